@@ -1,0 +1,3 @@
+//! The shoal command.
+
+fn main() {}

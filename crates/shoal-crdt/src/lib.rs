@@ -1,0 +1,1 @@
+//! Automerge documents in memory: objects, text, transactions, merge, save and load

@@ -1,0 +1,1 @@
+//! SQLite's file format as borrowed views over bytes

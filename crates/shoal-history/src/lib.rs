@@ -1,0 +1,16 @@
+//! Automerge as bytes and graph: chunks, columns, hashes, the change graph.
+//!
+//! Knows the storage format to the byte and who depends on whom. Knows no op set, no text, no
+//! files: what the ops of a change *mean* is `shoal-crdt`'s.
+
+#![forbid(unsafe_code)]
+
+mod actor;
+mod hash;
+mod op;
+mod scalar;
+
+pub use actor::{ActorId, ActorIdx};
+pub use hash::ChangeHash;
+pub use op::{Action, Key, ObjId, Op, OpId};
+pub use scalar::{Scalar, ScalarRef};

@@ -1,0 +1,96 @@
+//! Ops: the rows that changes and documents are made of.
+
+use crate::{ActorIdx, ScalarRef};
+
+/// The id of an op. Lamport order is the counter, then the *bytes* of the actor; since an
+/// [`ActorIdx`] has no order of its own, neither has an `OpId`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct OpId {
+    /// At least 1; the format's users limit it to 32 bits.
+    pub counter: u32,
+    /// Who made the op.
+    pub actor: ActorIdx,
+}
+
+/// The id of an object: the root map, or the op that made the object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ObjId {
+    /// The map that every document starts from.
+    Root,
+    /// The object that this op made.
+    Op(OpId),
+}
+
+/// Where in its object an op applies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key<'a> {
+    /// The entry of a map.
+    Map(&'a str),
+    /// Before the first element of a sequence (inserts only).
+    Head,
+    /// A sequence element: the one to insert after, or the one to change.
+    Elem(OpId),
+}
+
+/// What an op does; the discriminants are the format's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Action {
+    /// Makes a map.
+    MakeMap = 0,
+    /// Sets a scalar value.
+    Set = 1,
+    /// Makes a list.
+    MakeList = 2,
+    /// Deletes what `pred` names.
+    Delete = 3,
+    /// Makes a text.
+    MakeText = 4,
+    /// Adds to a counter.
+    Increment = 5,
+    /// Makes a table; behaves as a map.
+    MakeTable = 6,
+    /// Begins or ends a mark.
+    Mark = 7,
+}
+
+impl Action {
+    /// The action with this code in the format, or `None`.
+    pub fn from_code(code: u64) -> Option<Self> {
+        Some(match code {
+            0 => Self::MakeMap,
+            1 => Self::Set,
+            2 => Self::MakeList,
+            3 => Self::Delete,
+            4 => Self::MakeText,
+            5 => Self::Increment,
+            6 => Self::MakeTable,
+            7 => Self::Mark,
+            _ => return None,
+        })
+    }
+}
+
+/// One op, borrowing from the chunk it was read from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Op<'a> {
+    /// Its id.
+    pub id: OpId,
+    /// The object it changes.
+    pub obj: ObjId,
+    /// The place in that object.
+    pub key: Key<'a>,
+    /// Whether it inserts a new sequence element after `key`.
+    pub insert: bool,
+    /// What it does.
+    pub action: Action,
+    /// The value it sets; `Null` where the action has none.
+    pub value: ScalarRef<'a>,
+    /// For marks: whether the mark grows at this end.
+    pub expand: bool,
+    /// For the begin of a mark: its name.
+    pub mark_name: Option<&'a str>,
+    /// In a change: the ops that this one supersedes (`pred`). In a document: the ops that
+    /// supersede this one (`succ`). Ascending in Lamport order.
+    pub links: &'a [OpId],
+}

@@ -1,0 +1,1 @@
+//! SQL over a SQLite file: schema, planner, executor, functions

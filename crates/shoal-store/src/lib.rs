@@ -1,0 +1,1 @@
+//! Pages, b-trees and transactions over a SQLite file

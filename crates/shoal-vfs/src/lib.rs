@@ -1,0 +1,1 @@
+//! Files, locks, time and entropy: the operating system, memory, and a simulator that crashes on demand

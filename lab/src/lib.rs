@@ -1,0 +1,1 @@
+//! Benchmark rows: answers first, then time
