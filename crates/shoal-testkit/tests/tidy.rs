@@ -1,0 +1,122 @@
+//! The house keeps its own rules: the edge list and the dependency table of ARCHITECTURE.md are
+//! what the manifests say, and every module introduces itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use cargo_metadata::{DependencyKind, MetadataCommand};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn architecture() -> String {
+    fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md is there")
+}
+
+/// The dependencies of each workspace crate, `(ours, others)`, without dev-dependencies.
+fn manifests() -> BTreeMap<String, (BTreeSet<String>, BTreeSet<String>)> {
+    let metadata = MetadataCommand::new()
+        .manifest_path(root().join("Cargo.toml"))
+        .no_deps()
+        .exec()
+        .expect("cargo metadata runs");
+    let ours = |name: &str| name == "shoal" || name.starts_with("shoal-");
+    metadata
+        .packages
+        .iter()
+        .map(|package| {
+            let (inside, outside) = package
+                .dependencies
+                .iter()
+                .filter(|dependency| dependency.kind != DependencyKind::Development)
+                .map(|dependency| dependency.name.clone())
+                .partition(|name| ours(name));
+            (package.name.to_string(), (inside, outside))
+        })
+        .collect()
+}
+
+#[test]
+fn edges_are_those_of_the_architecture() {
+    let text = architecture();
+    let (_, rest) = text.split_once("```edges\n").expect("ARCHITECTURE.md has an edges block");
+    let (block, _) = rest.split_once("```").expect("the edges block ends");
+    let declared: BTreeMap<String, BTreeSet<String>> = block
+        .lines()
+        .map(|line| {
+            let (from, to) = line.split_once("->").expect("an edge line is `crate -> crates`");
+            (from.trim().to_owned(), to.split_whitespace().map(str::to_owned).collect())
+        })
+        .collect();
+    let real: BTreeMap<String, BTreeSet<String>> =
+        manifests().into_iter().map(|(name, (inside, _))| (name, inside)).collect();
+    assert_eq!(real, declared);
+}
+
+#[test]
+fn every_third_party_crate_has_its_reason() {
+    let text = architecture();
+    let (_, section) =
+        text.split_once("## Third-party crates").expect("ARCHITECTURE.md explains dependencies");
+    let named: BTreeSet<String> = section
+        .lines()
+        .filter(|line| line.starts_with("| `"))
+        .flat_map(|row| {
+            let cell = row.split('|').nth(1).unwrap_or_default().to_owned();
+            cell.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>()
+        })
+        .collect();
+    let real: BTreeSet<String> = manifests()
+        .into_iter()
+        .filter(|(name, _)| name != "shoal-testkit" && name != "shoal-lab")
+        .flat_map(|(_, (_, outside))| outside)
+        .collect();
+    assert_eq!(real, named);
+}
+
+#[test]
+fn every_module_says_what_it_is() {
+    let mut silent = Vec::new();
+    for file in sources() {
+        let text = fs::read_to_string(&file).expect("a source file is UTF-8");
+        if !text.starts_with("//!") {
+            silent.push(file);
+        }
+    }
+    assert!(silent.is_empty(), "modules without a //! line: {silent:?}");
+}
+
+#[test]
+fn nothing_is_left_for_later() {
+    let markers = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
+    let mut left = Vec::new();
+    for file in sources() {
+        let text = fs::read_to_string(&file).expect("a source file is UTF-8");
+        for (number, line) in text.lines().enumerate() {
+            if markers.iter().any(|marker| line.contains(marker)) {
+                left.push(format!("{}:{}", file.display(), number + 1));
+            }
+        }
+    }
+    assert!(left.is_empty(), "markers left in the code: {left:?}");
+}
+
+/// Every Rust file of the workspace.
+fn sources() -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut folders = vec![root().join("crates"), root().join("lab")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("a source folder can be listed") {
+            let path = entry.expect("a source folder can be listed").path();
+            if path.is_dir() && !path.ends_with("target") {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                files.push(path);
+            }
+        }
+    }
+    assert!(!files.is_empty(), "no sources found");
+    files
+}
