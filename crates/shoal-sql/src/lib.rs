@@ -1,1 +1,23 @@
-//! SQL over a SQLite file: schema, planner, executor, functions
+//! SQL over a SQLite file: schema, planner, executor, functions.
+//!
+//! A [`Connection`] is one user of one open file. [`Connection::prepare`] turns a statement's text
+//! into a [`Statement`]; [`Connection::query`] gives its [`Rows`], [`Connection::execute`] runs it
+//! for its effect. The way of a statement is: `parse` (text to tree), `resolve` (names to sources
+//! and columns), `plan` (access paths and join order), `expr` (expressions to programs over
+//! registers), `exec` (cursors, loops, groups, sorts). `schema` reads what the file says about
+//! itself, `value` and `functions` are SQL's arithmetic, `write` changes rows and definitions.
+//!
+//! What is not supported is refused when the statement is prepared, by [`Error::Unsupported`],
+//! which names it and its place in the text; it is never answered wrongly.
+
+#![forbid(unsafe_code)]
+
+mod error;
+mod functions;
+mod parse;
+mod value;
+mod write;
+
+pub use error::{Error, NameKind};
+pub use parse::Statements;
+pub use value::{Affinity, Collation, Value, ValueRef, real_to_text};

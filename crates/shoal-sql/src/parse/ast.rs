@@ -1,0 +1,562 @@
+//! The tree of one statement: owned, with the byte offset of whatever an error may point at.
+//!
+//! It is independent of the grammar crate, so that the rest of this crate sees neither its arena
+//! nor its spellings: names are unquoted, literals are values, parameters are numbered.
+
+use crate::value::Value;
+
+/// One statement.
+#[derive(Clone, Debug)]
+pub(crate) enum Stmt {
+    Select(Box<Select>),
+    Insert(Box<Insert>),
+    Update(Box<Update>),
+    Delete(Box<Delete>),
+    CreateTable(Box<CreateTable>),
+    CreateIndex(Box<CreateIndex>),
+    CreateView(Box<CreateView>),
+    CreateVirtualTable {
+        name: ObjectName,
+        module: Name,
+        if_not_exists: bool,
+    },
+    Drop {
+        kind: DropKind,
+        name: ObjectName,
+        if_exists: bool,
+    },
+    Begin(TransactionMode),
+    Commit,
+    /// `ROLLBACK`, or `ROLLBACK TO` the named savepoint.
+    Rollback {
+        savepoint: Option<Name>,
+    },
+    Savepoint(Name),
+    Release(Name),
+    Pragma {
+        name: ObjectName,
+        argument: Option<PragmaArgument>,
+    },
+    /// `EXPLAIN` and `EXPLAIN QUERY PLAN`.
+    Explain {
+        query_plan: bool,
+        stmt: Box<Stmt>,
+    },
+    /// Known grammar without a tree of its own: refused by this name.
+    Other {
+        what: &'static str,
+        offset: usize,
+    },
+}
+
+/// How `BEGIN` takes its locks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TransactionMode {
+    Deferred,
+    Immediate,
+    Exclusive,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DropKind {
+    Table,
+    Index,
+    View,
+    Trigger,
+}
+
+/// The value after `=` or between the parentheses of a `PRAGMA`.
+#[derive(Clone, Debug)]
+pub(crate) struct PragmaArgument {
+    pub(crate) value: Value,
+    pub(crate) offset: usize,
+}
+
+/// A name as it means, without its quotes.
+#[derive(Clone, Debug)]
+pub(crate) struct Name {
+    pub(crate) text: String,
+    pub(crate) offset: usize,
+    pub(crate) quote: Quote,
+}
+
+impl Name {
+    /// Names are equal whatever the case of their ASCII letters.
+    pub(crate) fn is(&self, other: &str) -> bool {
+        self.text.eq_ignore_ascii_case(other)
+    }
+}
+
+/// How a name was quoted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Quote {
+    None,
+    /// `"x"`: falls back to a string where no column has the name.
+    Double,
+    /// `[x]` or `` `x` ``.
+    Other,
+    /// `'x'`, taken where a name is expected.
+    Single,
+}
+
+/// `name` or `database.name`.
+#[derive(Clone, Debug)]
+pub(crate) struct ObjectName {
+    pub(crate) database: Option<Name>,
+    pub(crate) name: Name,
+}
+
+/// An expression.
+#[derive(Clone, Debug)]
+pub(crate) struct Expr {
+    pub(crate) kind: ExprKind,
+    /// Where its first name, literal or call begins.
+    pub(crate) offset: usize,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum ExprKind {
+    Literal(Value),
+    /// `CURRENT_DATE`, `CURRENT_TIME`, `CURRENT_TIMESTAMP`.
+    CurrentTime(CurrentTime),
+    /// A parameter by its number, from 1.
+    Parameter(usize),
+    Column {
+        database: Option<Name>,
+        table: Option<Name>,
+        column: Name,
+    },
+    Unary(UnaryOp, Box<Expr>),
+    Binary(BinaryOp, Box<Expr>, Box<Expr>),
+    /// `IS NULL`, and `IS NOT NULL` when `not`.
+    IsNull {
+        expr: Box<Expr>,
+        not: bool,
+    },
+    Between {
+        expr: Box<Expr>,
+        not: bool,
+        low: Box<Expr>,
+        high: Box<Expr>,
+    },
+    In {
+        expr: Box<Expr>,
+        not: bool,
+        set: InSet,
+    },
+    Like {
+        op: LikeOp,
+        not: bool,
+        expr: Box<Expr>,
+        pattern: Box<Expr>,
+        escape: Option<Box<Expr>>,
+    },
+    Case {
+        base: Option<Box<Expr>>,
+        branches: Vec<(Expr, Expr)>,
+        otherwise: Option<Box<Expr>>,
+    },
+    Cast {
+        expr: Box<Expr>,
+        type_name: String,
+    },
+    Collate {
+        expr: Box<Expr>,
+        collation: Name,
+    },
+    Call(Box<Call>),
+    Exists(Box<Select>),
+    Subquery(Box<Select>),
+    /// `(a, b)`: a row value.
+    Row(Vec<Expr>),
+    /// `RAISE(...)`, which only triggers may hold.
+    Raise,
+}
+
+/// What `IN` looks in.
+#[derive(Clone, Debug)]
+pub(crate) enum InSet {
+    List(Vec<Expr>),
+    Select(Box<Select>),
+    Table {
+        name: ObjectName,
+        has_arguments: bool,
+    },
+}
+
+/// A function call.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub(crate) name: Name,
+    pub(crate) distinct: bool,
+    pub(crate) arguments: Vec<Expr>,
+    /// `f(*)`.
+    pub(crate) star: bool,
+    pub(crate) order_by: Vec<OrderTerm>,
+    pub(crate) filter: Option<Expr>,
+    /// Whether an `OVER` clause follows.
+    pub(crate) over: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CurrentTime {
+    Date,
+    Time,
+    Timestamp,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UnaryOp {
+    Negate,
+    Plus,
+    BitNot,
+    Not,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BinaryOp {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Remainder,
+    BitAnd,
+    BitOr,
+    ShiftLeft,
+    ShiftRight,
+    Concat,
+    And,
+    Or,
+    Equal,
+    NotEqual,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+    Is,
+    IsNot,
+    /// `->`.
+    Arrow,
+    /// `->>`.
+    ArrowText,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LikeOp {
+    Like,
+    Glob,
+    Match,
+    Regexp,
+}
+
+/// A `SELECT` or `VALUES`, possibly compound.
+#[derive(Clone, Debug)]
+pub(crate) struct Select {
+    pub(crate) with: Option<With>,
+    pub(crate) first: SelectCore,
+    pub(crate) compounds: Vec<(CompoundOp, SelectCore)>,
+    pub(crate) order_by: Vec<OrderTerm>,
+    pub(crate) limit: Option<Expr>,
+    pub(crate) offset: Option<Expr>,
+}
+
+/// `WITH`: queries that the statement may name as tables.
+#[derive(Clone, Debug)]
+pub(crate) struct With {
+    pub(crate) recursive: bool,
+    pub(crate) tables: Vec<CommonTable>,
+    pub(crate) offset: usize,
+}
+
+/// One table of a `WITH`.
+#[derive(Clone, Debug)]
+pub(crate) struct CommonTable {
+    pub(crate) name: Name,
+    pub(crate) columns: Vec<Name>,
+    pub(crate) select: Select,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CompoundOp {
+    Union,
+    UnionAll,
+    Intersect,
+    Except,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum SelectCore {
+    Select(Box<SelectClauses>),
+    Values(Vec<Vec<Expr>>),
+}
+
+/// The clauses of one `SELECT`.
+#[derive(Clone, Debug)]
+pub(crate) struct SelectClauses {
+    pub(crate) distinct: bool,
+    pub(crate) columns: Vec<ResultColumn>,
+    pub(crate) from: Option<From>,
+    pub(crate) filter: Option<Expr>,
+    pub(crate) group_by: Vec<Expr>,
+    pub(crate) having: Option<Expr>,
+    /// Offset of a `WINDOW` clause.
+    pub(crate) window: Option<usize>,
+    pub(crate) offset: usize,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum ResultColumn {
+    Expr {
+        expr: Expr,
+        alias: Option<Name>,
+        /// The expression's own text, which names the column where nothing else does.
+        text: String,
+    },
+    Star {
+        offset: usize,
+    },
+    TableStar(Name),
+}
+
+/// A `FROM` clause: a table and what is joined to it, left to right.
+#[derive(Clone, Debug)]
+pub(crate) struct From {
+    pub(crate) first: TableRef,
+    pub(crate) joins: Vec<Join>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Join {
+    pub(crate) kind: JoinKind,
+    pub(crate) natural: bool,
+    pub(crate) table: TableRef,
+    pub(crate) constraint: JoinConstraint,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum JoinKind {
+    Inner,
+    /// `CROSS JOIN`: inner, and the planner keeps the order.
+    Cross,
+    Left,
+    Right,
+    Full,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum JoinConstraint {
+    None,
+    On(Expr),
+    Using(Vec<Name>),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct TableRef {
+    pub(crate) kind: TableRefKind,
+    pub(crate) alias: Option<Name>,
+    pub(crate) offset: usize,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum TableRefKind {
+    Table {
+        name: ObjectName,
+        indexed: Indexed,
+    },
+    /// A table-valued function.
+    Call {
+        name: ObjectName,
+    },
+    Select(Box<Select>),
+    /// A parenthesised join.
+    Joined(Box<From>),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Indexed {
+    Any,
+    /// `INDEXED BY`.
+    By(Name),
+    /// `NOT INDEXED`.
+    Not,
+}
+
+/// One term of `ORDER BY`, or one column of an index or key.
+#[derive(Clone, Debug)]
+pub(crate) struct OrderTerm {
+    pub(crate) expr: Expr,
+    pub(crate) descending: bool,
+    /// `NULLS FIRST` is `Some(true)`.
+    pub(crate) nulls_first: Option<bool>,
+}
+
+/// `ON CONFLICT` and `OR` resolutions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Conflict {
+    Rollback,
+    Abort,
+    Fail,
+    Ignore,
+    Replace,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Insert {
+    pub(crate) with: Option<With>,
+    pub(crate) conflict: Option<Conflict>,
+    pub(crate) table: ObjectName,
+    pub(crate) alias: Option<Name>,
+    /// `None` when no column list was given.
+    pub(crate) columns: Option<Vec<Name>>,
+    pub(crate) source: InsertSource,
+    /// Whether `ON CONFLICT` clauses follow.
+    pub(crate) upsert: Option<usize>,
+    pub(crate) returning: Option<Vec<ResultColumn>>,
+    pub(crate) offset: usize,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum InsertSource {
+    /// `VALUES` is a select, too.
+    Select(Box<Select>),
+    DefaultValues,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Update {
+    pub(crate) with: Option<With>,
+    pub(crate) conflict: Option<Conflict>,
+    pub(crate) table: ObjectName,
+    pub(crate) alias: Option<Name>,
+    pub(crate) indexed: Indexed,
+    pub(crate) sets: Vec<(Vec<Name>, Expr)>,
+    pub(crate) from: Option<From>,
+    pub(crate) filter: Option<Expr>,
+    pub(crate) returning: Option<Vec<ResultColumn>>,
+    pub(crate) offset: usize,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Delete {
+    pub(crate) with: Option<With>,
+    pub(crate) table: ObjectName,
+    pub(crate) alias: Option<Name>,
+    pub(crate) indexed: Indexed,
+    pub(crate) filter: Option<Expr>,
+    pub(crate) returning: Option<Vec<ResultColumn>>,
+    pub(crate) offset: usize,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct CreateTable {
+    pub(crate) temporary: bool,
+    pub(crate) if_not_exists: bool,
+    pub(crate) name: ObjectName,
+    pub(crate) body: CreateTableBody,
+    pub(crate) offset: usize,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum CreateTableBody {
+    Columns {
+        columns: Vec<ColumnDef>,
+        constraints: Vec<TableConstraint>,
+        without_rowid: bool,
+        strict: bool,
+    },
+    Select(Box<Select>),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct ColumnDef {
+    pub(crate) name: Name,
+    /// The declared type as written, one space between its words, sizes included; empty for none.
+    pub(crate) type_name: String,
+    pub(crate) constraints: Vec<ColumnConstraint>,
+}
+
+/// A constraint of one column, in the order written.
+#[derive(Clone, Debug)]
+pub(crate) enum ColumnConstraint {
+    PrimaryKey {
+        descending: bool,
+        conflict: Option<Conflict>,
+        autoincrement: bool,
+    },
+    NotNull {
+        conflict: Option<Conflict>,
+    },
+    /// A bare `NULL`.
+    Null,
+    Unique {
+        conflict: Option<Conflict>,
+    },
+    Check {
+        name: Option<Name>,
+        expr: Expr,
+        text: String,
+    },
+    Default {
+        expr: Expr,
+        /// The value's own text, as `PRAGMA table_info` shows it.
+        text: String,
+    },
+    Collate(Name),
+    ForeignKey(ForeignKey),
+    Generated {
+        expr: Expr,
+        stored: bool,
+    },
+    /// A dangling `DEFERRABLE` clause.
+    Deferrable,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum TableConstraint {
+    PrimaryKey {
+        columns: Vec<OrderTerm>,
+        conflict: Option<Conflict>,
+        autoincrement: bool,
+    },
+    Unique {
+        columns: Vec<OrderTerm>,
+        conflict: Option<Conflict>,
+    },
+    Check {
+        name: Option<Name>,
+        expr: Expr,
+        text: String,
+    },
+    ForeignKey {
+        columns: Vec<Name>,
+        key: ForeignKey,
+    },
+}
+
+/// `REFERENCES`.
+#[derive(Clone, Debug)]
+pub(crate) struct ForeignKey {
+    pub(crate) table: Name,
+    pub(crate) columns: Vec<Name>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct CreateIndex {
+    pub(crate) unique: bool,
+    pub(crate) if_not_exists: bool,
+    pub(crate) name: ObjectName,
+    pub(crate) table: Name,
+    pub(crate) columns: Vec<OrderTerm>,
+    pub(crate) filter: Option<Expr>,
+    pub(crate) offset: usize,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct CreateView {
+    pub(crate) temporary: bool,
+    pub(crate) if_not_exists: bool,
+    pub(crate) name: ObjectName,
+    pub(crate) columns: Option<Vec<Name>>,
+    pub(crate) select: Select,
+    pub(crate) offset: usize,
+}

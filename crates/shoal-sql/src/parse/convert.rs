@@ -1,0 +1,453 @@
+//! The grammar's expressions as this crate's own.
+
+use sqlite3_parser::ast as grammar;
+use sqlite3_parser::dialect::TokenType;
+
+use super::ast::{
+    BinaryOp, Call, CurrentTime, Expr, ExprKind, InSet, LikeOp, Name, ObjectName, OrderTerm, Quote,
+    UnaryOp,
+};
+use super::tokens::Tokens;
+use crate::Error;
+use crate::value::{Value, ValueRef, integer_literal, to_real};
+
+/// An expression tree may be this high, as in SQLite.
+pub(crate) const EXPR_DEPTH_MAX: usize = 1000;
+/// Queries may nest this deep in one statement, views included.
+pub(crate) const SELECT_DEPTH_MAX: usize = 100;
+/// The highest parameter number, as in SQLite.
+const PARAMETER_MAX: usize = 32_766;
+
+/// Walks the grammar's tree in source order.
+#[derive(Debug)]
+pub(super) struct Converter<'a> {
+    pub(super) tokens: Tokens<'a>,
+    parameters: Vec<Option<String>>,
+    expr_depth: usize,
+    pub(super) select_depth: usize,
+}
+
+impl<'a> Converter<'a> {
+    pub(super) fn new(tokens: Tokens<'a>) -> Self {
+        Converter { tokens, parameters: Vec::new(), expr_depth: 0, select_depth: 0 }
+    }
+
+    pub(super) fn into_parameters(self) -> Vec<Option<String>> {
+        self.parameters
+    }
+
+    /// The offset of the first token after the statement.
+    pub(super) fn end_of_statement(&mut self) -> usize {
+        self.tokens.find_kind(TokenType::TK_SEMI);
+        self.tokens.offset()
+    }
+
+    pub(super) fn name(&mut self, name: &grammar::Name<'_>) -> Name {
+        self.identifier(name.0)
+    }
+
+    pub(super) fn identifier(&mut self, raw: &str) -> Name {
+        let offset = self.tokens.find(raw);
+        let (text, quote) = unquote(raw);
+        Name { text, offset, quote }
+    }
+
+    pub(super) fn object_name(&mut self, name: &grammar::QualifiedName<'_>) -> ObjectName {
+        let database = name.db_name.as_ref().map(|database| self.name(database));
+        ObjectName { database, name: self.name(&name.name) }
+    }
+
+    pub(super) fn exprs(&mut self, exprs: &[grammar::Expr<'_>]) -> Result<Vec<Expr>, Error> {
+        exprs.iter().map(|expr| self.expr(expr)).collect()
+    }
+
+    pub(super) fn optional(&mut self, expr: Option<&grammar::Expr<'_>>) -> Result<Option<Expr>, Error> {
+        expr.map(|expr| self.expr(expr)).transpose()
+    }
+
+    fn boxed(&mut self, expr: &grammar::Expr<'_>) -> Result<Box<Expr>, Error> {
+        self.expr(expr).map(Box::new)
+    }
+
+    pub(super) fn expr(&mut self, expr: &grammar::Expr<'_>) -> Result<Expr, Error> {
+        self.expr_depth += 1;
+        if self.expr_depth > EXPR_DEPTH_MAX {
+            return Err(Error::Limit { what: "depth of an expression", max: EXPR_DEPTH_MAX as u64 });
+        }
+        let result = match expr {
+            grammar::Expr::Parenthesized(inner) if inner.len() == 1 => self.expr(&inner[0]),
+            grammar::Expr::Binary(left, op, right) => self.binary(left, *op, right),
+            other => self.simple(other),
+        };
+        self.expr_depth -= 1;
+        result
+    }
+
+    fn binary(
+        &mut self,
+        left: &grammar::Expr<'_>,
+        op: grammar::Operator,
+        right: &grammar::Expr<'_>,
+    ) -> Result<Expr, Error> {
+        let left = self.boxed(left)?;
+        let right = self.boxed(right)?;
+        let offset = left.offset;
+        Ok(Expr { kind: ExprKind::Binary(binary_op(op), left, right), offset })
+    }
+
+    fn simple(&mut self, expr: &grammar::Expr<'_>) -> Result<Expr, Error> {
+        let mut offset = self.tokens.offset();
+        let kind = match expr {
+            grammar::Expr::Literal(literal) => {
+                let (kind, at) = self.literal(literal)?;
+                offset = at;
+                kind
+            }
+            grammar::Expr::Id(id) => {
+                let column = self.identifier(id.0);
+                offset = column.offset;
+                ExprKind::Column { database: None, table: None, column }
+            }
+            grammar::Expr::Name(name) => {
+                let column = self.name(name);
+                offset = column.offset;
+                ExprKind::Column { database: None, table: None, column }
+            }
+            grammar::Expr::Qualified(table, column) => {
+                let table = self.name(table);
+                offset = table.offset;
+                let column = self.name(column);
+                ExprKind::Column { database: None, table: Some(table), column }
+            }
+            grammar::Expr::DoublyQualified(database, table, column) => {
+                let database = self.name(database);
+                offset = database.offset;
+                let table = self.name(table);
+                let column = self.name(column);
+                ExprKind::Column { database: Some(database), table: Some(table), column }
+            }
+            grammar::Expr::Variable(text) => {
+                offset = self.tokens.find_kind(TokenType::TK_VARIABLE);
+                ExprKind::Parameter(self.parameter(text, offset)?)
+            }
+            grammar::Expr::Unary(op, operand) => {
+                let operand = self.boxed(operand)?;
+                self.unary(*op, operand)
+            }
+            grammar::Expr::Binary(left, op, right) => {
+                return self.binary(left, *op, right);
+            }
+            grammar::Expr::IsNull(expr) => ExprKind::IsNull { expr: self.boxed(expr)?, not: false },
+            grammar::Expr::NotNull(expr) => ExprKind::IsNull { expr: self.boxed(expr)?, not: true },
+            grammar::Expr::Between { lhs, not, start, end } => ExprKind::Between {
+                expr: self.boxed(lhs)?,
+                not: *not,
+                low: self.boxed(start)?,
+                high: self.boxed(end)?,
+            },
+            grammar::Expr::InList { lhs, not, rhs } => ExprKind::In {
+                expr: self.boxed(lhs)?,
+                not: *not,
+                set: InSet::List(self.exprs(rhs.unwrap_or_default())?),
+            },
+            grammar::Expr::InSelect { lhs, not, rhs } => ExprKind::In {
+                expr: self.boxed(lhs)?,
+                not: *not,
+                set: InSet::Select(Box::new(self.select(rhs)?)),
+            },
+            grammar::Expr::InTable { lhs, not, rhs, args } => ExprKind::In {
+                expr: self.boxed(lhs)?,
+                not: *not,
+                set: InSet::Table { name: self.object_name(rhs), has_arguments: args.is_some() },
+            },
+            grammar::Expr::Like { lhs, not, op, rhs, escape } => ExprKind::Like {
+                op: like_op(*op),
+                not: *not,
+                expr: self.boxed(lhs)?,
+                pattern: self.boxed(rhs)?,
+                escape: escape.map(|escape| self.boxed(escape)).transpose()?,
+            },
+            grammar::Expr::Case { base, when_then_pairs, else_expr } => {
+                let base = base.map(|base| self.boxed(base)).transpose()?;
+                let mut branches = Vec::with_capacity(when_then_pairs.len());
+                for (when, then) in when_then_pairs.iter() {
+                    branches.push((self.expr(when)?, self.expr(then)?));
+                }
+                let otherwise = else_expr.map(|expr| self.boxed(expr)).transpose()?;
+                ExprKind::Case { base, branches, otherwise }
+            }
+            grammar::Expr::Cast { expr, type_name } => {
+                let expr = self.boxed(expr)?;
+                self.tokens.find_kind(TokenType::TK_AS);
+                let type_name = type_name.as_ref().map(|ty| self.type_name(ty)).unwrap_or_default();
+                ExprKind::Cast { expr, type_name }
+            }
+            grammar::Expr::Collate(expr, collation) => {
+                let expr = self.boxed(expr)?;
+                ExprKind::Collate { expr, collation: self.identifier(collation) }
+            }
+            grammar::Expr::FunctionCall { name, distinctness, args, order_by, filter_over } => {
+                let name = self.identifier(name.0);
+                offset = name.offset;
+                let distinct = *distinctness == Some(grammar::Distinctness::Distinct);
+                let arguments = self.exprs(args.unwrap_or_default())?;
+                let order_by = match order_by {
+                    Some(grammar::FunctionCallOrder::SortList(terms)) => self.order_terms(terms)?,
+                    None => Vec::new(),
+                };
+                self.call(name, distinct, arguments, false, order_by, filter_over.as_ref())?
+            }
+            grammar::Expr::FunctionCallStar { name, filter_over } => {
+                let name = self.identifier(name.0);
+                offset = name.offset;
+                self.call(name, false, Vec::new(), true, Vec::new(), filter_over.as_ref())?
+            }
+            grammar::Expr::Exists(select) => ExprKind::Exists(Box::new(self.select(select)?)),
+            grammar::Expr::Subquery(select) => ExprKind::Subquery(Box::new(self.select(select)?)),
+            grammar::Expr::Parenthesized(exprs) => ExprKind::Row(self.exprs(exprs)?),
+            grammar::Expr::Raise(..) => ExprKind::Raise,
+        };
+        Ok(Expr { kind, offset })
+    }
+
+    fn call(
+        &mut self,
+        name: Name,
+        distinct: bool,
+        arguments: Vec<Expr>,
+        star: bool,
+        order_by: Vec<OrderTerm>,
+        tail: Option<&grammar::FunctionTail<'_>>,
+    ) -> Result<ExprKind, Error> {
+        let filter = tail.and_then(|tail| tail.filter_clause);
+        let filter = filter.map(|filter| self.expr(filter)).transpose()?;
+        let over = tail.is_some_and(|tail| tail.over_clause.is_some());
+        if over {
+            // The window is refused, not converted; its tokens are passed as a whole.
+            self.tokens.find_kind(TokenType::TK_OVER);
+            let next = self.tokens.mark();
+            if self.tokens.get(next).is_some_and(|token| token.kind == TokenType::TK_LP) {
+                let past = self.tokens.past_close(next);
+                self.tokens.go(past);
+            }
+        }
+        Ok(ExprKind::Call(Box::new(Call {
+            name,
+            distinct,
+            arguments,
+            star,
+            order_by,
+            filter,
+            over,
+        })))
+    }
+
+    pub(super) fn order_terms(
+        &mut self,
+        terms: &[grammar::SortedColumn<'_>],
+    ) -> Result<Vec<OrderTerm>, Error> {
+        terms
+            .iter()
+            .map(|term| {
+                Ok(OrderTerm {
+                    expr: self.expr(&term.expr)?,
+                    descending: term.order == Some(grammar::SortOrder::Desc),
+                    nulls_first: term.nulls.map(|nulls| nulls == grammar::NullsOrder::First),
+                })
+            })
+            .collect()
+    }
+
+    /// A literal with a sign folds, so that the least integer can be written at all.
+    fn unary(&mut self, op: grammar::UnaryOperator, operand: Box<Expr>) -> ExprKind {
+        let op = match op {
+            grammar::UnaryOperator::Negative => UnaryOp::Negate,
+            grammar::UnaryOperator::Positive => UnaryOp::Plus,
+            grammar::UnaryOperator::BitwiseNot => UnaryOp::BitNot,
+            grammar::UnaryOperator::Not => UnaryOp::Not,
+        };
+        if let (UnaryOp::Negate, ExprKind::Literal(value)) = (op, &operand.kind) {
+            match value {
+                Value::Int(int) if *int != i64::MIN => {
+                    return ExprKind::Literal(Value::Int(-int));
+                }
+                Value::Real(real) if self.is_least_integer(operand.offset) => {
+                    debug_assert!(*real > 0.0);
+                    return ExprKind::Literal(Value::Int(i64::MIN));
+                }
+                Value::Real(real) => return ExprKind::Literal(Value::Real(-real)),
+                _ => {}
+            }
+        }
+        ExprKind::Unary(op, operand)
+    }
+
+    fn is_least_integer(&self, offset: usize) -> bool {
+        let digits = self.tokens.sql.get(offset..).unwrap_or_default();
+        let digits: String = digits
+            .chars()
+            .take_while(|char| char.is_ascii_digit() || *char == '_')
+            .filter(char::is_ascii_digit)
+            .collect();
+        let after = self.tokens.sql.as_bytes().get(offset + digits.len());
+        digits.trim_start_matches('0') == "9223372036854775808"
+            && !matches!(after, Some(b'.' | b'e' | b'E'))
+    }
+
+    fn literal(&mut self, literal: &grammar::Literal<'_>) -> Result<(ExprKind, usize), Error> {
+        Ok(match literal {
+            grammar::Literal::Null => {
+                (ExprKind::Literal(Value::Null), self.tokens.find_kind(TokenType::TK_NULL))
+            }
+            grammar::Literal::Numeric(text) => {
+                let offset = self.tokens.find(text);
+                (ExprKind::Literal(number(text, offset)?), offset)
+            }
+            grammar::Literal::String(text) => {
+                let offset = self.tokens.find(text);
+                (ExprKind::Literal(Value::Text(unquote(text).0.into_bytes())), offset)
+            }
+            grammar::Literal::Blob(hex) => {
+                let offset = self.tokens.find_kind(TokenType::TK_BLOB);
+                (ExprKind::Literal(Value::Blob(unhex(hex))), offset)
+            }
+            grammar::Literal::Keyword(text) => {
+                let offset = self.tokens.find(text);
+                (ExprKind::Literal(Value::text(*text)), offset)
+            }
+            grammar::Literal::CurrentDate => self.current(CurrentTime::Date),
+            grammar::Literal::CurrentTime => self.current(CurrentTime::Time),
+            grammar::Literal::CurrentTimestamp => self.current(CurrentTime::Timestamp),
+        })
+    }
+
+    fn current(&mut self, kind: CurrentTime) -> (ExprKind, usize) {
+        (ExprKind::CurrentTime(kind), self.tokens.find_kind(TokenType::TK_CTIME_KW))
+    }
+
+    /// The number of a parameter, by SQLite's rules: `?` takes the next one, `?N` takes N, a name
+    /// takes the number it had or the next one.
+    fn parameter(&mut self, text: &str, offset: usize) -> Result<usize, Error> {
+        let too_large = || {
+            Error::meaning(format!("variable number must be between ?1 and ?{PARAMETER_MAX}"), offset)
+        };
+        let number = if text.is_empty() {
+            self.parameters.len() + 1
+        } else if text.bytes().all(|byte| byte.is_ascii_digit()) {
+            let number: usize = text.parse().map_err(|_| too_large())?;
+            if number == 0 {
+                return Err(too_large());
+            }
+            number
+        } else {
+            let known = self.parameters.iter().position(|name| name.as_deref() == Some(text));
+            known.map_or(self.parameters.len() + 1, |index| index + 1)
+        };
+        if number > PARAMETER_MAX {
+            return Err(too_large());
+        }
+        if number > self.parameters.len() {
+            self.parameters.resize(number, None);
+        }
+        if !text.is_empty() {
+            let name = if text.as_bytes()[0].is_ascii_digit() {
+                format!("?{text}")
+            } else {
+                text.to_owned()
+            };
+            self.parameters[number - 1].get_or_insert(name);
+        }
+        Ok(number)
+    }
+
+    /// A declared type as written: its words, and its sizes in parentheses.
+    pub(super) fn type_name(&mut self, ty: &grammar::Type<'_>) -> String {
+        let first = self.tokens.mark();
+        let mut past = first;
+        let mut length = 0;
+        while length < ty.name.len() {
+            let Some(token) = self.tokens.get(past) else { break };
+            length += token.value.len() + usize::from(past > first);
+            past += 1;
+        }
+        if ty.size.is_some() {
+            past = self.tokens.past_close(past);
+        }
+        self.tokens.go(past);
+        if past - first == 1 {
+            return unquote(ty.name).0;
+        }
+        self.tokens.text(first..past).to_owned()
+    }
+}
+
+/// A name or string without its quotes, doubled quotes made single.
+pub(super) fn unquote(raw: &str) -> (String, Quote) {
+    let (quote, kind) = match raw.as_bytes().first() {
+        Some(b'"') => ("\"", Quote::Double),
+        Some(b'`') => ("`", Quote::Other),
+        Some(b'\'') => ("'", Quote::Single),
+        Some(b'[') => {
+            let inner = raw.strip_prefix('[').and_then(|raw| raw.strip_suffix(']'));
+            return (inner.unwrap_or(raw).to_owned(), Quote::Other);
+        }
+        _ => return (raw.to_owned(), Quote::None),
+    };
+    let inner = raw.strip_prefix(quote).and_then(|raw| raw.strip_suffix(quote)).unwrap_or(raw);
+    (inner.replace(&quote.repeat(2), quote), kind)
+}
+
+fn number(text: &str, offset: usize) -> Result<Value, Error> {
+    let plain: String = text.chars().filter(|&char| char != '_').collect();
+    let hex = plain.starts_with("0x") || plain.starts_with("0X");
+    if !hex && plain.bytes().any(|byte| matches!(byte, b'.' | b'e' | b'E')) {
+        return Ok(Value::Real(to_real(ValueRef::Text(plain.as_bytes()))));
+    }
+    integer_literal(&plain)
+        .ok_or_else(|| Error::meaning(format!("hex literal too big: {text}"), offset))
+}
+
+fn unhex(hex: &str) -> Vec<u8> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    hex.as_bytes()
+        .chunks_exact(2)
+        .filter_map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?))
+        .collect()
+}
+
+fn binary_op(op: grammar::Operator) -> BinaryOp {
+    use grammar::Operator;
+    match op {
+        Operator::Add => BinaryOp::Add,
+        Operator::And => BinaryOp::And,
+        Operator::ArrowRight => BinaryOp::Arrow,
+        Operator::ArrowRightShift => BinaryOp::ArrowText,
+        Operator::BitwiseAnd => BinaryOp::BitAnd,
+        Operator::BitwiseOr => BinaryOp::BitOr,
+        Operator::Concat => BinaryOp::Concat,
+        Operator::Equals => BinaryOp::Equal,
+        Operator::Divide => BinaryOp::Divide,
+        Operator::Greater => BinaryOp::Greater,
+        Operator::GreaterEquals => BinaryOp::GreaterEqual,
+        Operator::Is => BinaryOp::Is,
+        Operator::IsNot => BinaryOp::IsNot,
+        Operator::LeftShift => BinaryOp::ShiftLeft,
+        Operator::Less => BinaryOp::Less,
+        Operator::LessEquals => BinaryOp::LessEqual,
+        Operator::Modulus => BinaryOp::Remainder,
+        Operator::Multiply => BinaryOp::Multiply,
+        Operator::NotEquals => BinaryOp::NotEqual,
+        Operator::Or => BinaryOp::Or,
+        Operator::RightShift => BinaryOp::ShiftRight,
+        Operator::Subtract => BinaryOp::Subtract,
+    }
+}
+
+fn like_op(op: grammar::LikeOperator) -> LikeOp {
+    match op {
+        grammar::LikeOperator::Glob => LikeOp::Glob,
+        grammar::LikeOperator::Like => LikeOp::Like,
+        grammar::LikeOperator::Match => LikeOp::Match,
+        grammar::LikeOperator::Regexp => LikeOp::Regexp,
+    }
+}

@@ -1,0 +1,403 @@
+//! The grammar's statements, other than queries, as this crate's own.
+
+use sqlite3_parser::ast as grammar;
+use sqlite3_parser::dialect::TokenType;
+
+use super::ast::{
+    ColumnConstraint, ColumnDef, Conflict, CreateIndex, CreateTable, CreateTableBody, CreateView,
+    Delete, DropKind, ForeignKey, Insert, InsertSource, Name, ObjectName, PragmaArgument, Stmt,
+    TableConstraint, TransactionMode, Update,
+};
+use super::convert::Converter;
+use crate::Error;
+use crate::value::Value;
+
+impl Converter<'_> {
+    pub(super) fn explain(
+        &mut self,
+        stmt: &grammar::Stmt<'_>,
+        query_plan: bool,
+    ) -> Result<Stmt, Error> {
+        self.tokens.find_kind(TokenType::TK_EXPLAIN);
+        Ok(Stmt::Explain { query_plan, stmt: Box::new(self.stmt(stmt)?) })
+    }
+
+    pub(super) fn stmt(&mut self, stmt: &grammar::Stmt<'_>) -> Result<Stmt, Error> {
+        let offset = self.tokens.offset();
+        Ok(match stmt {
+            grammar::Stmt::Select(select) => Stmt::Select(Box::new(self.select(select)?)),
+            grammar::Stmt::Insert { with, or_conflict, tbl_name, columns, body, returning } => {
+                let with = self.with(with.as_ref())?;
+                let (table, alias) = self.aliased(tbl_name);
+                let columns = columns
+                    .as_ref()
+                    .map(|names| names.iter().map(|name| self.name(name)).collect());
+                let mut upsert = None;
+                let source = match body {
+                    grammar::InsertBody::DefaultValues => InsertSource::DefaultValues,
+                    grammar::InsertBody::Select(select, clause) => {
+                        let select = self.select(select)?;
+                        upsert = clause.map(|_| self.tokens.find_kind(TokenType::TK_CONFLICT));
+                        InsertSource::Select(Box::new(select))
+                    }
+                };
+                let returning = self.returning(*returning)?;
+                Stmt::Insert(Box::new(Insert {
+                    with,
+                    conflict: or_conflict.map(conflict),
+                    table,
+                    alias,
+                    columns,
+                    source,
+                    upsert,
+                    returning,
+                    offset,
+                }))
+            }
+            grammar::Stmt::Update {
+                with,
+                or_conflict,
+                tbl_name,
+                indexed,
+                sets,
+                from,
+                where_clause,
+                returning,
+                order_by,
+                limit,
+            } => {
+                let with = self.with(with.as_ref())?;
+                let (table, alias) = self.aliased(tbl_name);
+                let indexed = self.indexed(indexed.as_ref());
+                self.tokens.find_kind(TokenType::TK_SET);
+                let mut out = Vec::with_capacity(sets.len());
+                for set in sets.iter() {
+                    let names = set.col_names.iter().map(|name| self.name(name)).collect();
+                    out.push((names, self.expr(&set.expr)?));
+                }
+                let from = from.as_ref().map(|from| self.from(from)).transpose()?.flatten();
+                let filter = self.optional(where_clause.as_ref())?;
+                let returning = self.returning(*returning)?;
+                self.no_order_or_limit(order_by.is_some() || limit.is_some(), "UPDATE")?;
+                Stmt::Update(Box::new(Update {
+                    with,
+                    conflict: or_conflict.map(conflict),
+                    table,
+                    alias,
+                    indexed,
+                    sets: out,
+                    from,
+                    filter,
+                    returning,
+                    offset,
+                }))
+            }
+            grammar::Stmt::Delete {
+                with,
+                tbl_name,
+                indexed,
+                where_clause,
+                returning,
+                order_by,
+                limit,
+            } => {
+                let with = self.with(with.as_ref())?;
+                let (table, alias) = self.aliased(tbl_name);
+                let indexed = self.indexed(indexed.as_ref());
+                let filter = self.optional(where_clause.as_ref())?;
+                let returning = self.returning(*returning)?;
+                self.no_order_or_limit(order_by.is_some() || limit.is_some(), "DELETE")?;
+                Stmt::Delete(Box::new(Delete {
+                    with,
+                    table,
+                    alias,
+                    indexed,
+                    filter,
+                    returning,
+                    offset,
+                }))
+            }
+            grammar::Stmt::CreateTable { temporary, if_not_exists, tbl_name, body } => {
+                let name = self.object_name(tbl_name);
+                let body = self.table_body(body)?;
+                Stmt::CreateTable(Box::new(CreateTable {
+                    temporary: *temporary,
+                    if_not_exists: *if_not_exists,
+                    name,
+                    body,
+                    offset,
+                }))
+            }
+            grammar::Stmt::CreateIndex {
+                unique,
+                if_not_exists,
+                idx_name,
+                tbl_name,
+                columns,
+                where_clause,
+            } => {
+                let name = self.object_name(idx_name);
+                self.tokens.find_kind(TokenType::TK_ON);
+                let table = self.name(tbl_name);
+                let columns = self.order_terms(columns)?;
+                let filter = self.optional(where_clause.as_ref())?;
+                Stmt::CreateIndex(Box::new(CreateIndex {
+                    unique: *unique,
+                    if_not_exists: *if_not_exists,
+                    name,
+                    table,
+                    columns,
+                    filter,
+                    offset,
+                }))
+            }
+            grammar::Stmt::CreateView { temporary, if_not_exists, view_name, columns, select } => {
+                let name = self.object_name(view_name);
+                let columns = columns
+                    .map(|names| names.iter().map(|column| self.name(&column.col_name)).collect());
+                let select = self.select(select)?;
+                Stmt::CreateView(Box::new(CreateView {
+                    temporary: *temporary,
+                    if_not_exists: *if_not_exists,
+                    name,
+                    columns,
+                    select,
+                    offset,
+                }))
+            }
+            grammar::Stmt::CreateVirtualTable { if_not_exists, tbl_name, module_name, .. } => {
+                let name = self.object_name(tbl_name);
+                let module = self.name(module_name);
+                Stmt::CreateVirtualTable { name, module, if_not_exists: *if_not_exists }
+            }
+            grammar::Stmt::DropTable { if_exists, tbl_name } => {
+                self.drop(DropKind::Table, tbl_name, *if_exists)
+            }
+            grammar::Stmt::DropIndex { if_exists, idx_name } => {
+                self.drop(DropKind::Index, idx_name, *if_exists)
+            }
+            grammar::Stmt::DropView { if_exists, view_name } => {
+                self.drop(DropKind::View, view_name, *if_exists)
+            }
+            grammar::Stmt::DropTrigger { if_exists, trigger_name } => {
+                self.drop(DropKind::Trigger, trigger_name, *if_exists)
+            }
+            grammar::Stmt::Begin(mode, _) => Stmt::Begin(match mode {
+                None | Some(grammar::TransactionType::Deferred) => TransactionMode::Deferred,
+                Some(grammar::TransactionType::Immediate) => TransactionMode::Immediate,
+                Some(grammar::TransactionType::Exclusive) => TransactionMode::Exclusive,
+            }),
+            grammar::Stmt::Commit(_) => Stmt::Commit,
+            grammar::Stmt::Rollback { savepoint_name, .. } => Stmt::Rollback {
+                savepoint: savepoint_name.as_ref().map(|name| self.name(name)),
+            },
+            grammar::Stmt::Savepoint(name) => Stmt::Savepoint(self.name(name)),
+            grammar::Stmt::Release(name) => Stmt::Release(self.name(name)),
+            grammar::Stmt::Pragma(name, body) => {
+                let name = self.object_name(name);
+                let argument = match body {
+                    None => None,
+                    Some(grammar::PragmaBody::Equals(expr) | grammar::PragmaBody::Call(expr)) => {
+                        Some(self.pragma_argument(expr)?)
+                    }
+                };
+                Stmt::Pragma { name, argument }
+            }
+            grammar::Stmt::AlterTable(..) => Stmt::Other { what: "ALTER TABLE", offset },
+            grammar::Stmt::Analyze(_) => Stmt::Other { what: "ANALYZE", offset },
+            grammar::Stmt::Attach { .. } => Stmt::Other { what: "ATTACH", offset },
+            grammar::Stmt::Detach(_) => Stmt::Other { what: "DETACH", offset },
+            grammar::Stmt::CreateTrigger { .. } => Stmt::Other { what: "CREATE TRIGGER", offset },
+            grammar::Stmt::Reindex { .. } => Stmt::Other { what: "REINDEX", offset },
+            grammar::Stmt::Vacuum(..) => Stmt::Other { what: "VACUUM", offset },
+        })
+    }
+
+    /// SQLite leaves these clauses out of its usual builds, where they are a syntax error.
+    fn no_order_or_limit(&mut self, present: bool, stmt: &str) -> Result<(), Error> {
+        if present {
+            return Err(Error::unsupported(
+                format!("ORDER BY or LIMIT on {stmt}"),
+                self.tokens.offset(),
+            ));
+        }
+        Ok(())
+    }
+
+    fn returning(
+        &mut self,
+        columns: Option<&[grammar::ResultColumn<'_>]>,
+    ) -> Result<Option<Vec<super::ast::ResultColumn>>, Error> {
+        columns
+            .map(|columns| {
+                self.tokens.find_kind(TokenType::TK_RETURNING);
+                self.result_columns(columns)
+            })
+            .transpose()
+    }
+
+    fn aliased(&mut self, name: &grammar::QualifiedName<'_>) -> (ObjectName, Option<Name>) {
+        let object = self.object_name(name);
+        (object, name.alias.as_ref().map(|alias| self.name(alias)))
+    }
+
+    fn drop(&mut self, kind: DropKind, name: &grammar::QualifiedName<'_>, if_exists: bool) -> Stmt {
+        Stmt::Drop { kind, name: self.object_name(name), if_exists }
+    }
+
+    fn pragma_argument(&mut self, expr: &grammar::Expr<'_>) -> Result<PragmaArgument, Error> {
+        use super::ast::ExprKind;
+        let expr = self.expr(expr)?;
+        let value = match expr.kind {
+            ExprKind::Literal(value) => value,
+            ExprKind::Column { column, .. } => Value::text(column.text),
+            ExprKind::Unary(_, operand) => match operand.kind {
+                ExprKind::Literal(value) => value,
+                _ => Value::Null,
+            },
+            _ => Value::Null,
+        };
+        Ok(PragmaArgument { value, offset: expr.offset })
+    }
+
+    fn table_body(&mut self, body: &grammar::CreateTableBody<'_>) -> Result<CreateTableBody, Error> {
+        let (columns, constraints, flags) = match body {
+            grammar::CreateTableBody::AsSelect(select) => {
+                return Ok(CreateTableBody::Select(Box::new(self.select(select)?)));
+            }
+            grammar::CreateTableBody::ColumnsAndConstraints { columns, constraints, flags } => {
+                (columns, constraints.unwrap_or_default(), flags)
+            }
+        };
+        let mut out_columns = Vec::with_capacity(columns.len());
+        for column in columns {
+            let name = self.name(&column.col_name);
+            let ty = column.col_type.as_ref();
+            let type_name = ty.map(|ty| self.type_name(ty)).unwrap_or_default();
+            let mut out = Vec::with_capacity(column.constraints.len());
+            for constraint in column.constraints {
+                let name = constraint.name.as_ref().map(|name| self.name(name));
+                out.push(self.column_constraint(name, &constraint.constraint)?);
+            }
+            out_columns.push(ColumnDef { name, type_name, constraints: out });
+        }
+        let mut out = Vec::with_capacity(constraints.len());
+        for constraint in constraints {
+            let name = constraint.name.as_ref().map(|name| self.name(name));
+            out.push(self.table_constraint(name, &constraint.constraint)?);
+        }
+        Ok(CreateTableBody::Columns {
+            columns: out_columns,
+            constraints: out,
+            without_rowid: flags.contains(grammar::TabFlags::WithoutRowid),
+            strict: flags.contains(grammar::TabFlags::Strict),
+        })
+    }
+
+    fn column_constraint(
+        &mut self,
+        name: Option<Name>,
+        constraint: &grammar::ColumnConstraint<'_>,
+    ) -> Result<ColumnConstraint, Error> {
+        Ok(match constraint {
+            grammar::ColumnConstraint::PrimaryKey { order, conflict_clause, auto_increment } => {
+                ColumnConstraint::PrimaryKey {
+                    descending: *order == Some(grammar::SortOrder::Desc),
+                    conflict: conflict_clause.map(conflict),
+                    autoincrement: *auto_increment,
+                }
+            }
+            grammar::ColumnConstraint::NotNull { nullable: true, .. } => ColumnConstraint::Null,
+            grammar::ColumnConstraint::NotNull { conflict_clause, .. } => {
+                ColumnConstraint::NotNull { conflict: conflict_clause.map(conflict) }
+            }
+            grammar::ColumnConstraint::Unique(clause) => {
+                ColumnConstraint::Unique { conflict: clause.map(conflict) }
+            }
+            grammar::ColumnConstraint::Check(expr) => {
+                let (expr, text) = self.check(expr)?;
+                ColumnConstraint::Check { name, expr, text }
+            }
+            grammar::ColumnConstraint::Default(expr) => {
+                self.tokens.find_kind(TokenType::TK_DEFAULT);
+                let start = self.tokens.mark();
+                let kind = |at: usize| self.tokens.get(at).map(|token| token.kind);
+                let range = match kind(start) {
+                    Some(TokenType::TK_LP) => start + 1..self.tokens.past_close(start) - 1,
+                    Some(TokenType::TK_PLUS | TokenType::TK_MINUS) => start..start + 2,
+                    _ => start..start + 1,
+                };
+                let text = self.tokens.text(range).to_owned();
+                ColumnConstraint::Default { expr: self.expr(expr)?, text }
+            }
+            grammar::ColumnConstraint::Defer(_) => ColumnConstraint::Deferrable,
+            grammar::ColumnConstraint::Collate { collation_name } => {
+                ColumnConstraint::Collate(self.name(collation_name))
+            }
+            grammar::ColumnConstraint::ForeignKey { clause, .. } => {
+                ColumnConstraint::ForeignKey(self.foreign_key(clause))
+            }
+            grammar::ColumnConstraint::Generated { expr, typ } => {
+                let expr = self.expr(expr)?;
+                let stored = typ.as_ref().is_some_and(|ty| ty.0.eq_ignore_ascii_case("stored"));
+                ColumnConstraint::Generated { expr, stored }
+            }
+        })
+    }
+
+    fn table_constraint(
+        &mut self,
+        name: Option<Name>,
+        constraint: &grammar::TableConstraint<'_>,
+    ) -> Result<TableConstraint, Error> {
+        Ok(match constraint {
+            grammar::TableConstraint::PrimaryKey { columns, auto_increment, conflict_clause } => {
+                TableConstraint::PrimaryKey {
+                    columns: self.order_terms(columns)?,
+                    conflict: conflict_clause.map(conflict),
+                    autoincrement: *auto_increment,
+                }
+            }
+            grammar::TableConstraint::Unique { columns, conflict_clause } => {
+                TableConstraint::Unique {
+                    columns: self.order_terms(columns)?,
+                    conflict: conflict_clause.map(conflict),
+                }
+            }
+            grammar::TableConstraint::Check(expr, _) => {
+                let (expr, text) = self.check(expr)?;
+                TableConstraint::Check { name, expr, text }
+            }
+            grammar::TableConstraint::ForeignKey { columns, clause, .. } => {
+                let columns = columns.iter().map(|column| self.name(&column.col_name)).collect();
+                TableConstraint::ForeignKey { columns, key: self.foreign_key(clause) }
+            }
+        })
+    }
+
+    fn check(&mut self, expr: &grammar::Expr<'_>) -> Result<(super::ast::Expr, String), Error> {
+        self.tokens.find_kind(TokenType::TK_CHECK);
+        let open = self.tokens.mark();
+        let close = self.tokens.past_close(open);
+        let text = self.tokens.text(open + 1..close.saturating_sub(1)).to_owned();
+        Ok((self.expr(expr)?, text))
+    }
+
+    fn foreign_key(&mut self, clause: &grammar::ForeignKeyClause<'_>) -> ForeignKey {
+        self.tokens.find_kind(TokenType::TK_REFERENCES);
+        let table = self.name(&clause.tbl_name);
+        let columns = clause.columns.unwrap_or_default();
+        let columns = columns.iter().map(|column| self.name(&column.col_name)).collect();
+        ForeignKey { table, columns }
+    }
+}
+
+fn conflict(clause: grammar::ResolveType) -> Conflict {
+    match clause {
+        grammar::ResolveType::Rollback => Conflict::Rollback,
+        grammar::ResolveType::Abort => Conflict::Abort,
+        grammar::ResolveType::Fail => Conflict::Fail,
+        grammar::ResolveType::Ignore => Conflict::Ignore,
+        grammar::ResolveType::Replace => Conflict::Replace,
+    }
+}

@@ -1,0 +1,240 @@
+//! The grammar's queries as this crate's own.
+
+use sqlite3_parser::ast as grammar;
+use sqlite3_parser::dialect::TokenType;
+
+use super::ast::{
+    CommonTable, CompoundOp, From, Indexed, Join, JoinConstraint, JoinKind, Name, ResultColumn, Select,
+    SelectClauses, SelectCore, TableRef, TableRefKind, With,
+};
+use super::convert::{Converter, SELECT_DEPTH_MAX};
+use crate::Error;
+
+impl Converter<'_> {
+    pub(super) fn select(&mut self, select: &grammar::Select<'_>) -> Result<Select, Error> {
+        self.select_depth += 1;
+        if self.select_depth > SELECT_DEPTH_MAX {
+            return Err(Error::Limit { what: "nested queries", max: SELECT_DEPTH_MAX as u64 });
+        }
+        let with = self.with(select.with.as_ref())?;
+        let first = self.core(&select.body.select)?;
+        let mut compounds = Vec::new();
+        for compound in select.body.compounds.iter().flatten() {
+            let op = match compound.operator {
+                grammar::CompoundOperator::Union => CompoundOp::Union,
+                grammar::CompoundOperator::UnionAll => CompoundOp::UnionAll,
+                grammar::CompoundOperator::Except => CompoundOp::Except,
+                grammar::CompoundOperator::Intersect => CompoundOp::Intersect,
+            };
+            compounds.push((op, self.core(&compound.select)?));
+        }
+        let order_by = self.order_terms(select.order_by.unwrap_or_default())?;
+        let (limit, offset) = match select.limit {
+            Some(limit) => self.limit(limit)?,
+            None => (None, None),
+        };
+        self.select_depth -= 1;
+        Ok(Select { with, first, compounds, order_by, limit, offset })
+    }
+
+    /// `LIMIT a, b` means `LIMIT b OFFSET a`; only the token between the two tells.
+    fn limit(
+        &mut self,
+        limit: &grammar::Limit<'_>,
+    ) -> Result<(Option<super::ast::Expr>, Option<super::ast::Expr>), Error> {
+        self.tokens.find_kind(TokenType::TK_LIMIT);
+        let start = self.tokens.mark();
+        let first = self.expr(&limit.expr)?;
+        let Some(second) = &limit.offset else { return Ok((Some(first), None)) };
+        let comma = self.tokens.item_end(start);
+        let comma = self.tokens.get(comma).is_some_and(|token| token.kind == TokenType::TK_COMMA);
+        let second = self.expr(second)?;
+        Ok(if comma { (Some(second), Some(first)) } else { (Some(first), Some(second)) })
+    }
+
+    pub(super) fn with(&mut self, with: Option<&grammar::With<'_>>) -> Result<Option<With>, Error> {
+        let Some(with) = with else { return Ok(None) };
+        let offset = self.tokens.find_kind(TokenType::TK_WITH);
+        let mut tables = Vec::with_capacity(with.ctes.len());
+        for table in with.ctes {
+            let name = self.name(&table.tbl_name);
+            let columns = table.columns.unwrap_or_default();
+            let columns = columns.iter().map(|column| self.name(&column.col_name)).collect();
+            tables.push(CommonTable { name, columns, select: self.select(table.select)? });
+        }
+        Ok(Some(With { recursive: with.recursive, tables, offset }))
+    }
+
+    fn core(&mut self, core: &grammar::OneSelect<'_>) -> Result<SelectCore, Error> {
+        match core {
+            grammar::OneSelect::Values(rows) => {
+                self.tokens.find_kind(TokenType::TK_VALUES);
+                let mut out = Vec::with_capacity(rows.len());
+                for row in rows {
+                    out.push(self.exprs(row)?);
+                }
+                Ok(SelectCore::Values(out))
+            }
+            grammar::OneSelect::Select {
+                distinctness,
+                columns,
+                from,
+                where_clause,
+                group_by,
+                having,
+                window_clause,
+            } => {
+                let offset = self.tokens.find_kind(TokenType::TK_SELECT);
+                match distinctness {
+                    Some(grammar::Distinctness::Distinct) => {
+                        self.tokens.find_kind(TokenType::TK_DISTINCT);
+                    }
+                    Some(grammar::Distinctness::All) => {
+                        self.tokens.find_kind(TokenType::TK_ALL);
+                    }
+                    None => {}
+                }
+                let columns = self.result_columns(columns)?;
+                let from = from.as_ref().map(|from| self.from(from)).transpose()?.flatten();
+                let filter = self.optional(*where_clause)?;
+                let group_by = self.exprs(group_by.unwrap_or_default())?;
+                let having = self.optional(*having)?;
+                let window = window_clause.map(|_| self.tokens.find_kind(TokenType::TK_WINDOW));
+                Ok(SelectCore::Select(Box::new(SelectClauses {
+                    distinct: *distinctness == Some(grammar::Distinctness::Distinct),
+                    columns,
+                    from,
+                    filter,
+                    group_by,
+                    having,
+                    window,
+                    offset,
+                })))
+            }
+        }
+    }
+
+    pub(super) fn result_columns(
+        &mut self,
+        columns: &[grammar::ResultColumn<'_>],
+    ) -> Result<Vec<ResultColumn>, Error> {
+        let mut out = Vec::with_capacity(columns.len());
+        let mut start = self.tokens.mark();
+        for column in columns {
+            let end = self.tokens.item_end(start);
+            self.tokens.go(start);
+            out.push(match column {
+                grammar::ResultColumn::Star => {
+                    ResultColumn::Star { offset: self.tokens.find_kind(TokenType::TK_STAR) }
+                }
+                grammar::ResultColumn::TableStar(table) => {
+                    ResultColumn::TableStar(self.name(table))
+                }
+                grammar::ResultColumn::Expr(expr, alias) => {
+                    let expr = self.expr(expr)?;
+                    let (text_end, alias) = match alias {
+                        Some(grammar::As::As(name)) => {
+                            self.tokens.go(end.saturating_sub(1));
+                            (end.saturating_sub(2), Some(self.name(name)))
+                        }
+                        Some(grammar::As::Elided(name)) => {
+                            self.tokens.go(end.saturating_sub(1));
+                            (end.saturating_sub(1), Some(self.name(name)))
+                        }
+                        None => (end, None),
+                    };
+                    let text = self.tokens.text(start..text_end).to_owned();
+                    ResultColumn::Expr { expr, alias, text }
+                }
+            });
+            start = end + 1;
+        }
+        // Stand at what ended the list, so that the clauses after it are found from there.
+        self.tokens.go(start.saturating_sub(1));
+        Ok(out)
+    }
+
+    pub(super) fn from(&mut self, from: &grammar::FromClause<'_>) -> Result<Option<From>, Error> {
+        let Some(first) = from.select else { return Ok(None) };
+        let first = self.table_ref(first)?;
+        let mut joins = Vec::new();
+        for join in from.joins.iter().flatten() {
+            let (kind, natural) = join_kind(join.operator);
+            let table = self.table_ref(&join.table)?;
+            let constraint = match &join.constraint {
+                None => JoinConstraint::None,
+                Some(grammar::JoinConstraint::On(expr)) => JoinConstraint::On(self.expr(expr)?),
+                Some(grammar::JoinConstraint::Using(names)) => {
+                    JoinConstraint::Using(names.iter().map(|name| self.name(name)).collect())
+                }
+            };
+            joins.push(Join { kind, natural, table, constraint });
+        }
+        Ok(Some(From { first, joins }))
+    }
+
+    fn table_ref(&mut self, table: &grammar::SelectTable<'_>) -> Result<TableRef, Error> {
+        let mut offset = self.tokens.offset();
+        let (kind, alias) = match table {
+            grammar::SelectTable::Table(name, alias, indexed) => {
+                let name = self.object_name(name);
+                offset = name.database.as_ref().unwrap_or(&name.name).offset;
+                let alias = self.alias(alias.as_ref());
+                let indexed = self.indexed(indexed.as_ref());
+                (TableRefKind::Table { name, indexed }, alias)
+            }
+            grammar::SelectTable::TableCall(name, arguments, alias) => {
+                let name = self.object_name(name);
+                offset = name.database.as_ref().unwrap_or(&name.name).offset;
+                self.exprs(arguments.unwrap_or_default())?;
+                (TableRefKind::Call { name }, self.alias(alias.as_ref()))
+            }
+            grammar::SelectTable::Select(select, alias) => {
+                let select = Box::new(self.select(select)?);
+                (TableRefKind::Select(select), self.alias(alias.as_ref()))
+            }
+            grammar::SelectTable::Sub(from, alias) => {
+                self.select_depth += 1;
+                if self.select_depth > SELECT_DEPTH_MAX {
+                    return Err(Error::Limit {
+                        what: "nested queries",
+                        max: SELECT_DEPTH_MAX as u64,
+                    });
+                }
+                let from = self.from(from)?.ok_or_else(|| Error::meaning("empty FROM", offset))?;
+                self.select_depth -= 1;
+                (TableRefKind::Joined(Box::new(from)), self.alias(alias.as_ref()))
+            }
+        };
+        Ok(TableRef { kind, alias, offset })
+    }
+
+    fn alias(&mut self, alias: Option<&grammar::As<'_>>) -> Option<Name> {
+        alias.map(|alias| match alias {
+            grammar::As::As(name) | grammar::As::Elided(name) => self.name(name),
+        })
+    }
+
+    pub(super) fn indexed(&mut self, indexed: Option<&grammar::Indexed<'_>>) -> Indexed {
+        match indexed {
+            None => Indexed::Any,
+            Some(grammar::Indexed::NotIndexed) => Indexed::Not,
+            Some(grammar::Indexed::IndexedBy(name)) => Indexed::By(self.name(name)),
+        }
+    }
+}
+
+fn join_kind(operator: grammar::JoinOperator) -> (JoinKind, bool) {
+    let grammar::JoinOperator::TypedJoin(Some(kind)) = operator else {
+        return (JoinKind::Inner, false);
+    };
+    let has = |flag: grammar::JoinType| kind.contains(flag);
+    let join = match (has(grammar::JoinType::LEFT), has(grammar::JoinType::RIGHT)) {
+        (true, true) => JoinKind::Full,
+        (true, false) => JoinKind::Left,
+        (false, true) => JoinKind::Right,
+        (false, false) if has(grammar::JoinType::CROSS) => JoinKind::Cross,
+        (false, false) => JoinKind::Inner,
+    };
+    (join, has(grammar::JoinType::NATURAL))
+}

@@ -1,0 +1,246 @@
+//! Tokens with their places: what the grammar's tree leaves out.
+//!
+//! The grammar crate gives names and literals as text without a position. [`Tokens`] is the same
+//! token sequence with byte offsets; the conversion of the tree walks it from left to right, in
+//! the order of the source, and so finds each leaf's place.
+
+use std::ops::Range;
+
+use sqlite3_parser::dialect::TokenType;
+use sqlite3_parser::lexer::Splitter;
+use sqlite3_parser::lexer::sql::{Error as LexError, Tokenizer};
+
+use crate::Error;
+
+/// Parentheses may nest this deep.
+const NESTING_MAX: usize = 1000;
+
+/// One token.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Token<'a> {
+    pub(crate) kind: TokenType,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    /// What the tree holds for it: without the `?` of a parameter or the `x''` of a blob.
+    pub(crate) value: &'a [u8],
+}
+
+/// The tokens of one text and how far the conversion has come.
+#[derive(Debug)]
+pub(crate) struct Tokens<'a> {
+    pub(crate) sql: &'a str,
+    all: Vec<Token<'a>>,
+    at: usize,
+}
+
+impl<'a> Tokens<'a> {
+    /// Splits `sql` into tokens.
+    ///
+    /// # Errors
+    /// [`Error::Syntax`] at the first thing that is no token, [`Error::Limit`] for parentheses
+    /// nested too deep for the grammar's tree.
+    pub(crate) fn new(sql: &'a str) -> Result<Self, Error> {
+        let bytes = sql.as_bytes();
+        let mut all = Vec::new();
+        let mut lexer = Lexer::new(bytes);
+        let mut depth = 0usize;
+        while let Some(token) = lexer.next_token().map_err(|bad| bad.error(sql))? {
+            match token.kind {
+                TokenType::TK_LP => depth += 1,
+                TokenType::TK_RP => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            if depth > NESTING_MAX {
+                return Err(Error::Limit { what: "nested parentheses", max: NESTING_MAX as u64 });
+            }
+            all.push(token);
+        }
+        Ok(Tokens { sql, all, at: 0 })
+    }
+
+    /// Moves past the next token whose text is `value` and returns where it begins.
+    ///
+    /// Falls back to the current place when there is none, which only a tree that is not in
+    /// source order could cause.
+    pub(crate) fn find(&mut self, value: &str) -> usize {
+        let ahead = &self.all[self.at..];
+        match ahead.iter().position(|token| token.value == value.as_bytes()) {
+            Some(skip) => {
+                let offset = ahead[skip].start;
+                self.at += skip + 1;
+                offset
+            }
+            None => self.offset(),
+        }
+    }
+
+    /// Moves past the next token of a kind and returns where it begins.
+    pub(crate) fn find_kind(&mut self, kind: TokenType) -> usize {
+        let ahead = &self.all[self.at..];
+        match ahead.iter().position(|token| token.kind == kind) {
+            Some(skip) => {
+                let offset = ahead[skip].start;
+                self.at += skip + 1;
+                offset
+            }
+            None => self.offset(),
+        }
+    }
+
+    /// Where the next token begins; the end of the text when there is none.
+    pub(crate) fn offset(&self) -> usize {
+        self.all.get(self.at).map_or(self.sql.len(), |token| token.start)
+    }
+
+    /// How many tokens were passed.
+    pub(crate) fn mark(&self) -> usize {
+        self.at
+    }
+
+    /// Goes to a place that [`Tokens::mark`] gave.
+    pub(crate) fn go(&mut self, mark: usize) {
+        self.at = mark.min(self.all.len());
+    }
+
+    /// The token `index` places from the start.
+    pub(crate) fn get(&self, index: usize) -> Option<Token<'a>> {
+        self.all.get(index).copied()
+    }
+
+    /// The source text of a range of tokens.
+    pub(crate) fn text(&self, range: Range<usize>) -> &'a str {
+        match (self.all.get(range.start), range.end.checked_sub(1).and_then(|at| self.all.get(at))) {
+            (Some(first), Some(last)) if first.start <= last.end => {
+                self.sql.get(first.start..last.end).unwrap_or_default()
+            }
+            _ => "",
+        }
+    }
+
+    /// The index just past the parenthesis that closes the one at `open`.
+    pub(crate) fn past_close(&self, open: usize) -> usize {
+        let mut depth = 0usize;
+        for (index, token) in self.all.iter().enumerate().skip(open) {
+            match token.kind {
+                TokenType::TK_LP => depth += 1,
+                TokenType::TK_RP => {
+                    depth = depth.saturating_sub(1);
+                    if depth == 0 {
+                        return index + 1;
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.all.len()
+    }
+
+    /// The index of the token that ends the list item which begins at `start`: a comma, a closing
+    /// parenthesis that was not opened there, or a keyword that no expression continues with.
+    pub(crate) fn item_end(&self, start: usize) -> usize {
+        use TokenType::{
+            TK_AS, TK_COMMA, TK_DISTINCT, TK_EXCEPT, TK_FROM, TK_GROUP, TK_HAVING, TK_INTERSECT, TK_LIMIT,
+            TK_LP, TK_ORDER, TK_RP, TK_SEMI, TK_UNION, TK_WHERE, TK_WINDOW,
+        };
+        let mut depth = 0usize;
+        let mut previous = None;
+        for (index, token) in self.all.iter().enumerate().skip(start) {
+            match token.kind {
+                TK_LP => depth += 1,
+                TK_RP if depth == 0 => return index,
+                TK_RP => depth -= 1,
+                // `IS DISTINCT FROM` goes on.
+                TK_FROM if depth == 0 && previous != Some(TK_DISTINCT) => return index,
+                TK_COMMA | TK_WHERE | TK_GROUP | TK_HAVING | TK_ORDER | TK_LIMIT | TK_UNION
+                | TK_INTERSECT | TK_EXCEPT | TK_SEMI
+                    if depth == 0 =>
+                {
+                    return index;
+                }
+                // A column may be called `window`; the clause reads `WINDOW name AS`.
+                TK_WINDOW
+                    if depth == 0
+                        && self.all.get(index + 2).is_some_and(|then| then.kind == TK_AS) =>
+                {
+                    return index;
+                }
+                _ => {}
+            }
+            previous = Some(token.kind);
+        }
+        self.all.len()
+    }
+}
+
+/// Splits bytes into tokens, one at a time.
+#[derive(Debug)]
+pub(crate) struct Lexer<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+/// What stopped the lexer.
+#[derive(Debug)]
+pub(crate) struct BadToken {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+impl<'a> Lexer<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Lexer { bytes, at: 0 }
+    }
+
+    /// The next token, `None` at the end. After an error the lexer stands past the bad text.
+    pub(crate) fn next_token(&mut self) -> Result<Option<Token<'a>>, BadToken> {
+        while let Some(rest) = self.bytes.get(self.at..).filter(|rest| !rest.is_empty()) {
+            let start = self.at;
+            match Tokenizer::new().split(rest) {
+                Ok((token, length)) => {
+                    self.at += length.max(1);
+                    if let Some((value, kind)) = token {
+                        return Ok(Some(Token { kind, start, end: self.at, value }));
+                    }
+                }
+                // As in SQLite, a comment that is never closed runs to the end of the text.
+                Err(LexError::UnterminatedBlockComment(_)) => self.at = self.bytes.len(),
+                Err(error) => {
+                    let word = |bytes: &[u8]| {
+                        bytes
+                            .iter()
+                            .position(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_')
+                            .unwrap_or(bytes.len())
+                    };
+                    let length = match error {
+                        LexError::UnterminatedLiteral(_) | LexError::UnterminatedBracket(_) => {
+                            rest.len()
+                        }
+                        LexError::MalformedBlobLiteral(_) => match rest[2..]
+                            .iter()
+                            .position(|&byte| byte == b'\'')
+                        {
+                            Some(quote) => quote + 3,
+                            None => rest.len(),
+                        },
+                        LexError::BadNumber(_) | LexError::MalformedHexInteger(_) => word(rest),
+                        _ => 1,
+                    };
+                    self.at += length.max(1);
+                    return Err(BadToken { start, end: self.at });
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl BadToken {
+    fn error(&self, sql: &str) -> Error {
+        let bytes = sql.as_bytes().get(self.start..self.end).unwrap_or_default();
+        let token = String::from_utf8_lossy(bytes);
+        Error::Syntax {
+            message: format!("unrecognized token: \"{token}\""),
+            offset: self.start,
+        }
+    }
+}

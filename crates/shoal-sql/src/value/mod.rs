@@ -1,0 +1,183 @@
+//! Values: the five storage classes and everything SQL does to one or two of them.
+//!
+//! [`Value`] owns its bytes, [`ValueRef`] borrows them from a page or a parameter. Text is bytes,
+//! nearly always UTF-8 but never assumed to be: what a file holds comes back unchanged.
+//! The rules are SQLite's (datatype3.html): affinity, comparison across classes, conversion of
+//! text to numbers and back. Nothing here knows tables, expressions or files.
+
+mod affinity;
+mod arithmetic;
+mod cast;
+mod compare;
+mod number;
+mod pattern;
+mod real_text;
+pub(crate) mod utf8;
+
+pub use affinity::Affinity;
+pub use arithmetic::{
+    add, bit_and, bit_not, bit_or, concat, divide, multiply, negate, remainder, shift_left,
+    shift_right, subtract,
+};
+pub use cast::cast;
+pub use compare::{Collation, compare};
+pub(crate) use number::{TextNumber, integer_text_prefix, parse_real, real_to_int};
+pub use number::{integer_literal, to_int, to_numeric, to_real};
+pub use pattern::{GLOB, LIKE, Pattern, like_escape};
+pub use real_text::{real_to_text, real_to_text_15};
+pub(crate) use real_text::{Decimal, decode};
+
+/// One SQL value that owns its bytes.
+#[derive(Clone, Debug, Default)]
+pub enum Value {
+    /// No value.
+    #[default]
+    Null,
+    /// A signed 64-bit integer.
+    Int(i64),
+    /// An IEEE 754 double; never NaN (SQLite has NULL instead).
+    Real(f64),
+    /// Text: bytes that should be UTF-8 and need not be.
+    Text(Vec<u8>),
+    /// Bytes.
+    Blob(Vec<u8>),
+}
+
+/// One SQL value that borrows its bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum ValueRef<'a> {
+    /// No value.
+    #[default]
+    Null,
+    /// A signed 64-bit integer.
+    Int(i64),
+    /// An IEEE 754 double.
+    Real(f64),
+    /// Text as stored; not checked to be UTF-8.
+    Text(&'a [u8]),
+    /// Bytes.
+    Blob(&'a [u8]),
+}
+
+impl Value {
+    /// Text from a string.
+    pub fn text(text: impl Into<String>) -> Value {
+        Value::Text(text.into().into_bytes())
+    }
+
+    /// A real, or NULL where the number is not one.
+    pub fn real(real: f64) -> Value {
+        if real.is_nan() { Value::Null } else { Value::Real(real) }
+    }
+
+    /// The same value, borrowed.
+    pub fn as_ref(&self) -> ValueRef<'_> {
+        match self {
+            Value::Null => ValueRef::Null,
+            Value::Int(int) => ValueRef::Int(*int),
+            Value::Real(real) => ValueRef::Real(*real),
+            Value::Text(bytes) => ValueRef::Text(bytes),
+            Value::Blob(bytes) => ValueRef::Blob(bytes),
+        }
+    }
+
+    /// True for NULL.
+    pub fn is_null(&self) -> bool {
+        matches!(self, Value::Null)
+    }
+
+    /// What `typeof` says: `null`, `integer`, `real`, `text` or `blob`.
+    pub fn type_name(&self) -> &'static str {
+        type_name(self.as_ref())
+    }
+}
+
+/// Equal class and equal content, so `1` and `1.0` differ here; SQL's own equality is [`compare`].
+impl PartialEq for Value {
+    fn eq(&self, other: &Value) -> bool {
+        self.as_ref() == other.as_ref()
+    }
+}
+
+impl From<ValueRef<'_>> for Value {
+    fn from(value: ValueRef<'_>) -> Value {
+        match value {
+            ValueRef::Null => Value::Null,
+            ValueRef::Int(int) => Value::Int(int),
+            ValueRef::Real(real) => Value::Real(real),
+            ValueRef::Text(bytes) => Value::Text(bytes.to_vec()),
+            ValueRef::Blob(bytes) => Value::Blob(bytes.to_vec()),
+        }
+    }
+}
+
+impl From<i64> for Value {
+    fn from(int: i64) -> Value {
+        Value::Int(int)
+    }
+}
+
+impl From<f64> for Value {
+    fn from(real: f64) -> Value {
+        Value::real(real)
+    }
+}
+
+impl From<bool> for Value {
+    fn from(truth: bool) -> Value {
+        Value::Int(i64::from(truth))
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Value {
+        Value::text(text)
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Value {
+        Value::text(text)
+    }
+}
+
+impl From<Option<bool>> for Value {
+    fn from(truth: Option<bool>) -> Value {
+        truth.map_or(Value::Null, Value::from)
+    }
+}
+
+/// What `typeof` says: `null`, `integer`, `real`, `text` or `blob`.
+pub fn type_name(value: ValueRef<'_>) -> &'static str {
+    match value {
+        ValueRef::Null => "null",
+        ValueRef::Int(_) => "integer",
+        ValueRef::Real(_) => "real",
+        ValueRef::Text(_) => "text",
+        ValueRef::Blob(_) => "blob",
+    }
+}
+
+/// The value as a condition: `None` for NULL, else whether its number is not zero.
+///
+/// Text and blobs count by their numeric prefix, so `'0.5x'` is true and `'abc'` false.
+pub fn truth(value: ValueRef<'_>) -> Option<bool> {
+    match value {
+        ValueRef::Null => None,
+        ValueRef::Int(int) => Some(int != 0),
+        other => Some(to_real(other) != 0.0),
+    }
+}
+
+/// The bytes SQLite would show for the value as text: numbers printed, blobs read as text.
+///
+/// `None` for NULL. Cost: no allocation for text and blobs.
+pub fn text_of(value: ValueRef<'_>) -> Option<std::borrow::Cow<'_, [u8]>> {
+    use std::borrow::Cow;
+    match value {
+        ValueRef::Null => None,
+        ValueRef::Int(int) => Some(Cow::Owned(int.to_string().into_bytes())),
+        ValueRef::Real(real) => Some(Cow::Owned(real_to_text(real).into_bytes())),
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Some(Cow::Borrowed(bytes)),
+    }
+}

@@ -1,0 +1,301 @@
+//! Reals as decimal text, digit for digit as SQLite prints them.
+//!
+//! SQLite has two answers. Up to 3.51 a real became text with 15 significant digits, so
+//! `0.1 + 0.2` was `0.3`; from 3.52 with 17, cut back where fewer digits give the same double.
+//! [`real_to_text`] is the newer one, used wherever SQL makes text of a real;
+//! [`real_to_text_15`] is the older one, for output that must match an older `sqlite3` command.
+
+/// A real as decimal digits, as `printf` needs them.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Decimal {
+    /// Below zero; minus zero is not.
+    pub(crate) negative: bool,
+    /// The significant digits as ASCII, no zeros at the end; `0` for zero, empty for infinity.
+    pub(crate) digits: Vec<u8>,
+    /// How many digits stand before the decimal point; may be negative or past the digits.
+    pub(crate) point: i32,
+    /// Infinite.
+    pub(crate) infinite: bool,
+}
+
+/// How many digits [`decode`] keeps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Keep {
+    /// So many significant digits; at least 1.
+    Significant(i32),
+    /// So many digits after the decimal point.
+    Decimals(i32),
+}
+
+/// The digits of a real, rounded half up, never more than `digits_max`.
+///
+/// A double has no more than 767 digits, but SQLite looks at 18 or 19 and takes the rest for
+/// zero, and so does this: `%.30f` of 0.1 ends in zeros. NaN is not expected and is infinity.
+pub(crate) fn decode(real: f64, keep: Keep, digits_max: i32) -> Decimal {
+    let negative = real < 0.0;
+    let real = real.abs();
+    if real == 0.0 {
+        return Decimal { negative, digits: b"0".to_vec(), point: 1, infinite: false };
+    }
+    if !real.is_finite() {
+        return Decimal { negative, digits: Vec::new(), point: 0, infinite: true };
+    }
+    let (mut digits, mut point) = significant(real, keep);
+    let mut round = match keep {
+        Keep::Significant(count) => count,
+        Keep::Decimals(count) => {
+            let mut round = point.saturating_add(count);
+            if round == 0 && digits[0] >= b'5' {
+                // Half or more of the last place kept: room for the 1 it rounds up to.
+                digits.insert(0, b'0');
+                point += 1;
+                round = 1;
+            }
+            round
+        }
+    };
+    let length = i32::try_from(digits.len()).unwrap_or(i32::MAX);
+    if round > 0 && (round < length || length > digits_max) {
+        round = round.min(digits_max);
+        if round == 17 {
+            round = shorter(real, &digits, point).unwrap_or(round);
+        }
+        round_to(&mut digits, &mut point, usize::try_from(round).unwrap_or(0));
+    }
+    while digits.len() > 1 && digits.last() == Some(&b'0') {
+        digits.pop();
+    }
+    Decimal { negative, digits, point, infinite: false }
+}
+
+/// The first 18 or 19 digits of a real (one or two more than wanted, where fewer are) and its
+/// decimal point.
+///
+/// SQLite multiplies the mantissa by a power of ten cut to 64 bits, chosen by the power of two, so
+/// that the product holds the digits as an integer. The cut shows in the last digit now and then,
+/// and the 18 digits are rounded once more to the 17 printed: both are kept, so that ours are its.
+fn significant(real: f64, keep: Keep) -> (Vec<u8>, i32) {
+    let wanted = match keep {
+        Keep::Significant(count) if count < 18 => count.max(1) + 1,
+        _ => 18,
+    };
+    let (mantissa, exponent) = normalized(real);
+    let power = wanted - 1 - floor_log10_pow2(exponent + 63);
+    let product = (u128::from(mantissa) * u128::from(power_of_ten(power))) >> 64;
+    let shift = u32::try_from(-(exponent + floor_log2_pow10(power) + 1)).unwrap_or(0);
+    let integer = if wanted == 18 { ((product >> (shift - 1)) + 1) >> 1 } else { product >> shift };
+    let digits = integer.to_string().into_bytes();
+    let point = i32::try_from(digits.len()).unwrap_or(0) - power;
+    (digits, point)
+}
+
+/// A positive real as `mantissa * 2^exponent`, the mantissa's highest bit set.
+fn normalized(real: f64) -> (u64, i32) {
+    let bits = real.to_bits();
+    let fraction = bits & 0x000f_ffff_ffff_ffff;
+    let biased = i32::try_from((bits >> 52) & 0x7ff).unwrap_or(0);
+    if biased == 0 {
+        let zeros = fraction.leading_zeros();
+        (fraction << zeros, -1074 - i32::try_from(zeros).unwrap_or(0))
+    } else {
+        ((fraction << 11) | 1 << 63, biased - 1086)
+    }
+}
+
+/// `floor(log10(2^power))` for the powers a double has.
+fn floor_log10_pow2(power: i32) -> i32 {
+    (power * 78913) >> 18
+}
+
+/// `floor(log2(10^power))` for the powers a double needs.
+fn floor_log2_pow10(power: i32) -> i32 {
+    (power * 108853) >> 15
+}
+
+/// The first 64 bits of `10^power`, cut.
+fn power_of_ten(power: i32) -> u64 {
+    usize::try_from(power + POWER_MAX).ok().and_then(|at| POWERS.get(at)).copied().unwrap_or(0)
+}
+
+/// The powers of ten that scale any double to 18 digits lie within plus and minus this.
+const POWER_MAX: i32 = 348;
+
+static POWERS: [u64; 697] = powers_of_ten();
+
+/// Steps from `10^0` up by times ten and down by over ten, on 192 bits of which 64 are kept.
+const fn powers_of_ten() -> [u64; 697] {
+    const LOW: u128 = (1 << 64) - 1;
+    let mut table = [0; 697];
+    let zero = POWER_MAX as usize;
+    let one: [u64; 3] = [1 << 63, 0, 0];
+    table[zero] = one[0];
+
+    let mut limbs = one;
+    let mut power = 1;
+    while power <= zero {
+        let low = limbs[2] as u128 * 10;
+        let middle = limbs[1] as u128 * 10 + (low >> 64);
+        let high = limbs[0] as u128 * 10 + (middle >> 64);
+        let carry = (high >> 64) as u64;
+        let shift = 64 - carry.leading_zeros();
+        let next = [(high & LOW) as u64, (middle & LOW) as u64, (low & LOW) as u64];
+        limbs = [
+            (carry << (64 - shift)) | (next[0] >> shift),
+            (next[0] << (64 - shift)) | (next[1] >> shift),
+            (next[1] << (64 - shift)) | (next[2] >> shift),
+        ];
+        table[zero + power] = limbs[0];
+        power += 1;
+    }
+
+    let mut limbs = one;
+    let mut power = 1;
+    while power <= zero {
+        let high = limbs[0] as u128;
+        let middle = ((high % 10) << 64) | limbs[1] as u128;
+        let low = ((middle % 10) << 64) | limbs[2] as u128;
+        let rest = ((low % 10) << 64) / 10;
+        let next = [(high / 10) as u64, (middle / 10) as u64, (low / 10) as u64, rest as u64];
+        let shift = next[0].leading_zeros();
+        limbs = [
+            (next[0] << shift) | (next[1] >> (64 - shift)),
+            (next[1] << shift) | (next[2] >> (64 - shift)),
+            (next[2] << shift) | (next[3] >> (64 - shift)),
+        ];
+        table[zero - power] = limbs[0];
+        power += 1;
+    }
+    table
+}
+
+/// Rounds to `count` digits by the next one; a carry out of the front moves the point.
+fn round_to(digits: &mut Vec<u8>, point: &mut i32, count: usize) {
+    if count >= digits.len() {
+        return;
+    }
+    let up = digits[count] >= b'5';
+    digits.truncate(count);
+    if !up {
+        if digits.is_empty() {
+            digits.push(b'0');
+        }
+        return;
+    }
+    for at in (0..count).rev() {
+        if digits[at] < b'9' {
+            digits[at] += 1;
+            return;
+        }
+        digits[at] = b'0';
+    }
+    digits.insert(0, b'1');
+    *point += 1;
+}
+
+/// How many digits to keep where 17 end in nines or zeros and fewer give the same real.
+fn shorter(real: f64, digits: &[u8], point: i32) -> Option<i32> {
+    let length = i32::try_from(digits.len()).ok()?;
+    let (kept, up) = if digits[15] == b'9' && digits[14] == b'9' {
+        let nines = digits[..14].iter().rev().take_while(|&&digit| digit == b'9').count();
+        (14 - nines, true)
+    } else if point >= length || digits[13..16] == *b"000" {
+        let zeros = digits[..13].iter().rev().take_while(|&&digit| digit == b'0').count();
+        (13 - zeros, false)
+    } else {
+        return None;
+    };
+    let mut number: u64 = 0;
+    for digit in &digits[..kept] {
+        number = number * 10 + u64::from(digit - b'0');
+    }
+    if up {
+        number += 1;
+    }
+    let kept = i32::try_from(kept).ok()?;
+    let back: f64 = format!("{number}e{}", point - kept).parse().ok()?;
+    (back == real).then_some(kept + 1)
+}
+
+/// A real as text, as SQLite 3.52 and later make it: up to 17 significant digits, `.0` kept.
+pub fn real_to_text(real: f64) -> String {
+    general(real, 17)
+}
+
+/// A real as text, as SQLite up to 3.51 made it: up to 15 significant digits, `.0` kept.
+pub fn real_to_text_15(real: f64) -> String {
+    general(real, 15)
+}
+
+/// `printf("%!.*g")`.
+fn general(real: f64, significant: i32) -> String {
+    if real == real.trunc() && real.abs() < 1e15 {
+        // The common case, and always exact: `+ 0.0` drops the sign of minus zero.
+        return format!("{:.1}", real + 0.0);
+    }
+    let decimal = decode(real, Keep::Significant(significant), 20);
+    let mut text = String::new();
+    if decimal.negative {
+        text.push('-');
+    }
+    if decimal.infinite {
+        text.push_str("Inf");
+        return text;
+    }
+    let digits = decimal.digits;
+    let push = |text: &mut String, digits: &[u8]| text.extend(digits.iter().map(|&d| char::from(d)));
+    let exponent = decimal.point - 1;
+    if exponent < -4 || exponent >= significant {
+        push(&mut text, &digits[..1]);
+        text.push('.');
+        if digits.len() == 1 {
+            text.push('0');
+        }
+        push(&mut text, &digits[1..]);
+        let sign = if exponent < 0 { '-' } else { '+' };
+        text.push_str(&format!("e{sign}{:02}", exponent.abs()));
+        return text;
+    }
+    let whole = usize::try_from(decimal.point).unwrap_or(0);
+    if whole == 0 {
+        text.push_str("0.");
+        text.extend(std::iter::repeat_n('0', usize::try_from(-decimal.point).unwrap_or(0)));
+        push(&mut text, &digits);
+        return text;
+    }
+    push(&mut text, &digits[..whole.min(digits.len())]);
+    text.extend(std::iter::repeat_n('0', whole.saturating_sub(digits.len())));
+    text.push('.');
+    match digits.get(whole..).filter(|rest| !rest.is_empty()) {
+        Some(rest) => push(&mut text, rest),
+        None => text.push('0'),
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_forms() {
+        let cases = [
+            (0.0, "0.0", "0.0"),
+            (-0.0, "0.0", "0.0"),
+            (1.0, "1.0", "1.0"),
+            (-1.5, "-1.5", "-1.5"),
+            (0.1 + 0.2, "0.30000000000000004", "0.3"),
+            (1e15, "1000000000000000.0", "1.0e+15"),
+            (1e17, "1.0e+17", "1.0e+17"),
+            (1e-5, "1.0e-05", "1.0e-05"),
+            (0.0001, "0.0001", "0.0001"),
+            (1.0 / 3.0, "0.33333333333333331", "0.333333333333333"),
+            (49.47, "49.47", "49.47"),
+            (f64::INFINITY, "Inf", "Inf"),
+            (f64::NEG_INFINITY, "-Inf", "-Inf"),
+        ];
+        for (real, new, old) in cases {
+            assert_eq!(real_to_text(real), new);
+            assert_eq!(real_to_text_15(real), old);
+        }
+    }
+}
