@@ -6,11 +6,20 @@
 #![forbid(unsafe_code)]
 
 mod actor;
+mod chunk;
+mod column;
+mod error;
+mod graph;
 mod hash;
+mod limits;
 mod op;
 mod scalar;
 
 pub use actor::{ActorId, ActorIdx};
+pub use chunk::{Change, ChangeHeader, ChangeOps, ChangeWriter, ChunkType};
+pub use error::{Error, Fault};
+pub use graph::{ChangeGraph, Clock, ClockEntry};
 pub use hash::ChangeHash;
+pub use limits::Limits;
 pub use op::{Action, Key, ObjId, Op, OpId};
 pub use scalar::{Scalar, ScalarRef};

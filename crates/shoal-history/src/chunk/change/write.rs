@@ -1,0 +1,329 @@
+//! Writing changes. The bytes are canonical, because their hash is the name of the change: `deps`,
+//! `pred` and the other actors sorted, only actors that the ops refer to, columns left out by the
+//! rules of the format. The same content gives the same hash in every implementation.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::{Change, Inner, Span};
+use crate::chunk::header::{self, ChunkType};
+use crate::chunk::op_rows::{
+    CHANGE_SPECS, COLUMN_COUNT, KEY_ACTOR, LINK_ACTOR, OBJ_ACTOR, OpEncoder, Row, RowValue,
+};
+use crate::column::leb128::{write_length_prefixed, write_sleb, write_uleb};
+use crate::column::{rle, spec};
+use crate::{Action, ActorId, ActorIdx, ChangeHash, Error, Key, ObjId, Op, OpId, ScalarRef};
+
+/// What a change says besides its ops.
+#[derive(Clone, Debug)]
+pub struct ChangeHeader<'a> {
+    /// The author, an index into the actors given to [`ChangeWriter::new`].
+    pub actor: ActorIdx,
+    /// The number of the change among the author's, from 1.
+    pub seq: u32,
+    /// The counter of the first op's id, at least 1.
+    pub start_op: u32,
+    /// Seconds since the Unix epoch by custom.
+    pub time: i64,
+    /// What the author says of it; an empty message is the same as none.
+    pub message: Option<&'a str>,
+    /// The changes it is made on top of, in any order.
+    pub deps: Vec<ChangeHash>,
+    /// Bytes to keep after the ops.
+    pub extra_bytes: &'a [u8],
+}
+
+/// Makes a change out of ops.
+#[derive(Debug)]
+pub struct ChangeWriter<'a> {
+    header: ChangeHeader<'a>,
+    actors: &'a [ActorId],
+    encoder: ChangeEncoder,
+    preds: Vec<OpId>,
+    misuse: Option<&'static str>,
+}
+
+impl<'a> ChangeWriter<'a> {
+    /// A writer of a change whose ops index `actors`, which may be in any order and hold more than
+    /// are used. Cost: independent of the number of actors.
+    pub fn new(header: ChangeHeader<'a>, actors: &'a [ActorId]) -> Self {
+        let mut encoder = ChangeEncoder::default();
+        encoder.begin(header.actor);
+        let misuse = if header.actor.as_usize() >= actors.len() {
+            Some("the author of a change is not among the actors")
+        } else if header.seq == 0 || header.start_op == 0 {
+            Some("a change counts itself and its ops from 1")
+        } else {
+            None
+        };
+        Self { header, actors, encoder, preds: Vec::new(), misuse }
+    }
+
+    /// Appends an op. Its id must be the next of the author; its links are the ops that it
+    /// supersedes, in any order. Cost: no allocation but the growth of the columns.
+    ///
+    /// An op that breaks the rules makes [`finish`](Self::finish) fail.
+    pub fn push(&mut self, op: &Op<'_>) {
+        if self.misuse.is_none() {
+            self.misuse = self.check(op).err();
+        }
+        if self.misuse.is_some() {
+            return;
+        }
+        self.preds.clear();
+        self.preds.extend_from_slice(op.links);
+        if self.preds.len() > 1 {
+            super::sort_links(&mut self.preds, self.actors);
+            if self.preds.windows(2).any(|pair| pair[0] == pair[1]) {
+                self.misuse = Some("an op supersedes the same op twice");
+            }
+        }
+        let row = Row {
+            obj: op.obj,
+            key: op.key,
+            insert: op.insert,
+            action: op.action,
+            value: RowValue::Scalar(op.value),
+            expand: op.expand,
+            mark_name: op.mark_name,
+        };
+        self.encoder.push(&row, self.preds.iter().copied());
+    }
+
+    /// The change. Cost: one SHA-256 of its bytes.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] when the header or an op breaks the rules of the format.
+    pub fn finish(mut self) -> Result<Change, Error> {
+        if let Some(why) = self.misuse {
+            return Err(Error::Misuse { why });
+        }
+        let ChangeHeader { actor: _, seq, start_op, time, message, mut deps, extra_bytes } =
+            self.header;
+        deps.sort_unstable();
+        if deps.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err(Error::Misuse { why: "a change depends on the same change twice" });
+        }
+        let message = message.unwrap_or_default();
+        let meta = Meta { seq, start_op, time, message, deps, extra_bytes };
+        let change = self.encoder.finish(meta, self.actors)?;
+        debug_assert!(Change::from_bytes(change.raw_bytes()).is_ok(), "what is written is valid");
+        Ok(change)
+    }
+
+    fn check(&self, op: &Op<'_>) -> Result<(), &'static str> {
+        let known = |id: &OpId| id.actor.as_usize() < self.actors.len();
+        let before = |id: &OpId| id.counter > 0 && id.counter < op.id.counter && known(id);
+        let counter = u64::from(self.header.start_op) + u64::from(self.encoder.op_count);
+        if u64::from(op.id.counter) != counter || op.id.actor != self.header.actor {
+            return Err("the ids of a change's ops follow each other");
+        }
+        let obj = match &op.obj {
+            ObjId::Root => true,
+            ObjId::Op(id) => before(id),
+        };
+        let key = match &op.key {
+            Key::Map(_) | Key::Head => true,
+            Key::Elem(id) => before(id),
+        };
+        if !(obj && key && op.links.iter().all(before)) {
+            return Err("an op refers to ops before it by known actors");
+        }
+        match op.key {
+            Key::Map(_) if op.insert => return Err("an insertion has no map key"),
+            Key::Head if !op.insert => return Err("only insertions apply to the head of a list"),
+            _ => {}
+        }
+        if op.action == Action::Increment
+            && !matches!(op.value, ScalarRef::Int(_) | ScalarRef::Uint(_))
+        {
+            return Err("an increment is by an integer");
+        }
+        match op.value {
+            ScalarRef::Unknown { type_code, .. } if !(10..16).contains(&type_code) => {
+                Err("an unknown value has a type from 10 to 15")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What the encoder needs besides the ops; nothing is sorted or checked any more.
+pub(crate) struct Meta<'a> {
+    pub(crate) seq: u32,
+    pub(crate) start_op: u32,
+    pub(crate) time: i64,
+    pub(crate) message: &'a str,
+    pub(crate) deps: Vec<ChangeHash>,
+    pub(crate) extra_bytes: &'a [u8],
+}
+
+/// Encodes one change after the other, keeping its buffers.
+#[derive(Debug, Default)]
+pub(crate) struct ChangeEncoder {
+    ops: OpEncoder,
+    op_count: u32,
+    actors: LocalActors,
+    body: Vec<u8>,
+    replaced: [Vec<u8>; 3],
+}
+
+/// The actors of one change. While ops come in, actors get local numbers in the order of their
+/// appearance, the author 0; in the end those are replaced by the final ones, sorted by the
+/// actors' bytes, unless they are the same.
+#[derive(Debug, Default)]
+struct LocalActors {
+    /// Of each local number, the caller's index.
+    used: Vec<u32>,
+    /// The reverse, for all but the author.
+    local: FxHashMap<u32, u32>,
+    /// The index looked up last and its local number.
+    last: (u32, u32),
+}
+
+impl ChangeEncoder {
+    /// Starts the next change, by `author`. Actor indices are those of the caller's table.
+    pub(crate) fn begin(&mut self, author: ActorIdx) {
+        self.ops.clear();
+        self.op_count = 0;
+        self.actors.used.clear();
+        self.actors.used.push(author.0);
+        self.actors.local.clear();
+        self.actors.last = (author.0, 0);
+    }
+
+    /// Appends an op, with its preds in the order in which they are stored.
+    #[inline]
+    pub(crate) fn push(&mut self, row: &Row<'_>, preds: impl ExactSizeIterator<Item = OpId>) {
+        let obj = match row.obj {
+            ObjId::Root => ObjId::Root,
+            ObjId::Op(id) => ObjId::Op(self.actors.localize(id)),
+        };
+        let key = match row.key {
+            Key::Elem(id) => Key::Elem(self.actors.localize(id)),
+            key => key,
+        };
+        let preds = preds.map(|id| self.actors.localize(id));
+        self.ops.push(&Row { obj, key, ..*row }, preds);
+        self.op_count += 1;
+    }
+
+    /// The change. `actors` is the caller's table.
+    ///
+    /// # Errors
+    /// When the ops or the bytes are too many for the format.
+    pub(crate) fn finish(&mut self, meta: Meta<'_>, actors: &[ActorId]) -> Result<Change, Error> {
+        let Meta { seq, start_op, time, message, deps, extra_bytes } = meta;
+        if (start_op - 1).checked_add(self.op_count).is_none() {
+            return Err(Error::Misuse { why: "the counters of op ids have 32 bits" });
+        }
+        self.ops.finish();
+        let (actors, order) = self.actors.sorted(actors);
+        let repeated = actors[1..].windows(2).any(|pair| pair[0] == pair[1]);
+        if repeated || actors[1..].contains(&actors[0]) {
+            return Err(Error::Misuse { why: "the actors given differ" });
+        }
+        let mut columns = self.ops.columns();
+        if !order.iter().copied().eq(0..order.len() as u64) {
+            for (index, out) in
+                [OBJ_ACTOR, KEY_ACTOR, LINK_ACTOR].into_iter().zip(&mut self.replaced)
+            {
+                out.clear();
+                let replace = |local: u64| order[local as usize];
+                rle::replace_values(columns[index], out, replace)
+                    .expect("a column just written can be read");
+                columns[index] = out;
+            }
+        }
+
+        let body = &mut self.body;
+        body.clear();
+        write_uleb(deps.len() as u64, body);
+        for dep in &deps {
+            body.extend_from_slice(&dep.0);
+        }
+        write_length_prefixed(actors[0].as_bytes(), body);
+        write_uleb(u64::from(seq), body);
+        write_uleb(u64::from(start_op), body);
+        write_sleb(time, body);
+        write_length_prefixed(message.as_bytes(), body);
+        let message_start = body.len() - message.len();
+        write_uleb(actors.len() as u64 - 1, body);
+        for actor in &actors[1..] {
+            write_length_prefixed(actor.as_bytes(), body);
+        }
+        // Without ops every column is empty, so that none is listed.
+        spec::write_table(CHANGE_SPECS.iter().copied().zip(columns), body);
+        let mut starts = [0; COLUMN_COUNT];
+        for (data, start) in columns.iter().zip(&mut starts) {
+            *start = body.len();
+            body.extend_from_slice(data);
+        }
+        body.extend_from_slice(extra_bytes);
+        if u32::try_from(body.len() + 32).is_err() {
+            return Err(Error::Misuse { why: "a change is smaller than 4 GiB" });
+        }
+
+        let hash = header::hash(ChunkType::Change, body);
+        let mut raw = Vec::new();
+        header::write(ChunkType::Change, hash, body, &mut raw);
+        let body_start = raw.len() - body.len();
+        let span = |start: usize, len: usize| {
+            let start = start + body_start;
+            Span::new(start..start + len)
+        };
+        let mut spans = [Span::default(); COLUMN_COUNT];
+        for ((span_of, start), data) in spans.iter_mut().zip(starts).zip(columns) {
+            *span_of = span(start, data.len());
+        }
+        Ok(Change(Arc::new(Inner {
+            hash,
+            actors,
+            deps: deps.into(),
+            seq,
+            start_op,
+            op_count: self.op_count,
+            time,
+            message: span(message_start, message.len()),
+            extra: span(body.len() - extra_bytes.len(), extra_bytes.len()),
+            columns: spans,
+            raw: raw.into(),
+        })))
+    }
+}
+
+impl LocalActors {
+    /// The actors of the change, and the final index of each local number.
+    fn sorted(&self, actors: &[ActorId]) -> (Box<[ActorId]>, Vec<u64>) {
+        let actor = |local: usize| &actors[self.used[local] as usize];
+        let mut locals: Vec<usize> = (0..self.used.len()).collect();
+        locals[1..].sort_unstable_by_key(|&local| actor(local));
+        let mut order = vec![0; locals.len()];
+        for (index, &local) in locals.iter().enumerate() {
+            order[local] = index as u64;
+        }
+        (locals.into_iter().map(|local| actor(local).clone()).collect(), order)
+    }
+
+    #[inline]
+    fn localize(&mut self, id: OpId) -> OpId {
+        let index = id.actor.0;
+        if self.last.0 != index {
+            self.last = (index, self.local_of(index));
+        }
+        OpId { counter: id.counter, actor: ActorIdx(self.last.1) }
+    }
+
+    fn local_of(&mut self, index: u32) -> u32 {
+        if index == self.used[0] {
+            return 0;
+        }
+        let next = u32::try_from(self.used.len()).expect("fewer than 2^32 actors have an index");
+        let used = &mut self.used;
+        *self.local.entry(index).or_insert_with(|| {
+            used.push(index);
+            next
+        })
+    }
+}

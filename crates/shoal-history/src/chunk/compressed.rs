@@ -1,0 +1,130 @@
+//! DEFLATE (raw, RFC 1951): compressed changes, and the large columns of documents.
+
+use std::io::Write;
+
+use flate2::write::DeflateEncoder;
+use flate2::{Compression, Decompress, FlushDecompress, Status};
+
+use crate::Fault;
+
+/// Why bytes could not be inflated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InflateError {
+    Fault(Fault),
+    /// They would be more than the limit.
+    TooLong,
+}
+
+/// Appends what the DEFLATE stream `bytes` stands for, `max_bytes` at most, and returns how much
+/// that is. Memory grows with what was really inflated, so a bomb costs no more than the limit.
+///
+/// # Errors
+/// When the stream is broken, ends too early, has bytes after its end, or gives too much.
+pub(crate) fn inflate(
+    bytes: &[u8],
+    max_bytes: u64,
+    out: &mut Vec<u8>,
+) -> Result<usize, InflateError> {
+    let start = out.len();
+    let mut stream = Decompress::new(false);
+    loop {
+        let read = usize::try_from(stream.total_in()).map_err(|_| InflateError::TooLong)?;
+        let rest = bytes.get(read..).unwrap_or_default();
+        if out.len() == out.capacity() {
+            let done = out.len() - start;
+            let grow = bytes.len().saturating_mul(2).clamp(256, 1 << 20).max(done);
+            let allowed = max_bytes.saturating_sub(done as u64).saturating_add(1);
+            out.reserve_exact(usize::try_from(allowed).unwrap_or(usize::MAX).min(grow));
+        }
+        let written_before = stream.total_out();
+        let status = stream
+            .decompress_vec(rest, out, FlushDecompress::None)
+            .map_err(|_| InflateError::Fault(Fault::Deflate))?;
+        if stream.total_out() > max_bytes {
+            return Err(InflateError::TooLong);
+        }
+        match status {
+            Status::StreamEnd => break,
+            Status::Ok | Status::BufError => {
+                let stuck = stream.total_out() == written_before
+                    && stream.total_in() == read as u64
+                    && out.len() < out.capacity();
+                if stuck {
+                    return Err(InflateError::Fault(Fault::Truncated));
+                }
+            }
+        }
+    }
+    match bytes.len() as u64 - stream.total_in() {
+        0 => Ok(out.len() - start),
+        left => Err(InflateError::Fault(Fault::Leftover(left))),
+    }
+}
+
+/// Appends `bytes` deflated, at the level that the reference uses.
+pub(crate) fn deflate(bytes: &[u8], out: &mut Vec<u8>) {
+    let mut encoder = DeflateEncoder::new(out, Compression::default());
+    encoder.write_all(bytes).expect("writing to memory cannot fail");
+    encoder.finish().expect("writing to memory cannot fail");
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn deflated(bytes: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        deflate(bytes, &mut out);
+        out
+    }
+
+    #[test]
+    fn a_bomb_stops_at_the_limit() {
+        let bomb = deflated(&vec![0; 64 << 20]);
+        let mut out = Vec::new();
+        assert_eq!(inflate(&bomb, 1 << 20, &mut out), Err(InflateError::TooLong));
+        assert!(out.capacity() <= 4 << 20, "{}", out.capacity());
+        assert_eq!(inflate(&deflated(&[7; 300]), 300, &mut Vec::new()), Ok(300));
+        assert_eq!(inflate(&deflated(&[7; 300]), 299, &mut Vec::new()), Err(InflateError::TooLong));
+    }
+
+    #[test]
+    fn refusals() {
+        let good = deflated(b"hello hello hello hello");
+        for end in 0..good.len() {
+            assert_eq!(
+                inflate(&good[..end], 100, &mut Vec::new()),
+                Err(InflateError::Fault(Fault::Truncated)),
+                "{end}"
+            );
+        }
+        let mut longer = good.clone();
+        longer.push(0);
+        assert_eq!(
+            inflate(&longer, 100, &mut Vec::new()),
+            Err(InflateError::Fault(Fault::Leftover(1)))
+        );
+        assert_eq!(
+            inflate(&[0xff; 4], 100, &mut Vec::new()),
+            Err(InflateError::Fault(Fault::Deflate))
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn both_ways(bytes in proptest::collection::vec(any::<u8>(), 0..3000), repeat in 1_usize..9) {
+            let bytes = bytes.repeat(repeat);
+            let mut out = vec![1, 2, 3];
+            let len = inflate(&deflated(&bytes), bytes.len() as u64, &mut out);
+            prop_assert_eq!(len, Ok(bytes.len()));
+            prop_assert_eq!(&out[3..], &bytes[..]);
+        }
+
+        #[test]
+        fn any_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = inflate(&bytes, 1000, &mut Vec::new());
+        }
+    }
+}

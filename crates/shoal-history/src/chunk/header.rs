@@ -1,0 +1,177 @@
+//! The envelope of a chunk: magic, checksum, type, length (format: chunk envelope).
+
+use std::fmt;
+
+use sha2::{Digest, Sha256};
+
+use crate::column::leb128::{Reader, uleb_len, write_uleb};
+use crate::{ChangeHash, Error, Fault};
+
+const MAGIC: [u8; 4] = [0x85, 0x6f, 0x4a, 0x83];
+
+/// The type of a chunk; the discriminants are the format's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum ChunkType {
+    /// A whole document.
+    Document = 0,
+    /// One change.
+    Change = 1,
+    /// One change, deflated.
+    CompressedChange = 2,
+    /// Several changes in columns; experimental in the reference.
+    Bundle = 3,
+}
+
+impl ChunkType {
+    fn from_code(code: u8) -> Option<Self> {
+        Some(match code {
+            0 => Self::Document,
+            1 => Self::Change,
+            2 => Self::CompressedChange,
+            3 => Self::Bundle,
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for ChunkType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Document => "document",
+            Self::Change => "change",
+            Self::CompressedChange => "compressed change",
+            Self::Bundle => "bundle",
+        })
+    }
+}
+
+/// A chunk of which only the envelope was read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Envelope<'a> {
+    pub(crate) chunk_type: ChunkType,
+    pub(crate) checksum: [u8; 4],
+    pub(crate) body: &'a [u8],
+    /// The length of the whole chunk.
+    pub(crate) len: usize,
+}
+
+impl<'a> Envelope<'a> {
+    /// Reads the envelope of the chunk that `bytes` begin with. The checksum is not checked.
+    pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, Error> {
+        Self::read_parts(bytes).map_err(|fault| Error::Envelope { fault })
+    }
+
+    fn read_parts(bytes: &'a [u8]) -> Result<Self, Fault> {
+        let mut reader = Reader::new(bytes);
+        let magic = reader.bytes(MAGIC.len().min(bytes.len()))?;
+        if !MAGIC.starts_with(magic) {
+            return Err(Fault::Magic);
+        }
+        if magic.len() < MAGIC.len() {
+            return Err(Fault::Truncated);
+        }
+        let mut checksum = [0; 4];
+        checksum.copy_from_slice(reader.bytes(4)?);
+        let code = reader.byte()?;
+        let chunk_type = ChunkType::from_code(code).ok_or(Fault::ChunkType(code))?;
+        let body = reader.length_prefixed()?;
+        // Offsets into a body are kept in 32 bits.
+        if u32::try_from(body.len()).is_err() {
+            return Err(Fault::Beyond32Bits(body.len() as u64));
+        }
+        Ok(Self { chunk_type, checksum, body, len: bytes.len() - reader.len() })
+    }
+
+    /// The hash of the chunk, which its checksum must begin.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub(crate) fn check(&self) -> Result<ChangeHash, Error> {
+        let hash = hash(self.chunk_type, self.body);
+        if hash.0.starts_with(&self.checksum) {
+            Ok(hash)
+        } else {
+            Err(Error::Envelope { fault: Fault::Checksum })
+        }
+    }
+}
+
+/// The SHA-256 of a chunk's type, length and body.
+pub(crate) fn hash(chunk_type: ChunkType, body: &[u8]) -> ChangeHash {
+    let mut prefix = Vec::with_capacity(11);
+    prefix.push(chunk_type as u8);
+    write_uleb(body.len() as u64, &mut prefix);
+    let mut sha = Sha256::new();
+    sha.update(&prefix);
+    sha.update(body);
+    ChangeHash(sha.finalize().into())
+}
+
+/// How many bytes come before a body of `body_len` bytes.
+pub(crate) fn header_len(body_len: usize) -> usize {
+    MAGIC.len() + 4 + 1 + uleb_len(body_len as u64)
+}
+
+/// Appends a whole chunk. `hash` gives the checksum: for a compressed change it is not that of
+/// `body` but that of the change.
+pub(crate) fn write(chunk_type: ChunkType, hash: ChangeHash, body: &[u8], out: &mut Vec<u8>) {
+    out.reserve(header_len(body.len()) + body.len());
+    out.extend_from_slice(&MAGIC);
+    out.extend_from_slice(&hash.0[..4]);
+    out.push(chunk_type as u8);
+    write_uleb(body.len() as u64, out);
+    out.extend_from_slice(body);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The 14 bytes that an empty document saves as.
+    const EMPTY: [u8; 14] =
+        [0x85, 0x6f, 0x4a, 0x83, 0xb8, 0x1a, 0x95, 0x44, 0x00, 0x04, 0x00, 0x00, 0x00, 0x00];
+
+    fn fault(bytes: &[u8]) -> Fault {
+        match Envelope::read(bytes) {
+            Err(Error::Envelope { fault }) => fault,
+            other => panic!("not an envelope error: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn both_ways() {
+        let mut bytes = EMPTY.to_vec();
+        bytes.push(9);
+        let envelope = Envelope::read(&bytes).unwrap();
+        assert_eq!(envelope.chunk_type, ChunkType::Document);
+        assert_eq!(envelope.body, [0; 4]);
+        assert_eq!(envelope.len, 14);
+        let hash = envelope.check().unwrap();
+        let mut out = Vec::new();
+        write(ChunkType::Document, hash, envelope.body, &mut out);
+        assert_eq!(out, EMPTY);
+        assert_eq!(header_len(4), 10);
+    }
+
+    #[test]
+    fn refusals() {
+        for end in 0..EMPTY.len() {
+            assert_eq!(fault(&EMPTY[..end]), Fault::Truncated, "{end}");
+        }
+        for (at, byte, expect) in [
+            (0, 0x84, Fault::Magic),
+            (3, 0x84, Fault::Magic),
+            (8, 4, Fault::ChunkType(4)),
+            (9, 5, Fault::Truncated),
+        ] {
+            let mut bytes = EMPTY;
+            bytes[at] = byte;
+            assert_eq!(fault(&bytes), expect);
+        }
+        let mut bytes = EMPTY;
+        bytes[4] ^= 1;
+        let error = Envelope::read(&bytes).unwrap().check().unwrap_err();
+        assert_eq!(error, Error::Envelope { fault: Fault::Checksum });
+    }
+}

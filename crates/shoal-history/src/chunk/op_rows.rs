@@ -1,0 +1,444 @@
+//! The op columns that changes and documents share: which there are, reading their rows and
+//! writing them. In a change the links of an op are the ops it supersedes (pred), in a document
+//! those that supersede it (succ).
+//!
+//! A document has two columns more, with the ids of the ops; in a change the ids follow from the
+//! place.
+
+use crate::column::boolean::{self, BooleanDecoder, BooleanEncoder};
+use crate::column::delta::{self, DeltaDecoder, DeltaEncoder};
+use crate::column::rle::{self, RleDecoder, RleEncoder, Text, Uint};
+use crate::column::spec::ColumnSpec;
+use crate::column::value::{RawValue, ValueDecoder, ValueEncoder};
+use crate::error::{ColumnFault, InColumn};
+use crate::{Action, ActorIdx, Fault, Key, ObjId, OpId, ScalarRef};
+
+pub(crate) const OBJ_ACTOR: usize = 0;
+pub(crate) const OBJ_COUNTER: usize = 1;
+pub(crate) const KEY_ACTOR: usize = 2;
+pub(crate) const KEY_COUNTER: usize = 3;
+pub(crate) const KEY_STRING: usize = 4;
+pub(crate) const INSERT: usize = 5;
+pub(crate) const ACTION: usize = 6;
+pub(crate) const VALUE_META: usize = 7;
+pub(crate) const VALUE: usize = 8;
+pub(crate) const LINK_COUNT: usize = 9;
+pub(crate) const LINK_ACTOR: usize = 10;
+pub(crate) const LINK_COUNTER: usize = 11;
+pub(crate) const EXPAND: usize = 12;
+pub(crate) const MARK_NAME: usize = 13;
+
+/// How many columns are shared; the constants above index them.
+pub(crate) const COLUMN_COUNT: usize = 14;
+
+/// The names of the columns in errors.
+pub(crate) const NAMES: [&str; COLUMN_COUNT] = [
+    "object actor column",
+    "object counter column",
+    "key actor column",
+    "key counter column",
+    "key string column",
+    "insert column",
+    "action column",
+    "value metadata column",
+    "value column",
+    "link count column",
+    "link actor column",
+    "link counter column",
+    "expand column",
+    "mark name column",
+];
+
+/// The specifications in a change.
+pub(crate) const CHANGE_SPECS: [ColumnSpec; COLUMN_COUNT] =
+    specs([1, 2, 17, 19, 21, 52, 66, 86, 87, 112, 113, 115, 148, 165]);
+
+/// The specifications in a document; 33 and 35, with the ids, come between.
+pub(crate) const DOCUMENT_SPECS: [ColumnSpec; COLUMN_COUNT] =
+    specs([1, 2, 17, 19, 21, 52, 66, 86, 87, 128, 129, 131, 148, 165]);
+
+const fn specs(specs: [u32; COLUMN_COUNT]) -> [ColumnSpec; COLUMN_COUNT] {
+    let mut columns = [ColumnSpec(0); COLUMN_COUNT];
+    let mut index = 0;
+    while index < COLUMN_COUNT {
+        columns[index] = ColumnSpec(specs[index]);
+        index += 1;
+    }
+    columns
+}
+
+/// The bytes of each column, empty where it is left out.
+pub(crate) type OpColumns<'a> = [&'a [u8]; COLUMN_COUNT];
+
+/// How many rows there are, and how many links in all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RowCounts {
+    pub(crate) ops: u64,
+    pub(crate) links: u64,
+}
+
+/// Counts the rows and checks that the columns agree on them. Cost: the bytes of the columns, no
+/// matter how many rows they claim.
+pub(crate) fn count_rows(columns: &OpColumns<'_>) -> Result<RowCounts, ColumnFault> {
+    let ops = rle::count_rows::<u64>(columns[ACTION]).in_column(NAMES[ACTION])?;
+    let mut links = 0_u64;
+    for (index, (&bytes, column)) in columns.iter().zip(NAMES).enumerate() {
+        let always = matches!(index, INSERT | VALUE_META | LINK_COUNT);
+        if bytes.is_empty() && !always {
+            continue;
+        }
+        let (rows, expected) = match index {
+            OBJ_ACTOR | OBJ_COUNTER | KEY_ACTOR | VALUE_META => {
+                (rle::count_rows::<u64>(bytes), ops)
+            }
+            KEY_STRING | MARK_NAME => (rle::count_rows::<&str>(bytes), ops),
+            KEY_COUNTER => (delta::count_rows(bytes), ops),
+            INSERT | EXPAND => (boolean::count_rows(bytes), ops),
+            LINK_COUNT => {
+                let rows = rle::for_each_run::<u64>(bytes, |count, run| {
+                    let count = count.ok_or(Fault::UnexpectedNull)?;
+                    let sum = count.checked_mul(run).and_then(|sum| links.checked_add(sum));
+                    links = sum.ok_or(Fault::Overflow)?;
+                    Ok(())
+                });
+                (rows, ops)
+            }
+            // The counts come before these two.
+            LINK_ACTOR => (rle::count_rows::<u64>(bytes), links),
+            LINK_COUNTER => (delta::count_rows(bytes), links),
+            _ => continue,
+        };
+        let rows = rows.in_column(column)?;
+        if rows != expected {
+            return Err(ColumnFault { column, fault: Fault::RowCount(rows) });
+        }
+    }
+    for index in [LINK_ACTOR, LINK_COUNTER] {
+        if columns[index].is_empty() && links > 0 {
+            return Err(ColumnFault { column: NAMES[index], fault: Fault::RowCount(0) });
+        }
+    }
+    Ok(RowCounts { ops, links })
+}
+
+/// An op without its id and links.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Body<'a> {
+    pub(crate) obj: ObjId,
+    pub(crate) key: Key<'a>,
+    pub(crate) insert: bool,
+    pub(crate) action: Action,
+    pub(crate) value: RawValue<'a>,
+    pub(crate) expand: bool,
+    pub(crate) mark_name: Option<&'a str>,
+}
+
+/// Reads op rows off the columns. The number of rows must have come from [`count_rows`]: it is
+/// what keeps a row beyond the end from looking like one of nulls.
+#[derive(Clone, Debug)]
+pub(crate) struct OpReader<'a> {
+    actor_count: u32,
+    obj_actor: RleDecoder<'a, u64>,
+    obj_counter: RleDecoder<'a, u64>,
+    key_actor: RleDecoder<'a, u64>,
+    key_counter: DeltaDecoder<'a>,
+    key_string: RleDecoder<'a, &'a str>,
+    insert: BooleanDecoder<'a>,
+    action: RleDecoder<'a, u64>,
+    value: ValueDecoder<'a>,
+    link_count: RleDecoder<'a, u64>,
+    link_actor: RleDecoder<'a, u64>,
+    link_counter: DeltaDecoder<'a>,
+    expand: BooleanDecoder<'a>,
+    mark_name: RleDecoder<'a, &'a str>,
+}
+
+impl<'a> OpReader<'a> {
+    /// Actor indices must be below `actor_count`.
+    pub(crate) fn new(columns: &OpColumns<'a>, actor_count: u32) -> Self {
+        Self {
+            actor_count,
+            obj_actor: RleDecoder::new(columns[OBJ_ACTOR]),
+            obj_counter: RleDecoder::new(columns[OBJ_COUNTER]),
+            key_actor: RleDecoder::new(columns[KEY_ACTOR]),
+            key_counter: DeltaDecoder::new(columns[KEY_COUNTER]),
+            key_string: RleDecoder::new(columns[KEY_STRING]),
+            insert: BooleanDecoder::new(columns[INSERT]),
+            action: RleDecoder::new(columns[ACTION]),
+            value: ValueDecoder::new(columns[VALUE_META], columns[VALUE]),
+            link_count: RleDecoder::new(columns[LINK_COUNT]),
+            link_actor: RleDecoder::new(columns[LINK_ACTOR]),
+            link_counter: DeltaDecoder::new(columns[LINK_COUNTER]),
+            expand: BooleanDecoder::new(columns[EXPAND]),
+            mark_name: RleDecoder::new(columns[MARK_NAME]),
+        }
+    }
+
+    /// The next row; its links replace what is in `links`, in the order in which they are stored.
+    #[inline]
+    pub(crate) fn next(&mut self, links: &mut Vec<OpId>) -> Result<Body<'a>, ColumnFault> {
+        let obj = self.next_obj()?;
+        let key = self.next_key()?;
+        let insert = self.insert.next().in_column(NAMES[INSERT])?;
+        match key {
+            Key::Map(_) if insert => {
+                return Err(ColumnFault { column: NAMES[INSERT], fault: Fault::InsertWithMapKey });
+            }
+            Key::Head if !insert => {
+                return Err(ColumnFault { column: NAMES[INSERT], fault: Fault::HeadWithoutInsert });
+            }
+            _ => {}
+        }
+        let action = self.next_action().in_column(NAMES[ACTION])?;
+        let value = self.value.next().in_column(NAMES[VALUE])?;
+        self.next_links(links)?;
+        let expand = self.expand.next().in_column(NAMES[EXPAND])?;
+        let mark_name = self.mark_name.next().in_column(NAMES[MARK_NAME])?;
+        Ok(Body { obj, key, insert, action, value, expand, mark_name })
+    }
+
+    /// Checks after the last row that no payload bytes are left.
+    pub(crate) fn finish(&self) -> Result<(), ColumnFault> {
+        match self.value.leftover() {
+            0 => Ok(()),
+            left => Err(ColumnFault { column: NAMES[VALUE], fault: Fault::Leftover(left as u64) }),
+        }
+    }
+
+    #[inline]
+    fn next_obj(&mut self) -> Result<ObjId, ColumnFault> {
+        let actor = self.obj_actor.next().in_column(NAMES[OBJ_ACTOR])?;
+        let counter = self.obj_counter.next().in_column(NAMES[OBJ_COUNTER])?;
+        match (actor, counter) {
+            (None, None) => Ok(ObjId::Root),
+            (Some(actor), Some(counter)) => Ok(ObjId::Op(OpId {
+                counter: counter_of(counter).in_column(NAMES[OBJ_COUNTER])?,
+                actor: self.actor(actor).in_column(NAMES[OBJ_ACTOR])?,
+            })),
+            _ => Err(ColumnFault { column: NAMES[OBJ_ACTOR], fault: Fault::MismatchedNulls }),
+        }
+    }
+
+    #[inline]
+    fn next_key(&mut self) -> Result<Key<'a>, ColumnFault> {
+        let actor = self.key_actor.next().in_column(NAMES[KEY_ACTOR])?;
+        let counter = self.key_counter.next_u32().in_column(NAMES[KEY_COUNTER])?;
+        let string = self.key_string.next().in_column(NAMES[KEY_STRING])?;
+        match (string, counter, actor) {
+            (Some(key), None, None) => Ok(Key::Map(key)),
+            (None, Some(0), None) => Ok(Key::Head),
+            (None, Some(counter), Some(actor)) => Ok(Key::Elem(OpId {
+                counter: counter_of(u64::from(counter)).in_column(NAMES[KEY_COUNTER])?,
+                actor: self.actor(actor).in_column(NAMES[KEY_ACTOR])?,
+            })),
+            (Some(_), _, _) => {
+                Err(ColumnFault { column: NAMES[KEY_STRING], fault: Fault::MismatchedNulls })
+            }
+            (None, _, _) => {
+                Err(ColumnFault { column: NAMES[KEY_ACTOR], fault: Fault::MismatchedNulls })
+            }
+        }
+    }
+
+    #[inline]
+    fn next_action(&mut self) -> Result<Action, Fault> {
+        let code = self.action.next()?.ok_or(Fault::UnexpectedNull)?;
+        Action::from_code(code).ok_or(Fault::Action(code))
+    }
+
+    #[inline]
+    fn next_links(&mut self, links: &mut Vec<OpId>) -> Result<(), ColumnFault> {
+        links.clear();
+        let count = self.link_count.next().in_column(NAMES[LINK_COUNT])?.unwrap_or(0);
+        for _ in 0..count {
+            let actor = self.link_actor.next().in_column(NAMES[LINK_ACTOR])?;
+            let counter = self.link_counter.next_u32().in_column(NAMES[LINK_COUNTER])?;
+            let (Some(actor), Some(counter)) = (actor, counter) else {
+                return Err(ColumnFault {
+                    column: NAMES[LINK_ACTOR],
+                    fault: Fault::UnexpectedNull,
+                });
+            };
+            links.push(OpId {
+                counter: counter_of(u64::from(counter)).in_column(NAMES[LINK_COUNTER])?,
+                actor: self.actor(actor).in_column(NAMES[LINK_ACTOR])?,
+            });
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn actor(&self, index: u64) -> Result<ActorIdx, Fault> {
+        match u32::try_from(index) {
+            Ok(index) if index < self.actor_count => Ok(ActorIdx(index)),
+            _ => Err(Fault::NoSuchActor(index)),
+        }
+    }
+}
+
+impl Body<'_> {
+    /// What a row must fulfil by itself: a payload that fits, an increment by an integer,
+    /// references to ops before `id` only. Returns the value.
+    #[inline]
+    pub(crate) fn check(&self, id: OpId) -> Result<ScalarRef<'_>, ColumnFault> {
+        let value = self.value.scalar().in_column(NAMES[VALUE])?;
+        if self.action == Action::Increment
+            && !matches!(value, ScalarRef::Int(_) | ScalarRef::Uint(_))
+        {
+            return Err(ColumnFault { column: NAMES[VALUE], fault: Fault::IncrementValue });
+        }
+        match self.obj {
+            ObjId::Op(obj) if obj.counter >= id.counter => {
+                let fault = Fault::NotBefore(obj.counter);
+                return Err(ColumnFault { column: NAMES[OBJ_COUNTER], fault });
+            }
+            _ => {}
+        }
+        match self.key {
+            Key::Elem(elem) if elem.counter >= id.counter => {
+                let fault = Fault::NotBefore(elem.counter);
+                Err(ColumnFault { column: NAMES[KEY_COUNTER], fault })
+            }
+            _ => Ok(value),
+        }
+    }
+}
+
+/// Writes op rows. Actor indices are written as they come.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OpEncoder {
+    pub(crate) obj_actor: RleEncoder<Uint>,
+    obj_counter: RleEncoder<Uint>,
+    pub(crate) key_actor: RleEncoder<Uint>,
+    key_counter: DeltaEncoder,
+    key_string: RleEncoder<Text>,
+    insert: BooleanEncoder,
+    action: RleEncoder<Uint>,
+    value: ValueEncoder,
+    link_count: RleEncoder<Uint>,
+    pub(crate) link_actor: RleEncoder<Uint>,
+    link_counter: DeltaEncoder,
+    expand: BooleanEncoder,
+    mark_name: RleEncoder<Text>,
+}
+
+/// The value of a row to be written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum RowValue<'a> {
+    Scalar(ScalarRef<'a>),
+    Raw(RawValue<'a>),
+}
+
+/// A row to be written, without its links.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row<'a> {
+    pub(crate) obj: ObjId,
+    pub(crate) key: Key<'a>,
+    pub(crate) insert: bool,
+    pub(crate) action: Action,
+    pub(crate) value: RowValue<'a>,
+    pub(crate) expand: bool,
+    pub(crate) mark_name: Option<&'a str>,
+}
+
+impl OpEncoder {
+    /// Appends a row; `links` in the order in which they are to be stored.
+    #[inline]
+    pub(crate) fn push(&mut self, row: &Row<'_>, links: impl ExactSizeIterator<Item = OpId>) {
+        match row.obj {
+            ObjId::Root => {
+                self.obj_actor.push_null();
+                self.obj_counter.push_null();
+            }
+            ObjId::Op(id) => {
+                self.obj_actor.push_value(u64::from(id.actor.0));
+                self.obj_counter.push_value(u64::from(id.counter));
+            }
+        }
+        let (actor, counter, string) = match row.key {
+            Key::Map(key) => (None, None, Some(key)),
+            Key::Head => (None, Some(0), None),
+            Key::Elem(id) => (Some(u64::from(id.actor.0)), Some(i64::from(id.counter)), None),
+        };
+        self.key_actor.push(actor);
+        self.key_counter.push(counter);
+        self.key_string.push(string);
+        self.insert.push(row.insert);
+        self.action.push_value(row.action as u64);
+        match row.value {
+            RowValue::Scalar(value) => self.value.push(value),
+            RowValue::Raw(value) => self.value.push_raw(value),
+        }
+        self.link_count.push_value(links.len() as u64);
+        for link in links {
+            self.link_actor.push_value(u64::from(link.actor.0));
+            self.link_counter.push_value(i64::from(link.counter));
+        }
+        self.expand.push(row.expand);
+        self.mark_name.push(row.mark_name);
+    }
+
+    /// Ends the columns.
+    pub(crate) fn finish(&mut self) {
+        self.obj_actor.finish();
+        self.obj_counter.finish();
+        self.key_actor.finish();
+        self.key_counter.finish();
+        self.key_string.finish();
+        self.insert.finish();
+        self.action.finish();
+        self.value.finish();
+        self.link_count.finish();
+        self.link_actor.finish();
+        self.link_counter.finish();
+        self.expand.finish();
+        self.mark_name.finish();
+    }
+
+    /// The finished columns, those that are to be left out empty.
+    pub(crate) fn columns(&self) -> OpColumns<'_> {
+        [
+            self.obj_actor.bytes(),
+            self.obj_counter.bytes(),
+            self.key_actor.bytes(),
+            self.key_counter.bytes(),
+            self.key_string.bytes(),
+            self.insert.bytes(),
+            self.action.bytes(),
+            self.value.meta_bytes(),
+            self.value.payload_bytes(),
+            self.link_count.bytes(),
+            self.link_actor.bytes(),
+            self.link_counter.bytes(),
+            self.expand.bytes_if_any(),
+            self.mark_name.bytes(),
+        ]
+    }
+
+    /// Starts anew, keeping the buffers.
+    pub(crate) fn clear(&mut self) {
+        self.obj_actor.clear();
+        self.obj_counter.clear();
+        self.key_actor.clear();
+        self.key_counter.clear();
+        self.key_string.clear();
+        self.insert.clear();
+        self.action.clear();
+        self.value.clear();
+        self.link_count.clear();
+        self.link_actor.clear();
+        self.link_counter.clear();
+        self.expand.clear();
+        self.mark_name.clear();
+    }
+}
+
+/// A counter of an op id: 1 to 2^32 - 1.
+#[inline]
+fn counter_of(value: u64) -> Result<u32, Fault> {
+    match u32::try_from(value) {
+        Ok(0) => Err(Fault::OutOfRange(0)),
+        Ok(counter) => Ok(counter),
+        Err(_) => Err(Fault::Beyond32Bits(value)),
+    }
+}

@@ -1,0 +1,130 @@
+//! Delta encoding: run-length encoded differences, starting from 0 (format: column encodings).
+//! Nulls do not advance the running value.
+
+use super::rle::{Int, RleDecoder, RleEncoder, for_each_run};
+use crate::Fault;
+
+/// Reads a column row by row.
+#[derive(Clone, Debug)]
+pub(crate) struct DeltaDecoder<'a> {
+    differences: RleDecoder<'a, i64>,
+    value: i64,
+}
+
+impl<'a> DeltaDecoder<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self { differences: RleDecoder::new(bytes), value: 0 }
+    }
+
+    /// The next row, `None` for a null and for every row after the last. Sums wrap, as the
+    /// encoder's differences do; columns of counters check the range of each value anyway.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Result<Option<i64>, Fault> {
+        let Some(difference) = self.differences.next()? else { return Ok(None) };
+        self.value = self.value.wrapping_add(difference);
+        Ok(Some(self.value))
+    }
+
+    /// The next row as a number of at most 32 bits.
+    #[inline]
+    pub(crate) fn next_u32(&mut self) -> Result<Option<u32>, Fault> {
+        self.next()?.map(counter_from).transpose()
+    }
+}
+
+/// The number of rows of a column, checking that each of its records can be read.
+pub(crate) fn count_rows(bytes: &[u8]) -> Result<u64, Fault> {
+    for_each_run::<i64>(bytes, |_, _| Ok(()))
+}
+
+/// Writes a column row by row.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DeltaEncoder {
+    differences: RleEncoder<Int>,
+    value: i64,
+}
+
+impl DeltaEncoder {
+    #[inline]
+    pub(crate) fn push(&mut self, value: Option<i64>) {
+        match value {
+            Some(value) => self.push_value(value),
+            None => self.differences.push_null(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn push_value(&mut self, value: i64) {
+        self.differences.push_value(value.wrapping_sub(self.value));
+        self.value = value;
+    }
+
+    pub(crate) fn finish(&mut self) {
+        self.differences.finish();
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.differences.bytes()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.differences.clear();
+        self.value = 0;
+    }
+}
+
+#[inline]
+fn counter_from(value: i64) -> Result<u32, Fault> {
+    u32::try_from(value).map_err(|_| match u64::try_from(value) {
+        Ok(big) => Fault::Beyond32Bits(big),
+        Err(_) => Fault::OutOfRange(value),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn encode(rows: &[Option<i64>]) -> Vec<u8> {
+        let mut encoder = DeltaEncoder::default();
+        for &row in rows {
+            encoder.push(row);
+        }
+        encoder.finish();
+        encoder.bytes().to_vec()
+    }
+
+    #[test]
+    fn a_sequence_is_one_run() {
+        assert_eq!(encode(&[Some(1), Some(2), Some(3)]), [3, 1]);
+        assert_eq!(encode(&[Some(10), None, Some(11)]), [0x7f, 10, 0, 1, 0x7f, 1]);
+    }
+
+    #[test]
+    fn counters_have_32_bits() {
+        let bytes = encode(&[Some(1 << 32)]);
+        assert_eq!(DeltaDecoder::new(&bytes).next_u32(), Err(Fault::Beyond32Bits(1 << 32)));
+        let bytes = encode(&[Some(-1)]);
+        assert_eq!(DeltaDecoder::new(&bytes).next_u32(), Err(Fault::OutOfRange(-1)));
+        let bytes = encode(&[Some(i64::from(u32::MAX))]);
+        assert_eq!(DeltaDecoder::new(&bytes).next_u32(), Ok(Some(u32::MAX)));
+    }
+
+    proptest! {
+        #[test]
+        fn both_ways(rows in proptest::collection::vec(
+            proptest::option::weighted(0.8, prop_oneof![-3_i64..3, any::<i64>()]), 1..200)
+        ) {
+            let bytes = encode(&rows);
+            let mut decoder = DeltaDecoder::new(&bytes);
+            if rows.iter().any(Option::is_some) {
+                prop_assert_eq!(count_rows(&bytes), Ok(rows.len() as u64));
+            }
+            for row in rows {
+                prop_assert_eq!(decoder.next(), Ok(row));
+            }
+        }
+    }
+}

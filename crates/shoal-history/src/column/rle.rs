@@ -1,0 +1,433 @@
+//! Run-length encoding of integers, actors and strings (format: column encodings).
+//!
+//! A record begins with a signed integer n: n > 0, one value repeated n times; n < 0, |n| literal
+//! values; n = 0, an unsigned k and then nothing, k nulls. The writer is canonical (equal
+//! neighbours are always one record, lone values are gathered in one, only-null columns are
+//! empty), because the hash of a change covers its columns. The reader takes any records, as the
+//! reference does for changes.
+
+use super::leb128::{Reader, write_sleb, write_uleb};
+use crate::Fault;
+
+/// What a run-length encoded column can hold.
+pub(crate) trait RleValue<'a>: Copy {
+    fn read(reader: &mut Reader<'a>) -> Result<Self, Fault>;
+}
+
+impl RleValue<'_> for u64 {
+    #[inline]
+    fn read(reader: &mut Reader<'_>) -> Result<Self, Fault> {
+        reader.uleb()
+    }
+}
+
+impl RleValue<'_> for i64 {
+    #[inline]
+    fn read(reader: &mut Reader<'_>) -> Result<Self, Fault> {
+        reader.sleb()
+    }
+}
+
+impl<'a> RleValue<'a> for &'a str {
+    #[inline]
+    fn read(reader: &mut Reader<'a>) -> Result<Self, Fault> {
+        let len = usize::try_from(reader.uleb()?).map_err(|_| Fault::Truncated)?;
+        std::str::from_utf8(reader.bytes(len)?).map_err(|_| Fault::NotUtf8)
+    }
+}
+
+/// A record's rows, without the values of a literal record.
+#[derive(Clone, Copy, Debug)]
+enum Run<V> {
+    Repeat(Option<V>),
+    Literal,
+}
+
+/// Reads a column row by row.
+#[derive(Clone, Debug)]
+pub(crate) struct RleDecoder<'a, V> {
+    reader: Reader<'a>,
+    run: Run<V>,
+    remaining: u64,
+}
+
+impl<'a, V: RleValue<'a>> RleDecoder<'a, V> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self { reader: Reader::new(bytes), run: Run::Repeat(None), remaining: 0 }
+    }
+
+    /// The next row: a value, or `None` for a null and for every row after the last.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Result<Option<V>, Fault> {
+        if self.remaining == 0 && !self.next_run()? {
+            return Ok(None);
+        }
+        self.remaining -= 1;
+        match self.run {
+            Run::Repeat(value) => Ok(value),
+            Run::Literal => V::read(&mut self.reader).map(Some),
+        }
+    }
+
+    /// Enters the next record that has rows; false at the end.
+    fn next_run(&mut self) -> Result<bool, Fault> {
+        while self.remaining == 0 {
+            if self.reader.is_empty() {
+                return Ok(false);
+            }
+            let count = self.reader.sleb()?;
+            self.remaining = count.unsigned_abs();
+            if count > 0 {
+                self.run = Run::Repeat(Some(V::read(&mut self.reader)?));
+            } else if count < 0 {
+                self.run = Run::Literal;
+            } else {
+                self.remaining = self.reader.uleb()?;
+                self.run = Run::Repeat(None);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Calls `visit` with each run of equal rows (a literal value is a run of one) and returns the
+/// number of rows. Cost: the bytes of the column, however many rows they stand for.
+pub(crate) fn for_each_run<'a, V: RleValue<'a>>(
+    bytes: &'a [u8],
+    mut visit: impl FnMut(Option<V>, u64) -> Result<(), Fault>,
+) -> Result<u64, Fault> {
+    let mut decoder = RleDecoder::<V>::new(bytes);
+    let mut rows = 0_u64;
+    while decoder.next_run()? {
+        rows = rows.checked_add(decoder.remaining).ok_or(Fault::Overflow)?;
+        match decoder.run {
+            Run::Repeat(value) => visit(value, decoder.remaining)?,
+            // Every value takes a byte at least, so this ends with the bytes.
+            Run::Literal => {
+                for _ in 0..decoder.remaining {
+                    visit(Some(V::read(&mut decoder.reader)?), 1)?;
+                }
+            }
+        }
+        decoder.remaining = 0;
+    }
+    Ok(rows)
+}
+
+/// The number of rows of a column, checking that each of its records can be read.
+pub(crate) fn count_rows<'a, V: RleValue<'a>>(bytes: &'a [u8]) -> Result<u64, Fault> {
+    for_each_run::<V>(bytes, |_, _| Ok(()))
+}
+
+/// How an encoder keeps the last value, to compare the next one with.
+pub(crate) trait RleType: Default {
+    /// A value as the caller passes it.
+    type Value<'v>: Copy;
+    fn is(&self, value: Self::Value<'_>) -> bool;
+    fn set(&mut self, value: Self::Value<'_>);
+    fn write(&self, out: &mut Vec<u8>);
+}
+
+/// Unsigned integers, actor indices among them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Uint(u64);
+
+impl RleType for Uint {
+    type Value<'v> = u64;
+
+    #[inline]
+    fn is(&self, value: u64) -> bool {
+        self.0 == value
+    }
+
+    #[inline]
+    fn set(&mut self, value: u64) {
+        self.0 = value;
+    }
+
+    #[inline]
+    fn write(&self, out: &mut Vec<u8>) {
+        write_uleb(self.0, out);
+    }
+}
+
+/// Signed integers: the differences of delta columns.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Int(i64);
+
+impl RleType for Int {
+    type Value<'v> = i64;
+
+    #[inline]
+    fn is(&self, value: i64) -> bool {
+        self.0 == value
+    }
+
+    #[inline]
+    fn set(&mut self, value: i64) {
+        self.0 = value;
+    }
+
+    #[inline]
+    fn write(&self, out: &mut Vec<u8>) {
+        write_sleb(self.0, out);
+    }
+}
+
+/// Strings.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Text(String);
+
+impl RleType for Text {
+    type Value<'v> = &'v str;
+
+    fn is(&self, value: &str) -> bool {
+        self.0 == value
+    }
+
+    fn set(&mut self, value: &str) {
+        self.0.clear();
+        self.0.push_str(value);
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        super::leb128::write_length_prefixed(self.0.as_bytes(), out);
+    }
+}
+
+/// Writes a column row by row.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RleEncoder<T> {
+    /// Whole records.
+    out: Vec<u8>,
+    /// The values of the literal record that is being gathered, and their number.
+    literals: Vec<u8>,
+    literal_count: i64,
+    /// The last value and how often it came in a row; 0 after a null and at the start.
+    last: T,
+    repeats: i64,
+    /// Nulls since the last value.
+    nulls: u64,
+}
+
+impl<T: RleType> RleEncoder<T> {
+    #[inline]
+    pub(crate) fn push(&mut self, value: Option<T::Value<'_>>) {
+        match value {
+            Some(value) => self.push_value(value),
+            None => self.push_null(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn push_value(&mut self, value: T::Value<'_>) {
+        if self.repeats > 0 && self.last.is(value) {
+            self.repeats += 1;
+            return;
+        }
+        self.end_run();
+        self.last.set(value);
+        self.repeats = 1;
+    }
+
+    #[inline]
+    pub(crate) fn push_null(&mut self) {
+        if self.nulls == 0 {
+            self.end_run();
+            self.end_literals();
+        }
+        self.nulls += 1;
+    }
+
+    /// Ends the column. Its bytes are then [`bytes`](Self::bytes); only [`clear`](Self::clear) may
+    /// follow.
+    pub(crate) fn finish(&mut self) {
+        if self.nulls > 0 && self.out.is_empty() {
+            // Nothing but nulls: such a column is left out.
+            self.nulls = 0;
+        }
+        self.end_run();
+        self.end_literals();
+    }
+
+    /// The bytes of a finished column.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.out
+    }
+
+    /// Starts anew, keeping the buffers.
+    pub(crate) fn clear(&mut self) {
+        self.out.clear();
+        self.literals.clear();
+        self.literal_count = 0;
+        self.repeats = 0;
+        self.nulls = 0;
+    }
+
+    /// Moves the last value, or the nulls, to where they belong.
+    #[inline]
+    fn end_run(&mut self) {
+        if self.nulls > 0 {
+            self.out.push(0);
+            write_uleb(self.nulls, &mut self.out);
+            self.nulls = 0;
+        } else if self.repeats == 1 {
+            self.last.write(&mut self.literals);
+            self.literal_count += 1;
+        } else if self.repeats > 1 {
+            self.end_literals();
+            write_sleb(self.repeats, &mut self.out);
+            self.last.write(&mut self.out);
+        }
+        self.repeats = 0;
+    }
+
+    #[inline]
+    fn end_literals(&mut self) {
+        if self.literal_count > 0 {
+            write_sleb(-self.literal_count, &mut self.out);
+            self.out.extend_from_slice(&self.literals);
+            self.literals.clear();
+            self.literal_count = 0;
+        }
+    }
+}
+
+/// Appends the finished column `bytes` with each value replaced by `map` of it. The records stay
+/// as they are, so `map` must be one to one.
+pub(crate) fn replace_values(
+    bytes: &[u8],
+    out: &mut Vec<u8>,
+    map: impl Fn(u64) -> u64,
+) -> Result<(), Fault> {
+    let mut reader = Reader::new(bytes);
+    while !reader.is_empty() {
+        let count = reader.sleb()?;
+        write_sleb(count, out);
+        if count == 0 {
+            write_uleb(reader.uleb()?, out);
+        }
+        let values = if count > 0 { 1 } else { count.unsigned_abs() };
+        for _ in 0..values {
+            write_uleb(map(reader.uleb()?), out);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn encode(rows: &[Option<u64>]) -> Vec<u8> {
+        let mut encoder = RleEncoder::<Uint>::default();
+        for &row in rows {
+            encoder.push(row);
+        }
+        encoder.finish();
+        encoder.bytes().to_vec()
+    }
+
+    fn decode<'a, V: RleValue<'a>>(bytes: &'a [u8]) -> Result<Vec<Option<V>>, Fault> {
+        let rows = count_rows::<V>(bytes)?;
+        assert!(rows < 10_000, "a test column is small: {rows}");
+        let mut decoder = RleDecoder::new(bytes);
+        (0..rows).map(|_| decoder.next()).collect()
+    }
+
+    #[test]
+    fn records_are_canonical() {
+        let check = |rows: &[Option<u64>], expect: &[u8]| assert_eq!(encode(rows), expect);
+        check(&[], &[]);
+        check(&[None, None], &[]);
+        check(&[Some(5)], &[0x7f, 5]);
+        check(&[Some(5), Some(5)], &[2, 5]);
+        check(&[Some(1), Some(2), Some(3)], &[0x7d, 1, 2, 3]);
+        check(&[Some(1), Some(2), Some(2), Some(3)], &[0x7f, 1, 2, 2, 0x7f, 3]);
+        check(&[None, Some(1), None, None], &[0, 1, 0x7f, 1, 0, 2]);
+        check(&[Some(1), Some(1), None, Some(1)], &[2, 1, 0, 1, 0x7f, 1]);
+        check(&[Some(1), Some(2), None], &[0x7e, 1, 2, 0, 1]);
+    }
+
+    #[test]
+    fn an_encoder_can_be_cleared() {
+        let mut encoder = RleEncoder::<Uint>::default();
+        for value in [1, 1, 2] {
+            encoder.push_value(value);
+        }
+        encoder.clear();
+        encoder.push_value(2);
+        encoder.finish();
+        assert_eq!(encoder.bytes(), [0x7f, 2]);
+    }
+
+    #[test]
+    fn records_that_no_writer_makes_are_read() {
+        // A repeat of one, a null run of none, two literal records in a row.
+        assert_eq!(
+            decode::<u64>(&[1, 9, 0, 0, 0x7f, 4, 0x7f, 4]),
+            Ok(vec![Some(9), Some(4), Some(4)])
+        );
+        let mut decoder = RleDecoder::<u64>::new(&[]);
+        assert_eq!(decoder.next(), Ok(None));
+    }
+
+    #[test]
+    fn refusals() {
+        assert_eq!(decode::<u64>(&[2]), Err(Fault::Truncated));
+        assert_eq!(decode::<u64>(&[0x7e, 1]), Err(Fault::Truncated));
+        assert_eq!(decode::<u64>(&[0]), Err(Fault::Truncated));
+        assert_eq!(decode::<&str>(&[0x7f, 1, 0xff]), Err(Fault::NotUtf8));
+        assert_eq!(decode::<&str>(&[0x7f, 5, b'a']), Err(Fault::Truncated));
+        // 2^63 literals in two bytes of values; 2^64 - 1 nulls twice.
+        let min = [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x7f, 1, 2];
+        assert_eq!(count_rows::<u64>(&min), Err(Fault::Truncated));
+        let mut nulls = vec![0];
+        write_uleb(u64::MAX, &mut nulls);
+        assert_eq!(count_rows::<u64>(&nulls), Ok(u64::MAX));
+        let twice = nulls.repeat(2);
+        assert_eq!(count_rows::<u64>(&twice), Err(Fault::Overflow));
+    }
+
+    proptest! {
+        #[test]
+        fn integers_both_ways(rows in proptest::collection::vec(
+            proptest::option::weighted(0.7, prop_oneof![0_u64..3, any::<u64>()]), 0..200)
+        ) {
+            let bytes = encode(&rows);
+            if rows.iter().all(Option::is_none) {
+                prop_assert!(bytes.is_empty());
+            } else {
+                prop_assert_eq!(decode::<u64>(&bytes), Ok(rows));
+            }
+            let mut same = Vec::new();
+            replace_values(&bytes, &mut same, |value| value).unwrap();
+            prop_assert_eq!(same, bytes);
+        }
+
+        #[test]
+        fn strings_both_ways(rows in proptest::collection::vec("[ab]{0,2}|é", 0..100)) {
+            let mut encoder = RleEncoder::<Text>::default();
+            for row in &rows {
+                encoder.push_value(row);
+            }
+            encoder.finish();
+            let expect = rows.iter().map(|row| Some(row.as_str())).collect();
+            prop_assert_eq!(decode::<&str>(encoder.bytes()), Ok(expect));
+        }
+
+        #[test]
+        fn any_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
+            for_each_run::<u64>(&bytes, |_, _| Ok(())).ok();
+            for_each_run::<&str>(&bytes, |_, _| Ok(())).ok();
+            let mut decoder = RleDecoder::<i64>::new(&bytes);
+            for _ in 0..100 {
+                if decoder.next().is_err() {
+                    break;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! What can be wrong with chunks and with a graph of changes, kept apart by who can cause it:
+//! bytes ([`Error::Envelope`], [`Error::Corrupt`]), bytes that ask for too much
+//! ([`Error::Limit`]), changes that do not fit together, and the calling code
+//! ([`Error::Misuse`]).
+
+use std::fmt;
+
+use crate::{ChangeHash, ChunkType};
+
+/// Why a chunk, or a change, was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The bytes are not a whole chunk of a known type.
+    #[error("chunk envelope: {fault}")]
+    Envelope {
+        /// What is wrong with it.
+        fault: Fault,
+    },
+    /// The body of a chunk breaks the format.
+    #[error("{chunk} chunk: {part}{}: {fault}", AtRow(*row))]
+    Corrupt {
+        /// The type of the chunk, or the type that a compressed chunk stands for.
+        chunk: ChunkType,
+        /// The header field or the column.
+        part: &'static str,
+        /// The row of the column, from 0; a field of a header has none.
+        row: Option<u32>,
+        /// What is wrong with it.
+        fault: Fault,
+    },
+    /// A chunk asks for more than the [`Limits`](crate::Limits) given allow.
+    #[error("{chunk} chunk: more {what} than allowed: {max}")]
+    Limit {
+        /// The type of the chunk.
+        chunk: ChunkType,
+        /// What there is too much of.
+        what: &'static str,
+        /// The limit.
+        max: u64,
+    },
+    /// A chunk of a type that this version cannot read.
+    #[error("chunk type not supported yet: {chunk}")]
+    Unsupported {
+        /// The type.
+        chunk: ChunkType,
+    },
+    /// The changes rebuilt from a document chunk do not have the heads that it names: it was
+    /// damaged, or one of its changes was not encoded canonically by its author.
+    #[error("document chunk: no rebuilt change has the hash of its head number: {head}")]
+    MismatchingHeads {
+        /// The first of the chunk's heads that no rebuilt change explains, from 0; the number of
+        /// heads when a rebuilt head is missing in the chunk.
+        head: u32,
+    },
+    /// A change depends on one that is not in the graph.
+    #[error("change {change} depends on a change that is not there: {dep}")]
+    MissingDep {
+        /// The change.
+        change: ChangeHash,
+        /// The first of its dependencies that is missing.
+        dep: ChangeHash,
+    },
+    /// An actor made two changes with the same sequence number.
+    #[error("change {change} has the sequence number of change {known}: {seq}")]
+    DuplicateSeq {
+        /// The refused change.
+        change: ChangeHash,
+        /// The change that is in the graph.
+        known: ChangeHash,
+        /// The number they share.
+        seq: u32,
+    },
+    /// The sequence numbers of an actor's changes have a hole.
+    #[error("change {change} should have the sequence number {expected}: {seq}")]
+    SeqGap {
+        /// The refused change.
+        change: ChangeHash,
+        /// One more than the actor's last.
+        expected: u32,
+        /// What it has.
+        seq: u32,
+    },
+    /// A change counts its ops from a number that its dependencies, or the actor's last change,
+    /// have passed already.
+    #[error("change {change} starts at an op number that is not above {max_op}: {start_op}")]
+    StartOpTooSmall {
+        /// The refused change.
+        change: ChangeHash,
+        /// The greatest op number before it.
+        max_op: u32,
+        /// Its first op number.
+        start_op: u32,
+    },
+    /// The calling code broke a rule of the API; no input can cause this.
+    #[error("misuse: {why}")]
+    Misuse {
+        /// The rule.
+        why: &'static str,
+    },
+}
+
+/// What is wrong at one place of a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The bytes end before the structure does.
+    #[error("ends too early")]
+    Truncated,
+    /// Bytes follow where the structure ends.
+    #[error("bytes left over: {0}")]
+    Leftover(u64),
+    /// A LEB128 integer of more than 64 bits, or a sum beyond them.
+    #[error("integer beyond 64 bits")]
+    Overflow,
+    /// A LEB128 integer that is not in its shortest form where that is required.
+    #[error("integer not in its shortest form")]
+    Overlong,
+    /// A number outside of what its place allows.
+    #[error("number out of range: {0}")]
+    OutOfRange(i64),
+    /// A number that only fits 64 bits, where 32 bits are the limit.
+    #[error("number beyond 32 bits: {0}")]
+    Beyond32Bits(u64),
+    /// Text that is not UTF-8.
+    #[error("text is not utf-8")]
+    NotUtf8,
+    /// A null where a value is needed.
+    #[error("null where a value is needed")]
+    UnexpectedNull,
+    /// A value where its sibling columns have a null, or the reverse.
+    #[error("value and null do not fit together")]
+    MismatchedNulls,
+    /// The first bytes are not those of a chunk.
+    #[error("wrong magic bytes")]
+    Magic,
+    /// A chunk type that does not exist.
+    #[error("unknown chunk type: {0}")]
+    ChunkType(u8),
+    /// The checksum is not that of the content.
+    #[error("wrong checksum")]
+    Checksum,
+    /// The DEFLATE stream cannot be read.
+    #[error("broken deflate stream")]
+    Deflate,
+    /// Column specifications that do not ascend.
+    #[error("column out of order: {0}")]
+    ColumnOrder(u32),
+    /// A column that may not stand where it stands.
+    #[error("column without its owner: {0}")]
+    ColumnLayout(u32),
+    /// A deflated column in a chunk that may not have one.
+    #[error("deflated column not allowed here: {0}")]
+    ColumnDeflated(u32),
+    /// A column that this version does not know, where it cannot be kept.
+    #[error("unknown column: {0}")]
+    UnknownColumn(u32),
+    /// A column with another number of rows than its siblings.
+    #[error("wrong number of rows: {0}")]
+    RowCount(u64),
+    /// An actor index beyond the actor table.
+    #[error("no such actor: {0}")]
+    NoSuchActor(u64),
+    /// An action code that does not exist.
+    #[error("unknown action: {0}")]
+    Action(u64),
+    /// A payload that does not fit its type.
+    #[error("payload does not fit the value type: {0}")]
+    ValuePayload(u8),
+    /// An increment by something that is not an integer.
+    #[error("increment is not an integer")]
+    IncrementValue,
+    /// A delete op as a row of a document chunk, where deletes are implied.
+    #[error("delete op in a document")]
+    ExplicitDelete,
+    /// An insertion that names a map key.
+    #[error("insertion with a map key")]
+    InsertWithMapKey,
+    /// An op on the head of a list that is not an insertion.
+    #[error("list head changed")]
+    HeadWithoutInsert,
+    /// An op that refers to one that is not before it, by this counter.
+    #[error("refers to an op that is not before it: {0}")]
+    NotBefore(u32),
+    /// The same op named twice in one list.
+    #[error("the same op twice in a list: {0}")]
+    RepeatedLink(u32),
+    /// The end of a mark before its begin, or in another object.
+    #[error("mark ends before it begins")]
+    MarkOrder,
+    /// A list that must ascend and does not.
+    #[error("not in ascending order")]
+    Unsorted,
+    /// A dependency on a change that is not in an earlier row.
+    #[error("dependency is not an earlier row: {0}")]
+    DepRow(u64),
+    /// Sequence numbers of an actor that are not 1, 2, 3 ...
+    #[error("sequence number out of turn: {0}")]
+    Seq(u64),
+    /// A greatest op number smaller than one before it.
+    #[error("greatest op number below an earlier one: {0}")]
+    MaxOp(u64),
+    /// Two ops with one id, by its counter.
+    #[error("op id used twice, with the counter: {0}")]
+    RepeatedOpId(u32),
+    /// An op that belongs to no change, by its counter.
+    #[error("op belongs to no change, with the counter: {0}")]
+    StrayOp(u32),
+    /// A change that lacks an op, by its counter.
+    #[error("op is missing, with the counter: {0}")]
+    MissingOp(u32),
+    /// A deletion whose targets lie at different keys or in different objects.
+    #[error("one delete op for different keys, with the counter: {0}")]
+    DeleteOfDifferentKeys(u32),
+    /// A head that is not the hash of the row which the head index names.
+    #[error("head is not the change in the row: {0}")]
+    HeadIndex(u64),
+}
+
+/// ", row 5" or nothing.
+struct AtRow(Option<u32>);
+
+impl fmt::Display for AtRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(row) => write!(f, ", row {row}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A fault in a column, before it is known in which chunk and row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ColumnFault {
+    pub(crate) column: &'static str,
+    pub(crate) fault: Fault,
+}
+
+impl ColumnFault {
+    pub(crate) fn at_row(self, chunk: ChunkType, row: u32) -> Error {
+        Error::Corrupt { chunk, part: self.column, row: Some(row), fault: self.fault }
+    }
+
+    pub(crate) fn in_chunk(self, chunk: ChunkType) -> Error {
+        Error::Corrupt { chunk, part: self.column, row: None, fault: self.fault }
+    }
+}
+
+/// Names the column that a fault was found in.
+pub(crate) trait InColumn<T> {
+    fn in_column(self, column: &'static str) -> Result<T, ColumnFault>;
+}
+
+impl<T> InColumn<T> for Result<T, Fault> {
+    #[inline]
+    fn in_column(self, column: &'static str) -> Result<T, ColumnFault> {
+        self.map_err(|fault| ColumnFault { column, fault })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_name_structure_and_place_and_end_with_the_value() {
+        let error = Error::Corrupt {
+            chunk: ChunkType::Document,
+            part: "id counter column",
+            row: Some(7),
+            fault: Fault::Beyond32Bits(1 << 32),
+        };
+        assert_eq!(
+            error.to_string(),
+            "document chunk: id counter column, row 7: number beyond 32 bits: 4294967296"
+        );
+        let error = Error::Corrupt {
+            chunk: ChunkType::Change,
+            part: "message",
+            row: None,
+            fault: Fault::NotUtf8,
+        };
+        assert_eq!(error.to_string(), "change chunk: message: text is not utf-8");
+    }
+
+    #[test]
+    fn errors_stay_small() {
+        assert!(size_of::<Error>() <= 80, "{}", size_of::<Error>());
+        assert!(size_of::<Fault>() <= 16, "{}", size_of::<Fault>());
+    }
+}
