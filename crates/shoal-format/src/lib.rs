@@ -1,1 +1,36 @@
-//! SQLite's file format as borrowed views over bytes
+//! SQLite's file format as borrowed views over bytes.
+//!
+//! One file per structure on disk. Nothing here does I/O, caches, knows SQL or allocates while it
+//! reads; bytes that break a rule of the format are a [`Corrupt`] value, never a panic. All numbers
+//! in the format are big-endian.
+
+#![forbid(unsafe_code)]
+#![deny(clippy::host_endian_bytes, clippy::little_endian_bytes)]
+
+#[macro_use]
+mod layout;
+
+pub mod cell;
+mod corrupt;
+pub mod file_header;
+pub mod freelist;
+pub mod journal;
+mod key;
+pub mod overflow;
+pub mod page;
+pub mod page_edit;
+mod pgno;
+pub mod record;
+mod value;
+pub mod varint;
+
+pub use cell::{IndexCell, Payload, TableInteriorCell, TableLeafCell};
+pub use corrupt::Corrupt;
+pub use file_header::{FileHeader, TextEncoding};
+pub use key::{KeyColumn, KeyOrder};
+pub use layout::Field;
+pub use page::{Page, PageKind};
+pub use page_edit::PageEdit;
+pub use pgno::Pgno;
+pub use record::{Record, Values, encode_record};
+pub use value::{Collation, ValueRef};

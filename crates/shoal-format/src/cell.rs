@@ -1,0 +1,206 @@
+//! Cells: the entries of a b-tree page (file format §1.6).
+//!
+//! | page | layout |
+//! |---|---|
+//! | table leaf | payload length, rowid, payload, [overflow page: u32] |
+//! | table interior | left child: u32, rowid |
+//! | index leaf | payload length, payload, [overflow page: u32] |
+//! | index interior | left child: u32, payload length, payload, [overflow page: u32] |
+
+use crate::overflow::{MAX_PAYLOAD, local_len};
+use crate::{Corrupt, PageKind, Pgno, varint};
+
+/// Least bytes a cell takes on its page, so that it can become a freeblock.
+pub const MIN_SIZE: usize = 4;
+
+/// A cell's payload: what is on the page, and where the rest is.
+#[derive(Clone, Copy, Debug)]
+pub struct Payload<'a> {
+    /// The bytes on this page.
+    pub local: &'a [u8],
+    /// Bytes of the whole payload.
+    pub len: usize,
+    /// First page of the rest; `Some` exactly when `local` is shorter than `len`.
+    pub overflow: Option<Pgno>,
+}
+
+/// A row: a cell of a table leaf.
+#[derive(Clone, Copy, Debug)]
+pub struct TableLeafCell<'a> {
+    /// The row's key.
+    pub rowid: i64,
+    /// The row's record.
+    pub payload: Payload<'a>,
+    /// Bytes of the cell.
+    pub size: usize,
+}
+
+/// A separator: a cell of a table interior page.
+#[derive(Clone, Copy, Debug)]
+pub struct TableInteriorCell {
+    /// The page of the rows up to `rowid`.
+    pub left: Pgno,
+    /// No row below `left` has a larger rowid.
+    pub rowid: i64,
+    /// Bytes of the cell.
+    pub size: usize,
+}
+
+/// An entry of an index: a cell of an index leaf or interior page.
+#[derive(Clone, Copy, Debug)]
+pub struct IndexCell<'a> {
+    /// On interior pages: the page of the entries before this one.
+    pub left: Option<Pgno>,
+    /// The entry's record.
+    pub payload: Payload<'a>,
+    /// Bytes of the cell.
+    pub size: usize,
+}
+
+impl<'a> TableLeafCell<'a> {
+    /// Reads the cell at the start of `bytes`, which end where the page's usable bytes end.
+    ///
+    /// # Errors
+    /// [`Corrupt`] if the cell passes the page or lacks its overflow page.
+    #[inline]
+    pub fn parse(bytes: &'a [u8], usable: usize) -> Result<TableLeafCell<'a>, Corrupt> {
+        let (payload_len, first) = varint::read(bytes).ok_or_else(|| passes_page(bytes))?;
+        let rest = &bytes[first..];
+        let (rowid, second) = varint::read(rest).ok_or_else(|| passes_page(bytes))?;
+        let head = first + second;
+        let (payload, size) = parse_payload(bytes, head, payload_len, PageKind::TableLeaf, usable)?;
+        Ok(TableLeafCell { rowid: rowid.cast_signed(), payload, size })
+    }
+}
+
+impl TableInteriorCell {
+    /// Reads the cell at the start of `bytes`.
+    ///
+    /// # Errors
+    /// [`Corrupt`] if the cell passes the page or its child is page 0.
+    #[inline]
+    pub fn parse(bytes: &[u8]) -> Result<TableInteriorCell, Corrupt> {
+        let (left, rest) = parse_left(bytes)?;
+        let (rowid, length) = varint::read(rest).ok_or_else(|| passes_page(bytes))?;
+        Ok(TableInteriorCell { left, rowid: rowid.cast_signed(), size: 4 + length })
+    }
+
+    /// Writes a cell into `out` and returns its size in bytes.
+    pub fn write(left: Pgno, rowid: i64, out: &mut [u8; 13]) -> usize {
+        out[..4].copy_from_slice(&left.get().to_be_bytes());
+        4 + varint::write(rowid.cast_unsigned(), &mut out[4..])
+    }
+}
+
+impl<'a> IndexCell<'a> {
+    /// Reads the cell at the start of `bytes`, which end where the page's usable bytes end.
+    ///
+    /// # Errors
+    /// As [`TableLeafCell::parse`], and if the child of an interior cell is page 0.
+    #[inline]
+    pub fn parse(bytes: &'a [u8], kind: PageKind, usable: usize) -> Result<IndexCell<'a>, Corrupt> {
+        let left = if kind.is_leaf() { None } else { Some(parse_left(bytes)?.0) };
+        let start = if kind.is_leaf() { 0 } else { 4 };
+        let (payload_len, length) =
+            varint::read(&bytes[start..]).ok_or_else(|| passes_page(bytes))?;
+        let (payload, size) = parse_payload(bytes, start + length, payload_len, kind, usable)?;
+        Ok(IndexCell { left, payload, size })
+    }
+}
+
+#[inline]
+fn parse_left(bytes: &[u8]) -> Result<(Pgno, &[u8]), Corrupt> {
+    let (left, rest) = bytes.split_first_chunk::<4>().ok_or_else(|| passes_page(bytes))?;
+    let left =
+        Pgno::new(u32::from_be_bytes(*left)).ok_or(Corrupt::new("cell", "has no left child", 0))?;
+    Ok((left, rest))
+}
+
+#[inline]
+fn parse_payload(
+    bytes: &[u8],
+    head: usize,
+    payload_len: u64,
+    kind: PageKind,
+    usable: usize,
+) -> Result<(Payload<'_>, usize), Corrupt> {
+    let len = match usize::try_from(payload_len) {
+        Ok(len) if len <= MAX_PAYLOAD => len,
+        _ => return Err(Corrupt::new("cell", "has too long a payload", payload_len)),
+    };
+    let local_len = local_len(kind, usable, len);
+    let end = head + local_len;
+    let local = bytes.get(head..end).ok_or_else(|| passes_page(bytes))?;
+    if local_len == len {
+        return Ok((Payload { local, len, overflow: None }, end));
+    }
+    let next =
+        bytes.get(end..).and_then(|rest| rest.first_chunk()).ok_or_else(|| passes_page(bytes))?;
+    let overflow = Pgno::new(u32::from_be_bytes(*next)).ok_or(Corrupt::new(
+        "cell",
+        "lacks its overflow page, payload length",
+        payload_len,
+    ))?;
+    Ok((Payload { local, len, overflow: Some(overflow) }, end + 4))
+}
+
+#[cold]
+fn passes_page(bytes: &[u8]) -> Corrupt {
+    Corrupt::new("cell", "passes the end of its page, bytes left", bytes.len() as u64)
+}
+
+/// Appends the head of a leaf cell (payload length and, for tables, rowid) to `out`.
+pub fn push_leaf_head(payload_len: usize, rowid: Option<i64>, out: &mut Vec<u8>) {
+    varint::push(payload_len as u64, out);
+    if let Some(rowid) = rowid {
+        varint::push(rowid.cast_unsigned(), out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn table_cells() {
+        let mut bytes = Vec::new();
+        push_leaf_head(3, Some(-1), &mut bytes);
+        bytes.extend_from_slice(b"abc");
+        let size = bytes.len();
+        bytes.extend_from_slice(b"rest of the page");
+        let cell = TableLeafCell::parse(&bytes, 512).unwrap();
+        assert_eq!((cell.rowid, cell.payload.local, cell.size), (-1, &b"abc"[..], size));
+        assert_eq!(cell.payload.overflow, None);
+
+        let mut out = [0; 13];
+        let size = TableInteriorCell::write(Pgno::FIRST, i64::MIN, &mut out);
+        let cell = TableInteriorCell::parse(&out[..size]).unwrap();
+        assert_eq!((cell.left, cell.rowid, cell.size), (Pgno::FIRST, i64::MIN, 13));
+    }
+
+    #[test]
+    fn overflowing_cells_name_their_chain() {
+        let mut bytes = Vec::new();
+        push_leaf_head(1000, None, &mut bytes);
+        // M = 39 for 512 bytes; 39 + (1000 - 39) % 508 = 492 is above X = 102.
+        bytes.extend_from_slice(&[7; 39]);
+        bytes.extend_from_slice(&[0, 0, 0, 9]);
+        let cell = IndexCell::parse(&bytes, PageKind::IndexLeaf, 512).unwrap();
+        assert_eq!(cell.payload.local.len(), 39);
+        assert_eq!(cell.payload.overflow, Pgno::new(9));
+        assert_eq!(cell.size, bytes.len());
+        *bytes.last_mut().unwrap() = 0;
+        let error = IndexCell::parse(&bytes, PageKind::IndexLeaf, 512).unwrap_err();
+        assert!(error.to_string().contains("lacks its overflow page"), "{error}");
+    }
+
+    #[test]
+    fn broken_cells_are_errors() {
+        assert!(TableLeafCell::parse(&[], 512).is_err());
+        assert!(TableLeafCell::parse(&[5, 1, 0], 512).is_err());
+        assert!(TableLeafCell::parse(&[0xff; 12], 512).is_err());
+        assert!(TableInteriorCell::parse(&[0, 0, 0]).is_err());
+        assert!(TableInteriorCell::parse(&[0, 0, 0, 0, 1]).is_err());
+        assert!(IndexCell::parse(&[0, 0, 0, 1], PageKind::IndexInterior, 512).is_err());
+    }
+}

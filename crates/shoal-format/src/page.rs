@@ -1,0 +1,439 @@
+//! B-tree pages (file format §1.6): a header, pointers to the cells in key order, a gap, and the
+//! cells, with freeblocks between them.
+
+use crate::cell::{IndexCell, TableInteriorCell, TableLeafCell};
+use crate::{Corrupt, FileHeader, Pgno};
+
+layout! {
+    /// Header of a b-tree page. At offset 100 of page 1, at 0 of the others; leaf pages have only
+    /// the first 8 bytes.
+    pub struct PageHeader / PageHeaderEdit [12] {
+        /// 2, 5, 10 or 13; see [`PageKind`].
+        kind: u8 = 0,
+        /// 0 when none.
+        first_freeblock: u16 = 1,
+        /// Cells on the page.
+        cell_count: u16 = 3,
+        /// Where the cells begin; 0 stands for 65536.
+        content_start: u16 = 5,
+        /// Bytes in gaps too small for a freeblock.
+        fragmented_bytes: u8 = 7,
+        /// Interior pages only.
+        right_child: u32 = 8,
+    }
+}
+
+/// What a b-tree page holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageKind {
+    /// Entries of an index with children between them.
+    IndexInterior,
+    /// Separators of a table with children between them.
+    TableInterior,
+    /// Entries of an index.
+    IndexLeaf,
+    /// Rows.
+    TableLeaf,
+}
+
+impl PageKind {
+    /// Returns the kind written as `byte`.
+    #[inline]
+    pub fn from_byte(byte: u8) -> Option<PageKind> {
+        match byte {
+            2 => Some(PageKind::IndexInterior),
+            5 => Some(PageKind::TableInterior),
+            10 => Some(PageKind::IndexLeaf),
+            13 => Some(PageKind::TableLeaf),
+            _ => None,
+        }
+    }
+
+    /// Returns the kind as written.
+    pub fn byte(self) -> u8 {
+        match self {
+            PageKind::IndexInterior => 2,
+            PageKind::TableInterior => 5,
+            PageKind::IndexLeaf => 10,
+            PageKind::TableLeaf => 13,
+        }
+    }
+
+    /// True for pages without children.
+    #[inline]
+    pub fn is_leaf(self) -> bool {
+        matches!(self, PageKind::IndexLeaf | PageKind::TableLeaf)
+    }
+
+    /// True for pages of a table's tree.
+    #[inline]
+    pub fn is_table(self) -> bool {
+        matches!(self, PageKind::TableLeaf | PageKind::TableInterior)
+    }
+
+    /// Returns the interior kind of the same tree.
+    pub fn interior(self) -> PageKind {
+        if self.is_table() { PageKind::TableInterior } else { PageKind::IndexInterior }
+    }
+
+    /// Bytes of the page header.
+    #[inline]
+    pub fn header_size(self) -> usize {
+        if self.is_leaf() { 8 } else { 12 }
+    }
+}
+
+/// Returns where the page header of page `pgno` begins.
+#[inline]
+pub fn header_start(pgno: Pgno) -> usize {
+    if pgno == Pgno::FIRST { FileHeader::SIZE } else { 0 }
+}
+
+/// A b-tree page as a view over its bytes.
+///
+/// The header and the extent of the pointers are checked on construction; each cell is checked when
+/// it is read, so that one broken cell does not hide the others.
+#[derive(Clone, Copy, Debug)]
+pub struct Page<'a> {
+    /// The page's usable bytes.
+    bytes: &'a [u8],
+    pgno: Pgno,
+    kind: PageKind,
+    cell_count: usize,
+    pointers: usize,
+}
+
+impl<'a> Page<'a> {
+    /// Views the first `usable` bytes of page `pgno`. Cost: constant.
+    ///
+    /// # Errors
+    /// [`Corrupt`] when the kind is unknown or the cell pointers pass the page.
+    #[inline]
+    pub fn new(bytes: &'a [u8], pgno: Pgno, usable: usize) -> Result<Page<'a>, Corrupt> {
+        let corrupt = |why, value: usize| Corrupt::on_page(pgno, "b-tree page", why, value as u64);
+        let start = header_start(pgno);
+        let bytes = bytes.get(..usable).ok_or_else(|| corrupt("is too short", bytes.len()))?;
+        let header = bytes.get(start..).and_then(|rest| rest.first_chunk()).map(PageHeader::new);
+        let header = header.ok_or_else(|| corrupt("is too short", bytes.len()))?;
+        let kind = PageKind::from_byte(header.kind())
+            .ok_or_else(|| corrupt("has an unknown kind", usize::from(header.kind())))?;
+        let cell_count = usize::from(header.cell_count());
+        let pointers = start + kind.header_size();
+        if pointers + 2 * cell_count > usable {
+            return Err(corrupt("has more cells than fit", cell_count));
+        }
+        Ok(Page { bytes, pgno, kind, cell_count, pointers })
+    }
+
+    /// Returns the page's number.
+    #[inline]
+    pub fn pgno(&self) -> Pgno {
+        self.pgno
+    }
+
+    /// Returns what the page holds.
+    #[inline]
+    pub fn kind(&self) -> PageKind {
+        self.kind
+    }
+
+    /// Returns the number of cells.
+    #[inline]
+    pub fn cell_count(&self) -> usize {
+        self.cell_count
+    }
+
+    /// Returns the page header.
+    #[inline]
+    pub fn header(&self) -> PageHeader<'a> {
+        let start = header_start(self.pgno);
+        PageHeader::new(self.bytes[start..].first_chunk().expect("checked by Page::new"))
+    }
+
+    /// Returns the bytes from cell `index` to the end of the page.
+    ///
+    /// # Errors
+    /// [`Corrupt`] when there is no such cell or its pointer is outside the area of cells.
+    #[inline]
+    fn cell_bytes(&self, index: usize) -> Result<&'a [u8], Corrupt> {
+        if index >= self.cell_count {
+            return Err(self.corrupt("has no such cell", index));
+        }
+        let at = self.pointers + 2 * index;
+        let offset = usize::from(u16::from_be_bytes([self.bytes[at], self.bytes[at + 1]]));
+        if offset < self.pointers + 2 * self.cell_count {
+            return Err(self.corrupt("has a cell inside its header, offset", offset));
+        }
+        self.bytes
+            .get(offset..)
+            .ok_or_else(|| self.corrupt("has a cell past its end, offset", offset))
+    }
+
+    /// Returns the offset in the page and the size in bytes of cell `index`.
+    ///
+    /// # Errors
+    /// [`Corrupt`] when the cell is broken.
+    pub fn cell_extent(&self, index: usize) -> Result<(usize, usize), Corrupt> {
+        let bytes = self.cell_bytes(index)?;
+        let size = match self.kind {
+            PageKind::TableLeaf => TableLeafCell::parse(bytes, self.bytes.len()).map(|c| c.size),
+            PageKind::TableInterior => TableInteriorCell::parse(bytes).map(|c| c.size),
+            kind => IndexCell::parse(bytes, kind, self.bytes.len()).map(|c| c.size),
+        };
+        let size = size.map_err(|error| error.at(self.pgno))?;
+        Ok((self.bytes.len() - bytes.len(), size))
+    }
+
+    /// Returns the bytes of cell `index`.
+    ///
+    /// # Errors
+    /// [`Corrupt`] when the cell is broken.
+    pub fn cell(&self, index: usize) -> Result<&'a [u8], Corrupt> {
+        let (offset, size) = self.cell_extent(index)?;
+        Ok(&self.bytes[offset..offset + size])
+    }
+
+    /// Returns row `index` of a table leaf.
+    ///
+    /// # Errors
+    /// [`Corrupt`] when the cell is broken or the page is of another kind.
+    #[inline]
+    pub fn table_leaf(&self, index: usize) -> Result<TableLeafCell<'a>, Corrupt> {
+        self.require(PageKind::TableLeaf)?;
+        TableLeafCell::parse(self.cell_bytes(index)?, self.bytes.len())
+            .map_err(|error| error.at(self.pgno))
+    }
+
+    /// Returns separator `index` of a table interior page.
+    ///
+    /// # Errors
+    /// [`Corrupt`] when the cell is broken or the page is of another kind.
+    #[inline]
+    pub fn table_interior(&self, index: usize) -> Result<TableInteriorCell, Corrupt> {
+        self.require(PageKind::TableInterior)?;
+        TableInteriorCell::parse(self.cell_bytes(index)?).map_err(|error| error.at(self.pgno))
+    }
+
+    /// Returns entry `index` of an index page, leaf or interior.
+    ///
+    /// # Errors
+    /// [`Corrupt`] when the cell is broken or the page belongs to a table.
+    #[inline]
+    pub fn index(&self, index: usize) -> Result<IndexCell<'a>, Corrupt> {
+        if self.kind.is_table() {
+            return Err(self.corrupt("is no index page, kind", usize::from(self.kind.byte())));
+        }
+        IndexCell::parse(self.cell_bytes(index)?, self.kind, self.bytes.len())
+            .map_err(|error| error.at(self.pgno))
+    }
+
+    /// Returns the rowid of cell `index` of a table page, leaf or interior. Cheaper than the whole
+    /// cell: its payload is not looked at.
+    ///
+    /// # Errors
+    /// [`Corrupt`] when the cell passes the page or the page belongs to an index.
+    #[inline]
+    pub fn rowid(&self, index: usize) -> Result<i64, Corrupt> {
+        let bytes = self.cell_bytes(index)?;
+        let rest = match self.kind {
+            PageKind::TableInterior => bytes.get(4..),
+            PageKind::TableLeaf => {
+                crate::varint::read(bytes).and_then(|(_, length)| bytes.get(length..))
+            }
+            kind => return Err(self.corrupt("is no table page, kind", usize::from(kind.byte()))),
+        };
+        rest.and_then(crate::varint::read)
+            .map(|(rowid, _)| rowid.cast_signed())
+            .ok_or_else(|| self.corrupt("has a cell that passes its end, cell", index))
+    }
+
+    /// Returns child `index` of an interior page: the one left of cell `index`, or the right child
+    /// for `index` equal to the number of cells.
+    ///
+    /// # Errors
+    /// [`Corrupt`] when the child is page 0, the cell is broken or the page is a leaf.
+    #[inline]
+    pub fn child(&self, index: usize) -> Result<Pgno, Corrupt> {
+        if self.kind.is_leaf() {
+            return Err(self.corrupt("is a leaf where an interior page belongs, child", index));
+        }
+        let number = if index == self.cell_count {
+            self.header().right_child()
+        } else {
+            let left = self.cell_bytes(index)?.first_chunk::<4>();
+            u32::from_be_bytes(
+                *left.ok_or_else(|| self.corrupt("has a cell that passes its end, cell", index))?,
+            )
+        };
+        Pgno::new(number).ok_or_else(|| self.corrupt("has page 0 as child", index))
+    }
+
+    /// Returns the bytes between the last cell pointer and the first cell.
+    ///
+    /// # Errors
+    /// [`Corrupt`] when the cells begin inside the pointers or past the page.
+    pub fn gap(&self) -> Result<std::ops::Range<usize>, Corrupt> {
+        let start = self.pointers + 2 * self.cell_count;
+        let end = match self.header().content_start() {
+            0 => 65536,
+            end => usize::from(end),
+        };
+        if end < start || end > self.bytes.len() {
+            return Err(self.corrupt("has cells that begin in the wrong place, offset", end));
+        }
+        Ok(start..end)
+    }
+
+    /// Returns the free bytes: the gap, the freeblocks and the fragments.
+    ///
+    /// Cost: one walk of the freeblocks, which must ascend, so it ends.
+    ///
+    /// # Errors
+    /// [`Corrupt`] when the freeblocks overlap, descend or pass the page.
+    pub fn free_bytes(&self) -> Result<usize, Corrupt> {
+        let gap = self.gap()?;
+        let mut free = gap.len() + usize::from(self.header().fragmented_bytes());
+        let mut least = gap.end;
+        let mut at = usize::from(self.header().first_freeblock());
+        while at != 0 {
+            let block = self.freeblock(at, least)?;
+            free += block.size;
+            least = at + block.size;
+            at = block.next;
+        }
+        if free > self.bytes.len() {
+            return Err(self.corrupt("has more free bytes than bytes", free));
+        }
+        Ok(free)
+    }
+
+    /// Reads the freeblock at `at`, which may not begin before `least`.
+    pub(crate) fn freeblock(&self, at: usize, least: usize) -> Result<Freeblock, Corrupt> {
+        if at < least {
+            return Err(self.corrupt("has freeblocks that overlap or descend, offset", at));
+        }
+        let head = self.bytes.get(at..).and_then(|rest| rest.first_chunk::<4>());
+        let head = head.ok_or_else(|| self.corrupt("has a freeblock past its end, offset", at))?;
+        let next = usize::from(u16::from_be_bytes([head[0], head[1]]));
+        let size = usize::from(u16::from_be_bytes([head[2], head[3]]));
+        if size < 4 || at + size > self.bytes.len() {
+            return Err(self.corrupt("has a freeblock of the wrong size, offset", at));
+        }
+        Ok(Freeblock { next, size })
+    }
+
+    /// Checks the whole page: every cell lies in the area of cells and every byte of that area is
+    /// counted once, as cell, freeblock or fragment.
+    ///
+    /// Cost: one walk of the cells and freeblocks; no allocation.
+    ///
+    /// # Errors
+    /// [`Corrupt`] naming the first thing that is wrong.
+    pub fn check(&self) -> Result<(), Corrupt> {
+        let gap = self.gap()?;
+        let mut used = 0;
+        for index in 0..self.cell_count {
+            let (offset, size) = self.cell_extent(index)?;
+            if offset < gap.end {
+                return Err(self.corrupt("has a cell in its gap, offset", offset));
+            }
+            used += size.max(crate::cell::MIN_SIZE);
+        }
+        let free = self.free_bytes()?;
+        if self.pointers + 2 * self.cell_count + used + free != self.bytes.len() {
+            return Err(self.corrupt("does not account for its bytes, free", free));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn require(&self, kind: PageKind) -> Result<(), Corrupt> {
+        if self.kind == kind {
+            return Ok(());
+        }
+        Err(self.corrupt("is of the wrong kind", usize::from(self.kind.byte())))
+    }
+
+    #[cold]
+    pub(crate) fn corrupt(&self, why: &'static str, value: usize) -> Corrupt {
+        Corrupt::on_page(self.pgno, "b-tree page", why, value as u64)
+    }
+}
+
+/// A free area between cells.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Freeblock {
+    /// Offset of the next one, 0 when none.
+    pub(crate) next: usize,
+    /// Bytes, these four included.
+    pub(crate) size: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn leaf() -> Vec<u8> {
+        let mut bytes = vec![0; 512];
+        bytes[..8].copy_from_slice(&[13, 0, 0, 0, 2, 1, 0xf4, 0]);
+        bytes[8..12].copy_from_slice(&[1, 0xfa, 1, 0xf4]);
+        // Row 1 at 506: payload of 4; row 2 at 500: payload of 4.
+        bytes[506..512].copy_from_slice(&[4, 1, 3, 0, 0, 0]);
+        bytes[500..506].copy_from_slice(&[4, 2, 3, 0, 0, 0]);
+        bytes
+    }
+
+    #[test]
+    fn reads_a_leaf() {
+        let bytes = leaf();
+        let two = Pgno::new(2).unwrap();
+        let page = Page::new(&bytes, two, 512).unwrap();
+        assert_eq!((page.kind(), page.cell_count()), (PageKind::TableLeaf, 2));
+        assert_eq!((page.rowid(0), page.rowid(1)), (Ok(1), Ok(2)));
+        assert_eq!(page.table_leaf(1).unwrap().payload.local, [3, 0, 0, 0]);
+        assert_eq!(page.check(), Ok(()));
+        assert_eq!(page.free_bytes(), Ok(500 - 12));
+        assert!(page.rowid(2).is_err() && page.child(0).is_err() && page.index(0).is_err());
+    }
+
+    #[test]
+    fn broken_pages_are_named() {
+        let check = |offset: usize, value: u8, why: &str| {
+            let mut bytes = leaf();
+            bytes[offset] = value;
+            let error = Page::new(&bytes, Pgno::new(2).unwrap(), 512)
+                .and_then(|page| page.check())
+                .unwrap_err();
+            assert!(error.to_string().contains(why), "{error}");
+            assert!(error.to_string().starts_with("page 2: "), "{error}");
+        };
+        check(0, 7, "unknown kind");
+        check(3, 1, "more cells than fit");
+        check(5, 3, "begin in the wrong place");
+        check(8, 2, "past its end");
+        check(8, 0, "in its gap");
+        check(9, 0xff, "passes the end");
+        check(7, 1, "does not account");
+        check(2, 2, "overlap or descend");
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_safe(
+            mut bytes in prop::collection::vec(any::<u8>(), 512),
+            kind in prop::sample::select(vec![2_u8, 5, 10, 13]),
+            count in 0_u8..40,
+        ) {
+            bytes[0] = kind;
+            bytes[3] = 0;
+            bytes[4] = count;
+            let page = Page::new(&bytes, Pgno::new(2).unwrap(), 512).unwrap();
+            let _ = page.check();
+            for index in 0..=page.cell_count() {
+                let _ = (page.rowid(index), page.child(index), page.cell(index));
+            }
+        }
+    }
+}
