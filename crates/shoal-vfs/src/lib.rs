@@ -1,1 +1,137 @@
-//! Files, locks, time and entropy: the operating system, memory, and a simulator that crashes on demand
+//! Files, locks, time and entropy as values: the operating system, memory, and a simulator that
+//! fails and crashes on demand.
+//!
+//! The only crate that opens files or asks for the time. It knows bytes, paths and the five lock
+//! levels of SQLite's protocol, and nothing about pages.
+
+mod chance;
+mod error;
+mod locks;
+mod mem;
+#[cfg(unix)]
+mod os;
+mod sim;
+
+use std::path::Path;
+
+pub use chance::{Clock, Entropy, FixedClock, OsClock, OsEntropy, SeededEntropy};
+pub use error::VfsError;
+pub use mem::MemVfs;
+#[cfg(unix)]
+pub use os::OsVfs;
+pub use sim::{Event, Fault, FaultKind, Image, SimVfs};
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenMode<'a> {
+    /// It must exist; writes fail.
+    ReadOnly,
+    /// It must exist.
+    ReadWrite,
+    /// It is created, empty, unless it exists.
+    Create,
+    /// As [`OpenMode::Create`], with the permissions of another file: what a journal holds may not
+    /// be easier to read than its database.
+    CreateLike(&'a Path),
+}
+
+/// A place where files are.
+pub trait Vfs: Send + Sync {
+    /// Opens `path`.
+    ///
+    /// # Errors
+    /// [`VfsError`] by cause: not there, a directory, no permission, anything else.
+    fn open(&self, path: &Path, mode: OpenMode<'_>) -> Result<Box<dyn File>, VfsError>;
+
+    /// Deletes `path`; durably when `sync_dir`.
+    ///
+    /// # Errors
+    /// [`VfsError::NotFound`] when it is not there; otherwise as the system says.
+    fn delete(&self, path: &Path, sync_dir: bool) -> Result<(), VfsError>;
+
+    /// Returns the size of `path` in bytes, or `None` when there is no such file.
+    ///
+    /// # Errors
+    /// When the system cannot say.
+    fn size(&self, path: &Path) -> Result<Option<u64>, VfsError>;
+
+    /// Makes the entries of the folder `path` durable: files created or deleted in it.
+    ///
+    /// # Errors
+    /// When the system cannot.
+    fn sync_dir(&self, path: &Path) -> Result<(), VfsError>;
+}
+
+/// An open file.
+///
+/// All methods take `&self`; offsets are explicit, so handles can be shared between threads.
+pub trait File: Send + Sync {
+    /// Reads at `offset` until `bytes` is full or the file ends; returns the bytes read.
+    ///
+    /// # Errors
+    /// When the system reports one.
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> Result<usize, VfsError>;
+
+    /// Writes all of `bytes` at `offset`. After an error any part of them may be written.
+    ///
+    /// # Errors
+    /// [`VfsError::NoSpace`] or another.
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), VfsError>;
+
+    /// Cuts or extends the file to `len` bytes.
+    ///
+    /// # Errors
+    /// When the system reports one.
+    fn truncate(&self, len: u64) -> Result<(), VfsError>;
+
+    /// Returns once everything written is durable.
+    ///
+    /// # Errors
+    /// When the system reports one; what was written may then be lost although reads still see it.
+    fn sync(&self) -> Result<(), VfsError>;
+
+    /// Returns the size in bytes.
+    ///
+    /// # Errors
+    /// When the system reports one.
+    fn size(&self) -> Result<u64, VfsError>;
+
+    /// Raises this handle's lock to `level` and returns true, or returns false at once when another
+    /// handle or process is in the way. A failed [`LockLevel::Exclusive`] leaves
+    /// [`LockLevel::Pending`], which keeps new readers out.
+    ///
+    /// Steps are SQLite's: none to shared; shared to reserved; shared, reserved or pending to
+    /// exclusive. A level that is held already is granted.
+    ///
+    /// # Errors
+    /// When the system reports one other than "in the way".
+    fn lock(&self, level: LockLevel) -> Result<bool, VfsError>;
+
+    /// Lowers this handle's lock to [`LockLevel::Shared`] or [`LockLevel::None`].
+    ///
+    /// # Errors
+    /// When the system reports one.
+    fn unlock(&self, level: LockLevel) -> Result<(), VfsError>;
+
+    /// Returns true when any other handle or process holds [`LockLevel::Reserved`] or more.
+    ///
+    /// # Errors
+    /// When the system reports one.
+    fn is_reserved_elsewhere(&self) -> Result<bool, VfsError>;
+}
+
+/// How far a handle has locked its file (SQLite's file locking protocol).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LockLevel {
+    /// Not at all.
+    #[default]
+    None,
+    /// Reads; others may read as well.
+    Shared,
+    /// Means to write; others may still read.
+    Reserved,
+    /// Waits for the readers to leave; no new ones come in.
+    Pending,
+    /// Writes; alone.
+    Exclusive,
+}

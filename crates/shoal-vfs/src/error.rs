@@ -1,0 +1,68 @@
+//! What can go wrong between a program and its files, by cause.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// An error of the file system, with the path it is about.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum VfsError {
+    /// There is no such file, or its folder is missing.
+    #[error("no such file: {}", path.display())]
+    NotFound {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The path is a directory.
+    #[error("is a directory: {}", path.display())]
+    IsDirectory {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The path is a pipe, a device or another thing that is no file.
+    #[error("is not a regular file: {}", path.display())]
+    NotAFile {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The system does not allow it.
+    #[error("permission denied: {}", path.display())]
+    PermissionDenied {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The device is full, or the file as large as it may be.
+    #[error("no space left for file: {}", path.display())]
+    NoSpace {
+        /// The path.
+        path: PathBuf,
+    },
+    /// Anything else.
+    #[error("cannot {operation} {}: {source}", path.display())]
+    Io {
+        /// What was tried, as a verb.
+        operation: &'static str,
+        /// The path.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl VfsError {
+    /// Sorts a system error by cause.
+    pub fn from_io(operation: &'static str, path: &Path, source: io::Error) -> VfsError {
+        let path = path.to_path_buf();
+        match source.kind() {
+            io::ErrorKind::NotFound => VfsError::NotFound { path },
+            io::ErrorKind::IsADirectory => VfsError::IsDirectory { path },
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                VfsError::PermissionDenied { path }
+            }
+            io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::FileTooLarge => VfsError::NoSpace { path },
+            _ => VfsError::Io { operation, path, source },
+        }
+    }
+}
