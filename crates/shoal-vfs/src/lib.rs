@@ -11,6 +11,7 @@ mod mem;
 #[cfg(unix)]
 mod os;
 mod sim;
+mod whole;
 
 use std::path::Path;
 
@@ -20,6 +21,7 @@ pub use mem::MemVfs;
 #[cfg(unix)]
 pub use os::OsVfs;
 pub use sim::{Event, Fault, FaultKind, Image, SimVfs};
+pub use whole::{read_file, replace_file};
 
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
