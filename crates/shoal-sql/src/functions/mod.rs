@@ -1,1 +1,285 @@
-//! Built-in functions: scalar, aggregate, JSON.
+//! SQL's built-in functions: looked up by name when a statement is prepared, called on values.
+//!
+//! Functions know no tables and no expressions; what they need of the world (the clock, random
+//! bytes, counts of changes) comes through [`Session`]. What SQLite has and this does not is
+//! refused by name, so that a query never gets another function's answer.
+
+mod aggregate;
+mod json;
+mod math;
+mod misc;
+mod printf;
+mod text;
+
+use std::fmt;
+
+use crate::Error;
+use crate::value::{Collation, Value};
+
+pub(crate) use aggregate::{AggregateFunction, AggregateState};
+
+/// What a function may ask of the connection that runs it.
+pub(crate) trait Session {
+    /// Rows changed by the last finished `INSERT`, `UPDATE` or `DELETE`.
+    fn changes(&self) -> i64;
+    /// Rows changed since the connection was opened.
+    fn total_changes(&self) -> i64;
+    /// The rowid of the last row inserted, 0 before there is one.
+    fn last_insert_rowid(&self) -> i64;
+    /// Fills a buffer with unpredictable bytes.
+    fn random(&self, bytes: &mut [u8]);
+    /// The time, in milliseconds since 1970-01-01 UTC; the same throughout one statement.
+    fn now_unix_ms(&self) -> i64;
+}
+
+/// The world around one call.
+#[derive(Clone, Copy)]
+pub(crate) struct Env<'a> {
+    /// How the call compares text: the collation of its first argument that has one.
+    pub(crate) collation: Collation,
+    /// The connection.
+    pub(crate) session: &'a dyn Session,
+}
+
+/// A function of values to a value.
+pub(crate) struct ScalarFunction {
+    name: &'static str,
+    arguments: Arguments,
+    /// Whether equal arguments give equal results within one statement.
+    pub(crate) deterministic: bool,
+    body: Body,
+}
+
+type Body = fn(&[Value], &Env<'_>) -> Result<Value, Error>;
+
+/// How many arguments a function takes.
+#[derive(Clone, Copy, Debug)]
+struct Arguments {
+    min: usize,
+    max: usize,
+}
+
+impl Arguments {
+    const fn exactly(count: usize) -> Arguments {
+        Arguments { min: count, max: count }
+    }
+
+    const fn between(min: usize, max: usize) -> Arguments {
+        Arguments { min, max }
+    }
+
+    const fn at_least(min: usize) -> Arguments {
+        Arguments { min, max: usize::MAX }
+    }
+
+    fn allow(self, count: usize) -> bool {
+        (self.min..=self.max).contains(&count)
+    }
+}
+
+impl ScalarFunction {
+    const fn new(name: &'static str, arguments: Arguments, body: Body) -> ScalarFunction {
+        ScalarFunction { name, arguments, deterministic: true, body }
+    }
+
+    const fn volatile(name: &'static str, arguments: Arguments, body: Body) -> ScalarFunction {
+        ScalarFunction { name, arguments, deterministic: false, body }
+    }
+
+    /// The function's name, in small letters.
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Calls the function; as many arguments as it was looked up for.
+    ///
+    /// # Errors
+    /// [`Error::Runtime`] where the arguments' values are refused.
+    pub(crate) fn call(&self, arguments: &[Value], env: &Env<'_>) -> Result<Value, Error> {
+        (self.body)(arguments, env)
+    }
+}
+
+impl fmt::Debug for ScalarFunction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// A function as a name finds it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Function {
+    Scalar(&'static ScalarFunction),
+    Aggregate(&'static AggregateFunction),
+}
+
+/// Why a call means no function.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum LookupError {
+    #[error("no such function: {0}")]
+    Unknown(String),
+    #[error("wrong number of arguments to function {0}()")]
+    ArgumentCount(String),
+    /// SQLite has it, this crate does not.
+    #[error("function {0}()")]
+    Unsupported(String),
+}
+
+/// Finds the function that a call with so many arguments means; `f(*)` counts none.
+///
+/// One argument makes `min` and `max` aggregates, more make them scalars.
+pub(crate) fn lookup(name: &str, count: usize) -> Result<Function, LookupError> {
+    let mut known = false;
+    for function in aggregate::FUNCTIONS {
+        if function.name().eq_ignore_ascii_case(name) {
+            known = true;
+            if function.allows(count) {
+                return Ok(Function::Aggregate(function));
+            }
+        }
+    }
+    for table in [misc::FUNCTIONS, text::FUNCTIONS, math::FUNCTIONS, json::FUNCTIONS] {
+        for function in table {
+            if function.name.eq_ignore_ascii_case(name) {
+                known = true;
+                if function.arguments.allow(count) {
+                    return Ok(Function::Scalar(function));
+                }
+            }
+        }
+    }
+    if known {
+        return Err(LookupError::ArgumentCount(name.to_owned()));
+    }
+    if UNSUPPORTED.iter().any(|unsupported| unsupported.eq_ignore_ascii_case(name)) {
+        return Err(LookupError::Unsupported(name.to_owned()));
+    }
+    Err(LookupError::Unknown(name.to_owned()))
+}
+
+/// Functions of SQLite that are refused as unsupported, not as unknown.
+const UNSUPPORTED: &[&str] = &[
+    "date",
+    "datetime",
+    "julianday",
+    "strftime",
+    "time",
+    "unixepoch",
+    "bm25",
+    "cume_dist",
+    "dense_rank",
+    "first_value",
+    "fts3_tokenizer",
+    "geopoly_area",
+    "highlight",
+    "json_array",
+    "json_array_insert",
+    "json_each",
+    "json_error_position",
+    "json_group_array",
+    "json_group_object",
+    "json_insert",
+    "json_object",
+    "json_patch",
+    "json_pretty",
+    "json_quote",
+    "json_remove",
+    "json_replace",
+    "json_set",
+    "json_tree",
+    "jsonb",
+    "jsonb_array",
+    "jsonb_extract",
+    "jsonb_group_array",
+    "jsonb_group_object",
+    "jsonb_insert",
+    "jsonb_object",
+    "jsonb_patch",
+    "jsonb_remove",
+    "jsonb_replace",
+    "jsonb_set",
+    "lag",
+    "last_value",
+    "lead",
+    "load_extension",
+    "match",
+    "matchinfo",
+    "median",
+    "nth_value",
+    "ntile",
+    "offsets",
+    "percent_rank",
+    "percentile",
+    "percentile_cont",
+    "percentile_disc",
+    "rank",
+    "regexp",
+    "row_number",
+    "rtreecheck",
+    "rtreedepth",
+    "rtreenode",
+    "snippet",
+    "soundex",
+    "sqlite_compileoption_get",
+    "sqlite_compileoption_used",
+    "sqlite_log",
+    "sqlite_offset",
+    "sqlite_source_id",
+    "sqlite_version",
+    "subtype",
+    "timediff",
+    "unistr",
+    "unistr_quote",
+];
+
+/// The longest text or blob a function makes, in bytes, as SQLite is built by default.
+pub(crate) const LENGTH_MAX: usize = 1_000_000_000;
+
+fn too_big() -> Error {
+    Error::runtime("string or blob too big")
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A session where every answer is known.
+    pub(crate) struct Fixed;
+
+    impl Session for Fixed {
+        fn changes(&self) -> i64 {
+            1
+        }
+        fn total_changes(&self) -> i64 {
+            2
+        }
+        fn last_insert_rowid(&self) -> i64 {
+            3
+        }
+        fn random(&self, bytes: &mut [u8]) {
+            bytes.fill(0xff);
+        }
+        fn now_unix_ms(&self) -> i64 {
+            1_700_000_000_123
+        }
+    }
+
+    /// Calls a scalar function by name.
+    pub(crate) fn call(name: &str, arguments: &[Value]) -> Result<Value, Error> {
+        let Ok(Function::Scalar(function)) = lookup(name, arguments.len()) else {
+            panic!("no scalar function {name} with {} arguments", arguments.len());
+        };
+        function.call(arguments, &Env { collation: Collation::Binary, session: &Fixed })
+    }
+
+    #[test]
+    fn lookups_tell_why() {
+        let message = |name, count| lookup(name, count).map(|_| ()).unwrap_err().to_string();
+        assert_eq!(message("nosuch", 1), "no such function: nosuch");
+        assert_eq!(message("SUBSTR", 1), "wrong number of arguments to function SUBSTR()");
+        assert_eq!(message("count", 2), "wrong number of arguments to function count()");
+        assert_eq!(lookup("Rank", 0).unwrap_err(), LookupError::Unsupported("Rank".into()));
+        assert!(matches!(lookup("MAX", 1), Ok(Function::Aggregate(_))));
+        assert!(matches!(lookup("max", 2), Ok(Function::Scalar(_))));
+    }
+}

@@ -135,6 +135,9 @@ mod tests {
             apply(Affinity::Numeric, "9223372036854775808".into()),
             Value::Real(9223372036854775808.0)
         );
-        assert_eq!(apply(Affinity::Numeric, Value::Blob(b"1".to_vec())), Value::Blob(b"1".to_vec()));
+        assert_eq!(
+            apply(Affinity::Numeric, Value::Blob(b"1".to_vec())),
+            Value::Blob(b"1".to_vec())
+        );
     }
 }

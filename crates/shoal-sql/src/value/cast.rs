@@ -9,8 +9,12 @@ use super::{Affinity, Value, ValueRef, text_of, to_int, to_real};
 pub fn cast(value: ValueRef<'_>, to: Affinity) -> Value {
     match (value, to) {
         (ValueRef::Null, _) => Value::Null,
-        (value, Affinity::Blob) => text_of(value).map_or(Value::Null, |b| Value::Blob(b.into_owned())),
-        (value, Affinity::Text) => text_of(value).map_or(Value::Null, |b| Value::Text(b.into_owned())),
+        (value, Affinity::Blob) => {
+            text_of(value).map_or(Value::Null, |b| Value::Blob(b.into_owned()))
+        }
+        (value, Affinity::Text) => {
+            text_of(value).map_or(Value::Null, |b| Value::Text(b.into_owned()))
+        }
         (value, Affinity::Integer) => Value::Int(to_int(value)),
         (value, Affinity::Real) => Value::real(to_real(value)),
         (ValueRef::Text(bytes) | ValueRef::Blob(bytes), Affinity::Numeric) => numeric(bytes),

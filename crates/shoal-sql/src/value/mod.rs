@@ -8,11 +8,15 @@
 mod affinity;
 mod arithmetic;
 mod cast;
-mod compare;
-mod number;
-mod pattern;
+pub(crate) mod number;
+pub(crate) mod pattern;
 mod real_text;
 pub(crate) mod utf8;
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+pub use shoal_store::{Collation, ValueRef};
 
 pub use affinity::Affinity;
 pub use arithmetic::{
@@ -20,12 +24,11 @@ pub use arithmetic::{
     shift_right, subtract,
 };
 pub use cast::cast;
-pub use compare::{Collation, compare};
 pub(crate) use number::{TextNumber, integer_text_prefix, parse_real, real_to_int};
 pub use number::{integer_literal, to_int, to_numeric, to_real};
 pub use pattern::{GLOB, LIKE, Pattern, like_escape};
+pub(crate) use real_text::{Decimal, Keep, decode};
 pub use real_text::{real_to_text, real_to_text_15};
-pub(crate) use real_text::{Decimal, decode};
 
 /// One SQL value that owns its bytes.
 #[derive(Clone, Debug, Default)]
@@ -41,22 +44,6 @@ pub enum Value {
     Text(Vec<u8>),
     /// Bytes.
     Blob(Vec<u8>),
-}
-
-/// One SQL value that borrows its bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum ValueRef<'a> {
-    /// No value.
-    #[default]
-    Null,
-    /// A signed 64-bit integer.
-    Int(i64),
-    /// An IEEE 754 double.
-    Real(f64),
-    /// Text as stored; not checked to be UTF-8.
-    Text(&'a [u8]),
-    /// Bytes.
-    Blob(&'a [u8]),
 }
 
 impl Value {
@@ -147,6 +134,13 @@ impl From<Option<bool>> for Value {
     }
 }
 
+/// Orders two values: NULL, then numbers compared exactly, then text by the collation, then blobs.
+///
+/// Two NULLs are equal here.
+pub fn compare(left: ValueRef<'_>, right: ValueRef<'_>, collation: Collation) -> Ordering {
+    left.compare(right, collation)
+}
+
 /// What `typeof` says: `null`, `integer`, `real`, `text` or `blob`.
 pub fn type_name(value: ValueRef<'_>) -> &'static str {
     match value {
@@ -172,8 +166,7 @@ pub fn truth(value: ValueRef<'_>) -> Option<bool> {
 /// The bytes SQLite would show for the value as text: numbers printed, blobs read as text.
 ///
 /// `None` for NULL. Cost: no allocation for text and blobs.
-pub fn text_of(value: ValueRef<'_>) -> Option<std::borrow::Cow<'_, [u8]>> {
-    use std::borrow::Cow;
+pub fn text_of(value: ValueRef<'_>) -> Option<Cow<'_, [u8]>> {
     match value {
         ValueRef::Null => None,
         ValueRef::Int(int) => Some(Cow::Owned(int.to_string().into_bytes())),

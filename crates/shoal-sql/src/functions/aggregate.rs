@@ -1,0 +1,318 @@
+//! Aggregate functions: one state per group, stepped once per row.
+
+use std::fmt;
+
+use super::Arguments;
+use crate::Error;
+use crate::value::number::numeric_from_text;
+use crate::value::{Collation, TextNumber, Value, compare, text_of, to_real};
+
+/// A function of a group of rows.
+pub(crate) struct AggregateFunction {
+    name: &'static str,
+    arguments: Arguments,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Count,
+    Sum,
+    Total,
+    Avg,
+    Min,
+    Max,
+    GroupConcat,
+}
+
+pub(super) const FUNCTIONS: &[AggregateFunction] = &[
+    AggregateFunction::new("count", Arguments::between(0, 1), Kind::Count),
+    AggregateFunction::new("sum", Arguments::exactly(1), Kind::Sum),
+    AggregateFunction::new("total", Arguments::exactly(1), Kind::Total),
+    AggregateFunction::new("avg", Arguments::exactly(1), Kind::Avg),
+    AggregateFunction::new("min", Arguments::exactly(1), Kind::Min),
+    AggregateFunction::new("max", Arguments::exactly(1), Kind::Max),
+    AggregateFunction::new("group_concat", Arguments::between(1, 2), Kind::GroupConcat),
+    AggregateFunction::new("string_agg", Arguments::exactly(2), Kind::GroupConcat),
+];
+
+impl AggregateFunction {
+    const fn new(name: &'static str, arguments: Arguments, kind: Kind) -> AggregateFunction {
+        AggregateFunction { name, arguments, kind }
+    }
+
+    /// The function's name, in small letters.
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    pub(super) fn allows(&self, count: usize) -> bool {
+        self.arguments.allow(count)
+    }
+
+    /// True for `min` and `max`, whose bare columns come from the row that holds the extreme.
+    pub(crate) fn picks_row(&self) -> bool {
+        matches!(self.kind, Kind::Min | Kind::Max)
+    }
+
+    /// The state of an empty group; `min` and `max` compare text by the collation.
+    pub(crate) fn start(&self, collation: Collation) -> AggregateState {
+        AggregateState(match self.kind {
+            Kind::Count => State::Count(0),
+            Kind::Sum => State::Sum(Sum::default(), SumResult::Sum),
+            Kind::Total => State::Sum(Sum::default(), SumResult::Total),
+            Kind::Avg => State::Sum(Sum::default(), SumResult::Avg),
+            Kind::Min => State::Extreme { best: None, max: false, collation },
+            Kind::Max => State::Extreme { best: None, max: true, collation },
+            Kind::GroupConcat => State::Concat(None),
+        })
+    }
+}
+
+impl fmt::Debug for AggregateFunction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// What an aggregate knows of the rows so far.
+#[derive(Clone, Debug)]
+pub(crate) struct AggregateState(State);
+
+#[derive(Clone, Debug)]
+enum State {
+    Count(i64),
+    Sum(Sum, SumResult),
+    Extreme { best: Option<Value>, max: bool, collation: Collation },
+    Concat(Option<Vec<u8>>),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum SumResult {
+    Sum,
+    Total,
+    Avg,
+}
+
+impl AggregateState {
+    /// Takes one row's arguments.
+    ///
+    /// Gives whether a `min` or `max` now holds this row's value, so that bare columns are read
+    /// from it; also true for NULL before any value was seen. Always true for the others.
+    ///
+    /// # Errors
+    /// [`Error::Runtime`] when a text grows too long.
+    pub(crate) fn step(&mut self, arguments: &[Value]) -> Result<bool, Error> {
+        let value = arguments.first();
+        match &mut self.0 {
+            State::Count(count) => {
+                if value.is_none_or(|value| !value.is_null()) {
+                    *count += 1;
+                }
+            }
+            State::Sum(sum, _) => sum.step(value.unwrap_or(&Value::Null)),
+            State::Extreme { best, max, collation } => {
+                let Some(value) = value.filter(|value| !value.is_null()) else {
+                    return Ok(best.is_none());
+                };
+                if let Some(best) = best {
+                    let order = compare(best.as_ref(), value.as_ref(), *collation);
+                    if !(if *max { order.is_lt() } else { order.is_gt() }) {
+                        return Ok(false);
+                    }
+                }
+                *best = Some(value.clone());
+            }
+            State::Concat(joined) => {
+                let Some(text) = value.and_then(|value| text_of(value.as_ref())) else {
+                    return Ok(true);
+                };
+                match joined {
+                    None => *joined = Some(text.into_owned()),
+                    Some(joined) => {
+                        match arguments.get(1) {
+                            None => joined.push(b','),
+                            Some(separator) => joined.extend_from_slice(
+                                &text_of(separator.as_ref()).unwrap_or_default(),
+                            ),
+                        }
+                        joined.extend_from_slice(&text);
+                        if joined.len() > super::LENGTH_MAX {
+                            return Err(super::too_big());
+                        }
+                    }
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// The aggregate of the rows so far.
+    ///
+    /// # Errors
+    /// [`Error::Runtime`] `integer overflow` from `sum` over integers only.
+    pub(crate) fn finish(&self) -> Result<Value, Error> {
+        Ok(match &self.0 {
+            State::Count(count) => Value::Int(*count),
+            State::Sum(sum, SumResult::Sum) => sum.sum()?,
+            State::Sum(sum, SumResult::Total) => Value::real(sum.total()),
+            State::Sum(Sum { count: 0, .. }, SumResult::Avg) => Value::Null,
+            State::Sum(sum, SumResult::Avg) => Value::real(sum.total() / sum.count as f64),
+            State::Extreme { best, .. } => best.clone().unwrap_or_default(),
+            State::Concat(joined) => joined.clone().map_or(Value::Null, Value::Text),
+        })
+    }
+}
+
+/// A sum that is exact over integers until it overflows or meets a real, and from then on a
+/// Kahan-Babuska-Neumaier sum with the same steps as SQLite's, so that the last bit agrees.
+#[derive(Clone, Debug, Default)]
+struct Sum {
+    count: i64,
+    int: i64,
+    real: f64,
+    error: f64,
+    approximate: bool,
+    overflown: bool,
+}
+
+impl Sum {
+    fn step(&mut self, value: &Value) {
+        let number = match value {
+            Value::Null => return,
+            Value::Int(int) => TextNumber::Int(*int),
+            Value::Real(real) => TextNumber::Real(*real),
+            Value::Text(text) => {
+                numeric_from_text(text).unwrap_or_else(|| TextNumber::Real(to_real(value.as_ref())))
+            }
+            Value::Blob(_) => TextNumber::Real(to_real(value.as_ref())),
+        };
+        self.count += 1;
+        if !self.approximate {
+            if let TextNumber::Int(int) = number
+                && let Some(sum) = self.int.checked_add(int)
+            {
+                self.int = sum;
+                return;
+            }
+            self.overflown = matches!(number, TextNumber::Int(_));
+            self.approximate = true;
+            let (large, small) = split(self.int);
+            (self.real, self.error) = (large, small.unwrap_or(0.0));
+        }
+        match number {
+            TextNumber::Int(int) => {
+                let (large, small) = split(int);
+                self.add(large);
+                if let Some(small) = small {
+                    self.add(small);
+                }
+            }
+            TextNumber::Real(real) => {
+                self.overflown = false;
+                self.add(real);
+            }
+        }
+    }
+
+    fn add(&mut self, term: f64) {
+        let sum = self.real + term;
+        self.error += if self.real.abs() > term.abs() {
+            (self.real - sum) + term
+        } else {
+            (term - sum) + self.real
+        };
+        self.real = sum;
+    }
+
+    fn sum(&self) -> Result<Value, Error> {
+        if self.count == 0 {
+            Ok(Value::Null)
+        } else if !self.approximate {
+            Ok(Value::Int(self.int))
+        } else if self.overflown {
+            Err(Error::runtime("integer overflow"))
+        } else {
+            Ok(Value::real(self.total()))
+        }
+    }
+
+    fn total(&self) -> f64 {
+        if !self.approximate {
+            self.int as f64
+        } else if self.error.is_finite() {
+            self.real + self.error
+        } else {
+            self.real
+        }
+    }
+}
+
+/// An integer as reals: itself, or where it has more than 52 bits two whose sum is exact.
+fn split(int: i64) -> (f64, Option<f64>) {
+    const EXACT: i64 = 1 << 52;
+    if (1 - EXACT..EXACT).contains(&int) {
+        (int as f64, None)
+    } else {
+        let small = int % 16384;
+        ((int - small) as f64, Some(small as f64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Function, lookup};
+    use super::*;
+
+    fn aggregate(name: &str, values: &[Value]) -> Result<Value, Error> {
+        let Ok(Function::Aggregate(function)) = lookup(name, 1) else { panic!("{name}") };
+        let mut state = function.start(Collation::Binary);
+        for value in values {
+            state.step(std::slice::from_ref(value)).unwrap();
+        }
+        state.finish()
+    }
+
+    #[test]
+    fn sums() {
+        assert_eq!(aggregate("sum", &[]).unwrap(), Value::Null);
+        assert_eq!(aggregate("total", &[]).unwrap(), Value::Real(0.0));
+        assert_eq!(
+            aggregate("sum", &[Value::Int(1), Value::Null, "2".into()]).unwrap(),
+            Value::Int(3)
+        );
+        let big = [Value::Int(i64::MAX), Value::Int(1)];
+        assert_eq!(aggregate("sum", &big).unwrap_err().to_string(), "integer overflow");
+        assert_eq!(aggregate("total", &big).unwrap(), Value::Real(9223372036854775808.0));
+        let tenths = vec![Value::Real(0.1); 10];
+        assert_eq!(aggregate("sum", &tenths).unwrap(), Value::Real(1.0));
+        assert_eq!(aggregate("avg", &[Value::Int(1), Value::Int(2)]).unwrap(), Value::Real(1.5));
+    }
+
+    #[test]
+    fn extremes_tell_their_row() {
+        let Ok(Function::Aggregate(max)) = lookup("max", 1) else { panic!() };
+        let mut state = max.start(Collation::NoCase);
+        let steps = [
+            (Value::Null, true),
+            ("b".into(), true),
+            ("A".into(), false),
+            ("B".into(), false),
+            (Value::Null, false),
+            ("c".into(), true),
+        ];
+        for (value, picked) in steps {
+            assert_eq!(state.step(&[value.clone()]).unwrap(), picked, "{value:?}");
+        }
+        assert_eq!(state.finish().unwrap(), "c".into());
+    }
+
+    #[test]
+    fn texts_join() {
+        assert_eq!(
+            aggregate("group_concat", &["a".into(), Value::Null, Value::Int(2)]).unwrap(),
+            "a,2".into()
+        );
+        assert_eq!(aggregate("group_concat", &[Value::Null]).unwrap(), Value::Null);
+    }
+}

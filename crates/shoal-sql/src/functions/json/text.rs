@@ -1,0 +1,279 @@
+//! JSON text: a check of the whole, then walks over what is known to be well formed.
+
+/// What an element is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Null,
+    True,
+    False,
+    Integer,
+    Real,
+    Text,
+    Array,
+    Object,
+}
+
+/// How deep arrays and objects may nest, as in SQLite.
+const DEPTH_MAX: usize = 1000;
+
+/// The one element that a text holds, without the white space around it; `None` when malformed.
+pub(super) fn check(text: &[u8]) -> Option<&[u8]> {
+    let start = skip_space(text, 0);
+    let end = check_element(text, start)?;
+    (skip_space(text, end) == text.len()).then(|| &text[start..end])
+}
+
+/// Where the element at `pos` ends; `None` when it is malformed or nests too deep.
+fn check_element(text: &[u8], start: usize) -> Option<usize> {
+    let mut pos = start;
+    // Closing brackets that are still to come.
+    let mut open: Vec<u8> = Vec::new();
+    loop {
+        // A value begins here.
+        match *text.get(pos)? {
+            bracket @ (b'[' | b'{') => {
+                let close = bracket + 2;
+                pos = skip_space(text, pos + 1);
+                if text.get(pos) == Some(&close) {
+                    pos += 1;
+                } else {
+                    open.push(close);
+                    if open.len() > DEPTH_MAX {
+                        return None;
+                    }
+                    if close == b'}' {
+                        pos = check_label(text, pos)?;
+                    }
+                    continue;
+                }
+                if open.len() >= DEPTH_MAX {
+                    return None;
+                }
+            }
+            b'"' => pos = check_string(text, pos)?,
+            b'-' | b'0'..=b'9' => pos = check_number(text, pos)?,
+            _ => {
+                let word = [&b"null"[..], b"true", b"false"]
+                    .into_iter()
+                    .find(|word| text[pos..].starts_with(word))?;
+                pos += word.len();
+                if text.get(pos).is_some_and(u8::is_ascii_alphanumeric) {
+                    return None;
+                }
+            }
+        }
+        // A value ended here: what closes, or what comes next.
+        loop {
+            let Some(&close) = open.last() else { return Some(pos) };
+            pos = skip_space(text, pos);
+            match *text.get(pos)? {
+                b',' => {
+                    pos = skip_space(text, pos + 1);
+                    if close == b'}' {
+                        pos = check_label(text, pos)?;
+                    }
+                    break;
+                }
+                byte if byte == close => {
+                    open.pop();
+                    pos += 1;
+                }
+                _ => return None,
+            }
+        }
+    }
+}
+
+/// Past a label, its colon and the white space around them.
+fn check_label(text: &[u8], pos: usize) -> Option<usize> {
+    let pos = skip_space(text, check_string(text, pos)?);
+    (text.get(pos) == Some(&b':')).then(|| skip_space(text, pos + 1))
+}
+
+fn check_string(text: &[u8], start: usize) -> Option<usize> {
+    if text.get(start) != Some(&b'"') {
+        return None;
+    }
+    let mut pos = start + 1;
+    loop {
+        match *text.get(pos)? {
+            b'"' => return Some(pos + 1),
+            b'\\' => match *text.get(pos + 1)? {
+                b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => pos += 2,
+                b'u' => {
+                    hex4(text.get(pos + 2..pos + 6)?)?;
+                    pos += 6;
+                }
+                _ => return None,
+            },
+            0..0x20 => return None,
+            _ => pos += 1,
+        }
+    }
+}
+
+fn check_number(text: &[u8], start: usize) -> Option<usize> {
+    let digits = |from: usize| {
+        let count = text[from.min(text.len())..].iter().take_while(|b| b.is_ascii_digit()).count();
+        (count > 0).then_some(from + count)
+    };
+    let whole = start + usize::from(text.get(start) == Some(&b'-'));
+    let mut pos = digits(whole)?;
+    if text[whole] == b'0' && pos > whole + 1 {
+        return None;
+    }
+    if text.get(pos) == Some(&b'.') {
+        pos = digits(pos + 1)?;
+    }
+    if matches!(text.get(pos), Some(b'e' | b'E')) {
+        let sign = usize::from(matches!(text.get(pos + 1), Some(b'+' | b'-')));
+        pos = digits(pos + 1 + sign)?;
+    }
+    Some(pos)
+}
+
+/// What a checked element is. Cost: constant, but for numbers their length.
+pub(super) fn kind(element: &[u8]) -> Kind {
+    match element.first() {
+        Some(b'{') => Kind::Object,
+        Some(b'[') => Kind::Array,
+        Some(b'"') => Kind::Text,
+        Some(b't') => Kind::True,
+        Some(b'f') => Kind::False,
+        Some(b'n') | None => Kind::Null,
+        Some(_) if element.iter().any(|byte| matches!(byte, b'.' | b'e' | b'E')) => Kind::Real,
+        Some(_) => Kind::Integer,
+    }
+}
+
+/// Past the white space at `pos`.
+pub(super) fn skip_space(text: &[u8], pos: usize) -> usize {
+    let rest = text.get(pos..).unwrap_or_default();
+    pos + rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r')).count()
+}
+
+/// Where the string at `pos` of a checked text ends.
+pub(super) fn string_end(text: &[u8], pos: usize) -> usize {
+    let mut end = pos + 1;
+    while let Some(&byte) = text.get(end) {
+        match byte {
+            b'"' => return end + 1,
+            b'\\' => end += 2,
+            _ => end += 1,
+        }
+    }
+    text.len()
+}
+
+/// Where the element at `pos` of a checked text ends.
+pub(super) fn element_end(text: &[u8], pos: usize) -> usize {
+    let mut at = pos;
+    let mut depth = 0usize;
+    while let Some(&byte) = text.get(at) {
+        match byte {
+            b'"' => {
+                at = string_end(text, at);
+                if depth == 0 {
+                    return at;
+                }
+                continue;
+            }
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' if depth <= 1 => return at + usize::from(depth == 1),
+            b']' | b'}' => depth -= 1,
+            b',' | b' ' | b'\t' | b'\n' | b'\r' if depth == 0 => return at,
+            _ => {}
+        }
+        at += 1;
+    }
+    text.len()
+}
+
+/// The number of elements of a checked array.
+pub(super) fn array_length(array: &[u8]) -> usize {
+    let mut count = 0;
+    let mut pos = skip_space(array, 1);
+    while pos < array.len() && array[pos] != b']' {
+        count += 1;
+        pos = skip_space(array, element_end(array, pos));
+        if array.get(pos) == Some(&b',') {
+            pos = skip_space(array, pos + 1);
+        }
+    }
+    count
+}
+
+/// A checked element without the white space between its tokens.
+pub(super) fn minified(element: &[u8]) -> Vec<u8> {
+    let mut text = Vec::with_capacity(element.len());
+    let mut pos = 0;
+    while pos < element.len() {
+        match element[pos] {
+            b'"' => {
+                let end = string_end(element, pos);
+                text.extend_from_slice(&element[pos..end]);
+                pos = end;
+                continue;
+            }
+            b' ' | b'\t' | b'\n' | b'\r' => {}
+            byte => text.push(byte),
+        }
+        pos += 1;
+    }
+    text
+}
+
+/// The characters between the quotes of a checked string, escapes undone.
+///
+/// A lone surrogate comes out as three bytes that are not UTF-8, as it does in SQLite.
+pub(super) fn unescape(inner: &[u8]) -> Vec<u8> {
+    let mut text = Vec::with_capacity(inner.len());
+    let mut pos = 0;
+    while let Some(&byte) = inner.get(pos) {
+        if byte != b'\\' {
+            text.push(byte);
+            pos += 1;
+            continue;
+        }
+        let simple = match inner.get(pos + 1) {
+            Some(b'b') => 8,
+            Some(b'f') => 12,
+            Some(b'n') => b'\n',
+            Some(b'r') => b'\r',
+            Some(b't') => b'\t',
+            Some(b'u') => {
+                pos += push_unicode(inner, pos, &mut text);
+                continue;
+            }
+            Some(&other) => other,
+            None => break,
+        };
+        text.push(simple);
+        pos += 2;
+    }
+    text
+}
+
+/// Appends the character of the `\u` at `pos`; gives the length of its escape, or of both halves.
+fn push_unicode(inner: &[u8], pos: usize, text: &mut Vec<u8>) -> usize {
+    let unit = |at: usize| inner.get(at + 2..at + 6).and_then(hex4);
+    let Some(high) = unit(pos) else { return inner.len() - pos };
+    if high & 0xfc00 == 0xd800
+        && inner.get(pos + 6..pos + 8) == Some(b"\\u")
+        && let Some(low) = unit(pos + 6).filter(|low| low & 0xfc00 == 0xdc00)
+    {
+        crate::value::utf8::push(text, 0x10000 + ((high & 0x3ff) << 10) + (low & 0x3ff));
+        return 12;
+    }
+    if high & 0xf800 == 0xd800 {
+        let continuation = |bits: u32| 0x80 | u8::try_from(bits & 0x3f).unwrap_or(0);
+        text.extend_from_slice(&[0xed, continuation(high >> 6), continuation(high)]);
+    } else {
+        crate::value::utf8::push(text, high);
+    }
+    6
+}
+
+fn hex4(digits: &[u8]) -> Option<u32> {
+    digits.iter().try_fold(0, |code, &digit| Some(code << 4 | char::from(digit).to_digit(16)?))
+}
