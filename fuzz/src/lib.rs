@@ -1,0 +1,9 @@
+//! What the fuzz targets share.
+//!
+//! A target panics, runs out of time or out of its budget of memory only if there is a bug: every
+//! byte string is a value or an error. Targets are named after the module whose input they forge.
+
+pub mod budget;
+pub mod chunk;
+
+pub use budget::bounded;
