@@ -1,1 +1,31 @@
-//! Automerge documents in memory: objects, text, transactions, merge, save and load
+//! Automerge documents in memory: objects, text, transactions, merge, save and load.
+//!
+//! Knows what ops mean. Bytes and the graph of changes are `shoal-history`'s; files, tables and
+//! the clock are unknown here: actors and times are passed in.
+
+#![forbid(unsafe_code)]
+
+mod actors;
+mod apply;
+mod document;
+mod error;
+mod id;
+mod json;
+mod opset;
+mod pending;
+pub mod pointer;
+mod queue;
+mod read;
+mod register;
+mod sequence;
+mod transaction;
+mod value;
+
+pub use document::{Document, Stats};
+pub use error::{Error, OpFault};
+pub use id::{ObjId, ParseObjIdError, ROOT};
+pub use json::{DEFAULT_MAX_DEPTH, DocumentJson};
+pub use read::{ListItem, MapEntry};
+pub use shoal_history::{ActorId, Change, ChangeHash, Scalar, ScalarRef};
+pub use transaction::{CommitOptions, ExpandMark, Transaction};
+pub use value::{IntoScalar, ObjType, Prop, TextEncoding, Value};

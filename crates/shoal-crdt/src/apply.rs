@@ -1,0 +1,206 @@
+//! Applying changes from elsewhere, in whatever order they come.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use shoal_history::{
+    ActorId, ActorIdx, Change, ChangeGraph, ChangeHash, Key, ObjId as StoredObjId, Op, OpId,
+};
+
+use crate::document::Document;
+use crate::error::{Error, OpFault};
+use crate::id::ObjId;
+use crate::pending::Pending;
+
+impl Document {
+    /// Applies changes. Those whose dependencies are missing wait until these come; those that
+    /// are known already are ignored. The order does not matter to the result.
+    ///
+    /// A waiting change that turns out to contradict the document once its dependencies are here
+    /// is dropped: it must not keep good changes out.
+    ///
+    /// # Errors
+    /// [`Error::DuplicateSeq`] if an author made two changes with one sequence number,
+    /// [`Error::Op`] and [`Error::History`] if one of `changes` contradicts the document. None of
+    /// `changes` is applied then, and none waits.
+    pub fn apply_changes(
+        &mut self,
+        changes: impl IntoIterator<Item = Change>,
+    ) -> Result<(), Error> {
+        let batch = self.admit(changes)?;
+        for change in &batch {
+            self.queue.add(change.clone(), &self.graph);
+        }
+        let in_batch: FxHashSet<ChangeHash> = batch.iter().map(Change::hash).collect();
+        let ready = self.queue.ready(&batch);
+        let mut applied: Vec<Change> = Vec::with_capacity(ready.len());
+        let mut checks = GraphChecks::default();
+        let mut dropped: FxHashSet<ChangeHash> = FxHashSet::default();
+        for change in ready {
+            if change.deps().iter().any(|dep| dropped.contains(dep)) {
+                dropped.insert(change.hash());
+                continue;
+            }
+            let result = checks.check(&self.graph, &change);
+            match result.and_then(|()| self.apply_ops(&change)) {
+                Ok(()) => {
+                    checks.note(&change);
+                    applied.push(change);
+                }
+                Err(error) if in_batch.contains(&change.hash()) => {
+                    for change in applied.iter().rev() {
+                        self.undo_ops(change, change.len());
+                    }
+                    for change in &batch {
+                        self.queue.remove(&change.hash());
+                    }
+                    return Err(error);
+                }
+                Err(_) => {
+                    dropped.insert(change.hash());
+                    self.queue.remove(&change.hash());
+                }
+            }
+        }
+        self.queue.release(&applied);
+        for change in applied {
+            let added = self.graph.add(change);
+            debug_assert!(added.is_ok(), "the graph takes what was checked for it: {added:?}");
+        }
+        Ok(())
+    }
+
+    /// Those of `changes` that are new here.
+    fn admit(&self, changes: impl IntoIterator<Item = Change>) -> Result<Vec<Change>, Error> {
+        let mut batch: Vec<Change> = Vec::new();
+        let mut hashes: FxHashSet<ChangeHash> = FxHashSet::default();
+        let mut seqs: FxHashSet<(ActorId, u32)> = FxHashSet::default();
+        for change in changes {
+            let hash = change.hash();
+            if self.graph.contains(&hash) || self.queue.contains(&hash) || !hashes.insert(hash) {
+                continue;
+            }
+            let (actor, seq) = (change.actor(), change.seq());
+            if self.graph.seq_of(actor) >= seq
+                || self.queue.contains_seq(actor, seq)
+                || !seqs.insert((actor.clone(), seq))
+            {
+                return Err(Error::DuplicateSeq { change: hash, actor: actor.clone(), seq });
+            }
+            batch.push(change);
+        }
+        Ok(batch)
+    }
+
+    /// Applies the ops of a change to the objects; all of them or none.
+    fn apply_ops(&mut self, change: &Change) -> Result<(), Error> {
+        let author = self.intern_actor(change.actor());
+        let actors = self.local_actors(change, author);
+        let mut ops = change.ops();
+        let mut links = Vec::new();
+        let mut done = 0;
+        while let Some(op) = ops.next_op() {
+            let id = OpId { counter: op.id.counter, actor: author };
+            let result = localize(&op, id, &actors, &mut links)
+                .ok_or(OpFault::UnknownActor)
+                .and_then(|op| self.ops.apply(&op));
+            if let Err(fault) = result {
+                let op = ObjId::new(id.counter, change.actor().clone());
+                self.undo_ops(change, done);
+                return Err(Error::Op { change: change.hash(), op, fault });
+            }
+            done += 1;
+        }
+        Ok(())
+    }
+
+    /// Takes the first `count` ops of a change back, last first.
+    fn undo_ops(&mut self, change: &Change, count: usize) {
+        let author = self.intern_actor(change.actor());
+        let actors = self.local_actors(change, author);
+        let mut owned = Vec::with_capacity(count);
+        let mut ops = change.ops();
+        let mut links = Vec::new();
+        while owned.len() < count
+            && let Some(op) = ops.next_op()
+        {
+            let id = OpId { counter: op.id.counter, actor: author };
+            if let Some(op) = localize(&op, id, &actors, &mut links) {
+                owned.push(Pending::from_op(&op));
+            }
+        }
+        for op in owned.iter().rev() {
+            self.ops.undo(&op.as_op());
+        }
+    }
+
+    /// From the actor table of a change to this document's.
+    fn local_actors(&self, change: &Change, author: ActorIdx) -> Vec<Option<ActorIdx>> {
+        let others = change.actors().iter().skip(1);
+        let others = others.map(|actor| self.ops.actors.lookup(actor));
+        std::iter::once(Some(author)).chain(others).collect()
+    }
+}
+
+/// Finds out what the graph would refuse, before anything is changed: knows what the changes that
+/// were applied, but are not in the graph yet, would make of it.
+#[derive(Default)]
+struct GraphChecks {
+    /// The last sequence number and op counter of actors.
+    last_of: FxHashMap<ActorId, (u32, u32)>,
+    max_ops: FxHashMap<ChangeHash, u32>,
+}
+
+impl GraphChecks {
+    fn check(&self, graph: &ChangeGraph, change: &Change) -> Result<(), Error> {
+        let (hash, actor) = (change.hash(), change.actor());
+        let (seq, own_max_op) = self.last_of.get(actor).copied().unwrap_or_else(|| {
+            let seq = graph.seq_of(actor);
+            (seq, graph.change_of(actor, seq).map_or(0, Change::max_op))
+        });
+        let expected = seq.saturating_add(1);
+        if change.seq() != expected {
+            let seq = change.seq();
+            return Err(shoal_history::Error::SeqGap { change: hash, expected, seq }.into());
+        }
+        let deps = change.deps().iter().filter_map(|dep| {
+            self.max_ops.get(dep).copied().or_else(|| Some(graph.get(dep)?.max_op()))
+        });
+        let max_op = deps.fold(own_max_op, u32::max);
+        let start_op = change.start_op();
+        if start_op <= max_op {
+            let error = shoal_history::Error::StartOpTooSmall { change: hash, max_op, start_op };
+            return Err(error.into());
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, change: &Change) {
+        self.last_of.insert(change.actor().clone(), (change.seq(), change.max_op()));
+        self.max_ops.insert(change.hash(), change.max_op());
+    }
+}
+
+/// The op with its ids in terms of the document, or `None` if it names an actor unknown there.
+fn localize<'a>(
+    op: &Op<'a>,
+    id: OpId,
+    actors: &[Option<ActorIdx>],
+    links: &'a mut Vec<OpId>,
+) -> Option<Op<'a>> {
+    let local = |id: OpId| {
+        let actor = *actors.get(id.actor.as_usize())?;
+        Some(OpId { counter: id.counter, actor: actor? })
+    };
+    links.clear();
+    for link in op.links {
+        links.push(local(*link)?);
+    }
+    let obj = match op.obj {
+        StoredObjId::Root => StoredObjId::Root,
+        StoredObjId::Op(id) => StoredObjId::Op(local(id)?),
+    };
+    let key = match op.key {
+        Key::Elem(id) => Key::Elem(local(id)?),
+        key => key,
+    };
+    Some(Op { id, obj, key, links, ..*op })
+}

@@ -1,0 +1,181 @@
+//! The document: objects, the changes they come from, and those that still wait.
+
+use shoal_history::{ActorId, ActorIdx, Change, ChangeGraph, ChangeHash};
+
+use crate::error::Error;
+use crate::opset::OpSet;
+use crate::queue::Queue;
+use crate::transaction::Transaction;
+use crate::value::TextEncoding;
+
+/// An Automerge document in memory.
+///
+/// Reading methods take an object's id ([`crate::ROOT`] for the root map) and show the current
+/// state. Writing goes through a [`Transaction`], which becomes one change when committed.
+///
+/// ```
+/// use shoal_crdt::{ActorId, CommitOptions, Document, ObjType, ROOT};
+///
+/// let mut doc = Document::new(ActorId::new(&[1]));
+/// let mut tx = doc.transaction();
+/// let notes = tx.put_object(&ROOT, "notes", ObjType::Text)?;
+/// tx.splice_text(&notes, 0, 0, "hello")?;
+/// tx.commit(CommitOptions::default());
+/// assert_eq!(doc.text(&notes)?, "hello");
+///
+/// let mut copy = doc.fork(ActorId::new(&[2]));
+/// let mut tx = copy.transaction();
+/// tx.splice_text(&notes, 5, 0, ", world")?;
+/// tx.commit(CommitOptions::default());
+/// doc.merge(&copy)?;
+/// assert_eq!(doc.text(&notes)?, "hello, world");
+/// # Ok::<(), shoal_crdt::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Document {
+    actor: ActorId,
+    pub(crate) ops: OpSet,
+    pub(crate) graph: ChangeGraph,
+    pub(crate) queue: Queue,
+    /// The heads that [`Document::save_incremental`] goes on from.
+    pub(crate) saved_heads: Vec<ChangeHash>,
+}
+
+/// Sizes of a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stats {
+    /// Ops, deletes not counted: the rows of a saved document.
+    pub num_ops: u64,
+    /// Changes applied.
+    pub num_changes: u64,
+    /// Actors who made them.
+    pub num_actors: u64,
+    /// Changes that wait for others.
+    pub num_queued: u64,
+}
+
+impl Document {
+    /// An empty document whose changes will be by `actor`.
+    ///
+    /// No two documents that change at the same time may use the same actor; sixteen random
+    /// bytes for each are the custom.
+    pub fn new(actor: ActorId) -> Self {
+        Self::with_encoding(actor, TextEncoding::default())
+    }
+
+    /// Like [`Document::new`], with texts indexed in the unit `encoding`.
+    pub fn with_encoding(actor: ActorId, encoding: TextEncoding) -> Self {
+        Self {
+            actor,
+            ops: OpSet::new(encoding),
+            graph: ChangeGraph::new(),
+            queue: Queue::default(),
+            saved_heads: Vec::new(),
+        }
+    }
+
+    /// Who makes the changes that are committed here.
+    pub fn actor(&self) -> &ActorId {
+        &self.actor
+    }
+
+    /// Makes `actor` the author of the changes to come. O(1).
+    pub fn set_actor(&mut self, actor: ActorId) {
+        self.actor = actor;
+    }
+
+    /// The unit in which texts are indexed.
+    pub fn text_encoding(&self) -> TextEncoding {
+        self.ops.encoding
+    }
+
+    /// Begins a transaction on the current state.
+    pub fn transaction(&mut self) -> Transaction<'_> {
+        Transaction::new(self)
+    }
+
+    /// The same document for another author; changes that wait are copied as well.
+    pub fn fork(&self, actor: ActorId) -> Self {
+        Self { actor, ..self.clone() }
+    }
+
+    /// The hashes of the changes that no other change depends on, ascending.
+    pub fn heads(&self) -> Vec<ChangeHash> {
+        self.graph.heads()
+    }
+
+    /// Every applied change, dependencies first.
+    pub fn changes(&self) -> impl ExactSizeIterator<Item = &Change> + DoubleEndedIterator + Clone {
+        self.graph.changes()
+    }
+
+    /// The applied changes that are neither among `heads` nor ancestors of them, dependencies
+    /// first. Hashes that are not here are ignored.
+    pub fn changes_since(&self, heads: &[ChangeHash]) -> Vec<&Change> {
+        self.graph.changes_since(heads)
+    }
+
+    /// The applied change with this hash.
+    pub fn change_by_hash(&self, hash: &ChangeHash) -> Option<&Change> {
+        self.graph.get(hash)
+    }
+
+    /// The last change that this document's actor made.
+    pub fn last_local_change(&self) -> Option<&Change> {
+        self.graph.change_of(&self.actor, self.graph.seq_of(&self.actor))
+    }
+
+    /// The changes that are not here but that waiting changes, or `heads`, name. Ascending.
+    pub fn missing_deps(&self, heads: &[ChangeHash]) -> Vec<ChangeHash> {
+        self.queue.missing(&self.graph, heads)
+    }
+
+    /// The changes that wait for others, in the order they arrived.
+    pub fn queued_changes(&self) -> Vec<&Change> {
+        self.queue.changes()
+    }
+
+    /// Whether there is no change, applied or waiting.
+    pub fn is_empty(&self) -> bool {
+        self.graph.is_empty() && self.queue.is_empty()
+    }
+
+    /// Ops in the document, deletes not counted.
+    pub fn op_count(&self) -> u64 {
+        self.ops.op_count()
+    }
+
+    /// Sizes of the document.
+    pub fn stats(&self) -> Stats {
+        Stats {
+            num_ops: self.ops.op_count(),
+            num_changes: self.graph.len() as u64,
+            num_actors: self.authors().count() as u64,
+            num_queued: self.queue.changes().len() as u64,
+        }
+    }
+
+    /// The actors who made changes, in the order in which they came to be known here.
+    pub fn authors(&self) -> impl Iterator<Item = &ActorId> {
+        self.graph.actors().iter().filter(|actor| self.graph.seq_of(actor) > 0)
+    }
+
+    /// Applies the changes of `other` that are not here.
+    ///
+    /// # Errors
+    /// As [`Document::apply_changes`].
+    pub fn merge(&mut self, other: &Self) -> Result<Vec<ChangeHash>, Error> {
+        let changes: Vec<Change> =
+            other.changes_since(&self.heads()).into_iter().cloned().collect();
+        self.apply_changes(changes)?;
+        Ok(self.heads())
+    }
+
+    /// The index of `actor`, the same in the op set and in the graph.
+    pub(crate) fn intern_actor(&mut self, actor: &ActorId) -> ActorIdx {
+        let index = self.ops.actors.intern(actor);
+        let in_graph = self.graph.intern_actor(actor);
+        debug_assert_eq!(index, in_graph, "actors are interned in both tables at once");
+        index
+    }
+}

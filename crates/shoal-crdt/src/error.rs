@@ -1,0 +1,122 @@
+//! What can go wrong with a document, kept apart by who can cause it: bytes and changes from
+//! elsewhere, limits, and the calling code.
+
+use shoal_history::{ActorId, ChangeHash};
+
+use crate::id::ObjId;
+use crate::value::ObjType;
+
+/// Why a call on a document failed. The document is then as it was before the call.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Bytes that are no chunks, or changes that do not fit together.
+    #[error(transparent)]
+    History(#[from] shoal_history::Error),
+    /// An op of a change contradicts the document it was applied to.
+    #[error("change {change}: op {op}: {fault}")]
+    Op {
+        /// The change.
+        change: ChangeHash,
+        /// The op.
+        op: ObjId,
+        /// The contradiction.
+        fault: OpFault,
+    },
+    /// A row of a document chunk contradicts the rows before it.
+    #[error("document chunk: op {op}: {fault}")]
+    Row {
+        /// The op of the row.
+        op: ObjId,
+        /// The contradiction.
+        fault: OpFault,
+    },
+    /// Two different changes by one actor have the same sequence number.
+    #[error("change {change} by {actor} has the sequence number of another change: {seq}")]
+    DuplicateSeq {
+        /// The refused change.
+        change: ChangeHash,
+        /// Its author.
+        actor: ActorId,
+        /// The number.
+        seq: u32,
+    },
+    /// A file that begins with changes lacks some that they depend on.
+    #[error("changes in the file depend on one that is missing: {first}")]
+    MissingDeps {
+        /// One of those missing.
+        first: ChangeHash,
+    },
+    /// There is no such object in the document.
+    #[error("no such object: {0}")]
+    UnknownObject(ObjId),
+    /// The operation does not exist for objects of this type, or not with this kind of property.
+    #[error("not possible on the {kind} {obj}: {operation}", kind = kind.name())]
+    WrongType {
+        /// The object.
+        obj: ObjId,
+        /// Its type.
+        kind: ObjType,
+        /// What was asked for.
+        operation: &'static str,
+    },
+    /// An index beyond the end.
+    #[error("index beyond the length {length}: {index}")]
+    Index {
+        /// The index.
+        index: usize,
+        /// How long the sequence is.
+        length: usize,
+    },
+    /// An increment where no counter is visible.
+    #[error("no counter to increment in {obj}")]
+    MissingCounter {
+        /// The object of the value.
+        obj: ObjId,
+    },
+    /// Op ids are 32-bit numbers, and the document has used the last.
+    #[error("no op ids left")]
+    OpIdsExhausted,
+    /// JSON nested more deeply than allowed.
+    #[error("nested more deeply than {max} levels")]
+    Depth {
+        /// The limit.
+        max: usize,
+    },
+}
+
+/// How an op can contradict its document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpFault {
+    /// It names an actor who made no change here.
+    #[error("names an actor without changes")]
+    UnknownActor,
+    /// Its object does not exist.
+    #[error("no such object")]
+    UnknownObject,
+    /// It names a sequence element that does not exist.
+    #[error("no such element")]
+    UnknownElement,
+    /// It supersedes an op that is not at its place.
+    #[error("supersedes an op that is not there")]
+    UnknownPredecessor,
+    /// It has a map key in a sequence, an element in a map, or no element where it needs one.
+    #[error("wrong kind of key for the object")]
+    WrongKey,
+    /// It refers to an op that is not older.
+    #[error("refers to an op that is not older")]
+    RefersAhead,
+    /// A delete op that supersedes nothing, inserts, or has a value.
+    #[error("malformed delete")]
+    MalformedDelete,
+    /// An increment that inserts or is no integer.
+    #[error("malformed increment")]
+    MalformedIncrement,
+    /// A mark that does not insert.
+    #[error("malformed mark")]
+    MalformedMark,
+    /// The rows of objects, keys or elements are not in document order.
+    #[error("out of document order")]
+    RowOrder,
+}

@@ -1,0 +1,146 @@
+//! Changes that wait for changes they depend on.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use shoal_history::{ActorId, Change, ChangeGraph, ChangeHash};
+
+/// The waiting changes of one document. Adding one, and releasing one, costs its dependencies:
+/// never a walk over all that wait.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Queue {
+    waiting: FxHashMap<ChangeHash, Waiting>,
+    /// From a change that is not in the graph to those that depend on it, by arrival.
+    dependents: BTreeMap<(ChangeHash, u64), ChangeHash>,
+    /// Who waits, by author and sequence number.
+    seqs: BTreeMap<(ActorId, u32), ChangeHash>,
+    next_arrival: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Waiting {
+    change: Change,
+    arrival: u64,
+    /// How many of its dependencies are not in the graph.
+    missing: usize,
+}
+
+impl Queue {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    pub(crate) fn contains(&self, hash: &ChangeHash) -> bool {
+        self.waiting.contains_key(hash)
+    }
+
+    /// Whether a change with this author and sequence number waits.
+    pub(crate) fn contains_seq(&self, actor: &ActorId, seq: u32) -> bool {
+        self.seqs.contains_key(&(actor.clone(), seq))
+    }
+
+    /// The waiting changes in the order they arrived.
+    pub(crate) fn changes(&self) -> Vec<&Change> {
+        let mut waiting: Vec<&Waiting> = self.waiting.values().collect();
+        waiting.sort_unstable_by_key(|waiting| waiting.arrival);
+        waiting.into_iter().map(|waiting| &waiting.change).collect()
+    }
+
+    pub(crate) fn add(&mut self, change: Change, graph: &ChangeGraph) {
+        let hash = change.hash();
+        let mut missing = 0;
+        for dep in change.deps() {
+            if !graph.contains(dep) {
+                self.dependents.insert((*dep, self.next_arrival), hash);
+                missing += 1;
+            }
+        }
+        self.seqs.insert((change.actor().clone(), change.seq()), hash);
+        self.waiting.insert(hash, Waiting { change, arrival: self.next_arrival, missing });
+        self.next_arrival += 1;
+    }
+
+    pub(crate) fn remove(&mut self, hash: &ChangeHash) {
+        let Some(Waiting { change, arrival, .. }) = self.waiting.remove(hash) else { return };
+        self.seqs.remove(&(change.actor().clone(), change.seq()));
+        for dep in change.deps() {
+            self.dependents.remove(&(*dep, arrival));
+        }
+    }
+
+    /// Drops the changes of `actor` from the sequence number `seq` on: another change has taken
+    /// that number.
+    pub(crate) fn remove_branch(&mut self, actor: &ActorId, seq: u32) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        let branch: Vec<ChangeHash> = self
+            .seqs
+            .range((actor.clone(), seq)..=(actor.clone(), u32::MAX))
+            .map(|(_, hash)| *hash)
+            .collect();
+        for hash in branch {
+            self.remove(&hash);
+        }
+    }
+
+    /// The changes that can be applied, dependencies first: of `candidates` those that wait for
+    /// nothing, and whatever waits only for changes in the result. They stay in the queue.
+    pub(crate) fn ready(&self, candidates: &[Change]) -> Vec<Change> {
+        let mut ready: VecDeque<&Waiting> = candidates
+            .iter()
+            .filter_map(|change| self.waiting.get(&change.hash()))
+            .filter(|waiting| waiting.missing == 0)
+            .collect();
+        let mut released: FxHashMap<ChangeHash, usize> = FxHashMap::default();
+        let mut changes = Vec::new();
+        while let Some(waiting) = ready.pop_front() {
+            let hash = waiting.change.hash();
+            changes.push(waiting.change.clone());
+            for dependent in self.dependents_of(hash) {
+                let Some(waiting) = self.waiting.get(dependent) else { continue };
+                let count = released.entry(*dependent).or_default();
+                *count += 1;
+                if *count == waiting.missing {
+                    ready.push_back(waiting);
+                }
+            }
+        }
+        changes
+    }
+
+    /// Takes out changes that are in the graph now.
+    pub(crate) fn release(&mut self, changes: &[Change]) {
+        for change in changes {
+            let hash = change.hash();
+            if let Some(Waiting { change, .. }) = self.waiting.remove(&hash) {
+                self.seqs.remove(&(change.actor().clone(), change.seq()));
+            }
+            let dependents: Vec<ChangeHash> = self.dependents_of(hash).copied().collect();
+            for dependent in dependents {
+                if let Some(waiting) = self.waiting.get_mut(&dependent) {
+                    waiting.missing -= 1;
+                    self.dependents.remove(&(hash, waiting.arrival));
+                }
+            }
+        }
+    }
+
+    fn dependents_of(&self, hash: ChangeHash) -> impl Iterator<Item = &ChangeHash> {
+        self.dependents.range((hash, 0)..=(hash, u64::MAX)).map(|(_, dependent)| dependent)
+    }
+
+    /// The changes that something waits for and that do not wait themselves, ascending.
+    pub(crate) fn missing(&self, graph: &ChangeGraph, heads: &[ChangeHash]) -> Vec<ChangeHash> {
+        let missing: FxHashSet<ChangeHash> = self
+            .dependents
+            .keys()
+            .map(|(dep, _)| *dep)
+            .chain(heads.iter().copied())
+            .filter(|hash| !graph.contains(hash) && !self.waiting.contains_key(hash))
+            .collect();
+        let mut missing: Vec<ChangeHash> = missing.into_iter().collect();
+        missing.sort_unstable();
+        missing
+    }
+}

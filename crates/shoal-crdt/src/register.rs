@@ -1,0 +1,388 @@
+//! A register: the ops of one map key, or of one overwritten sequence element.
+//!
+//! Knows which of its ops are visible and what its counters add up to. Ops are kept in the order
+//! they arrived, so that adding and undoing one is cheap however long the history is; saving
+//! sorts them.
+
+use std::cmp::Ordering;
+use std::slice;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use shoal_history::{Action, OpId, Scalar, ScalarRef};
+
+use crate::actors::Actors;
+
+/// The place of an object in [`crate::opset::OpSet`]; [`ObjIdx::NONE`] for ops that make none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ObjIdx(pub(crate) u32);
+
+impl ObjIdx {
+    pub(crate) const ROOT: Self = Self(0);
+    pub(crate) const NONE: Self = Self(u32::MAX);
+
+    pub(crate) fn as_usize(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// The ids of the ops that supersede an op. Not sorted.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Succ {
+    #[default]
+    None,
+    One(OpId),
+    Many(Vec<OpId>),
+}
+
+impl Succ {
+    pub(crate) fn as_slice(&self) -> &[OpId] {
+        match self {
+            Self::None => &[],
+            Self::One(id) => slice::from_ref(id),
+            Self::Many(ids) => ids,
+        }
+    }
+
+    pub(crate) fn from_slice(ids: &[OpId]) -> Self {
+        match ids {
+            [] => Self::None,
+            [id] => Self::One(*id),
+            ids => Self::Many(ids.to_vec()),
+        }
+    }
+
+    pub(crate) fn push(&mut self, id: OpId) {
+        match self {
+            Self::None => *self = Self::One(id),
+            Self::One(first) => *self = Self::Many(vec![*first, id]),
+            Self::Many(ids) => ids.push(id),
+        }
+    }
+
+    /// Takes `id` out again; looks from the end, where undoing finds it.
+    fn remove(&mut self, id: OpId) {
+        match self {
+            Self::None => {}
+            Self::One(only) => {
+                if *only == id {
+                    *self = Self::None;
+                }
+            }
+            Self::Many(ids) => {
+                if let Some(at) = ids.iter().rposition(|other| *other == id) {
+                    ids.remove(at);
+                }
+            }
+        }
+    }
+}
+
+/// An op as a register keeps it: everything but its place.
+#[derive(Clone, Debug)]
+pub(crate) struct RegOp {
+    pub(crate) id: OpId,
+    pub(crate) action: Action,
+    pub(crate) expand: bool,
+    pub(crate) object: ObjIdx,
+    pub(crate) value: Scalar,
+    pub(crate) mark_name: Option<Arc<str>>,
+    pub(crate) succ: Succ,
+}
+
+/// A borrowed view of a stored op, wherever it is kept.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OpRef<'a> {
+    pub(crate) id: OpId,
+    pub(crate) action: Action,
+    pub(crate) expand: bool,
+    pub(crate) object: ObjIdx,
+    /// As stored; for a visible counter read through a register, its total.
+    pub(crate) value: ScalarRef<'a>,
+    pub(crate) mark_name: Option<&'a str>,
+    /// Not sorted.
+    pub(crate) succ: &'a [OpId],
+}
+
+impl RegOp {
+    pub(crate) fn as_ref(&self) -> OpRef<'_> {
+        OpRef {
+            id: self.id,
+            action: self.action,
+            expand: self.expand,
+            object: self.object,
+            value: self.value.as_ref(),
+            mark_name: self.mark_name.as_deref(),
+            succ: self.succ.as_slice(),
+        }
+    }
+
+    fn is_counter(&self) -> bool {
+        self.action == Action::Set && matches!(self.value, Scalar::Counter(_))
+    }
+
+    /// What this op adds to the counters it names, if it is an increment.
+    fn increment(&self) -> Option<i64> {
+        match (self.action, &self.value) {
+            (Action::Increment, Scalar::Int(by)) => Some(*by),
+            (Action::Increment, Scalar::Uint(by)) => Some(by.cast_signed()),
+            (Action::Increment, _) => Some(0),
+            _ => None,
+        }
+    }
+}
+
+/// A visible op: where it is among the register's ops, and what increments added to it.
+#[derive(Clone, Copy, Debug)]
+struct Visible {
+    at: u32,
+    increments: i64,
+}
+
+/// The ops of one place in a document.
+#[derive(Clone, Debug)]
+pub(crate) struct Register(Repr);
+
+#[derive(Clone, Debug)]
+enum Repr {
+    One(RegOp),
+    Many(Box<Many>),
+}
+
+#[derive(Clone, Debug, Default)]
+struct Many {
+    /// In order of arrival.
+    ops: Vec<RegOp>,
+    /// Ascending by op id.
+    visible: Vec<Visible>,
+    /// Where each op is, once there are more than [`SCAN_MAX`].
+    index: FxHashMap<OpId, u32>,
+}
+
+/// Up to this many ops an id is looked for by comparing; beyond, through an index.
+const SCAN_MAX: usize = 16;
+
+impl Register {
+    /// A register whose first op is `op`, with nothing superseded.
+    pub(crate) fn new(op: RegOp) -> Self {
+        Self(Repr::One(op))
+    }
+
+    /// A register of ops that already hold their successors, as a document chunk lists them.
+    pub(crate) fn from_rows(ops: Vec<RegOp>, actors: &Actors) -> Self {
+        let mut many = Many { ops, ..Many::default() };
+        if many.ops.len() == 1 {
+            return Self(Repr::One(many.ops.remove(0)));
+        }
+        if many.ops.len() > SCAN_MAX {
+            many.reindex();
+        }
+        for at in 0..many.ops.len() {
+            if let Some(increments) = many.visibility(at) {
+                many.show(at, increments, actors);
+            }
+        }
+        Self(Repr::Many(Box::new(many)))
+    }
+
+    /// Whether undoing has left nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        matches!(&self.0, Repr::Many(many) if many.ops.is_empty())
+    }
+
+    /// The visible ops, ascending by id, so that the last is the winner.
+    pub(crate) fn visible(&self) -> impl DoubleEndedIterator<Item = OpRef<'_>> + Clone {
+        let (one, many) = match &self.0 {
+            Repr::One(op) => (op_alone_is_visible(op).then(|| op.as_ref()), None),
+            Repr::Many(many) => (None, Some(many)),
+        };
+        let many = many.into_iter().flat_map(|many| {
+            many.visible.iter().map(|visible| {
+                let op = &many.ops[visible.at as usize];
+                let mut op = op.as_ref();
+                if let ScalarRef::Counter(start) = op.value {
+                    op.value = ScalarRef::Counter(start.wrapping_add(visible.increments));
+                }
+                op
+            })
+        });
+        one.into_iter().chain(many)
+    }
+
+    /// The op that readers see, if any is visible.
+    pub(crate) fn winner(&self) -> Option<OpRef<'_>> {
+        self.visible().next_back()
+    }
+
+    /// Every op, ascending by id, as rows of a document list them.
+    pub(crate) fn rows<'a>(&'a self, actors: &Actors, rows: &mut Vec<OpRef<'a>>) {
+        match &self.0 {
+            Repr::One(op) => rows.push(op.as_ref()),
+            Repr::Many(many) => {
+                let start = rows.len();
+                rows.extend(many.ops.iter().map(RegOp::as_ref));
+                rows[start..].sort_by(|a, b| actors.compare(a.id, b.id));
+            }
+        }
+    }
+
+    /// The first of `ids` that is no op of this register.
+    pub(crate) fn first_unknown(&self, ids: &[OpId]) -> Option<OpId> {
+        ids.iter().copied().find(|id| match &self.0 {
+            Repr::One(op) => op.id != *id,
+            Repr::Many(many) => many.position(*id).is_none(),
+        })
+    }
+
+    /// Adds `op`, which supersedes `preds`; all of them are known to be here.
+    pub(crate) fn push(&mut self, op: RegOp, preds: &[OpId], actors: &Actors) {
+        let many = self.many();
+        let (id, increment) = (op.id, op.increment());
+        many.supersede(id, increment, preds);
+        let at = many.ops.len();
+        many.ops.push(op);
+        if !many.index.is_empty() {
+            many.index.insert(id, index(at));
+        } else if many.ops.len() > SCAN_MAX {
+            many.reindex();
+        }
+        if let Some(increments) = many.visibility(at) {
+            many.show(at, increments, actors);
+        }
+    }
+
+    /// Notes that the delete op `id` supersedes `preds`, all of which are here.
+    pub(crate) fn delete(&mut self, id: OpId, preds: &[OpId]) {
+        match &mut self.0 {
+            Repr::One(op) => {
+                for _ in preds {
+                    op.succ.push(id);
+                }
+            }
+            Repr::Many(many) => many.supersede(id, None, preds),
+        }
+    }
+
+    /// Takes back the op `id`, the last that was added, which superseded `preds`. A delete op is
+    /// no op of the register, so then there is only what it superseded to restore.
+    pub(crate) fn undo(&mut self, id: OpId, preds: &[OpId], actors: &Actors) {
+        let many = self.many();
+        let mut increment = None;
+        if many.ops.last().is_some_and(|op| op.id == id) {
+            let at = many.ops.len() - 1;
+            many.hide(at);
+            increment = many.ops.pop().and_then(|op| op.increment());
+            many.index.remove(&id);
+        }
+        for pred in preds {
+            let Some(at) = many.position(*pred) else { continue };
+            many.ops[at].succ.remove(id);
+            match increment {
+                Some(by) if many.ops[at].is_counter() => {
+                    if let Some(visible) = many.visible_entry(at) {
+                        visible.increments = visible.increments.wrapping_sub(by);
+                    }
+                }
+                _ => {
+                    if let Some(increments) = many.visibility(at) {
+                        many.show(at, increments, actors);
+                    }
+                }
+            }
+        }
+    }
+
+    fn many(&mut self) -> &mut Many {
+        if let Repr::One(_) = &self.0 {
+            let empty = Repr::Many(Box::default());
+            if let (Repr::One(op), Repr::Many(many)) =
+                (std::mem::replace(&mut self.0, empty), &mut self.0)
+            {
+                if op_alone_is_visible(&op) {
+                    many.visible.push(Visible { at: 0, increments: 0 });
+                }
+                many.ops.push(op);
+            }
+        }
+        match &mut self.0 {
+            Repr::Many(many) => many,
+            Repr::One(_) => unreachable!("replaced above"),
+        }
+    }
+}
+
+impl Many {
+    fn position(&self, id: OpId) -> Option<usize> {
+        if self.index.is_empty() {
+            self.ops.iter().rposition(|op| op.id == id)
+        } else {
+            self.index.get(&id).map(|at| *at as usize)
+        }
+    }
+
+    fn reindex(&mut self) {
+        self.index = self.ops.iter().enumerate().map(|(at, op)| (op.id, index(at))).collect();
+    }
+
+    fn visible_entry(&mut self, at: usize) -> Option<&mut Visible> {
+        self.visible.iter_mut().rev().find(|visible| visible.at as usize == at)
+    }
+
+    fn hide(&mut self, at: usize) {
+        if let Some(found) = self.visible.iter().rposition(|visible| visible.at as usize == at) {
+            self.visible.remove(found);
+        }
+    }
+
+    fn show(&mut self, at: usize, increments: i64, actors: &Actors) {
+        let id = self.ops[at].id;
+        let place = self.visible.partition_point(|visible| {
+            actors.compare(self.ops[visible.at as usize].id, id) == Ordering::Less
+        });
+        if self.visible.get(place).is_none_or(|visible| visible.at as usize != at) {
+            self.visible.insert(place, Visible { at: index(at), increments });
+        }
+    }
+
+    fn supersede(&mut self, id: OpId, increment: Option<i64>, preds: &[OpId]) {
+        // Preds ascend, and so do the visible ops: from the back each is found at once.
+        for pred in preds.iter().rev() {
+            let Some(at) = self.position(*pred) else { continue };
+            self.ops[at].succ.push(id);
+            match increment {
+                Some(by) if self.ops[at].is_counter() => {
+                    if let Some(visible) = self.visible_entry(at) {
+                        visible.increments = visible.increments.wrapping_add(by);
+                    }
+                }
+                _ => self.hide(at),
+            }
+        }
+    }
+
+    /// `Some` of what increments add when the op is visible: it shows a value, and nothing but
+    /// increments of a counter supersedes it.
+    fn visibility(&self, at: usize) -> Option<i64> {
+        let op = &self.ops[at];
+        if matches!(op.action, Action::Increment | Action::Delete) {
+            return None;
+        }
+        if !op.is_counter() {
+            return op.succ.as_slice().is_empty().then_some(0);
+        }
+        let mut total = 0_i64;
+        for id in op.succ.as_slice() {
+            let by = self.position(*id).and_then(|at| self.ops[at].increment())?;
+            total = total.wrapping_add(by);
+        }
+        Some(total)
+    }
+}
+
+fn op_alone_is_visible(op: &RegOp) -> bool {
+    op.action != Action::Increment && op.succ.as_slice().is_empty()
+}
+
+fn index(at: usize) -> u32 {
+    u32::try_from(at).expect("op ids, and so the ops of a register, are limited to 32 bits")
+}

@@ -1,0 +1,294 @@
+//! Transactions: local edits, which become one change when they are committed.
+
+mod map;
+mod sequence;
+
+pub use sequence::ExpandMark;
+
+use std::ops::Deref;
+
+use shoal_history::{
+    Action, ActorIdx, ChangeHash, ChangeHeader, ChangeWriter, ObjId as StoredObjId, OpId, Scalar,
+};
+
+use crate::actors::Actors;
+use crate::document::Document;
+use crate::error::Error;
+use crate::id::ObjId;
+use crate::opset::Data;
+use crate::pending::{Pending, PendingKey, PendingMark, PendingValue};
+use crate::read::{wrong_prop, wrong_type};
+use crate::register::{ObjIdx, RegOp, Succ};
+use crate::sequence::NO_OP;
+use crate::value::{IntoScalar, ObjType, Prop};
+
+/// What a change says besides its ops.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CommitOptions {
+    /// What the author says of it.
+    pub message: Option<String>,
+    /// When it was made, in seconds since the Unix epoch.
+    pub time: i64,
+}
+
+impl CommitOptions {
+    /// With a message.
+    #[must_use]
+    pub fn with_message(mut self, message: impl Into<String>) -> Self {
+        self.message = Some(message.into());
+        self
+    }
+
+    /// With a time, in seconds since the Unix epoch.
+    #[must_use]
+    pub fn with_time(mut self, time: i64) -> Self {
+        self.time = time;
+        self
+    }
+}
+
+/// Edits of a document that become one change together, or nothing.
+///
+/// Reads through it (it derefs to [`Document`]) see the edits at once. Dropping it without
+/// [`Transaction::commit`] takes every edit back.
+#[derive(Debug)]
+pub struct Transaction<'a> {
+    doc: &'a mut Document,
+    actor: ActorIdx,
+    seq: u32,
+    start_op: u64,
+    deps: Vec<ChangeHash>,
+    pending: Vec<Pending>,
+}
+
+impl Deref for Transaction<'_> {
+    type Target = Document;
+
+    fn deref(&self) -> &Document {
+        self.doc
+    }
+}
+
+impl Drop for Transaction<'_> {
+    fn drop(&mut self) {
+        self.undo();
+    }
+}
+
+impl<'a> Transaction<'a> {
+    pub(crate) fn new(doc: &'a mut Document) -> Self {
+        let author = doc.actor().clone();
+        let actor = doc.intern_actor(&author);
+        let last = doc.last_local_change();
+        let seq = last.map_or(0, |last| last.seq()) + 1;
+        let mut deps = doc.heads();
+        // The author's own last change is a dependency even where it is an ancestor of the heads.
+        if let Some(last) = doc.last_local_change().map(|last| last.hash())
+            && !deps.contains(&last)
+        {
+            deps.push(last);
+        }
+        let start_op = u64::from(doc.graph.max_op()) + 1;
+        Self { doc, actor, seq, start_op, deps, pending: Vec::new() }
+    }
+
+    /// How many ops the edits so far have made.
+    pub fn pending_ops(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Makes the edits a change and returns its hash, or `None` when there was nothing to change.
+    /// Waiting changes of the same author with this sequence number or a later one are dropped.
+    pub fn commit(mut self, options: CommitOptions) -> Option<ChangeHash> {
+        if self.pending.is_empty() {
+            return None;
+        }
+        Some(self.seal(&options))
+    }
+
+    /// Like [`Transaction::commit`], but makes a change even when there are no edits: one that
+    /// only says that its author has seen the heads.
+    pub fn commit_empty(mut self, options: CommitOptions) -> ChangeHash {
+        self.seal(&options)
+    }
+
+    /// Takes every edit back and returns how many ops that were.
+    pub fn rollback(mut self) -> usize {
+        self.undo()
+    }
+
+    fn seal(&mut self, options: &CommitOptions) -> ChangeHash {
+        let header = ChangeHeader {
+            actor: self.actor,
+            seq: self.seq,
+            start_op: u32::try_from(self.start_op).unwrap_or(u32::MAX),
+            time: options.time,
+            message: options.message.as_deref(),
+            deps: std::mem::take(&mut self.deps),
+            extra_bytes: &[],
+        };
+        let mut writer = ChangeWriter::new(header, self.doc.ops.actors.ids());
+        for op in &self.pending {
+            writer.push(&op.as_op());
+        }
+        let change = writer.finish().expect("a transaction makes ops by the rules of the format");
+        self.pending.clear();
+        let hash = change.hash();
+        let author = change.actor().clone();
+        self.doc.queue.remove_branch(&author, self.seq);
+        let added = self.doc.graph.add(change);
+        debug_assert!(added.is_ok(), "a local change follows the heads: {added:?}");
+        hash
+    }
+
+    fn undo(&mut self) -> usize {
+        let count = self.pending.len();
+        while let Some(op) = self.pending.pop() {
+            self.doc.ops.undo(&op.as_op());
+        }
+        count
+    }
+
+    /// Sets the value at `prop`: in a map the entry of a key, in a list or text the element at an
+    /// index. Nothing happens when the only value there is equal; when the winner of several is,
+    /// the others are deleted.
+    ///
+    /// # Errors
+    /// [`Error::UnknownObject`]; [`Error::WrongType`] for the wrong kind of property, and for
+    /// tables, which are kept for reading; [`Error::Index`].
+    pub fn put<'p>(
+        &mut self,
+        obj: &ObjId,
+        prop: impl Into<Prop<'p>>,
+        value: impl IntoScalar,
+    ) -> Result<(), Error> {
+        let value = value.into_scalar();
+        match (self.target(obj, prop.into())?, self.kind(obj)?) {
+            (_, ObjType::Table) => Err(wrong_type(obj, ObjType::Table, "put a value")),
+            (Target::Key(object, key), _) => self.put_in_map(object, key, value),
+            (Target::Index(object, index), _) => self.put_in_sequence(object, index, value),
+        }
+    }
+
+    /// Sets the value at `prop` to a new object and returns its id.
+    ///
+    /// # Errors
+    /// As [`Transaction::put`]; and [`Error::WrongType`] for texts.
+    pub fn put_object<'p>(
+        &mut self,
+        obj: &ObjId,
+        prop: impl Into<Prop<'p>>,
+        kind: ObjType,
+    ) -> Result<ObjId, Error> {
+        let prop = prop.into();
+        let in_kind = self.kind(obj)?;
+        let target = self.target(obj, prop)?;
+        if matches!(in_kind, ObjType::Table | ObjType::Text) {
+            return Err(wrong_type(obj, in_kind, "put an object"));
+        }
+        let id = match target {
+            Target::Key(object, key) => self.put_object_in_map(object, key, kind),
+            Target::Index(object, index) => self.put_object_in_sequence(object, index, kind),
+        }?;
+        Ok(self.doc.export(id))
+    }
+
+    /// Deletes the value at `prop`; deleting the missing entry of a map, or beyond the end of a
+    /// text, does nothing.
+    ///
+    /// # Errors
+    /// [`Error::UnknownObject`]; [`Error::WrongType`] for the wrong kind of property;
+    /// [`Error::Index`] in lists.
+    pub fn delete<'p>(&mut self, obj: &ObjId, prop: impl Into<Prop<'p>>) -> Result<(), Error> {
+        match self.target(obj, prop.into())? {
+            Target::Key(object, key) => self.delete_from_map(object, key),
+            Target::Index(object, index) => self.delete_from_sequence(object, index),
+        }
+    }
+
+    /// Adds `by` to the counter at `prop`.
+    ///
+    /// # Errors
+    /// [`Error::MissingCounter`] if no counter is there; otherwise as [`Transaction::put`].
+    pub fn increment<'p>(
+        &mut self,
+        obj: &ObjId,
+        prop: impl Into<Prop<'p>>,
+        by: i64,
+    ) -> Result<(), Error> {
+        let done = match self.target(obj, prop.into())? {
+            Target::Key(object, key) => self.increment_in_map(object, key, by),
+            Target::Index(object, index) => self.increment_in_sequence(object, index, by),
+        }?;
+        if done { Ok(()) } else { Err(Error::MissingCounter { obj: obj.clone() }) }
+    }
+
+    fn kind(&self, obj: &ObjId) -> Result<ObjType, Error> {
+        Ok(self.doc.ops.object(self.doc.resolve(obj)?).kind)
+    }
+
+    /// The place of an edit, if the property suits the object.
+    fn target<'p>(&self, obj: &ObjId, prop: Prop<'p>) -> Result<Target<'p>, Error> {
+        let object = self.doc.resolve(obj)?;
+        match (&self.doc.ops.object(object).data, prop) {
+            (Data::Map(_), Prop::Key(key)) => Ok(Target::Key(object, key)),
+            (Data::Sequence(_), Prop::Index(index)) => Ok(Target::Index(object, index)),
+            _ => Err(wrong_prop(obj, self.doc.ops.object(object).kind)),
+        }
+    }
+
+    fn data(&mut self, object: ObjIdx) -> (&mut Data, &Actors) {
+        let (object, actors) = self.doc.ops.object_mut(object);
+        (&mut object.data, actors)
+    }
+
+    /// The id of the next op.
+    fn next_id(&self) -> Result<OpId, Error> {
+        let counter = self.start_op + self.pending.len() as u64;
+        match u32::try_from(counter) {
+            Ok(counter) => Ok(OpId { counter, actor: self.actor }),
+            Err(_) => Err(Error::OpIdsExhausted),
+        }
+    }
+
+    /// Refuses, before anything changes, what would need more op ids than are left.
+    fn reserve_ids(&self, count: usize) -> Result<(), Error> {
+        let last = self.start_op + self.pending.len() as u64 + count as u64;
+        if last > u64::from(u32::MAX) + 1 { Err(Error::OpIdsExhausted) } else { Ok(()) }
+    }
+
+    /// Notes an op that has been done.
+    fn note(&mut self, object: ObjIdx, key: PendingKey, edit: Edit, preds: Succ, id: OpId) {
+        let object = self.doc.ops.object(object).id;
+        let obj = if object == NO_OP { StoredObjId::Root } else { StoredObjId::Op(object) };
+        if edit.action != Action::Delete {
+            self.doc.ops.count_op();
+        }
+        let Edit { action, insert, value, mark } = edit;
+        self.pending.push(Pending { id, obj, key, insert, action, value, preds, mark });
+    }
+}
+
+/// Where an edit applies.
+enum Target<'p> {
+    Key(ObjIdx, &'p str),
+    Index(ObjIdx, usize),
+}
+
+/// What an op does, apart from where.
+struct Edit {
+    action: Action,
+    insert: bool,
+    value: PendingValue,
+    mark: Option<Box<PendingMark>>,
+}
+
+impl Edit {
+    fn new(action: Action, insert: bool, value: Scalar) -> Self {
+        Self { action, insert, value: PendingValue::Scalar(value), mark: None }
+    }
+}
+
+fn reg_op(id: OpId, action: Action, value: Scalar, object: ObjIdx) -> RegOp {
+    RegOp { id, action, expand: false, object, value, mark_name: None, succ: Succ::None }
+}

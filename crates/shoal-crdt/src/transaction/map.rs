@@ -1,0 +1,168 @@
+//! Edits of maps.
+
+use shoal_history::{Action, OpId, Scalar};
+
+use super::{Edit, Transaction, reg_op};
+use crate::error::Error;
+use crate::opset::Data;
+use crate::pending::PendingKey;
+use crate::register::{ObjIdx, OpRef, Register, Succ};
+use crate::value::ObjType;
+
+/// What an edit meets at its place, and therefore does.
+pub(super) enum Resolved {
+    /// Nothing would change.
+    Nothing,
+    /// The value is what readers see already: the other values are deleted.
+    DeleteLosers(Succ),
+    /// An op that supersedes everything visible.
+    Supersede(Succ),
+}
+
+/// Decides what setting `value` does where `visible` ops are.
+pub(super) fn resolve_put<'a>(
+    mut visible: impl DoubleEndedIterator<Item = OpRef<'a>> + Clone,
+    value: &Scalar,
+) -> Resolved {
+    let all = ids(visible.clone());
+    let equal = visible
+        .next_back()
+        .is_some_and(|winner| winner.action == Action::Set && winner.value == value.as_ref());
+    if !equal {
+        return Resolved::Supersede(all);
+    }
+    match ids(visible) {
+        Succ::None => Resolved::Nothing,
+        losers => Resolved::DeleteLosers(losers),
+    }
+}
+
+/// The ids of ops.
+pub(super) fn ids<'a>(ops: impl Iterator<Item = OpRef<'a>>) -> Succ {
+    let mut ids = Succ::None;
+    for op in ops {
+        ids.push(op.id);
+    }
+    ids
+}
+
+/// Whether one of the ops is a counter.
+pub(super) fn has_counter<'a>(mut ops: impl Iterator<Item = OpRef<'a>>) -> bool {
+    ops.any(|op| {
+        op.action == Action::Set && matches!(op.value, shoal_history::ScalarRef::Counter(_))
+    })
+}
+
+impl Transaction<'_> {
+    pub(super) fn put_in_map(
+        &mut self,
+        object: ObjIdx,
+        key: &str,
+        value: Scalar,
+    ) -> Result<(), Error> {
+        let resolved = match self.register(object, key) {
+            Some(register) => resolve_put(register.visible(), &value),
+            None => Resolved::Supersede(Succ::None),
+        };
+        match resolved {
+            Resolved::Nothing => Ok(()),
+            Resolved::DeleteLosers(losers) => self.delete_ops_in_map(object, key, losers),
+            Resolved::Supersede(preds) => {
+                let id = self.next_id()?;
+                self.add_to_map(object, key, id, Action::Set, value, ObjIdx::NONE, preds);
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn put_object_in_map(
+        &mut self,
+        object: ObjIdx,
+        key: &str,
+        kind: ObjType,
+    ) -> Result<OpId, Error> {
+        let id = self.next_id()?;
+        let preds = self.visible_in_map(object, key);
+        let made = self.doc.ops.add_object(id, kind);
+        self.add_to_map(object, key, id, kind.make_action(), Scalar::Null, made, preds);
+        Ok(id)
+    }
+
+    pub(super) fn delete_from_map(&mut self, object: ObjIdx, key: &str) -> Result<(), Error> {
+        match self.visible_in_map(object, key) {
+            Succ::None => Ok(()),
+            preds => self.delete_ops_in_map(object, key, preds),
+        }
+    }
+
+    /// `false` when there is no counter.
+    pub(super) fn increment_in_map(
+        &mut self,
+        object: ObjIdx,
+        key: &str,
+        by: i64,
+    ) -> Result<bool, Error> {
+        let is_counter =
+            self.register(object, key).is_some_and(|register| has_counter(register.visible()));
+        if is_counter {
+            let id = self.next_id()?;
+            let preds = self.visible_in_map(object, key);
+            let (action, value) = (Action::Increment, Scalar::Int(by));
+            self.add_to_map(object, key, id, action, value, ObjIdx::NONE, preds);
+        }
+        Ok(is_counter)
+    }
+
+    fn register(&self, object: ObjIdx, key: &str) -> Option<&Register> {
+        match &self.doc.ops.object(object).data {
+            Data::Map(map) => map.entries.get(key),
+            Data::Sequence(_) => None,
+        }
+    }
+
+    fn visible_in_map(&self, object: ObjIdx, key: &str) -> Succ {
+        self.register(object, key).map_or(Succ::None, |register| ids(register.visible()))
+    }
+
+    fn delete_ops_in_map(&mut self, object: ObjIdx, key: &str, preds: Succ) -> Result<(), Error> {
+        let id = self.next_id()?;
+        let key = self.doc.ops.intern_name(key);
+        if let (Data::Map(map), _) = self.data(object) {
+            map.change(&key, |register| {
+                if let Some(register) = register {
+                    register.delete(id, preds.as_slice());
+                }
+                None
+            });
+        }
+        let edit = Edit::new(Action::Delete, false, Scalar::Null);
+        self.note(object, PendingKey::Map(key), edit, preds, id);
+        Ok(())
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of an op")]
+    fn add_to_map(
+        &mut self,
+        object: ObjIdx,
+        key: &str,
+        id: OpId,
+        action: Action,
+        value: Scalar,
+        made: ObjIdx,
+        preds: Succ,
+    ) {
+        let key = self.doc.ops.intern_name(key);
+        let op = reg_op(id, action, value.clone(), made);
+        if let (Data::Map(map), actors) = self.data(object) {
+            map.change(&key, |register| match register {
+                Some(register) => {
+                    register.push(op, preds.as_slice(), actors);
+                    None
+                }
+                None => Some(Register::new(op)),
+            });
+        }
+        let edit = Edit::new(action, false, value);
+        self.note(object, PendingKey::Map(key), edit, preds, id);
+    }
+}

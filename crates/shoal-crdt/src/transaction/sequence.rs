@@ -1,0 +1,396 @@
+//! Edits of lists and texts.
+
+use std::sync::Arc;
+
+use shoal_history::{Action, OpId, Scalar};
+
+use super::map::{Resolved, has_counter, ids, resolve_put};
+use super::{Edit, Transaction, reg_op};
+use crate::error::Error;
+use crate::id::ObjId;
+use crate::opset::Data;
+use crate::pending::{PendingKey, PendingMark, PendingValue};
+use crate::read::{to_usize, wrong_prop, wrong_type};
+use crate::register::{ObjIdx, RegOp, Succ};
+use crate::sequence::{InsertPoint, NO_OP, Place, Sequence};
+use crate::value::{IntoScalar, ObjType};
+
+/// At which ends a mark grows when text is inserted there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ExpandMark {
+    /// At its begin.
+    Before,
+    /// At its end.
+    #[default]
+    After,
+    /// At both.
+    Both,
+    /// At neither.
+    None,
+}
+
+impl Transaction<'_> {
+    /// Inserts a value before the list item or text unit at `index`. An index within a text
+    /// element that is several units long means the end of that element.
+    ///
+    /// # Errors
+    /// [`Error::UnknownObject`], [`Error::WrongType`] for maps, [`Error::Index`].
+    pub fn insert(
+        &mut self,
+        obj: &ObjId,
+        index: usize,
+        value: impl IntoScalar,
+    ) -> Result<(), Error> {
+        let object = self.sequence_target(obj)?;
+        let point = self.insert_point(object, index)?;
+        let id = self.next_id()?;
+        self.insert_op(object, point, reg_op(id, Action::Set, value.into_scalar(), ObjIdx::NONE));
+        Ok(())
+    }
+
+    /// Inserts a new object as [`Transaction::insert`] does a value, and returns its id.
+    ///
+    /// # Errors
+    /// As [`Transaction::insert`].
+    pub fn insert_object(
+        &mut self,
+        obj: &ObjId,
+        index: usize,
+        kind: ObjType,
+    ) -> Result<ObjId, Error> {
+        let object = self.sequence_target(obj)?;
+        let point = self.insert_point(object, index)?;
+        let id = self.next_id()?;
+        let made = self.doc.ops.add_object(id, kind);
+        self.insert_op(object, point, reg_op(id, kind.make_action(), Scalar::Null, made));
+        Ok(self.doc.export(id))
+    }
+
+    /// Inserts `values` before index `index`, then deletes `delete` items after them; a negative
+    /// number deletes items before the index, and inserts where they began. Deleting stops at the
+    /// end. In a text every value must be a string, and they are inserted character by character.
+    ///
+    /// # Errors
+    /// [`Error::UnknownObject`]; [`Error::WrongType`] for maps, and for values that are no strings
+    /// in a text; [`Error::Index`].
+    pub fn splice(
+        &mut self,
+        obj: &ObjId,
+        index: usize,
+        delete: isize,
+        values: impl IntoIterator<Item = impl IntoScalar>,
+    ) -> Result<(), Error> {
+        let object = self.sequence_target(obj)?;
+        let values: Vec<Scalar> = values.into_iter().map(IntoScalar::into_scalar).collect();
+        if self.doc.ops.object(object).kind == ObjType::Text {
+            let mut text = String::new();
+            for value in &values {
+                match value {
+                    Scalar::Str(part) => text.push_str(part),
+                    _ => return Err(wrong_type(obj, ObjType::Text, "splice other than text")),
+                }
+            }
+            return self.splice_text(obj, index, delete, &text);
+        }
+        let (index, delete) = self.splice_range(object, index, delete)?;
+        self.reserve_ids(values.len().saturating_add(delete))?;
+        let mut index = index;
+        if !values.is_empty() {
+            let mut point = self.insert_point(object, index)?;
+            index = to_usize(point.index) + values.len();
+            for value in values {
+                let id = self.next_id()?;
+                point = self.insert_op(object, point, reg_op(id, Action::Set, value, ObjIdx::NONE));
+            }
+        }
+        self.delete_range(object, index, delete)
+    }
+
+    /// Inserts `text` at `index`, then deletes `delete` units after it; a negative number deletes
+    /// before the index, and inserts there. Deleting stops at the end. Costs O(log n) for each
+    /// character.
+    ///
+    /// # Errors
+    /// [`Error::UnknownObject`], [`Error::WrongType`] for all but texts, [`Error::Index`].
+    pub fn splice_text(
+        &mut self,
+        obj: &ObjId,
+        index: usize,
+        delete: isize,
+        text: &str,
+    ) -> Result<(), Error> {
+        let object = self.doc.resolve(obj)?;
+        let kind = self.doc.ops.object(object).kind;
+        if kind != ObjType::Text {
+            return Err(wrong_type(obj, kind, "splice text"));
+        }
+        let (mut index, delete) = self.splice_range(object, index, delete)?;
+        let encoding = self.doc.ops.encoding;
+        if !text.is_empty() {
+            self.reserve_ids(text.chars().count().saturating_add(delete))?;
+            let point = self.insert_point(object, index)?;
+            index = to_usize(point.index) + encoding.width(text);
+            self.insert_text(object, point, text)?;
+        }
+        self.delete_range(object, index, delete)
+    }
+
+    /// Marks the text from `start` to `end` with a name and a value; [`Scalar::Null`] removes
+    /// that name from there. Marking nothing has an effect on later inserts there, if the mark
+    /// grows.
+    ///
+    /// # Errors
+    /// [`Error::UnknownObject`], [`Error::WrongType`] for all but texts, [`Error::Index`].
+    pub fn mark(
+        &mut self,
+        obj: &ObjId,
+        start: usize,
+        end: usize,
+        name: &str,
+        value: impl IntoScalar,
+        expand: ExpandMark,
+    ) -> Result<(), Error> {
+        let object = self.doc.resolve(obj)?;
+        let kind = self.doc.ops.object(object).kind;
+        if kind != ObjType::Text {
+            return Err(wrong_type(obj, kind, "mark text"));
+        }
+        if start == end && expand == ExpandMark::None {
+            return Ok(());
+        }
+        let begin_point = self.insert_point(object, start)?;
+        self.insert_point(object, end)?;
+        self.reserve_ids(2)?;
+
+        let begin = self.next_id()?;
+        let mut op = reg_op(begin, Action::Mark, value.into_scalar(), ObjIdx::NONE);
+        op.expand = matches!(expand, ExpandMark::Before | ExpandMark::Both);
+        op.mark_name = Some(Arc::from(name));
+        let after_begin = self.insert_op(object, begin_point, op);
+
+        let mut op = reg_op(self.next_id()?, Action::Mark, Scalar::Null, ObjIdx::NONE);
+        op.expand = matches!(expand, ExpandMark::After | ExpandMark::Both);
+        let mut end_point = self.insert_point(object, end)?;
+        // Within one wide element both ends resolve to one place: the end then follows the begin.
+        let is_behind = match self.locate(object, begin) {
+            Some(begin) => {
+                let sequence = self.sequence_of(object);
+                sequence.is_some_and(|s| s.rank_of(end_point.place) > s.rank_of(begin))
+            }
+            None => true,
+        };
+        if start >= end || !is_behind {
+            end_point = after_begin;
+        }
+        self.insert_op(object, end_point, op);
+        Ok(())
+    }
+
+    pub(super) fn put_in_sequence(
+        &mut self,
+        object: ObjIdx,
+        index: usize,
+        value: Scalar,
+    ) -> Result<(), Error> {
+        let (place, _) = self.element_at(object, index)?;
+        let resolved = match self.sequence_of(object) {
+            Some(sequence) => resolve_put(sequence.visible_at(place), &value),
+            None => Resolved::Nothing,
+        };
+        match resolved {
+            Resolved::Nothing => Ok(()),
+            Resolved::DeleteLosers(losers) => self.delete_ops_at(object, place, losers),
+            Resolved::Supersede(preds) => {
+                let id = self.next_id()?;
+                self.update_at(object, place, reg_op(id, Action::Set, value, ObjIdx::NONE), preds);
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn put_object_in_sequence(
+        &mut self,
+        object: ObjIdx,
+        index: usize,
+        kind: ObjType,
+    ) -> Result<OpId, Error> {
+        let (place, preds) = self.element_at(object, index)?;
+        let id = self.next_id()?;
+        let made = self.doc.ops.add_object(id, kind);
+        self.update_at(object, place, reg_op(id, kind.make_action(), Scalar::Null, made), preds);
+        Ok(id)
+    }
+
+    pub(super) fn delete_from_sequence(
+        &mut self,
+        object: ObjIdx,
+        index: usize,
+    ) -> Result<(), Error> {
+        if self.doc.ops.object(object).kind == ObjType::Text {
+            return self.delete_range(object, index, 1);
+        }
+        let (place, preds) = self.element_at(object, index)?;
+        self.delete_ops_at(object, place, preds)
+    }
+
+    /// `false` when there is no counter.
+    pub(super) fn increment_in_sequence(
+        &mut self,
+        object: ObjIdx,
+        index: usize,
+        by: i64,
+    ) -> Result<bool, Error> {
+        let (place, preds) = self.element_at(object, index)?;
+        let is_counter = self
+            .sequence_of(object)
+            .is_some_and(|sequence| has_counter(sequence.visible_at(place)));
+        if is_counter {
+            let id = self.next_id()?;
+            let op = reg_op(id, Action::Increment, Scalar::Int(by), ObjIdx::NONE);
+            self.update_at(object, place, op, preds);
+        }
+        Ok(is_counter)
+    }
+
+    /// Deletes the elements that begin in the next `delete` units; one that `index` cuts stays.
+    fn delete_range(&mut self, object: ObjIdx, index: usize, delete: usize) -> Result<(), Error> {
+        let (mut index, mut left) = (index as u64, delete as u64);
+        while left > 0 {
+            let Some(sequence) = self.sequence_of(object) else { break };
+            let Some((place, start)) = sequence.find(index) else { break };
+            let width = sequence.width_at(place);
+            if start < index {
+                index = start + width;
+                continue;
+            }
+            let preds = ids(sequence.visible_at(place));
+            self.delete_ops_at(object, place, preds)?;
+            left = left.saturating_sub(width);
+        }
+        Ok(())
+    }
+
+    fn insert_text(&mut self, object: ObjIdx, point: InsertPoint, text: &str) -> Result<(), Error> {
+        let InsertPoint { mut reference, mut place, .. } = point;
+        let mut buffer = [0; 4];
+        self.pending.reserve(text.len());
+        for character in text.chars() {
+            let text: &str = character.encode_utf8(&mut buffer);
+            let id = self.next_id()?;
+            if let (Data::Sequence(sequence), actors) = self.data(object) {
+                place = sequence.insert_char_at(place, reference, id, text, actors);
+                place = Sequence::after(place);
+            }
+            let value = PendingValue::character(text);
+            let edit = Edit { action: Action::Set, insert: true, value, mark: None };
+            self.note(object, insert_key(reference), edit, Succ::None, id);
+            reference = id;
+        }
+        Ok(())
+    }
+
+    /// Inserts the element that `op` makes, and returns the point right after it.
+    fn insert_op(&mut self, object: ObjIdx, point: InsertPoint, op: RegOp) -> InsertPoint {
+        let id = op.id;
+        let is_mark = op.action == Action::Mark;
+        let edit = Edit {
+            action: op.action,
+            insert: true,
+            value: PendingValue::Scalar(op.value.clone()),
+            mark: is_mark
+                .then(|| Box::new(PendingMark { expand: op.expand, name: op.mark_name.clone() })),
+        };
+        let mut place = point.place;
+        if let (Data::Sequence(sequence), actors) = self.data(object) {
+            place = sequence.insert_at(place, point.reference, op, actors);
+        }
+        self.note(object, insert_key(point.reference), edit, Succ::None, id);
+        InsertPoint { reference: id, place: Sequence::after(place), index: point.index + 1 }
+    }
+
+    fn update_at(&mut self, object: ObjIdx, place: Place, op: RegOp, preds: Succ) {
+        let edit = Edit::new(op.action, false, op.value.clone());
+        let id = op.id;
+        let mut elem = NO_OP;
+        if let (Data::Sequence(sequence), actors) = self.data(object) {
+            elem = sequence.elem_id(place);
+            sequence.update(place, op, preds.as_slice(), actors);
+        }
+        self.note(object, PendingKey::Elem(elem), edit, preds, id);
+    }
+
+    fn delete_ops_at(&mut self, object: ObjIdx, place: Place, preds: Succ) -> Result<(), Error> {
+        let id = self.next_id()?;
+        let mut elem = NO_OP;
+        if let (Data::Sequence(sequence), _) = self.data(object) {
+            elem = sequence.elem_id(place);
+            sequence.delete(place, id, preds.as_slice());
+        }
+        let edit = Edit::new(Action::Delete, false, Scalar::Null);
+        self.note(object, PendingKey::Elem(elem), edit, preds, id);
+        Ok(())
+    }
+
+    /// The element that covers `index`, and its visible ops.
+    fn element_at(&self, object: ObjIdx, index: usize) -> Result<(Place, Succ), Error> {
+        self.sequence_of(object)
+            .and_then(|sequence| {
+                let (place, _) = sequence.find(index as u64)?;
+                Some((place, ids(sequence.visible_at(place))))
+            })
+            .ok_or_else(|| self.beyond(object, index))
+    }
+
+    fn insert_point(&self, object: ObjIdx, index: usize) -> Result<InsertPoint, Error> {
+        self.sequence_of(object)
+            .and_then(|sequence| sequence.insert_point(index as u64))
+            .ok_or_else(|| self.beyond(object, index))
+    }
+
+    /// Where a splice begins and how many units it deletes at most.
+    fn splice_range(
+        &self,
+        object: ObjIdx,
+        index: usize,
+        delete: isize,
+    ) -> Result<(usize, usize), Error> {
+        let length = self.length_of(object);
+        let start = if delete < 0 {
+            index.checked_add_signed(delete).ok_or_else(|| self.beyond(object, index))?
+        } else {
+            index
+        };
+        Ok((start, delete.unsigned_abs().min(length)))
+    }
+
+    fn sequence_target(&self, obj: &ObjId) -> Result<ObjIdx, Error> {
+        let object = self.doc.resolve(obj)?;
+        match &self.doc.ops.object(object).data {
+            Data::Sequence(_) => Ok(object),
+            Data::Map(_) => Err(wrong_prop(obj, self.doc.ops.object(object).kind)),
+        }
+    }
+
+    fn sequence_of(&self, object: ObjIdx) -> Option<&Sequence> {
+        match &self.doc.ops.object(object).data {
+            Data::Sequence(sequence) => Some(sequence),
+            Data::Map(_) => None,
+        }
+    }
+
+    fn locate(&self, object: ObjIdx, id: OpId) -> Option<Place> {
+        self.sequence_of(object)?.locate(id)
+    }
+
+    fn length_of(&self, object: ObjIdx) -> usize {
+        self.sequence_of(object).map_or(0, |sequence| to_usize(sequence.length()))
+    }
+
+    fn beyond(&self, object: ObjIdx, index: usize) -> Error {
+        Error::Index { index, length: self.length_of(object) }
+    }
+}
+
+fn insert_key(reference: OpId) -> PendingKey {
+    if reference == NO_OP { PendingKey::Head } else { PendingKey::Elem(reference) }
+}
