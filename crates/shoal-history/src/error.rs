@@ -182,6 +182,9 @@ pub enum Fault {
     /// An op that refers to one that is not before it, by this counter.
     #[error("refers to an op that is not before it: {0}")]
     NotBefore(u32),
+    /// An op superseded by one that is not after it, by this counter.
+    #[error("superseded by an op that is not after it: {0}")]
+    NotAfter(u32),
     /// The same op named twice in one list.
     #[error("the same op twice in a list: {0}")]
     RepeatedLink(u32),
@@ -238,13 +241,32 @@ pub(crate) struct ColumnFault {
 
 impl ColumnFault {
     pub(crate) fn at_row(self, chunk: ChunkType, row: u32) -> Error {
-        Error::Corrupt { chunk, part: self.column, row: Some(row), fault: self.fault }
+        self.error(chunk, Some(row))
     }
 
     pub(crate) fn in_chunk(self, chunk: ChunkType) -> Error {
-        Error::Corrupt { chunk, part: self.column, row: None, fault: self.fault }
+        self.error(chunk, None)
+    }
+
+    /// The columns with the links are read alike in changes and documents, and named apart.
+    fn error(self, chunk: ChunkType, row: Option<u32>) -> Error {
+        let part = match (self.column, chunk) {
+            (LINK_COUNT, ChunkType::Document) => "succ count column",
+            (LINK_ACTOR, ChunkType::Document) => "succ actor column",
+            (LINK_COUNTER, ChunkType::Document) => "succ counter column",
+            (LINK_COUNT, _) => "pred count column",
+            (LINK_ACTOR, _) => "pred actor column",
+            (LINK_COUNTER, _) => "pred counter column",
+            (column, _) => column,
+        };
+        Error::Corrupt { chunk, part, row, fault: self.fault }
     }
 }
+
+/// Stand-ins for the names of the link columns, until it is known whether links are pred or succ.
+pub(crate) const LINK_COUNT: &str = "link count column";
+pub(crate) const LINK_ACTOR: &str = "link actor column";
+pub(crate) const LINK_COUNTER: &str = "link counter column";
 
 /// Names the column that a fault was found in.
 pub(crate) trait InColumn<T> {

@@ -16,7 +16,10 @@ mod op;
 mod scalar;
 
 pub use actor::{ActorId, ActorIdx};
-pub use chunk::{Change, ChangeHeader, ChangeOps, ChangeWriter, ChunkType};
+pub use chunk::{
+    Change, ChangeHeader, ChangeOps, ChangeWriter, Chunk, ChunkType, Chunks, DocumentChunk,
+    DocumentOps, DocumentWriter, Verify, chunks,
+};
 pub use error::{Error, Fault};
 pub use graph::{ChangeGraph, Clock, ClockEntry};
 pub use hash::ChangeHash;

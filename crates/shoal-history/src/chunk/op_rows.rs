@@ -10,7 +10,7 @@ use crate::column::delta::{self, DeltaDecoder, DeltaEncoder};
 use crate::column::rle::{self, RleDecoder, RleEncoder, Text, Uint};
 use crate::column::spec::ColumnSpec;
 use crate::column::value::{RawValue, ValueDecoder, ValueEncoder};
-use crate::error::{ColumnFault, InColumn};
+use crate::error::{self, ColumnFault, InColumn};
 use crate::{Action, ActorIdx, Fault, Key, ObjId, OpId, ScalarRef};
 
 pub(crate) const OBJ_ACTOR: usize = 0;
@@ -42,9 +42,9 @@ pub(crate) const NAMES: [&str; COLUMN_COUNT] = [
     "action column",
     "value metadata column",
     "value column",
-    "link count column",
-    "link actor column",
-    "link counter column",
+    error::LINK_COUNT,
+    error::LINK_ACTOR,
+    error::LINK_COUNTER,
     "expand column",
     "mark name column",
 ];

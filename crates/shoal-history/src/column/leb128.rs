@@ -20,11 +20,6 @@ impl<'a> Reader<'a> {
         Self { rest: bytes }
     }
 
-    /// What was not read yet.
-    pub(crate) fn rest(&self) -> &'a [u8] {
-        self.rest
-    }
-
     pub(crate) fn len(&self) -> usize {
         self.rest.len()
     }

@@ -1,0 +1,415 @@
+//! Document chunks: all ops in document order with who superseded them, and all changes without
+//! their ops (format: document chunk).
+
+use super::change::actor_count;
+use super::compressed::{self, InflateError};
+use super::header::{ChunkType, Envelope};
+use super::op_rows::{self, Body, DOCUMENT_SPECS, OpColumns, OpReader};
+use crate::column::delta::{self, DeltaDecoder};
+use crate::column::leb128::Reader;
+use crate::column::rle::{self, RleDecoder};
+use crate::column::spec::{self, ColumnSpec, RawColumn};
+use crate::error::{ColumnFault, InColumn};
+use crate::{Action, ActorId, ActorIdx, ChangeHash, Error, Fault, Limits, ObjId, Op, OpId};
+
+use change_rows::{CHANGE_COLUMN_COUNT, CHANGE_ROW_SPECS, ChangeColumns, ChangeReader};
+use rustc_hash::FxHashMap;
+
+mod change_rows;
+mod rebuild;
+mod write;
+
+pub use rebuild::Verify;
+pub use write::DocumentWriter;
+
+const ID_ACTOR: ColumnSpec = ColumnSpec(33);
+const ID_COUNTER: ColumnSpec = ColumnSpec(35);
+const ID_ACTOR_NAME: &str = "id actor column";
+const ID_COUNTER_NAME: &str = "id counter column";
+
+/// How many columns the ops have; the last two are those of the ids.
+const OP_COLUMN_COUNT: usize = op_rows::COLUMN_COUNT + 2;
+
+/// A document chunk, parsed. Its columns are inflated, its rows decoded when asked for.
+///
+/// Every row is valid by itself. What concerns many rows (no id twice, each op in exactly one
+/// change, heads) is checked by [`changes`](Self::changes).
+#[derive(Clone, Debug)]
+pub struct DocumentChunk {
+    actors: Box<[ActorId]>,
+    heads: Box<[ChangeHash]>,
+    /// For each head the row of its change, unless the writer left that out.
+    head_rows: Option<Box<[u64]>>,
+    change_columns: [Box<[u8]>; CHANGE_COLUMN_COUNT],
+    op_columns: [Box<[u8]>; OP_COLUMN_COUNT],
+    change_count: u32,
+    op_count: u32,
+    limits: Limits,
+}
+
+impl DocumentChunk {
+    /// Reads the document chunk that `envelope` holds.
+    pub(crate) fn from_envelope(envelope: &Envelope<'_>, limits: &Limits) -> Result<Self, Error> {
+        envelope.check()?;
+        let mut reader = Reader::new(envelope.body);
+        let actors = read_actors(&mut reader).map_err(in_part("actors"))?;
+        let heads = read_heads(&mut reader).map_err(in_part("heads"))?;
+        let change_table = spec::read_table(&mut reader).map_err(in_part("change column table"))?;
+        let op_table = spec::read_table(&mut reader).map_err(in_part("op column table"))?;
+        let change_data =
+            reader.bytes(spec::data_len(&change_table)).map_err(in_part("change columns"))?;
+        let op_data = reader.bytes(spec::data_len(&op_table)).map_err(in_part("op columns"))?;
+        let head_rows = read_head_rows(&mut reader, heads.len()).map_err(in_part("head index"))?;
+
+        let mut budget = limits.max_decompressed_bytes;
+        let change_columns = load_columns(
+            ("change column table", "change columns"),
+            &change_table,
+            change_data,
+            |spec| CHANGE_ROW_SPECS.iter().position(|&known| known == spec),
+            &mut budget,
+            limits,
+        )?;
+        let op_columns = load_columns(
+            ("op column table", "op columns"),
+            &op_table,
+            op_data,
+            |spec| match spec {
+                ID_ACTOR => Some(OP_COLUMN_COUNT - 2),
+                ID_COUNTER => Some(OP_COLUMN_COUNT - 1),
+                _ => DOCUMENT_SPECS.iter().position(|&known| known == spec),
+            },
+            &mut budget,
+            limits,
+        )?;
+        let mut chunk = Self {
+            actors,
+            heads,
+            head_rows,
+            change_columns,
+            op_columns,
+            change_count: 0,
+            op_count: 0,
+            limits: *limits,
+        };
+        chunk.change_count = chunk.count_changes()?;
+        chunk.op_count = chunk.count_ops()?;
+        chunk.check_changes()?;
+        chunk.check_ops()?;
+        Ok(chunk)
+    }
+
+    /// The actors, ascending by their bytes; so [`ActorIdx`]s of this chunk compare as actors do.
+    pub fn actors(&self) -> &[ActorId] {
+        &self.actors
+    }
+
+    /// The hashes of the changes that no other depends on, ascending.
+    pub fn heads(&self) -> &[ChangeHash] {
+        &self.heads
+    }
+
+    /// The number of changes.
+    pub fn change_count(&self) -> usize {
+        self.change_count as usize
+    }
+
+    /// The number of ops that have rows, that is all but deletes.
+    pub fn op_count(&self) -> usize {
+        self.op_count as usize
+    }
+
+    /// The ops, in document order: object by object, in a map by key and id, in a sequence by
+    /// place; their links are the ops that supersede them. The order is the writer's: it is not
+    /// checked. Reading allocates nothing but room for the longest `succ`.
+    pub fn ops(&self) -> DocumentOps<'_> {
+        DocumentOps { rows: self.rows(), remaining: self.op_count, links: Vec::new() }
+    }
+
+    fn rows(&self) -> IdentifiedReader<'_> {
+        let actor_count = actor_count(&self.actors);
+        IdentifiedReader {
+            id_actor: RleDecoder::new(&self.op_columns[OP_COLUMN_COUNT - 2]),
+            id_counter: DeltaDecoder::new(&self.op_columns[OP_COLUMN_COUNT - 1]),
+            actor_count,
+            ops: OpReader::new(&self.shared_columns(), actor_count),
+        }
+    }
+
+    fn change_rows(&self) -> ChangeReader<'_> {
+        ChangeReader::new(&self.change_columns(), actor_count(&self.actors))
+    }
+
+    fn shared_columns(&self) -> OpColumns<'_> {
+        std::array::from_fn(|index| &*self.op_columns[index])
+    }
+
+    fn change_columns(&self) -> ChangeColumns<'_> {
+        std::array::from_fn(|index| &*self.change_columns[index])
+    }
+
+    fn count_changes(&self) -> Result<u32, Error> {
+        let counts = change_rows::count_rows(&self.change_columns()).map_err(in_document)?;
+        within(counts.changes, self.limits.max_changes, "changes")?;
+        within(counts.deps, self.limits.max_changes, "dependencies of changes")?;
+        u32::try_from(counts.changes).map_err(|_| too_many("changes"))
+    }
+
+    fn count_ops(&self) -> Result<u32, Error> {
+        let counts = op_rows::count_rows(&self.shared_columns()).map_err(in_document)?;
+        let ids = [
+            (ID_ACTOR_NAME, rle::count_rows::<u64>(&self.op_columns[OP_COLUMN_COUNT - 2])),
+            (ID_COUNTER_NAME, delta::count_rows(&self.op_columns[OP_COLUMN_COUNT - 1])),
+        ];
+        for (column, rows) in ids {
+            let rows = rows.in_column(column).map_err(in_document)?;
+            if rows != counts.ops {
+                return Err(in_document(ColumnFault { column, fault: Fault::RowCount(rows) }));
+            }
+        }
+        within(counts.ops, self.limits.max_ops, "ops")?;
+        within(counts.links, self.limits.max_ops, "succs")?;
+        u32::try_from(counts.ops).map_err(|_| too_many("ops"))
+    }
+
+    fn check_changes(&self) -> Result<(), Error> {
+        let mut rows = self.change_rows();
+        let mut checker = change_rows::Checker::new(self.actors.len());
+        let mut deps = Vec::new();
+        for row in 0..self.change_count {
+            rows.next(&mut deps)
+                .and_then(|change| checker.check(row, &change, &deps))
+                .map_err(|fault| fault.at_row(ChunkType::Document, row))?;
+        }
+        rows.finish().map_err(in_document)?;
+        for &row in self.head_rows.iter().flatten() {
+            if row >= u64::from(self.change_count) {
+                return Err(in_part("head index")(Fault::HeadIndex(row)));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_ops(&self) -> Result<(), Error> {
+        let mut rows = self.rows();
+        let mut links = Vec::new();
+        let mut marks = MarkOrder::default();
+        for row in 0..self.op_count {
+            rows.next(&mut links)
+                .and_then(|(id, body)| {
+                    check_row(id, &body, &mut links)?;
+                    marks.check(id, &body)
+                })
+                .map_err(|fault| fault.at_row(ChunkType::Document, row))?;
+        }
+        rows.ops.finish().map_err(in_document)
+    }
+}
+
+/// The ops of a document chunk. Lends each op, so it is no `Iterator`.
+#[derive(Clone, Debug)]
+pub struct DocumentOps<'a> {
+    rows: IdentifiedReader<'a>,
+    remaining: u32,
+    links: Vec<OpId>,
+}
+
+impl DocumentOps<'_> {
+    /// The next op, or `None` after the last.
+    pub fn next_op(&mut self) -> Option<Op<'_>> {
+        self.remaining = self.remaining.checked_sub(1)?;
+        let (id, body) =
+            self.rows.next(&mut self.links).expect("the ops were read when it was parsed");
+        let value = body.value.scalar().expect("the values were read when it was parsed");
+        sort_links(&mut self.links);
+        let Body { obj, key, insert, action, expand, mark_name, .. } = body;
+        let links = &self.links;
+        Some(Op { id, obj, key, insert, action, value, expand, mark_name, links })
+    }
+
+    /// How many ops are left.
+    pub fn remaining(&self) -> usize {
+        self.remaining as usize
+    }
+}
+
+/// Reads op rows with their ids.
+#[derive(Clone, Debug)]
+struct IdentifiedReader<'a> {
+    id_actor: RleDecoder<'a, u64>,
+    id_counter: DeltaDecoder<'a>,
+    actor_count: u32,
+    ops: OpReader<'a>,
+}
+
+impl<'a> IdentifiedReader<'a> {
+    #[inline]
+    fn next(&mut self, links: &mut Vec<OpId>) -> Result<(OpId, Body<'a>), ColumnFault> {
+        let actor = self.next_actor().in_column(ID_ACTOR_NAME)?;
+        let counter = match self.id_counter.next_u32().in_column(ID_COUNTER_NAME)? {
+            Some(0) => Err(Fault::OutOfRange(0)),
+            Some(counter) => Ok(counter),
+            None => Err(Fault::UnexpectedNull),
+        };
+        let counter = counter.in_column(ID_COUNTER_NAME)?;
+        Ok((OpId { counter, actor }, self.ops.next(links)?))
+    }
+
+    #[inline]
+    fn next_actor(&mut self) -> Result<ActorIdx, Fault> {
+        let index = self.id_actor.next()?.ok_or(Fault::UnexpectedNull)?;
+        match u32::try_from(index) {
+            Ok(index) if index < self.actor_count => Ok(ActorIdx(index)),
+            _ => Err(Fault::NoSuchActor(index)),
+        }
+    }
+}
+
+/// Sees that marks end after they begin, in the same object.
+#[derive(Default)]
+struct MarkOrder {
+    obj: Option<ObjId>,
+    begins: FxHashMap<OpId, ()>,
+}
+
+impl MarkOrder {
+    fn check(&mut self, id: OpId, body: &Body<'_>) -> Result<(), ColumnFault> {
+        if body.action != Action::Mark {
+            return Ok(());
+        }
+        if self.obj != Some(body.obj) {
+            self.obj = Some(body.obj);
+            // Not cleared: that costs what the map once held, for every object.
+            self.begins = FxHashMap::default();
+        }
+        if body.mark_name.is_some() {
+            self.begins.insert(id, ());
+            return Ok(());
+        }
+        let begin = OpId { counter: id.counter - 1, actor: id.actor };
+        if self.begins.contains_key(&begin) {
+            return Ok(());
+        }
+        let column = op_rows::NAMES[op_rows::MARK_NAME];
+        Err(ColumnFault { column, fault: Fault::MarkOrder })
+    }
+}
+
+fn read_actors(reader: &mut Reader<'_>) -> Result<Box<[ActorId]>, Fault> {
+    let count = reader.count(1)?;
+    let mut actors = Vec::<ActorId>::with_capacity(count);
+    for _ in 0..count {
+        let actor = ActorId::new(reader.length_prefixed()?);
+        if actors.last().is_some_and(|last| *last >= actor) {
+            return Err(Fault::Unsorted);
+        }
+        actors.push(actor);
+    }
+    Ok(actors.into())
+}
+
+fn read_heads(reader: &mut Reader<'_>) -> Result<Box<[ChangeHash]>, Fault> {
+    let count = reader.count(32)?;
+    let heads = (0..count).map(|_| reader.hash()).collect::<Result<Box<[_]>, _>>()?;
+    if heads.windows(2).all(|pair| pair[0] < pair[1]) { Ok(heads) } else { Err(Fault::Unsorted) }
+}
+
+/// The index of heads, which old writers left out.
+fn read_head_rows(reader: &mut Reader<'_>, head_count: usize) -> Result<Option<Box<[u64]>>, Fault> {
+    if reader.is_empty() {
+        return Ok(None);
+    }
+    let rows = (0..head_count).map(|_| reader.uleb_minimal()).collect::<Result<_, _>>()?;
+    match reader.len() {
+        0 => Ok(Some(rows)),
+        left => Err(Fault::Leftover(left as u64)),
+    }
+}
+
+/// Copies or inflates each column to the place that `place` gives it.
+fn load_columns<const N: usize>(
+    (table_part, data_part): (&'static str, &'static str),
+    table: &[RawColumn],
+    data: &[u8],
+    place: impl Fn(ColumnSpec) -> Option<usize>,
+    budget: &mut u64,
+    limits: &Limits,
+) -> Result<[Box<[u8]>; N], Error> {
+    let mut columns: [Box<[u8]>; N] = std::array::from_fn(|_| Box::default());
+    for column in table {
+        let bytes = &data[column.range.clone()];
+        // An unknown column cannot be kept: the changes rebuilt from it would lack it.
+        let index = place(column.spec.inflated())
+            .ok_or_else(|| in_part(table_part)(Fault::UnknownColumn(column.spec.0)))?;
+        let mut inflated = Vec::new();
+        if column.spec.is_deflated() {
+            let max = (*budget).min(u64::from(u32::MAX));
+            let len =
+                compressed::inflate(bytes, max, &mut inflated).map_err(|error| match error {
+                    InflateError::Fault(fault) => in_part(data_part)(fault),
+                    InflateError::TooLong => Error::Limit {
+                        chunk: ChunkType::Document,
+                        what: "inflated bytes",
+                        max: limits.max_decompressed_bytes,
+                    },
+                })?;
+            *budget -= len as u64;
+        } else {
+            inflated.extend_from_slice(bytes);
+        }
+        columns[index] = inflated.into();
+    }
+    Ok(columns)
+}
+
+/// What a row of a document must fulfil by itself. Sorts its links.
+fn check_row(id: OpId, body: &Body<'_>, links: &mut [OpId]) -> Result<(), ColumnFault> {
+    if body.action == Action::Delete {
+        let column = op_rows::NAMES[op_rows::ACTION];
+        return Err(ColumnFault { column, fault: Fault::ExplicitDelete });
+    }
+    body.check(id)?;
+    let column = op_rows::NAMES[op_rows::LINK_COUNTER];
+    if let Some(link) = links.iter().find(|link| link.counter <= id.counter) {
+        return Err(ColumnFault { column, fault: Fault::NotAfter(link.counter) });
+    }
+    sort_links(links);
+    match links.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(ColumnFault { column, fault: Fault::RepeatedLink(pair[0].counter) }),
+        None => Ok(()),
+    }
+}
+
+/// Sorts by counter, then by actor, whose indices in a document ascend with their bytes.
+#[inline]
+fn sort_links(links: &mut [OpId]) {
+    if links.len() > 1 && !links.is_sorted_by_key(|link| lamport(*link)) {
+        links.sort_unstable_by_key(|link| lamport(*link));
+    }
+}
+
+/// A number that orders the ops of a document as their ids do.
+#[inline]
+fn lamport(id: OpId) -> u64 {
+    u64::from(id.counter) << 32 | u64::from(id.actor.0)
+}
+
+fn within(count: u64, max: u32, what: &'static str) -> Result<(), Error> {
+    if count <= u64::from(max) {
+        Ok(())
+    } else {
+        Err(Error::Limit { chunk: ChunkType::Document, what, max: u64::from(max) })
+    }
+}
+
+fn too_many(what: &'static str) -> Error {
+    Error::Limit { chunk: ChunkType::Document, what, max: u64::from(u32::MAX) }
+}
+
+fn in_document(fault: ColumnFault) -> Error {
+    fault.in_chunk(ChunkType::Document)
+}
+
+fn in_part(part: &'static str) -> impl Fn(Fault) -> Error {
+    move |fault| Error::Corrupt { chunk: ChunkType::Document, part, row: None, fault }
+}
