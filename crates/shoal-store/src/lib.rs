@@ -1,1 +1,28 @@
-//! Pages, b-trees and transactions over a SQLite file
+//! Pages, b-trees and transactions over a SQLite file.
+//!
+//! A [`Store`] is an open database. [`Store::begin`] gives a [`Transaction`]: a snapshot that holds
+//! SQLite's shared lock, with cursors over tables and indexes, and, once it may write, changes to
+//! them. A commit returns only after the new state is durable. This crate knows b-trees of records
+//! and nothing of what they mean: no SQL, no schema, no documents.
+
+#![forbid(unsafe_code)]
+
+mod cache;
+mod cursor;
+mod error;
+mod header;
+mod page;
+mod payload;
+mod recovery;
+mod store;
+mod transaction;
+
+pub use cursor::{IndexCursor, TableCursor};
+pub use error::Error;
+pub use shoal_format::{
+    Collation, Corrupt, FileHeader, KeyColumn, KeyOrder, Pgno, Record, TextEncoding, ValueRef,
+    Values, encode_record,
+};
+pub use shoal_vfs as vfs;
+pub use store::{Access, Mode, Options, Store};
+pub use transaction::Transaction;

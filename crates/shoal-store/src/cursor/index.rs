@@ -1,0 +1,243 @@
+//! A cursor over the entries of an index, in the order of its keys.
+
+use std::cmp::Ordering;
+
+use shoal_format::{KeyOrder, Page, Pgno, ValueRef};
+
+use super::{Path, Position, TreeKind};
+use crate::{Error, Transaction};
+
+/// A position among the entries of an index (or the rows of a table without rowids).
+///
+/// It borrows its transaction, so the entries cannot change while it exists. A new cursor stands
+/// before the first entry. Steps allocate nothing; a page that is not cached is read.
+#[derive(Debug)]
+pub struct IndexCursor<'t> {
+    path: Path<'t>,
+    position: Position,
+    overflow: Vec<u8>,
+}
+
+impl<'t> IndexCursor<'t> {
+    pub(crate) fn new(txn: &'t Transaction, root: Pgno) -> IndexCursor<'t> {
+        IndexCursor {
+            path: Path::new(txn, root, TreeKind::Index),
+            position: Position::Before,
+            overflow: Vec::new(),
+        }
+    }
+
+    /// Moves to the first entry; false when there is none.
+    ///
+    /// # Errors
+    /// When a page cannot be read or is corrupt.
+    pub fn first(&mut self) -> Result<bool, Error> {
+        self.position = Position::After;
+        self.path.head(true);
+        self.path.restart()?;
+        self.path.down_first()?;
+        Ok(self.land(self.path.top().cell_count > 0, Position::After))
+    }
+
+    /// Moves to the last entry; false when there is none.
+    ///
+    /// # Errors
+    /// When a page cannot be read or is corrupt.
+    pub fn last(&mut self) -> Result<bool, Error> {
+        self.position = Position::Before;
+        self.path.head(false);
+        self.path.restart()?;
+        let top = self.path.top_mut();
+        top.index = if top.is_leaf { top.cell_count.saturating_sub(1) } else { top.cell_count };
+        self.path.down_last()?;
+        Ok(self.land(self.path.top().cell_count > 0, Position::Before))
+    }
+
+    /// Moves to the next entry; false when there is none, and then the cursor is after the last.
+    ///
+    /// # Errors
+    /// When a page cannot be read or is corrupt.
+    #[inline]
+    #[allow(clippy::should_implement_trait)] // it lends, and can fail
+    pub fn next(&mut self) -> Result<bool, Error> {
+        match self.position {
+            Position::Before => return self.first(),
+            Position::After => return Ok(false),
+            Position::On => {}
+        }
+        let top = self.path.top_mut();
+        top.index += 1;
+        if top.is_leaf && top.index < top.cell_count {
+            return Ok(true);
+        }
+        self.position = Position::After;
+        self.path.head(true);
+        if !self.path.top().is_leaf {
+            // The cursor was on an interior entry; what follows it is below the next child.
+            self.path.down_first()?;
+            return Ok(self.land(true, Position::After));
+        }
+        self.up_to_entry()
+    }
+
+    /// From the end of a leaf to the entry that follows it on a page above.
+    fn up_to_entry(&mut self) -> Result<bool, Error> {
+        while self.path.pop() {
+            let top = self.path.top();
+            if top.index < top.cell_count {
+                return Ok(self.land(true, Position::After));
+            }
+        }
+        Ok(self.land(false, Position::After))
+    }
+
+    /// Moves to the entry before; false when there is none, and then the cursor is before the
+    /// first.
+    ///
+    /// # Errors
+    /// When a page cannot be read or is corrupt.
+    pub fn prev(&mut self) -> Result<bool, Error> {
+        match self.position {
+            Position::Before => return Ok(false),
+            Position::After => return self.last(),
+            Position::On => {}
+        }
+        self.path.head(false);
+        if !self.path.top().is_leaf {
+            // What precedes an interior entry is below the child of the same place.
+            self.position = Position::Before;
+            self.path.down_last()?;
+            return Ok(self.land(true, Position::Before));
+        }
+        if self.path.top().index > 0 {
+            self.path.top_mut().index -= 1;
+            return Ok(true);
+        }
+        self.position = Position::Before;
+        while self.path.pop() {
+            let top = self.path.top_mut();
+            if top.index > 0 {
+                top.index -= 1;
+                return Ok(self.land(true, Position::Before));
+            }
+        }
+        Ok(false)
+    }
+
+    /// Moves to the first entry that does not come before `key`, by the first `key.len()` columns
+    /// in `order`; after the last entry when there is none. True when the entry found has `key` as
+    /// its first columns.
+    ///
+    /// Cost: a binary search per level; entries that continue on overflow pages are put together to
+    /// be compared.
+    ///
+    /// # Errors
+    /// When a page cannot be read or is corrupt.
+    pub fn seek(&mut self, key: &[ValueRef<'_>], order: &KeyOrder) -> Result<bool, Error> {
+        self.seek_where(key, order, Ordering::Less)?;
+        if self.position != Position::On {
+            return Ok(false);
+        }
+        let found = order.compare(self.payload()?, key)?;
+        Ok(found == Ordering::Equal)
+    }
+
+    /// Moves to the first entry that comes after every entry with `key` as its first columns; after
+    /// the last entry when there is none. [`IndexCursor::prev`] then gives the last entry that does
+    /// not come after `key`.
+    ///
+    /// # Errors
+    /// When a page cannot be read or is corrupt.
+    pub fn seek_after(&mut self, key: &[ValueRef<'_>], order: &KeyOrder) -> Result<bool, Error> {
+        self.seek_where(key, order, Ordering::Equal)?;
+        Ok(self.position == Position::On)
+    }
+
+    /// Moves to the first entry whose order with `key` is greater than `passed`.
+    fn seek_where(
+        &mut self,
+        key: &[ValueRef<'_>],
+        order: &KeyOrder,
+        passed: Ordering,
+    ) -> Result<(), Error> {
+        self.position = Position::After;
+        self.path.head(true);
+        self.path.restart()?;
+        loop {
+            let txn = self.path.txn();
+            let page = self.path.view()?;
+            let index = partition(&page, txn, &mut self.overflow, |payload| {
+                Ok(order.compare(payload, key)? <= passed)
+            })?;
+            let top = self.path.top_mut();
+            top.index = index;
+            if top.is_leaf {
+                if index < top.cell_count {
+                    self.position = Position::On;
+                } else {
+                    self.up_to_entry()?;
+                }
+                return Ok(());
+            }
+            self.path.push_child()?;
+        }
+    }
+
+    /// True when the cursor is on an entry.
+    #[inline]
+    pub fn is_valid(&self) -> bool {
+        self.position == Position::On
+    }
+
+    /// Returns the entry's record: borrowed from the page, or put together in the cursor's own
+    /// buffer when it continues on overflow pages.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] when the cursor is on no entry; [`Error::Corrupt`]; a page that cannot be
+    /// read.
+    #[inline]
+    pub fn payload(&mut self) -> Result<&[u8], Error> {
+        if self.position != Position::On {
+            return Err(Error::Misuse("a cursor that is on no entry was read"));
+        }
+        let index = self.path.top().index;
+        if self.path.view()?.index(index)?.payload.overflow.is_none() {
+            return Ok(self.path.view()?.index(index)?.payload.local);
+        }
+        let cell = self.path.view()?.index(index)?;
+        self.path.txn().read_payload(cell.payload, &mut self.overflow)?;
+        Ok(&self.overflow)
+    }
+
+    fn land(&mut self, on: bool, otherwise: Position) -> bool {
+        self.position = if on { Position::On } else { otherwise };
+        on
+    }
+}
+
+/// Returns the first cell of an index page whose record does not satisfy `passed`, which holds for
+/// a first part of the cells; their number when it holds for all.
+pub(crate) fn partition(
+    page: &Page<'_>,
+    txn: &Transaction,
+    buffer: &mut Vec<u8>,
+    mut passed: impl FnMut(&[u8]) -> Result<bool, Error>,
+) -> Result<usize, Error> {
+    let (mut low, mut high) = (0, page.cell_count());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let payload = page.index(middle)?.payload;
+        let before = if payload.overflow.is_none() {
+            passed(payload.local)?
+        } else {
+            txn.read_payload(payload, buffer)?;
+            passed(buffer)?
+        };
+        if before {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(low)
+}

@@ -1,0 +1,218 @@
+//! A cursor over the rows of a table, in the order of their rowids.
+
+use shoal_format::{Corrupt, Page, Pgno};
+
+use super::{Path, Position, TreeKind};
+use crate::{Error, Transaction};
+
+/// A position among the rows of a table.
+///
+/// It borrows its transaction, so the rows cannot change while it exists. A new cursor stands
+/// before the first row. Steps allocate nothing; a page that is not cached is read.
+#[derive(Debug)]
+pub struct TableCursor<'t> {
+    path: Path<'t>,
+    position: Position,
+    overflow: Vec<u8>,
+}
+
+impl<'t> TableCursor<'t> {
+    pub(crate) fn new(txn: &'t Transaction, root: Pgno) -> TableCursor<'t> {
+        TableCursor {
+            path: Path::new(txn, root, TreeKind::Table),
+            position: Position::Before,
+            overflow: Vec::new(),
+        }
+    }
+
+    /// Moves to the first row; false when there is none.
+    ///
+    /// # Errors
+    /// When a page cannot be read or is corrupt.
+    pub fn first(&mut self) -> Result<bool, Error> {
+        self.position = Position::After;
+        self.path.head(true);
+        self.path.restart()?;
+        self.path.down_first()?;
+        Ok(self.land(self.path.top().cell_count > 0, Position::After))
+    }
+
+    /// Moves to the last row; false when there is none.
+    ///
+    /// # Errors
+    /// When a page cannot be read or is corrupt.
+    pub fn last(&mut self) -> Result<bool, Error> {
+        self.position = Position::Before;
+        self.path.head(false);
+        self.path.restart()?;
+        let top = self.path.top_mut();
+        top.index = if top.is_leaf { top.cell_count.saturating_sub(1) } else { top.cell_count };
+        self.path.down_last()?;
+        Ok(self.land(self.path.top().cell_count > 0, Position::Before))
+    }
+
+    /// Moves to the next row; false when there is none, and then the cursor is after the last row.
+    ///
+    /// # Errors
+    /// When a page cannot be read or is corrupt.
+    #[inline]
+    #[allow(clippy::should_implement_trait)] // it lends, and can fail
+    pub fn next(&mut self) -> Result<bool, Error> {
+        match self.position {
+            Position::Before => return self.first(),
+            Position::After => return Ok(false),
+            Position::On => {}
+        }
+        let top = self.path.top_mut();
+        top.index += 1;
+        if top.index < top.cell_count {
+            return Ok(true);
+        }
+        self.next_leaf()
+    }
+
+    fn next_leaf(&mut self) -> Result<bool, Error> {
+        self.position = Position::After;
+        self.path.head(true);
+        while self.path.pop() {
+            let top = self.path.top_mut();
+            if top.index < top.cell_count {
+                top.index += 1;
+                self.path.down_first()?;
+                return Ok(self.land(true, Position::After));
+            }
+        }
+        Ok(false)
+    }
+
+    /// Moves to the row before; false when there is none, and then the cursor is before the first
+    /// row.
+    ///
+    /// # Errors
+    /// When a page cannot be read or is corrupt.
+    pub fn prev(&mut self) -> Result<bool, Error> {
+        match self.position {
+            Position::Before => return Ok(false),
+            Position::After => return self.last(),
+            Position::On => {}
+        }
+        if self.path.top().index > 0 {
+            self.path.top_mut().index -= 1;
+            return Ok(true);
+        }
+        self.position = Position::Before;
+        self.path.head(false);
+        while self.path.pop() {
+            let top = self.path.top_mut();
+            if top.index > 0 {
+                top.index -= 1;
+                self.path.down_last()?;
+                return Ok(self.land(true, Position::Before));
+            }
+        }
+        Ok(false)
+    }
+
+    /// Moves to the row `rowid`, or else to the first one with a larger rowid, or else after the
+    /// last row. True when the row itself is there; [`TableCursor::is_valid`] tells the other two
+    /// apart.
+    ///
+    /// Cost: a binary search per level; of one leaf only when the row is on the leaf of the row
+    /// before.
+    ///
+    /// # Errors
+    /// When a page cannot be read or is corrupt.
+    pub fn seek(&mut self, rowid: i64) -> Result<bool, Error> {
+        if !self.is_on_this_leaf(rowid)? {
+            self.position = Position::After;
+            self.path.restart()?;
+            while !self.path.top().is_leaf {
+                let index = lower_bound(&self.path.view()?, rowid)?;
+                self.path.top_mut().index = index;
+                self.path.push_child()?;
+            }
+        }
+        let page = self.path.view()?;
+        let index = lower_bound(&page, rowid)?;
+        let found = index < page.cell_count() && page.rowid(index)? == rowid;
+        self.path.top_mut().index = index;
+        if index == self.path.top().cell_count {
+            // A separator may be larger than every row below it, so the next one is elsewhere.
+            self.next_leaf()?;
+            return Ok(false);
+        }
+        self.position = Position::On;
+        Ok(found)
+    }
+
+    fn is_on_this_leaf(&self, rowid: i64) -> Result<bool, Error> {
+        if self.position != Position::On {
+            return Ok(false);
+        }
+        let page = self.path.view()?;
+        Ok(page.rowid(0)? <= rowid && rowid <= page.rowid(page.cell_count() - 1)?)
+    }
+
+    /// True when the cursor is on a row.
+    #[inline]
+    pub fn is_valid(&self) -> bool {
+        self.position == Position::On
+    }
+
+    /// Returns the row's rowid.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] when the cursor is on no row; [`Error::Corrupt`].
+    #[inline]
+    pub fn rowid(&self) -> Result<i64, Error> {
+        self.require_valid()?;
+        Ok(self.path.view()?.rowid(self.path.top().index)?)
+    }
+
+    /// Returns the row's record: borrowed from the page, or put together in the cursor's own buffer
+    /// when it continues on overflow pages.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] when the cursor is on no row; [`Error::Corrupt`]; a page that cannot be
+    /// read.
+    #[inline]
+    pub fn payload(&mut self) -> Result<&[u8], Error> {
+        self.require_valid()?;
+        let index = self.path.top().index;
+        if self.path.view()?.table_leaf(index)?.payload.overflow.is_none() {
+            return Ok(self.path.view()?.table_leaf(index)?.payload.local);
+        }
+        let cell = self.path.view()?.table_leaf(index)?;
+        self.path.txn().read_payload(cell.payload, &mut self.overflow)?;
+        Ok(&self.overflow)
+    }
+
+    #[inline]
+    fn require_valid(&self) -> Result<(), Error> {
+        if self.position == Position::On {
+            return Ok(());
+        }
+        Err(Error::Misuse("a cursor that is on no row was read"))
+    }
+
+    fn land(&mut self, on: bool, otherwise: Position) -> bool {
+        self.position = if on { Position::On } else { otherwise };
+        on
+    }
+}
+
+/// Returns the first cell of a table page whose rowid is `rowid` or larger; the number of cells
+/// when there is none.
+#[inline]
+pub(crate) fn lower_bound(page: &Page<'_>, rowid: i64) -> Result<usize, Corrupt> {
+    let (mut low, mut high) = (0, page.cell_count());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if page.rowid(middle)? < rowid {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(low)
+}

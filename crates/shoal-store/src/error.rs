@@ -1,0 +1,78 @@
+//! What can go wrong, by who can cause it.
+
+use std::path::{Path, PathBuf};
+
+use shoal_format::Corrupt;
+use shoal_vfs::VfsError;
+
+/// An error of the store.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file's bytes break a rule of the format.
+    #[error("database is corrupt: {0}")]
+    Corrupt(#[from] Corrupt),
+    /// The file is something else.
+    #[error("is not a database: {}", path.display())]
+    NotADatabase {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The machine could not read, write or lock.
+    #[error(transparent)]
+    Vfs(#[from] VfsError),
+    /// Another transaction, here or in another process, is in the way.
+    #[error("database is locked: {}", path.display())]
+    Busy {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The store was opened to read, or the file may only be read.
+    #[error("database is read-only: {}", path.display())]
+    ReadOnly {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A transaction of a crashed program must be undone first, and the store was opened to read.
+    #[error("a crashed transaction must be undone first, but the database is read-only: {}", path.display())]
+    HotJournal {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file uses a part of the format that this version does not.
+    #[error("{what} is not supported yet: {}", path.display())]
+    Unsupported {
+        /// The part, in SQLite's words.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+    },
+    /// A write or fsync failed earlier, so what is on disk is not known; reopen to commit again.
+    #[error("an earlier write failed, reopen the database: {}", path.display())]
+    Latched {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Something would be larger than the format allows.
+    #[error("{what} is over the limit: {max}")]
+    Limit {
+        /// What.
+        what: &'static str,
+        /// The most there can be.
+        max: u64,
+    },
+    /// The caller broke a rule of this crate.
+    #[error("misuse of the store: {0}")]
+    Misuse(&'static str),
+}
+
+impl Error {
+    pub(crate) fn busy(path: &Path) -> Error {
+        Error::Busy { path: path.to_path_buf() }
+    }
+
+    /// True when the same call may succeed later without anything being repaired.
+    pub fn is_busy(&self) -> bool {
+        matches!(self, Error::Busy { .. })
+    }
+}

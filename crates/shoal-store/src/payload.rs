@@ -1,0 +1,66 @@
+//! Payloads that continue on overflow pages.
+
+use shoal_format::overflow::OverflowPage;
+use shoal_format::{Corrupt, Payload, Pgno};
+
+use crate::{Error, Transaction};
+
+impl Transaction {
+    /// Copies a whole payload into `out`, which is cleared first.
+    ///
+    /// Cost: one page read per overflow page. The buffer is as large as the payload states, which
+    /// is checked against the size of the file.
+    pub(crate) fn read_payload(
+        &self,
+        payload: Payload<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        out.clear();
+        out.reserve(self.check_payload_len(payload.len)?);
+        out.extend_from_slice(payload.local);
+        let mut next = payload.overflow;
+        while out.len() < payload.len {
+            let pgno = next.ok_or_else(|| {
+                let missing = (payload.len - out.len()) as u64;
+                Corrupt::new("overflow chain", "ends early, bytes missing", missing)
+            })?;
+            let page = self.page(pgno)?;
+            let view = OverflowPage::new(&page.bytes, pgno, self.usable())?;
+            let length = view.content.len().min(payload.len - out.len());
+            out.extend_from_slice(&view.content[..length]);
+            next = view.next;
+        }
+        Ok(())
+    }
+
+    /// Returns `len` if a payload of so many bytes can be in the file.
+    fn check_payload_len(&self, len: usize) -> Result<usize, Error> {
+        let most = u64::from(self.page_count()) * self.usable() as u64;
+        if len as u64 > most {
+            let why = "is longer than the file, bytes";
+            return Err(Corrupt::new("payload", why, len as u64).into());
+        }
+        Ok(len)
+    }
+
+    /// Calls `each` with the pages of the overflow chain of `payload`, in order.
+    pub(crate) fn overflow_chain(
+        &self,
+        payload: Payload<'_>,
+        mut each: impl FnMut(Pgno) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut rest = self.check_payload_len(payload.len)? - payload.local.len();
+        let mut next = payload.overflow;
+        while rest > 0 {
+            let pgno = next.ok_or_else(|| {
+                Corrupt::new("overflow chain", "ends early, bytes missing", rest as u64)
+            })?;
+            let page = self.page(pgno)?;
+            let view = OverflowPage::new(&page.bytes, pgno, self.usable())?;
+            rest = rest.saturating_sub(view.content.len());
+            next = view.next;
+            each(pgno)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,180 @@
+//! Undoing what a crashed program left half done (file format §3, SQLite's "hot journal").
+
+use std::path::{Path, PathBuf};
+
+use shoal_format::Pgno;
+use shoal_format::journal::{
+    COUNT_FROM_SIZE, JournalHeader, MAGIC, RECORD_OVERHEAD, SUPER_TRAILER, parse_record,
+    parse_super_trailer, super_checksum,
+};
+use shoal_vfs::{File, LockLevel, OpenMode, VfsError};
+
+use crate::store::{Access, Inner};
+use crate::{Error, store};
+
+/// Largest super-journal name that is looked at, in bytes; SQLite's own limit is below it.
+const MAX_SUPER_NAME: u32 = 4096;
+
+/// With the shared lock held and no transaction open: if a journal is there that nobody is writing,
+/// puts back the pages it holds and deletes it. True when the file may have changed.
+///
+/// # Errors
+/// [`Error::HotJournal`] when the store may not write, [`Error::Busy`] when someone else reads.
+pub(crate) fn undo_crashed(store: &Inner) -> Result<bool, Error> {
+    let path = store.journal_path();
+    if store.vfs.size(&path)?.is_none() || store.file.is_reserved_elsewhere()? {
+        return Ok(false);
+    }
+    if store.file.size()? == 0 {
+        // Nothing to put back into; a writer of a new file may have just made the journal.
+        return Ok(false);
+    }
+    if !is_hot(store, &path)? {
+        return Ok(false);
+    }
+    if store.options.access == Access::ReadOnly {
+        return Err(Error::HotJournal { path: store.path.clone() });
+    }
+    // Straight to exclusive: with a reserved lock another process would take the journal for one
+    // that is being written, and read the half-written file.
+    let undone = match store.file.lock(LockLevel::Exclusive)? {
+        true => undo(store, &path),
+        false => Err(Error::busy(&store.path)),
+    };
+    store.file.unlock(LockLevel::Shared)?;
+    undone.map(|()| true)
+}
+
+/// True when the journal begins as one whose transaction may have reached the database.
+fn is_hot(store: &store::Inner, path: &Path) -> Result<bool, Error> {
+    let journal = match store.vfs.open(path, OpenMode::ReadOnly) {
+        Ok(journal) => journal,
+        Err(VfsError::NotFound { .. }) => return Ok(false),
+        Err(error) => return Err(error.into()),
+    };
+    let mut first = [0];
+    Ok(journal.read_at(&mut first, 0)? == 1 && first[0] != 0)
+}
+
+/// With the exclusive lock held: the recovery itself.
+fn undo(store: &Inner, path: &Path) -> Result<(), Error> {
+    let journal = match store.vfs.open(path, OpenMode::ReadWrite) {
+        Ok(journal) => journal,
+        // Another process was faster.
+        Err(VfsError::NotFound { .. }) => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    let stale = match super_journal(&*journal)? {
+        // The transaction over several files was committed when its super-journal went.
+        Some(name) => store.vfs.size(&name)?.is_none(),
+        None => false,
+    };
+    if !stale {
+        // The program that crashed may have written records without reaching its fsync. They are
+        // read from memory now; were the machine to fail during the replay, they would be gone.
+        journal.sync()?;
+        replay(&*journal, &*store.file)?;
+        store.file.sync()?;
+    }
+    drop(journal);
+    store.vfs.delete(path, true)?;
+    Ok(())
+}
+
+/// Puts the pages of `journal` back into `database`, up to the first record that is not whole, and
+/// cuts the database to the size it had.
+fn replay(journal: &dyn File, database: &dyn File) -> Result<(), Error> {
+    let size = journal.size()?;
+    let mut at = 0;
+    let mut geometry: Option<Geometry> = None;
+    let mut record = Vec::new();
+    loop {
+        let mut bytes = [0; JournalHeader::SIZE];
+        if journal.read_at(&mut bytes, at)? < bytes.len() {
+            return Ok(());
+        }
+        let header = JournalHeader::new(&bytes);
+        if header.magic() != MAGIC {
+            return Ok(());
+        }
+        let known = match geometry {
+            Some(known) => known,
+            None => {
+                let Some(known) = Geometry::of(&header) else { return Ok(()) };
+                geometry = Some(known);
+                let length = u64::from(header.page_count()) * u64::from(known.page_size);
+                // Only ever cut: a page count is no reason to make a file large.
+                if length < database.size()? {
+                    database.truncate(length)?;
+                }
+                known
+            }
+        };
+        let page_size = known.page_size as usize;
+        let record_size = known.page_size as u64 + RECORD_OVERHEAD;
+        at += u64::from(known.sector_size);
+        let room = size.saturating_sub(at) / record_size;
+        let count = match header.record_count() {
+            COUNT_FROM_SIZE => room,
+            count => u64::from(count).min(room),
+        };
+        record.resize(page_size + RECORD_OVERHEAD as usize, 0);
+        for _ in 0..count {
+            if journal.read_at(&mut record, at)? < record.len() {
+                return Ok(());
+            }
+            let Some((pgno, page)) = parse_record(&record, page_size, header.checksum_init())
+            else {
+                return Ok(());
+            };
+            at += record_size;
+            if pgno == Pgno::lock_page(known.page_size) {
+                return Ok(());
+            }
+            if pgno.get() <= known.page_count {
+                database.write_at(page, pgno.offset(known.page_size))?;
+            }
+        }
+        at = at.next_multiple_of(u64::from(known.sector_size));
+    }
+}
+
+/// What the first header says for the whole journal.
+#[derive(Clone, Copy, Debug)]
+struct Geometry {
+    page_size: u32,
+    sector_size: u32,
+    page_count: u32,
+}
+
+impl Geometry {
+    /// `None` when the numbers cannot be right.
+    fn of(header: &JournalHeader<'_>) -> Option<Geometry> {
+        let (page_size, sector_size) = (header.page_size(), header.sector_size());
+        let in_range = |size: u32, least| (least..=65536).contains(&size) && size.is_power_of_two();
+        (in_range(page_size, 512) && in_range(sector_size, 32)).then_some(Geometry {
+            page_size,
+            sector_size,
+            page_count: header.page_count(),
+        })
+    }
+}
+
+/// Returns the path of the super-journal that the journal names at its end.
+fn super_journal(journal: &dyn File) -> Result<Option<PathBuf>, Error> {
+    let size = journal.size()?;
+    let mut trailer = [0; SUPER_TRAILER];
+    let Some(start) = size.checked_sub(SUPER_TRAILER as u64) else { return Ok(None) };
+    journal.read_at(&mut trailer, start)?;
+    let Some((length, checksum)) = parse_super_trailer(&trailer) else { return Ok(None) };
+    let Some(start) = start.checked_sub(u64::from(length)) else { return Ok(None) };
+    if length > MAX_SUPER_NAME {
+        return Ok(None);
+    }
+    let mut name = vec![0; length as usize];
+    journal.read_at(&mut name, start)?;
+    if super_checksum(&name) != checksum {
+        return Ok(None);
+    }
+    Ok(String::from_utf8(name).ok().map(PathBuf::from))
+}
