@@ -5,6 +5,7 @@
 //! refused by name, so that a query never gets another function's answer.
 
 mod aggregate;
+mod datetime;
 mod json;
 mod math;
 mod misc;
@@ -138,7 +139,9 @@ pub(crate) fn lookup(name: &str, count: usize) -> Result<Function, LookupError> 
             }
         }
     }
-    for table in [misc::FUNCTIONS, text::FUNCTIONS, math::FUNCTIONS, json::FUNCTIONS] {
+    for table in
+        [misc::FUNCTIONS, text::FUNCTIONS, math::FUNCTIONS, datetime::FUNCTIONS, json::FUNCTIONS]
+    {
         for function in table {
             if function.name.eq_ignore_ascii_case(name) {
                 known = true;
@@ -159,12 +162,6 @@ pub(crate) fn lookup(name: &str, count: usize) -> Result<Function, LookupError> 
 
 /// Functions of SQLite that are refused as unsupported, not as unknown.
 const UNSUPPORTED: &[&str] = &[
-    "date",
-    "datetime",
-    "julianday",
-    "strftime",
-    "time",
-    "unixepoch",
     "bm25",
     "cume_dist",
     "dense_rank",

@@ -21,7 +21,8 @@ impl Output {
         (!self.overflown).then_some(self.bytes)
     }
 
-    fn push(&mut self, bytes: &[u8]) {
+    /// Appends bytes, unless they pass the limit.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
         if self.room(bytes.len()) {
             self.bytes.extend_from_slice(bytes);
         }
