@@ -8,7 +8,11 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use flate2::read::DeflateDecoder;
+use shoal_format::{Pgno, journal};
 use shoal_fuzz::chunk;
+
+/// Bytes of the largest file that is a seed as a whole.
+const SMALL: usize = 32 << 10;
 
 fn main() -> io::Result<()> {
     let databases = [files("sqlite")?, files("sharc")?, files("corrupt")?].concat();
@@ -38,8 +42,11 @@ fn chunks(name: &str, mut bytes: &[u8]) -> io::Result<()> {
         } else {
             body
         };
+        let name = format!("{name}-{number}");
+        write("history_chunk", &name, &chunk::sealed(kind, body))?;
+        write("history_chunk_checksummed", &name, &[&[kind], body].concat())?;
         if kind != chunk::DOCUMENT {
-            write("history_change", &format!("{name}-{number}"), body)?;
+            write("history_change", &name, body)?;
         }
         number += 1;
         bytes = rest;
@@ -50,6 +57,12 @@ fn chunks(name: &str, mut bytes: &[u8]) -> io::Result<()> {
 /// Pieces of one database file for the targets of `shoal-format`.
 fn database(name: &str, bytes: &[u8]) -> io::Result<()> {
     write("format_file_header", name, bytes.get(..100).unwrap_or(bytes))?;
+    if bytes.len() <= SMALL {
+        write("store_walk", name, bytes)?;
+        if let Some(crashed) = crashed(bytes) {
+            write("store_recovery", name, &crashed)?;
+        }
+    }
     let page_size = match bytes.get(16..18) {
         Some([0, 1]) => 65536,
         Some([high, low]) => usize::from(u16::from_be_bytes([*high, *low])),
@@ -73,6 +86,21 @@ fn database(name: &str, bytes: &[u8]) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// The database with a journal that holds its second page and wants it one page shorter.
+fn crashed(bytes: &[u8]) -> Option<Vec<u8>> {
+    let page_size = usize::from(u16::from_be_bytes([*bytes.get(16)?, *bytes.get(17)?]));
+    let second = bytes.get(page_size..2 * page_size)?;
+    let page_count = u32::try_from(bytes.len().checked_div(page_size)?).ok()? - 1;
+    let mut journal = journal::MAGIC.to_vec();
+    for number in [1, 7, page_count, 512, u32::try_from(page_size).ok()?] {
+        journal.extend_from_slice(&number.to_be_bytes());
+    }
+    journal.resize(512, 0);
+    journal::push_record(Pgno::new(2)?, second, 7, &mut journal);
+    let length = u16::try_from(journal.len()).ok()?;
+    Some([&length.to_be_bytes(), bytes, &journal].concat())
 }
 
 /// The payload of the last cell of a table leaf, found as simply as will do for a seed.

@@ -4,6 +4,11 @@
 //! byte string is a value or an error. Targets are named after the module whose input they forge.
 
 pub mod budget;
+pub mod changes;
 pub mod chunk;
+pub mod document;
+pub mod history;
+pub mod script;
+pub mod walk;
 
 pub use budget::bounded;

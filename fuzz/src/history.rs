@@ -1,0 +1,94 @@
+//! What can be done with a valid chunk, and what must hold then.
+
+use shoal_history::{
+    ActorIdx, Change, ChangeGraph, ChangeHeader, ChangeWriter, Chunk, DocumentChunk,
+    DocumentWriter, Limits, Verify, chunks,
+};
+
+/// Bounds low enough that an input at them is still quick to read.
+pub const LIMITS: Limits = Limits {
+    max_decompressed_bytes: 1 << 20,
+    max_ops: 1 << 16,
+    max_changes: 1 << 12,
+    max_rebuilt_bytes: 1 << 20,
+};
+
+/// What a chunk within [`LIMITS`] may hold in memory, all operations included.
+pub const BUDGET: usize = 64 << 20;
+
+/// Reads, rebuilds and writes `chunk`.
+pub fn exercise(chunk: Chunk) {
+    match chunk {
+        Chunk::Change(change) => self::change(&change),
+        Chunk::Document(document) => self::document(&document),
+        _ => {}
+    }
+}
+
+/// Reads a change and writes it twice: what our writer wrote it writes the same again.
+pub fn change(change: &Change) {
+    let again = Change::from_bytes(&change.bytes()).expect("a change reads its own bytes");
+    assert_eq!(again.hash(), change.hash());
+    let _ = format!("{change:?} {:?} {}", change.message(), change.extra_bytes().len());
+    let Some(once) = rewritten(change) else { return };
+    assert_eq!(once.len(), change.len());
+    let twice = rewritten(&once).expect("a written change can be written again");
+    assert_eq!(once.hash(), twice.hash());
+    let mut graph = ChangeGraph::new();
+    if graph.add(change.clone()).is_ok_and(|new| new) {
+        assert_eq!(graph.heads(), [change.hash()]);
+        assert_eq!(graph.changes_since(&[]).len(), 1);
+    }
+}
+
+/// The change as our writer writes it; `None` when it is one that no writer makes.
+fn rewritten(change: &Change) -> Option<Change> {
+    let header = ChangeHeader {
+        actor: ActorIdx(0),
+        seq: change.seq(),
+        start_op: change.start_op(),
+        time: change.time(),
+        message: change.message(),
+        deps: change.deps().to_vec(),
+        extra_bytes: change.extra_bytes(),
+    };
+    let mut writer = ChangeWriter::new(header, change.actors());
+    let mut ops = change.ops();
+    while let Some(op) = ops.next_op() {
+        writer.push(&op);
+    }
+    writer.finish().ok()
+}
+
+/// Rebuilds a document's changes, and writes the document from them: that reads as the same.
+fn document(document: &DocumentChunk) {
+    let mut ops = document.ops();
+    while ops.next_op().is_some() {}
+    let verified = document.changes(Verify::Heads);
+    let Ok(changes) = document.changes(Verify::Nothing) else {
+        assert!(verified.is_err());
+        return;
+    };
+    assert_eq!(changes.len(), document.change_count());
+    if verified.is_err() {
+        return;
+    }
+    let mut graph = ChangeGraph::new();
+    for change in &changes {
+        graph.add(change.clone()).expect("rebuilt changes come in order");
+    }
+    assert_eq!(graph.heads(), document.heads());
+    let mut writer = DocumentWriter::new(document.actors()).deflate(false);
+    changes.iter().for_each(|change| writer.push_change(change));
+    let mut ops = document.ops();
+    while let Some(op) = ops.next_op() {
+        writer.push_op(&op);
+    }
+    let Ok(bytes) = writer.finish() else { return };
+    let Some(Ok(Chunk::Document(again))) = chunks(&bytes, &Limits::FORMAT).next() else {
+        panic!("a written document cannot be read");
+    };
+    assert_eq!(again.heads(), document.heads());
+    let rebuilt = again.changes(Verify::Heads).expect("a written document rebuilds");
+    assert_eq!(rebuilt, changes);
+}
