@@ -4,7 +4,9 @@ mod index;
 mod table;
 
 pub use index::IndexCursor;
+pub(crate) use index::partition;
 pub use table::TableCursor;
+pub(crate) use table::lower_bound;
 
 use shoal_format::{Corrupt, Page, Pgno};
 

@@ -53,6 +53,14 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// The commit was made, but its last fsync failed: a crash may or may not take it back.
+    #[error("commit is in doubt, {source}: {}", path.display())]
+    InDoubt {
+        /// The file.
+        path: PathBuf,
+        /// What failed.
+        source: Box<Error>,
+    },
     /// Something would be larger than the format allows.
     #[error("{what} is over the limit: {max}")]
     Limit {

@@ -7,9 +7,13 @@
 
 #![forbid(unsafe_code)]
 
+mod btree;
 mod cache;
+mod changes;
+mod commit;
 mod cursor;
 mod error;
+mod freelist;
 mod header;
 mod page;
 mod payload;
@@ -17,6 +21,9 @@ mod recovery;
 mod store;
 mod transaction;
 
+pub use btree::BtreeKind;
+pub use changes::Savepoint;
+pub use commit::CommitSeq;
 pub use cursor::{IndexCursor, TableCursor};
 pub use error::Error;
 pub use shoal_format::{

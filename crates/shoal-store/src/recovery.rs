@@ -9,8 +9,8 @@ use shoal_format::journal::{
 };
 use shoal_vfs::{File, LockLevel, OpenMode, VfsError};
 
+use crate::Error;
 use crate::store::{Access, Inner};
-use crate::{Error, store};
 
 /// Largest super-journal name that is looked at, in bytes; SQLite's own limit is below it.
 const MAX_SUPER_NAME: u32 = 4096;
@@ -46,7 +46,7 @@ pub(crate) fn undo_crashed(store: &Inner) -> Result<bool, Error> {
 }
 
 /// True when the journal begins as one whose transaction may have reached the database.
-fn is_hot(store: &store::Inner, path: &Path) -> Result<bool, Error> {
+fn is_hot(store: &Inner, path: &Path) -> Result<bool, Error> {
     let journal = match store.vfs.open(path, OpenMode::ReadOnly) {
         Ok(journal) => journal,
         Err(VfsError::NotFound { .. }) => return Ok(false),
@@ -83,7 +83,7 @@ fn undo(store: &Inner, path: &Path) -> Result<(), Error> {
 
 /// Puts the pages of `journal` back into `database`, up to the first record that is not whole, and
 /// cuts the database to the size it had.
-fn replay(journal: &dyn File, database: &dyn File) -> Result<(), Error> {
+pub(crate) fn replay(journal: &dyn File, database: &dyn File) -> Result<(), Error> {
     let size = journal.size()?;
     let mut at = 0;
     let mut geometry: Option<Geometry> = None;
@@ -110,6 +110,9 @@ fn replay(journal: &dyn File, database: &dyn File) -> Result<(), Error> {
                 known
             }
         };
+        if at + u64::from(known.sector_size) > size {
+            return Ok(());
+        }
         let page_size = known.page_size as usize;
         let record_size = known.page_size as u64 + RECORD_OVERHEAD;
         at += u64::from(known.sector_size);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use shoal_format::Pgno;
+use shoal_format::{FileHeader, Pgno};
 use shoal_vfs::{Entropy, File, LockLevel, MemVfs, OpenMode, OsEntropy, Vfs};
 
 use crate::cache::PageCache;
@@ -77,7 +77,11 @@ pub struct Store {
 /// What the store and its transactions share.
 pub(crate) struct Inner {
     pub(crate) vfs: Arc<dyn Vfs>,
+    /// As the caller named it.
     pub(crate) path: PathBuf,
+    /// Without symbolic links: the journal lies beside the file itself, whatever name it was
+    /// opened by.
+    pub(crate) real_path: PathBuf,
     pub(crate) file: Box<dyn File>,
     pub(crate) options: Options,
     pub(crate) state: Mutex<State>,
@@ -122,13 +126,14 @@ impl Store {
             Access::Create => OpenMode::Create,
         };
         let file = vfs.open(path, mode)?;
+        let real_path = vfs.real_path(path)?;
         let cache = Mutex::new(PageCache::new(options.cache_pages));
         let state = Mutex::new(State::default());
         let path = path.to_path_buf();
-        let inner = Arc::new(Inner { vfs, path, file, options, state, cache });
+        let inner = Arc::new(Inner { vfs, path, real_path, file, options, state, cache });
         let store = Store { inner };
         match store.inner.try_begin() {
-            Ok(_) => store.inner.end(),
+            Ok(_) => store.inner.end(false),
             // Locked is no reason not to open; what is wrong with the file shows at the first use.
             Err(Error::Busy { .. }) => {}
             Err(error) => return Err(error),
@@ -189,7 +194,7 @@ impl Inner {
     }
 
     pub(crate) fn journal_path(&self) -> PathBuf {
-        beside(&self.path, "-journal")
+        beside(&self.real_path, "-journal")
     }
 
     /// Calls `work` until it gives anything but [`Error::Busy`] or the busy timeout has passed.
@@ -240,7 +245,7 @@ impl Inner {
         if recovery::undo_crashed(self)? {
             state.file = None;
         }
-        let file = FileState::read(&*self.file, &*self.vfs, &self.path)?;
+        let file = FileState::read(&*self.file, &*self.vfs, &self.real_path)?;
         if state.file != Some(file) {
             self.cache().clear();
             state.file = Some(file);
@@ -248,13 +253,48 @@ impl Inner {
         Ok(file)
     }
 
+    /// Lets one transaction write.
+    pub(crate) fn begin_writing(&self, header: &FileHeader) -> Result<(), Error> {
+        let path = || self.path.clone();
+        if self.options.access == Access::ReadOnly {
+            return Err(Error::ReadOnly { path: path() });
+        }
+        let refuse = |what| Err(Error::Unsupported { what, path: path() });
+        if header.is_auto_vacuum() {
+            return refuse("writing an auto-vacuum database");
+        }
+        if header.is_wal() || header.write_version == 2 {
+            return refuse("writing a database in write-ahead log mode");
+        }
+        if header.write_version > 2 {
+            return Err(Error::ReadOnly { path: path() });
+        }
+        let mut state = self.state();
+        if state.latched {
+            return Err(Error::Latched { path: path() });
+        }
+        if state.writer || !self.file.lock(LockLevel::Reserved)? {
+            return Err(Error::busy(&self.path));
+        }
+        state.writer = true;
+        Ok(())
+    }
+
     /// Counts one transaction less; unlocks the file after the last.
-    pub(crate) fn end(&self) {
+    pub(crate) fn end(&self, was_writer: bool) {
         let mut state = self.state();
         state.transactions -= 1;
-        let level = if state.transactions == 0 { LockLevel::None } else { LockLevel::Shared };
+        if was_writer {
+            state.writer = false;
+            state.committing = false;
+        }
+        let level = match state.transactions {
+            0 => LockLevel::None,
+            _ if was_writer => LockLevel::Shared,
+            _ => return,
+        };
         if self.file.unlock(level).is_err() {
-            // Other processes may now wait for a lock nobody uses; the file is as it should be.
+            // Others may now wait for a lock that nobody uses; the file itself is as it should be.
             state.latched = true;
         }
     }

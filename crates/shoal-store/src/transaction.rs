@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use shoal_format::{Corrupt, FileHeader, Pgno};
 
+use crate::changes::Changes;
 use crate::header::FileState;
 use crate::page::PageRef;
 use crate::store::Inner;
@@ -13,11 +14,13 @@ use crate::{Error, IndexCursor, TableCursor};
 pub struct Transaction {
     pub(crate) store: Arc<Inner>,
     pub(crate) file: FileState,
+    /// `Some` when it may write.
+    pub(crate) changes: Option<Box<Changes>>,
 }
 
 impl Transaction {
     pub(crate) fn new(store: Arc<Inner>, file: FileState) -> Transaction {
-        Transaction { store, file }
+        Transaction { store, file, changes: None }
     }
 
     /// Returns the file header.
@@ -63,6 +66,9 @@ impl Transaction {
     #[inline]
     pub(crate) fn page(&self, pgno: Pgno) -> Result<PageRef, Error> {
         self.check_pgno(pgno)?;
+        if let Some(page) = self.changes.as_ref().and_then(|changes| changes.get(pgno)) {
+            return Ok(page);
+        }
         if self.file.page_count == 0 {
             return Ok(self.file.first_page());
         }
@@ -83,19 +89,62 @@ impl Transaction {
         Ok(())
     }
 
-    /// Lets this transaction write.
+    /// Lets this transaction write. Other connections may go on reading until its commit.
     ///
     /// # Errors
-    /// [`Error::Unsupported`].
+    /// [`Error::Busy`] when another transaction writes: as this one keeps the other from
+    /// committing, waiting would not help. [`Error::ReadOnly`], [`Error::Latched`],
+    /// [`Error::Unsupported`] for auto-vacuum files and files in write-ahead log mode.
     pub fn upgrade(&mut self) -> Result<(), Error> {
-        let what = "writing";
-        Err(Error::Unsupported { what, path: self.store.path.clone() })
+        if self.changes.is_none() {
+            self.store.begin_writing(&self.file.header)?;
+            self.changes = Some(Box::new(Changes::new(self.file)));
+        }
+        Ok(())
+    }
+
+    /// True when the transaction may write.
+    pub fn is_writer(&self) -> bool {
+        self.changes.is_some()
+    }
+
+    /// Notes that the schema has changed, so that other connections read it again.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] when the transaction may not write.
+    pub fn bump_schema_cookie(&mut self) -> Result<(), Error> {
+        let cookie = self.file.header.schema_cookie.wrapping_add(1);
+        self.change_header(|header| header.schema_cookie = cookie)
+    }
+
+    /// Sets the application's number.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] when the transaction may not write.
+    pub fn set_user_version(&mut self, version: i32) -> Result<(), Error> {
+        self.change_header(|header| header.user_version = version)
+    }
+
+    /// Sets the application's file type.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] when the transaction may not write.
+    pub fn set_application_id(&mut self, id: u32) -> Result<(), Error> {
+        self.change_header(|header| header.application_id = id)
+    }
+
+    fn change_header(&mut self, change: impl FnOnce(&mut FileHeader)) -> Result<(), Error> {
+        self.change(|txn| {
+            change(&mut txn.file.header);
+            // The header is written with page 1 at the commit, which happens only if it changed.
+            txn.edit(Pgno::FIRST).map(drop)
+        })
     }
 }
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        self.store.end();
+        self.store.end(self.changes.is_some());
     }
 }
 

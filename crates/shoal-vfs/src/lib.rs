@@ -13,7 +13,7 @@ mod os;
 mod sim;
 mod whole;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub use chance::{Clock, Entropy, FixedClock, OsClock, OsEntropy, SeededEntropy};
 pub use error::VfsError;
@@ -56,6 +56,14 @@ pub trait Vfs: Send + Sync {
     /// # Errors
     /// When the system cannot say.
     fn size(&self, path: &Path) -> Result<Option<u64>, VfsError>;
+
+    /// Returns the path of an existing file without symbolic links.
+    ///
+    /// # Errors
+    /// When the system cannot say.
+    fn real_path(&self, path: &Path) -> Result<PathBuf, VfsError> {
+        Ok(path.to_path_buf())
+    }
 
     /// Makes the entries of the folder `path` durable: files created or deleted in it.
     ///

@@ -71,6 +71,10 @@ impl Vfs for OsVfs {
         }
     }
 
+    fn real_path(&self, path: &Path) -> Result<PathBuf, VfsError> {
+        fs::canonicalize(path).map_err(|error| VfsError::from_io("look at", path, error))
+    }
+
     fn sync_dir(&self, path: &Path) -> Result<(), VfsError> {
         let folder = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         fs::File::open(folder)

@@ -1,0 +1,151 @@
+//! Changing b-trees: rows and entries come and go, pages split and join.
+
+mod balance;
+mod content;
+mod index;
+mod table;
+mod whole;
+
+pub use whole::BtreeKind;
+
+use shoal_format::cell::push_leaf_head;
+use shoal_format::overflow::{MAX_PAYLOAD, OverflowPage, local_len};
+use shoal_format::{Corrupt, PageKind, Payload, Pgno};
+
+use crate::cursor::{MAX_DEPTH, TreeKind};
+use crate::page::PageRef;
+use crate::{Error, Transaction};
+use content::Content;
+
+/// One page on the way from a root to a place: on the last page `index` counts cells, on the ones
+/// before it children.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    pgno: Pgno,
+    index: usize,
+}
+
+impl Transaction {
+    /// Reads page `pgno` as page of a tree of `kind` at `depth` below its root.
+    fn tree_page(&self, pgno: Pgno, kind: TreeKind, depth: usize) -> Result<PageRef, Error> {
+        if depth >= MAX_DEPTH {
+            let why = "goes in a circle, depth";
+            return Err(Corrupt::on_page(pgno, "b-tree", why, depth as u64).into());
+        }
+        let page = self.page(pgno)?;
+        let view = page.btree(self.usable())?;
+        if view.kind().is_table() != (kind == TreeKind::Table) {
+            let why = "has a page of the wrong kind";
+            return Err(Corrupt::on_page(pgno, "b-tree", why, u64::from(view.kind().byte())).into());
+        }
+        Ok(page)
+    }
+
+    /// Builds a leaf cell of `payload`; what does not fit goes to overflow pages, which are
+    /// allocated and written.
+    fn build_cell(&mut self, rowid: Option<i64>, payload: &[u8]) -> Result<Vec<u8>, Error> {
+        let kind = if rowid.is_some() { PageKind::TableLeaf } else { PageKind::IndexLeaf };
+        let usable = self.usable();
+        let (local, rest) = payload.split_at(local_len(kind, usable, payload.len()));
+        let mut cell = Vec::with_capacity(local.len() + 22);
+        push_leaf_head(payload.len(), rowid, &mut cell);
+        cell.extend_from_slice(local);
+        if rest.is_empty() {
+            return Ok(cell);
+        }
+        let parts = rest.chunks(usable - OverflowPage::HEADER);
+        let chain: Vec<Pgno> = parts.clone().map(|_| self.allocate()).collect::<Result<_, _>>()?;
+        for (number, part) in parts.enumerate() {
+            let bytes = self.edit(chain[number])?;
+            OverflowPage::write(&mut bytes[..usable], chain.get(number + 1).copied(), part);
+        }
+        cell.extend_from_slice(&chain[0].get().to_be_bytes());
+        Ok(cell)
+    }
+
+    /// Puts the overflow pages of `payload` on the freelist.
+    fn release_overflow(&mut self, payload: Payload<'_>) -> Result<(), Error> {
+        for pgno in self.overflow_pages(payload)? {
+            self.release_page(pgno)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the pages of the overflow chain of `payload`, each once.
+    fn overflow_pages(&self, payload: Payload<'_>) -> Result<Vec<Pgno>, Error> {
+        let mut chain = Vec::new();
+        self.overflow_chain(payload, |pgno| {
+            chain.push(pgno);
+            Ok(())
+        })?;
+        let mut sorted = chain.clone();
+        sorted.sort_unstable();
+        if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+            let number = u64::from(twice[0].get());
+            return Err(Corrupt::new("overflow chain", "meets a page twice", number).into());
+        }
+        Ok(chain)
+    }
+
+    /// Puts `cell` before cell `index` of the last page of `trail`, splitting pages as needed.
+    fn put_cell(&mut self, mut trail: Vec<Step>, index: usize, cell: &[u8]) -> Result<(), Error> {
+        let Some(&Step { pgno, .. }) = trail.last() else { return Ok(()) };
+        let mut scratch = std::mem::take(&mut self.changes_mut()?.scratch);
+        let fits = self.edit_btree(pgno)?.insert(index, cell, &mut scratch);
+        self.changes_mut()?.scratch = scratch;
+        if fits? {
+            return Ok(());
+        }
+        let page = self.page(pgno)?;
+        let view = page.btree(self.usable())?;
+        let append = index == view.cell_count() && self.is_rightmost(&trail)?;
+        if append && view.kind() == PageKind::TableLeaf && trail.len() > 1 && index > 0 {
+            // Rows that arrive in order: the full leaf stays as it is, the row gets a new one.
+            let last = view.rowid(index - 1)?;
+            let new = self.allocate()?;
+            self.rewrite_page(new, PageKind::TableLeaf, None, [cell])?;
+            trail.pop();
+            let parent = *trail.last().expect("the trail had two steps");
+            self.edit_btree(parent.pgno)?.set_child(parent.index, new)?;
+            let mut divider = [0; 13];
+            let size = shoal_format::TableInteriorCell::write(pgno, last, &mut divider);
+            return self.put_cell(trail, parent.index, &divider[..size]);
+        }
+        let mut content = Content::of(&view)?;
+        content.insert(index, cell);
+        self.settle(trail, content, append)
+    }
+
+    /// True when every step but the last leads to the right child.
+    fn is_rightmost(&self, trail: &[Step]) -> Result<bool, Error> {
+        for step in trail.iter().rev().skip(1) {
+            if self.page(step.pgno)?.btree(self.usable())?.cell_count() != step.index {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// After a removal from the last page of `trail`: joins or refills the page when more than two
+    /// thirds of it are free.
+    fn settle_if_sparse(&mut self, trail: Vec<Step>) -> Result<(), Error> {
+        let Some(&Step { pgno, .. }) = trail.last() else { return Ok(()) };
+        if trail.len() == 1 {
+            return Ok(());
+        }
+        let page = self.page(pgno)?;
+        let view = page.btree(self.usable())?;
+        if view.free_bytes()? * 3 <= self.usable() * 2 {
+            return Ok(());
+        }
+        self.settle(trail, Content::of(&view)?, false)
+    }
+
+    /// An error when a record is longer than the format allows.
+    fn check_record(record: &[u8]) -> Result<(), Error> {
+        if record.len() > MAX_PAYLOAD {
+            return Err(Error::Limit { what: "bytes of a record", max: MAX_PAYLOAD as u64 });
+        }
+        Ok(())
+    }
+}

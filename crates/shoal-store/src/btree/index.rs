@@ -1,0 +1,181 @@
+//! Entries of an index.
+
+use std::cmp::Ordering;
+
+use shoal_format::page::header_start;
+use shoal_format::{Corrupt, IndexCell, KeyOrder, PageKind, Pgno, Record, ValueRef};
+
+use super::{Content, Step};
+use crate::cursor::{TreeKind, partition};
+use crate::{Error, Transaction};
+
+impl Transaction {
+    /// Puts an entry into the index at `root`, in place of one that is equal in every column.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] when the transaction may not write, [`Error::Limit`], [`Error::Corrupt`]
+    /// (also when `record` is no record), a page that cannot be read.
+    pub fn index_insert(
+        &mut self,
+        root: Pgno,
+        record: &[u8],
+        order: &KeyOrder,
+    ) -> Result<(), Error> {
+        Self::check_record(record)?;
+        let key = columns(record)?;
+        self.change(|txn| {
+            let (mut trail, mut found) = txn.find_entry(root, &key, order)?;
+            if found {
+                // Equal is not identical: 1 and 1.0, or texts that differ in case.
+                txn.remove_entry(trail, order)?;
+                (trail, found) = txn.find_entry(root, &key, order)?;
+                if found {
+                    let why = "has an entry twice, columns";
+                    return Err(Corrupt::on_page(root, "index", why, key.len() as u64).into());
+                }
+            }
+            let cell = txn.build_cell(None, record)?;
+            let index = trail[trail.len() - 1].index;
+            txn.put_cell(trail, index, &cell)
+        })
+    }
+
+    /// Removes the entry that is equal to `record` in every column from the index at `root`; false
+    /// when there is none.
+    ///
+    /// # Errors
+    /// As [`Transaction::index_insert`].
+    pub fn index_delete(
+        &mut self,
+        root: Pgno,
+        record: &[u8],
+        order: &KeyOrder,
+    ) -> Result<bool, Error> {
+        let key = columns(record)?;
+        self.change(|txn| {
+            let (trail, found) = txn.find_entry(root, &key, order)?;
+            if found {
+                txn.remove_entry(trail, order)?;
+            }
+            Ok(found)
+        })
+    }
+
+    /// Returns the way to the entry that begins with `key`, which may end on an interior page, and
+    /// true; or the way to the place on a leaf where it belongs, and false.
+    fn find_entry(
+        &self,
+        root: Pgno,
+        key: &[ValueRef<'_>],
+        order: &KeyOrder,
+    ) -> Result<(Vec<Step>, bool), Error> {
+        let mut trail = Vec::with_capacity(8);
+        let mut buffer = Vec::new();
+        let mut pgno = root;
+        loop {
+            let page = self.tree_page(pgno, TreeKind::Index, trail.len())?;
+            let view = page.btree(self.usable())?;
+            let mut found = false;
+            let index = partition(&view, self, &mut buffer, |payload| {
+                let side = order.compare(payload, key)?;
+                found |= side == Ordering::Equal;
+                Ok(side == Ordering::Less)
+            })?;
+            trail.push(Step { pgno, index });
+            if found || view.kind().is_leaf() {
+                return Ok((trail, found));
+            }
+            pgno = view.child(index)?;
+        }
+    }
+
+    /// Removes the entry at the end of `trail`, with its overflow pages.
+    fn remove_entry(&mut self, mut trail: Vec<Step>, order: &KeyOrder) -> Result<(), Error> {
+        let Step { pgno, index } = trail[trail.len() - 1];
+        let page = self.page(pgno)?;
+        let view = page.btree(self.usable())?;
+        let cell = view.index(index)?;
+        if cell.payload.overflow.is_some() {
+            self.release_overflow(cell.payload)?;
+        }
+        let Some(left) = cell.left else {
+            drop(page);
+            self.edit_btree(pgno)?.remove(index)?;
+            return self.settle_if_sparse(trail);
+        };
+        // An interior entry also divides its neighbours, so the entry before it takes its place:
+        // the last one of the rightmost leaf below its left child.
+        let level = trail.len();
+        self.down_last(left, &mut trail)?;
+        let leaf = trail[trail.len() - 1];
+        let leaf_page = self.page(leaf.pgno)?;
+        let before = leaf_page.btree(self.usable())?.cell(leaf.index)?.to_vec();
+        drop((page, leaf_page));
+        self.edit_btree(leaf.pgno)?.remove(leaf.index)?;
+        let mut divider = left.get().to_be_bytes().to_vec();
+        divider.extend_from_slice(&before);
+
+        self.edit_btree(pgno)?;
+        let page = self.page(pgno)?;
+        let mut content = Content::of(&page.btree(self.usable())?)?;
+        drop(page);
+        content.remove(index);
+        content.insert(index, &divider);
+        let room = self.usable() - header_start(pgno) - content.kind.header_size();
+        if content.size() <= room {
+            let cells = content.cells(0..content.len());
+            self.rewrite_page(pgno, content.kind, content.right_child, cells)?;
+            return self.settle_if_sparse(trail);
+        }
+        // The larger divider splits its page, after which the way to the leaf is another one.
+        trail.truncate(level);
+        let root = trail[0].pgno;
+        self.settle(trail, content, false)?;
+        let mut record = Vec::new();
+        let cell = IndexCell::parse(&before, PageKind::IndexLeaf, self.usable())?;
+        self.read_payload(cell.payload, &mut record)?;
+        let (mut trail, found) = self.find_entry(root, &columns(&record)?, order)?;
+        let Step { pgno, index } = trail[trail.len() - 1];
+        let page = self.page(pgno)?;
+        let left = page.btree(self.usable())?.index(index).map(|cell| cell.left);
+        match left {
+            Ok(Some(left)) if found => {
+                self.down_last_page(left, &mut trail)?;
+                self.settle_if_sparse(trail)
+            }
+            _ => {
+                let why = "is not in the order of its keys, place";
+                Err(Corrupt::on_page(pgno, "index", why, index as u64).into())
+            }
+        }
+    }
+
+    /// Appends to `trail` the way from page `pgno` to the last entry of its rightmost leaf.
+    fn down_last(&self, pgno: Pgno, trail: &mut Vec<Step>) -> Result<(), Error> {
+        self.down_last_page(pgno, trail)?;
+        let leaf = trail.last_mut().expect("a step was pushed");
+        leaf.index = leaf.index.checked_sub(1).ok_or_else(|| {
+            let below = u64::from(pgno.get());
+            Corrupt::on_page(leaf.pgno, "b-tree page", "is empty, below page", below)
+        })?;
+        Ok(())
+    }
+
+    /// Appends to `trail` the way from page `pgno` to the end of its rightmost leaf.
+    fn down_last_page(&self, mut pgno: Pgno, trail: &mut Vec<Step>) -> Result<(), Error> {
+        loop {
+            let page = self.tree_page(pgno, TreeKind::Index, trail.len())?;
+            let view = page.btree(self.usable())?;
+            let index = view.cell_count();
+            trail.push(Step { pgno, index });
+            if view.kind().is_leaf() {
+                return Ok(());
+            }
+            pgno = view.child(index)?;
+        }
+    }
+}
+
+fn columns(record: &[u8]) -> Result<Vec<ValueRef<'_>>, Corrupt> {
+    Record::new(record)?.values().collect()
+}

@@ -1,0 +1,71 @@
+//! Rows of a table.
+
+use shoal_format::Pgno;
+
+use super::Step;
+use crate::cursor::{TreeKind, lower_bound};
+use crate::{Error, Transaction};
+
+impl Transaction {
+    /// Puts the row `rowid` into the table at `root`, in place of the one that has that rowid.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] when the transaction may not write, [`Error::Limit`], [`Error::Corrupt`],
+    /// a page that cannot be read.
+    pub fn table_insert(&mut self, root: Pgno, rowid: i64, record: &[u8]) -> Result<(), Error> {
+        Self::check_record(record)?;
+        self.change(|txn| {
+            let (trail, index, found) = txn.find_row(root, rowid)?;
+            if found {
+                txn.remove_row(&trail, index)?;
+            }
+            let cell = txn.build_cell(Some(rowid), record)?;
+            txn.put_cell(trail, index, &cell)
+        })
+    }
+
+    /// Removes the row `rowid` from the table at `root`; false when there is none.
+    ///
+    /// # Errors
+    /// As [`Transaction::table_insert`].
+    pub fn table_delete(&mut self, root: Pgno, rowid: i64) -> Result<bool, Error> {
+        self.change(|txn| {
+            let (trail, index, found) = txn.find_row(root, rowid)?;
+            if found {
+                txn.remove_row(&trail, index)?;
+                txn.settle_if_sparse(trail)?;
+            }
+            Ok(found)
+        })
+    }
+
+    /// Returns the way to the leaf where `rowid` is or belongs, its place there, and whether it is
+    /// there.
+    fn find_row(&self, root: Pgno, rowid: i64) -> Result<(Vec<Step>, usize, bool), Error> {
+        let mut trail = Vec::with_capacity(8);
+        let mut pgno = root;
+        loop {
+            let page = self.tree_page(pgno, TreeKind::Table, trail.len())?;
+            let view = page.btree(self.usable())?;
+            let index = lower_bound(&view, rowid)?;
+            trail.push(Step { pgno, index });
+            if view.kind().is_leaf() {
+                let found = index < view.cell_count() && view.rowid(index)? == rowid;
+                return Ok((trail, index, found));
+            }
+            pgno = view.child(index)?;
+        }
+    }
+
+    /// Removes row `index` of the leaf at the end of `trail`, with its overflow pages.
+    fn remove_row(&mut self, trail: &[Step], index: usize) -> Result<(), Error> {
+        let leaf = trail[trail.len() - 1].pgno;
+        let page = self.page(leaf)?;
+        let cell = page.btree(self.usable())?.table_leaf(index)?;
+        if cell.payload.overflow.is_some() {
+            self.release_overflow(cell.payload)?;
+        }
+        drop(page);
+        Ok(self.edit_btree(leaf)?.remove(index)?)
+    }
+}

@@ -1,0 +1,109 @@
+//! B-trees as a whole: making, emptying and dropping them.
+
+use rustc_hash::FxHashSet;
+use shoal_format::{Corrupt, PageKind, Pgno};
+
+use crate::cursor::MAX_DEPTH;
+use crate::{Error, Transaction};
+
+/// What a new b-tree is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BtreeKind {
+    /// Rows by rowid.
+    Table,
+    /// Entries by key; also the rows of a table without rowids.
+    Index,
+}
+
+impl Transaction {
+    /// Makes an empty b-tree and returns its root.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] when the transaction may not write, [`Error::Limit`], [`Error::Corrupt`]
+    /// when the freelist is corrupt.
+    pub fn create_btree(&mut self, kind: BtreeKind) -> Result<Pgno, Error> {
+        let kind = match kind {
+            BtreeKind::Table => PageKind::TableLeaf,
+            BtreeKind::Index => PageKind::IndexLeaf,
+        };
+        self.change(|txn| {
+            let root = txn.allocate()?;
+            txn.rewrite_page(root, kind, None, [])?;
+            Ok(root)
+        })
+    }
+
+    /// Puts every page of the b-tree at `root` on the freelist.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] for page 1 or when the transaction may not write, [`Error::Corrupt`].
+    pub fn drop_btree(&mut self, root: Pgno) -> Result<(), Error> {
+        if root == Pgno::FIRST {
+            return Err(Error::Misuse("the schema's own b-tree was to be dropped"));
+        }
+        self.change(|txn| {
+            for page in txn.all_pages(root)? {
+                txn.release_page(page)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Removes every row or entry of the b-tree at `root`, which stays.
+    ///
+    /// # Errors
+    /// As [`Transaction::drop_btree`].
+    pub fn clear_btree(&mut self, root: Pgno) -> Result<(), Error> {
+        self.change(|txn| {
+            let is_table = txn.page(root)?.btree(txn.usable())?.kind().is_table();
+            let kind = if is_table { PageKind::TableLeaf } else { PageKind::IndexLeaf };
+            for page in txn.all_pages(root)? {
+                if page != root {
+                    txn.release_page(page)?;
+                }
+            }
+            txn.rewrite_page(root, kind, None, [])
+        })
+    }
+
+    /// Returns every page of the b-tree at `root`, overflow pages included, the root first.
+    ///
+    /// Cost: each page of the tree is read, leaves too, because they name the overflow pages.
+    fn all_pages(&self, root: Pgno) -> Result<Vec<Pgno>, Error> {
+        let mut pages = Vec::new();
+        let mut seen = FxHashSet::default();
+        let mut ahead = vec![(root, 0)];
+        while let Some((pgno, depth)) = ahead.pop() {
+            if depth >= MAX_DEPTH || !seen.insert(pgno) {
+                let why = "is in its tree twice, at depth";
+                return Err(Corrupt::on_page(pgno, "page", why, depth as u64).into());
+            }
+            pages.push(pgno);
+            let page = self.page(pgno)?;
+            let view = page.btree(self.usable())?;
+            for index in 0..view.cell_count() {
+                let payload = match view.kind() {
+                    PageKind::TableInterior => continue,
+                    PageKind::TableLeaf => view.table_leaf(index)?.payload,
+                    _ => view.index(index)?.payload,
+                };
+                if payload.overflow.is_none() {
+                    continue;
+                }
+                for overflow in self.overflow_pages(payload)? {
+                    if !seen.insert(overflow) {
+                        let why = "is in its tree twice, as overflow of cell";
+                        return Err(Corrupt::on_page(overflow, "page", why, index as u64).into());
+                    }
+                    pages.push(overflow);
+                }
+            }
+            if !view.kind().is_leaf() {
+                for child in 0..=view.cell_count() {
+                    ahead.push((view.child(child)?, depth + 1));
+                }
+            }
+        }
+        Ok(pages)
+    }
+}

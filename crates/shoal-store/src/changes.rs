@@ -1,0 +1,255 @@
+//! What a transaction has changed so far, and how to take part of it back.
+//!
+//! Changed pages live in memory until the commit. A savepoint costs nothing by itself; the first
+//! change of a page after it keeps the page's older version, shared, not copied twice. So going
+//! back costs as much as was changed, whatever the size of the database.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use shoal_format::{Corrupt, FileHeader, PageEdit, Pgno};
+
+use crate::header::FileState;
+use crate::page::PageRef;
+use crate::{Error, Transaction};
+
+/// A moment of a transaction to go back to; see [`Transaction::savepoint`].
+#[derive(Debug)]
+#[must_use = "a savepoint is released or gone back to"]
+pub struct Savepoint {
+    id: u64,
+    undo_len: usize,
+    file: FileState,
+}
+
+/// The changes of a transaction.
+#[derive(Debug)]
+pub(crate) struct Changes {
+    /// The file before the first of them.
+    pub(crate) original: FileState,
+    dirty: FxHashMap<Pgno, Dirty>,
+    /// Older versions of changed pages, oldest first; `None` for pages that were not changed.
+    undo: Vec<(Pgno, Option<Dirty>)>,
+    /// Ids of the open savepoints, oldest first.
+    savepoints: Vec<u64>,
+    /// Grows with each savepoint and each return to one; a page is saved once per epoch.
+    epoch: u64,
+    /// A change failed halfway; only going back helps.
+    failed: bool,
+    /// A buffer for packing pages.
+    pub(crate) scratch: Vec<u8>,
+}
+
+#[derive(Clone, Debug)]
+struct Dirty {
+    bytes: Arc<[u8]>,
+    epoch: u64,
+}
+
+impl Changes {
+    pub(crate) fn new(original: FileState) -> Changes {
+        Changes {
+            original,
+            dirty: FxHashMap::default(),
+            undo: Vec::new(),
+            savepoints: Vec::new(),
+            epoch: 0,
+            failed: false,
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Returns the changed page `pgno`.
+    #[inline]
+    pub(crate) fn get(&self, pgno: Pgno) -> Option<PageRef> {
+        let dirty = self.dirty.get(&pgno)?;
+        Some(PageRef { bytes: Arc::clone(&dirty.bytes), pgno })
+    }
+
+    /// Returns the changed pages by ascending number.
+    pub(crate) fn pages(&self) -> Vec<PageRef> {
+        let mut pages: Vec<PageRef> = self
+            .dirty
+            .iter()
+            .map(|(&pgno, dirty)| PageRef { bytes: Arc::clone(&dirty.bytes), pgno })
+            .collect();
+        pages.sort_unstable_by_key(|page| page.pgno);
+        pages
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.dirty.is_empty()
+    }
+
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed
+    }
+
+    /// Keeps the version of `pgno` that is about to change, once per epoch.
+    fn keep(&mut self, pgno: Pgno) {
+        if self.savepoints.is_empty() {
+            return;
+        }
+        match self.dirty.get_mut(&pgno) {
+            Some(dirty) if dirty.epoch == self.epoch => {}
+            Some(dirty) => {
+                self.undo.push((pgno, Some(dirty.clone())));
+                dirty.epoch = self.epoch;
+            }
+            None => self.undo.push((pgno, None)),
+        }
+    }
+
+    /// Makes `bytes` the content of page `pgno`.
+    fn put(&mut self, pgno: Pgno, bytes: Arc<[u8]>) {
+        self.keep(pgno);
+        self.dirty.insert(pgno, Dirty { bytes, epoch: self.epoch });
+    }
+
+    /// Drops the changes of page `pgno`, whose content no longer matters.
+    pub(crate) fn forget(&mut self, pgno: Pgno) {
+        self.keep(pgno);
+        self.dirty.remove(&pgno);
+    }
+}
+
+impl Transaction {
+    /// Marks a moment to which [`Transaction::rollback_to`] can go back. Savepoints nest.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] when the transaction may not write.
+    pub fn savepoint(&mut self) -> Result<Savepoint, Error> {
+        let file = self.file;
+        let changes = self.changes_mut()?;
+        changes.epoch += 1;
+        changes.savepoints.push(changes.epoch);
+        Ok(Savepoint { id: changes.epoch, undo_len: changes.undo.len(), file })
+    }
+
+    /// Takes back every change since `savepoint`, which stays open; later ones are gone.
+    ///
+    /// Cost: proportional to the pages changed since.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] when the savepoint is not of this transaction or gone.
+    pub fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<(), Error> {
+        let changes = self.changes_mut()?;
+        let place = changes.place_of(savepoint)?;
+        changes.savepoints.truncate(place + 1);
+        for (pgno, old) in changes.undo.drain(savepoint.undo_len..).rev() {
+            match old {
+                Some(dirty) => changes.dirty.insert(pgno, dirty),
+                None => changes.dirty.remove(&pgno),
+            };
+        }
+        changes.epoch += 1;
+        changes.failed = false;
+        self.file = savepoint.file;
+        Ok(())
+    }
+
+    /// Forgets `savepoint` and later ones, and keeps the changes.
+    ///
+    /// # Errors
+    /// As [`Transaction::rollback_to`].
+    pub fn release(&mut self, savepoint: Savepoint) -> Result<(), Error> {
+        let changes = self.changes_mut()?;
+        let place = changes.place_of(&savepoint)?;
+        changes.savepoints.truncate(place);
+        if changes.savepoints.is_empty() {
+            changes.undo.clear();
+        }
+        Ok(())
+    }
+
+    pub(crate) fn changes_mut(&mut self) -> Result<&mut Changes, Error> {
+        self.changes.as_deref_mut().ok_or(Error::Misuse("a transaction that may not write was to"))
+    }
+
+    /// Runs `work`, which changes the database; when it fails halfway, the transaction takes no
+    /// more changes until it has gone back.
+    pub(crate) fn change<T>(
+        &mut self,
+        work: impl FnOnce(&mut Transaction) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        if self.changes_mut()?.failed {
+            return Err(Error::Misuse("a transaction was used after a change in it failed"));
+        }
+        if self.file.page_count == 0 {
+            self.file.page_count = 1;
+            let first = self.file.first_page();
+            self.changes_mut()?.put(Pgno::FIRST, first.bytes);
+        }
+        // Set first, so that it also holds should `work` panic.
+        self.changes_mut()?.failed = true;
+        let result = work(self)?;
+        self.changes_mut()?.failed = false;
+        Ok(result)
+    }
+
+    /// Returns page `pgno` to be changed.
+    pub(crate) fn edit(&mut self, pgno: Pgno) -> Result<&mut [u8], Error> {
+        if self.changes_mut()?.get(pgno).is_none() {
+            let page = self.page(pgno)?;
+            self.changes_mut()?.put(pgno, page.bytes);
+        }
+        let changes = self.changes_mut()?;
+        changes.keep(pgno);
+        let dirty = changes.dirty.get_mut(&pgno).expect("it was put there above");
+        // Copies the page when the cache, a savepoint or a caller still has the old version.
+        Ok(Arc::make_mut(&mut dirty.bytes))
+    }
+
+    /// Returns b-tree page `pgno` to be changed. A page that was not changed before is checked as
+    /// a whole.
+    pub(crate) fn edit_btree(&mut self, pgno: Pgno) -> Result<PageEdit<'_>, Error> {
+        let usable = self.usable();
+        if self.changes_mut()?.get(pgno).is_none() {
+            self.page(pgno)?.btree(usable)?.check()?;
+        }
+        Ok(PageEdit::new(self.edit(pgno)?, pgno, usable)?)
+    }
+
+    /// Makes page `pgno` what `fill` makes of a page of zeroes. The reserved bytes stay if the page
+    /// was there before.
+    pub(crate) fn rewrite(
+        &mut self,
+        pgno: Pgno,
+        fresh: bool,
+        fill: impl FnOnce(&mut [u8]) -> Result<(), Corrupt>,
+    ) -> Result<(), Error> {
+        let size = self.file.header.page_size as usize;
+        let mut bytes: Arc<[u8]> = std::iter::repeat_n(0, size).collect();
+        let target = Arc::get_mut(&mut bytes).expect("nobody else has seen it");
+        if !fresh && self.file.header.reserved > 0 {
+            let usable = self.usable();
+            target[usable..].copy_from_slice(&self.page(pgno)?.bytes[usable..]);
+        }
+        fill(target)?;
+        self.changes_mut()?.put(pgno, bytes);
+        Ok(())
+    }
+
+    /// Writes the header into page 1 as a commit leaves it.
+    pub(crate) fn seal_header(&mut self) -> Result<(), Error> {
+        let page_count = self.file.page_count;
+        let header = &mut self.file.header;
+        header.change_counter = header.change_counter.wrapping_add(1);
+        header.version_valid_for = header.change_counter;
+        header.writer_version = FileHeader::WRITER_VERSION;
+        header.page_count = page_count;
+        let header = *header;
+        let bytes = self.edit(Pgno::FIRST)?;
+        header.write(bytes.first_chunk_mut().expect("a page is 512 bytes at least"));
+        Ok(())
+    }
+}
+
+impl Changes {
+    fn place_of(&self, savepoint: &Savepoint) -> Result<usize, Error> {
+        self.savepoints
+            .iter()
+            .position(|&id| id == savepoint.id)
+            .ok_or(Error::Misuse("a savepoint that is gone was used"))
+    }
+}

@@ -1,0 +1,218 @@
+//! Commit: SQLite's rollback-journal protocol, in its order (file format §3, atomic commit).
+//!
+//! 1. The journal gets a header without magic and the pages as they are on disk; it and its name
+//!    are made durable. A crash up to here leaves a journal nobody takes for one.
+//! 2. Its header gets magic and count; it is made durable. A crash from here on is undone.
+//! 3. With readers gone, the pages go into the database, which is made durable.
+//! 4. The journal is deleted, durably: the commit point. SQLite itself makes the deletion durable
+//!    only when `synchronous` is `EXTRA`; here, being told means being durable.
+
+use std::path::{Path, PathBuf};
+
+use shoal_format::journal::{JournalHeaderEdit, MAGIC, push_record};
+use shoal_vfs::{File, LockLevel, OpenMode};
+
+use crate::header::FileState;
+use crate::page::PageRef;
+use crate::store::Inner;
+use crate::{Error, Transaction, recovery};
+
+/// Bytes a journal header is padded to. SQLite uses 512 too where a write cannot damage bytes
+/// beside it, and takes that as given on every system of today.
+const SECTOR: usize = 512;
+
+/// Bytes of journal records that are gathered before they are written.
+const BATCH_BYTES: usize = 1 << 20;
+
+/// Counts the commits of one store; a larger one is later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CommitSeq(pub u64);
+
+impl Transaction {
+    /// Makes the changes durable and ends the transaction. When it returns `Ok`, they survive any
+    /// crash; a transaction without changes has nothing to wait for.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] when others still read after the busy timeout, [`Error::Vfs`] when a write
+    /// or fsync fails: nothing of the transaction remains then, and after the latter the store
+    /// takes no more commits ([`Error::Latched`]). After [`Error::InDoubt`] the changes are there
+    /// but may be gone after a crash.
+    pub fn commit(mut self) -> Result<CommitSeq, Error> {
+        match &self.changes {
+            Some(changes) if changes.has_failed() => {
+                return Err(Error::Misuse(
+                    "a transaction was committed after a change in it failed",
+                ));
+            }
+            Some(changes) if !changes.is_empty() => {}
+            _ => return Ok(CommitSeq(self.store.state().commits)),
+        }
+        self.seal_header()?;
+        let changes = self.changes_mut()?;
+        let (pages, original) = (changes.pages(), changes.original);
+        let commit = Commit {
+            store: &self.store,
+            journal_path: self.store.journal_path(),
+            original,
+            pages: &pages,
+        };
+        commit.run(self.file)
+    }
+
+    /// Ends the transaction without its changes, as dropping it does.
+    pub fn rollback(self) {}
+}
+
+struct Commit<'a> {
+    store: &'a Inner,
+    journal_path: PathBuf,
+    original: FileState,
+    pages: &'a [PageRef],
+}
+
+impl Commit<'_> {
+    fn run(&self, file: FileState) -> Result<CommitSeq, Error> {
+        let journal = match self.write_journal() {
+            Ok(journal) => journal,
+            Err(error) => return Err(self.abandon(error)),
+        };
+        if let Err(error) = self.take_exclusive() {
+            return Err(self.abandon(error));
+        }
+        if let Err(error) = self.write_database() {
+            return Err(self.undo(&*journal, error));
+        }
+        drop(journal);
+        if let Err(error) = self.store.vfs.delete(&self.journal_path, false) {
+            return Err(match self.store.vfs.open(&self.journal_path, OpenMode::ReadOnly) {
+                Ok(journal) => self.undo(&*journal, error.into()),
+                Err(_) => self.doubt(error.into()),
+            });
+        }
+        let synced = self.store.vfs.sync_dir(folder_of(&self.journal_path));
+        let sequence = {
+            let mut cache = self.store.cache();
+            for page in self.pages {
+                cache.put(page.clone());
+            }
+            drop(cache);
+            let mut state = self.store.state();
+            state.file = Some(file);
+            state.commits += 1;
+            CommitSeq(state.commits)
+        };
+        match synced {
+            Ok(()) => Ok(sequence),
+            Err(error) => Err(self.doubt(error.into())),
+        }
+    }
+
+    /// Steps 1 and 2; returns the open journal.
+    fn write_journal(&self) -> Result<Box<dyn File>, Error> {
+        let store = self.store;
+        let path = &self.journal_path;
+        let journal = store.vfs.open(path, OpenMode::CreateLike(&store.real_path))?;
+        if journal.size()? > 0 {
+            journal.truncate(0)?;
+        }
+        let mut random = [0; 4];
+        store.options.entropy.fill(&mut random);
+        let checksum_init = u32::from_be_bytes(random);
+        let mut header = [0; SECTOR];
+        let fields = header.first_chunk_mut().expect("a sector is longer than a header");
+        JournalHeaderEdit::new(fields)
+            .checksum_init(checksum_init)
+            .page_count(self.original.page_count)
+            .sector_size(SECTOR as u32)
+            .page_size(self.original.header.page_size);
+        let mut batch = header.to_vec();
+        let mut at = 0;
+        let mut count = 0_u32;
+        for page in self.pages {
+            if page.pgno.get() > self.original.page_count {
+                continue;
+            }
+            let old = store.page(page.pgno, self.original.header.page_size)?;
+            push_record(page.pgno, &old.bytes, checksum_init, &mut batch);
+            count += 1;
+            if batch.len() >= BATCH_BYTES {
+                journal.write_at(&batch, at)?;
+                at += batch.len() as u64;
+                batch.clear();
+            }
+        }
+        journal.write_at(&batch, at)?;
+        journal.sync()?;
+        store.vfs.sync_dir(folder_of(path))?;
+
+        let fields = header.first_chunk_mut().expect("a sector is longer than a header");
+        JournalHeaderEdit::new(fields).magic(MAGIC).record_count(count);
+        journal.write_at(&header[..12], 0)?;
+        journal.sync()?;
+        Ok(journal)
+    }
+
+    /// Waits until nobody reads, here or elsewhere.
+    fn take_exclusive(&self) -> Result<(), Error> {
+        let store = self.store;
+        store.state().committing = true;
+        store.retry(|| {
+            // While this transaction waits no new one begins, so the old ones get fewer.
+            if store.state().transactions > 1 || !store.file.lock(LockLevel::Exclusive)? {
+                return Err(Error::busy(&store.path));
+            }
+            Ok(())
+        })
+    }
+
+    /// Step 3.
+    fn write_database(&self) -> Result<(), Error> {
+        let page_size = self.original.header.page_size;
+        for page in self.pages {
+            self.store.file.write_at(&page.bytes, page.pgno.offset(page_size))?;
+        }
+        Ok(self.store.file.sync()?)
+    }
+
+    /// After a failure before the database was touched.
+    fn abandon(&self, error: Error) -> Error {
+        // Should the journal stay, it holds what the database holds, so undoing it does no harm.
+        let _ = self.store.vfs.delete(&self.journal_path, false);
+        if !error.is_busy() {
+            self.store.state().latched = true;
+        }
+        error
+    }
+
+    /// After a failure while the database was written: puts the old pages back on the spot. If that
+    /// fails too, the journal stays, and the next transaction tries again.
+    fn undo(&self, journal: &dyn File, error: Error) -> Error {
+        self.store.state().latched = true;
+        let undone = recovery::replay(journal, &*self.store.file)
+            .and_then(|()| Ok(self.store.file.sync()?))
+            .and_then(|()| Ok(self.store.vfs.delete(&self.journal_path, true)?));
+        if undone.is_err() {
+            self.store.forget_file();
+        }
+        error
+    }
+
+    /// After a failure of which one cannot tell whether the journal is gone for good.
+    fn doubt(&self, error: Error) -> Error {
+        self.store.state().latched = true;
+        Error::InDoubt { path: self.store.path.clone(), source: Box::new(error) }
+    }
+}
+
+/// Returns the folder that `path` is in.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new(""))
+}
+
+impl Inner {
+    /// Forgets what is known of the file, because it may be half written.
+    fn forget_file(&self) {
+        self.cache().clear();
+        self.state().file = None;
+    }
+}

@@ -1,0 +1,214 @@
+//! Random changes of a table and two indexes against a map, and SQLite's opinion of the file.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use common::{SCHEMA, ask_sqlite, database, open, orders, record, root};
+use proptest::prelude::*;
+use shoal_store::vfs::MemVfs;
+use shoal_store::{Access, Mode, Pgno, Transaction, ValueRef};
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// Insert, or replace, the row with `rowid`.
+    Put { rowid: i64, seed: u8, len: usize },
+    /// Insert after the last row.
+    Append { len: usize },
+    /// Delete the row nearest to `rowid`.
+    Delete { rowid: i64 },
+    /// Delete every row from `rowid` on, up to `count`.
+    DeleteRun { rowid: i64, count: usize },
+    /// Make the changes that follow, then take them back.
+    Undo,
+    /// Commit and begin again.
+    Commit,
+}
+
+/// A row: a text and a blob.
+type Row = (Vec<u8>, Vec<u8>);
+
+fn row(seed: u8, len: usize) -> Row {
+    // Few different texts in both cases, so that index entries collide up to their rowids.
+    let letter = if seed.is_multiple_of(2) { b'a' } else { b'A' } + seed % 23 / 2;
+    (vec![letter; usize::from(seed % 5) * 9 + len / 3], vec![seed; len])
+}
+
+fn steps(max_len: usize) -> impl Strategy<Value = Vec<Step>> {
+    let len = prop_oneof![6 => 0..40_usize, 2 => 0..max_len / 4, 1 => 0..max_len];
+    let step = prop_oneof![
+        8 => (-50..400_i64, any::<u8>(), len.clone())
+            .prop_map(|(rowid, seed, len)| Step::Put { rowid, seed, len }),
+        1 => (any::<i64>(), any::<u8>(), len.clone())
+            .prop_map(|(rowid, seed, len)| Step::Put { rowid, seed, len }),
+        8 => len.prop_map(|len| Step::Append { len }),
+        4 => (-50..400_i64).prop_map(|rowid| Step::Delete { rowid }),
+        1 => (-50..400_i64, 0..150_usize)
+            .prop_map(|(rowid, count)| Step::DeleteRun { rowid, count }),
+        1 => Just(Step::Undo),
+        1 => Just(Step::Commit),
+    ];
+    prop::collection::vec(step, 1..500)
+}
+
+/// The database and its model.
+struct Pair {
+    txn: Transaction,
+    model: BTreeMap<i64, Row>,
+    table: Pgno,
+    indexes: [Pgno; 2],
+}
+
+impl Pair {
+    fn entries(rowid: i64, row: &Row) -> [Vec<u8>; 2] {
+        let (a, b) = (ValueRef::Text(&row.0), ValueRef::Blob(&row.1));
+        [record(&[a, ValueRef::Int(rowid)]), record(&[b, a, ValueRef::Int(rowid)])]
+    }
+
+    fn put(&mut self, rowid: i64, row: Row) {
+        self.remove_entries(rowid);
+        let bytes = record(&[ValueRef::Text(&row.0), ValueRef::Blob(&row.1)]);
+        self.txn.table_insert(self.table, rowid, &bytes).unwrap();
+        for ((root, entry), order) in
+            self.indexes.into_iter().zip(Self::entries(rowid, &row)).zip(orders())
+        {
+            self.txn.index_insert(root, &entry, &order).unwrap();
+            // Once more changes nothing.
+            self.txn.index_insert(root, &entry, &order).unwrap();
+        }
+        self.model.insert(rowid, row);
+    }
+
+    fn remove_entries(&mut self, rowid: i64) {
+        let Some(row) = self.model.get(&rowid) else { return };
+        for ((root, entry), order) in
+            self.indexes.into_iter().zip(Self::entries(rowid, row)).zip(orders())
+        {
+            assert!(self.txn.index_delete(root, &entry, &order).unwrap());
+            assert!(!self.txn.index_delete(root, &entry, &order).unwrap());
+        }
+    }
+
+    fn delete(&mut self, rowid: i64) {
+        self.remove_entries(rowid);
+        let was_there = self.model.remove(&rowid).is_some();
+        assert_eq!(self.txn.table_delete(self.table, rowid).unwrap(), was_there);
+    }
+
+    fn step(&mut self, step: &Step) {
+        match *step {
+            Step::Put { rowid, seed, len } => self.put(rowid, row(seed, len)),
+            Step::Append { len } => {
+                let last = self.model.keys().next_back().copied().unwrap_or(0);
+                if let Some(rowid) = last.checked_add(1) {
+                    self.put(rowid, row(rowid as u8, len));
+                }
+            }
+            Step::Delete { rowid } => {
+                let near = self.model.range(rowid..).next().map_or(rowid, |(&rowid, _)| rowid);
+                self.delete(near);
+            }
+            Step::DeleteRun { rowid, count } => {
+                let run: Vec<i64> =
+                    self.model.range(rowid..).take(count).map(|(&rowid, _)| rowid).collect();
+                run.into_iter().for_each(|rowid| self.delete(rowid));
+            }
+            Step::Undo | Step::Commit => {}
+        }
+    }
+
+    fn check(&self) {
+        let mut cursor = self.txn.table(self.table).unwrap();
+        for (&rowid, row) in &self.model {
+            assert!(cursor.next().unwrap());
+            assert_eq!(cursor.rowid().unwrap(), rowid);
+            let expect = record(&[ValueRef::Text(&row.0), ValueRef::Blob(&row.1)]);
+            assert_eq!(cursor.payload().unwrap(), expect);
+        }
+        assert!(!cursor.next().unwrap());
+        for (number, order) in orders().iter().enumerate() {
+            let mut cursor = self.txn.index(self.indexes[number]).unwrap();
+            let mut count = 0;
+            while cursor.next().unwrap() {
+                count += 1;
+            }
+            assert_eq!(count, self.model.len());
+            for (&rowid, row) in self.model.iter().step_by(17) {
+                let entry = &Self::entries(rowid, row)[number];
+                let key: Vec<_> = shoal_store::Record::new(entry)
+                    .unwrap()
+                    .values()
+                    .collect::<Result<_, _>>()
+                    .unwrap();
+                assert!(cursor.seek(&key, order).unwrap());
+                assert_eq!(cursor.payload().unwrap(), entry);
+            }
+        }
+    }
+}
+
+fn run(page_size: u32, reserved: u8, steps: &[Step]) {
+    let path = Path::new("db");
+    let vfs = MemVfs::new();
+    vfs.put(path, database(page_size, reserved, SCHEMA));
+    let store = open(&vfs, path, Access::ReadWrite);
+    let begin = || store.begin(Mode::Write).unwrap();
+    let txn = begin();
+    let (table, indexes) = (root(&txn, "t"), [root(&txn, "i"), root(&txn, "j")]);
+    let mut pair = Pair { txn, model: BTreeMap::new(), table, indexes };
+    let mut rest = steps.iter();
+    while let Some(step) = rest.next() {
+        match step {
+            Step::Commit => {
+                pair.txn.commit().unwrap();
+                pair.txn = begin();
+            }
+            Step::Undo => {
+                let before = pair.model.clone();
+                let savepoint = pair.txn.savepoint().unwrap();
+                rest.by_ref().take(20).for_each(|step| pair.step(step));
+                let inner = pair.txn.savepoint().unwrap();
+                rest.by_ref().take(5).for_each(|step| pair.step(step));
+                pair.txn.release(inner).unwrap();
+                pair.txn.rollback_to(&savepoint).unwrap();
+                pair.model = before;
+                pair.check();
+                pair.txn.release(savepoint).unwrap();
+            }
+            step => pair.step(step),
+        }
+    }
+    pair.check();
+    let rows = pair.model.len();
+    pair.txn.commit().unwrap();
+    let longest = pair.model.values().map(|row| row.1.len()).max().unwrap_or(0);
+    let sql = "SELECT count(*) || ' ' || ifnull(max(length(b)), 0) FROM t";
+    let answer = ask_sqlite(&vfs.get(path).unwrap(), sql);
+    assert_eq!(answer, [format!("{rows} {longest}")]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 100,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn small_pages(steps in steps(3000)) {
+        run(512, 0, &steps);
+    }
+
+    #[test]
+    fn small_pages_with_reserved_bytes(steps in steps(2000)) {
+        run(512, 32, &steps);
+    }
+
+    #[test]
+    fn usual_pages(steps in steps(20_000)) {
+        run(4096, 0, &steps);
+    }
+}
