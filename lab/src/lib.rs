@@ -1,1 +1,71 @@
-//! Benchmark rows: answers first, then time
+//! The lab: every engine beside its peers, in one run, answers first.
+//!
+//! Workloads are written once against a small trait per engine family ([`engine`]); contenders are
+//! thin adapters, handed over in a [`Contenders`]. A row's answer is computed by every contender
+//! and compared before anything is timed; then contenders take turns, each in a process of its own,
+//! in an order shuffled by a printed seed and balanced (A B B A). Knows every public API of Shoal
+//! and nobody's insides; nothing that ships depends on it but the `bench` verb.
+
+mod answer;
+mod args;
+mod compare;
+mod contenders;
+mod dataset;
+pub mod engine;
+mod environment;
+mod measure;
+mod out;
+mod peers;
+mod profile;
+mod random;
+pub mod record;
+mod report;
+mod run;
+pub mod shoal;
+pub mod statistics;
+mod watch;
+mod worker;
+mod workload;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+pub use answer::{Answer, Digest};
+pub use args::Arguments;
+pub use contenders::Contenders;
+pub use environment::Environment;
+pub use workload::{Family, Row, Scale};
+
+/// The lab as a program: reads the process's own arguments.
+///
+/// `prefix` is what stands between the program's name and the lab's arguments, such as `bench`
+/// when the lab is a verb: the lab starts its own program again for every contender.
+pub fn main(prefix: &[&str], contenders: &Contenders) -> ExitCode {
+    run(prefix, Arguments::parse(), contenders)
+}
+
+/// The lab as a verb: runs parsed arguments.
+pub fn run(prefix: &[&str], arguments: Arguments, contenders: &Contenders) -> ExitCode {
+    let prefix: Vec<OsString> = prefix.iter().map(OsString::from).collect();
+    let done = match arguments.command {
+        None => run::run(&arguments.run, &prefix, contenders),
+        Some(args::Verb::Ab(ab)) => compare::compare(&ab, &prefix),
+        Some(args::Verb::Profile(profile)) => profile::profile(&profile, &prefix, contenders),
+        Some(args::Verb::Report(report)) => report::from_file(&report),
+        Some(args::Verb::Peers(peers)) => peers::peers(&peers),
+        Some(args::Verb::Serve(serve)) => {
+            worker::serve::serve(&serve, contenders);
+            Ok(true)
+        }
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            out::note(&format!("error: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}

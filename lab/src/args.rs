@@ -1,0 +1,216 @@
+//! The command line: types only.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::workload::{Context, Scale};
+
+/// Measures every engine beside its peers: answers first, then time.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "shoal-lab", version, args_conflicts_with_subcommands = true)]
+pub struct Arguments {
+    /// What else the lab can do.
+    #[command(subcommand)]
+    pub command: Option<Verb>,
+    /// What is run when there is no verb.
+    #[command(flatten)]
+    pub run: RunArguments,
+}
+
+/// What is measured, and where the figures go.
+#[derive(Clone, Debug, Args)]
+pub struct RunArguments {
+    /// Lists rows and contenders, and measures nothing
+    #[arg(long)]
+    pub list: bool,
+    /// Only rows whose id contains one of these; `*` stands for anything
+    #[arg(long, value_name = "ROWS", value_delimiter = ',')]
+    pub filter: Vec<String>,
+    /// Only contenders whose name begins with one of these
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub contender: Vec<String>,
+    /// Warm samples of every contender on every row
+    #[arg(long, value_name = "N", default_value_t = 6)]
+    pub rounds: usize,
+    /// Fresh processes whose first sample is taken, too
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub cold: usize,
+    /// Tiny sizes, one round: shows that every row works and that answers agree
+    #[arg(long)]
+    pub quick: bool,
+    /// Seconds after which a row takes no further round
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    pub budget: u64,
+    /// Seconds after which a contender is given up on a row
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    pub patience: u64,
+    /// Where every random choice starts; printed with every run
+    #[arg(long, value_name = "NUMBER")]
+    pub seed: Option<u64>,
+    /// Writes the record, every sample included
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Writes the report as one page
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// The folder of the corpora
+    #[arg(long, value_name = "FOLDER")]
+    pub data: Option<PathBuf>,
+    /// Where large databases are generated and kept
+    #[arg(long, value_name = "FOLDER")]
+    pub cache: Option<PathBuf>,
+    /// Another build of the lab whose contenders take part, called after LABEL
+    #[arg(long, value_name = "LABEL=PROGRAM")]
+    pub also: Vec<String>,
+    /// Names contenders that could not be built: FAMILY/NAME=REASON
+    #[arg(long, value_name = "WHO=REASON", hide = true)]
+    pub unbuilt: Vec<String>,
+}
+
+/// The other things that the lab does.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Verb {
+    /// Compares two commits of the product, interleaved
+    Ab(AbArguments),
+    /// Runs one row under a profiler and prints the top functions
+    Profile(ProfileArguments),
+    /// Makes the page, the table or docs/benchmarks.md from a record
+    Report(ReportArguments),
+    /// Builds the lab with its peers, each where it builds, and runs it
+    Peers(PeersArguments),
+    /// A worker: runs one contender on one row, told what to do on stdin
+    #[command(hide = true)]
+    Serve(Serve),
+}
+
+/// `lab ab`.
+#[derive(Clone, Debug, Args)]
+pub struct AbArguments {
+    /// The commit to compare with
+    #[arg(long, value_name = "REV")]
+    pub base: String,
+    /// The commit that should be faster
+    #[arg(long, value_name = "REV")]
+    pub candidate: String,
+    /// Pairs of samples
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub pairs: usize,
+    /// Seconds of rest before every row
+    #[arg(long, value_name = "SECONDS", default_value_t = 2)]
+    pub rest: u64,
+    /// Only rows whose id contains one of these; `*` stands for anything
+    #[arg(long, value_name = "ROWS", value_delimiter = ',')]
+    pub filter: Vec<String>,
+    /// Only contenders whose name begins with one of these
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "shoal")]
+    pub contender: Vec<String>,
+    /// Tiny sizes: shows that the comparison works
+    #[arg(long)]
+    pub quick: bool,
+    /// Where every random choice starts
+    #[arg(long, value_name = "NUMBER")]
+    pub seed: Option<u64>,
+    /// Where results are appended
+    #[arg(long, value_name = "FOLDER")]
+    pub records: Option<PathBuf>,
+}
+
+/// `lab profile`.
+#[derive(Clone, Debug, Args)]
+pub struct ProfileArguments {
+    /// The row
+    pub row: String,
+    /// Whose run is profiled
+    #[arg(long, default_value = "shoal")]
+    pub contender: String,
+    /// The profiler
+    #[arg(long, value_enum, default_value_t = Profiler::Callgrind)]
+    pub with: Profiler,
+    /// Functions that are printed
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub top: usize,
+    /// Tiny sizes
+    #[arg(long)]
+    pub quick: bool,
+    /// Runs the row once in this process: what the profiler starts
+    #[arg(long, hide = true)]
+    pub once: bool,
+}
+
+/// What counts where time goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Profiler {
+    /// Instruction counts, repeatable, of the measured region alone; slow
+    Callgrind,
+    /// Samples of the whole process, where the kernel allows them
+    Perf,
+}
+
+/// `lab report`.
+#[derive(Clone, Debug, Args)]
+pub struct ReportArguments {
+    /// The record: what `--json` wrote
+    pub record: PathBuf,
+    /// Writes the report as one page
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Writes the report for the documentation
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
+}
+
+/// `lab peers`.
+#[derive(Clone, Debug, Args)]
+pub struct PeersArguments {
+    /// A checkout of seine, whose kernel then takes part
+    #[arg(long, value_name = "FOLDER")]
+    pub seine: Option<PathBuf>,
+    /// Leaves out the build of SQLite with other flags
+    #[arg(long)]
+    pub no_tuned: bool,
+    /// Builds for this processor, where the default builds for all of its kind
+    #[arg(long)]
+    pub native: bool,
+    /// What the lab is then run with
+    #[arg(last = true)]
+    pub arguments: Vec<String>,
+}
+
+/// `lab serve`.
+#[derive(Clone, Debug, Args)]
+pub struct Serve {
+    /// The row; without it contenders are listed
+    #[arg(long)]
+    pub row: Option<String>,
+    /// The contender
+    #[arg(long)]
+    pub contender: Option<String>,
+    /// How large the rows are
+    #[arg(long, value_enum, default_value_t = Scale::Quick)]
+    pub scale: Scale,
+    /// Where every random choice starts
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// The corpora
+    #[arg(long, default_value = "testdata")]
+    pub data: PathBuf,
+    /// Files of this contender in this run
+    #[arg(long, default_value = ".")]
+    pub scratch: PathBuf,
+    /// Generated databases
+    #[arg(long, default_value = ".")]
+    pub cache: PathBuf,
+}
+
+impl Serve {
+    pub(crate) fn context(&self) -> Context {
+        Context {
+            scale: self.scale,
+            data: self.data.clone(),
+            scratch: self.scratch.clone(),
+            cache: self.cache.clone(),
+            seed: self.seed,
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What a contender is: one small trait per engine family, every operation optional.
+//!
+//! Workloads are generic over these traits, so an adapter's calls are inlined into the timed
+//! region and no contender pays for dynamic dispatch. An operation that an engine has not is left
+//! at its default and the row says `not run`.
+
+pub mod document;
+pub mod hash;
+pub mod table;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+pub use document::DocEngine;
+pub use hash::HashEngine;
+pub use table::TableEngine;
+
+/// Who is measured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct About {
+    /// Short and unique within the family: the column of the table.
+    pub name: String,
+    /// The version that was built.
+    pub version: String,
+    /// What a reader must know to judge its figures: form, flags, guarantee.
+    pub note: String,
+    /// Whether this one is ours: ratios are taken against it.
+    pub ours: bool,
+    /// Whether its heap is Rust's, so that the counting allocator sees it.
+    pub rust_heap: bool,
+}
+
+impl About {
+    /// A peer whose heap is Rust's.
+    pub fn peer(name: &str, version: &str, note: &str) -> Self {
+        Self {
+            name: name.into(),
+            version: version.into(),
+            note: note.into(),
+            ours: false,
+            rust_heap: true,
+        }
+    }
+
+    /// One of Shoal's own engines, in the version that this crate was built with.
+    pub fn ours(name: &str, note: &str) -> Self {
+        Self { ours: true, ..Self::peer(name, env!("CARGO_PKG_VERSION"), note) }
+    }
+
+    /// The same, but allocating in C, out of the counting allocator's sight.
+    #[must_use]
+    pub fn c_heap(mut self) -> Self {
+        self.rust_heap = false;
+        self
+    }
+}
+
+/// Why a row has no figure for a contender.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", content = "why", rename_all = "snake_case")]
+pub enum Miss {
+    /// It could not be run, and that is no fault: the operation is not offered, a corpus or an
+    /// instruction set is not there.
+    NotRun(String),
+    /// It was run and went wrong: an error, a crash, a different answer.
+    Failed(String),
+}
+
+impl Miss {
+    /// The operation is not offered by the engine.
+    pub fn absent(operation: &str) -> Self {
+        Self::NotRun(format!("{operation}: not offered"))
+    }
+
+    /// One of ours that is still to come.
+    pub fn not_built() -> Self {
+        Self::NotRun("not built".into())
+    }
+
+    /// An engine's own error.
+    pub fn failed(error: impl fmt::Display) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+impl fmt::Display for Miss {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotRun(why) => write!(out, "not run: {why}"),
+            Self::Failed(why) => write!(out, "failed: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for Miss {}

@@ -1,0 +1,62 @@
+//! Argon2id: what the hash rows ask of an engine.
+
+use super::{About, Miss};
+
+/// Costs of one hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Costs {
+    /// Memory in KiB: m in RFC 9106.
+    pub memory_kib: u32,
+    /// Passes over it: t.
+    pub passes: u32,
+    /// Lanes through it: p.
+    pub lanes: u32,
+}
+
+impl Costs {
+    /// Blocks of 1 KiB that are computed by one hash.
+    pub const fn blocks(self) -> u64 {
+        let quarter = 4 * self.lanes;
+        (self.memory_kib / quarter * quarter) as u64 * self.passes as u64
+    }
+}
+
+/// A contender for Argon2id, version 0x13, tags of 32 bytes.
+pub trait HashEngine: Send + Sync + 'static {
+    /// Memory for hashes of fixed costs, kept from one hash to the next.
+    type Arena: Send;
+
+    /// Who this is, ISA included.
+    fn about(&self) -> About;
+
+    /// Memory that outlives a hash. An engine that allocates within every hash leaves it out.
+    fn arena(&self, _costs: Costs) -> Result<Self::Arena, Miss> {
+        Err(Miss::absent("memory kept from hash to hash"))
+    }
+
+    /// What the memory is backed by: `huge pages 2 MiB`, `os pages 4 KiB`.
+    fn pages(&self, _arena: &Self::Arena) -> String {
+        "os pages 4 KiB".into()
+    }
+
+    /// Hashes in memory that is already there and need not be wiped.
+    fn hash_in(
+        &self,
+        _arena: &mut Self::Arena,
+        _costs: Costs,
+        _password: &[u8],
+        _salt: &[u8],
+        _tag: &mut [u8; 32],
+    ) -> Result<(), Miss> {
+        Err(Miss::absent("memory kept from hash to hash"))
+    }
+
+    /// Hashes as a caller with nothing at hand would: memory is found, and given back, within.
+    fn hash(
+        &self,
+        costs: Costs,
+        password: &[u8],
+        salt: &[u8],
+        tag: &mut [u8; 32],
+    ) -> Result<(), Miss>;
+}

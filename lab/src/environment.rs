@@ -1,0 +1,174 @@
+//! Where a run happened: what the machine and the tools say of themselves.
+
+use std::fs;
+use std::process::Command;
+
+use serde::{Deserialize, Serialize};
+
+/// What a reader needs to know of the machine to judge figures taken on it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Environment {
+    /// The processor's own name, its count, and its microcode.
+    pub cpu: String,
+    /// Logical processors that the process may use.
+    pub cores: usize,
+    /// Microcode revision.
+    pub microcode: String,
+    /// Instruction sets that matter here, of those the processor reports.
+    pub isa: Vec<String>,
+    /// Frequency governor, or why it is not known.
+    pub governor: String,
+    /// Linux, and its version.
+    pub kernel: String,
+    /// The hypervisor, when there is one.
+    pub hypervisor: String,
+    /// Memory in KiB.
+    pub memory_kib: u64,
+    /// Transparent huge pages: the chosen word of the three.
+    pub huge_pages: String,
+    /// Huge pages that are set aside, with their size.
+    pub huge_pages_reserved: String,
+    /// The compiler found when the lab runs.
+    pub rustc: String,
+    /// The commit of the working tree, and whether it had changes.
+    pub commit: String,
+    /// Whether the lab was built with optimisation.
+    pub optimised: bool,
+}
+
+impl Environment {
+    /// Asks the machine. What cannot be found out is an empty text.
+    pub fn probe() -> Self {
+        let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let field = |name: &str| {
+            cpuinfo
+                .lines()
+                .find_map(|line| {
+                    let (key, value) = line.split_once(':')?;
+                    (key.trim() == name).then(|| value.trim().to_owned())
+                })
+                .unwrap_or_default()
+        };
+        let flags = field("flags");
+        let isa = ["sse4_2", "avx2", "avx512f", "avx512bw", "avx512vl", "sha_ni", "gfni", "bmi2"]
+            .into_iter()
+            .filter(|name| flags.split_whitespace().any(|flag| flag == *name))
+            .map(str::to_owned)
+            .collect();
+        let model = [field("model name"), field("cpu family"), field("model")];
+        Self {
+            cpu: format!("{} (family {}, model {})", model[0], model[1], model[2]),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            microcode: field("microcode"),
+            isa,
+            governor: line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+                .unwrap_or_else(|| "not visible".into()),
+            kernel: line("/proc/sys/kernel/osrelease").unwrap_or_default(),
+            hypervisor: line("/sys/hypervisor/type").unwrap_or_else(|| {
+                if flags.contains("hypervisor") { "yes, unnamed" } else { "none seen" }.into()
+            }),
+            memory_kib: meminfo("MemTotal").unwrap_or(0),
+            huge_pages: chosen("/sys/kernel/mm/transparent_hugepage/enabled"),
+            huge_pages_reserved: format!(
+                "{} of {} KiB",
+                meminfo("HugePages_Total").unwrap_or(0),
+                meminfo("Hugepagesize").unwrap_or(0)
+            ),
+            rustc: output("rustc", &["-V"]),
+            commit: commit(),
+            optimised: !cfg!(debug_assertions),
+        }
+    }
+}
+
+fn commit() -> String {
+    let head = output("git", &["rev-parse", "--short=12", "HEAD"]);
+    let changed = !output("git", &["status", "--porcelain", "--untracked-files=no"]).is_empty();
+    if changed { format!("{head} with changes") } else { head }
+}
+
+fn output(program: &str, arguments: &[&str]) -> String {
+    Command::new(program)
+        .args(arguments)
+        .output()
+        .ok()
+        .filter(|output| output.status.success())
+        .map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        .unwrap_or_default()
+}
+
+fn line(path: &str) -> Option<String> {
+    fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+}
+
+/// The word in brackets of a file that lists choices.
+fn chosen(path: &str) -> String {
+    let text = line(path).unwrap_or_default();
+    text.split_once('[')
+        .and_then(|(_, rest)| rest.split_once(']'))
+        .map_or(text.clone(), |(word, _)| word.to_owned())
+}
+
+fn meminfo(name: &str) -> Option<u64> {
+    kib_field(&fs::read_to_string("/proc/meminfo").ok()?, name)
+}
+
+fn kib_field(text: &str, name: &str) -> Option<u64> {
+    text.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        if key != name {
+            return None;
+        }
+        value.split_whitespace().next()?.parse().ok()
+    })
+}
+
+/// Memory that could be had without swapping, in KiB.
+pub(crate) fn available_memory_kib() -> Option<u64> {
+    meminfo("MemAvailable")
+}
+
+/// Processes that want a core, over the last minute.
+pub(crate) fn load() -> Option<f64> {
+    line("/proc/loadavg")?.split_whitespace().next()?.parse().ok()
+}
+
+/// Time that the hypervisor kept from this machine since it started, and all time, in ticks.
+pub(crate) fn steal_ticks() -> Option<(u64, u64)> {
+    let text = fs::read_to_string("/proc/stat").ok()?;
+    let ticks: Vec<u64> = text
+        .lines()
+        .next()?
+        .split_whitespace()
+        .skip(1)
+        .map_while(|word| word.parse().ok())
+        .collect();
+    Some((*ticks.get(7)?, ticks.iter().take(8).sum()))
+}
+
+/// Memory of this process in KiB: resident now, and the most since [`forget_peak`].
+pub(crate) fn resident_kib() -> Option<(u64, u64)> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    Some((kib_field(&status, "VmRSS")?, kib_field(&status, "VmHWM")?))
+}
+
+/// Lets the peak start again from what is resident now. Where Linux refuses it, the peak of the
+/// preparation stays in the figure, which is then too large and never too small.
+pub(crate) fn forget_peak() {
+    // Nothing to be done about a refusal, and the comment above says what it means.
+    let _ = fs::write("/proc/self/clear_refs", "5");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_peak_can_be_forgotten() {
+        let big = std::hint::black_box(vec![1_u8; 64 << 20]);
+        drop(big);
+        forget_peak();
+        let (resident, peak) = resident_kib().expect("Linux tells");
+        assert!(peak < resident + (32 << 10), "{peak} is still the old peak; resident {resident}");
+    }
+}

@@ -1,0 +1,218 @@
+//! What a run leaves behind: every sample, and all that is needed to read it later.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{About, Miss};
+use crate::environment::Environment;
+use crate::statistics::{Interval, median, ratio, spread};
+use crate::workload::{Family, Row, Scale};
+
+/// A whole run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Record {
+    /// Changes when the shape of this record does.
+    pub version: u32,
+    /// Seconds since 1970 when the run began.
+    pub started_unix: u64,
+    /// How long it took.
+    pub seconds: f64,
+    /// The lab's own arguments.
+    pub command: String,
+    /// Full or quick.
+    pub scale: Scale,
+    /// Where every random choice started: order of contenders, keys, data.
+    pub seed: u64,
+    /// Rounds that were asked for.
+    pub rounds: usize,
+    /// The machine.
+    pub environment: Environment,
+    /// What a reader must hear before the figures: load, steal, a debug build.
+    pub warnings: Vec<String>,
+    /// Who took part, in the order of the tables.
+    pub contenders: Vec<Listed>,
+    /// The rows in their order.
+    pub rows: Vec<RowRecord>,
+}
+
+/// A contender of a record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Listed {
+    /// Its family.
+    pub family: Family,
+    /// Who it is; the name is unique within the family.
+    #[serde(flatten)]
+    pub about: About,
+}
+
+/// A row with what came of it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RowRecord {
+    /// The row.
+    #[serde(flatten)]
+    pub row: Row,
+    /// What each contender of the family did with it.
+    pub outcomes: Vec<Outcome>,
+}
+
+/// One contender on one row.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Outcome {
+    /// The contender's name.
+    pub contender: String,
+    /// Why there is no figure, when there is none.
+    pub miss: Option<Miss>,
+    /// First samples of fresh processes.
+    pub cold: Vec<Sample>,
+    /// Samples of a process that had done the same before, in the order of rounds.
+    pub warm: Vec<Sample>,
+    /// Figures beside time: bytes, rows.
+    pub figures: Vec<(String, f64)>,
+}
+
+/// One sample.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// The round it was taken in.
+    pub round: usize,
+    /// Its place within the round, from 0.
+    pub place: usize,
+    /// Wall clock of the measured region.
+    pub nanos: u64,
+    /// Operations in it.
+    pub ops: u64,
+    /// Allocations in it by the thread that ran it; absent where they cannot be counted.
+    pub allocations: Option<u64>,
+    /// Growth of the process over the sample, at most, in KiB.
+    pub peak_kib: Option<u64>,
+    /// Growth of the process that stayed, in KiB.
+    pub steady_kib: Option<u64>,
+}
+
+impl Sample {
+    /// Nanoseconds for one operation.
+    pub fn nanos_per_op(&self) -> f64 {
+        self.nanos as f64 / self.ops.max(1) as f64
+    }
+}
+
+impl Outcome {
+    pub(crate) fn missed(contender: &str, miss: Miss) -> Self {
+        Self {
+            contender: contender.to_owned(),
+            miss: Some(miss),
+            cold: Vec::new(),
+            warm: Vec::new(),
+            figures: Vec::new(),
+        }
+    }
+
+    /// What the row reports, sample by sample: ns per operation of warm samples (cold ones when
+    /// there are no others), or bytes of peak memory.
+    pub fn values(&self, memory: bool) -> Vec<f64> {
+        if memory {
+            let bytes = |sample: &Sample| sample.peak_kib.map(|kib| kib as f64 * 1024.0);
+            return self.cold.iter().filter_map(bytes).collect();
+        }
+        let samples = if self.warm.is_empty() { &self.cold } else { &self.warm };
+        samples.iter().map(Sample::nanos_per_op).collect()
+    }
+
+    /// The median of [`Self::values`], when the row was measured.
+    pub fn median(&self, memory: bool) -> Option<f64> {
+        if self.miss.is_some() {
+            return None;
+        }
+        median(&self.values(memory))
+    }
+
+    /// Median ns per operation of the first samples of fresh processes.
+    pub fn cold_median(&self) -> Option<f64> {
+        median(&self.cold.iter().map(Sample::nanos_per_op).collect::<Vec<_>>())
+    }
+
+    /// Allocations for one operation, where they could be counted.
+    pub fn allocations_per_op(&self) -> Option<f64> {
+        let samples = if self.warm.is_empty() { &self.cold } else { &self.warm };
+        let counts: Vec<f64> = samples
+            .iter()
+            .filter_map(|sample| Some(sample.allocations? as f64 / sample.ops.max(1) as f64))
+            .collect();
+        median(&counts)
+    }
+
+    /// Bytes that stayed after the sample.
+    pub fn steady_bytes(&self) -> Option<f64> {
+        let bytes: Vec<f64> = self
+            .cold
+            .iter()
+            .filter_map(|sample| Some(sample.steady_kib? as f64 * 1024.0))
+            .collect();
+        median(&bytes)
+    }
+
+    /// Whether the middle half of the samples lies more than a tenth apart.
+    pub fn is_noisy(&self, memory: bool) -> bool {
+        spread(&self.values(memory)).is_some_and(|spread| spread > NOISY)
+    }
+}
+
+impl RowRecord {
+    /// The outcome of a contender.
+    pub fn outcome(&self, contender: &str) -> Option<&Outcome> {
+        self.outcomes.iter().find(|outcome| outcome.contender == contender)
+    }
+
+    /// How many times as much `peer` takes as `ours`: above 1, ours is faster or smaller.
+    pub fn ratio(&self, ours: &str, peer: &str, seed: u64) -> Option<Interval> {
+        let memory = self.row.memory;
+        let (ours, peer) = (self.outcome(ours)?, self.outcome(peer)?);
+        if ours.miss.is_some() || peer.miss.is_some() {
+            return None;
+        }
+        ratio(&peer.values(memory), &ours.values(memory), seed)
+    }
+
+    /// Whether any contender failed, which is worse than not having run.
+    pub fn has_failed(&self) -> bool {
+        self.outcomes.iter().any(|outcome| matches!(outcome.miss, Some(Miss::Failed(_))))
+    }
+}
+
+impl Record {
+    /// The contenders of a family, in order.
+    pub fn of_family(&self, family: Family) -> impl Iterator<Item = &About> {
+        self.contenders.iter().filter(move |one| one.family == family).map(|one| &one.about)
+    }
+
+    /// The rows of a family, in order.
+    pub fn rows_of(&self, family: Family) -> impl Iterator<Item = &RowRecord> {
+        self.rows.iter().filter(move |row| row.row.family == family)
+    }
+
+    /// Reads a record.
+    ///
+    /// # Errors
+    /// The file's or the JSON's own, with the path.
+    pub fn read(path: &Path) -> Result<Self, String> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+        serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))
+    }
+
+    /// Writes the record as JSON.
+    ///
+    /// # Errors
+    /// The file's own, with the path.
+    pub fn write(&self, path: &Path) -> Result<(), String> {
+        let json = serde_json::to_string(self).expect("a record holds plain data");
+        std::fs::write(path, json + "\n").map_err(|error| format!("{}: {error}", path.display()))
+    }
+}
+
+/// The shape of records that this lab writes.
+pub(crate) const VERSION: u32 = 1;
+
+/// A spread beyond this share of the median is said.
+const NOISY: f64 = 0.1;

@@ -1,0 +1,72 @@
+//! The stopwatch that a workload is handed: what is timed is what it is told to time.
+
+use std::time::{Duration, Instant};
+
+use shoal_testkit::alloc;
+
+/// Times the measured region of one sample, and takes down what else is to be reported.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    verifying: bool,
+    elapsed: Duration,
+    ops: u64,
+    allocations: u64,
+    figures: Vec<(String, f64)>,
+}
+
+impl Watch {
+    pub(crate) fn new(verifying: bool) -> Self {
+        Self { verifying, elapsed: Duration::ZERO, ops: 0, allocations: 0, figures: Vec::new() }
+    }
+
+    /// Whether this run is the one whose answer is compared in full. Other runs may leave the
+    /// costly part of the answer out by returning `None`.
+    pub(crate) fn verifying(&self) -> bool {
+        self.verifying
+    }
+
+    /// Runs `work`, which is `ops` operations, on the clock. May be called more than once; the
+    /// times add up. Set-up and the making of answers belong outside.
+    pub(crate) fn time<R>(&mut self, ops: u64, work: impl FnOnce() -> R) -> R {
+        let (result, elapsed, allocations) = lab_measured_region(work);
+        self.elapsed += elapsed;
+        self.allocations += allocations;
+        self.ops += ops;
+        result
+    }
+
+    /// Takes down a figure that is not a time: bytes saved, patches made.
+    pub(crate) fn figure(&mut self, name: &str, value: f64) {
+        self.figures.push((name.to_owned(), value));
+    }
+
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.elapsed
+    }
+
+    pub(crate) fn ops(&self) -> u64 {
+        self.ops
+    }
+
+    pub(crate) fn allocations(&self) -> u64 {
+        self.allocations
+    }
+
+    pub(crate) fn into_figures(self) -> Vec<(String, f64)> {
+        self.figures
+    }
+}
+
+/// A function of its own and with this name, so that a profiler can be told to look at nothing
+/// else.
+#[inline(never)]
+fn lab_measured_region<R>(work: impl FnOnce() -> R) -> (R, Duration, u64) {
+    let start = Instant::now();
+    let (result, allocations) = alloc::count(work);
+    (result, start.elapsed(), allocations)
+}
+
+/// Whether the program has the counting allocator, without which every count is 0.
+pub(crate) fn counts_allocations() -> bool {
+    alloc::count(|| std::hint::black_box(Box::new(1_u64))).1 > 0
+}

@@ -1,0 +1,225 @@
+//! What is measured: rows, each written once, generic over the engine.
+
+pub(crate) mod document;
+pub(crate) mod hash;
+pub(crate) mod table;
+mod traces;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::answer::Answer;
+use crate::engine::Miss;
+use crate::watch::Watch;
+
+/// One engine family; its name opens the ids of its rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Family {
+    /// Automerge's kind: `doc/...`.
+    Doc,
+    /// SQLite's kind: `table/...`.
+    Table,
+    /// Argon2id: `argon/...`.
+    Argon,
+}
+
+impl Family {
+    /// As it stands in row ids.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Doc => "doc",
+            Self::Table => "table",
+            Self::Argon => "argon",
+        }
+    }
+
+    /// As a heading.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Doc => "Documents",
+            Self::Table => "Tables",
+            Self::Argon => "Argon2id",
+        }
+    }
+}
+
+/// What is known of a row before anything runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Row {
+    /// `family/name`, unique and stable.
+    pub id: String,
+    /// Whose engines compete.
+    pub family: Family,
+    /// What one operation is: times are given per one.
+    pub unit: String,
+    /// Set-up, timed part, and what a reader must know to judge it: guarantees, unlike work.
+    pub text: String,
+    /// The rows of one curve and this row's place on it, for the scaling plots.
+    pub series: Option<(String, u64)>,
+    /// What is reported when it is not time: `peak memory`, with the process's own growth in
+    /// bytes. Each sample then runs in a process of its own.
+    pub memory: bool,
+    /// Whether contenders take turns in having a process at all, because not all of them fit into
+    /// memory at once. Each sample is then the second of a fresh process.
+    pub solo: bool,
+}
+
+impl Row {
+    /// A timed row of no series.
+    pub(crate) fn new(family: Family, name: &str, unit: &str, text: &str) -> Self {
+        Self {
+            id: format!("{}/{name}", family.name()),
+            family,
+            unit: unit.into(),
+            text: text.into(),
+            series: None,
+            memory: false,
+            solo: false,
+        }
+    }
+
+    /// Puts the row on a curve.
+    pub(crate) fn in_series(mut self, series: &str, size: u64) -> Self {
+        self.series = Some((format!("{}/{series}", self.family.name()), size));
+        self
+    }
+
+    /// Lets one contender at a time have a process.
+    pub(crate) fn taking_turns(mut self) -> Self {
+        self.solo = true;
+        self
+    }
+
+    /// Makes memory what is reported.
+    pub(crate) fn of_memory(mut self) -> Self {
+        self.memory = true;
+        self
+    }
+}
+
+/// How large the rows are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Scale {
+    /// The sizes that the rows name.
+    Full,
+    /// Sizes that show that a row works, and nothing else.
+    Quick,
+}
+
+/// Where a workload runs.
+#[derive(Clone, Debug)]
+pub(crate) struct Context {
+    /// How large the rows are.
+    pub scale: Scale,
+    /// The corpora: the repository's `testdata/`.
+    pub data: PathBuf,
+    /// Files of this contender that live as long as the run.
+    pub scratch: PathBuf,
+    /// Large databases that are made once and kept.
+    pub cache: PathBuf,
+    /// Where every random choice starts from.
+    pub seed: u64,
+}
+
+impl Context {
+    /// The size of the row: the first when full, the second when quick.
+    pub(crate) fn pick(&self, full: usize, quick: usize) -> usize {
+        match self.scale {
+            Scale::Full => full,
+            Scale::Quick => quick,
+        }
+    }
+
+    /// The path of a corpus file.
+    ///
+    /// # Errors
+    /// `failed` when it is not there: a corpus is part of the repository.
+    pub(crate) fn corpus(&self, name: &str) -> Result<PathBuf, Miss> {
+        let path = self.data.join(name);
+        if path.exists() {
+            return Ok(path);
+        }
+        Err(Miss::Failed(format!("corpus file is missing: {}", path.display())))
+    }
+
+    /// Bytes that are costly to make, made once for a contender and run, and read from a file
+    /// after that: a process that only loads them has never held what made them.
+    ///
+    /// # Errors
+    /// Those of `make`, and `failed` when the file cannot be written.
+    pub(crate) fn artifact(
+        &self,
+        name: &str,
+        make: impl FnOnce() -> Result<Vec<u8>, Miss>,
+    ) -> Result<Vec<u8>, Miss> {
+        let path = self.scratch.join(name.replace('/', "-"));
+        if let Ok(bytes) = std::fs::read(&path) {
+            return Ok(bytes);
+        }
+        let bytes = make()?;
+        std::fs::write(&path, &bytes).map_err(Miss::failed)?;
+        Ok(bytes)
+    }
+}
+
+/// Takes one sample: sets up, times, and answers. `None` stands for an answer that this run was
+/// not asked for ([`Watch::verifying`]).
+pub(crate) type Sampler = Box<dyn FnMut(&mut Watch) -> Result<Option<Answer>, Miss>>;
+
+/// Makes a sampler for an engine; what it does is never timed.
+pub(crate) type Prepare<E> = Box<dyn Fn(&Arc<E>, &Context) -> Result<Sampler, Miss> + Send + Sync>;
+
+/// The rows of one family with their work.
+pub(crate) struct Bench<E> {
+    pub(crate) workloads: Vec<(Row, Prepare<E>)>,
+}
+
+impl<E> Bench<E> {
+    pub(crate) const fn new() -> Self {
+        Self { workloads: Vec::new() }
+    }
+
+    /// Adds a row.
+    pub(crate) fn add(
+        &mut self,
+        row: Row,
+        prepare: impl Fn(&Arc<E>, &Context) -> Result<Sampler, Miss> + Send + Sync + 'static,
+    ) {
+        self.workloads.push((row, Box::new(prepare)));
+    }
+}
+
+/// Boxes a sampler; helps the compiler see what the closure is.
+pub(crate) fn sampler(
+    work: impl FnMut(&mut Watch) -> Result<Option<Answer>, Miss> + 'static,
+) -> Result<Sampler, Miss> {
+    Ok(Box::new(work))
+}
+
+/// Threads that parallel rows use: one per core that is granted.
+pub(crate) fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Splits `items` as evenly as it goes over as many threads, runs `work` on each part at once, and
+/// returns the results in the order of the parts.
+pub(crate) fn on_threads<T: Sync, R: Send>(
+    items: &[T],
+    thread_count: usize,
+    work: impl Fn(&[T]) -> Result<R, Miss> + Sync,
+) -> Result<Vec<R>, Miss> {
+    let part = items.len().div_ceil(thread_count.max(1)).max(1);
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = items.chunks(part).map(|part| scope.spawn(|| work(part))).collect();
+        workers
+            .into_iter()
+            .map(|worker| {
+                worker.join().unwrap_or_else(|_| Err(Miss::Failed("a thread panicked".into())))
+            })
+            .collect()
+    })
+}

@@ -1,0 +1,206 @@
+//! Rows on Argon2id: fixed numbers of hashes, tags compared.
+
+use std::sync::Arc;
+
+use super::{Bench, Context, Family, Row, sampler};
+use crate::answer::{Answer, Digest};
+use crate::engine::hash::Costs;
+use crate::engine::{HashEngine, Miss};
+
+/// Every hash row.
+pub(crate) fn rows<E: HashEngine>() -> Bench<E> {
+    let mut bench = Bench::new();
+    for shape in SHAPES {
+        for thread_count in [1, 2] {
+            for kept in [true, false] {
+                add(&mut bench, shape, thread_count, kept);
+            }
+        }
+    }
+    bench
+}
+
+/// Costs with their name and how many hashes one thread computes in a sample.
+#[derive(Clone, Copy)]
+struct Shape {
+    name: &'static str,
+    costs: Costs,
+    hashes: usize,
+}
+
+const SHAPES: [Shape; 4] = [
+    Shape {
+        name: "2GiB_t1_p1",
+        costs: Costs { memory_kib: 2 * 1024 * 1024, passes: 1, lanes: 1 },
+        hashes: 1,
+    },
+    Shape {
+        name: "256MiB_t1_p1",
+        costs: Costs { memory_kib: 256 * 1024, passes: 1, lanes: 1 },
+        hashes: 4,
+    },
+    Shape {
+        name: "64MiB_t3_p4",
+        costs: Costs { memory_kib: 64 * 1024, passes: 3, lanes: 4 },
+        hashes: 4,
+    },
+    Shape {
+        name: "19MiB_t2_p1",
+        costs: Costs { memory_kib: 19 * 1024, passes: 2, lanes: 1 },
+        hashes: 16,
+    },
+];
+
+/// From this much memory on, contenders do not fit beside each other.
+const LARGE_KIB: u32 = 1024 * 1024;
+
+/// A quick run hashes in this much memory.
+const QUICK_KIB: u32 = 256;
+
+fn add<E: HashEngine>(bench: &mut Bench<E>, shape: Shape, thread_count: usize, kept: bool) {
+    let memory = if kept { "kept" } else { "cold" };
+    let text = format!(
+        "{} hashes on each of {thread_count} thread{}, m = {} KiB, t = {}, p = {}; {}",
+        shape.hashes,
+        if thread_count == 1 { "" } else { "s" },
+        shape.costs.memory_kib,
+        shape.costs.passes,
+        shape.costs.lanes,
+        if kept {
+            "memory kept from hash to hash, faulted in before, not wiped"
+        } else {
+            "memory found and given back by every hash: page faults are part of it, and wiping \
+             where the engine wipes"
+        },
+    );
+    let name = format!("{}/{memory}/{thread_count}", shape.name);
+    let mut row = Row::new(Family::Argon, &name, "hash", &text);
+    if shape.costs.memory_kib >= LARGE_KIB {
+        row = row.taking_turns();
+    }
+    bench.add(row, move |engine, cx| {
+        let costs = match cx.pick(1, 0) {
+            1 => shape.costs,
+            _ => Costs { memory_kib: QUICK_KIB, ..shape.costs },
+        };
+        let hashes = cx.pick(shape.hashes, 1);
+        if kept {
+            in_arenas(engine, costs, hashes, thread_count, cx)
+        } else {
+            cold(engine, costs, hashes, thread_count)
+        }
+    });
+}
+
+/// Inputs of hash `number`: a nonce at the end of the password, as a proof of work has it.
+fn password(number: usize) -> [u8; 16] {
+    let mut bytes = *b"shoal lab\0\0\0\0\0\0\0";
+    bytes[8..].copy_from_slice(&(number as u64).to_le_bytes());
+    bytes
+}
+
+const SALT: &[u8; 16] = b"sixteen byte sal";
+
+fn in_arenas<E: HashEngine>(
+    engine: &Arc<E>,
+    costs: Costs,
+    hashes: usize,
+    thread_count: usize,
+    cx: &Context,
+) -> Result<super::Sampler, Miss> {
+    let engine = Arc::clone(engine);
+    refuse_swapping(costs, thread_count, cx)?;
+    let mut arenas =
+        (0..thread_count).map(|_| engine.arena(costs)).collect::<Result<Vec<_>, Miss>>()?;
+    sampler(move |watch| {
+        let total = hashes * thread_count;
+        let tags = watch.time(total as u64, || {
+            std::thread::scope(|scope| {
+                let workers: Vec<_> = arenas
+                    .iter_mut()
+                    .enumerate()
+                    .map(|(thread, arena)| {
+                        let engine = &engine;
+                        scope.spawn(move || {
+                            let mut tags = Vec::with_capacity(hashes);
+                            for hash in 0..hashes {
+                                let mut tag = [0; 32];
+                                let password = password(thread * hashes + hash);
+                                engine.hash_in(arena, costs, &password, SALT, &mut tag)?;
+                                tags.push(tag);
+                            }
+                            Ok(tags)
+                        })
+                    })
+                    .collect();
+                collect(workers)
+            })
+        })?;
+        watch.figure("blocks per hash", costs.blocks() as f64);
+        if let Some(arena) = arenas.first() {
+            let huge = f64::from(u8::from(engine.pages(arena).contains("huge")));
+            watch.figure("huge pages", huge);
+        }
+        Ok(Some(digest(&tags)))
+    })
+}
+
+fn cold<E: HashEngine>(
+    engine: &Arc<E>,
+    costs: Costs,
+    hashes: usize,
+    thread_count: usize,
+) -> Result<super::Sampler, Miss> {
+    let engine = Arc::clone(engine);
+    sampler(move |watch| {
+        let tags = watch.time((hashes * thread_count) as u64, || {
+            std::thread::scope(|scope| {
+                let workers: Vec<_> = (0..thread_count)
+                    .map(|thread| {
+                        let engine = &engine;
+                        scope.spawn(move || {
+                            let mut tags = Vec::with_capacity(hashes);
+                            for hash in 0..hashes {
+                                let mut tag = [0; 32];
+                                let password = password(thread * hashes + hash);
+                                engine.hash(costs, &password, SALT, &mut tag)?;
+                                tags.push(tag);
+                            }
+                            Ok(tags)
+                        })
+                    })
+                    .collect();
+                collect(workers)
+            })
+        })?;
+        watch.figure("blocks per hash", costs.blocks() as f64);
+        Ok(Some(digest(&tags)))
+    })
+}
+
+fn collect(
+    workers: Vec<std::thread::ScopedJoinHandle<'_, Result<Vec<[u8; 32]>, Miss>>>,
+) -> Result<Vec<[u8; 32]>, Miss> {
+    let mut tags = Vec::new();
+    for worker in workers {
+        let part =
+            worker.join().unwrap_or_else(|_| Err(Miss::Failed("a thread panicked".into())))?;
+        tags.extend(part);
+    }
+    Ok(tags)
+}
+
+fn digest(tags: &[[u8; 32]]) -> Answer {
+    Answer::of(tags.iter().fold(Digest::new(), |digest, tag| digest.bytes(tag)))
+}
+
+/// Hashing in swapped memory measures a disk.
+fn refuse_swapping(costs: Costs, thread_count: usize, cx: &Context) -> Result<(), Miss> {
+    let wanted_kib = u64::from(costs.memory_kib) * thread_count as u64;
+    match crate::environment::available_memory_kib() {
+        Some(free_kib) if cx.pick(1, 0) == 1 && free_kib < wanted_kib + wanted_kib / 8 => {
+            Err(Miss::NotRun(format!("needs {wanted_kib} KiB, {free_kib} KiB are free")))
+        }
+        _ => Ok(()),
+    }
+}
