@@ -2,7 +2,7 @@
 //! added, dependencies first, so that the place of a change in that order is also a topological
 //! number: walks backwards go by it and stop early.
 
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -29,7 +29,8 @@ pub struct ChangeGraph {
     heads: BTreeSet<ChangeHash>,
     actors: Vec<Actor>,
     actor_ids: Vec<ActorId>,
-    by_actor: FxHashMap<ActorId, ActorIdx>,
+    /// A tree and no hash table, because strangers choose these keys.
+    by_actor: BTreeMap<ActorId, ActorIdx>,
     max_op: u32,
 }
 

@@ -64,6 +64,7 @@ fn check_bytes(bytes: &[u8], path: &Path) {
     for change in &changes {
         assert_eq!(Change::from_bytes(change.raw_bytes()).as_ref(), Ok(change), "{path}");
         assert_eq!(Change::from_bytes(&change.bytes()).as_ref(), Ok(change), "{path}");
+        assert!(change.is_canonical(), "{path}");
     }
 
     let mut graph = ChangeGraph::new();

@@ -615,6 +615,31 @@ fn document_limits() {
     refused(&parts.seal(), "document chunk: more inflated bytes than allowed: 268435456");
 }
 
+/// What no writer writes but readers accept keeps its bytes, and is told apart.
+#[test]
+fn changes_that_are_not_canonical() {
+    let check = |expect: bool, change: &dyn Fn(&mut ChangeParts)| {
+        let mut parts = ChangeParts::read(sample_change().raw_bytes());
+        change(&mut parts);
+        let bytes = seal(1, &parts.body());
+        let read = Change::from_bytes(&bytes).unwrap();
+        assert_eq!(read.raw_bytes(), bytes);
+        assert_eq!(read.is_canonical(), expect);
+    };
+    check(true, &|_| {});
+    check(true, &|parts| parts.extra = vec![1, 2, 3]);
+    // A run of one, a false that goes without saying, an actor that nobody refers to.
+    check(false, &|parts| put(&mut parts.columns, 66, Some(&[1, 1, 1, 5, 1, 1])));
+    check(false, &|parts| put(&mut parts.columns, 148, Some(&[3])));
+    check(false, &|parts| parts.others.push(vec![3]));
+    // A column that nobody knows, and an empty one.
+    check(false, &|parts| put(&mut parts.columns, 0x7f0, Some(&[1])));
+    check(false, &|parts| put(&mut parts.columns, 148, Some(&[])));
+    // A delete of nothing, and one with a value.
+    check(false, &|parts| put(&mut parts.columns, 66, Some(&[0x7d, 3, 5, 1])));
+    check(false, &|parts| put(&mut parts.columns, 66, Some(&[0x7d, 1, 3, 1])));
+}
+
 /// In the document, equal keys are neighbours and cost once; in the change they alternate.
 #[test]
 fn rebuilding_does_not_multiply_long_keys_beyond_the_limit() {

@@ -201,6 +201,7 @@ proptest! {
                 prop_assert_eq!(change.hash().0, theirs.hash().0);
                 let read = Change::from_bytes(&theirs.clone().bytes()).unwrap();
                 prop_assert_eq!(&read, change);
+                prop_assert!(read.is_canonical());
                 let rewritten = rewrite(&read);
                 prop_assert_eq!(rewritten.raw_bytes(), change.raw_bytes());
                 graph.add(read).unwrap();

@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use super::compressed::{self, InflateError};
 use super::header::{self, ChunkType, Envelope};
-use super::op_rows::{self, Body, CHANGE_SPECS, COLUMN_COUNT, OpColumns, OpReader};
+use super::op_rows::{self, Body, CHANGE_SPECS, COLUMN_COUNT, OpColumns, OpReader, Row, RowValue};
 use crate::column::leb128::Reader;
 use crate::column::spec;
+use crate::column::value::RawValue;
 use crate::error::ColumnFault;
-use crate::{ActorId, ActorIdx, ChangeHash, Error, Fault, Limits, Op, OpId};
+use crate::{Action, ActorId, ActorIdx, ChangeHash, Error, Fault, Limits, Op, OpId};
 
 mod write;
 
@@ -185,6 +186,38 @@ impl Change {
         Cow::Owned(out)
     }
 
+    /// Whether this is how a document chunk gives the change back: canonically encoded, and without
+    /// anything that a document has no place for. Changes that [`ChangeWriter`] made are, as far as
+    /// their deletes delete something. One that is not must be stored as it is, in a chunk of its
+    /// own, lest its hash change. Cost: encoding it once more.
+    pub fn is_canonical(&self) -> bool {
+        let mut encoder = ChangeEncoder::default();
+        encoder.begin(ActorIdx(0));
+        let mut ops = self.ops();
+        for _ in 0..self.0.op_count {
+            let body = ops.next_body();
+            if body.action == Action::Delete {
+                let empty = body.value == RawValue::NULL && body.mark_name.is_none();
+                if ops.links.is_empty() || body.insert || body.expand || !empty {
+                    return false;
+                }
+            }
+            let Body { obj, key, insert, action, value, expand, mark_name } = body;
+            let value = RowValue::Raw(value);
+            let row = Row { obj, key, insert, action, value, expand, mark_name };
+            encoder.push(&row, ops.links.iter().copied());
+        }
+        let meta = Meta {
+            seq: self.seq(),
+            start_op: self.start_op(),
+            time: self.time(),
+            message: self.message().unwrap_or_default(),
+            deps: self.deps().to_vec(),
+            extra_bytes: self.extra_bytes(),
+        };
+        encoder.finish(meta, self.actors()).is_ok_and(|change| change.0.raw == self.0.raw)
+    }
+
     /// The ops, in order. Reading them allocates nothing but room for the longest `pred`.
     pub fn ops(&self) -> ChangeOps<'_> {
         ChangeOps {
@@ -236,22 +269,28 @@ pub struct ChangeOps<'a> {
     links: Vec<OpId>,
 }
 
-impl ChangeOps<'_> {
+impl<'a> ChangeOps<'a> {
     /// The next op, or `None` after the last.
     pub fn next_op(&mut self) -> Option<Op<'_>> {
         if self.next == self.end {
             return None;
         }
-        let body = self.rows.next(&mut self.links).expect("the ops were read when it was parsed");
+        let body = self.next_body();
         let value = body.value.scalar().expect("the values were read when it was parsed");
         let id = op_id(self.next).expect("the ids were checked when it was parsed");
         self.next += 1;
         let Body { obj, key, insert, action, expand, mark_name, .. } = body;
+        let links = &self.links;
+        Some(Op { id, obj, key, insert, action, value, expand, mark_name, links })
+    }
+
+    /// The next row, its links sorted in `self.links`.
+    fn next_body(&mut self) -> Body<'a> {
+        let body = self.rows.next(&mut self.links).expect("the ops were read when it was parsed");
         if self.links.len() > 1 {
             sort_links(&mut self.links, self.actors);
         }
-        let links = &self.links;
-        Some(Op { id, obj, key, insert, action, value, expand, mark_name, links })
+        body
     }
 
     /// How many ops are left.

@@ -1,6 +1,8 @@
 //! Document chunks: all ops in document order with who superseded them, and all changes without
 //! their ops (format: document chunk).
 
+use std::collections::BTreeSet;
+
 use super::change::actor_count;
 use super::compressed::{self, InflateError};
 use super::header::{ChunkType, Envelope};
@@ -13,7 +15,6 @@ use crate::error::{ColumnFault, InColumn};
 use crate::{Action, ActorId, ActorIdx, ChangeHash, Error, Fault, Limits, ObjId, Op, OpId};
 
 use change_rows::{CHANGE_COLUMN_COUNT, CHANGE_ROW_SPECS, ChangeColumns, ChangeReader};
-use rustc_hash::FxHashMap;
 
 mod change_rows;
 mod rebuild;
@@ -269,7 +270,8 @@ impl<'a> IdentifiedReader<'a> {
 #[derive(Default)]
 struct MarkOrder {
     obj: Option<ObjId>,
-    begins: FxHashMap<OpId, ()>,
+    /// The begins in this object so far, see [`lamport`].
+    begins: BTreeSet<u64>,
 }
 
 impl MarkOrder {
@@ -279,15 +281,14 @@ impl MarkOrder {
         }
         if self.obj != Some(body.obj) {
             self.obj = Some(body.obj);
-            // Not cleared: that costs what the map once held, for every object.
-            self.begins = FxHashMap::default();
+            self.begins.clear();
         }
         if body.mark_name.is_some() {
-            self.begins.insert(id, ());
+            self.begins.insert(lamport(id));
             return Ok(());
         }
         let begin = OpId { counter: id.counter - 1, actor: id.actor };
-        if self.begins.contains_key(&begin) {
+        if self.begins.contains(&lamport(begin)) {
             return Ok(());
         }
         let column = op_rows::NAMES[op_rows::MARK_NAME];

@@ -26,6 +26,9 @@ pub(crate) struct RawValue<'a> {
 }
 
 impl<'a> RawValue<'a> {
+    /// The value null.
+    pub(crate) const NULL: Self = Self { type_code: NULL, payload: &[] };
+
     /// Decodes the value.
     #[inline]
     pub(crate) fn scalar(self) -> Result<ScalarRef<'a>, Fault> {

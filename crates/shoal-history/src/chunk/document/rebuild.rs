@@ -158,7 +158,7 @@ impl DocumentChunk {
                 let edges_end =
                     ops.get(at + 1).map_or(edges.len(), |next| next.edges_start as usize);
                 let preds = &edges[op.edges_start as usize..edges_end];
-                let row = rows.row(op);
+                let row = rows.row(op, preds);
                 text.spend(&row);
                 if text.bytes > budget {
                     return Err(over_budget);
@@ -263,13 +263,13 @@ impl<'a> Rows<'a> {
     }
 
     /// The row of an op as its change holds it.
-    fn row(&self, op: &BuiltOp) -> Row<'a> {
+    fn row(&self, op: &BuiltOp, preds: &[Edge]) -> Row<'a> {
         let packed = &self.packed[op.row as usize];
         let obj = if packed.obj == 0 { ObjId::Root } else { ObjId::Op(from_lamport(packed.obj)) };
         if op.is_delete {
             return Row {
                 obj,
-                key: self.target(op.row, op.target),
+                key: self.target(op.row, preds[0].pred),
                 insert: false,
                 action: Action::Delete,
                 value: RowValue::Scalar(ScalarRef::Null),
@@ -329,8 +329,6 @@ struct Edge {
 struct BuiltOp {
     /// See [`place`].
     id: u64,
-    /// Of a delete: the id of the row it deletes, see [`lamport`].
-    target: u64,
     /// Its row; of a delete that of what it deletes.
     row: u32,
     /// Where its preds begin in the edges.
@@ -390,13 +388,13 @@ fn merge(rows: &Rows<'_>, ids: &[Id], edges: &[Edge]) -> Result<Vec<BuiltOp>, Er
             at += 1;
         }
         let edges_start = u32::try_from(start).expect("a document has fewer than 2^32 succs");
-        let (row, target) = if is_delete {
+        let row = if is_delete {
             check_delete(rows, &edges[start..at])?;
-            (edges[start].row, edges[start].pred)
+            edges[start].row
         } else {
-            (ids.next().expect("the id was peeked at").row, 0)
+            ids.next().expect("the id was peeked at").row
         };
-        ops.push(BuiltOp { id, target, row, edges_start, is_delete });
+        ops.push(BuiltOp { id, row, edges_start, is_delete });
     }
 }
 
