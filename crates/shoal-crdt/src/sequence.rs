@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use shoal_history::OpId;
 
 use crate::actors::Actors;
-use crate::register::{OpRef, RegOp};
+use crate::register::{OpRef, RegOp, Register};
 
 pub(crate) mod elem;
 mod index;
@@ -292,9 +292,58 @@ impl Sequence {
             }
         });
     }
+}
 
-    /// A sequence of elements that are in document order already, whose side data is in `sides`.
-    pub(crate) fn build(sides: Sides, elems: Vec<Elem>, actors: &Actors) -> Self {
-        Self { tree: Tree::build(sides, elems, actors), hint: None }
+/// A sequence in the making, whose elements come in document order.
+#[derive(Debug)]
+pub(crate) struct Builder {
+    sides: Sides,
+    elems: Vec<Elem>,
+}
+
+impl Builder {
+    pub(crate) fn new(unit: Unit) -> Self {
+        Self { sides: Sides::new(unit), elems: Vec::new() }
+    }
+
+    /// Appends an element that inserts `text`, superseded by at most one op, if that is one
+    /// character.
+    pub(crate) fn push_char(
+        &mut self,
+        id: OpId,
+        reference: OpId,
+        text: &str,
+        succ: &[OpId],
+    ) -> bool {
+        let fits = elem::fits(text);
+        if fits {
+            let mut elem = Elem::character(id, reference, text);
+            if let [deleted_by] = succ {
+                elem.delete_simply(*deleted_by, &[id]);
+            }
+            self.elems.push(elem);
+        }
+        fits
+    }
+
+    /// Takes the last element, which [`Builder::push_char`] appended, back as an op.
+    pub(crate) fn reopen(&mut self) -> Option<RegOp> {
+        self.elems.pop().map(|elem| elem.take_op(&mut self.sides))
+    }
+
+    /// Appends an element with its ops, the insert first.
+    pub(crate) fn push(&mut self, id: OpId, reference: OpId, ops: Vec<RegOp>, actors: &Actors) {
+        let mut ops = ops;
+        let elem = if ops.len() == 1 {
+            ops.pop().map(|op| Elem::new(reference, op, &mut self.sides))
+        } else {
+            let register = Register::from_rows(ops, actors);
+            Some(Elem::of_register(id, reference, register, &mut self.sides))
+        };
+        self.elems.extend(elem);
+    }
+
+    pub(crate) fn finish(self, actors: &Actors) -> Sequence {
+        Sequence { tree: Tree::build(self.sides, self.elems, actors), hint: None }
     }
 }

@@ -306,7 +306,8 @@ impl Elem {
         }
     }
 
-    fn take_op(&self, sides: &mut Sides) -> RegOp {
+    /// The single op of an element without a register, taken out of `sides`.
+    pub(super) fn take_op(&self, sides: &mut Sides) -> RegOp {
         let view = self.op(sides);
         let op = RegOp {
             id: view.id,
@@ -353,7 +354,7 @@ pub(crate) fn op_text<'a>(op: &OpRef<'a>) -> &'a str {
 }
 
 /// Whether `text` is one character, so that an element holds it inline.
-fn fits(text: &str) -> bool {
+pub(super) fn fits(text: &str) -> bool {
     let mut chars = text.chars();
     chars.next().is_some() && chars.next().is_none()
 }

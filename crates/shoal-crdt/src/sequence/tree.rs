@@ -225,11 +225,6 @@ impl Tree {
         )
     }
 
-    /// The first element at or after `from` that readers see.
-    pub(crate) fn next_visible(&self, from: Place) -> Option<Place> {
-        self.next_where(from, |sum| sum.visible > 0, |elem| elem.measure(&self.sides).visible > 0)
-    }
-
     fn next_where(
         &self,
         from: Place,

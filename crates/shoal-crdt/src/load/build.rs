@@ -1,0 +1,245 @@
+//! The objects of a document chunk, built row by row in document order: no insert is integrated,
+//! and nothing is looked up but objects.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use shoal_history::{Action, DocumentChunk, Key, ObjId as StoredObjId, Op, OpId, ScalarRef};
+
+use crate::actors::Actors;
+use crate::document::Document;
+use crate::error::{Error, OpFault};
+use crate::opset::{Data, OpSet, stored};
+use crate::register::{ObjIdx, RegOp, Register, Succ};
+use crate::sequence::{Builder, NO_OP};
+use crate::value::ObjType;
+
+impl Document {
+    /// Builds the objects of an empty document. Costs O(n log n) for n rows.
+    pub(super) fn build(&mut self, chunk: &DocumentChunk) -> Result<(), Error> {
+        let mut local = Vec::with_capacity(chunk.actors().len());
+        for actor in chunk.actors() {
+            local.push(self.intern_actor(actor));
+        }
+        let mut rows = Rows::new(&mut self.ops);
+        let mut ops = chunk.ops();
+        let mut links = Vec::new();
+        while let Some(op) = ops.next_op() {
+            let map = |id: OpId| OpId { counter: id.counter, actor: local[id.actor.as_usize()] };
+            links.clear();
+            links.extend(op.links.iter().copied().map(map));
+            let op = Op {
+                id: map(op.id),
+                obj: match op.obj {
+                    StoredObjId::Root => StoredObjId::Root,
+                    StoredObjId::Op(id) => StoredObjId::Op(map(id)),
+                },
+                key: match op.key {
+                    Key::Elem(id) => Key::Elem(map(id)),
+                    key => key,
+                },
+                links: &links,
+                ..op
+            };
+            if let Err(fault) = rows.push(&op) {
+                return Err(Error::Row { op: self.export(op.id), fault });
+            }
+        }
+        rows.finish();
+        Ok(())
+    }
+}
+
+/// Rows on their way into objects.
+struct Rows<'a> {
+    ops: &'a mut OpSet,
+    object: StoredObjId,
+    index: ObjIdx,
+    /// The register that rows are gathered for.
+    register: Vec<RegOp>,
+    /// Of a register in a map.
+    key: Option<Arc<str>>,
+    /// Of a register in a sequence: the element, and what it was inserted after.
+    elem: OpId,
+    reference: OpId,
+    sequence: Option<Builder>,
+    order: InsertOrder,
+}
+
+impl<'a> Rows<'a> {
+    fn new(ops: &'a mut OpSet) -> Self {
+        Self {
+            ops,
+            object: StoredObjId::Root,
+            index: ObjIdx::ROOT,
+            register: Vec::new(),
+            key: None,
+            elem: NO_OP,
+            reference: NO_OP,
+            sequence: None,
+            order: InsertOrder::new(),
+        }
+    }
+
+    fn push(&mut self, op: &Op<'_>) -> Result<(), OpFault> {
+        if op.obj != self.object {
+            self.enter(op.obj)?;
+        }
+        match op.key {
+            Key::Map(key) if self.sequence.is_none() => {
+                if op.insert {
+                    return Err(OpFault::WrongKey);
+                }
+                if self.key.as_deref() != Some(key) {
+                    self.flush();
+                    self.begin_key(key)?;
+                }
+            }
+            Key::Map(_) => return Err(OpFault::WrongKey),
+            _ if self.sequence.is_none() => return Err(OpFault::WrongKey),
+            Key::Head if !op.insert => return Err(OpFault::WrongKey),
+            Key::Head | Key::Elem(_) if op.insert => {
+                self.flush();
+                let reference = match op.key {
+                    Key::Elem(id) => id,
+                    _ => NO_OP,
+                };
+                self.order.insert(reference, op.id, &self.ops.actors)?;
+                (self.elem, self.reference) = (op.id, reference);
+                if self.push_char(op) {
+                    self.ops.count_op();
+                    return Ok(());
+                }
+            }
+            Key::Elem(id) if id != self.elem => return Err(OpFault::RowOrder),
+            Key::Head | Key::Elem(_) => self.reopen(),
+        }
+        let made = match ObjType::made_by(op.action) {
+            Some(kind) => self.ops.add_object(op.id, kind),
+            None => ObjIdx::NONE,
+        };
+        match op.action {
+            Action::Mark if !op.insert => return Err(OpFault::MalformedMark),
+            Action::Increment if op.insert => return Err(OpFault::MalformedIncrement),
+            _ => {}
+        }
+        let mut row = stored(op, made);
+        row.succ = Succ::from_slice(op.links);
+        self.register.push(row);
+        self.ops.count_op();
+        Ok(())
+    }
+
+    /// A character that is superseded at most once needs no register, unless more rows follow.
+    fn push_char(&mut self, op: &Op<'_>) -> bool {
+        let (Action::Set, ScalarRef::Str(text)) = (op.action, op.value) else { return false };
+        let plain = op.links.len() <= 1 && !op.expand && op.mark_name.is_none();
+        match &mut self.sequence {
+            Some(builder) if plain => builder.push_char(op.id, self.reference, text, op.links),
+            _ => false,
+        }
+    }
+
+    /// Another op of the element follows: what was pushed as complete is a register after all.
+    fn reopen(&mut self) {
+        if self.register.is_empty()
+            && let Some(builder) = &mut self.sequence
+            && let Some(op) = builder.reopen()
+        {
+            self.register.push(op);
+        }
+    }
+
+    fn enter(&mut self, object: StoredObjId) -> Result<(), OpFault> {
+        self.flush();
+        self.close();
+        let index = self.ops.find(object).ok_or(OpFault::UnknownObject)?;
+        let StoredObjId::Op(id) = object else { return Err(OpFault::RowOrder) };
+        if let StoredObjId::Op(before) = self.object
+            && self.ops.actors.compare(before, id) != Ordering::Less
+        {
+            return Err(OpFault::RowOrder);
+        }
+        (self.object, self.index) = (object, index);
+        (self.elem, self.key) = (NO_OP, None);
+        self.order = InsertOrder::new();
+        self.sequence = match &self.ops.object(index).data {
+            Data::Map(_) => None,
+            Data::Sequence(sequence) => Some(Builder::new(sequence.unit())),
+        };
+        Ok(())
+    }
+
+    fn begin_key(&mut self, key: &str) -> Result<(), OpFault> {
+        // Old writers sorted keys by UTF-16 units: any order will do, but no key comes twice.
+        if let Data::Map(map) = &self.ops.object(self.index).data
+            && map.entries.contains_key(key)
+        {
+            return Err(OpFault::RowOrder);
+        }
+        self.key = Some(self.ops.intern_name(key));
+        Ok(())
+    }
+
+    /// Ends the register, if one is open.
+    fn flush(&mut self) {
+        if self.register.is_empty() {
+            return;
+        }
+        let ops = std::mem::take(&mut self.register);
+        let key = self.key.clone();
+        let (object, actors) = self.ops.object_mut(self.index);
+        match (&mut object.data, &mut self.sequence, key) {
+            (Data::Map(map), _, Some(key)) => {
+                map.change(&key, |_| Some(Register::from_rows(ops, actors)));
+            }
+            (_, Some(builder), _) => builder.push(self.elem, self.reference, ops, actors),
+            _ => {}
+        }
+    }
+
+    /// Ends the sequence, if one is open.
+    fn close(&mut self) {
+        if let Some(builder) = self.sequence.take() {
+            let (object, actors) = self.ops.object_mut(self.index);
+            object.data = Data::Sequence(Box::new(builder.finish(actors)));
+        }
+    }
+
+    fn finish(mut self) {
+        self.flush();
+        self.close();
+    }
+}
+
+/// Checks that elements come in the only order that their references and ids allow. Otherwise
+/// the same heads could stand for different texts.
+struct InsertOrder {
+    /// The element that came last and all it hangs on, each with the last element inserted after
+    /// it so far. The head, which everything hangs on, is kept apart.
+    path: Vec<(OpId, OpId)>,
+    last_at_head: OpId,
+}
+
+impl InsertOrder {
+    fn new() -> Self {
+        Self { path: Vec::new(), last_at_head: NO_OP }
+    }
+
+    fn insert(&mut self, reference: OpId, id: OpId, actors: &Actors) -> Result<(), OpFault> {
+        while self.path.last().is_some_and(|(elem, _)| *elem != reference) {
+            self.path.pop();
+        }
+        let last = match self.path.last_mut() {
+            Some((_, last)) => last,
+            None if reference == NO_OP => &mut self.last_at_head,
+            None => return Err(OpFault::RowOrder),
+        };
+        if *last != NO_OP && actors.compare(*last, id) != Ordering::Greater {
+            return Err(OpFault::RowOrder);
+        }
+        *last = id;
+        self.path.push((id, NO_OP));
+        Ok(())
+    }
+}

@@ -1,0 +1,148 @@
+//! Writing documents as bytes.
+
+use shoal_history::{
+    ActorId, ActorIdx, ChangeHash, DocumentWriter, Key, ObjId as StoredObjId, Op, OpId,
+};
+
+use crate::actors::Actors;
+use crate::document::Document;
+use crate::opset::{Data, Object};
+use crate::register::OpRef;
+use crate::sequence::NO_OP;
+
+/// How a document is saved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SaveOptions {
+    /// Whether large columns are deflated.
+    pub deflate: bool,
+    /// Whether changes that wait for others are saved as well.
+    pub retain_orphans: bool,
+}
+
+impl Default for SaveOptions {
+    fn default() -> Self {
+        Self { deflate: true, retain_orphans: true }
+    }
+}
+
+impl Document {
+    /// The whole document as one document chunk, followed by the changes that wait for others.
+    /// Notes the heads for [`Document::save_incremental`]. Costs O(n log n).
+    pub fn save(&mut self) -> Vec<u8> {
+        self.saved_heads = self.heads();
+        self.to_bytes(SaveOptions::default())
+    }
+
+    /// What [`Document::save`] writes, with other options and without noting the heads.
+    pub fn to_bytes(&self, options: SaveOptions) -> Vec<u8> {
+        let mut bytes = self.document_chunk(options.deflate);
+        if options.retain_orphans {
+            for change in self.queue.changes() {
+                bytes.extend_from_slice(change.raw_bytes());
+            }
+        }
+        bytes
+    }
+
+    /// The changes that are neither among `heads` nor ancestors of them, as change chunks.
+    pub fn save_after(&self, heads: &[ChangeHash]) -> Vec<u8> {
+        let changes = self.changes_since(heads);
+        changes.into_iter().flat_map(|change| change.raw_bytes().iter().copied()).collect()
+    }
+
+    /// The changes since the last [`Document::save`], [`Document::load`] or call of this, as
+    /// change chunks to append to what was written before.
+    pub fn save_incremental(&mut self) -> Vec<u8> {
+        let bytes = self.save_after(&self.saved_heads);
+        self.saved_heads = self.heads();
+        bytes
+    }
+
+    fn document_chunk(&self, deflate: bool) -> Vec<u8> {
+        let actors = &self.ops.actors;
+        let mut sorted: Vec<ActorIdx> = (0_u32..)
+            .take(actors.ids().len())
+            .map(ActorIdx)
+            .filter(|actor| self.graph.seq_of(actors.id(*actor)) > 0)
+            .collect();
+        sorted.sort_unstable_by(|a, b| actors.id(*a).cmp(actors.id(*b)));
+        let ids: Vec<ActorId> = sorted.iter().map(|actor| actors.id(*actor).clone()).collect();
+        let mut places = vec![ActorIdx(u32::MAX); actors.ids().len()];
+        for (place, actor) in (0_u32..).zip(&sorted) {
+            places[actor.as_usize()] = ActorIdx(place);
+        }
+
+        let mut writer = DocumentWriter::new(&ids).deflate(deflate);
+        for change in self.graph.changes() {
+            writer.push_change(change);
+        }
+        let mut objects: Vec<&Object> = self.ops.objects().iter().collect();
+        objects.sort_unstable_by(|a, b| actors.compare(a.id, b.id));
+        let mut rows = RowWriter { writer, places: &places, links: Vec::new() };
+        for object in objects {
+            rows.push_object(object, actors);
+        }
+        rows.writer.finish().expect("the op set keeps the rules of the format")
+    }
+}
+
+struct RowWriter<'a> {
+    writer: DocumentWriter<'a>,
+    /// From this document's actors to the sorted ones.
+    places: &'a [ActorIdx],
+    links: Vec<OpId>,
+}
+
+impl RowWriter<'_> {
+    fn push_object(&mut self, object: &Object, actors: &Actors) {
+        let obj = if object.id == NO_OP {
+            StoredObjId::Root
+        } else {
+            StoredObjId::Op(self.place(object.id))
+        };
+        match &object.data {
+            Data::Map(map) => {
+                let mut rows = Vec::new();
+                for (key, register) in &map.entries {
+                    rows.clear();
+                    register.rows(actors, &mut rows);
+                    for row in &rows {
+                        self.push(obj, Key::Map(key), false, row);
+                    }
+                }
+            }
+            Data::Sequence(sequence) => {
+                sequence.for_each_row(actors, |elem, insert, row| {
+                    let key = if insert { elem.reference } else { elem.id };
+                    let key = if key == NO_OP { Key::Head } else { Key::Elem(self.place(key)) };
+                    self.push(obj, key, insert, &row);
+                });
+            }
+        }
+    }
+
+    fn push(&mut self, obj: StoredObjId, key: Key<'_>, insert: bool, row: &OpRef<'_>) {
+        self.links.clear();
+        let places = self.places;
+        self.links.extend(row.succ.iter().map(|id| place(places, *id)));
+        self.writer.push_op(&Op {
+            id: place(places, row.id),
+            obj,
+            key,
+            insert,
+            action: row.action,
+            value: row.value,
+            expand: row.expand,
+            mark_name: row.mark_name,
+            links: &self.links,
+        });
+    }
+
+    fn place(&self, id: OpId) -> OpId {
+        place(self.places, id)
+    }
+}
+
+fn place(places: &[ActorIdx], id: OpId) -> OpId {
+    OpId { counter: id.counter, actor: places[id.actor.as_usize()] }
+}
