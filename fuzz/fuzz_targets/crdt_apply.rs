@@ -4,13 +4,14 @@
 
 use libfuzzer_sys::fuzz_target;
 use shoal_crdt::{ActorId, Change, Document};
+use shoal_fuzz::changes::Told;
 use shoal_fuzz::script::Script;
 use shoal_fuzz::{bounded, changes, document};
 
 fuzz_target!(|data: &[u8]| {
     bounded(64 << 20, || {
         let mut script = Script(data);
-        let changes = changes::changes(&mut script);
+        let Told { changes, causal } = changes::changes(&mut script);
         let mut doc = empty();
         let mut all_applied = true;
         for change in &changes {
@@ -21,7 +22,8 @@ fuzz_target!(|data: &[u8]| {
             }
         }
         document::read(&doc);
-        if !all_applied {
+        if !all_applied || !causal {
+            document::edit(&mut doc, &mut script);
             return;
         }
         assert!(doc.queued_changes().is_empty());

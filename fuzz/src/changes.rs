@@ -16,81 +16,135 @@ pub fn actors() -> [ActorId; 3] {
     [ActorId::new(&[0xbb; 2]), ActorId::new(&[0xaa; 16]), ActorId::new(&[0xcc])]
 }
 
-/// The changes that the script tells, each after those it depends on. Their sequence numbers are
-/// right, and so are most of their op ids; their ops refer to anything.
-pub fn changes(script: &mut Script<'_>) -> Vec<Change> {
+/// Changes that a script tells.
+#[derive(Debug, Default)]
+pub struct Told {
+    /// Each after those it depends on. Their sequence numbers are right, and so are most of their
+    /// op ids; their ops refer to anything.
+    pub changes: Vec<Change>,
+    /// Whether every change depends on its author's one before and refers to no ops but those of
+    /// changes it depends on, as any writer makes them. Of other changes it is the order in which
+    /// they come that decides which are refused.
+    pub causal: bool,
+}
+
+/// Tells what `script` says.
+pub fn changes(script: &mut Script<'_>) -> Told {
     let actors = actors();
     let mut changes: Vec<Change> = Vec::new();
+    // For each change, the places of those it depends on, directly or not.
+    let mut pasts: Vec<u16> = Vec::new();
+    let mut causal = true;
     while changes.len() < CHANGES && !script.is_over() {
         let actor = script.below(actors.len());
-        let mine = changes.iter().filter(|change| *change.actor() == actors[actor]);
-        let (count, last) = (mine.clone().count(), mine.last().cloned());
-        let mask = script.byte();
-        let mut deps: Vec<&Change> = changes
-            .iter()
-            .rev()
-            .take(8)
-            .enumerate()
-            .filter(|(place, _)| mask >> place & 1 == 1)
-            .map(|(_, change)| change)
-            .collect();
-        if let Some(last) = &last
-            && mask != 0
-            && !deps.contains(&last)
-        {
-            deps.push(last);
+        let by_actor = |change: &Change| *change.actor() == actors[actor];
+        let seq = changes.iter().filter(|change| by_actor(change)).count() as u32 + 1;
+        let last = changes.iter().rposition(by_actor);
+        let recent = changes.len().saturating_sub(8);
+        let mask = u16::from(script.byte());
+        let mut direct = mask << recent & ((1 << changes.len()) - 1);
+        match last {
+            Some(_) if mask == 0x55 => causal = false,
+            Some(last) => direct |= 1 << last,
+            None => {}
         }
-        let start_op = deps.iter().map(|dep| dep.max_op()).max().unwrap_or(0);
+        let places = |set: u16| (0..changes.len()).filter(move |place| set >> place & 1 == 1);
+        let past = places(direct).fold(direct, |past, place| past | pasts[place]);
+        let start_op = places(direct).map(|place| changes[place].max_op()).max().unwrap_or(0);
         let start_op = match script.below(32) {
             30 => start_op.saturating_add(1000),
             31 => u32::MAX - 3,
             _ => start_op.saturating_add(1),
         };
-        let hashes: Vec<ChangeHash> = deps.iter().map(|dep| dep.hash()).collect();
-        changes.extend(change(script, &actors, actor, count as u32 + 1, start_op, hashes));
+        let header = ChangeHeader {
+            actor: ActorIdx(actor as u32),
+            seq,
+            start_op,
+            time: 0,
+            message: None,
+            deps: places(direct).map(|place| changes[place].hash()).collect(),
+            extra_bytes: &[],
+        };
+        let knows = |id: OpId| {
+            places(past).map(|place| &changes[place]).any(|change| {
+                *change.actor() == actors[id.actor.as_usize()]
+                    && (change.start_op()..=change.max_op()).contains(&id.counter)
+            })
+        };
+        let mut maker = Maker { script: &mut *script, knows: &knows, causal: true };
+        if let Some(change) = maker.change(header, &actors) {
+            causal &= maker.causal;
+            changes.push(change);
+            pasts.push(past);
+        }
     }
-    changes
+    Told { changes, causal }
 }
 
-/// The next change, unless the writer refuses it.
-fn change(
-    script: &mut Script<'_>,
-    actors: &[ActorId],
-    actor: usize,
-    seq: u32,
-    start_op: u32,
-    deps: Vec<ChangeHash>,
-) -> Option<Change> {
-    let actor = ActorIdx(actor as u32);
-    let header =
-        ChangeHeader { actor, seq, start_op, time: 0, message: None, deps, extra_bytes: &[] };
-    let mut writer = ChangeWriter::new(header, actors);
-    for place in 0..script.below(8) as u32 {
-        let Some(counter) = start_op.checked_add(place) else { break };
-        let mut links = [OpId { counter: 0, actor }; 3];
-        let link_count = script.below(links.len() + 1);
-        for link in &mut links[..link_count] {
-            *link = id(script, counter);
+/// Makes one change.
+struct Maker<'s, 'b> {
+    script: &'s mut Script<'b>,
+    /// Whether an op is one of those that the change depends on.
+    knows: &'s dyn Fn(OpId) -> bool,
+    /// Whether all ops referred to are such, or of the change itself.
+    causal: bool,
+}
+
+impl Maker<'_, '_> {
+    /// The change, unless the writer refuses it.
+    fn change(&mut self, header: ChangeHeader<'_>, actors: &[ActorId]) -> Option<Change> {
+        let (actor, start_op) = (header.actor, header.start_op);
+        let mut writer = ChangeWriter::new(header, actors);
+        for place in 0..self.script.below(8) as u32 {
+            let Some(counter) = start_op.checked_add(place) else { break };
+            let own = OpId { counter, actor };
+            let mut links = [own; 3];
+            let link_count = self.script.below(links.len() + 1);
+            for link in &mut links[..link_count] {
+                *link = self.id(own, start_op);
+            }
+            let (obj, key) = match self.script.below(4) {
+                0 => (ObjId::Root, Key::Map(*self.script.pick(&["a", "b", ""]))),
+                1 => (self.obj(own, start_op), Key::Map(*self.script.pick(&["a", "b", "é"]))),
+                2 => (self.obj(own, start_op), Key::Head),
+                _ => (self.obj(own, start_op), Key::Elem(self.id(own, start_op))),
+            };
+            let action = *self.script.pick(&[
+                Action::Set,
+                Action::MakeText,
+                Action::MakeList,
+                Action::MakeMap,
+                Action::Delete,
+                Action::Increment,
+                Action::MakeTable,
+                Action::Mark,
+            ]);
+            let insert = match key {
+                Key::Map(_) => false,
+                Key::Head => true,
+                Key::Elem(_) => self.script.byte() % 2 == 0,
+            };
+            let mark = action == Action::Mark;
+            let value = self.value(action);
+            writer.push(&Op {
+                id: own,
+                obj,
+                key,
+                insert,
+                action,
+                value,
+                expand: mark && self.script.byte() % 2 == 0,
+                mark_name: (mark && self.script.byte() % 2 == 0).then_some("bold"),
+                links: &links[..link_count],
+            });
         }
-        let (obj, key) = match script.below(4) {
-            0 => (ObjId::Root, Key::Map(*script.pick(&["a", "b", ""]))),
-            1 => (ObjId::Op(id(script, counter)), Key::Map(*script.pick(&["a", "b", "é"]))),
-            2 => (ObjId::Op(id(script, counter)), Key::Head),
-            _ => (ObjId::Op(id(script, counter)), Key::Elem(id(script, counter))),
-        };
-        let action = *script.pick(&[
-            Action::Set,
-            Action::MakeText,
-            Action::MakeList,
-            Action::MakeMap,
-            Action::Delete,
-            Action::Increment,
-            Action::MakeTable,
-            Action::Mark,
-        ]);
-        let value = match action {
-            Action::Increment => ScalarRef::Int(*script.pick(&[1, -1, i64::MAX, i64::MIN])),
-            Action::Set | Action::Mark => *script.pick(&[
+        writer.finish().ok()
+    }
+
+    fn value(&mut self, action: Action) -> ScalarRef<'static> {
+        match action {
+            Action::Increment => ScalarRef::Int(*self.script.pick(&[1, -1, i64::MAX, i64::MIN])),
+            Action::Set | Action::Mark => *self.script.pick(&[
                 ScalarRef::Str("x"),
                 ScalarRef::Str("é𝄞"),
                 ScalarRef::Counter(i64::MAX),
@@ -104,26 +158,20 @@ fn change(
                 ScalarRef::Unknown { type_code: 12, bytes: &[1] },
             ]),
             _ => ScalarRef::Null,
-        };
-        let mark_name = (action == Action::Mark && script.byte() % 2 == 0).then_some("bold");
-        writer.push(&Op {
-            id: OpId { counter, actor },
-            obj,
-            key,
-            insert: key == Key::Head || matches!(key, Key::Elem(_)) && script.byte() % 2 == 0,
-            action,
-            value,
-            expand: action == Action::Mark && script.byte() % 2 == 0,
-            mark_name,
-            links: &links[..link_count],
-        });
+        }
     }
-    writer.finish().ok()
-}
 
-/// An id before `counter`: a recent one by anyone, or one that may not be there.
-fn id(script: &mut Script<'_>, counter: u32) -> OpId {
-    let back = u32::from(script.byte()) % 16 + 1;
-    let actor = ActorIdx(script.below(3) as u32);
-    OpId { counter: counter.saturating_sub(back).max(1), actor }
+    fn obj(&mut self, own: OpId, start_op: u32) -> ObjId {
+        ObjId::Op(self.id(own, start_op))
+    }
+
+    /// An id before `own`: a recent one by anyone, which may not be there.
+    fn id(&mut self, own: OpId, start_op: u32) -> OpId {
+        let back = u32::from(self.script.byte()) % 16 + 1;
+        let actor = ActorIdx(self.script.below(3) as u32);
+        let id = OpId { counter: own.counter.saturating_sub(back).max(1), actor };
+        let of_this_change = actor == own.actor && id.counter >= start_op;
+        self.causal &= of_this_change || (self.knows)(id);
+        id
+    }
 }
