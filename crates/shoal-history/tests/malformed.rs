@@ -545,6 +545,14 @@ fn document_ops() {
         |parts| put(&mut parts.ops, 165, Some(&[0, 5, 0x7f, 1, b'b'])),
         "mark name column, row 3: mark ends before it begins",
     );
+    // The root again after the text.
+    document_refused(
+        |parts| {
+            put(&mut parts.ops, 1, Some(&[0, 3, 1, 0, 0, 1, 1, 0]));
+            put(&mut parts.ops, 2, Some(&[0, 3, 1, 1, 0, 1, 1, 1]));
+        },
+        "object counter column, row 4: not in ascending order",
+    );
     // The second change's op ascribed to the first one's actor.
     op_row_refused(33, &[6, 0], "ops of a change: op belongs to no change, with the counter: 7");
     // The same id twice.

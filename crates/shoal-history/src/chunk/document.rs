@@ -121,8 +121,8 @@ impl DocumentChunk {
     }
 
     /// The ops, in document order: object by object, in a map by key and id, in a sequence by
-    /// place; their links are the ops that supersede them. The order is the writer's: it is not
-    /// checked. Reading allocates nothing but room for the longest `succ`.
+    /// place; their links are the ops that supersede them. That objects ascend is checked; within
+    /// an object the order is the writer's word, which the hashes do not cover. Reading allocates nothing but room for the longest `succ`.
     pub fn ops(&self) -> DocumentOps<'_> {
         DocumentOps { rows: self.rows(), remaining: self.op_count, links: Vec::new() }
     }
@@ -195,10 +195,17 @@ impl DocumentChunk {
         let mut rows = self.rows();
         let mut links = Vec::new();
         let mut marks = MarkOrder::default();
+        let mut last_obj = 0;
         for row in 0..self.op_count {
             rows.next(&mut links)
                 .and_then(|(id, body)| {
                     check_row(id, &body, &mut links)?;
+                    let obj = obj_lamport(body.obj);
+                    if obj < last_obj {
+                        let column = op_rows::NAMES[op_rows::OBJ_COUNTER];
+                        return Err(ColumnFault { column, fault: Fault::Unsorted });
+                    }
+                    last_obj = obj;
                     marks.check(id, &body)
                 })
                 .map_err(|fault| fault.at_row(ChunkType::Document, row))?;
@@ -393,6 +400,15 @@ fn sort_links(links: &mut [OpId]) {
 #[inline]
 fn lamport(id: OpId) -> u64 {
     u64::from(id.counter) << 32 | u64::from(id.actor.0)
+}
+
+/// The same of objects; the root comes first.
+#[inline]
+fn obj_lamport(obj: ObjId) -> u64 {
+    match obj {
+        ObjId::Root => 0,
+        ObjId::Op(id) => lamport(id),
+    }
 }
 
 fn within(count: u64, max: u32, what: &'static str) -> Result<(), Error> {

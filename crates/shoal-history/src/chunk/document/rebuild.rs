@@ -5,7 +5,7 @@
 //! by id, actor by actor; the changes of an actor then take consecutive slices. Cost: n log n of
 //! the ops for those sorts, linear else.
 
-use super::{DocumentChunk, Fault, in_part, lamport};
+use super::{DocumentChunk, Fault, in_part, lamport, obj_lamport};
 use crate::chunk::change::{ChangeEncoder, Meta};
 use crate::chunk::header::ChunkType;
 use crate::chunk::op_rows::{Body, Row, RowValue, VALUE};
@@ -239,10 +239,7 @@ impl<'a> Rows<'a> {
         };
         let mark_name = body.mark_name.map_or(0, |name| self.string(name) + 1);
         self.packed.push(PackedRow {
-            obj: match body.obj {
-                ObjId::Root => 0,
-                ObjId::Op(id) => lamport(id),
-            },
+            obj: obj_lamport(body.obj),
             key,
             payload_start: offset(payload_start),
             payload_len: offset(body.value.payload.len()),
