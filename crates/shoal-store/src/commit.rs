@@ -35,8 +35,8 @@ impl Transaction {
     /// # Errors
     /// [`Error::Busy`] when others still read after the busy timeout, [`Error::Vfs`] when a write
     /// or fsync fails: nothing of the transaction remains then, and after the latter the store
-    /// takes no more commits ([`Error::Latched`]). After [`Error::InDoubt`] the changes are there
-    /// but may be gone after a crash.
+    /// takes no more commits ([`Error::Latched`]). After [`Error::InDoubt`] all of the changes are
+    /// there or none, now or after a crash.
     pub fn commit(mut self) -> Result<CommitSeq, Error> {
         match &self.changes {
             Some(changes) if changes.has_failed() => {
@@ -86,7 +86,10 @@ impl Commit<'_> {
         if let Err(error) = self.store.vfs.delete(&self.journal_path, false) {
             return Err(match self.store.vfs.open(&self.journal_path, OpenMode::ReadOnly) {
                 Ok(journal) => self.undo(&*journal, error.into()),
-                Err(_) => self.doubt(error.into()),
+                Err(_) => {
+                    self.store.forget_file();
+                    self.doubt(error.into())
+                }
             });
         }
         let synced = self.store.vfs.sync_dir(folder_of(&self.journal_path));

@@ -53,7 +53,7 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
-    /// The commit was made, but its last fsync failed: a crash may or may not take it back.
+    /// The commit's last step failed: it may have been made or not, whole either way.
     #[error("commit is in doubt, {source}: {}", path.display())]
     InDoubt {
         /// The file.

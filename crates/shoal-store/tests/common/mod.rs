@@ -9,7 +9,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use shoal_store::vfs::{SeededEntropy, Vfs};
 use shoal_store::{
-    Access, KeyColumn, KeyOrder, Options, Pgno, Record, Store, Transaction, ValueRef,
+    Access, Error, KeyColumn, KeyOrder, Options, Pgno, Record, Store, Transaction, ValueRef,
 };
 
 /// The schema of the test databases: one table and two indexes over it.
@@ -66,17 +66,22 @@ pub fn open(vfs: &(impl Vfs + Clone + 'static), path: &Path, access: Access) -> 
     Store::open_with(Arc::new(vfs.clone()), path, options(access)).unwrap()
 }
 
-/// The root page of each schema entry, by name.
-pub fn root(txn: &Transaction, name: &str) -> Pgno {
-    let mut cursor = txn.table(Pgno::FIRST).unwrap();
-    while cursor.next().unwrap() {
-        let record = Record::new(cursor.payload().unwrap()).unwrap();
-        if record.column(1).unwrap() == Some(ValueRef::Text(name.as_bytes())) {
-            let Some(ValueRef::Int(root)) = record.column(3).unwrap() else { panic!("no root") };
-            return Pgno::new(u32::try_from(root).unwrap()).unwrap();
+/// The root page of the schema entry `name`.
+pub fn try_root(txn: &Transaction, name: &str) -> Result<Pgno, Error> {
+    let mut cursor = txn.table(Pgno::FIRST)?;
+    while cursor.next()? {
+        let record = Record::new(cursor.payload()?)?;
+        if record.column(1)? == Some(ValueRef::Text(name.as_bytes())) {
+            let Some(ValueRef::Int(root)) = record.column(3)? else { panic!("no root") };
+            return Ok(Pgno::new(u32::try_from(root).unwrap()).unwrap());
         }
     }
     panic!("no {name} in the schema");
+}
+
+/// As [`try_root`], where reading does not fail.
+pub fn root(txn: &Transaction, name: &str) -> Pgno {
+    try_root(txn, name).unwrap()
 }
 
 /// A record in the newest schema format.
