@@ -208,6 +208,6 @@ mod tests {
     #[test]
     fn zones_are_refused() {
         let error = call("date", &["now".into(), "localtime".into()]).unwrap_err();
-        assert_eq!(error.to_string(), "not supported: date modifier 'localtime'");
+        assert!(error.to_string().ends_with("date modifier 'localtime'"));
     }
 }

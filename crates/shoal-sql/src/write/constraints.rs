@@ -1,0 +1,296 @@
+//! What a row must meet before it is stored, and what happens to those that do not.
+//!
+//! The order is SQLite's: types, NOT NULL, CHECK, then rowid or primary key, then the unique
+//! indexes, the newest first and those that replace last.
+
+use shoal_store::Transaction;
+
+use super::Failure;
+use super::row::{Row, RowKey};
+use super::row_expr::{Place, RowEnv, RowExpr};
+use super::rows::Rows;
+use crate::Error;
+use crate::functions::Session;
+use crate::parse::ast::{Conflict, Expr, ExprKind, Quote};
+use crate::schema::{Column, IndexOrigin, Schema, Table};
+use crate::value::{Affinity, Value, truth};
+
+/// The constraints of one table.
+#[derive(Debug)]
+pub(crate) struct Constraints {
+    checks: Vec<(String, RowExpr)>,
+    /// Values for columns that are not given one, by column; `None` is NULL.
+    pub(crate) defaults: Vec<Option<RowExpr>>,
+    /// What no two rows may share, in the order it is checked.
+    unique: Vec<Unique>,
+}
+
+/// A column's default, which depends on no row.
+fn default(schema: &Schema, table: &Table, column: &Column, expr: &Expr) -> Result<RowExpr, Error> {
+    if let ExprKind::Column { table: None, column: word, .. } = &expr.kind {
+        // A bare word is no column here: a truth value or text.
+        return Ok(RowExpr::Constant(match word.text.to_ascii_lowercase().as_str() {
+            "true" if word.quote == Quote::None => Value::Int(1),
+            "false" if word.quote == Quote::None => Value::Int(0),
+            _ => Value::text(word.text.as_str()),
+        }));
+    }
+    let not_constant = || {
+        let message = format!("default value of column [{}] is not constant", column.name);
+        Error::meaning(message, expr.offset)
+    };
+    let compiled =
+        RowExpr::compile(schema, table, expr, Place::Default).map_err(|_| not_constant())?;
+    if compiled.reads().is_empty() { Ok(compiled) } else { Err(not_constant()) }
+}
+
+/// What to do with a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Store it; nothing is in its way any more.
+    Store,
+    /// Leave it out, as `OR IGNORE` says.
+    Skip,
+}
+
+impl Constraints {
+    /// Compiles a table's constraints.
+    ///
+    /// # Errors
+    /// What the expressions' names and functions are refused for.
+    pub(crate) fn new(schema: &Schema, table: &Table) -> Result<Constraints, Error> {
+        let checks = table.checks.iter().map(|check| {
+            let expr = RowExpr::compile(schema, table, &check.expr, Place::Check)?;
+            Ok((check.label.clone(), expr))
+        });
+        let defaults = table.columns.iter().map(|column| {
+            column.default.as_ref().map(|expr| default(schema, table, column, expr)).transpose()
+        });
+        Ok(Constraints {
+            checks: checks.collect::<Result<_, Error>>()?,
+            defaults: defaults.collect::<Result<_, _>>()?,
+            unique: unique_order(table),
+        })
+    }
+
+    /// Brings a row's values into the form the columns keep, and computes generated columns.
+    ///
+    /// # Errors
+    /// A value that a strict column refuses; what the generated columns' expressions raise.
+    pub(crate) fn convert(
+        &self,
+        rows: &Rows,
+        row: &mut Row,
+        env: &RowEnv<'_>,
+    ) -> Result<(), Failure> {
+        let table = &*rows.table;
+        for (index, column) in table.columns.iter().enumerate() {
+            if table.rowid_alias != Some(index) {
+                let value = std::mem::take(&mut row.values[index]);
+                row.values[index] = column.affinity.apply(value);
+            }
+        }
+        rows.compute(row, env)?;
+        if table.strict {
+            check_types(table, row)?;
+        }
+        Ok(())
+    }
+
+    /// Checks a converted row and removes the rows that it replaces.
+    ///
+    /// `replacing` is the row that an update takes it from. `statement` is the statement's own
+    /// `OR` clause, which goes before those of the constraints.
+    ///
+    /// # Errors
+    /// The first constraint that failed and is to be obeyed.
+    pub(crate) fn check(
+        &self,
+        rows: &Rows,
+        transaction: &mut Transaction,
+        row: &mut Row,
+        replacing: Option<&RowKey>,
+        statement: Option<Conflict>,
+        session: &dyn Session,
+    ) -> Result<Verdict, Failure> {
+        let env = RowEnv { transaction, session };
+        if self.check_not_null(rows, row, statement, &env)? == Verdict::Skip {
+            return Ok(Verdict::Skip);
+        }
+        for (label, check) in &self.checks {
+            if truth(check.eval(row, &env)?.as_ref()) != Some(false) {
+                continue;
+            }
+            if statement == Some(Conflict::Ignore) {
+                return Ok(Verdict::Skip);
+            }
+            return Err(failure("CHECK", label.clone(), statement));
+        }
+
+        let table = &*rows.table;
+        let own = |key: &RowKey| replacing == Some(key);
+        // A rowid that replaces by its own clause waits until no other constraint can refuse.
+        let key_last = !table.without_rowid
+            && statement.is_none()
+            && table.key_conflict == Some(Conflict::Replace);
+        let order = self.unique.iter().skip(usize::from(key_last));
+        for &unique in order.chain(key_last.then_some(&Unique::Key)) {
+            let env = RowEnv { transaction, session };
+            let (found, resolution) = match unique {
+                Unique::Key => (rows.same_key(row, &env)?, table.key_conflict),
+                Unique::Index(index) => {
+                    (rows.same_entry(index, row, &env)?, table.indexes[index].conflict)
+                }
+            };
+            let resolution = statement.or(resolution).unwrap_or(Conflict::Abort);
+            let Some(key) = found.filter(|key| !own(key)) else { continue };
+            match resolution {
+                Conflict::Ignore => return Ok(Verdict::Skip),
+                Conflict::Replace => {
+                    if let Some(other) = rows.read(&key, &env)? {
+                        rows.delete(transaction, &other, session)?;
+                    }
+                }
+                _ => return Err(failure("UNIQUE", unique.place(table), Some(resolution))),
+            }
+        }
+        Ok(Verdict::Store)
+    }
+
+    fn check_not_null(
+        &self,
+        rows: &Rows,
+        row: &mut Row,
+        resolution: Option<Conflict>,
+        env: &RowEnv<'_>,
+    ) -> Result<Verdict, Failure> {
+        let table = &*rows.table;
+        for (index, column) in table.columns.iter().enumerate() {
+            let alias = table.rowid_alias == Some(index);
+            if !column.not_null || alias || !row.values[index].is_null() {
+                continue;
+            }
+            let resolution = resolution.or(column.not_null_conflict).unwrap_or(Conflict::Abort);
+            match (resolution, &self.defaults[index]) {
+                (Conflict::Ignore, _) => return Ok(Verdict::Skip),
+                (Conflict::Replace, Some(default)) => {
+                    let value = column.affinity.apply(default.eval(row, env)?);
+                    if !value.is_null() {
+                        row.values[index] = value;
+                        rows.compute(row, env)?;
+                        continue;
+                    }
+                }
+                _ => {}
+            }
+            let place = format!("{}.{}", table.name, column.name);
+            return Err(failure("NOT NULL", place, Some(resolution)));
+        }
+        Ok(Verdict::Store)
+    }
+}
+
+/// Something that no two rows may share.
+#[derive(Clone, Copy, Debug)]
+enum Unique {
+    /// The rowid, or the primary key of a table without one.
+    Key,
+    Index(usize),
+}
+
+/// The order in which SQLite checks: a rowid first, then indexes from the newest to the oldest,
+/// among them the primary key of a table without rowid, and last those that replace.
+fn unique_order(table: &Table) -> Vec<Unique> {
+    let number = |name: &str| -> Option<usize> {
+        name.rsplit_once('_').and_then(|(_, number)| number.parse().ok())
+    };
+    let mut order = Vec::new();
+    let mut automatic = Vec::new();
+    for (place, index) in table.indexes.iter().enumerate() {
+        // Created after the table, and so after all automatic ones.
+        let mut age = place + table.indexes.len() + 2;
+        if index.origin != IndexOrigin::Create {
+            age = number(&index.name).unwrap_or(0);
+            automatic.push(age);
+        }
+        if index.unique {
+            order.push((index.conflict == Some(Conflict::Replace), age, Unique::Index(place)));
+        }
+    }
+    if table.without_rowid {
+        // The primary key has no index of its own but takes a number among them.
+        let age = (1..).find(|age| !automatic.contains(age)).unwrap_or(0);
+        order.push((table.key_conflict == Some(Conflict::Replace), age, Unique::Key));
+    }
+    order.sort_by_key(|&(replaces, age, _)| (replaces, std::cmp::Reverse(age)));
+    let rowid = (!table.without_rowid).then_some(Unique::Key);
+    rowid.into_iter().chain(order.into_iter().map(|(_, _, unique)| unique)).collect()
+}
+
+impl Unique {
+    /// The columns, as SQLite names them in its message.
+    fn place(self, table: &Table) -> String {
+        let name = |column: usize| format!("{}.{}", table.name, table.columns[column].name);
+        let columns: Option<Vec<String>> = match self {
+            Unique::Key if table.without_rowid => {
+                Some(table.primary_key.iter().map(|part| name(part.column)).collect())
+            }
+            Unique::Key => {
+                Some(vec![table.rowid_alias.map_or_else(|| format!("{}.rowid", table.name), name)])
+            }
+            Unique::Index(index) => {
+                table.indexes[index].key().map(|column| column.map(name)).collect()
+            }
+        };
+        match (columns, self) {
+            (None, Unique::Index(index)) => format!("index '{}'", table.indexes[index].name),
+            (columns, _) => columns.unwrap_or_default().join(", "),
+        }
+    }
+}
+
+/// A failed constraint. `OR REPLACE` where nothing can be replaced stops the statement.
+fn failure(constraint: &'static str, place: String, resolution: Option<Conflict>) -> Failure {
+    let resolution = match resolution {
+        None | Some(Conflict::Replace) => Conflict::Abort,
+        Some(resolution) => resolution,
+    };
+    Failure { error: Error::Constraint { constraint, place }, resolution }
+}
+
+/// The types of a strict table's row.
+fn check_types(table: &Table, row: &Row) -> Result<(), Failure> {
+    for (index, column) in table.columns.iter().enumerate() {
+        let value = &row.values[index];
+        let declared = column.declared_type.to_ascii_uppercase();
+        let fits = match (declared.as_str(), value) {
+            (_, Value::Null) | ("ANY", _) => true,
+            ("INT" | "INTEGER", value) => matches!(value, Value::Int(_)),
+            ("REAL", value) => matches!(value, Value::Real(_)),
+            ("TEXT", value) => matches!(value, Value::Text(_)),
+            ("BLOB", value) => matches!(value, Value::Blob(_)),
+            _ => true,
+        };
+        if !fits && table.rowid_alias != Some(index) {
+            let class = value.type_name().to_ascii_uppercase();
+            let place = format!("{}.{}", table.name, column.name);
+            return Err(Error::runtime(format!(
+                "cannot store {class} value in {declared} column {place}"
+            ))
+            .into());
+        }
+    }
+    Ok(())
+}
+
+/// The rowid that a value for it or its alias means; `None` for NULL, which asks for a new one.
+///
+/// # Errors
+/// `datatype mismatch` for what is no integer.
+pub(crate) fn rowid_of(value: &Value) -> Result<Option<i64>, Error> {
+    match Affinity::Integer.apply(value.clone()) {
+        Value::Null => Ok(None),
+        Value::Int(rowid) => Ok(Some(rowid)),
+        _ => Err(Error::runtime("datatype mismatch")),
+    }
+}

@@ -1,0 +1,165 @@
+//! `CREATE INDEX`.
+
+use std::sync::Arc;
+
+use shoal_store::{BtreeKind, Pgno, Transaction, ValueRef, encode_record};
+
+use super::create_table::check_reserved;
+use super::row::Row;
+use super::row_expr::RowEnv;
+use super::rows::Rows;
+use super::schema_rows::SchemaRow;
+use super::target::{check_database, writable_table};
+use super::{Context, Done, Plan, text};
+use crate::Error;
+use crate::parse::ast::{CreateIndex, ObjectName};
+use crate::schema::{Index, Schema, Table, build_index};
+use crate::value::Value;
+
+/// A prepared `CREATE INDEX`.
+#[derive(Debug)]
+pub(crate) struct CreateIndexPlan {
+    definition: CreateIndex,
+    table: Arc<Table>,
+    /// What the schema stores.
+    sql: String,
+}
+
+/// Prepares a `CREATE INDEX`.
+///
+/// # Errors
+/// As [`super::prepare`].
+pub(crate) fn prepare(schema: &Schema, create: &CreateIndex, sql: &str) -> Result<Plan, Error> {
+    check_database(&create.name)?;
+    let name = &create.name.name;
+    check_reserved(name)?;
+    let on = ObjectName { database: None, name: create.table.clone() };
+    let table = writable_table(schema, &on)?;
+    if schema.object(&name.text).is_some() {
+        let message = format!("there is already a table named {}", name.text);
+        return Err(Error::meaning(message, name.offset));
+    }
+    if schema.index(&name.text).is_some() {
+        if create.if_not_exists {
+            return Ok(Plan::Nothing);
+        }
+        let message = format!("index {} already exists", name.text);
+        return Err(Error::meaning(message, name.offset));
+    }
+    if create.filter.is_some() {
+        return Err(Error::unsupported("CREATE INDEX with WHERE", create.offset));
+    }
+    let index = build_index(create, Pgno::FIRST, &table)
+        .map_err(|message| Error::meaning(message, create.table.offset))?;
+    if index.key().any(|column| column.is_none()) {
+        return Err(Error::unsupported("CREATE INDEX on an expression", create.offset));
+    }
+    if let Some(unknown) = index.columns.iter().find_map(|it| it.collation.as_ref().err()) {
+        let message = format!("no such collation sequence: {unknown}");
+        return Err(Error::meaning(message, create.offset));
+    }
+    Rows::new(schema, &table)?;
+    let sql = stored_text(sql, create);
+    Ok(Plan::CreateIndex(Box::new(CreateIndexPlan { definition: create.clone(), table, sql })))
+}
+
+/// `CREATE INDEX` and the statement's own text from the index's name on.
+fn stored_text(sql: &str, create: &CreateIndex) -> String {
+    let start = create.name.name.offset;
+    let unique = if create.unique { " UNIQUE" } else { "" };
+    let text = sql.get(start..text::semicolon(sql, start)).unwrap_or_default();
+    format!("CREATE{unique} INDEX {text}")
+}
+
+impl CreateIndexPlan {
+    /// Makes the index and its entries.
+    ///
+    /// # Errors
+    /// [`Error::Constraint`] when it is unique and the rows are not; [`Error::Store`].
+    pub(crate) fn execute(&self, context: &mut Context<'_>) -> Result<Done, Error> {
+        let transaction = &mut *context.transaction;
+        let root = transaction.create_btree(BtreeKind::Index)?;
+        let mut index = build_index(&self.definition, root, &self.table)
+            .map_err(|message| Error::meaning(message, self.definition.table.offset))?;
+        if transaction.header().schema_format < 4 {
+            // Older formats keep the word DESC and ignore it.
+            index.columns.iter_mut().for_each(|column| column.descending = false);
+        }
+        let name = &self.definition.name.name.text;
+        let table = &self.table.name;
+        SchemaRow { kind: "index", name, table, root, sql: Some(&self.sql) }.insert(transaction)?;
+        let rows = Rows::new(context.schema, &self.table)?;
+        let env = RowEnv { transaction: context.transaction, session: context.session };
+        let entries = entries(&rows, &index, &env)?;
+        fill(context.transaction, &self.table, &index, entries)?;
+        context.transaction.bump_schema_cookie()?;
+        Ok(Done::default())
+    }
+}
+
+/// The entries of every row, in the order of the rows.
+fn entries(rows: &Rows, index: &Index, env: &RowEnv<'_>) -> Result<Vec<Vec<Value>>, Error> {
+    let (table, transaction) = (&*rows.table, env.transaction);
+    let mut entries = Vec::new();
+    let mut add = |mut row: Row| -> Result<(), Error> {
+        rows.compute(&mut row, env)?;
+        entries.push(row.entry(table, index, &[]).into_iter().map(Value::from).collect());
+        Ok(())
+    };
+    if table.without_rowid {
+        let mut cursor = transaction.index(table.root)?;
+        let mut more = cursor.first()?;
+        while more {
+            add(Row::decode(table, 0, cursor.payload()?)?)?;
+            more = cursor.next()?;
+        }
+    } else {
+        let mut cursor = transaction.table(table.root)?;
+        let mut more = cursor.first()?;
+        while more {
+            let rowid = cursor.rowid()?;
+            add(Row::decode(table, rowid, cursor.payload()?)?)?;
+            more = cursor.next()?;
+        }
+    }
+    Ok(entries)
+}
+
+/// Puts the entries into an empty index: sorted, so that each goes to the end.
+fn fill(
+    transaction: &mut Transaction,
+    table: &Table,
+    index: &Index,
+    mut entries: Vec<Vec<Value>>,
+) -> Result<(), Error> {
+    let order = index.order();
+    let compare = |a: &[Value], b: &[Value]| {
+        let columns = a.iter().zip(b).enumerate();
+        columns
+            .map(|(column, (a, b))| order.compare_column(column, a.as_ref(), b.as_ref()))
+            .find(|order| order.is_ne())
+            .unwrap_or(std::cmp::Ordering::Equal)
+    };
+    entries.sort_by(|a, b| compare(a, b));
+    let key = |entry: &[Value]| entry[..index.key_columns.min(entry.len())].to_vec();
+    let same = |pair: &[Vec<Value>]| {
+        let (a, b) = (key(&pair[0]), key(&pair[1]));
+        !a.iter().any(Value::is_null) && compare(&a, &b).is_eq()
+    };
+    if index.unique && entries.windows(2).any(same) {
+        let columns = index.key().flatten();
+        let columns: Vec<String> = columns
+            .map(|column| format!("{}.{}", table.name, table.columns[column].name))
+            .collect();
+        return Err(Error::Constraint { constraint: "UNIQUE", place: columns.join(", ") });
+    }
+    let format = transaction.header().schema_format;
+    let mut record = Vec::new();
+    for entry in entries {
+        let values: Vec<ValueRef<'_>> = entry.iter().map(Value::as_ref).collect();
+        record.clear();
+        encode_record(&values, format, &mut record);
+        transaction.index_insert(index.root, &record, &order)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! `DROP TABLE` and `DROP INDEX`.
+
+use shoal_store::Pgno;
+
+use super::schema_rows::{delete_where, is_name};
+use super::target::check_database;
+use super::{Context, Done, Plan, sequence};
+use crate::Error;
+use crate::error::NameKind;
+use crate::parse::ast::{DropKind, ObjectName};
+use crate::schema::{IndexOrigin, Object, Schema};
+
+/// A prepared `DROP`.
+#[derive(Debug)]
+pub(crate) struct DropPlan {
+    kind: DropKind,
+    name: String,
+    roots: Vec<Pgno>,
+}
+
+/// Prepares a `DROP TABLE` or `DROP INDEX`.
+///
+/// # Errors
+/// As [`super::prepare`].
+pub(crate) fn prepare(
+    schema: &Schema,
+    kind: DropKind,
+    name: &ObjectName,
+    if_exists: bool,
+) -> Result<Plan, Error> {
+    check_database(name)?;
+    let (text, offset) = (name.name.text.as_str(), name.name.offset);
+    let missing = |name_kind| {
+        if if_exists { Ok(Plan::Nothing) } else { Err(Error::no_such(name_kind, text, offset)) }
+    };
+    if kind == DropKind::Index {
+        let Some((_, index)) = schema.index(text) else { return missing(NameKind::Index) };
+        if index.origin != IndexOrigin::Create {
+            let message =
+                "index associated with UNIQUE or PRIMARY KEY constraint cannot be dropped";
+            return Err(Error::meaning(message, offset));
+        }
+        let roots = vec![index.root];
+        return Ok(Plan::Drop(DropPlan { kind, name: index.name.clone(), roots }));
+    }
+    match schema.object(text) {
+        None => missing(NameKind::Table),
+        Some(Object::View(view)) => {
+            Err(Error::meaning(format!("use DROP VIEW to delete view {}", view.name()), offset))
+        }
+        Some(Object::Virtual { name, .. }) => {
+            Err(Error::unsupported(format!("dropping virtual table {name}"), offset))
+        }
+        Some(Object::Damaged { name, why }) => {
+            Err(Error::Schema { object: name.clone(), why: why.clone() })
+        }
+        Some(Object::Table(table)) => {
+            if table.name.to_ascii_lowercase().starts_with("sqlite_") {
+                return Err(Error::meaning(format!("table {text} may not be dropped"), offset));
+            }
+            if let Some(why) = &table.missing_index {
+                return Err(Error::Schema { object: table.name.clone(), why: why.clone() });
+            }
+            let mut roots = vec![table.root];
+            roots.extend(table.indexes.iter().map(|index| index.root));
+            Ok(Plan::Drop(DropPlan { kind, name: table.name.clone(), roots }))
+        }
+    }
+}
+
+impl DropPlan {
+    /// Gives the pages back and removes what the schema says of them.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub(crate) fn execute(&self, context: &mut Context<'_>) -> Result<Done, Error> {
+        let transaction = &mut *context.transaction;
+        for root in &self.roots {
+            transaction.drop_btree(*root)?;
+        }
+        let is_table = self.kind == DropKind::Table;
+        delete_where(transaction, Pgno::FIRST, |row| {
+            if is_table {
+                is_name(row.get(2), &self.name)
+            } else {
+                is_name(row.first(), "index") && is_name(row.get(1), &self.name)
+            }
+        })?;
+        if let Some(sequence) = context.schema.table(sequence::NAME).filter(|_| is_table) {
+            delete_where(transaction, sequence.root, |row| is_name(row.first(), &self.name))?;
+        }
+        // What ANALYZE found out is no longer true of anything.
+        for statistics in ["sqlite_stat1", "sqlite_stat3", "sqlite_stat4"] {
+            let column = usize::from(!is_table);
+            if let Some(table) = context.schema.table(statistics)
+                && !table.without_rowid
+            {
+                delete_where(transaction, table.root, |row| is_name(row.get(column), &self.name))?;
+            }
+        }
+        transaction.bump_schema_cookie()?;
+        Ok(Done::default())
+    }
+}

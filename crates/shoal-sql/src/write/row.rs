@@ -1,0 +1,164 @@
+//! One row between its record and its values.
+
+use shoal_store::{Record, ValueRef, encode_record};
+
+use crate::Error;
+use crate::schema::{Index, IndexSource, Table};
+use crate::value::{Affinity, Value};
+
+/// A row's values, one per column of the table, and its place.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Row {
+    /// 0 in a table without rowid.
+    pub(crate) rowid: i64,
+    /// The column that is the rowid's other name holds it, too.
+    pub(crate) values: Vec<Value>,
+}
+
+/// What names one row of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum RowKey {
+    Rowid(i64),
+    /// The columns of the primary key, in its order.
+    Key(Vec<Value>),
+}
+
+impl RowKey {
+    /// Bytes that are equal for equal keys.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        match self {
+            RowKey::Rowid(rowid) => encode_record(&[ValueRef::Int(*rowid)], 4, &mut bytes),
+            RowKey::Key(values) => {
+                let values: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
+                encode_record(&values, 4, &mut bytes);
+            }
+        }
+        bytes
+    }
+}
+
+impl Row {
+    /// What names this row.
+    pub(crate) fn key(&self, table: &Table) -> RowKey {
+        if table.without_rowid {
+            let parts = table.primary_key.iter();
+            RowKey::Key(parts.map(|part| self.values[part.column].clone()).collect())
+        } else {
+            RowKey::Rowid(self.rowid)
+        }
+    }
+
+    /// The row in a table's record. Virtual columns are NULL until they are computed.
+    ///
+    /// # Errors
+    /// [`Error::Store`] for a broken record.
+    pub(crate) fn decode(table: &Table, rowid: i64, payload: &[u8]) -> Result<Row, Error> {
+        let mut stored = Vec::with_capacity(table.stored_columns);
+        for value in Record::new(payload).map_err(shoal_store::Error::from)?.values() {
+            stored.push(value.map_err(shoal_store::Error::from)?);
+        }
+        let values = table.columns.iter().enumerate().map(|(index, column)| {
+            if table.rowid_alias == Some(index) {
+                return Value::Int(rowid);
+            }
+            let Some(place) = column.stored else { return Value::Null };
+            match stored.get(place) {
+                // The record may keep an integral real as an integer, which is shorter.
+                Some(ValueRef::Int(int)) if column.affinity == Affinity::Real => {
+                    Value::Real(*int as f64)
+                }
+                Some(value) => Value::from(*value),
+                None => column.missing_value.clone(),
+            }
+        });
+        Ok(Row { rowid, values: values.collect() })
+    }
+
+    /// The values of the table's record, in its order.
+    pub(crate) fn record<'r>(&'r self, table: &Table) -> Vec<ValueRef<'r>> {
+        let mut record = vec![ValueRef::Null; table.stored_columns];
+        for (index, column) in table.columns.iter().enumerate() {
+            if let Some(place) = column.stored
+                && table.rowid_alias != Some(index)
+            {
+                record[place] = compact(&self.values[index], column.affinity);
+            }
+        }
+        if table.without_rowid {
+            // A column that is in the key twice, with two collations, is also stored twice.
+            for (place, part) in table.primary_key.iter().enumerate() {
+                let affinity = table.columns[part.column].affinity;
+                record[place] = compact(&self.values[part.column], affinity);
+            }
+        }
+        record
+    }
+
+    /// The values of an index's entry; `computed` holds those of its expressions, in order.
+    pub(crate) fn entry<'r>(
+        &'r self,
+        table: &Table,
+        index: &Index,
+        computed: &'r [Value],
+    ) -> Vec<ValueRef<'r>> {
+        let mut computed = computed.iter();
+        let columns = index.columns.iter().map(|column| match column.source {
+            IndexSource::Rowid => ValueRef::Int(self.rowid),
+            IndexSource::Column(column) if table.rowid_alias == Some(column) => {
+                ValueRef::Int(self.rowid)
+            }
+            IndexSource::Column(column) => {
+                compact(&self.values[column], table.columns[column].affinity)
+            }
+            IndexSource::Expr(_) => computed.next().map_or(ValueRef::Null, Value::as_ref),
+        });
+        columns.collect()
+    }
+}
+
+/// A real column's integral values are stored as integers of up to 48 bits, as SQLite does.
+fn compact(value: &Value, affinity: Affinity) -> ValueRef<'_> {
+    const MAX: f64 = ((1i64 << 47) - 1) as f64;
+    match value {
+        Value::Real(real)
+            if affinity == Affinity::Real && real.trunc() == *real && real.abs() <= MAX =>
+        {
+            ValueRef::Int(*real as i64)
+        }
+        value => value.as_ref(),
+    }
+}
+
+/// The row that an index's entry belongs to.
+///
+/// # Errors
+/// [`Error::Store`] for a broken record.
+pub(crate) fn key_of_entry(table: &Table, index: &Index, payload: &[u8]) -> Result<RowKey, Error> {
+    let mut values = Vec::with_capacity(index.columns.len());
+    for value in Record::new(payload).map_err(shoal_store::Error::from)?.values() {
+        values.push(value.map_err(shoal_store::Error::from)?);
+    }
+    let broken = || {
+        let why = "does not name its row, columns";
+        let corrupt = shoal_store::Corrupt::new("index entry", why, values.len() as u64);
+        Error::Store(shoal_store::Error::from(corrupt))
+    };
+    if !table.without_rowid {
+        return match values.last() {
+            Some(ValueRef::Int(rowid)) if values.len() == index.columns.len() => {
+                Ok(RowKey::Rowid(*rowid))
+            }
+            _ => Err(broken()),
+        };
+    }
+    let place = |part: &crate::schema::KeyPart| {
+        let same = |column: &crate::schema::IndexColumn| {
+            matches!(column.source, IndexSource::Column(column) if column == part.column)
+                && column.collation == part.collation
+        };
+        let value = index.columns.iter().position(same).and_then(|place| values.get(place));
+        value.map(|value| Value::from(*value)).ok_or_else(broken)
+    };
+    table.primary_key.iter().map(place).collect::<Result<_, _>>().map(RowKey::Key)
+}

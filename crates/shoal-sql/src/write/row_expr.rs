@@ -1,0 +1,124 @@
+//! Expressions over one row of a table: checks, defaults, generated columns, conditions of indexes.
+
+use shoal_store::Transaction;
+
+use super::row::Row;
+use crate::Error;
+use crate::expr;
+use crate::functions::Session;
+use crate::parse::ast;
+use crate::resolve::{Resolver, tree};
+use crate::schema::{Schema, Table};
+use crate::value::Value;
+
+/// What an expression is evaluated with, beside the row.
+#[derive(Clone, Copy)]
+pub(crate) struct RowEnv<'a> {
+    pub(crate) transaction: &'a Transaction,
+    pub(crate) session: &'a dyn Session,
+}
+
+/// Where an expression stands: what it may hold, and what SQLite calls the place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Check,
+    Default,
+    Generated,
+    Index,
+    PartialIndex,
+}
+
+impl Place {
+    fn name(self) -> &'static str {
+        match self {
+            Place::Check => "CHECK constraints",
+            Place::Default => "DEFAULT values",
+            Place::Generated => "generated columns",
+            Place::Index => "index expressions",
+            Place::PartialIndex => "partial index WHERE clauses",
+        }
+    }
+
+    /// Whether the value must be the same whenever it is computed.
+    fn is_stored(self) -> bool {
+        matches!(self, Place::Generated | Place::Index | Place::PartialIndex)
+    }
+}
+
+/// A compiled expression.
+#[derive(Debug)]
+pub(crate) enum RowExpr {
+    Constant(Value),
+    Program { program: Box<expr::RowExpr>, reads: Vec<usize> },
+}
+
+impl RowExpr {
+    /// Compiles an expression over the columns of a table.
+    ///
+    /// # Errors
+    /// Names that mean nothing; queries, parameters and functions that may not stand there.
+    pub(crate) fn compile(
+        schema: &Schema,
+        table: &Table,
+        expr: &ast::Expr,
+        place: Place,
+    ) -> Result<RowExpr, Error> {
+        let resolved = Resolver::new(schema).row_expr(table, expr)?;
+        check(&resolved, expr.offset, place)?;
+        if let tree::Expr::Const(value) = resolved {
+            return Ok(RowExpr::Constant(value));
+        }
+        let mut reads = Vec::new();
+        resolved.columns(&mut |_, column| reads.push(column));
+        reads.sort_unstable();
+        reads.dedup();
+
+        let program = Box::new(expr::RowExpr::compile(schema, table, expr)?);
+        Ok(RowExpr::Program { program, reads })
+    }
+
+    /// The columns that the value depends on, [`tree::ROWID`] among them.
+    pub(crate) fn reads(&self) -> &[usize] {
+        match self {
+            RowExpr::Constant(_) => &[],
+            RowExpr::Program { reads, .. } => reads,
+        }
+    }
+
+    /// The value for a row.
+    ///
+    /// # Errors
+    /// What functions raise.
+    pub(crate) fn eval(&self, row: &Row, env: &RowEnv<'_>) -> Result<Value, Error> {
+        match self {
+            RowExpr::Constant(value) => Ok(value.clone()),
+            RowExpr::Program { program, .. } => program.eval(row.rowid, &row.values, env.session),
+        }
+    }
+}
+
+/// Refuses what may not stand in a place.
+fn check(expr: &tree::Expr, offset: usize, place: Place) -> Result<(), Error> {
+    let prohibited =
+        |what: &str| Err(Error::meaning(format!("{what} prohibited in {}", place.name()), offset));
+    if expr.query().is_some() {
+        return prohibited("subqueries");
+    }
+    match expr {
+        tree::Expr::Parameter(_) => return prohibited("parameters"),
+        tree::Expr::CurrentTime(_) if place.is_stored() => {
+            return prohibited("non-deterministic functions");
+        }
+        tree::Expr::Call { function, .. } if place.is_stored() && !function.deterministic => {
+            return prohibited("non-deterministic functions");
+        }
+        _ => {}
+    }
+    let mut result = Ok(());
+    expr.parts(&mut |part| {
+        if result.is_ok() {
+            result = check(part, offset, place);
+        }
+    });
+    result
+}

@@ -1,0 +1,380 @@
+//! Rows in and out of one table, with every index kept right.
+//!
+//! Nothing here checks constraints, but for telling which rows stand in the way of a new one.
+
+use std::sync::Arc;
+
+use shoal_store::{KeyOrder, Transaction, ValueRef, encode_record};
+
+use super::row::{Row, RowKey, key_of_entry};
+use super::row_expr::{Place, RowEnv, RowExpr};
+use crate::Error;
+use crate::functions::Session;
+use crate::schema::{Index, IndexSource, Schema, Table};
+use crate::value::{Value, truth};
+
+/// Writes rows of one table.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    pub(crate) table: Arc<Table>,
+    /// The order of the table itself, where it has no rowid.
+    key_order: KeyOrder,
+    indexes: Vec<IndexWriter>,
+    /// Virtual and stored columns, in an order in which each can be computed from those before.
+    generated: Vec<(usize, RowExpr)>,
+}
+
+#[derive(Debug)]
+struct IndexWriter {
+    order: KeyOrder,
+    /// The condition that rows of a partial index meet.
+    filter: Option<RowExpr>,
+    /// The expressions among the columns, in order.
+    exprs: Vec<RowExpr>,
+}
+
+impl Rows {
+    /// Prepares to write to a table.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`], [`Error::Schema`] or [`Error::Name`] when a part of the table could
+    /// not be kept right: an index whose order is not known, a missing index.
+    pub(crate) fn new(schema: &Schema, table: &Arc<Table>) -> Result<Rows, Error> {
+        if let Some(why) = &table.missing_index {
+            return Err(Error::Schema { object: table.name.clone(), why: why.clone() });
+        }
+        let collations = table
+            .indexes
+            .iter()
+            .flat_map(|index| index.columns.iter().map(|column| &column.collation));
+        let keys = table.primary_key.iter().map(|part| &part.collation);
+        if let Some(name) = collations.chain(keys).find_map(|it| it.as_ref().err()) {
+            return Err(Error::Name {
+                kind: crate::NameKind::Collation,
+                message: format!("no such collation sequence: {name}"),
+                offset: None,
+            });
+        }
+        let compile = |expr, place| RowExpr::compile(schema, table, expr, place);
+        let partial = |expr| compile(expr, Place::PartialIndex);
+        let mut indexes = Vec::with_capacity(table.indexes.len());
+        for index in &table.indexes {
+            let exprs = index.columns.iter().filter_map(|column| match &column.source {
+                IndexSource::Expr(expr) => Some(compile(expr, Place::Index)),
+                _ => None,
+            });
+            indexes.push(IndexWriter {
+                order: index.order(),
+                filter: index.filter.as_ref().map(partial).transpose()?,
+                exprs: exprs.collect::<Result<_, _>>()?,
+            });
+        }
+        let mut generated = Vec::new();
+        for (place, column) in table.columns.iter().enumerate() {
+            if let Some(definition) = &column.generated {
+                generated.push((place, compile(&definition.expr, Place::Generated)?));
+            }
+        }
+        Ok(Rows {
+            key_order: table.primary_key_order(),
+            generated: in_order(generated),
+            indexes,
+            table: Arc::clone(table),
+        })
+    }
+
+    /// Computes the generated columns from the others.
+    ///
+    /// # Errors
+    /// What their expressions raise.
+    pub(crate) fn compute(&self, row: &mut Row, env: &RowEnv<'_>) -> Result<(), Error> {
+        for (place, expr) in &self.generated {
+            let value = expr.eval(row, env)?;
+            row.values[*place] = self.table.columns[*place].affinity.apply(value);
+        }
+        Ok(())
+    }
+
+    /// The row of that key, generated columns included; `None` when there is none.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub(crate) fn read(&self, key: &RowKey, env: &RowEnv<'_>) -> Result<Option<Row>, Error> {
+        let (table, transaction) = (&*self.table, env.transaction);
+        let mut row = match key {
+            RowKey::Rowid(rowid) => {
+                let mut cursor = transaction.table(table.root)?;
+                if !cursor.seek(*rowid)? {
+                    return Ok(None);
+                }
+                Row::decode(table, *rowid, cursor.payload()?)?
+            }
+            RowKey::Key(values) => {
+                let key: Vec<ValueRef<'_>> = values.iter().map(|value| value.as_ref()).collect();
+                let mut cursor = transaction.index(table.root)?;
+                if !cursor.seek(&key, &self.key_order)? {
+                    return Ok(None);
+                }
+                Row::decode(table, 0, cursor.payload()?)?
+            }
+        };
+        self.compute(&mut row, env)?;
+        Ok(Some(row))
+    }
+
+    /// The rowid a new row gets: one more than the largest, or an unused one where that is the
+    /// largest there is.
+    ///
+    /// # Errors
+    /// [`Error::Store`]; [`Error::Runtime`] `database or disk is full` when no unused one was
+    /// found in a hundred tries.
+    pub(crate) fn new_rowid(&self, env: &RowEnv<'_>) -> Result<i64, Error> {
+        let mut cursor = env.transaction.table(self.table.root)?;
+        if !cursor.last()? {
+            return Ok(1);
+        }
+        if let Some(next) = cursor.rowid()?.checked_add(1) {
+            return Ok(next);
+        }
+        for _ in 0..100 {
+            let mut bytes = [0; 8];
+            env.session.random(&mut bytes);
+            // Positive and well below the end, so that it can be counted up from for a while.
+            let rowid = (i64::from_le_bytes(bytes) & (i64::MAX >> 1)) + 1;
+            if !cursor.seek(rowid)? {
+                return Ok(rowid);
+            }
+        }
+        Err(Error::runtime("database or disk is full"))
+    }
+
+    /// The row with the same rowid or primary key as a new one, in the table itself.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub(crate) fn same_key(&self, row: &Row, env: &RowEnv<'_>) -> Result<Option<RowKey>, Error> {
+        let transaction = env.transaction;
+        let key = row.key(&self.table);
+        let found = match &key {
+            RowKey::Rowid(rowid) => transaction.table(self.table.root)?.seek(*rowid)?,
+            RowKey::Key(values) => {
+                let key: Vec<ValueRef<'_>> = values.iter().map(|value| value.as_ref()).collect();
+                transaction.index(self.table.root)?.seek(&key, &self.key_order)?
+            }
+        };
+        Ok(found.then_some(key))
+    }
+
+    /// The row that already has a new row's key in a unique index; NULLs never are in the way.
+    ///
+    /// # Errors
+    /// [`Error::Store`]; what the index's expressions raise.
+    pub(crate) fn same_entry(
+        &self,
+        index: usize,
+        row: &Row,
+        env: &RowEnv<'_>,
+    ) -> Result<Option<RowKey>, Error> {
+        let definition = &self.table.indexes[index];
+        let writer = &self.indexes[index];
+        if !definition.unique || !writer.covers(row, env)? {
+            return Ok(None);
+        }
+        let computed = writer.computed(row, env)?;
+        let entry = row.entry(&self.table, definition, &computed);
+        let key = &entry[..definition.key_columns];
+        if key.iter().any(|value| matches!(value, ValueRef::Null)) {
+            return Ok(None);
+        }
+        let mut cursor = env.transaction.index(definition.root)?;
+        if !cursor.seek(key, &writer.order)? {
+            return Ok(None);
+        }
+        key_of_entry(&self.table, definition, cursor.payload()?).map(Some)
+    }
+
+    /// Stores a row and its index entries. No row may stand in its way.
+    ///
+    /// # Errors
+    /// [`Error::Store`]; what the indexes' expressions raise.
+    pub(crate) fn insert(
+        &self,
+        transaction: &mut Transaction,
+        row: &Row,
+        session: &dyn Session,
+    ) -> Result<(), Error> {
+        let entries = self.entries(transaction, row, session)?;
+        self.put_row(transaction, row)?;
+        for ((entry, index), writer) in entries.iter().zip(&self.table.indexes).zip(&self.indexes) {
+            if let Some(entry) = entry {
+                transaction.index_insert(index.root, entry, &writer.order)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a row, as [`Rows::read`] gave it, and its index entries.
+    ///
+    /// # Errors
+    /// [`Error::Store`]; [`Error::Schema`] when an index has no entry for the row.
+    pub(crate) fn delete(
+        &self,
+        transaction: &mut Transaction,
+        row: &Row,
+        session: &dyn Session,
+    ) -> Result<(), Error> {
+        let table = &*self.table;
+        let entries = self.entries(transaction, row, session)?;
+        for (place, entry) in entries.iter().enumerate() {
+            if let Some(entry) = entry {
+                self.delete_entry(transaction, place, entry)?;
+            }
+        }
+        let deleted = match row.key(table) {
+            RowKey::Rowid(rowid) => transaction.table_delete(table.root, rowid)?,
+            key @ RowKey::Key(_) => {
+                transaction.index_delete(table.root, &key.encode(), &self.key_order)?
+            }
+        };
+        if deleted { Ok(()) } else { Err(missing_entry(&table.name)) }
+    }
+
+    /// Replaces a row by another, touching only the indexes whose entries differ.
+    ///
+    /// # Errors
+    /// As [`Rows::insert`] and [`Rows::delete`].
+    pub(crate) fn replace(
+        &self,
+        transaction: &mut Transaction,
+        old: &Row,
+        new: &Row,
+        session: &dyn Session,
+    ) -> Result<(), Error> {
+        if self.table.without_rowid || old.rowid != new.rowid {
+            self.delete(transaction, old, session)?;
+            return self.insert(transaction, new, session);
+        }
+        let before = self.entries(transaction, old, session)?;
+        let after = self.entries(transaction, new, session)?;
+        for (place, (before, after)) in before.iter().zip(&after).enumerate() {
+            if before == after {
+                continue;
+            }
+            if let Some(entry) = before {
+                self.delete_entry(transaction, place, entry)?;
+            }
+            if let Some(entry) = after {
+                let root = self.table.indexes[place].root;
+                transaction.index_insert(root, entry, &self.indexes[place].order)?;
+            }
+        }
+        self.put_row(transaction, new)
+    }
+
+    /// The row's record, in its place in the table.
+    fn put_row(&self, transaction: &mut Transaction, row: &Row) -> Result<(), Error> {
+        let table = &*self.table;
+        let mut record = Vec::new();
+        encode_record(&row.record(table), transaction.header().schema_format, &mut record);
+        if table.without_rowid {
+            transaction.index_insert(table.root, &record, &self.key_order)?;
+        } else {
+            transaction.table_insert(table.root, row.rowid, &record)?;
+        }
+        Ok(())
+    }
+
+    /// The records of the row's entries, one per index; `None` where it has none.
+    fn entries(
+        &self,
+        transaction: &Transaction,
+        row: &Row,
+        session: &dyn Session,
+    ) -> Result<Vec<Option<Vec<u8>>>, Error> {
+        let env = RowEnv { transaction, session };
+        let format = transaction.header().schema_format;
+        let entry = |(index, writer): (&Index, &IndexWriter)| {
+            if !writer.covers(row, &env)? {
+                return Ok(None);
+            }
+            let computed = writer.computed(row, &env)?;
+            let mut record = Vec::new();
+            encode_record(&row.entry(&self.table, index, &computed), format, &mut record);
+            Ok(Some(record))
+        };
+        self.table.indexes.iter().zip(&self.indexes).map(entry).collect()
+    }
+
+    fn delete_entry(
+        &self,
+        transaction: &mut Transaction,
+        place: usize,
+        entry: &[u8],
+    ) -> Result<(), Error> {
+        let index = &self.table.indexes[place];
+        if transaction.index_delete(index.root, entry, &self.indexes[place].order)? {
+            Ok(())
+        } else {
+            Err(missing_entry(&index.name))
+        }
+    }
+}
+
+/// Generated columns, each after those that its expression reads.
+fn in_order(mut generated: Vec<(usize, RowExpr)>) -> Vec<(usize, RowExpr)> {
+    let mut ordered: Vec<(usize, RowExpr)> = Vec::with_capacity(generated.len());
+    while !generated.is_empty() {
+        let ready = generated
+            .iter()
+            .position(|(_, expr)| !generated.iter().any(|(place, _)| expr.reads().contains(place)));
+        // The resolver refuses columns that depend on themselves, so one is always ready.
+        ordered.push(generated.remove(ready.unwrap_or(0)));
+    }
+    ordered
+}
+
+/// Removes every row and every index entry; gives how many rows there were.
+///
+/// # Errors
+/// [`Error::Store`].
+pub(crate) fn clear(transaction: &mut Transaction, table: &Table) -> Result<u64, Error> {
+    let mut count = 0;
+    if table.without_rowid {
+        let mut cursor = transaction.index(table.root)?;
+        let mut more = cursor.first()?;
+        while more {
+            count += 1;
+            more = cursor.next()?;
+        }
+    } else {
+        let mut cursor = transaction.table(table.root)?;
+        let mut more = cursor.first()?;
+        while more {
+            count += 1;
+            more = cursor.next()?;
+        }
+    }
+    transaction.clear_btree(table.root)?;
+    for index in &table.indexes {
+        transaction.clear_btree(index.root)?;
+    }
+    Ok(count)
+}
+
+fn missing_entry(name: &str) -> Error {
+    Error::Schema { object: name.to_owned(), why: "a row has no entry in it".to_owned() }
+}
+
+impl IndexWriter {
+    /// Whether the index has an entry for the row.
+    fn covers(&self, row: &Row, env: &RowEnv<'_>) -> Result<bool, Error> {
+        match &self.filter {
+            None => Ok(true),
+            Some(filter) => Ok(truth(filter.eval(row, env)?.as_ref()) == Some(true)),
+        }
+    }
+
+    fn computed(&self, row: &Row, env: &RowEnv<'_>) -> Result<Vec<Value>, Error> {
+        self.exprs.iter().map(|expr| expr.eval(row, env)).collect()
+    }
+}

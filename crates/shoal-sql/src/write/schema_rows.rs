@@ -1,0 +1,72 @@
+//! Rows of `sqlite_schema`, written below SQL.
+
+use shoal_store::{Pgno, Record, Transaction, ValueRef, encode_record};
+
+use crate::Error;
+
+/// A row of `sqlite_schema`.
+pub(crate) struct SchemaRow<'a> {
+    /// `table` or `index`.
+    pub(crate) kind: &'a str,
+    pub(crate) name: &'a str,
+    /// The table that an index belongs to; a table's own name.
+    pub(crate) table: &'a str,
+    pub(crate) root: Pgno,
+    /// `None` for automatic indexes.
+    pub(crate) sql: Option<&'a str>,
+}
+
+impl SchemaRow<'_> {
+    /// Adds the row at the end.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub(crate) fn insert(&self, transaction: &mut Transaction) -> Result<(), Error> {
+        let mut cursor = transaction.table(Pgno::FIRST)?;
+        let last = if cursor.last()? { cursor.rowid()? } else { 0 };
+        let rowid =
+            last.checked_add(1).ok_or_else(|| Error::runtime("database or disk is full"))?;
+        let values = [
+            ValueRef::Text(self.kind.as_bytes()),
+            ValueRef::Text(self.name.as_bytes()),
+            ValueRef::Text(self.table.as_bytes()),
+            ValueRef::Int(self.root.get().into()),
+            self.sql.map_or(ValueRef::Null, |sql| ValueRef::Text(sql.as_bytes())),
+        ];
+        let mut record = Vec::new();
+        encode_record(&values, transaction.header().schema_format, &mut record);
+        Ok(transaction.table_insert(Pgno::FIRST, rowid, &record)?)
+    }
+}
+
+/// Deletes the rows of the table at `root` whose stored columns meet a condition.
+///
+/// # Errors
+/// [`Error::Store`].
+pub(crate) fn delete_where(
+    transaction: &mut Transaction,
+    root: Pgno,
+    mut condition: impl FnMut(&[ValueRef<'_>]) -> bool,
+) -> Result<(), Error> {
+    let mut rowids = Vec::new();
+    let mut cursor = transaction.table(root)?;
+    let mut more = cursor.first()?;
+    while more {
+        let rowid = cursor.rowid()?;
+        let record = Record::new(cursor.payload()?).map_err(shoal_store::Error::from)?;
+        let values: Result<Vec<ValueRef<'_>>, _> = record.values().collect();
+        if condition(&values.map_err(shoal_store::Error::from)?) {
+            rowids.push(rowid);
+        }
+        more = cursor.next()?;
+    }
+    for rowid in rowids {
+        transaction.table_delete(root, rowid)?;
+    }
+    Ok(())
+}
+
+/// Whether a value is a text equal to a name, in any case.
+pub(crate) fn is_name(value: Option<&ValueRef<'_>>, name: &str) -> bool {
+    matches!(value, Some(ValueRef::Text(text)) if text.eq_ignore_ascii_case(name.as_bytes()))
+}
