@@ -26,11 +26,22 @@ impl Document {
         changes: impl IntoIterator<Item = Change>,
     ) -> Result<(), Error> {
         let batch = self.admit(changes)?;
-        for change in &batch {
-            self.queue.add(change.clone(), &self.graph);
-        }
         let in_batch: FxHashSet<ChangeHash> = batch.iter().map(Change::hash).collect();
-        let ready = self.queue.ready(&batch);
+        let mut direct: Vec<Change> = Vec::with_capacity(batch.len());
+        let mut is_direct: FxHashSet<ChangeHash> = FxHashSet::default();
+        let mut queued: Vec<ChangeHash> = Vec::new();
+        for change in batch {
+            let hash = change.hash();
+            let is_here = |dep| is_direct.contains(dep) || self.graph.contains(dep);
+            if change.deps().iter().all(is_here) {
+                is_direct.insert(hash);
+                direct.push(change);
+            } else {
+                self.queue.add(change, &self.graph);
+                queued.push(hash);
+            }
+        }
+        let ready = self.queue.ready(direct);
         let mut applied: Vec<Change> = Vec::with_capacity(ready.len());
         let mut checks = GraphChecks::default();
         let mut dropped: FxHashSet<ChangeHash> = FxHashSet::default();
@@ -49,8 +60,8 @@ impl Document {
                     for change in applied.iter().rev() {
                         self.undo_ops(change, change.len());
                     }
-                    for change in &batch {
-                        self.queue.remove(&change.hash());
+                    for hash in &queued {
+                        self.queue.remove(hash);
                     }
                     return Err(error);
                 }

@@ -77,12 +77,9 @@ pub enum Error {
     /// Op ids are 32-bit numbers, and the document has used the last.
     #[error("no op ids left")]
     OpIdsExhausted,
-    /// JSON nested more deeply than allowed.
-    #[error("nested more deeply than {max} levels")]
-    Depth {
-        /// The limit.
-        max: usize,
-    },
+    /// The root of a document is a map, so only a JSON object can be imported there.
+    #[error("the root of a document takes a JSON object only")]
+    RootNotObject,
 }
 
 /// How an op can contradict its document.

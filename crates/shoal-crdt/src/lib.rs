@@ -10,6 +10,7 @@ mod apply;
 mod document;
 mod error;
 mod id;
+mod import;
 mod json;
 mod load;
 mod opset;

@@ -1,6 +1,6 @@
 //! Changes that wait for changes they depend on.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use shoal_history::{ActorId, Change, ChangeGraph, ChangeHash};
@@ -84,25 +84,23 @@ impl Queue {
         }
     }
 
-    /// The changes that can be applied, dependencies first: of `candidates` those that wait for
-    /// nothing, and whatever waits only for changes in the result. They stay in the queue.
-    pub(crate) fn ready(&self, candidates: &[Change]) -> Vec<Change> {
-        let mut ready: VecDeque<&Waiting> = candidates
-            .iter()
-            .filter_map(|change| self.waiting.get(&change.hash()))
-            .filter(|waiting| waiting.missing == 0)
-            .collect();
+    /// The changes that can be applied once `changes`, which can, are: those, then whatever waits
+    /// only for changes in the result, dependencies first. They stay in the queue.
+    pub(crate) fn ready(&self, changes: Vec<Change>) -> Vec<Change> {
+        let mut changes = changes;
         let mut released: FxHashMap<ChangeHash, usize> = FxHashMap::default();
-        let mut changes = Vec::new();
-        while let Some(waiting) = ready.pop_front() {
-            let hash = waiting.change.hash();
-            changes.push(waiting.change.clone());
+        let mut next = 0;
+        while !self.waiting.is_empty()
+            && let Some(change) = changes.get(next)
+        {
+            next += 1;
+            let hash = change.hash();
             for dependent in self.dependents_of(hash) {
                 let Some(waiting) = self.waiting.get(dependent) else { continue };
                 let count = released.entry(*dependent).or_default();
                 *count += 1;
                 if *count == waiting.missing {
-                    ready.push_back(waiting);
+                    changes.push(waiting.change.clone());
                 }
             }
         }
@@ -111,6 +109,9 @@ impl Queue {
 
     /// Takes out changes that are in the graph now.
     pub(crate) fn release(&mut self, changes: &[Change]) {
+        if self.waiting.is_empty() {
+            return;
+        }
         for change in changes {
             let hash = change.hash();
             if let Some(Waiting { change, .. }) = self.waiting.remove(&hash) {
