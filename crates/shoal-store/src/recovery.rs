@@ -100,10 +100,11 @@ pub(crate) fn replay(journal: &dyn File, database: &dyn File) -> Result<(), Erro
         let known = match geometry {
             Some(known) => known,
             None => {
-                let Some(known) = Geometry::of(&header) else { return Ok(()) };
+                let Some(known) = Geometry::of(&header, database.size()?, size) else {
+                    return Ok(());
+                };
                 geometry = Some(known);
-                let length = u64::from(header.page_count()) * u64::from(known.page_size);
-                // Only ever cut: a page count is no reason to make a file large.
+                let length = u64::from(known.page_count) * u64::from(known.page_size);
                 if length < database.size()? {
                     database.truncate(length)?;
                 }
@@ -152,14 +153,19 @@ struct Geometry {
 
 impl Geometry {
     /// `None` when the numbers cannot be right.
-    fn of(header: &JournalHeader<'_>) -> Option<Geometry> {
+    ///
+    /// The page count is what the header says, but not more than the database has and the journal
+    /// could add: every page that a transaction cut off is in its journal.
+    fn of(header: &JournalHeader<'_>, database_len: u64, journal_len: u64) -> Option<Geometry> {
         let (page_size, sector_size) = (header.page_size(), header.sector_size());
         let in_range = |size: u32, least| (least..=65536).contains(&size) && size.is_power_of_two();
-        (in_range(page_size, 512) && in_range(sector_size, 32)).then_some(Geometry {
-            page_size,
-            sector_size,
-            page_count: header.page_count(),
-        })
+        if !in_range(page_size, 512) || !in_range(sector_size, 32) {
+            return None;
+        }
+        let page_len = u64::from(page_size);
+        let most = database_len.div_ceil(page_len) + journal_len / (page_len + RECORD_OVERHEAD);
+        let page_count = header.page_count().min(u32::try_from(most).unwrap_or(u32::MAX));
+        Some(Geometry { page_size, sector_size, page_count })
     }
 }
 

@@ -312,12 +312,11 @@ fn a_read_only_store_does_not_undo() {
     let (vfs, committed) = run(scenario, &(scenario.before)());
     let hot = (0..committed)
         .map(|calls| vfs.image_after_crash(calls, 1))
-        .filter(|image| {
+        .rfind(|image| {
             image
                 .get(&PathBuf::from("db-journal"))
                 .is_some_and(|j| j.first().is_some_and(|&byte| byte != 0))
         })
-        .next_back()
         .unwrap();
     let disk = SimVfs::from_image(&hot);
     let options = common::options(Access::ReadOnly);

@@ -1,0 +1,186 @@
+//! Files that were made to mislead: reading, changing and undoing them ends in rows or an error,
+//! never in a panic, a circle or a large allocation.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use common::{database, options, orders, record};
+use proptest::prelude::*;
+use shoal_store::vfs::{Image, MemVfs, SimVfs};
+use shoal_store::{Access, BtreeKind, Error, Mode, Pgno, Store, Transaction, ValueRef};
+use shoal_testkit::corpus;
+
+const DB: &str = "db";
+
+fn open(bytes: &[u8]) -> Result<Store, Error> {
+    let vfs = MemVfs::new();
+    vfs.put(Path::new(DB), bytes.to_vec());
+    Store::open_with(Arc::new(vfs), Path::new(DB), options(Access::ReadWrite))
+}
+
+/// Reads every page as root of a table and of an index, up to an error.
+fn walk(txn: &Transaction) {
+    for number in 1..=txn.page_count().min(200) {
+        let root = Pgno::new(number).unwrap();
+        if let Ok(mut cursor) = txn.table(root) {
+            while matches!(cursor.next(), Ok(true)) && cursor.payload().is_ok() {}
+            while matches!(cursor.prev(), Ok(true)) {}
+            let _ = cursor.seek(i64::from(number));
+        }
+        if let Ok(mut cursor) = txn.index(root) {
+            while matches!(cursor.next(), Ok(true)) && cursor.payload().is_ok() {}
+            while matches!(cursor.prev(), Ok(true)) {}
+            let _ = cursor.seek(&[ValueRef::Int(i64::from(number))], &orders()[1]);
+        }
+    }
+}
+
+/// Changes what it finds, each change taken back when it fails.
+fn change(txn: &mut Transaction, salt: u32) {
+    let long = vec![b'x'; 1500];
+    for number in 1..=txn.page_count().min(60) {
+        let root = Pgno::new(number).unwrap();
+        for round in 0..6_i64 {
+            let rowid = i64::from(salt) * round;
+            let text = &long[..(salt as usize * 37 * (round as usize + 1)) % 1500];
+            let row = record(&[ValueRef::Text(text), ValueRef::Int(rowid)]);
+            attempt(txn, |txn| txn.table_insert(root, rowid, &row));
+            attempt(txn, |txn| txn.index_insert(root, &row, &orders()[0]));
+            attempt(txn, |txn| txn.table_delete(root, round * 3).map(drop));
+            attempt(txn, |txn| txn.index_delete(root, &row, &orders()[0]).map(drop));
+        }
+        match salt % 4 {
+            0 => attempt(txn, |txn| txn.clear_btree(root)),
+            1 if number > 1 => attempt(txn, |txn| txn.drop_btree(root)),
+            2 => attempt(txn, |txn| txn.create_btree(BtreeKind::Index).map(drop)),
+            _ => {}
+        }
+    }
+}
+
+fn attempt(txn: &mut Transaction, work: impl FnOnce(&mut Transaction) -> Result<(), Error>) {
+    let savepoint = txn.savepoint().unwrap();
+    if let Err(error) = work(txn) {
+        assert!(matches!(error, Error::Corrupt(_)), "{error}");
+        txn.rollback_to(&savepoint).unwrap();
+    }
+    txn.release(savepoint).unwrap();
+}
+
+fn exercise(bytes: &[u8], salt: u32) {
+    let Ok(store) = open(bytes) else { return };
+    let Ok(txn) = store.begin(Mode::Read) else { return };
+    walk(&txn);
+    drop(txn);
+    let Ok(mut txn) = store.begin(Mode::Write) else { return };
+    change(&mut txn, salt);
+    txn.commit().unwrap();
+    if let Ok(txn) = store.begin(Mode::Read) {
+        walk(&txn);
+    }
+}
+
+#[test]
+fn corrupt_databases_can_be_changed_without_a_panic() {
+    for (number, path) in corpus("corrupt").into_iter().enumerate() {
+        let mut bytes = std::fs::read(path).unwrap();
+        for salt in 0..4 {
+            if bytes.len() > 100 {
+                // Most are refused as auto-vacuum files otherwise.
+                bytes[52..56].fill(0);
+                bytes[18..20].fill(1);
+            }
+            exercise(&bytes, number as u32 * 4 + salt);
+        }
+    }
+}
+
+/// A small database with interior pages, overflow pages and a freelist.
+fn sample() -> Vec<u8> {
+    database(
+        512,
+        0,
+        "CREATE TABLE t(a, b); CREATE INDEX i ON t(a); CREATE INDEX j ON t(b DESC, a COLLATE NOCASE);
+         WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 150)
+         INSERT INTO t SELECT printf('%0*d', i % 60, i), zeroblob(i * 7 % 900) FROM n;
+         DELETE FROM t WHERE rowid % 3 = 0;",
+    )
+}
+
+/// A database that was being changed, and its journal, as a crash leaves them.
+fn crashed() -> Image {
+    let image = Image::from([(DB.into(), sample())]);
+    let vfs = SimVfs::from_image(&image);
+    let store =
+        Store::open_with(Arc::new(vfs.clone()), Path::new(DB), options(Access::ReadWrite)).unwrap();
+    let mut txn = store.begin(Mode::Write).unwrap();
+    change(&mut txn, 3);
+    txn.commit().unwrap();
+    (0..vfs.calls())
+        .map(|calls| vfs.image_after_crash(calls, 1))
+        .rfind(|image| image.contains_key(Path::new("db-journal")))
+        .unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 150,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn forged_databases_are_safe(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..12),
+        heads in prop::collection::vec((any::<prop::sample::Index>(), 0_usize..16, any::<u8>()), 0..6),
+        salt in any::<u16>(),
+    ) {
+        let mut bytes = sample();
+        for (place, value) in changes {
+            let at = place.index(bytes.len());
+            bytes[at] = value;
+        }
+        // The first bytes of a page are where most of its meaning is.
+        for (page, offset, value) in heads {
+            let at = page.index(bytes.len() / 512) * 512 + offset;
+            if at >= 100 {
+                bytes[at] = value % 64;
+            }
+        }
+        exercise(&bytes, u32::from(salt));
+    }
+
+    #[test]
+    fn forged_journals_are_safe(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+        heads in prop::collection::vec((8_usize..28, any::<u8>()), 0..4),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let mut image = crashed();
+        let journal = image.get_mut(Path::new("db-journal")).unwrap();
+        for (place, value) in changes {
+            let at = place.index(journal.len());
+            journal[at] = value;
+        }
+        for (at, value) in heads {
+            journal[at] = value;
+        }
+        let length = journal.len() - cut.index(2 * journal.len()).saturating_sub(journal.len());
+        journal.truncate(length);
+        let size = image[Path::new(DB)].len() + image[Path::new("db-journal")].len();
+        let vfs = SimVfs::from_image(&image);
+        let opened =
+            Store::open_with(Arc::new(vfs.clone()), Path::new(DB), options(Access::ReadWrite));
+        if let Ok(store) = opened
+            && let Ok(txn) = store.begin(Mode::Read)
+        {
+            walk(&txn);
+        }
+        let now = vfs.image()[Path::new(DB)].len();
+        prop_assert!(now <= size + 65536, "{} bytes in two files became {}", size, now);
+    }
+}
