@@ -78,6 +78,9 @@ pub enum Error {
         /// The mistake.
         what: &'static str,
     },
+    /// The file could not be read or written, or its pages are damaged.
+    #[error(transparent)]
+    Store(#[from] shoal_store::Error),
 }
 
 /// What kind of thing a name stands for.
@@ -123,6 +126,18 @@ impl Error {
         }
     }
 
+    /// The same error pointing elsewhere: for text that is not the statement's own, a view's say.
+    pub(crate) fn at(mut self, place: usize) -> Error {
+        match &mut self {
+            Error::Syntax { offset, .. } => *offset = place,
+            Error::Unsupported { offset, .. }
+            | Error::Name { offset, .. }
+            | Error::Meaning { offset, .. } => *offset = Some(place),
+            _ => {}
+        }
+        self
+    }
+
     pub(crate) fn unsupported(what: impl Into<String>, offset: usize) -> Error {
         Error::Unsupported { what: what.into(), offset: Some(offset) }
     }
@@ -134,6 +149,11 @@ impl Error {
     /// `no such <kind>: <name>`.
     pub(crate) fn no_such(kind: NameKind, name: &str, offset: usize) -> Error {
         Error::Name { kind, message: format!("no such {kind}: {name}"), offset: Some(offset) }
+    }
+
+    /// Bytes of the file that break its format.
+    pub(crate) fn corrupt(corrupt: shoal_store::Corrupt) -> Error {
+        Error::Store(corrupt.into())
     }
 
     pub(crate) fn runtime(message: impl Into<String>) -> Error {

@@ -12,12 +12,23 @@
 
 #![forbid(unsafe_code)]
 
+mod connection;
 mod error;
+mod exec;
+mod expr;
 mod functions;
 mod parse;
+mod plan;
+mod resolve;
+mod schema;
+mod statement;
 mod value;
 mod write;
 
+pub use connection::Connection;
 pub use error::{Error, NameKind};
 pub use parse::Statements;
+pub use schema::{Column, Index, Object, Schema, Table, View};
+pub use statement::{Row, Rows, Statement};
 pub use value::{Affinity, Collation, Value, ValueRef, real_to_text};
+pub use write::TableWriter;

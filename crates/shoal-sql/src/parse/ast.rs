@@ -178,10 +178,7 @@ pub(crate) enum ExprKind {
 pub(crate) enum InSet {
     List(Vec<Expr>),
     Select(Box<Select>),
-    Table {
-        name: ObjectName,
-        has_arguments: bool,
-    },
+    Table { name: ObjectName, has_arguments: bool },
 }
 
 /// A function call.
@@ -513,24 +510,10 @@ pub(crate) enum ColumnConstraint {
 
 #[derive(Clone, Debug)]
 pub(crate) enum TableConstraint {
-    PrimaryKey {
-        columns: Vec<OrderTerm>,
-        conflict: Option<Conflict>,
-        autoincrement: bool,
-    },
-    Unique {
-        columns: Vec<OrderTerm>,
-        conflict: Option<Conflict>,
-    },
-    Check {
-        name: Option<Name>,
-        expr: Expr,
-        text: String,
-    },
-    ForeignKey {
-        columns: Vec<Name>,
-        key: ForeignKey,
-    },
+    PrimaryKey { columns: Vec<OrderTerm>, conflict: Option<Conflict>, autoincrement: bool },
+    Unique { columns: Vec<OrderTerm>, conflict: Option<Conflict> },
+    Check { name: Option<Name>, expr: Expr, text: String },
+    ForeignKey { columns: Vec<Name>, key: ForeignKey },
 }
 
 /// `REFERENCES`.

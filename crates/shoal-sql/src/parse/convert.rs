@@ -61,7 +61,10 @@ impl<'a> Converter<'a> {
         exprs.iter().map(|expr| self.expr(expr)).collect()
     }
 
-    pub(super) fn optional(&mut self, expr: Option<&grammar::Expr<'_>>) -> Result<Option<Expr>, Error> {
+    pub(super) fn optional(
+        &mut self,
+        expr: Option<&grammar::Expr<'_>>,
+    ) -> Result<Option<Expr>, Error> {
         expr.map(|expr| self.expr(expr)).transpose()
     }
 
@@ -72,7 +75,10 @@ impl<'a> Converter<'a> {
     pub(super) fn expr(&mut self, expr: &grammar::Expr<'_>) -> Result<Expr, Error> {
         self.expr_depth += 1;
         if self.expr_depth > EXPR_DEPTH_MAX {
-            return Err(Error::Limit { what: "depth of an expression", max: EXPR_DEPTH_MAX as u64 });
+            return Err(Error::Limit {
+                what: "depth of an expression",
+                max: EXPR_DEPTH_MAX as u64,
+            });
         }
         let result = match expr {
             grammar::Expr::Parenthesized(inner) if inner.len() == 1 => self.expr(&inner[0]),
@@ -329,7 +335,10 @@ impl<'a> Converter<'a> {
     /// takes the number it had or the next one.
     fn parameter(&mut self, text: &str, offset: usize) -> Result<usize, Error> {
         let too_large = || {
-            Error::meaning(format!("variable number must be between ?1 and ?{PARAMETER_MAX}"), offset)
+            Error::meaning(
+                format!("variable number must be between ?1 and ?{PARAMETER_MAX}"),
+                offset,
+            )
         };
         let number = if text.is_empty() {
             self.parameters.len() + 1

@@ -188,9 +188,9 @@ impl Converter<'_> {
                 Some(grammar::TransactionType::Exclusive) => TransactionMode::Exclusive,
             }),
             grammar::Stmt::Commit(_) => Stmt::Commit,
-            grammar::Stmt::Rollback { savepoint_name, .. } => Stmt::Rollback {
-                savepoint: savepoint_name.as_ref().map(|name| self.name(name)),
-            },
+            grammar::Stmt::Rollback { savepoint_name, .. } => {
+                Stmt::Rollback { savepoint: savepoint_name.as_ref().map(|name| self.name(name)) }
+            }
             grammar::Stmt::Savepoint(name) => Stmt::Savepoint(self.name(name)),
             grammar::Stmt::Release(name) => Stmt::Release(self.name(name)),
             grammar::Stmt::Pragma(name, body) => {
@@ -260,7 +260,10 @@ impl Converter<'_> {
         Ok(PragmaArgument { value, offset: expr.offset })
     }
 
-    fn table_body(&mut self, body: &grammar::CreateTableBody<'_>) -> Result<CreateTableBody, Error> {
+    fn table_body(
+        &mut self,
+        body: &grammar::CreateTableBody<'_>,
+    ) -> Result<CreateTableBody, Error> {
         let (columns, constraints, flags) = match body {
             grammar::CreateTableBody::AsSelect(select) => {
                 return Ok(CreateTableBody::Select(Box::new(self.select(select)?)));

@@ -4,8 +4,8 @@ use sqlite3_parser::ast as grammar;
 use sqlite3_parser::dialect::TokenType;
 
 use super::ast::{
-    CommonTable, CompoundOp, From, Indexed, Join, JoinConstraint, JoinKind, Name, ResultColumn, Select,
-    SelectClauses, SelectCore, TableRef, TableRefKind, With,
+    CommonTable, CompoundOp, From, Indexed, Join, JoinConstraint, JoinKind, Name, ResultColumn,
+    Select, SelectClauses, SelectCore, TableRef, TableRefKind, With,
 };
 use super::convert::{Converter, SELECT_DEPTH_MAX};
 use crate::Error;

@@ -128,7 +128,10 @@ mod tests {
             "create trigger t after insert on x begin select 1; select 2; end; select 3;",
             &["create trigger t after insert on x begin select 1; select 2; end", "select 3"],
         );
-        check("create temp trigger t begin select 1; end;", &["create temp trigger t begin select 1; end"]);
+        check(
+            "create temp trigger t begin select 1; end;",
+            &["create temp trigger t begin select 1; end"],
+        );
     }
 
     #[test]

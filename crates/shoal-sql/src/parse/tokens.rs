@@ -109,7 +109,8 @@ impl<'a> Tokens<'a> {
 
     /// The source text of a range of tokens.
     pub(crate) fn text(&self, range: Range<usize>) -> &'a str {
-        match (self.all.get(range.start), range.end.checked_sub(1).and_then(|at| self.all.get(at))) {
+        match (self.all.get(range.start), range.end.checked_sub(1).and_then(|at| self.all.get(at)))
+        {
             (Some(first), Some(last)) if first.start <= last.end => {
                 self.sql.get(first.start..last.end).unwrap_or_default()
             }
@@ -139,8 +140,8 @@ impl<'a> Tokens<'a> {
     /// parenthesis that was not opened there, or a keyword that no expression continues with.
     pub(crate) fn item_end(&self, start: usize) -> usize {
         use TokenType::{
-            TK_AS, TK_COMMA, TK_DISTINCT, TK_EXCEPT, TK_FROM, TK_GROUP, TK_HAVING, TK_INTERSECT, TK_LIMIT,
-            TK_LP, TK_ORDER, TK_RP, TK_SEMI, TK_UNION, TK_WHERE, TK_WINDOW,
+            TK_AS, TK_COMMA, TK_DISTINCT, TK_EXCEPT, TK_FROM, TK_GROUP, TK_HAVING, TK_INTERSECT,
+            TK_LIMIT, TK_LP, TK_ORDER, TK_RP, TK_SEMI, TK_UNION, TK_WHERE, TK_WINDOW,
         };
         let mut depth = 0usize;
         let mut previous = None;
@@ -215,13 +216,12 @@ impl<'a> Lexer<'a> {
                         LexError::UnterminatedLiteral(_) | LexError::UnterminatedBracket(_) => {
                             rest.len()
                         }
-                        LexError::MalformedBlobLiteral(_) => match rest[2..]
-                            .iter()
-                            .position(|&byte| byte == b'\'')
-                        {
-                            Some(quote) => quote + 3,
-                            None => rest.len(),
-                        },
+                        LexError::MalformedBlobLiteral(_) => {
+                            match rest[2..].iter().position(|&byte| byte == b'\'') {
+                                Some(quote) => quote + 3,
+                                None => rest.len(),
+                            }
+                        }
                         LexError::BadNumber(_) | LexError::MalformedHexInteger(_) => word(rest),
                         _ => 1,
                     };
@@ -238,9 +238,6 @@ impl BadToken {
     fn error(&self, sql: &str) -> Error {
         let bytes = sql.as_bytes().get(self.start..self.end).unwrap_or_default();
         let token = String::from_utf8_lossy(bytes);
-        Error::Syntax {
-            message: format!("unrecognized token: \"{token}\""),
-            offset: self.start,
-        }
+        Error::Syntax { message: format!("unrecognized token: \"{token}\""), offset: self.start }
     }
 }

@@ -1,0 +1,81 @@
+//! What functions may ask of a connection.
+
+use std::fmt;
+use std::sync::Arc;
+
+use shoal_store::vfs::{Clock, Entropy, OsClock, OsEntropy};
+
+use crate::functions::Session;
+
+/// What a connection counts, and where it takes time and chance from.
+#[derive(Clone)]
+pub(crate) struct Environment {
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) entropy: Arc<dyn Entropy>,
+}
+
+impl Environment {
+    pub(crate) fn os() -> Environment {
+        Environment { clock: Arc::new(OsClock), entropy: Arc::new(OsEntropy) }
+    }
+}
+
+/// Rows changed so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) changes: i64,
+    pub(crate) total_changes: i64,
+    pub(crate) last_insert_rowid: i64,
+}
+
+/// What one statement sees: the time does not pass while it runs.
+#[derive(Clone)]
+pub(crate) struct StatementSession {
+    counts: Counts,
+    now_unix_ms: i64,
+    entropy: Arc<dyn Entropy>,
+}
+
+impl StatementSession {
+    pub(crate) fn new(environment: &Environment, counts: Counts) -> StatementSession {
+        StatementSession {
+            counts,
+            now_unix_ms: environment.clock.unix_ms(),
+            entropy: Arc::clone(&environment.entropy),
+        }
+    }
+}
+
+impl Session for StatementSession {
+    fn changes(&self) -> i64 {
+        self.counts.changes
+    }
+
+    fn total_changes(&self) -> i64 {
+        self.counts.total_changes
+    }
+
+    fn last_insert_rowid(&self) -> i64 {
+        self.counts.last_insert_rowid
+    }
+
+    fn random(&self, bytes: &mut [u8]) {
+        self.entropy.fill(bytes);
+    }
+
+    fn now_unix_ms(&self) -> i64 {
+        self.now_unix_ms
+    }
+}
+
+impl fmt::Debug for StatementSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StatementSession").field("counts", &self.counts).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Environment").finish_non_exhaustive()
+    }
+}

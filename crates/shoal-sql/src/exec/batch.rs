@@ -1,0 +1,88 @@
+//! Rows on their way to the caller.
+
+use crate::value::{Value, ValueRef};
+
+/// Rows of one width, their bytes in one buffer that is used again.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    width: usize,
+    rows: usize,
+    slots: Vec<Slot>,
+    bytes: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Slot {
+    Null,
+    Int(i64),
+    Real(f64),
+    Text { start: usize, end: usize },
+    Blob { start: usize, end: usize },
+}
+
+impl Batch {
+    /// An empty batch of rows of so many values.
+    pub(crate) fn new(width: usize) -> Batch {
+        Batch { width, ..Batch::default() }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.rows = 0;
+        self.slots.clear();
+        self.bytes.clear();
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.rows
+    }
+
+    pub(crate) fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Bytes that the rows' texts and blobs take.
+    pub(crate) fn byte_len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Appends a row, which has the batch's width.
+    pub(crate) fn push(&mut self, row: &[Value]) {
+        self.rows += 1;
+        for value in row {
+            let slot = match value {
+                Value::Null => Slot::Null,
+                Value::Int(int) => Slot::Int(*int),
+                Value::Real(real) => Slot::Real(*real),
+                Value::Text(text) => {
+                    let (start, end) = self.keep(text);
+                    Slot::Text { start, end }
+                }
+                Value::Blob(blob) => {
+                    let (start, end) = self.keep(blob);
+                    Slot::Blob { start, end }
+                }
+            };
+            self.slots.push(slot);
+        }
+    }
+
+    fn keep(&mut self, bytes: &[u8]) -> (usize, usize) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        (start, self.bytes.len())
+    }
+
+    /// The value at a place; NULL past the row's end.
+    pub(crate) fn get(&self, row: usize, column: usize) -> ValueRef<'_> {
+        if column >= self.width {
+            return ValueRef::Null;
+        }
+        match self.slots.get(row * self.width + column) {
+            None | Some(Slot::Null) => ValueRef::Null,
+            Some(Slot::Int(int)) => ValueRef::Int(*int),
+            Some(Slot::Real(real)) => ValueRef::Real(*real),
+            Some(Slot::Text { start, end }) => ValueRef::Text(&self.bytes[*start..*end]),
+            Some(Slot::Blob { start, end }) => ValueRef::Blob(&self.bytes[*start..*end]),
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! Running plans.
+//!
+//! A [`Run`] is the state of one execution: registers, where each loop stands, what was gathered.
+//! It borrows nothing. To go on it is given a transaction, with which it makes a [`Machine`] that
+//! also has the cursors; at the end of a batch of rows the cursors are dropped and their places
+//! noted. So a result set can own its transaction, and one place in the code pays for that, once
+//! per batch.
+
+mod batch;
+mod group;
+mod hash;
+mod key;
+mod query;
+mod rows;
+mod scan;
+mod select;
+mod sort;
+
+use shoal_store::{IndexCursor, TableCursor, Transaction};
+
+pub(crate) use batch::Batch;
+pub(crate) use key::KeySet;
+use rows::RowStore;
+
+use crate::Error;
+use crate::functions::Session;
+use crate::plan::{Program, QueryPlan};
+use crate::value::{Value, ValueRef};
+use hash::HashStore;
+use query::QueryRun;
+
+/// Puts a value into a register, whose buffer is used again.
+#[inline]
+pub(crate) fn assign(target: &mut Value, value: ValueRef<'_>) {
+    match (target, value) {
+        (Value::Text(buffer), ValueRef::Text(bytes))
+        | (Value::Blob(buffer), ValueRef::Blob(bytes)) => {
+            buffer.clear();
+            buffer.extend_from_slice(bytes);
+        }
+        (target, value) => *target = value.into(),
+    }
+}
+
+/// What a run keeps between batches.
+#[derive(Debug, Default)]
+struct State {
+    registers: Vec<Value>,
+    sets: Vec<Option<KeySet>>,
+    queries: Vec<SubqueryRun>,
+    stores: Vec<Option<HashStore>>,
+}
+
+/// A query within an expression.
+#[derive(Debug, Default)]
+struct SubqueryRun {
+    run: QueryRun,
+    /// What a query that depends on no row gave.
+    value: Option<Value>,
+    exists: Option<bool>,
+    set: Option<KeySet>,
+}
+
+/// One execution of a program.
+#[derive(Debug)]
+pub(crate) struct Run {
+    state: State,
+    root: QueryRun,
+    started: bool,
+    done: bool,
+}
+
+/// A batch ends at this many bytes, so that long values do not pile up.
+const BATCH_BYTES_MAX: usize = 1 << 20;
+
+impl Run {
+    /// Prepares an execution with its parameters, by number from 1.
+    pub(crate) fn new(program: &Program, parameters: &[Value]) -> Run {
+        let mut registers = vec![Value::Null; program.registers];
+        for (reg, value) in &program.constants {
+            registers[*reg] = value.clone();
+        }
+        for (reg, number) in &program.parameters {
+            registers[*reg] = parameters.get(number - 1).cloned().unwrap_or_default();
+        }
+        let state = State {
+            registers,
+            sets: std::iter::repeat_with(|| None).take(program.sets).collect(),
+            queries: program.queries.iter().map(|_| SubqueryRun::default()).collect(),
+            stores: std::iter::repeat_with(|| None).take(program.stores).collect(),
+        };
+        Run { state, root: QueryRun::default(), started: false, done: false }
+    }
+
+    /// Appends up to `count` rows to `out`; false when there are no more.
+    ///
+    /// # Errors
+    /// What expressions raise and what is wrong with the file; the run is over then.
+    pub(crate) fn fill(
+        &mut self,
+        program: &Program,
+        txn: &Transaction,
+        session: &dyn Session,
+        count: usize,
+        out: &mut Batch,
+    ) -> Result<bool, Error> {
+        if self.done {
+            return Ok(false);
+        }
+        let state = std::mem::take(&mut self.state);
+        let mut machine = Machine::new(program, txn, session, state);
+        let result = self.rows(&program.root, &mut machine, count, out);
+        match result {
+            Ok(true) => {
+                let parked = self.root.park(&program.root, &mut machine);
+                self.state = machine.into_state();
+                self.done = parked.is_err();
+                parked.map(|()| true)
+            }
+            ended => {
+                self.done = true;
+                self.root = QueryRun::default();
+                ended
+            }
+        }
+    }
+
+    fn rows(
+        &mut self,
+        plan: &QueryPlan,
+        machine: &mut Machine<'_, '_>,
+        count: usize,
+        out: &mut Batch,
+    ) -> Result<bool, Error> {
+        if !self.started {
+            self.started = true;
+            self.root.start(plan, machine)?;
+        }
+        for _ in 0..count {
+            if !self.root.next(plan, machine)? {
+                return Ok(false);
+            }
+            out.push(&machine.registers[plan.output..plan.output + plan.width]);
+            if out.byte_len() > BATCH_BYTES_MAX {
+                break;
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Runs a program to its end, calling `each` with every row.
+///
+/// # Errors
+/// What expressions and `each` raise, and what is wrong with the file.
+pub(crate) fn for_each_row(
+    program: &Program,
+    txn: &Transaction,
+    session: &dyn Session,
+    parameters: &[Value],
+    mut each: impl FnMut(&[Value]) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut run = Run::new(program, parameters);
+    let mut machine = Machine::new(program, txn, session, std::mem::take(&mut run.state));
+    let plan = &program.root;
+    run.root.start(plan, &mut machine)?;
+    while run.root.next(plan, &mut machine)? {
+        each(&machine.registers[plan.output..plan.output + plan.width])?;
+    }
+    Ok(())
+}
+
+/// A run with cursors: what expressions and loops work on.
+pub(crate) struct Machine<'m, 't> {
+    plans: &'m [(QueryPlan, bool)],
+    /// `None` where expressions alone are evaluated.
+    txn: Option<&'t Transaction>,
+    pub(crate) session: &'m dyn Session,
+    pub(crate) registers: Vec<Value>,
+    pub(crate) sets: Vec<Option<KeySet>>,
+    queries: Vec<SubqueryRun>,
+    stores: Vec<Option<HashStore>>,
+    cursors: Vec<Slot<'t>>,
+}
+
+/// A cursor in use.
+enum Slot<'t> {
+    Empty,
+    Table(Box<TableCursor<'t>>),
+    Index(Box<IndexCursor<'t>>),
+}
+
+impl<'m, 't> Machine<'m, 't> {
+    fn new(
+        program: &'m Program,
+        txn: &'t Transaction,
+        session: &'m dyn Session,
+        state: State,
+    ) -> Self {
+        Machine {
+            plans: &program.queries,
+            txn: Some(txn),
+            session,
+            registers: state.registers,
+            sets: state.sets,
+            queries: state.queries,
+            stores: state.stores,
+            cursors: std::iter::repeat_with(|| Slot::Empty).take(program.cursors).collect(),
+        }
+    }
+
+    /// A machine that can evaluate expressions which run no query.
+    pub(crate) fn of_registers(
+        registers: Vec<Value>,
+        sets: usize,
+        session: &'m dyn Session,
+    ) -> Self {
+        Machine {
+            plans: &[],
+            txn: None,
+            session,
+            registers,
+            sets: std::iter::repeat_with(|| None).take(sets).collect(),
+            queries: Vec::new(),
+            stores: Vec::new(),
+            cursors: Vec::new(),
+        }
+    }
+
+    /// The transaction that cursors read in.
+    fn txn(&self) -> Result<&'t Transaction, Error> {
+        self.txn.ok_or(Error::Misuse { what: "a query was run outside a transaction" })
+    }
+
+    fn into_state(self) -> State {
+        State {
+            registers: self.registers,
+            sets: self.sets,
+            queries: self.queries,
+            stores: self.stores,
+        }
+    }
+
+    /// The first column of a query's first row, or NULL, put into a register.
+    pub(crate) fn scalar(&mut self, index: usize, to: usize) -> Result<(), Error> {
+        let plans = self.plans;
+        let (plan, correlated) = &plans[index];
+        if let Some(value) = &self.queries[index].value {
+            assign(&mut self.registers[to], value.as_ref());
+            return Ok(());
+        }
+        let found = self.first_row(index)?;
+        let value = if found { self.registers[plan.output].clone() } else { Value::Null };
+        if !correlated {
+            self.queries[index].value = Some(value.clone());
+        }
+        self.registers[to] = value;
+        Ok(())
+    }
+
+    /// Whether a query gives any row.
+    pub(crate) fn exists(&mut self, index: usize) -> Result<bool, Error> {
+        if let Some(exists) = self.queries[index].exists {
+            return Ok(exists);
+        }
+        let exists = self.first_row(index)?;
+        if !self.plans[index].1 {
+            self.queries[index].exists = Some(exists);
+        }
+        Ok(exists)
+    }
+
+    fn first_row(&mut self, index: usize) -> Result<bool, Error> {
+        let plans = self.plans;
+        let (plan, _) = &plans[index];
+        let mut run = std::mem::take(&mut self.queries[index].run);
+        run.start(plan, self)?;
+        let found = run.next(plan, self)?;
+        self.queries[index].run = run;
+        Ok(found)
+    }
+
+    /// Whether a register's value is among the first column of a query's rows; NULL where only a
+    /// NULL could tell.
+    pub(crate) fn in_query(
+        &mut self,
+        index: usize,
+        from: usize,
+        rule: crate::expr::InRule,
+    ) -> Result<Option<bool>, Error> {
+        let plans = self.plans;
+        let (plan, correlated) = &plans[index];
+        if self.queries[index].set.is_none() || *correlated {
+            let mut run = std::mem::take(&mut self.queries[index].run);
+            let mut set = KeySet::default();
+            run.start(plan, self)?;
+            while run.next(plan, self)? {
+                let value = self.registers[plan.output].as_ref();
+                set.insert(value, rule.affinity, rule.collation);
+            }
+            self.queries[index].run = run;
+            self.queries[index].set = Some(set);
+        }
+        let value = self.registers[from].as_ref();
+        let set = self.queries[index].set.as_ref();
+        Ok(set.and_then(|set| set.contains(value, rule.affinity, rule.collation)))
+    }
+}

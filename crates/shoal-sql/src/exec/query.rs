@@ -1,0 +1,263 @@
+//! A whole query: bodies and compounds of them, order, bounds.
+
+use super::key::RowSet;
+use super::select::SelectRun;
+use super::sort::Sorter;
+use super::{Machine, RowStore};
+use crate::Error;
+use crate::expr::{Code, eval};
+use crate::parse::ast::CompoundOp;
+use crate::plan::{BodyPlan, CompoundPlan, QueryPlan, SortPlan};
+use crate::value::{Affinity, Collation, Value};
+
+/// Where a query stands.
+#[derive(Debug, Default)]
+pub(super) struct QueryRun {
+    body: BodyRun,
+    sorter: Option<Sorter>,
+    /// Rows still to be passed over and to be given.
+    offset: u64,
+    limit: Option<u64>,
+}
+
+#[derive(Debug, Default)]
+enum BodyRun {
+    #[default]
+    Fresh,
+    Select(Box<SelectRun>),
+    Values(usize),
+    /// Parts one after the other.
+    Chain {
+        part: usize,
+        run: Box<QueryRun>,
+    },
+    /// Rows gathered from parts that had to be compared.
+    Rows {
+        rows: RowStore,
+        next: usize,
+    },
+}
+
+impl QueryRun {
+    /// Begins the query anew.
+    pub(super) fn start(
+        &mut self,
+        plan: &QueryPlan,
+        machine: &mut Machine<'_, '_>,
+    ) -> Result<(), Error> {
+        self.body = BodyRun::Fresh;
+        self.sorter = None;
+        self.limit = match &plan.limit {
+            Some(code) => u64::try_from(row_count(code, machine)?).ok(),
+            None => None,
+        };
+        self.offset = match &plan.offset {
+            Some(code) => u64::try_from(row_count(code, machine)?).unwrap_or(0),
+            None => 0,
+        };
+        Ok(())
+    }
+
+    /// Puts the next row into the query's registers; false when there is none.
+    pub(super) fn next(
+        &mut self,
+        plan: &QueryPlan,
+        machine: &mut Machine<'_, '_>,
+    ) -> Result<bool, Error> {
+        loop {
+            if self.limit == Some(0) {
+                return Ok(false);
+            }
+            let found = match &plan.sort {
+                Some(sort) => self.next_sorted(plan, sort, machine)?,
+                None => self.body.next(plan, machine)?,
+            };
+            if !found {
+                return Ok(false);
+            }
+            if self.offset > 0 {
+                self.offset -= 1;
+                continue;
+            }
+            if let Some(limit) = &mut self.limit {
+                *limit -= 1;
+            }
+            return Ok(true);
+        }
+    }
+
+    fn next_sorted(
+        &mut self,
+        plan: &QueryPlan,
+        sort: &SortPlan,
+        machine: &mut Machine<'_, '_>,
+    ) -> Result<bool, Error> {
+        if self.sorter.is_none() {
+            let mut sorter = Sorter::default();
+            let bound = self.limit.map(|limit| limit.saturating_add(self.offset));
+            let bound = bound.and_then(|bound| usize::try_from(bound).ok());
+            while self.body.next(plan, machine)? {
+                sorter.push(plan, sort, &machine.registers, bound);
+            }
+            sorter.sort(sort);
+            self.body = BodyRun::Fresh;
+            self.sorter = Some(sorter);
+        }
+        let Some(sorter) = &mut self.sorter else { return Ok(false) };
+        Ok(sorter.next(plan, sort, &mut machine.registers))
+    }
+
+    /// Notes where the cursors are, which are about to go.
+    pub(super) fn park(
+        &mut self,
+        plan: &QueryPlan,
+        machine: &mut Machine<'_, '_>,
+    ) -> Result<(), Error> {
+        if self.sorter.is_some() {
+            return Ok(());
+        }
+        match (&mut self.body, &plan.body) {
+            (BodyRun::Select(run), BodyPlan::Select(plan)) => run.park(plan, machine),
+            (BodyRun::Chain { part, run }, BodyPlan::Compound(plan)) => {
+                run.park(plan.part(*part), machine)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What `LIMIT` or `OFFSET` says; negative stands for no limit.
+fn row_count(code: &Code, machine: &mut Machine<'_, '_>) -> Result<i64, Error> {
+    eval(machine, code)?;
+    match Affinity::Integer.apply(machine.registers[code.result].clone()) {
+        Value::Int(count) => Ok(count),
+        _ => Err(Error::runtime("datatype mismatch")),
+    }
+}
+
+impl BodyRun {
+    fn next(&mut self, query: &QueryPlan, machine: &mut Machine<'_, '_>) -> Result<bool, Error> {
+        if matches!(self, BodyRun::Fresh) {
+            *self = match &query.body {
+                BodyPlan::Select(_) => BodyRun::Select(Box::default()),
+                BodyPlan::Values(_) => BodyRun::Values(0),
+                BodyPlan::Compound(plan) if plan.is_chain() => {
+                    let mut run = Box::new(QueryRun::default());
+                    run.start(&plan.first, machine)?;
+                    BodyRun::Chain { part: 0, run }
+                }
+                BodyPlan::Compound(plan) => {
+                    BodyRun::Rows { rows: combine(plan, machine)?, next: 0 }
+                }
+            };
+        }
+        match (self, &query.body) {
+            (BodyRun::Select(run), BodyPlan::Select(plan)) => run.next(query, plan, machine),
+            (BodyRun::Values(next), BodyPlan::Values(rows)) => {
+                let Some(row) = rows.get(*next) else { return Ok(false) };
+                *next += 1;
+                for code in row {
+                    eval(machine, code)?;
+                }
+                Ok(true)
+            }
+            (BodyRun::Chain { part, run }, BodyPlan::Compound(plan)) => loop {
+                if run.next(plan.part(*part), machine)? {
+                    return Ok(true);
+                }
+                if *part == plan.rest.len() {
+                    return Ok(false);
+                }
+                *part += 1;
+                run.start(plan.part(*part), machine)?;
+            },
+            (BodyRun::Rows { rows, next }, _) => {
+                if *next >= rows.len() {
+                    return Ok(false);
+                }
+                let targets: Vec<usize> = (query.output..query.output + query.width).collect();
+                rows.load(*next, &mut machine.registers, targets.iter());
+                *next += 1;
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+}
+
+impl CompoundPlan {
+    /// Whether every part's rows are simply given, one part after the other.
+    fn is_chain(&self) -> bool {
+        self.rest.iter().all(|(op, _)| *op == CompoundOp::UnionAll)
+    }
+
+    fn part(&self, number: usize) -> &QueryPlan {
+        match number.checked_sub(1).and_then(|number| self.rest.get(number)) {
+            Some((_, plan)) => plan,
+            None => &self.first,
+        }
+    }
+}
+
+/// Combines the parts from left to right.
+fn combine(plan: &CompoundPlan, machine: &mut Machine<'_, '_>) -> Result<RowStore, Error> {
+    let collations = plan.collations.as_slice();
+    let mut rows = RowStore::default();
+    each_row(&plan.first, machine, |row| rows.push(row.iter().map(Value::as_ref)))?;
+    for (op, part) in &plan.rest {
+        match op {
+            CompoundOp::UnionAll => {
+                each_row(part, machine, |row| rows.push(row.iter().map(Value::as_ref)))?;
+            }
+            CompoundOp::Union => {
+                let mut seen = RowSet::default();
+                rows = distinct(&rows, &mut seen, collations);
+                each_row(part, machine, |row| {
+                    if seen.insert(row, collations) {
+                        rows.push(row.iter().map(Value::as_ref));
+                    }
+                })?;
+            }
+            CompoundOp::Except | CompoundOp::Intersect => {
+                let mut other = RowSet::default();
+                each_row(part, machine, |row| {
+                    other.insert(row, collations);
+                })?;
+                let mut seen = RowSet::default();
+                let wanted = *op == CompoundOp::Intersect;
+                rows = filtered(&rows, |row| {
+                    other.contains(row, collations) == wanted && seen.insert(row, collations)
+                });
+            }
+        }
+    }
+    Ok(rows)
+}
+
+fn distinct(rows: &RowStore, seen: &mut RowSet, collations: &[Collation]) -> RowStore {
+    filtered(rows, |row| seen.insert(row, collations))
+}
+
+fn filtered(rows: &RowStore, mut keep: impl FnMut(&[Value]) -> bool) -> RowStore {
+    let mut out = RowStore::default();
+    for place in 0..rows.len() {
+        let row: Vec<Value> = rows.row(place).map(Value::from).collect();
+        if keep(&row) {
+            out.push(rows.row(place));
+        }
+    }
+    out
+}
+
+fn each_row(
+    plan: &QueryPlan,
+    machine: &mut Machine<'_, '_>,
+    mut each: impl FnMut(&[Value]),
+) -> Result<(), Error> {
+    let mut run = QueryRun::default();
+    run.start(plan, machine)?;
+    while run.next(plan, machine)? {
+        each(&machine.registers[plan.output..plan.output + plan.width]);
+    }
+    Ok(())
+}

@@ -1,0 +1,482 @@
+//! Scans: the rows of one source, one after the other, into the registers.
+
+use std::cmp::Ordering;
+
+use shoal_store::{Corrupt, KeyOrder, Record};
+
+use super::hash::HashRun;
+use super::query::QueryRun;
+use super::{Machine, Slot, assign};
+use crate::Error;
+use crate::expr::eval;
+use crate::plan::{
+    Bound, IndexScan, IndexedTable, Loads, NullKey, RowidRange, Scan, TableKey, TableScan,
+};
+use crate::value::{Affinity, Value, ValueRef};
+
+/// Where a scan stands.
+#[derive(Debug, Default)]
+pub(super) enum ScanRun {
+    #[default]
+    Closed,
+    Table(TableRun),
+    Index(Box<IndexRun>),
+    Query(Box<QueryRun>),
+    Hash(HashRun),
+}
+
+/// A walk over a table.
+#[derive(Debug)]
+pub(super) struct TableRun {
+    low: i64,
+    high: i64,
+    at: At<i64>,
+}
+
+/// A walk over an index.
+#[derive(Debug)]
+pub(super) struct IndexRun {
+    /// What the first columns must be.
+    prefix: Vec<Value>,
+    /// Where the range begins and ends, in the index's own direction.
+    start: Option<(Value, bool)>,
+    stop: Option<(Value, bool)>,
+    at: At<Vec<u8>>,
+}
+
+/// The place of a cursor.
+#[derive(Debug)]
+enum At<P> {
+    /// Before the first row.
+    Fresh,
+    /// On a row, the cursor being there.
+    Live,
+    /// On a row, to be sought again.
+    Parked(P),
+    Done,
+}
+
+impl ScanRun {
+    /// Begins a scan with the rows known so far.
+    pub(super) fn open(plan: &Scan, machine: &mut Machine<'_, '_>) -> Result<ScanRun, Error> {
+        Ok(match plan {
+            Scan::Table(plan) => ScanRun::Table(TableRun::open(plan, machine)?),
+            Scan::Index(plan) => ScanRun::Index(Box::new(IndexRun::open(plan, machine)?)),
+            Scan::Query(plan) => {
+                let mut run = Box::new(QueryRun::default());
+                run.start(plan, machine)?;
+                ScanRun::Query(run)
+            }
+            Scan::Hash(plan) => ScanRun::Hash(HashRun::open(plan, machine)?),
+            Scan::Nothing => ScanRun::Closed,
+        })
+    }
+
+    /// Puts what conditions need of the next row into the registers; false when there is none.
+    pub(super) fn next(
+        &mut self,
+        plan: &Scan,
+        machine: &mut Machine<'_, '_>,
+    ) -> Result<bool, Error> {
+        match (self, plan) {
+            (ScanRun::Table(run), Scan::Table(plan)) => run.next(plan, machine),
+            (ScanRun::Index(run), Scan::Index(plan)) => run.next(plan, machine),
+            (ScanRun::Query(run), Scan::Query(plan)) => run.next(plan, machine),
+            (ScanRun::Hash(run), Scan::Hash(plan)) => Ok(run.next(plan, machine)),
+            _ => Ok(false),
+        }
+    }
+
+    /// Notes where the cursors are, which are about to go.
+    pub(super) fn park(&mut self, plan: &Scan, machine: &mut Machine<'_, '_>) -> Result<(), Error> {
+        match (self, plan) {
+            (ScanRun::Table(run), Scan::Table(plan)) => {
+                if let (At::Live, Slot::Table(cursor)) = (&run.at, &machine.cursors[plan.cursor]) {
+                    run.at = if cursor.is_valid() { At::Parked(cursor.rowid()?) } else { At::Done };
+                }
+            }
+            (ScanRun::Index(run), Scan::Index(plan)) => {
+                if let (At::Live, Slot::Index(cursor)) =
+                    (&run.at, &mut machine.cursors[plan.cursor])
+                {
+                    run.at = if cursor.is_valid() {
+                        At::Parked(cursor.payload()?.to_vec())
+                    } else {
+                        At::Done
+                    };
+                }
+            }
+            (ScanRun::Query(run), Scan::Query(plan)) => run.park(plan, machine)?,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Reads columns that were put off until the conditions held.
+pub(super) fn load_late(
+    plan: &Scan,
+    loads: &Loads,
+    machine: &mut Machine<'_, '_>,
+) -> Result<(), Error> {
+    if loads.columns.is_empty() && loads.rowid.is_none() {
+        return Ok(());
+    }
+    let cursor = match plan {
+        Scan::Table(plan) => plan.cursor,
+        Scan::Index(plan) => plan.table.as_ref().map_or(plan.cursor, |table| table.cursor),
+        _ => return Ok(()),
+    };
+    load_from(cursor, loads, machine)
+}
+
+/// Reads columns of the row that a cursor is on.
+fn load_from(cursor: usize, loads: &Loads, machine: &mut Machine<'_, '_>) -> Result<(), Error> {
+    let registers = &mut machine.registers;
+    match &mut machine.cursors[cursor] {
+        Slot::Table(cursor) => {
+            if let Some(reg) = loads.rowid {
+                registers[reg] = Value::Int(cursor.rowid()?);
+            }
+            if !loads.columns.is_empty() {
+                load(cursor.payload()?, loads, registers)?;
+            }
+        }
+        Slot::Index(cursor) => {
+            if !loads.columns.is_empty() {
+                load(cursor.payload()?, loads, registers)?;
+            }
+        }
+        Slot::Empty => {}
+    }
+    Ok(())
+}
+
+/// Decodes the wanted columns of a record, which are in the order of their places.
+fn load(payload: &[u8], loads: &Loads, registers: &mut [Value]) -> Result<(), Error> {
+    let mut values = Record::new(payload).map_err(Error::corrupt)?.values();
+    let mut place = 0;
+    for wanted in &loads.columns {
+        while place < wanted.place {
+            values.skip_one().map_err(Error::corrupt)?;
+            place += 1;
+        }
+        place += 1;
+        match values.next() {
+            Some(Ok(ValueRef::Int(int))) if wanted.real => {
+                registers[wanted.reg] = Value::Real(int as f64);
+            }
+            Some(value) => {
+                assign(&mut registers[wanted.reg], value.map_err(Error::corrupt)?);
+            }
+            None => registers[wanted.reg] = wanted.missing.clone(),
+        }
+    }
+    Ok(())
+}
+
+impl TableRun {
+    fn open(plan: &TableScan, machine: &mut Machine<'_, '_>) -> Result<TableRun, Error> {
+        let (low, high) = match &plan.range {
+            RowidRange::Equal(code) => {
+                eval(machine, code)?;
+                match exact_rowid(&machine.registers[code.result]) {
+                    Some(rowid) => (Some(rowid), Some(rowid)),
+                    None => (None, None),
+                }
+            }
+            RowidRange::Between { low, high } => {
+                let low = match low {
+                    Some(bound) => lowest_rowid(&bound_value(bound, machine)?, bound.inclusive),
+                    None => Some(i64::MIN),
+                };
+                let high = match high {
+                    Some(bound) => highest_rowid(&bound_value(bound, machine)?, bound.inclusive),
+                    None => Some(i64::MAX),
+                };
+                (low, high)
+            }
+        };
+        Ok(match (low, high) {
+            (Some(low), Some(high)) if low <= high => TableRun { low, high, at: At::Fresh },
+            _ => TableRun { low: 0, high: 0, at: At::Done },
+        })
+    }
+
+    fn next(&mut self, plan: &TableScan, machine: &mut Machine<'_, '_>) -> Result<bool, Error> {
+        if matches!(self.at, At::Done) {
+            return Ok(false);
+        }
+        let txn = machine.txn()?;
+        let slot = &mut machine.cursors[plan.cursor];
+        if !matches!(slot, Slot::Table(_)) {
+            *slot = Slot::Table(Box::new(txn.table(plan.root)?));
+        }
+        let Slot::Table(cursor) = slot else { return Ok(false) };
+        let found = match (&self.at, plan.descending) {
+            (At::Done, _) => false,
+            // One row was asked for and given.
+            (At::Live | At::Parked(_), _) if self.low == self.high => false,
+            (At::Live, false) => cursor.next()?,
+            (At::Live, true) => cursor.prev()?,
+            (At::Parked(rowid), descending) => {
+                cursor.seek(*rowid)?;
+                if descending { cursor.prev()? } else { cursor.next()? }
+            }
+            (At::Fresh, _) if self.low == self.high => cursor.seek(self.low)?,
+            (At::Fresh, false) if self.low == i64::MIN => cursor.first()?,
+            (At::Fresh, false) => {
+                cursor.seek(self.low)?;
+                cursor.is_valid()
+            }
+            (At::Fresh, true) if self.high == i64::MAX => cursor.last()?,
+            (At::Fresh, true) => {
+                if cursor.seek(self.high)? {
+                    true
+                } else if cursor.is_valid() {
+                    cursor.prev()?
+                } else {
+                    cursor.last()?
+                }
+            }
+        };
+        let inside = found
+            && match plan.descending {
+                false => self.high == i64::MAX || cursor.rowid()? <= self.high,
+                true => self.low == i64::MIN || cursor.rowid()? >= self.low,
+            };
+        if !inside {
+            self.at = At::Done;
+            return Ok(false);
+        }
+        self.at = At::Live;
+        load_from(plan.cursor, &plan.early, machine)?;
+        Ok(true)
+    }
+}
+
+/// A bound's value as its comparison takes it.
+fn bound_value(bound: &Bound, machine: &mut Machine<'_, '_>) -> Result<Value, Error> {
+    eval(machine, &bound.value)?;
+    let value = machine.registers[bound.value.result].clone();
+    Ok(match bound.affinity {
+        Some(affinity) => affinity.apply_for_comparison(value),
+        None => value,
+    })
+}
+
+/// The rowid that a value is equal to.
+fn exact_rowid(value: &Value) -> Option<i64> {
+    match Affinity::Numeric.apply_for_comparison(value.clone()) {
+        Value::Int(int) => Some(int),
+        Value::Real(real) => {
+            let int = real as i64;
+            ValueRef::Int(int)
+                .compare(ValueRef::Real(real), crate::value::Collation::Binary)
+                .is_eq()
+                .then_some(int)
+        }
+        _ => None,
+    }
+}
+
+/// The first rowid above a bound; `None` when there is none.
+fn lowest_rowid(value: &Value, inclusive: bool) -> Option<i64> {
+    match value {
+        Value::Null | Value::Text(_) | Value::Blob(_) => None,
+        Value::Int(int) if inclusive => Some(*int),
+        Value::Int(int) => int.checked_add(1),
+        Value::Real(real) => {
+            if *real < -9_223_372_036_854_775_808.0 {
+                return Some(i64::MIN);
+            }
+            let up = real.ceil();
+            if up >= 9_223_372_036_854_775_808.0 {
+                return None;
+            }
+            let int = up as i64;
+            if inclusive || up != *real { Some(int) } else { int.checked_add(1) }
+        }
+    }
+}
+
+/// The last rowid below a bound; `None` when there is none. Text and blobs are above all numbers.
+fn highest_rowid(value: &Value, inclusive: bool) -> Option<i64> {
+    match value {
+        Value::Null => None,
+        Value::Text(_) | Value::Blob(_) => Some(i64::MAX),
+        Value::Int(int) if inclusive => Some(*int),
+        Value::Int(int) => int.checked_sub(1),
+        Value::Real(real) => {
+            if *real >= 9_223_372_036_854_775_808.0 {
+                return Some(i64::MAX);
+            }
+            let down = real.floor();
+            if down < -9_223_372_036_854_775_808.0 {
+                return None;
+            }
+            let int = down as i64;
+            if inclusive || down != *real { Some(int) } else { int.checked_sub(1) }
+        }
+    }
+}
+
+impl IndexRun {
+    fn open(plan: &IndexScan, machine: &mut Machine<'_, '_>) -> Result<IndexRun, Error> {
+        let mut run = IndexRun { prefix: Vec::new(), start: None, stop: None, at: At::Fresh };
+        for (code, affinity, null) in &plan.equal {
+            eval(machine, code)?;
+            let value = machine.registers[code.result].clone();
+            let value = match affinity {
+                Some(affinity) => affinity.apply_for_comparison(value),
+                None => value,
+            };
+            if value.is_null() && *null == NullKey::FindsNothing {
+                run.at = At::Done;
+                return Ok(run);
+            }
+            run.prefix.push(value);
+        }
+        if plan.low.is_none() && plan.high.is_none() {
+            return Ok(run);
+        }
+        let mut end = |bound: &Option<Bound>| match bound {
+            Some(bound) => Ok::<_, Error>(Some((bound_value(bound, machine)?, bound.inclusive))),
+            None => Ok(None),
+        };
+        // NULL is below everything and in no range.
+        let low = end(&plan.low)?;
+        let high = end(&plan.high)?;
+        if [&low, &high].into_iter().flatten().any(|(value, _)| value.is_null()) {
+            run.at = At::Done;
+            return Ok(run);
+        }
+        let low = Some(low.unwrap_or((Value::Null, false)));
+        (run.start, run.stop) = if plan.range_descending { (high, low) } else { (low, high) };
+        Ok(run)
+    }
+
+    fn next(&mut self, plan: &IndexScan, machine: &mut Machine<'_, '_>) -> Result<bool, Error> {
+        if matches!(self.at, At::Done) {
+            return Ok(false);
+        }
+        let txn = machine.txn()?;
+        let slot = &mut machine.cursors[plan.cursor];
+        if !matches!(slot, Slot::Index(_)) {
+            *slot = Slot::Index(Box::new(txn.index(plan.root)?));
+        }
+        let Slot::Index(cursor) = slot else { return Ok(false) };
+        let found = match &self.at {
+            At::Done => false,
+            At::Live => cursor.next()?,
+            At::Parked(entry) => {
+                let key: Result<Vec<_>, _> =
+                    Record::new(entry).map_err(Error::corrupt)?.values().collect();
+                cursor.seek(&key.map_err(Error::corrupt)?, &plan.order)?;
+                cursor.next()?
+            }
+            At::Fresh => {
+                let mut key: Vec<ValueRef<'_>> = self.prefix.iter().map(Value::as_ref).collect();
+                match &self.start {
+                    Some((value, true)) => {
+                        key.push(value.as_ref());
+                        cursor.seek(&key, &plan.order)?;
+                    }
+                    Some((value, false)) => {
+                        key.push(value.as_ref());
+                        cursor.seek_after(&key, &plan.order)?;
+                    }
+                    None if key.is_empty() => {
+                        cursor.first()?;
+                    }
+                    None => {
+                        cursor.seek(&key, &plan.order)?;
+                    }
+                }
+                cursor.is_valid()
+            }
+        };
+        if !found || !self.is_inside(&plan.order, cursor.payload()?)? {
+            self.at = At::Done;
+            return Ok(false);
+        }
+        self.at = At::Live;
+        load_from(plan.cursor, &plan.early, machine)?;
+        if let Some(table) = &plan.table {
+            find_row(plan.cursor, table, machine)?;
+            load_from(table.cursor, &table.early, machine)?;
+        }
+        Ok(true)
+    }
+
+    /// Whether an entry has the wanted first columns and is not past the end of the range.
+    fn is_inside(&self, order: &KeyOrder, entry: &[u8]) -> Result<bool, Error> {
+        if self.prefix.is_empty() && self.stop.is_none() {
+            return Ok(true);
+        }
+        let mut values = Record::new(entry).map_err(Error::corrupt)?.values();
+        for (index, wanted) in self.prefix.iter().enumerate() {
+            let Some(value) = values.next() else { return Ok(false) };
+            let value = value.map_err(Error::corrupt)?;
+            if order.compare_column(index, value, wanted.as_ref()).is_ne() {
+                return Ok(false);
+            }
+        }
+        let Some((stop, inclusive)) = &self.stop else { return Ok(true) };
+        let Some(value) = values.next() else { return Ok(false) };
+        let value = value.map_err(Error::corrupt)?;
+        Ok(match order.compare_column(self.prefix.len(), value, stop.as_ref()) {
+            Ordering::Less => true,
+            Ordering::Equal => *inclusive,
+            Ordering::Greater => false,
+        })
+    }
+}
+
+/// Moves the table's cursor to the row that an index's entry names.
+fn find_row(
+    index: usize,
+    table: &IndexedTable,
+    machine: &mut Machine<'_, '_>,
+) -> Result<(), Error> {
+    let missing =
+        |place: u64| Error::corrupt(Corrupt::new("index", "names a row that is not there", place));
+    // Both cursors are needed at once; the index's is put back below.
+    let mut slot = std::mem::replace(&mut machine.cursors[index], Slot::Empty);
+    let Slot::Index(entry) = &mut slot else { return Ok(()) };
+    let record = Record::new(entry.payload()?).map_err(Error::corrupt)?;
+    let txn = machine.txn()?;
+    let target = &mut machine.cursors[table.cursor];
+    match &table.key {
+        TableKey::Rowid { place } => {
+            let Some(ValueRef::Int(rowid)) = record.column(*place).map_err(Error::corrupt)? else {
+                return Err(missing(0));
+            };
+            if !matches!(target, Slot::Table(_)) {
+                *target = Slot::Table(Box::new(txn.table(table.root)?));
+            }
+            if let Slot::Table(cursor) = target
+                && !cursor.seek(rowid)?
+            {
+                return Err(missing(rowid.cast_unsigned()));
+            }
+        }
+        TableKey::Primary { places, order } => {
+            let mut key = Vec::with_capacity(places.len());
+            for &place in places {
+                let value = record.column(place).map_err(Error::corrupt)?;
+                key.push(value.unwrap_or(ValueRef::Null));
+            }
+            if !matches!(target, Slot::Index(_)) {
+                *target = Slot::Index(Box::new(txn.index(table.root)?));
+            }
+            if let Slot::Index(cursor) = target
+                && !cursor.seek(&key, order)?
+            {
+                return Err(missing(0));
+            }
+        }
+    }
+    machine.cursors[index] = slot;
+    Ok(())
+}

@@ -1,0 +1,321 @@
+//! Resolved expressions to operations.
+
+use rustc_hash::FxHashMap;
+
+use super::{Code, InRule, Op, Reg, When};
+use crate::plan::QueryPlan;
+use crate::resolve::tree::{CompareOp, Comparison, Expr, SelectId, SourceId};
+use crate::value::Value;
+
+/// Lists of constants longer than this are looked up by hash.
+const SET_MIN: usize = 8;
+
+/// Gathers what one statement needs: registers, constants, parameters, queries within expressions.
+#[derive(Debug, Default)]
+pub(crate) struct Compiler {
+    ops: Vec<Op>,
+    pub(crate) registers: usize,
+    pub(crate) constants: Vec<(Reg, Value)>,
+    /// Register and the parameter's number from 1.
+    pub(crate) parameters: Vec<(Reg, usize)>,
+    pub(crate) columns: FxHashMap<(SourceId, usize), Reg>,
+    aggregates: FxHashMap<(SelectId, usize), Reg>,
+    pub(crate) queries: Vec<(QueryPlan, bool)>,
+    /// How many sets `IN` lists are kept in.
+    pub(crate) sets: usize,
+    /// How many cursors the scans use.
+    pub(crate) cursors: usize,
+    /// How many hash tables and stored row sets the joins use.
+    pub(crate) stores: usize,
+}
+
+impl Compiler {
+    pub(crate) fn register(&mut self) -> Reg {
+        self.registers += 1;
+        self.registers - 1
+    }
+
+    /// So many registers in a row.
+    pub(crate) fn register_range(&mut self, count: usize) -> Reg {
+        let first = self.registers;
+        self.registers += count;
+        first
+    }
+
+    /// The register that holds a column of a source's current row.
+    pub(crate) fn column(&mut self, source: SourceId, column: usize) -> Reg {
+        if let Some(&reg) = self.columns.get(&(source, column)) {
+            return reg;
+        }
+        let reg = self.register();
+        self.columns.insert((source, column), reg);
+        reg
+    }
+
+    /// The register that holds an aggregate's result.
+    pub(crate) fn aggregate(&mut self, select: SelectId, index: usize) -> Reg {
+        if let Some(&reg) = self.aggregates.get(&(select, index)) {
+            return reg;
+        }
+        let reg = self.register();
+        self.aggregates.insert((select, index), reg);
+        reg
+    }
+
+    /// Compiles an expression on its own.
+    pub(crate) fn code(&mut self, expr: &Expr) -> Code {
+        let outer = std::mem::take(&mut self.ops);
+        let result = self.expr(expr);
+        let ops = std::mem::replace(&mut self.ops, outer);
+        Code { ops: ops.into(), result }
+    }
+
+    /// Compiles an expression whose value goes to a register that others write, too.
+    pub(crate) fn code_to(&mut self, expr: &Expr, to: Reg) -> Code {
+        let outer = std::mem::take(&mut self.ops);
+        self.value_to(expr, to);
+        let ops = std::mem::replace(&mut self.ops, outer);
+        Code { ops: ops.into(), result: to }
+    }
+
+    pub(crate) fn codes(&mut self, exprs: &[Expr]) -> Vec<Code> {
+        exprs.iter().map(|expr| self.code(expr)).collect()
+    }
+
+    /// A register that holds the value after the operations added here.
+    fn expr(&mut self, expr: &Expr) -> Reg {
+        match expr {
+            Expr::Const(value) => {
+                let reg = self.register();
+                self.constants.push((reg, value.clone()));
+                reg
+            }
+            Expr::Parameter(number) => {
+                let reg = self.register();
+                self.parameters.push((reg, *number));
+                reg
+            }
+            Expr::Column { source, column } => self.column(*source, *column),
+            Expr::Aggregate { select, index } => self.aggregate(*select, *index),
+            other => {
+                let to = self.register();
+                self.emit(other, to);
+                to
+            }
+        }
+    }
+
+    /// Puts the value into `to`, which nothing else writes.
+    fn argument(&mut self, expr: &Expr, to: Reg) {
+        match expr {
+            Expr::Const(value) => self.constants.push((to, value.clone())),
+            Expr::Parameter(number) => self.parameters.push((to, *number)),
+            other => self.value_to(other, to),
+        }
+    }
+
+    /// Puts the value into `to`, which other operations may write, too.
+    fn value_to(&mut self, expr: &Expr, to: Reg) {
+        match expr {
+            Expr::Const(_) | Expr::Parameter(_) | Expr::Column { .. } | Expr::Aggregate { .. } => {
+                let from = self.expr(expr);
+                self.ops.push(Op::Copy { from, to });
+            }
+            other => self.emit(other, to),
+        }
+    }
+
+    fn emit(&mut self, expr: &Expr, to: Reg) {
+        match expr {
+            Expr::Const(_) | Expr::Parameter(_) | Expr::Column { .. } | Expr::Aggregate { .. } => {
+                self.value_to(expr, to);
+            }
+            Expr::CurrentTime(kind) => self.ops.push(Op::CurrentTime { kind: *kind, to }),
+            Expr::Negate(inner) => {
+                let from = self.expr(inner);
+                self.ops.push(Op::Negate { from, to });
+            }
+            Expr::BitNot(inner) => {
+                let from = self.expr(inner);
+                self.ops.push(Op::BitNot { from, to });
+            }
+            Expr::Not(inner) => {
+                let from = self.expr(inner);
+                self.ops.push(Op::Not { from, to });
+            }
+            Expr::Arithmetic(op, left, right) => {
+                let left = self.expr(left);
+                let right = self.expr(right);
+                self.ops.push(Op::Arithmetic { op: *op, left, right, to });
+            }
+            Expr::And(left, right) => {
+                let left = self.expr(left);
+                let skip = self.jump_if(left, When::False);
+                let right = self.expr(right);
+                self.ops.push(Op::And { left, right, to });
+                let end = self.jump();
+                self.land(skip);
+                // The left side alone decides: false.
+                self.ops.push(Op::And { left, right: left, to });
+                self.land(end);
+            }
+            Expr::Or(left, right) => {
+                let left = self.expr(left);
+                let skip = self.jump_if(left, When::True);
+                let right = self.expr(right);
+                self.ops.push(Op::Or { left, right, to });
+                let end = self.jump();
+                self.land(skip);
+                self.ops.push(Op::Or { left, right: left, to });
+                self.land(end);
+            }
+            Expr::Compare(rule, left, right) => {
+                let left = self.expr(left);
+                let right = self.expr(right);
+                self.ops.push(Op::Compare { rule: *rule, left, right, to });
+            }
+            Expr::IsNull { expr, not } => {
+                let from = self.expr(expr);
+                self.ops.push(Op::IsNull { from, to, not: *not });
+            }
+            Expr::IsTruth { expr, truth, not } => {
+                let from = self.expr(expr);
+                self.ops.push(Op::IsTruth { from, to, truth: *truth, not: *not });
+            }
+            Expr::Between { expr, not, low, high } => self.between(expr, *not, low, high, to),
+            Expr::InList { expr, not, list, affinity, collation } => {
+                let from = self.expr(expr);
+                let constant = |item: &Expr| matches!(item, Expr::Const(_) | Expr::Parameter(_));
+                let set = (list.len() > SET_MIN && list.iter().all(constant)).then(|| {
+                    self.sets += 1;
+                    self.sets - 1
+                });
+                let list = list.iter().map(|item| self.expr(item)).collect();
+                let rule = InRule { not: *not, affinity: *affinity, collation: *collation };
+                self.ops.push(Op::InList { from, list, set, rule, to });
+            }
+            Expr::InQuery { expr, not, query, affinity, collation } => {
+                let from = self.expr(expr);
+                let query = self.query(query);
+                let rule = InRule { not: *not, affinity: *affinity, collation: *collation };
+                self.ops.push(Op::InQuery { from, query, rule, to });
+            }
+            Expr::Case { base, branches, otherwise } => {
+                self.case(base.as_deref(), branches, otherwise.as_deref(), to);
+            }
+            Expr::Cast { expr, affinity } => {
+                let from = self.expr(expr);
+                self.ops.push(Op::Cast { from, to, affinity: *affinity });
+            }
+            Expr::Stored { expr, affinity } => {
+                let from = self.expr(expr);
+                self.ops.push(Op::Stored { from, to, affinity: *affinity });
+            }
+            Expr::Call { function, arguments, collation } => {
+                let first = self.register_range(arguments.len());
+                for (index, argument) in arguments.iter().enumerate() {
+                    self.argument(argument, first + index);
+                }
+                self.ops.push(Op::Call {
+                    function,
+                    first,
+                    count: arguments.len(),
+                    collation: *collation,
+                    to,
+                });
+            }
+            Expr::Coalesce(arguments) => {
+                let mut ends = Vec::with_capacity(arguments.len());
+                for (index, argument) in arguments.iter().enumerate() {
+                    self.value_to(argument, to);
+                    if index + 1 < arguments.len() {
+                        ends.push(self.jump_if(to, When::NotNull));
+                    }
+                }
+                ends.into_iter().for_each(|end| self.land(end));
+            }
+            Expr::Exists(query) => {
+                let query = self.query(query);
+                self.ops.push(Op::Exists { query, to });
+            }
+            Expr::Scalar(query) => {
+                let query = self.query(query);
+                self.ops.push(Op::Scalar { query, to });
+            }
+        }
+    }
+
+    fn between(
+        &mut self,
+        expr: &Expr,
+        not: bool,
+        low: &(Comparison, Box<Expr>),
+        high: &(Comparison, Box<Expr>),
+        to: Reg,
+    ) {
+        let value = self.expr(expr);
+        let above = self.register();
+        let below = self.register();
+        let right = self.expr(&low.1);
+        self.ops.push(Op::Compare { rule: low.0, left: value, right, to: above });
+        let right = self.expr(&high.1);
+        self.ops.push(Op::Compare { rule: high.0, left: value, right, to: below });
+        self.ops.push(Op::And { left: above, right: below, to });
+        if not {
+            self.ops.push(Op::Not { from: to, to });
+        }
+    }
+
+    fn case(
+        &mut self,
+        base: Option<&Expr>,
+        branches: &[(Comparison, Expr, Expr)],
+        otherwise: Option<&Expr>,
+        to: Reg,
+    ) {
+        let base = base.map(|base| self.expr(base));
+        let mut ends = Vec::with_capacity(branches.len());
+        for (rule, when, then) in branches {
+            let mut condition = self.expr(when);
+            if let Some(base) = base {
+                let equal = self.register();
+                let rule = Comparison { op: CompareOp::Equal, ..*rule };
+                self.ops.push(Op::Compare { rule, left: base, right: condition, to: equal });
+                condition = equal;
+            }
+            let next = self.jump_if(condition, When::NotTrue);
+            self.value_to(then, to);
+            ends.push(self.jump());
+            self.land(next);
+        }
+        match otherwise {
+            Some(expr) => self.value_to(expr, to),
+            None => self.ops.push(Op::Null { to }),
+        }
+        ends.into_iter().for_each(|end| self.land(end));
+    }
+
+    fn query(&mut self, query: &crate::resolve::tree::Query) -> usize {
+        let plan = self.plan_query(query);
+        self.queries.push((plan, query.correlated));
+        self.queries.len() - 1
+    }
+
+    fn jump(&mut self) -> usize {
+        self.ops.push(Op::Jump { to: usize::MAX });
+        self.ops.len() - 1
+    }
+
+    fn jump_if(&mut self, from: Reg, when: When) -> usize {
+        self.ops.push(Op::JumpIf { from, when, to: usize::MAX });
+        self.ops.len() - 1
+    }
+
+    /// Makes the jump at `place` lead here.
+    fn land(&mut self, place: usize) {
+        let here = self.ops.len();
+        if let Op::Jump { to } | Op::JumpIf { to, .. } = &mut self.ops[place] {
+            *to = here;
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! How a query runs: access paths, join order, and every expression compiled.
+//!
+//! A plan is data: it borrows nothing, so that a statement keeps it as long as the schema stays
+//! the same. All its queries, those within expressions included, share one set of registers.
+
+mod access;
+mod order;
+mod query;
+mod select;
+
+use shoal_store::{KeyOrder, Pgno};
+
+use crate::Error;
+use crate::expr::{Code, Compiler, Reg};
+use crate::parse::ast::{self, CompoundOp};
+use crate::resolve::Resolver;
+use crate::resolve::tree::{Aggregate, OutputColumn, Query};
+use crate::schema::Schema;
+use crate::value::{Affinity, Collation, Value};
+
+/// Everything needed to run one query.
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub(crate) root: QueryPlan,
+    /// The queries within expressions, and whether each depends on an enclosing row.
+    pub(crate) queries: Vec<(QueryPlan, bool)>,
+    pub(crate) registers: usize,
+    pub(crate) constants: Vec<(Reg, Value)>,
+    pub(crate) parameters: Vec<(Reg, usize)>,
+    pub(crate) sets: usize,
+    pub(crate) cursors: usize,
+    pub(crate) stores: usize,
+    pub(crate) columns: Vec<OutputColumn>,
+}
+
+/// A query's body, order and bounds.
+#[derive(Debug)]
+pub(crate) struct QueryPlan {
+    pub(crate) body: BodyPlan,
+    /// Where a row of the result appears.
+    pub(crate) output: Reg,
+    pub(crate) width: usize,
+    /// `Some` unless the body gives its rows in the right order already.
+    pub(crate) sort: Option<SortPlan>,
+    pub(crate) limit: Option<Code>,
+    pub(crate) offset: Option<Code>,
+}
+
+#[derive(Debug)]
+pub(crate) enum BodyPlan {
+    Select(Box<SelectPlan>),
+    /// One list of expressions per row, each with its output register.
+    Values(Vec<Vec<Code>>),
+    Compound(Box<CompoundPlan>),
+}
+
+#[derive(Debug)]
+pub(crate) struct CompoundPlan {
+    pub(crate) first: QueryPlan,
+    pub(crate) rest: Vec<(CompoundOp, QueryPlan)>,
+    pub(crate) collations: Vec<Collation>,
+}
+
+/// Which registers rows are sorted by.
+#[derive(Debug)]
+pub(crate) struct SortPlan {
+    pub(crate) keys: Vec<SortKey>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SortKey {
+    pub(crate) reg: Reg,
+    pub(crate) descending: bool,
+    pub(crate) nulls_first: bool,
+    pub(crate) collation: Collation,
+}
+
+/// One `SELECT`: nested loops over its sources, then groups, then the result's columns.
+#[derive(Debug)]
+pub(crate) struct SelectPlan {
+    /// Conditions that no source takes part in.
+    pub(crate) constant: Vec<Code>,
+    pub(crate) levels: Vec<Level>,
+    pub(crate) group: Option<GroupPlan>,
+    /// The columns of the result, then the keys it is sorted by, each in its register.
+    pub(crate) outputs: Vec<Code>,
+    pub(crate) distinct: Option<Vec<Collation>>,
+}
+
+/// One loop: a source, how its rows are found, and what must hold for them.
+#[derive(Debug)]
+pub(crate) struct Level {
+    pub(crate) scan: Scan,
+    /// The conditions that decide whether a row matches a left join; all others are in `filter`.
+    pub(crate) on: Vec<Code>,
+    pub(crate) left_join: bool,
+    pub(crate) filter: Vec<Code>,
+    /// Columns read once the conditions hold.
+    pub(crate) late: Loads,
+    /// Every register of the source, to be NULL where a left join finds no row.
+    pub(crate) registers: Vec<Reg>,
+}
+
+/// Columns of a record and the registers they go to, by their place in the record.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Loads {
+    pub(crate) columns: Vec<Load>,
+    pub(crate) rowid: Option<Reg>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Load {
+    pub(crate) place: usize,
+    pub(crate) reg: Reg,
+    /// Whether integers are reals that were stored short.
+    pub(crate) real: bool,
+    /// What records that end early hold.
+    pub(crate) missing: Value,
+}
+
+/// Where a level's rows come from.
+#[derive(Debug)]
+pub(crate) enum Scan {
+    Table(TableScan),
+    Index(IndexScan),
+    /// A query's rows, which appear in its own registers.
+    Query(Box<QueryPlan>),
+    /// Rows kept in memory and found by a hash of their keys.
+    Hash(Box<HashScan>),
+    /// No rows at all.
+    Nothing,
+}
+
+/// A walk over a table by rowid.
+#[derive(Debug)]
+pub(crate) struct TableScan {
+    pub(crate) cursor: usize,
+    pub(crate) root: Pgno,
+    pub(crate) early: Loads,
+    pub(crate) range: RowidRange,
+    pub(crate) descending: bool,
+}
+
+/// Which rowids are wanted.
+#[derive(Debug)]
+pub(crate) enum RowidRange {
+    Equal(Code),
+    Between { low: Option<Bound>, high: Option<Bound> },
+}
+
+/// One end of a range.
+#[derive(Debug)]
+pub(crate) struct Bound {
+    pub(crate) value: Code,
+    pub(crate) inclusive: bool,
+    /// What the value is converted to before it is compared.
+    pub(crate) affinity: Option<Affinity>,
+}
+
+/// A walk over an index, or over a table without rowid, which is one.
+#[derive(Debug)]
+pub(crate) struct IndexScan {
+    pub(crate) cursor: usize,
+    pub(crate) root: Pgno,
+    pub(crate) order: KeyOrder,
+    /// Values that the first columns must have.
+    pub(crate) equal: Vec<(Code, Option<Affinity>, NullKey)>,
+    pub(crate) low: Option<Bound>,
+    pub(crate) high: Option<Bound>,
+    /// Whether the column of the range is stored in descending order.
+    pub(crate) range_descending: bool,
+    /// Columns read from the entry.
+    pub(crate) early: Loads,
+    /// Where the rest of the row is found.
+    pub(crate) table: Option<IndexedTable>,
+}
+
+/// Whether a NULL key finds rows (`IS NULL`) or none (`=`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NullKey {
+    Finds,
+    FindsNothing,
+}
+
+/// The table behind an index.
+#[derive(Debug)]
+pub(crate) struct IndexedTable {
+    pub(crate) cursor: usize,
+    pub(crate) root: Pgno,
+    /// Columns that the conditions need and the index does not have.
+    pub(crate) early: Loads,
+    pub(crate) key: TableKey,
+}
+
+/// How an index's entry names its row.
+#[derive(Debug)]
+pub(crate) enum TableKey {
+    /// By the rowid at a place of the entry.
+    Rowid { place: usize },
+    /// By the primary key's columns, each at a place of the entry.
+    Primary { places: Vec<usize>, order: KeyOrder },
+}
+
+/// Rows gathered once, then probed by key.
+#[derive(Debug)]
+pub(crate) struct HashScan {
+    pub(crate) store: usize,
+    pub(crate) source: Scan,
+    /// What a row must meet to be kept.
+    pub(crate) filter: Vec<Code>,
+    pub(crate) keys: Vec<HashKey>,
+    /// The registers that are kept of every row.
+    pub(crate) row: Vec<Reg>,
+    /// Whether the rows may differ when the enclosing query runs again.
+    pub(crate) rebuild: bool,
+}
+
+/// One equality of a hash join.
+#[derive(Debug)]
+pub(crate) struct HashKey {
+    pub(crate) build: Code,
+    pub(crate) probe: Code,
+    pub(crate) affinity: Option<Affinity>,
+    pub(crate) collation: Collation,
+}
+
+/// Grouping and its aggregates.
+#[derive(Debug)]
+pub(crate) struct GroupPlan {
+    pub(crate) keys: Vec<(Code, Collation)>,
+    pub(crate) aggregates: Vec<AggregatePlan>,
+    /// Registers that keep the values of one row of each group.
+    pub(crate) kept: Vec<Reg>,
+    /// The aggregate whose row that is: the only `min` or `max` there is.
+    pub(crate) picks: Option<usize>,
+    pub(crate) having: Option<Code>,
+}
+
+#[derive(Debug)]
+pub(crate) struct AggregatePlan {
+    pub(crate) function: &'static crate::functions::AggregateFunction,
+    pub(crate) arguments: Vec<Code>,
+    pub(crate) first: Reg,
+    pub(crate) filter: Option<Code>,
+    pub(crate) distinct: bool,
+    pub(crate) collation: Collation,
+    pub(crate) result: Reg,
+}
+
+/// Resolves and plans a query.
+///
+/// # Errors
+/// What the resolver refuses.
+pub(crate) fn plan(schema: &Schema, select: &ast::Select) -> Result<Program, Error> {
+    let query = Resolver::new(schema).query(select)?;
+    Ok(plan_resolved(query))
+}
+
+pub(crate) fn plan_resolved(query: Query) -> Program {
+    let mut compiler = Compiler::default();
+    let root = compiler.plan_query(&query);
+    Program {
+        root,
+        queries: compiler.queries,
+        registers: compiler.registers,
+        constants: compiler.constants,
+        parameters: compiler.parameters,
+        sets: compiler.sets,
+        cursors: compiler.cursors,
+        stores: compiler.stores,
+        columns: query.columns,
+    }
+}
+
+/// The only `min` or `max` among aggregates, whose row gives the bare columns.
+fn picking(aggregates: &[Aggregate]) -> Option<usize> {
+    let mut picking =
+        aggregates.iter().enumerate().filter(|(_, aggregate)| aggregate.function.picks_row());
+    let first = picking.next()?;
+    picking.next().is_none().then_some(first.0)
+}

@@ -1,0 +1,81 @@
+//! Planning of a whole query: its body, then order and bounds around it.
+
+use super::{BodyPlan, CompoundPlan, QueryPlan, SortKey, SortPlan};
+use crate::expr::{Compiler, Reg};
+use crate::resolve::tree::{Body, Key, OrderKey, Query};
+
+impl Compiler {
+    /// Plans a query; its rows will appear in registers of their own.
+    pub(crate) fn plan_query(&mut self, query: &Query) -> QueryPlan {
+        let width = query.columns.len();
+        let key_count = query.order_by.iter().filter(|key| matches!(key.key, Key::Expr(_))).count();
+        let output = self.register_range(width + key_count);
+        let (body, sorted) = self.plan_body(&query.body, output, width, &query.order_by);
+        let sort = (!sorted && !query.order_by.is_empty()).then(|| {
+            let mut next = output + width;
+            let keys = query
+                .order_by
+                .iter()
+                .map(|key| SortKey {
+                    reg: match &key.key {
+                        Key::Output(index) => output + index,
+                        Key::Expr(_) => {
+                            next += 1;
+                            next - 1
+                        }
+                    },
+                    descending: key.descending,
+                    nulls_first: key.nulls_first,
+                    collation: key.collation,
+                })
+                .collect();
+            SortPlan { keys }
+        });
+        let limit = query.limit.as_ref().map(|limit| self.code(limit));
+        let offset = query.offset.as_ref().map(|offset| self.code(offset));
+        QueryPlan { body, output, width, sort, limit, offset }
+    }
+
+    /// Plans a body; also tells whether its rows come in the order asked for.
+    fn plan_body(
+        &mut self,
+        body: &Body,
+        output: Reg,
+        width: usize,
+        order_by: &[OrderKey],
+    ) -> (BodyPlan, bool) {
+        match body {
+            Body::Values(rows) => {
+                let rows = rows
+                    .iter()
+                    .map(|row| {
+                        row.iter()
+                            .enumerate()
+                            .map(|(index, expr)| self.code_to(expr, output + index))
+                            .collect()
+                    })
+                    .collect();
+                (BodyPlan::Values(rows), false)
+            }
+            Body::Select(select) => {
+                let (plan, sorted) = self.plan_select(select, output, order_by);
+                (BodyPlan::Select(Box::new(plan)), sorted)
+            }
+            Body::Compound { first, rest, collations } => {
+                let first = self.plan_part(first, output, width);
+                let rest = rest
+                    .iter()
+                    .map(|(op, body)| (*op, self.plan_part(body, output, width)))
+                    .collect();
+                let plan = CompoundPlan { first, rest, collations: collations.clone() };
+                (BodyPlan::Compound(Box::new(plan)), false)
+            }
+        }
+    }
+
+    /// Plans one part of a compound, whose rows appear in the compound's registers.
+    fn plan_part(&mut self, body: &Body, output: Reg, width: usize) -> QueryPlan {
+        let (body, _) = self.plan_body(body, output, width, &[]);
+        QueryPlan { body, output, width, sort: None, limit: None, offset: None }
+    }
+}

@@ -1,0 +1,678 @@
+//! Expressions: names to columns, operators to their rules.
+
+use super::collation::{Coll, compare_affinity, list_affinity};
+use super::scope::{Clause, Found, Miss, ScopeTable};
+use super::tree::{Aggregate, ArithmeticOp, CompareOp, Comparison, Expr, ROWID};
+use super::{Resolver, no_such_collation};
+use crate::Error;
+use crate::error::NameKind;
+use crate::functions::{Function, LookupError, lookup};
+use crate::parse::ast::{self, BinaryOp, ExprKind, InSet, LikeOp, Name, Quote, UnaryOp};
+use crate::schema::Table;
+use crate::value::{Affinity, Collation, Value};
+
+/// Generated columns may depend on each other this deep.
+const GENERATED_DEPTH_MAX: usize = 64;
+
+/// A resolved expression and what its neighbours need to know of it.
+#[derive(Debug)]
+pub(super) struct Bound {
+    pub(super) expr: Expr,
+    pub(super) affinity: Option<Affinity>,
+    pub(super) collation: Coll,
+    /// The name of the table's column that this is.
+    pub(super) column_name: Option<String>,
+    /// Whether a `COLLATE` stands around that column.
+    pub(super) collated: bool,
+    pub(super) declared_type: Option<String>,
+}
+
+impl Bound {
+    fn plain(expr: Expr) -> Bound {
+        Bound {
+            expr,
+            affinity: None,
+            collation: Coll::None,
+            column_name: None,
+            collated: false,
+            declared_type: None,
+        }
+    }
+
+    fn with(expr: Expr, collation: Coll) -> Bound {
+        Bound { collation, ..Bound::plain(expr) }
+    }
+}
+
+impl<'a> Resolver<'a> {
+    /// Resolves an expression in the innermost scope.
+    pub(super) fn bind(&mut self, expr: &'a ast::Expr) -> Result<Bound, Error> {
+        let offset = expr.offset;
+        match &expr.kind {
+            ExprKind::Literal(value) => Ok(Bound::plain(Expr::Const(value.clone()))),
+            ExprKind::CurrentTime(kind) => Ok(Bound::plain(Expr::CurrentTime(*kind))),
+            ExprKind::Parameter(number) => Ok(Bound::plain(Expr::Parameter(*number))),
+            ExprKind::Column { database, table, column } => {
+                self.column(database.as_ref(), table.as_ref(), column, offset)
+            }
+            ExprKind::Unary(op, operand) => self.unary(*op, operand),
+            ExprKind::Binary(op, left, right) => self.binary(*op, left, right, offset),
+            ExprKind::IsNull { expr, not } => {
+                let bound = self.bind(expr)?;
+                let collation = bound.collation.through_operator();
+                Ok(Bound::with(Expr::IsNull { expr: Box::new(bound.expr), not: *not }, collation))
+            }
+            ExprKind::Between { expr, not, low, high } => {
+                let expr = self.bind(expr)?;
+                let low = self.bind(low)?;
+                let high = self.bind(high)?;
+                let collation = [&expr, &low, &high]
+                    .map(|bound| bound.collation.through_operator())
+                    .into_iter()
+                    .fold(Coll::None, Coll::or);
+                let low_rule = comparison(CompareOp::GreaterEqual, &expr, &low);
+                let high_rule = comparison(CompareOp::LessEqual, &expr, &high);
+                Ok(Bound::with(
+                    Expr::Between {
+                        expr: Box::new(expr.expr),
+                        not: *not,
+                        low: (low_rule, Box::new(low.expr)),
+                        high: (high_rule, Box::new(high.expr)),
+                    },
+                    collation,
+                ))
+            }
+            ExprKind::In { expr, not, set } => self.in_set(expr, *not, set),
+            ExprKind::Like { op, not, expr, pattern, escape } => {
+                self.like(*op, *not, expr, pattern, escape.as_deref(), offset)
+            }
+            ExprKind::Case { base, branches, otherwise } => {
+                self.case(base.as_deref(), branches, otherwise.as_deref())
+            }
+            ExprKind::Cast { expr, type_name } => {
+                let bound = self.bind(expr)?;
+                // A cast to no type at all is a cast to numeric.
+                let affinity = match type_name.as_str() {
+                    "" => Affinity::Numeric,
+                    name => Affinity::of_declared_type(name),
+                };
+                let collation = bound.collation;
+                let expr = Expr::Cast { expr: Box::new(bound.expr), affinity };
+                Ok(Bound { affinity: Some(affinity), ..Bound::with(expr, collation) })
+            }
+            ExprKind::Collate { expr, collation } => {
+                let bound = self.bind(expr)?;
+                let named = Collation::named(&collation.text)
+                    .ok_or_else(|| no_such_collation(&collation.text, collation.offset))?;
+                Ok(Bound { collation: Coll::Explicit(named), collated: true, ..bound })
+            }
+            ExprKind::Call(call) => self.call(call),
+            ExprKind::Exists(select) => {
+                let query = self.resolve_select(select)?;
+                Ok(Bound::plain(Expr::Exists(Box::new(query))))
+            }
+            ExprKind::Subquery(select) => {
+                let query = self.resolve_select(select)?;
+                if query.columns.len() != 1 {
+                    return Err(sub_select_columns(query.columns.len(), 1, offset));
+                }
+                let affinity = query.columns[0].affinity;
+                Ok(Bound { affinity, ..Bound::plain(Expr::Scalar(Box::new(query))) })
+            }
+            ExprKind::Row(_) => Err(Error::unsupported("row value", offset)),
+            ExprKind::Raise => {
+                Err(Error::meaning("RAISE() may only be used within a trigger-program", offset))
+            }
+        }
+    }
+
+    /// Resolves an expression whose rules for its neighbours do not matter.
+    pub(super) fn bind_expr(&mut self, expr: &'a ast::Expr) -> Result<Expr, Error> {
+        self.bind(expr).map(|bound| bound.expr)
+    }
+
+    fn unary(&mut self, op: UnaryOp, operand: &'a ast::Expr) -> Result<Bound, Error> {
+        let bound = self.bind(operand)?;
+        let collation = bound.collation.through_operator();
+        let operand = Box::new(bound.expr);
+        Ok(match op {
+            UnaryOp::Negate => Bound::with(Expr::Negate(operand), collation),
+            UnaryOp::BitNot => Bound::with(Expr::BitNot(operand), collation),
+            UnaryOp::Not => Bound::with(Expr::Not(operand), collation),
+            // It changes nothing but takes the affinity away.
+            UnaryOp::Plus => Bound::with(*operand, bound.collation),
+        })
+    }
+
+    fn binary(
+        &mut self,
+        op: BinaryOp,
+        left: &'a ast::Expr,
+        right: &'a ast::Expr,
+        offset: usize,
+    ) -> Result<Bound, Error> {
+        let compare = match op {
+            BinaryOp::Equal => Some(CompareOp::Equal),
+            BinaryOp::NotEqual => Some(CompareOp::NotEqual),
+            BinaryOp::Less => Some(CompareOp::Less),
+            BinaryOp::LessEqual => Some(CompareOp::LessEqual),
+            BinaryOp::Greater => Some(CompareOp::Greater),
+            BinaryOp::GreaterEqual => Some(CompareOp::GreaterEqual),
+            BinaryOp::Is => Some(CompareOp::Is),
+            BinaryOp::IsNot => Some(CompareOp::IsNot),
+            _ => None,
+        };
+        if let Some(op @ (CompareOp::Is | CompareOp::IsNot)) = compare
+            && let Some(truth) = self.truth_word(right)
+        {
+            let bound = self.bind(left)?;
+            let not = op == CompareOp::IsNot;
+            return Ok(Bound::plain(Expr::IsTruth { expr: Box::new(bound.expr), truth, not }));
+        }
+        let left = self.bind(left)?;
+        let right = self.bind(right)?;
+        let collation = left.collation.through_operator().or(right.collation.through_operator());
+        if let Some(op) = compare {
+            let rule = comparison(op, &left, &right);
+            let expr = Expr::Compare(rule, Box::new(left.expr), Box::new(right.expr));
+            return Ok(Bound::with(expr, collation));
+        }
+        let arithmetic = match op {
+            BinaryOp::And | BinaryOp::Or => {
+                let (left, right) = (Box::new(left.expr), Box::new(right.expr));
+                let and = op == BinaryOp::And;
+                let expr = if and { Expr::And(left, right) } else { Expr::Or(left, right) };
+                return Ok(Bound::with(expr, collation));
+            }
+            BinaryOp::Add => ArithmeticOp::Add,
+            BinaryOp::Subtract => ArithmeticOp::Subtract,
+            BinaryOp::Multiply => ArithmeticOp::Multiply,
+            BinaryOp::Divide => ArithmeticOp::Divide,
+            BinaryOp::Remainder => ArithmeticOp::Remainder,
+            BinaryOp::BitAnd => ArithmeticOp::BitAnd,
+            BinaryOp::BitOr => ArithmeticOp::BitOr,
+            BinaryOp::ShiftLeft => ArithmeticOp::ShiftLeft,
+            BinaryOp::ShiftRight => ArithmeticOp::ShiftRight,
+            BinaryOp::Concat => ArithmeticOp::Concat,
+            _ => {
+                let name = if op == BinaryOp::Arrow { "->" } else { "->>" };
+                let call = named_call(name, vec![left.expr, right.expr], offset)?;
+                return Ok(Bound::with(call, collation));
+            }
+        };
+        let expr = Expr::Arithmetic(arithmetic, Box::new(left.expr), Box::new(right.expr));
+        Ok(Bound::with(expr, collation))
+    }
+
+    /// `TRUE` and `FALSE`, unless a column has that name.
+    fn truth_word(&self, expr: &ast::Expr) -> Option<bool> {
+        let ExprKind::Column { table: None, column, .. } = &expr.kind else { return None };
+        if column.quote != Quote::None || self.find(None, column).is_ok() {
+            return None;
+        }
+        if column.is("true") {
+            Some(true)
+        } else if column.is("false") {
+            Some(false)
+        } else {
+            None
+        }
+    }
+
+    fn in_set(&mut self, expr: &'a ast::Expr, not: bool, set: &'a InSet) -> Result<Bound, Error> {
+        let offset = expr.offset;
+        let left = self.bind(expr)?;
+        let query = match set {
+            InSet::List(list) => {
+                let affinity = list_affinity(left.affinity);
+                let mut kept = left.collation.through_operator();
+                let mut out = Vec::with_capacity(list.len());
+                for item in list {
+                    let bound = self.bind(item)?;
+                    kept = kept.or(bound.collation.through_operator());
+                    out.push(bound.expr);
+                }
+                let expr = Expr::InList {
+                    expr: Box::new(left.expr),
+                    not,
+                    list: out,
+                    affinity,
+                    collation: left.collation.or_binary(),
+                };
+                return Ok(Bound::with(expr, kept));
+            }
+            InSet::Select(select) => self.resolve_select(select)?,
+            InSet::Table { name, has_arguments } => {
+                if *has_arguments {
+                    return Err(Error::unsupported("table-valued function", name.name.offset));
+                }
+                self.whole_table(name)?
+            }
+        };
+        if query.columns.len() != 1 {
+            return Err(sub_select_columns(query.columns.len(), 1, offset));
+        }
+        let affinity = compare_affinity(left.affinity, query.columns[0].affinity);
+        let collation = left.collation.compare_with(query.columns[0].collation);
+        let kept = left.collation.through_operator();
+        let expr = Expr::InQuery {
+            expr: Box::new(left.expr),
+            not,
+            query: Box::new(query),
+            affinity,
+            collation,
+        };
+        Ok(Bound::with(expr, kept))
+    }
+
+    fn like(
+        &mut self,
+        op: LikeOp,
+        not: bool,
+        expr: &'a ast::Expr,
+        pattern: &'a ast::Expr,
+        escape: Option<&'a ast::Expr>,
+        offset: usize,
+    ) -> Result<Bound, Error> {
+        let name = match op {
+            LikeOp::Like => "like",
+            LikeOp::Glob => "glob",
+            LikeOp::Regexp => "regexp",
+            LikeOp::Match => "match",
+        };
+        let text = self.bind(expr)?;
+        let pattern = self.bind(pattern)?;
+        let kept = text.collation.through_operator().or(pattern.collation.through_operator());
+        let mut arguments = vec![pattern.expr, text.expr];
+        if let Some(escape) = escape {
+            arguments.push(self.bind(escape)?.expr);
+        }
+        let call = named_call(name, arguments, offset)?;
+        Ok(Bound::with(if not { Expr::Not(Box::new(call)) } else { call }, kept))
+    }
+
+    fn case(
+        &mut self,
+        base: Option<&'a ast::Expr>,
+        branches: &'a [(ast::Expr, ast::Expr)],
+        otherwise: Option<&'a ast::Expr>,
+    ) -> Result<Bound, Error> {
+        let base = base.map(|base| self.bind(base)).transpose()?;
+        let mut kept = base.as_ref().map_or(Coll::None, |base| base.collation.through_operator());
+        let mut out = Vec::with_capacity(branches.len());
+        for (when, then) in branches {
+            let when = self.bind(when)?;
+            let then = self.bind(then)?;
+            let rule = match &base {
+                Some(base) => comparison(CompareOp::Equal, base, &when),
+                None => PLAIN_EQUAL,
+            };
+            kept = kept.or(when.collation.through_operator()).or(then.collation.through_operator());
+            out.push((rule, when.expr, then.expr));
+        }
+        let otherwise = otherwise.map(|expr| self.bind(expr)).transpose()?;
+        if let Some(bound) = &otherwise {
+            kept = kept.or(bound.collation.through_operator());
+        }
+        let expr = Expr::Case {
+            base: base.map(|base| Box::new(base.expr)),
+            branches: out,
+            otherwise: otherwise.map(|bound| Box::new(bound.expr)),
+        };
+        Ok(Bound::with(expr, kept))
+    }
+
+    fn call(&mut self, call: &'a ast::Call) -> Result<Bound, Error> {
+        let offset = call.name.offset;
+        let name = call.name.text.as_str();
+        if call.over {
+            return Err(Error::unsupported(format!("window function {name}()"), offset));
+        }
+        if !call.order_by.is_empty() {
+            return Err(Error::unsupported(
+                "ORDER BY in an aggregate",
+                call.order_by[0].expr.offset,
+            ));
+        }
+        let function = lookup(name, call.arguments.len()).map_err(|why| unknown(why, offset))?;
+        match function {
+            Function::Aggregate(function) => {
+                if call.star && !name.eq_ignore_ascii_case("count") {
+                    return Err(wrong_count(name, offset));
+                }
+                self.aggregate(function, call)
+            }
+            Function::Scalar(function) => {
+                if call.star {
+                    return Err(wrong_count(name, offset));
+                }
+                if call.distinct {
+                    return Err(Error::meaning(
+                        format!("DISTINCT is not supported for {name}()"),
+                        offset,
+                    ));
+                }
+                if call.filter.is_some() {
+                    return Err(Error::meaning(
+                        format!("FILTER may not be used with non-aggregate {name}()"),
+                        offset,
+                    ));
+                }
+                let mut bound = Vec::with_capacity(call.arguments.len());
+                for argument in &call.arguments {
+                    bound.push(self.bind(argument)?);
+                }
+                Ok(scalar_call(function, bound))
+            }
+        }
+    }
+
+    fn aggregate(
+        &mut self,
+        function: &'static crate::functions::AggregateFunction,
+        call: &'a ast::Call,
+    ) -> Result<Bound, Error> {
+        let offset = call.name.offset;
+        let misuse =
+            || Error::meaning(format!("misuse of aggregate: {}()", call.name.text), offset);
+        let depth = self.scopes.len().checked_sub(1).ok_or_else(misuse)?;
+        let clause = self.scopes[depth].clause;
+        if !clause.allows_aggregates() {
+            return Err(match clause {
+                Clause::Aggregate => Error::meaning(
+                    format!("misuse of aggregate function {}()", call.name.text),
+                    offset,
+                ),
+                _ => misuse(),
+            });
+        }
+        if call.distinct && call.arguments.len() != 1 {
+            return Err(Error::meaning(
+                "DISTINCT aggregates must have exactly one argument",
+                offset,
+            ));
+        }
+        self.scopes[depth].clause = Clause::Aggregate;
+        let was_correlated = std::mem::take(&mut self.scopes[depth].correlated);
+        let resolved = self.aggregate_arguments(call);
+        let outer = self.scopes[depth].correlated;
+        self.scopes[depth].clause = clause;
+        self.scopes[depth].correlated = was_correlated || outer;
+        let (arguments, filter) = resolved?;
+
+        if outer && !arguments.iter().any(|argument| self.reads_scope(&argument.expr, depth)) {
+            // Such a call is an aggregate of the enclosing query.
+            return Err(Error::unsupported("aggregate over an enclosing query's column", offset));
+        }
+        let collation =
+            arguments.iter().map(|argument| argument.collation).fold(Coll::None, Coll::or);
+        let kept = collation.through_operator();
+        let scope = &mut self.scopes[depth];
+        scope.aggregates.push(Aggregate {
+            function,
+            arguments: arguments.into_iter().map(|argument| argument.expr).collect(),
+            distinct: call.distinct,
+            filter,
+            collation: collation.or_binary(),
+        });
+        let expr = Expr::Aggregate { select: scope.select, index: scope.aggregates.len() - 1 };
+        Ok(Bound::with(expr, kept))
+    }
+
+    fn aggregate_arguments(
+        &mut self,
+        call: &'a ast::Call,
+    ) -> Result<(Vec<Bound>, Option<Expr>), Error> {
+        let mut arguments = Vec::with_capacity(call.arguments.len());
+        for argument in &call.arguments {
+            arguments.push(self.bind(argument)?);
+        }
+        let filter = call.filter.as_ref().map(|filter| self.bind_expr(filter)).transpose()?;
+        Ok((arguments, filter))
+    }
+
+    fn reads_scope(&self, expr: &Expr, depth: usize) -> bool {
+        let own = |source| {
+            self.scopes[depth].tables.iter().any(|table| {
+                table.rowid == Some(source)
+                    || table.columns.iter().any(|column| column.source == source)
+            })
+        };
+        let mut reads = false;
+        expr.columns(&mut |source, _| reads |= own(source));
+        reads
+    }
+
+    /// Looks a column up from the innermost scope outwards.
+    fn find(&self, table: Option<&Name>, column: &Name) -> Result<Found, Miss> {
+        for (depth, scope) in self.scopes.iter().enumerate().rev() {
+            match scope.find(depth, table, column) {
+                Err(Miss::None) => {}
+                done => return done,
+            }
+        }
+        Err(Miss::None)
+    }
+
+    fn column(
+        &mut self,
+        database: Option<&Name>,
+        table: Option<&Name>,
+        column: &'a Name,
+        offset: usize,
+    ) -> Result<Bound, Error> {
+        let qualified = || {
+            [database, table, Some(column)]
+                .into_iter()
+                .flatten()
+                .map(|name| name.text.as_str())
+                .collect::<Vec<_>>()
+                .join(".")
+        };
+        if database.is_some_and(|database| !database.is("main")) {
+            return Err(Error::no_such(NameKind::Column, &qualified(), offset));
+        }
+        match self.find(table, column) {
+            Ok(found) => self.found(found, offset),
+            Err(Miss::Ambiguous) => Err(Error::Name {
+                kind: NameKind::Column,
+                message: format!("ambiguous column name: {}", qualified()),
+                offset: Some(offset),
+            }),
+            Err(Miss::None) => {
+                if table.is_none() {
+                    if let Some(bound) = self.alias(column)? {
+                        return Ok(bound);
+                    }
+                    match column.quote {
+                        Quote::None if column.is("true") => {
+                            return Ok(Bound::plain(Expr::Const(Value::Int(1))));
+                        }
+                        Quote::None if column.is("false") => {
+                            return Ok(Bound::plain(Expr::Const(Value::Int(0))));
+                        }
+                        // SQLite's old leniency: a name in double quotes that names nothing.
+                        Quote::Double => {
+                            let text = Value::text(column.text.as_str());
+                            return Ok(Bound::plain(Expr::Const(text)));
+                        }
+                        _ => {}
+                    }
+                }
+                Err(Error::no_such(NameKind::Column, &qualified(), offset))
+            }
+        }
+    }
+
+    /// An alias of the result, as `WHERE`, `GROUP BY`, `HAVING` and `ORDER BY` may use it.
+    fn alias(&mut self, column: &Name) -> Result<Option<Bound>, Error> {
+        let Some(scope) = self.scopes.last() else { return Ok(None) };
+        if !scope.clause.sees_aliases() {
+            return Ok(None);
+        }
+        let depth = self.scopes.len() - 1;
+        let results = scope.results;
+        let found = results.iter().find_map(|result| match result {
+            ast::ResultColumn::Expr { expr, alias: Some(alias), .. } if alias.is(&column.text) => {
+                Some(expr)
+            }
+            _ => None,
+        });
+        let Some(expr) = found else { return Ok(None) };
+        let clause = scope.clause;
+        // The alias' own names are those of the result: no aliases; aggregates as in the clause.
+        self.scopes[depth].clause =
+            if clause.allows_aggregates() { Clause::Result } else { Clause::From };
+        let bound = self.bind(expr);
+        self.scopes[depth].clause = clause;
+        bound.map(Some)
+    }
+
+    pub(super) fn found(&mut self, found: Found, offset: usize) -> Result<Bound, Error> {
+        let depth = match found {
+            Found::Column { depth, .. } | Found::Rowid { depth, .. } => depth,
+        };
+        for scope in &mut self.scopes[depth + 1..] {
+            scope.correlated = true;
+        }
+        match found {
+            Found::Rowid { table, .. } => {
+                let table = &self.scopes[depth].tables[table];
+                let source = table.rowid.unwrap_or_default();
+                let alias = table.table.and_then(|table| {
+                    table.rowid_alias.map(|alias| table.columns[alias].name.clone())
+                });
+                Ok(Bound {
+                    expr: Expr::Column { source, column: ROWID },
+                    affinity: Some(Affinity::Integer),
+                    collation: Coll::Column(Collation::Binary),
+                    column_name: Some(alias.unwrap_or_else(|| "rowid".to_owned())),
+                    collated: false,
+                    declared_type: Some("INTEGER".to_owned()),
+                })
+            }
+            Found::Column { table: index, column: place, .. } => {
+                let table = &self.scopes[depth].tables[index];
+                let column = table.columns[place].clone();
+                let collation =
+                    column.collation.clone().map_err(|name| no_such_collation(&name, offset))?;
+                let mut expr = Expr::Column { source: column.source, column: column.column };
+                if let Some(definition) = table.table
+                    && let Some(known) = definition.columns.get(place)
+                    && known.stored.is_none()
+                    && known.generated.is_some()
+                {
+                    let row = table.clone();
+                    expr = self.generated(definition, place, row, offset)?;
+                }
+                Ok(Bound {
+                    expr,
+                    affinity: column.affinity,
+                    collation,
+                    column_name: Some(column.name),
+                    collated: false,
+                    declared_type: column.declared_type,
+                })
+            }
+        }
+    }
+
+    /// A virtual column: its expression over the columns of the same row.
+    fn generated(
+        &mut self,
+        table: &'a Table,
+        place: usize,
+        row: ScopeTable<'a>,
+        offset: usize,
+    ) -> Result<Expr, Error> {
+        let column = &table.columns[place];
+        let Some(generated) = &column.generated else {
+            return Err(Error::meaning("not a generated column", offset));
+        };
+        self.generated_depth += 1;
+        if self.generated_depth > GENERATED_DEPTH_MAX {
+            let message = format!("generated column loop on \"{}\"", column.name);
+            return Err(Error::meaning(message, offset));
+        }
+        let scopes = std::mem::take(&mut self.scopes);
+        let bound =
+            self.in_scope(vec![row], Clause::From, |inner| inner.bind_expr(&generated.expr));
+        self.scopes = scopes;
+        self.generated_depth -= 1;
+        let expr = bound.map_err(|error| error.at(offset))?;
+        Ok(Expr::Stored { expr: Box::new(expr), affinity: column.affinity })
+    }
+}
+
+/// A call of a scalar function; the few that must not evaluate every argument are operators.
+fn scalar_call(function: &'static crate::functions::ScalarFunction, bound: Vec<Bound>) -> Bound {
+    let collation = bound.iter().map(|argument| argument.collation).fold(Coll::None, Coll::or);
+    let kept = bound
+        .iter()
+        .map(|argument| argument.collation.through_operator())
+        .fold(Coll::None, Coll::or);
+    match (function.name(), bound.len()) {
+        ("likely" | "unlikely", 1) | ("likelihood", 2) => {
+            let mut bound = bound;
+            return bound.swap_remove(0);
+        }
+        ("coalesce" | "ifnull", _) => {
+            let arguments = bound.into_iter().map(|argument| argument.expr).collect();
+            return Bound::with(Expr::Coalesce(arguments), kept);
+        }
+        ("iif" | "if", count) if count >= 2 => {
+            let mut arguments = bound.into_iter().map(|argument| argument.expr);
+            let mut branches = Vec::with_capacity(count / 2);
+            let mut otherwise = None;
+            while let Some(when) = arguments.next() {
+                match arguments.next() {
+                    Some(then) => branches.push((PLAIN_EQUAL, when, then)),
+                    None => otherwise = Some(Box::new(when)),
+                }
+            }
+            return Bound::with(Expr::Case { base: None, branches, otherwise }, kept);
+        }
+        _ => {}
+    }
+    let arguments = bound.into_iter().map(|argument| argument.expr).collect();
+    let call = Expr::Call { function, arguments, collation: collation.or_binary() };
+    Bound::with(call, kept)
+}
+
+const PLAIN_EQUAL: Comparison =
+    Comparison { op: CompareOp::Equal, affinity: None, collation: Collation::Binary };
+
+fn comparison(op: CompareOp, left: &Bound, right: &Bound) -> Comparison {
+    Comparison {
+        op,
+        affinity: compare_affinity(left.affinity, right.affinity),
+        collation: left.collation.compare_with(right.collation),
+    }
+}
+
+fn named_call(name: &str, arguments: Vec<Expr>, offset: usize) -> Result<Expr, Error> {
+    match lookup(name, arguments.len()) {
+        Ok(Function::Scalar(function)) => {
+            Ok(Expr::Call { function, arguments, collation: Collation::Binary })
+        }
+        Ok(Function::Aggregate(_)) => Err(Error::unsupported(format!("{name}()"), offset)),
+        Err(why) => Err(unknown(why, offset)),
+    }
+}
+
+fn unknown(why: LookupError, offset: usize) -> Error {
+    match why {
+        LookupError::Unsupported(_) => Error::unsupported(why.to_string(), offset),
+        LookupError::Unknown(_) | LookupError::ArgumentCount(_) => {
+            Error::Name { kind: NameKind::Function, message: why.to_string(), offset: Some(offset) }
+        }
+    }
+}
+
+fn wrong_count(name: &str, offset: usize) -> Error {
+    unknown(LookupError::ArgumentCount(name.to_owned()), offset)
+}
+
+fn sub_select_columns(got: usize, expected: usize, offset: usize) -> Error {
+    Error::meaning(format!("sub-select returns {got} columns - expected {expected}"), offset)
+}

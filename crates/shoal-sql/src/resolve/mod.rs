@@ -1,0 +1,146 @@
+//! Names to things: every column becomes a source and a number, every function a reference, every
+//! comparison gets its affinity and collation. What SQL forbids or this crate cannot do yet is
+//! refused here, with its place in the text.
+
+mod collation;
+mod expr;
+mod from;
+mod scope;
+mod select;
+pub(crate) mod tree;
+
+pub(crate) use collation::{Coll, compare_affinity};
+
+use crate::Error;
+use crate::error::NameKind;
+use crate::parse::ast;
+use crate::schema::{Schema, Table};
+use scope::{Clause, Scope, ScopeColumn, ScopeTable};
+use tree::{Query, SelectId, SourceId};
+
+/// One statement may read this many tables, views expanded: what stops views that double.
+const SOURCES_MAX: usize = 4096;
+
+/// Resolves the names of one statement.
+#[derive(Debug)]
+pub(crate) struct Resolver<'a> {
+    schema: &'a Schema,
+    scopes: Vec<Scope<'a>>,
+    common: Vec<&'a ast::CommonTable>,
+    /// The common tables being expanded, to notice recursion.
+    expanding: Vec<&'a str>,
+    /// The views being expanded, to notice one that contains itself.
+    views: Vec<&'a str>,
+    depth: usize,
+    generated_depth: usize,
+    next_source: SourceId,
+    next_select: SelectId,
+}
+
+impl<'a> Resolver<'a> {
+    pub(crate) fn new(schema: &'a Schema) -> Self {
+        Resolver {
+            schema,
+            scopes: Vec::new(),
+            common: Vec::new(),
+            expanding: Vec::new(),
+            views: Vec::new(),
+            depth: 0,
+            generated_depth: 0,
+            next_source: 0,
+            next_select: 0,
+        }
+    }
+
+    /// How many sources were numbered.
+    pub(crate) fn source_count(&self) -> usize {
+        self.next_source
+    }
+
+    /// Resolves a whole query.
+    ///
+    /// # Errors
+    /// Unknown or ambiguous names, forbidden or unsupported constructions, with their offsets.
+    pub(crate) fn query(&mut self, select: &'a ast::Select) -> Result<Query, Error> {
+        self.resolve_select(select)
+    }
+
+    /// Resolves an expression that may name the columns of one table's row and no more: a check,
+    /// a default, an index's condition. The row is source 0.
+    ///
+    /// # Errors
+    /// As [`Resolver::query`].
+    pub(crate) fn row_expr(
+        &mut self,
+        table: &'a Table,
+        expr: &'a ast::Expr,
+    ) -> Result<tree::Expr, Error> {
+        let source = self.new_source()?;
+        let scope_table = scope_table(table, source, table.name.clone());
+        self.in_scope(vec![scope_table], Clause::Where, |resolver| {
+            resolver.bind(expr).map(|bound| bound.expr)
+        })
+    }
+
+    fn in_scope<T>(
+        &mut self,
+        tables: Vec<ScopeTable<'a>>,
+        clause: Clause,
+        work: impl FnOnce(&mut Self) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let select = self.new_select();
+        self.scopes.push(Scope {
+            select,
+            tables,
+            results: &[],
+            clause,
+            aggregates: Vec::new(),
+            correlated: false,
+        });
+        let result = work(self);
+        self.scopes.pop();
+        result
+    }
+
+    fn new_source(&mut self) -> Result<SourceId, Error> {
+        if self.next_source >= SOURCES_MAX {
+            return Err(Error::Limit { what: "tables in one statement", max: SOURCES_MAX as u64 });
+        }
+        self.next_source += 1;
+        Ok(self.next_source - 1)
+    }
+
+    fn new_select(&mut self) -> SelectId {
+        self.next_select += 1;
+        self.next_select - 1
+    }
+}
+
+/// The names of a table's columns.
+fn scope_table(table: &Table, source: SourceId, name: String) -> ScopeTable<'_> {
+    let columns = table
+        .columns
+        .iter()
+        .enumerate()
+        .map(|(index, column)| ScopeColumn {
+            name: column.name.clone(),
+            source,
+            column: if table.rowid_alias == Some(index) { tree::ROWID } else { index },
+            affinity: Some(column.affinity),
+            collation: column.collation.clone().map(Coll::Column),
+            declared_type: Some(column.declared_type.clone()),
+            merged: false,
+        })
+        .collect();
+    ScopeTable {
+        name,
+        columns,
+        rowid: (!table.without_rowid).then_some(source),
+        table: Some(table),
+        nullable: false,
+    }
+}
+
+fn no_such_collation(name: &str, offset: usize) -> Error {
+    Error::no_such(NameKind::Collation, name, offset)
+}

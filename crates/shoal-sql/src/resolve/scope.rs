@@ -1,0 +1,130 @@
+//! Where names are looked up: the tables of a `FROM`, the result's aliases, enclosing queries.
+
+use super::collation::Coll;
+use super::tree::{Aggregate, SelectId, SourceId};
+use crate::parse::ast;
+use crate::schema::Table;
+use crate::value::Affinity;
+
+/// The names that one `SELECT` sees of its own.
+#[derive(Debug)]
+pub(crate) struct Scope<'a> {
+    pub(crate) select: SelectId,
+    pub(crate) tables: Vec<ScopeTable<'a>>,
+    /// The result columns, whose aliases serve where no column has the name.
+    pub(crate) results: &'a [ast::ResultColumn],
+    pub(crate) clause: Clause,
+    pub(crate) aggregates: Vec<Aggregate>,
+    /// Set when an expression of this query or of one within it reads an enclosing query's row.
+    pub(crate) correlated: bool,
+}
+
+/// The clause whose expressions are being resolved: what may be called and named there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Clause {
+    From,
+    Where,
+    GroupBy,
+    /// Result columns.
+    Result,
+    Having,
+    OrderBy,
+    /// The arguments of an aggregate.
+    Aggregate,
+    /// `LIMIT`, `VALUES` and other places without a row.
+    Constant,
+}
+
+impl Clause {
+    pub(crate) fn sees_aliases(self) -> bool {
+        matches!(self, Clause::Where | Clause::GroupBy | Clause::Having | Clause::OrderBy)
+    }
+
+    pub(crate) fn allows_aggregates(self) -> bool {
+        matches!(self, Clause::Result | Clause::Having | Clause::OrderBy)
+    }
+}
+
+/// One table name and its columns.
+#[derive(Clone, Debug)]
+pub(crate) struct ScopeTable<'a> {
+    /// The alias, or the table's own name; empty for an unnamed query.
+    pub(crate) name: String,
+    pub(crate) columns: Vec<ScopeColumn>,
+    /// The table whose rowid the names `rowid`, `oid` and `_rowid_` stand for.
+    pub(crate) rowid: Option<SourceId>,
+    /// Behind a table source: the definition, for generated columns.
+    pub(crate) table: Option<&'a Table>,
+    /// Whether it is the right side of a left join.
+    pub(crate) nullable: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct ScopeColumn {
+    pub(crate) name: String,
+    pub(crate) source: SourceId,
+    pub(crate) column: usize,
+    pub(crate) affinity: Option<Affinity>,
+    /// `Err` names a collating sequence that is not built in.
+    pub(crate) collation: Result<Coll, String>,
+    pub(crate) declared_type: Option<String>,
+    /// Whether `USING` or `NATURAL` merged it into a column further left.
+    pub(crate) merged: bool,
+}
+
+/// A name found.
+#[derive(Debug)]
+pub(crate) enum Found {
+    Column { depth: usize, table: usize, column: usize },
+    Rowid { depth: usize, table: usize },
+}
+
+/// Why a name was not found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Miss {
+    None,
+    Ambiguous,
+}
+
+impl Scope<'_> {
+    /// Looks a column up among the tables of this scope alone.
+    pub(crate) fn find(
+        &self,
+        depth: usize,
+        table: Option<&ast::Name>,
+        column: &ast::Name,
+    ) -> Result<Found, Miss> {
+        let mut found = None;
+        for (index, candidate) in self.tables.iter().enumerate() {
+            if table.is_some_and(|table| !table.is(&candidate.name)) {
+                continue;
+            }
+            for (place, known) in candidate.columns.iter().enumerate() {
+                if !column.is(&known.name) || (table.is_none() && known.merged) {
+                    continue;
+                }
+                if found.is_some() {
+                    return Err(Miss::Ambiguous);
+                }
+                found = Some(Found::Column { depth, table: index, column: place });
+                break;
+            }
+        }
+        if let Some(found) = found {
+            return Ok(found);
+        }
+        if ["rowid", "_rowid_", "oid"].iter().any(|name| column.is(name)) {
+            for (index, candidate) in self.tables.iter().enumerate() {
+                let named = table.is_none_or(|table| table.is(&candidate.name));
+                if !named || candidate.rowid.is_none() {
+                    continue;
+                }
+                if found.is_some() {
+                    return Err(Miss::Ambiguous);
+                }
+                found = Some(Found::Rowid { depth, table: index });
+            }
+        }
+        found.ok_or(Miss::None)
+    }
+}

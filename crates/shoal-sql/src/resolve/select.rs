@@ -1,0 +1,507 @@
+//! `SELECT`, `VALUES` and compounds of them: clauses in the order in which they see names.
+
+use super::Resolver;
+use super::expr::Bound;
+use super::from::{Joined, split_and};
+use super::scope::{Clause, Found, Scope};
+use super::tree::{Body, Expr, Key, OrderKey, OutputColumn, Query, Select, SelectId};
+use crate::Error;
+use crate::error::NameKind;
+use crate::parse::ast::{self, CompoundOp, ExprKind, OrderTerm, ResultColumn, SelectCore};
+use crate::value::{Affinity, Collation, Value};
+
+/// A result may have this many columns, as in SQLite.
+const COLUMNS_MAX: usize = 2000;
+/// Queries may nest this deep, views expanded.
+const DEPTH_MAX: usize = 100;
+
+/// A result column with `*` expanded.
+enum ResultExpr<'a> {
+    Expr { expr: &'a ast::Expr, alias: Option<&'a ast::Name>, text: &'a str },
+    Column { table: usize, column: usize },
+}
+
+impl<'a> Resolver<'a> {
+    pub(super) fn resolve_select(&mut self, select: &'a ast::Select) -> Result<Query, Error> {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return Err(Error::Limit { what: "nested queries", max: DEPTH_MAX as u64 });
+        }
+        let common = self.common.len();
+        if let Some(with) = &select.with {
+            self.common.extend(&with.tables);
+        }
+        let query = self.resolve_body(select);
+        self.common.truncate(common);
+        self.depth -= 1;
+        query
+    }
+
+    fn resolve_body(&mut self, select: &'a ast::Select) -> Result<Query, Error> {
+        let mut query = if select.compounds.is_empty() {
+            let (body, columns, order_by, correlated) =
+                self.core(&select.first, &select.order_by)?;
+            Query { body, columns, order_by, limit: None, offset: None, correlated }
+        } else {
+            self.compound(select)?
+        };
+        let scopes = std::mem::take(&mut self.scopes);
+        let bounds = self.in_scope(Vec::new(), Clause::Constant, |resolver| {
+            let mut bind = |expr: &'a Option<ast::Expr>| {
+                expr.as_ref().map(|expr| resolver.bind_expr(expr)).transpose()
+            };
+            Ok((bind(&select.limit)?, bind(&select.offset)?))
+        });
+        self.scopes = scopes;
+        (query.limit, query.offset) = bounds?;
+        Ok(query)
+    }
+
+    fn core(
+        &mut self,
+        core: &'a SelectCore,
+        order_by: &'a [OrderTerm],
+    ) -> Result<(Body, Vec<OutputColumn>, Vec<OrderKey>, bool), Error> {
+        match core {
+            SelectCore::Values(rows) => {
+                let select = self.new_select();
+                self.push_scope(select, Vec::new(), &[]);
+                let result = self.values(rows, order_by);
+                let correlated = self.scopes.pop().is_some_and(|scope| scope.correlated);
+                let (body, columns, keys) = result?;
+                Ok((body, columns, keys, correlated))
+            }
+            SelectCore::Select(clauses) => self.simple(clauses, order_by),
+        }
+    }
+
+    fn push_scope(
+        &mut self,
+        select: SelectId,
+        tables: Vec<super::scope::ScopeTable<'a>>,
+        results: &'a [ResultColumn],
+    ) {
+        self.scopes.push(Scope {
+            select,
+            tables,
+            results,
+            clause: Clause::From,
+            aggregates: Vec::new(),
+            correlated: false,
+        });
+    }
+
+    fn values(
+        &mut self,
+        rows: &'a [Vec<ast::Expr>],
+        order_by: &'a [OrderTerm],
+    ) -> Result<(Body, Vec<OutputColumn>, Vec<OrderKey>), Error> {
+        let mut columns = Vec::new();
+        let mut out = Vec::with_capacity(rows.len());
+        for (number, row) in rows.iter().enumerate() {
+            let mut exprs = Vec::with_capacity(row.len());
+            for (index, expr) in row.iter().enumerate() {
+                let bound = self.bind(expr)?;
+                if number == 0 {
+                    let name = format!("column{}", index + 1);
+                    columns.push(OutputColumn {
+                        inner_name: name.clone(),
+                        name,
+                        affinity: bound.affinity,
+                        collation: bound.collation,
+                        declared_type: None,
+                    });
+                }
+                exprs.push(bound.expr);
+            }
+            if exprs.len() != columns.len() {
+                let offset = row.first().map_or(0, |expr| expr.offset);
+                return Err(Error::meaning(
+                    "all VALUES must have the same number of terms",
+                    offset,
+                ));
+            }
+            out.push(exprs);
+        }
+        let keys = order_by
+            .iter()
+            .enumerate()
+            .map(|(number, term)| compound_key(term, number, &columns, &[]))
+            .collect::<Result<_, _>>()?;
+        Ok((Body::Values(out), columns, keys))
+    }
+
+    fn simple(
+        &mut self,
+        clauses: &'a ast::SelectClauses,
+        order_by: &'a [OrderTerm],
+    ) -> Result<(Body, Vec<OutputColumn>, Vec<OrderKey>, bool), Error> {
+        if let Some(offset) = clauses.window {
+            return Err(Error::unsupported("WINDOW clause", offset));
+        }
+        let joined = match &clauses.from {
+            Some(from) => self.joined(from)?,
+            None => Joined::default(),
+        };
+        let correlated_source = joined.sources.iter().any(|source| match &source.kind {
+            super::tree::SourceKind::Query(query) => query.correlated,
+            super::tree::SourceKind::Table(_) => false,
+        });
+        let id = self.new_select();
+        self.push_scope(id, joined.tables.clone(), &clauses.columns);
+        let result = self.clauses(id, clauses, joined, order_by);
+        let correlated = self.scopes.pop().is_some_and(|scope| scope.correlated);
+        let (select, columns, keys) = result?;
+        Ok((Body::Select(Box::new(select)), columns, keys, correlated || correlated_source))
+    }
+
+    fn set_clause(&mut self, clause: Clause) {
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.clause = clause;
+        }
+    }
+
+    /// Resolves the clauses of a select whose tables are the innermost scope.
+    fn clauses(
+        &mut self,
+        id: SelectId,
+        clauses: &'a ast::SelectClauses,
+        joined: Joined<'a>,
+        order_by: &'a [OrderTerm],
+    ) -> Result<(Select, Vec<OutputColumn>, Vec<OrderKey>), Error> {
+        let results = self.expand(clauses)?;
+        let (sources, mut conjuncts) = self.conditions(joined)?;
+
+        self.set_clause(Clause::Where);
+        if let Some(filter) = &clauses.filter {
+            split_and(self.bind_expr(filter)?, &mut conjuncts);
+        }
+
+        self.set_clause(Clause::Result);
+        let mut outputs = Vec::with_capacity(results.len());
+        let mut columns = Vec::with_capacity(results.len());
+        for result in &results {
+            let (bound, column) = self.output(result)?;
+            outputs.push(bound);
+            columns.push(column);
+        }
+
+        self.set_clause(Clause::GroupBy);
+        let mut group_by = Vec::with_capacity(clauses.group_by.len());
+        for (number, term) in clauses.group_by.iter().enumerate() {
+            let bound = match ordinal(term) {
+                Some(place) => {
+                    let index = in_range(place, results.len(), number, "GROUP", term.offset)?;
+                    self.bind_result(&results[index])?
+                }
+                None => self.bind(term)?,
+            };
+            group_by.push((bound.expr, bound.collation.or_binary()));
+        }
+
+        self.set_clause(Clause::Having);
+        let having = clauses.having.as_ref().map(|having| self.bind_expr(having)).transpose()?;
+
+        self.set_clause(Clause::OrderBy);
+        let mut keys = Vec::with_capacity(order_by.len());
+        for (number, term) in order_by.iter().enumerate() {
+            keys.push(self.order_key(term, number, &results, &columns)?);
+        }
+
+        let aggregates = self.scopes.last_mut().map(|scope| std::mem::take(&mut scope.aggregates));
+        let aggregates = aggregates.unwrap_or_default();
+        let grouped = !clauses.group_by.is_empty() || !aggregates.is_empty();
+        if let (false, Some(having)) = (grouped, &clauses.having) {
+            return Err(Error::meaning("HAVING clause on a non-aggregate query", having.offset));
+        }
+        let distinct = clauses
+            .distinct
+            .then(|| columns.iter().map(|column| column.collation.or_binary()).collect());
+        let select = Select {
+            id,
+            sources,
+            conjuncts,
+            group_by: grouped.then_some(group_by),
+            aggregates,
+            having,
+            outputs,
+            distinct,
+        };
+        Ok((select, columns, keys))
+    }
+
+    /// Replaces `*` and `t.*` by the columns they stand for.
+    fn expand(&self, clauses: &'a ast::SelectClauses) -> Result<Vec<ResultExpr<'a>>, Error> {
+        let tables = self.scopes.last().map(|scope| scope.tables.as_slice()).unwrap_or_default();
+        let mut out = Vec::new();
+        for result in &clauses.columns {
+            let offset = match result {
+                ResultColumn::Expr { expr, alias, text } => {
+                    out.push(ResultExpr::Expr { expr, alias: alias.as_ref(), text });
+                    expr.offset
+                }
+                ResultColumn::Star { offset } => {
+                    if tables.is_empty() {
+                        return Err(Error::meaning("no tables specified", *offset));
+                    }
+                    for (table, names) in tables.iter().enumerate() {
+                        for (column, known) in names.columns.iter().enumerate() {
+                            if !known.merged {
+                                out.push(ResultExpr::Column { table, column });
+                            }
+                        }
+                    }
+                    *offset
+                }
+                ResultColumn::TableStar(name) => {
+                    let before = out.len();
+                    for (table, names) in tables.iter().enumerate() {
+                        if name.is(&names.name) {
+                            let columns = 0..names.columns.len();
+                            out.extend(columns.map(|column| ResultExpr::Column { table, column }));
+                        }
+                    }
+                    if out.len() == before {
+                        return Err(Error::no_such(NameKind::Table, &name.text, name.offset));
+                    }
+                    name.offset
+                }
+            };
+            if out.len() > COLUMNS_MAX {
+                return Err(Error::meaning("too many columns in result set", offset));
+            }
+        }
+        Ok(out)
+    }
+
+    fn bind_result(&mut self, result: &ResultExpr<'a>) -> Result<Bound, Error> {
+        match result {
+            ResultExpr::Expr { expr, .. } => self.bind(expr),
+            ResultExpr::Column { table, column } => {
+                let depth = self.scopes.len() - 1;
+                self.found(Found::Column { depth, table: *table, column: *column }, 0)
+            }
+        }
+    }
+
+    fn output(&mut self, result: &ResultExpr<'a>) -> Result<(Expr, OutputColumn), Error> {
+        let bound = self.bind_result(result)?;
+        let (alias, text) = match result {
+            ResultExpr::Expr { alias, text, .. } => (*alias, *text),
+            ResultExpr::Column { .. } => (None, ""),
+        };
+        let (name, inner_name) = match (alias, bound.column_name) {
+            (Some(alias), _) => (alias.text.clone(), alias.text.clone()),
+            (None, Some(column)) if bound.collated => (text.to_owned(), column),
+            (None, Some(column)) => (column.clone(), column),
+            (None, None) => (text.to_owned(), text.to_owned()),
+        };
+        let column = OutputColumn {
+            name,
+            inner_name,
+            affinity: bound.affinity,
+            collation: bound.collation,
+            declared_type: bound.declared_type,
+        };
+        Ok((bound.expr, column))
+    }
+
+    fn order_key(
+        &mut self,
+        term: &'a OrderTerm,
+        number: usize,
+        results: &[ResultExpr<'a>],
+        columns: &[OutputColumn],
+    ) -> Result<OrderKey, Error> {
+        let (inner, explicit) = peel_collation(&term.expr)?;
+        let place = match ordinal(inner) {
+            Some(place) => Some(in_range(place, columns.len(), number, "ORDER", term.expr.offset)?),
+            None => alias_place(inner, results),
+        };
+        if let Some(place) = place {
+            let collation = explicit.unwrap_or_else(|| columns[place].collation.or_binary());
+            return Ok(order_key(term, Key::Output(place), collation));
+        }
+        let bound = self.bind(&term.expr)?;
+        Ok(order_key(term, Key::Expr(bound.expr), bound.collation.or_binary()))
+    }
+
+    fn compound(&mut self, select: &'a ast::Select) -> Result<Query, Error> {
+        let (first, mut columns, _, mut correlated) = self.core(&select.first, &[])?;
+        let mut cores = vec![&select.first];
+        let mut rest = Vec::with_capacity(select.compounds.len());
+        for (op, core) in &select.compounds {
+            let (body, more, _, depends) = self.core(core, &[])?;
+            correlated |= depends;
+            if more.len() != columns.len() {
+                let offset = match core {
+                    SelectCore::Select(clauses) => clauses.offset,
+                    SelectCore::Values(rows) => {
+                        rows.first().and_then(|row| row.first()).map_or(0, |expr| expr.offset)
+                    }
+                };
+                let message = match (select.compounds.len(), core) {
+                    (_, SelectCore::Values(_)) if matches!(op, CompoundOp::UnionAll) => {
+                        "all VALUES must have the same number of terms".to_owned()
+                    }
+                    _ => format!(
+                        "SELECTs to the left and right of {} do not have the same number of result columns",
+                        compound_word(*op)
+                    ),
+                };
+                return Err(Error::meaning(message, offset));
+            }
+            for (column, other) in columns.iter_mut().zip(&more) {
+                column.collation = column.collation.or(other.collation);
+                column.affinity = combined_affinity(column.affinity, other.affinity);
+            }
+            rest.push((*op, body));
+            cores.push(core);
+        }
+        let mut order_by = Vec::with_capacity(select.order_by.len());
+        for (number, term) in select.order_by.iter().enumerate() {
+            order_by.push(compound_key(term, number, &columns, &cores)?);
+        }
+        let collations = columns.iter().map(|column| column.collation.or_binary()).collect();
+        Ok(Query {
+            body: Body::Compound { first: Box::new(first), rest, collations },
+            columns,
+            order_by,
+            limit: None,
+            offset: None,
+            correlated,
+        })
+    }
+}
+
+fn compound_word(op: CompoundOp) -> &'static str {
+    match op {
+        CompoundOp::Union => "UNION",
+        CompoundOp::UnionAll => "UNION ALL",
+        CompoundOp::Intersect => "INTERSECT",
+        CompoundOp::Except => "EXCEPT",
+    }
+}
+
+/// The affinity of a compound's column: the first query's, unless another holds the other kind.
+fn combined_affinity(left: Option<Affinity>, right: Option<Affinity>) -> Option<Affinity> {
+    match (left, right) {
+        (Some(Affinity::Text), Some(other)) if other.is_numeric() => Some(Affinity::Blob),
+        (Some(first), Some(Affinity::Text)) if first.is_numeric() => Some(Affinity::Blob),
+        (left, _) => left,
+    }
+}
+
+fn order_key(term: &OrderTerm, key: Key, collation: Collation) -> OrderKey {
+    let nulls_first = term.nulls_first.unwrap_or(!term.descending);
+    OrderKey { key, descending: term.descending, nulls_first, collation }
+}
+
+/// A term of a compound's `ORDER BY`, which must name a column of the result.
+fn compound_key(
+    term: &OrderTerm,
+    number: usize,
+    columns: &[OutputColumn],
+    cores: &[&SelectCore],
+) -> Result<OrderKey, Error> {
+    let (inner, explicit) = peel_collation(&term.expr)?;
+    let offset = term.expr.offset;
+    let place = match ordinal(inner) {
+        Some(place) => Some(in_range(place, columns.len(), number, "ORDER", offset)?),
+        None => match &inner.kind {
+            ExprKind::Column { column, .. } => cores
+                .iter()
+                .find_map(|core| named_result(core, column))
+                .or_else(|| columns.iter().position(|known| column.is(&known.name))),
+            _ => return Err(Error::unsupported("expression in ORDER BY of a compound", offset)),
+        },
+    };
+    match place {
+        Some(place) => {
+            let collation = explicit.unwrap_or_else(|| columns[place].collation.or_binary());
+            Ok(order_key(term, Key::Output(place), collation))
+        }
+        None => Err(Error::meaning(
+            format!("{} ORDER BY term does not match any column in the result set", nth(number)),
+            offset,
+        )),
+    }
+}
+
+/// The result column of one part of a compound that has a name, as its alias or as its column.
+fn named_result(core: &SelectCore, name: &ast::Name) -> Option<usize> {
+    let SelectCore::Select(clauses) = core else { return None };
+    if clauses.columns.iter().any(|column| !matches!(column, ResultColumn::Expr { .. })) {
+        return None;
+    }
+    let alias = clauses.columns.iter().position(|result| {
+        matches!(result, ResultColumn::Expr { alias: Some(alias), .. } if alias.is(&name.text))
+    });
+    alias.or_else(|| {
+        clauses.columns.iter().position(|result| match result {
+            ResultColumn::Expr { expr, .. } => {
+                matches!(&expr.kind, ExprKind::Column { column, .. } if column.is(&name.text))
+            }
+            _ => false,
+        })
+    })
+}
+
+/// The result column whose alias a term is.
+fn alias_place(term: &ast::Expr, results: &[ResultExpr<'_>]) -> Option<usize> {
+    let ExprKind::Column { table: None, column, .. } = &term.kind else { return None };
+    results.iter().position(|result| {
+        matches!(result, ResultExpr::Expr { alias: Some(alias), .. } if alias.is(&column.text))
+    })
+}
+
+/// The expression below `COLLATE` operators, and the outermost of those.
+fn peel_collation(expr: &ast::Expr) -> Result<(&ast::Expr, Option<Collation>), Error> {
+    let ExprKind::Collate { expr: inner, collation } = &expr.kind else {
+        return Ok((expr, None));
+    };
+    let named = Collation::named(&collation.text)
+        .ok_or_else(|| super::no_such_collation(&collation.text, collation.offset))?;
+    let (inner, _) = peel_collation(inner)?;
+    Ok((inner, Some(named)))
+}
+
+/// The integer that a term of `ORDER BY` or `GROUP BY` is, which means a result column.
+fn ordinal(expr: &ast::Expr) -> Option<i64> {
+    match &expr.kind {
+        ExprKind::Literal(Value::Int(int)) => Some(*int),
+        _ => None,
+    }
+}
+
+fn in_range(
+    place: i64,
+    count: usize,
+    number: usize,
+    clause: &str,
+    offset: usize,
+) -> Result<usize, Error> {
+    match usize::try_from(place) {
+        Ok(place) if (1..=count).contains(&place) => Ok(place - 1),
+        _ => Err(Error::meaning(
+            format!(
+                "{} {clause} BY term out of range - should be between 1 and {count}",
+                nth(number)
+            ),
+            offset,
+        )),
+    }
+}
+
+/// `1st`, `2nd`, ... of a place counted from 0.
+fn nth(index: usize) -> String {
+    let number = index + 1;
+    let suffix = match (number % 10, number % 100) {
+        (_, 11..=13) => "th",
+        (1, _) => "st",
+        (2, _) => "nd",
+        (3, _) => "rd",
+        _ => "th",
+    };
+    format!("{number}{suffix}")
+}

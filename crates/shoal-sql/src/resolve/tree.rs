@@ -1,0 +1,377 @@
+//! A query whose names are resolved: sources and columns by number, functions by reference,
+//! comparisons with their affinity and collation.
+
+use std::sync::Arc;
+
+use super::collation::Coll;
+use crate::functions::{AggregateFunction, ScalarFunction};
+use crate::parse::ast::{CompoundOp, CurrentTime};
+use crate::schema::Table;
+use crate::value::{Affinity, Collation, Value};
+
+/// A table, view or query in a `FROM`, numbered throughout one statement.
+pub(crate) type SourceId = usize;
+
+/// One `SELECT` of a statement, numbered throughout it.
+pub(crate) type SelectId = usize;
+
+/// The column number that stands for the rowid.
+pub(crate) const ROWID: usize = usize::MAX;
+
+/// A whole query: a body, its order and its bounds.
+#[derive(Debug)]
+pub(crate) struct Query {
+    pub(crate) body: Body,
+    pub(crate) columns: Vec<OutputColumn>,
+    pub(crate) order_by: Vec<OrderKey>,
+    pub(crate) limit: Option<Expr>,
+    pub(crate) offset: Option<Expr>,
+    /// Whether it depends on the row of an enclosing query.
+    pub(crate) correlated: bool,
+}
+
+/// One column of a query's result.
+#[derive(Clone, Debug)]
+pub(crate) struct OutputColumn {
+    pub(crate) name: String,
+    /// Its name for an enclosing query, which differs below a `COLLATE`.
+    pub(crate) inner_name: String,
+    pub(crate) affinity: Option<Affinity>,
+    pub(crate) collation: Coll,
+    /// The declared type of the table's column that this is, where it is one.
+    pub(crate) declared_type: Option<String>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Body {
+    Select(Box<Select>),
+    Values(Vec<Vec<Expr>>),
+    Compound {
+        first: Box<Body>,
+        rest: Vec<(CompoundOp, Body)>,
+        /// How each column compares when rows are told apart.
+        collations: Vec<Collation>,
+    },
+}
+
+/// One `SELECT` with its clauses.
+#[derive(Debug)]
+pub(crate) struct Select {
+    pub(crate) id: SelectId,
+    pub(crate) sources: Vec<Source>,
+    /// What must hold, `WHERE` and the `ON` of inner joins alike.
+    pub(crate) conjuncts: Vec<Expr>,
+    /// `Some` for a query with aggregates or `GROUP BY`; the terms may be none.
+    pub(crate) group_by: Option<Vec<(Expr, Collation)>>,
+    pub(crate) aggregates: Vec<Aggregate>,
+    pub(crate) having: Option<Expr>,
+    pub(crate) outputs: Vec<Expr>,
+    /// The collations by which equal rows are dropped, for `SELECT DISTINCT`.
+    pub(crate) distinct: Option<Vec<Collation>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub(crate) id: SourceId,
+    pub(crate) kind: SourceKind,
+    /// `Some` for the right side of a left join: what its `ON` demands.
+    pub(crate) left_join: Option<Vec<Expr>>,
+    /// Whether every source before it in the `FROM` must be read before it.
+    pub(crate) fixed: bool,
+    pub(crate) index_hint: IndexHint,
+    /// The name errors and plans call it by.
+    pub(crate) name: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum IndexHint {
+    Any,
+    None,
+    Only(String),
+}
+
+#[derive(Debug)]
+pub(crate) enum SourceKind {
+    Table(Arc<Table>),
+    Query(Box<Query>),
+}
+
+/// A term of `ORDER BY`.
+#[derive(Debug)]
+pub(crate) struct OrderKey {
+    pub(crate) key: Key,
+    pub(crate) descending: bool,
+    pub(crate) nulls_first: bool,
+    pub(crate) collation: Collation,
+}
+
+#[derive(Debug)]
+pub(crate) enum Key {
+    /// A column of the result.
+    Output(usize),
+    Expr(Expr),
+}
+
+/// A call of an aggregate function.
+#[derive(Debug)]
+pub(crate) struct Aggregate {
+    pub(crate) function: &'static AggregateFunction,
+    pub(crate) arguments: Vec<Expr>,
+    pub(crate) distinct: bool,
+    pub(crate) filter: Option<Expr>,
+    /// How `min` and `max` compare text and `DISTINCT` tells values apart.
+    pub(crate) collation: Collation,
+}
+
+/// An expression over the columns of sources.
+#[derive(Debug)]
+pub(crate) enum Expr {
+    Const(Value),
+    /// By its number, from 1.
+    Parameter(usize),
+    CurrentTime(CurrentTime),
+    /// A column of a source, or its rowid ([`ROWID`]).
+    Column {
+        source: SourceId,
+        column: usize,
+    },
+    /// An aggregate's result, by its place in its select's list.
+    Aggregate {
+        select: SelectId,
+        index: usize,
+    },
+    Negate(Box<Expr>),
+    BitNot(Box<Expr>),
+    Not(Box<Expr>),
+    Arithmetic(ArithmeticOp, Box<Expr>, Box<Expr>),
+    And(Box<Expr>, Box<Expr>),
+    Or(Box<Expr>, Box<Expr>),
+    Compare(Comparison, Box<Expr>, Box<Expr>),
+    IsNull {
+        expr: Box<Expr>,
+        not: bool,
+    },
+    /// `IS TRUE`, `IS NOT FALSE` and the like.
+    IsTruth {
+        expr: Box<Expr>,
+        truth: bool,
+        not: bool,
+    },
+    Between {
+        expr: Box<Expr>,
+        not: bool,
+        low: (Comparison, Box<Expr>),
+        high: (Comparison, Box<Expr>),
+    },
+    InList {
+        expr: Box<Expr>,
+        not: bool,
+        list: Vec<Expr>,
+        /// Applied to both sides.
+        affinity: Option<Affinity>,
+        collation: Collation,
+    },
+    InQuery {
+        expr: Box<Expr>,
+        not: bool,
+        query: Box<Query>,
+        affinity: Option<Affinity>,
+        collation: Collation,
+    },
+    Case {
+        /// The base and how it compares with each branch.
+        base: Option<Box<Expr>>,
+        branches: Vec<(Comparison, Expr, Expr)>,
+        otherwise: Option<Box<Expr>>,
+    },
+    Cast {
+        expr: Box<Expr>,
+        affinity: Affinity,
+    },
+    /// A generated column's value as its column stores it.
+    Stored {
+        expr: Box<Expr>,
+        affinity: Affinity,
+    },
+    Call {
+        function: &'static ScalarFunction,
+        arguments: Vec<Expr>,
+        collation: Collation,
+    },
+    /// The first of the arguments that is not NULL; later ones are not evaluated.
+    Coalesce(Vec<Expr>),
+    Exists(Box<Query>),
+    /// The first column of the first row, or NULL.
+    Scalar(Box<Query>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ArithmeticOp {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Remainder,
+    BitAnd,
+    BitOr,
+    ShiftLeft,
+    ShiftRight,
+    Concat,
+}
+
+/// A comparison and the rules it follows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Comparison {
+    pub(crate) op: CompareOp,
+    /// What both sides are converted to first; `None` compares them as they are.
+    pub(crate) affinity: Option<Affinity>,
+    pub(crate) collation: Collation,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CompareOp {
+    Equal,
+    NotEqual,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+    /// Equal, with two NULLs equal.
+    Is,
+    IsNot,
+}
+
+impl CompareOp {
+    /// The same comparison with its sides exchanged.
+    pub(crate) fn flipped(self) -> CompareOp {
+        match self {
+            CompareOp::Less => CompareOp::Greater,
+            CompareOp::LessEqual => CompareOp::GreaterEqual,
+            CompareOp::Greater => CompareOp::Less,
+            CompareOp::GreaterEqual => CompareOp::LessEqual,
+            other => other,
+        }
+    }
+}
+
+impl Expr {
+    /// Calls `see` for every direct part of the expression, queries excepted.
+    pub(crate) fn parts<'e>(&'e self, see: &mut dyn FnMut(&'e Expr)) {
+        match self {
+            Expr::Const(_)
+            | Expr::Parameter(_)
+            | Expr::CurrentTime(_)
+            | Expr::Column { .. }
+            | Expr::Aggregate { .. }
+            | Expr::Exists(_)
+            | Expr::Scalar(_) => {}
+            Expr::Negate(expr)
+            | Expr::BitNot(expr)
+            | Expr::Not(expr)
+            | Expr::IsNull { expr, .. }
+            | Expr::IsTruth { expr, .. }
+            | Expr::Cast { expr, .. }
+            | Expr::Stored { expr, .. }
+            | Expr::InQuery { expr, .. } => see(expr),
+            Expr::Arithmetic(_, left, right)
+            | Expr::And(left, right)
+            | Expr::Or(left, right)
+            | Expr::Compare(_, left, right) => {
+                see(left);
+                see(right);
+            }
+            Expr::Between { expr, low, high, .. } => {
+                see(expr);
+                see(&low.1);
+                see(&high.1);
+            }
+            Expr::InList { expr, list, .. } => {
+                see(expr);
+                list.iter().for_each(see);
+            }
+            Expr::Case { base, branches, otherwise } => {
+                if let Some(base) = base {
+                    see(base);
+                }
+                for (_, when, then) in branches {
+                    see(when);
+                    see(then);
+                }
+                if let Some(otherwise) = otherwise {
+                    see(otherwise);
+                }
+            }
+            Expr::Call { arguments, .. } | Expr::Coalesce(arguments) => {
+                arguments.iter().for_each(see);
+            }
+        }
+    }
+
+    /// The query that the expression itself runs.
+    pub(crate) fn query(&self) -> Option<&Query> {
+        match self {
+            Expr::InQuery { query, .. } | Expr::Exists(query) | Expr::Scalar(query) => Some(query),
+            _ => None,
+        }
+    }
+
+    /// Calls `see` for every column that the expression reads, those within its queries included.
+    pub(crate) fn columns(&self, see: &mut dyn FnMut(SourceId, usize)) {
+        if let Expr::Column { source, column } = self {
+            see(*source, *column);
+        }
+        self.parts(&mut |part| part.columns(see));
+        if let Some(query) = self.query() {
+            query.columns(see);
+        }
+    }
+}
+
+impl Query {
+    /// Calls `see` for every column that any expression of the query reads.
+    pub(crate) fn columns(&self, see: &mut dyn FnMut(SourceId, usize)) {
+        self.body.columns(see);
+        for key in &self.order_by {
+            if let Key::Expr(expr) = &key.key {
+                expr.columns(see);
+            }
+        }
+        for bound in [&self.limit, &self.offset].into_iter().flatten() {
+            bound.columns(see);
+        }
+    }
+}
+
+impl Body {
+    fn columns(&self, see: &mut dyn FnMut(SourceId, usize)) {
+        match self {
+            Body::Values(rows) => rows.iter().flatten().for_each(|expr| expr.columns(see)),
+            Body::Compound { first, rest, .. } => {
+                first.columns(see);
+                rest.iter().for_each(|(_, body)| body.columns(see));
+            }
+            Body::Select(select) => {
+                for source in &select.sources {
+                    if let SourceKind::Query(query) = &source.kind {
+                        query.columns(see);
+                    }
+                    source.left_join.iter().flatten().for_each(|expr| expr.columns(see));
+                }
+                select.conjuncts.iter().for_each(|expr| expr.columns(see));
+                for (expr, _) in select.group_by.iter().flatten() {
+                    expr.columns(see);
+                }
+                for aggregate in &select.aggregates {
+                    aggregate.arguments.iter().for_each(|expr| expr.columns(see));
+                    if let Some(filter) = &aggregate.filter {
+                        filter.columns(see);
+                    }
+                }
+                if let Some(having) = &select.having {
+                    having.columns(see);
+                }
+                select.outputs.iter().for_each(|expr| expr.columns(see));
+            }
+        }
+    }
+}

@@ -1,0 +1,366 @@
+//! What a file says about itself: its tables, indexes and views (file format §2.6).
+//!
+//! A [`Schema`] is read from `sqlite_schema` and stays valid while the file's schema cookie does.
+//! What cannot be understood (a damaged definition, a virtual table) is kept with the reason, so
+//! that it is refused by name and the rest stays readable.
+
+mod load;
+mod table;
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use shoal_store::{KeyColumn, KeyOrder, Pgno};
+
+pub(crate) use table::{Built, build as build_table, build_index};
+
+use crate::parse::ast;
+use crate::value::{Affinity, Collation, Value};
+
+/// The tables, views and indexes of a file.
+#[derive(Debug, Default)]
+pub struct Schema {
+    cookie: u32,
+    /// In the order of `sqlite_schema`.
+    objects: Vec<Object>,
+    /// Folded name of a table or view to its place in `objects`.
+    by_name: FxHashMap<String, usize>,
+}
+
+/// Something that has rows.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Object {
+    /// An ordinary table.
+    Table(Arc<Table>),
+    /// A view.
+    View(Arc<View>),
+    /// A virtual table, which this crate cannot read.
+    Virtual {
+        /// Its name.
+        name: String,
+        /// The module that would read it.
+        module: String,
+    },
+    /// A table or view whose definition cannot be used.
+    Damaged {
+        /// Its name.
+        name: String,
+        /// Why not.
+        why: String,
+    },
+}
+
+impl Object {
+    /// The object's name as it was written.
+    pub fn name(&self) -> &str {
+        match self {
+            Object::Table(table) => table.name(),
+            Object::View(view) => &view.name,
+            Object::Virtual { name, .. } | Object::Damaged { name, .. } => name,
+        }
+    }
+}
+
+/// A table with its columns and indexes.
+#[derive(Debug)]
+pub struct Table {
+    pub(crate) name: String,
+    pub(crate) root: Pgno,
+    pub(crate) columns: Vec<Column>,
+    /// The column that is another name of the rowid.
+    pub(crate) rowid_alias: Option<usize>,
+    pub(crate) without_rowid: bool,
+    pub(crate) strict: bool,
+    pub(crate) autoincrement: bool,
+    /// Every index with a b-tree of its own, in the order of `sqlite_schema`.
+    pub(crate) indexes: Vec<Index>,
+    /// Constraints that should have an index but none was found in `sqlite_schema`.
+    pub(crate) missing_index: Option<String>,
+    /// The columns of the primary key in key order; also of a rowid alias.
+    pub(crate) primary_key: Vec<KeyPart>,
+    /// What a rowid's other name, or the primary key of a table without rowid, does about a
+    /// second row of the same key.
+    pub(crate) key_conflict: Option<ast::Conflict>,
+    pub(crate) checks: Vec<Check>,
+    pub(crate) has_foreign_keys: bool,
+    /// Whether a trigger fires on changes to the table.
+    pub(crate) has_triggers: bool,
+    /// How many columns a whole record has.
+    pub(crate) stored_columns: usize,
+}
+
+/// A `CHECK` constraint.
+#[derive(Clone, Debug)]
+pub(crate) struct Check {
+    /// Its name, or its text.
+    pub(crate) label: String,
+    pub(crate) expr: ast::Expr,
+}
+
+/// One column of a table.
+#[derive(Clone, Debug)]
+pub struct Column {
+    pub(crate) name: String,
+    pub(crate) declared_type: String,
+    pub(crate) affinity: Affinity,
+    /// `Err` holds the name of a collating sequence that is not built in.
+    pub(crate) collation: Result<Collation, String>,
+    pub(crate) not_null: bool,
+    pub(crate) not_null_conflict: Option<ast::Conflict>,
+    pub(crate) default: Option<ast::Expr>,
+    pub(crate) default_text: Option<String>,
+    /// What rows written before the column was added hold.
+    pub(crate) missing_value: Value,
+    pub(crate) generated: Option<Generated>,
+    /// Place in the primary key from 1; 0 when not part of it.
+    pub(crate) primary_key_place: usize,
+    /// Place in the record; `None` for a virtual column.
+    pub(crate) stored: Option<usize>,
+}
+
+/// A generated column's expression.
+#[derive(Clone, Debug)]
+pub(crate) struct Generated {
+    pub(crate) expr: ast::Expr,
+    pub(crate) stored: bool,
+}
+
+/// A column within a key.
+#[derive(Clone, Debug)]
+pub(crate) struct KeyPart {
+    pub(crate) column: usize,
+    pub(crate) collation: Result<Collation, String>,
+    pub(crate) descending: bool,
+}
+
+/// An index of a table.
+#[derive(Debug)]
+pub struct Index {
+    pub(crate) name: String,
+    pub(crate) root: Pgno,
+    pub(crate) unique: bool,
+    pub(crate) origin: IndexOrigin,
+    pub(crate) conflict: Option<ast::Conflict>,
+    /// Key columns first, then those that make every entry unique: the rowid or the primary key.
+    pub(crate) columns: Vec<IndexColumn>,
+    /// How many of `columns` were named by the definition.
+    pub(crate) key_columns: usize,
+    /// The condition of a partial index.
+    pub(crate) filter: Option<ast::Expr>,
+}
+
+/// Why an index is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IndexOrigin {
+    Create,
+    Unique,
+    PrimaryKey,
+}
+
+/// One column of an index.
+#[derive(Clone, Debug)]
+pub(crate) struct IndexColumn {
+    pub(crate) source: IndexSource,
+    pub(crate) collation: Result<Collation, String>,
+    pub(crate) descending: bool,
+}
+
+/// Where an index column's value comes from.
+#[derive(Clone, Debug)]
+pub(crate) enum IndexSource {
+    Column(usize),
+    Rowid,
+    Expr(ast::Expr),
+}
+
+/// A view: a query with a name.
+#[derive(Debug)]
+pub struct View {
+    pub(crate) name: String,
+    pub(crate) columns: Option<Vec<ast::Name>>,
+    pub(crate) select: ast::Select,
+}
+
+impl Schema {
+    /// The schema of a file without any table; also what a new file has.
+    pub(crate) fn empty(cookie: u32) -> Schema {
+        let mut schema = Schema { cookie, ..Schema::default() };
+        schema.add(Object::Table(Arc::new(table::schema_table())));
+        schema
+    }
+
+    /// The file's schema cookie this was read at.
+    pub fn cookie(&self) -> u32 {
+        self.cookie
+    }
+
+    /// Everything that has rows, in the file's order; `sqlite_schema` itself comes first.
+    pub fn objects(&self) -> &[Object] {
+        &self.objects
+    }
+
+    /// The table or view of that name, in any case. `sqlite_master` is `sqlite_schema`.
+    pub fn object(&self, name: &str) -> Option<&Object> {
+        let folded = name.to_ascii_lowercase();
+        let folded = if folded == "sqlite_master" { "sqlite_schema" } else { &folded };
+        self.by_name.get(folded).map(|&index| &self.objects[index])
+    }
+
+    /// The ordinary table of that name, in any case.
+    pub fn table(&self, name: &str) -> Option<&Arc<Table>> {
+        match self.object(name) {
+            Some(Object::Table(table)) => Some(table),
+            _ => None,
+        }
+    }
+
+    /// The table that an index of that name belongs to, and the index.
+    pub fn index(&self, name: &str) -> Option<(&Arc<Table>, &Index)> {
+        self.objects.iter().find_map(|object| match object {
+            Object::Table(table) => table
+                .indexes
+                .iter()
+                .find(|index| index.name.eq_ignore_ascii_case(name))
+                .map(|index| (table, index)),
+            _ => None,
+        })
+    }
+
+    fn add(&mut self, object: Object) {
+        let folded = object.name().to_ascii_lowercase();
+        let place = self.objects.len();
+        // The first of two objects with one name wins, as it does in a scan of the schema.
+        self.by_name.entry(folded).or_insert(place);
+        self.objects.push(object);
+    }
+}
+
+impl Table {
+    /// The name as it was written.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The columns in the order of their definition.
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// The indexes that have a b-tree of their own.
+    pub fn indexes(&self) -> &[Index] {
+        &self.indexes
+    }
+
+    /// The column that is another name of the rowid.
+    pub fn rowid_alias(&self) -> Option<usize> {
+        self.rowid_alias
+    }
+
+    /// Whether rows are kept by their primary key and have no rowid.
+    pub fn is_without_rowid(&self) -> bool {
+        self.without_rowid
+    }
+
+    /// Whether the table was declared `STRICT`.
+    pub fn is_strict(&self) -> bool {
+        self.strict
+    }
+
+    /// The place of the column of that name, in any case.
+    pub fn column_index(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| column.name.eq_ignore_ascii_case(name))
+    }
+
+    /// The order of the b-tree of a table without rowid.
+    pub(crate) fn primary_key_order(&self) -> KeyOrder {
+        KeyOrder::new(self.primary_key.iter().map(KeyPart::key_column).collect())
+    }
+}
+
+impl KeyPart {
+    fn key_column(&self) -> KeyColumn {
+        KeyColumn {
+            collation: self.collation.as_ref().copied().unwrap_or_default(),
+            descending: self.descending,
+        }
+    }
+}
+
+impl Index {
+    /// The index's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether two rows may not have equal keys.
+    pub fn is_unique(&self) -> bool {
+        self.unique
+    }
+
+    /// Whether only rows that meet a condition are in the index.
+    pub fn is_partial(&self) -> bool {
+        self.filter.is_some()
+    }
+
+    /// The table's columns that the key is made of; `None` stands for an expression.
+    pub fn key(&self) -> impl Iterator<Item = Option<usize>> {
+        self.columns[..self.key_columns].iter().map(|column| match column.source {
+            IndexSource::Column(index) => Some(index),
+            _ => None,
+        })
+    }
+
+    /// Whether every collating sequence of the key is built in, so that the order is known.
+    pub(crate) fn has_known_order(&self) -> bool {
+        self.columns.iter().all(|column| column.collation.is_ok())
+    }
+
+    /// The order of the index's b-tree.
+    pub(crate) fn order(&self) -> KeyOrder {
+        let column = |column: &IndexColumn| KeyColumn {
+            collation: column.collation.as_ref().copied().unwrap_or_default(),
+            descending: column.descending,
+        };
+        KeyOrder::new(self.columns.iter().map(column).collect())
+    }
+}
+
+impl Column {
+    /// The name as it was written.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The declared type as written; empty when there is none.
+    pub fn declared_type(&self) -> &str {
+        &self.declared_type
+    }
+
+    /// The class that the column prefers.
+    pub fn affinity(&self) -> Affinity {
+        self.affinity
+    }
+
+    /// Whether NULL is refused.
+    pub fn is_not_null(&self) -> bool {
+        self.not_null
+    }
+
+    /// Place in the primary key from 1; 0 when the column is no part of it.
+    pub fn primary_key_place(&self) -> usize {
+        self.primary_key_place
+    }
+
+    /// Whether the value is computed from other columns.
+    pub fn is_generated(&self) -> bool {
+        self.generated.is_some()
+    }
+}
+
+impl View {
+    /// The name as it was written.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}

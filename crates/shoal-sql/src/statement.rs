@@ -1,0 +1,266 @@
+//! Prepared statements and their rows.
+
+use std::sync::Arc;
+
+use shoal_store::Transaction;
+
+use crate::Error;
+use crate::connection::pragma::Pragma;
+use crate::connection::session::StatementSession;
+use crate::exec::{Batch, Run};
+use crate::parse::Parsed;
+use crate::parse::ast::{Name, TransactionMode};
+use crate::plan::Program;
+use crate::schema::Schema;
+use crate::value::{Value, ValueRef};
+use crate::write;
+
+/// A statement, parsed and planned; run it as often as you like.
+///
+/// It belongs to no connection: when it is run against another schema than it was planned for, it
+/// is planned again.
+#[derive(Debug)]
+pub struct Statement {
+    pub(crate) sql: Arc<str>,
+    pub(crate) parsed: Parsed,
+    pub(crate) compiled: Compiled,
+    /// The schema that `compiled` is for.
+    pub(crate) schema: Arc<Schema>,
+    pub(crate) columns: Vec<String>,
+    pub(crate) parameters: Vec<Value>,
+}
+
+/// What a statement became.
+#[derive(Debug)]
+pub(crate) enum Compiled {
+    Query(Box<Program>),
+    Write(write::Plan),
+    Pragma(Pragma),
+    Begin(TransactionMode),
+    Commit,
+    Rollback,
+    Savepoint(Name),
+    Release(Name),
+    RollbackTo(Name),
+}
+
+impl Compiled {
+    pub(crate) fn columns(&self) -> Vec<String> {
+        match self {
+            Compiled::Query(program) => {
+                program.columns.iter().map(|column| column.name.clone()).collect()
+            }
+            Compiled::Pragma(pragma) => pragma.columns(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl Statement {
+    /// The statement's text.
+    pub fn sql(&self) -> &str {
+        &self.sql
+    }
+
+    /// The names of the result's columns, as SQLite gives them; empty for what gives no rows.
+    pub fn column_names(&self) -> &[String] {
+        &self.columns
+    }
+
+    /// How many columns the result has; 0 for what gives no rows.
+    pub fn column_count(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// The declared type of the table's column behind a column of the result.
+    pub fn column_declared_type(&self, index: usize) -> Option<&str> {
+        match &self.compiled {
+            Compiled::Query(program) => program.columns.get(index)?.declared_type.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// How many parameters there are: the highest number of one.
+    pub fn parameter_count(&self) -> usize {
+        self.parsed.parameters.len()
+    }
+
+    /// The number of the parameter of that name, which includes its `:`, `@`, `$` or `?`.
+    pub fn parameter_index(&self, name: &str) -> Option<usize> {
+        let known = |parameter: &Option<String>| parameter.as_deref() == Some(name);
+        self.parsed.parameters.iter().position(known).map(|index| index + 1)
+    }
+
+    /// The name of a parameter, by its number from 1.
+    pub fn parameter_name(&self, index: usize) -> Option<&str> {
+        self.parsed.parameters.get(index.checked_sub(1)?)?.as_deref()
+    }
+
+    /// Gives a parameter its value, by its number from 1. It keeps the value until it is given
+    /// another; parameters without one are NULL.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] when there is no such parameter.
+    pub fn bind(&mut self, index: usize, value: impl Into<Value>) -> Result<(), Error> {
+        let slot = index.checked_sub(1).and_then(|index| self.parameters.get_mut(index));
+        match slot {
+            Some(slot) => {
+                *slot = value.into();
+                Ok(())
+            }
+            None => Err(Error::Misuse { what: "no parameter has that number" }),
+        }
+    }
+
+    /// Makes every parameter NULL again.
+    pub fn clear_bindings(&mut self) {
+        self.parameters.fill(Value::Null);
+    }
+
+    /// Whether it inserts, changes or deletes rows, so that it counts them.
+    pub(crate) fn changes_rows(&self) -> bool {
+        use crate::parse::ast::Stmt;
+        matches!(self.parsed.stmt, Stmt::Insert(_) | Stmt::Update(_) | Stmt::Delete(_))
+    }
+
+    /// Whether the statement only reads.
+    pub fn is_read_only(&self) -> bool {
+        match &self.compiled {
+            Compiled::Query(_) => true,
+            Compiled::Write(_) => false,
+            Compiled::Pragma(pragma) => !pragma.writes(),
+            Compiled::Begin(_)
+            | Compiled::Commit
+            | Compiled::Rollback
+            | Compiled::Savepoint(_)
+            | Compiled::Release(_)
+            | Compiled::RollbackTo(_) => true,
+        }
+    }
+}
+
+/// The snapshot that rows are read from.
+#[derive(Debug)]
+pub(crate) enum Snapshot<'c> {
+    /// The result set's own, which ends with it.
+    Own(Transaction),
+    /// The connection's open transaction.
+    Shared(&'c Transaction),
+}
+
+impl Snapshot<'_> {
+    pub(crate) fn get(&self) -> &Transaction {
+        match self {
+            Snapshot::Own(transaction) => transaction,
+            Snapshot::Shared(transaction) => transaction,
+        }
+    }
+}
+
+/// The rows of a query, computed as they are asked for.
+///
+/// Outside a transaction they hold a read transaction of their own until the last row was given
+/// or they are dropped.
+#[derive(Debug)]
+pub struct Rows<'c> {
+    source: Source<'c>,
+    batch: Batch,
+    /// The next row of the batch.
+    next: usize,
+    /// How many rows the next batch asks for.
+    size: usize,
+}
+
+#[derive(Debug)]
+enum Source<'c> {
+    Query {
+        snapshot: Snapshot<'c>,
+        program: &'c Program,
+        run: Box<Run>,
+        session: StatementSession,
+    },
+    /// Whatever is in the batch is all there is.
+    Done,
+}
+
+/// Batches grow up to this many rows, so that few rows cost little and many rows little each.
+const BATCH_ROWS_MAX: usize = 256;
+
+impl<'c> Rows<'c> {
+    pub(crate) fn of_query(
+        snapshot: Snapshot<'c>,
+        program: &'c Program,
+        parameters: &[Value],
+        session: StatementSession,
+    ) -> Rows<'c> {
+        let batch = Batch::new(program.columns.len());
+        let run = Box::new(Run::new(program, parameters));
+        Rows { source: Source::Query { snapshot, program, run, session }, batch, next: 0, size: 1 }
+    }
+
+    /// Rows that are known already.
+    pub(crate) fn of_values(width: usize, rows: &[Vec<Value>]) -> Rows<'c> {
+        let mut batch = Batch::new(width);
+        rows.iter().for_each(|row| batch.push(row));
+        Rows { source: Source::Done, batch, next: 0, size: 1 }
+    }
+
+    /// The next row, which stays valid until the next call; `None` after the last.
+    ///
+    /// # Errors
+    /// What the statement's expressions raise, and what is wrong with the file. There are no more
+    /// rows then.
+    #[allow(clippy::should_implement_trait)] // it lends, and can fail
+    pub fn next(&mut self) -> Result<Option<Row<'_>>, Error> {
+        while self.next >= self.batch.len() {
+            let Source::Query { snapshot, program, run, session } = &mut self.source else {
+                return Ok(None);
+            };
+            self.batch.clear();
+            self.next = 0;
+            let more = run.fill(program, snapshot.get(), session, self.size, &mut self.batch);
+            self.size = (self.size * 2).min(BATCH_ROWS_MAX);
+            match more {
+                Ok(true) => {}
+                Ok(false) => self.source = Source::Done,
+                Err(error) => {
+                    self.source = Source::Done;
+                    self.batch.clear();
+                    return Err(error);
+                }
+            }
+        }
+        self.next += 1;
+        Ok(Some(Row { batch: &self.batch, row: self.next - 1 }))
+    }
+}
+
+/// One row of a result.
+#[derive(Clone, Copy, Debug)]
+pub struct Row<'r> {
+    batch: &'r Batch,
+    row: usize,
+}
+
+impl<'r> Row<'r> {
+    /// The value of a column, from 0; NULL past the last column.
+    pub fn get(&self, column: usize) -> ValueRef<'r> {
+        self.batch.get(self.row, column)
+    }
+
+    /// How many columns there are.
+    pub fn len(&self) -> usize {
+        self.batch.width()
+    }
+
+    /// Whether there is no column, which no query's row has.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The values from first to last.
+    pub fn values(&self) -> impl Iterator<Item = ValueRef<'r>> {
+        let row = *self;
+        (0..row.len()).map(move |column| row.get(column))
+    }
+}

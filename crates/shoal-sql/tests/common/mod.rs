@@ -1,0 +1,126 @@
+//! Statements run by Shoal and by SQLite, with comparable results.
+#![allow(dead_code, clippy::unwrap_used)]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use shoal_sql::{Connection, Value, ValueRef};
+use shoal_store::{Access, Store, vfs::OsVfs};
+
+/// Column names and rows.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Table {
+    pub(crate) columns: Vec<String>,
+    pub(crate) rows: Vec<Vec<Value>>,
+}
+
+/// Opens a file with Shoal.
+pub(crate) fn open(path: &Path) -> Connection {
+    let store = Store::open(Arc::new(OsVfs), path, Access::ReadOnly)
+        .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    Connection::open(store).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+pub(crate) fn ours(connection: &mut Connection, sql: &str) -> Result<Table, shoal_sql::Error> {
+    ours_with(connection, sql, &[])
+}
+
+pub(crate) fn ours_with(
+    connection: &mut Connection,
+    sql: &str,
+    parameters: &[Value],
+) -> Result<Table, shoal_sql::Error> {
+    let mut statement = connection.prepare(sql)?;
+    for (index, value) in parameters.iter().enumerate() {
+        statement.bind(index + 1, value.clone())?;
+    }
+    let columns = statement.column_names().to_vec();
+    let mut rows = connection.query(&mut statement)?;
+    let mut out = Vec::new();
+    while let Some(row) = rows.next()? {
+        out.push(row.values().map(Value::from).collect());
+    }
+    Ok(Table { columns, rows: out })
+}
+
+pub(crate) fn theirs(
+    connection: &rusqlite::Connection,
+    sql: &str,
+) -> Result<Table, rusqlite::Error> {
+    theirs_with(connection, sql, &[])
+}
+
+pub(crate) fn theirs_with(
+    connection: &rusqlite::Connection,
+    sql: &str,
+    parameters: &[Value],
+) -> Result<Table, rusqlite::Error> {
+    let mut statement = connection.prepare(sql)?;
+    let columns: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+    let parameters = parameters.iter().map(|value| match value {
+        Value::Null => rusqlite::types::Value::Null,
+        Value::Int(int) => rusqlite::types::Value::Integer(*int),
+        Value::Real(real) => rusqlite::types::Value::Real(*real),
+        Value::Text(text) => rusqlite::types::Value::Text(String::from_utf8(text.clone()).unwrap()),
+        Value::Blob(blob) => rusqlite::types::Value::Blob(blob.clone()),
+    });
+    let mut rows = statement.query(rusqlite::params_from_iter(parameters))?;
+    let mut out = Vec::new();
+    while let Some(row) = rows.next()? {
+        let value = |index| match row.get_ref(index)? {
+            rusqlite::types::ValueRef::Null => Ok(Value::Null),
+            rusqlite::types::ValueRef::Integer(int) => Ok(Value::Int(int)),
+            rusqlite::types::ValueRef::Real(real) => Ok(Value::Real(real)),
+            rusqlite::types::ValueRef::Text(text) => Ok(Value::Text(text.to_vec())),
+            rusqlite::types::ValueRef::Blob(blob) => Ok(Value::Blob(blob.to_vec())),
+        };
+        out.push((0..columns.len()).map(value).collect::<Result<_, rusqlite::Error>>()?);
+    }
+    Ok(Table { columns, rows: out })
+}
+
+/// Orders rows by all their values, for results whose order means nothing.
+pub(crate) fn sort(rows: &mut [Vec<Value>]) {
+    rows.sort_by(|a, b| {
+        let pairs = a.iter().zip(b);
+        let order = |(a, b): (&Value, &Value)| {
+            let binary = shoal_sql::Collation::Binary;
+            let kind = |value: &Value| matches!(value, Value::Real(_));
+            a.as_ref().compare(b.as_ref(), binary).then(kind(a).cmp(&kind(b)))
+        };
+        pairs.map(order).find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
+    });
+}
+
+/// A database file in a folder that lives as long as this.
+pub(crate) struct Scratch {
+    folder: tempfile::TempDir,
+}
+
+impl Scratch {
+    /// A database that SQLite makes from a script.
+    pub(crate) fn new(script: &str) -> Scratch {
+        let scratch = Scratch { folder: tempfile::tempdir().unwrap() };
+        scratch.theirs().execute_batch(script).unwrap();
+        scratch
+    }
+
+    pub(crate) fn path(&self) -> std::path::PathBuf {
+        self.folder.path().join("test.db")
+    }
+
+    pub(crate) fn theirs(&self) -> rusqlite::Connection {
+        rusqlite::Connection::open(self.path()).unwrap()
+    }
+
+    pub(crate) fn ours(&self) -> Connection {
+        open(&self.path())
+    }
+}
+
+pub(crate) fn show(value: ValueRef<'_>) -> String {
+    match value {
+        ValueRef::Text(text) => format!("'{}'", String::from_utf8_lossy(text)),
+        other => format!("{other:?}"),
+    }
+}

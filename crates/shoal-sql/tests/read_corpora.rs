@@ -1,0 +1,155 @@
+//! Every table of every database that real programs wrote reads as SQLite reads it.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{ours, sort, theirs};
+use shoal_sql::{Error, Object, Value};
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// What SQLite calls the tables and views of a database.
+fn names(peer: &rusqlite::Connection) -> Vec<(String, String)> {
+    let sql = "SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view')";
+    let mut statement = peer.prepare(sql).unwrap();
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    let mut names: Vec<(String, String)> = rows.map(Result::unwrap).collect();
+    names.push(("sqlite_schema".to_owned(), "table".to_owned()));
+    names.push(("sqlite_master".to_owned(), "table".to_owned()));
+    names
+}
+
+#[test]
+fn every_table_reads_row_for_row() {
+    let mut tables = 0;
+    let mut rows = 0;
+    let mut virtual_tables = Vec::new();
+    for path in shoal_testkit::databases() {
+        // SQLite may write beside the file, so both read a copy of their own.
+        let folder = tempfile::tempdir().unwrap();
+        let copy = folder.path().join("copy.db");
+        std::fs::copy(&path, &copy).unwrap();
+        let peer_copy = folder.path().join("peer.db");
+        std::fs::copy(&path, &peer_copy).unwrap();
+        let peer = rusqlite::Connection::open(&peer_copy).unwrap();
+        let mut connection = common::open(&copy);
+        for (name, kind) in names(&peer) {
+            let what = format!("{}: {name}", path.display());
+            let sql = format!("SELECT * FROM {}", quoted(&name));
+            let schema = connection.schema().unwrap();
+            if let Some(Object::Virtual { .. }) = schema.object(&name) {
+                match connection.prepare(&sql) {
+                    Err(Error::Unsupported { what, .. }) => assert!(what.contains(&name), "{what}"),
+                    other => panic!("{what}: {other:?}"),
+                }
+                virtual_tables.push(name);
+                continue;
+            }
+            let mut expect = theirs(&peer, &sql).unwrap();
+            let mut got = ours(&mut connection, &sql).unwrap_or_else(|e| panic!("{what}: {e}"));
+            assert_eq!(got.columns, expect.columns, "{what}");
+            if kind == "view" {
+                sort(&mut got.rows);
+                sort(&mut expect.rows);
+            }
+            assert_eq!(got.rows.len(), expect.rows.len(), "{what}");
+            for (number, (got, expect)) in got.rows.iter().zip(&expect.rows).enumerate() {
+                assert_eq!(got, expect, "{what}, row {number}");
+            }
+            tables += 1;
+            rows += expect.rows.len();
+        }
+    }
+    println!("tables and views: {tables}, rows: {rows}, virtual tables: {virtual_tables:?}");
+    assert!(tables > 60, "{tables}");
+    assert!(rows > 50_000, "{rows}");
+    assert!(!virtual_tables.is_empty());
+}
+
+#[test]
+fn types_agree_with_typeof() {
+    for path in shoal_testkit::databases() {
+        let folder = tempfile::tempdir().unwrap();
+        let copy = folder.path().join("copy.db");
+        std::fs::copy(&path, &copy).unwrap();
+        let mut connection = common::open(&copy);
+        let schema = connection.schema().unwrap();
+        for object in schema.objects() {
+            let Object::Table(table) = object else { continue };
+            let columns: Vec<String> =
+                table.columns().iter().map(|column| quoted(column.name())).collect();
+            let kinds: Vec<String> =
+                columns.iter().map(|column| format!("typeof({column})")).collect();
+            let sql = format!(
+                "SELECT {}, {} FROM {} LIMIT 300",
+                columns.join(","),
+                kinds.join(","),
+                quoted(table.name())
+            );
+            let got = ours(&mut connection, &sql).unwrap();
+            for row in got.rows {
+                let (values, kinds) = row.split_at(columns.len());
+                for (value, kind) in values.iter().zip(kinds) {
+                    assert_eq!(*kind, Value::text(value.type_name()), "{}", table.name());
+                }
+            }
+        }
+    }
+}
+
+/// The rows of damaged files are whatever they are; reading them ends, in rows or in an error.
+#[test]
+fn damaged_files_end_in_rows_or_errors() {
+    let mut errors = 0;
+    let mut rows = 0;
+    for path in shoal_testkit::corpus("corrupt") {
+        let folder = tempfile::tempdir().unwrap();
+        let copy = folder.path().join("copy.db");
+        std::fs::copy(&path, &copy).unwrap();
+        let store = shoal_store::Store::open(
+            std::sync::Arc::new(shoal_store::vfs::OsVfs),
+            &copy,
+            shoal_store::Access::ReadOnly,
+        );
+        let connection = store.map_err(Error::from).and_then(shoal_sql::Connection::open);
+        let Ok(mut connection) = connection else {
+            errors += 1;
+            continue;
+        };
+        let Ok(schema) = connection.schema() else {
+            errors += 1;
+            continue;
+        };
+        for object in schema.objects() {
+            let name = quoted(object.name());
+            for sql in [
+                format!("SELECT * FROM {name}"),
+                format!("SELECT count(*) FROM {name}"),
+                format!("SELECT * FROM {name} ORDER BY rowid DESC LIMIT 10"),
+            ] {
+                match ours(&mut connection, &sql) {
+                    Ok(table) => rows += table.rows.len(),
+                    Err(_) => errors += 1,
+                }
+            }
+            if let Object::Table(table) = object {
+                for index in table.indexes() {
+                    let Some(Some(column)) = index.key().next() else { continue };
+                    let column = quoted(table.columns()[column].name());
+                    let sql = format!("SELECT * FROM {name} WHERE {column} > '' OR {column} = 1");
+                    let sql = [sql, format!("SELECT * FROM {name} WHERE {column} >= 0")];
+                    for sql in sql {
+                        match ours(&mut connection, &sql) {
+                            Ok(table) => rows += table.rows.len(),
+                            Err(_) => errors += 1,
+                        }
+                    }
+                }
+            }
+        }
+    }
+    println!("rows: {rows}, errors: {errors}");
+    assert!(rows > 100 && errors > 10);
+}
