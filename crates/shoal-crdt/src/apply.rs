@@ -1,5 +1,7 @@
 //! Applying changes from elsewhere, in whatever order they come.
 
+use std::collections::hash_map::Entry;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 use shoal_history::{
     ActorId, ActorIdx, Change, ChangeGraph, ChangeHash, Key, ObjId as StoredObjId, Op, OpId,
@@ -25,28 +27,28 @@ impl Document {
         &mut self,
         changes: impl IntoIterator<Item = Change>,
     ) -> Result<(), Error> {
-        let batch = self.admit(changes)?;
-        let in_batch: FxHashSet<ChangeHash> = batch.iter().map(Change::hash).collect();
-        let mut direct: Vec<Change> = Vec::with_capacity(batch.len());
-        let mut is_direct: FxHashSet<ChangeHash> = FxHashSet::default();
+        let (changes, batch) = self.admit(changes)?;
+        let mut is_direct = vec![false; changes.len()];
+        let mut direct: Vec<Change> = Vec::with_capacity(changes.len());
         let mut queued: Vec<ChangeHash> = Vec::new();
-        for change in batch {
-            let hash = change.hash();
-            let is_here = |dep| is_direct.contains(dep) || self.graph.contains(dep);
-            if change.deps().iter().all(is_here) {
-                is_direct.insert(hash);
+        for (at, change) in changes.into_iter().enumerate() {
+            is_direct[at] = change.deps().iter().all(|dep| match batch.get(dep) {
+                Some(dep) => is_direct[*dep as usize],
+                None => self.graph.contains(dep),
+            });
+            if is_direct[at] {
                 direct.push(change);
             } else {
+                queued.push(change.hash());
                 self.queue.add(change, &self.graph);
-                queued.push(hash);
             }
         }
         let ready = self.queue.ready(direct);
         let mut applied: Vec<Change> = Vec::with_capacity(ready.len());
-        let mut checks = GraphChecks::default();
+        let mut checks = GraphChecks::new(&batch);
         let mut dropped: FxHashSet<ChangeHash> = FxHashSet::default();
         for change in ready {
-            if change.deps().iter().any(|dep| dropped.contains(dep)) {
+            if !dropped.is_empty() && change.deps().iter().any(|dep| dropped.contains(dep)) {
                 dropped.insert(change.hash());
                 continue;
             }
@@ -56,7 +58,7 @@ impl Document {
                     checks.note(&change);
                     applied.push(change);
                 }
-                Err(error) if in_batch.contains(&change.hash()) => {
+                Err(error) if batch.contains_key(&change.hash()) => {
                     for change in applied.iter().rev() {
                         self.undo_ops(change, change.len());
                     }
@@ -79,26 +81,33 @@ impl Document {
         Ok(())
     }
 
-    /// Those of `changes` that are new here.
-    fn admit(&self, changes: impl IntoIterator<Item = Change>) -> Result<Vec<Change>, Error> {
-        let mut batch: Vec<Change> = Vec::new();
-        let mut hashes: FxHashSet<ChangeHash> = FxHashSet::default();
-        let mut seqs: FxHashSet<(ActorId, u32)> = FxHashSet::default();
+    /// Those of `changes` that are new here, and where each of them is among those.
+    fn admit(
+        &self,
+        changes: impl IntoIterator<Item = Change>,
+    ) -> Result<(Vec<Change>, Positions), Error> {
+        let mut admitted: Vec<Change> = Vec::new();
+        let mut positions = Positions::default();
+        // Per author, the sequence numbers seen; usually they follow each other.
+        let mut seqs: FxHashMap<ActorId, FxHashSet<u32>> = FxHashMap::default();
         for change in changes {
             let hash = change.hash();
-            if self.graph.contains(&hash) || self.queue.contains(&hash) || !hashes.insert(hash) {
+            if self.graph.contains(&hash) || self.queue.contains(&hash) {
                 continue;
             }
+            let Entry::Vacant(position) = positions.entry(hash) else { continue };
             let (actor, seq) = (change.actor(), change.seq());
-            if self.graph.seq_of(actor) >= seq
-                || self.queue.contains_seq(actor, seq)
-                || !seqs.insert((actor.clone(), seq))
-            {
+            let is_new = match seqs.get_mut(actor) {
+                Some(seqs) => seqs.insert(seq),
+                None => seqs.entry(actor.clone()).or_default().insert(seq),
+            };
+            if !is_new || self.graph.seq_of(actor) >= seq || self.queue.contains_seq(actor, seq) {
                 return Err(Error::DuplicateSeq { change: hash, actor: actor.clone(), seq });
             }
-            batch.push(change);
+            position.insert(u32::try_from(admitted.len()).expect("changes fit 32 bits"));
+            admitted.push(change);
         }
-        Ok(batch)
+        Ok((admitted, positions))
     }
 
     /// Applies the ops of a change to the objects; all of them or none.
@@ -151,16 +160,31 @@ impl Document {
     }
 }
 
+/// Where changes are in a batch.
+type Positions = FxHashMap<ChangeHash, u32>;
+
 /// Finds out what the graph would refuse, before anything is changed: knows what the changes that
 /// were applied, but are not in the graph yet, would make of it.
-#[derive(Default)]
-struct GraphChecks {
+struct GraphChecks<'a> {
+    batch: &'a Positions,
+    /// The greatest op counters of the applied changes of the batch, by position.
+    batch_max_ops: Vec<u32>,
+    /// Those of applied changes that had waited.
+    other_max_ops: FxHashMap<ChangeHash, u32>,
     /// The last sequence number and op counter of actors.
     last_of: FxHashMap<ActorId, (u32, u32)>,
-    max_ops: FxHashMap<ChangeHash, u32>,
 }
 
-impl GraphChecks {
+impl<'a> GraphChecks<'a> {
+    fn new(batch: &'a Positions) -> Self {
+        Self {
+            batch,
+            batch_max_ops: vec![0; batch.len()],
+            other_max_ops: FxHashMap::default(),
+            last_of: FxHashMap::default(),
+        }
+    }
+
     fn check(&self, graph: &ChangeGraph, change: &Change) -> Result<(), Error> {
         let (hash, actor) = (change.hash(), change.actor());
         let (seq, own_max_op) = self.last_of.get(actor).copied().unwrap_or_else(|| {
@@ -173,7 +197,11 @@ impl GraphChecks {
             return Err(shoal_history::Error::SeqGap { change: hash, expected, seq }.into());
         }
         let deps = change.deps().iter().filter_map(|dep| {
-            self.max_ops.get(dep).copied().or_else(|| Some(graph.get(dep)?.max_op()))
+            match self.batch.get(dep) {
+                Some(at) => Some(self.batch_max_ops[*at as usize]),
+                None => self.other_max_ops.get(dep).copied(),
+            }
+            .or_else(|| Some(graph.get(dep)?.max_op()))
         });
         let max_op = deps.fold(own_max_op, u32::max);
         let start_op = change.start_op();
@@ -185,8 +213,15 @@ impl GraphChecks {
     }
 
     fn note(&mut self, change: &Change) {
-        self.last_of.insert(change.actor().clone(), (change.seq(), change.max_op()));
-        self.max_ops.insert(change.hash(), change.max_op());
+        let last = (change.seq(), change.max_op());
+        match self.last_of.get_mut(change.actor()) {
+            Some(known) => *known = last,
+            None => drop(self.last_of.insert(change.actor().clone(), last)),
+        }
+        match self.batch.get(&change.hash()) {
+            Some(at) => self.batch_max_ops[*at as usize] = change.max_op(),
+            None => drop(self.other_max_ops.insert(change.hash(), change.max_op())),
+        }
     }
 }
 

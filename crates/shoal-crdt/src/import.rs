@@ -111,9 +111,10 @@ fn node(json: &Json) -> Node {
         Json::Number(number) => {
             let int = number.as_i64().map(Scalar::Int);
             let uint = || number.as_u64().map(Scalar::Uint);
-            Node::Scalar(int.or_else(uint).unwrap_or_else(|| {
-                Scalar::F64(number.as_f64().unwrap_or(f64::NAN))
-            }))
+            Node::Scalar(
+                int.or_else(uint)
+                    .unwrap_or_else(|| Scalar::F64(number.as_f64().unwrap_or(f64::NAN))),
+            )
         }
     }
 }

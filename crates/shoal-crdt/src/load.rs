@@ -2,7 +2,7 @@
 
 mod build;
 
-use shoal_history::{ActorId, Change, Chunk, DocumentChunk, Limits, Verify, chunks};
+use shoal_history::{ActorId, Change, Chunk, ChunkType, DocumentChunk, Limits, Verify, chunks};
 
 use crate::document::Document;
 use crate::error::Error;
@@ -62,11 +62,10 @@ impl Document {
                 doc.load_document(&chunk, options.verify)?;
                 true
             }
-            Some(Chunk::Change(change)) => {
-                changes.push(change);
+            Some(chunk) => {
+                changes.extend(doc.changes_of(chunk, options)?);
                 false
             }
-            Some(_) => false,
         };
         for chunk in chunks {
             match chunk.map_err(Error::from).and_then(|chunk| doc.changes_of(chunk, options)) {
@@ -124,7 +123,7 @@ impl Document {
                 let is_known = chunk.heads().iter().all(|head| self.graph.contains(head));
                 if is_known { Vec::new() } else { chunk.changes(options.verify)? }
             }
-            _ => Vec::new(),
+            _ => return Err(shoal_history::Error::Unsupported { chunk: ChunkType::Bundle }.into()),
         })
     }
 

@@ -36,7 +36,7 @@ impl Queue {
 
     /// Whether a change with this author and sequence number waits.
     pub(crate) fn contains_seq(&self, actor: &ActorId, seq: u32) -> bool {
-        self.seqs.contains_key(&(actor.clone(), seq))
+        !self.seqs.is_empty() && self.seqs.contains_key(&(actor.clone(), seq))
     }
 
     /// The waiting changes in the order they arrived.

@@ -55,3 +55,65 @@ proptest! {
         run(&steps, 3);
     }
 }
+
+fn hydrate(json: &serde_json::Value) -> automerge::hydrate::Value {
+    use automerge::{ScalarValue, TextEncoding, hydrate};
+    match json {
+        serde_json::Value::Null => hydrate::Value::Scalar(ScalarValue::Null),
+        serde_json::Value::Bool(value) => hydrate::Value::Scalar((*value).into()),
+        serde_json::Value::Number(number) => {
+            hydrate::Value::Scalar(match (number.as_i64(), number.as_u64()) {
+                (Some(int), _) => ScalarValue::Int(int),
+                (None, Some(uint)) => ScalarValue::Uint(uint),
+                (None, None) => ScalarValue::F64(number.as_f64().unwrap()),
+            })
+        }
+        serde_json::Value::String(text) => {
+            hydrate::Value::text(TextEncoding::UnicodeCodePoint, text)
+        }
+        serde_json::Value::Array(items) => {
+            hydrate::Value::List(items.iter().map(hydrate).collect::<Vec<_>>().into())
+        }
+        serde_json::Value::Object(entries) => {
+            let entries = entries.iter().map(|(key, value)| (key.as_str(), hydrate(value)));
+            hydrate::Value::Map(entries.collect::<std::collections::HashMap<_, _>>().into())
+        }
+    }
+}
+
+fn json() -> impl Strategy<Value = serde_json::Value> {
+    let leaf = prop_oneof![
+        Just(serde_json::Value::Null),
+        any::<bool>().prop_map(Into::into),
+        any::<i64>().prop_map(Into::into),
+        any::<u64>().prop_map(Into::into),
+        (-1e9..1e9_f64).prop_map(Into::into),
+        "[a-cé😀]{0,4}".prop_map(Into::into),
+    ];
+    leaf.prop_recursive(4, 30, 5, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..5).prop_map(Into::into),
+            prop::collection::btree_map("[a-cé]{0,2}", inner, 0..5)
+                .prop_map(|entries| serde_json::Value::Object(entries.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn imported_json_makes_the_ops_that_the_reference_makes(
+        entries in prop::collection::btree_map("[a-cé]{0,2}", json(), 1..5),
+    ) {
+        let value = serde_json::Value::Object(entries.into_iter().collect());
+        let Pair { mut ours, mut theirs } = Pair::new(0);
+        let mut tx = ours.transaction();
+        tx.import_json(&value).unwrap();
+        tx.commit(shoal_crdt::CommitOptions::default());
+        let automerge::hydrate::Value::Map(map) = hydrate(&value) else { unreachable!() };
+        theirs.init_from_hydrate(&map).unwrap();
+        prop_assert_eq!(serde_json::to_value(ours.to_json()).unwrap(), value);
+        Pair { ours, theirs }.check();
+    }
+}

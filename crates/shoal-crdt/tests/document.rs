@@ -83,10 +83,7 @@ fn pointers_resolve_to_a_place_that_can_be_written() {
     assert_eq!(resolve(""), Ok(Resolved::Root));
     assert_eq!(resolve("/"), Ok(Resolved::Entry { obj: ROOT, key: String::new() }));
     assert_eq!(resolve("/new"), Ok(Resolved::Entry { obj: ROOT, key: "new".to_owned() }));
-    assert_eq!(
-        resolve("/a/0/b~1c/~0"),
-        Ok(Resolved::Entry { obj: map, key: "~".to_owned() })
-    );
+    assert_eq!(resolve("/a/0/b~1c/~0"), Ok(Resolved::Entry { obj: map, key: "~".to_owned() }));
     assert_eq!(resolve("/a/1"), Ok(Resolved::Item { obj: list.clone(), index: 1 }));
     assert_eq!(resolve("/a/-"), Ok(Resolved::Item { obj: list, index: 1 }));
     assert_eq!(resolve("/t/3"), Ok(Resolved::Item { obj: text, index: 3 }));
@@ -106,10 +103,7 @@ fn pointers_resolve_to_a_place_that_can_be_written() {
     ] {
         assert_eq!(resolve(pointer).unwrap_err().to_string(), message);
     }
-    assert!(matches!(
-        pointer::resolve_object(&doc, "/none"),
-        Err(PointerError::Missing { .. })
-    ));
+    assert!(matches!(pointer::resolve_object(&doc, "/none"), Err(PointerError::Missing { .. })));
 }
 
 #[test]

@@ -13,8 +13,9 @@ use super::elem::{Elem, Measure, NO_OP, Sides};
 use super::index::{IdIndex, LeafIdx, NONE};
 use crate::actors::Actors;
 
-const LEAF_MAX: usize = 64;
-const FANOUT: usize = 32;
+/// Elements in a leaf and children of a node, at most; few in unit tests, so that trees are deep.
+const LEAF_MAX: usize = if cfg!(test) { 4 } else { 64 };
+const FANOUT: usize = if cfg!(test) { 3 } else { 32 };
 
 /// What a subtree counts for.
 #[derive(Clone, Copy, Debug)]
@@ -573,3 +574,6 @@ impl Inner {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,7 @@ use automerge::{AutoSerde, Automerge, ReadDoc};
 use proptest::prelude::*;
 use shoal_crdt::{
     ActorId, Change, CommitOptions, Document, ExpandMark, LoadOptions, ObjId, ObjType, Prop, ROOT,
-    Scalar, Value,
+    SaveOptions, Scalar, Value,
 };
 
 /// A replica, kept by Shoal and by the reference.
@@ -191,7 +191,7 @@ impl Pair {
     }
 
     fn edit(&mut self, edits: &[Edit], time: i64, message: Option<String>, commit: bool) {
-        let before = (!commit).then(|| (self.json(), self.ours.heads(), self.ours.op_count()));
+        let before = (!commit).then(|| self.state());
         let mut ours = self.ours.transaction();
         let mut theirs = self.theirs.transaction();
         for edit in edits {
@@ -200,7 +200,7 @@ impl Pair {
         }
         if !commit {
             assert_eq!(ours.rollback(), theirs.rollback());
-            assert_eq!(Some((self.json(), self.ours.heads(), self.ours.op_count())), before);
+            assert_eq!(Some(self.state()), before);
             self.check();
             return;
         }
@@ -222,6 +222,11 @@ impl Pair {
 
     fn json(&self) -> String {
         serde_json::to_string(&self.ours.to_json()).unwrap()
+    }
+
+    /// Everything there is, tombstones and conflicts included.
+    fn state(&self) -> Vec<u8> {
+        self.ours.to_bytes(SaveOptions { deflate: false, retain_orphans: true })
     }
 
     /// The two engines show the same document.
