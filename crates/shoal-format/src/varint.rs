@@ -31,7 +31,7 @@ fn read_long(bytes: &[u8]) -> Option<(u64, usize)> {
     Some((value << 8 | u64::from(last), MAX_LEN))
 }
 
-/// Returns the number of bytes [`write`] uses for `value`.
+/// Returns the number of bytes [`write()`] uses for `value`.
 #[inline]
 pub const fn len(value: u64) -> usize {
     let bits = 64 - value.leading_zeros() as usize;

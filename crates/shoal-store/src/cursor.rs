@@ -83,6 +83,14 @@ impl<'t> Path<'t> {
             let why = "is deeper or larger than the file, it goes in a circle at depth";
             return Err(Corrupt::on_page(pgno, "b-tree", why, self.depth as u64).into());
         }
+        if let Some(frame) = &mut self.frames[self.depth]
+            && frame.page.pgno == pgno
+        {
+            // Left a moment ago, and nothing changes while a cursor lives.
+            frame.index = 0;
+            self.depth += 1;
+            return Ok(());
+        }
         let page = self.txn.page(pgno)?;
         let view = page.btree(self.txn.usable())?;
         let (cell_count, is_leaf) = (view.cell_count(), view.kind().is_leaf());

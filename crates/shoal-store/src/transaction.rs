@@ -153,3 +153,16 @@ impl std::fmt::Debug for Transaction {
         f.debug_struct("Transaction").field("file", &self.file).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Store;
+
+    #[test]
+    fn stores_and_transactions_cross_threads() {
+        fn check<T: Send + Sync>() {}
+        check::<Store>();
+        check::<Transaction>();
+    }
+}
