@@ -110,10 +110,23 @@ pub enum OpFault {
     /// An increment that inserts or is no integer.
     #[error("malformed increment")]
     MalformedIncrement,
-    /// A mark that does not insert.
+    /// A mark that does not insert, or ends where it has not begun.
     #[error("malformed mark")]
     MalformedMark,
     /// The rows of objects, keys or elements are not in document order.
     #[error("out of document order")]
     RowOrder,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_stay_small_and_say_where() {
+        assert!(size_of::<Error>() <= 96, "{}", size_of::<Error>());
+        let op = ObjId::new(7, ActorId::new(&[0xab]));
+        let error = Error::Row { op, fault: OpFault::UnknownElement };
+        assert_eq!(error.to_string(), "document chunk: op 7@ab: no such element");
+    }
 }

@@ -13,7 +13,7 @@ use shoal_history::{Action, Key, ObjId as StoredObjId, Op, OpId, ScalarRef};
 use crate::actors::Actors;
 use crate::error::OpFault;
 use crate::register::{ObjIdx, RegOp, Register, Succ};
-use crate::sequence::{NO_OP, Sequence, Unit};
+use crate::sequence::{NO_OP, Place, Sequence, Unit};
 use crate::value::{ObjType, TextEncoding};
 
 /// The objects of one document.
@@ -168,16 +168,21 @@ impl OpSet {
                     Key::Head => NO_OP,
                     Key::Elem(id) => id,
                 };
-                let place = sequence.locate(reference);
-                if reference != NO_OP && place.is_none() {
-                    return Err(OpFault::UnknownElement);
+                if op.insert {
+                    known(op.links.first().copied())?;
+                    let place = sequence
+                        .integration_place(reference, op.id, &self.actors)
+                        .ok_or(OpFault::UnknownElement)?;
+                    let is_mark_end = op.action == Action::Mark && op.mark_name.is_none();
+                    if is_mark_end && !sequence.begins_before(op.id, place) {
+                        return Err(OpFault::MalformedMark);
+                    }
+                    self.insert_in_sequence(object, place, reference, op);
+                } else {
+                    let place = sequence.locate(reference).ok_or(OpFault::UnknownElement)?;
+                    known(sequence.first_unknown(place, op.links))?;
+                    self.update_in_sequence(object, place, op);
                 }
-                match place {
-                    _ if op.insert => known(op.links.first().copied())?,
-                    Some(place) => known(sequence.first_unknown(place, op.links))?,
-                    None => return Err(OpFault::UnknownElement),
-                }
-                self.apply_to_sequence(object, reference, op);
             }
         }
         if op.action != Action::Delete {
@@ -221,18 +226,22 @@ impl OpSet {
         });
     }
 
-    fn apply_to_sequence(&mut self, object: ObjIdx, reference: OpId, op: &Op<'_>) {
+    fn insert_in_sequence(&mut self, object: ObjIdx, place: Place, reference: OpId, op: &Op<'_>) {
+        let made = self.make_object(op);
+        let (object, actors) = self.object_mut(object);
+        if let Data::Sequence(sequence) = &mut object.data {
+            sequence.insert_at(place, reference, stored(op, made), actors);
+        }
+    }
+
+    fn update_in_sequence(&mut self, object: ObjIdx, place: Place, op: &Op<'_>) {
         let made = self.make_object(op);
         let (object, actors) = self.object_mut(object);
         let Data::Sequence(sequence) = &mut object.data else { return };
-        if op.insert {
-            sequence.integrate(reference, stored(op, made), actors);
-        } else if let Some(place) = sequence.locate(reference) {
-            if op.action == Action::Delete {
-                sequence.delete(place, op.id, op.links);
-            } else {
-                sequence.update(place, stored(op, made), op.links, actors);
-            }
+        if op.action == Action::Delete {
+            sequence.delete(place, op.id, op.links);
+        } else {
+            sequence.update(place, stored(op, made), op.links, actors);
         }
     }
 
@@ -282,7 +291,11 @@ impl OpSet {
 fn check_shape(op: &Op<'_>) -> Result<(), OpFault> {
     match op.action {
         Action::Delete if op.insert || op.links.is_empty() => Err(OpFault::MalformedDelete),
-        Action::Delete if op.value != ScalarRef::Null => Err(OpFault::MalformedDelete),
+        // Deletes have no row in a saved document, so what else they say would be lost, and with
+        // it the hash of their change.
+        Action::Delete if op.value != ScalarRef::Null || op.expand || op.mark_name.is_some() => {
+            Err(OpFault::MalformedDelete)
+        }
         Action::Increment if op.insert => Err(OpFault::MalformedIncrement),
         Action::Increment => match op.value {
             ScalarRef::Int(_) | ScalarRef::Uint(_) => Ok(()),

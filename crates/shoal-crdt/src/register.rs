@@ -214,6 +214,14 @@ impl Register {
         self.visible().next_back()
     }
 
+    /// The op `id`.
+    pub(crate) fn get(&self, id: OpId) -> Option<OpRef<'_>> {
+        match &self.0 {
+            Repr::One(op) => (op.id == id).then(|| op.as_ref()),
+            Repr::Many(many) => many.position(id).map(|at| many.ops[at].as_ref()),
+        }
+    }
+
     /// Every op, ascending by id, as rows of a document list them.
     pub(crate) fn rows<'a>(&'a self, actors: &Actors, rows: &mut Vec<OpRef<'a>>) {
         match &self.0 {

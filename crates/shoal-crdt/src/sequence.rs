@@ -240,21 +240,31 @@ impl Sequence {
         Tree::after(place)
     }
 
-    /// Integrates an insert from elsewhere: behind its reference, and behind everything there
+    /// Where an insert `id` from elsewhere goes: behind its reference, and behind everything there
     /// with a greater id, which is what was inserted concurrently at the same place and all that
-    /// hangs on it. `false` when the reference is not here.
-    pub(crate) fn integrate(&mut self, reference: OpId, op: RegOp, actors: &Actors) -> bool {
+    /// hangs on it. `None` when the reference is not here.
+    pub(crate) fn integration_place(
+        &self,
+        reference: OpId,
+        id: OpId,
+        actors: &Actors,
+    ) -> Option<Place> {
         let next = if reference == NO_OP {
             self.tree.start()
         } else {
-            match self.locate(reference) {
-                Some(place) => Tree::after(place),
-                None => return false,
-            }
+            Tree::after(self.locate(reference)?)
         };
-        let place = self.tree.next_less(next, op.id, actors).unwrap_or_else(|| self.tree.end());
-        self.insert_at(place, reference, op, actors);
-        true
+        Some(self.tree.next_less(next, id, actors).unwrap_or_else(|| self.tree.end()))
+    }
+
+    /// Whether the begin of the mark that the op `end` ends is here, before `place`.
+    pub(crate) fn begins_before(&self, end: OpId, place: Place) -> bool {
+        let begin = OpId { counter: end.counter - 1, actor: end.actor };
+        self.locate(begin).is_some_and(|begin| {
+            let elem = self.tree.get(begin);
+            elem.is_some_and(|elem| elem.is_mark_begin(&self.tree.sides))
+                && self.rank_of(begin) < self.rank_of(place)
+        })
     }
 
     /// The first of `ids` that is no op of the element at `place`.

@@ -208,6 +208,15 @@ impl Elem {
         }
     }
 
+    /// Whether the element was inserted as the begin of a mark.
+    pub(crate) fn is_mark_begin(&self, sides: &Sides) -> bool {
+        let is_begin = |op: OpRef<'_>| op.action == Action::Mark && op.mark_name.is_some();
+        match self.kind {
+            Kind::Register => sides.registers.get(self.side()).0.get(self.id).is_some_and(is_begin),
+            _ => is_begin(self.op(sides)),
+        }
+    }
+
     /// Appends what a text reads here.
     pub(crate) fn push_text(&self, sides: &Sides, text: &mut String) {
         match self.kind {
@@ -395,5 +404,15 @@ impl<T> Slab<T> {
         let item = self.items[at as usize].take();
         self.free.push(at);
         item
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_element_takes_32_bytes() {
+        assert_eq!(size_of::<Elem>(), 32);
     }
 }
