@@ -1,3 +1,42 @@
-//! The shoal command.
+//! The `shoal` command: reads the command line, runs one verb, reports how it went.
 
-fn main() {}
+#![forbid(unsafe_code)]
+
+mod args;
+mod failure;
+mod open;
+mod out;
+mod place;
+mod progress;
+mod rows;
+mod time;
+mod verbs;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Verb};
+
+fn main() -> ExitCode {
+    let result = match &Cli::parse().verb {
+        Verb::Sql(args) => verbs::sql::run(args),
+        Verb::Doc(verb) => verbs::doc::run(verb),
+        Verb::Dump(args) => verbs::dump::run(args),
+        Verb::Argon2(args) => verbs::argon2::run(args),
+        Verb::Tour(args) => verbs::tour::run(args),
+        Verb::Completions(args) => verbs::completions::run(args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if !failure.silent {
+                out::error(&failure.sentence);
+                if let Some(hint) = &failure.hint {
+                    out::hint(hint);
+                }
+            }
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,1 +1,35 @@
-//! A local-first database: Automerge documents and SQL tables in one SQLite file
+//! A local-first database: Automerge documents and SQL tables in one SQLite file.
+//!
+//! ```
+//! use shoal::{Access, Database, Document, Environment};
+//! use shoal_crdt::{CommitOptions, ROOT};
+//!
+//! let environment = Environment::os();
+//! let mut database = Database::memory(environment.clone())?;
+//!
+//! let mut note = Document::new(environment.new_actor());
+//! let mut transaction = note.transaction();
+//! transaction.put(&ROOT, "title", "Holidays")?;
+//! transaction.commit(CommitOptions::default().with_time(environment.now_seconds()));
+//! database.store("note", &mut note)?;
+//!
+//! assert_eq!(database.load("note")?.heads(), note.heads());
+//! # Ok::<(), shoal::Error>(())
+//! ```
+//!
+//! Documents are stored as their changes, verbatim, and projected to JSON when they are committed.
+//! Knows no sockets, no peers, no passphrases.
+
+#![forbid(unsafe_code)]
+
+mod database;
+mod environment;
+mod error;
+mod tables;
+
+pub use database::{Database, StoredDocument};
+pub use environment::Environment;
+pub use error::Error;
+pub use shoal_crdt::Document;
+pub use shoal_history::{ActorId, ChangeHash};
+pub use shoal_store::Access;

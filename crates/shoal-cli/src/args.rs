@@ -1,0 +1,369 @@
+//! The command line as types: what can be said, and its help. Does nothing.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// A local-first database: documents people edit offline, kept in a file anyone can query.
+///
+/// A database is a SQLite file. Documents are Automerge documents, in files of their own or in a
+/// database, where DB::NAME names them. Data goes to stdout, everything else to stderr; the exit
+/// code is 0 when all went well, 1 when something failed, 2 when the command line is wrong.
+#[derive(Debug, Parser)]
+#[command(name = "shoal", version, max_term_width = 100, infer_subcommands = false)]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Run SQL on a database, from arguments, from stdin, or in a shell on a terminal
+    Sql(SqlArgs),
+    /// Read, edit and merge Automerge documents
+    #[command(subcommand)]
+    Doc(DocVerb),
+    /// Write a database as the SQL that makes it again
+    Dump(DumpArgs),
+    /// Compute an Argon2 tag and print it in hexadecimal
+    Argon2(Argon2Args),
+    /// Do the main job once, on real data, and check the result
+    Tour(TourArgs),
+    /// Print a completion script for a shell
+    Completions(CompletionsArgs),
+}
+
+/// `shoal sql`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Without SQL, statements are read from stdin; on a terminal a shell starts. Statements that fail \
+are reported on stderr with their number, and those after them still run, unless --bail is given \
+or the SQL came as arguments.
+
+Examples:
+  shoal sql music.db 'SELECT Name FROM Artist LIMIT 3'
+  shoal sql music.db --format json --param id=22 'SELECT * FROM Album WHERE ArtistId = :id'
+  shoal sql new.db < schema.sql
+  shoal sql :memory:")]
+pub(crate) struct SqlArgs {
+    /// A SQLite database, or :memory:. A missing file is created by the first statement that writes
+    pub(crate) file: PathBuf,
+    /// Statements, separated by semicolons
+    pub(crate) sql: Vec<String>,
+    /// How rows are printed [default: table on a terminal, list elsewhere]
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<RowFormat>,
+    /// With json and ndjson: rows as arrays instead of objects
+    #[arg(long)]
+    pub(crate) arrays: bool,
+    /// Give a parameter its value: an integer, a real, NULL, x'HEX', 'TEXT', or plain text.
+    /// NAME may be a number for ?1, or a name with or without its sigil
+    #[arg(long = "param", value_name = "NAME=VALUE")]
+    pub(crate) params: Vec<String>,
+    /// Stop at the first statement that fails
+    #[arg(long)]
+    pub(crate) bail: bool,
+    /// Never write to the file
+    #[arg(long)]
+    pub(crate) read_only: bool,
+}
+
+/// How rows are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RowFormat {
+    /// Aligned columns under a heading
+    Table,
+    /// One JSON array a statement
+    Json,
+    /// One JSON value a row
+    Ndjson,
+    /// A heading, then one line a row, as RFC 4180 quotes them
+    Csv,
+    /// Values separated by |, one line a row, as sqlite3 prints them
+    List,
+}
+
+/// How a read verb answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    #[default]
+    Text,
+    /// For programs
+    Json,
+}
+
+/// `shoal doc`. A document is a file, `-` for stdin, or `DB::NAME`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum DocVerb {
+    /// Print a document as JSON
+    Show(ShowArgs),
+    /// Print heads, actors, and counts of a document
+    Info(InfoArgs),
+    /// Print one line per change, oldest first
+    History(InfoArgs),
+    /// List the documents of a database
+    Ls(LsArgs),
+    /// Make a document from JSON, or store an Automerge file in a database
+    Import(ImportArgs),
+    /// Write a stored document as an Automerge file
+    Export(ExportArgs),
+    /// Merge two documents into one
+    Merge(MergeArgs),
+    /// Set the value at a path
+    Put(PutArgs),
+    /// Delete and insert text, or list elements, at a position
+    Splice(SpliceArgs),
+}
+
+/// `shoal doc show`.
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// FILE, - or DB::NAME
+    #[arg(value_name = "DOC")]
+    pub(crate) doc: String,
+    /// Only the value at this JSON Pointer
+    #[arg(value_name = "PATH", default_value = "")]
+    pub(crate) path: String,
+    /// Indented (text), or on one line (json)
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+/// `shoal doc info` and `shoal doc history`.
+#[derive(Debug, Args)]
+pub(crate) struct InfoArgs {
+    /// FILE, - or DB::NAME
+    #[arg(value_name = "DOC")]
+    pub(crate) doc: String,
+    /// The form of the answer
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+/// `shoal doc ls`.
+#[derive(Debug, Args)]
+pub(crate) struct LsArgs {
+    /// A database
+    #[arg(value_name = "DB")]
+    pub(crate) file: PathBuf,
+    /// The form of the answer
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+/// `shoal doc import`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Strings become texts that merge letter by letter. The output must not exist yet.
+
+Examples:
+  shoal doc import notes.json notes.automerge
+  shoal doc import notes.automerge app.db::notes
+  echo '{\"title\": \"Draft\"}' | shoal doc import - app.db::draft")]
+pub(crate) struct ImportArgs {
+    /// A JSON object, or an Automerge file; - for stdin
+    #[arg(value_name = "SOURCE")]
+    pub(crate) source: String,
+    /// FILE or DB::NAME; a missing database is created
+    #[arg(value_name = "DOC")]
+    pub(crate) doc: String,
+}
+
+/// `shoal doc export`.
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// DB::NAME, FILE or -
+    #[arg(value_name = "DOC")]
+    pub(crate) doc: String,
+    /// The Automerge file to write, - for stdout
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: String,
+}
+
+/// `shoal doc merge`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+An output that exists is replaced only when the result holds every change it held; a document in \
+a database gains the changes that it lacks.
+
+Example:
+  shoal doc merge laptop.automerge phone.automerge -o both.automerge")]
+pub(crate) struct MergeArgs {
+    /// FILE, - or DB::NAME
+    #[arg(value_name = "A")]
+    pub(crate) a: String,
+    /// FILE, - or DB::NAME
+    #[arg(value_name = "B")]
+    pub(crate) b: String,
+    /// FILE or DB::NAME
+    #[arg(short, long, value_name = "C")]
+    pub(crate) output: String,
+}
+
+/// Who makes an edit and why.
+#[derive(Debug, Args)]
+pub(crate) struct EditArgs {
+    /// The actor who makes the change, in hexadecimal [default: a random one]
+    #[arg(long, value_name = "HEX")]
+    pub(crate) actor: Option<String>,
+    /// A message that is kept with the change
+    #[arg(long, short)]
+    pub(crate) message: Option<String>,
+}
+
+/// `shoal doc put`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Paths are JSON Pointers (RFC 6901): /todos/0/title. A last segment of - appends to a list. \
+Setting an existing element of a list replaces it.
+
+Examples:
+  shoal doc put notes.automerge /title '\"Holidays\"'
+  shoal doc put app.db::notes /todos/- '{\"text\": \"pack\", \"done\": false}'")]
+pub(crate) struct PutArgs {
+    /// FILE or DB::NAME
+    #[arg(value_name = "DOC")]
+    pub(crate) doc: String,
+    /// A JSON Pointer
+    #[arg(value_name = "PATH")]
+    pub(crate) path: String,
+    /// The new value, as JSON
+    #[arg(value_name = "VALUE", allow_hyphen_values = true)]
+    pub(crate) value: String,
+    #[command(flatten)]
+    pub(crate) edit: EditArgs,
+}
+
+/// `shoal doc splice`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+In a text, positions count code points and TEXT is inserted as it is. In a list, they count \
+elements and TEXT is a JSON array of the elements to insert.
+
+Example:
+  shoal doc splice notes.automerge /body 0 5 'Hello'")]
+pub(crate) struct SpliceArgs {
+    /// FILE or DB::NAME
+    #[arg(value_name = "DOC")]
+    pub(crate) doc: String,
+    /// A JSON Pointer to a text or a list
+    #[arg(value_name = "PATH")]
+    pub(crate) path: String,
+    /// Where, counted from 0
+    #[arg(value_name = "POS")]
+    pub(crate) position: usize,
+    /// How many to delete
+    #[arg(value_name = "DEL")]
+    pub(crate) delete: usize,
+    /// What to insert there
+    #[arg(value_name = "TEXT", allow_hyphen_values = true)]
+    pub(crate) text: String,
+    #[command(flatten)]
+    pub(crate) edit: EditArgs,
+}
+
+/// `shoal dump`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Example:
+  shoal dump music.db | shoal sql copy.db")]
+pub(crate) struct DumpArgs {
+    /// A SQLite database
+    pub(crate) file: PathBuf,
+    /// Only these tables [default: all]
+    #[arg(value_name = "TABLE")]
+    pub(crate) tables: Vec<String>,
+}
+
+/// `shoal argon2`.
+#[derive(Debug, Args)]
+pub(crate) struct Argon2Args {
+    /// Which of the three functions
+    #[arg(long = "type", value_enum, default_value_t = Argon2Type::Id)]
+    pub(crate) variant: Argon2Type,
+    /// Memory in KiB
+    #[arg(long)]
+    pub(crate) memory_kib: u32,
+    /// Passes over the memory
+    #[arg(long)]
+    pub(crate) passes: u32,
+    /// Degree of parallelism
+    #[arg(long)]
+    pub(crate) lanes: u32,
+    /// The salt, in hexadecimal
+    #[arg(long, value_name = "HEX")]
+    pub(crate) salt_hex: String,
+    /// The password, in hexadecimal
+    #[arg(long, value_name = "HEX")]
+    pub(crate) password_hex: String,
+    /// A secret key, in hexadecimal
+    #[arg(long, value_name = "HEX", default_value = "")]
+    pub(crate) secret_hex: String,
+    /// Associated data, in hexadecimal
+    #[arg(long, value_name = "HEX", default_value = "")]
+    pub(crate) ad_hex: String,
+    /// Length of the tag in bytes
+    #[arg(long, value_name = "N", default_value_t = 32)]
+    pub(crate) tag_length: u32,
+    /// 19 (0x13) or 16 (0x10), the version that hashes
+    #[arg(long, value_enum, default_value_t = Argon2Version::V0x13)]
+    pub(crate) version: Argon2Version,
+    /// The form of the answer
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+/// The three functions of RFC 9106.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Argon2Type {
+    /// Argon2d: references depend on the data
+    D,
+    /// Argon2i: references do not depend on the data
+    I,
+    /// Argon2id: the one to use
+    Id,
+}
+
+/// The two versions in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Argon2Version {
+    /// 1.0
+    #[value(name = "0x10", alias = "16")]
+    V0x10,
+    /// 1.3, RFC 9106
+    #[value(name = "0x13", alias = "19")]
+    V0x13,
+}
+
+/// `shoal tour`.
+#[derive(Debug, Args)]
+pub(crate) struct TourArgs {
+    /// A folder for the tour's files; must not exist yet [default: a fresh one]
+    #[arg(long)]
+    pub(crate) dir: Option<PathBuf>,
+    /// Where testdata/ is [default: here, or where this program was built]
+    #[arg(long)]
+    pub(crate) testdata: Option<PathBuf>,
+}
+
+/// `shoal completions`.
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

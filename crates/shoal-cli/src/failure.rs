@@ -1,0 +1,48 @@
+//! What goes wrong, as a person reads it: one sentence, a hint where there is one.
+
+use std::fmt::Display;
+use std::io;
+
+/// A verb that failed. Its sentence names the file and the reason.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// One sentence without a full stop.
+    pub(crate) sentence: String,
+    /// What the user could do about it.
+    pub(crate) hint: Option<String>,
+    /// Nothing is left to say: the failure was already reported, or nobody listens any more.
+    pub(crate) silent: bool,
+}
+
+impl Failure {
+    /// A failure with this sentence.
+    pub(crate) fn new(sentence: impl Display) -> Self {
+        Self { sentence: sentence.to_string(), hint: None, silent: false }
+    }
+
+    /// `place: reason`.
+    pub(crate) fn at(place: impl Display, reason: impl Display) -> Self {
+        Self::new(format_args!("{place}: {reason}"))
+    }
+
+    /// A failure that was reported where it happened.
+    pub(crate) fn reported() -> Self {
+        Self { sentence: String::new(), hint: None, silent: true }
+    }
+
+    /// The failure with a way on.
+    pub(crate) fn hint(mut self, hint: impl Display) -> Self {
+        self.hint = Some(hint.to_string());
+        self
+    }
+}
+
+/// Writing to stdout failed. A reader that has seen enough, such as `head`, is no error worth words.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Self::reported();
+        }
+        Self::at("stdout", error)
+    }
+}

@@ -1,0 +1,134 @@
+//! Opening files: databases, and documents wherever they are.
+
+use std::fmt::Display;
+use std::io::Read;
+use std::path::Path;
+
+use shoal::{Access, Database, Document, Environment};
+use shoal_crdt::LoadOptions;
+use shoal_sql::Connection;
+use shoal_vfs::{VfsError, read_file, replace_file};
+
+use crate::failure::Failure;
+use crate::place::Place;
+use crate::progress::spin;
+
+/// Opens the database at `path`.
+pub(crate) fn database(path: &Path, access: Access) -> Result<Database, Failure> {
+    Database::open(Environment::os(), path, access).map_err(|error| about(path, &error))
+}
+
+/// Reads a document.
+pub(crate) fn load(place: &Place) -> Result<Document, Failure> {
+    match place {
+        Place::Stream => parse(place, &stdin()?),
+        Place::File(path) => parse(place, &read(path)?),
+        Place::Stored { file, name } => {
+            let mut database = database(file, Access::ReadOnly)?;
+            spin("loading", || database.load(name)).map_err(|error| about(file, &error))
+        }
+    }
+}
+
+/// Reads a document that may not be there yet.
+pub(crate) fn load_if_there(place: &Place) -> Result<Option<Document>, Failure> {
+    match place {
+        Place::Stream => Ok(None),
+        Place::File(path) => match read_file(path) {
+            Ok(bytes) => parse(place, &bytes).map(Some),
+            Err(VfsError::NotFound { .. }) => Ok(None),
+            Err(error) => Err(Failure::new(error)),
+        },
+        Place::Stored { file, name } => {
+            if !exists(file)? {
+                return Ok(None);
+            }
+            let mut database = database(file, Access::ReadOnly)?;
+            match database.load(name) {
+                Ok(document) => Ok(Some(document)),
+                Err(shoal::Error::NoDocument { .. }) => Ok(None),
+                Err(error) => Err(about(file, &error)),
+            }
+        }
+    }
+}
+
+/// Writes a document durably. What is there already is never lost: a document in a database gains
+/// the changes it lacks, and a file is replaced only by a document that has all its changes.
+pub(crate) fn save(place: &Place, document: &mut Document) -> Result<(), Failure> {
+    match place {
+        Place::Stream => {
+            use std::io::Write;
+            let mut out = crate::out::stdout();
+            out.write_all(&document.save())?;
+            Ok(out.flush()?)
+        }
+        Place::File(path) => {
+            if let Some(present) = load_if_there(place)? {
+                let waiting: Vec<_> =
+                    document.queued_changes().iter().map(|change| change.hash()).collect();
+                let lost = present
+                    .changes()
+                    .chain(present.queued_changes())
+                    .map(|change| change.hash())
+                    .filter(|hash| {
+                        document.change_by_hash(hash).is_none() && !waiting.contains(hash)
+                    })
+                    .count();
+                if lost > 0 {
+                    return Err(Failure::at(
+                        place,
+                        format_args!("not replaced: it holds {lost} changes that would be lost"),
+                    )
+                    .hint("merge it as well, or choose another name"));
+                }
+            }
+            replace_file(path, &document.save()).map_err(Failure::new)
+        }
+        Place::Stored { file, name } => {
+            let mut database = database(file, Access::Create)?;
+            database.store(name, document).map_err(|error| about(file, &error))?;
+            Ok(())
+        }
+    }
+}
+
+/// Whether there is something at `path`.
+pub(crate) fn exists(path: &Path) -> Result<bool, Failure> {
+    path.try_exists().map_err(|error| Failure::at(path.display(), error))
+}
+
+/// Reads a file whole.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    read_file(path).map_err(Failure::new)
+}
+
+/// Reads stdin whole.
+pub(crate) fn stdin() -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    std::io::stdin().lock().read_to_end(&mut bytes).map_err(|error| Failure::at("stdin", error))?;
+    Ok(bytes)
+}
+
+/// Parses an Automerge file.
+pub(crate) fn parse(place: &Place, bytes: &[u8]) -> Result<Document, Failure> {
+    let actor = Environment::os().new_actor();
+    spin("loading", || Document::load(bytes, actor, &LoadOptions::default()))
+        .map_err(|error| Failure::at(place, error))
+}
+
+/// The failure of an operation on the file at `path`, which the sentence names once.
+pub(crate) fn about(path: &Path, error: &dyn Display) -> Failure {
+    let (path, reason) = (path.display().to_string(), error.to_string());
+    if reason.contains(&path) { Failure::new(reason) } else { Failure::at(path, reason) }
+}
+
+/// Opens the tables of the database at `path`.
+pub(crate) fn connection(path: &Path, access: Access) -> Result<Connection, Failure> {
+    database(path, access).map(Database::into_sql)
+}
+
+/// An empty database that lives in memory.
+pub(crate) fn memory() -> Result<Connection, Failure> {
+    Database::memory(Environment::os()).map(Database::into_sql).map_err(Failure::new)
+}

@@ -1,0 +1,90 @@
+//! A spinner for work that takes more than a second, on stderr when that is a terminal.
+
+use std::io::IsTerminal;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use indicatif::ProgressBar;
+
+/// Runs `work`; when it takes longer than a second, a spinner says what is being done.
+pub(crate) fn spin<T>(what: &'static str, work: impl FnOnce() -> T) -> T {
+    Spinner::new().spin(what, work)
+}
+
+/// Watches one piece of work after another. Costs a message at each end of a piece.
+pub(crate) struct Spinner {
+    watcher: Option<Watcher>,
+}
+
+struct Watcher {
+    signals: Sender<Signal>,
+    cleared: Receiver<()>,
+    thread: JoinHandle<()>,
+}
+
+enum Signal {
+    Begin(&'static str),
+    End,
+}
+
+impl Spinner {
+    /// A spinner that shows nothing yet, or never will when stderr is no terminal.
+    pub(crate) fn new() -> Self {
+        Self { watcher: std::io::stderr().is_terminal().then(Watcher::start) }
+    }
+
+    /// Runs `work`, spinning when it takes longer than a second.
+    pub(crate) fn spin<T>(&self, what: &'static str, work: impl FnOnce() -> T) -> T {
+        let Some(watcher) = &self.watcher else { return work() };
+        let start = Instant::now();
+        // A watcher that has died shows nothing; the work matters more.
+        let _ = watcher.signals.send(Signal::Begin(what));
+        let result = work();
+        // What earlier, shorter pieces left unread must not be taken for this one's.
+        while watcher.cleared.try_recv().is_ok() {}
+        let _ = watcher.signals.send(Signal::End);
+        if start.elapsed() > PATIENCE / 2 {
+            // The line must be clear before anyone else writes on the terminal.
+            let _ = watcher.cleared.recv_timeout(PATIENCE);
+        }
+        result
+    }
+}
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        if let Some(Watcher { signals, thread, .. }) = self.watcher.take() {
+            drop(signals);
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Watcher {
+    fn start() -> Self {
+        let (signals, received) = mpsc::channel();
+        let (clear, cleared) = mpsc::channel();
+        let thread = std::thread::spawn(move || watch(&received, &clear));
+        Self { signals, cleared, thread }
+    }
+}
+
+fn watch(signals: &Receiver<Signal>, clear: &Sender<()>) {
+    while let Ok(signal) = signals.recv() {
+        let Signal::Begin(what) = signal else { continue };
+        let mut ended = signals.recv_timeout(PATIENCE);
+        if matches!(ended, Err(RecvTimeoutError::Timeout)) {
+            let bar = ProgressBar::new_spinner().with_message(what);
+            bar.enable_steady_tick(TICK);
+            ended = signals.recv().map_err(|_| RecvTimeoutError::Disconnected);
+            bar.finish_and_clear();
+        }
+        if ended.is_err() || clear.send(()).is_err() {
+            return;
+        }
+    }
+}
+
+const PATIENCE: Duration = Duration::from_secs(1);
+const TICK: Duration = Duration::from_millis(100);

@@ -1,0 +1,134 @@
+//! `shoal doc`: documents in files and in databases.
+
+use std::path::Path;
+
+use crate::{copy, shoal, shoal_with};
+
+fn show(dir: &Path, doc: &str) -> String {
+    shoal(dir, &["doc", "show", doc, "--format", "json"]).ok().trim_end().to_owned()
+}
+
+fn heads(dir: &Path, doc: &str) -> String {
+    let info = shoal(dir, &["doc", "info", doc, "--format", "json"]).ok();
+    let info: serde_json::Value = serde_json::from_str(&info).unwrap();
+    info["heads"].to_string()
+}
+
+#[test]
+fn the_exemplar_as_the_reference_exports_it() {
+    let dir = tempfile::tempdir().unwrap();
+    copy(dir.path(), "automerge/exemplar", "e.automerge");
+    let json: serde_json::Value = serde_json::from_str(&show(dir.path(), "e.automerge")).unwrap();
+    assert_eq!(json["timestamp"], -905_182_979_000_i64);
+    assert_eq!(json["counter"], 5);
+    assert_eq!(json["uint"], u64::MAX);
+    assert_eq!(json["bytes"], serde_json::json!([0x85, 0x6f, 0x4a, 0x83]));
+    assert_eq!(json["bool"], true);
+}
+
+#[test]
+fn stdin_is_a_document() {
+    let dir = tempfile::tempdir().unwrap();
+    let bytes = std::fs::read(shoal_testkit::testdata("automerge/exemplar")).unwrap();
+    let told = shoal_with(dir.path(), &["doc", "show", "-", "/counter"], &bytes).ok();
+    assert_eq!(told, "5\n");
+}
+
+#[test]
+fn edits_in_files_and_databases_are_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let json = r#"{"n": 1, "list": ["a", {"b": null}], "big": 18446744073709551615, "é/~": 1.5}"#;
+    for doc in ["x.automerge", "x.db::notes"] {
+        shoal_with(dir, &["doc", "import", "-", doc], json.as_bytes()).ok();
+        let edit = |args: &[&str]| {
+            let mut all = vec!["doc", args[0], doc];
+            all.extend(&args[1..]);
+            shoal(dir, &all).ok();
+        };
+        edit(&["put", "/n", "-2"]);
+        edit(&["put", "/list/-", "[true]"]);
+        edit(&["put", "/list/1/b", "{\"c\": \"d\"}"]);
+        edit(&["put", "/é~1~0", "\"text\""]);
+        edit(&["splice", "/é~1~0", "1", "2", "éé"]);
+        edit(&["splice", "/list", "0", "1", "[1, 2]"]);
+        edit(&["splice", "/list/2/b/c", "1", "0", "-x"]);
+        assert_eq!(
+            show(dir, doc),
+            r#"{"big":18446744073709551615,"list":[1,2,{"b":{"c":"d-x"}},[true]],"n":-2,"é/~":"téét"}"#
+        );
+        let history = shoal(dir, &["doc", "history", doc]).ok();
+        assert_eq!(history.lines().count(), 8);
+    }
+}
+
+#[test]
+fn two_actors_diverge_and_merge() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    shoal_with(dir, &["doc", "import", "-", "a.db::d"], br#"{"t": "abc"}"#).ok();
+    shoal(dir, &["doc", "export", "a.db::d", "-o", "phone.automerge"]).ok();
+    shoal(dir, &["doc", "splice", "a.db::d", "/t", "0", "0", "1"]).ok();
+    shoal(dir, &["doc", "splice", "phone.automerge", "/t", "3", "0", "2"]).ok();
+    shoal(dir, &["doc", "merge", "a.db::d", "phone.automerge", "-o", "a.db::d"]).ok();
+    assert_eq!(show(dir, "a.db::d"), r#"{"t":"1abc2"}"#);
+    shoal(dir, &["doc", "merge", "phone.automerge", "a.db::d", "-o", "both.automerge"]).ok();
+    assert_eq!(heads(dir, "both.automerge"), heads(dir, "a.db::d"));
+    let ls = shoal(dir, &["doc", "ls", "a.db"]).ok();
+    assert!(ls.starts_with("d\t3 changes\t"), "{ls}");
+}
+
+#[test]
+fn plain_sqlite_reads_documents() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path();
+    shoal_with(path, &["doc", "import", "-", "a.db::d"], br#"{"title": "T", "n": [1, 2]}"#).ok();
+    shoal(path, &["doc", "put", "a.db::d", "/n/0", "7"]).ok();
+    let sqlite = rusqlite::Connection::open(path.join("a.db")).unwrap();
+    let json: String = sqlite
+        .query_row("SELECT json FROM _shoal_doc WHERE name = 'd'", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(json, r#"{"n":[7,2],"title":"T"}"#);
+    let changes: i64 =
+        sqlite.query_row("SELECT count(*) FROM _shoal_change", [], |row| row.get(0)).unwrap();
+    assert_eq!(changes, 2);
+    let verdict: String = sqlite.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(verdict, "ok");
+    let told = shoal(
+        path,
+        &["sql", "--format", "list", "a.db", "SELECT name, json ->> '$.title' FROM _shoal_doc"],
+    );
+    assert_eq!(told.ok(), "d|T\n");
+}
+
+#[test]
+fn no_change_is_ever_lost_by_an_output() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    for name in ["a", "b", "c"] {
+        let json = format!("{{\"{name}\": 1}}");
+        shoal_with(dir, &["doc", "import", "-", &format!("{name}.automerge")], json.as_bytes())
+            .ok();
+    }
+    let before = std::fs::read(dir.join("c.automerge")).unwrap();
+    let args = ["doc", "merge", "a.automerge", "b.automerge", "-o", "c.automerge"];
+    let error = shoal(dir, &args).error();
+    assert!(error.contains("c.automerge: not replaced: it holds 1 changes"), "{error}");
+    assert_eq!(std::fs::read(dir.join("c.automerge")).unwrap(), before);
+    shoal(dir, &["doc", "merge", "a.automerge", "b.automerge", "-o", "a.automerge"]).ok();
+    assert_eq!(show(dir, "a.automerge"), r#"{"a":1,"b":1}"#);
+    let error = shoal_with(dir, &["doc", "import", "-", "a.automerge"], b"{}").error();
+    assert!(error.contains("exists already"), "{error}");
+}
+
+#[test]
+fn a_real_document_survives_the_database() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path();
+    copy(path, "automerge/documents/monday-meeting-notes.automerge", "m.automerge");
+    shoal(path, &["doc", "import", "m.automerge", "a.db::minutes"]).ok();
+    assert_eq!(heads(path, "m.automerge"), heads(path, "a.db::minutes"));
+    assert_eq!(show(path, "m.automerge"), show(path, "a.db::minutes"));
+    shoal(path, &["doc", "export", "a.db::minutes", "-o", "n.automerge"]).ok();
+    assert_eq!(heads(path, "m.automerge"), heads(path, "n.automerge"));
+}

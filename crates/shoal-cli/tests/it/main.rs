@@ -1,0 +1,83 @@
+//! The command as a user runs it: one process a call, judged by stdout, stderr and exit code.
+
+#![allow(clippy::unwrap_used)]
+
+mod argon2;
+mod bad_input;
+mod doc;
+mod sql;
+mod tour;
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// What a call printed and how it ended.
+#[derive(Debug)]
+struct Finished {
+    stdout: String,
+    stderr: String,
+    code: i32,
+}
+
+impl Finished {
+    /// The stdout of a call that must have succeeded.
+    #[track_caller]
+    fn ok(self) -> String {
+        assert_eq!(self.code, 0, "{}", self.stderr);
+        self.stdout
+    }
+
+    /// The stderr of a call that must have failed with one line of error and exit code 1.
+    #[track_caller]
+    fn error(self) -> String {
+        assert_eq!(self.code, 1, "{self:?}");
+        let errors = self.stderr.lines().filter(|line| line.starts_with("error: ")).count();
+        assert_eq!(errors, 1, "{}", self.stderr);
+        self.stderr
+    }
+}
+
+/// Runs `shoal` with `args` in `dir`.
+fn shoal(dir: &Path, args: &[&str]) -> Finished {
+    shoal_with(dir, args, b"")
+}
+
+/// Runs `shoal` with `args` in `dir`, `input` on its stdin.
+fn shoal_with(dir: &Path, args: &[&str], input: &[u8]) -> Finished {
+    run(Command::new(env!("CARGO_BIN_EXE_shoal")).args(args).current_dir(dir), input)
+}
+
+/// Runs the `sqlite3` command, or returns `None` and says so when there is none.
+fn sqlite3(dir: &Path, args: &[&str], input: &[u8]) -> Option<Finished> {
+    if Command::new("sqlite3").arg("--version").output().is_err() {
+        println!("skipped: there is no sqlite3 command here");
+        return None;
+    }
+    Some(run(Command::new("sqlite3").args(args).current_dir(dir), input))
+}
+
+fn run(command: &mut Command, input: &[u8]) -> Finished {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_vec();
+    // A call that refuses its arguments never reads its stdin.
+    let feeder = std::thread::spawn(move || drop(stdin.write_all(&input)));
+    let output = child.wait_with_output().unwrap();
+    feeder.join().unwrap();
+    Finished {
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        code: output.status.code().unwrap_or(-1),
+    }
+}
+
+/// A copy of a `testdata/` file in `dir`.
+fn copy(dir: &Path, name: &str, to: &str) {
+    std::fs::copy(shoal_testkit::testdata(name), dir.join(to)).unwrap();
+}

@@ -1,0 +1,45 @@
+//! What a database takes from the world: files, the time, randomness. All three are values, so
+//! that a test can bring its own.
+
+use std::sync::Arc;
+
+use shoal_history::ActorId;
+use shoal_vfs::{Clock, Entropy, OsClock, OsEntropy, Vfs};
+
+/// Files, clock and entropy. Cheap to clone.
+#[derive(Clone)]
+pub struct Environment {
+    vfs: Arc<dyn Vfs>,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+}
+
+impl Environment {
+    /// The operating system's.
+    #[cfg(unix)]
+    pub fn os() -> Self {
+        Self::new(Arc::new(shoal_vfs::OsVfs::new()), Arc::new(OsClock), Arc::new(OsEntropy))
+    }
+
+    /// One of the caller's making.
+    pub fn new(vfs: Arc<dyn Vfs>, clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Self {
+        Self { vfs, clock, entropy }
+    }
+
+    /// Where files are.
+    pub fn vfs(&self) -> Arc<dyn Vfs> {
+        Arc::clone(&self.vfs)
+    }
+
+    /// Seconds since 1970-01-01 UTC, as changes state their time.
+    pub fn now_seconds(&self) -> i64 {
+        self.clock.unix_ms().div_euclid(1000)
+    }
+
+    /// A new actor: 16 random bytes.
+    pub fn new_actor(&self) -> ActorId {
+        let mut bytes = [0; 16];
+        self.entropy.fill(&mut bytes);
+        ActorId::new(&bytes)
+    }
+}

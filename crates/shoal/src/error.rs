@@ -1,0 +1,74 @@
+//! What can go wrong with a database, by who can cause it.
+
+use shoal_history::ChangeHash;
+
+/// Why a database could not do what was asked. Nothing was written then.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The database has no document of this name.
+    #[error("no such document: {name}")]
+    NoDocument {
+        /// The name.
+        name: String,
+    },
+    /// What the `_shoal_` tables hold does not fit together.
+    #[error("{table} row {rowid}: {why}")]
+    Corrupt {
+        /// The table.
+        table: &'static str,
+        /// The row.
+        rowid: i64,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// A stored change is no change.
+    #[error("{table} row {rowid}: {source}")]
+    Chunk {
+        /// The table.
+        table: &'static str,
+        /// The row.
+        rowid: i64,
+        /// What is wrong with it.
+        source: shoal_history::Error,
+    },
+    /// The stored changes of a document do not lead to its stored heads.
+    #[error("document {name}: its changes do not lead to its heads; missing: {missing}")]
+    HeadsDiffer {
+        /// The document.
+        name: String,
+        /// A head that the changes do not reach.
+        missing: ChangeHash,
+    },
+    /// A `_shoal_` table does not have the columns that this version writes.
+    #[error("{table} has another shape than this version of Shoal writes")]
+    Layout {
+        /// The table.
+        table: &'static str,
+    },
+    /// The document's state cannot be told as JSON, being nested too deeply.
+    #[error("document {name}: {why}")]
+    Json {
+        /// The document.
+        name: String,
+        /// What serializing said.
+        why: String,
+    },
+    /// A bound was reached.
+    #[error("{what}: more than {max}")]
+    Limit {
+        /// What is bounded.
+        what: &'static str,
+        /// The bound.
+        max: u64,
+    },
+    /// The document refuses its changes.
+    #[error(transparent)]
+    Document(#[from] shoal_crdt::Error),
+    /// The tables cannot be read or written.
+    #[error(transparent)]
+    Sql(#[from] shoal_sql::Error),
+    /// The file cannot be opened, read or written.
+    #[error(transparent)]
+    Store(#[from] shoal_store::Error),
+}
