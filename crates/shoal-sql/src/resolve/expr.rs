@@ -116,7 +116,7 @@ impl<'a> Resolver<'a> {
                 if query.columns.len() != 1 {
                     return Err(sub_select_columns(query.columns.len(), 1, offset));
                 }
-                let affinity = query.columns[0].affinity;
+                let (affinity, _) = query.as_expression;
                 Ok(Bound { affinity, ..Bound::plain(Expr::Scalar(Box::new(query))) })
             }
             ExprKind::Row(_) => Err(Error::unsupported("row value", offset)),
@@ -206,6 +206,12 @@ impl<'a> Resolver<'a> {
 
     /// `TRUE` and `FALSE`, unless a column has that name.
     fn truth_word(&self, expr: &ast::Expr) -> Option<bool> {
+        // The grammar of SQLite makes this one of the two words.
+        if let ExprKind::In { not, set: InSet::List(list), .. } = &expr.kind
+            && list.is_empty()
+        {
+            return Some(*not);
+        }
         let ExprKind::Column { table: None, column, .. } = &expr.kind else { return None };
         if column.quote != Quote::None || self.find(None, column).is_ok() {
             return None;
@@ -221,6 +227,9 @@ impl<'a> Resolver<'a> {
 
     fn in_set(&mut self, expr: &'a ast::Expr, not: bool, set: &'a InSet) -> Result<Bound, Error> {
         let offset = expr.offset;
+        if matches!(set, InSet::List(list) if list.is_empty()) {
+            return Ok(Bound::plain(Expr::Const(Value::Int(i64::from(not)))));
+        }
         let left = self.bind(expr)?;
         let query = match set {
             InSet::List(list) => {
@@ -252,8 +261,9 @@ impl<'a> Resolver<'a> {
         if query.columns.len() != 1 {
             return Err(sub_select_columns(query.columns.len(), 1, offset));
         }
-        let affinity = compare_affinity(left.affinity, query.columns[0].affinity);
-        let collation = left.collation.compare_with(query.columns[0].collation);
+        let (affinity, collation) = query.as_expression;
+        let affinity = compare_affinity(left.affinity, affinity);
+        let collation = left.collation.compare_with(collation);
         let kept = left.collation.through_operator();
         let expr = Expr::InQuery {
             expr: Box::new(left.expr),
@@ -373,36 +383,33 @@ impl<'a> Resolver<'a> {
         call: &'a ast::Call,
     ) -> Result<Bound, Error> {
         let offset = call.name.offset;
-        let misuse =
-            || Error::meaning(format!("misuse of aggregate: {}()", call.name.text), offset);
-        let depth = self.scopes.len().checked_sub(1).ok_or_else(misuse)?;
-        let clause = self.scopes[depth].clause;
-        if !clause.allows_aggregates() {
-            return Err(match clause {
-                Clause::Aggregate => Error::meaning(
-                    format!("misuse of aggregate function {}()", call.name.text),
-                    offset,
-                ),
-                _ => misuse(),
-            });
-        }
+        let misuse = || Error::meaning(format!("misuse of aggregate: {}()", call.name.text), offset);
+        let inner = self.scopes.len().checked_sub(1).ok_or_else(misuse)?;
         if call.distinct && call.arguments.len() != 1 {
             return Err(Error::meaning(
                 "DISTINCT aggregates must have exactly one argument",
                 offset,
             ));
         }
-        self.scopes[depth].clause = Clause::Aggregate;
-        let was_correlated = std::mem::take(&mut self.scopes[depth].correlated);
+        let clause = self.scopes[inner].clause;
+        if clause == Clause::Aggregate {
+            return Err(Error::meaning(
+                format!("misuse of aggregate function {}()", call.name.text),
+                offset,
+            ));
+        }
+        self.scopes[inner].clause = Clause::Aggregate;
         let resolved = self.aggregate_arguments(call);
-        let outer = self.scopes[depth].correlated;
-        self.scopes[depth].clause = clause;
-        self.scopes[depth].correlated = was_correlated || outer;
+        self.scopes[inner].clause = clause;
         let (arguments, filter) = resolved?;
 
-        if outer && !arguments.iter().any(|argument| self.reads_scope(&argument.expr, depth)) {
-            // Such a call is an aggregate of the enclosing query.
-            return Err(Error::unsupported("aggregate over an enclosing query's column", offset));
+        // The call belongs to the innermost query whose columns it reads.
+        let depth = (0..=inner).rev().find(|&depth| {
+            arguments.iter().any(|argument| self.reads_scope(&argument.expr, depth))
+        });
+        let depth = depth.unwrap_or(inner);
+        if !self.scopes[depth].clause.allows_aggregates() {
+            return Err(misuse());
         }
         let collation =
             arguments.iter().map(|argument| argument.collation).fold(Coll::None, Coll::or);

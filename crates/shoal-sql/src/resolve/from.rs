@@ -343,6 +343,7 @@ impl<'a> Resolver<'a> {
                 outputs,
                 distinct: None,
             })),
+            as_expression: first_rules(&columns),
             columns,
             order_by: Vec::<OrderKey>::new(),
             limit: None,
@@ -454,6 +455,7 @@ impl<'a> Resolver<'a> {
                 outputs,
                 distinct: None,
             })),
+            as_expression: first_rules(&columns),
             columns,
             order_by: Vec::new(),
             limit: None,
@@ -553,4 +555,11 @@ fn rename(query: &mut Query, names: &[Name], of: &str, offset: usize) -> Result<
         column.inner_name.clone_from(&name.text);
     }
     Ok(())
+}
+
+/// Affinity and collation of a query's first column.
+pub(super) fn first_rules(
+    columns: &[OutputColumn],
+) -> (Option<crate::value::Affinity>, Coll) {
+    columns.first().map_or((None, Coll::None), |column| (column.affinity, column.collation))
 }

@@ -2,7 +2,7 @@
 
 use super::Resolver;
 use super::expr::Bound;
-use super::from::{Joined, split_and};
+use super::from::{Joined, first_rules, split_and};
 use super::scope::{Clause, Found, Scope};
 use super::tree::{Body, Expr, Key, OrderKey, OutputColumn, Query, Select, SelectId};
 use crate::Error;
@@ -41,7 +41,8 @@ impl<'a> Resolver<'a> {
         let mut query = if select.compounds.is_empty() {
             let (body, columns, order_by, correlated) =
                 self.core(&select.first, &select.order_by)?;
-            Query { body, columns, order_by, limit: None, offset: None, correlated }
+            let as_expression = first_rules(&columns);
+            Query { body, columns, as_expression, order_by, limit: None, offset: None, correlated }
         } else {
             self.compound(select)?
         };
@@ -328,6 +329,7 @@ impl<'a> Resolver<'a> {
 
     fn compound(&mut self, select: &'a ast::Select) -> Result<Query, Error> {
         let (first, mut columns, _, mut correlated) = self.core(&select.first, &[])?;
+        let mut as_expression = first_rules(&columns);
         let mut cores = vec![&select.first];
         let mut rest = Vec::with_capacity(select.compounds.len());
         for (op, core) in &select.compounds {
@@ -355,6 +357,7 @@ impl<'a> Resolver<'a> {
                 column.collation = column.collation.or(other.collation);
                 column.affinity = combined_affinity(column.affinity, other.affinity);
             }
+            as_expression = first_rules(&more);
             rest.push((*op, body));
             cores.push(core);
         }
@@ -366,6 +369,7 @@ impl<'a> Resolver<'a> {
         Ok(Query {
             body: Body::Compound { first: Box::new(first), rest, collations },
             columns,
+            as_expression,
             order_by,
             limit: None,
             offset: None,

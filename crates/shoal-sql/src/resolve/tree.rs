@@ -23,6 +23,9 @@ pub(crate) const ROWID: usize = usize::MAX;
 pub(crate) struct Query {
     pub(crate) body: Body,
     pub(crate) columns: Vec<OutputColumn>,
+    /// Affinity and collation of the first column as an expression around the query sees it: in a
+    /// compound that of the last part, where a `FROM` goes by the first.
+    pub(crate) as_expression: (Option<Affinity>, Coll),
     pub(crate) order_by: Vec<OrderKey>,
     pub(crate) limit: Option<Expr>,
     pub(crate) offset: Option<Expr>,

@@ -124,3 +124,78 @@ pub(crate) fn show(value: ValueRef<'_>) -> String {
         other => format!("{other:?}"),
     }
 }
+
+/// Runs a query on both sides and compares names, values, types and, where the query orders its
+/// rows, their order. Both may fail; then they must do so together.
+pub(crate) fn check(
+    connection: &mut Connection,
+    peer: &rusqlite::Connection,
+    sql: &str,
+    parameters: &[Value],
+) -> Result<(), String> {
+    let expect = theirs_with(peer, sql, parameters);
+    let got = ours_with(connection, sql, parameters);
+    match (got, expect) {
+        (Ok(mut got), Ok(mut expect)) => {
+            if got.columns != expect.columns {
+                return Err(format!("{sql}\nours: {:?}\ntheirs: {:?}", got.columns, expect.columns));
+            }
+            if !sql.to_ascii_lowercase().contains("order by") {
+                sort(&mut got.rows);
+                sort(&mut expect.rows);
+            }
+            if !same_rows(&got.rows, &expect.rows) {
+                let text = |rows: &[Vec<Value>]| {
+                    let row = |row: &Vec<Value>| {
+                        row.iter().map(|value| show(value.as_ref())).collect::<Vec<_>>().join(", ")
+                    };
+                    rows.iter().take(20).map(row).collect::<Vec<_>>().join("\n  ")
+                };
+                return Err(format!(
+                    "{sql}\n{parameters:?}\nours ({}):\n  {}\ntheirs ({}):\n  {}",
+                    got.rows.len(),
+                    text(&got.rows),
+                    expect.rows.len(),
+                    text(&expect.rows)
+                ));
+            }
+            Ok(())
+        }
+        (Err(_), Err(_)) => Ok(()),
+        (Ok(got), Err(error)) => {
+            Err(format!("{sql}\n{parameters:?}\nours: {:?}\ntheirs: {error}", got.rows))
+        }
+        (Err(error), Ok(_)) => Err(format!("{sql}\n{parameters:?}\nours: {error:?}")),
+    }
+}
+
+fn same_rows(got: &[Vec<Value>], expect: &[Vec<Value>]) -> bool {
+    got.len() == expect.len()
+        && got.iter().zip(expect).all(|(got, expect)| {
+            got.len() == expect.len() && got.iter().zip(expect).all(|(a, b)| same(a, b))
+        })
+}
+
+/// Equal, or two sums of reals that differ in their last bits by the order of the rows.
+pub(crate) fn same(got: &Value, expect: &Value) -> bool {
+    match (got, expect) {
+        (Value::Real(a), Value::Real(b)) => {
+            a == b || (a - b).abs() <= 1e-12 * a.abs().max(b.abs())
+        }
+        (got, expect) => got == expect,
+    }
+}
+
+/// Runs every query and lists all that differ.
+pub(crate) fn check_all(connection: &mut Connection, peer: &rusqlite::Connection, queries: &str) {
+    let mut failures = Vec::new();
+    let mut count = 0;
+    for range in shoal_sql::Statements::new(queries) {
+        count += 1;
+        if let Err(failure) = check(connection, peer, &queries[range], &[]) {
+            failures.push(failure);
+        }
+    }
+    assert!(count > 0);
+    assert!(failures.is_empty(), "{} of {count}:\n{}", failures.len(), failures.join("\n\n"));
+}
