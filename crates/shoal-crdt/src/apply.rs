@@ -21,6 +21,7 @@ impl Document {
     ///
     /// # Errors
     /// [`Error::DuplicateSeq`] if an author made two changes with one sequence number,
+    /// [`Error::OpIdsExhausted`] if a change leaves no op ids for others,
     /// [`Error::Op`] and [`Error::History`] if one of `changes` contradicts the document. None of
     /// `changes` is applied then, and none waits.
     pub fn apply_changes(
@@ -96,6 +97,10 @@ impl Document {
                 continue;
             }
             let Entry::Vacant(position) = positions.entry(hash) else { continue };
+            // A later change, even without ops, begins one above: that must fit as well.
+            if change.max_op() == u32::MAX {
+                return Err(Error::OpIdsExhausted);
+            }
             let (actor, seq) = (change.actor(), change.seq());
             let is_new = match seqs.get_mut(actor) {
                 Some(seqs) => seqs.insert(seq),

@@ -74,7 +74,7 @@ pub enum Error {
         /// The object of the value.
         obj: ObjId,
     },
-    /// Op ids are 32-bit numbers, and the document has used the last.
+    /// Op ids are 32-bit numbers; the greatest is never used, and the others are used up.
     #[error("no op ids left")]
     OpIdsExhausted,
     /// The root of a document is a map, so only a JSON object can be imported there.

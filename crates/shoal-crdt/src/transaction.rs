@@ -121,7 +121,7 @@ impl<'a> Transaction<'a> {
         let header = ChangeHeader {
             actor: self.actor,
             seq: self.seq,
-            start_op: u32::try_from(self.start_op).unwrap_or(u32::MAX),
+            start_op: u32::try_from(self.start_op).expect("the greatest op id is never given out"),
             time: options.time,
             message: options.message.as_deref(),
             deps: std::mem::take(&mut self.deps),
@@ -246,15 +246,15 @@ impl<'a> Transaction<'a> {
     fn next_id(&self) -> Result<OpId, Error> {
         let counter = self.start_op + self.pending.len() as u64;
         match u32::try_from(counter) {
-            Ok(counter) => Ok(OpId { counter, actor: self.actor }),
-            Err(_) => Err(Error::OpIdsExhausted),
+            Ok(counter) if counter < u32::MAX => Ok(OpId { counter, actor: self.actor }),
+            _ => Err(Error::OpIdsExhausted),
         }
     }
 
     /// Refuses, before anything changes, what would need more op ids than are left.
     fn reserve_ids(&self, count: usize) -> Result<(), Error> {
-        let last = self.start_op + self.pending.len() as u64 + count as u64;
-        if last > u64::from(u32::MAX) + 1 { Err(Error::OpIdsExhausted) } else { Ok(()) }
+        let next = self.start_op + self.pending.len() as u64 + count as u64;
+        if next > u64::from(u32::MAX) { Err(Error::OpIdsExhausted) } else { Ok(()) }
     }
 
     /// Notes an op that has been done.

@@ -342,6 +342,52 @@ fn a_bad_change_that_waited_is_dropped_and_keeps_nothing_out() {
 }
 
 #[test]
+fn op_ids_run_out_with_an_error() {
+    let forge = |start_op: u32| {
+        let header = ChangeHeader {
+            actor: ActorIdx(0),
+            seq: 1,
+            start_op,
+            time: 0,
+            message: None,
+            deps: Vec::new(),
+            extra_bytes: &[],
+        };
+        let actors = [actor(3)];
+        let mut writer = ChangeWriter::new(header, &actors);
+        writer.push(&Op {
+            id: OpId { counter: start_op, actor: ActorIdx(0) },
+            obj: shoal_history::ObjId::Root,
+            key: Key::Map("text"),
+            insert: false,
+            action: Action::MakeText,
+            value: ScalarRef::Null,
+            expand: false,
+            mark_name: None,
+            links: &[],
+        });
+        writer.finish().unwrap()
+    };
+    let mut doc = Document::new(actor(1));
+    assert_eq!(doc.apply_changes([forge(u32::MAX)]), Err(Error::OpIdsExhausted));
+    doc.apply_changes([forge(u32::MAX - 2)]).unwrap();
+    let text = doc.get(&ROOT, "text").unwrap().unwrap().1;
+    let before = state(&doc);
+    let mut tx = doc.transaction();
+    assert_eq!(tx.splice_text(&text, 0, 0, "ab"), Err(Error::OpIdsExhausted));
+    assert_eq!(tx.pending_ops(), 0);
+    tx.rollback();
+    assert_eq!(state(&doc), before);
+    edit(&mut doc, |tx| tx.splice_text(&text, 0, 0, "a"));
+    assert_eq!(load(&doc.save()).unwrap().text(&text).unwrap(), "a");
+    let mut tx = doc.transaction();
+    assert_eq!(tx.put(&ROOT, "b", 1), Err(Error::OpIdsExhausted));
+    assert_eq!(tx.delete(&text, 0), Err(Error::OpIdsExhausted));
+    let hash = tx.commit_empty(CommitOptions::default());
+    assert_eq!(load(&doc.save()).unwrap().heads(), [hash]);
+}
+
+#[test]
 fn tables_read_as_maps_and_are_not_written_to() {
     let mut doc = Document::new(actor(1));
     let table = edit(&mut doc, |tx| tx.put_object(&ROOT, "table", ObjType::Table));
