@@ -29,6 +29,21 @@ pub struct About {
     pub ours: bool,
     /// Whether its heap is Rust's, so that the counting allocator sees it.
     pub rust_heap: bool,
+    /// What it promises to readers: ratios are taken between equals.
+    pub guarantee: Guarantee,
+}
+
+/// What an engine promises to whoever reads while others may write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Guarantee {
+    /// The question does not arise.
+    #[default]
+    None,
+    /// Every read sees what other processes committed before it.
+    Fresh,
+    /// Reads see one state until the reader moves on, or no one else can write.
+    Snapshot,
 }
 
 impl About {
@@ -40,12 +55,20 @@ impl About {
             note: note.into(),
             ours: false,
             rust_heap: true,
+            guarantee: Guarantee::None,
         }
     }
 
     /// One of Shoal's own engines, in the version that this crate was built with.
     pub fn ours(name: &str, note: &str) -> Self {
         Self { ours: true, ..Self::peer(name, env!("CARGO_PKG_VERSION"), note) }
+    }
+
+    /// The same, with what it promises to readers.
+    #[must_use]
+    pub fn promising(mut self, guarantee: Guarantee) -> Self {
+        self.guarantee = guarantee;
+        self
     }
 
     /// The same, but allocating in C, out of the counting allocator's sight.
@@ -68,9 +91,12 @@ pub enum Miss {
 }
 
 impl Miss {
+    /// How the reason ends when an engine has not the operation.
+    pub(crate) const ABSENT: &str = ": not offered";
+
     /// The operation is not offered by the engine.
     pub fn absent(operation: &str) -> Self {
-        Self::NotRun(format!("{operation}: not offered"))
+        Self::NotRun(format!("{operation}{}", Self::ABSENT))
     }
 
     /// One of ours that is still to come.

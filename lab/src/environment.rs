@@ -152,6 +152,13 @@ pub(crate) fn resident_kib() -> Option<(u64, u64)> {
     Some((kib_field(&status, "VmRSS")?, kib_field(&status, "VmHWM")?))
 }
 
+/// Memory of this process that lies in huge pages, in KiB.
+pub(crate) fn huge_page_kib() -> Option<u64> {
+    let maps = fs::read_to_string("/proc/self/smaps_rollup").ok()?;
+    let reserved = kib_field(&maps, "Private_Hugetlb").unwrap_or(0);
+    Some(kib_field(&maps, "AnonHugePages")? + reserved)
+}
+
 /// Lets the peak start again from what is resident now. Where Linux refuses it, the peak of the
 /// preparation stays in the figure, which is then too large and never too small.
 pub(crate) fn forget_peak() {

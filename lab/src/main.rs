@@ -10,5 +10,6 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 fn main() -> ExitCode {
     let mut contenders = shoal_lab::Contenders::new();
     shoal_lab::shoal::add(&mut contenders);
+    shoal_lab::shoal::generate(&mut contenders);
     shoal_lab::main(&[], &contenders)
 }

@@ -114,7 +114,13 @@ impl<'a> Lane<'a> {
 
     fn gives_up(&mut self, miss: Miss) {
         self.worker = None;
-        self.outcome.miss = Some(miss);
+        // What a peer does not offer it may never want to; what ours lacks is still to come.
+        self.outcome.miss = Some(match miss {
+            Miss::NotRun(why) if self.entrant.about.ours && why.ends_with(Miss::ABSENT) => {
+                Miss::not_built()
+            }
+            miss => miss,
+        });
     }
 
     fn out(&self) -> bool {

@@ -68,23 +68,45 @@ pub(crate) fn three_digits(value: f64) -> String {
     }
 }
 
-/// The contender of ours that a row is judged by: the first of ours that has a figure.
-pub(crate) fn ours<'a>(record: &'a Record, row: &'a RowRecord) -> Option<&'a str> {
-    record
-        .of_family(row.row.family)
-        .filter(|about| about.ours)
-        .map(|about| about.name.as_str())
-        .find(|name| row.outcome(name).is_some_and(|outcome| outcome.miss.is_none()))
+/// How ours stands to `peer` on a row, and which of ours: the fastest that promises readers what
+/// the peer promises. Above 1, ours is faster. `None` when there is no such pair.
+pub(crate) fn against<'a>(
+    record: &'a Record,
+    row: &'a RowRecord,
+    peer: &str,
+) -> Option<(&'a str, Interval)> {
+    let family = || record.of_family(row.row.family);
+    let guarantee = family().find(|about| about.name == peer && !about.ours)?.guarantee;
+    let ours = family()
+        .filter(|about| about.ours && about.guarantee == guarantee)
+        .filter_map(|about| {
+            let median = row.outcome(&about.name)?.median(row.row.memory)?;
+            Some((about.name.as_str(), median))
+        })
+        .min_by(|left, right| left.1.total_cmp(&right.1))?
+        .0;
+    Some((ours, row.ratio(ours, peer, record.seed)?))
 }
 
-/// The fastest peer of a row, and how ours stands to it: above 1, ours is faster.
-pub(crate) fn best_peer<'a>(record: &'a Record, row: &'a RowRecord) -> Option<(&'a str, Interval)> {
-    let ours = ours(record, row)?;
+/// A row's closest race.
+pub(crate) struct Race<'a> {
+    /// Ours.
+    pub(crate) ours: &'a str,
+    /// The peer that does best against the one of ours that promises the same.
+    pub(crate) peer: &'a str,
+    /// Its time over ours.
+    pub(crate) ratio: Interval,
+}
+
+/// The race that decides whether a row is won. `None` when no peer can be compared.
+pub(crate) fn closest<'a>(record: &'a Record, row: &'a RowRecord) -> Option<Race<'a>> {
     record
         .of_family(row.row.family)
-        .filter(|about| !about.ours)
-        .filter_map(|about| Some((about.name.as_str(), row.ratio(ours, &about.name, record.seed)?)))
-        .min_by(|left, right| left.1.middle.total_cmp(&right.1.middle))
+        .filter_map(|about| {
+            let (ours, ratio) = against(record, row, &about.name)?;
+            Some(Race { ours, peer: &about.name, ratio })
+        })
+        .min_by(|left, right| left.ratio.middle.total_cmp(&right.ratio.middle))
 }
 
 /// The families that a record has rows of.

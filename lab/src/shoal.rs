@@ -1,14 +1,22 @@
 //! Shoal's own engines as contenders.
 
+mod document;
 mod hash;
+mod table;
+mod typed;
 
 use crate::contenders::Contenders;
-use crate::engine::{About, Miss};
-use crate::workload::Family;
 
 /// Adds every engine of ours; those still to come are named as not built.
 pub fn add(contenders: &mut Contenders) {
-    contenders.absent(Family::Doc, About::ours("shoal", ""), Miss::not_built());
-    contenders.absent(Family::Table, About::ours("shoal", ""), Miss::not_built());
+    contenders.document(document::Documents);
+    contenders.table(table::Tables(table::Form::Autocommit));
+    contenders.table(table::Tables(table::Form::InTransaction));
+    contenders.table(typed::Typed);
     hash::add(contenders);
+}
+
+/// Lets our tables write the generated databases, where no one else was chosen for it before.
+pub fn generate(contenders: &mut Contenders) {
+    contenders.generate_with(typed::Typed);
 }

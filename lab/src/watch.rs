@@ -11,12 +11,20 @@ pub(crate) struct Watch {
     elapsed: Duration,
     ops: u64,
     allocations: u64,
+    on_threads: bool,
     figures: Vec<(String, f64)>,
 }
 
 impl Watch {
     pub(crate) fn new(verifying: bool) -> Self {
-        Self { verifying, elapsed: Duration::ZERO, ops: 0, allocations: 0, figures: Vec::new() }
+        Self {
+            verifying,
+            elapsed: Duration::ZERO,
+            ops: 0,
+            allocations: 0,
+            on_threads: false,
+            figures: Vec::new(),
+        }
     }
 
     /// Whether this run is the one whose answer is compared in full. Other runs may leave the
@@ -35,6 +43,13 @@ impl Watch {
         result
     }
 
+    /// As [`Self::time`] for work that other threads do: allocations are counted thread by thread,
+    /// so there is no count of theirs.
+    pub(crate) fn time_threads<R>(&mut self, ops: u64, work: impl FnOnce() -> R) -> R {
+        self.on_threads = true;
+        self.time(ops, work)
+    }
+
     /// Takes down a figure that is not a time: bytes saved, patches made.
     pub(crate) fn figure(&mut self, name: &str, value: f64) {
         self.figures.push((name.to_owned(), value));
@@ -48,8 +63,8 @@ impl Watch {
         self.ops
     }
 
-    pub(crate) fn allocations(&self) -> u64 {
-        self.allocations
+    pub(crate) fn allocations(&self) -> Option<u64> {
+        (!self.on_threads).then_some(self.allocations)
     }
 
     pub(crate) fn into_figures(self) -> Vec<(String, f64)> {

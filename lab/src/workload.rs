@@ -205,14 +205,17 @@ pub(crate) fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Splits `items` as evenly as it goes over as many threads, runs `work` on each part at once, and
+/// Splits `items` as evenly as it goes over as many threads (one thread is the caller's), runs `work` on each part at once, and
 /// returns the results in the order of the parts.
 pub(crate) fn on_threads<T: Sync, R: Send>(
     items: &[T],
     thread_count: usize,
     work: impl Fn(&[T]) -> Result<R, Miss> + Sync,
 ) -> Result<Vec<R>, Miss> {
-    let part = items.len().div_ceil(thread_count.max(1)).max(1);
+    if thread_count < 2 {
+        return Ok(vec![work(items)?]);
+    }
+    let part = items.len().div_ceil(thread_count).max(1);
     std::thread::scope(|scope| {
         let workers: Vec<_> = items.chunks(part).map(|part| scope.spawn(|| work(part))).collect();
         workers

@@ -34,11 +34,6 @@ pub trait HashEngine: Send + Sync + 'static {
         Err(Miss::absent("memory kept from hash to hash"))
     }
 
-    /// What the memory is backed by: `huge pages 2 MiB`, `os pages 4 KiB`.
-    fn pages(&self, _arena: &Self::Arena) -> String {
-        "os pages 4 KiB".into()
-    }
-
     /// Hashes in memory that is already there and need not be wiped.
     fn hash_in(
         &self,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::svg::{self, escape};
-use super::{best_peer, duration, families, ours, three_digits, value};
+use super::{against, closest, duration, families, three_digits, value};
 use crate::record::{Outcome, Record, RowRecord};
 use crate::workload::Family;
 
@@ -30,8 +30,8 @@ fn head(body: &mut String, record: &Record) {
     let _ = write!(
         body,
         "<p>Every row's answer was compared before it was timed. Medians; the interval of a ratio \
-         holds 95 % of what resampling its rounds gives; <b>ours ×2</b> means that the peer takes \
-         twice as long as the first of ours with a figure. <b>~</b> marks samples that lie more \
+         holds 95 % of what resampling its rounds gives; <b>×2</b> means that the peer takes \
+         twice as long as the fastest of ours that promises its readers the same. <b>~</b> marks samples that lie more \
          than a tenth apart. Cold is the first sample of a fresh process.</p>"
     );
     for warning in &record.warnings {
@@ -117,18 +117,16 @@ fn section(body: &mut String, record: &Record, family: Family) {
 }
 
 fn block(body: &mut String, record: &Record, row: &RowRecord) {
-    let verdict = match best_peer(record, row) {
-        Some((peer, ratio)) => {
-            format!(
-                "ours ×{} against {} [{} {}]",
-                three_digits(ratio.middle),
-                escape(peer),
-                three_digits(ratio.low),
-                three_digits(ratio.high)
-            )
-        }
-        None => String::new(),
-    };
+    let verdict = closest(record, row).map_or_else(String::new, |race| {
+        format!(
+            "{} ×{} against {} [{} {}]",
+            escape(race.ours),
+            three_digits(race.ratio.middle),
+            escape(race.peer),
+            three_digits(race.ratio.low),
+            three_digits(race.ratio.high)
+        )
+    });
     let _ = write!(
         body,
         "<details class=\"row\"><summary><code>{}</code> <span>{verdict}</span></summary><p>{}. Per \
@@ -162,17 +160,14 @@ fn cells(body: &mut String, record: &Record, row: &RowRecord, outcome: &Outcome)
         outcome.cold_median().map(duration)
     };
     let allocations = outcome.allocations_per_op().map(three_digits);
-    let ratio = ours(record, row)
-        .filter(|ours| *ours != outcome.contender)
-        .and_then(|ours| row.ratio(ours, &outcome.contender, record.seed))
-        .map(|ratio| {
-            format!(
-                "{} [{} {}]",
-                three_digits(ratio.middle),
-                three_digits(ratio.low),
-                three_digits(ratio.high)
-            )
-        });
+    let ratio = against(record, row, &outcome.contender).map(|(ours, ratio)| {
+        format!(
+            "{ours} {} [{} {}]",
+            three_digits(ratio.middle),
+            three_digits(ratio.low),
+            three_digits(ratio.high)
+        )
+    });
     let also: Vec<String> =
         outcome.figures.iter().map(|(name, figure)| format!("{name} {figure}")).collect();
     let _ = write!(

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{best_peer, families, ours, three_digits, value};
+use super::{Race, closest, families, three_digits, value};
 use crate::engine::Miss;
 use crate::record::{Record, RowRecord};
 use crate::statistics::Interval;
@@ -26,8 +26,8 @@ pub(crate) fn chapter(record: &Record, name: &str) -> String {
     );
     text.push_str(
         "Every row's answer was compared before it was timed. Times are medians for one operation; \
-         *ours ×* is how many times as long the best peer takes, with the interval that holds 95 % \
-         of what resampling gives. What each row does, with what guarantee, is in `--list`.\n",
+         *ours ×* is how many times as long the best peer takes as the fastest of ours that promises \
+         its readers the same, with the interval that holds 95 % of what resampling gives. What each row does, with what guarantee, is in `--list`.\n",
     );
     for warning in &record.warnings {
         let _ = writeln!(text, "\n> {warning}");
@@ -38,19 +38,18 @@ pub(crate) fn chapter(record: &Record, name: &str) -> String {
         for about in record.of_family(family) {
             let _ = writeln!(text, "| {} | {} | {} |", about.name, about.version, about.note);
         }
-        let rows: Vec<(&RowRecord, &str, Interval)> = record
+        let rows: Vec<(&RowRecord, Race<'_>)> = record
             .rows_of(family)
-            .filter_map(|row| best_peer(record, row).map(|(peer, ratio)| (row, peer, ratio)))
+            .filter_map(|row| closest(record, row).map(|race| (row, race)))
             .collect();
-        let chosen = |test: fn(&Interval) -> bool| rows.iter().filter(move |it| test(&it.2));
-        part(&mut text, record, "Where we lose", chosen(|ratio| ratio.high < 1.0));
+        let chosen = |test: fn(&Interval) -> bool| rows.iter().filter(move |it| test(&it.1.ratio));
+        part(&mut text, "Where we lose", chosen(|ratio| ratio.high < 1.0));
         part(
             &mut text,
-            record,
             "Where this run sees no difference",
             chosen(|ratio| ratio.low <= 1.0 && ratio.high >= 1.0),
         );
-        part(&mut text, record, "Where we win", chosen(|ratio| ratio.low > 1.0));
+        part(&mut text, "Where we win", chosen(|ratio| ratio.low > 1.0));
         unpaired(&mut text, record, record.rows_of(family));
     }
     text
@@ -58,41 +57,41 @@ pub(crate) fn chapter(record: &Record, name: &str) -> String {
 
 fn part<'a>(
     text: &mut String,
-    record: &Record,
     title: &str,
-    rows: impl Iterator<Item = &'a (&'a RowRecord, &'a str, Interval)>,
+    rows: impl Iterator<Item = &'a (&'a RowRecord, Race<'a>)>,
 ) {
     let mut rows: Vec<_> = rows.collect();
     let _ = writeln!(text, "\n### {title}: {}\n", rows.len());
     if rows.is_empty() {
         return;
     }
-    rows.sort_by(|left, right| left.2.middle.total_cmp(&right.2.middle));
-    text.push_str(
-        "| row | ours | best peer | its figure | ours × |\n| --- | --- | --- | --- | --- |\n",
-    );
-    for (row, peer, ratio) in rows {
+    rows.sort_by(|left, right| left.1.ratio.middle.total_cmp(&right.1.ratio.middle));
+    text.push_str("| row | ours | its figure | best peer | its figure | ours × |\n");
+    text.push_str("| --- | --- | --- | --- | --- | --- |\n");
+    for (row, race) in rows {
         let figure = |name: &str| {
             row.outcome(name)
                 .and_then(|outcome| outcome.median(row.row.memory))
                 .map_or_else(String::new, |median| value(row, median))
         };
-        let ours = ours(record, row).map(figure).unwrap_or_default();
         let _ = writeln!(
             text,
-            "| `{}` | {ours} | {peer} | {} | {} [{} {}] |",
+            "| `{}` | {} | {} | {} | {} | {} [{} {}] |",
             row.row.id,
-            figure(peer),
-            three_digits(ratio.middle),
-            three_digits(ratio.low),
-            three_digits(ratio.high)
+            race.ours,
+            figure(race.ours),
+            race.peer,
+            figure(race.peer),
+            three_digits(race.ratio.middle),
+            three_digits(race.ratio.low),
+            three_digits(race.ratio.high)
         );
     }
 }
 
 /// Rows that compare nothing, with what there is.
 fn unpaired<'a>(text: &mut String, record: &Record, rows: impl Iterator<Item = &'a RowRecord>) {
-    let rows: Vec<&RowRecord> = rows.filter(|row| best_peer(record, row).is_none()).collect();
+    let rows: Vec<&RowRecord> = rows.filter(|row| closest(record, row).is_none()).collect();
     let _ = writeln!(text, "\n### Without a pair: {}\n", rows.len());
     if rows.is_empty() {
         return;

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::{duration, ours, three_digits};
+use super::{against, duration, three_digits};
 use crate::record::{Record, RowRecord};
 use crate::workload::Family;
 
@@ -25,9 +25,8 @@ pub(crate) fn ratios(record: &Record, family: Family) -> String {
         .collect();
     let mut marks = Vec::new();
     for row in record.rows_of(family) {
-        let Some(ours) = ours(record, row) else { continue };
         for (peer, name) in peers.iter().enumerate() {
-            if let Some(ratio) = row.ratio(ours, name, record.seed) {
+            if let Some((_, ratio)) = against(record, row, name) {
                 marks.push(Mark {
                     row: &row.row.id,
                     peer,

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{best_peer, duration, families, ours, three_digits, value};
+use super::{against, closest, duration, families, three_digits, value};
 use crate::engine::Miss;
 use crate::record::{Outcome, Record, RowRecord};
 
@@ -38,7 +38,6 @@ pub(crate) fn table(record: &Record) -> String {
 
 fn block(text: &mut String, record: &Record, row: &RowRecord, width: usize) {
     let _ = writeln!(text, "\n{} (per {})", row.row.id, row.row.unit);
-    let ours = ours(record, row);
     for outcome in &row.outcomes {
         let _ = write!(text, "  {:width$}  ", outcome.contender);
         match &outcome.miss {
@@ -46,13 +45,13 @@ fn block(text: &mut String, record: &Record, row: &RowRecord, width: usize) {
                 let _ = writeln!(text, "{miss}");
             }
             None => {
-                let _ = writeln!(text, "{}", figures(record, row, outcome, ours));
+                let _ = writeln!(text, "{}", figures(record, row, outcome));
             }
         }
     }
 }
 
-fn figures(record: &Record, row: &RowRecord, outcome: &Outcome, ours: Option<&str>) -> String {
+fn figures(record: &Record, row: &RowRecord, outcome: &Outcome) -> String {
     let memory = row.row.memory;
     let mut line = outcome
         .median(memory)
@@ -68,13 +67,10 @@ fn figures(record: &Record, row: &RowRecord, outcome: &Outcome, ours: Option<&st
     if let Some(allocations) = outcome.allocations_per_op() {
         let _ = write!(line, "  {} allocs", three_digits(allocations));
     }
-    if let Some(ratio) = ours
-        .filter(|ours| *ours != outcome.contender)
-        .and_then(|ours| row.ratio(ours, &outcome.contender, record.seed))
-    {
+    if let Some((ours, ratio)) = against(record, row, &outcome.contender) {
         let _ = write!(
             line,
-            "  ours x{} [{} {}]",
+            "  {ours} x{} [{} {}]",
             three_digits(ratio.middle),
             three_digits(ratio.low),
             three_digits(ratio.high)
@@ -90,9 +86,9 @@ fn figures(record: &Record, row: &RowRecord, outcome: &Outcome, ours: Option<&st
 fn summary(record: &Record) -> String {
     let (mut won, mut lost, mut level, mut alone) = (0, 0, 0, 0);
     for row in &record.rows {
-        match best_peer(record, row) {
-            Some((_, ratio)) if ratio.low > 1.0 => won += 1,
-            Some((_, ratio)) if ratio.high < 1.0 => lost += 1,
+        match closest(record, row) {
+            Some(race) if race.ratio.low > 1.0 => won += 1,
+            Some(race) if race.ratio.high < 1.0 => lost += 1,
             Some(_) => level += 1,
             None => alone += 1,
         }

@@ -59,7 +59,8 @@ fn record() -> Record {
 #[test]
 fn the_table_names_wins_losses_gaps_and_warnings() {
     let table = terminal::table(&record());
-    for part in ["warning: the machine was busy", "ours x4.00", "ours x0.33", "not run: not built"]
+    for part in
+        ["warning: the machine was busy", "shoal x4.00", "shoal x0.33", "not run: not built"]
     {
         assert!(table.contains(part), "{part} is missing in\n{table}");
     }

@@ -66,7 +66,7 @@ fn sample(sampler: &mut Sampler, ask: Ask, counted: bool) -> Result<Reply, Miss>
     Ok(Reply {
         nanos: u64::try_from(watch.elapsed().as_nanos()).unwrap_or(u64::MAX),
         ops: watch.ops(),
-        allocations: counted.then_some(watch.allocations()),
+        allocations: watch.allocations().filter(|_| counted),
         answer,
         peak_kib: grown(|(_, peak)| peak),
         steady_kib: grown(|(resident, _)| resident),

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{Bench, Context, Family, Row, sampler};
+use super::{Bench, Context, Family, Row, Sampler, sampler};
 use crate::answer::{Answer, Digest};
 use crate::engine::hash::Costs;
 use crate::engine::{HashEngine, Miss};
+use crate::watch::Watch;
 
 /// Every hash row.
 pub(crate) fn rows<E: HashEngine>() -> Bench<E> {
@@ -87,7 +88,7 @@ fn add<E: HashEngine>(bench: &mut Bench<E>, shape: Shape, thread_count: usize, k
         if kept {
             in_arenas(engine, costs, hashes, thread_count, cx)
         } else {
-            cold(engine, costs, hashes, thread_count)
+            cold(engine, costs, hashes, thread_count, cx)
         }
     });
 }
@@ -107,39 +108,20 @@ fn in_arenas<E: HashEngine>(
     hashes: usize,
     thread_count: usize,
     cx: &Context,
-) -> Result<super::Sampler, Miss> {
+) -> Result<Sampler, Miss> {
     let engine = Arc::clone(engine);
     refuse_swapping(costs, thread_count, cx)?;
     let mut arenas =
         (0..thread_count).map(|_| engine.arena(costs)).collect::<Result<Vec<_>, Miss>>()?;
     sampler(move |watch| {
-        let total = hashes * thread_count;
-        let tags = watch.time(total as u64, || {
-            std::thread::scope(|scope| {
-                let workers: Vec<_> = arenas
-                    .iter_mut()
-                    .enumerate()
-                    .map(|(thread, arena)| {
-                        let engine = &engine;
-                        scope.spawn(move || {
-                            let mut tags = Vec::with_capacity(hashes);
-                            for hash in 0..hashes {
-                                let mut tag = [0; 32];
-                                let password = password(thread * hashes + hash);
-                                engine.hash_in(arena, costs, &password, SALT, &mut tag)?;
-                                tags.push(tag);
-                            }
-                            Ok(tags)
-                        })
-                    })
-                    .collect();
-                collect(workers)
-            })
-        })?;
+        let hash_in = |arena: &mut E::Arena, number: usize, tag: &mut [u8; 32]| {
+            engine.hash_in(arena, costs, &password(number), SALT, tag)
+        };
+        let tags = timed(watch, &mut arenas, hashes, &hash_in)?;
         watch.figure("blocks per hash", costs.blocks() as f64);
-        if let Some(arena) = arenas.first() {
-            let huge = f64::from(u8::from(engine.pages(arena).contains("huge")));
-            watch.figure("huge pages", huge);
+        if let Some(huge_kib) = crate::environment::huge_page_kib() {
+            let wanted_kib = u64::from(costs.memory_kib) * arenas.len() as u64;
+            watch.figure("share in huge pages", (huge_kib as f64 / wanted_kib as f64).min(1.0));
         }
         Ok(Some(digest(&tags)))
     })
@@ -150,44 +132,57 @@ fn cold<E: HashEngine>(
     costs: Costs,
     hashes: usize,
     thread_count: usize,
-) -> Result<super::Sampler, Miss> {
+    cx: &Context,
+) -> Result<Sampler, Miss> {
     let engine = Arc::clone(engine);
+    refuse_swapping(costs, thread_count, cx)?;
     sampler(move |watch| {
-        let tags = watch.time((hashes * thread_count) as u64, || {
-            std::thread::scope(|scope| {
-                let workers: Vec<_> = (0..thread_count)
-                    .map(|thread| {
-                        let engine = &engine;
-                        scope.spawn(move || {
-                            let mut tags = Vec::with_capacity(hashes);
-                            for hash in 0..hashes {
-                                let mut tag = [0; 32];
-                                let password = password(thread * hashes + hash);
-                                engine.hash(costs, &password, SALT, &mut tag)?;
-                                tags.push(tag);
-                            }
-                            Ok(tags)
-                        })
-                    })
-                    .collect();
-                collect(workers)
-            })
-        })?;
+        let hash = |(): &mut (), number: usize, tag: &mut [u8; 32]| {
+            engine.hash(costs, &password(number), SALT, tag)
+        };
+        let tags = timed(watch, &mut vec![(); thread_count], hashes, &hash)?;
         watch.figure("blocks per hash", costs.blocks() as f64);
         Ok(Some(digest(&tags)))
     })
 }
 
-fn collect(
-    workers: Vec<std::thread::ScopedJoinHandle<'_, Result<Vec<[u8; 32]>, Miss>>>,
+/// Computes `hashes` tags in each arena, each arena on a thread of its own when there is more than
+/// one; tags come back in the order of their numbers.
+fn timed<A: Send>(
+    watch: &mut Watch,
+    arenas: &mut [A],
+    hashes: usize,
+    hash: &(impl Fn(&mut A, usize, &mut [u8; 32]) -> Result<(), Miss> + Sync),
 ) -> Result<Vec<[u8; 32]>, Miss> {
-    let mut tags = Vec::new();
-    for worker in workers {
-        let part =
-            worker.join().unwrap_or_else(|_| Err(Miss::Failed("a thread panicked".into())))?;
-        tags.extend(part);
+    let run = |arena: &mut A, first: usize| {
+        let mut tags = vec![[0; 32]; hashes];
+        for (number, tag) in tags.iter_mut().enumerate() {
+            hash(arena, first + number, tag)?;
+        }
+        Ok(tags)
+    };
+    let total = (hashes * arenas.len()) as u64;
+    if let [arena] = arenas {
+        return watch.time(total, || run(arena, 0));
     }
-    Ok(tags)
+    watch.time_threads(total, || {
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = arenas
+                .iter_mut()
+                .enumerate()
+                .map(|(thread, arena)| scope.spawn(move || run(arena, thread * hashes)))
+                .collect();
+            let mut tags = Vec::new();
+            for worker in workers {
+                tags.extend(
+                    worker
+                        .join()
+                        .unwrap_or_else(|_| Err(Miss::Failed("a thread panicked".into())))?,
+                );
+            }
+            Ok(tags)
+        })
+    })
 }
 
 fn digest(tags: &[[u8; 32]]) -> Answer {

@@ -5,6 +5,7 @@ use std::hint::black_box;
 use super::{ALICE, answer, fill, filled, held, int, map_digest, names, row};
 use crate::answer::{Answer, Digest};
 use crate::engine::{DocEngine, Miss};
+use crate::watch::Watch;
 use crate::workload::{Bench, Context, on_threads, sampler, threads};
 
 pub(super) fn add<E: DocEngine>(bench: &mut Bench<E>) {
@@ -24,6 +25,10 @@ fn how(parallel: bool) -> &'static str {
     if parallel { "one thread per core" } else { "one thread" }
 }
 
+fn timed<R>(watch: &mut Watch, parallel: bool, ops: u64, work: impl FnOnce() -> R) -> R {
+    if parallel { watch.time_threads(ops, work) } else { watch.time(ops, work) }
+}
+
 fn thread_count(parallel: bool) -> usize {
     if parallel { threads() } else { 1 }
 }
@@ -40,7 +45,7 @@ fn batches<E: DocEngine>(bench: &mut Bench<E>, form: &str, parallel: bool) {
         let keys = names("k", cx.pick(4_000, 20));
         sampler(move |watch| {
             let (mut doc, root) = filled(&*engine, ALICE, "base", 1)?;
-            watch.time(1, || -> Result<(), Miss> {
+            timed(watch, parallel, 1, || -> Result<(), Miss> {
                 if !parallel {
                     return fill(&*engine, &mut doc, &root, &keys);
                 }
@@ -89,7 +94,7 @@ fn documents<E: DocEngine>(bench: &mut Bench<E>, form: &str, parallel: bool) {
                 .collect::<Result<Vec<_>, Miss>>()?;
             let share = count.div_ceil(thread_count(parallel));
             let saved =
-                watch.time(count as u64, || {
+                timed(watch, parallel, count as u64, || {
                     if !parallel {
                         return docs.iter_mut().map(|doc| engine.save(doc)).collect();
                     }
@@ -128,7 +133,7 @@ fn documents<E: DocEngine>(bench: &mut Bench<E>, form: &str, parallel: bool) {
             .map(|number| engine.save(&mut small(&*engine, number)?))
             .collect::<Result<Vec<_>, Miss>>()?;
         sampler(move |watch| {
-            let parts = watch.time(count as u64, || {
+            let parts = timed(watch, parallel, count as u64, || {
                 on_threads(&saved, thread_count(parallel), |part| {
                     part.iter()
                         .map(|bytes| engine.load(bytes, ALICE))
@@ -198,7 +203,7 @@ fn reads<E: DocEngine>(
     };
     let root = engine.root(&doc)?;
     sampler(move |watch| {
-        let sums = watch.time((size * times) as u64, || {
+        let sums = timed(watch, parallel, (size * times) as u64, || {
             on_threads(&keys, thread_count(parallel), |keys| {
                 let mut sum = 0_i64;
                 for _ in 0..times {
@@ -231,7 +236,7 @@ fn reduce<E: DocEngine>(bench: &mut Bench<E>, form: &str, parallel: bool) {
                 })
                 .collect::<Result<Vec<_>, Miss>>()?;
             let mut merged =
-                watch.time(1, || {
+                timed(watch, parallel, 1, || {
                     if !parallel {
                         return fold(&*engine, &mut peers, 1);
                     }
@@ -288,7 +293,7 @@ fn put_scale<E: DocEngine>(
         let engine = held(engine);
         let keys = names("key_", cx.pick(usize::try_from(size).expect("small"), 30));
         sampler(move |watch| {
-            let docs = watch.time(keys.len() as u64, || {
+            let docs = timed(watch, parallel, keys.len() as u64, || {
                 on_threads(&keys, thread_count(parallel), |keys| {
                     let mut doc = engine.create(ALICE)?;
                     let root = engine.root(&doc)?;
