@@ -25,7 +25,7 @@ pub(crate) enum Verb {
     /// Read, edit and merge Automerge documents
     #[command(subcommand)]
     Doc(DocVerb),
-    /// Write a database as the SQL that makes it again
+    /// Write the tables of a database as the SQL that makes them again
     Dump(DumpArgs),
     /// Compute an Argon2 tag and print it in hexadecimal
     Argon2(Argon2Args),

@@ -1,4 +1,5 @@
-//! `shoal dump`: a database as the SQL that makes it again, in Shoal or in `sqlite3`.
+//! `shoal dump`: the tables of a database as the SQL that makes them again, in Shoal or in
+//! `sqlite3`. Documents and SQLite's own tables are left out, and that is said.
 
 use std::io::Write;
 
@@ -44,6 +45,10 @@ pub(crate) fn run(args: &DumpArgs) -> Result<(), Failure> {
             out::note(format_args!("left out: {}", table.name));
             continue;
         }
+        if table.name.starts_with("_shoal_") {
+            out::note(format_args!("left out: {} (shoal doc export copies documents)", table.name));
+            continue;
+        }
         writeln!(out, "{};", table.sql)?;
         insert_rows(&mut connection, &table.name, &mut out, failed)?;
     }
@@ -76,6 +81,7 @@ fn same(a: &str, b: &str) -> bool {
     a.eq_ignore_ascii_case(b)
 }
 
+/// Writes the rows of a table. Generated columns are left out: they are computed again.
 fn insert_rows(
     connection: &mut Connection,
     table: &str,
@@ -83,10 +89,23 @@ fn insert_rows(
     failed: impl Fn(shoal_sql::Error) -> Failure,
 ) -> Result<(), Failure> {
     let name = quoted(table);
-    let mut statement = connection.prepare(&format!("SELECT * FROM {name}")).map_err(&failed)?;
+    let schema = connection.schema().map_err(&failed)?;
+    let all = schema.table(table).map_or(&[][..], |table| table.columns());
+    let stored: Vec<String> = all
+        .iter()
+        .filter(|column| !column.is_generated())
+        .map(|column| quoted(column.name()))
+        .collect();
+    let (select, list) = if stored.len() == all.len() {
+        ("*".to_owned(), String::new())
+    } else {
+        (stored.join(","), format!("({})", stored.join(",")))
+    };
+    let mut statement =
+        connection.prepare(&format!("SELECT {select} FROM {name}")).map_err(&failed)?;
     let mut rows = connection.query(&mut statement).map_err(&failed)?;
     while let Some(row) = rows.next().map_err(&failed)? {
-        write!(out, "INSERT INTO {name} VALUES(")?;
+        write!(out, "INSERT INTO {name}{list} VALUES(")?;
         for (column, value) in row.values().enumerate() {
             if column > 0 {
                 out.write_all(b",")?;

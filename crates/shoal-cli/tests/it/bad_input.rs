@@ -127,6 +127,8 @@ fn sql_that_cannot_run() {
     sql("INSERT INTO Genre VALUES (1, 'again')", "UNIQUE constraint failed: Genre.GenreId");
     sql("CREATE TABLE Album(x)", "already exists");
     sql("CREATE VIRTUAL TABLE v USING fts5(a)", "not supported");
+    refused(path, &["sql", "new.db", "CREATE TABLE t(a, a)"], b"", "duplicate column name: a");
+    refused(path, &["sql", "new.db", "CREATE TABLE t(a"], b"", "incomplete input");
     refused(path, &["sql", "c.db", "--read-only", "CREATE TABLE x(y)"], b"", "read");
     refused(path, &["sql", "c.db", "--param", "x", "SELECT 1"], b"", "NAME=VALUE");
     refused(path, &["sql", "c.db"], b"SELECT '\xff';", "not UTF-8");

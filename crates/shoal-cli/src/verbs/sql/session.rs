@@ -91,16 +91,21 @@ impl Session {
         let mut statement = match &self.missing {
             None => prepared?,
             Some(file) => {
-                let writes = match prepared {
+                let mut rehearsal = match prepared {
                     // BEGIN gives no rows either; what it begins may write.
-                    Ok(statement) => !statement.is_read_only() || statement.column_count() == 0,
+                    Ok(statement) if !statement.is_read_only() || statement.column_count() == 0 => {
+                        statement
+                    }
                     Err(error @ Error::Syntax { .. }) => return Err(error.into()),
-                    Err(_) => false,
+                    Ok(_) | Err(_) => {
+                        let failure = Failure::at(file.display(), "no such file")
+                            .hint("a statement that writes creates it");
+                        return Err(Stop::Failure(failure));
+                    }
                 };
-                if !writes {
-                    let failure = Failure::at(file.display(), "no such file");
-                    return Err(Stop::Failure(failure.hint("a statement that writes creates it")));
-                }
+                // In memory first: a statement that fails leaves no empty file behind.
+                self.params.bind(&mut rehearsal)?;
+                self.connection.execute(&mut rehearsal)?;
                 self.connection = open::connection(file, Access::Create)?;
                 self.missing = None;
                 self.connection.prepare(sql)?
