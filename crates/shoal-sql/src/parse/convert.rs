@@ -272,6 +272,14 @@ impl<'a> Converter<'a> {
             grammar::UnaryOperator::BitwiseNot => UnaryOp::BitNot,
             grammar::UnaryOperator::Not => UnaryOp::Not,
         };
+        // As in SQLite's grammar, a sign before a plus takes its place.
+        let operand = match (op, *operand) {
+            (
+                UnaryOp::Negate | UnaryOp::Plus,
+                Expr { kind: ExprKind::Unary(UnaryOp::Plus, inner), .. },
+            ) => inner,
+            (_, operand) => Box::new(operand),
+        };
         if let (UnaryOp::Negate, ExprKind::Literal(value)) = (op, &operand.kind) {
             match value {
                 Value::Int(int) if *int != i64::MIN => {

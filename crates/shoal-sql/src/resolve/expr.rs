@@ -232,6 +232,21 @@ impl<'a> Resolver<'a> {
         }
         let left = self.bind(expr)?;
         let query = match set {
+            // SQLite's grammar takes one query or one constant for what it is without the list.
+            InSet::List(list)
+                if let [ast::Expr { kind: ExprKind::Subquery(select), .. }] = list.as_slice() =>
+            {
+                self.resolve_select(select)?
+            }
+            InSet::List(list) if list.len() == 1 && is_constant(&list[0]) => {
+                let right = self.bind(&list[0])?;
+                let right = Bound { affinity: None, ..right };
+                let op = if not { CompareOp::NotEqual } else { CompareOp::Equal };
+                let rule = comparison(op, &left, &right);
+                let kept = left.collation.through_operator().or(right.collation.through_operator());
+                let expr = Expr::Compare(rule, Box::new(left.expr), Box::new(right.expr));
+                return Ok(Bound::with(expr, kept));
+            }
             InSet::List(list) => {
                 let affinity = list_affinity(left.affinity);
                 let mut kept = left.collation.through_operator();
@@ -383,7 +398,8 @@ impl<'a> Resolver<'a> {
         call: &'a ast::Call,
     ) -> Result<Bound, Error> {
         let offset = call.name.offset;
-        let misuse = || Error::meaning(format!("misuse of aggregate: {}()", call.name.text), offset);
+        let misuse =
+            || Error::meaning(format!("misuse of aggregate: {}()", call.name.text), offset);
         let inner = self.scopes.len().checked_sub(1).ok_or_else(misuse)?;
         if call.distinct && call.arguments.len() != 1 {
             return Err(Error::meaning(
@@ -611,6 +627,30 @@ impl<'a> Resolver<'a> {
     }
 }
 
+/// Whether an expression is constant by its form: made of literals and parameters alone.
+fn is_constant(expr: &ast::Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Literal(_) | ExprKind::Parameter(_) => true,
+        ExprKind::Unary(_, inner)
+        | ExprKind::IsNull { expr: inner, .. }
+        | ExprKind::Cast { expr: inner, .. }
+        | ExprKind::Collate { expr: inner, .. } => is_constant(inner),
+        ExprKind::Binary(_, left, right) => is_constant(left) && is_constant(right),
+        ExprKind::Between { expr, low, high, .. } => {
+            is_constant(expr) && is_constant(low) && is_constant(high)
+        }
+        ExprKind::In { expr, set: InSet::List(list), .. } => {
+            is_constant(expr) && list.iter().all(is_constant)
+        }
+        ExprKind::Case { base, branches, otherwise } => {
+            base.iter().all(|base| is_constant(base))
+                && branches.iter().all(|(when, then)| is_constant(when) && is_constant(then))
+                && otherwise.iter().all(|expr| is_constant(expr))
+        }
+        _ => false,
+    }
+}
+
 /// A call of a scalar function; the few that must not evaluate every argument are operators.
 fn scalar_call(function: &'static crate::functions::ScalarFunction, bound: Vec<Bound>) -> Bound {
     let collation = bound.iter().map(|argument| argument.collation).fold(Coll::None, Coll::or);
@@ -620,8 +660,9 @@ fn scalar_call(function: &'static crate::functions::ScalarFunction, bound: Vec<B
         .fold(Coll::None, Coll::or);
     match (function.name(), bound.len()) {
         ("likely" | "unlikely", 1) | ("likelihood", 2) => {
+            // The value itself, but neither its column's affinity nor its collation.
             let mut bound = bound;
-            return bound.swap_remove(0);
+            return Bound::with(bound.swap_remove(0).expr, kept);
         }
         ("coalesce" | "ifnull", _) => {
             let arguments = bound.into_iter().map(|argument| argument.expr).collect();

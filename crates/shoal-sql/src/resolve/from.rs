@@ -478,6 +478,15 @@ pub(super) fn split_and(expr: Expr, out: &mut Vec<Expr>) {
             split_and(*left, out);
             split_and(*right, out);
         }
+        Expr::Between { expr, not: false, low, high } => {
+            // Two conditions, of which the second need not be evaluated, where that is free.
+            let Some(copy) = expr.copied() else {
+                out.push(Expr::Between { expr, not: false, low, high });
+                return;
+            };
+            out.push(Expr::Compare(low.0, Box::new(copy), low.1));
+            out.push(Expr::Compare(high.0, expr, high.1));
+        }
         other => out.push(other),
     }
 }
@@ -558,8 +567,6 @@ fn rename(query: &mut Query, names: &[Name], of: &str, offset: usize) -> Result<
 }
 
 /// Affinity and collation of a query's first column.
-pub(super) fn first_rules(
-    columns: &[OutputColumn],
-) -> (Option<crate::value::Affinity>, Coll) {
+pub(super) fn first_rules(columns: &[OutputColumn]) -> (Option<crate::value::Affinity>, Coll) {
     columns.first().map_or((None, Coll::None), |column| (column.affinity, column.collation))
 }

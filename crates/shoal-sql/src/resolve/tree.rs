@@ -310,6 +310,18 @@ impl Expr {
         }
     }
 
+    /// The same expression again, where that costs nothing to evaluate twice.
+    pub(crate) fn copied(&self) -> Option<Expr> {
+        match self {
+            Expr::Const(value) => Some(Expr::Const(value.clone())),
+            Expr::Parameter(number) => Some(Expr::Parameter(*number)),
+            Expr::Column { source, column } => {
+                Some(Expr::Column { source: *source, column: *column })
+            }
+            _ => None,
+        }
+    }
+
     /// The query that the expression itself runs.
     pub(crate) fn query(&self) -> Option<&Query> {
         match self {

@@ -138,7 +138,10 @@ pub(crate) fn check(
     match (got, expect) {
         (Ok(mut got), Ok(mut expect)) => {
             if got.columns != expect.columns {
-                return Err(format!("{sql}\nours: {:?}\ntheirs: {:?}", got.columns, expect.columns));
+                return Err(format!(
+                    "{sql}\nours: {:?}\ntheirs: {:?}",
+                    got.columns, expect.columns
+                ));
             }
             if !sql.to_ascii_lowercase().contains("order by") {
                 sort(&mut got.rows);
@@ -179,9 +182,7 @@ fn same_rows(got: &[Vec<Value>], expect: &[Vec<Value>]) -> bool {
 /// Equal, or two sums of reals that differ in their last bits by the order of the rows.
 pub(crate) fn same(got: &Value, expect: &Value) -> bool {
     match (got, expect) {
-        (Value::Real(a), Value::Real(b)) => {
-            a == b || (a - b).abs() <= 1e-12 * a.abs().max(b.abs())
-        }
+        (Value::Real(a), Value::Real(b)) => a == b || (a - b).abs() <= 1e-12 * a.abs().max(b.abs()),
         (got, expect) => got == expect,
     }
 }
