@@ -7,22 +7,22 @@ use super::number::{to_int, to_numeric, to_real};
 use super::{Value, ValueRef, text_of};
 
 /// `left + right`.
-pub fn add(left: ValueRef<'_>, right: ValueRef<'_>) -> Value {
+pub(crate) fn add(left: ValueRef<'_>, right: ValueRef<'_>) -> Value {
     arithmetic(left, right, i64::checked_add, |a, b| a + b)
 }
 
 /// `left - right`.
-pub fn subtract(left: ValueRef<'_>, right: ValueRef<'_>) -> Value {
+pub(crate) fn subtract(left: ValueRef<'_>, right: ValueRef<'_>) -> Value {
     arithmetic(left, right, i64::checked_sub, |a, b| a - b)
 }
 
 /// `left * right`.
-pub fn multiply(left: ValueRef<'_>, right: ValueRef<'_>) -> Value {
+pub(crate) fn multiply(left: ValueRef<'_>, right: ValueRef<'_>) -> Value {
     arithmetic(left, right, i64::checked_mul, |a, b| a * b)
 }
 
 /// `left / right`: integers give the quotient towards zero; a zero divisor gives NULL.
-pub fn divide(left: ValueRef<'_>, right: ValueRef<'_>) -> Value {
+pub(crate) fn divide(left: ValueRef<'_>, right: ValueRef<'_>) -> Value {
     if to_real(right) == 0.0 {
         return Value::Null;
     }
@@ -32,7 +32,7 @@ pub fn divide(left: ValueRef<'_>, right: ValueRef<'_>) -> Value {
 /// `left % right`: both sides lose their fractions first; a zero divisor gives NULL.
 ///
 /// The result takes the sign of `left`, and is a real when either side was one.
-pub fn remainder(left: ValueRef<'_>, right: ValueRef<'_>) -> Value {
+pub(crate) fn remainder(left: ValueRef<'_>, right: ValueRef<'_>) -> Value {
     let rest = |a: i64, b: i64| match b {
         0 => None,
         // The lowest integer by -1 overflows in the machine; every remainder by -1 is 0.
@@ -47,12 +47,12 @@ pub fn remainder(left: ValueRef<'_>, right: ValueRef<'_>) -> Value {
 }
 
 /// `-value`.
-pub fn negate(value: ValueRef<'_>) -> Value {
+pub(crate) fn negate(value: ValueRef<'_>) -> Value {
     subtract(ValueRef::Int(0), value)
 }
 
 /// `~value`.
-pub fn bit_not(value: ValueRef<'_>) -> Value {
+pub(crate) fn bit_not(value: ValueRef<'_>) -> Value {
     match value {
         ValueRef::Null => Value::Null,
         value => Value::Int(!to_int(value)),
@@ -60,27 +60,27 @@ pub fn bit_not(value: ValueRef<'_>) -> Value {
 }
 
 /// `left & right`.
-pub fn bit_and(left: ValueRef<'_>, right: ValueRef<'_>) -> Value {
+pub(crate) fn bit_and(left: ValueRef<'_>, right: ValueRef<'_>) -> Value {
     bits(left, right, |a, b| a & b)
 }
 
 /// `left | right`.
-pub fn bit_or(left: ValueRef<'_>, right: ValueRef<'_>) -> Value {
+pub(crate) fn bit_or(left: ValueRef<'_>, right: ValueRef<'_>) -> Value {
     bits(left, right, |a, b| a | b)
 }
 
 /// `left << right`; a negative count shifts right.
-pub fn shift_left(left: ValueRef<'_>, right: ValueRef<'_>) -> Value {
+pub(crate) fn shift_left(left: ValueRef<'_>, right: ValueRef<'_>) -> Value {
     bits(left, right, shifted)
 }
 
 /// `left >> right`, which keeps the sign; a negative count shifts left.
-pub fn shift_right(left: ValueRef<'_>, right: ValueRef<'_>) -> Value {
+pub(crate) fn shift_right(left: ValueRef<'_>, right: ValueRef<'_>) -> Value {
     bits(left, right, |value, count| shifted(value, count.saturating_neg()))
 }
 
 /// `left || right`: the texts of both, one after the other; text even where both are blobs.
-pub fn concat(left: ValueRef<'_>, right: ValueRef<'_>) -> Value {
+pub(crate) fn concat(left: ValueRef<'_>, right: ValueRef<'_>) -> Value {
     match (text_of(left), text_of(right)) {
         (Some(left), Some(right)) => {
             let mut joined = left.into_owned();

@@ -19,14 +19,13 @@ use std::cmp::Ordering;
 pub use shoal_store::{Collation, ValueRef};
 
 pub use affinity::Affinity;
-pub use arithmetic::{
+pub(crate) use arithmetic::{
     add, bit_and, bit_not, bit_or, concat, divide, multiply, negate, remainder, shift_left,
     shift_right, subtract,
 };
-pub use cast::cast;
-pub(crate) use number::{TextNumber, integer_text_prefix, parse_real, real_to_int};
-pub use number::{integer_literal, to_int, to_numeric, to_real};
-pub use pattern::{GLOB, LIKE, Pattern, like_escape};
+pub(crate) use cast::cast;
+pub(crate) use number::{TextNumber, integer_literal, real_to_int, to_int, to_real};
+pub(crate) use pattern::{GLOB, LIKE, Pattern, like_escape};
 pub(crate) use real_text::{Decimal, Keep, decode};
 pub use real_text::{real_to_text, real_to_text_15};
 
@@ -137,12 +136,12 @@ impl From<Option<bool>> for Value {
 /// Orders two values: NULL, then numbers compared exactly, then text by the collation, then blobs.
 ///
 /// Two NULLs are equal here.
-pub fn compare(left: ValueRef<'_>, right: ValueRef<'_>, collation: Collation) -> Ordering {
+pub(crate) fn compare(left: ValueRef<'_>, right: ValueRef<'_>, collation: Collation) -> Ordering {
     left.compare(right, collation)
 }
 
 /// What `typeof` says: `null`, `integer`, `real`, `text` or `blob`.
-pub fn type_name(value: ValueRef<'_>) -> &'static str {
+pub(crate) fn type_name(value: ValueRef<'_>) -> &'static str {
     match value {
         ValueRef::Null => "null",
         ValueRef::Int(_) => "integer",
@@ -155,7 +154,7 @@ pub fn type_name(value: ValueRef<'_>) -> &'static str {
 /// The value as a condition: `None` for NULL, else whether its number is not zero.
 ///
 /// Text and blobs count by their numeric prefix, so `'0.5x'` is true and `'abc'` false.
-pub fn truth(value: ValueRef<'_>) -> Option<bool> {
+pub(crate) fn truth(value: ValueRef<'_>) -> Option<bool> {
     match value {
         ValueRef::Null => None,
         ValueRef::Int(int) => Some(int != 0),
@@ -166,7 +165,7 @@ pub fn truth(value: ValueRef<'_>) -> Option<bool> {
 /// The bytes SQLite would show for the value as text: numbers printed, blobs read as text.
 ///
 /// `None` for NULL. Cost: no allocation for text and blobs.
-pub fn text_of(value: ValueRef<'_>) -> Option<Cow<'_, [u8]>> {
+pub(crate) fn text_of(value: ValueRef<'_>) -> Option<Cow<'_, [u8]>> {
     match value {
         ValueRef::Null => None,
         ValueRef::Int(int) => Some(Cow::Owned(int.to_string().into_bytes())),

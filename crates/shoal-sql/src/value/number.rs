@@ -218,7 +218,7 @@ pub(crate) fn real_to_int(real: f64) -> i64 {
 }
 
 /// The value as an integer: reals lose their fraction, text and blobs give their integer prefix.
-pub fn to_int(value: ValueRef<'_>) -> i64 {
+pub(crate) fn to_int(value: ValueRef<'_>) -> i64 {
     match value {
         ValueRef::Null => 0,
         ValueRef::Int(int) => int,
@@ -228,7 +228,7 @@ pub fn to_int(value: ValueRef<'_>) -> i64 {
 }
 
 /// The value as a real: text and blobs give their numeric prefix, NULL gives 0.
-pub fn to_real(value: ValueRef<'_>) -> f64 {
+pub(crate) fn to_real(value: ValueRef<'_>) -> f64 {
     match value {
         ValueRef::Null => 0.0,
         ValueRef::Int(int) => int as f64,
@@ -238,7 +238,7 @@ pub fn to_real(value: ValueRef<'_>) -> f64 {
 }
 
 /// The value as arithmetic sees it: an integer, a real or NULL.
-pub fn to_numeric(value: ValueRef<'_>) -> Value {
+pub(crate) fn to_numeric(value: ValueRef<'_>) -> Value {
     match value {
         ValueRef::Null => Value::Null,
         ValueRef::Int(int) => Value::Int(int),
@@ -255,7 +255,7 @@ pub fn to_numeric(value: ValueRef<'_>) -> Value {
 /// A decimal too large for 64 bits is a real, as in SQLite; hexadecimal wraps into the sign bit.
 /// `None` when the digits are not digits or a hexadecimal has more than 16 of them. A minus sign
 /// before `9223372036854775808` is the caller's to fold: the result here is a real.
-pub fn integer_literal(text: &str) -> Option<Value> {
+pub(crate) fn integer_literal(text: &str) -> Option<Value> {
     if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         let digits = digits.trim_start_matches('0');
         if digits.is_empty() && text.len() > 2 {

@@ -4,7 +4,7 @@ use super::utf8::{read, skip, to_nul};
 
 /// The wild cards of one of the two pattern languages.
 #[derive(Clone, Copy, Debug)]
-pub struct Pattern {
+pub(crate) struct Pattern {
     any_run: u32,
     any_one: u32,
     sets: bool,
@@ -12,18 +12,18 @@ pub struct Pattern {
 }
 
 /// `LIKE`: `%` any run, `_` any character, ASCII letters equal in either case.
-pub const LIKE: Pattern =
+pub(crate) const LIKE: Pattern =
     Pattern { any_run: '%' as u32, any_one: '_' as u32, sets: false, fold_case: true };
 
 /// `GLOB`: `*` any run, `?` any character, `[a-z]` and `[^a-z]` sets, case matters.
-pub const GLOB: Pattern =
+pub(crate) const GLOB: Pattern =
     Pattern { any_run: '*' as u32, any_one: '?' as u32, sets: true, fold_case: false };
 
 /// The longest pattern taken, in bytes, as in SQLite.
 pub(crate) const PATTERN_BYTES_MAX: usize = 50_000;
 
 /// The one character of an `ESCAPE` text, or `None` when it has none or several.
-pub fn like_escape(text: &[u8]) -> Option<u32> {
+pub(crate) fn like_escape(text: &[u8]) -> Option<u32> {
     let text = to_nul(text);
     let (code, next) = read(text, 0);
     (!text.is_empty() && skip(text, 0) == text.len() && next == text.len()).then_some(code)
@@ -33,7 +33,7 @@ impl Pattern {
     /// Whether the whole text fits the pattern. Both end at their first NUL.
     ///
     /// Cost: the product of the lengths at worst; no recursion, no allocation.
-    pub fn matches(mut self, pattern: &[u8], text: &[u8], escape: Option<u32>) -> bool {
+    pub(crate) fn matches(mut self, pattern: &[u8], text: &[u8], escape: Option<u32>) -> bool {
         if escape == Some(self.any_run) {
             self.any_run = 0;
         }

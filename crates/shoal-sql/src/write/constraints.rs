@@ -5,10 +5,10 @@
 
 use shoal_store::Transaction;
 
-use super::Failure;
 use super::row::{Row, RowKey};
 use super::row_expr::{Place, RowEnv, RowExpr};
 use super::rows::Rows;
+use super::{Done, Failure};
 use crate::Error;
 use crate::functions::Session;
 use crate::parse::ast::{Conflict, Expr, ExprKind, Quote};
@@ -76,7 +76,7 @@ impl Constraints {
     /// Brings a row's values into the form the columns keep, and computes generated columns.
     ///
     /// # Errors
-    /// A value that a strict column refuses; what the generated columns' expressions raise.
+    /// What the generated columns' expressions raise.
     pub(crate) fn convert(
         &self,
         rows: &Rows,
@@ -91,9 +91,6 @@ impl Constraints {
             }
         }
         rows.compute(row, env)?;
-        if table.strict {
-            check_types(table, row)?;
-        }
         Ok(())
     }
 
@@ -116,6 +113,9 @@ impl Constraints {
         let env = RowEnv { transaction, session };
         if self.check_not_null(rows, row, statement, &env)? == Verdict::Skip {
             return Ok(Verdict::Skip);
+        }
+        if rows.table.strict {
+            check_types(&rows.table, row)?;
         }
         for (label, check) in &self.checks {
             if truth(check.eval(row, &env)?.as_ref()) != Some(false) {
@@ -255,7 +255,7 @@ fn failure(constraint: &'static str, place: String, resolution: Option<Conflict>
         None | Some(Conflict::Replace) => Conflict::Abort,
         Some(resolution) => resolution,
     };
-    Failure { error: Error::Constraint { constraint, place }, resolution }
+    Failure { error: Error::Constraint { constraint, place }, resolution, done: Done::default() }
 }
 
 /// The types of a strict table's row.
@@ -272,7 +272,10 @@ fn check_types(table: &Table, row: &Row) -> Result<(), Failure> {
             _ => true,
         };
         if !fits && table.rowid_alias != Some(index) {
-            let class = value.type_name().to_ascii_uppercase();
+            let class = match value {
+                Value::Int(_) => "INT".to_owned(),
+                value => value.type_name().to_ascii_uppercase(),
+            };
             let place = format!("{}.{}", table.name, column.name);
             return Err(Error::runtime(format!(
                 "cannot store {class} value in {declared} column {place}"

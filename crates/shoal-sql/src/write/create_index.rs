@@ -12,7 +12,8 @@ use super::schema_rows::SchemaRow;
 use super::target::{check_database, writable_table};
 use super::{Context, Done, Plan, text};
 use crate::Error;
-use crate::parse::ast::{CreateIndex, ObjectName};
+use crate::error::NameKind;
+use crate::parse::ast::{CreateIndex, Expr, ExprKind, Name, ObjectName, Quote};
 use crate::schema::{Index, Schema, Table, build_index};
 use crate::value::Value;
 
@@ -33,7 +34,9 @@ pub(crate) fn prepare(schema: &Schema, create: &CreateIndex, sql: &str) -> Resul
     check_database(&create.name)?;
     let name = &create.name.name;
     check_reserved(name)?;
-    let on = ObjectName { database: None, name: create.table.clone() };
+    // An index is in its table's database, and SQLite says so when there is no such table.
+    let main = Name { text: "main".to_owned(), ..create.table.clone() };
+    let on = ObjectName { database: Some(main), name: create.table.clone() };
     let table = writable_table(schema, &on)?;
     if schema.object(&name.text).is_some() {
         let message = format!("there is already a table named {}", name.text);
@@ -49,6 +52,9 @@ pub(crate) fn prepare(schema: &Schema, create: &CreateIndex, sql: &str) -> Resul
     if create.filter.is_some() {
         return Err(Error::unsupported("CREATE INDEX with WHERE", create.offset));
     }
+    for term in &create.columns {
+        check_column(&table, &term.expr)?;
+    }
     let index = build_index(create, Pgno::FIRST, &table)
         .map_err(|message| Error::meaning(message, create.table.offset))?;
     if index.key().any(|column| column.is_none()) {
@@ -61,6 +67,19 @@ pub(crate) fn prepare(schema: &Schema, create: &CreateIndex, sql: &str) -> Resul
     Rows::new(schema, &table)?;
     let sql = stored_text(sql, create);
     Ok(Plan::CreateIndex(Box::new(CreateIndexPlan { definition: create.clone(), table, sql })))
+}
+
+/// Refuses a column that the table does not have. In double quotes it would be a text.
+fn check_column(table: &Table, expr: &Expr) -> Result<(), Error> {
+    match &expr.kind {
+        ExprKind::Collate { expr, .. } => check_column(table, expr),
+        ExprKind::Column { table: None, column, .. }
+            if column.quote != Quote::Double && table.column_index(&column.text).is_none() =>
+        {
+            Err(Error::no_such(NameKind::Column, &column.text, column.offset))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// `CREATE INDEX` and the statement's own text from the index's name on.

@@ -15,8 +15,8 @@ use crate::Error;
 use crate::error::NameKind;
 use crate::parse;
 use crate::parse::ast::{
-    ColumnConstraint, ColumnDef, CreateTable, CreateTableBody, ForeignKey, Name, ObjectName, Stmt,
-    TableConstraint,
+    ColumnConstraint, ColumnDef, CreateTable, CreateTableBody, Expr, ExprKind, ForeignKey, Name,
+    ObjectName, Stmt, TableConstraint,
 };
 use crate::schema::{Built, IndexOrigin, Object, Schema, Table, build_table};
 use crate::value::{Affinity, Value};
@@ -63,7 +63,7 @@ pub(crate) fn prepare(schema: &Schema, create: &CreateTable, sql: &str) -> Resul
             source: None,
         },
     };
-    plan.check(schema, name)?;
+    plan.check(schema, name, sql)?;
     Ok(Plan::CreateTable(Box::new(plan)))
 }
 
@@ -171,7 +171,7 @@ impl CreateTablePlan {
     }
 
     /// Refuses a definition that could not be used later.
-    fn check(&self, schema: &Schema, name: &Name) -> Result<(), Error> {
+    fn check(&self, schema: &Schema, name: &Name, sql: &str) -> Result<(), Error> {
         let (columns, constraints, _, strict) = self.parts();
         let table = Arc::new(self.build(Pgno::FIRST)?.table);
         let meaning = |message: String| Err(Error::meaning(message, name.offset));
@@ -190,6 +190,7 @@ impl CreateTablePlan {
             }
             for constraint in &def.constraints {
                 match constraint {
+                    ColumnConstraint::Default { expr, .. } => check_default(def, expr, sql)?,
                     ColumnConstraint::ForeignKey(key) if key.columns.len() > 1 => {
                         return meaning(format!(
                             "foreign key on {} should reference only one column of table {}",
@@ -256,7 +257,7 @@ fn fill(
     let constraints = Constraints::new(context.schema, table)?;
     let inserter = Inserter { rows: &writer, constraints: &constraints, conflict: None };
     for values in rows {
-        inserter.insert(context, values.into_iter().map(Some).collect(), None)?;
+        inserter.insert(context, values.into_iter().map(Some).collect(), None, None)?;
     }
     Ok(())
 }
@@ -275,6 +276,17 @@ fn check_strict_type(table: &Table, def: &ColumnDef) -> Result<(), Error> {
         format!("unknown datatype for {place}: \"{}\"", def.type_name)
     };
     Err(Error::meaning(message, def.name.offset))
+}
+
+/// A bare word as a default is a text; between parentheses it would be a column.
+fn check_default(def: &ColumnDef, expr: &Expr, sql: &str) -> Result<(), Error> {
+    let ExprKind::Column { column, .. } = &expr.kind else { return Ok(()) };
+    let before = sql.get(..expr.offset).unwrap_or_default().trim_end();
+    if !before.ends_with('(') || column.is("true") || column.is("false") {
+        return Ok(());
+    }
+    let message = format!("default value of column [{}] is not constant", def.name.text);
+    Err(Error::meaning(message, expr.offset))
 }
 
 fn check_foreign_key(table: &Table, columns: &[Name], key: &ForeignKey) -> Result<(), Error> {

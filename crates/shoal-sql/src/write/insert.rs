@@ -7,8 +7,9 @@ use super::query::RowQuery;
 use super::row::Row;
 use super::row_expr::RowEnv;
 use super::rows::Rows;
+use super::sequence::Sequence;
 use super::target::writable_table;
-use super::{Context, Done, Failure, sequence};
+use super::{Context, Done, Failure};
 use crate::Error;
 use crate::error::NameKind;
 use crate::parse::ast::{Conflict, Insert, InsertSource, Name};
@@ -52,11 +53,17 @@ pub(crate) fn prepare(schema: &Schema, insert: &Insert) -> Result<InsertPlan, Er
         return Err(Error::unsupported("RETURNING", insert.offset));
     }
     let table = writable_table(schema, &insert.table)?;
+    // Names before the source, widths after it: the order in which SQLite complains.
+    let named = insert.columns.as_deref().map(|names| named_targets(&table, names)).transpose()?;
     let source = match &insert.source {
         InsertSource::DefaultValues => None,
         InsertSource::Select(select) => Some(RowQuery::compile(schema, select)?),
     };
-    let targets = targets(&table, insert, source.as_ref().map(RowQuery::width))?;
+    let width = source.as_ref().map(RowQuery::width);
+    let targets = match named {
+        Some(targets) => check_width(targets, width, insert)?,
+        None => all_targets(&table, width, insert)?,
+    };
     Ok(InsertPlan {
         rows: Rows::new(schema, &table)?,
         constraints: Constraints::new(schema, &table)?,
@@ -66,40 +73,49 @@ pub(crate) fn prepare(schema: &Schema, insert: &Insert) -> Result<InsertPlan, Er
     })
 }
 
-/// Matches the source's values with columns.
-fn targets(table: &Table, insert: &Insert, width: Option<usize>) -> Result<Vec<Target>, Error> {
-    let offset = insert.table.name.offset;
-    let Some(names) = &insert.columns else {
-        let columns = table.columns.iter().enumerate();
-        let columns: Vec<Target> = columns
-            .filter(|(_, column)| column.generated.is_none())
-            .map(|(index, _)| Target::Column(index))
-            .collect();
-        return match width {
-            None => Ok(Vec::new()),
-            Some(width) if width == columns.len() => Ok(columns),
-            Some(width) => Err(Error::meaning(
-                format!(
-                    "table {} has {} columns but {width} values were supplied",
-                    table.name,
-                    columns.len()
-                ),
-                offset,
-            )),
-        };
-    };
-    if let Some(width) = width
-        && width != names.len()
-    {
-        let message = format!("{width} values for {} columns", names.len());
-        return Err(Error::meaning(message, offset));
+/// Every column that takes a value, in order, for a source of so many.
+fn all_targets(table: &Table, width: Option<usize>, insert: &Insert) -> Result<Vec<Target>, Error> {
+    let columns = table.columns.iter().enumerate();
+    let targets: Vec<Target> = columns
+        .filter(|(_, column)| column.generated.is_none())
+        .map(|(index, _)| Target::Column(index))
+        .collect();
+    match width {
+        None => Ok(Vec::new()),
+        Some(width) if width == targets.len() => Ok(targets),
+        Some(width) => Err(Error::meaning(
+            format!(
+                "table {} has {} columns but {width} values were supplied",
+                table.name,
+                targets.len()
+            ),
+            insert.table.name.offset,
+        )),
     }
+}
+
+/// The columns that a list names.
+fn named_targets(table: &Table, names: &[Name]) -> Result<Vec<Target>, Error> {
     let mut targets = Vec::with_capacity(names.len());
     for name in names {
         let target = target(table, name)?;
         targets.push(if targets.contains(&target) { Target::Nowhere } else { target });
     }
     Ok(targets)
+}
+
+fn check_width(
+    targets: Vec<Target>,
+    width: Option<usize>,
+    insert: &Insert,
+) -> Result<Vec<Target>, Error> {
+    match width {
+        Some(width) if width != targets.len() => {
+            let message = format!("{width} values for {} columns", targets.len());
+            Err(Error::meaning(message, insert.table.name.offset))
+        }
+        _ => Ok(targets),
+    }
 }
 
 fn target(table: &Table, name: &Name) -> Result<Target, Error> {
@@ -137,6 +153,7 @@ impl InsertPlan {
         };
         let inserter =
             Inserter { rows: &self.rows, constraints: &self.constraints, conflict: self.conflict };
+        let mut sequence = Sequence::open(context.transaction, context.schema, &self.rows.table)?;
         let mut done = Done::default();
         for values in source {
             let mut given = vec![None; self.rows.table.columns.len()];
@@ -148,12 +165,16 @@ impl InsertPlan {
                     Target::Nowhere => {}
                 }
             }
-            if let Some(rowid) = inserter.insert(context, given, rowid)? {
+            let inserted = inserter.insert(context, given, rowid, sequence.as_mut());
+            if let Some(rowid) = inserted.map_err(|failure| failure.after(done))? {
                 done.changes += 1;
                 if !self.rows.table.without_rowid {
                     done.last_insert_rowid = Some(rowid);
                 }
             }
+        }
+        if let Some(sequence) = sequence {
+            sequence.store(context.transaction)?;
         }
         Ok(done)
     }
@@ -169,7 +190,8 @@ pub(crate) struct Inserter<'a> {
 impl Inserter<'_> {
     /// Inserts one row of the values given, defaults for the others.
     ///
-    /// Gives its rowid (0 in a table without), or `None` when it was left out.
+    /// Gives its rowid (0 in a table without), or `None` when it was left out. `sequence` is that
+    /// of an `AUTOINCREMENT` table, which the caller stores.
     ///
     /// # Errors
     /// The constraint that refuses the row.
@@ -178,6 +200,7 @@ impl Inserter<'_> {
         context: &mut Context<'_>,
         given: Vec<Option<Value>>,
         rowid: Option<Value>,
+        sequence: Option<&mut Sequence>,
     ) -> Result<Option<i64>, Failure> {
         let session = context.session;
         let env = RowEnv { transaction: context.transaction, session };
@@ -196,11 +219,15 @@ impl Inserter<'_> {
                 (None, Some(alias)) => rowid_of(&row.values[alias])?,
                 (None, None) => None,
             };
-            row.rowid = match wanted {
-                Some(rowid) => rowid,
-                None if table.autoincrement => sequence::next(context, self.rows)?,
-                None => self.rows.new_rowid(&env)?,
+            row.rowid = match (wanted, &sequence) {
+                (Some(rowid), _) => rowid,
+                (None, Some(sequence)) => sequence.next(context.transaction, &table)?,
+                (None, None) => self.rows.new_rowid(&env)?,
             };
+            if let Some(sequence) = sequence {
+                // Before the checks: a rowid picked for a row that is then left out counts, too.
+                sequence.note(row.rowid);
+            }
             if let Some(alias) = table.rowid_alias {
                 row.values[alias] = Value::Int(row.rowid);
             }
@@ -218,9 +245,6 @@ impl Inserter<'_> {
             return Ok(None);
         }
         self.rows.insert(context.transaction, &row, session)?;
-        if table.autoincrement {
-            sequence::note(context, &table, row.rowid)?;
-        }
         Ok(Some(row.rowid))
     }
 }

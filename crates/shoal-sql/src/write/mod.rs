@@ -72,11 +72,25 @@ pub(crate) struct Failure {
     /// `Abort`: the statement's were undone. `Fail`: they stay. `Rollback`: the caller undoes the
     /// whole transaction. Never anything else.
     pub(crate) resolution: Conflict,
+    /// What stays done all the same: rows changed before `Fail`, and the last rowid, which SQLite
+    /// remembers even of rows that were taken back.
+    pub(crate) done: Done,
+}
+
+impl Failure {
+    /// The failure of a statement that had already done this.
+    fn after(mut self, done: Done) -> Failure {
+        self.done.last_insert_rowid = done.last_insert_rowid;
+        if self.resolution == Conflict::Fail {
+            self.done.changes = done.changes;
+        }
+        self
+    }
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
-        Failure { error, resolution: Conflict::Abort }
+        Failure { error, resolution: Conflict::Abort, done: Done::default() }
     }
 }
 

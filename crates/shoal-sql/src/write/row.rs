@@ -64,11 +64,7 @@ impl Row {
             }
             let Some(place) = column.stored else { return Value::Null };
             match stored.get(place) {
-                // The record may keep an integral real as an integer, which is shorter.
-                Some(ValueRef::Int(int)) if column.affinity == Affinity::Real => {
-                    Value::Real(*int as f64)
-                }
-                Some(value) => Value::from(*value),
+                Some(value) => expanded(*value, column.affinity),
                 None => column.missing_value.clone(),
             }
         });
@@ -130,6 +126,14 @@ fn compact(value: &Value, affinity: Affinity) -> ValueRef<'_> {
     }
 }
 
+/// The value that [`compact`] made.
+fn expanded(value: ValueRef<'_>, affinity: Affinity) -> Value {
+    match value {
+        ValueRef::Int(int) if affinity == Affinity::Real => Value::Real(int as f64),
+        value => Value::from(value),
+    }
+}
+
 /// The row that an index's entry belongs to.
 ///
 /// # Errors
@@ -158,7 +162,8 @@ pub(crate) fn key_of_entry(table: &Table, index: &Index, payload: &[u8]) -> Resu
                 && column.collation == part.collation
         };
         let value = index.columns.iter().position(same).and_then(|place| values.get(place));
-        value.map(|value| Value::from(*value)).ok_or_else(broken)
+        let affinity = table.columns[part.column].affinity;
+        value.map(|value| expanded(*value, affinity)).ok_or_else(broken)
     };
     table.primary_key.iter().map(place).collect::<Result<_, _>>().map(RowKey::Key)
 }

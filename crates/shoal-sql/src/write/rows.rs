@@ -153,16 +153,22 @@ impl Rows {
     /// # Errors
     /// [`Error::Store`].
     pub(crate) fn same_key(&self, row: &Row, env: &RowEnv<'_>) -> Result<Option<RowKey>, Error> {
-        let transaction = env.transaction;
-        let key = row.key(&self.table);
-        let found = match &key {
-            RowKey::Rowid(rowid) => transaction.table(self.table.root)?.seek(*rowid)?,
-            RowKey::Key(values) => {
-                let key: Vec<ValueRef<'_>> = values.iter().map(|value| value.as_ref()).collect();
-                transaction.index(self.table.root)?.seek(&key, &self.key_order)?
+        let (table, transaction) = (&*self.table, env.transaction);
+        match row.key(table) {
+            RowKey::Rowid(rowid) => {
+                let found = transaction.table(table.root)?.seek(rowid)?;
+                Ok(found.then_some(RowKey::Rowid(rowid)))
             }
-        };
-        Ok(found.then_some(key))
+            RowKey::Key(values) => {
+                let key: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
+                let mut cursor = transaction.index(table.root)?;
+                if !cursor.seek(&key, &self.key_order)? {
+                    return Ok(None);
+                }
+                // Equal is not identical: the collation may take `b` for `B`.
+                Ok(Some(Row::decode(table, 0, cursor.payload()?)?.key(table)))
+            }
+        }
     }
 
     /// The row that already has a new row's key in a unique index; NULLs never are in the way.

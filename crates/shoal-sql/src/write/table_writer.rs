@@ -7,6 +7,7 @@ use super::insert::Inserter;
 use super::row::{Row, RowKey};
 use super::row_expr::RowEnv;
 use super::rows::Rows;
+use super::sequence::Sequence;
 use super::{Context, Failure, undoing};
 use crate::Error;
 use crate::error::NameKind;
@@ -67,7 +68,12 @@ impl<'c> TableWriter<'c> {
         let (rows, constraints) = (&self.rows, &self.constraints);
         let inserter = Inserter { rows, constraints, conflict: None };
         undoing(&mut self.context, |context| {
-            inserter.insert(context, given, None).map(Option::unwrap_or_default)
+            let mut sequence = Sequence::open(context.transaction, context.schema, &rows.table)?;
+            let rowid = inserter.insert(context, given, None, sequence.as_mut())?;
+            if let Some(sequence) = sequence {
+                sequence.store(context.transaction)?;
+            }
+            Ok(rowid.unwrap_or_default())
         })
         .map_err(|failure| failure.error)
     }

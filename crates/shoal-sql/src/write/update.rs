@@ -126,7 +126,15 @@ impl UpdatePlan {
     /// # Errors
     /// The first row that a constraint refuses; what the expressions raise.
     pub(crate) fn execute(&self, context: &mut Context<'_>) -> Result<Done, Failure> {
-        let collected = self.query.run(context)?;
+        let mut collected = self.query.run(context)?;
+        if !self.rows.table.without_rowid {
+            // In the order of the table, whatever index found the rows: what `OR IGNORE` leaves
+            // out then does not depend on the plan, and pages are changed one after the other.
+            collected.sort_by_key(|values| match values.first() {
+                Some(Value::Int(rowid)) => *rowid,
+                _ => 0,
+            });
+        }
         let session = context.session;
         let mut done = Done::default();
         // Where rows take the place of others, a row still to come may be gone or be another.
@@ -140,8 +148,9 @@ impl UpdatePlan {
             }
             let env = RowEnv { transaction: context.transaction, session };
             let Some(old) = self.rows.read(&key, &env)? else { continue };
-            let new = self.changed(&old, values)?;
-            if let Some(new) = self.store(context, &key, &old, new)? {
+            let stored =
+                self.changed(&old, values).and_then(|new| self.store(context, &key, &old, new));
+            if let Some(new) = stored.map_err(|failure| failure.after(done))? {
                 done.changes += 1;
                 if new != key {
                     moved.insert(new.encode());
