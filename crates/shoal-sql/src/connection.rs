@@ -1,6 +1,7 @@
 //! Connections: one user of one open file.
 
 pub(crate) mod pragma;
+mod savepoints;
 pub(crate) mod session;
 
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use shoal_store::vfs::{Clock, Entropy};
 use shoal_store::{Mode, Store, TextEncoding, Transaction};
 
 use crate::Error;
-use crate::parse::ast::{Conflict, Stmt, TransactionMode};
+use crate::parse::ast::{Conflict, Name, Stmt, TransactionMode};
 use crate::parse::{Parsed, parse};
 use crate::plan;
 use crate::schema::Schema;
@@ -17,6 +18,7 @@ use crate::statement::{Compiled, Rows, Snapshot, Statement};
 use crate::value::Value;
 use crate::write::{self, TableWriter};
 use pragma::Pragma;
+use savepoints::Savepoints;
 use session::{Counts, Environment, StatementSession};
 
 /// One user of an open database: prepares statements, runs them, holds the open transaction.
@@ -29,6 +31,7 @@ pub struct Connection {
     environment: Environment,
     schema: Option<Arc<Schema>>,
     transaction: Option<Transaction>,
+    savepoints: Savepoints,
     counts: Counts,
     /// What a table writer's functions see.
     session: Option<StatementSession>,
@@ -61,6 +64,7 @@ impl Connection {
             environment,
             schema: None,
             transaction: None,
+            savepoints: Savepoints::default(),
             counts: Counts::default(),
             session: None,
         };
@@ -168,9 +172,9 @@ impl Connection {
             }
             Compiled::Commit => self.commit().map(|()| 0),
             Compiled::Rollback => self.rollback().map(|()| 0),
-            Compiled::Savepoint(name) | Compiled::Release(name) | Compiled::RollbackTo(name) => {
-                Err(Error::unsupported("SAVEPOINT", name.offset))
-            }
+            Compiled::Savepoint(name) => self.savepoint(name).map(|()| 0),
+            Compiled::Release(name) => self.release(name).map(|()| 0),
+            Compiled::RollbackTo(name) => self.rollback_to(name).map(|()| 0),
         }
     }
 
@@ -194,6 +198,7 @@ impl Connection {
         let Some(transaction) = self.transaction.take() else {
             return Err(meaning("cannot commit - no transaction is active"));
         };
+        self.savepoints = Savepoints::default();
         let result = end(transaction);
         if result.is_err() {
             self.schema = None;
@@ -209,10 +214,45 @@ impl Connection {
         let Some(transaction) = self.transaction.take() else {
             return Err(meaning("cannot rollback - no transaction is active"));
         };
+        self.savepoints = Savepoints::default();
         transaction.rollback();
         // Another connection may give the next schema the number that this one's had.
         self.schema = None;
         Ok(())
+    }
+
+    /// Marks a moment; begins a transaction where there is none.
+    fn savepoint(&mut self, name: &Name) -> Result<(), Error> {
+        if self.transaction.is_none() {
+            self.begin(Mode::Read)?;
+            self.savepoints.began = true;
+        }
+        match &mut self.transaction {
+            Some(transaction) => self.savepoints.push(name, transaction),
+            None => Ok(()),
+        }
+    }
+
+    fn release(&mut self, name: &Name) -> Result<(), Error> {
+        match &mut self.transaction {
+            None => self.savepoints.find(name).map(drop),
+            Some(transaction) => match self.savepoints.release(name, transaction)? {
+                true => self.commit(),
+                false => Ok(()),
+            },
+        }
+    }
+
+    fn rollback_to(&mut self, name: &Name) -> Result<(), Error> {
+        match &mut self.transaction {
+            None => self.savepoints.find(name).map(drop),
+            Some(transaction) => {
+                self.savepoints.rollback_to(name, transaction)?;
+                // The schema may have changed since, and its number may come again.
+                self.schema = None;
+                Ok(())
+            }
+        }
     }
 
     /// Whether a transaction is open.
@@ -240,6 +280,7 @@ impl Connection {
             return Err(Error::Misuse { what: "a table writer needs an open transaction" });
         };
         transaction.upgrade()?;
+        self.savepoints.begin_writing(transaction)?;
         current_schema(&mut self.schema, transaction)?;
         self.session = Some(StatementSession::new(&self.environment, self.counts));
         match (&self.schema, &self.session) {
@@ -252,7 +293,7 @@ impl Connection {
     }
 
     fn execute_write(&mut self, statement: &mut Statement) -> Result<u64, Error> {
-        let done = self.write(|connection, transaction| {
+        self.write(|connection, transaction| {
             let schema = current_schema(&mut connection.schema, transaction)?;
             refresh(statement, &schema)?;
             let Compiled::Write(plan) = &statement.compiled else {
@@ -265,17 +306,18 @@ impl Connection {
                 session: &session,
                 parameters: &statement.parameters,
             };
-            write::execute(plan, &mut context)
-        })?;
-        if statement.changes_rows() {
-            let changes = i64::try_from(done.changes).unwrap_or(i64::MAX);
-            self.counts.changes = changes;
-            self.counts.total_changes = self.counts.total_changes.saturating_add(changes);
-        }
-        if let Some(rowid) = done.last_insert_rowid {
-            self.counts.last_insert_rowid = rowid;
-        }
-        Ok(done.changes)
+            let result = write::execute(plan, &mut context);
+            let done = match &result {
+                Ok(done) => *done,
+                // What counts of a statement that failed: nothing, but for `OR FAIL`.
+                Err(failure) => failure.done,
+            };
+            if plan.changes_rows() {
+                connection.counts.note(done);
+            }
+            result
+        })
+        .map(|done| done.changes)
     }
 
     /// Runs `work` in a transaction that may write: the open one, or one of its own.
@@ -286,10 +328,12 @@ impl Connection {
         let own = self.transaction.is_none();
         let mut transaction = match self.transaction.take() {
             Some(mut transaction) => {
-                let upgraded = transaction.upgrade();
+                let upgraded = transaction.upgrade().map_err(Error::from);
+                let upgraded =
+                    upgraded.and_then(|()| self.savepoints.begin_writing(&mut transaction));
                 if let Err(error) = upgraded {
                     self.transaction = Some(transaction);
-                    return Err(error.into());
+                    return Err(error);
                 }
                 transaction
             }
@@ -303,6 +347,7 @@ impl Connection {
             Some(_) => !own,
         };
         if !keep {
+            self.savepoints = Savepoints::default();
             transaction.rollback();
             // Another connection may give the next schema the number that this one's had.
             self.schema = None;

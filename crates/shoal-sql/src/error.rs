@@ -99,6 +99,8 @@ pub enum NameKind {
     Collation,
     /// An attached database.
     Database,
+    /// A savepoint.
+    Savepoint,
 }
 
 impl fmt::Display for NameKind {
@@ -110,6 +112,7 @@ impl fmt::Display for NameKind {
             NameKind::Index => "index",
             NameKind::Collation => "collation sequence",
             NameKind::Database => "database",
+            NameKind::Savepoint => "savepoint",
         })
     }
 }

@@ -30,5 +30,5 @@ pub use error::{Error, NameKind};
 pub use parse::Statements;
 pub use schema::{Column, Index, Object, Schema, Table, View};
 pub use statement::{Row, Rows, Statement};
-pub use value::{Affinity, Collation, Value, ValueRef, real_to_text};
+pub use value::{Affinity, Collation, Value, ValueRef, real_to_text, real_to_text_15};
 pub use write::TableWriter;

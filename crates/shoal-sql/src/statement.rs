@@ -117,12 +117,6 @@ impl Statement {
         self.parameters.fill(Value::Null);
     }
 
-    /// Whether it inserts, changes or deletes rows, so that it counts them.
-    pub(crate) fn changes_rows(&self) -> bool {
-        use crate::parse::ast::Stmt;
-        matches!(self.parsed.stmt, Stmt::Insert(_) | Stmt::Update(_) | Stmt::Delete(_))
-    }
-
     /// Whether the statement only reads.
     pub fn is_read_only(&self) -> bool {
         match &self.compiled {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use shoal_store::vfs::{Clock, Entropy, OsClock, OsEntropy};
 
 use crate::functions::Session;
+use crate::write::Done;
 
 /// What a connection counts, and where it takes time and chance from.
 #[derive(Clone)]
@@ -26,6 +27,17 @@ pub(crate) struct Counts {
     pub(crate) changes: i64,
     pub(crate) total_changes: i64,
     pub(crate) last_insert_rowid: i64,
+}
+
+impl Counts {
+    /// Counts what a statement did that changes rows.
+    pub(crate) fn note(&mut self, done: Done) {
+        self.changes = i64::try_from(done.changes).unwrap_or(i64::MAX);
+        self.total_changes = self.total_changes.saturating_add(self.changes);
+        if let Some(rowid) = done.last_insert_rowid {
+            self.last_insert_rowid = rowid;
+        }
+    }
 }
 
 /// What one statement sees: the time does not pass while it runs.

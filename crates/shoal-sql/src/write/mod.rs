@@ -45,6 +45,13 @@ pub(crate) enum Plan {
     Nothing,
 }
 
+impl Plan {
+    /// Whether it is an `INSERT`, `UPDATE` or `DELETE`, which `changes()` counts.
+    pub(crate) fn changes_rows(&self) -> bool {
+        matches!(self, Plan::Insert(_) | Plan::Update(_) | Plan::Delete(_))
+    }
+}
+
 /// What a statement runs with.
 pub(crate) struct Context<'a> {
     /// May write.

@@ -1,0 +1,315 @@
+//! Statements run by Shoal and by SQLite side by side.
+
+#![allow(dead_code)]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rusqlite::types::ValueRef as SqliteValue;
+use shoal_sql::{Connection, Value};
+use shoal_store::vfs::{Image, SimVfs};
+use shoal_store::{Access, Store};
+
+/// A random number generator that is the same everywhere (xorshift).
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Random {
+        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+
+    pub(crate) fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
+        from[usize::try_from(self.below(from.len() as u64)).unwrap()]
+    }
+}
+
+/// The name of the database on a simulated disk.
+pub(crate) const DB: &str = "db";
+
+/// Opens a Shoal connection to a database on a simulated disk, where syncing costs nothing.
+pub(crate) fn shoal(vfs: &SimVfs) -> Connection {
+    let store = Store::open(Arc::new(vfs.clone()), Path::new(DB), Access::Create).unwrap();
+    Connection::open(store).unwrap()
+}
+
+/// Lets SQLite look at a disk: what the database holds. Fails unless SQLite finds it whole.
+pub(crate) fn contents_of(image: &Image) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, bytes) in image {
+        std::fs::write(folder.path().join(name), bytes).unwrap();
+    }
+    let connection = sqlite(Some(&folder.path().join(DB)));
+    let result = run_sqlite(&connection, "PRAGMA integrity_check").unwrap();
+    assert_eq!(result, vec![vec![Value::from("ok")]]);
+    contents(&connection)
+}
+
+/// Opens SQLite as its command does: without enforcing foreign keys.
+pub(crate) fn sqlite(path: Option<&Path>) -> rusqlite::Connection {
+    let connection = match path {
+        Some(path) => rusqlite::Connection::open(path).unwrap(),
+        None => rusqlite::Connection::open_in_memory().unwrap(),
+    };
+    connection.execute_batch("PRAGMA foreign_keys = off").unwrap();
+    connection
+}
+
+/// What a statement gave: its rows, or its count of changes, or its error's message.
+pub(crate) type Outcome = Result<Vec<Vec<Value>>, String>;
+
+/// Runs one statement in Shoal.
+pub(crate) fn run_shoal(connection: &mut Connection, sql: &str) -> Outcome {
+    let mut statement = connection.prepare(sql).map_err(|error| error.to_string())?;
+    if statement.column_count() == 0 {
+        connection.execute(&mut statement).map_err(|error| error.to_string())?;
+        return Ok(Vec::new());
+    }
+    let mut rows = connection.query(&mut statement).map_err(|error| error.to_string())?;
+    let mut result = Vec::new();
+    while let Some(row) = rows.next().map_err(|error| error.to_string())? {
+        result.push((0..row.len()).map(|index| Value::from(row.get(index))).collect());
+    }
+    Ok(result)
+}
+
+/// Runs one statement in SQLite.
+pub(crate) fn run_sqlite(connection: &rusqlite::Connection, sql: &str) -> Outcome {
+    let message = |error: rusqlite::Error| match error {
+        rusqlite::Error::SqliteFailure(_, Some(message)) => message,
+        rusqlite::Error::SqlInputError { msg, .. } => msg,
+        other => other.to_string(),
+    };
+    let mut statement = connection.prepare(sql).map_err(message)?;
+    let width = statement.column_count();
+    let mut rows = statement.query([]).map_err(message)?;
+    let mut result = Vec::new();
+    while let Some(row) = rows.next().map_err(message)? {
+        result.push((0..width).map(|index| value(row.get_ref(index).unwrap())).collect());
+    }
+    Ok(result)
+}
+
+fn value(value: SqliteValue<'_>) -> Value {
+    match value {
+        SqliteValue::Null => Value::Null,
+        SqliteValue::Integer(int) => Value::Int(int),
+        SqliteValue::Real(real) => Value::Real(real),
+        SqliteValue::Text(text) => Value::Text(text.to_vec()),
+        SqliteValue::Blob(bytes) => Value::Blob(bytes.to_vec()),
+    }
+}
+
+/// Everything a database holds that statements can see: its schema and every table's rows.
+pub(crate) fn contents(connection: &rusqlite::Connection) -> String {
+    let schema = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY rowid";
+    let mut contents = show(&run_sqlite(connection, schema));
+    let tables = "SELECT name, sql FROM sqlite_schema WHERE type = 'table' ORDER BY name";
+    for row in run_sqlite(connection, tables).unwrap() {
+        let (Value::Text(name), Value::Text(sql)) = (&row[0], &row[1]) else { panic!("{row:?}") };
+        let name = String::from_utf8_lossy(name);
+        let rowid =
+            if String::from_utf8_lossy(sql).contains("WITHOUT ROWID") { "" } else { "rowid, " };
+        let query = format!("SELECT {rowid}* FROM \"{name}\"");
+        contents.push_str(&format!("{query}\n{}", show(&run_sqlite(connection, &query))));
+    }
+    contents
+}
+
+/// A result as text, one row a line.
+pub(crate) fn show(outcome: &Outcome) -> String {
+    let value = |value: &Value| match value {
+        Value::Text(text) => format!("{:?}", String::from_utf8_lossy(text)),
+        // Newer versions of SQLite keep the sign of zero, older ones and Shoal do not.
+        Value::Real(real) => format!("{:?}", real + 0.0),
+        Value::Blob(bytes) if bytes.len() > 20 => format!("blob of {}", bytes.len()),
+        other => format!("{other:?}"),
+    };
+    match outcome {
+        Err(message) => format!("error: {message}\n"),
+        Ok(rows) => rows
+            .iter()
+            .map(|row| row.iter().map(value).collect::<Vec<_>>().join(" | ") + "\n")
+            .collect(),
+    }
+}
+
+/// Both engines, without a file, and their prepared statements.
+pub(crate) struct Both {
+    shoal: Connection,
+    sqlite: rusqlite::Connection,
+    statements: std::collections::BTreeMap<String, shoal_sql::Statement>,
+}
+
+impl Both {
+    pub(crate) fn new() -> Both {
+        let shoal = Connection::open(Store::memory()).unwrap();
+        Both { shoal, sqlite: sqlite(None), statements: Default::default() }
+    }
+
+    /// Runs one statement in both; fails unless they agree.
+    pub(crate) fn run(&mut self, sql: &str) {
+        assert_eq!(run_shoal(&mut self.shoal, sql), run_sqlite(&self.sqlite, sql), "{sql}");
+    }
+
+    /// The first column of a query's first row, from Shoal and from SQLite.
+    pub(crate) fn ask(&mut self, sql: &str, parameters: &[Value]) -> (Answer, Answer) {
+        (self.ask_shoal(sql, parameters), self.ask_sqlite(sql, parameters))
+    }
+
+    /// Fails unless both answer alike, to the bit.
+    pub(crate) fn agree(&mut self, sql: &str, parameters: &[Value]) {
+        let (got, expect) = self.ask(sql, parameters);
+        assert!(same(&got, &expect), "{sql} {parameters:?}: {got:?}, sqlite {expect:?}");
+    }
+
+    fn ask_shoal(&mut self, sql: &str, parameters: &[Value]) -> Answer {
+        if !self.statements.contains_key(sql) {
+            let statement = self.shoal.prepare(sql).map_err(|error| error.to_string())?;
+            self.statements.insert(sql.to_owned(), statement);
+        }
+        let statement = self.statements.get_mut(sql).unwrap();
+        for (index, value) in parameters.iter().enumerate() {
+            statement.bind(index + 1, value.clone()).unwrap();
+        }
+        let mut rows = self.shoal.query(statement).map_err(|error| error.to_string())?;
+        let row = rows.next().map_err(|error| error.to_string())?;
+        Ok(Value::from(row.unwrap().get(0)))
+    }
+
+    fn ask_sqlite(&self, sql: &str, parameters: &[Value]) -> Answer {
+        let mut statement = self.sqlite.prepare_cached(sql).unwrap();
+        let parameters = parameters.iter().map(|value| match value {
+            Value::Null => rusqlite::types::Value::Null,
+            Value::Int(int) => rusqlite::types::Value::Integer(*int),
+            Value::Real(real) => rusqlite::types::Value::Real(*real),
+            Value::Text(text) => {
+                rusqlite::types::Value::Text(String::from_utf8(text.clone()).unwrap())
+            }
+            Value::Blob(bytes) => rusqlite::types::Value::Blob(bytes.clone()),
+        });
+        let parameters = rusqlite::params_from_iter(parameters);
+        statement.query_row(parameters, |row| Ok(value(row.get_ref(0)?))).map_err(|error| {
+            match error {
+                rusqlite::Error::SqliteFailure(_, Some(message)) => message,
+                other => other.to_string(),
+            }
+        })
+    }
+}
+
+/// A value, or an error's message.
+pub(crate) type Answer = Result<Value, String>;
+
+fn same(a: &Answer, b: &Answer) -> bool {
+    match (a, b) {
+        (Ok(Value::Real(a)), Ok(Value::Real(b))) => a == b,
+        (Ok(a), Ok(b)) => a == b,
+        (Err(a), Err(b)) => a == b,
+        _ => false,
+    }
+}
+
+/// A value of any class, with a liking for the ends of ranges and for text that is nearly a number.
+pub(crate) fn any_value(random: &mut Random) -> Value {
+    const INTS: &[i64] = &[
+        0,
+        1,
+        -1,
+        2,
+        10,
+        63,
+        64,
+        -64,
+        100,
+        i64::MAX,
+        i64::MIN,
+        i64::MAX - 1,
+        1 << 53,
+        (1 << 53) + 1,
+        2251799813685248,
+        4503599627370497,
+        0x10ffff,
+        0xd800,
+        233,
+    ];
+    const PIECES: &[&str] = &[
+        "0",
+        "1",
+        "2",
+        "9",
+        ".",
+        "e",
+        "E",
+        "-",
+        "+",
+        " ",
+        "5",
+        "\t",
+        "x",
+        "é",
+        "a",
+        "b",
+        "A",
+        "  ",
+        "%",
+        "_",
+        "*",
+        "?",
+        "[",
+        "]",
+        "^",
+        "\\",
+        "'",
+        "\"",
+        "€",
+        "𝄞",
+        "a",
+        "b",
+        "\0",
+        "00",
+        "9223372036854775807",
+        "9223372036854775808",
+        "1e10",
+        "123456789012345678901",
+    ];
+    let int = INTS[usize::try_from(random.below(INTS.len() as u64)).unwrap()];
+    match random.below(12) {
+        0 => Value::Null,
+        1 => Value::Int(int),
+        2 => Value::Int(random.next() as i64 >> random.below(64)),
+        3 => Value::real(f64::from_bits(random.next())),
+        4 => Value::Real(int as f64 / [1.0, 2.0, 4.0, 10.0][random.below(4) as usize]),
+        5 => Value::Int(random.below(12) as i64 - 6),
+        6 => Value::Real(random.below(100_000) as f64 / 1000.0 - 50.0),
+        kind => {
+            let pieces = random.below(7);
+            let text: String = (0..pieces).map(|_| random.pick(PIECES)).collect();
+            if kind == 7 { Value::Blob(text.into_bytes()) } else { Value::text(text) }
+        }
+    }
+}
+
+impl Both {
+    /// Inserts one value into a table's only column and reads it back, in both.
+    pub(crate) fn insert(&mut self, table: &str, value: &Value) -> (Answer, Answer) {
+        let insert = format!("INSERT INTO {table} VALUES (?1)");
+        let mut statement = self.shoal.prepare(&insert).unwrap();
+        statement.bind(1, value.clone()).unwrap();
+        self.shoal.execute(&mut statement).unwrap();
+        let returning = format!("{insert} RETURNING x");
+        let expect = self.ask_sqlite(&returning, std::slice::from_ref(value));
+        let last = format!("SELECT x FROM {table} WHERE rowid = (SELECT max(rowid) FROM {table})");
+        (self.ask_shoal(&last, &[]), expect)
+    }
+}
