@@ -1,4 +1,4 @@
-//! Automerge documents in memory: objects, text, transactions, merge, save and load.
+//! Automerge documents in memory: objects, text, transactions, merge, save, load and sync.
 //!
 //! Knows what ops mean. Bytes and the graph of changes are `shoal-history`'s; files, tables and
 //! the clock are unknown here: actors and times are passed in.
@@ -21,6 +21,7 @@ mod read;
 mod register;
 mod save;
 mod sequence;
+mod sync;
 mod transaction;
 mod value;
 
@@ -31,6 +32,8 @@ pub use json::{DEFAULT_MAX_DEPTH, DocumentJson};
 pub use load::{LoadOptions, OnPartial};
 pub use read::{ListItem, MapEntry};
 pub use save::SaveOptions;
-pub use shoal_history::{ActorId, Change, ChangeHash, Limits, Scalar, ScalarRef, Verify};
+pub use shoal_history::{
+    ActorId, Change, ChangeHash, Limits, Scalar, ScalarRef, SyncMessage, SyncState, Verify,
+};
 pub use transaction::{CommitOptions, ExpandMark, Transaction};
 pub use value::{IntoScalar, ObjType, Prop, TextEncoding, Value};

@@ -144,4 +144,26 @@ impl Queue {
         missing.sort_unstable();
         missing
     }
+    /// The first changes on the ways back from `heads` that are not here: neither in the graph nor
+    /// waiting. Ascending. Cost: the waiting changes that `heads` lead through.
+    pub(crate) fn missing_from(
+        &self,
+        graph: &ChangeGraph,
+        heads: &[ChangeHash],
+    ) -> Vec<ChangeHash> {
+        let mut missing = Vec::new();
+        let mut seen = FxHashSet::default();
+        let mut stack = heads.to_vec();
+        while let Some(hash) = stack.pop() {
+            if graph.contains(&hash) || !seen.insert(hash) {
+                continue;
+            }
+            match self.waiting.get(&hash) {
+                Some(waiting) => stack.extend_from_slice(waiting.change.deps()),
+                None => missing.push(hash),
+            }
+        }
+        missing.sort_unstable();
+        missing
+    }
 }

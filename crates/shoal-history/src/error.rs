@@ -29,6 +29,16 @@ pub enum Error {
         /// What is wrong with it.
         fault: Fault,
     },
+    /// A sync message, a saved sync state or a bloom filter breaks its format.
+    #[error("{structure}: {part}: {fault}")]
+    Sync {
+        /// Which of these.
+        structure: &'static str,
+        /// The field.
+        part: &'static str,
+        /// What is wrong with it.
+        fault: Fault,
+    },
     /// A chunk asks for more than the [`Limits`](crate::Limits) given allow.
     #[error("{chunk} chunk: more {what} than allowed: {max}")]
     Limit {
@@ -119,6 +129,9 @@ pub enum Fault {
     /// A number outside of what its place allows.
     #[error("number out of range: {0}")]
     OutOfRange(i64),
+    /// More of something than anyone has use for.
+    #[error("more than allowed: {0}")]
+    TooMany(u64),
     /// A number that only fits 64 bits, where 32 bits are the limit.
     #[error("number beyond 32 bits: {0}")]
     Beyond32Bits(u64),

@@ -9,6 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::{ActorId, ActorIdx, Change, ChangeHash, Error, OpId};
 
 mod clock;
+mod select;
 
 pub use clock::{Clock, ClockEntry};
 
@@ -244,6 +245,11 @@ impl ChangeGraph {
     /// it is known whether `have` reaches it; when only such ones are left, the rest is as well.
     fn visit_since(&self, have: &[ChangeHash], mut visit: impl FnMut(u32)) {
         let mut had: FxHashSet<u32> = self.places(have).collect();
+        if had.is_empty() {
+            let count = u32::try_from(self.changes.len()).expect("places fit 32 bits");
+            (0..count).rev().for_each(visit);
+            return;
+        }
         let mut queue: BinaryHeap<u32> = had.iter().copied().collect();
         let mut queued = had.clone();
         let mut wanted = 0_usize;

@@ -1,4 +1,5 @@
-//! Automerge as bytes and graph: chunks, columns, hashes, the change graph.
+//! Automerge as bytes and graph: chunks, columns, hashes, the change graph,
+//! and the sync protocol.
 //!
 //! Knows the storage format to the byte and who depends on whom. Knows no op set, no text, no
 //! files: what the ops of a change *mean* is `shoal-crdt`'s.
@@ -14,6 +15,7 @@ mod hash;
 mod limits;
 mod op;
 mod scalar;
+mod sync;
 
 pub use actor::{ActorId, ActorIdx};
 pub use chunk::{
@@ -26,3 +28,4 @@ pub use hash::ChangeHash;
 pub use limits::Limits;
 pub use op::{Action, Key, ObjId, Op, OpId};
 pub use scalar::{Scalar, ScalarRef};
+pub use sync::{BloomFilter, ChangeData, Have, SyncFlags, SyncMessage, SyncState, SyncVersion};
