@@ -302,7 +302,7 @@ mod tests {
             ("c".into(), true),
         ];
         for (value, picked) in steps {
-            assert_eq!(state.step(&[value.clone()]).unwrap(), picked, "{value:?}");
+            assert_eq!(state.step(std::slice::from_ref(&value)).unwrap(), picked, "{value:?}");
         }
         assert_eq!(state.finish().unwrap(), "c".into());
     }

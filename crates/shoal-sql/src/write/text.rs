@@ -45,7 +45,8 @@ pub(crate) fn past_parenthesis(sql: &str, start: usize) -> usize {
 pub(crate) fn quoted(name: &str) -> String {
     let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
         && name.bytes().next().is_some_and(|byte| !byte.is_ascii_digit())
-        && keyword_token(name.as_bytes()).is_none();
+        // No keyword is that short, and the lookup does not expect it.
+        && (name.len() < 2 || keyword_token(name.as_bytes()).is_none());
     if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }
 
@@ -65,6 +66,7 @@ mod tests {
     #[test]
     fn names() {
         assert_eq!(quoted("a_1"), "a_1");
+        assert_eq!(quoted("a"), "a");
         assert_eq!(quoted("1a"), "\"1a\"");
         assert_eq!(quoted("order"), "\"order\"");
         assert_eq!(quoted("a\"b"), "\"a\"\"b\"");

@@ -1,0 +1,84 @@
+//! Rows written without SQL text, against the same rows written with it.
+
+#![allow(clippy::unwrap_used)]
+
+mod write_support;
+
+use shoal_sql::{Connection, Error, ValueRef};
+use shoal_store::Mode;
+use shoal_store::vfs::SimVfs;
+use write_support::{Random, contents_of, run_shoal, shoal};
+
+const SCHEMA: [&str; 2] = [
+    "CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, size REAL, twice AS (size * 2))",
+    "CREATE INDEX ts ON t (size DESC, name)",
+];
+
+fn with_schema(vfs: &SimVfs) -> Connection {
+    let mut connection = shoal(vfs);
+    for sql in SCHEMA {
+        run_shoal(&mut connection, sql).unwrap();
+    }
+    connection
+}
+
+#[test]
+fn typed_and_written_rows_are_the_same() {
+    let (typed_disk, written_disk) = (SimVfs::new(), SimVfs::new());
+    let (mut typed, mut written) = (with_schema(&typed_disk), with_schema(&written_disk));
+    typed.begin(Mode::Write).unwrap();
+    run_shoal(&mut written, "BEGIN").unwrap();
+    let mut random = Random::new(3);
+    let mut writer = typed.table_writer("T").unwrap();
+    for round in 0..2000i64 {
+        let id = i64::try_from(random.below(300)).unwrap();
+        let name = format!("name {}", random.below(500));
+        let values = [ValueRef::Null, ValueRef::Text(name.as_bytes()), ValueRef::Int(round % 7)];
+        let (outcome, sql) = match random.below(4) {
+            0 => (writer.delete(id).map(|_| ()), format!("DELETE FROM t WHERE id = {id}")),
+            1 => (
+                writer.replace(id, &values).map(|_| ()),
+                format!("UPDATE t SET name = '{name}', size = {} WHERE id = {id}", round % 7),
+            ),
+            _ => (
+                writer.insert(&values).map(|_| ()),
+                format!("INSERT INTO t VALUES (NULL, '{name}', {})", round % 7),
+            ),
+        };
+        let expect = run_shoal(&mut written, &sql).map(|_| ());
+        assert_eq!(outcome.map_err(|error| error.to_string()), expect, "{sql}");
+    }
+    drop(writer);
+    typed.commit().unwrap();
+    run_shoal(&mut written, "COMMIT").unwrap();
+    assert_eq!(contents_of(&typed_disk.image()), contents_of(&written_disk.image()));
+}
+
+#[test]
+fn what_a_writer_answers() {
+    let mut connection = with_schema(&SimVfs::new());
+    let outside = connection.table_writer("t").map(|_| ()).unwrap_err();
+    assert!(matches!(outside, Error::Misuse { .. }));
+    connection.begin(Mode::Write).unwrap();
+    let missing = connection.table_writer("nosuch").map(|_| ()).unwrap_err();
+    assert_eq!(missing.to_string(), "no such table: nosuch");
+
+    let mut writer = connection.table_writer("t").unwrap();
+    let name = ValueRef::Text(b"a");
+    let null = ValueRef::Null;
+    assert_eq!(writer.insert(&[null, name, null]).unwrap(), 1);
+    assert_eq!(writer.insert(&[ValueRef::Int(9), ValueRef::Text(b"b"), null]).unwrap(), 9);
+    let taken = writer.insert(&[null, name, null]).unwrap_err();
+    assert_eq!(taken.to_string(), "UNIQUE constraint failed: t.name");
+    let null_name = writer.insert(&[null, null, null]).unwrap_err();
+    assert_eq!(null_name.to_string(), "NOT NULL constraint failed: t.name");
+    assert!(matches!(writer.insert(&[null]), Err(Error::Misuse { .. })));
+    assert!(matches!(writer.insert(&[null; 4]), Err(Error::Misuse { .. })));
+    assert!(!writer.replace(5, &[null, name, null]).unwrap());
+    assert!(writer.replace(9, &[null, ValueRef::Text(b"c"), null]).unwrap());
+    assert!(!writer.delete(5).unwrap());
+    assert!(writer.delete(1).unwrap());
+    drop(writer);
+    let rows = run_shoal(&mut connection, "SELECT id, name FROM t").unwrap();
+    assert_eq!(rows, vec![vec![9.into(), "c".into()]]);
+}
