@@ -79,7 +79,7 @@ fn expression() -> impl Strategy<Value = String> {
         ]);
         let unary = prop::sample::select(vec!["-", "+", "~", "not "]);
         let types = prop::sample::select(vec![
-            "integer", "text", "real", "blob", "numeric", "int", "varchar(5)", "nothing",
+            "integer", "text", "real", "blob", "numeric", "int", "varchar(5)", "whatever",
         ]);
         let collations = prop::sample::select(vec!["binary", "nocase", "rtrim"]);
         let functions = prop::sample::select(vec![
@@ -92,7 +92,7 @@ fn expression() -> impl Strategy<Value = String> {
         ]);
         prop_oneof![
             4 => (two.clone(), binary).prop_map(|((a, b), op)| format!("({a} {op} {b})")),
-            2 => (inner.clone(), unary).prop_map(|(a, op)| format!("({op}{a})")),
+            2 => (inner.clone(), unary).prop_map(|(a, op)| format!("({op} {a})")),
             1 => (inner.clone(), types).prop_map(|(a, ty)| format!("cast({a} as {ty})")),
             1 => (inner.clone(), collations).prop_map(|(a, name)| format!("({a} collate {name})")),
             2 => (inner.clone(), functions).prop_map(|(a, name)| format!("{name}({a})")),

@@ -313,7 +313,7 @@ fn index_list(schema: &Schema, name: &str) -> Vec<Vec<Value>> {
             index.is_partial().into(),
         ]
     };
-    table.indexes.iter().rev().enumerate().map(row).collect()
+    table.indexes.iter().rev().chain(&table.own_index).enumerate().map(row).collect()
 }
 
 fn index_info(schema: &Schema, name: &str, extended: bool) -> Vec<Vec<Value>> {

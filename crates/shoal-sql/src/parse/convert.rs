@@ -13,8 +13,9 @@ use crate::value::{Value, ValueRef, integer_literal, to_real};
 
 /// An expression tree may be this high, as in SQLite.
 pub(crate) const EXPR_DEPTH_MAX: usize = 1000;
-/// Queries may nest this deep in one statement, views included.
-pub(crate) const SELECT_DEPTH_MAX: usize = 100;
+/// So many levels of expressions is what a query within a query counts for, which takes more of
+/// the stack.
+pub(crate) const QUERY_DEPTH: usize = 10;
 /// The highest parameter number, as in SQLite.
 const PARAMETER_MAX: usize = 32_766;
 
@@ -23,13 +24,12 @@ const PARAMETER_MAX: usize = 32_766;
 pub(super) struct Converter<'a> {
     pub(super) tokens: Tokens<'a>,
     parameters: Vec<Option<String>>,
-    expr_depth: usize,
-    pub(super) select_depth: usize,
+    depth: usize,
 }
 
 impl<'a> Converter<'a> {
     pub(super) fn new(tokens: Tokens<'a>) -> Self {
-        Converter { tokens, parameters: Vec::new(), expr_depth: 0, select_depth: 0 }
+        Converter { tokens, parameters: Vec::new(), depth: 0 }
     }
 
     pub(super) fn into_parameters(self) -> Vec<Option<String>> {
@@ -72,23 +72,58 @@ impl<'a> Converter<'a> {
         self.expr(expr).map(Box::new)
     }
 
-    pub(super) fn expr(&mut self, expr: &grammar::Expr<'_>) -> Result<Expr, Error> {
-        self.expr_depth += 1;
-        if self.expr_depth > EXPR_DEPTH_MAX {
+    /// Goes `by` levels deeper, within the bound that keeps the stack small.
+    pub(super) fn deeper(&mut self, by: usize) -> Result<(), Error> {
+        self.depth += by;
+        if self.depth > EXPR_DEPTH_MAX {
             return Err(Error::Limit {
                 what: "depth of an expression",
                 max: EXPR_DEPTH_MAX as u64,
             });
         }
+        Ok(())
+    }
+
+    pub(super) fn shallower(&mut self, by: usize) {
+        self.depth -= by;
+    }
+
+    /// Converts an expression. Every kind has a function of its own, so that this one, which all
+    /// of them call again, has a small frame.
+    pub(super) fn expr(&mut self, expr: &grammar::Expr<'_>) -> Result<Expr, Error> {
+        self.deeper(1)?;
         let result = match expr {
             grammar::Expr::Parenthesized(inner) if inner.len() == 1 => self.expr(&inner[0]),
+            grammar::Expr::Parenthesized(_)
+            | grammar::Expr::IsNull(_)
+            | grammar::Expr::NotNull(_)
+            | grammar::Expr::Unary(..) => self.prefix_or_postfix(expr),
             grammar::Expr::Binary(left, op, right) => self.binary(left, *op, right),
-            other => self.simple(other),
+            grammar::Expr::Between { .. } | grammar::Expr::Like { .. } => self.ternary(expr),
+            grammar::Expr::InList { .. }
+            | grammar::Expr::InSelect { .. }
+            | grammar::Expr::InTable { .. } => self.in_set(expr),
+            grammar::Expr::Case { .. } => self.case(expr),
+            grammar::Expr::Cast { .. } | grammar::Expr::Collate(..) => self.converted(expr),
+            grammar::Expr::FunctionCall { .. } | grammar::Expr::FunctionCallStar { .. } => {
+                self.function(expr)
+            }
+            grammar::Expr::Exists(select) | grammar::Expr::Subquery(select) => {
+                self.query(select, matches!(expr, grammar::Expr::Exists(_)))
+            }
+            grammar::Expr::Literal(_)
+            | grammar::Expr::Id(_)
+            | grammar::Expr::Name(_)
+            | grammar::Expr::Qualified(..)
+            | grammar::Expr::DoublyQualified(..)
+            | grammar::Expr::Variable(_)
+            | grammar::Expr::Raise(..) => self.leaf(expr),
         };
-        self.expr_depth -= 1;
+        self.shallower(1);
         result
     }
 
+    #[inline(never)]
     fn binary(
         &mut self,
         left: &grammar::Expr<'_>,
@@ -101,7 +136,136 @@ impl<'a> Converter<'a> {
         Ok(Expr { kind: ExprKind::Binary(binary_op(op), left, right), offset })
     }
 
-    fn simple(&mut self, expr: &grammar::Expr<'_>) -> Result<Expr, Error> {
+    #[inline(never)]
+    fn prefix_or_postfix(&mut self, expr: &grammar::Expr<'_>) -> Result<Expr, Error> {
+        let offset = self.tokens.offset();
+        let kind = match expr {
+            grammar::Expr::Unary(op, operand) => {
+                let operand = self.boxed(operand)?;
+                self.unary(*op, operand)
+            }
+            grammar::Expr::IsNull(expr) => ExprKind::IsNull { expr: self.boxed(expr)?, not: false },
+            grammar::Expr::NotNull(expr) => ExprKind::IsNull { expr: self.boxed(expr)?, not: true },
+            grammar::Expr::Parenthesized(exprs) => ExprKind::Row(self.exprs(exprs)?),
+            _ => return self.leaf(expr),
+        };
+        Ok(Expr { kind, offset })
+    }
+
+    #[inline(never)]
+    fn ternary(&mut self, expr: &grammar::Expr<'_>) -> Result<Expr, Error> {
+        let offset = self.tokens.offset();
+        let kind = match expr {
+            grammar::Expr::Between { lhs, not, start, end } => ExprKind::Between {
+                expr: self.boxed(lhs)?,
+                not: *not,
+                low: self.boxed(start)?,
+                high: self.boxed(end)?,
+            },
+            grammar::Expr::Like { lhs, not, op, rhs, escape } => ExprKind::Like {
+                op: like_op(*op),
+                not: *not,
+                expr: self.boxed(lhs)?,
+                pattern: self.boxed(rhs)?,
+                escape: escape.map(|escape| self.boxed(escape)).transpose()?,
+            },
+            _ => return self.leaf(expr),
+        };
+        Ok(Expr { kind, offset })
+    }
+
+    #[inline(never)]
+    fn in_set(&mut self, expr: &grammar::Expr<'_>) -> Result<Expr, Error> {
+        let offset = self.tokens.offset();
+        let (left, not) = match expr {
+            grammar::Expr::InList { lhs, not, .. }
+            | grammar::Expr::InSelect { lhs, not, .. }
+            | grammar::Expr::InTable { lhs, not, .. } => (self.boxed(lhs)?, *not),
+            _ => return self.leaf(expr),
+        };
+        let set = match expr {
+            grammar::Expr::InSelect { rhs, .. } => InSet::Select(Box::new(self.select(rhs)?)),
+            grammar::Expr::InTable { rhs, args, .. } => {
+                InSet::Table { name: self.object_name(rhs), has_arguments: args.is_some() }
+            }
+            grammar::Expr::InList { rhs, .. } => InSet::List(self.exprs(rhs.unwrap_or_default())?),
+            _ => InSet::List(Vec::new()),
+        };
+        Ok(Expr { kind: ExprKind::In { expr: left, not, set }, offset })
+    }
+
+    #[inline(never)]
+    fn case(&mut self, expr: &grammar::Expr<'_>) -> Result<Expr, Error> {
+        let offset = self.tokens.offset();
+        let grammar::Expr::Case { base, when_then_pairs, else_expr } = expr else {
+            return self.leaf(expr);
+        };
+        let base = base.map(|base| self.boxed(base)).transpose()?;
+        let mut branches = Vec::with_capacity(when_then_pairs.len());
+        for (when, then) in when_then_pairs.iter() {
+            branches.push((self.expr(when)?, self.expr(then)?));
+        }
+        let otherwise = else_expr.map(|expr| self.boxed(expr)).transpose()?;
+        Ok(Expr { kind: ExprKind::Case { base, branches, otherwise }, offset })
+    }
+
+    #[inline(never)]
+    fn converted(&mut self, expr: &grammar::Expr<'_>) -> Result<Expr, Error> {
+        let offset = self.tokens.offset();
+        let kind = match expr {
+            grammar::Expr::Cast { expr, type_name } => {
+                let expr = self.boxed(expr)?;
+                self.tokens.find_kind(TokenType::TK_AS);
+                let type_name = type_name.as_ref().map(|ty| self.type_name(ty)).unwrap_or_default();
+                ExprKind::Cast { expr, type_name }
+            }
+            grammar::Expr::Collate(expr, collation) => {
+                let expr = self.boxed(expr)?;
+                ExprKind::Collate { expr, collation: self.identifier(collation) }
+            }
+            _ => return self.leaf(expr),
+        };
+        Ok(Expr { kind, offset })
+    }
+
+    #[inline(never)]
+    fn query(&mut self, select: &grammar::Select<'_>, exists: bool) -> Result<Expr, Error> {
+        let offset = self.tokens.offset();
+        let select = Box::new(self.select(select)?);
+        let kind = if exists { ExprKind::Exists(select) } else { ExprKind::Subquery(select) };
+        Ok(Expr { kind, offset })
+    }
+
+    #[inline(never)]
+    fn function(&mut self, expr: &grammar::Expr<'_>) -> Result<Expr, Error> {
+        match expr {
+            grammar::Expr::FunctionCall { name, distinctness, args, order_by, filter_over } => {
+                let name = self.identifier(name.0);
+                let offset = name.offset;
+                let distinct = *distinctness == Some(grammar::Distinctness::Distinct);
+                let arguments = self.exprs(args.unwrap_or_default())?;
+                let order_by = match order_by {
+                    Some(grammar::FunctionCallOrder::SortList(terms)) => self.order_terms(terms)?,
+                    None => Vec::new(),
+                };
+                let kind =
+                    self.call(name, distinct, arguments, false, order_by, filter_over.as_ref())?;
+                Ok(Expr { kind, offset })
+            }
+            grammar::Expr::FunctionCallStar { name, filter_over } => {
+                let name = self.identifier(name.0);
+                let offset = name.offset;
+                let kind =
+                    self.call(name, false, Vec::new(), true, Vec::new(), filter_over.as_ref())?;
+                Ok(Expr { kind, offset })
+            }
+            _ => self.leaf(expr),
+        }
+    }
+
+    /// What has no expression within it.
+    #[inline(never)]
+    fn leaf(&mut self, expr: &grammar::Expr<'_>) -> Result<Expr, Error> {
         let mut offset = self.tokens.offset();
         let kind = match expr {
             grammar::Expr::Literal(literal) => {
@@ -136,86 +300,12 @@ impl<'a> Converter<'a> {
                 offset = self.tokens.find_kind(TokenType::TK_VARIABLE);
                 ExprKind::Parameter(self.parameter(text, offset)?)
             }
-            grammar::Expr::Unary(op, operand) => {
-                let operand = self.boxed(operand)?;
-                self.unary(*op, operand)
-            }
-            grammar::Expr::Binary(left, op, right) => {
-                return self.binary(left, *op, right);
-            }
-            grammar::Expr::IsNull(expr) => ExprKind::IsNull { expr: self.boxed(expr)?, not: false },
-            grammar::Expr::NotNull(expr) => ExprKind::IsNull { expr: self.boxed(expr)?, not: true },
-            grammar::Expr::Between { lhs, not, start, end } => ExprKind::Between {
-                expr: self.boxed(lhs)?,
-                not: *not,
-                low: self.boxed(start)?,
-                high: self.boxed(end)?,
-            },
-            grammar::Expr::InList { lhs, not, rhs } => ExprKind::In {
-                expr: self.boxed(lhs)?,
-                not: *not,
-                set: InSet::List(self.exprs(rhs.unwrap_or_default())?),
-            },
-            grammar::Expr::InSelect { lhs, not, rhs } => ExprKind::In {
-                expr: self.boxed(lhs)?,
-                not: *not,
-                set: InSet::Select(Box::new(self.select(rhs)?)),
-            },
-            grammar::Expr::InTable { lhs, not, rhs, args } => ExprKind::In {
-                expr: self.boxed(lhs)?,
-                not: *not,
-                set: InSet::Table { name: self.object_name(rhs), has_arguments: args.is_some() },
-            },
-            grammar::Expr::Like { lhs, not, op, rhs, escape } => ExprKind::Like {
-                op: like_op(*op),
-                not: *not,
-                expr: self.boxed(lhs)?,
-                pattern: self.boxed(rhs)?,
-                escape: escape.map(|escape| self.boxed(escape)).transpose()?,
-            },
-            grammar::Expr::Case { base, when_then_pairs, else_expr } => {
-                let base = base.map(|base| self.boxed(base)).transpose()?;
-                let mut branches = Vec::with_capacity(when_then_pairs.len());
-                for (when, then) in when_then_pairs.iter() {
-                    branches.push((self.expr(when)?, self.expr(then)?));
-                }
-                let otherwise = else_expr.map(|expr| self.boxed(expr)).transpose()?;
-                ExprKind::Case { base, branches, otherwise }
-            }
-            grammar::Expr::Cast { expr, type_name } => {
-                let expr = self.boxed(expr)?;
-                self.tokens.find_kind(TokenType::TK_AS);
-                let type_name = type_name.as_ref().map(|ty| self.type_name(ty)).unwrap_or_default();
-                ExprKind::Cast { expr, type_name }
-            }
-            grammar::Expr::Collate(expr, collation) => {
-                let expr = self.boxed(expr)?;
-                ExprKind::Collate { expr, collation: self.identifier(collation) }
-            }
-            grammar::Expr::FunctionCall { name, distinctness, args, order_by, filter_over } => {
-                let name = self.identifier(name.0);
-                offset = name.offset;
-                let distinct = *distinctness == Some(grammar::Distinctness::Distinct);
-                let arguments = self.exprs(args.unwrap_or_default())?;
-                let order_by = match order_by {
-                    Some(grammar::FunctionCallOrder::SortList(terms)) => self.order_terms(terms)?,
-                    None => Vec::new(),
-                };
-                self.call(name, distinct, arguments, false, order_by, filter_over.as_ref())?
-            }
-            grammar::Expr::FunctionCallStar { name, filter_over } => {
-                let name = self.identifier(name.0);
-                offset = name.offset;
-                self.call(name, false, Vec::new(), true, Vec::new(), filter_over.as_ref())?
-            }
-            grammar::Expr::Exists(select) => ExprKind::Exists(Box::new(self.select(select)?)),
-            grammar::Expr::Subquery(select) => ExprKind::Subquery(Box::new(self.select(select)?)),
-            grammar::Expr::Parenthesized(exprs) => ExprKind::Row(self.exprs(exprs)?),
-            grammar::Expr::Raise(..) => ExprKind::Raise,
+            _ => ExprKind::Raise,
         };
         Ok(Expr { kind, offset })
     }
 
+    #[inline(never)]
     fn call(
         &mut self,
         name: Name,

@@ -7,15 +7,12 @@ use super::ast::{
     CommonTable, CompoundOp, From, Indexed, Join, JoinConstraint, JoinKind, Name, ResultColumn,
     Select, SelectClauses, SelectCore, TableRef, TableRefKind, With,
 };
-use super::convert::{Converter, SELECT_DEPTH_MAX};
+use super::convert::{Converter, QUERY_DEPTH};
 use crate::Error;
 
 impl Converter<'_> {
     pub(super) fn select(&mut self, select: &grammar::Select<'_>) -> Result<Select, Error> {
-        self.select_depth += 1;
-        if self.select_depth > SELECT_DEPTH_MAX {
-            return Err(Error::Limit { what: "nested queries", max: SELECT_DEPTH_MAX as u64 });
-        }
+        self.deeper(QUERY_DEPTH)?;
         let with = self.with(select.with.as_ref())?;
         let first = self.core(&select.body.select)?;
         let mut compounds = Vec::new();
@@ -33,7 +30,7 @@ impl Converter<'_> {
             Some(limit) => self.limit(limit)?,
             None => (None, None),
         };
-        self.select_depth -= 1;
+        self.shallower(QUERY_DEPTH);
         Ok(Select { with, first, compounds, order_by, limit, offset })
     }
 
@@ -194,15 +191,9 @@ impl Converter<'_> {
                 (TableRefKind::Select(select), self.alias(alias.as_ref()))
             }
             grammar::SelectTable::Sub(from, alias) => {
-                self.select_depth += 1;
-                if self.select_depth > SELECT_DEPTH_MAX {
-                    return Err(Error::Limit {
-                        what: "nested queries",
-                        max: SELECT_DEPTH_MAX as u64,
-                    });
-                }
+                self.deeper(QUERY_DEPTH)?;
                 let from = self.from(from)?.ok_or_else(|| Error::meaning("empty FROM", offset))?;
-                self.select_depth -= 1;
+                self.shallower(QUERY_DEPTH);
                 (TableRefKind::Joined(Box::new(from)), self.alias(alias.as_ref()))
             }
         };

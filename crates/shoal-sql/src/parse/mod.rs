@@ -12,6 +12,8 @@ mod convert_select;
 mod statements;
 mod tokens;
 
+pub(crate) use convert::{EXPR_DEPTH_MAX, QUERY_DEPTH};
+
 use sqlite3_parser::ast::Cmd;
 use sqlite3_parser::lexer::sql::{Error as LexError, Parser, ParserError};
 use sqlite3_parser::{Bump, FallibleIterator};

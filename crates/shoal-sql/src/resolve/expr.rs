@@ -20,23 +20,22 @@ pub(super) struct Bound {
     pub(super) expr: Expr,
     pub(super) affinity: Option<Affinity>,
     pub(super) collation: Coll,
-    /// The name of the table's column that this is.
-    pub(super) column_name: Option<String>,
-    /// Whether a `COLLATE` stands around that column.
-    pub(super) collated: bool,
+    /// The table's column that this is; boxed, as expressions nest.
+    pub(super) column: Option<Box<NamedColumn>>,
+}
+
+/// What a result needs to know of a column.
+#[derive(Debug)]
+pub(super) struct NamedColumn {
+    pub(super) name: String,
     pub(super) declared_type: Option<String>,
+    /// Whether a `COLLATE` stands around it.
+    pub(super) collated: bool,
 }
 
 impl Bound {
     fn plain(expr: Expr) -> Bound {
-        Bound {
-            expr,
-            affinity: None,
-            collation: Coll::None,
-            column_name: None,
-            collated: false,
-            declared_type: None,
-        }
+        Bound { expr, affinity: None, collation: Coll::None, column: None }
     }
 
     fn with(expr: Expr, collation: Coll) -> Bound {
@@ -45,8 +44,41 @@ impl Bound {
 }
 
 impl<'a> Resolver<'a> {
-    /// Resolves an expression in the innermost scope.
+    /// Resolves an expression in the innermost scope. Every kind has a function of its own, so
+    /// that this one, which all of them call again, has a small frame.
     pub(super) fn bind(&mut self, expr: &'a ast::Expr) -> Result<Bound, Error> {
+        self.deeper(1)?;
+        let offset = expr.offset;
+        let bound = match &expr.kind {
+            ExprKind::Unary(op, operand) => self.unary(*op, operand),
+            ExprKind::Binary(op, left, right) => self.binary(*op, left, right, offset),
+            ExprKind::Between { expr, not, low, high } => self.between(expr, *not, low, high),
+            ExprKind::In { expr, not, set } => self.in_set(expr, *not, set),
+            ExprKind::Like { op, not, expr, pattern, escape } => {
+                self.like(*op, *not, [expr, pattern], escape.as_deref(), offset)
+            }
+            ExprKind::Case { base, branches, otherwise } => {
+                self.case(base.as_deref(), branches, otherwise.as_deref())
+            }
+            ExprKind::IsNull { expr, not } => self.is_null(expr, *not),
+            ExprKind::Cast { expr, type_name } => self.cast(expr, type_name),
+            ExprKind::Collate { expr, collation } => self.collate(expr, collation),
+            ExprKind::Call(call) => self.call(call),
+            ExprKind::Exists(select) => self.subquery(select, true, offset),
+            ExprKind::Subquery(select) => self.subquery(select, false, offset),
+            ExprKind::Literal(_)
+            | ExprKind::CurrentTime(_)
+            | ExprKind::Parameter(_)
+            | ExprKind::Column { .. }
+            | ExprKind::Row(_)
+            | ExprKind::Raise => self.leaf(expr),
+        };
+        self.depth -= 1;
+        bound
+    }
+
+    #[inline(never)]
+    fn leaf(&mut self, expr: &'a ast::Expr) -> Result<Bound, Error> {
         let offset = expr.offset;
         match &expr.kind {
             ExprKind::Literal(value) => Ok(Bound::plain(Expr::Const(value.clone()))),
@@ -55,75 +87,85 @@ impl<'a> Resolver<'a> {
             ExprKind::Column { database, table, column } => {
                 self.column(database.as_ref(), table.as_ref(), column, offset)
             }
-            ExprKind::Unary(op, operand) => self.unary(*op, operand),
-            ExprKind::Binary(op, left, right) => self.binary(*op, left, right, offset),
-            ExprKind::IsNull { expr, not } => {
-                let bound = self.bind(expr)?;
-                let collation = bound.collation.through_operator();
-                Ok(Bound::with(Expr::IsNull { expr: Box::new(bound.expr), not: *not }, collation))
-            }
-            ExprKind::Between { expr, not, low, high } => {
-                let expr = self.bind(expr)?;
-                let low = self.bind(low)?;
-                let high = self.bind(high)?;
-                let collation = [&expr, &low, &high]
-                    .map(|bound| bound.collation.through_operator())
-                    .into_iter()
-                    .fold(Coll::None, Coll::or);
-                let low_rule = comparison(CompareOp::GreaterEqual, &expr, &low);
-                let high_rule = comparison(CompareOp::LessEqual, &expr, &high);
-                Ok(Bound::with(
-                    Expr::Between {
-                        expr: Box::new(expr.expr),
-                        not: *not,
-                        low: (low_rule, Box::new(low.expr)),
-                        high: (high_rule, Box::new(high.expr)),
-                    },
-                    collation,
-                ))
-            }
-            ExprKind::In { expr, not, set } => self.in_set(expr, *not, set),
-            ExprKind::Like { op, not, expr, pattern, escape } => {
-                self.like(*op, *not, expr, pattern, escape.as_deref(), offset)
-            }
-            ExprKind::Case { base, branches, otherwise } => {
-                self.case(base.as_deref(), branches, otherwise.as_deref())
-            }
-            ExprKind::Cast { expr, type_name } => {
-                let bound = self.bind(expr)?;
-                // A cast to no type at all is a cast to numeric.
-                let affinity = match type_name.as_str() {
-                    "" => Affinity::Numeric,
-                    name => Affinity::of_declared_type(name),
-                };
-                let collation = bound.collation;
-                let expr = Expr::Cast { expr: Box::new(bound.expr), affinity };
-                Ok(Bound { affinity: Some(affinity), ..Bound::with(expr, collation) })
-            }
-            ExprKind::Collate { expr, collation } => {
-                let bound = self.bind(expr)?;
-                let named = Collation::named(&collation.text)
-                    .ok_or_else(|| no_such_collation(&collation.text, collation.offset))?;
-                Ok(Bound { collation: Coll::Explicit(named), collated: true, ..bound })
-            }
-            ExprKind::Call(call) => self.call(call),
-            ExprKind::Exists(select) => {
-                let query = self.resolve_select(select)?;
-                Ok(Bound::plain(Expr::Exists(Box::new(query))))
-            }
-            ExprKind::Subquery(select) => {
-                let query = self.resolve_select(select)?;
-                if query.columns.len() != 1 {
-                    return Err(sub_select_columns(query.columns.len(), 1, offset));
-                }
-                let (affinity, _) = query.as_expression;
-                Ok(Bound { affinity, ..Bound::plain(Expr::Scalar(Box::new(query))) })
-            }
             ExprKind::Row(_) => Err(Error::unsupported("row value", offset)),
-            ExprKind::Raise => {
-                Err(Error::meaning("RAISE() may only be used within a trigger-program", offset))
-            }
+            _ => Err(Error::meaning("RAISE() may only be used within a trigger-program", offset)),
         }
+    }
+
+    #[inline(never)]
+    fn is_null(&mut self, expr: &'a ast::Expr, not: bool) -> Result<Bound, Error> {
+        let bound = self.bind(expr)?;
+        let collation = bound.collation.through_operator();
+        Ok(Bound::with(Expr::IsNull { expr: Box::new(bound.expr), not }, collation))
+    }
+
+    #[inline(never)]
+    fn between(
+        &mut self,
+        expr: &'a ast::Expr,
+        not: bool,
+        low: &'a ast::Expr,
+        high: &'a ast::Expr,
+    ) -> Result<Bound, Error> {
+        let expr = self.bind(expr)?;
+        let low = self.bind(low)?;
+        let high = self.bind(high)?;
+        let collation = [&expr, &low, &high]
+            .map(|bound| bound.collation.through_operator())
+            .into_iter()
+            .fold(Coll::None, Coll::or);
+        let low_rule = comparison(CompareOp::GreaterEqual, &expr, &low);
+        let high_rule = comparison(CompareOp::LessEqual, &expr, &high);
+        let between = Expr::Between {
+            expr: Box::new(expr.expr),
+            not,
+            low: (low_rule, Box::new(low.expr)),
+            high: (high_rule, Box::new(high.expr)),
+        };
+        Ok(Bound::with(between, collation))
+    }
+
+    #[inline(never)]
+    fn cast(&mut self, expr: &'a ast::Expr, type_name: &str) -> Result<Bound, Error> {
+        let bound = self.bind(expr)?;
+        // A cast to no type at all is a cast to numeric.
+        let affinity = match type_name {
+            "" => Affinity::Numeric,
+            name => Affinity::of_declared_type(name),
+        };
+        let collation = bound.collation;
+        let expr = Expr::Cast { expr: Box::new(bound.expr), affinity };
+        Ok(Bound { affinity: Some(affinity), ..Bound::with(expr, collation) })
+    }
+
+    #[inline(never)]
+    fn collate(&mut self, expr: &'a ast::Expr, collation: &Name) -> Result<Bound, Error> {
+        let mut bound = self.bind(expr)?;
+        let named = Collation::named(&collation.text)
+            .ok_or_else(|| no_such_collation(&collation.text, collation.offset))?;
+        if let Some(column) = &mut bound.column {
+            column.collated = true;
+        }
+        bound.collation = Coll::Explicit(named);
+        Ok(bound)
+    }
+
+    #[inline(never)]
+    fn subquery(
+        &mut self,
+        select: &'a ast::Select,
+        exists: bool,
+        offset: usize,
+    ) -> Result<Bound, Error> {
+        let query = self.resolve_select(select)?;
+        if exists {
+            return Ok(Bound::plain(Expr::Exists(Box::new(query))));
+        }
+        if query.columns.len() != 1 {
+            return Err(sub_select_columns(query.columns.len(), 1, offset));
+        }
+        let (affinity, _) = query.as_expression;
+        Ok(Bound { affinity, ..Bound::plain(Expr::Scalar(Box::new(query))) })
     }
 
     /// Resolves an expression whose rules for its neighbours do not matter.
@@ -131,6 +173,7 @@ impl<'a> Resolver<'a> {
         self.bind(expr).map(|bound| bound.expr)
     }
 
+    #[inline(never)]
     fn unary(&mut self, op: UnaryOp, operand: &'a ast::Expr) -> Result<Bound, Error> {
         let bound = self.bind(operand)?;
         let collation = bound.collation.through_operator();
@@ -144,6 +187,7 @@ impl<'a> Resolver<'a> {
         })
     }
 
+    #[inline(never)]
     fn binary(
         &mut self,
         op: BinaryOp,
@@ -225,6 +269,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
+    #[inline(never)]
     fn in_set(&mut self, expr: &'a ast::Expr, not: bool, set: &'a InSet) -> Result<Bound, Error> {
         let offset = expr.offset;
         if matches!(set, InSet::List(list) if list.is_empty()) {
@@ -290,12 +335,12 @@ impl<'a> Resolver<'a> {
         Ok(Bound::with(expr, kept))
     }
 
+    #[inline(never)]
     fn like(
         &mut self,
         op: LikeOp,
         not: bool,
-        expr: &'a ast::Expr,
-        pattern: &'a ast::Expr,
+        [expr, pattern]: [&'a ast::Expr; 2],
         escape: Option<&'a ast::Expr>,
         offset: usize,
     ) -> Result<Bound, Error> {
@@ -316,6 +361,7 @@ impl<'a> Resolver<'a> {
         Ok(Bound::with(if not { Expr::Not(Box::new(call)) } else { call }, kept))
     }
 
+    #[inline(never)]
     fn case(
         &mut self,
         base: Option<&'a ast::Expr>,
@@ -347,6 +393,7 @@ impl<'a> Resolver<'a> {
         Ok(Bound::with(expr, kept))
     }
 
+    #[inline(never)]
     fn call(&mut self, call: &'a ast::Call) -> Result<Bound, Error> {
         let offset = call.name.offset;
         let name = call.name.text.as_str();
@@ -392,6 +439,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
+    #[inline(never)]
     fn aggregate(
         &mut self,
         function: &'static crate::functions::AggregateFunction,
@@ -565,13 +613,16 @@ impl<'a> Resolver<'a> {
                 let alias = table.table.and_then(|table| {
                     table.rowid_alias.map(|alias| table.columns[alias].name.clone())
                 });
+                let column = NamedColumn {
+                    name: alias.unwrap_or_else(|| "rowid".to_owned()),
+                    declared_type: Some("INTEGER".to_owned()),
+                    collated: false,
+                };
                 Ok(Bound {
                     expr: Expr::Column { source, column: ROWID },
                     affinity: Some(Affinity::Integer),
                     collation: Coll::Column(Collation::Binary),
-                    column_name: Some(alias.unwrap_or_else(|| "rowid".to_owned())),
-                    collated: false,
-                    declared_type: Some("INTEGER".to_owned()),
+                    column: Some(Box::new(column)),
                 })
             }
             Found::Column { table: index, column: place, .. } => {
@@ -588,13 +639,17 @@ impl<'a> Resolver<'a> {
                     let row = table.clone();
                     expr = self.generated(definition, place, row, offset)?;
                 }
+                let named = NamedColumn {
+                    name: column.name,
+                    declared_type: column.declared_type,
+                    collated: false,
+                };
+                let column_affinity = column.affinity;
                 Ok(Bound {
                     expr,
-                    affinity: column.affinity,
+                    affinity: column_affinity,
                     collation,
-                    column_name: Some(column.name),
-                    collated: false,
-                    declared_type: column.declared_type,
+                    column: Some(Box::new(named)),
                 })
             }
         }

@@ -13,7 +13,7 @@ pub(crate) use collation::{Coll, compare_affinity};
 
 use crate::Error;
 use crate::error::NameKind;
-use crate::parse::ast;
+use crate::parse::{EXPR_DEPTH_MAX, ast};
 use crate::schema::{Schema, Table};
 use scope::{Clause, Scope, ScopeColumn, ScopeTable};
 use tree::{Query, SelectId, SourceId};
@@ -100,6 +100,18 @@ impl<'a> Resolver<'a> {
         let result = work(self);
         self.scopes.pop();
         result
+    }
+
+    /// Goes `by` levels deeper into expressions and queries, those of views included.
+    fn deeper(&mut self, by: usize) -> Result<(), Error> {
+        self.depth += by;
+        if self.depth > EXPR_DEPTH_MAX {
+            return Err(Error::Limit {
+                what: "depth of an expression",
+                max: EXPR_DEPTH_MAX as u64,
+            });
+        }
+        Ok(())
     }
 
     fn new_source(&mut self) -> Result<SourceId, Error> {

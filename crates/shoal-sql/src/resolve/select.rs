@@ -7,13 +7,12 @@ use super::scope::{Clause, Found, Scope};
 use super::tree::{Body, Expr, Key, OrderKey, OutputColumn, Query, Select, SelectId};
 use crate::Error;
 use crate::error::NameKind;
+use crate::parse::QUERY_DEPTH;
 use crate::parse::ast::{self, CompoundOp, ExprKind, OrderTerm, ResultColumn, SelectCore};
 use crate::value::{Affinity, Collation, Value};
 
 /// A result may have this many columns, as in SQLite.
 const COLUMNS_MAX: usize = 2000;
-/// Queries may nest this deep, views expanded.
-const DEPTH_MAX: usize = 100;
 
 /// A result column with `*` expanded.
 enum ResultExpr<'a> {
@@ -23,17 +22,14 @@ enum ResultExpr<'a> {
 
 impl<'a> Resolver<'a> {
     pub(super) fn resolve_select(&mut self, select: &'a ast::Select) -> Result<Query, Error> {
-        self.depth += 1;
-        if self.depth > DEPTH_MAX {
-            return Err(Error::Limit { what: "nested queries", max: DEPTH_MAX as u64 });
-        }
+        self.deeper(QUERY_DEPTH)?;
         let common = self.common.len();
         if let Some(with) = &select.with {
             self.common.extend(&with.tables);
         }
         let query = self.resolve_body(select);
         self.common.truncate(common);
-        self.depth -= 1;
+        self.depth -= QUERY_DEPTH;
         query
     }
 
@@ -291,10 +287,11 @@ impl<'a> Resolver<'a> {
             ResultExpr::Expr { alias, text, .. } => (*alias, *text),
             ResultExpr::Column { .. } => (None, ""),
         };
-        let (name, inner_name) = match (alias, bound.column_name) {
+        let declared_type = bound.column.as_ref().and_then(|column| column.declared_type.clone());
+        let (name, inner_name) = match (alias, bound.column) {
             (Some(alias), _) => (alias.text.clone(), alias.text.clone()),
-            (None, Some(column)) if bound.collated => (text.to_owned(), column),
-            (None, Some(column)) => (column.clone(), column),
+            (None, Some(column)) if column.collated => (text.to_owned(), column.name),
+            (None, Some(column)) => (column.name.clone(), column.name),
             (None, None) => (text.to_owned(), text.to_owned()),
         };
         let column = OutputColumn {
@@ -302,7 +299,7 @@ impl<'a> Resolver<'a> {
             inner_name,
             affinity: bound.affinity,
             collation: bound.collation,
-            declared_type: bound.declared_type,
+            declared_type,
         };
         Ok((bound.expr, column))
     }

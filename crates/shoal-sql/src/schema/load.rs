@@ -219,6 +219,12 @@ impl Draft {
             table.missing_index =
                 Some("a UNIQUE or PRIMARY KEY constraint has no index".to_owned());
         }
+        let own = self.constraints.iter().enumerate().find_map(|(number, constraint)| {
+            let constraint = constraint.as_ref().filter(|constraint| own_tree(constraint))?;
+            let name = format!("{AUTOINDEX}{}_{}", table.name, number + 1);
+            Some(constraint.own_index(&name, &table))
+        });
+        table.own_index = own;
         // Older formats keep the word DESC and ignore it.
         if schema_format < 4 {
             for index in &mut table.indexes {

@@ -77,6 +77,8 @@ pub struct Table {
     pub(crate) indexes: Vec<Index>,
     /// Constraints that should have an index but none was found in `sqlite_schema`.
     pub(crate) missing_index: Option<String>,
+    /// A table without rowid as the index of its primary key that it is.
+    pub(crate) own_index: Option<Index>,
     /// The columns of the primary key in key order; also of a rowid alias.
     pub(crate) primary_key: Vec<KeyPart>,
     /// What a rowid's other name, or the primary key of a table without rowid, does about a
@@ -221,6 +223,7 @@ impl Schema {
             Object::Table(table) => table
                 .indexes
                 .iter()
+                .chain(&table.own_index)
                 .find(|index| index.name.eq_ignore_ascii_case(name))
                 .map(|index| (table, index)),
             _ => None,

@@ -49,6 +49,7 @@ pub(crate) fn build(
             autoincrement: false,
             indexes: Vec::new(),
             missing_index: None,
+            own_index: None,
             primary_key: Vec::new(),
             key_conflict: None,
             checks: Vec::new(),
@@ -84,7 +85,7 @@ impl Builder {
         };
         let mut column = Column {
             name: def.name.text.clone(),
-            declared_type: def.type_name.clone(),
+            declared_type: standard_type(&def.type_name),
             affinity,
             collation: Ok(Collation::Binary),
             not_null: false,
@@ -345,6 +346,24 @@ impl Constraint {
     }
 }
 
+impl Constraint {
+    /// A table without rowid as an index: the primary key, then all other stored columns.
+    pub(crate) fn own_index(&self, name: &str, table: &Table) -> Index {
+        let mut index = self.index(name, table.root, table);
+        for (column, known) in table.columns.iter().enumerate() {
+            let in_key = table.primary_key.iter().any(|part| part.column == column);
+            if known.stored.is_some() && !in_key {
+                index.columns.push(IndexColumn {
+                    source: IndexSource::Column(column),
+                    collation: known.collation.clone(),
+                    descending: false,
+                });
+            }
+        }
+        index
+    }
+}
+
 /// An index from its `CREATE INDEX`.
 ///
 /// # Errors
@@ -444,12 +463,22 @@ pub(crate) fn schema_table() -> Table {
         autoincrement: false,
         indexes: Vec::new(),
         missing_index: None,
+        own_index: None,
         primary_key: Vec::new(),
         key_conflict: None,
         checks: Vec::new(),
         has_foreign_keys: false,
         has_triggers: false,
         stored_columns: 5,
+    }
+}
+
+/// A declared type as SQLite shows it: its own six types in capitals, others as written.
+fn standard_type(declared: &str) -> String {
+    let standard = ["ANY", "BLOB", "INT", "INTEGER", "REAL", "TEXT"];
+    match standard.iter().find(|name| name.eq_ignore_ascii_case(declared)) {
+        Some(name) => (*name).to_owned(),
+        None => declared.to_owned(),
     }
 }
 

@@ -1,0 +1,325 @@
+//! Statements as a caller sees them: parameters, batches, snapshots, limits, errors with places.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{Scratch, ours, ours_with, theirs_with};
+use shoal_sql::{Connection, Error, NameKind, Value};
+use shoal_store::{Mode, Store};
+
+fn memory(script: &str) -> Connection {
+    let mut connection = Connection::open(Store::memory()).unwrap();
+    for range in shoal_sql::Statements::new(script) {
+        let mut statement = connection.prepare(&script[range.clone()]).unwrap();
+        connection.execute(&mut statement).unwrap_or_else(|e| panic!("{}: {e}", &script[range]));
+    }
+    connection
+}
+
+#[test]
+fn all_five_forms_of_parameters() {
+    let scratch = Scratch::new("create table t(a)");
+    let mut connection = scratch.ours();
+    let cases = [
+        "select ?, ?, ?",
+        "select ?2, ?, ?1",
+        "select :a, @a, $a, :a",
+        "select ?3, :x, ?",
+        "select ?, :b, ?, :b, ?2",
+    ];
+    let peer = scratch.theirs();
+    for sql in cases {
+        let mut statement = connection.prepare(sql).unwrap();
+        let theirs = peer.prepare(sql).unwrap();
+        assert_eq!(statement.parameter_count(), theirs.parameter_count(), "{sql}");
+        for index in 1..=statement.parameter_count() {
+            assert_eq!(statement.parameter_name(index), theirs.parameter_name(index), "{sql}");
+            if let Some(name) = theirs.parameter_name(index) {
+                assert_eq!(
+                    statement.parameter_index(name),
+                    theirs.parameter_index(name).unwrap(),
+                    "{sql}"
+                );
+            }
+        }
+        let values: Vec<Value> =
+            (0..statement.parameter_count()).map(|n| Value::Int(n as i64 * 10)).collect();
+        let got = ours_with(&mut connection, sql, &values).unwrap();
+        assert_eq!(got, theirs_with(&peer, sql, &values).unwrap(), "{sql}");
+        assert!(matches!(statement.bind(0, 1), Err(Error::Misuse { .. })));
+        assert!(matches!(statement.bind(99, 1), Err(Error::Misuse { .. })));
+    }
+}
+
+#[test]
+fn parameters_choose_the_rows_each_time() {
+    let mut connection = memory(
+        "create table t(id integer primary key, k text, v);
+         create index t_k on t(k);
+         insert into t values (1, 'a', 10), (2, 'b', 20), (3, 'a', 30);",
+    );
+    let mut by_id = connection.prepare("select v from t where id = ?").unwrap();
+    let mut by_key = connection.prepare("select v from t where k = ? order by id").unwrap();
+    let run = |connection: &mut Connection, statement: &mut shoal_sql::Statement, value: Value| {
+        statement.bind(1, value).unwrap();
+        let mut rows = connection.query(statement).unwrap();
+        let mut out = Vec::new();
+        while let Some(row) = rows.next().unwrap() {
+            out.push(Value::from(row.get(0)));
+        }
+        out
+    };
+    for _ in 0..3 {
+        assert_eq!(run(&mut connection, &mut by_id, Value::Int(2)), [Value::Int(20)]);
+        assert_eq!(run(&mut connection, &mut by_id, Value::text("3")), [Value::Int(30)]);
+        assert_eq!(run(&mut connection, &mut by_id, Value::Real(1.5)), []);
+        assert_eq!(run(&mut connection, &mut by_id, Value::Null), []);
+        let both = [Value::Int(10), Value::Int(30)];
+        assert_eq!(run(&mut connection, &mut by_key, Value::text("a")), both);
+        assert_eq!(run(&mut connection, &mut by_key, Value::Null), []);
+    }
+}
+
+/// Cursors are dropped between batches; loops of every kind go on where they were.
+#[test]
+fn results_longer_than_a_batch() {
+    let scratch = Scratch::new(
+        "create table t(a integer primary key, b text, c);
+         with recursive n(i) as (select 1 union all select i + 1 from n where i < 3000)
+           insert into t select i, 'x' || (i % 7), i * 3 % 1000 from n;
+         create index t_b on t(b); create index t_c on t(c desc, b);
+         create table w(k text primary key, v) without rowid;
+         insert into w select b || a, a from t;",
+    );
+    let queries = "
+        select * from t; select a from t order by a desc; select a, b from t where b > 'x3';
+        select a, c from t where c between 10 and 900; select b, c from t where c > 5;
+        select * from w; select v from w where k > 'x2'; select v from w where k < 'x4' and v > 10;
+        select x.a, y.a from t x join t y on x.c = y.c where x.a < 700;
+        select x.a, y.v from t x left join w y on y.v = x.a + 2900;
+        select x.a, y.a from t x left join t y on y.a = x.a * 2 where y.a is null or y.a % 2 = 0;
+        select a from t union all select v from w; select a from (select a, b from t where b = 'x1');
+        select a from t where a > 100 and a < 2900 order by a desc; select distinct c from t;
+        select c, count(*) from t group by c; select a from t order by b, a;
+        select t.a, (select count(*) from w where w.v = t.a) from t;
+        values (1), (2), (3), (4), (5), (6), (7), (8), (9)";
+    common::check_all(&mut scratch.ours(), &scratch.theirs(), queries);
+}
+
+#[test]
+fn rows_belong_to_their_snapshot() {
+    let mut connection = memory("create table t(a); insert into t values (1), (2), (3);");
+    let store = connection.store().clone();
+    let mut writer = Connection::open(store).unwrap();
+    let mut statement = connection.prepare("select a from t").unwrap();
+    {
+        let mut rows = connection.query(&mut statement).unwrap();
+        assert!(rows.next().unwrap().is_some());
+        // The result set holds its snapshot: nobody can commit now.
+        let mut insert = writer.prepare("insert into t values (4)").unwrap();
+        assert!(matches!(writer.execute(&mut insert), Err(Error::Store(error)) if error.is_busy()));
+        while rows.next().unwrap().is_some() {}
+        // It let go with its last row.
+        assert_eq!(writer.execute(&mut insert).unwrap(), 1);
+    }
+    assert_eq!(ours(&mut connection, "select count(*) from t").unwrap().rows[0][0], Value::Int(4));
+}
+
+#[test]
+fn a_transaction_is_one_snapshot_and_a_schema_change_is_noticed() {
+    let mut connection = memory("create table t(a); insert into t values (1);");
+    let mut other = Connection::open(connection.store().clone()).unwrap();
+    let mut statement = connection.prepare("select * from t").unwrap();
+    let alter = "drop table t; create table t(x, y); insert into t values (5, 6);";
+    for range in shoal_sql::Statements::new(alter) {
+        let mut statement = other.prepare(&alter[range]).unwrap();
+        other.execute(&mut statement).unwrap();
+    }
+    {
+        let mut rows = connection.query(&mut statement).unwrap();
+        let row = rows.next().unwrap().unwrap();
+        assert_eq!((row.len(), Value::from(row.get(1))), (2, Value::Int(6)));
+    }
+    assert_eq!(statement.column_names(), ["x", "y"]);
+    connection.begin(Mode::Read).unwrap();
+    assert!(connection.in_transaction());
+    assert!(matches!(connection.begin(Mode::Read), Err(Error::Meaning { .. })));
+    connection.rollback().unwrap();
+    assert!(matches!(connection.commit(), Err(Error::Meaning { .. })));
+}
+
+#[test]
+fn errors_know_their_place() {
+    let mut connection = memory("create table t(a, b); create table u(a);");
+    let mut check = |sql: &str, message: &str, place: &str| {
+        let error = connection.prepare(sql).map(|_| ()).unwrap_err();
+        let offset = if place.is_empty() { Some(sql.len()) } else { sql.find(place) };
+        assert_eq!(error.to_string(), message, "{sql}");
+        assert_eq!(error.offset(), offset, "{sql}");
+    };
+    check("select * form t", "near \"form\": syntax error", "form");
+    check("select 1,\n  2 +* 3", "near \"*\": syntax error", "*");
+    check("select (1", "incomplete input", "");
+    check("select 'abc", "unrecognized token: \"'abc\"", "'abc");
+    check("select 1 from nowhere", "no such table: nowhere", "nowhere");
+    check("select a, x.y, b from t", "no such column: x.y", "x.y");
+    check("select 'x', x from t", "no such column: x", "x from");
+    check("select a from t, u", "ambiguous column name: a", "a from");
+    check("select sin2(a) from t", "no such function: sin2", "sin2");
+    check("select abs(a, b) from t", "wrong number of arguments to function abs()", "abs");
+    check("select a from t where sum(b) > 1", "misuse of aggregate: sum()", "sum");
+    check(
+        "select 1 from t order by 3",
+        "1st ORDER BY term out of range - should be between 1 and 1",
+        "3",
+    );
+    check(
+        "select 1 union select 1, 2",
+        "SELECTs to the left and right of UNION do not have the same number of result columns",
+        "select 1, 2",
+    );
+    check("select a collate german from t", "no such collation sequence: german", "german");
+    check(
+        "select rank() over (order by a) from t",
+        "not supported: window function rank()",
+        "rank",
+    );
+    check("select sum(a) over () from t", "not supported: window function sum()", "sum");
+    check("select * from t full join u on 1", "not supported: FULL JOIN", "u on");
+    check(
+        "select * from json_each('[]')",
+        "not supported: table-valued function json_each",
+        "json_each",
+    );
+    check("select (a, b) = (1, 2) from t", "not supported: row value", "(a, b)");
+    check(
+        "with recursive n as (select 1 union select * from n) select * from n",
+        "not supported: recursive common table expression",
+        "n) select",
+    );
+    check("pragma integrity_check", "not supported: PRAGMA integrity_check", "integrity_check");
+    check("explain select 1", "not supported: EXPLAIN", "explain");
+    check("select 1; select 2", "more than one statement", "select 2");
+    check("vacuum", "not supported: VACUUM", "vacuum");
+}
+
+#[test]
+fn nesting_is_bounded_and_never_overflows_the_stack() {
+    let mut connection = memory("create table t(a); insert into t values (1);");
+    let run =
+        |connection: &mut Connection, sql: String| ours(connection, &sql).map(|table| table.rows);
+    let one = vec![vec![Value::Int(1)]];
+    let wrapped = |open: &str, core: &str, close: &str, count: usize| {
+        format!("select {}{core}{} from t", open.repeat(count), close.repeat(count))
+    };
+    let chain = |op: &str, count: usize| format!("select {} from t", vec!["a"; count].join(op));
+    for (name, sql) in [
+        ("parentheses", wrapped("(", "a", ")", 900)),
+        ("not", wrapped("not ", "a", "", 900)),
+        ("signs", wrapped("- ", "a", "", 900)),
+        ("and", chain(" and ", 900)),
+        ("plus", chain(" * ", 900)),
+        ("functions", wrapped("abs(", "a", ")", 900)),
+        ("case", wrapped("case when 1 then ", "a", " end", 900)),
+        ("queries", wrapped("(select ", "a", ")", 80)),
+    ] {
+        let rows = run(&mut connection, sql).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(rows == one || name == "not" || name == "signs", "{name}: {rows:?}");
+    }
+    for (name, sql) in [
+        ("parentheses", wrapped("(", "a", ")", 100_000)),
+        ("not", wrapped("not ", "a", "", 100_000)),
+        ("and", chain(" and ", 100_000)),
+        ("functions", wrapped("abs(", "a", ")", 5_000)),
+        ("case", wrapped("case when 1 then ", "a", " end", 5_000)),
+        ("queries", wrapped("(select ", "a", ")", 400)),
+        ("from", format!("select * from {}t{}", "(select * from ".repeat(400), ")".repeat(400))),
+    ] {
+        let error = run(&mut connection, sql).unwrap_err();
+        assert!(matches!(error, Error::Limit { .. }), "{name}: {error}");
+    }
+}
+
+#[test]
+fn views_that_double_are_bounded() {
+    let mut script = "create table t(a); insert into t values (1);".to_owned();
+    script += "create view v0 as select * from t;";
+    for level in 1..40 {
+        let below = level - 1;
+        script += &format!("create view v{level} as select x.a from v{below} x, v{below} y;");
+    }
+    script += "create view loop1 as select * from loop2; create view loop2 as select * from loop1;";
+    let scratch = Scratch::new(&script);
+    let mut connection = scratch.ours();
+    assert_eq!(ours(&mut connection, "select * from v5").unwrap().rows, [[Value::Int(1)]]);
+    let error = ours(&mut connection, "select * from v39").unwrap_err();
+    assert!(matches!(error, Error::Limit { .. }), "{error}");
+    let error = ours(&mut connection, "select * from loop1").unwrap_err();
+    assert_eq!(error.to_string(), "view loop1 is circularly defined");
+}
+
+#[test]
+fn damaged_definitions_poison_nothing_else() {
+    let scratch = Scratch::new(
+        "create table good(a, b); insert into good values (1, 2);
+         create table bad(a, b); create view v as select * from bad; create index bad_i on good(a);
+         create virtual table ft using fts5(x);
+         pragma writable_schema = on;
+         update sqlite_schema set sql = 'create table bad(a b c ((' where name = 'bad';
+         update sqlite_schema set sql = 'create index bad_i on good(nosuch)' where name = 'bad_i';",
+    );
+    let mut connection = scratch.ours();
+    let rows = ours(&mut connection, "select a, b from good where a = 1").unwrap().rows;
+    assert_eq!(rows, [[Value::Int(1), Value::Int(2)]]);
+    for sql in ["select * from bad", "select * from v"] {
+        let error = ours(&mut connection, sql).unwrap_err();
+        assert!(matches!(&error, Error::Schema { object, .. } if object == "bad"), "{error}");
+    }
+    let error = ours(&mut connection, "select * from ft").unwrap_err();
+    assert_eq!(error.to_string(), "not supported: virtual table ft using fts5");
+    let error = ours(&mut connection, "select * from nosuch").unwrap_err();
+    assert!(matches!(error, Error::Name { kind: NameKind::Table, .. }));
+}
+
+#[test]
+fn utf_16_is_refused_by_name() {
+    let scratch = Scratch::new("pragma encoding = 'UTF-16le'; create table t(a);");
+    let store = Store::open(
+        std::sync::Arc::new(shoal_store::vfs::OsVfs),
+        &scratch.path(),
+        shoal_store::Access::ReadOnly,
+    );
+    let error = match store {
+        Ok(store) => Connection::open(store).unwrap_err().to_string(),
+        Err(error) => error.to_string(),
+    };
+    assert!(error.contains("UTF-16"), "{error}");
+}
+
+#[test]
+fn pragmas_that_read() {
+    let scratch = Scratch::new(
+        "create table t(a integer primary key, b text not null default 'x', c real default (1 + 2),
+           d as (a + 1), e int as (a) stored, unique (b, c));
+         create index t_c on t(c desc, b collate NOCASE) where c > 0;
+         create table w(x, y int, z, primary key (y, x)) without rowid;
+         create table s(a int) strict;
+         create view v(p, q) as select a, b || 'x' from t;
+         pragma user_version = 7; pragma application_id = -5;",
+    );
+    common::check_all(
+        &mut scratch.ours(),
+        &scratch.theirs(),
+        "pragma table_info(t); pragma table_xinfo(t); pragma table_info('w'); pragma table_info = s;
+         pragma table_info(v); pragma table_info(nosuch); pragma index_list(t); pragma index_list(w);
+         pragma index_info(t_c); pragma index_xinfo(t_c); pragma index_xinfo(sqlite_autoindex_t_1);
+         pragma index_info(sqlite_autoindex_w_1); pragma index_xinfo(sqlite_autoindex_w_1);
+         pragma user_version; pragma application_id; pragma page_size; pragma page_count;
+         pragma schema_version; pragma encoding; pragma freelist_count; pragma main.user_version;
+         pragma auto_vacuum; pragma journal_mode; pragma collation_list; pragma table_list(t);
+         pragma table_list(v); pragma table_list(w); pragma table_list(s)",
+    );
+    let mut connection = memory("pragma user_version = 42; pragma application_id = 77");
+    assert_eq!(ours(&mut connection, "pragma user_version").unwrap().rows, [[Value::Int(42)]]);
+    assert_eq!(ours(&mut connection, "pragma application_id").unwrap().rows, [[Value::Int(77)]]);
+}
