@@ -8,6 +8,7 @@
 mod affinity;
 mod arithmetic;
 mod cast;
+mod extended;
 pub(crate) mod number;
 pub(crate) mod pattern;
 mod real_text;

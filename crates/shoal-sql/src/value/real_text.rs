@@ -1,9 +1,11 @@
 //! Reals as decimal text, digit for digit as SQLite prints them.
 //!
-//! SQLite has two answers. Up to 3.51 a real became text with 15 significant digits, so
+//! SQLite has changed its mind. Up to 3.51 a real became text with 15 significant digits, so
 //! `0.1 + 0.2` was `0.3`; from 3.52 with 17, cut back where fewer digits give the same double.
-//! [`real_to_text`] is the newer one, used wherever SQL makes text of a real;
-//! [`real_to_text_15`] is the older one, for output that must match an older `sqlite3` command.
+//! [`real_to_text`] is the newer way, used wherever SQL makes text of a real; [`real_to_text_15`]
+//! is the older one, for output that must match an older `sqlite3` command.
+
+use super::extended::fifteen_digits;
 
 /// A real as decimal digits, as `printf` needs them.
 #[derive(Clone, Debug, PartialEq)]
@@ -218,33 +220,47 @@ fn shorter(real: f64, digits: &[u8], point: i32) -> Option<i32> {
 
 /// A real as text, as SQLite 3.52 and later make it: up to 17 significant digits, `.0` kept.
 pub fn real_to_text(real: f64) -> String {
-    general(real, 17)
-}
-
-/// A real as text, as SQLite up to 3.51 made it: up to 15 significant digits, `.0` kept.
-pub fn real_to_text_15(real: f64) -> String {
-    general(real, 15)
-}
-
-/// `printf("%!.*g")`.
-fn general(real: f64, significant: i32) -> String {
-    if real == real.trunc() && real.abs() < 1e15 {
-        // The common case, and always exact: `+ 0.0` drops the sign of minus zero.
-        return format!("{:.1}", real + 0.0);
-    }
-    let decimal = decode(real, Keep::Significant(significant), 20);
-    let mut text = String::new();
-    if decimal.negative {
-        text.push('-');
-    }
-    if decimal.infinite {
-        text.push_str("Inf");
+    if let Some(text) = short(real) {
         return text;
     }
-    let digits = decimal.digits;
+    let decimal = decode(real, Keep::Significant(17), 20);
+    lay_out(decimal.negative, &decimal.digits, decimal.point, 17)
+}
+
+/// A real as text, as SQLite up to 3.42 made it on x86-64: up to 15 significant digits, `.0` kept.
+///
+/// Output that must match such a `sqlite3` command to the byte.
+pub fn real_to_text_15(real: f64) -> String {
+    if let Some(text) = short(real) {
+        return text;
+    }
+    let (mut digits, power) = fifteen_digits(real.abs());
+    while digits.len() > 1 && digits.last() == Some(&b'0') {
+        digits.pop();
+    }
+    lay_out(real < 0.0, &digits, power + 1, 15)
+}
+
+/// The text of reals that need no digits worked out: infinities, and integers of up to 15 digits,
+/// which are exact in every version.
+fn short(real: f64) -> Option<String> {
+    if real.is_infinite() {
+        return Some(if real < 0.0 { "-Inf" } else { "Inf" }.to_owned());
+    }
+    let exact = real == real.trunc() && real.abs() < 1e15;
+    // `+ 0.0` drops the sign of minus zero.
+    exact.then(|| format!("{:.1}", real + 0.0))
+}
+
+/// Significant digits as `printf("%!.*g")` shows them; `point` of them stand before the point.
+fn lay_out(negative: bool, digits: &[u8], point: i32, significant: i32) -> String {
+    let mut text = String::new();
+    if negative {
+        text.push('-');
+    }
     let push =
         |text: &mut String, digits: &[u8]| text.extend(digits.iter().map(|&d| char::from(d)));
-    let exponent = decimal.point - 1;
+    let exponent = point - 1;
     if exponent < -4 || exponent >= significant {
         push(&mut text, &digits[..1]);
         text.push('.');
@@ -256,11 +272,11 @@ fn general(real: f64, significant: i32) -> String {
         text.push_str(&format!("e{sign}{:02}", exponent.abs()));
         return text;
     }
-    let whole = usize::try_from(decimal.point).unwrap_or(0);
+    let whole = usize::try_from(point).unwrap_or(0);
     if whole == 0 {
         text.push_str("0.");
-        text.extend(std::iter::repeat_n('0', usize::try_from(-decimal.point).unwrap_or(0)));
-        push(&mut text, &digits);
+        text.extend(std::iter::repeat_n('0', usize::try_from(-point).unwrap_or(0)));
+        push(&mut text, digits);
         return text;
     }
     push(&mut text, &digits[..whole.min(digits.len())]);
