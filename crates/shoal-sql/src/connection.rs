@@ -35,6 +35,8 @@ pub struct Connection {
     counts: Counts,
     /// What a table writer's functions see.
     session: Option<StatementSession>,
+    /// How the names of tables begin that statements may not change.
+    reserved: Option<&'static str>,
 }
 
 impl Connection {
@@ -67,6 +69,7 @@ impl Connection {
             savepoints: Savepoints::default(),
             counts: Counts::default(),
             session: None,
+            reserved: None,
         };
         connection.schema()?;
         Ok(connection)
@@ -75,6 +78,12 @@ impl Connection {
     /// The store.
     pub fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// Keeps statements prepared from now on from changing tables whose names begin with `prefix`;
+    /// a [`TableWriter`] still does. For those who keep such tables themselves.
+    pub fn reserve_tables(&mut self, prefix: Option<&'static str>) {
+        self.reserved = prefix;
     }
 
     /// The schema as of now, or as of the open transaction.
@@ -97,6 +106,9 @@ impl Connection {
     pub fn prepare(&mut self, sql: &str) -> Result<Statement, Error> {
         let parsed = parse(sql)?;
         let schema = self.schema()?;
+        if let Some(prefix) = self.reserved {
+            write::refuse_reserved(&schema, &parsed.stmt, prefix)?;
+        }
         let compiled = compile(&schema, &parsed, sql)?;
         Ok(Statement {
             sql: sql.into(),

@@ -42,6 +42,14 @@ pub enum Error {
         /// Byte offset into the statement's text, where there is one.
         offset: Option<usize>,
     },
+    /// The table is kept by someone above SQL ([`crate::Connection::reserve_tables`]).
+    #[error("table {table} may only be read with SQL")]
+    Refused {
+        /// The table.
+        table: String,
+        /// Byte offset into the statement's text.
+        offset: usize,
+    },
     /// A bound of this crate was reached.
     #[error("{what}: more than {max}")]
     Limit {
@@ -121,7 +129,7 @@ impl Error {
     /// The byte offset into the statement's text that the error points at.
     pub fn offset(&self) -> Option<usize> {
         match self {
-            Error::Syntax { offset, .. } => Some(*offset),
+            Error::Syntax { offset, .. } | Error::Refused { offset, .. } => Some(*offset),
             Error::Unsupported { offset, .. }
             | Error::Name { offset, .. }
             | Error::Meaning { offset, .. } => *offset,

@@ -40,8 +40,7 @@ impl Database {
     /// [`Error::Store`] when the file cannot be opened, [`Error::Sql`] when its schema cannot be
     /// read.
     pub fn open(environment: Environment, path: &Path, access: Access) -> Result<Self, Error> {
-        let store = Store::open(environment.vfs(), path, access)?;
-        Ok(Self { environment, connection: Connection::open(store)? })
+        Self::over(environment.clone(), Store::open(environment.vfs(), path, access)?)
     }
 
     /// A database that lives in memory and dies with the value.
@@ -49,10 +48,16 @@ impl Database {
     /// # Errors
     /// None that the caller could cause.
     pub fn memory(environment: Environment) -> Result<Self, Error> {
-        Ok(Self { environment, connection: Connection::open(Store::memory())? })
+        Self::over(environment, Store::memory())
     }
 
-    /// The tables.
+    fn over(environment: Environment, store: Store) -> Result<Self, Error> {
+        let mut connection = Connection::open(store)?;
+        connection.reserve_tables(Some(tables::PREFIX));
+        Ok(Self { environment, connection })
+    }
+
+    /// The tables. SQL may read those that hold documents and not change them.
     pub fn sql(&mut self) -> &mut Connection {
         &mut self.connection
     }

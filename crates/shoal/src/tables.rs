@@ -26,6 +26,9 @@ const CREATE: [&str; 2] = [
      hash BLOB NOT NULL, actor BLOB NOT NULL, seq INTEGER NOT NULL, chunk BLOB NOT NULL)",
 ];
 
+/// How the names of all of them begin. SQL may read such tables and not change them.
+pub(crate) const PREFIX: &str = "_shoal_";
+
 /// Bits of a change's rowid that count within its document.
 const POSITION_BITS: u32 = 32;
 /// The greatest id of a document: its changes' rowids are positive.
@@ -86,7 +89,10 @@ pub(crate) fn exist(connection: &mut Connection) -> Result<bool, Error> {
 
 /// Creates the tables.
 pub(crate) fn create(connection: &mut Connection) -> Result<(), Error> {
-    CREATE.iter().try_for_each(|sql| execute(connection, sql))
+    connection.reserve_tables(None);
+    let created = CREATE.iter().try_for_each(|sql| execute(connection, sql));
+    connection.reserve_tables(Some(PREFIX));
+    created
 }
 
 /// Reads one row of `SELECT id, name, heads FROM _shoal_doc`.

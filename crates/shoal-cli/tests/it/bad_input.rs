@@ -127,6 +127,16 @@ fn sql_that_cannot_run() {
     sql("INSERT INTO Genre VALUES (1, 'again')", "UNIQUE constraint failed: Genre.GenreId");
     sql("CREATE TABLE Album(x)", "already exists");
     sql("CREATE VIRTUAL TABLE v USING fts5(a)", "not supported");
+    for text in [
+        "DELETE FROM _shoal_change",
+        "UPDATE _Shoal_doc SET name = 'x'",
+        "INSERT INTO _shoal_doc VALUES (9, 'x', x'', '{}')",
+        "DROP TABLE _shoal_doc",
+        "CREATE INDEX i ON _shoal_change(hash)",
+        "CREATE TABLE _shoal_x(a)",
+    ] {
+        refused(path, &["sql", "d.db", text], b"", "may only be read with SQL");
+    }
     refused(path, &["sql", "new.db", "CREATE TABLE t(a, a)"], b"", "duplicate column name: a");
     refused(path, &["sql", "new.db", "CREATE TABLE t(a"], b"", "incomplete input");
     refused(path, &["sql", "c.db", "--read-only", "CREATE TABLE x(y)"], b"", "read");

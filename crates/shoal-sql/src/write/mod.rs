@@ -12,6 +12,7 @@ mod delete;
 mod drop;
 mod insert;
 mod query;
+mod reserved;
 mod row;
 mod row_expr;
 mod rows;
@@ -24,6 +25,7 @@ mod update;
 
 use shoal_store::{TextEncoding, Transaction};
 
+pub(crate) use reserved::refuse_reserved;
 pub use table_writer::TableWriter;
 
 use crate::Error;
