@@ -8,8 +8,10 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use flate2::read::DeflateDecoder;
+use shoal_crdt::{ActorId, Document, SaveOptions};
 use shoal_format::{Pgno, journal};
-use shoal_fuzz::chunk;
+use shoal_fuzz::script::Script;
+use shoal_fuzz::{changes, chunk};
 
 /// Bytes of the largest file that is a seed as a whole.
 const SMALL: usize = 32 << 10;
@@ -26,6 +28,33 @@ fn main() -> io::Result<()> {
         [files("automerge")?, files("automerge/fixtures")?, files("automerge/crashers")?].concat()
     {
         chunks(&name(&path), &fs::read(&path)?)?;
+    }
+    for (number, line) in fs::read_to_string("seeds/sql.txt")?.lines().enumerate() {
+        for target in ["sql_prepare", "sql_execute", "sql_differential"] {
+            write(target, &format!("line-{number}"), line.as_bytes())?;
+        }
+    }
+    documents()
+}
+
+/// Documents that come of changes made at random, where they can be.
+fn documents() -> io::Result<()> {
+    let mut state = 1_u64;
+    for number in 0..400 {
+        let script: Vec<u8> = (0..10 + number)
+            .map(|_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (state >> 56) as u8
+            })
+            .collect();
+        let mut doc = Document::new(ActorId::new(&[1]));
+        for change in changes::changes(&mut Script(&script)).changes {
+            // What contradicts the document is left out.
+            let _ = doc.apply_changes([change]);
+        }
+        let options = SaveOptions { deflate: false, retain_orphans: false };
+        chunks(&format!("random-{number}"), &doc.to_bytes(options))?;
+        write("crdt_apply", &format!("random-{number}"), &script)?;
     }
     Ok(())
 }
@@ -45,6 +74,7 @@ fn chunks(name: &str, mut bytes: &[u8]) -> io::Result<()> {
         let name = format!("{name}-{number}");
         write("history_chunk", &name, &chunk::sealed(kind, body))?;
         write("history_chunk_checksummed", &name, &[&[kind], body].concat())?;
+        write("crdt_load", &name, &[&[kind], body].concat())?;
         if kind != chunk::DOCUMENT {
             write("history_change", &name, body)?;
         }
@@ -59,6 +89,9 @@ fn database(name: &str, bytes: &[u8]) -> io::Result<()> {
     write("format_file_header", name, bytes.get(..100).unwrap_or(bytes))?;
     if bytes.len() <= SMALL {
         write("store_walk", name, bytes)?;
+        write("sql_query", name, bytes)?;
+        let edits: Vec<u8> = (0..=u8::MAX).map(|byte| byte.wrapping_mul(167)).collect();
+        write("store_edit", name, &[&[160], &edits[..160], bytes].concat())?;
         if let Some(crashed) = crashed(bytes) {
             write("store_recovery", name, &crashed)?;
         }

@@ -2,8 +2,7 @@
 //! encoder would send.
 
 use shoal_history::{
-    Action, ActorId, ActorIdx, Change, ChangeHash, ChangeHeader, ChangeWriter, Key, ObjId, Op,
-    OpId, ScalarRef,
+    Action, ActorId, ActorIdx, Change, ChangeHeader, ChangeWriter, Key, ObjId, Op, OpId, ScalarRef,
 };
 
 use crate::script::Script;
@@ -104,8 +103,10 @@ impl Maker<'_, '_> {
                 *link = self.id(own, start_op);
             }
             let (obj, key) = match self.script.below(4) {
-                0 => (ObjId::Root, Key::Map(*self.script.pick(&["a", "b", ""]))),
-                1 => (self.obj(own, start_op), Key::Map(*self.script.pick(&["a", "b", "é"]))),
+                0 => (ObjId::Root, Key::Map(self.script.pick::<&str>(&["a", "b", ""]))),
+                1 => {
+                    (self.obj(own, start_op), Key::Map(self.script.pick::<&str>(&["a", "b", "é"])))
+                }
                 2 => (self.obj(own, start_op), Key::Head),
                 _ => (self.obj(own, start_op), Key::Elem(self.id(own, start_op))),
             };
@@ -122,7 +123,7 @@ impl Maker<'_, '_> {
             let insert = match key {
                 Key::Map(_) => false,
                 Key::Head => true,
-                Key::Elem(_) => self.script.byte() % 2 == 0,
+                Key::Elem(_) => self.script.byte().is_multiple_of(2),
             };
             let mark = action == Action::Mark;
             let value = self.value(action);
@@ -133,8 +134,8 @@ impl Maker<'_, '_> {
                 insert,
                 action,
                 value,
-                expand: mark && self.script.byte() % 2 == 0,
-                mark_name: (mark && self.script.byte() % 2 == 0).then_some("bold"),
+                expand: mark && self.script.byte().is_multiple_of(2),
+                mark_name: (mark && self.script.byte().is_multiple_of(2)).then_some("bold"),
                 links: &links[..link_count],
             });
         }

@@ -9,6 +9,7 @@ pub mod chunk;
 pub mod document;
 pub mod history;
 pub mod script;
+pub mod sql;
 pub mod walk;
 
 pub use budget::bounded;
