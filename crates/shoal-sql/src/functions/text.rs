@@ -12,7 +12,7 @@ use crate::value::{
 
 pub(super) const FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction::new("char", Arguments::at_least(0), char_of),
-    ScalarFunction::new("concat", Arguments::at_least(1), |arguments, _| Ok(join(b"", arguments))),
+    ScalarFunction::new("concat", Arguments::at_least(1), |arguments, _| join(b"", arguments)),
     ScalarFunction::new("concat_ws", Arguments::at_least(2), concat_ws),
     ScalarFunction::new("format", Arguments::at_least(0), format),
     ScalarFunction::new("printf", Arguments::at_least(0), format),
@@ -63,18 +63,24 @@ fn char_of(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
 
 fn concat_ws(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
     let Some((separator, values)) = arguments.split_first() else { return Ok(Value::Null) };
-    Ok(text_of(separator.as_ref()).map_or(Value::Null, |separator| join(&separator, values)))
+    match text_of(separator.as_ref()) {
+        Some(separator) => join(&separator, values),
+        None => Ok(Value::Null),
+    }
 }
 
-fn join(separator: &[u8], values: &[Value]) -> Value {
+fn join(separator: &[u8], values: &[Value]) -> Result<Value, Error> {
     let mut joined = Vec::new();
     for (index, text) in values.iter().filter_map(|value| text_of(value.as_ref())).enumerate() {
         if index > 0 {
             joined.extend_from_slice(separator);
         }
+        if text.len() > LENGTH_MAX - joined.len().min(LENGTH_MAX) {
+            return Err(too_big());
+        }
         joined.extend_from_slice(&text);
     }
-    Value::Text(joined)
+    Ok(Value::Text(joined))
 }
 
 fn format(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
@@ -111,6 +117,9 @@ fn matches(language: Pattern, arguments: &[Value]) -> Result<Value, Error> {
 
 fn hex(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
     let bytes = arguments.first().and_then(|value| text_of(value.as_ref())).unwrap_or_default();
+    if bytes.len() > LENGTH_MAX / 2 {
+        return Err(too_big());
+    }
     Ok(Value::Text(hex_digits(&bytes)))
 }
 
@@ -261,6 +270,7 @@ fn quote(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
             quoted.push(b'\'');
             quoted
         }
+        Some(Value::Blob(bytes)) if bytes.len() > LENGTH_MAX / 2 => return Err(too_big()),
         Some(Value::Blob(bytes)) => [b"X'", &hex_digits(bytes)[..], b"'"].concat(),
     }))
 }
