@@ -12,6 +12,10 @@ use crate::error::{Error, OpFault};
 use crate::id::ObjId;
 use crate::pending::Pending;
 
+mod order;
+
+use order::{Ordered, order};
+
 impl Document {
     /// Applies changes. Those whose dependencies are missing wait until these come; those that
     /// are known already are ignored. The order does not matter to the result.
@@ -29,20 +33,18 @@ impl Document {
         changes: impl IntoIterator<Item = Change>,
     ) -> Result<(), Error> {
         let (changes, batch) = self.admit(changes)?;
-        let mut is_direct = vec![false; changes.len()];
-        let mut direct: Vec<Change> = Vec::with_capacity(changes.len());
-        let mut queued: Vec<ChangeHash> = Vec::new();
-        for (at, change) in changes.into_iter().enumerate() {
-            is_direct[at] = change.deps().iter().all(|dep| match batch.get(dep) {
-                Some(dep) => is_direct[*dep as usize],
-                None => self.graph.contains(dep),
-            });
-            if is_direct[at] {
-                direct.push(change);
-            } else {
-                queued.push(change.hash());
-                self.queue.add(change, &self.graph);
-            }
+        // With others waiting, the queue finds the order of all; else it need not see the batch.
+        let Ordered { ready: direct, waiting } = if self.queue.is_empty() {
+            order(changes, &batch, &self.graph)
+        } else {
+            let is_direct =
+                |change: &Change| change.deps().iter().all(|dep| self.graph.contains(dep));
+            let (ready, waiting) = changes.into_iter().partition(is_direct);
+            Ordered { ready, waiting }
+        };
+        let queued: Vec<ChangeHash> = waiting.iter().map(Change::hash).collect();
+        for change in waiting {
+            self.queue.add(change, &self.graph);
         }
         let ready = self.queue.ready(direct);
         let mut applied: Vec<Change> = Vec::with_capacity(ready.len());

@@ -50,8 +50,10 @@ impl Queue {
         let hash = change.hash();
         let mut missing = 0;
         for dep in change.deps() {
-            if !graph.contains(dep) {
-                self.dependents.insert((*dep, self.next_arrival), hash);
+            // A dependency that is named twice counts once.
+            if !graph.contains(dep)
+                && self.dependents.insert((*dep, self.next_arrival), hash).is_none()
+            {
                 missing += 1;
             }
         }

@@ -8,6 +8,7 @@ mod session;
 
 use proptest::prelude::*;
 use session::{Pair, Reference, Step, step};
+use shoal_crdt::{ActorId, CommitOptions, Document, ROOT};
 
 fn run(steps: &[Step], replicas: u8) {
     let mut pairs: Vec<Pair> = vec![Pair::new(0)];
@@ -53,6 +54,60 @@ proptest! {
         steps in prop::collection::vec(step(3), 1..80),
     ) {
         run(&steps, 3);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 100,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    /// Whatever the order in which changes come, the order of rows and of sent changes is the
+    /// reference's.
+    #[test]
+    fn batches_are_ordered_as_the_reference_orders_them(
+        makers in prop::collection::vec((0_usize..3, prop::option::of(0_usize..3)), 1..25),
+        places in prop::collection::vec(any::<prop::sample::Index>(), 25),
+        batch_len in 1_usize..30,
+    ) {
+        let mut forks: Vec<Document> =
+            (0_u8..3).map(|number| Document::new(ActorId::new(&[number]))).collect();
+        for (maker, source) in makers {
+            if let Some(source) = source {
+                let other = forks[source].clone();
+                forks[maker].merge(&other).unwrap();
+            }
+            let mut tx = forks[maker].transaction();
+            tx.put(&ROOT, "key", maker as u64).unwrap();
+            tx.commit_empty(CommitOptions::default());
+        }
+        let mut all = Document::new(ActorId::new(b"all"));
+        for fork in &forks {
+            all.merge(fork).unwrap();
+        }
+        let mut changes: Vec<_> = all.changes().cloned().collect();
+        for (at, place) in places.iter().enumerate().take(changes.len()) {
+            let other = place.index(changes.len());
+            changes.swap(at, other);
+        }
+        let mut ours = Document::new(ActorId::new(b"ours"));
+        let mut theirs = automerge::Automerge::new();
+        for batch in changes.chunks(batch_len) {
+            ours.apply_changes(batch.to_vec()).unwrap();
+            let batch: Vec<_> = batch
+                .iter()
+                .map(|change| {
+                    automerge::Change::from_bytes(change.raw_bytes().to_vec()).unwrap()
+                })
+                .collect();
+            theirs.apply_changes(batch).unwrap();
+        }
+        let our_order: Vec<_> = ours.changes().map(|change| change.hash().0).collect();
+        let their_order: Vec<_> =
+            theirs.get_changes(&[]).iter().map(|change| change.hash().0).collect();
+        prop_assert_eq!(our_order, their_order);
     }
 }
 

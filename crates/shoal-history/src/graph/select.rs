@@ -56,29 +56,55 @@ impl ChangeGraph {
     /// Takes out of `hashes` the changes `heads` and their ancestors; heads that are not in the
     /// graph are ignored. Cost: the changes added since the first of `hashes`.
     pub(crate) fn remove_reached(&self, heads: &[ChangeHash], hashes: &mut FxHashSet<ChangeHash>) {
-        let place_of = |hash: &ChangeHash| self.by_hash.get(hash).copied();
-        let (Some(first), Some(last)) =
-            (hashes.iter().filter_map(place_of).min(), self.places(heads).max())
-        else {
+        let Some(first) = hashes.iter().filter_map(|hash| self.by_hash.get(hash)).min() else {
             return;
         };
-        let Some(range) = last.checked_sub(first) else { return };
-        let mut reached = vec![false; range as usize + 1];
-        for place in self.places(heads).filter(|&place| place >= first) {
-            reached[(place - first) as usize] = true;
+        let reach = self.reach(heads, *first);
+        hashes.retain(|hash| reach.of(self.by_hash.get(hash)) == 0);
+    }
+
+    /// Takes out of `hashes` what is an ancestor of others of them. Cost: the changes added since
+    /// the first of `hashes`.
+    pub(crate) fn retain_heads(&self, hashes: &mut Vec<ChangeHash>) {
+        let Some(first) = self.places(hashes).min() else { return };
+        let reach = self.reach(hashes, first);
+        hashes.retain(|hash| reach.of(self.by_hash.get(hash)) & Reach::ANCESTOR == 0);
+    }
+
+    fn reach(&self, heads: &[ChangeHash], first: u32) -> Reach {
+        let last = self.places(heads).max();
+        let Some(range) = last.and_then(|last| last.checked_sub(first)) else {
+            return Reach { first, flags: Vec::new() };
+        };
+        let mut flags = vec![0; range as usize + 1];
+        for at in self.places(heads).filter_map(|place| place.checked_sub(first)) {
+            flags[at as usize] = Reach::HEAD;
         }
-        for place in (first..=last).rev() {
-            if reached[(place - first) as usize] {
-                for &dep in self.deps_at(place) {
-                    if dep >= first {
-                        reached[(dep - first) as usize] = true;
+        for at in (0..=range).rev() {
+            if flags[at as usize] != 0 {
+                for dep in self.deps_at(first + at) {
+                    if let Some(dep) = dep.checked_sub(first) {
+                        flags[dep as usize] |= Reach::ANCESTOR;
                     }
                 }
             }
         }
-        hashes.retain(|hash| {
-            let place = place_of(hash).and_then(|place| place.checked_sub(first));
-            !place.is_some_and(|at| reached.get(at as usize).copied().unwrap_or_default())
-        });
+        Reach { first, flags }
+    }
+}
+
+/// What some heads reach, down to a place.
+struct Reach {
+    first: u32,
+    flags: Vec<u8>,
+}
+
+impl Reach {
+    const HEAD: u8 = 1;
+    const ANCESTOR: u8 = 2;
+
+    fn of(&self, place: Option<&u32>) -> u8 {
+        let at = place.and_then(|place| place.checked_sub(self.first));
+        at.and_then(|at| self.flags.get(at as usize).copied()).unwrap_or_default()
     }
 }

@@ -154,7 +154,20 @@ proptest! {
         let had = ancestors(&graph, &have);
         let since: Vec<_> = graph.changes_since(&have).into_iter().map(Change::hash).collect();
         let expect: Vec<_> = all.iter().copied().filter(|hash| !had.contains(hash)).collect();
-        prop_assert_eq!(since, expect);
+        prop_assert_eq!(&since, &expect);
+
+        let mut unreached: FxHashSet<ChangeHash> = all.iter().copied().collect();
+        graph.remove_reached(&have, &mut unreached);
+        prop_assert_eq!(unreached, expect.iter().copied().collect::<FxHashSet<_>>());
+        let mut last = have.clone();
+        graph.retain_heads(&mut last);
+        let is_ancestor = |hash: &ChangeHash| {
+            have.iter().any(|other| other != hash && ancestors(&graph, &[*other]).contains(hash))
+        };
+        prop_assert_eq!(
+            last,
+            have.iter().copied().filter(|hash| !is_ancestor(hash)).collect::<Vec<_>>()
+        );
 
         let mut entries = vec![ClockEntry::default(); graph.actors().len()];
         for hash in &had {

@@ -12,6 +12,9 @@ use crate::{Change, ChangeGraph, ChangeHash};
 /// A message with a change in it is this much longer at most than its parts.
 const ENTRY_OVERHEAD: usize = 10;
 
+/// With more shared heads than this it is worth a walk to see which of them are ancestors.
+const MANY_SHARED_HEADS: usize = 8;
+
 impl SyncState {
     /// The next message for the peer, or `None` when there is nothing to tell, or an answer is
     /// awaited.
@@ -29,7 +32,10 @@ impl SyncState {
         save: impl FnOnce() -> Vec<u8>,
     ) -> Option<SyncMessage> {
         let our_heads = graph.heads();
-        if let Some(first) = self.their_have.as_ref().and_then(|have| have.first())
+        // The reference does so too when it is read-only. Its peer then goes on answering with what
+        // it ignores, for ever, and never gets its changes.
+        if !self.read_only
+            && let Some(first) = self.their_have.as_ref().and_then(|have| have.first())
             && !first.last_sync.iter().all(|hash| graph.contains(hash))
         {
             return Some(reset(our_heads));
@@ -128,6 +134,10 @@ impl SyncState {
             let mut shared = std::mem::take(&mut self.shared_heads);
             shared.extend(known);
             self.shared_heads = sorted(shared);
+            // Each piece may bring another one, which those after it make superfluous.
+            if self.max_message_bytes.is_some() && self.shared_heads.len() > MANY_SHARED_HEADS {
+                graph.retain_heads(&mut self.shared_heads);
+            }
         }
         self.their_have = Some(have);
         self.their_heads = Some(heads);

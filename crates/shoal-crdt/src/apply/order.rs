@@ -1,0 +1,69 @@
+//! The order in which the changes of a batch are applied, which later shows in the order of saved
+//! rows and of sent changes: breadth first, as in the reference. First the changes that depend on
+//! none of the batch, as they came; then, change after change, those that this one was the last
+//! to hold back.
+
+use shoal_history::{Change, ChangeGraph};
+
+use super::Positions;
+
+/// A batch, told apart.
+pub(super) struct Ordered {
+    /// What can be applied, in order.
+    pub(super) ready: Vec<Change>,
+    /// What depends on changes that are neither here nor in the batch, as it came.
+    pub(super) waiting: Vec<Change>,
+}
+
+/// Orders a batch by itself: right when nothing waits that it could release. Costs its
+/// dependencies.
+pub(super) fn order(changes: Vec<Change>, batch: &Positions, graph: &ChangeGraph) -> Ordered {
+    // From a change to one that depends on it.
+    let mut edges: Vec<(u32, u32)> = Vec::with_capacity(changes.len());
+    let mut held_back = vec![0_u32; changes.len()];
+    let mut is_in_order = true;
+    let mut last_key = 0;
+    for (at, change) in (0_u32..).zip(&changes) {
+        let mut key = 0;
+        for dep in change.deps() {
+            match batch.get(dep) {
+                Some(&dep) => {
+                    edges.push((dep, at));
+                    held_back[at as usize] += 1;
+                    key = key.max(dep + 1);
+                }
+                None if graph.contains(dep) => {}
+                None => {
+                    // By what never comes.
+                    held_back[at as usize] += 1;
+                    is_in_order = false;
+                }
+            }
+        }
+        // A change comes after all that were released by earlier ones.
+        is_in_order &= key <= at && key >= last_key;
+        last_key = key;
+    }
+    if is_in_order {
+        return Ordered { ready: changes, waiting: Vec::new() };
+    }
+
+    edges.sort_by_key(|(dep, _)| *dep);
+    let mut queue: Vec<u32> =
+        (0_u32..).zip(&held_back).filter(|(_, count)| **count == 0).map(|(at, _)| at).collect();
+    let mut next = 0;
+    while let Some(&at) = queue.get(next) {
+        next += 1;
+        let first = edges.partition_point(|(dep, _)| *dep < at);
+        for &(_, dependent) in edges[first..].iter().take_while(|(dep, _)| *dep == at) {
+            let count = &mut held_back[dependent as usize];
+            *count -= 1;
+            if *count == 0 {
+                queue.push(dependent);
+            }
+        }
+    }
+    let mut slots: Vec<Option<Change>> = changes.into_iter().map(Some).collect();
+    let ready = queue.into_iter().filter_map(|at| slots[at as usize].take()).collect();
+    Ordered { ready, waiting: slots.into_iter().flatten().collect() }
+}
