@@ -230,7 +230,7 @@ fn the_slow_sync_message_gives_what_the_reference_gives() {
     let mut their_state = automerge::sync::State::new();
     let message = automerge::sync::Message::decode(&bytes).unwrap();
     automerge::sync::SyncDoc::receive_sync_message(&mut theirs, &mut their_state, message).unwrap();
-    let (ours, theirs) = (Peer::Ours(ours), Peer::Theirs(Box::new(theirs)));
+    let (ours, theirs) = (Peer::Ours(Box::new(ours)), Peer::Theirs(Box::new(theirs)));
     assert!(!ours.heads().is_empty());
     assert_eq!(ours.heads(), theirs.heads());
     assert_eq!(ours.json(), theirs.json());

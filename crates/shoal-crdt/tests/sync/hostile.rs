@@ -12,7 +12,7 @@ fn doc() -> Document {
         peer.edit(Edit::Type { at, letter: at });
     }
     match peer {
-        Peer::Ours(doc) => doc,
+        Peer::Ours(doc) => *doc,
         Peer::Theirs(_) => panic!("not ours"),
     }
 }

@@ -9,7 +9,7 @@ use shoal_crdt::{ActorId, CommitOptions, Document, ObjType, ROOT, SyncMessage, S
 /// A document of one engine.
 #[derive(Clone)]
 pub(crate) enum Peer {
-    Ours(Document),
+    Ours(Box<Document>),
     Theirs(Box<Automerge>),
 }
 
@@ -54,7 +54,7 @@ impl Peer {
 
     pub(crate) fn empty(ours: bool, number: u8) -> Self {
         if ours {
-            Self::Ours(Document::new(ActorId::new(&actor(number))))
+            Self::Ours(Box::new(Document::new(ActorId::new(&actor(number)))))
         } else {
             let actor = automerge::ActorId::from(&actor(number)[..]);
             Self::Theirs(Box::new(Automerge::new().with_actor(actor)))
@@ -63,7 +63,7 @@ impl Peer {
 
     pub(crate) fn fork(&self, number: u8) -> Self {
         match self {
-            Self::Ours(doc) => Self::Ours(doc.fork(ActorId::new(&actor(number)))),
+            Self::Ours(doc) => Self::Ours(Box::new(doc.fork(ActorId::new(&actor(number))))),
             Self::Theirs(doc) => {
                 let actor = automerge::ActorId::from(&actor(number)[..]);
                 Self::Theirs(Box::new(doc.fork().with_actor(actor)))

@@ -61,6 +61,10 @@ impl ChangeGraph {
         };
         let reach = self.reach(heads, *first);
         hashes.retain(|hash| reach.of(self.by_hash.get(hash)) == 0);
+        // Once it has held the whole document, walking the empty table would cost as much again.
+        if hashes.len() < hashes.capacity() / 8 {
+            hashes.shrink_to_fit();
+        }
     }
 
     /// Takes out of `hashes` what is an ancestor of others of them. Cost: the changes added since

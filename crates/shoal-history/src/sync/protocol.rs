@@ -5,6 +5,8 @@
 //! dependents; the peer's answer brings the next ones out. Changes that the peer's heads reach are
 //! never sent then, so that every piece is a new one, whatever the peer says it has.
 
+use rustc_hash::FxHashSet;
+
 use super::message::{ChangeData, Have, SyncFlags, SyncMessage, SyncVersion};
 use super::state::{Capabilities, SyncState};
 use crate::{Change, ChangeGraph, ChangeHash};
@@ -95,7 +97,7 @@ impl SyncState {
             let reset = flags.contains(SyncFlags::SUPPORTS_RESET);
             self.their_capabilities = Capabilities { v2: true, reset };
             if flags.contains(SyncFlags::RESET) {
-                self.sent.clear();
+                self.sent = FxHashSet::default();
             }
             self.peer_read_only = flags.contains(SyncFlags::READ_ONLY);
         }
@@ -127,7 +129,7 @@ impl SyncState {
             // A peer without heads has lost everything, or has never had anything.
             if heads.is_empty() {
                 self.last_sent_heads.clear();
-                self.sent.clear();
+                self.sent = FxHashSet::default();
             }
         } else {
             let known = heads.iter().copied().filter(|head| graph.contains(head));
