@@ -1,5 +1,6 @@
 //! `lab profile`: one row, the measured region only, under a profiler.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::process::Command;
 
@@ -87,12 +88,43 @@ fn callgrind(
         .arg("--toggle-collect=*lab_measured_region*")
         .arg(collect)
         .args(command_line(args, prefix)?))?;
-    let report = run(Command::new("callgrind_annotate").arg("--auto=no").arg(&file))?;
-    let lines: Vec<&str> = report.lines().filter(|line| is_figure(line)).collect();
-    if lines.is_empty() {
+    let report =
+        run(Command::new("callgrind_annotate").args(["--auto=no", "--threshold=99.9"]).arg(&file))?;
+    let functions = by_function(&report);
+    let total: u64 = functions.iter().map(|(_, count)| count).sum();
+    if total == 0 {
         return Err("callgrind saw nothing of the measured region".into());
     }
-    Ok(lines.into_iter().take(args.top + 1).map(short).collect())
+    let mut lines = vec![format!("{total:>15}  instructions in the measured region")];
+    lines.extend(functions.into_iter().take(args.top).map(|(name, count)| {
+        format!("{count:>15}  {:5.2} %  {name}", count as f64 * 100.0 / total as f64)
+    }));
+    Ok(lines)
+}
+
+/// The report's counts, summed over the source files that a function's instructions come from
+/// (what was inlined into it is a file of its own there), most first.
+fn by_function(report: &str) -> Vec<(String, u64)> {
+    let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+    for line in report.lines() {
+        // `1,234 (5.6%)  path:function [object]`
+        let Some((count, rest)) = line.trim_start().split_once(' ') else { continue };
+        let Ok(count) = count.replace(',', "").parse::<u64>() else { continue };
+        let Some((_, place)) = rest.split_once(")  ") else { continue };
+        if place.starts_with("PROGRAM TOTALS") {
+            continue;
+        }
+        let place = place.split(" [").next().unwrap_or(place);
+        // The path ends at the first single colon; a function's own are double.
+        let name = place
+            .char_indices()
+            .find(|&(at, letter)| letter == ':' && !place[at + 1..].starts_with(':'))
+            .map_or(place, |(at, _)| &place[at + 1..]);
+        *sums.entry(name.chars().take(140).collect()).or_default() += count;
+    }
+    let mut sums: Vec<(String, u64)> = sums.into_iter().collect();
+    sums.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    sums
 }
 
 /// Samples of the whole process, set-up included.
@@ -118,13 +150,23 @@ fn perf(
         .collect())
 }
 
-/// Whether a line of the profiler's report opens with a count.
-fn is_figure(line: &str) -> bool {
-    line.trim_start().starts_with(|first: char| first.is_ascii_digit())
-}
-
 /// A line without the path of the object file, which is the same for all.
 fn short(line: &str) -> String {
     let line = line.split(" [/").next().unwrap_or(line);
     line.chars().take(160).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_summed_by_function_whatever_file_was_inlined() {
+        let report = "Ir\n1,000 (100.0%)  PROGRAM TOTALS\n\
+                      600 (60.0%)  a/b.rs:crate::one [/bin/x]\n\
+                      100 (10.0%)  ???:crate::two\n\
+                      300 (30.0%)  /rustc/core.rs:crate::one [/bin/x]\n";
+        let expect = [("crate::one".to_owned(), 900), ("crate::two".to_owned(), 100)];
+        assert_eq!(by_function(report), expect);
+    }
 }

@@ -1,5 +1,6 @@
 //! Rows on tables.
 
+mod chinook;
 mod graph;
 mod keyed;
 mod query;
@@ -21,6 +22,7 @@ pub(crate) fn rows<E: TableEngine>() -> Bench<E> {
     users::add(&mut bench);
     views::add(&mut bench);
     graph::add(&mut bench);
+    chinook::add(&mut bench);
     write::add(&mut bench);
     bench
 }

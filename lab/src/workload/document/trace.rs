@@ -111,6 +111,15 @@ fn save_and_load<E: DocEngine>(bench: &mut Bench<E>, name: &'static str) {
             Ok(answer(&*engine, &mut doc, Digest::new().text(&read)))
         })
     });
+    let text = format!("load {name}, saved with its history, and give it as JSON");
+    bench.add(row(&format!("trace/{name}/load_json"), "document", &text), move |engine, cx| {
+        let engine = held(engine);
+        let bytes = saved(&*engine, cx, name)?;
+        sampler(move |watch| {
+            let json = watch.time(1, || engine.json(&engine.load(&bytes, BOB)?))?;
+            Ok(Some(crate::answer::Answer::of(Digest::new().text(&json))))
+        })
+    });
     let text = format!(
         "load {name} from the form without history, and read its text: less than the other loads \
          do, for engines that have such a form"
