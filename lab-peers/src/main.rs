@@ -15,6 +15,7 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 fn main() -> ExitCode {
     let mut contenders = shoal_lab::Contenders::new();
+    #[cfg(not(feature = "peers-only"))]
     shoal_lab::shoal::add(&mut contenders);
     document::add(&mut contenders);
     table::add(&mut contenders);

@@ -1,5 +1,6 @@
 //! Table engines and key-value stores.
 
+mod duckdb;
 #[cfg(feature = "heed")]
 mod heed;
 #[cfg(any(feature = "redb", feature = "heed"))]
@@ -27,5 +28,5 @@ pub(crate) fn add(contenders: &mut Contenders) {
     contenders.table(redb::Redb);
     #[cfg(feature = "heed")]
     contenders.table(heed::Heed);
-    let _ = contenders;
+    contenders.table(duckdb::DuckDb);
 }

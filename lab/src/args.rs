@@ -166,7 +166,7 @@ pub struct PeersArguments {
     /// A checkout of seine, whose kernel then takes part
     #[arg(long, value_name = "FOLDER")]
     pub seine: Option<PathBuf>,
-    /// Leaves out the build of SQLite with other flags
+    /// Leaves out the second build of SQLite and libargon2, with flags for speed
     #[arg(long)]
     pub no_tuned: bool,
     /// Builds for this processor, where the default builds for all of its kind

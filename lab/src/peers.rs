@@ -1,8 +1,8 @@
 //! `lab peers`: builds the lab with its peers, each where it builds, and runs it.
 //!
 //! Peers are features of `lab-peers`. All are built at once; when that fails each is tried alone,
-//! so that one that does not build is named in the report and costs no other. SQLite takes part a
-//! second time, built with other flags, which needs a program of its own.
+//! so that one that does not build is named in the report and costs no other. SQLite and libargon2
+//! take part a second time, built with other flags, which needs a program of its own.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -26,12 +26,15 @@ const PEERS: [(&str, &str); 12] = [
     ("libargon2", "argon/libargon2"),
 ];
 
+/// The second build's name and contents: SQLite with flags for speed, libargon2's optimised source.
+const TUNED: &str = "tuned";
+const TUNED_FEATURES: [&str; 3] = ["peers-only", "rusqlite", "libargon2-native"];
+
 /// What a build of SQLite has that is meant for speed alone; SQLite's own recommendations, without
 /// those that change results.
-const TUNED_FLAGS: &str = "-DSQLITE_THREADSAFE=0 -USQLITE_ENABLE_API_ARMOR \
-    -USQLITE_ENABLE_MEMORY_MANAGEMENT -DSQLITE_DEFAULT_MEMSTATUS=0 -DSQLITE_LIKE_DOESNT_MATCH_BLOBS \
-    -DSQLITE_MAX_EXPR_DEPTH=0 -DSQLITE_OMIT_DEPRECATED -DSQLITE_OMIT_SHARED_CACHE \
-    -DSQLITE_USE_ALLOCA -DSQLITE_OMIT_AUTOINIT -O3";
+const TUNED_FLAGS: &str = "-DSQLITE_THREADSAFE=2 -USQLITE_ENABLE_API_ARMOR \
+    -USQLITE_ENABLE_MEMORY_MANAGEMENT -DSQLITE_DEFAULT_MEMSTATUS=0 -DSQLITE_MAX_EXPR_DEPTH=0 \
+    -DSQLITE_USE_ALLOCA";
 
 /// Builds and runs; true when everything was built and every row went right.
 pub(crate) fn peers(args: &PeersArguments) -> Result<bool, String> {
@@ -47,12 +50,16 @@ pub(crate) fn peers(args: &PeersArguments) -> Result<bool, String> {
     };
     let mut command = Command::new(program);
     command.args(&args.arguments);
-    if !args.no_tuned && !unbuilt.iter().any(|one: &String| one.contains("sqlite")) {
-        match build(&folder, "tuned", &["rusqlite"], Some(TUNED_FLAGS), args.native) {
+    if !args.no_tuned && !unbuilt.iter().any(|one: &String| one.starts_with("table/sqlite=")) {
+        match build(&folder, TUNED, &TUNED_FEATURES, Some(TUNED_FLAGS), args.native) {
             Ok(path) => {
-                command.arg("--also").arg(format!("tuned={}", path.display()));
+                command.arg("--also").arg(format!("{TUNED}={}", path.display()));
             }
-            Err(error) => unbuilt.push(format!("table/sqlite tuned={}", first_line(&error))),
+            Err(error) => {
+                let why = first_line(&error);
+                unbuilt.push(format!("table/sqlite {TUNED}=does not build: {why}"));
+                unbuilt.push(format!("argon/libargon2 {TUNED}=does not build: {why}"));
+            }
         }
     }
     match &args.seine {
@@ -105,7 +112,7 @@ fn some(
     build(folder, "plain", &features, None, args.native)
 }
 
-/// Builds `lab-peers` in a target folder called `form`; no features stand for all.
+/// Builds `lab-peers`; no features stand for all.
 fn build(
     folder: &Path,
     form: &str,
@@ -113,15 +120,15 @@ fn build(
     sqlite_flags: Option<&str>,
     native: bool,
 ) -> Result<PathBuf, String> {
-    let target = std::env::var_os("CARGO_TARGET_DIR")
-        .map_or_else(|| folder.join("target"), PathBuf::from)
-        .join(form);
+    let mut target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| folder.join("target"), PathBuf::from);
+    if form == TUNED {
+        // Its own folder: the same crates with other flags would build each other anew.
+        target.push(TUNED);
+    }
     out::note(&format!("building lab-peers ({form})"));
     let mut command = Command::new("cargo");
-    command
-        .args(["build", "--release", "--locked"])
-        .current_dir(folder)
-        .env("CARGO_TARGET_DIR", &target);
+    command.args(["build", "--release"]).current_dir(folder).env("CARGO_TARGET_DIR", &target);
     if !features.is_empty() {
         command.args(["--no-default-features", "--features", &features.join(",")]);
     }

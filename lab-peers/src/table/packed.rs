@@ -38,7 +38,7 @@ pub(super) fn pack(row: &[Cell<'_>], packed: &mut Vec<u8>) {
 }
 
 /// A packed row as its table's columns; only as much of it is decoded as is asked for.
-pub(super) struct Row<'a> {
+pub(crate) struct Row<'a> {
     pub(super) rowid: i64,
     pub(super) packed: &'a [u8],
     /// Which columns the reader asked for, the rowid being 0.

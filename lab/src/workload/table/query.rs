@@ -118,9 +118,9 @@ pub(super) fn prepare<E: TableEngine>(
         if let Some(expected) = query.expected.filter(|&expected| expected != count) {
             return Err(Miss::Failed(format!("{count} rows, not the {expected} of the data set")));
         }
-        // Where rows are not determined, neither is what was touched of them.
-        let touched = if query.determined.is_some() { 0 } else { sum };
-        Ok(Some(Answer::of(order.int(rows).int(touched).int(count).int(total))))
+        // Not what was touched: the last bits of an average are nobody's to determine.
+        std::hint::black_box(sum);
+        Ok(Some(Answer::of(order.int(rows).int(count).int(total))))
     })
 }
 
