@@ -127,7 +127,7 @@ impl Connection {
     /// raises; what is wrong with the file.
     pub fn query<'c>(&'c mut self, statement: &'c mut Statement) -> Result<Rows<'c>, Error> {
         let gives_rows = match &statement.compiled {
-            Compiled::Query(_) => true,
+            Compiled::Query(_) | Compiled::Explain(_) => true,
             Compiled::Pragma(pragma) => !pragma.writes(),
             _ => false,
         };
@@ -147,6 +147,7 @@ impl Connection {
                 let session = StatementSession::new(&self.environment, self.counts);
                 Ok(Rows::of_query(snapshot, program, &statement.parameters, session))
             }
+            Compiled::Explain(rows) => Ok(Rows::of_values(statement.columns.len(), rows)),
             Compiled::Pragma(pragma) => {
                 let rows = pragma.rows(&schema, snapshot.get(), self.store.path());
                 Ok(Rows::of_values(statement.columns.len(), &rows))
@@ -174,7 +175,7 @@ impl Connection {
                 Ok(0)
             }
             Compiled::Write(_) => self.execute_write(statement),
-            Compiled::Pragma(_) => Ok(0),
+            Compiled::Pragma(_) | Compiled::Explain(_) => Ok(0),
             Compiled::Begin(mode) => {
                 self.begin(match mode {
                     TransactionMode::Deferred => Mode::Read,
@@ -426,10 +427,11 @@ fn compile(schema: &Arc<Schema>, parsed: &Parsed, sql: &str) -> Result<Compiled,
         Stmt::Rollback { savepoint: Some(name) } => Compiled::RollbackTo(name.clone()),
         Stmt::Savepoint(name) => Compiled::Savepoint(name.clone()),
         Stmt::Release(name) => Compiled::Release(name.clone()),
-        Stmt::Explain { query_plan, .. } => {
-            let what = if *query_plan { "EXPLAIN QUERY PLAN" } else { "EXPLAIN" };
-            return Err(Error::unsupported(what, 0));
-        }
+        Stmt::Explain { query_plan: true, stmt, offset } => match &**stmt {
+            Stmt::Select(select) => Compiled::Explain(plan::plan(schema, select)?.explain()),
+            _ => return Err(Error::unsupported("EXPLAIN QUERY PLAN of this statement", *offset)),
+        },
+        Stmt::Explain { offset, .. } => return Err(Error::unsupported("EXPLAIN", *offset)),
         Stmt::Other { what, offset } => return Err(Error::unsupported(*what, *offset)),
         Stmt::Insert(_)
         | Stmt::Update(_)

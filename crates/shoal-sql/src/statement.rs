@@ -35,6 +35,8 @@ pub struct Statement {
 pub(crate) enum Compiled {
     Query(Box<Program>),
     Write(write::Plan),
+    /// The rows of `EXPLAIN QUERY PLAN`.
+    Explain(Vec<Vec<Value>>),
     Pragma(Pragma),
     Begin(TransactionMode),
     Commit,
@@ -49,6 +51,9 @@ impl Compiled {
         match self {
             Compiled::Query(program) => {
                 program.columns.iter().map(|column| column.name.clone()).collect()
+            }
+            Compiled::Explain(_) => {
+                ["id", "parent", "notused", "detail"].map(str::to_owned).to_vec()
             }
             Compiled::Pragma(pragma) => pragma.columns(),
             _ => Vec::new(),
@@ -120,7 +125,7 @@ impl Statement {
     /// Whether the statement only reads.
     pub fn is_read_only(&self) -> bool {
         match &self.compiled {
-            Compiled::Query(_) => true,
+            Compiled::Query(_) | Compiled::Explain(_) => true,
             Compiled::Write(_) => false,
             Compiled::Pragma(pragma) => !pragma.writes(),
             Compiled::Begin(_)

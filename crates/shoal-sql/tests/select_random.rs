@@ -99,23 +99,40 @@ fn condition(tables: usize) -> impl Strategy<Value = String> {
     })
 }
 
+/// A table, or a query over it that gives its columns.
+fn reference(number: usize) -> impl Strategy<Value = String> {
+    prop::sample::select(vec![
+        "T",
+        "T",
+        "T",
+        "(select * from T where T.b is not null) T",
+        "(select a, coalesce(b, 1) as b, c || '' as c, d from T where a > 0 or d < 3) T",
+        "(select distinct a, b, c, d from T) T",
+        "(select x.a, x.b, x.c, x.d from T x join t2 y on x.b = y.b where y.a is not null) T",
+        "(select x.a, y.b, x.c, y.d from T x left join t2 y on x.b = y.b) T",
+        "(select a, b, c, d from T union all select a, b, c, d from T) T",
+    ])
+    .prop_map(move |text| text.replace('T', &format!("t{number}")))
+}
+
 fn from(tables: usize) -> BoxedStrategy<String> {
     let join = |number: usize| {
         (
             prop::sample::select(vec!["join", "left join", "cross join", ","]),
+            reference(number),
             condition(number + 1),
             any::<bool>(),
         )
-            .prop_map(move |(kind, on, with_on)| match kind {
-                "," | "cross join" => format!(" {kind} t{number}"),
-                kind if with_on => format!(" {kind} t{number} on {on}"),
-                kind => format!(" {kind} t{number} on t{}.b = t{number}.b", number - 1),
+            .prop_map(move |(kind, table, on, with_on)| match kind {
+                "," | "cross join" => format!(" {kind} {table}"),
+                kind if with_on => format!(" {kind} {table} on {on}"),
+                kind => format!(" {kind} {table} on t{}.b = t{number}.b", number - 1),
             })
     };
     match tables {
-        1 => Just("t0".to_owned()).boxed(),
-        2 => join(1).prop_map(|second| format!("t0{second}")).boxed(),
-        _ => (join(1), join(2)).prop_map(|(second, third)| format!("t0{second}{third}")).boxed(),
+        1 => reference(0).boxed(),
+        2 => (reference(0), join(1)).prop_map(|(a, b)| format!("{a}{b}")).boxed(),
+        _ => (reference(0), join(1), join(2)).prop_map(|(a, b, c)| format!("{a}{b}{c}")).boxed(),
     }
 }
 

@@ -101,7 +101,7 @@ fn results_longer_than_a_batch() {
         select a from t union all select v from w; select a from (select a, b from t where b = 'x1');
         select a from t where a > 100 and a < 2900 order by a desc; select distinct c from t;
         select c, count(*) from t group by c; select a from t order by b, a;
-        select t.a, (select count(*) from w where w.v = t.a) from t;
+        select t.a, (select count(*) from w where w.v = t.a) from t where t.a < 300;
         values (1), (2), (3), (4), (5), (6), (7), (8), (9)";
     common::check_all(&mut scratch.ours(), &scratch.theirs(), queries);
 }

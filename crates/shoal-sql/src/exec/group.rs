@@ -40,23 +40,7 @@ impl Groups {
         plan: &GroupPlan,
         machine: &mut Machine<'_, '_>,
     ) -> Result<(), Error> {
-        self.buffer.clear();
-        for (code, collation) in &plan.keys {
-            eval(machine, code)?;
-            push_key(machine.registers[code.result].as_ref(), *collation, &mut self.buffer);
-        }
-        let place = match self.by_key.get(self.buffer.as_slice()) {
-            Some(&place) => place,
-            None => {
-                let registers = &machine.registers;
-                let keys =
-                    plan.keys.iter().map(|(code, _)| registers[code.result].clone()).collect();
-                let kept = plan.kept.iter().map(|&reg| registers[reg].clone()).collect();
-                self.groups.push(Group::new(plan, keys, kept));
-                self.by_key.insert(self.buffer.as_slice().into(), self.groups.len() - 1);
-                self.groups.len() - 1
-            }
-        };
+        let place = self.place(plan, machine)?;
         for (index, aggregate) in plan.aggregates.iter().enumerate() {
             if let Some(filter) = &aggregate.filter
                 && !eval_condition(machine, filter)?
@@ -82,6 +66,35 @@ impl Groups {
             }
         }
         Ok(())
+    }
+
+    /// The current row's group, which is made when it is the first of its keys.
+    fn place(&mut self, plan: &GroupPlan, machine: &mut Machine<'_, '_>) -> Result<usize, Error> {
+        if plan.keys.is_empty() {
+            if self.groups.is_empty() {
+                self.start(plan, machine);
+            }
+            return Ok(0);
+        }
+        self.buffer.clear();
+        for (code, collation) in &plan.keys {
+            eval(machine, code)?;
+            push_key(machine.registers[code.result].as_ref(), *collation, &mut self.buffer);
+        }
+        if let Some(&place) = self.by_key.get(self.buffer.as_slice()) {
+            return Ok(place);
+        }
+        let place = self.start(plan, machine);
+        self.by_key.insert(self.buffer.as_slice().into(), place);
+        Ok(place)
+    }
+
+    fn start(&mut self, plan: &GroupPlan, machine: &Machine<'_, '_>) -> usize {
+        let registers = &machine.registers;
+        let keys = plan.keys.iter().map(|(code, _)| registers[code.result].clone()).collect();
+        let kept = plan.kept.iter().map(|&reg| registers[reg].clone()).collect();
+        self.groups.push(Group::new(plan, keys, kept));
+        self.groups.len() - 1
     }
 
     /// Ends the gathering: groups will be given out by their keys.

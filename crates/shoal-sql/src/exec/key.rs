@@ -147,12 +147,6 @@ impl RowSet {
         true
     }
 
-    /// Takes a row out; false when it is not there.
-    pub(crate) fn remove(&mut self, row: &[Value], collations: &[Collation]) -> bool {
-        self.encode(row, collations);
-        self.rows.remove(self.buffer.as_slice()).is_some()
-    }
-
     pub(crate) fn contains(&mut self, row: &[Value], collations: &[Collation]) -> bool {
         self.encode(row, collations);
         self.rows.contains_key(self.buffer.as_slice())

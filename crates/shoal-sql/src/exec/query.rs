@@ -8,7 +8,7 @@ use crate::Error;
 use crate::expr::{Code, eval};
 use crate::parse::ast::CompoundOp;
 use crate::plan::{BodyPlan, CompoundPlan, QueryPlan, SortPlan};
-use crate::value::{Affinity, Collation, Value};
+use crate::value::{Affinity, Value};
 
 /// Where a query stands.
 #[derive(Debug, Default)]
@@ -203,20 +203,37 @@ impl CompoundPlan {
 fn combine(plan: &CompoundPlan, machine: &mut Machine<'_, '_>) -> Result<RowStore, Error> {
     let collations = plan.collations.as_slice();
     let mut rows = RowStore::default();
-    each_row(&plan.first, machine, |row| rows.push(row.iter().map(Value::as_ref)))?;
+    // The rows so far as a set; `None` while there may be equal ones among them.
+    let mut set = match plan.rest.first() {
+        Some((CompoundOp::UnionAll, _)) | None => None,
+        Some(_) => Some(RowSet::default()),
+    };
+    each_row(&plan.first, machine, |row| {
+        if set.as_mut().is_none_or(|set| set.insert(row, collations)) {
+            rows.push(row.iter().map(Value::as_ref));
+        }
+    })?;
     for (op, part) in &plan.rest {
         match op {
             CompoundOp::UnionAll => {
+                set = None;
                 each_row(part, machine, |row| rows.push(row.iter().map(Value::as_ref)))?;
             }
             CompoundOp::Union => {
-                let mut seen = RowSet::default();
-                rows = distinct(&rows, &mut seen, collations);
+                let mut seen = match set.take() {
+                    Some(set) => set,
+                    None => {
+                        let mut seen = RowSet::default();
+                        rows = filtered(&rows, |row| seen.insert(row, collations));
+                        seen
+                    }
+                };
                 each_row(part, machine, |row| {
                     if seen.insert(row, collations) {
                         rows.push(row.iter().map(Value::as_ref));
                     }
                 })?;
+                set = Some(seen);
             }
             CompoundOp::Except | CompoundOp::Intersect => {
                 let mut other = RowSet::default();
@@ -228,14 +245,11 @@ fn combine(plan: &CompoundPlan, machine: &mut Machine<'_, '_>) -> Result<RowStor
                 rows = filtered(&rows, |row| {
                     other.contains(row, collations) == wanted && seen.insert(row, collations)
                 });
+                set = Some(seen);
             }
         }
     }
     Ok(rows)
-}
-
-fn distinct(rows: &RowStore, seen: &mut RowSet, collations: &[Collation]) -> RowStore {
-    filtered(rows, |row| seen.insert(row, collations))
 }
 
 fn filtered(rows: &RowStore, mut keep: impl FnMut(&[Value]) -> bool) -> RowStore {

@@ -12,6 +12,8 @@ pub(super) struct Sorter {
     rows: RowStore,
     order: Vec<usize>,
     next: usize,
+    /// The place of a row that so many others precede that nothing after it is wanted.
+    last: Option<usize>,
 }
 
 /// Fewer rows than this are never thinned out.
@@ -27,6 +29,18 @@ impl Sorter {
         registers: &[Value],
         bound: Option<usize>,
     ) {
+        if let Some(last) = self.last {
+            let keys = sort.keys.iter().map(|key| registers[key.reg].as_ref());
+            let order = keys
+                .zip(self.rows.row(last))
+                .zip(&sort.keys)
+                .map(|((new, last), key)| compare(new, last, *key))
+                .find(|order| order.is_ne());
+            // An equal row that comes later stays behind.
+            if order != Some(Ordering::Less) {
+                return;
+            }
+        }
         let keys = sort.keys.iter().map(|key| registers[key.reg].as_ref());
         let values = registers[plan.output..plan.output + plan.width].iter().map(Value::as_ref);
         self.rows.push(keys.chain(values));
@@ -44,6 +58,7 @@ impl Sorter {
             kept.push(self.rows.row(place));
         }
         self.rows = kept;
+        self.last = self.rows.len().checked_sub(1).filter(|_| self.rows.len() >= bound);
     }
 
     /// Puts the rows in order. Rows with equal keys stay in the order in which they came.

@@ -78,10 +78,6 @@ impl Compiler {
         Code { ops: ops.into(), result: to }
     }
 
-    pub(crate) fn codes(&mut self, exprs: &[Expr]) -> Vec<Code> {
-        exprs.iter().map(|expr| self.code(expr)).collect()
-    }
-
     /// A register that holds the value after the operations added here.
     fn expr(&mut self, expr: &Expr) -> Reg {
         match expr {

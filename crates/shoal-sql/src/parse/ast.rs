@@ -18,7 +18,6 @@ pub(crate) enum Stmt {
     CreateVirtualTable {
         name: ObjectName,
         module: Name,
-        if_not_exists: bool,
     },
     Drop {
         kind: DropKind,
@@ -41,6 +40,7 @@ pub(crate) enum Stmt {
     Explain {
         query_plan: bool,
         stmt: Box<Stmt>,
+        offset: usize,
     },
     /// Known grammar without a tree of its own: refused by this name.
     Other {
@@ -260,7 +260,6 @@ pub(crate) struct Select {
 /// `WITH`: queries that the statement may name as tables.
 #[derive(Clone, Debug)]
 pub(crate) struct With {
-    pub(crate) recursive: bool,
     pub(crate) tables: Vec<CommonTable>,
     pub(crate) offset: usize,
 }
@@ -402,7 +401,6 @@ pub(crate) struct Insert {
     pub(crate) with: Option<With>,
     pub(crate) conflict: Option<Conflict>,
     pub(crate) table: ObjectName,
-    pub(crate) alias: Option<Name>,
     /// `None` when no column list was given.
     pub(crate) columns: Option<Vec<Name>>,
     pub(crate) source: InsertSource,
@@ -536,8 +534,6 @@ pub(crate) struct CreateIndex {
 
 #[derive(Clone, Debug)]
 pub(crate) struct CreateView {
-    pub(crate) temporary: bool,
-    pub(crate) if_not_exists: bool,
     pub(crate) name: ObjectName,
     pub(crate) columns: Option<Vec<Name>>,
     pub(crate) select: Select,

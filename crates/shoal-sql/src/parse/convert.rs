@@ -141,7 +141,7 @@ impl<'a> Converter<'a> {
         let offset = self.tokens.offset();
         let kind = match expr {
             grammar::Expr::Unary(op, operand) => {
-                let operand = self.boxed(operand)?;
+                let operand = self.expr(operand)?;
                 self.unary(*op, operand)
             }
             grammar::Expr::IsNull(expr) => ExprKind::IsNull { expr: self.boxed(expr)?, not: false },
@@ -355,7 +355,7 @@ impl<'a> Converter<'a> {
     }
 
     /// A literal with a sign folds, so that the least integer can be written at all.
-    fn unary(&mut self, op: grammar::UnaryOperator, operand: Box<Expr>) -> ExprKind {
+    fn unary(&mut self, op: grammar::UnaryOperator, operand: Expr) -> ExprKind {
         let op = match op {
             grammar::UnaryOperator::Negative => UnaryOp::Negate,
             grammar::UnaryOperator::Positive => UnaryOp::Plus,
@@ -363,7 +363,7 @@ impl<'a> Converter<'a> {
             grammar::UnaryOperator::Not => UnaryOp::Not,
         };
         // As in SQLite's grammar, a sign before a plus takes its place.
-        let operand = match (op, *operand) {
+        let operand = match (op, operand) {
             (
                 UnaryOp::Negate | UnaryOp::Plus,
                 Expr { kind: ExprKind::Unary(UnaryOp::Plus, inner), .. },

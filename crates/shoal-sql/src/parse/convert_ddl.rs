@@ -18,8 +18,8 @@ impl Converter<'_> {
         stmt: &grammar::Stmt<'_>,
         query_plan: bool,
     ) -> Result<Stmt, Error> {
-        self.tokens.find_kind(TokenType::TK_EXPLAIN);
-        Ok(Stmt::Explain { query_plan, stmt: Box::new(self.stmt(stmt)?) })
+        let offset = self.tokens.find_kind(TokenType::TK_EXPLAIN);
+        Ok(Stmt::Explain { query_plan, stmt: Box::new(self.stmt(stmt)?), offset })
     }
 
     pub(super) fn stmt(&mut self, stmt: &grammar::Stmt<'_>) -> Result<Stmt, Error> {
@@ -28,7 +28,7 @@ impl Converter<'_> {
             grammar::Stmt::Select(select) => Stmt::Select(Box::new(self.select(select)?)),
             grammar::Stmt::Insert { with, or_conflict, tbl_name, columns, body, returning } => {
                 let with = self.with(with.as_ref())?;
-                let (table, alias) = self.aliased(tbl_name);
+                let (table, _) = self.aliased(tbl_name);
                 let columns = columns
                     .as_ref()
                     .map(|names| names.iter().map(|name| self.name(name)).collect());
@@ -46,7 +46,6 @@ impl Converter<'_> {
                     with,
                     conflict: or_conflict.map(conflict),
                     table,
-                    alias,
                     columns,
                     source,
                     upsert,
@@ -151,24 +150,17 @@ impl Converter<'_> {
                     offset,
                 }))
             }
-            grammar::Stmt::CreateView { temporary, if_not_exists, view_name, columns, select } => {
+            grammar::Stmt::CreateView { view_name, columns, select, .. } => {
                 let name = self.object_name(view_name);
                 let columns = columns
                     .map(|names| names.iter().map(|column| self.name(&column.col_name)).collect());
                 let select = self.select(select)?;
-                Stmt::CreateView(Box::new(CreateView {
-                    temporary: *temporary,
-                    if_not_exists: *if_not_exists,
-                    name,
-                    columns,
-                    select,
-                    offset,
-                }))
+                Stmt::CreateView(Box::new(CreateView { name, columns, select, offset }))
             }
-            grammar::Stmt::CreateVirtualTable { if_not_exists, tbl_name, module_name, .. } => {
+            grammar::Stmt::CreateVirtualTable { tbl_name, module_name, .. } => {
                 let name = self.object_name(tbl_name);
                 let module = self.name(module_name);
-                Stmt::CreateVirtualTable { name, module, if_not_exists: *if_not_exists }
+                Stmt::CreateVirtualTable { name, module }
             }
             grammar::Stmt::DropTable { if_exists, tbl_name } => {
                 self.drop(DropKind::Table, tbl_name, *if_exists)

@@ -59,7 +59,7 @@ impl Converter<'_> {
             let columns = columns.iter().map(|column| self.name(&column.col_name)).collect();
             tables.push(CommonTable { name, columns, select: self.select(table.select)? });
         }
-        Ok(Some(With { recursive: with.recursive, tables, offset }))
+        Ok(Some(With { tables, offset }))
     }
 
     fn core(&mut self, core: &grammar::OneSelect<'_>) -> Result<SelectCore, Error> {

@@ -102,12 +102,14 @@ struct KeyColumn {
     collation: Option<Collation>,
 }
 
-/// The best way to find rows of the source at `place` when those in `known` were read before.
+/// The best way to find rows of the source at `place` when those in `known` were read before and
+/// gave about `outer_rows` combinations.
 pub(super) fn best<'e>(
     sources: &'e [Source],
     terms: &[Term<'e>],
     place: usize,
     known: Sources,
+    outer_rows: f64,
 ) -> Path<'e> {
     let source = &sources[place];
     let usable = |term: &Term<'_>| {
@@ -118,7 +120,9 @@ pub(super) fn best<'e>(
     };
     let usable: Vec<usize> = (0..terms.len()).filter(|&index| usable(&terms[index])).collect();
     let mut path = match &source.kind {
-        SourceKind::Table(table) => table_path(sources, table, terms, &usable, place, known),
+        SourceKind::Table(table) => {
+            table_path(sources, table, terms, &usable, place, known, outer_rows)
+        }
         SourceKind::Query(_) if known == 0 => Path {
             kind: PathKind::Full,
             fixed: 0.0,
@@ -152,6 +156,7 @@ fn table_path<'e>(
     usable: &[usize],
     place: usize,
     known: Sources,
+    outer_rows: f64,
 ) -> Path<'e> {
     let source = &sources[place];
     let mut best = Path {
@@ -162,7 +167,7 @@ fn table_path<'e>(
         used: Vec::new(),
     };
     let mut consider = |path: Path<'e>| {
-        let cost = |path: &Path<'_>| path.fixed + path.per_row;
+        let cost = |path: &Path<'_>| path.fixed + outer_rows * path.per_row;
         if cost(&path) < cost(&best) {
             best = path;
         }
@@ -180,10 +185,10 @@ fn table_path<'e>(
         if let Some(path) = index_path(table, None, &columns, columns.len(), true, &restrictions) {
             consider(path);
         }
-    } else if source.index_hint == IndexHint::Any || source.index_hint == IndexHint::None {
-        if let Some(path) = rowid_path(&restrictions) {
-            consider(path);
-        }
+    } else if matches!(source.index_hint, IndexHint::Any | IndexHint::None)
+        && let Some(path) = rowid_path(&restrictions)
+    {
+        consider(path);
     }
     for (number, index) in table.indexes.iter().enumerate() {
         let allowed = match &source.index_hint {

@@ -4,6 +4,7 @@
 //! the same. All its queries, those within expressions included, share one set of registers.
 
 mod access;
+mod explain;
 mod order;
 mod query;
 mod select;
@@ -90,6 +91,8 @@ pub(crate) struct SelectPlan {
 /// One loop: a source, how its rows are found, and what must hold for them.
 #[derive(Debug)]
 pub(crate) struct Level {
+    /// The loop in words, as `EXPLAIN QUERY PLAN` tells it.
+    pub(crate) label: String,
     pub(crate) scan: Scan,
     /// The conditions that decide whether a row matches a left join; all others are in `filter`.
     pub(crate) on: Vec<Code>,

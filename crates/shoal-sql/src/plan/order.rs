@@ -41,7 +41,7 @@ fn exhaustive(sources: &[Source], terms: &[Term<'_>]) -> Vec<usize> {
             if set & 1 << place != 0 || required(sources, place) & !set != 0 {
                 continue;
             }
-            let path = best(sources, terms, place, set);
+            let path = best(sources, terms, place, set, partial.rows);
             let cost = partial.cost + path.fixed + partial.rows * path.per_row;
             let slot = &mut cheapest[known | 1 << place];
             // Of equal costs the one found first stays, which keeps the order written.
@@ -62,16 +62,18 @@ fn exhaustive(sources: &[Source], terms: &[Term<'_>]) -> Vec<usize> {
 fn greedy(sources: &[Source], terms: &[Term<'_>]) -> Vec<usize> {
     let mut order = Vec::with_capacity(sources.len());
     let mut known: Sources = 0;
+    let mut rows = 1.0;
     while order.len() < sources.len() {
         let next = (0..sources.len())
             .filter(|place| known & 1 << place == 0)
             .filter(|&place| required(sources, place) & !known == 0)
             .map(|place| {
-                let path = best(sources, terms, place, known);
-                (place, path.fixed + path.per_row)
+                let path = best(sources, terms, place, known, rows);
+                (place, path.fixed + rows * path.per_row, path.rows)
             })
             .min_by(|a, b| a.1.total_cmp(&b.1));
-        let Some((place, _)) = next else { break };
+        let Some((place, _, found)) = next else { break };
+        rows *= found;
         known |= 1 << place;
         order.push(place);
     }

@@ -1,6 +1,7 @@
 //! Planning of one `SELECT`: a loop per source, each condition at the first loop that can tell.
 
 use super::access::{End, Equality, Path, PathKind, Sources, Term, best, reads_of};
+use super::explain::{is_own_tree, label};
 use super::{
     AggregatePlan, Bound, GroupPlan, HashKey, HashScan, IndexScan, IndexedTable, Level, Load,
     Loads, NullKey, RowidRange, Scan, SelectPlan, TableKey, TableScan, order, picking,
@@ -80,10 +81,12 @@ impl Compiler {
             }
         }
         let mut known: Sources = 0;
+        let mut rows = 1.0;
         let mut drafts = Vec::with_capacity(sources.len());
         for &place in &chosen {
-            let path = best(sources, &terms, place, known);
+            let path = best(sources, &terms, place, known, rows);
             known |= 1 << place;
+            rows *= path.rows;
             drafts.push(draft(sources, &terms, &mut placed, place, path, known));
         }
         for draft in &mut drafts {
@@ -232,6 +235,7 @@ impl Compiler {
     /// The level as it runs, now that it is known which columns anything reads.
     fn level(&mut self, draft: Draft<'_>, sources: &[Source], descending: bool) -> Level {
         let source = &sources[draft.place];
+        let path_label = label(source, &draft.path);
         let mut columns: Vec<(usize, Reg)> = self
             .columns
             .iter()
@@ -271,7 +275,17 @@ impl Compiler {
                 self.scan(table, compiled, &early, &late, descending)
             }
         };
+        let covering = match &scan {
+            Scan::Index(scan) => scan.table.is_none() && !is_own_tree(source),
+            _ => false,
+        };
+        let label = if covering {
+            path_label.replace("USING INDEX", "USING COVERING INDEX")
+        } else {
+            path_label
+        };
         Level {
+            label,
             scan,
             on: draft.on_codes,
             left_join: source.left_join.is_some(),
@@ -434,13 +448,7 @@ fn row_loads(table: &Table, wanted: &[(usize, Reg)]) -> Loads {
 fn only_reads(expr: &Expr, source: SourceId) -> bool {
     let mut only = true;
     expr.columns(&mut |of, _| only &= of == source);
-    only && !runs_query(expr)
-}
-
-fn runs_query(expr: &Expr) -> bool {
-    let mut found = expr.query().is_some();
-    expr.parts(&mut |part| found |= runs_query(part));
-    found
+    only && !expr.runs_query()
 }
 
 /// The conditions of a select, `WHERE` and `ON` alike.

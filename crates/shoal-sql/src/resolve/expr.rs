@@ -503,12 +503,7 @@ impl<'a> Resolver<'a> {
     }
 
     fn reads_scope(&self, expr: &Expr, depth: usize) -> bool {
-        let own = |source| {
-            self.scopes[depth].tables.iter().any(|table| {
-                table.rowid == Some(source)
-                    || table.columns.iter().any(|column| column.source == source)
-            })
-        };
+        let own = |source| self.scopes[depth].sources.contains(&source);
         let mut reads = false;
         expr.columns(&mut |source, _| reads |= own(source));
         reads
@@ -630,7 +625,7 @@ impl<'a> Resolver<'a> {
                 let column = table.columns[place].clone();
                 let collation =
                     column.collation.clone().map_err(|name| no_such_collation(&name, offset))?;
-                let mut expr = Expr::Column { source: column.source, column: column.column };
+                let mut expr = column.expr;
                 if let Some(definition) = table.table
                     && let Some(known) = definition.columns.get(place)
                     && known.stored.is_none()

@@ -20,6 +20,10 @@ pub(super) struct Joined<'a> {
     /// Conditions still to be resolved, each with the number of tables when it was met and the
     /// place in `sources` whose left join it belongs to.
     conditions: Vec<Condition<'a>>,
+    /// Conditions of queries that were merged into this one.
+    merged: Vec<Expr>,
+    /// Whether such a query depends on the row of an enclosing query.
+    pub(super) correlated: bool,
 }
 
 #[derive(Debug)]
@@ -41,6 +45,9 @@ enum ConditionKind<'a> {
 
 /// The tables one query may join, as in SQLite.
 const JOIN_MAX: usize = 64;
+/// A column that is a larger expression is computed once instead of wherever it is named, which
+/// in a chain of views could double its size with every link.
+const MERGED_SIZE_MAX: usize = 32;
 
 impl<'a> Resolver<'a> {
     pub(super) fn joined(&mut self, from: &'a ast::From) -> Result<Joined<'a>, Error> {
@@ -244,15 +251,23 @@ impl<'a> Resolver<'a> {
         nullable: bool,
         joined: &mut Joined<'a>,
     ) -> Result<(), Error> {
+        let query = match mergeable(query, nullable, joined.sources.len()) {
+            Ok((select, columns, correlated)) => {
+                joined.correlated |= correlated;
+                merge_query(select, &columns, name, joined);
+                return Ok(());
+            }
+            Err(query) => *query,
+        };
         let source = self.new_source()?;
         let mut columns: Vec<ScopeColumn> = Vec::with_capacity(query.columns.len());
         for (index, column) in query.columns.iter().enumerate() {
             columns.push(ScopeColumn {
                 name: unique_name(&columns, &column.inner_name),
-                source,
-                column: index,
+                expr: Expr::Column { source, column: index },
                 affinity: column.affinity,
-                collation: Ok(column.collation),
+                // A column of a query always has one of its own.
+                collation: Ok(Coll::Column(column.collation.or_binary())),
                 declared_type: column.declared_type.clone(),
                 merged: false,
             });
@@ -309,8 +324,11 @@ impl<'a> Resolver<'a> {
                     Ok(collation) => *collation,
                     Err(name) => return Err(no_such_collation(name, from.first.offset)),
                 };
-                outer.columns.push(ScopeColumn { source, column: outputs.len(), ..column.clone() });
-                outputs.push(Expr::Column { source: column.source, column: column.column });
+                outer.columns.push(ScopeColumn {
+                    expr: Expr::Column { source, column: outputs.len() },
+                    ..column.clone()
+                });
+                outputs.push(column.expr.clone());
                 columns.push(OutputColumn {
                     name: column.name.clone(),
                     inner_name: column.name.clone(),
@@ -324,14 +342,17 @@ impl<'a> Resolver<'a> {
         let select = self.new_select();
         self.scopes.push(super::scope::Scope {
             select,
+            sources: inner.sources.iter().map(|source| source.id).collect(),
             tables: inner.tables.clone(),
             results: &[],
             clause: Clause::From,
             aggregates: Vec::new(),
             correlated: false,
         });
+        let inner_correlated = inner.is_correlated();
         let (sources, conjuncts) = self.conditions(inner)?;
-        let correlated = self.scopes.pop().is_some_and(|scope| scope.correlated);
+        let correlated =
+            self.scopes.pop().is_some_and(|scope| scope.correlated) || inner_correlated;
         let query = Query {
             body: Body::Select(Box::new(Select {
                 id: select,
@@ -367,8 +388,8 @@ impl<'a> Resolver<'a> {
         &mut self,
         joined: Joined<'a>,
     ) -> Result<(Vec<Source>, Vec<Expr>), Error> {
-        let Joined { mut sources, conditions, .. } = joined;
-        let mut conjuncts = Vec::new();
+        let Joined { mut sources, conditions, merged, .. } = joined;
+        let mut conjuncts = merged;
         for condition in conditions {
             let mut found = Vec::new();
             match condition.kind {
@@ -434,7 +455,7 @@ impl<'a> Resolver<'a> {
             if is_virtual(table, place) {
                 return Err(Error::unsupported("virtual column after IN", offset));
             }
-            outputs.push(Expr::Column { source: column.source, column: column.column });
+            outputs.push(column.expr.clone());
             columns.push(OutputColumn {
                 name: column.name.clone(),
                 inner_name: column.name.clone(),
@@ -448,7 +469,7 @@ impl<'a> Resolver<'a> {
             body: Body::Select(Box::new(Select {
                 id,
                 sources: joined.sources,
-                conjuncts: Vec::new(),
+                conjuncts: joined.merged,
                 group_by: None,
                 aggregates: Vec::new(),
                 having: None,
@@ -469,6 +490,71 @@ fn is_virtual(table: &ScopeTable<'_>, place: usize) -> bool {
     table.table.is_some_and(|table| {
         table.columns[place].stored.is_none() && table.columns[place].generated.is_some()
     })
+}
+
+impl Joined<'_> {
+    /// Whether any part depends on the row of an enclosing query.
+    pub(super) fn is_correlated(&self) -> bool {
+        self.correlated
+            || self.sources.iter().any(|source| match &source.kind {
+                SourceKind::Query(query) => query.correlated,
+                SourceKind::Table(_) => false,
+            })
+    }
+}
+
+type Mergeable = (Select, Vec<OutputColumn>, bool);
+
+/// A query that only joins, filters and renames, so that its parts may stand in the query around
+/// it: conditions then reach its tables, and a view costs nothing. The query itself if it is none.
+fn mergeable(query: Query, nullable: bool, sources_before: usize) -> Result<Mergeable, Box<Query>> {
+    let bare = query.order_by.is_empty() && query.limit.is_none() && query.offset.is_none();
+    let fits = match &query.body {
+        Body::Select(select) => {
+            !select.sources.is_empty()
+                && select.group_by.is_none()
+                && select.distinct.is_none()
+                && sources_before + select.sources.len() <= JOIN_MAX
+                && !select.outputs.iter().any(Expr::runs_query)
+                && select.outputs.iter().all(|expr| expr.size() <= MERGED_SIZE_MAX)
+        }
+        _ => false,
+    };
+    if nullable || !bare || !fits {
+        return Err(Box::new(query));
+    }
+    let Query { body, columns, correlated, .. } = query;
+    match body {
+        Body::Select(select) => Ok((*select, columns, correlated)),
+        body => Err(Box::new(Query {
+            as_expression: first_rules(&columns),
+            body,
+            columns,
+            order_by: Vec::new(),
+            limit: None,
+            offset: None,
+            correlated,
+        })),
+    }
+}
+
+/// Adds the sources and conditions of a query, and its columns as names for expressions.
+fn merge_query(select: Select, outputs: &[OutputColumn], name: String, joined: &mut Joined<'_>) {
+    let mut columns: Vec<ScopeColumn> = Vec::with_capacity(outputs.len());
+    for (column, expr) in outputs.iter().zip(select.outputs) {
+        columns.push(ScopeColumn {
+            name: unique_name(&columns, &column.inner_name),
+            expr,
+            affinity: column.affinity,
+            // A column of a query always has one of its own.
+            collation: Ok(Coll::Column(column.collation.or_binary())),
+            declared_type: column.declared_type.clone(),
+            merged: false,
+        });
+    }
+    joined.tables.push(ScopeTable { name, columns, rowid: None, table: None, nullable: false });
+    joined.sources.extend(select.sources);
+    joined.merged.extend(select.conjuncts);
 }
 
 /// Splits a condition at its `AND`s.

@@ -9,12 +9,11 @@ mod scope;
 mod select;
 pub(crate) mod tree;
 
-pub(crate) use collation::{Coll, compare_affinity};
-
 use crate::Error;
 use crate::error::NameKind;
 use crate::parse::{EXPR_DEPTH_MAX, ast};
 use crate::schema::{Schema, Table};
+use collation::Coll;
 use scope::{Clause, Scope, ScopeColumn, ScopeTable};
 use tree::{Query, SelectId, SourceId};
 
@@ -52,11 +51,6 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// How many sources were numbered.
-    pub(crate) fn source_count(&self) -> usize {
-        self.next_source
-    }
-
     /// Resolves a whole query.
     ///
     /// # Errors
@@ -91,6 +85,7 @@ impl<'a> Resolver<'a> {
         let select = self.new_select();
         self.scopes.push(Scope {
             select,
+            sources: tables.iter().filter_map(|table| table.rowid).collect(),
             tables,
             results: &[],
             clause,
@@ -136,8 +131,10 @@ fn scope_table(table: &Table, source: SourceId, name: String) -> ScopeTable<'_> 
         .enumerate()
         .map(|(index, column)| ScopeColumn {
             name: column.name.clone(),
-            source,
-            column: if table.rowid_alias == Some(index) { tree::ROWID } else { index },
+            expr: tree::Expr::Column {
+                source,
+                column: if table.rowid_alias == Some(index) { tree::ROWID } else { index },
+            },
             affinity: Some(column.affinity),
             collation: column.collation.clone().map(Coll::Column),
             declared_type: Some(column.declared_type.clone()),

@@ -1,7 +1,7 @@
 //! Where names are looked up: the tables of a `FROM`, the result's aliases, enclosing queries.
 
 use super::collation::Coll;
-use super::tree::{Aggregate, SelectId, SourceId};
+use super::tree::{Aggregate, Expr, SelectId, SourceId};
 use crate::parse::ast;
 use crate::schema::Table;
 use crate::value::Affinity;
@@ -11,6 +11,8 @@ use crate::value::Affinity;
 pub(crate) struct Scope<'a> {
     pub(crate) select: SelectId,
     pub(crate) tables: Vec<ScopeTable<'a>>,
+    /// The sources of the `FROM`.
+    pub(crate) sources: Vec<SourceId>,
     /// The result columns, whose aliases serve where no column has the name.
     pub(crate) results: &'a [ast::ResultColumn],
     pub(crate) clause: Clause,
@@ -62,8 +64,9 @@ pub(crate) struct ScopeTable<'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct ScopeColumn {
     pub(crate) name: String,
-    pub(crate) source: SourceId,
-    pub(crate) column: usize,
+    /// What the name stands for: a source's column, or an expression of a query that was merged
+    /// into the one around it.
+    pub(crate) expr: Expr,
     pub(crate) affinity: Option<Affinity>,
     /// `Err` names a collating sequence that is not built in.
     pub(crate) collation: Result<Coll, String>,

@@ -4,7 +4,7 @@ use super::Resolver;
 use super::expr::Bound;
 use super::from::{Joined, first_rules, split_and};
 use super::scope::{Clause, Found, Scope};
-use super::tree::{Body, Expr, Key, OrderKey, OutputColumn, Query, Select, SelectId};
+use super::tree::{Body, Expr, Key, OrderKey, OutputColumn, Query, Select, SelectId, SourceId};
 use crate::Error;
 use crate::error::NameKind;
 use crate::parse::QUERY_DEPTH;
@@ -62,7 +62,7 @@ impl<'a> Resolver<'a> {
         match core {
             SelectCore::Values(rows) => {
                 let select = self.new_select();
-                self.push_scope(select, Vec::new(), &[]);
+                self.push_scope(select, Vec::new(), Vec::new(), &[]);
                 let result = self.values(rows, order_by);
                 let correlated = self.scopes.pop().is_some_and(|scope| scope.correlated);
                 let (body, columns, keys) = result?;
@@ -76,11 +76,13 @@ impl<'a> Resolver<'a> {
         &mut self,
         select: SelectId,
         tables: Vec<super::scope::ScopeTable<'a>>,
+        sources: Vec<SourceId>,
         results: &'a [ResultColumn],
     ) {
         self.scopes.push(Scope {
             select,
             tables,
+            sources,
             results,
             clause: Clause::From,
             aggregates: Vec::new(),
@@ -140,12 +142,10 @@ impl<'a> Resolver<'a> {
             Some(from) => self.joined(from)?,
             None => Joined::default(),
         };
-        let correlated_source = joined.sources.iter().any(|source| match &source.kind {
-            super::tree::SourceKind::Query(query) => query.correlated,
-            super::tree::SourceKind::Table(_) => false,
-        });
+        let correlated_source = joined.is_correlated();
         let id = self.new_select();
-        self.push_scope(id, joined.tables.clone(), &clauses.columns);
+        let sources = joined.sources.iter().map(|source| source.id).collect();
+        self.push_scope(id, joined.tables.clone(), sources, &clauses.columns);
         let result = self.clauses(id, clauses, joined, order_by);
         let correlated = self.scopes.pop().is_some_and(|scope| scope.correlated);
         let (select, columns, keys) = result?;

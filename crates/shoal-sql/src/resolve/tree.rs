@@ -19,7 +19,7 @@ pub(crate) type SelectId = usize;
 pub(crate) const ROWID: usize = usize::MAX;
 
 /// A whole query: a body, its order and its bounds.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Query {
     pub(crate) body: Body,
     pub(crate) columns: Vec<OutputColumn>,
@@ -45,7 +45,7 @@ pub(crate) struct OutputColumn {
     pub(crate) declared_type: Option<String>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Body {
     Select(Box<Select>),
     Values(Vec<Vec<Expr>>),
@@ -58,7 +58,7 @@ pub(crate) enum Body {
 }
 
 /// One `SELECT` with its clauses.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Select {
     pub(crate) id: SelectId,
     pub(crate) sources: Vec<Source>,
@@ -73,7 +73,7 @@ pub(crate) struct Select {
     pub(crate) distinct: Option<Vec<Collation>>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Source {
     pub(crate) id: SourceId,
     pub(crate) kind: SourceKind,
@@ -82,7 +82,7 @@ pub(crate) struct Source {
     /// Whether every source before it in the `FROM` must be read before it.
     pub(crate) fixed: bool,
     pub(crate) index_hint: IndexHint,
-    /// The name errors and plans call it by.
+    /// The name that plans call it by.
     pub(crate) name: String,
 }
 
@@ -93,14 +93,14 @@ pub(crate) enum IndexHint {
     Only(String),
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum SourceKind {
     Table(Arc<Table>),
     Query(Box<Query>),
 }
 
 /// A term of `ORDER BY`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct OrderKey {
     pub(crate) key: Key,
     pub(crate) descending: bool,
@@ -108,7 +108,7 @@ pub(crate) struct OrderKey {
     pub(crate) collation: Collation,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Key {
     /// A column of the result.
     Output(usize),
@@ -116,7 +116,7 @@ pub(crate) enum Key {
 }
 
 /// A call of an aggregate function.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Aggregate {
     pub(crate) function: &'static AggregateFunction,
     pub(crate) arguments: Vec<Expr>,
@@ -127,7 +127,7 @@ pub(crate) struct Aggregate {
 }
 
 /// An expression over the columns of sources.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Expr {
     Const(Value),
     /// By its number, from 1.
@@ -308,6 +308,20 @@ impl Expr {
                 arguments.iter().for_each(see);
             }
         }
+    }
+
+    /// How many parts the expression has, itself included.
+    pub(crate) fn size(&self) -> usize {
+        let mut size = 1;
+        self.parts(&mut |part| size += part.size());
+        size
+    }
+
+    /// Whether the expression or a part of it runs a query.
+    pub(crate) fn runs_query(&self) -> bool {
+        let mut found = self.query().is_some();
+        self.parts(&mut |part| found |= part.runs_query());
+        found
     }
 
     /// The same expression again, where that costs nothing to evaluate twice.

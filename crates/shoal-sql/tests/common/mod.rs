@@ -56,7 +56,7 @@ pub(crate) fn theirs_with(
     parameters: &[Value],
 ) -> Result<Table, rusqlite::Error> {
     let mut statement = connection.prepare(sql)?;
-    let columns: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+    let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
     let parameters = parameters.iter().map(|value| match value {
         Value::Null => rusqlite::types::Value::Null,
         Value::Int(int) => rusqlite::types::Value::Integer(*int),
