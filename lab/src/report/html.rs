@@ -185,11 +185,11 @@ fn cells(body: &mut String, record: &Record, row: &RowRecord, outcome: &Outcome)
 fn style() -> String {
     let light = [
         "#1f5fbf", "#c2410c", "#15803d", "#9333ea", "#b45309", "#0e7490", "#be185d", "#4d7c0f",
-        "#475569", "#7c2d12",
+        "#475569", "#7c2d12", "#0f766e", "#a21caf",
     ];
     let dark = [
         "#7fb2ff", "#ff9d6b", "#6ee7a0", "#d0a5ff", "#f5c26b", "#67d9ee", "#ff8fc0", "#b6e36b",
-        "#b3c0d1", "#e8a98a",
+        "#b3c0d1", "#e8a98a", "#5eead4", "#f0abfc",
     ];
     let variables = |palette: &[&str]| {
         let mut text = String::new();

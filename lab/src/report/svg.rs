@@ -55,7 +55,8 @@ fn draw_ratios(marks: &[Mark<'_>], peers: &[&str]) -> String {
             rows.push(mark.row);
         }
     }
-    let height = TOP + ROW * rows.len() as f64 + 10.0;
+    let step = (MARK * (peers.len() as f64 + 1.0)).max(ROW);
+    let height = TOP + step * rows.len() as f64 + 10.0;
     let mut svg = open(height, "ratios of time, peer over ours, with 95 % intervals");
     for tick in scale.decades() {
         let x = scale.place(tick);
@@ -69,16 +70,16 @@ fn draw_ratios(marks: &[Mark<'_>], peers: &[&str]) -> String {
     }
     legend(&mut svg, peers);
     for (line, row) in rows.iter().enumerate() {
-        let top = TOP + ROW * line as f64;
+        let top = TOP + step * line as f64;
         let _ = write!(
             svg,
             r#"<text class="label" x="{:.0}" y="{:.1}">{}</text>"#,
             LABELS - 8.0,
-            top + ROW * 0.65,
+            top + step * 0.5 + 4.0,
             escape(row)
         );
         for mark in marks.iter().filter(|mark| mark.row == *row) {
-            let y = top + ROW * (mark.peer as f64 + 1.0) / (peers.len() as f64 + 1.0);
+            let y = top + step * (mark.peer as f64 + 1.0) / (peers.len() as f64 + 1.0);
             let (low, middle, high) =
                 (scale.place(mark.low), scale.place(mark.middle), scale.place(mark.high));
             let _ = write!(
@@ -210,17 +211,23 @@ fn open(height: f64, title: &str) -> String {
     )
 }
 
+/// The contenders with their colours, on as many lines as they need; two fit.
 fn legend(svg: &mut String, names: &[&str]) {
-    let mut x = 10.0;
+    let (mut x, mut y) = (10.0, 12.0);
     for (index, name) in names.iter().enumerate() {
+        let width = 24.0 + 7.2 * name.chars().count() as f64;
+        if x + width > WIDTH {
+            (x, y) = (10.0, y + 18.0);
+        }
         let _ = write!(
             svg,
-            r#"<g class="c{}"><circle cx="{x:.0}" cy="12" r="5"/></g><text class="key" x="{:.0}" y="16">{}</text>"#,
+            r#"<g class="c{}"><circle cx="{x:.0}" cy="{y:.0}" r="5"/></g><text class="key" x="{:.0}" y="{:.0}">{}</text>"#,
             index % COLOURS,
             x + 9.0,
+            y + 4.0,
             escape(name)
         );
-        x += 24.0 + 7.2 * name.chars().count() as f64;
+        x += width;
     }
 }
 
@@ -231,7 +238,9 @@ pub(crate) fn escape(text: &str) -> String {
 
 const WIDTH: f64 = 980.0;
 const LABELS: f64 = 280.0;
-const TOP: f64 = 46.0;
+const TOP: f64 = 66.0;
 const ROW: f64 = 22.0;
+/// Room for one contender within a row.
+const MARK: f64 = 7.0;
 /// Colours of the page, `--c0` and on.
-pub(crate) const COLOURS: usize = 10;
+pub(crate) const COLOURS: usize = 12;
