@@ -251,9 +251,13 @@ fn views_that_double_are_bounded() {
     script += "create view loop1 as select * from loop2; create view loop2 as select * from loop1;";
     let scratch = Scratch::new(&script);
     let mut connection = scratch.ours();
-    assert_eq!(ours(&mut connection, "select * from v5").unwrap().rows, [[Value::Int(1)]]);
+    // The last of these reads 512 tables: more than one join may, so not all can be merged.
+    for view in ["v1", "v5", "v6", "v7", "v9"] {
+        let rows = ours(&mut connection, &format!("select * from {view}")).unwrap().rows;
+        assert_eq!(rows, [[Value::Int(1)]], "{view}");
+    }
     let error = ours(&mut connection, "select * from v39").unwrap_err();
-    assert_eq!(error.to_string(), "at most 64 tables in a join");
+    assert!(matches!(error, Error::Limit { .. }), "{error}");
     let error = ours(&mut connection, "select * from loop1").unwrap_err();
     assert_eq!(error.to_string(), "view loop1 is circularly defined");
 }
