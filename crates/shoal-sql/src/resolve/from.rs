@@ -24,6 +24,8 @@ pub(super) struct Joined<'a> {
     merged: Vec<Expr>,
     /// Whether such a query depends on the row of an enclosing query.
     pub(super) correlated: bool,
+    /// How many tables of the clause are still to come.
+    remaining: usize,
 }
 
 #[derive(Debug)]
@@ -51,7 +53,7 @@ const MERGED_SIZE_MAX: usize = 32;
 
 impl<'a> Resolver<'a> {
     pub(super) fn joined(&mut self, from: &'a ast::From) -> Result<Joined<'a>, Error> {
-        let mut joined = Joined::default();
+        let mut joined = Joined { remaining: table_count(from), ..Joined::default() };
         self.add_join_tree(from, &mut joined)?;
         if joined.sources.len() > JOIN_MAX {
             return Err(Error::meaning(
@@ -107,6 +109,12 @@ impl<'a> Resolver<'a> {
         joined: &mut Joined<'a>,
     ) -> Result<(), Error> {
         let alias = table.alias.as_ref().map(|alias| alias.text.clone());
+        let count = match &table.kind {
+            TableRefKind::Joined(_) if !nullable && alias.is_none() => 0,
+            TableRefKind::Joined(from) => table_count(from),
+            _ => 1,
+        };
+        joined.remaining = joined.remaining.saturating_sub(count);
         match &table.kind {
             TableRefKind::Call { name } => Err(Error::unsupported(
                 format!("table-valued function {}", name.name.text),
@@ -251,7 +259,7 @@ impl<'a> Resolver<'a> {
         nullable: bool,
         joined: &mut Joined<'a>,
     ) -> Result<(), Error> {
-        let query = match mergeable(query, nullable, joined.sources.len()) {
+        let query = match mergeable(query, nullable, joined.sources.len() + joined.remaining) {
             Ok((select, columns, correlated)) => {
                 joined.correlated |= correlated;
                 merge_query(select, &columns, name, joined);
@@ -507,14 +515,14 @@ type Mergeable = (Select, Vec<OutputColumn>, bool);
 
 /// A query that only joins, filters and renames, so that its parts may stand in the query around
 /// it: conditions then reach its tables, and a view costs nothing. The query itself if it is none.
-fn mergeable(query: Query, nullable: bool, sources_before: usize) -> Result<Mergeable, Box<Query>> {
+fn mergeable(query: Query, nullable: bool, others: usize) -> Result<Mergeable, Box<Query>> {
     let bare = query.order_by.is_empty() && query.limit.is_none() && query.offset.is_none();
     let fits = match &query.body {
         Body::Select(select) => {
             !select.sources.is_empty()
                 && select.group_by.is_none()
                 && select.distinct.is_none()
-                && sources_before + select.sources.len() <= JOIN_MAX
+                && others + select.sources.len() <= JOIN_MAX
                 && !select.outputs.iter().any(Expr::runs_query)
                 && select.outputs.iter().all(|expr| expr.size() <= MERGED_SIZE_MAX)
         }
@@ -555,6 +563,15 @@ fn merge_query(select: Select, outputs: &[OutputColumn], name: String, joined: &
     joined.tables.push(ScopeTable { name, columns, rowid: None, table: None, nullable: false });
     joined.sources.extend(select.sources);
     joined.merged.extend(select.conjuncts);
+}
+
+/// How many tables and queries a `FROM` names.
+fn table_count(from: &ast::From) -> usize {
+    let count = |table: &ast::TableRef| match &table.kind {
+        TableRefKind::Joined(from) => table_count(from),
+        _ => 1,
+    };
+    count(&from.first) + from.joins.iter().map(|join| count(&join.table)).sum::<usize>()
 }
 
 /// Splits a condition at its `AND`s.
