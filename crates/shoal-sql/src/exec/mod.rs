@@ -59,6 +59,7 @@ struct SubqueryRun {
     value: Option<Value>,
     exists: Option<bool>,
     set: Option<KeySet>,
+    values: Option<Vec<Value>>,
 }
 
 /// One execution of a program.
@@ -278,6 +279,23 @@ impl<'m, 't> Machine<'m, 't> {
         let found = run.next(plan, self)?;
         self.queries[index].run = run;
         Ok(found)
+    }
+
+    /// The first column of every row of a query that depends on no row.
+    fn values(&mut self, index: usize) -> Result<Vec<Value>, Error> {
+        let plans = self.plans;
+        let (plan, _) = &plans[index];
+        if let Some(values) = &self.queries[index].values {
+            return Ok(values.clone());
+        }
+        let mut run = std::mem::take(&mut self.queries[index].run);
+        let mut values = Vec::new();
+        run.start(plan, self)?;
+        while run.next(plan, self)? {
+            values.push(self.registers[plan.output].clone());
+        }
+        self.queries[index].values = Some(values.clone());
+        Ok(values)
     }
 
     /// Whether a register's value is among the first column of a query's rows; NULL where only a

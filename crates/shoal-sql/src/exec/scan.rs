@@ -10,7 +10,8 @@ use super::{Machine, Slot, assign};
 use crate::Error;
 use crate::expr::eval;
 use crate::plan::{
-    Bound, IndexScan, IndexedTable, Loads, NullKey, RowidRange, Scan, TableKey, TableScan,
+    Bound, EachCodes, EachScan, IndexScan, IndexedTable, Loads, NullKey, RowidRange, Scan,
+    TableKey, TableScan,
 };
 use crate::value::{Affinity, Value, ValueRef};
 
@@ -23,6 +24,14 @@ pub(super) enum ScanRun {
     Index(Box<IndexRun>),
     Query(Box<QueryRun>),
     Hash(HashRun),
+    Each(Box<EachRun>),
+}
+
+/// A scan once for each value.
+#[derive(Debug)]
+pub(super) struct EachRun {
+    values: std::vec::IntoIter<Value>,
+    inner: ScanRun,
 }
 
 /// A walk over a table.
@@ -68,6 +77,10 @@ impl ScanRun {
                 ScanRun::Query(run)
             }
             Scan::Hash(plan) => ScanRun::Hash(HashRun::open(plan, machine)?),
+            Scan::Each(plan) => {
+                let values = each_values(plan, machine)?.into_iter();
+                ScanRun::Each(Box::new(EachRun { values, inner: ScanRun::Closed }))
+            }
             Scan::Nothing => ScanRun::Closed,
         })
     }
@@ -83,6 +96,14 @@ impl ScanRun {
             (ScanRun::Index(run), Scan::Index(plan)) => run.next(plan, machine),
             (ScanRun::Query(run), Scan::Query(plan)) => run.next(plan, machine),
             (ScanRun::Hash(run), Scan::Hash(plan)) => Ok(run.next(plan, machine)),
+            (ScanRun::Each(run), Scan::Each(plan)) => loop {
+                if run.inner.next(&plan.inner, machine)? {
+                    return Ok(true);
+                }
+                let Some(value) = run.values.next() else { return Ok(false) };
+                machine.registers[plan.reg] = value;
+                run.inner = ScanRun::open(&plan.inner, machine)?;
+            },
             _ => Ok(false),
         }
     }
@@ -107,6 +128,7 @@ impl ScanRun {
                 }
             }
             (ScanRun::Query(run), Scan::Query(plan)) => run.park(plan, machine)?,
+            (ScanRun::Each(run), Scan::Each(plan)) => run.inner.park(&plan.inner, machine)?,
             _ => {}
         }
         Ok(())
@@ -125,9 +147,33 @@ pub(super) fn load_late(
     let cursor = match plan {
         Scan::Table(plan) => plan.cursor,
         Scan::Index(plan) => plan.table.as_ref().map_or(plan.cursor, |table| table.cursor),
+        Scan::Each(plan) => return load_late(&plan.inner, loads, machine),
         _ => return Ok(()),
     };
     load_from(cursor, loads, machine)
+}
+
+/// The values of an `IN`, converted, in order, each once; NULL is equal to nothing.
+fn each_values(plan: &EachScan, machine: &mut Machine<'_, '_>) -> Result<Vec<Value>, Error> {
+    let mut values = match &plan.values {
+        EachCodes::List(codes) => {
+            let mut values = Vec::with_capacity(codes.len());
+            for code in codes {
+                eval(machine, code)?;
+                values.push(machine.registers[code.result].clone());
+            }
+            values
+        }
+        EachCodes::Query(query) => machine.values(*query)?,
+    };
+    values.retain(|value| !value.is_null());
+    if let Some(affinity) = plan.affinity {
+        values = values.into_iter().map(|it| affinity.apply_for_comparison(it)).collect();
+    }
+    let compare = |a: &Value, b: &Value| a.as_ref().compare(b.as_ref(), plan.collation);
+    values.sort_by(compare);
+    values.dedup_by(|a, b| compare(a, b).is_eq());
+    Ok(values)
 }
 
 /// Reads columns of the row that a cursor is on.

@@ -291,7 +291,8 @@ impl Compiler {
         ends.into_iter().for_each(|end| self.land(end));
     }
 
-    fn query(&mut self, query: &crate::resolve::tree::Query) -> usize {
+    /// Plans a query that an expression runs and gives its number.
+    pub(crate) fn query(&mut self, query: &crate::resolve::tree::Query) -> usize {
         let plan = self.plan_query(query);
         self.queries.push((plan, query.correlated));
         self.queries.len() - 1

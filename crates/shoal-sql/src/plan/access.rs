@@ -3,7 +3,9 @@
 //! Costs are guesses in units of "one row stepped over", for tables of a fixed guessed size; they
 //! only rank the ways of one query against each other.
 
-use crate::resolve::tree::{CompareOp, Expr, IndexHint, ROWID, Source, SourceId, SourceKind};
+use crate::resolve::tree::{
+    CompareOp, Expr, IndexHint, Query, ROWID, Source, SourceId, SourceKind,
+};
 use crate::schema::{IndexSource, Table};
 use crate::value::{Affinity, Collation};
 
@@ -38,13 +40,48 @@ pub(super) struct Path<'e> {
     pub(super) rows: f64,
     /// The terms that the path makes sure of.
     pub(super) used: Vec<usize>,
+    /// The values that [`KeyExpr::Each`] stands for, one after the other.
+    pub(super) each: Option<Each<'e>>,
+}
+
+/// What a key column must be equal to.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum KeyExpr<'e> {
+    Expr(&'e Expr),
+    /// Each of the values of an `IN`.
+    Each,
+}
+
+/// The right side of an `IN`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Each<'e> {
+    pub(super) values: EachValues<'e>,
+    pub(super) affinity: Option<Affinity>,
+    pub(super) collation: Collation,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum EachValues<'e> {
+    List(&'e [Expr]),
+    /// A query that depends on no row.
+    Query(&'e Query),
+}
+
+impl EachValues<'_> {
+    /// How many values there are taken to be.
+    fn count(&self) -> f64 {
+        match self {
+            EachValues::List(list) => list.len() as f64,
+            EachValues::Query(_) => 25.0,
+        }
+    }
 }
 
 #[derive(Debug)]
 pub(super) enum PathKind<'e> {
     /// Every row.
     Full,
-    RowidEqual(&'e Expr),
+    RowidEqual(KeyExpr<'e>),
     RowidRange {
         low: Option<End<'e>>,
         high: Option<End<'e>>,
@@ -52,7 +89,7 @@ pub(super) enum PathKind<'e> {
     Index {
         /// `None` is the b-tree of a table without rowid.
         index: Option<usize>,
-        equal: Vec<(&'e Expr, Option<Affinity>, NullKey)>,
+        equal: Vec<(KeyExpr<'e>, Option<Affinity>, NullKey)>,
         low: Option<End<'e>>,
         high: Option<End<'e>>,
     },
@@ -84,6 +121,7 @@ struct Restriction<'e> {
     column: usize,
     op: RestrictionOp,
     value: &'e Expr,
+    each: Option<EachValues<'e>>,
     affinity: Option<Affinity>,
     collation: Collation,
 }
@@ -92,6 +130,7 @@ struct Restriction<'e> {
 enum RestrictionOp {
     Equal,
     IsNull,
+    In,
     Low { inclusive: bool },
     High { inclusive: bool },
 }
@@ -129,6 +168,7 @@ pub(super) fn best<'e>(
             per_row: QUERY_ROWS,
             rows: QUERY_ROWS,
             used: Vec::new(),
+            each: None,
         },
         SourceKind::Query(_) => hash_path(sources, terms, &usable, place, QUERY_ROWS),
     };
@@ -165,6 +205,7 @@ fn table_path<'e>(
         per_row: TABLE_ROWS,
         rows: TABLE_ROWS,
         used: Vec::new(),
+        each: None,
     };
     let mut consider = |path: Path<'e>| {
         let cost = |path: &Path<'_>| path.fixed + outer_rows * path.per_row;
@@ -267,6 +308,7 @@ fn restrictions<'e>(
                         column,
                         op,
                         value: other,
+                        each: None,
                         affinity: rule.affinity,
                         collation: rule.collation,
                     });
@@ -285,6 +327,7 @@ fn restrictions<'e>(
                             column,
                             op,
                             value,
+                            each: None,
                             affinity: rule.affinity,
                             collation: rule.collation,
                         });
@@ -298,8 +341,39 @@ fn restrictions<'e>(
                         column,
                         op: RestrictionOp::IsNull,
                         value: &NULL,
+                        each: None,
                         affinity: None,
                         collation: Collation::Binary,
+                    });
+                }
+            }
+            Expr::InList { expr, not: false, list, affinity, collation } => {
+                if let Some(column) = own(expr)
+                    && list.iter().all(free)
+                {
+                    out.push(Restriction {
+                        term,
+                        column,
+                        op: RestrictionOp::In,
+                        value: &NULL,
+                        each: Some(EachValues::List(list)),
+                        affinity: *affinity,
+                        collation: *collation,
+                    });
+                }
+            }
+            Expr::InQuery { expr, not: false, query, affinity, collation } => {
+                if let Some(column) = own(expr)
+                    && !query.correlated
+                {
+                    out.push(Restriction {
+                        term,
+                        column,
+                        op: RestrictionOp::In,
+                        value: &NULL,
+                        each: Some(EachValues::Query(query)),
+                        affinity: *affinity,
+                        collation: *collation,
                     });
                 }
             }
@@ -315,6 +389,13 @@ fn reads(expr: &Expr, source: SourceId) -> bool {
     let mut found = false;
     expr.columns(&mut |of, _| found |= of == source);
     found
+}
+
+impl<'e> Restriction<'e> {
+    fn each(&self) -> Option<Each<'e>> {
+        let (affinity, collation) = (self.affinity, self.collation);
+        self.each.map(|values| Each { values, affinity, collation })
+    }
 }
 
 fn end<'e>(restriction: &Restriction<'e>, inclusive: bool) -> End<'e> {
@@ -349,11 +430,26 @@ fn rowid_path<'e>(restrictions: &[Restriction<'e>]) -> Option<Path<'e>> {
         .find(|restriction| rowid(restriction) && restriction.op == RestrictionOp::Equal);
     if let Some(restriction) = equal {
         return Some(Path {
-            kind: PathKind::RowidEqual(restriction.value),
+            kind: PathKind::RowidEqual(KeyExpr::Expr(restriction.value)),
             fixed: 0.0,
             per_row: 10.0,
             rows: 1.0,
             used: vec![restriction.term],
+            each: None,
+        });
+    }
+    let each = restrictions
+        .iter()
+        .filter(|restriction| rowid(restriction))
+        .find_map(|restriction| Some((restriction.each()?, restriction.term)));
+    if let Some((each, term)) = each {
+        return Some(Path {
+            kind: PathKind::RowidEqual(KeyExpr::Each),
+            fixed: 0.0,
+            per_row: 10.0 * each.values.count(),
+            rows: each.values.count(),
+            used: vec![term],
+            each: Some(each),
         });
     }
     let (low, high) = ends(restrictions, rowid);
@@ -370,6 +466,7 @@ fn rowid_path<'e>(restrictions: &[Restriction<'e>]) -> Option<Path<'e>> {
         per_row: 10.0 + rows,
         rows,
         used: Vec::new(),
+        each: None,
     })
 }
 
@@ -391,18 +488,32 @@ fn index_path<'e>(
     let mut equal = Vec::new();
     let mut used = Vec::new();
     let mut may_be_null = false;
+    let mut each: Option<Each<'e>> = None;
     for key in columns {
         let found = restrictions.iter().find(|restriction| {
             matches!(restriction.op, RestrictionOp::Equal | RestrictionOp::IsNull)
                 && fits(restriction, key)
         });
+        // One `IN` may take the place of an equality: the keys are sought one after the other.
+        let found = found.or_else(|| {
+            let is_in = |restriction: &&Restriction<'e>| {
+                each.is_none() && restriction.op == RestrictionOp::In && fits(restriction, key)
+            };
+            restrictions.iter().find(is_in)
+        });
         let Some(restriction) = found else { break };
+        if let Some(values) = restriction.each() {
+            each = Some(values);
+            equal.push((KeyExpr::Each, None, NullKey::FindsNothing));
+            used.push(restriction.term);
+            continue;
+        }
         let null = match restriction.op {
             RestrictionOp::IsNull => NullKey::Finds,
             _ => NullKey::FindsNothing,
         };
         may_be_null |= null == NullKey::Finds;
-        equal.push((restriction.value, restriction.affinity, null));
+        equal.push((KeyExpr::Expr(restriction.value), restriction.affinity, null));
         used.push(restriction.term);
     }
     let (low, high) = match columns.get(equal.len()) {
@@ -424,15 +535,17 @@ fn index_path<'e>(
         (Some(_), Some(_)) => 1.0 / 64.0,
         _ => 0.25,
     };
+    let times = each.map_or(1.0, |each| each.values.count());
     let rows = rows.max(1.0);
     let step = if index.is_some() { 3.0 } else { 1.0 };
     let lookup = if index.is_some() { 15.0 } else { 10.0 };
     Some(Path {
         kind: PathKind::Index { index, equal, low, high },
         fixed: 0.0,
-        per_row: lookup + rows * step,
-        rows,
+        per_row: times * (lookup + rows * step),
+        rows: times * rows,
         used,
+        each,
     })
 }
 
@@ -477,8 +590,9 @@ fn hash_path<'e>(
             }
         }
     }
-    let (per_row, found) = if keys.is_empty() { (rows, rows) } else { (12.0, 10.0) };
-    Path { kind: PathKind::Hash(keys), fixed: rows * 5.0, per_row, rows: found, used }
+    let (per_row, found) = if keys.is_empty() { (rows, rows) } else { (42.0, 10.0) };
+    let fixed = rows * 10.0;
+    Path { kind: PathKind::Hash(keys), fixed, per_row, rows: found, used, each: None }
 }
 
 /// The sources of the list that an expression reads.

@@ -64,6 +64,7 @@ impl Lines {
             let id = self.add(parent, format!("{}{suffix}", level.label));
             let inner = match &level.scan {
                 Scan::Hash(hash) => &hash.source,
+                Scan::Each(each) => &each.inner,
                 scan => scan,
             };
             if let Scan::Query(query) = inner {

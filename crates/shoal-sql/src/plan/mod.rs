@@ -130,6 +130,8 @@ pub(crate) enum Scan {
     Query(Box<QueryPlan>),
     /// Rows kept in memory and found by a hash of their keys.
     Hash(Box<HashScan>),
+    /// A scan once for each value of an `IN`.
+    Each(Box<EachScan>),
     /// No rows at all.
     Nothing,
 }
@@ -202,6 +204,23 @@ pub(crate) enum TableKey {
     Rowid { place: usize },
     /// By the primary key's columns, each at a place of the entry.
     Primary { places: Vec<usize>, order: KeyOrder },
+}
+
+/// The values of an `IN`, each put into a register before a scan that uses it as its key.
+#[derive(Debug)]
+pub(crate) struct EachScan {
+    pub(crate) values: EachCodes,
+    pub(crate) affinity: Option<Affinity>,
+    pub(crate) collation: Collation,
+    pub(crate) reg: Reg,
+    pub(crate) inner: Scan,
+}
+
+#[derive(Debug)]
+pub(crate) enum EachCodes {
+    List(Vec<Code>),
+    /// The number of a query within an expression.
+    Query(usize),
 }
 
 /// Rows gathered once, then probed by key.

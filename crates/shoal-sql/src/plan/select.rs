@@ -1,15 +1,18 @@
 //! Planning of one `SELECT`: a loop per source, each condition at the first loop that can tell.
 
-use super::access::{End, Equality, Path, PathKind, Sources, Term, best, reads_of};
+use super::access::{
+    EachValues, End, Equality, KeyExpr, Path, PathKind, Sources, Term, best, reads_of,
+};
 use super::explain::{is_own_tree, label};
 use super::{
-    AggregatePlan, Bound, GroupPlan, HashKey, HashScan, IndexScan, IndexedTable, Level, Load,
-    Loads, NullKey, RowidRange, Scan, SelectPlan, TableKey, TableScan, order, picking,
+    AggregatePlan, Bound, EachCodes, EachScan, GroupPlan, HashKey, HashScan, IndexScan,
+    IndexedTable, Level, Load, Loads, NullKey, RowidRange, Scan, SelectPlan, TableKey, TableScan,
+    order, picking,
 };
 use crate::expr::{Code, Compiler, Reg};
 use crate::resolve::tree::{Expr, Key, OrderKey, ROWID, Select, Source, SourceId, SourceKind};
 use crate::schema::{IndexSource, Table};
-use crate::value::Affinity;
+use crate::value::{Affinity, Collation};
 
 /// A level while it is being planned.
 struct Draft<'e> {
@@ -21,11 +24,20 @@ struct Draft<'e> {
     build: Vec<&'e Expr>,
     query: Option<super::QueryPlan>,
     scan: Option<CompiledScan>,
+    each: Option<CompiledEach>,
     on_codes: Vec<Code>,
     filter_codes: Vec<Code>,
     build_codes: Vec<Code>,
     /// The columns of the source that its conditions read.
     early: Vec<usize>,
+}
+
+/// The values of an `IN`, compiled, and the register each of them goes to.
+struct CompiledEach {
+    codes: EachCodes,
+    affinity: Option<Affinity>,
+    collation: Collation,
+    reg: Reg,
 }
 
 /// The expressions of a path, compiled.
@@ -131,9 +143,21 @@ impl Compiler {
             });
         }
         draft.early = early;
+        draft.each = draft.path.each.map(|each| CompiledEach {
+            codes: match each.values {
+                EachValues::List(list) => {
+                    EachCodes::List(list.iter().map(|expr| self.code(expr)).collect())
+                }
+                EachValues::Query(query) => EachCodes::Query(self.query(query)),
+            },
+            affinity: each.affinity,
+            collation: each.collation,
+            reg: self.register(),
+        });
+        let each = draft.each.as_ref().map(|each| each.reg);
         let scan = match &draft.path.kind {
             PathKind::Full => CompiledScan::Full,
-            PathKind::RowidEqual(key) => CompiledScan::RowidEqual(self.code(key)),
+            PathKind::RowidEqual(key) => CompiledScan::RowidEqual(self.key_code(key, each)),
             PathKind::RowidRange { low, high } => {
                 CompiledScan::RowidRange(self.bound(low.as_ref()), self.bound(high.as_ref()))
             }
@@ -141,7 +165,7 @@ impl Compiler {
                 index: *index,
                 equal: equal
                     .iter()
-                    .map(|(expr, affinity, null)| (self.code(expr), *affinity, *null))
+                    .map(|(key, affinity, null)| (self.key_code(key, each), *affinity, *null))
                     .collect(),
                 low: self.bound(low.as_ref()),
                 high: self.bound(high.as_ref()),
@@ -165,6 +189,13 @@ impl Compiler {
         draft.on_codes = draft.on.iter().map(|expr| self.code(expr)).collect();
         draft.filter_codes = draft.filter.iter().map(|expr| self.code(expr)).collect();
         draft.build_codes = draft.build.iter().map(|expr| self.code(expr)).collect();
+    }
+
+    fn key_code(&mut self, key: &KeyExpr<'_>, each: Option<Reg>) -> Code {
+        match (key, each) {
+            (KeyExpr::Expr(expr), _) => self.code(expr),
+            (KeyExpr::Each, each) => Code { ops: Box::default(), result: each.unwrap_or_default() },
+        }
     }
 
     fn bound(&mut self, end: Option<&End<'_>>) -> Option<Bound> {
@@ -278,6 +309,16 @@ impl Compiler {
         let covering = match &scan {
             Scan::Index(scan) => scan.table.is_none() && !is_own_tree(source),
             _ => false,
+        };
+        let scan = match draft.each {
+            Some(each) => Scan::Each(Box::new(EachScan {
+                values: each.codes,
+                affinity: each.affinity,
+                collation: each.collation,
+                reg: each.reg,
+                inner: scan,
+            })),
+            None => scan,
         };
         let label = if covering {
             path_label.replace("USING INDEX", "USING COVERING INDEX")
@@ -480,6 +521,7 @@ fn draft<'e>(
         build: Vec::new(),
         query: None,
         scan: None,
+        each: None,
         on_codes: Vec::new(),
         filter_codes: Vec::new(),
         build_codes: Vec::new(),
@@ -519,6 +561,9 @@ fn in_order(
 ) -> Option<bool> {
     let source = &sources[first.place];
     let SourceKind::Table(table) = &source.kind else { return None };
+    if first.path.each.is_some() {
+        return None;
+    }
     let mut columns = Vec::with_capacity(order_by.len());
     for key in order_by {
         let expr = match &key.key {

@@ -207,6 +207,11 @@ impl<'a> Resolver<'a> {
             _ => None,
         };
         if let Some(op @ (CompareOp::Is | CompareOp::IsNot)) = compare
+            && matches!(right.kind, ExprKind::Literal(Value::Null))
+        {
+            return self.is_null(left, op == CompareOp::IsNot);
+        }
+        if let Some(op @ (CompareOp::Is | CompareOp::IsNot)) = compare
             && let Some(truth) = self.truth_word(right)
         {
             let bound = self.bind(left)?;
