@@ -1,7 +1,7 @@
 //! Writing documents as bytes.
 
 use shoal_history::{
-    ActorId, ActorIdx, ChangeHash, DocumentWriter, Key, ObjId as StoredObjId, Op, OpId,
+    ActorId, ActorIdx, Change, ChangeHash, DocumentWriter, Key, ObjId as StoredObjId, Op, OpId,
 };
 
 use crate::actors::Actors;
@@ -26,7 +26,9 @@ impl Default for SaveOptions {
 }
 
 impl Document {
-    /// The whole document as one document chunk, followed by the changes that wait for others.
+    /// The whole document as one document chunk, followed by the changes that wait for others. A
+    /// document with a change that no document chunk can hold ([`Change::is_canonical`]) is written
+    /// as its changes.
     /// Notes the heads for [`Document::save_incremental`]. Costs O(n log n).
     pub fn save(&mut self) -> Vec<u8> {
         self.saved_heads = self.heads();
@@ -35,7 +37,15 @@ impl Document {
 
     /// What [`Document::save`] writes, with other options and without noting the heads.
     pub fn to_bytes(&self, options: SaveOptions) -> Vec<u8> {
-        let mut bytes = self.document_chunk(options.deflate);
+        let mut bytes = if self.graph.changes().all(Change::is_canonical) {
+            self.document_chunk(options.deflate)
+        } else {
+            // A document chunk would give such a change back in other bytes, hence with another
+            // hash, and could not be loaded. An empty one comes first, so that changes may wait.
+            let mut bytes = Self::new(self.actor().clone()).document_chunk(options.deflate);
+            bytes.extend(self.save_after(&[]));
+            bytes
+        };
         if options.retain_orphans {
             for change in self.queue.changes() {
                 bytes.extend_from_slice(change.raw_bytes());

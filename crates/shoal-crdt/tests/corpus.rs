@@ -102,3 +102,17 @@ fn every_truncation_of_a_file_is_an_error_or_an_empty_document() {
     }
     assert!(load(&[]).unwrap().is_empty());
 }
+
+/// A change whose table of other actors names its author once more: valid, and no document chunk
+/// gives it back in the same bytes. Found by fuzzing: what was saved could not be loaded.
+#[test]
+fn a_change_that_no_document_chunk_can_hold_survives_saving() {
+    let chunk = [0x85, 0x6f, 0x4a, 0x83, 0xb3, 0xdf, 0x3e, 0x21, 1, 9, 0, 0, 1, 1, 0, 0, 1, 0, 0];
+    let mut doc = load(&chunk).unwrap();
+    assert_eq!(doc.changes().len(), 1);
+    let saved = doc.save();
+    let again = load(&saved).unwrap();
+    assert_eq!(again.heads(), doc.heads());
+    assert_eq!(again.stats(), doc.stats());
+    assert!(Automerge::load(&saved).is_ok());
+}

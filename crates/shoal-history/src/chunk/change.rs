@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::compressed::{self, InflateError};
 use super::header::{self, ChunkType, Envelope};
@@ -42,6 +42,8 @@ struct Inner {
     message: Span,
     extra: Span,
     columns: [Span; COLUMN_COUNT],
+    /// What [`Change::is_canonical`] found.
+    canonical: OnceLock<bool>,
 }
 
 /// A range of the raw bytes.
@@ -189,8 +191,13 @@ impl Change {
     /// Whether this is how a document chunk gives the change back: canonically encoded, and without
     /// anything that a document has no place for. Changes that [`ChangeWriter`] made are, as far as
     /// their deletes delete something. One that is not must be stored as it is, in a chunk of its
-    /// own, lest its hash change. Cost: encoding it once more.
+    /// own, lest its hash change. Cost: for a change that was read from bytes, encoding it once more
+    /// the first time.
     pub fn is_canonical(&self) -> bool {
+        *self.0.canonical.get_or_init(|| self.encodes_to_itself())
+    }
+
+    fn encodes_to_itself(&self) -> bool {
         let mut encoder = ChangeEncoder::default();
         encoder.begin(ActorIdx(0));
         let mut ops = self.ops();
@@ -397,6 +404,7 @@ fn parse(
         extra,
         columns,
         raw,
+        canonical: OnceLock::new(),
     };
     let change = Change(Arc::new(inner));
     check_ops(&change)?;

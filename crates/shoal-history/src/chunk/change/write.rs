@@ -2,7 +2,7 @@
 //! `pred` and the other actors sorted, only actors that the ops refer to, columns left out by the
 //! rules of the format. The same content gives the same hash in every implementation.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashMap;
 
@@ -12,6 +12,7 @@ use crate::chunk::op_rows::{
     CHANGE_SPECS, COLUMN_COUNT, KEY_ACTOR, LINK_ACTOR, OBJ_ACTOR, OpEncoder, Row, RowValue,
 };
 use crate::column::leb128::{write_length_prefixed, write_sleb, write_uleb};
+use crate::column::value::RawValue;
 use crate::column::{rle, spec};
 use crate::{Action, ActorId, ActorIdx, ChangeHash, Error, Key, ObjId, Op, OpId, ScalarRef};
 
@@ -167,6 +168,8 @@ pub(crate) struct ChangeEncoder {
     actors: LocalActors,
     body: Vec<u8>,
     replaced: [Vec<u8>; 3],
+    /// Whether a delete says what no document can give back.
+    odd_delete: bool,
 }
 
 /// The actors of one change. While ops come in, actors get local numbers in the order of their
@@ -187,6 +190,7 @@ impl ChangeEncoder {
     pub(crate) fn begin(&mut self, author: ActorIdx) {
         self.ops.clear();
         self.op_count = 0;
+        self.odd_delete = false;
         self.actors.used.clear();
         self.actors.used.push(author.0);
         self.actors.local.clear();
@@ -204,6 +208,14 @@ impl ChangeEncoder {
             Key::Elem(id) => Key::Elem(self.actors.localize(id)),
             key => key,
         };
+        if row.action == Action::Delete {
+            let no_value = match row.value {
+                RowValue::Scalar(value) => value == ScalarRef::Null,
+                RowValue::Raw(value) => value == RawValue::NULL,
+            };
+            let plain = no_value && !row.insert && !row.expand && row.mark_name.is_none();
+            self.odd_delete |= !plain || preds.len() == 0;
+        }
         let preds = preds.map(|id| self.actors.localize(id));
         self.ops.push(&Row { obj, key, ..*row }, preds);
         self.op_count += 1;
@@ -289,6 +301,7 @@ impl ChangeEncoder {
             extra: span(body.len() - extra_bytes.len(), extra_bytes.len()),
             columns: spans,
             raw: raw.into(),
+            canonical: if self.odd_delete { OnceLock::new() } else { OnceLock::from(true) },
         })))
     }
 }
