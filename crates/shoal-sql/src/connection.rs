@@ -13,6 +13,7 @@ use crate::Error;
 use crate::parse::ast::{Conflict, Name, Stmt, TransactionMode};
 use crate::parse::{Parsed, parse};
 use crate::plan;
+use crate::reader::TableReader;
 use crate::schema::Schema;
 use crate::statement::{Compiled, Rows, Snapshot, Statement};
 use crate::value::Value;
@@ -281,6 +282,18 @@ impl Connection {
     /// The rowid of the last row inserted; 0 before there is one.
     pub fn last_insert_rowid(&self) -> i64 {
         self.counts.last_insert_rowid
+    }
+
+    /// Opens a table for reading rows without SQL, within the open transaction.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] outside a transaction; no such table, and what is none with rowids.
+    pub fn table_reader(&mut self, table: &str) -> Result<TableReader<'_>, Error> {
+        let Some(transaction) = &self.transaction else {
+            return Err(Error::Misuse { what: "a table reader needs an open transaction" });
+        };
+        let schema = current_schema(&mut self.schema, transaction)?;
+        TableReader::new(&schema, transaction, table)
     }
 
     /// Opens a table for writing rows without SQL, within the open transaction.

@@ -67,7 +67,7 @@ fn keys_and_indexes_are_sought() {
     // A view costs nothing, and conditions reach the table within.
     check("select * from vv where id = 7", &[rowid]);
     check("select * from (select * from v where c > 1) x where x.id = 7", &[rowid]);
-    check("select * from v limit 1", &["SCAN t"]);
+    check("select * from v limit 1", &["SEARCH t USING INDEX t_c (c>?)"]);
 }
 
 #[test]

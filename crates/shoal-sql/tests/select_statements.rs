@@ -286,6 +286,40 @@ fn damaged_definitions_poison_nothing_else() {
 }
 
 #[test]
+fn a_reader_walks_a_table_without_sql() {
+    let mut connection = memory(
+        "create table t(a integer primary key, b text, c real, d as (a + 1));
+         insert into t values (1, 'x', 1), (5, null, 2.5), (9, 'z', -3);
+         create table w(k primary key) without rowid;",
+    );
+    assert!(matches!(connection.table_reader("t"), Err(Error::Misuse { .. })));
+    connection.begin(Mode::Read).unwrap();
+    assert!(matches!(connection.table_reader("w"), Err(Error::Unsupported { .. })));
+    assert!(matches!(connection.table_reader("x"), Err(Error::Name { .. })));
+    let mut reader = connection.table_reader("T").unwrap();
+    let mut rows = Vec::new();
+    while reader.next().unwrap() {
+        let mut value = |column| Value::from(reader.value(column).unwrap());
+        rows.push([value(0), value(1), value(2)]);
+    }
+    assert_eq!(
+        rows,
+        [
+            [Value::Int(1), Value::text("x"), Value::Real(1.0)],
+            [Value::Int(5), Value::Null, Value::Real(2.5)],
+            [Value::Int(9), Value::text("z"), Value::Real(-3.0)],
+        ]
+    );
+    assert!(reader.rowid().is_err());
+    assert!(!reader.seek(3).unwrap() && reader.rowid().unwrap() == 5);
+    assert!(reader.seek(9).unwrap() && reader.prev().unwrap() && reader.rowid().unwrap() == 5);
+    assert!(matches!(reader.value(3), Err(Error::Unsupported { .. })));
+    assert!(matches!(reader.value(4), Err(Error::Misuse { .. })));
+    assert!(!reader.seek(10).unwrap() && !reader.is_valid());
+    assert!(reader.last().unwrap() && reader.rowid().unwrap() == 9);
+}
+
+#[test]
 fn utf_16_is_refused_by_name() {
     let scratch = Scratch::new("pragma encoding = 'UTF-16le'; create table t(a);");
     let store = Store::open(

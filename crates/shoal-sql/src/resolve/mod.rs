@@ -2,9 +2,11 @@
 //! comparison gets its affinity and collation. What SQL forbids or this crate cannot do yet is
 //! refused here, with its place in the text.
 
+mod call;
 mod collation;
 mod expr;
 mod from;
+mod merge;
 mod scope;
 mod select;
 pub(crate) mod tree;

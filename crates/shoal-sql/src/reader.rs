@@ -1,0 +1,126 @@
+//! Rows read without SQL text: the way that other crates take through a table.
+
+use std::sync::Arc;
+
+use shoal_store::{Record, TableCursor, Transaction};
+
+use crate::Error;
+use crate::error::NameKind;
+use crate::schema::{Object, Schema, Table};
+use crate::value::{Affinity, ValueRef};
+
+/// A position among the rows of one table, in the order of their rowids.
+///
+/// It borrows the connection's open transaction. Steps and reads allocate nothing, but for values
+/// that continue on other pages, which go through the cursor's own buffer.
+#[derive(Debug)]
+pub struct TableReader<'c> {
+    table: Arc<Table>,
+    cursor: TableCursor<'c>,
+}
+
+impl<'c> TableReader<'c> {
+    pub(crate) fn new(
+        schema: &Schema,
+        transaction: &'c Transaction,
+        name: &str,
+    ) -> Result<TableReader<'c>, Error> {
+        let unsupported = |what: String| Err(Error::Unsupported { what, offset: None });
+        let table = match schema.object(name) {
+            None => {
+                let message = format!("no such table: {name}");
+                return Err(Error::Name { kind: NameKind::Table, message, offset: None });
+            }
+            Some(Object::Table(table)) => Arc::clone(table),
+            Some(Object::Damaged { name, why }) => {
+                return Err(Error::Schema { object: name.clone(), why: why.clone() });
+            }
+            Some(object) => return unsupported(format!("a reader of {}", object.name())),
+        };
+        if table.without_rowid {
+            return unsupported(format!("a reader of {}, which has no rowids", table.name));
+        }
+        let cursor = transaction.table(table.root)?;
+        Ok(TableReader { table, cursor })
+    }
+
+    /// The table.
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// Moves to the row of that rowid, or else to the next one; true when it is there.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub fn seek(&mut self, rowid: i64) -> Result<bool, Error> {
+        Ok(self.cursor.seek(rowid)?)
+    }
+
+    /// Moves to the next row, to the first at the beginning; false when there is none.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    #[allow(clippy::should_implement_trait)] // it lends, and can fail
+    pub fn next(&mut self) -> Result<bool, Error> {
+        Ok(self.cursor.next()?)
+    }
+
+    /// Moves to the row before; false when there is none.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub fn prev(&mut self) -> Result<bool, Error> {
+        Ok(self.cursor.prev()?)
+    }
+
+    /// Moves to the last row; false when there is none.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub fn last(&mut self) -> Result<bool, Error> {
+        Ok(self.cursor.last()?)
+    }
+
+    /// Whether the reader is on a row.
+    pub fn is_valid(&self) -> bool {
+        self.cursor.is_valid()
+    }
+
+    /// The row's rowid.
+    ///
+    /// # Errors
+    /// [`Error::Store`] on no row.
+    pub fn rowid(&self) -> Result<i64, Error> {
+        Ok(self.cursor.rowid()?)
+    }
+
+    /// The value of a column, by its place in the definition.
+    ///
+    /// Cost: one walk of the record's header up to the column.
+    ///
+    /// # Errors
+    /// [`Error::Store`] on no row and for a broken record; [`Error::Misuse`] for no such column;
+    /// [`Error::Unsupported`] for a virtual one.
+    pub fn value(&mut self, column: usize) -> Result<ValueRef<'_>, Error> {
+        let Some(known) = self.table.columns.get(column) else {
+            return Err(Error::Misuse { what: "no column has that number" });
+        };
+        if self.table.rowid_alias == Some(column) {
+            return Ok(ValueRef::Int(self.cursor.rowid()?));
+        }
+        let Some(place) = known.stored else {
+            let what = format!("reading virtual column {}", known.name);
+            return Err(Error::Unsupported { what, offset: None });
+        };
+        let record = Record::new(self.cursor.payload()?).map_err(Error::corrupt)?;
+        Ok(match record.column(place).map_err(Error::corrupt)? {
+            // The record may keep an integral real as an integer, which is shorter.
+            Some(ValueRef::Int(int)) if known.affinity == Affinity::Real => {
+                ValueRef::Real(int as f64)
+            }
+            Some(value) => value,
+            None => known.missing_value.as_ref(),
+        })
+    }
+}

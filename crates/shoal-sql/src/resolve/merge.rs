@@ -1,0 +1,83 @@
+//! Queries in a `FROM` that become part of the query around them: views that cost nothing.
+
+use super::collation::Coll;
+use super::from::{JOIN_MAX, Joined, first_rules};
+use super::scope::{ScopeColumn, ScopeTable};
+use super::tree::{Body, Expr, OutputColumn, Query, Select};
+
+/// A column that is a larger expression is computed once instead of wherever it is named, which
+/// in a chain of views could double its size with every link.
+const MERGED_SIZE_MAX: usize = 32;
+
+type Mergeable = (Select, Vec<OutputColumn>, bool);
+
+/// A query that only joins, filters and renames, so that its parts may stand in the query around
+/// it: conditions then reach its tables, and a view costs nothing. The query itself if it is none.
+pub(super) fn mergeable(
+    query: Query,
+    nullable: bool,
+    others: usize,
+) -> Result<Mergeable, Box<Query>> {
+    let bare = query.order_by.is_empty() && query.limit.is_none() && query.offset.is_none();
+    let fits = match &query.body {
+        Body::Select(select) => {
+            !select.sources.is_empty()
+                && select.group_by.is_none()
+                && select.distinct.is_none()
+                && others + select.sources.len() <= JOIN_MAX
+                && !select.outputs.iter().any(Expr::runs_query)
+                && select.outputs.iter().all(|expr| expr.size() <= MERGED_SIZE_MAX)
+        }
+        _ => false,
+    };
+    if nullable || !bare || !fits {
+        return Err(Box::new(query));
+    }
+    let Query { body, columns, correlated, .. } = query;
+    match body {
+        Body::Select(select) => Ok((*select, columns, correlated)),
+        body => Err(Box::new(Query {
+            as_expression: first_rules(&columns),
+            body,
+            columns,
+            order_by: Vec::new(),
+            limit: None,
+            offset: None,
+            correlated,
+        })),
+    }
+}
+
+/// Adds the sources and conditions of a query, and its columns as names for expressions.
+pub(super) fn merge_query(
+    select: Select,
+    outputs: &[OutputColumn],
+    name: String,
+    joined: &mut Joined<'_>,
+) {
+    let mut columns: Vec<ScopeColumn> = Vec::with_capacity(outputs.len());
+    for (column, expr) in outputs.iter().zip(select.outputs) {
+        columns.push(ScopeColumn {
+            name: unique_name(&columns, &column.inner_name),
+            expr,
+            affinity: column.affinity,
+            // A column of a query always has one of its own.
+            collation: Ok(Coll::Column(column.collation.or_binary())),
+            declared_type: column.declared_type.clone(),
+            merged: false,
+        });
+    }
+    joined.tables.push(ScopeTable { name, columns, rowid: None, table: None, nullable: false });
+    joined.sources.extend(select.sources);
+    joined.merged.extend(select.conjuncts);
+}
+
+/// A column's name within a query's columns: a second `a` is called `a:1`, as in SQLite.
+pub(super) fn unique_name(known: &[ScopeColumn], name: &str) -> String {
+    let taken = |name: &str| known.iter().any(|column| column.name.eq_ignore_ascii_case(name));
+    if !taken(name) {
+        return name.to_owned();
+    }
+    let numbered = (1..=known.len()).map(|number| format!("{name}:{number}"));
+    numbered.into_iter().find(|name| !taken(name)).unwrap_or_else(|| name.to_owned())
+}
