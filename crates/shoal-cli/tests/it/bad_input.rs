@@ -121,6 +121,7 @@ fn sql_that_cannot_run() {
     let path = dir.path();
     let sql = |text: &str, expect: &str| refused(path, &["sql", "c.db", text], b"", expect);
     sql("SELEC 1", "near \"SELEC\": syntax error");
+    sql("SELECT #4 + 1", "near \"#4\": syntax error");
     sql("SELECT * FROM nowhere", "no such table: nowhere");
     sql("SELECT missing FROM Album", "no such column: missing");
     sql("SELECT nonsense(1)", "no such function: nonsense");
