@@ -80,3 +80,122 @@ fn byte_offset(line: usize, column: usize, sql: &str) -> usize {
     let start: usize = sql.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
     (start + column.saturating_sub(1)).min(sql.len())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::ast::{CreateTableBody, Expr, ExprKind, ResultColumn, SelectCore, Stmt};
+    use super::*;
+    use crate::value::Value;
+
+    fn select(sql: &str) -> ast::Select {
+        match parse(sql).unwrap().stmt {
+            Stmt::Select(select) => *select,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn result_columns_keep_their_text_and_place() {
+        let sql = "select  a+ 1 , 'x' y, (b) as z, f(1, 2)/*c*/, d is distinct from e from t";
+        let SelectCore::Select(clauses) = select(sql).first else { panic!("no select") };
+        let columns: Vec<(&str, Option<&str>, usize)> = clauses
+            .columns
+            .iter()
+            .map(|column| match column {
+                ResultColumn::Expr { expr, alias, text } => {
+                    (text.as_str(), alias.as_ref().map(|alias| alias.text.as_str()), expr.offset)
+                }
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        let place = |text: &str| sql.find(text).unwrap();
+        assert_eq!(
+            columns,
+            [
+                ("a+ 1", None, place("a+")),
+                ("'x'", Some("y"), place("'x'")),
+                ("(b)", Some("z"), place("b)")),
+                ("f(1, 2)", None, place("f(")),
+                ("d is distinct from e", None, place("d is")),
+            ]
+        );
+        assert!(clauses.from.is_some());
+    }
+
+    #[test]
+    fn a_comma_in_limit_turns_it_around() {
+        let bounds = |sql: &str| {
+            let select = select(sql);
+            let value = |expr: Option<Expr>| match expr.map(|expr| expr.kind) {
+                Some(ExprKind::Literal(Value::Int(int))) => Some(int),
+                _ => None,
+            };
+            (value(select.limit), value(select.offset))
+        };
+        assert_eq!(bounds("select 1 limit 2, 3"), (Some(3), Some(2)));
+        assert_eq!(bounds("select 1 limit 2 offset 3"), (Some(2), Some(3)));
+        assert_eq!(bounds("select 1 limit (2)"), (Some(2), None));
+    }
+
+    #[test]
+    fn definitions_keep_types_and_defaults_as_written() {
+        let sql = "create table t(a VARCHAR( 10 ) default 'x', [b c] \"double\" precision \
+                   default (1 + 2), c default -3, d default x'00' check (c > 0) unique, e)";
+        let Stmt::CreateTable(table) = parse(sql).unwrap().stmt else { panic!("no table") };
+        let CreateTableBody::Columns { columns, .. } = &table.body else { panic!("no columns") };
+        let shown: Vec<(&str, &str, Option<&str>)> = columns
+            .iter()
+            .map(|column| {
+                let default = column.constraints.iter().find_map(|constraint| match constraint {
+                    ast::ColumnConstraint::Default { text, .. } => Some(text.as_str()),
+                    _ => None,
+                });
+                (column.name.text.as_str(), column.type_name.as_str(), default)
+            })
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                ("a", "VARCHAR( 10 )", Some("'x'")),
+                ("b c", "\"double\" precision", Some("1 + 2")),
+                ("c", "", Some("-3")),
+                ("d", "", Some("x'00'")),
+                ("e", "", None),
+            ]
+        );
+    }
+
+    #[test]
+    fn parameters_are_numbered_as_sqlite_does() {
+        let check = |sql: &str, expect: &[Option<&str>]| {
+            let got = parse(sql).unwrap().parameters;
+            let got: Vec<Option<&str>> = got.iter().map(|name| name.as_deref()).collect();
+            assert_eq!(got, expect, "{sql}");
+        };
+        check("select 1", &[]);
+        check("select ?, ?", &[None, None]);
+        check("select ?3, ?, :a, :a", &[None, None, Some("?3"), None, Some(":a")]);
+        check("select $a, @a, ?1", &[Some("$a"), Some("@a")]);
+    }
+
+    #[test]
+    fn the_least_integer_can_be_written() {
+        let value = |sql: &str| match select(sql).first {
+            SelectCore::Select(clauses) => match &clauses.columns[0] {
+                ResultColumn::Expr {
+                    expr: Expr { kind: ExprKind::Literal(value), .. }, ..
+                } => value.clone(),
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(value("select -9223372036854775808"), Value::Int(i64::MIN));
+        assert_eq!(value("select 9223372036854775808"), Value::Real(9_223_372_036_854_775_808.0));
+        assert_eq!(
+            value("select -9223372036854775808.0"),
+            Value::Real(-9_223_372_036_854_775_808.0)
+        );
+        assert_eq!(value("select 0xFF"), Value::Int(255));
+        assert_eq!(value("select 1_000"), Value::Int(1000));
+    }
+}
