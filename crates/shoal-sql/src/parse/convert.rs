@@ -298,12 +298,11 @@ impl<'a> Converter<'a> {
             }
             grammar::Expr::Variable(text) => {
                 offset = self.tokens.find_kind(TokenType::TK_VARIABLE);
-                let token = &self.tokens.sql[offset..];
-                if token.starts_with('#') {
+                if let Some(rest) = self.tokens.sql[offset..].strip_prefix('#') {
                     // A register, which SQLite's grammar keeps for its own nested parses.
-                    let end = token[1..].find(|c: char| !c.is_ascii_alphanumeric());
-                    let token = end.map_or(token, |end| &token[..=end]);
-                    let message = format!("near \"{token}\": syntax error");
+                    let end = rest.find(|c: char| !c.is_ascii_alphanumeric());
+                    let number = &rest[..end.unwrap_or(rest.len())];
+                    let message = format!("near \"#{number}\": syntax error");
                     return Err(Error::Syntax { message, offset });
                 }
                 ExprKind::Parameter(self.parameter(text, offset)?)
