@@ -59,7 +59,9 @@ fn value() -> impl Strategy<Value = String> {
         2 => (-4i32..12).prop_map(|int| format!("{:?}", f64::from(int) / 2.0)),
         4 => prop::sample::select(vec!["'a'", "'A'", "'b'", "'b '", "''", "'1'", "'2.0'", "'x'"])
             .prop_map(str::to_owned),
-        1 => prop::sample::select(vec!["x'61'", "x''", "x'31'"]).prop_map(str::to_owned),
+        // No blob reads as text that LIKE 'a%' finds: SQLite loses such rows where it turns LIKE
+        // within OR into a range of an index.
+        1 => prop::sample::select(vec!["x'62'", "x''", "x'31'"]).prop_map(str::to_owned),
     ]
 }
 
