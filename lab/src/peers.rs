@@ -56,6 +56,7 @@ pub(crate) fn peers(args: &PeersArguments) -> Result<bool, String> {
                 command.arg("--also").arg(format!("{TUNED}={}", path.display()));
             }
             Err(error) => {
+                out::note(&format!("the second build fails: {error}"));
                 let why = first_line(&error);
                 unbuilt.push(format!("table/sqlite {TUNED}=does not build: {why}"));
                 unbuilt.push(format!("argon/libargon2 {TUNED}=does not build: {why}"));
