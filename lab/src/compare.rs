@@ -1,6 +1,5 @@
-//! `lab ab`: two commits, built first, measured in turns.
+//! `lab ab`: two commits, built first, measured in turns, every sample in a fresh process.
 
-use std::ffi::OsString;
 use std::fmt::Write;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 
 use crate::args::AbArguments;
-use crate::contenders;
+use crate::contenders::{self, Contenders};
 use crate::engine::About;
 use crate::environment::Environment;
 use crate::measure::{Entrant, Plan, measure};
@@ -18,7 +17,7 @@ use crate::out;
 use crate::random::Random;
 use crate::record::{Outcome, RowRecord};
 use crate::report::three_digits;
-use crate::run::{Scratch, choose, default_data};
+use crate::run::{Scratch, choose, default_data, generate};
 use crate::statistics::{Interval, detectable, ratio};
 use crate::worker::client::Program;
 use crate::workload::{Context, Scale};
@@ -74,7 +73,7 @@ impl Verdict {
 }
 
 /// Builds both, measures, prints, records. False when a row failed.
-pub(crate) fn compare(args: &AbArguments, _prefix: &[OsString]) -> Result<bool, String> {
+pub(crate) fn compare(args: &AbArguments, contenders: &Contenders) -> Result<bool, String> {
     let root = PathBuf::from(git(Path::new("."), &["rev-parse", "--show-toplevel"])?);
     let base = built(&root, "base", &args.base);
     let candidate = built(&root, "candidate", &args.candidate);
@@ -94,6 +93,7 @@ pub(crate) fn compare(args: &AbArguments, _prefix: &[OsString]) -> Result<bool, 
     }
     let scratch = Scratch::new()?;
     let cx = context(args, &scratch.0)?;
+    generate(&cx, &rows, contenders, args.quick)?;
     let mut entrants = entrants(&base, "base", args)?;
     entrants.extend(self::entrants(&candidate, "candidate", args)?);
     let plan = Plan {
@@ -102,6 +102,7 @@ pub(crate) fn compare(args: &AbArguments, _prefix: &[OsString]) -> Result<bool, 
         budget: Duration::from_secs(3600),
         patience: Duration::from_secs(300),
         rest: Duration::from_secs(args.rest),
+        fresh: true,
     };
     out::note(&format!("seed {}", cx.seed));
     let mut random = Random::new(cx.seed);

@@ -51,7 +51,7 @@ pub fn run(prefix: &[&str], arguments: Arguments, contenders: &Contenders) -> Ex
     let prefix: Vec<OsString> = prefix.iter().map(OsString::from).collect();
     let done = match arguments.command {
         None => run::run(&arguments.run, &prefix, contenders),
-        Some(args::Verb::Ab(ab)) => compare::compare(&ab, &prefix),
+        Some(args::Verb::Ab(ab)) => compare::compare(&ab, contenders),
         Some(args::Verb::Profile(profile)) => profile::profile(&profile, &prefix, contenders),
         Some(args::Verb::Report(report)) => report::from_file(&report),
         Some(args::Verb::Peers(peers)) => peers::peers(&peers),

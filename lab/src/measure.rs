@@ -33,6 +33,10 @@ pub(crate) struct Plan {
     pub(crate) patience: Duration,
     /// Rest before the first sample of a row.
     pub(crate) rest: Duration,
+    /// Takes every warm sample in a process of its own, the second that it takes: where memory
+    /// happens to lie is then drawn anew each time, and is no part of the difference between two
+    /// builds.
+    pub(crate) fresh: bool,
 }
 
 /// Measures one row. `tell` hears who is at work.
@@ -140,7 +144,7 @@ impl<'a> Lane<'a> {
                 self.outcome.cold.push(sample(&reply, 0, place));
                 self.outcome.figures = std::mem::take(&mut reply.figures);
                 self.answer = reply.answer;
-                self.worker = (!row.solo && !row.memory).then_some(worker);
+                self.worker = keeps(row, plan).then_some(worker);
             }
             Err(miss) => self.gives_up(miss),
         }
@@ -159,7 +163,7 @@ impl<'a> Lane<'a> {
         match asked {
             Ok((worker, reply)) => {
                 self.outcome.cold.push(sample(&reply, round, place));
-                self.worker = (!row.solo && !row.memory).then_some(worker);
+                self.worker = keeps(row, plan).then_some(worker);
             }
             Err(miss) => self.gives_up(miss),
         }
@@ -169,7 +173,7 @@ impl<'a> Lane<'a> {
         if self.out() {
             return;
         }
-        let asked = if row.solo {
+        let asked = if !keeps(row, plan) {
             self.start(row, plan).and_then(|mut worker| {
                 worker.ask(Ask::Sample)?;
                 worker.ask(Ask::Sample)
@@ -192,6 +196,11 @@ impl<'a> Lane<'a> {
     fn differs(&self, reply: &Reply) -> bool {
         reply.answer.is_some() && reply.answer != self.answer
     }
+}
+
+/// Whether a contender's process lives on from sample to sample.
+const fn keeps(row: &Row, plan: &Plan) -> bool {
+    !row.solo && !row.memory && !plan.fresh
 }
 
 fn sample(reply: &Reply, round: usize, place: usize) -> Sample {

@@ -238,7 +238,7 @@ impl Drop for Scratch {
 }
 
 /// Makes the databases that the chosen rows read.
-fn generate(
+pub(crate) fn generate(
     cx: &Context,
     rows: &[Row],
     contenders: &Contenders,
@@ -280,6 +280,7 @@ fn measured(args: &RunArguments, rows: &[Row], entrants: &[Entrant], cx: &Contex
         budget: Duration::from_secs(args.budget),
         patience: Duration::from_secs(args.patience),
         rest: Duration::ZERO,
+        fresh: false,
     };
     let began = Instant::now();
     let started_unix =

@@ -64,6 +64,7 @@ fn a_program_that_is_not_there_is_a_failure_and_no_panic() {
         budget: Duration::from_secs(1),
         patience: Duration::from_secs(1),
         rest: Duration::ZERO,
+        fresh: false,
     };
     let row = Row::new(Family::Doc, "x", "op", "");
     let record = measure(&row, &[entrant("a")], &plan, &cx, &mut Random::new(1), &mut |_| ());
