@@ -18,6 +18,38 @@ pub struct Arguments {
     pub run: RunArguments,
 }
 
+/// The lab as a verb of Shoal's own command: its rows, without what needs a checkout.
+#[derive(Clone, Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct BenchArguments {
+    /// What else it does.
+    #[command(subcommand)]
+    pub command: Option<BenchVerb>,
+    /// What is run when there is no verb.
+    #[command(flatten)]
+    pub run: RunArguments,
+}
+
+/// What `bench` does beside measuring.
+#[derive(Clone, Debug, Subcommand)]
+pub enum BenchVerb {
+    /// Makes the page, the table or the chapter of the docs from a record
+    Report(ReportArguments),
+    /// A worker: runs one contender on one row, told what to do on stdin
+    #[command(hide = true)]
+    Serve(Serve),
+}
+
+impl From<BenchArguments> for Arguments {
+    fn from(bench: BenchArguments) -> Self {
+        let command = bench.command.map(|verb| match verb {
+            BenchVerb::Report(report) => Verb::Report(report),
+            BenchVerb::Serve(serve) => Verb::Serve(serve),
+        });
+        Self { command, run: bench.run }
+    }
+}
+
 /// What is measured, and where the figures go.
 #[derive(Clone, Debug, Args)]
 pub struct RunArguments {

@@ -33,7 +33,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 pub use answer::{Answer, Digest};
-pub use args::Arguments;
+pub use args::{Arguments, BenchArguments};
 pub use contenders::Contenders;
 pub use environment::Environment;
 pub use workload::{Family, Row, Scale};
@@ -46,10 +46,34 @@ pub fn main(prefix: &[&str], contenders: &Contenders) -> ExitCode {
     run(prefix, Arguments::parse(), contenders)
 }
 
-/// The lab as a verb: runs parsed arguments.
+/// The lab with `contenders`: runs parsed arguments and says on stderr what went wrong.
 pub fn run(prefix: &[&str], arguments: Arguments, contenders: &Contenders) -> ExitCode {
+    match done(prefix, arguments, contenders) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            out::note(&format!("error: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The lab as a verb: Shoal's engines alone. `prefix` as in [`main`].
+///
+/// False when a row failed or was not there, which has been said.
+///
+/// # Errors
+/// What kept the run from taking place, as a sentence.
+pub fn bench(prefix: &[&str], arguments: BenchArguments) -> Result<bool, String> {
+    let mut contenders = Contenders::new();
+    shoal::add(&mut contenders);
+    shoal::generate(&mut contenders);
+    done(prefix, arguments.into(), &contenders)
+}
+
+fn done(prefix: &[&str], arguments: Arguments, contenders: &Contenders) -> Result<bool, String> {
     let prefix: Vec<OsString> = prefix.iter().map(OsString::from).collect();
-    let done = match arguments.command {
+    match arguments.command {
         None => run::run(&arguments.run, &prefix, contenders),
         Some(args::Verb::Ab(ab)) => compare::compare(&ab, contenders),
         Some(args::Verb::Profile(profile)) => profile::profile(&profile, &prefix, contenders),
@@ -58,14 +82,6 @@ pub fn run(prefix: &[&str], arguments: Arguments, contenders: &Contenders) -> Ex
         Some(args::Verb::Serve(serve)) => {
             worker::serve::serve(&serve, contenders);
             Ok(true)
-        }
-    };
-    match done {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            out::note(&format!("error: {error}"));
-            ExitCode::FAILURE
         }
     }
 }

@@ -26,6 +26,9 @@ pub struct Record {
     pub seed: u64,
     /// Rounds that were asked for.
     pub rounds: usize,
+    /// Rows that were chosen; more than [`Self::rows`] holds when the run was cut off.
+    #[serde(default)]
+    pub chosen: usize,
     /// The machine.
     pub environment: Environment,
     /// What a reader must hear before the figures: load, steal, a debug build.
@@ -201,13 +204,25 @@ impl Record {
         serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))
     }
 
-    /// Writes the record as JSON.
+    /// What every report says first: [`Self::warnings`], and how many rows a run that was cut off
+    /// did not reach.
+    pub fn remarks(&self) -> impl Iterator<Item = String> + '_ {
+        let missing = self.chosen.saturating_sub(self.rows.len());
+        let cut = (missing > 0).then(|| format!("the run was cut off before {missing} more rows"));
+        self.warnings.iter().cloned().chain(cut)
+    }
+
+    /// Writes the record as JSON, and replaces the file at `path` only when all of it is there.
     ///
     /// # Errors
     /// The file's own, with the path.
     pub fn write(&self, path: &Path) -> Result<(), String> {
         let json = serde_json::to_string(self).expect("a record holds plain data");
-        std::fs::write(path, json + "\n").map_err(|error| format!("{}: {error}", path.display()))
+        let mut whole = path.as_os_str().to_owned();
+        whole.push(".part");
+        std::fs::write(&whole, json + "\n")
+            .and_then(|()| std::fs::rename(&whole, path))
+            .map_err(|error| format!("{}: {error}", path.display()))
     }
 }
 

@@ -44,7 +44,7 @@ pub(crate) fn run(
     let scratch = Scratch::new()?;
     let cx = context(args, &scratch.0)?;
     generate(&cx, &rows, contenders, args.quick)?;
-    let record = measured(args, &rows, &entrants, &cx);
+    let record = measured(args, &rows, &entrants, &cx)?;
     write(args, &record)?;
     Ok(complete && !record.rows.iter().any(crate::record::RowRecord::has_failed))
 }
@@ -272,8 +272,14 @@ fn bar(length: u64, template: &str) -> ProgressBar {
     bar
 }
 
-/// Measures all rows and makes the record.
-fn measured(args: &RunArguments, rows: &[Row], entrants: &[Entrant], cx: &Context) -> Record {
+/// Measures all rows and makes the record; keeps what is there in the file asked for, row by row,
+/// so that a run cut off after an hour has left an hour's figures.
+fn measured(
+    args: &RunArguments,
+    rows: &[Row],
+    entrants: &[Entrant],
+    cx: &Context,
+) -> Result<Record, String> {
     let plan = Plan {
         rounds: if args.quick { 1 } else { args.rounds.max(1) },
         cold: if args.quick { 1 } else { args.cold },
@@ -283,37 +289,41 @@ fn measured(args: &RunArguments, rows: &[Row], entrants: &[Entrant], cx: &Contex
         fresh: false,
     };
     let began = Instant::now();
-    let started_unix =
-        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let mut watcher = Watcher::new();
-    out::note(&format!("seed {}", cx.seed));
-    let bar = bar(rows.len() as u64, "{wide_bar} {pos}/{len} {msg} {elapsed}");
-    let mut random = Random::new(cx.seed);
-    let mut records = Vec::new();
-    for row in rows {
-        records.push(measure(row, entrants, &plan, cx, &mut random, &mut |who| {
-            bar.set_message(format!("{} {who}", row.id));
-        }));
-        watcher.look();
-        bar.inc(1);
-    }
-    bar.finish_and_clear();
-    Record {
+    let mut record = Record {
         version: VERSION,
-        started_unix,
-        seconds: began.elapsed().as_secs_f64(),
+        started_unix: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |at| at.as_secs()),
+        seconds: 0.0,
         command: std::env::args().skip(1).collect::<Vec<_>>().join(" "),
         scale: cx.scale,
         seed: cx.seed,
         rounds: plan.rounds,
+        chosen: rows.len(),
         environment: Environment::probe(),
-        warnings: watcher.warnings(),
+        warnings: Vec::new(),
         contenders: entrants
             .iter()
             .map(|one| Listed { family: one.family, about: one.about.clone() })
             .collect(),
-        rows: records,
+        rows: Vec::new(),
+    };
+    out::note(&format!("seed {}", cx.seed));
+    let bar = bar(rows.len() as u64, "{wide_bar} {pos}/{len} {msg} {elapsed}");
+    let mut random = Random::new(cx.seed);
+    for row in rows {
+        record.rows.push(measure(row, entrants, &plan, cx, &mut random, &mut |who| {
+            bar.set_message(format!("{} {who}", row.id));
+        }));
+        watcher.look();
+        record.seconds = began.elapsed().as_secs_f64();
+        record.warnings = watcher.warnings();
+        if let Some(path) = &args.json {
+            record.write(path)?;
+        }
+        bar.inc(1);
     }
+    bar.finish_and_clear();
+    Ok(record)
 }
 
 /// Looks for what spoils figures while a run goes on.
@@ -367,9 +377,6 @@ impl Watcher {
 fn write(args: &RunArguments, record: &Record) -> Result<(), String> {
     for line in report::terminal::table(record).lines() {
         out::line(line);
-    }
-    if let Some(path) = &args.json {
-        record.write(path)?;
     }
     if let Some(path) = &args.html {
         let page = report::html::page(record);

@@ -31,6 +31,14 @@ pub(crate) enum Verb {
     Argon2(Argon2Args),
     /// Do the main job once, on real data, and check the result
     Tour(TourArgs),
+    /// Measure Shoal on this machine: answers first, then time
+    #[command(after_long_help = "\
+Examples:
+  shoal bench --list
+  shoal bench --filter doc/trace/automerge-paper,table/join --html report.html
+  shoal bench --quick --json record.json
+  shoal bench report record.json")]
+    Bench(Box<shoal_lab::BenchArguments>),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
 }

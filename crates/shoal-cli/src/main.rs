@@ -25,6 +25,7 @@ fn main() -> ExitCode {
         Verb::Dump(args) => verbs::dump::run(args),
         Verb::Argon2(args) => verbs::argon2::run(args),
         Verb::Tour(args) => verbs::tour::run(args),
+        Verb::Bench(args) => verbs::bench::run(args),
         Verb::Completions(args) => verbs::completions::run(args),
     };
     match result {

@@ -1,6 +1,7 @@
 //! The verbs, one file each.
 
 pub(crate) mod argon2;
+pub(crate) mod bench;
 pub(crate) mod completions;
 pub(crate) mod doc;
 pub(crate) mod dump;

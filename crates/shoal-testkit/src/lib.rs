@@ -1,5 +1,5 @@
-//! What tests share: the corpora in `testdata/`, editing traces, and an allocation counter.
-//! A dev-dependency only; nothing of it ships.
+//! What tests and the lab share: the corpora in `testdata/`, editing traces, and an allocation
+//! counter. No engine depends on it.
 
 pub mod alloc;
 pub mod trace;

@@ -34,8 +34,8 @@ fn head(body: &mut String, record: &Record) {
          twice as long as the fastest of ours that promises its readers the same. <b>~</b> marks samples that lie more \
          than a tenth apart. Cold is the first sample of a fresh process.</p>"
     );
-    for warning in &record.warnings {
-        let _ = write!(body, "<p class=\"warning\">{}</p>", escape(warning));
+    for warning in record.remarks() {
+        let _ = write!(body, "<p class=\"warning\">{}</p>", escape(&warning));
     }
     let facts = [
         ("processor", environment.cpu.clone()),

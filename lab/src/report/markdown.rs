@@ -29,7 +29,7 @@ pub(crate) fn chapter(record: &Record, name: &str) -> String {
          *ours ×* is how many times as long the best peer takes as the fastest of ours that promises \
          its readers the same, with the interval that holds 95 % of what resampling gives. What each row does, with what guarantee, is in `--list`.\n",
     );
-    for warning in &record.warnings {
+    for warning in record.remarks() {
         let _ = writeln!(text, "\n> {warning}");
     }
     for family in families(record) {

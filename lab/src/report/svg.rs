@@ -48,7 +48,7 @@ fn draw_ratios(marks: &[Mark<'_>], peers: &[&str]) -> String {
         .iter()
         .fold((0.5_f64, 2.0_f64), |(least, most), mark| (least.min(mark.low), most.max(mark.high)));
     let scale =
-        Log { from: decade_below(least), to: decade_above(most), start: LABELS, end: WIDTH };
+        Log { from: decade_below(least), to: decade_above(most), start: LABELS, end: WIDTH - 24.0 };
     let mut rows: Vec<&str> = Vec::new();
     for mark in marks {
         if rows.last() != Some(&mark.row) {

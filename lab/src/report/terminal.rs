@@ -22,7 +22,7 @@ pub(crate) fn table(record: &Record) -> String {
         record.seed,
         record.rounds,
     );
-    for warning in &record.warnings {
+    for warning in record.remarks() {
         let _ = writeln!(text, "warning: {warning}");
     }
     for family in families(record) {

@@ -38,6 +38,7 @@ fn record() -> Record {
         scale: Scale::Full,
         seed: 1,
         rounds: 4,
+        chosen: 5,
         environment: Environment::default(),
         warnings: vec!["the machine was busy".into()],
         contenders: vec![
@@ -59,9 +60,13 @@ fn record() -> Record {
 #[test]
 fn the_table_names_wins_losses_gaps_and_warnings() {
     let table = terminal::table(&record());
-    for part in
-        ["warning: the machine was busy", "shoal x4.00", "shoal x0.33", "not run: not built"]
-    {
+    for part in [
+        "warning: the machine was busy",
+        "warning: the run was cut off before 2 more rows",
+        "shoal x4.00",
+        "shoal x0.33",
+        "not run: not built",
+    ] {
         assert!(table.contains(part), "{part} is missing in\n{table}");
     }
     assert!(table.contains("ahead of every peer in 1, behind the best in 1"));

@@ -4,6 +4,7 @@
 
 mod argon2;
 mod bad_input;
+mod bench;
 mod doc;
 mod sql;
 mod tour;
