@@ -17,7 +17,7 @@ use crate::out;
 use crate::random::Random;
 use crate::record::{Outcome, RowRecord};
 use crate::report::three_digits;
-use crate::run::{Scratch, choose, default_data, generate};
+use crate::run::{Scratch, bar, choose, default_data, generate};
 use crate::statistics::{Interval, detectable, ratio};
 use crate::worker::client::Program;
 use crate::workload::{Context, Scale};
@@ -107,14 +107,16 @@ pub(crate) fn compare(args: &AbArguments, contenders: &Contenders) -> Result<boo
     out::note(&format!("seed {}", cx.seed));
     let mut random = Random::new(cx.seed);
     let mut results = Vec::new();
-    for row in rows {
-        if !entrants.iter().any(|one| one.family == row.family) {
-            continue;
-        }
-        let record = measure(&row, &entrants, &plan, &cx, &mut random, &mut |_| ());
+    let bar = bar(rows.len() as u64, "{wide_bar} {pos}/{len} {msg} {elapsed}");
+    for row in rows.iter().filter(|row| entrants.iter().any(|one| one.family == row.family)) {
+        let record = measure(row, &entrants, &plan, &cx, &mut random, &mut |who| {
+            bar.set_message(format!("{} {who}", row.id));
+        });
         right &= !record.has_failed();
-        report(&record, &base, &candidate, &cx, &mut results);
+        bar.suspend(|| report(&record, &base, &candidate, &cx, &mut results));
+        bar.inc(1);
     }
+    bar.finish_and_clear();
     append(args, &root, &results)?;
     Ok(right)
 }
@@ -136,7 +138,8 @@ fn built(root: &Path, role: &str, revision: &str) -> Result<Built, String> {
             .map_err(|error| format!("{role} {revision}: {error}"))?;
     }
     out::note(&format!("building {role} {short}"));
-    let target = folder.join("target");
+    // One folder of builds for all commits: what they have in common is built once.
+    let target = std::env::temp_dir().join("shoal-lab-worktrees").join("target");
     let output = Command::new("cargo")
         .args(["build", "--release", "--locked", "-p", "shoal-lab"])
         .current_dir(&folder)
@@ -149,7 +152,9 @@ fn built(root: &Path, role: &str, revision: &str) -> Result<Built, String> {
         let tail: Vec<&str> = tail.into_iter().rev().collect();
         return Err(format!("{role} {revision} does not build:\n{}", tail.join("\n")));
     }
-    let path = target.join("release").join("shoal-lab");
+    let path = std::env::temp_dir().join("shoal-lab-worktrees").join(format!("shoal-lab-{short}"));
+    std::fs::copy(target.join("release").join("shoal-lab"), &path)
+        .map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(Built { commit: short, program: Program { path, prefix: Vec::new() } })
 }
 

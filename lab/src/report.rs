@@ -59,12 +59,14 @@ pub(crate) fn value(row: &RowRecord, value: f64) -> String {
     if row.row.memory { bytes(value) } else { duration(value) }
 }
 
-/// Three digits that mean something: 1.23, 12.3, 123.
+/// Three digits that mean something: 0.0123, 1.23, 12.3, 123.
 pub(crate) fn three_digits(value: f64) -> String {
     match value {
         v if v >= 100.0 => format!("{v:.0}"),
         v if v >= 10.0 => format!("{v:.1}"),
-        v => format!("{v:.2}"),
+        v if v >= 0.1 || v == 0.0 => format!("{v:.2}"),
+        v if v >= 0.01 => format!("{v:.3}"),
+        v => format!("{v:.4}"),
     }
 }
 

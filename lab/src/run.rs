@@ -266,7 +266,8 @@ pub(crate) fn generate(
     Ok(())
 }
 
-fn bar(length: u64, template: &str) -> ProgressBar {
+/// A bar on stderr, on a terminal alone.
+pub(crate) fn bar(length: u64, template: &str) -> ProgressBar {
     let bar = ProgressBar::new(length);
     bar.set_style(ProgressStyle::with_template(template).expect("the template is valid"));
     bar

@@ -3,9 +3,10 @@
 use std::fmt::Write;
 
 use super::{Race, closest, families, three_digits, value};
-use crate::engine::Miss;
+use crate::engine::{About, Miss};
 use crate::record::{Record, RowRecord};
 use crate::statistics::Interval;
+use crate::workload::Family;
 
 /// The chapter made from the record called `name`.
 pub(crate) fn chapter(record: &Record, name: &str) -> String {
@@ -50,7 +51,7 @@ pub(crate) fn chapter(record: &Record, name: &str) -> String {
             chosen(|ratio| ratio.low <= 1.0 && ratio.high >= 1.0),
         );
         part(&mut text, "Where we win", chosen(|ratio| ratio.low > 1.0));
-        unpaired(&mut text, record, record.rows_of(family));
+        every_figure(&mut text, record, family);
     }
     text
 }
@@ -89,31 +90,38 @@ fn part<'a>(
     }
 }
 
-/// Rows that compare nothing, with what there is.
-fn unpaired<'a>(text: &mut String, record: &Record, rows: impl Iterator<Item = &'a RowRecord>) {
-    let rows: Vec<&RowRecord> = rows.filter(|row| closest(record, row).is_none()).collect();
-    let _ = writeln!(text, "\n### Without a pair: {}\n", rows.len());
-    if rows.is_empty() {
-        return;
+/// A table of all rows and contenders, and the reasons of those that failed.
+fn every_figure(text: &mut String, record: &Record, family: Family) {
+    let contenders: Vec<&About> = record.of_family(family).collect();
+    text.push_str(
+        "\n### Every figure\n\nMedians of warm samples; of rows on memory, peaks of fresh processes. \
+         A dash is a contender that does not offer the operation, or was given up.\n\n| row |",
+    );
+    for about in &contenders {
+        let _ = write!(text, " {} |", about.name);
     }
-    text.push_str("| row | what there is |\n| --- | --- |\n");
-    for row in rows {
-        let parts: Vec<String> = row
-            .outcomes
-            .iter()
-            .filter_map(|outcome| match &outcome.miss {
-                None => Some(format!(
-                    "{} {}",
-                    outcome.contender,
-                    value(row, outcome.median(row.row.memory)?)
-                )),
-                Some(Miss::NotRun(why)) if why == "not built" => {
-                    Some(format!("{}: not built", outcome.contender))
-                }
-                Some(Miss::Failed(why)) => Some(format!("{}: failed: {why}", outcome.contender)),
-                Some(Miss::NotRun(_)) => None,
-            })
-            .collect();
-        let _ = writeln!(text, "| `{}` | {} |", row.row.id, parts.join("; ").replace('|', "/"));
+    let _ = writeln!(text, "\n| --- |{}", " --: |".repeat(contenders.len()));
+    let mut failures = String::new();
+    for row in record.rows_of(family) {
+        let _ = write!(text, "| `{}` |", row.row.id);
+        for about in &contenders {
+            let cell = match row.outcome(&about.name) {
+                None => "–".into(),
+                Some(outcome) => match (&outcome.miss, outcome.median(row.row.memory)) {
+                    (None, Some(median)) => value(row, median),
+                    (Some(Miss::NotRun(why)), _) if why == "not built" => why.clone(),
+                    (Some(Miss::Failed(why)), _) => {
+                        let _ = writeln!(failures, "- `{}`, {}: {why}", row.row.id, about.name);
+                        "failed".into()
+                    }
+                    _ => "–".into(),
+                },
+            };
+            let _ = write!(text, " {cell} |");
+        }
+        text.push('\n');
+    }
+    if !failures.is_empty() {
+        let _ = write!(text, "\nFailed:\n\n{failures}");
     }
 }
