@@ -2,8 +2,6 @@
 //!
 //! Knows its words and its bytes; how one block follows from two others is the kernel's.
 
-use std::ops::BitXorAssign;
-
 use zeroize::{DefaultIsZeroes, Zeroize};
 
 /// Bytes of a block.
@@ -62,14 +60,6 @@ impl Default for Block {
 // Wiping a slice of blocks is then one volatile write a block instead of one a word, which is
 // what keeps it at the speed of memory.
 impl DefaultIsZeroes for Block {}
-
-impl BitXorAssign<&Block> for Block {
-    fn bitxor_assign(&mut self, other: &Block) {
-        for (word, other) in self.0.iter_mut().zip(&other.0) {
-            *word ^= other;
-        }
-    }
-}
 
 /// Wipes `blocks` so that the compiler may not leave it out.
 pub(crate) fn wipe(blocks: &mut [Block]) {

@@ -224,6 +224,17 @@ pub enum Error {
         /// Blocks asked for.
         block_count: u32,
     },
+    /// The caller's arena has fewer blocks than the costs ask for.
+    #[error("an arena for {block_count} blocks of 1 KiB is needed, this one has {found}")]
+    ArenaTooSmall {
+        /// Blocks that the costs ask for.
+        block_count: u32,
+        /// Blocks that there are.
+        found: u32,
+    },
+    /// The caller asked to stop. The memory holds nothing of use.
+    #[error("stopped before the hash was done")]
+    Stopped,
 }
 
 /// Fewest bytes of a tag.

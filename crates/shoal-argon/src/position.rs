@@ -66,30 +66,55 @@ impl Geometry {
         self.place(segment.lane, previous)
     }
 
+    /// What the blocks of a segment may refer to.
+    pub(crate) fn reach(&self, segment: Segment) -> Reach {
+        let Self { lanes, lane_length, segment_length } = *self;
+        // Later passes count from the oldest block, which the next slice begins with.
+        let first_pass = segment.pass == 0;
+        let start = if first_pass || segment.slice == SLICES - 1 {
+            0
+        } else {
+            (segment.slice + 1) * segment_length
+        };
+        let finished =
+            if first_pass { segment.slice * segment_length } else { lane_length - segment_length };
+        let lanes = if segment.is_first_of_lane() { 1 } else { lanes };
+        Reach { lane: segment.lane, lanes, lane_length, start, finished }
+    }
+}
+
+/// What the blocks of one segment may refer to, found once for all of them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reach {
+    /// The segment's own lane.
+    lane: u32,
+    /// Lanes to choose from: 1 stands for the own one.
+    lanes: u32,
+    lane_length: u32,
+    /// The oldest column.
+    start: u32,
+    /// Columns of other slices that are complete.
+    finished: u32,
+}
+
+impl Reach {
     /// Where the block lies that the pseudo-random `j` (J2 above J1) picks for the block at
     /// `index` of the segment. Never that block itself, and never the one before it.
     ///
     /// Lower J1 means a more recent block: the choice is quadratic, half of all J1 pick from the
     /// newest quarter.
     #[inline(always)]
-    pub(crate) fn reference(&self, segment: Segment, index: u32, j: u64) -> usize {
+    pub(crate) fn reference(&self, index: u32, j: u64) -> usize {
         let j1 = j & 0xffff_ffff;
-        let j2 = (j >> 32) as u32;
-        let lane = if segment.is_first_of_lane() { segment.lane } else { j2 % self.lanes };
-        let area = self.area(segment, index, lane == segment.lane);
+        // Most memories have one lane, and a division would be waited for.
+        let lane = if self.lanes == 1 { self.lane } else { (j >> 32) as u32 % self.lanes };
+        let area = u64::from(self.area(index, lane == self.lane));
         let x = (j1 * j1) >> 32;
-        let y = (u64::from(area) * x) >> 32;
-        let relative = u64::from(area) - 1 - y;
-        // Later passes count from the oldest block, which the next slice begins with.
-        let start = if segment.pass == 0 || segment.slice == SLICES - 1 {
-            0
-        } else {
-            (segment.slice + 1) * self.segment_length
-        };
-        let column = u64::from(start) + relative;
+        let y = (area * x) >> 32;
+        let column = u64::from(self.start) + area - 1 - y;
         let lane_length = u64::from(self.lane_length);
         let column = if column < lane_length { column } else { column - lane_length };
-        self.place(lane, column as u32)
+        lane as usize * self.lane_length as usize + column as usize
     }
 
     /// How many blocks may be referred to: |W| in the RFC. At least 1.
@@ -97,13 +122,8 @@ impl Geometry {
     /// All that are complete: of the own lane every one but the previous block, of another lane
     /// none of the segment being filled, and not its last block when this is a segment's first.
     #[inline(always)]
-    fn area(&self, segment: Segment, index: u32, same_lane: bool) -> u32 {
-        let finished = if segment.pass == 0 {
-            segment.slice * self.segment_length
-        } else {
-            self.lane_length - self.segment_length
-        };
-        if same_lane { finished + index - 1 } else { finished - u32::from(index == 0) }
+    fn area(&self, index: u32, same_lane: bool) -> u32 {
+        if same_lane { self.finished + index - 1 } else { self.finished - u32::from(index == 0) }
     }
 }
 
@@ -120,7 +140,7 @@ mod tests {
         let mut columns: Vec<usize> = (0..1u64 << 12)
             .map(|step| step << 20 | 0xf_ffff)
             .chain([0])
-            .map(|j1| geometry.reference(segment, index, u64::from(lane) << 32 | j1))
+            .map(|j1| geometry.reach(segment).reference(index, u64::from(lane) << 32 | j1))
             .collect();
         columns.sort_unstable();
         columns.dedup();
@@ -172,11 +192,11 @@ mod tests {
         let geometry = geometry(1 << 20, 1);
         let segment = Segment { pass: 0, slice: 3, lane: 0 };
         let newest = geometry.current(segment, 9) - 2;
-        assert_eq!(geometry.reference(segment, 9, 0), newest);
-        assert_eq!(geometry.reference(segment, 9, 0xffff_ffff), 0);
+        assert_eq!(geometry.reach(segment).reference(9, 0), newest);
+        assert_eq!(geometry.reach(segment).reference(9, 0xffff_ffff), 0);
         // x = J1² / 2^32: half of J1 is a quarter of the way back.
         let area = newest + 1;
-        assert_eq!(geometry.reference(segment, 9, 0x8000_0000), area - 1 - area / 4);
+        assert_eq!(geometry.reach(segment).reference(9, 0x8000_0000), area - 1 - area / 4);
     }
 
     /// What lets the fill take the three blocks apart.

@@ -7,22 +7,46 @@ use sha2::{Digest, Sha256};
 use shoal_stdx::hex;
 
 use super::*;
-use crate::params::Inputs;
+
+use std::num::NonZeroUsize;
+
+use crate::params::{Inputs, Params, Variant, Version};
 
 /// The inputs of every trace in RFC 9106 §5.
 const RFC: Inputs<'_> =
     Inputs { password: &[1; 32], salt: &[2; 16], secret: &[3; 8], associated_data: &[4; 12] };
 
-/// Starts the fill that a hash with these inputs would be; `h0` is for a look at it.
-fn start(
-    variant: Variant,
-    version: Version,
-    params: Params,
+/// Takes the memory and starts the hash that these inputs ask for; `h0` is for a look at it.
+fn start<'a>(
+    isa: Isa,
+    (variant, version, params): (Variant, Version, Params),
     inputs: &Inputs<'_>,
     h0: &mut [u8; DIGEST_BYTES],
-) -> Fill {
+    memory: &'a mut Vec<Block>,
+) -> Fill<'a> {
     h0::prehash(variant, version, &params, inputs, 32, h0);
-    Fill::new(variant, version, params, h0).unwrap()
+    memory.resize(params.block_count() as usize, Block::ZERO);
+    let mut fill = Fill::new(isa, Plan::new(variant, version, params));
+    fill.begin(memory, h0);
+    fill
+}
+
+impl Fill<'_> {
+    /// One pass, by this thread alone.
+    fn pass(&mut self, pass: u32) {
+        let control = Control { threads: NonZeroUsize::MIN, stop: None, progress: None };
+        self.passes(pass..pass + 1, &control).unwrap();
+    }
+
+    /// The memory of the first hash, words in their order.
+    fn blocks(&self) -> Vec<Block> {
+        let natural = |block: &Block| {
+            let mut natural = Block::ZERO;
+            kernel::leave(self.isa, block, &mut natural);
+            natural
+        };
+        self.memories[0].iter().map(natural).collect()
+    }
 }
 
 /// H0, then after each of the three passes the first words of the first block and the last
@@ -181,13 +205,17 @@ fn the_rfc_s_traces() {
 fn check_trace(variant: Variant, digest: &str, passes: [[[u64; 4]; 2]; 3]) {
     let params = Params::new(32, 3, 4).unwrap();
     let mut h0 = [0; DIGEST_BYTES];
-    let mut fill = start(variant, Version::V0x13, params, &RFC, &mut h0);
-    assert_eq!(hex::encode(&h0), digest, "{variant:?}");
-    for (pass, [first, last]) in (0..).zip(passes) {
-        fill.pass(pass);
-        let blocks = fill.arena.blocks();
-        assert_eq!(blocks[0].words()[..4], first, "{variant:?} after pass {pass}");
-        assert_eq!(blocks[31].words()[124..], last, "{variant:?} after pass {pass}");
+    for isa in Isa::available() {
+        let mut memory = Vec::new();
+        let function = (variant, Version::V0x13, params);
+        let mut fill = start(isa, function, &RFC, &mut h0, &mut memory);
+        assert_eq!(hex::encode(&h0), digest, "{variant:?}");
+        for (pass, [first, last]) in (0..).zip(passes) {
+            fill.pass(pass);
+            let blocks = fill.blocks();
+            assert_eq!(blocks[0].words()[..4], first, "{variant:?} after pass {pass}, {isa}");
+            assert_eq!(blocks[31].words()[124..], last, "{variant:?} after pass {pass}, {isa}");
+        }
     }
 }
 
@@ -211,20 +239,23 @@ fn the_reference_s_dumps() {
             "9472b7fcac953a773759589fb83f1a38532e904b2945389e8ec3ee0668f2c662",
         ),
     ] {
-        let text = dump(variant, name, version, number);
-        let found = hex::encode(&Sha256::digest(text.as_bytes()));
-        assert_eq!(found, digest, "{name} version {number}, {} bytes", text.len());
+        for isa in Isa::available() {
+            let text = dump(isa, variant, name, version, number);
+            let found = hex::encode(&Sha256::digest(text.as_bytes()));
+            assert_eq!(found, digest, "{name} version {number}, {isa}, {} bytes", text.len());
+        }
     }
 }
 
-fn dump(variant: Variant, name: &str, version: Version, number: &str) -> String {
+fn dump(isa: Isa, variant: Variant, name: &str, version: Version, number: &str) -> String {
     let spaced = |bytes: &[u8]| {
         bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x} "))
     };
     let rule = "=".repeat(39);
     let params = Params::new(32, 3, 4).unwrap();
     let mut h0 = [0; DIGEST_BYTES];
-    let mut fill = start(variant, version, params, &RFC, &mut h0);
+    let mut memory = Vec::new();
+    let mut fill = start(isa, (variant, version, params), &RFC, &mut h0, &mut memory);
     let mut text = format!("{rule}\n{name} version number {number}\n{rule}\n");
     text += "Memory: 32 KiB, Iterations: 3, Parallelism: 4 lanes, Tag length: 32 bytes\n";
     for (label, bytes) in [
@@ -239,14 +270,14 @@ fn dump(variant: Variant, name: &str, version: Version, number: &str) -> String 
     for pass in 0..3 {
         fill.pass(pass);
         write!(text, "\n After pass {pass}:\n").unwrap();
-        for (number, block) in fill.arena.blocks().iter().enumerate() {
+        for (number, block) in fill.blocks().iter().enumerate() {
             for (place, word) in block.words().iter().enumerate() {
                 writeln!(text, "Block {number:04} [{place:3}]: {word:016x}").unwrap();
             }
         }
     }
     let mut tag = [0; 32];
-    fill.finish(&mut tag);
+    fill.finish(0, &mut tag);
     writeln!(text, "Tag: {}", spaced(&tag)).unwrap();
     text
 }
@@ -268,9 +299,6 @@ fn a_peer_s_memory() {
             for version in [Version::V0x10, Version::V0x13] {
                 let params = Params::new(memory_kib, passes, lanes).unwrap();
                 let inputs = Inputs { secret: b"", associated_data: b"", ..RFC };
-                let mut fill = start(variant, version, params, &inputs, &mut [0; DIGEST_BYTES]);
-                (0..passes).for_each(|pass| fill.pass(pass));
-
                 let peer = argon2::Argon2::new(
                     match variant {
                         Variant::D => argon2::Algorithm::Argon2d,
@@ -287,16 +315,24 @@ fn a_peer_s_memory() {
                 let mut tag = [0; 32];
                 peer.hash_password_into_with_memory(RFC.password, RFC.salt, &mut tag, &mut memory)
                     .unwrap();
-                for (place, (ours, peers)) in fill.arena.blocks().iter().zip(&memory).enumerate() {
-                    assert!(
-                        ours.words()[..] == *peers.as_ref(),
-                        "{variant:?} {version:?} m={memory_kib} t={passes} p={lanes}: block {place}"
-                    );
+                for isa in Isa::available() {
+                    let mut ours = Vec::new();
+                    let function = (variant, version, params);
+                    let mut fill = start(isa, function, &inputs, &mut [0; DIGEST_BYTES], &mut ours);
+                    (0..passes).for_each(|pass| fill.pass(pass));
+                    let blocks = fill.blocks();
+                    for (place, (ours, peers)) in blocks.iter().zip(&memory).enumerate() {
+                        assert!(
+                            ours.words()[..] == *peers.as_ref(),
+                            "{variant:?} {version:?} m={memory_kib} t={passes} p={lanes}, {isa}: \
+                             block {place}"
+                        );
+                    }
+                    assert_eq!(blocks.len(), memory.len());
+                    let mut ours = [0; 32];
+                    fill.finish(0, &mut ours);
+                    assert_eq!(ours, tag);
                 }
-                assert_eq!(fill.arena.blocks().len(), memory.len());
-                let mut ours = [0; 32];
-                fill.finish(&mut ours);
-                assert_eq!(ours, tag);
             }
         }
     }

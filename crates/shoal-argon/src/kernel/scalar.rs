@@ -4,6 +4,45 @@ use std::array;
 
 use crate::block::Block;
 
+/// Where a word of the block lies in this kernel's memory.
+#[inline(always)]
+pub(super) const fn place(word: usize) -> usize {
+    word
+}
+
+/// Nothing to ask for without an instruction set.
+#[inline(always)]
+unsafe fn prefetch(_block: *const Block) {}
+
+/// Nothing to wait for: all stores are ordinary ones.
+#[inline(always)]
+unsafe fn settle() {}
+
+/// [`definition`] on places in memory, with the word that names the next reference passed on.
+///
+/// # Safety
+/// As every kernel's `compress` (`segment.rs`).
+#[inline(always)]
+pub(super) unsafe fn compress<const XOR: bool, const NEAR: bool>(
+    prev: *mut Block,
+    reference: *const Block,
+    next: *mut Block,
+    work: *mut Block,
+    known: impl FnOnce(u64),
+) {
+    // SAFETY: the caller's blocks are valid, and `next` and `work` are apart from the others.
+    unsafe {
+        let next = &mut *next;
+        definition::<XOR>(&*prev, &*reference, next, &mut *work);
+        known(next.words()[0]);
+        if NEAR {
+            *prev = *next;
+        }
+    }
+}
+
+segment_loops! {}
+
 /// G (RFC 9106 §3.5): `next = P(R) ^ R` with `R = prev ^ reference`; with `XOR`, as later
 /// passes of version 0x13 want it, `next` keeps its old words xored in.
 ///
@@ -13,7 +52,7 @@ use crate::block::Block;
 ///
 /// All of R is computed before the first row is permuted, so that the loads of `reference`,
 /// which is rarely in a cache, wait together: rows that load their own part were slower.
-pub(crate) fn compress<const XOR: bool>(
+pub(super) fn definition<const XOR: bool>(
     prev: &Block,
     reference: &Block,
     next: &mut Block,

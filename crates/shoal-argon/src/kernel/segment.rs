@@ -1,0 +1,263 @@
+//! What is filled at a time, and the loops over it, written once for every kernel.
+//!
+//! A kernel file calls [`segment_loops!`] under its own instruction set, so that its operations
+//! inline into the loops. It brings along:
+//!
+//! - `compress::<XOR, NEAR>(prev, reference, next, work, known)`: G of `prev` and `reference`
+//!   into `next`, xored with what was there when `XOR`; `work` is scratch. `known` is called with
+//!   the first word of the new block, which may name the next reference, as soon as it is
+//!   computed. With `NEAR`, `prev` is a copy of the block before that becomes a copy of the new
+//!   one, and `next` is written past the caches where the instruction set can do so.
+//!   Safety: the machine has the instruction set; all pointers are valid blocks, `prev` and
+//!   `work` for writing too; `next` and `work` are apart from each other and from the rest;
+//!   nobody else writes any of them, or reads `next`.
+//! - `place(word)`: where a word lies in this kernel's blocks.
+//! - `prefetch(block)`, which never faults, and `settle()`, after which stores past the caches
+//!   are visible to whoever this thread tells.
+
+use crate::block::{BLOCK_WORDS, Block};
+use crate::params::{Params, Variant, Version};
+use crate::position::{Geometry, SLICES, Segment};
+
+/// What is the same for every segment of a hash.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    pub(crate) geometry: Geometry,
+    variant: Variant,
+    version: Version,
+    params: Params,
+}
+
+impl Plan {
+    pub(crate) fn new(variant: Variant, version: Version, params: Params) -> Self {
+        Self { geometry: Geometry::new(&params), variant, version, params }
+    }
+}
+
+/// One slice of one pass: what lanes fill at the same time, without waiting for each other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) pass: u32,
+    pub(crate) slice: u32,
+    /// Whether blocks are to be written past the caches where several memories are filled.
+    pub(crate) past_caches: bool,
+}
+
+impl Step<'_> {
+    /// The old block counts from the second pass on, and only since version 0x13.
+    pub(super) fn is_xored(&self) -> bool {
+        self.pass > 0 && self.plan.version == Version::V0x13
+    }
+
+    /// Whether references depend on positions only (RFC 9106 §3.4.1).
+    pub(super) fn is_independent(&self) -> bool {
+        match self.plan.variant {
+            Variant::D => false,
+            Variant::I => true,
+            Variant::Id => self.pass == 0 && self.slice < SLICES / 2,
+        }
+    }
+
+    pub(super) fn segment(&self, lane: u32) -> Segment {
+        Segment { pass: self.pass, slice: self.slice, lane }
+    }
+
+    /// The words that references are drawn from, pass to counter (RFC 9106 §3.4.1.2).
+    pub(super) fn seed(&self, lane: u32) -> [u32; 6] {
+        let Plan { variant, params, .. } = self.plan;
+        [self.pass, lane, self.slice, params.block_count(), params.passes(), variant.code()]
+    }
+}
+
+/// One lane of one memory.
+#[derive(Clone, Copy)]
+pub(super) struct Member {
+    /// The first block of the memory.
+    pub(super) memory: *mut Block,
+    pub(super) lane: u32,
+}
+
+/// Positions whose references one address block gives.
+pub(super) const BATCH: u32 = BLOCK_WORDS as u32;
+
+/// How many positions ahead a reference is asked for when it depends on positions only.
+pub(super) const AHEAD: u32 = 4;
+
+/// Lanes that are filled side by side at most. More want more lines in flight than a core has.
+pub(super) const SIDE_BY_SIDE: usize = 8;
+
+/// The loops over segments, for the kernel that calls this.
+macro_rules! segment_loops {
+    ($(#[$features:meta])*) => {
+        /// Fills the segments of these lanes in this slice.
+        ///
+        /// # Safety
+        /// This machine has the kernel's instruction set. Each memory has all blocks of the
+        /// plan, valid and aligned. Nobody else writes what these segments refer to, which is
+        /// every slice but this one and their own lanes, nor reads or writes these segments.
+        $(#[$features])*
+        pub(in crate::kernel) unsafe fn fill(
+            step: &crate::kernel::segment::Step<'_>,
+            members: &[crate::kernel::segment::Member],
+        ) {
+            use crate::kernel::segment::SIDE_BY_SIDE;
+
+            // SAFETY: passed on from the caller.
+            unsafe {
+                if step.is_independent() {
+                    for same_lane in members.chunk_by(|a, b| a.lane == b.lane) {
+                        if step.is_xored() {
+                            independent::<true>(step, same_lane);
+                        } else {
+                            independent::<false>(step, same_lane);
+                        }
+                    }
+                } else {
+                    for group in members.chunks(SIDE_BY_SIDE) {
+                        match (step.is_xored(), step.past_caches && group.len() > 1) {
+                            (false, false) => dependent::<false, false>(step, group),
+                            (false, true) => dependent::<false, true>(step, group),
+                            (true, false) => dependent::<true, false>(step, group),
+                            (true, true) => dependent::<true, true>(step, group),
+                        }
+                    }
+                }
+                settle();
+            }
+        }
+
+        /// Segments of one lane whose references depend on positions only: they are the same in
+        /// every memory, are drawn a batch ahead, and their lines are asked for in time.
+        ///
+        /// # Safety
+        /// As [`fill`].
+        $(#[$features])*
+        unsafe fn independent<const XOR: bool>(
+            step: &crate::kernel::segment::Step<'_>,
+            members: &[crate::kernel::segment::Member],
+        ) {
+            use crate::block::Block;
+            use crate::kernel::segment::{AHEAD, BATCH};
+            use zeroize::Zeroizing;
+
+            let Some(lane) = members.first().map(|member| member.lane) else { return };
+            let segment = step.segment(lane);
+            let geometry = &step.plan.geometry;
+            let reach = geometry.reach(segment);
+            let length = geometry.segment_length;
+            let mut work = Zeroizing::new(Block::ZERO);
+            let mut zero = Block::ZERO;
+            let (mut input, mut once, mut words) = (Block::ZERO, Block::ZERO, Block::ZERO);
+            for (word, value) in step.seed(lane).into_iter().enumerate() {
+                input.words_mut()[place(word)] = u64::from(value);
+            }
+            let counter = place(step.seed(lane).len());
+
+            // References of two batches: the one being filled and the one after it.
+            let mut references = [0; 2 * BATCH as usize];
+            let slot = |index: u32| (index % (2 * BATCH)) as usize;
+            let mut drawn = 0;
+            let mut first = 0;
+            while first < length {
+                while drawn < length && drawn <= first + BATCH {
+                    input.words_mut()[counter] += 1;
+                    // SAFETY: all are blocks of this function, apart from each other.
+                    unsafe {
+                        compress::<false, false>(&mut zero, &input, &mut once, &mut *work, |_| ());
+                        compress::<false, false>(&mut zero, &once, &mut words, &mut *work, |_| ());
+                    }
+                    let end = length.min(drawn + BATCH);
+                    for index in drawn.max(segment.first_index())..end {
+                        let j = words.words()[place((index % BATCH) as usize)];
+                        references[slot(index)] = reach.reference(index, j);
+                    }
+                    drawn += BATCH;
+                }
+                let end = length.min(first + BATCH);
+                for member in members {
+                    for index in first.max(segment.first_index())..end {
+                        let previous = geometry.previous(segment, index);
+                        let current = geometry.current(segment, index);
+                        // SAFETY: all three places are below the plan's block count and differ
+                        // (`position`); the caller owns `current` and nobody writes the others.
+                        // What lies ahead is a place of the same memory.
+                        unsafe {
+                            if index + AHEAD < length {
+                                prefetch(member.memory.add(references[slot(index + AHEAD)]));
+                            }
+                            compress::<XOR, false>(
+                                member.memory.add(previous),
+                                member.memory.add(references[slot(index)]),
+                                member.memory.add(current),
+                                &mut *work,
+                                |_| (),
+                            );
+                        }
+                    }
+                }
+                first += BATCH;
+            }
+        }
+
+        /// Segments whose references depend on the blocks before: side by side, block by block,
+        /// so that one computes while the lines of the others are on their way.
+        ///
+        /// # Safety
+        /// As [`fill`]; at most `SIDE_BY_SIDE` members.
+        $(#[$features])*
+        unsafe fn dependent<const XOR: bool, const NEAR: bool>(
+            step: &crate::kernel::segment::Step<'_>,
+            members: &[crate::kernel::segment::Member],
+        ) {
+            use crate::block::Block;
+            use crate::kernel::segment::SIDE_BY_SIDE;
+            use zeroize::Zeroizing;
+
+            let geometry = &step.plan.geometry;
+            let length = geometry.segment_length;
+            let mut work = Zeroizing::new(Block::ZERO);
+            let mut near = Zeroizing::new([Block::ZERO; SIDE_BY_SIDE]);
+            let mut references = [0; SIDE_BY_SIDE];
+            for (i, member) in members.iter().enumerate() {
+                let segment = step.segment(member.lane);
+                let index = segment.first_index();
+                // SAFETY: the place is below the plan's block count, and nobody writes it.
+                unsafe {
+                    let previous = member.memory.add(geometry.previous(segment, index));
+                    if NEAR {
+                        near[i] = *previous;
+                    }
+                    let j = (&*previous).words()[0];
+                    references[i] = geometry.reach(segment).reference(index, j);
+                    prefetch(member.memory.add(references[i]));
+                }
+            }
+            let first = step.segment(0).first_index();
+            for index in first..length {
+                for (i, member) in members.iter().enumerate() {
+                    let segment = step.segment(member.lane);
+                    let reach = geometry.reach(segment);
+                    let previous = geometry.previous(segment, index);
+                    let current = geometry.current(segment, index);
+                    // SAFETY: as in `independent`. The reference after the segment's last block
+                    // is asked for and never used; it is a place of the memory, too.
+                    unsafe {
+                        let prev =
+                            if NEAR { &raw mut near[i] } else { member.memory.add(previous) };
+                        compress::<XOR, NEAR>(
+                            prev,
+                            member.memory.add(references[i]),
+                            member.memory.add(current),
+                            &mut *work,
+                            |j| {
+                                references[i] = reach.reference(index + 1, j);
+                                prefetch(member.memory.add(references[i]));
+                            },
+                        );
+                    }
+                }
+            }
+        }
+    };
+}
