@@ -19,7 +19,7 @@ pub use chance::{Clock, Entropy, FixedClock, OsClock, OsEntropy, SeededEntropy};
 pub use error::VfsError;
 pub use mem::MemVfs;
 #[cfg(unix)]
-pub use os::OsVfs;
+pub use os::{Mapping, OsVfs};
 pub use sim::{Event, Fault, FaultKind, Image, SimVfs};
 pub use whole::{read_file, replace_file};
 
@@ -128,6 +128,57 @@ pub trait File: Send + Sync {
     /// # Errors
     /// When the system reports one.
     fn is_reserved_elsewhere(&self) -> Result<bool, VfsError>;
+
+    /// Maps the first `len` bytes for reading. `None` where files cannot be mapped, where this one
+    /// has fewer bytes, and unless this handle holds exactly [`LockLevel::Shared`].
+    ///
+    /// As long as the mapping lives, this handle keeps that lock, also when it is asked to let it
+    /// go, and refuses to write or to change the file's size.
+    ///
+    /// # Errors
+    /// When the system reports one.
+    fn map(&self, _len: u64) -> Result<Option<Mapping>, VfsError> {
+        Ok(None)
+    }
+
+    /// Sets this handle's lock on `len` bytes from `start`, apart from the lock levels; false when
+    /// another handle or process is in the way, `None` where files have no such locks.
+    ///
+    /// # Errors
+    /// When the system reports one other than "in the way".
+    fn lock_bytes(
+        &self,
+        _start: u64,
+        _len: u64,
+        _lock: ByteLock,
+    ) -> Result<Option<bool>, VfsError> {
+        Ok(None)
+    }
+}
+
+/// A lock on a range of bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ByteLock {
+    /// Not locked.
+    None,
+    /// Others may hold it as well.
+    Shared,
+    /// Nobody else has any.
+    Exclusive,
+}
+
+/// Bytes of a file, mapped; there are none on this system.
+#[cfg(not(unix))]
+#[derive(Debug)]
+pub enum Mapping {}
+
+#[cfg(not(unix))]
+impl std::ops::Deref for Mapping {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match *self {}
+    }
 }
 
 /// How far a handle has locked its file (SQLite's file locking protocol).

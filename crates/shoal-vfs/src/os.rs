@@ -1,13 +1,15 @@
 //! The operating system's files (Unix).
 
+mod mapping;
 mod record_lock;
 
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::{File, LockLevel, OpenMode, Vfs, VfsError};
+use crate::{ByteLock, File, LockLevel, OpenMode, Vfs, VfsError};
+pub use mapping::Mapping;
 use record_lock::{Kind, Range};
 
 /// The operating system's files, locked as SQLite locks them.
@@ -52,7 +54,8 @@ impl Vfs for OsVfs {
             }
         }
         let file = options.open(path).map_err(|error| VfsError::from_io("open", path, error))?;
-        Ok(Box::new(OsFile { file, path: path.to_path_buf(), level: Mutex::new(LockLevel::None) }))
+        let held = Mutex::new(Held::default());
+        Ok(Box::new(OsFile(Arc::new(OpenFile { file, path: path.to_path_buf(), held }))))
     }
 
     fn delete(&self, path: &Path, sync_dir: bool) -> Result<(), VfsError> {
@@ -83,118 +86,207 @@ impl Vfs for OsVfs {
     }
 }
 
+/// One opened file; a mapping of it keeps it open.
 #[derive(Debug)]
-struct OsFile {
+pub(crate) struct OpenFile {
     file: fs::File,
     path: PathBuf,
-    level: Mutex<LockLevel>,
+    held: Mutex<Held>,
 }
 
-impl OsFile {
+/// What a handle holds.
+#[derive(Debug, Default)]
+struct Held {
+    level: LockLevel,
+    /// Mappings that live; as long as there is one the level is shared at least.
+    mappings: usize,
+    /// The level goes down to none with the last mapping.
+    release: bool,
+    /// Shared locks taken, to knock at the gate now and then.
+    entries: u32,
+}
+
+/// Every so many shared locks the pending byte is looked at first.
+///
+/// SQLite does so each time, that a writer who waits for readers to leave is not overtaken by new
+/// ones. One in so many keeps that wait short, and the others cost one system call, not three.
+const GATE_EVERY: u32 = 16;
+
+impl OpenFile {
     fn error(&self, operation: &'static str) -> impl Fn(std::io::Error) -> VfsError {
         move |error| VfsError::from_io(operation, &self.path, error)
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes or drops a lock; false when someone else is in the way.
     fn set(&self, kind: Kind, range: Range) -> Result<bool, VfsError> {
         record_lock::set(&self.file, kind, range).map_err(self.error("lock"))
     }
+
+    fn lower(&self, held: &mut Held, wanted: LockLevel) -> Result<(), VfsError> {
+        if wanted == LockLevel::None {
+            self.set(Kind::Unlock, Range::ALL)?;
+        } else {
+            if held.level == LockLevel::Exclusive {
+                self.set(Kind::Read, Range::SHARED)?;
+            }
+            self.set(Kind::Unlock, Range::PENDING_AND_RESERVED)?;
+        }
+        held.level = wanted;
+        Ok(())
+    }
+
+    /// Counts one mapping less.
+    fn unmapped(&self) {
+        let mut held = self.held();
+        held.mappings -= 1;
+        if held.mappings == 0 && std::mem::take(&mut held.release) {
+            // A lock that stays for want of a call makes others wait and does no other harm; it
+            // goes when the file is closed.
+            let _ = self.lower(&mut held, LockLevel::None);
+        }
+    }
+
+    /// An error while the file is mapped: what is mapped does not change.
+    fn require_unmapped(&self, operation: &'static str) -> Result<(), VfsError> {
+        if self.held().mappings == 0 {
+            return Ok(());
+        }
+        Err(self.error(operation)(std::io::Error::other("the file is mapped")))
+    }
 }
+
+/// A handle of a file.
+#[derive(Debug)]
+struct OsFile(Arc<OpenFile>);
 
 impl File for OsFile {
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> Result<usize, VfsError> {
         let mut done = 0;
         while done < bytes.len() {
-            match self.file.read_at(&mut bytes[done..], offset + done as u64) {
+            match self.0.file.read_at(&mut bytes[done..], offset + done as u64) {
                 Ok(0) => break,
                 Ok(length) => done += length,
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(VfsError::from_io("read", &self.path, error)),
+                Err(error) => return Err(VfsError::from_io("read", &self.0.path, error)),
             }
         }
         Ok(done)
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), VfsError> {
-        self.file.write_all_at(bytes, offset).map_err(self.error("write"))
+        self.0.require_unmapped("write")?;
+        self.0.file.write_all_at(bytes, offset).map_err(self.0.error("write"))
     }
 
     fn truncate(&self, len: u64) -> Result<(), VfsError> {
-        self.file.set_len(len).map_err(self.error("truncate"))
+        self.0.require_unmapped("truncate")?;
+        self.0.file.set_len(len).map_err(self.0.error("truncate"))
     }
 
     fn sync(&self) -> Result<(), VfsError> {
         // fdatasync: a file's size is among what is needed to read it back, so it is covered.
-        self.file.sync_data().map_err(self.error("sync"))
+        self.0.file.sync_data().map_err(self.0.error("sync"))
     }
 
     fn size(&self) -> Result<u64, VfsError> {
-        self.file.metadata().map(|found| found.len()).map_err(self.error("look at"))
+        self.0.file.metadata().map(|found| found.len()).map_err(self.0.error("look at"))
     }
 
     fn lock(&self, wanted: LockLevel) -> Result<bool, VfsError> {
-        let mut level = self.level.lock().unwrap_or_else(PoisonError::into_inner);
-        if *level >= wanted {
+        let file = &self.0;
+        let held = &mut *file.held();
+        if wanted >= LockLevel::Shared {
+            held.release = false;
+        }
+        if held.level >= wanted {
             return Ok(true);
         }
-        if *level == LockLevel::None {
-            // The pending byte is a gate: held for a moment, so that a writer who waits behind it
-            // is not overtaken by one reader after the other.
-            if !self.set(Kind::Read, Range::PENDING)? {
+        if held.level == LockLevel::None {
+            let gate = held.entries.is_multiple_of(GATE_EVERY);
+            if gate && !file.set(Kind::Read, Range::PENDING)? {
                 return Ok(false);
             }
-            let shared = self.set(Kind::Read, Range::SHARED);
-            self.set(Kind::Unlock, Range::PENDING)?;
+            held.entries = held.entries.wrapping_add(1);
+            let shared = file.set(Kind::Read, Range::SHARED);
+            if gate {
+                file.set(Kind::Unlock, Range::PENDING)?;
+            }
             if !shared? {
+                // Someone writes, or is about to: the next try asks at the gate.
+                held.entries = 0;
                 return Ok(false);
             }
-            *level = LockLevel::Shared;
+            held.level = LockLevel::Shared;
         }
         if wanted == LockLevel::Reserved {
-            if !self.set(Kind::Write, Range::RESERVED)? {
+            if !file.set(Kind::Write, Range::RESERVED)? {
                 return Ok(false);
             }
-            *level = LockLevel::Reserved;
+            held.level = LockLevel::Reserved;
         }
-        if wanted >= LockLevel::Pending && *level < LockLevel::Pending {
-            if !self.set(Kind::Write, Range::PENDING)? {
+        if wanted >= LockLevel::Pending && held.level < LockLevel::Pending {
+            if !file.set(Kind::Write, Range::PENDING)? {
                 return Ok(false);
             }
-            *level = LockLevel::Pending;
+            held.level = LockLevel::Pending;
         }
         if wanted == LockLevel::Exclusive {
-            if !self.set(Kind::Write, Range::SHARED)? {
+            if !file.set(Kind::Write, Range::SHARED)? {
                 return Ok(false);
             }
-            *level = LockLevel::Exclusive;
+            held.level = LockLevel::Exclusive;
         }
         Ok(true)
     }
 
     fn unlock(&self, wanted: LockLevel) -> Result<(), VfsError> {
-        let mut level = self.level.lock().unwrap_or_else(PoisonError::into_inner);
-        if *level <= wanted {
+        let held = &mut *self.0.held();
+        if held.level <= wanted {
             return Ok(());
         }
-        if wanted == LockLevel::None {
-            self.set(Kind::Unlock, Range::ALL)?;
-        } else {
-            if *level == LockLevel::Exclusive {
-                self.set(Kind::Read, Range::SHARED)?;
-            }
-            self.set(Kind::Unlock, Range::PENDING_AND_RESERVED)?;
+        if held.mappings > 0 && wanted == LockLevel::None {
+            held.release = true;
+            return match held.level {
+                LockLevel::Shared => Ok(()),
+                _ => self.0.lower(held, LockLevel::Shared),
+            };
         }
-        *level = wanted;
-        Ok(())
+        self.0.lower(held, wanted)
     }
 
     fn is_reserved_elsewhere(&self) -> Result<bool, VfsError> {
-        let level = self.level.lock().unwrap_or_else(PoisonError::into_inner);
-        if *level >= LockLevel::Reserved {
+        let held = self.0.held();
+        if held.level >= LockLevel::Reserved {
             return Ok(false);
         }
-        record_lock::is_locked_elsewhere(&self.file, Range::RESERVED)
-            .map_err(self.error("look at the locks of"))
+        record_lock::is_locked_elsewhere(&self.0.file, Range::RESERVED)
+            .map_err(self.0.error("look at the locks of"))
+    }
+
+    fn map(&self, len: u64) -> Result<Option<Mapping>, VfsError> {
+        let Ok(bytes) = usize::try_from(len) else { return Ok(None) };
+        {
+            let mut held = self.0.held();
+            // Without the lock others may write; with more than it, this handle is about to.
+            if held.level != LockLevel::Shared || self.size()? < len {
+                return Ok(None);
+            }
+            held.mappings += 1;
+        }
+        Mapping::new(Arc::clone(&self.0), bytes).map(Some).map_err(self.0.error("map"))
+    }
+
+    fn lock_bytes(&self, start: u64, len: u64, lock: ByteLock) -> Result<Option<bool>, VfsError> {
+        let kind = match lock {
+            ByteLock::Shared => Kind::Read,
+            ByteLock::Exclusive => Kind::Write,
+            ByteLock::None => Kind::Unlock,
+        };
+        self.0.set(kind, Range::new(start, len)).map(Some)
     }
 }
 
@@ -221,6 +313,27 @@ mod tests {
         OsVfs.delete(&folder.path().join("file"), true).unwrap();
         assert!(OsVfs.delete(&folder.path().join("file"), true).is_err());
         assert_eq!(OsVfs.size(&folder.path().join("file")).unwrap(), None);
+    }
+
+    #[test]
+    fn a_mapping_keeps_the_lock_and_refuses_writes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let [a, b] = [(); 2].map(|()| OsVfs.open(&path, OpenMode::Create).unwrap());
+        a.write_at(b"abcd", 0).unwrap();
+        assert!(a.map(4).unwrap().is_none(), "without a lock");
+        assert!(a.lock(LockLevel::Shared).unwrap());
+        assert!(a.map(5).unwrap().is_none(), "past the end");
+        let mapping = a.map(4).unwrap().unwrap();
+        assert_eq!(&*mapping, b"abcd");
+        assert!(a.write_at(b"x", 0).is_err() && a.truncate(0).is_err());
+        a.unlock(LockLevel::None).unwrap();
+        assert!(b.lock(LockLevel::Reserved).unwrap());
+        #[cfg(target_os = "linux")]
+        assert!(!b.lock(LockLevel::Exclusive).unwrap());
+        drop(mapping);
+        assert!(b.lock(LockLevel::Exclusive).unwrap());
+        b.write_at(b"x", 0).unwrap();
     }
 
     #[test]

@@ -24,6 +24,12 @@ pub(super) struct Range {
 }
 
 impl Range {
+    /// `len` bytes from `start`.
+    pub(super) fn new(start: u64, len: u64) -> Range {
+        let offset = |value: u64| libc::off_t::try_from(value).unwrap_or(libc::off_t::MAX);
+        Range { start: offset(start), len: offset(len) }
+    }
+
     /// Held by a writer who waits for readers; a gate for new ones.
     pub(super) const PENDING: Range = Range { start: 0x4000_0000, len: 1 };
     /// Held by the one who means to write.
