@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use crate::{Collation, Corrupt, Record, ValueRef};
+use crate::{Collation, Corrupt, HeaderWalk, Record, ValueRef};
 
 /// How one column of an index key is ordered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,6 +51,18 @@ impl KeyOrder {
     /// [`Corrupt`] if the record is broken up to the column that decides.
     #[inline]
     pub fn compare(&self, payload: &[u8], key: &[ValueRef<'_>]) -> Result<Ordering, Corrupt> {
+        // Most keys of one column are small integers: a header of at most 127 bytes, then the type.
+        if let [ValueRef::Int(wanted)] = key
+            && let [header, serial @ 1..=9, ..] = *payload
+            && serial != 7
+            && (2..0x80).contains(&header)
+        {
+            let field = HeaderWalk::new(payload)?.find(payload, 0)?;
+            if let Some(ValueRef::Int(found)) = field.decode(payload) {
+                let order = found.cmp(wanted);
+                return Ok(if self.column(0).descending { order.reverse() } else { order });
+            }
+        }
         let mut values = Record::new(payload)?.values();
         for (index, wanted) in key.iter().enumerate() {
             let Some(value) = values.next() else {

@@ -11,7 +11,9 @@
 mod layout;
 
 pub mod cell;
+mod column;
 mod corrupt;
+
 pub mod file_header;
 pub mod freelist;
 pub mod journal;
@@ -25,7 +27,9 @@ mod value;
 pub mod varint;
 
 pub use cell::{IndexCell, Payload, TableInteriorCell, TableLeafCell};
+pub use column::{ColumnPlace, HeaderWalk};
 pub use corrupt::Corrupt;
+
 pub use file_header::{FileHeader, TextEncoding};
 pub use key::{KeyColumn, KeyOrder};
 pub use layout::Field;

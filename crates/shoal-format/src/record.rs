@@ -53,6 +53,15 @@ impl<'a> Record<'a> {
         values.next().transpose()
     }
 
+    #[cfg(test)]
+    pub(crate) fn serial_type(&self, index: usize) -> Option<u64> {
+        let mut values = self.values();
+        for _ in 0..index {
+            values.skip_one().ok()?;
+        }
+        values.next_type()?.ok()
+    }
+
     /// Returns the number of columns. Cost: one walk of the header.
     ///
     /// # Errors
@@ -147,7 +156,7 @@ fn body_len(serial: u64) -> Result<u64, Corrupt> {
 
 /// Decodes `bytes`, whose length is [`body_len`] of `serial`.
 #[inline]
-fn decode(serial: u64, bytes: &[u8]) -> ValueRef<'_> {
+pub(crate) fn decode(serial: u64, bytes: &[u8]) -> ValueRef<'_> {
     match serial {
         0 => ValueRef::Null,
         1..=6 => ValueRef::Int(decode_int(bytes)),
@@ -166,9 +175,16 @@ fn decode(serial: u64, bytes: &[u8]) -> ValueRef<'_> {
 /// Reads a two's complement integer of 1 to 8 bytes.
 #[inline]
 fn decode_int(bytes: &[u8]) -> i64 {
-    let negative = bytes.first().is_some_and(|&byte| byte >= 0x80);
-    let start = if negative { -1 } else { 0 };
-    bytes.iter().fold(start, |value: i64, &byte| value << 8 | i64::from(byte))
+    match *bytes {
+        [a] => i64::from(a.cast_signed()),
+        [a, b] => i64::from(i16::from_be_bytes([a, b])),
+        [a, b, c] => i64::from(i32::from_be_bytes([a, b, c, 0]) >> 8),
+        [a, b, c, d] => i64::from(i32::from_be_bytes([a, b, c, d])),
+        [a, b, c, d, e, f] => i64::from_be_bytes([a, b, c, d, e, f, 0, 0]) >> 16,
+        [a, b, c, d, e, f, g, h] => i64::from_be_bytes([a, b, c, d, e, f, g, h]),
+        // No serial type has such a length.
+        _ => 0,
+    }
 }
 
 /// Appends the record of `values` to `out`.

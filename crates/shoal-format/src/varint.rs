@@ -16,6 +16,11 @@ pub fn read(bytes: &[u8]) -> Option<(u64, usize)> {
     if second < 0x80 {
         return Some((u64::from(first & 0x7f) << 7 | u64::from(second), 2));
     }
+    let &third = bytes.get(2)?;
+    if third < 0x80 {
+        let high = u64::from(first & 0x7f) << 14 | u64::from(second & 0x7f) << 7;
+        return Some((high | u64::from(third), 3));
+    }
     read_long(bytes)
 }
 

@@ -1,0 +1,220 @@
+//! Single columns of a record, found once and decoded when they are wanted.
+//!
+//! A [`HeaderWalk`] goes through a record's header (file format §2.1) as far as the columns asked
+//! for and gives where each is; a [`ColumnPlace`] is that: a serial type and an offset. Both hold numbers
+//! only, so they can be kept beside the payload or without it.
+
+use crate::record::decode;
+use crate::{Corrupt, ValueRef, varint};
+
+/// Where one column of a record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ColumnPlace {
+    serial: u64,
+    /// Offset of the value in the payload.
+    start: u32,
+}
+
+impl ColumnPlace {
+    /// A column that the record ends before.
+    pub const MISSING: ColumnPlace = ColumnPlace { serial: u64::MAX, start: 0 };
+
+    /// Decodes the column of the payload in which it was found; `None` for a missing column.
+    #[inline]
+    pub fn decode(self, payload: &[u8]) -> Option<ValueRef<'_>> {
+        if self == ColumnPlace::MISSING {
+            return None;
+        }
+        let start = self.start as usize;
+        let bytes = match self.serial {
+            // One-byte lengths below 12, and whatever fits elsewhere.
+            serial @ 0..=11 => {
+                let length = usize::from(LENGTHS[serial as usize]);
+                payload.get(start..start + length)
+            }
+            serial => {
+                let length = usize::try_from((serial - 12) / 2).ok()?;
+                payload.get(start..start.checked_add(length)?)
+            }
+        };
+        Some(bytes.map_or(ValueRef::Null, |bytes| decode(self.serial, bytes)))
+    }
+
+    /// True for a NULL. Cost: nothing is decoded.
+    #[inline]
+    pub fn is_null(self) -> bool {
+        self.serial == 0
+    }
+}
+
+/// A walk through a record's header.
+#[derive(Clone, Copy, Debug)]
+pub struct HeaderWalk {
+    /// The next serial type.
+    at: u32,
+    /// Where the header ends.
+    end: u32,
+    /// Where the next column's value begins.
+    body: u32,
+    /// The next column.
+    column: u32,
+}
+
+/// Bytes of a value by its serial type, as far as those have one byte; [`RESERVED`] for none.
+const LENGTHS: [u8; 128] = {
+    let mut lengths = [0, 1, 2, 3, 4, 6, 8, 8, 0, 0, RESERVED, RESERVED].as_slice();
+    let mut out = [0; 128];
+    let mut serial = 0;
+    while serial < 128 {
+        out[serial] = match lengths {
+            [first, rest @ ..] => {
+                lengths = rest;
+                *first
+            }
+            [] => (serial as u8 - 12) / 2,
+        };
+        serial += 1;
+    }
+    out
+};
+
+const RESERVED: u8 = 255;
+
+impl HeaderWalk {
+    /// A walk through the record in `payload`.
+    ///
+    /// # Errors
+    /// [`Corrupt`] if the header overruns the payload.
+    #[inline]
+    pub fn new(payload: &[u8]) -> Result<HeaderWalk, Corrupt> {
+        let corrupt = |value: u64| Corrupt::new("record", "header passes the payload", value);
+        let (length, start) = varint::read(payload).ok_or_else(|| corrupt(0))?;
+        if length > payload.len() as u64 || (start as u64) > length {
+            return Err(corrupt(length));
+        }
+        let end = u32::try_from(length).map_err(|_| corrupt(length))?;
+        Ok(HeaderWalk { at: start as u32, end, body: end, column: 0 })
+    }
+
+    /// Finds column `index`, which is not before one that was found already.
+    ///
+    /// Cost: a table lookup per column passed; no allocation.
+    ///
+    /// # Errors
+    /// [`Corrupt`] if a serial type on the way is reserved (10, 11), the header ends inside one, or
+    /// the column passes the payload.
+    #[inline]
+    pub fn find(&mut self, payload: &[u8], index: usize) -> Result<ColumnPlace, Corrupt> {
+        let header = payload.get(..self.end as usize).unwrap_or_default();
+        let (mut at, mut body) = (self.at as usize, u64::from(self.body));
+        let mut column = self.column as usize;
+        loop {
+            let Some(&byte) = header.get(at) else {
+                (self.at, self.column) = (self.end, u32::MAX);
+                return Ok(ColumnPlace::MISSING);
+            };
+            let (serial, size, length) = if byte < 128 && LENGTHS[usize::from(byte)] != RESERVED {
+                (u64::from(byte), 1, u64::from(LENGTHS[usize::from(byte)]))
+            } else {
+                long_serial(&header[at..])?
+            };
+            let start = body;
+            at += size;
+            // Two terms below 2^63, and a payload has fewer bytes than 2^32: the sum is checked
+            // against it for the column wanted, and before it can wrap for the ones passed.
+            body = body.saturating_add(length);
+            column += 1;
+            if column > index {
+                let fits = u32::try_from(body).ok().filter(|_| body <= payload.len() as u64);
+                let passes = || Corrupt::new("record", "column passes the payload", length);
+                self.body = fits.ok_or_else(passes)?;
+                (self.at, self.column) = (at as u32, column as u32);
+                return Ok(ColumnPlace { serial, start: start as u32 });
+            }
+        }
+    }
+}
+
+/// A serial type of more than one byte, or a reserved one: the type, its size, its value's length.
+#[inline]
+fn long_serial(header: &[u8]) -> Result<(u64, usize, u64), Corrupt> {
+    let ends = || Corrupt::new("record", "header ends inside a serial type", 0);
+    let (serial, size) = varint::read(header).ok_or_else(ends)?;
+    match serial {
+        10 | 11 => Err(Corrupt::new("record", "has a reserved serial type", serial)),
+        0..10 => Ok((serial, size, u64::from(LENGTHS[serial as usize]))),
+        _ => Ok((serial, size, (serial - 12) / 2)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{Record, encode_record};
+
+    /// Any bytes: what is found is what [`Record::column`] finds, and both refuse alike.
+    fn agrees(payload: &[u8]) {
+        let record = Record::new(payload);
+        let walk = HeaderWalk::new(payload);
+        assert_eq!(record.is_ok(), walk.is_ok(), "{payload:?}");
+        let (Ok(record), Ok(mut walk)) = (record, walk) else { return };
+        for index in 0..20 {
+            let expect = record.column(index);
+            match (expect, walk.find(payload, index)) {
+                (Ok(expect), Ok(field)) => {
+                    // Bit by bit, for the sake of forged NaNs.
+                    let got = field.decode(payload);
+                    assert_eq!(format!("{expect:?}"), format!("{got:?}"), "{payload:?} {index}");
+                    assert_eq!(field.is_null(), payload_is_null(&record, index));
+                }
+                (Err(_), Err(_)) => return,
+                (expect, got) => panic!("{expect:?} {got:?}: column {index} of {payload:?}"),
+            }
+        }
+    }
+
+    fn payload_is_null(record: &Record<'_>, index: usize) -> bool {
+        // A forged NaN reads as NULL without being stored as one.
+        matches!(record.column(index), Ok(Some(ValueRef::Null)))
+            && record.values().nth(index).is_some()
+            && record.serial_type(index) == Some(0)
+    }
+
+    #[test]
+    fn columns_of_a_record() {
+        let long = [b'x'; 300];
+        let values = [
+            ValueRef::Null,
+            ValueRef::Int(-2),
+            ValueRef::Text(&long),
+            ValueRef::Real(1.5),
+            ValueRef::Int(1),
+        ];
+        let mut record = Vec::new();
+        encode_record(&values, 4, &mut record);
+        agrees(&record);
+        let mut walk = HeaderWalk::new(&record).unwrap();
+        let third = walk.find(&record, 2).unwrap();
+        let last = walk.find(&record, 4).unwrap();
+        assert_eq!(walk.find(&record, 5).unwrap(), ColumnPlace::MISSING);
+        assert_eq!(third.decode(&record), Some(values[2]));
+        assert_eq!(last.decode(&record), Some(values[4]));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_read_as_the_record_reads_them(
+            payload in proptest::collection::vec(any::<u8>(), 0..40),
+            header in 0_u8..20,
+        ) {
+            agrees(&payload);
+            let mut payload = payload;
+            if let Some(first) = payload.first_mut() {
+                *first = header;
+            }
+            agrees(&payload);
+        }
+    }
+}
