@@ -10,10 +10,9 @@ pub use whole::BtreeKind;
 
 use shoal_format::cell::push_leaf_head;
 use shoal_format::overflow::{MAX_PAYLOAD, OverflowPage, local_len};
-use shoal_format::{Corrupt, PageKind, Payload, Pgno};
+use shoal_format::{Corrupt, Page, PageKind, Payload, Pgno};
 
 use crate::cursor::{MAX_DEPTH, TreeKind};
-use crate::page::PageRef;
 use crate::{Error, Transaction};
 use content::Content;
 
@@ -27,16 +26,15 @@ struct Step {
 
 impl Transaction {
     /// Reads page `pgno` as page of a tree of `kind` at `depth` below its root.
-    fn tree_page(&self, pgno: Pgno, kind: TreeKind, depth: usize) -> Result<PageRef, Error> {
+    fn tree_page(&self, pgno: Pgno, kind: TreeKind, depth: usize) -> Result<Page<'_>, Error> {
         if depth >= MAX_DEPTH {
             let why = "goes in a circle, depth";
             return Err(Corrupt::on_page(pgno, "b-tree", why, depth as u64).into());
         }
-        let page = self.page(pgno)?;
-        let view = page.btree(self.usable())?;
-        if view.kind().is_table() != (kind == TreeKind::Table) {
+        let page = self.btree_page(pgno)?;
+        if page.kind().is_table() != (kind == TreeKind::Table) {
             let why = "has a page of the wrong kind";
-            return Err(Corrupt::on_page(pgno, "b-tree", why, u64::from(view.kind().byte())).into());
+            return Err(Corrupt::on_page(pgno, "b-tree", why, u64::from(page.kind().byte())).into());
         }
         Ok(page)
     }
@@ -63,17 +61,17 @@ impl Transaction {
         Ok(cell)
     }
 
-    /// Puts the overflow pages of `payload` on the freelist.
-    fn release_overflow(&mut self, payload: Payload<'_>) -> Result<(), Error> {
-        for pgno in self.overflow_pages(payload)? {
-            self.release_page(pgno)?;
-        }
-        Ok(())
+    /// Puts the pages of an overflow chain on the freelist.
+    fn release_chain(&mut self, chain: Vec<Pgno>) -> Result<(), Error> {
+        chain.into_iter().try_for_each(|pgno| self.release_page(pgno))
     }
 
-    /// Returns the pages of the overflow chain of `payload`, each once.
+    /// Returns the pages of the overflow chain of `payload`, each once; none when it has no chain.
     fn overflow_pages(&self, payload: Payload<'_>) -> Result<Vec<Pgno>, Error> {
         let mut chain = Vec::new();
+        if payload.overflow.is_none() {
+            return Ok(chain);
+        }
         self.overflow_chain(payload, |pgno| {
             chain.push(pgno);
             Ok(())
@@ -96,8 +94,7 @@ impl Transaction {
         if fits? {
             return Ok(());
         }
-        let page = self.page(pgno)?;
-        let view = page.btree(self.usable())?;
+        let view = self.btree_page(pgno)?;
         let append = index == view.cell_count() && self.is_rightmost(&trail)?;
         if append && view.kind() == PageKind::TableLeaf && trail.len() > 1 && index > 0 {
             // Rows that arrive in order: the full leaf stays as it is, the row gets a new one.
@@ -119,7 +116,7 @@ impl Transaction {
     /// True when every step but the last leads to the right child.
     fn is_rightmost(&self, trail: &[Step]) -> Result<bool, Error> {
         for step in trail.iter().rev().skip(1) {
-            if self.page(step.pgno)?.btree(self.usable())?.cell_count() != step.index {
+            if self.btree_page(step.pgno)?.cell_count() != step.index {
                 return Ok(false);
             }
         }
@@ -133,8 +130,7 @@ impl Transaction {
         if trail.len() == 1 {
             return Ok(());
         }
-        let page = self.page(pgno)?;
-        let view = page.btree(self.usable())?;
+        let view = self.btree_page(pgno)?;
         if view.free_bytes()? * 3 <= self.usable() * 2 {
             return Ok(());
         }

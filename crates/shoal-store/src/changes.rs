@@ -61,9 +61,8 @@ impl Changes {
 
     /// Returns the changed page `pgno`.
     #[inline]
-    pub(crate) fn get(&self, pgno: Pgno) -> Option<PageRef> {
-        let dirty = self.dirty.get(&pgno)?;
-        Some(PageRef { bytes: Arc::clone(&dirty.bytes), pgno })
+    pub(crate) fn get(&self, pgno: Pgno) -> Option<&[u8]> {
+        self.dirty.get(&pgno).map(|dirty| &*dirty.bytes)
     }
 
     /// Returns the changed pages by ascending number.
@@ -190,13 +189,13 @@ impl Transaction {
     /// Returns page `pgno` to be changed.
     pub(crate) fn edit(&mut self, pgno: Pgno) -> Result<&mut [u8], Error> {
         if self.changes_mut()?.get(pgno).is_none() {
-            let page = self.page(pgno)?;
-            self.changes_mut()?.put(pgno, page.bytes);
+            let bytes = self.page(pgno)?.into();
+            self.changes_mut()?.put(pgno, bytes);
         }
         let changes = self.changes_mut()?;
         changes.keep(pgno);
         let dirty = changes.dirty.get_mut(&pgno).expect("it was put there above");
-        // Copies the page when the cache, a savepoint or a caller still has the old version.
+        // Copies the page when a savepoint still has the old version.
         Ok(Arc::make_mut(&mut dirty.bytes))
     }
 
@@ -205,7 +204,7 @@ impl Transaction {
     pub(crate) fn edit_btree(&mut self, pgno: Pgno) -> Result<PageEdit<'_>, Error> {
         let usable = self.usable();
         if self.changes_mut()?.get(pgno).is_none() {
-            self.page(pgno)?.btree(usable)?.check()?;
+            self.btree_page(pgno)?.check()?;
         }
         Ok(PageEdit::new(self.edit(pgno)?, pgno, usable)?)
     }
@@ -223,7 +222,7 @@ impl Transaction {
         let target = Arc::get_mut(&mut bytes).expect("nobody else has seen it");
         if !fresh && self.file.header.reserved > 0 {
             let usable = self.usable();
-            target[usable..].copy_from_slice(&self.page(pgno)?.bytes[usable..]);
+            target[usable..].copy_from_slice(&self.page(pgno)?[usable..]);
         }
         fill(target)?;
         self.changes_mut()?.put(pgno, bytes);

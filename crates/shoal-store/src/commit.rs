@@ -8,11 +8,13 @@
 //!    only when `synchronous` is `EXTRA`; here, being told means being durable.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use shoal_format::journal::{JournalHeaderEdit, MAGIC, push_record};
 use shoal_vfs::{File, LockLevel, OpenMode};
 
 use crate::header::FileState;
+use crate::image::Image;
 use crate::page::PageRef;
 use crate::store::Inner;
 use crate::{Error, Transaction, recovery};
@@ -50,13 +52,14 @@ impl Transaction {
         self.seal_header()?;
         let changes = self.changes_mut()?;
         let (pages, original) = (changes.pages(), changes.original);
-        let commit = Commit {
-            store: &self.store,
-            journal_path: self.store.journal_path(),
-            original,
-            pages: &pages,
-        };
-        commit.run(self.file)
+        let store = Arc::clone(&self.store);
+        let commit =
+            Commit { store: &store, journal_path: store.journal_path(), original, pages: &pages };
+        let journal = commit.write_journal(&self.image);
+        // From here on nobody reads the old state; a mapping would be in the way of writing.
+        let image =
+            std::mem::replace(&mut self.image, Arc::new(Image::read(&FileState::empty(), None)));
+        commit.run(self.file, journal, image)
     }
 
     /// Ends the transaction without its changes, as dropping it does.
@@ -71,14 +74,20 @@ struct Commit<'a> {
 }
 
 impl Commit<'_> {
-    fn run(&self, file: FileState) -> Result<CommitSeq, Error> {
-        let journal = match self.write_journal() {
+    fn run(
+        &self,
+        file: FileState,
+        journal: Result<Box<dyn File>, Error>,
+        image: Arc<Image>,
+    ) -> Result<CommitSeq, Error> {
+        let journal = match journal {
             Ok(journal) => journal,
             Err(error) => return Err(self.abandon(error)),
         };
         if let Err(error) = self.take_exclusive() {
             return Err(self.abandon(error));
         }
+        let image = self.only_reader(image);
         if let Err(error) = self.write_database() {
             return Err(self.undo(&*journal, error));
         }
@@ -94,13 +103,9 @@ impl Commit<'_> {
         }
         let synced = self.store.vfs.sync_dir(folder_of(&self.journal_path));
         let sequence = {
-            let mut cache = self.store.cache();
-            for page in self.pages {
-                cache.put(page.clone());
-            }
-            drop(cache);
             let mut state = self.store.state();
             state.file = Some(file);
+            state.image = image.map(|image| Arc::new(image.advance(&file, self.pages)));
             state.commits += 1;
             CommitSeq(state.commits)
         };
@@ -111,7 +116,7 @@ impl Commit<'_> {
     }
 
     /// Steps 1 and 2; returns the open journal.
-    fn write_journal(&self) -> Result<Box<dyn File>, Error> {
+    fn write_journal(&self, image: &Image) -> Result<Box<dyn File>, Error> {
         let store = self.store;
         let path = &self.journal_path;
         let journal = store.vfs.open(path, OpenMode::CreateLike(&store.real_path))?;
@@ -135,8 +140,11 @@ impl Commit<'_> {
             if page.pgno.get() > self.original.page_count {
                 continue;
             }
-            let old = store.page(page.pgno, self.original.header.page_size)?;
-            push_record(page.pgno, &old.bytes, checksum_init, &mut batch);
+            let old = match image.get(page.pgno) {
+                Some(bytes) => bytes,
+                None => image.load(store, page.pgno)?,
+            };
+            push_record(page.pgno, old, checksum_init, &mut batch);
             count += 1;
             if batch.len() >= BATCH_BYTES {
                 journal.write_at(&batch, at)?;
@@ -166,6 +174,14 @@ impl Commit<'_> {
             }
             Ok(())
         })
+    }
+
+    /// Takes the old state's pages from the store, to be kept where they do not change. Nobody else
+    /// has them: the store's other transactions have ended. `None` when they are mapped, and so are
+    /// not kept.
+    fn only_reader(&self, image: Arc<Image>) -> Option<Image> {
+        self.store.state().forget();
+        Arc::into_inner(image).filter(|image| !image.is_mapped())
     }
 
     /// Step 3.
@@ -215,7 +231,6 @@ fn folder_of(path: &Path) -> &Path {
 impl Inner {
     /// Forgets what is known of the file, because it may be half written.
     fn forget_file(&self) {
-        self.cache().clear();
-        self.state().file = None;
+        self.state().forget();
     }
 }

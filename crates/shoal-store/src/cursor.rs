@@ -10,7 +10,6 @@ pub(crate) use table::lower_bound;
 
 use shoal_format::{Corrupt, Page, Pgno};
 
-use crate::page::PageRef;
 use crate::{Error, Transaction};
 
 /// Most pages from a root to a leaf, SQLite's limit. A tree of 20 levels has more pages than a file
@@ -24,38 +23,79 @@ pub(crate) enum TreeKind {
     Index,
 }
 
-/// The pages from the root to where a cursor is, with the place on each.
+/// The way from the root to where a cursor is.
 ///
-/// `index` counts cells on the last page and children on the ones before; there, on an index page,
-/// cell `index` is the entry that follows everything below child `index`.
+/// On the page where it ends, `index` counts cells; on the ones above it counts children: there, on
+/// an index page, cell `index` is the entry that follows everything below child `index`.
 #[derive(Debug)]
 pub(crate) struct Path<'t> {
     txn: &'t Transaction,
     root: Pgno,
     kind: TreeKind,
-    frames: [Option<Frame>; MAX_DEPTH],
+    /// The pages above the last one, and which child each was left by.
+    above: [(Pgno, u16); MAX_DEPTH],
+    /// Pages on the way; 0 before the first [`Path::restart`].
     depth: usize,
+    page: Option<Page<'t>>,
+    pub(crate) index: usize,
     /// Pages entered since the walk last started or turned; more than the file has is a circle.
     entered: u64,
     forward: bool,
 }
 
-#[derive(Debug)]
-pub(crate) struct Frame {
-    page: PageRef,
-    pub(crate) index: usize,
-    pub(crate) cell_count: usize,
-    pub(crate) is_leaf: bool,
+/// Where a cursor was, without its transaction: what a result set keeps between its batches.
+///
+/// It is good for the same transaction, as long as that changes nothing.
+#[derive(Clone, Debug)]
+pub struct Place {
+    root: Pgno,
+    above: [(Pgno, u16); MAX_DEPTH],
+    depth: usize,
+    page: Option<Pgno>,
+    index: usize,
+    entered: u64,
+    forward: bool,
+    position: Position,
 }
 
 impl<'t> Path<'t> {
     pub(crate) fn new(txn: &'t Transaction, root: Pgno, kind: TreeKind) -> Path<'t> {
-        let frames = [const { None }; MAX_DEPTH];
-        Path { txn, root, kind, frames, depth: 0, entered: 0, forward: true }
+        let above = [(Pgno::FIRST, 0); MAX_DEPTH];
+        Path { txn, root, kind, above, depth: 0, page: None, index: 0, entered: 0, forward: true }
     }
 
     pub(crate) fn txn(&self) -> &'t Transaction {
         self.txn
+    }
+
+    fn place(&self, position: Position) -> Place {
+        Place {
+            root: self.root,
+            above: self.above,
+            depth: self.depth,
+            page: self.page.map(|page| page.pgno()),
+            index: self.index,
+            entered: self.entered,
+            forward: self.forward,
+            position,
+        }
+    }
+
+    /// The path to where a cursor was. The place on the page is checked, like everything else,
+    /// when it is read.
+    fn resume(txn: &'t Transaction, kind: TreeKind, place: &Place) -> Result<Path<'t>, Error> {
+        let page = place.page.map(|pgno| txn.btree_page(pgno)).transpose()?;
+        Ok(Path {
+            txn,
+            root: place.root,
+            kind,
+            above: place.above,
+            depth: place.depth,
+            page,
+            index: place.index,
+            entered: place.entered,
+            forward: place.forward,
+        })
     }
 
     /// Goes back to the root alone.
@@ -63,7 +103,7 @@ impl<'t> Path<'t> {
     pub(crate) fn restart(&mut self) -> Result<(), Error> {
         self.depth = 0;
         self.entered = 0;
-        self.push(self.root)
+        self.enter(self.root)
     }
 
     /// Notes in which direction the walk goes, so that a circle is noticed.
@@ -76,34 +116,24 @@ impl<'t> Path<'t> {
     }
 
     /// Enters page `pgno`.
-    #[inline]
-    pub(crate) fn push(&mut self, pgno: Pgno) -> Result<(), Error> {
+    fn enter(&mut self, pgno: Pgno) -> Result<(), Error> {
         self.entered += 1;
         if self.depth == MAX_DEPTH || self.entered > u64::from(self.txn.page_count().max(1)) {
             let why = "is deeper or larger than the file, it goes in a circle at depth";
             return Err(Corrupt::on_page(pgno, "b-tree", why, self.depth as u64).into());
         }
-        if let Some(frame) = &mut self.frames[self.depth]
-            && frame.page.pgno == pgno
-        {
-            // Left a moment ago, and nothing changes while a cursor lives.
-            frame.index = 0;
-            self.depth += 1;
-            return Ok(());
-        }
-        let page = self.txn.page(pgno)?;
-        let view = page.btree(self.txn.usable())?;
-        let (cell_count, is_leaf) = (view.cell_count(), view.kind().is_leaf());
-        if view.kind().is_table() != (self.kind == TreeKind::Table) {
+        let page = self.txn.btree_page(pgno)?;
+        if page.kind().is_table() != (self.kind == TreeKind::Table) {
             let why = "has a page of the wrong kind";
-            let kind = u64::from(view.kind().byte());
+            let kind = u64::from(page.kind().byte());
             return Err(Corrupt::on_page(pgno, "b-tree", why, kind).into());
         }
-        if cell_count == 0 && self.depth > 0 {
+        if page.cell_count() == 0 && self.depth > 0 {
             let why = "has an empty page at depth";
             return Err(Corrupt::on_page(pgno, "b-tree", why, self.depth as u64).into());
         }
-        self.frames[self.depth] = Some(Frame { page, index: 0, cell_count, is_leaf });
+        self.page = Some(page);
+        self.index = 0;
         self.depth += 1;
         Ok(())
     }
@@ -111,55 +141,64 @@ impl<'t> Path<'t> {
     /// Enters the child at the current place.
     #[inline]
     pub(crate) fn push_child(&mut self) -> Result<(), Error> {
-        let child = self.view()?.child(self.top().index)?;
-        self.push(child)
+        let page = self.page();
+        let child = page.child(self.index)?;
+        // A page has fewer children than bytes.
+        self.above[self.depth - 1] = (page.pgno(), self.index as u16);
+        self.enter(child)
     }
 
     /// Leaves the last page; false when it is the root.
-    #[inline]
-    pub(crate) fn pop(&mut self) -> bool {
+    pub(crate) fn pop(&mut self) -> Result<bool, Error> {
         if self.depth <= 1 {
-            return false;
+            return Ok(false);
         }
         self.depth -= 1;
-        true
+        let (pgno, index) = self.above[self.depth - 1];
+        self.page = Some(self.txn.btree_page(pgno)?);
+        self.index = usize::from(index);
+        Ok(true)
     }
 
-    /// The last page's place.
+    /// The last page.
     ///
     /// # Panics
     /// Before the first [`Path::restart`].
     #[inline]
-    pub(crate) fn top(&self) -> &Frame {
-        self.frames[self.depth - 1].as_ref().expect("frames below the depth are filled")
+    pub(crate) fn page(&self) -> Page<'t> {
+        self.page.expect("a walk begins at the root")
     }
 
     #[inline]
-    pub(crate) fn top_mut(&mut self) -> &mut Frame {
-        self.frames[self.depth - 1].as_mut().expect("frames below the depth are filled")
+    pub(crate) fn is_leaf(&self) -> bool {
+        self.page().kind().is_leaf()
     }
 
-    /// The last page.
     #[inline]
-    pub(crate) fn view(&self) -> Result<Page<'_>, Corrupt> {
-        self.top().page.btree(self.txn.usable())
+    pub(crate) fn cell_count(&self) -> usize {
+        self.page().cell_count()
     }
 
     /// Goes down to the first cell of the leaf that is leftmost below the current place.
     pub(crate) fn down_first(&mut self) -> Result<(), Error> {
-        while !self.top().is_leaf {
+        while !self.is_leaf() {
             self.push_child()?;
         }
         Ok(())
     }
 
+    /// Makes the last cell of a leaf, or the last child, the current place.
+    pub(crate) fn go_to_end(&mut self) {
+        let count = self.cell_count();
+        self.index = if self.is_leaf() { count.saturating_sub(1) } else { count };
+    }
+
     /// Goes down to the last cell of the leaf that is rightmost below the current place, which is
     /// a child.
     pub(crate) fn down_last(&mut self) -> Result<(), Error> {
-        while !self.top().is_leaf {
+        while !self.is_leaf() {
             self.push_child()?;
-            let top = self.top_mut();
-            top.index = if top.is_leaf { top.cell_count.saturating_sub(1) } else { top.cell_count };
+            self.go_to_end();
         }
         Ok(())
     }

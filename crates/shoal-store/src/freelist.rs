@@ -39,11 +39,11 @@ impl Transaction {
             Corrupt::new("file header", "lacks the freelist's trunk, pages", u64::from(count))
         })?;
         self.check_free(head)?;
-        let page = self.page(head)?;
-        let trunk = Trunk::new(&page.bytes, head, self.usable())?;
-        let pgno = match trunk.leaf_count() {
+        let trunk = Trunk::new(self.page(head)?, head, self.usable())?;
+        let (next, leaves) = (trunk.next, trunk.leaf_count());
+        let pgno = match leaves {
             0 => {
-                self.file.header.freelist_trunk = trunk.next;
+                self.file.header.freelist_trunk = next;
                 head
             }
             leaves => {
@@ -73,8 +73,7 @@ impl Transaction {
         let usable = self.usable();
         if let Some(head) = self.file.header.freelist_trunk {
             self.check_free(head)?;
-            let page = self.page(head)?;
-            let leaves = Trunk::new(&page.bytes, head, usable)?.leaf_count();
+            let leaves = Trunk::new(self.page(head)?, head, usable)?.leaf_count();
             if leaves < Trunk::max_written(usable) {
                 Trunk::push(self.edit(head)?, leaves, pgno);
                 self.file.header.freelist_count = count;

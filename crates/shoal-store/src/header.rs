@@ -25,18 +25,31 @@ impl FileState {
         FileState { header: FileHeader::create(NEW_PAGE_SIZE), page_count: 0 }
     }
 
-    /// Reads and checks the header of the locked file `path`.
-    pub(crate) fn read(file: &dyn File, vfs: &dyn Vfs, path: &Path) -> Result<FileState, Error> {
-        let size = file.size()?;
-        if size == 0 {
-            return Ok(FileState::empty());
-        }
+    /// Reads and checks the header of the locked file `path`. What was `known` of it is taken as
+    /// the rest of the state when the header is the same and vouches for its page count.
+    pub(crate) fn read(
+        file: &dyn File,
+        vfs: &dyn Vfs,
+        path: &Path,
+        known: Option<FileState>,
+    ) -> Result<FileState, Error> {
         let mut bytes = [0; FileHeader::SIZE];
         let length = file.read_at(&mut bytes, 0)?;
+        if length == 0 {
+            return Ok(FileState::empty());
+        }
         if length < FileHeader::SIZE || !FileHeader::is_database(&bytes) {
             return Err(Error::NotADatabase { path: path.to_path_buf() });
         }
         let header = FileHeader::parse(&bytes)?;
+        if let Some(known) = known
+            && known.header == header
+            && header.stated_page_count() == Some(known.page_count)
+            && !header.is_wal()
+        {
+            return Ok(known);
+        }
+        let size = file.size()?;
         if header.read_version > 2 {
             let what = "this version of the file format";
             return Err(Error::Unsupported { what, path: path.to_path_buf() });

@@ -8,28 +8,31 @@
 #![forbid(unsafe_code)]
 
 mod btree;
-mod cache;
 mod changes;
 mod commit;
 mod cursor;
 mod error;
 mod freelist;
 mod header;
+mod image;
+mod lookup;
 mod page;
 mod payload;
 mod recovery;
 mod store;
 mod transaction;
+mod wal;
 
 pub use btree::BtreeKind;
 pub use changes::Savepoint;
 pub use commit::CommitSeq;
-pub use cursor::{IndexCursor, TableCursor};
+pub use cursor::{IndexCursor, Place, TableCursor};
 pub use error::Error;
+pub use lookup::{BATCH, TableLookup};
 pub use shoal_format::{
-    Collation, Corrupt, FileHeader, KeyColumn, KeyOrder, Pgno, Record, TextEncoding, ValueRef,
-    Values, encode_record,
+    Collation, ColumnPlace, Corrupt, FileHeader, HeaderWalk, KeyColumn, KeyOrder, Page, Payload,
+    Pgno, Record, TextEncoding, ValueRef, Values, encode_record,
 };
 pub use shoal_vfs as vfs;
-pub use store::{Access, Mode, Options, Store};
+pub use store::{Access, Locking, Mode, Options, Store};
 pub use transaction::Transaction;

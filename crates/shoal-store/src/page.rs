@@ -1,20 +1,31 @@
-//! A page in memory.
+//! A page in memory that is shared and may be changed.
 
 use std::sync::Arc;
 
 use shoal_format::{Corrupt, Page, Pgno};
 
-/// A page's bytes, shared: cheap to clone, and unchanged as long as a clone lives.
+use crate::{Error, Transaction};
+
+/// A changed page's bytes, shared: cheap to clone, and unchanged as long as a clone lives.
 #[derive(Clone, Debug)]
 pub(crate) struct PageRef {
     pub(crate) bytes: Arc<[u8]>,
     pub(crate) pgno: Pgno,
 }
 
-impl PageRef {
-    /// The page as a page of a b-tree.
+impl Transaction {
+    /// Returns page `pgno` as a page of a b-tree.
+    ///
+    /// # Errors
+    /// When it cannot be read or is no page of a b-tree.
     #[inline]
-    pub(crate) fn btree(&self, usable: usize) -> Result<Page<'_>, Corrupt> {
-        Page::new(&self.bytes, self.pgno, usable)
+    pub fn btree_page(&self, pgno: Pgno) -> Result<Page<'_>, Error> {
+        Ok(Page::new(self.page(pgno)?, pgno, self.usable())?)
+    }
+
+    /// The same, for code that knows nothing of transactions.
+    #[inline]
+    pub(crate) fn view<'b>(&self, bytes: &'b [u8], pgno: Pgno) -> Result<Page<'b>, Corrupt> {
+        Page::new(bytes, pgno, self.usable())
     }
 }

@@ -10,11 +10,10 @@ impl Transaction {
     ///
     /// Cost: one page read per overflow page. The buffer is as large as the payload states, which
     /// is checked against the size of the file.
-    pub(crate) fn read_payload(
-        &self,
-        payload: Payload<'_>,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] when the chain of overflow pages is; a page that cannot be read.
+    pub fn read_payload(&self, payload: Payload<'_>, out: &mut Vec<u8>) -> Result<(), Error> {
         out.clear();
         out.reserve(self.check_payload_len(payload.len)?);
         out.extend_from_slice(payload.local);
@@ -24,8 +23,7 @@ impl Transaction {
                 let missing = (payload.len - out.len()) as u64;
                 Corrupt::new("overflow chain", "ends early, bytes missing", missing)
             })?;
-            let page = self.page(pgno)?;
-            let view = OverflowPage::new(&page.bytes, pgno, self.usable())?;
+            let view = OverflowPage::new(self.page(pgno)?, pgno, self.usable())?;
             let length = view.content.len().min(payload.len - out.len());
             out.extend_from_slice(&view.content[..length]);
             next = view.next;
@@ -55,8 +53,7 @@ impl Transaction {
             let pgno = next.ok_or_else(|| {
                 Corrupt::new("overflow chain", "ends early, bytes missing", rest as u64)
             })?;
-            let page = self.page(pgno)?;
-            let view = OverflowPage::new(&page.bytes, pgno, self.usable())?;
+            let view = OverflowPage::new(self.page(pgno)?, pgno, self.usable())?;
             rest = rest.saturating_sub(view.content.len());
             next = view.next;
             each(pgno)?;

@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use shoal_format::{FileHeader, Pgno};
+use shoal_format::FileHeader;
 use shoal_vfs::{Entropy, File, LockLevel, MemVfs, OpenMode, OsEntropy, Vfs};
 
-use crate::cache::PageCache;
 use crate::header::{FileState, beside};
-use crate::page::PageRef;
+use crate::image::Image;
 use crate::{Error, Transaction, recovery};
 
 /// How a store may use its file.
@@ -33,6 +32,19 @@ pub enum Mode {
     Write,
 }
 
+/// How a store shares its file with other processes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Locking {
+    /// SQLite's locks, taken for each transaction: every one begins with what others committed
+    /// before it, and others may write between any two.
+    #[default]
+    Shared,
+    /// The shared lock, taken when the store is opened and kept: others may read, and nobody else
+    /// can write as long as the store is open. Beginning a transaction costs no system call. A
+    /// file that is only read is mapped.
+    Exclusive,
+}
+
 /// Settings of a store.
 #[derive(Clone)]
 pub struct Options {
@@ -40,19 +52,24 @@ pub struct Options {
     pub access: Access,
     /// How long to try again when another connection is in the way.
     pub busy_timeout: Duration,
-    /// Most pages kept in memory beside those of open cursors and uncommitted changes.
+    /// Shared with other processes, or not.
+    pub locking: Locking,
+    /// Pages kept in memory from one transaction to the next, beside uncommitted changes. A file
+    /// of more pages is mapped for the time of a transaction where files can be mapped; elsewhere
+    /// a transaction keeps what it read.
     pub cache_pages: usize,
     /// Where the random numbers in journals come from.
     pub entropy: Arc<dyn Entropy>,
 }
 
 impl Options {
-    /// The settings [`Store::open`] uses: a busy timeout of 1 s, 4096 pages of cache.
+    /// The settings [`Store::open`] uses: a busy timeout of 1 s, shared, 16,384 pages kept.
     pub fn new(access: Access) -> Options {
         Options {
             access,
             busy_timeout: Duration::from_secs(1),
-            cache_pages: 4096,
+            locking: Locking::default(),
+            cache_pages: 16_384,
             entropy: Arc::new(OsEntropy),
         }
     }
@@ -63,6 +80,7 @@ impl fmt::Debug for Options {
         f.debug_struct("Options")
             .field("access", &self.access)
             .field("busy_timeout", &self.busy_timeout)
+            .field("locking", &self.locking)
             .field("cache_pages", &self.cache_pages)
             .finish_non_exhaustive()
     }
@@ -85,7 +103,6 @@ pub(crate) struct Inner {
     pub(crate) file: Box<dyn File>,
     pub(crate) options: Options,
     pub(crate) state: Mutex<State>,
-    cache: Mutex<PageCache>,
 }
 
 /// Who is using the file, and what it was like when last looked at.
@@ -99,8 +116,11 @@ pub(crate) struct State {
     pub(crate) committing: bool,
     /// A write or fsync failed: nobody may write.
     pub(crate) latched: bool,
-    /// What the cache's pages belong to.
+    /// The shared lock is held although there may be no transaction.
+    pub(crate) kept_lock: bool,
+    /// What the file was like, and its pages. The image is `None` when it is not kept.
     pub(crate) file: Option<FileState>,
+    pub(crate) image: Option<Arc<Image>>,
     /// Commits of this store so far.
     pub(crate) commits: u64,
 }
@@ -127,10 +147,9 @@ impl Store {
         };
         let file = vfs.open(path, mode)?;
         let real_path = vfs.real_path(path)?;
-        let cache = Mutex::new(PageCache::new(options.cache_pages));
         let state = Mutex::new(State::default());
         let path = path.to_path_buf();
-        let inner = Arc::new(Inner { vfs, path, real_path, file, options, state, cache });
+        let inner = Arc::new(Inner { vfs, path, real_path, file, options, state });
         let store = Store { inner };
         match store.inner.try_begin() {
             Ok(_) => store.inner.end(false),
@@ -158,13 +177,24 @@ impl Store {
     /// [`Store::open`].
     pub fn begin(&self, mode: Mode) -> Result<Transaction, Error> {
         self.inner.retry(|| {
-            let file = self.inner.try_begin()?;
-            let mut transaction = Transaction::new(Arc::clone(&self.inner), file);
+            let (file, image) = self.inner.try_begin()?;
+            let mut transaction = Transaction::new(Arc::clone(&self.inner), file, image);
             if mode == Mode::Write {
                 transaction.upgrade()?;
             }
             Ok(transaction)
         })
+    }
+
+    /// How the store shares its file.
+    pub fn locking(&self) -> Locking {
+        self.inner.options.locking
+    }
+
+    /// Whether the store only reads, and so sees one state of the file as long as it is open, if
+    /// its locking is exclusive.
+    pub fn is_read_only(&self) -> bool {
+        self.inner.options.access == Access::ReadOnly
     }
 
     /// Returns the path the store was opened with.
@@ -189,10 +219,6 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn cache(&self) -> MutexGuard<'_, PageCache> {
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn journal_path(&self) -> PathBuf {
         beside(&self.real_path, "-journal")
     }
@@ -212,45 +238,68 @@ impl Inner {
         }
     }
 
-    /// Counts one more transaction and returns the file's state; locks the file for the first.
-    pub(crate) fn try_begin(&self) -> Result<FileState, Error> {
+    /// Counts one more transaction and returns the file's state and pages; locks the file for the
+    /// first.
+    pub(crate) fn try_begin(&self) -> Result<(FileState, Arc<Image>), Error> {
         let mut state = self.state();
         if state.committing {
             return Err(Error::busy(&self.path));
         }
-        if state.transactions > 0 {
-            // The shared lock is held, so the file is as it was.
-            let file = state.file.expect("a store with transactions has looked at its file");
+        // As long as the shared lock is held the file is as it was.
+        if (state.transactions > 0 || state.kept_lock)
+            && let (Some(file), Some(image)) = (state.file, &state.image)
+        {
+            let image = Arc::clone(image);
             state.transactions += 1;
-            return Ok(file);
+            return Ok((file, image));
         }
         if !self.file.lock(LockLevel::Shared)? {
             return Err(Error::busy(&self.path));
         }
         match self.look(&mut state) {
-            Ok(file) => {
-                state.transactions = 1;
-                Ok(file)
+            Ok(found) => {
+                state.transactions += 1;
+                state.kept_lock = self.options.locking == Locking::Exclusive;
+                Ok(found)
             }
             Err(error) => {
+                state.forget();
                 self.file.unlock(LockLevel::None)?;
                 Err(error)
             }
         }
     }
 
-    /// With the shared lock just taken: undoes a crashed transaction, reads the header and drops
-    /// the cache when the file was changed.
-    fn look(&self, state: &mut State) -> Result<FileState, Error> {
+    /// With the shared lock just taken: undoes a crashed transaction, reads the header, and
+    /// forgets the pages of a file that was changed.
+    fn look(&self, state: &mut State) -> Result<(FileState, Arc<Image>), Error> {
         if recovery::undo_crashed(self)? {
-            state.file = None;
+            state.forget();
         }
-        let file = FileState::read(&*self.file, &*self.vfs, &self.real_path)?;
-        if state.file != Some(file) {
-            self.cache().clear();
-            state.file = Some(file);
+        let file = FileState::read(&*self.file, &*self.vfs, &self.real_path, state.file)?;
+        if state.file == Some(file)
+            && let Some(image) = &state.image
+            && image.kept() <= self.options.cache_pages
+        {
+            return Ok((file, Arc::clone(image)));
         }
-        Ok(file)
+        state.forget();
+        let image = Arc::new(self.image(&file)?);
+        state.file = Some(file);
+        state.image = Some(Arc::clone(&image));
+        Ok((file, image))
+    }
+
+    fn image(&self, file: &FileState) -> Result<Image, Error> {
+        let only_read = self.options.access == Access::ReadOnly;
+        let keep = self.options.locking == Locking::Exclusive && only_read;
+        if keep || file.page_count as usize > self.options.cache_pages {
+            let len = u64::from(file.page_count) * u64::from(file.header.page_size);
+            if let Some(mapping) = self.file.map(len)? {
+                return Ok(Image::mapped(file, mapping));
+            }
+        }
+        Ok(Image::read(file, None))
     }
 
     /// Lets one transaction write.
@@ -289,26 +338,25 @@ impl Inner {
             state.committing = false;
         }
         let level = match state.transactions {
-            0 => LockLevel::None,
+            0 if !state.kept_lock => LockLevel::None,
             _ if was_writer => LockLevel::Shared,
             _ => return,
         };
+        if level == LockLevel::None && state.image.as_ref().is_some_and(|image| image.is_mapped()) {
+            // A mapping keeps the lock; the last transaction's own goes with it in a moment.
+            state.image = None;
+        }
         if self.file.unlock(level).is_err() {
             // Others may now wait for a lock that nobody uses; the file itself is as it should be.
             state.latched = true;
         }
     }
+}
 
-    /// Returns page `pgno` as it is on disk, from the cache if it is there.
-    pub(crate) fn page(&self, pgno: Pgno, page_size: u32) -> Result<PageRef, Error> {
-        if let Some(page) = self.cache().get(pgno) {
-            return Ok(page);
-        }
-        let mut bytes = vec![0; page_size as usize];
-        // A file that ends inside its last page is read as if zeroes followed, as SQLite does.
-        self.file.read_at(&mut bytes, pgno.offset(page_size))?;
-        let page = PageRef { bytes: bytes.into(), pgno };
-        self.cache().put(page.clone());
-        Ok(page)
+impl State {
+    /// Forgets what is known of the file.
+    pub(crate) fn forget(&mut self) {
+        self.file = None;
+        self.image = None;
     }
 }

@@ -6,7 +6,7 @@ use shoal_format::{Corrupt, FileHeader, Pgno};
 
 use crate::changes::Changes;
 use crate::header::FileState;
-use crate::page::PageRef;
+use crate::image::Image;
 use crate::store::Inner;
 use crate::{Error, IndexCursor, TableCursor};
 
@@ -14,13 +14,14 @@ use crate::{Error, IndexCursor, TableCursor};
 pub struct Transaction {
     pub(crate) store: Arc<Inner>,
     pub(crate) file: FileState,
+    pub(crate) image: Arc<Image>,
     /// `Some` when it may write.
     pub(crate) changes: Option<Box<Changes>>,
 }
 
 impl Transaction {
-    pub(crate) fn new(store: Arc<Inner>, file: FileState) -> Transaction {
-        Transaction { store, file, changes: None }
+    pub(crate) fn new(store: Arc<Inner>, file: FileState, image: Arc<Image>) -> Transaction {
+        Transaction { store, file, image, changes: None }
     }
 
     /// Returns the file header.
@@ -60,19 +61,6 @@ impl Transaction {
     pub fn index(&self, root: Pgno) -> Result<IndexCursor<'_>, Error> {
         self.check_pgno(root)?;
         Ok(IndexCursor::new(self, root))
-    }
-
-    /// Returns page `pgno` as this transaction sees it.
-    #[inline]
-    pub(crate) fn page(&self, pgno: Pgno) -> Result<PageRef, Error> {
-        self.check_pgno(pgno)?;
-        if let Some(page) = self.changes.as_ref().and_then(|changes| changes.get(pgno)) {
-            return Ok(page);
-        }
-        if self.file.page_count == 0 {
-            return Ok(self.file.first_page());
-        }
-        self.store.page(pgno, self.file.header.page_size)
     }
 
     /// An error unless the file has a page `pgno` that may hold data. An empty file has page 1.

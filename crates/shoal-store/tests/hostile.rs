@@ -11,7 +11,9 @@ use std::sync::Arc;
 use common::{database, options, orders, record};
 use proptest::prelude::*;
 use shoal_store::vfs::{Image, MemVfs, SimVfs};
-use shoal_store::{Access, BtreeKind, Error, Mode, Pgno, Store, Transaction, ValueRef};
+use shoal_store::{
+    Access, BATCH, BtreeKind, Error, Mode, Pgno, Store, TableLookup, Transaction, ValueRef,
+};
 use shoal_testkit::corpus;
 
 const DB: &str = "db";
@@ -31,6 +33,14 @@ fn walk(txn: &Transaction) {
             while matches!(cursor.prev(), Ok(true)) {}
             let _ = cursor.seek(i64::from(number));
         }
+        // Enough of them that the tree's separators are decoded.
+        let mut lookup = TableLookup::new(root);
+        for rowid in -5..40 {
+            if let Ok(Some(payload)) = lookup.seek(txn, rowid * i64::from(number)) {
+                let _ = txn.read_payload(payload, &mut Vec::new());
+            }
+        }
+        let _ = lookup.seek_batch(txn, &[1, -1, 3, 400], &mut [None; BATCH]);
         if let Ok(mut cursor) = txn.index(root) {
             while matches!(cursor.next(), Ok(true)) && cursor.payload().is_ok() {}
             while matches!(cursor.prev(), Ok(true)) {}

@@ -52,8 +52,7 @@ impl Transaction {
 
     /// A root without cells takes over the content of its only child, if that fits.
     fn lose_level(&mut self, root: Pgno, child: Pgno, content: &Content) -> Result<(), Error> {
-        let page = self.page(child)?;
-        let view = page.btree(self.usable())?;
+        let view = self.btree_page(child)?;
         if view.kind().is_table() != content.kind.is_table() || child == root {
             let why = "has a page of the wrong kind";
             let kind = u64::from(view.kind().byte());
@@ -103,8 +102,9 @@ impl Transaction {
     /// neighbours over as few pages as hold them. Returns what the parent is to hold then.
     fn share(&mut self, trail: &[Step], content: &Content, append: bool) -> Result<Content, Error> {
         let (this, parent) = (trail[trail.len() - 1], trail[trail.len() - 2]);
-        let page = self.page(parent.pgno)?;
-        let above = page.btree(self.usable())?;
+        // A copy, as the page changes before its last cells are read.
+        let bytes = self.page(parent.pgno)?.to_vec();
+        let above = self.view(&bytes, parent.pgno)?;
         let last = above.cell_count();
         let count = NEIGHBOURS.min(last + 1);
         let first = parent.index.saturating_sub(1).min(last + 1 - count);
@@ -188,8 +188,7 @@ impl Transaction {
                 all.extend(content);
                 content.right_child
             } else {
-                let page = self.page(pgno)?;
-                let view = page.btree(self.usable())?;
+                let view = self.btree_page(pgno)?;
                 if view.kind() != content.kind {
                     let why = "is not of its neighbour's kind";
                     let kind = u64::from(view.kind().byte());

@@ -73,8 +73,7 @@ impl Transaction {
         let mut buffer = Vec::new();
         let mut pgno = root;
         loop {
-            let page = self.tree_page(pgno, TreeKind::Index, trail.len())?;
-            let view = page.btree(self.usable())?;
+            let view = self.tree_page(pgno, TreeKind::Index, trail.len())?;
             let mut found = false;
             let index = partition(&view, self, &mut buffer, |payload| {
                 let side = order.compare(payload, key)?;
@@ -92,14 +91,11 @@ impl Transaction {
     /// Removes the entry at the end of `trail`, with its overflow pages.
     fn remove_entry(&mut self, mut trail: Vec<Step>, order: &KeyOrder) -> Result<(), Error> {
         let Step { pgno, index } = trail[trail.len() - 1];
-        let page = self.page(pgno)?;
-        let view = page.btree(self.usable())?;
+        let view = self.btree_page(pgno)?;
         let cell = view.index(index)?;
-        if cell.payload.overflow.is_some() {
-            self.release_overflow(cell.payload)?;
-        }
-        let Some(left) = cell.left else {
-            drop(page);
+        let (left, chain) = (cell.left, self.overflow_pages(cell.payload)?);
+        self.release_chain(chain)?;
+        let Some(left) = left else {
             self.edit_btree(pgno)?.remove(index)?;
             return self.settle_if_sparse(trail);
         };
@@ -108,17 +104,13 @@ impl Transaction {
         let level = trail.len();
         self.down_last(left, &mut trail)?;
         let leaf = trail[trail.len() - 1];
-        let leaf_page = self.page(leaf.pgno)?;
-        let before = leaf_page.btree(self.usable())?.cell(leaf.index)?.to_vec();
-        drop((page, leaf_page));
+        let before = self.btree_page(leaf.pgno)?.cell(leaf.index)?.to_vec();
         self.edit_btree(leaf.pgno)?.remove(leaf.index)?;
         let mut divider = left.get().to_be_bytes().to_vec();
         divider.extend_from_slice(&before);
 
         self.edit_btree(pgno)?;
-        let page = self.page(pgno)?;
-        let mut content = Content::of(&page.btree(self.usable())?)?;
-        drop(page);
+        let mut content = Content::of(&self.btree_page(pgno)?)?;
         content.remove(index);
         content.insert(index, &divider);
         let room = self.usable() - header_start(pgno) - content.kind.header_size();
@@ -136,8 +128,7 @@ impl Transaction {
         self.read_payload(cell.payload, &mut record)?;
         let (mut trail, found) = self.find_entry(root, &columns(&record)?, order)?;
         let Step { pgno, index } = trail[trail.len() - 1];
-        let page = self.page(pgno)?;
-        let left = page.btree(self.usable())?.index(index).map(|cell| cell.left);
+        let left = self.btree_page(pgno)?.index(index).map(|cell| cell.left);
         match left {
             Ok(Some(left)) if found => {
                 self.down_last_page(left, &mut trail)?;
@@ -164,8 +155,7 @@ impl Transaction {
     /// Appends to `trail` the way from page `pgno` to the end of its rightmost leaf.
     fn down_last_page(&self, mut pgno: Pgno, trail: &mut Vec<Step>) -> Result<(), Error> {
         loop {
-            let page = self.tree_page(pgno, TreeKind::Index, trail.len())?;
-            let view = page.btree(self.usable())?;
+            let view = self.tree_page(pgno, TreeKind::Index, trail.len())?;
             let index = view.cell_count();
             trail.push(Step { pgno, index });
             if view.kind().is_leaf() {

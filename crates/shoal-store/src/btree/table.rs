@@ -45,8 +45,7 @@ impl Transaction {
         let mut trail = Vec::with_capacity(8);
         let mut pgno = root;
         loop {
-            let page = self.tree_page(pgno, TreeKind::Table, trail.len())?;
-            let view = page.btree(self.usable())?;
+            let view = self.tree_page(pgno, TreeKind::Table, trail.len())?;
             let index = lower_bound(&view, rowid)?;
             trail.push(Step { pgno, index });
             if view.kind().is_leaf() {
@@ -60,12 +59,9 @@ impl Transaction {
     /// Removes row `index` of the leaf at the end of `trail`, with its overflow pages.
     fn remove_row(&mut self, trail: &[Step], index: usize) -> Result<(), Error> {
         let leaf = trail[trail.len() - 1].pgno;
-        let page = self.page(leaf)?;
-        let cell = page.btree(self.usable())?.table_leaf(index)?;
-        if cell.payload.overflow.is_some() {
-            self.release_overflow(cell.payload)?;
-        }
-        drop(page);
+        let payload = self.btree_page(leaf)?.table_leaf(index)?.payload;
+        let chain = self.overflow_pages(payload)?;
+        self.release_chain(chain)?;
         Ok(self.edit_btree(leaf)?.remove(index)?)
     }
 }

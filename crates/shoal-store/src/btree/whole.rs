@@ -55,7 +55,7 @@ impl Transaction {
     /// As [`Transaction::drop_btree`].
     pub fn clear_btree(&mut self, root: Pgno) -> Result<(), Error> {
         self.change(|txn| {
-            let is_table = txn.page(root)?.btree(txn.usable())?.kind().is_table();
+            let is_table = txn.btree_page(root)?.kind().is_table();
             let kind = if is_table { PageKind::TableLeaf } else { PageKind::IndexLeaf };
             for page in txn.all_pages(root)? {
                 if page != root {
@@ -79,8 +79,7 @@ impl Transaction {
                 return Err(Corrupt::on_page(pgno, "page", why, depth as u64).into());
             }
             pages.push(pgno);
-            let page = self.page(pgno)?;
-            let view = page.btree(self.usable())?;
+            let view = self.btree_page(pgno)?;
             for index in 0..view.cell_count() {
                 let payload = match view.kind() {
                     PageKind::TableInterior => continue,

@@ -2,9 +2,9 @@
 
 use std::cmp::Ordering;
 
-use shoal_format::{KeyOrder, Page, Pgno, ValueRef};
+use shoal_format::{KeyOrder, Page, Payload, Pgno, ValueRef};
 
-use super::{Path, Position, TreeKind};
+use super::{Path, Place, Position, TreeKind};
 use crate::{Error, Transaction};
 
 /// A position among the entries of an index (or the rows of a table without rowids).
@@ -27,6 +27,20 @@ impl<'t> IndexCursor<'t> {
         }
     }
 
+    /// Notes where the cursor is, to go on from there with [`IndexCursor::resume`].
+    pub fn place(&self) -> Place {
+        self.path.place(self.position)
+    }
+
+    /// A cursor where another one was, in the same transaction.
+    ///
+    /// # Errors
+    /// When the page cannot be read.
+    pub fn resume(txn: &'t Transaction, place: &Place) -> Result<IndexCursor<'t>, Error> {
+        let path = Path::resume(txn, TreeKind::Index, place)?;
+        Ok(IndexCursor { path, position: place.position, overflow: Vec::new() })
+    }
+
     /// Moves to the first entry; false when there is none.
     ///
     /// # Errors
@@ -36,7 +50,7 @@ impl<'t> IndexCursor<'t> {
         self.path.head(true);
         self.path.restart()?;
         self.path.down_first()?;
-        Ok(self.land(self.path.top().cell_count > 0, Position::After))
+        Ok(self.land(self.path.cell_count() > 0, Position::After))
     }
 
     /// Moves to the last entry; false when there is none.
@@ -47,10 +61,9 @@ impl<'t> IndexCursor<'t> {
         self.position = Position::Before;
         self.path.head(false);
         self.path.restart()?;
-        let top = self.path.top_mut();
-        top.index = if top.is_leaf { top.cell_count.saturating_sub(1) } else { top.cell_count };
+        self.path.go_to_end();
         self.path.down_last()?;
-        Ok(self.land(self.path.top().cell_count > 0, Position::Before))
+        Ok(self.land(self.path.cell_count() > 0, Position::Before))
     }
 
     /// Moves to the next entry; false when there is none, and then the cursor is after the last.
@@ -65,14 +78,13 @@ impl<'t> IndexCursor<'t> {
             Position::After => return Ok(false),
             Position::On => {}
         }
-        let top = self.path.top_mut();
-        top.index += 1;
-        if top.is_leaf && top.index < top.cell_count {
+        self.path.index += 1;
+        if self.path.is_leaf() && self.path.index < self.path.cell_count() {
             return Ok(true);
         }
         self.position = Position::After;
         self.path.head(true);
-        if !self.path.top().is_leaf {
+        if !self.path.is_leaf() {
             // The cursor was on an interior entry; what follows it is below the next child.
             self.path.down_first()?;
             return Ok(self.land(true, Position::After));
@@ -82,9 +94,8 @@ impl<'t> IndexCursor<'t> {
 
     /// From the end of a leaf to the entry that follows it on a page above.
     fn up_to_entry(&mut self) -> Result<bool, Error> {
-        while self.path.pop() {
-            let top = self.path.top();
-            if top.index < top.cell_count {
+        while self.path.pop()? {
+            if self.path.index < self.path.cell_count() {
                 return Ok(self.land(true, Position::After));
             }
         }
@@ -103,21 +114,20 @@ impl<'t> IndexCursor<'t> {
             Position::On => {}
         }
         self.path.head(false);
-        if !self.path.top().is_leaf {
+        if !self.path.is_leaf() {
             // What precedes an interior entry is below the child of the same place.
             self.position = Position::Before;
             self.path.down_last()?;
             return Ok(self.land(true, Position::Before));
         }
-        if self.path.top().index > 0 {
-            self.path.top_mut().index -= 1;
+        if self.path.index > 0 {
+            self.path.index -= 1;
             return Ok(true);
         }
         self.position = Position::Before;
-        while self.path.pop() {
-            let top = self.path.top_mut();
-            if top.index > 0 {
-                top.index -= 1;
+        while self.path.pop()? {
+            if self.path.index > 0 {
+                self.path.index -= 1;
                 return Ok(self.land(true, Position::Before));
             }
         }
@@ -165,14 +175,13 @@ impl<'t> IndexCursor<'t> {
         self.path.restart()?;
         loop {
             let txn = self.path.txn();
-            let page = self.path.view()?;
+            let page = self.path.page();
             let index = partition(&page, txn, &mut self.overflow, |payload| {
                 Ok(order.compare(payload, key)? <= passed)
             })?;
-            let top = self.path.top_mut();
-            top.index = index;
-            if top.is_leaf {
-                if index < top.cell_count {
+            self.path.index = index;
+            if page.kind().is_leaf() {
+                if index < page.cell_count() {
                     self.position = Position::On;
                 } else {
                     self.up_to_entry()?;
@@ -200,13 +209,24 @@ impl<'t> IndexCursor<'t> {
         if self.position != Position::On {
             return Err(Error::Misuse("a cursor that is on no entry was read"));
         }
-        let index = self.path.top().index;
-        if self.path.view()?.index(index)?.payload.overflow.is_none() {
-            return Ok(self.path.view()?.index(index)?.payload.local);
+        let payload = self.path.page().index(self.path.index)?.payload;
+        if payload.overflow.is_none() {
+            return Ok(payload.local);
         }
-        let cell = self.path.view()?.index(index)?;
-        self.path.txn().read_payload(cell.payload, &mut self.overflow)?;
+        self.path.txn().read_payload(payload, &mut self.overflow)?;
         Ok(&self.overflow)
+    }
+
+    /// Returns the entry's payload as it is on its page.
+    ///
+    /// # Errors
+    /// As [`IndexCursor::payload`].
+    #[inline]
+    pub fn cell_payload(&self) -> Result<Payload<'t>, Error> {
+        if self.position != Position::On {
+            return Err(Error::Misuse("a cursor that is on no entry was read"));
+        }
+        Ok(self.path.page().index(self.path.index)?.payload)
     }
 
     fn land(&mut self, on: bool, otherwise: Position) -> bool {

@@ -2,7 +2,7 @@
 
 use shoal_format::{Corrupt, Page, Pgno};
 
-use super::{Path, Position, TreeKind};
+use super::{Path, Place, Position, TreeKind};
 use crate::{Error, Transaction};
 
 /// A position among the rows of a table.
@@ -25,6 +25,20 @@ impl<'t> TableCursor<'t> {
         }
     }
 
+    /// Notes where the cursor is, to go on from there with [`TableCursor::resume`].
+    pub fn place(&self) -> Place {
+        self.path.place(self.position)
+    }
+
+    /// A cursor where another one was, in the same transaction.
+    ///
+    /// # Errors
+    /// When the page cannot be read.
+    pub fn resume(txn: &'t Transaction, place: &Place) -> Result<TableCursor<'t>, Error> {
+        let path = Path::resume(txn, TreeKind::Table, place)?;
+        Ok(TableCursor { path, position: place.position, overflow: Vec::new() })
+    }
+
     /// Moves to the first row; false when there is none.
     ///
     /// # Errors
@@ -34,7 +48,7 @@ impl<'t> TableCursor<'t> {
         self.path.head(true);
         self.path.restart()?;
         self.path.down_first()?;
-        Ok(self.land(self.path.top().cell_count > 0, Position::After))
+        Ok(self.land(self.path.cell_count() > 0, Position::After))
     }
 
     /// Moves to the last row; false when there is none.
@@ -45,10 +59,9 @@ impl<'t> TableCursor<'t> {
         self.position = Position::Before;
         self.path.head(false);
         self.path.restart()?;
-        let top = self.path.top_mut();
-        top.index = if top.is_leaf { top.cell_count.saturating_sub(1) } else { top.cell_count };
+        self.path.go_to_end();
         self.path.down_last()?;
-        Ok(self.land(self.path.top().cell_count > 0, Position::Before))
+        Ok(self.land(self.path.cell_count() > 0, Position::Before))
     }
 
     /// Moves to the next row; false when there is none, and then the cursor is after the last row.
@@ -63,26 +76,53 @@ impl<'t> TableCursor<'t> {
             Position::After => return Ok(false),
             Position::On => {}
         }
-        let top = self.path.top_mut();
-        top.index += 1;
-        if top.index < top.cell_count {
+        self.path.index += 1;
+        if self.path.index < self.path.cell_count() {
             return Ok(true);
         }
         self.next_leaf()
     }
 
-    fn next_leaf(&mut self) -> Result<bool, Error> {
+    /// Moves to the first row of the next leaf; false when there is none, and then the cursor is
+    /// after the last row. With [`TableCursor::leaf`], the way of a loop that goes through a page
+    /// at once.
+    ///
+    /// # Errors
+    /// When a page cannot be read or is corrupt.
+    pub fn next_leaf(&mut self) -> Result<bool, Error> {
+        if self.position == Position::Before {
+            return self.first();
+        }
         self.position = Position::After;
         self.path.head(true);
-        while self.path.pop() {
-            let top = self.path.top_mut();
-            if top.index < top.cell_count {
-                top.index += 1;
+        while self.path.pop()? {
+            if self.path.index < self.path.cell_count() {
+                self.path.index += 1;
                 self.path.down_first()?;
                 return Ok(self.land(true, Position::After));
             }
         }
         Ok(false)
+    }
+
+    /// Moves to row `index` of the leaf that the cursor is on, or to the next leaf's first when it
+    /// has no such row; false when there is none.
+    ///
+    /// # Errors
+    /// As [`TableCursor::next_leaf`]; [`Error::Misuse`] on no row.
+    pub fn move_on_leaf(&mut self, index: usize) -> Result<bool, Error> {
+        self.require_valid()?;
+        self.path.index = index;
+        if index < self.path.cell_count() { Ok(true) } else { self.next_leaf() }
+    }
+
+    /// The leaf that the cursor is on, and its place there; `None` on no row.
+    #[inline]
+    pub fn leaf(&self) -> Option<(Page<'t>, usize)> {
+        match self.position {
+            Position::On => Some((self.path.page(), self.path.index)),
+            _ => None,
+        }
     }
 
     /// Moves to the row before; false when there is none, and then the cursor is before the first
@@ -96,16 +136,15 @@ impl<'t> TableCursor<'t> {
             Position::After => return self.last(),
             Position::On => {}
         }
-        if self.path.top().index > 0 {
-            self.path.top_mut().index -= 1;
+        if self.path.index > 0 {
+            self.path.index -= 1;
             return Ok(true);
         }
         self.position = Position::Before;
         self.path.head(false);
-        while self.path.pop() {
-            let top = self.path.top_mut();
-            if top.index > 0 {
-                top.index -= 1;
+        while self.path.pop()? {
+            if self.path.index > 0 {
+                self.path.index -= 1;
                 self.path.down_last()?;
                 return Ok(self.land(true, Position::Before));
             }
@@ -118,7 +157,7 @@ impl<'t> TableCursor<'t> {
     /// apart.
     ///
     /// Cost: a binary search per level; of one leaf only when the row is on the leaf of the row
-    /// before.
+    /// before. For many rows in no order see [`crate::TableLookup`].
     ///
     /// # Errors
     /// When a page cannot be read or is corrupt.
@@ -126,18 +165,18 @@ impl<'t> TableCursor<'t> {
         if !self.is_on_this_leaf(rowid)? {
             self.position = Position::After;
             self.path.restart()?;
-            while !self.path.top().is_leaf {
-                let index = lower_bound(&self.path.view()?, rowid)?;
-                self.path.top_mut().index = index;
+            while !self.path.is_leaf() {
+                self.path.index = lower_bound(&self.path.page(), rowid)?;
                 self.path.push_child()?;
             }
         }
-        let page = self.path.view()?;
+        let page = self.path.page();
         let index = lower_bound(&page, rowid)?;
         let found = index < page.cell_count() && page.rowid(index)? == rowid;
-        self.path.top_mut().index = index;
-        if index == self.path.top().cell_count {
+        self.path.index = index;
+        if index == page.cell_count() {
             // A separator may be larger than every row below it, so the next one is elsewhere.
+            self.position = Position::After;
             self.next_leaf()?;
             return Ok(false);
         }
@@ -149,7 +188,7 @@ impl<'t> TableCursor<'t> {
         if self.position != Position::On {
             return Ok(false);
         }
-        let page = self.path.view()?;
+        let page = self.path.page();
         Ok(page.rowid(0)? <= rowid && rowid <= page.rowid(page.cell_count() - 1)?)
     }
 
@@ -166,7 +205,7 @@ impl<'t> TableCursor<'t> {
     #[inline]
     pub fn rowid(&self) -> Result<i64, Error> {
         self.require_valid()?;
-        Ok(self.path.view()?.rowid(self.path.top().index)?)
+        Ok(self.path.page().rowid(self.path.index)?)
     }
 
     /// Returns the row's record: borrowed from the page, or put together in the cursor's own buffer
@@ -178,12 +217,11 @@ impl<'t> TableCursor<'t> {
     #[inline]
     pub fn payload(&mut self) -> Result<&[u8], Error> {
         self.require_valid()?;
-        let index = self.path.top().index;
-        if self.path.view()?.table_leaf(index)?.payload.overflow.is_none() {
-            return Ok(self.path.view()?.table_leaf(index)?.payload.local);
+        let payload = self.path.page().table_leaf(self.path.index)?.payload;
+        if payload.overflow.is_none() {
+            return Ok(payload.local);
         }
-        let cell = self.path.view()?.table_leaf(index)?;
-        self.path.txn().read_payload(cell.payload, &mut self.overflow)?;
+        self.path.txn().read_payload(payload, &mut self.overflow)?;
         Ok(&self.overflow)
     }
 

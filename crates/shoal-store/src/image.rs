@@ -1,0 +1,191 @@
+//! The pages of one state of the file, as slices that stay where they are.
+//!
+//! An image belongs to a state: when the file changes, the next transaction has another image. So a
+//! page is read once, never moves, and is borrowed for as long as a transaction holds the image:
+//! no copies, no counting of references. Pages are read one by one into memory of their own, or
+//! the file is mapped as a whole (see [`shoal_vfs::File::map`] for what that rests on).
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use rustc_hash::FxHashMap;
+use shoal_format::{Corrupt, Pgno};
+use shoal_vfs::Mapping;
+
+use crate::header::FileState;
+use crate::lookup::TableTree;
+use crate::page::PageRef;
+use crate::store::Inner;
+use crate::wal::WalPages;
+use crate::{Error, Transaction};
+
+/// Pages of one state of the file.
+#[derive(Debug)]
+pub(crate) struct Image {
+    /// No two images of a process have the same.
+    pub(crate) id: u64,
+    page_size: u32,
+    lock_page: Pgno,
+    pages: Pages,
+    /// The pages that are in the write-ahead log.
+    wal: Option<WalPages>,
+    /// Pages read so far.
+    kept: AtomicUsize,
+    /// What is known of the trees of tables, by root; `None` for one that is not as it should be.
+    trees: Mutex<FxHashMap<Pgno, Option<Arc<TableTree>>>>,
+}
+
+#[derive(Debug)]
+enum Pages {
+    /// By number; place 0 stays empty.
+    Read(Box<[OnceLock<Box<[u8]>>]>),
+    Mapped(Mapping),
+}
+
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+
+impl Image {
+    /// An image of `file` whose pages are read when they are first asked for.
+    pub(crate) fn read(file: &FileState, wal: Option<WalPages>) -> Image {
+        // An empty file has page 1 nevertheless.
+        let count = file.page_count.max(1) as usize + 1;
+        let slots: Box<[_]> = std::iter::repeat_with(OnceLock::new).take(count).collect();
+        let image = Image::new(file, Pages::Read(slots), wal);
+        if file.page_count == 0 {
+            image.keep(Pgno::FIRST, file.first_page().bytes[..].into());
+        }
+        image
+    }
+
+    /// An image of `file` through a mapping of all its pages.
+    pub(crate) fn mapped(file: &FileState, mapping: Mapping) -> Image {
+        Image::new(file, Pages::Mapped(mapping), None)
+    }
+
+    fn new(file: &FileState, pages: Pages, wal: Option<WalPages>) -> Image {
+        let page_size = file.header.page_size;
+        Image {
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            page_size,
+            lock_page: Pgno::lock_page(page_size),
+            pages,
+            wal,
+            kept: AtomicUsize::new(0),
+            trees: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn is_mapped(&self) -> bool {
+        matches!(self.pages, Pages::Mapped(_))
+    }
+
+    /// Pages that this image keeps in memory of its own.
+    pub(crate) fn kept(&self) -> usize {
+        self.kept.load(Ordering::Relaxed)
+    }
+
+    /// Returns page `pgno` if it needs no reading. Cost: constant.
+    #[inline]
+    pub(crate) fn get(&self, pgno: Pgno) -> Option<&[u8]> {
+        let number = pgno.get() as usize;
+        match &self.pages {
+            Pages::Read(slots) => slots.get(number)?.get().map(|bytes| &**bytes),
+            Pages::Mapped(mapping) => {
+                let size = self.page_size as usize;
+                let start = (number - 1).checked_mul(size)?;
+                if pgno == self.lock_page {
+                    return None;
+                }
+                mapping.get(start..start + size)
+            }
+        }
+    }
+
+    /// Reads page `pgno`, which is one of the file's.
+    #[cold]
+    pub(crate) fn load(&self, store: &Inner, pgno: Pgno) -> Result<&[u8], Error> {
+        let past = || Corrupt::on_page(pgno, "page", "is past the end", u64::from(pgno.get()));
+        let mut bytes = vec![0; self.page_size as usize].into_boxed_slice();
+        match &self.wal {
+            Some(wal) if wal.read(pgno, &mut bytes)? => {}
+            // A file that ends inside its last page is read as if zeroes followed, as SQLite does.
+            _ => {
+                store.file.read_at(&mut bytes, pgno.offset(self.page_size))?;
+            }
+        }
+        self.keep(pgno, bytes);
+        Ok(self.get(pgno).ok_or_else(past)?)
+    }
+
+    fn keep(&self, pgno: Pgno, bytes: Box<[u8]>) {
+        if let Pages::Read(slots) = &self.pages
+            && let Some(slot) = slots.get(pgno.get() as usize)
+            && slot.set(bytes).is_ok()
+        {
+            self.kept.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The image of the state after a commit that changed `pages`; it takes over what did not
+    /// change.
+    pub(crate) fn advance(self, file: &FileState, pages: &[PageRef]) -> Image {
+        let next = Image::read(file, None);
+        if let (Pages::Read(old), Pages::Read(slots)) = (self.pages, &next.pages)
+            && self.page_size == next.page_size
+        {
+            for page in pages {
+                next.keep(page.pgno, page.bytes[..].into());
+            }
+            for (slot, old) in slots.iter().zip(old) {
+                if let Some(bytes) = old.into_inner()
+                    && slot.set(bytes).is_ok()
+                {
+                    next.kept.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        }
+        next
+    }
+
+    /// What is known of the tree of the table at `root`; `build` finds it out, once.
+    pub(crate) fn tree(
+        &self,
+        root: Pgno,
+        build: impl FnOnce() -> Option<TableTree>,
+    ) -> Option<Arc<TableTree>> {
+        let known = self.trees.lock().unwrap_or_else(PoisonError::into_inner).get(&root).cloned();
+        if let Some(known) = known {
+            return known;
+        }
+        // Not under the lock: reading pages takes its time. Who comes second throws its work away.
+        let built = build().map(Arc::new);
+        let mut trees = self.trees.lock().unwrap_or_else(PoisonError::into_inner);
+        trees.entry(root).or_insert(built).clone()
+    }
+}
+
+impl Transaction {
+    /// Returns page `pgno` as this transaction sees it.
+    ///
+    /// Cost: constant for a page that was read before.
+    #[inline]
+    pub(crate) fn page(&self, pgno: Pgno) -> Result<&[u8], Error> {
+        if self.changes.is_none()
+            && let Some(bytes) = self.image.get(pgno)
+        {
+            return Ok(bytes);
+        }
+        self.find_page(pgno)
+    }
+
+    fn find_page(&self, pgno: Pgno) -> Result<&[u8], Error> {
+        self.check_pgno(pgno)?;
+        if let Some(bytes) = self.changes.as_ref().and_then(|changes| changes.get(pgno)) {
+            return Ok(bytes);
+        }
+        match self.image.get(pgno) {
+            Some(bytes) => Ok(bytes),
+            None => self.image.load(&self.store, pgno),
+        }
+    }
+}

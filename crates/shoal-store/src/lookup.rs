@@ -1,0 +1,332 @@
+//! Finding rows of a table by rowid, many times.
+//!
+//! A descent reads a page per level and searches it cell by cell, each a pointer, a varint, a
+//! varint. After a few of them the separators of the whole tree are decoded once, into one array in
+//! the order of the leaves: a row's leaf is then found by interpolation and a step or two, and on
+//! the leaf the row is where its rowid says, unless rows are missing before it. What was decoded
+//! belongs to one [`Image`](crate::image::Image) and is never trusted beyond saying which page to
+//! look at: the page is checked as any other.
+
+use std::sync::Arc;
+
+use shoal_format::{Corrupt, Page, PageKind, Payload, Pgno};
+
+use crate::cursor::{MAX_DEPTH, lower_bound};
+use crate::{Error, Transaction};
+
+/// The leaves of one table, in order, and the separators between them.
+#[derive(Debug)]
+pub(crate) struct TableTree {
+    leaves: Box<[Pgno]>,
+    /// `ends[i]` is the largest rowid that can be on leaf `i`; the last leaf has no end.
+    ends: Box<[i64]>,
+    /// The smallest rowid.
+    first: i64,
+    /// Leaves per rowid, in units of 2^-64.
+    scale: u64,
+}
+
+/// Most separators that are decoded: 8 million leaves, a table of 32 GB in pages of 4 KiB.
+const MAX_LEAVES: usize = 1 << 23;
+
+impl TableTree {
+    /// Reads the interior pages of the tree at `root`. `None` when they cannot be read or anything
+    /// about them is not as it should be: a plain descent will say what.
+    pub(crate) fn build(txn: &Transaction, root: Pgno) -> Option<TableTree> {
+        let mut leaves = Vec::new();
+        let mut ends = Vec::new();
+        let mut pages_left = u64::from(txn.page_count());
+        walk(txn, root, &mut leaves, &mut ends, &mut pages_left)?;
+        ends.pop();
+        let first = txn.btree_page(*leaves.first()?).ok()?.rowid(0).ok()?;
+        let last = txn.btree_page(*leaves.last()?).ok()?;
+        let last = last.rowid(last.cell_count().checked_sub(1)?).ok()?;
+        if !ends.is_sorted_by(|a, b| a < b) {
+            return None;
+        }
+        let span = last.abs_diff(first).max(1);
+        let scale = ((leaves.len() as u128) << 64) / (u128::from(span) + 1);
+        let scale = u64::try_from(scale).unwrap_or(u64::MAX);
+        Some(TableTree { leaves: leaves.into(), ends: ends.into(), first, scale })
+    }
+
+    /// Which leaf the row `rowid` is on.
+    #[inline]
+    fn place(&self, rowid: i64) -> usize {
+        let count = self.ends.len();
+        let distance = if rowid > self.first { rowid.abs_diff(self.first) } else { 0 };
+        let guess = (u128::from(distance) * u128::from(self.scale)) >> 64;
+        let guess = (guess as usize).min(count);
+        if guess < count && self.ends[guess] < rowid {
+            // To the right, in growing steps.
+            let (mut low, mut step) = (guess + 1, 1);
+            while low + step < count && self.ends[low + step] < rowid {
+                low += step;
+                step *= 2;
+            }
+            let high = (low + step).min(count);
+            low + self.ends[low..high].partition_point(|&end| end < rowid)
+        } else {
+            let (mut high, mut step) = (guess, 1);
+            while high >= step && self.ends[high - step] >= rowid {
+                high -= step;
+                step *= 2;
+            }
+            let low = high.saturating_sub(step);
+            low + self.ends[low..high].partition_point(|&end| end < rowid)
+        }
+    }
+}
+
+/// Appends the leaves below the page at `root` and where each ends.
+fn walk(
+    txn: &Transaction,
+    root: Pgno,
+    leaves: &mut Vec<Pgno>,
+    ends: &mut Vec<i64>,
+    pages_left: &mut u64,
+) -> Option<()> {
+    // Pages to go through, each with the next child and its own end.
+    let mut trail: Vec<(Pgno, usize, i64)> = vec![(root, 0, i64::MAX)];
+    while let Some((pgno, child, end)) = trail.last_mut() {
+        let (pgno, end, index) = (*pgno, *end, *child);
+        *child += 1;
+        let page = txn.btree_page(pgno).ok()?;
+        match page.kind() {
+            PageKind::TableLeaf if pgno == root => {
+                leaves.push(pgno);
+                ends.push(end);
+                trail.pop();
+            }
+            PageKind::TableInterior => {
+                if index > page.cell_count() {
+                    trail.pop();
+                    continue;
+                }
+                let own = if index < page.cell_count() { page.rowid(index).ok()? } else { end };
+                let below = page.child(index).ok()?;
+                *pages_left = pages_left.checked_sub(1)?;
+                // All children of a page are leaves or none is; the first tells.
+                if has_leaves(txn, page)? {
+                    if leaves.len() == MAX_LEAVES {
+                        return None;
+                    }
+                    leaves.push(below);
+                    ends.push(own);
+                } else if trail.len() < MAX_DEPTH {
+                    trail.push((below, 0, own));
+                } else {
+                    return None;
+                }
+            }
+            _ => return None,
+        }
+    }
+    Some(())
+}
+
+/// Whether the children of `page` are leaves. Only the first one is read: the leaves of a large
+/// table are not to be read to know where they are.
+fn has_leaves(txn: &Transaction, page: Page<'_>) -> Option<bool> {
+    let first = txn.btree_page(page.child(0).ok()?).ok()?;
+    match first.kind() {
+        PageKind::TableLeaf => Some(true),
+        PageKind::TableInterior => Some(false),
+        _ => None,
+    }
+}
+
+/// Finds rows of one table by rowid. It borrows nothing, so a prepared statement keeps it, over
+/// transactions and changes of the file.
+///
+/// Cost of a seek: on the leaf of the last one a few reads; else one step through decoded
+/// separators once there are any, and a binary search per level before that. No allocation but for
+/// the separators: 12 bytes a leaf, once per state of the file.
+#[derive(Clone, Debug)]
+pub struct TableLookup {
+    root: Pgno,
+    /// The image that the rest belongs to.
+    image: u64,
+    tree: Option<Arc<TableTree>>,
+    /// Descents since the image was new.
+    descents: u32,
+    /// The leaf of the last seek, and the rowids that can be on it.
+    leaf: Option<Pgno>,
+    low: i64,
+    high: i64,
+}
+
+impl TableLookup {
+    /// For the table at `root`.
+    pub fn new(root: Pgno) -> TableLookup {
+        TableLookup { root, image: 0, tree: None, descents: 0, leaf: None, low: 0, high: 0 }
+    }
+
+    /// Finds the row `rowid`; `None` when there is none.
+    ///
+    /// # Errors
+    /// When a page cannot be read or is corrupt.
+    #[inline]
+    pub fn seek<'t>(
+        &mut self,
+        txn: &'t Transaction,
+        rowid: i64,
+    ) -> Result<Option<Payload<'t>>, Error> {
+        if self.image != txn.image_id() || txn.is_writer() {
+            self.forget(txn);
+        }
+        let leaf = match self.leaf {
+            Some(leaf) if self.low <= rowid && rowid <= self.high => leaf,
+            _ => self.find_leaf(txn, rowid)?,
+        };
+        find_on_leaf(&txn.btree_page(leaf)?, self.low, rowid)
+    }
+
+    /// Finds up to sixteen rows at once, their payloads in the order of `rowids`. The descents go
+    /// side by side, so that the waits for memory overlap.
+    ///
+    /// # Errors
+    /// As [`TableLookup::seek`]; [`Error::Misuse`] for more rowids.
+    pub fn seek_batch<'t>(
+        &mut self,
+        txn: &'t Transaction,
+        rowids: &[i64],
+        found: &mut [Option<Payload<'t>>; BATCH],
+    ) -> Result<(), Error> {
+        if rowids.len() > BATCH {
+            return Err(Error::Misuse("a batch of lookups was larger than sixteen"));
+        }
+        if self.image != txn.image_id() || txn.is_writer() {
+            self.forget(txn);
+        }
+        let mut leaves = [(Pgno::FIRST, 0_i64); BATCH];
+        for (place, &rowid) in leaves.iter_mut().zip(rowids) {
+            let leaf = self.find_leaf(txn, rowid)?;
+            *place = (leaf, self.low);
+        }
+        let mut pages = [None; BATCH];
+        for (page, (leaf, _)) in pages.iter_mut().zip(&leaves[..rowids.len()]) {
+            *page = Some(txn.btree_page(*leaf)?);
+        }
+        for (((page, (_, low)), &rowid), found) in
+            pages.iter().zip(&leaves).zip(rowids).zip(found.iter_mut())
+        {
+            *found = match page {
+                Some(page) => find_on_leaf(page, *low, rowid)?,
+                None => None,
+            };
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn forget(&mut self, txn: &Transaction) {
+        *self = TableLookup { image: txn.image_id(), ..TableLookup::new(self.root) };
+    }
+
+    /// Finds the leaf that `rowid` is on, and notes it.
+    fn find_leaf(&mut self, txn: &Transaction, rowid: i64) -> Result<Pgno, Error> {
+        let Some(tree) = &self.tree else { return self.descend(txn, rowid) };
+        let place = tree.place(rowid);
+        let leaf = tree.leaves[place];
+        self.low = match place.checked_sub(1) {
+            Some(before) => tree.ends[before].saturating_add(1),
+            None => tree.first.min(rowid),
+        };
+        self.high = tree.ends.get(place).copied().unwrap_or(i64::MAX);
+        self.leaf = Some(leaf);
+        Ok(leaf)
+    }
+
+    fn descend(&mut self, txn: &Transaction, rowid: i64) -> Result<Pgno, Error> {
+        self.leaf = None;
+        let (mut low, mut high) = (i64::MIN, i64::MAX);
+        let mut pgno = self.root;
+        for depth in 0..MAX_DEPTH {
+            let page = txn.btree_page(pgno)?;
+            match page.kind() {
+                PageKind::TableLeaf => {
+                    if low == i64::MIN && page.cell_count() > 0 {
+                        low = page.rowid(0)?.min(rowid);
+                    }
+                    (self.low, self.high) = (low, high);
+                    // What a writer may change under it is not kept.
+                    self.leaf = (!txn.is_writer()).then_some(pgno);
+                    return Ok(pgno);
+                }
+                PageKind::TableInterior => {}
+                kind => {
+                    let kind = u64::from(kind.byte());
+                    let why = "has a page of the wrong kind";
+                    return Err(Corrupt::on_page(pgno, "b-tree", why, kind).into());
+                }
+            }
+            if depth == 0 {
+                self.learn(txn, page.cell_count());
+            }
+            let index = lower_bound(&page, rowid)?;
+            if index < page.cell_count() {
+                high = high.min(page.rowid(index)?);
+            }
+            if index > 0 {
+                low = low.max(page.rowid(index - 1)?.saturating_add(1));
+            }
+            pgno = page.child(index)?;
+        }
+        let why = "is deeper than a file can be, it goes in a circle at depth";
+        Err(Corrupt::on_page(pgno, "b-tree", why, MAX_DEPTH as u64).into())
+    }
+
+    /// Decodes the tree's separators once as many descents were made as make it worth while.
+    fn learn(&mut self, txn: &Transaction, root_cells: usize) {
+        self.descents = self.descents.saturating_add(1);
+        // A descent costs about as much as decoding a dozen separators. Trees of two levels have as
+        // many as the root has cells, others that many pages of them.
+        let enough = 4 + root_cells / 16;
+        if txn.is_writer() || self.descents as usize != enough {
+            return;
+        }
+        self.tree = txn.table_tree(self.root);
+    }
+}
+
+/// Most rowids of one [`TableLookup::seek_batch`].
+pub const BATCH: usize = 16;
+
+/// The row `rowid` of a leaf on which rowids are `low` or larger.
+#[inline]
+fn find_on_leaf<'t>(page: &Page<'t>, low: i64, rowid: i64) -> Result<Option<Payload<'t>>, Error> {
+    let count = page.cell_count();
+    let guess = usize::try_from(rowid.wrapping_sub(low)).unwrap_or(usize::MAX);
+    if guess < count {
+        let cell = page.table_leaf(guess)?;
+        if cell.rowid == rowid {
+            return Ok(Some(cell.payload));
+        }
+    }
+    let index = lower_bound(page, rowid)?;
+    if index < count {
+        let cell = page.table_leaf(index)?;
+        if cell.rowid == rowid {
+            return Ok(Some(cell.payload));
+        }
+    }
+    Ok(None)
+}
+
+impl Transaction {
+    /// No two states of a file have the same number; a writer's is that of the state it began with.
+    #[inline]
+    fn image_id(&self) -> u64 {
+        self.image.id
+    }
+
+    /// The leaves of the table at `root`; `None` for a writer, and when anything about the tree is
+    /// not as it should be.
+    pub(crate) fn table_tree(&self, root: Pgno) -> Option<Arc<TableTree>> {
+        if self.is_writer() {
+            return None;
+        }
+        self.image.tree(root, || TableTree::build(self, root))
+    }
+}

@@ -1,0 +1,200 @@
+//! Rows found by rowid: what a lookup finds is what a cursor finds, in trees of every shape, over
+//! changes of the file, in both locking modes.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::{database, open, options, record, root};
+use proptest::prelude::*;
+use shoal_store::vfs::{MemVfs, OsVfs};
+use shoal_store::{
+    Access, BATCH, Error, Locking, Mode, Options, Pgno, Store, TableLookup, Transaction, ValueRef,
+};
+
+const DB: &str = "db";
+
+/// What a cursor finds at `rowid`.
+fn by_cursor(txn: &Transaction, table: Pgno, rowid: i64) -> Option<Vec<u8>> {
+    let mut cursor = txn.table(table).unwrap();
+    if !cursor.seek(rowid).unwrap() {
+        return None;
+    }
+    Some(cursor.payload().unwrap().to_vec())
+}
+
+fn by_lookup(lookup: &mut TableLookup, txn: &Transaction, rowid: i64) -> Option<Vec<u8>> {
+    let payload = lookup.seek(txn, rowid).unwrap()?;
+    let mut bytes = Vec::new();
+    txn.read_payload(payload, &mut bytes).unwrap();
+    Some(bytes)
+}
+
+/// Compares at every rowid and its neighbours, forwards and in jumps, alone and in batches.
+fn check(txn: &Transaction, table: Pgno, rowids: &[i64], lookup: &mut TableLookup) {
+    let mut asked: Vec<i64> = [i64::MIN, -1, 0, 1, i64::MAX].to_vec();
+    for &rowid in rowids {
+        asked.extend([rowid, rowid.saturating_sub(1), rowid.saturating_add(1)]);
+    }
+    let count = asked.len();
+    for place in (0..count).chain((0..count).map(|place| place * 7919 % count)) {
+        let expect = by_cursor(txn, table, asked[place]);
+        assert_eq!(by_lookup(lookup, txn, asked[place]), expect, "{}", asked[place]);
+    }
+    for rowids in asked.chunks(BATCH) {
+        let mut found = [None; BATCH];
+        lookup.seek_batch(txn, rowids, &mut found).unwrap();
+        for (rowid, found) in rowids.iter().zip(found) {
+            let mut bytes = Vec::new();
+            let found = found.map(|payload| {
+                txn.read_payload(payload, &mut bytes).unwrap();
+                bytes
+            });
+            assert_eq!(found, by_cursor(txn, table, *rowid), "{rowid}");
+        }
+    }
+}
+
+fn fill(store: &Store, rowids: &[i64], length: usize) -> Pgno {
+    let mut txn = store.begin(Mode::Write).unwrap();
+    let table = root(&txn, "t");
+    for rowid in rowids {
+        let text = vec![b'x'; length + rowid.unsigned_abs() as usize % 5];
+        let row = record(&[ValueRef::Int(*rowid), ValueRef::Text(&text)]);
+        txn.table_insert(table, *rowid, &row).unwrap();
+    }
+    // A writer sees its own changes.
+    check(&txn, table, &rowids[..rowids.len().min(40)], &mut TableLookup::new(table));
+    txn.commit().unwrap();
+    table
+}
+
+fn store_of(page_size: u32) -> Store {
+    let vfs = MemVfs::new();
+    vfs.put(Path::new(DB), database(page_size, 0, "CREATE TABLE t(a, b);"));
+    open(&vfs, Path::new(DB), Access::ReadWrite)
+}
+
+#[test]
+fn dense_sparse_and_far_rowids_on_one_to_four_levels() {
+    let shapes: [(Vec<i64>, usize); 5] = [
+        (vec![], 0),
+        ((1..=3).collect(), 10),
+        ((1..=3000).collect(), 40),
+        ((-900..=900).map(|number: i64| number * number.abs() * 17).collect(), 60),
+        (
+            (0..700)
+                .map(|number: i64| i64::MIN + number)
+                .chain((0..700).map(|number| i64::MAX - number))
+                .chain([-5, 0, 5])
+                .collect(),
+            90,
+        ),
+    ];
+    for page_size in [512, 4096] {
+        for (rowids, length) in &shapes {
+            let store = store_of(page_size);
+            let table = fill(&store, rowids, *length);
+            let txn = store.begin(Mode::Read).unwrap();
+            check(&txn, table, rowids, &mut TableLookup::new(table));
+        }
+    }
+}
+
+#[test]
+fn a_lookup_outlives_its_transaction_and_sees_what_changed() {
+    let store = store_of(512);
+    let table = fill(&store, &(1..=2000).collect::<Vec<_>>(), 20);
+    let mut lookup = TableLookup::new(table);
+    check(&store.begin(Mode::Read).unwrap(), table, &[1, 999, 2000], &mut lookup);
+    let mut txn = store.begin(Mode::Write).unwrap();
+    for rowid in (1..=2000).step_by(3) {
+        assert!(txn.table_delete(table, rowid).unwrap());
+        assert_eq!(by_lookup(&mut lookup, &txn, rowid), None);
+        assert!(by_lookup(&mut lookup, &txn, rowid + 1).is_some());
+    }
+    txn.commit().unwrap();
+    let txn = store.begin(Mode::Read).unwrap();
+    check(&txn, table, &(1..=2000).collect::<Vec<_>>(), &mut lookup);
+}
+
+#[test]
+fn exclusive_keeps_writers_out_and_costs_no_lock() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(DB);
+    std::fs::write(&path, database(4096, 0, "CREATE TABLE t(a, b);")).unwrap();
+    let rowids: Vec<i64> = (1..=5000).collect();
+    let table = fill(&open(&OsVfs::new(), &path, Access::ReadWrite), &rowids, 30);
+    let vfs = Arc::new(OsVfs::new());
+    for access in [Access::ReadOnly, Access::ReadWrite] {
+        let exclusive = Options { locking: Locking::Exclusive, ..options(access) };
+        let store = Store::open_with(vfs.clone(), &path, exclusive).unwrap();
+        let txn = store.begin(Mode::Read).unwrap();
+        check(&txn, table, &rowids[..200], &mut TableLookup::new(table));
+        drop(txn);
+        // Between transactions, too, others read and nobody else writes.
+        let other = Options { busy_timeout: Duration::ZERO, ..options(Access::ReadWrite) };
+        let other = Store::open_with(vfs.clone(), &path, other).unwrap();
+        let mut write = other.begin(Mode::Write).unwrap();
+        write.table_insert(table, 1, &record(&[ValueRef::Int(1)])).unwrap();
+        assert!(matches!(write.commit(), Err(Error::Busy { .. })));
+        if access == Access::ReadWrite {
+            // The store itself may write, and its readers see it.
+            let mut txn = store.begin(Mode::Write).unwrap();
+            txn.table_insert(table, 7000, &record(&[ValueRef::Int(7)])).unwrap();
+            txn.commit().unwrap();
+            let txn = store.begin(Mode::Read).unwrap();
+            assert!(TableLookup::new(table).seek(&txn, 7000).unwrap().is_some());
+        }
+    }
+}
+
+#[test]
+fn a_file_larger_than_the_cache_is_mapped_and_can_be_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(DB);
+    std::fs::write(&path, database(4096, 0, "CREATE TABLE t(a, b);")).unwrap();
+    let small = Options { cache_pages: 2, ..options(Access::ReadWrite) };
+    let store = Store::open_with(Arc::new(OsVfs::new()), &path, small).unwrap();
+    let rowids: Vec<i64> = (1..=4000).collect();
+    let table = fill(&store, &rowids, 30);
+    for round in 0..3 {
+        let txn = store.begin(Mode::Read).unwrap();
+        check(&txn, table, &rowids[..100], &mut TableLookup::new(table));
+        drop(txn);
+        let mut txn = store.begin(Mode::Write).unwrap();
+        txn.table_insert(table, 9000 + round, &record(&[ValueRef::Int(round)])).unwrap();
+        txn.commit().unwrap();
+        // The lock went with the mapping.
+        let other = open(&OsVfs::new(), &path, Access::ReadWrite);
+        let mut txn = other.begin(Mode::Write).unwrap();
+        txn.table_insert(table, 8000 + round, &record(&[ValueRef::Int(round)])).unwrap();
+        txn.commit().unwrap();
+    }
+    let txn = store.begin(Mode::Read).unwrap();
+    let mut lookup = TableLookup::new(table);
+    for rowid in [8000, 8002, 9000, 9002] {
+        assert!(lookup.seek(&txn, rowid).unwrap().is_some());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn any_rowids(mut rowids in proptest::collection::vec(any::<i64>(), 1..600), shift in 0_u32..60) {
+        for rowid in &mut rowids {
+            *rowid >>= shift;
+        }
+        rowids.sort_unstable();
+        rowids.dedup();
+        let store = store_of(512);
+        let table = fill(&store, &rowids, 20);
+        let txn = store.begin(Mode::Read).unwrap();
+        check(&txn, table, &rowids, &mut TableLookup::new(table));
+    }
+}
