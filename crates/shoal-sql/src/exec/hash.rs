@@ -18,6 +18,8 @@ pub(super) struct HashStore {
     by_key: FxHashMap<Box<[u8]>, (usize, usize)>,
     /// The next row of the same key; itself for the last.
     next: Vec<usize>,
+    /// Which rows found a match, where that is noted.
+    matched: Vec<bool>,
 }
 
 /// Where a probe stands.
@@ -25,15 +27,16 @@ pub(super) struct HashStore {
 pub(super) struct HashRun {
     /// The row to be given next.
     next: Option<usize>,
+    /// The row given last.
+    last: usize,
+    /// Whether only rows without a match are given, whatever their keys.
+    unmatched: bool,
 }
 
 impl HashRun {
     /// Gathers the rows unless they are there, and looks up the current key.
     pub(super) fn open(plan: &HashScan, machine: &mut Machine<'_, '_>) -> Result<HashRun, Error> {
-        if plan.rebuild || machine.stores[plan.store].is_none() {
-            let store = build(plan, machine)?;
-            machine.stores[plan.store] = Some(store);
-        }
+        HashRun::gather(plan, machine)?;
         let mut key = Vec::new();
         let null = push_keys(plan, machine, |key| &key.probe, &mut key)?;
         let Some(store) = &machine.stores[plan.store] else { return Ok(HashRun::default()) };
@@ -44,7 +47,45 @@ impl HashRun {
         } else {
             store.by_key.get(key.as_slice()).map(|&(first, _)| first)
         };
-        Ok(HashRun { next })
+        Ok(HashRun { next, ..HashRun::default() })
+    }
+
+    fn gather(plan: &HashScan, machine: &mut Machine<'_, '_>) -> Result<(), Error> {
+        if (plan.rebuild && !plan.marks) || machine.stores[plan.store].is_none() {
+            let mut store = build(plan, machine)?;
+            if plan.marks {
+                store.matched = vec![false; store.rows.len()];
+            }
+            machine.stores[plan.store] = Some(store);
+        }
+        Ok(())
+    }
+
+    /// Forgets which rows found a match, before the query runs anew.
+    pub(super) fn reset(plan: &HashScan, machine: &mut Machine<'_, '_>) {
+        match &mut machine.stores[plan.store] {
+            Some(_) if plan.rebuild => machine.stores[plan.store] = None,
+            Some(store) => store.matched.fill(false),
+            None => {}
+        }
+    }
+
+    /// Begins to give the rows that found no match.
+    pub(super) fn open_unmatched(
+        plan: &HashScan,
+        machine: &mut Machine<'_, '_>,
+    ) -> Result<HashRun, Error> {
+        HashRun::gather(plan, machine)?;
+        Ok(HashRun { next: Some(0), last: 0, unmatched: true })
+    }
+
+    /// Notes that the row given last found a match.
+    pub(super) fn mark(&self, plan: &HashScan, machine: &mut Machine<'_, '_>) {
+        if let Some(store) = &mut machine.stores[plan.store]
+            && let Some(matched) = store.matched.get_mut(self.last)
+        {
+            *matched = true;
+        }
     }
 
     /// Puts the next matching row into the registers; false when there is none.
@@ -52,7 +93,18 @@ impl HashRun {
         let (Some(place), Some(store)) = (self.next, &machine.stores[plan.store]) else {
             return false;
         };
+        if self.unmatched {
+            let rest = store.matched.get(place..).unwrap_or_default();
+            let Some(skip) = rest.iter().position(|matched| !matched) else {
+                self.next = None;
+                return false;
+            };
+            store.rows.load(place + skip, &mut machine.registers, plan.row.iter());
+            self.next = Some(place + skip + 1);
+            return true;
+        }
         store.rows.load(place, &mut machine.registers, plan.row.iter());
+        self.last = place;
         self.next = if plan.keys.is_empty() {
             Some(place + 1).filter(|&next| next < store.rows.len())
         } else {
@@ -72,7 +124,8 @@ fn build(plan: &HashScan, machine: &mut Machine<'_, '_>) -> Result<HashStore, Er
                 continue 'rows;
             }
         }
-        if push_keys(plan, machine, |key| &key.build, &mut key)? {
+        let null = push_keys(plan, machine, |key| &key.build, &mut key)?;
+        if null && !plan.marks {
             continue;
         }
         let place = store.rows.len();
@@ -81,6 +134,9 @@ fn build(plan: &HashScan, machine: &mut Machine<'_, '_>) -> Result<HashStore, Er
             continue;
         }
         store.next.push(place);
+        if null {
+            continue;
+        }
         match store.by_key.get_mut(key.as_slice()) {
             Some((_, last)) => {
                 store.next[*last] = place;

@@ -15,6 +15,7 @@ mod rows;
 mod scan;
 mod select;
 mod sort;
+mod window;
 
 use shoal_store::{IndexCursor, TableCursor, Transaction};
 

@@ -2,11 +2,13 @@
 
 use super::Machine;
 use super::group::Groups;
+use super::hash::HashRun;
 use super::key::RowSet;
 use super::scan::{ScanRun, load_late};
+use super::window::WindowRun;
 use crate::Error;
 use crate::expr::{eval, eval_condition};
-use crate::plan::{Level, QueryPlan, SelectPlan};
+use crate::plan::{Level, QueryPlan, Scan, SelectPlan};
 use crate::value::Value;
 
 /// Where a select stands.
@@ -17,7 +19,10 @@ pub(super) struct SelectRun {
     levels: Vec<LevelRun>,
     /// The innermost loop that is open.
     depth: usize,
+    /// The loop that is giving the rows that found no match, all loops being done otherwise.
+    unmatched: Option<usize>,
     groups: Option<Groups>,
+    windows: Option<WindowRun>,
     seen: Option<RowSet>,
 }
 
@@ -27,6 +32,8 @@ struct LevelRun {
     /// Whether a left join has found a row, or given its row of NULLs.
     matched: bool,
     null_row: bool,
+    /// Whether the scan gives the rows that found no match.
+    unmatched: bool,
 }
 
 impl SelectRun {
@@ -38,30 +45,22 @@ impl SelectRun {
         machine: &mut Machine<'_, '_>,
     ) -> Result<bool, Error> {
         loop {
-            let found = match &plan.group {
-                None => self.next_joined(plan, machine)?,
-                Some(group) => {
-                    if self.groups.is_none() {
-                        let mut groups = Groups::default();
-                        while self.next_joined(plan, machine)? {
-                            groups.add(group, machine)?;
+            let found = match &plan.windows {
+                None => self.next_grouped(plan, machine)?,
+                Some(windows) => {
+                    if self.windows.is_none() {
+                        let mut run = WindowRun::default();
+                        while self.next_grouped(plan, machine)? {
+                            run.add(windows, machine)?;
                         }
-                        groups.finish(group);
-                        self.groups = Some(groups);
+                        run.finish(windows, machine)?;
+                        self.windows = Some(run);
                     }
-                    match &mut self.groups {
-                        Some(groups) => groups.next(group, machine)?,
-                        None => false,
-                    }
+                    self.windows.as_mut().is_some_and(|run| run.next(windows, machine))
                 }
             };
             if !found {
                 return Ok(false);
-            }
-            if let Some(having) = plan.group.as_ref().and_then(|group| group.having.as_ref())
-                && !eval_condition(machine, having)?
-            {
-                continue;
             }
             for output in &plan.outputs {
                 eval(machine, output)?;
@@ -74,6 +73,31 @@ impl SelectRun {
             }
             return Ok(true);
         }
+    }
+
+    /// The next row before window functions: a group, or a row where nothing is grouped.
+    fn next_grouped(
+        &mut self,
+        plan: &SelectPlan,
+        machine: &mut Machine<'_, '_>,
+    ) -> Result<bool, Error> {
+        let Some(group) = &plan.group else { return self.next_joined(plan, machine) };
+        if self.groups.is_none() {
+            let mut groups = Groups::default();
+            while self.next_joined(plan, machine)? {
+                groups.add(group, machine)?;
+            }
+            groups.finish(group);
+            self.groups = Some(groups);
+        }
+        let Some(groups) = &mut self.groups else { return Ok(false) };
+        while groups.next(group, machine)? {
+            match &group.having {
+                Some(having) if !eval_condition(machine, having)? => {}
+                _ => return Ok(true),
+            }
+        }
+        Ok(false)
     }
 
     /// The next combination of the sources' rows that meets the conditions.
@@ -98,6 +122,13 @@ impl SelectRun {
                 self.done = true;
                 return Ok(true);
             }
+            for level in &plan.levels {
+                if level.keeps_right
+                    && let Scan::Hash(hash) = &level.scan
+                {
+                    HashRun::reset(hash, machine);
+                }
+            }
             self.levels.resize_with(count, LevelRun::default);
             self.depth = 0;
             self.levels[0] = LevelRun::open(&plan.levels[0], machine)?;
@@ -110,13 +141,39 @@ impl SelectRun {
                 }
                 self.depth += 1;
                 self.levels[self.depth] = LevelRun::open(&plan.levels[self.depth], machine)?;
-            } else if depth == 0 {
+            } else if depth > self.unmatched.unwrap_or(0) {
+                self.depth -= 1;
+            } else if !self.next_unmatched(plan, machine)? {
                 self.done = true;
                 return Ok(false);
-            } else {
-                self.depth -= 1;
             }
         }
+    }
+
+    /// Goes on with the rows of the next loop that keeps those without a match; the loops around
+    /// it are without a row then. False when there is no such loop.
+    fn next_unmatched(
+        &mut self,
+        plan: &SelectPlan,
+        machine: &mut Machine<'_, '_>,
+    ) -> Result<bool, Error> {
+        let from = self.unmatched.map_or(0, |level| level + 1);
+        let found = (from..plan.levels.len()).find(|&level| plan.levels[level].keeps_right);
+        let Some(level) = found else { return Ok(false) };
+        let Scan::Hash(hash) = &plan.levels[level].scan else { return Ok(false) };
+        for outer in &plan.levels[..level] {
+            for &reg in &outer.registers {
+                machine.registers[reg] = Value::Null;
+            }
+        }
+        self.levels[level] = LevelRun {
+            scan: ScanRun::Hash(HashRun::open_unmatched(hash, machine)?),
+            unmatched: true,
+            ..LevelRun::default()
+        };
+        self.unmatched = Some(level);
+        self.depth = level;
+        Ok(true)
     }
 
     /// Notes where the cursors are.
@@ -128,8 +185,9 @@ impl SelectRun {
         if self.done || !self.started {
             return Ok(());
         }
+        let first = self.unmatched.unwrap_or(0);
         let open = self.depth + 1;
-        for (run, level) in self.levels.iter_mut().zip(&plan.levels).take(open) {
+        for (run, level) in self.levels.iter_mut().zip(&plan.levels).take(open).skip(first) {
             run.scan.park(&level.scan, machine)?;
         }
         Ok(())
@@ -139,7 +197,7 @@ impl SelectRun {
 impl LevelRun {
     fn open(plan: &Level, machine: &mut Machine<'_, '_>) -> Result<LevelRun, Error> {
         let scan = ScanRun::open(&plan.scan, machine)?;
-        Ok(LevelRun { scan, matched: false, null_row: false })
+        Ok(LevelRun { scan, ..LevelRun::default() })
     }
 
     fn next(&mut self, plan: &Level, machine: &mut Machine<'_, '_>) -> Result<bool, Error> {
@@ -147,16 +205,23 @@ impl LevelRun {
             return Ok(false);
         }
         while self.scan.next(&plan.scan, machine)? {
-            if !all(&plan.on, machine)? {
-                continue;
+            if !self.unmatched {
+                if !all(&plan.on, machine)? {
+                    continue;
+                }
+                self.matched = true;
+                if plan.keeps_right
+                    && let (ScanRun::Hash(run), Scan::Hash(hash)) = (&self.scan, &plan.scan)
+                {
+                    run.mark(hash, machine);
+                }
             }
-            self.matched = true;
             if all(&plan.filter, machine)? {
                 load_late(&plan.scan, &plan.late, machine)?;
                 return Ok(true);
             }
         }
-        if !plan.left_join || self.matched {
+        if !plan.keeps_left || self.matched || self.unmatched {
             return Ok(false);
         }
         self.null_row = true;

@@ -93,7 +93,7 @@ impl Sorter {
     }
 }
 
-fn compare(left: ValueRef<'_>, right: ValueRef<'_>, key: SortKey) -> Ordering {
+pub(super) fn compare(left: ValueRef<'_>, right: ValueRef<'_>, key: SortKey) -> Ordering {
     let nulls = (left == ValueRef::Null, right == ValueRef::Null);
     match nulls {
         (true, true) => Ordering::Equal,

@@ -20,6 +20,7 @@ pub(crate) struct Compiler {
     pub(crate) parameters: Vec<(Reg, usize)>,
     pub(crate) columns: FxHashMap<(SourceId, usize), Reg>,
     aggregates: FxHashMap<(SelectId, usize), Reg>,
+    windows: FxHashMap<(SelectId, usize), Reg>,
     pub(crate) queries: Vec<(QueryPlan, bool)>,
     /// How many sets `IN` lists are kept in.
     pub(crate) sets: usize,
@@ -62,6 +63,16 @@ impl Compiler {
         reg
     }
 
+    /// The register that holds a window function's result.
+    pub(crate) fn window(&mut self, select: SelectId, index: usize) -> Reg {
+        if let Some(&reg) = self.windows.get(&(select, index)) {
+            return reg;
+        }
+        let reg = self.register();
+        self.windows.insert((select, index), reg);
+        reg
+    }
+
     /// Compiles an expression on its own.
     pub(crate) fn code(&mut self, expr: &Expr) -> Code {
         let outer = std::mem::take(&mut self.ops);
@@ -93,6 +104,7 @@ impl Compiler {
             }
             Expr::Column { source, column } => self.column(*source, *column),
             Expr::Aggregate { select, index } => self.aggregate(*select, *index),
+            Expr::Window { select, index } => self.window(*select, *index),
             other => {
                 let to = self.register();
                 self.emit(other, to);
@@ -113,7 +125,11 @@ impl Compiler {
     /// Puts the value into `to`, which other operations may write, too.
     fn value_to(&mut self, expr: &Expr, to: Reg) {
         match expr {
-            Expr::Const(_) | Expr::Parameter(_) | Expr::Column { .. } | Expr::Aggregate { .. } => {
+            Expr::Const(_)
+            | Expr::Parameter(_)
+            | Expr::Column { .. }
+            | Expr::Aggregate { .. }
+            | Expr::Window { .. } => {
                 let from = self.expr(expr);
                 self.ops.push(Op::Copy { from, to });
             }
@@ -123,7 +139,11 @@ impl Compiler {
 
     fn emit(&mut self, expr: &Expr, to: Reg) {
         match expr {
-            Expr::Const(_) | Expr::Parameter(_) | Expr::Column { .. } | Expr::Aggregate { .. } => {
+            Expr::Const(_)
+            | Expr::Parameter(_)
+            | Expr::Column { .. }
+            | Expr::Aggregate { .. }
+            | Expr::Window { .. } => {
                 self.value_to(expr, to);
             }
             Expr::CurrentTime(kind) => self.ops.push(Op::CurrentTime { kind: *kind, to }),

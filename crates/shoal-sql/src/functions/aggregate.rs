@@ -55,6 +55,20 @@ impl AggregateFunction {
         matches!(self.kind, Kind::Min | Kind::Max)
     }
 
+    /// Whether [`AggregateState::undo`] can take rows back.
+    pub(crate) fn is_reversible(&self) -> bool {
+        matches!(self.kind, Kind::Count | Kind::Sum | Kind::Total | Kind::Avg)
+    }
+
+    /// True for `max`, false for `min`; `None` for the others.
+    pub(crate) fn extreme(&self) -> Option<bool> {
+        match self.kind {
+            Kind::Min => Some(false),
+            Kind::Max => Some(true),
+            _ => None,
+        }
+    }
+
     /// The state of an empty group; `min` and `max` compare text by the collation.
     pub(crate) fn start(&self, collation: Collation) -> AggregateState {
         AggregateState(match self.kind {
@@ -147,6 +161,21 @@ impl AggregateState {
         Ok(true)
     }
 
+    /// Takes back a row that was stepped over before, where the function is reversible. The steps
+    /// are SQLite's, so that the last bit of a sum of reals agrees.
+    pub(crate) fn undo(&mut self, arguments: &[Value]) {
+        let value = arguments.first();
+        match &mut self.0 {
+            State::Count(count) => {
+                if value.is_none_or(|value| !value.is_null()) {
+                    *count -= 1;
+                }
+            }
+            State::Sum(sum, _) => sum.undo(value.unwrap_or(&Value::Null)),
+            State::Extreme { .. } | State::Concat(_) => {}
+        }
+    }
+
     /// The aggregate of the rows so far.
     ///
     /// # Errors
@@ -177,16 +206,45 @@ struct Sum {
 }
 
 impl Sum {
-    fn step(&mut self, value: &Value) {
-        let number = match value {
-            Value::Null => return,
+    fn number(value: &Value) -> Option<TextNumber> {
+        Some(match value {
+            Value::Null => return None,
             Value::Int(int) => TextNumber::Int(*int),
             Value::Real(real) => TextNumber::Real(*real),
             Value::Text(text) => {
                 numeric_from_text(text).unwrap_or_else(|| TextNumber::Real(to_real(value.as_ref())))
             }
             Value::Blob(_) => TextNumber::Real(to_real(value.as_ref())),
-        };
+        })
+    }
+
+    fn undo(&mut self, value: &Value) {
+        let Some(number) = Sum::number(value) else { return };
+        self.count -= 1;
+        match number {
+            TextNumber::Int(int) if !self.approximate => match self.int.checked_sub(int) {
+                Some(sum) => self.int = sum,
+                None => (self.approximate, self.overflown) = (true, true),
+            },
+            TextNumber::Int(i64::MIN) => {
+                self.add_int(i64::MAX);
+                self.add_int(1);
+            }
+            TextNumber::Int(int) => self.add_int(-int),
+            TextNumber::Real(real) => self.add(-real),
+        }
+    }
+
+    fn add_int(&mut self, int: i64) {
+        let (large, small) = split(int);
+        self.add(large);
+        if let Some(small) = small {
+            self.add(small);
+        }
+    }
+
+    fn step(&mut self, value: &Value) {
+        let Some(number) = Sum::number(value) else { return };
         self.count += 1;
         if !self.approximate {
             if let TextNumber::Int(int) = number
@@ -201,13 +259,7 @@ impl Sum {
             (self.real, self.error) = (large, small.unwrap_or(0.0));
         }
         match number {
-            TextNumber::Int(int) => {
-                let (large, small) = split(int);
-                self.add(large);
-                if let Some(small) = small {
-                    self.add(small);
-                }
-            }
+            TextNumber::Int(int) => self.add_int(int),
             TextNumber::Real(real) => {
                 self.overflown = false;
                 self.add(real);

@@ -11,6 +11,7 @@ mod math;
 mod misc;
 mod printf;
 mod text;
+mod window;
 
 use std::fmt;
 
@@ -18,6 +19,7 @@ use crate::Error;
 use crate::value::{Collation, Value};
 
 pub(crate) use aggregate::{AggregateFunction, AggregateState};
+pub(crate) use window::{WindowFunction, window_function};
 
 /// What a function may ask of the connection that runs it.
 pub(crate) trait Session {
@@ -163,9 +165,6 @@ pub(crate) fn lookup(name: &str, count: usize) -> Result<Function, LookupError> 
 /// Functions of SQLite that are refused as unsupported, not as unknown.
 const UNSUPPORTED: &[&str] = &[
     "bm25",
-    "cume_dist",
-    "dense_rank",
-    "first_value",
     "fts3_tokenizer",
     "geopoly_area",
     "highlight",
@@ -195,23 +194,15 @@ const UNSUPPORTED: &[&str] = &[
     "jsonb_remove",
     "jsonb_replace",
     "jsonb_set",
-    "lag",
-    "last_value",
-    "lead",
     "load_extension",
     "match",
     "matchinfo",
     "median",
-    "nth_value",
-    "ntile",
     "offsets",
-    "percent_rank",
     "percentile",
     "percentile_cont",
     "percentile_disc",
-    "rank",
     "regexp",
-    "row_number",
     "rtreecheck",
     "rtreedepth",
     "rtreenode",
@@ -275,7 +266,7 @@ pub(crate) mod tests {
         assert_eq!(message("nosuch", 1), "no such function: nosuch");
         assert_eq!(message("SUBSTR", 1), "wrong number of arguments to function SUBSTR()");
         assert_eq!(message("count", 2), "wrong number of arguments to function count()");
-        assert_eq!(lookup("Rank", 0).unwrap_err(), LookupError::Unsupported("Rank".into()));
+        assert_eq!(lookup("Rank", 0).unwrap_err(), LookupError::Unknown("Rank".into()));
         assert!(matches!(lookup("MAX", 1), Ok(Function::Aggregate(_))));
         assert!(matches!(lookup("max", 2), Ok(Function::Scalar(_))));
     }

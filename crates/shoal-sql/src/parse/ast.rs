@@ -178,7 +178,7 @@ pub(crate) enum ExprKind {
 pub(crate) enum InSet {
     List(Vec<Expr>),
     Select(Box<Select>),
-    Table { name: ObjectName, has_arguments: bool },
+    Table { name: ObjectName, arguments: Option<Vec<Expr>> },
 }
 
 /// A function call.
@@ -191,8 +191,62 @@ pub(crate) struct Call {
     pub(crate) star: bool,
     pub(crate) order_by: Vec<OrderTerm>,
     pub(crate) filter: Option<Expr>,
-    /// Whether an `OVER` clause follows.
-    pub(crate) over: bool,
+    pub(crate) over: Option<Over>,
+}
+
+/// The window of an `OVER`.
+#[derive(Clone, Debug)]
+pub(crate) enum Over {
+    /// A window that the `WINDOW` clause defines.
+    Name(Name),
+    Window(Box<Window>),
+}
+
+/// A window: which rows of the result a function sees, in which order.
+#[derive(Clone, Debug)]
+pub(crate) struct Window {
+    /// The window that it extends.
+    pub(crate) base: Option<Name>,
+    pub(crate) partition_by: Vec<Expr>,
+    pub(crate) order_by: Vec<OrderTerm>,
+    pub(crate) frame: Option<Frame>,
+    pub(crate) offset: usize,
+}
+
+/// The rows around the current one that a function is computed of.
+#[derive(Clone, Debug)]
+pub(crate) struct Frame {
+    pub(crate) unit: FrameUnit,
+    pub(crate) start: FrameBound,
+    pub(crate) end: FrameBound,
+    pub(crate) exclude: FrameExclude,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FrameUnit {
+    Rows,
+    Range,
+    Groups,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum FrameBound {
+    UnboundedPreceding,
+    Preceding(Expr),
+    CurrentRow,
+    Following(Expr),
+    UnboundedFollowing,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FrameExclude {
+    /// Nothing was written.
+    None,
+    /// Nothing is left out, but rows are taken one by one as if, which shows in sums of reals.
+    NoOthers,
+    CurrentRow,
+    Group,
+    Ties,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -295,8 +349,8 @@ pub(crate) struct SelectClauses {
     pub(crate) filter: Option<Expr>,
     pub(crate) group_by: Vec<Expr>,
     pub(crate) having: Option<Expr>,
-    /// Offset of a `WINDOW` clause.
-    pub(crate) window: Option<usize>,
+    /// The `WINDOW` clause.
+    pub(crate) windows: Vec<(Name, Window)>,
     pub(crate) offset: usize,
 }
 

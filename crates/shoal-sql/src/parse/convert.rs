@@ -4,8 +4,8 @@ use sqlite3_parser::ast as grammar;
 use sqlite3_parser::dialect::TokenType;
 
 use super::ast::{
-    BinaryOp, Call, CurrentTime, Expr, ExprKind, InSet, LikeOp, Name, ObjectName, OrderTerm, Quote,
-    UnaryOp,
+    BinaryOp, Call, CurrentTime, Expr, ExprKind, Frame, FrameBound, FrameExclude, FrameUnit, InSet,
+    LikeOp, Name, ObjectName, OrderTerm, Over, Quote, UnaryOp, Window,
 };
 use super::tokens::Tokens;
 use crate::Error;
@@ -186,7 +186,9 @@ impl<'a> Converter<'a> {
         let set = match expr {
             grammar::Expr::InSelect { rhs, .. } => InSet::Select(Box::new(self.select(rhs)?)),
             grammar::Expr::InTable { rhs, args, .. } => {
-                InSet::Table { name: self.object_name(rhs), has_arguments: args.is_some() }
+                let name = self.object_name(rhs);
+                let arguments = args.map(|args| self.exprs(args)).transpose()?;
+                InSet::Table { name, arguments }
             }
             grammar::Expr::InList { rhs, .. } => InSet::List(self.exprs(rhs.unwrap_or_default())?),
             _ => InSet::List(Vec::new()),
@@ -324,16 +326,16 @@ impl<'a> Converter<'a> {
     ) -> Result<ExprKind, Error> {
         let filter = tail.and_then(|tail| tail.filter_clause);
         let filter = filter.map(|filter| self.expr(filter)).transpose()?;
-        let over = tail.is_some_and(|tail| tail.over_clause.is_some());
-        if over {
-            // The window is refused, not converted; its tokens are passed as a whole.
-            self.tokens.find_kind(TokenType::TK_OVER);
-            let next = self.tokens.mark();
-            if self.tokens.get(next).is_some_and(|token| token.kind == TokenType::TK_LP) {
-                let past = self.tokens.past_close(next);
-                self.tokens.go(past);
+        let over = match tail.and_then(|tail| tail.over_clause) {
+            None => None,
+            Some(over) => {
+                self.tokens.find_kind(TokenType::TK_OVER);
+                Some(match over {
+                    grammar::Over::Name(name) => Over::Name(self.name(name)),
+                    grammar::Over::Window(window) => Over::Window(Box::new(self.window(window)?)),
+                })
             }
-        }
+        };
         Ok(ExprKind::Call(Box::new(Call {
             name,
             distinct,
@@ -343,6 +345,46 @@ impl<'a> Converter<'a> {
             filter,
             over,
         })))
+    }
+
+    pub(super) fn window(&mut self, window: &grammar::Window<'_>) -> Result<Window, Error> {
+        let offset = self.tokens.offset();
+        let base = window.base.as_ref().map(|base| self.name(base));
+        let partition_by = self.exprs(window.partition_by.unwrap_or_default())?;
+        let order_by = self.order_terms(window.order_by.unwrap_or_default())?;
+        let frame = match &window.frame_clause {
+            None => None,
+            Some(frame) => Some(Frame {
+                unit: match frame.mode {
+                    grammar::FrameMode::Rows => FrameUnit::Rows,
+                    grammar::FrameMode::Range => FrameUnit::Range,
+                    grammar::FrameMode::Groups => FrameUnit::Groups,
+                },
+                start: self.frame_bound(&frame.start)?,
+                end: match &frame.end {
+                    Some(end) => self.frame_bound(end)?,
+                    None => FrameBound::CurrentRow,
+                },
+                exclude: match frame.exclude {
+                    None => FrameExclude::None,
+                    Some(grammar::FrameExclude::NoOthers) => FrameExclude::NoOthers,
+                    Some(grammar::FrameExclude::CurrentRow) => FrameExclude::CurrentRow,
+                    Some(grammar::FrameExclude::Group) => FrameExclude::Group,
+                    Some(grammar::FrameExclude::Ties) => FrameExclude::Ties,
+                },
+            }),
+        };
+        Ok(Window { base, partition_by, order_by, frame, offset })
+    }
+
+    fn frame_bound(&mut self, bound: &grammar::FrameBound<'_>) -> Result<FrameBound, Error> {
+        Ok(match bound {
+            grammar::FrameBound::UnboundedPreceding => FrameBound::UnboundedPreceding,
+            grammar::FrameBound::Preceding(expr) => FrameBound::Preceding(self.expr(expr)?),
+            grammar::FrameBound::CurrentRow => FrameBound::CurrentRow,
+            grammar::FrameBound::Following(expr) => FrameBound::Following(self.expr(expr)?),
+            grammar::FrameBound::UnboundedFollowing => FrameBound::UnboundedFollowing,
+        })
     }
 
     pub(super) fn order_terms(

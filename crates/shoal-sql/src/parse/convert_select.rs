@@ -96,7 +96,14 @@ impl Converter<'_> {
                 let filter = self.optional(*where_clause)?;
                 let group_by = self.exprs(group_by.unwrap_or_default())?;
                 let having = self.optional(*having)?;
-                let window = window_clause.map(|_| self.tokens.find_kind(TokenType::TK_WINDOW));
+                let mut windows = Vec::new();
+                if let Some(definitions) = window_clause {
+                    self.tokens.find_kind(TokenType::TK_WINDOW);
+                    for definition in definitions.iter() {
+                        let name = self.name(&definition.name);
+                        windows.push((name, self.window(&definition.window)?));
+                    }
+                }
                 Ok(SelectCore::Select(Box::new(SelectClauses {
                     distinct: *distinctness == Some(grammar::Distinctness::Distinct),
                     columns,
@@ -104,7 +111,7 @@ impl Converter<'_> {
                     filter,
                     group_by,
                     having,
-                    window,
+                    windows,
                     offset,
                 })))
             }

@@ -24,8 +24,11 @@ pub(super) type Sources = u64;
 pub(super) struct Term<'e> {
     pub(super) expr: &'e Expr,
     pub(super) reads: Sources,
-    /// The left join whose `ON` it belongs to, by its source's place.
+    /// The outer join whose `ON` it belongs to, by its source's place.
     pub(super) on: Option<usize>,
+    /// The first source at which it may be met: not before a join that keeps the rows of its right
+    /// side, and so may leave every source before it without a row.
+    pub(super) from: usize,
 }
 
 /// One way to find rows.
@@ -153,12 +156,16 @@ pub(super) fn best<'e>(
     let source = &sources[place];
     let usable = |term: &Term<'_>| {
         let here = known | 1 << place;
-        let own =
-            if source.left_join.is_some() { term.on == Some(place) } else { term.on.is_none() };
+        let own = match term.on {
+            Some(on) => on == place,
+            None => !source.keeps_left() && !source.keeps_right() && term.from <= place,
+        };
         own && term.reads & 1 << place != 0 && term.reads & !here == 0
     };
     let usable: Vec<usize> = (0..terms.len()).filter(|&index| usable(&terms[index])).collect();
     let mut path = match &source.kind {
+        // What stays without a match is known once all rows were kept and marked.
+        _ if source.keeps_right() => hash_path(sources, terms, &usable, place, TABLE_ROWS),
         SourceKind::Table(table) => {
             table_path(sources, table, terms, &usable, place, known, outer_rows)
         }

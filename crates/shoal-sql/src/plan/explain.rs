@@ -60,7 +60,10 @@ impl Lines {
             self.add(parent, "SCAN CONSTANT ROW".to_owned());
         }
         for level in &plan.levels {
-            let suffix = if level.left_join { " LEFT-JOIN" } else { "" };
+            let suffix = match (level.keeps_left, level.keeps_right) {
+                (true, _) => " LEFT-JOIN",
+                (false, _) => "",
+            };
             let id = self.add(parent, format!("{}{suffix}", level.label));
             let inner = match &level.scan {
                 Scan::Hash(hash) => &hash.source,

@@ -8,6 +8,7 @@ mod explain;
 mod order;
 mod query;
 mod select;
+mod window;
 
 use shoal_store::{KeyOrder, Pgno};
 
@@ -18,6 +19,7 @@ use crate::resolve::Resolver;
 use crate::resolve::tree::{Aggregate, OutputColumn, Query};
 use crate::schema::Schema;
 use crate::value::{Affinity, Collation, Value};
+pub(crate) use window::{BoundPlan, WindowCallPlan, WindowPass, WindowPlan};
 
 /// Everything needed to run one query.
 #[derive(Debug)]
@@ -83,6 +85,7 @@ pub(crate) struct SelectPlan {
     pub(crate) constant: Vec<Code>,
     pub(crate) levels: Vec<Level>,
     pub(crate) group: Option<GroupPlan>,
+    pub(crate) windows: Option<WindowPlan>,
     /// The columns of the result, then the keys it is sorted by, each in its register.
     pub(crate) outputs: Vec<Code>,
     pub(crate) distinct: Option<Vec<Collation>>,
@@ -94,9 +97,12 @@ pub(crate) struct Level {
     /// The loop in words, as `EXPLAIN QUERY PLAN` tells it.
     pub(crate) label: String,
     pub(crate) scan: Scan,
-    /// The conditions that decide whether a row matches a left join; all others are in `filter`.
+    /// The conditions that decide whether a row matches an outer join; others are in `filter`.
     pub(crate) on: Vec<Code>,
-    pub(crate) left_join: bool,
+    /// Whether rows of the loops around it stay without a match.
+    pub(crate) keeps_left: bool,
+    /// Whether its own rows stay without a match: they are given once all loops are done.
+    pub(crate) keeps_right: bool,
     pub(crate) filter: Vec<Code>,
     /// Columns read once the conditions hold.
     pub(crate) late: Loads,
@@ -235,6 +241,8 @@ pub(crate) struct HashScan {
     pub(crate) row: Vec<Reg>,
     /// Whether the rows may differ when the enclosing query runs again.
     pub(crate) rebuild: bool,
+    /// Whether it is noted which rows found a match.
+    pub(crate) marks: bool,
 }
 
 /// One equality of a hash join.

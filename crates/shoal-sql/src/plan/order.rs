@@ -15,11 +15,17 @@ pub(super) fn choose(sources: &[Source], terms: &[Term<'_>]) -> Vec<usize> {
     }
 }
 
-/// The sources that must be read before the one at `place`: all before the right side of a left
-/// join or of `CROSS JOIN`.
+/// The sources that must be read before the one at `place`: all before the right side of an outer
+/// join or of `CROSS JOIN`, and all up to a join that keeps its right side's rows.
 fn required(sources: &[Source], place: usize) -> Sources {
     let source = &sources[place];
-    if source.left_join.is_some() || source.fixed { (1 << place) - 1 } else { 0 }
+    if source.join.is_some() || source.fixed {
+        return (1 << place) - 1;
+    }
+    match sources[..place].iter().rposition(Source::keeps_right) {
+        Some(last) => (1 << (last + 1)) - 1,
+        None => 0,
+    }
 }
 
 #[derive(Clone)]

@@ -107,6 +107,7 @@ impl Compiler {
         }
 
         let group = self.plan_group(select, order_by);
+        let windows = self.plan_windows(select, order_by);
         let mut outputs = Vec::with_capacity(select.outputs.len() + order_by.len());
         for (index, expr) in select.outputs.iter().enumerate() {
             outputs.push(self.code_to(expr, output + index));
@@ -118,8 +119,12 @@ impl Compiler {
                 next += 1;
             }
         }
+        let late_rows = sources.iter().any(Source::keeps_right);
         let descending = match drafts.first() {
-            Some(first) if group.is_none() => in_order(select, first, sources, order_by),
+            Some(_) if late_rows => None,
+            Some(first) if group.is_none() && windows.is_none() => {
+                in_order(select, first, sources, order_by)
+            }
             _ => None,
         };
         let mut levels = Vec::with_capacity(drafts.len());
@@ -127,8 +132,14 @@ impl Compiler {
             let descending = number == 0 && descending == Some(true);
             levels.push(self.level(draft, sources, descending));
         }
-        let plan =
-            SelectPlan { constant, levels, group, outputs, distinct: select.distinct.clone() };
+        let plan = SelectPlan {
+            constant,
+            levels,
+            group,
+            windows,
+            outputs,
+            distinct: select.distinct.clone(),
+        };
         (plan, descending.is_some())
     }
 
@@ -259,6 +270,11 @@ impl Compiler {
                     expr.columns(&mut keep);
                 }
             }
+            select.walk_windows(&mut |expr| {
+                if let Expr::Column { source, column } = expr {
+                    keep(*source, *column);
+                }
+            });
         }
         Some(GroupPlan { keys, aggregates, kept, picks: picking(&select.aggregates), having })
     }
@@ -293,6 +309,7 @@ impl Compiler {
                     keys,
                     row: registers.clone(),
                     rebuild,
+                    marks: source.keeps_right(),
                 };
                 (Scan::Hash(Box::new(hash)), Loads::default())
             }
@@ -329,7 +346,8 @@ impl Compiler {
             label,
             scan,
             on: draft.on_codes,
-            left_join: source.left_join.is_some(),
+            keeps_left: source.keeps_left(),
+            keeps_right: source.keeps_right(),
             filter: draft.filter_codes,
             late,
             registers,
@@ -494,10 +512,16 @@ fn only_reads(expr: &Expr, source: SourceId) -> bool {
 
 /// The conditions of a select, `WHERE` and `ON` alike.
 fn terms(select: &Select) -> Vec<Term<'_>> {
-    let term = |expr, on| Term { expr, reads: reads_of(expr, &select.sources), on };
+    let from = select.sources.iter().rposition(Source::keeps_right).unwrap_or(0);
+    let term = |expr, on: Option<usize>| Term {
+        expr,
+        reads: reads_of(expr, &select.sources),
+        on,
+        from: on.unwrap_or(from),
+    };
     let mut out: Vec<Term<'_>> = select.conjuncts.iter().map(|expr| term(expr, None)).collect();
     for (place, source) in select.sources.iter().enumerate() {
-        out.extend(source.left_join.iter().flatten().map(|expr| term(expr, Some(place))));
+        out.extend(source.on().iter().map(|expr| term(expr, Some(place))));
     }
     out
 }
@@ -511,7 +535,7 @@ fn draft<'e>(
     path: Path<'e>,
     known: Sources,
 ) -> Draft<'e> {
-    let left_join = sources[place].left_join.is_some();
+    let keeps = sources[place].keeps_left() || sources[place].keeps_right();
     let hash = matches!(path.kind, PathKind::Hash(_));
     let mut draft = Draft {
         place,
@@ -533,13 +557,15 @@ fn draft<'e>(
     for (index, term) in terms.iter().enumerate() {
         let mine = match term.on {
             Some(on) => on == place,
-            None => term.reads & !known == 0,
+            None => term.reads & !known == 0 && term.from <= place,
         };
         if placed[index] || !mine {
             continue;
         }
         placed[index] = true;
-        let alone = term.reads == 1 << place && (term.on.is_some() || !left_join);
+        let alone = term.reads == 1 << place
+            && (term.on.is_some() || !keeps)
+            && !sources[place].keeps_right();
         if hash && alone {
             draft.build.push(term.expr);
         } else if term.on.is_some() {

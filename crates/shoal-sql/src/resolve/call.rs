@@ -7,7 +7,9 @@ use super::scope::Clause;
 use super::tree::{Aggregate, Expr};
 use crate::Error;
 use crate::error::NameKind;
-use crate::functions::{AggregateFunction, Function, LookupError, ScalarFunction, lookup};
+use crate::functions::{
+    AggregateFunction, Function, LookupError, ScalarFunction, lookup, window_function,
+};
 use crate::parse::ast;
 use crate::value::Collation;
 
@@ -16,8 +18,12 @@ impl<'a> Resolver<'a> {
     pub(super) fn call(&mut self, call: &'a ast::Call) -> Result<Bound, Error> {
         let offset = call.name.offset;
         let name = call.name.text.as_str();
-        if call.over {
-            return Err(Error::unsupported(format!("window function {name}()"), offset));
+        if let Some(over) = &call.over {
+            return self.window_call(call, over);
+        }
+        if let Some(function) = window_function(name, call.arguments.len()) {
+            function.map_err(|why| unknown(why, offset))?;
+            return Err(Error::meaning(format!("misuse of window function {name}()"), offset));
         }
         if !call.order_by.is_empty() {
             return Err(Error::unsupported(
@@ -175,7 +181,7 @@ pub(super) fn named_call(name: &str, arguments: Vec<Expr>, offset: usize) -> Res
     }
 }
 
-fn unknown(why: LookupError, offset: usize) -> Error {
+pub(super) fn unknown(why: LookupError, offset: usize) -> Error {
     match why {
         LookupError::Unsupported(_) => Error::unsupported(why.to_string(), offset),
         LookupError::Unknown(_) | LookupError::ArgumentCount(_) => {
@@ -184,6 +190,6 @@ fn unknown(why: LookupError, offset: usize) -> Error {
     }
 }
 
-fn wrong_count(name: &str, offset: usize) -> Error {
+pub(super) fn wrong_count(name: &str, offset: usize) -> Error {
     unknown(LookupError::ArgumentCount(name.to_owned()), offset)
 }

@@ -316,8 +316,8 @@ impl<'a> Resolver<'a> {
                 return Ok(Bound::with(expr, kept));
             }
             InSet::Select(select) => self.resolve_select(select)?,
-            InSet::Table { name, has_arguments } => {
-                if *has_arguments {
+            InSet::Table { name, arguments } => {
+                if arguments.is_some() {
                     return Err(Error::unsupported("table-valued function", name.name.offset));
                 }
                 self.whole_table(name)?
@@ -428,6 +428,9 @@ impl<'a> Resolver<'a> {
             return Err(Error::no_such(NameKind::Column, &qualified(), offset));
         }
         match self.find(table, column) {
+            Ok(Found::Column { depth, table: place, column }) if table.is_none() => {
+                self.unqualified(depth, (place, column), offset)
+            }
             Ok(found) => self.found(found, offset),
             Err(Miss::Ambiguous) => Err(Error::Name {
                 kind: NameKind::Column,
@@ -483,6 +486,26 @@ impl<'a> Resolver<'a> {
         bound.map(Some)
     }
 
+    /// A column by its name alone, which stands for all those it was merged with.
+    pub(super) fn unqualified(
+        &mut self,
+        depth: usize,
+        place: (usize, usize),
+        offset: usize,
+    ) -> Result<Bound, Error> {
+        let others = self.scopes[depth].tables[place.0].columns[place.1].others.clone();
+        self.first_of(depth, place, &others, offset)
+    }
+
+    pub(super) fn column_at(
+        &mut self,
+        depth: usize,
+        (table, column): (usize, usize),
+        offset: usize,
+    ) -> Result<Bound, Error> {
+        self.found(Found::Column { depth, table, column }, offset)
+    }
+
     pub(super) fn found(&mut self, found: Found, offset: usize) -> Result<Bound, Error> {
         let depth = match found {
             Found::Column { depth, .. } | Found::Rowid { depth, .. } => depth,
@@ -521,10 +544,20 @@ impl<'a> Resolver<'a> {
                     && known.generated.is_some()
                 {
                     let row = table.clone();
+                    let present = row.nullable.then(|| present(definition, &row)).flatten();
                     expr = self.generated(definition, place, row, offset)?;
+                    if let Some(present) = present {
+                        // Where an outer join found no row, the column is NULL whatever it says.
+                        let there = Expr::IsNull { expr: Box::new(present), not: true };
+                        expr = Expr::Case {
+                            base: None,
+                            branches: vec![(PLAIN_EQUAL, there, expr)],
+                            otherwise: None,
+                        };
+                    }
                 }
                 let named = NamedColumn {
-                    name: column.name,
+                    name: column.shown.unwrap_or(column.name),
                     declared_type: column.declared_type,
                     collated: false,
                 };
@@ -563,6 +596,17 @@ impl<'a> Resolver<'a> {
         self.generated_depth -= 1;
         let expr = bound.map_err(|error| error.at(offset))?;
         Ok(Expr::Stored { expr: Box::new(expr), affinity: column.affinity })
+    }
+}
+
+/// An expression that is NULL only where there is no row of the table.
+fn present(table: &Table, row: &ScopeTable<'_>) -> Option<Expr> {
+    match row.rowid {
+        Some(source) => Some(Expr::Column { source, column: ROWID }),
+        None => {
+            let part = table.primary_key.first()?;
+            Some(row.columns.get(part.column)?.expr.clone())
+        }
     }
 }
 

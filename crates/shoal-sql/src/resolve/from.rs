@@ -1,13 +1,14 @@
 //! `FROM`: tables, views, common tables and queries become numbered sources.
 
 use super::collation::{Coll, compare_affinity};
-use super::merge::{merge_query, mergeable, unique_name};
-use super::scope::{Clause, Found, ScopeColumn, ScopeTable};
+use super::expr::Bound;
+use super::merge::{merge_query, mergeable, unique, unique_name};
+use super::scope::{Clause, ScopeColumn, ScopeTable};
 use super::tree::{
     Body, CompareOp, Comparison, Expr, IndexHint, OrderKey, OutputColumn, Query, Select, Source,
-    SourceKind,
+    SourceJoin, SourceKind,
 };
-use super::{Resolver, no_such_collation, scope_table};
+use super::{Resolver, scope_table};
 use crate::Error;
 use crate::error::NameKind;
 use crate::parse::ast::{self, Indexed, JoinConstraint, JoinKind, Name, ObjectName, TableRefKind};
@@ -27,12 +28,22 @@ pub(super) struct Joined<'a> {
     pub(super) correlated: bool,
     /// How many tables of the clause are still to come.
     remaining: usize,
+    /// Whether the clause has a `RIGHT` or `FULL` join, so that every source may be without a row.
+    keeps_right: bool,
 }
 
 #[derive(Debug)]
 struct Condition<'a> {
     kind: ConditionKind<'a>,
-    left_join: Option<usize>,
+    /// The source whose join it belongs to, where it does not simply filter.
+    of: Option<usize>,
+}
+
+/// A column and those it was made one with, by table and column.
+#[derive(Clone, Debug)]
+struct Merged {
+    first: (usize, usize),
+    others: Vec<(usize, usize)>,
 }
 
 #[derive(Debug)]
@@ -41,8 +52,8 @@ enum ConditionKind<'a> {
     /// A column of the tables up to `tables` equals one of the table there.
     Equal {
         name: Name,
-        left: (usize, usize),
-        right: (usize, usize),
+        left: Merged,
+        right: Merged,
     },
 }
 
@@ -51,7 +62,11 @@ pub(super) const JOIN_MAX: usize = 64;
 
 impl<'a> Resolver<'a> {
     pub(super) fn joined(&mut self, from: &'a ast::From) -> Result<Joined<'a>, Error> {
-        let mut joined = Joined { remaining: table_count(from), ..Joined::default() };
+        let mut joined = Joined {
+            remaining: table_count(from),
+            keeps_right: keeps_right(from),
+            ..Joined::default()
+        };
         self.add_join_tree(from, &mut joined)?;
         if joined.sources.len() > JOIN_MAX {
             return Err(Error::meaning(
@@ -65,36 +80,34 @@ impl<'a> Resolver<'a> {
     fn add_join_tree(&mut self, from: &'a ast::From, joined: &mut Joined<'a>) -> Result<(), Error> {
         self.add_table(&from.first, false, joined)?;
         for join in &from.joins {
-            let left = match join.kind {
-                JoinKind::Inner | JoinKind::Cross => false,
-                JoinKind::Left => true,
-                JoinKind::Right => {
-                    return Err(Error::unsupported("RIGHT JOIN", join.table.offset));
-                }
-                JoinKind::Full => {
-                    return Err(Error::unsupported("FULL JOIN", join.table.offset));
-                }
+            let (keeps_left, keeps_right) = match join.kind {
+                JoinKind::Inner | JoinKind::Cross => (false, false),
+                JoinKind::Left => (true, false),
+                JoinKind::Right => (false, true),
+                JoinKind::Full => (true, true),
             };
             let first_source = joined.sources.len();
             let first_table = joined.tables.len();
-            self.add_table(&join.table, left, joined)?;
-            if join.kind == JoinKind::Cross
-                && let Some(source) = joined.sources.get_mut(first_source)
-            {
-                source.fixed = true;
+            self.add_table(&join.table, keeps_left || keeps_right, joined)?;
+            let attached = keeps_left || keeps_right || joined.keeps_right;
+            if let Some(source) = joined.sources.get_mut(first_source) {
+                source.fixed |= join.kind == JoinKind::Cross;
+                if attached {
+                    source.join = Some(SourceJoin { on: Vec::new(), keeps_left, keeps_right });
+                }
             }
-            let left_join = left.then_some(first_source);
+            let of = attached.then_some(first_source);
             let names = match &join.constraint {
                 JoinConstraint::Using(names) => names.clone(),
                 _ if join.natural => natural_names(joined, first_table),
                 JoinConstraint::On(expr) => {
-                    joined.conditions.push(Condition { kind: ConditionKind::On(expr), left_join });
+                    joined.conditions.push(Condition { kind: ConditionKind::On(expr), of });
                     continue;
                 }
                 JoinConstraint::None => continue,
             };
             for name in names {
-                merge(joined, first_table, &name, left_join)?;
+                merge(joined, first_table, &name, of)?;
             }
         }
         Ok(())
@@ -106,9 +119,10 @@ impl<'a> Resolver<'a> {
         nullable: bool,
         joined: &mut Joined<'a>,
     ) -> Result<(), Error> {
+        let nullable = nullable || joined.keeps_right;
         let alias = table.alias.as_ref().map(|alias| alias.text.clone());
         let count = match &table.kind {
-            TableRefKind::Joined(_) if !nullable && alias.is_none() => 0,
+            TableRefKind::Joined(from) if flat(from, nullable, &alias, joined) => 0,
             TableRefKind::Joined(from) => table_count(from),
             _ => 1,
         };
@@ -118,8 +132,13 @@ impl<'a> Resolver<'a> {
                 format!("table-valued function {}", name.name.text),
                 table.offset,
             )),
-            TableRefKind::Joined(from) if !nullable && table.alias.is_none() => {
-                self.add_join_tree(from, joined)
+            TableRefKind::Joined(from) if flat(from, nullable, &alias, joined) => {
+                let first = joined.tables.len();
+                self.add_join_tree(from, joined)?;
+                if first > 0 {
+                    show_unique(&mut joined.tables[first..]);
+                }
+                Ok(())
             }
             TableRefKind::Joined(from) => self.add_nested(from, alias, nullable, joined),
             TableRefKind::Select(select) => {
@@ -172,7 +191,7 @@ impl<'a> Resolver<'a> {
                 joined.sources.push(Source {
                     id: source,
                     kind: SourceKind::Table(table.clone()),
-                    left_join: nullable.then(Vec::new),
+                    join: None,
                     fixed: false,
                     index_hint,
                     name: shown,
@@ -276,6 +295,8 @@ impl<'a> Resolver<'a> {
                 collation: Ok(Coll::Column(column.collation.or_binary())),
                 declared_type: column.declared_type.clone(),
                 merged: false,
+                others: Vec::new(),
+                shown: None,
             });
         }
         joined.tables.push(ScopeTable {
@@ -288,7 +309,7 @@ impl<'a> Resolver<'a> {
         joined.sources.push(Source {
             id: source,
             kind: SourceKind::Query(Box::new(query)),
-            left_join: nullable.then(Vec::new),
+            join: None,
             fixed: false,
             index_hint: IndexHint::Any,
             name,
@@ -307,44 +328,6 @@ impl<'a> Resolver<'a> {
     ) -> Result<(), Error> {
         let inner = self.joined(from)?;
         let tables = inner.tables.clone();
-        let mut outputs = Vec::new();
-        let mut columns = Vec::new();
-        let mut outer_tables = Vec::new();
-        let source = self.new_source()?;
-        for table in &tables {
-            let mut outer = ScopeTable {
-                name: alias.clone().unwrap_or_else(|| table.name.clone()),
-                columns: Vec::new(),
-                rowid: None,
-                table: None,
-                nullable,
-            };
-            for (place, column) in table.columns.iter().enumerate() {
-                if is_virtual(table, place) {
-                    return Err(Error::unsupported(
-                        "virtual column in a parenthesised join",
-                        from.first.offset,
-                    ));
-                }
-                let collation = match &column.collation {
-                    Ok(collation) => *collation,
-                    Err(name) => return Err(no_such_collation(name, from.first.offset)),
-                };
-                outer.columns.push(ScopeColumn {
-                    expr: Expr::Column { source, column: outputs.len() },
-                    ..column.clone()
-                });
-                outputs.push(column.expr.clone());
-                columns.push(OutputColumn {
-                    name: column.name.clone(),
-                    inner_name: column.name.clone(),
-                    affinity: column.affinity,
-                    collation,
-                    declared_type: column.declared_type.clone(),
-                });
-            }
-            outer_tables.push(outer);
-        }
         let select = self.new_select();
         self.scopes.push(super::scope::Scope {
             select,
@@ -353,12 +336,49 @@ impl<'a> Resolver<'a> {
             results: &[],
             clause: Clause::From,
             aggregates: Vec::new(),
+            named_windows: &[],
+            windows: Vec::new(),
+            window_calls: Vec::new(),
             correlated: false,
         });
+        let depth = self.scopes.len() - 1;
+        let base = joined.tables.len();
+        let mut outputs = Vec::new();
+        let mut columns = Vec::new();
+        let mut outer_tables = Vec::new();
+        let source = self.new_source()?;
+        for (number, table) in tables.iter().enumerate() {
+            let mut outer = ScopeTable {
+                name: alias.clone().unwrap_or_else(|| table.name.clone()),
+                columns: Vec::new(),
+                rowid: None,
+                table: None,
+                nullable,
+            };
+            for (place, column) in table.columns.iter().enumerate() {
+                let bound = self.column_at(depth, (number, place), from.first.offset)?;
+                let shift = |(table, column): &(usize, usize)| (base + table, *column);
+                outer.columns.push(ScopeColumn {
+                    expr: Expr::Column { source, column: outputs.len() },
+                    others: column.others.iter().map(shift).collect(),
+                    ..column.clone()
+                });
+                outputs.push(bound.expr);
+                columns.push(OutputColumn {
+                    name: column.name.clone(),
+                    inner_name: column.name.clone(),
+                    affinity: column.affinity,
+                    collation: bound.collation,
+                    declared_type: column.declared_type.clone(),
+                });
+            }
+            outer_tables.push(outer);
+        }
         let inner_correlated = inner.is_correlated();
         let (sources, conjuncts) = self.conditions(inner)?;
         let correlated =
             self.scopes.pop().is_some_and(|scope| scope.correlated) || inner_correlated;
+        show_unique(&mut outer_tables);
         let query = Query {
             body: Body::Select(Box::new(Select {
                 id: select,
@@ -367,6 +387,8 @@ impl<'a> Resolver<'a> {
                 group_by: None,
                 aggregates: Vec::new(),
                 having: None,
+                windows: Vec::new(),
+                window_calls: Vec::new(),
                 outputs,
                 distinct: None,
             })),
@@ -381,7 +403,7 @@ impl<'a> Resolver<'a> {
         joined.sources.push(Source {
             id: source,
             kind: SourceKind::Query(Box::new(query)),
-            left_join: nullable.then(Vec::new),
+            join: None,
             fixed: false,
             index_hint: IndexHint::Any,
             name: alias.unwrap_or_default(),
@@ -401,7 +423,7 @@ impl<'a> Resolver<'a> {
             match condition.kind {
                 ConditionKind::On(expr) => {
                     let bound = self.bind_expr(expr)?;
-                    if let Some(place) = condition.left_join {
+                    if let Some(place) = condition.of {
                         let later: Vec<_> =
                             sources[place + 1..].iter().map(|source| source.id).collect();
                         let mut reads_later = false;
@@ -416,14 +438,12 @@ impl<'a> Resolver<'a> {
                     split_and(bound, &mut found);
                 }
                 ConditionKind::Equal { name, left, right } => {
-                    found.push(self.equal(&name, left, right)?);
+                    found.push(self.equal(&name, &left, &right)?);
                 }
             }
-            match condition.left_join {
+            match condition.of {
                 Some(place) => {
-                    if let Some(on) = &mut sources[place].left_join {
-                        on.extend(found);
-                    }
+                    sources[place].join.get_or_insert_default().on.extend(found);
                 }
                 None => conjuncts.extend(found),
             }
@@ -431,16 +451,10 @@ impl<'a> Resolver<'a> {
         Ok((sources, conjuncts))
     }
 
-    fn equal(
-        &mut self,
-        name: &Name,
-        left: (usize, usize),
-        right: (usize, usize),
-    ) -> Result<Expr, Error> {
+    fn equal(&mut self, name: &Name, left: &Merged, right: &Merged) -> Result<Expr, Error> {
         let depth = self.scopes.len() - 1;
-        let found = |(table, column)| Found::Column { depth, table, column };
-        let left = self.found(found(left), name.offset)?;
-        let right = self.found(found(right), name.offset)?;
+        let left = self.first_of(depth, left.first, &left.others, name.offset)?;
+        let right = self.first_of(depth, right.first, &right.others, name.offset)?;
         let rule = Comparison {
             op: CompareOp::Equal,
             affinity: compare_affinity(left.affinity, right.affinity),
@@ -449,24 +463,49 @@ impl<'a> Resolver<'a> {
         Ok(Expr::Compare(rule, Box::new(left.expr), Box::new(right.expr)))
     }
 
+    /// A column that joins made one with others: the first of them that is not NULL.
+    pub(super) fn first_of(
+        &mut self,
+        depth: usize,
+        first: (usize, usize),
+        others: &[(usize, usize)],
+        offset: usize,
+    ) -> Result<Bound, Error> {
+        let mut bound = self.column_at(depth, first, offset)?;
+        if others.is_empty() {
+            return Ok(bound);
+        }
+        let mut parts = vec![bound.expr];
+        for &other in others {
+            parts.push(self.column_at(depth, other, offset)?.expr);
+        }
+        bound.expr = Expr::Coalesce(parts);
+        bound.affinity = None;
+        bound.collation = Coll::None;
+        Ok(bound)
+    }
+
     /// The rows of a table or view as a query: what `IN table` looks in.
     pub(super) fn whole_table(&mut self, name: &'a ObjectName) -> Result<Query, Error> {
         let mut joined = Joined::default();
         let offset = name.database.as_ref().unwrap_or(&name.name).offset;
         self.add_named(name, &Indexed::Any, None, offset, false, &mut joined)?;
-        let table = &joined.tables[0];
+        let table = joined.tables[0].clone();
+        let bound = self.in_scope(joined.tables.clone(), Clause::From, |resolver| {
+            let depth = resolver.scopes.len() - 1;
+            let places = 0..table.columns.len();
+            places.map(|place| resolver.column_at(depth, (0, place), offset)).collect()
+        });
+        let bound: Vec<Bound> = bound?;
         let mut outputs = Vec::new();
         let mut columns = Vec::new();
-        for (place, column) in table.columns.iter().enumerate() {
-            if is_virtual(table, place) {
-                return Err(Error::unsupported("virtual column after IN", offset));
-            }
-            outputs.push(column.expr.clone());
+        for (column, bound) in table.columns.iter().zip(bound) {
+            outputs.push(bound.expr);
             columns.push(OutputColumn {
                 name: column.name.clone(),
                 inner_name: column.name.clone(),
                 affinity: column.affinity,
-                collation: column.collation.clone().unwrap_or(Coll::None),
+                collation: bound.collation,
                 declared_type: column.declared_type.clone(),
             });
         }
@@ -479,6 +518,8 @@ impl<'a> Resolver<'a> {
                 group_by: None,
                 aggregates: Vec::new(),
                 having: None,
+                windows: Vec::new(),
+                window_calls: Vec::new(),
                 outputs,
                 distinct: None,
             })),
@@ -492,12 +533,6 @@ impl<'a> Resolver<'a> {
     }
 }
 
-fn is_virtual(table: &ScopeTable<'_>, place: usize) -> bool {
-    table.table.is_some_and(|table| {
-        table.columns[place].stored.is_none() && table.columns[place].generated.is_some()
-    })
-}
-
 impl Joined<'_> {
     /// Whether any part depends on the row of an enclosing query.
     pub(super) fn is_correlated(&self) -> bool {
@@ -507,6 +542,49 @@ impl Joined<'_> {
                 SourceKind::Table(_) => false,
             })
     }
+}
+
+/// Whether a parenthesised join is the same without its parentheses.
+fn flat(from: &ast::From, nullable: bool, alias: &Option<String>, joined: &Joined<'_>) -> bool {
+    let alone = joined.sources.is_empty();
+    alias.is_none() && (alone || !nullable && !keeps_right(from) && !names_columns(from))
+}
+
+/// Whether a `FROM` joins by the names of columns, which must be those of its own tables.
+fn names_columns(from: &ast::From) -> bool {
+    let inside = |table: &ast::TableRef| match &table.kind {
+        TableRefKind::Joined(from) => table.alias.is_none() && names_columns(from),
+        _ => false,
+    };
+    inside(&from.first)
+        || from.joins.iter().any(|join| {
+            let using = matches!(join.constraint, JoinConstraint::Using(_));
+            using || join.natural || inside(&join.table)
+        })
+}
+
+/// Gives the columns of a parenthesised join names of their own in a result, as SQLite does.
+fn show_unique(tables: &mut [ScopeTable<'_>]) {
+    let mut known: Vec<String> = Vec::new();
+    for column in tables.iter_mut().flat_map(|table| &mut table.columns) {
+        if !column.merged {
+            let shown = unique(&known, &column.name);
+            known.push(shown.clone());
+            column.shown = Some(shown);
+        }
+    }
+}
+
+/// Whether a `FROM` has a `RIGHT` or `FULL` join.
+fn keeps_right(from: &ast::From) -> bool {
+    let inside = |table: &ast::TableRef| match &table.kind {
+        TableRefKind::Joined(from) => table.alias.is_none() && keeps_right(from),
+        _ => false,
+    };
+    inside(&from.first)
+        || from.joins.iter().any(|join| {
+            matches!(join.kind, JoinKind::Right | JoinKind::Full) || inside(&join.table)
+        })
 }
 
 /// How many tables and queries a `FROM` names.
@@ -559,7 +637,7 @@ fn merge(
     joined: &mut Joined<'_>,
     first_table: usize,
     name: &Name,
-    left_join: Option<usize>,
+    of: Option<usize>,
 ) -> Result<(), Error> {
     let place = |tables: &[ScopeTable<'_>], base: usize| {
         tables.iter().enumerate().find_map(|(table, names)| {
@@ -581,10 +659,32 @@ fn merge(
             offset: Some(name.offset),
         });
     };
+    let others = joined.tables[..first_table]
+        .iter()
+        .flat_map(|table| &table.columns)
+        .filter(|column| !column.merged && name.is(&column.name))
+        .count();
+    if others > 1 && joined.keeps_right {
+        return Err(Error::Name {
+            kind: NameKind::Column,
+            message: format!("ambiguous reference to {} in USING()", name.text),
+            offset: Some(name.offset),
+        });
+    }
+    let whole = |first: (usize, usize)| Merged {
+        first,
+        others: joined.tables[first.0].columns[first.1].others.clone(),
+    };
+    let (whole_left, whole_right) = (whole(left), whole(right));
     joined.tables[right.0].columns[right.1].merged = true;
+    if joined.keeps_right {
+        let others = &mut joined.tables[left.0].columns[left.1].others;
+        others.push(right);
+        others.extend(&whole_right.others);
+    }
     joined.conditions.push(Condition {
-        kind: ConditionKind::Equal { name: name.clone(), left, right },
-        left_join,
+        kind: ConditionKind::Equal { name: name.clone(), left: whole_left, right: whole_right },
+        of,
     });
     Ok(())
 }

@@ -24,6 +24,7 @@ pub(super) fn mergeable(
             !select.sources.is_empty()
                 && select.group_by.is_none()
                 && select.distinct.is_none()
+                && select.window_calls.is_empty()
                 && others + select.sources.len() <= JOIN_MAX
                 && !select.outputs.iter().any(Expr::runs_query)
                 && select.outputs.iter().all(|expr| expr.size() <= MERGED_SIZE_MAX)
@@ -65,6 +66,8 @@ pub(super) fn merge_query(
             collation: Ok(Coll::Column(column.collation.or_binary())),
             declared_type: column.declared_type.clone(),
             merged: false,
+            others: Vec::new(),
+            shown: None,
         });
     }
     joined.tables.push(ScopeTable { name, columns, rowid: None, table: None, nullable: false });
@@ -74,7 +77,13 @@ pub(super) fn merge_query(
 
 /// A column's name within a query's columns: a second `a` is called `a:1`, as in SQLite.
 pub(super) fn unique_name(known: &[ScopeColumn], name: &str) -> String {
-    let taken = |name: &str| known.iter().any(|column| column.name.eq_ignore_ascii_case(name));
+    let known: Vec<&str> = known.iter().map(|column| column.name.as_str()).collect();
+    unique(&known, name)
+}
+
+/// A name that none of those known has: itself, or with a number behind it.
+pub(super) fn unique<S: AsRef<str>>(known: &[S], name: &str) -> String {
+    let taken = |name: &str| known.iter().any(|known| known.as_ref().eq_ignore_ascii_case(name));
     if !taken(name) {
         return name.to_owned();
     }

@@ -10,6 +10,7 @@ mod merge;
 mod scope;
 mod select;
 pub(crate) mod tree;
+mod window;
 
 use crate::Error;
 use crate::error::NameKind;
@@ -92,6 +93,9 @@ impl<'a> Resolver<'a> {
             results: &[],
             clause,
             aggregates: Vec::new(),
+            named_windows: &[],
+            windows: Vec::new(),
+            window_calls: Vec::new(),
             correlated: false,
         });
         let result = work(self);
@@ -141,6 +145,8 @@ fn scope_table(table: &Table, source: SourceId, name: String) -> ScopeTable<'_> 
             collation: column.collation.clone().map(Coll::Column),
             declared_type: Some(column.declared_type.clone()),
             merged: false,
+            others: Vec::new(),
+            shown: None,
         })
         .collect();
     ScopeTable {

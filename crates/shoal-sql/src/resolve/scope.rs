@@ -1,7 +1,7 @@
 //! Where names are looked up: the tables of a `FROM`, the result's aliases, enclosing queries.
 
 use super::collation::Coll;
-use super::tree::{Aggregate, Expr, SelectId, SourceId};
+use super::tree::{Aggregate, Expr, SelectId, SourceId, Window, WindowCall};
 use crate::parse::ast;
 use crate::schema::Table;
 use crate::value::Affinity;
@@ -17,6 +17,10 @@ pub(crate) struct Scope<'a> {
     pub(crate) results: &'a [ast::ResultColumn],
     pub(crate) clause: Clause,
     pub(crate) aggregates: Vec<Aggregate>,
+    /// The `WINDOW` clause.
+    pub(crate) named_windows: &'a [(ast::Name, ast::Window)],
+    pub(crate) windows: Vec<Window>,
+    pub(crate) window_calls: Vec<WindowCall>,
     /// Set when an expression of this query or of one within it reads an enclosing query's row.
     pub(crate) correlated: bool,
 }
@@ -33,6 +37,8 @@ pub(crate) enum Clause {
     OrderBy,
     /// The arguments of an aggregate.
     Aggregate,
+    /// The arguments of a window function, and what its window is made of.
+    Window,
     /// `LIMIT`, `VALUES` and other places without a row.
     Constant,
 }
@@ -43,7 +49,11 @@ impl Clause {
     }
 
     pub(crate) fn allows_aggregates(self) -> bool {
-        matches!(self, Clause::Result | Clause::Having | Clause::OrderBy)
+        matches!(self, Clause::Result | Clause::Having | Clause::OrderBy | Clause::Window)
+    }
+
+    pub(crate) fn allows_windows(self) -> bool {
+        matches!(self, Clause::Result | Clause::OrderBy)
     }
 }
 
@@ -73,6 +83,11 @@ pub(crate) struct ScopeColumn {
     pub(crate) declared_type: Option<String>,
     /// Whether `USING` or `NATURAL` merged it into a column further left.
     pub(crate) merged: bool,
+    /// The columns further right that were merged into this one where it may be NULL and they are
+    /// not: by table and column of the same scope.
+    pub(crate) others: Vec<(usize, usize)>,
+    /// Its name in a result, where that differs.
+    pub(crate) shown: Option<String>,
 }
 
 /// A name found.

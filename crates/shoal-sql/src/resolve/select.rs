@@ -3,7 +3,7 @@
 use super::Resolver;
 use super::expr::Bound;
 use super::from::{Joined, first_rules, split_and};
-use super::scope::{Clause, Found, Scope};
+use super::scope::{Clause, Scope};
 use super::tree::{Body, Expr, Key, OrderKey, OutputColumn, Query, Select, SelectId, SourceId};
 use crate::Error;
 use crate::error::NameKind;
@@ -16,8 +16,17 @@ const COLUMNS_MAX: usize = 2000;
 
 /// A result column with `*` expanded.
 enum ResultExpr<'a> {
-    Expr { expr: &'a ast::Expr, alias: Option<&'a ast::Name>, text: &'a str },
-    Column { table: usize, column: usize },
+    Expr {
+        expr: &'a ast::Expr,
+        alias: Option<&'a ast::Name>,
+        text: &'a str,
+    },
+    /// A column of `*`, or of `t.*` when qualified.
+    Column {
+        table: usize,
+        column: usize,
+        qualified: bool,
+    },
 }
 
 impl<'a> Resolver<'a> {
@@ -86,6 +95,9 @@ impl<'a> Resolver<'a> {
             results,
             clause: Clause::From,
             aggregates: Vec::new(),
+            named_windows: &[],
+            windows: Vec::new(),
+            window_calls: Vec::new(),
             correlated: false,
         });
     }
@@ -135,9 +147,6 @@ impl<'a> Resolver<'a> {
         clauses: &'a ast::SelectClauses,
         order_by: &'a [OrderTerm],
     ) -> Result<(Body, Vec<OutputColumn>, Vec<OrderKey>, bool), Error> {
-        if let Some(offset) = clauses.window {
-            return Err(Error::unsupported("WINDOW clause", offset));
-        }
         let joined = match &clauses.from {
             Some(from) => self.joined(from)?,
             None => Joined::default(),
@@ -146,6 +155,9 @@ impl<'a> Resolver<'a> {
         let id = self.new_select();
         let sources = joined.sources.iter().map(|source| source.id).collect();
         self.push_scope(id, joined.tables.clone(), sources, &clauses.columns);
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.named_windows = &clauses.windows;
+        }
         let result = self.clauses(id, clauses, joined, order_by);
         let correlated = self.scopes.pop().is_some_and(|scope| scope.correlated);
         let (select, columns, keys) = result?;
@@ -205,8 +217,12 @@ impl<'a> Resolver<'a> {
             keys.push(self.order_key(term, number, &results, &columns)?);
         }
 
-        let aggregates = self.scopes.last_mut().map(|scope| std::mem::take(&mut scope.aggregates));
-        let aggregates = aggregates.unwrap_or_default();
+        let taken = self.scopes.last_mut().map(|scope| {
+            let aggregates = std::mem::take(&mut scope.aggregates);
+            let windows = std::mem::take(&mut scope.windows);
+            (aggregates, windows, std::mem::take(&mut scope.window_calls))
+        });
+        let (aggregates, windows, window_calls) = taken.unwrap_or_default();
         let grouped = !clauses.group_by.is_empty() || !aggregates.is_empty();
         if let (false, Some(having)) = (grouped, &clauses.having) {
             return Err(Error::meaning("HAVING clause on a non-aggregate query", having.offset));
@@ -221,6 +237,8 @@ impl<'a> Resolver<'a> {
             group_by: grouped.then_some(group_by),
             aggregates,
             having,
+            windows,
+            window_calls,
             outputs,
             distinct,
         };
@@ -244,7 +262,7 @@ impl<'a> Resolver<'a> {
                     for (table, names) in tables.iter().enumerate() {
                         for (column, known) in names.columns.iter().enumerate() {
                             if !known.merged {
-                                out.push(ResultExpr::Column { table, column });
+                                out.push(ResultExpr::Column { table, column, qualified: false });
                             }
                         }
                     }
@@ -255,7 +273,11 @@ impl<'a> Resolver<'a> {
                     for (table, names) in tables.iter().enumerate() {
                         if name.is(&names.name) {
                             let columns = 0..names.columns.len();
-                            out.extend(columns.map(|column| ResultExpr::Column { table, column }));
+                            out.extend(columns.map(|column| ResultExpr::Column {
+                                table,
+                                column,
+                                qualified: true,
+                            }));
                         }
                     }
                     if out.len() == before {
@@ -274,11 +296,42 @@ impl<'a> Resolver<'a> {
     fn bind_result(&mut self, result: &ResultExpr<'a>) -> Result<Bound, Error> {
         match result {
             ResultExpr::Expr { expr, .. } => self.bind(expr),
-            ResultExpr::Column { table, column } => {
+            ResultExpr::Column { table, column, qualified } => {
                 let depth = self.scopes.len() - 1;
-                self.found(Found::Column { depth, table: *table, column: *column }, 0)
+                let place = (*table, *column);
+                self.check_star(depth, place)?;
+                match qualified {
+                    true => self.column_at(depth, place, 0),
+                    false => self.unqualified(depth, place, 0),
+                }
             }
         }
+    }
+
+    /// Refuses a column of `*` that SQLite could not name either: two tables have one name, or a
+    /// column that joins made one has a namesake that is not part of it.
+    fn check_star(&self, depth: usize, (table, column): (usize, usize)) -> Result<(), Error> {
+        let scope = &self.scopes[depth];
+        let (own, known) = (&scope.tables[table], &scope.tables[table].columns[column]);
+        let same = |a: &str, b: &str| a.eq_ignore_ascii_case(b);
+        let merged = !known.others.is_empty();
+        let clash = scope.tables.iter().enumerate().any(|(place, other)| {
+            place != table
+                && (merged || !own.name.is_empty() && same(&other.name, &own.name))
+                && other
+                    .columns
+                    .iter()
+                    .any(|column| same(&column.name, &known.name) && !(merged && column.merged))
+        });
+        if !clash {
+            return Ok(());
+        }
+        let name = match merged {
+            true => known.name.clone(),
+            false => format!("{}.{}", own.name, known.name),
+        };
+        let message = format!("ambiguous column name: {name}");
+        Err(Error::Name { kind: NameKind::Column, message, offset: None })
     }
 
     fn output(&mut self, result: &ResultExpr<'a>) -> Result<(Expr, OutputColumn), Error> {

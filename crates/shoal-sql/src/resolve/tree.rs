@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use super::collation::Coll;
-use crate::functions::{AggregateFunction, ScalarFunction};
-use crate::parse::ast::{CompoundOp, CurrentTime};
+use crate::functions::{AggregateFunction, ScalarFunction, WindowFunction};
+use crate::parse::ast::{CompoundOp, CurrentTime, FrameExclude, FrameUnit};
 use crate::schema::Table;
 use crate::value::{Affinity, Collation, Value};
 
@@ -68,6 +68,8 @@ pub(crate) struct Select {
     pub(crate) group_by: Option<Vec<(Expr, Collation)>>,
     pub(crate) aggregates: Vec<Aggregate>,
     pub(crate) having: Option<Expr>,
+    pub(crate) windows: Vec<Window>,
+    pub(crate) window_calls: Vec<WindowCall>,
     pub(crate) outputs: Vec<Expr>,
     /// The collations by which equal rows are dropped, for `SELECT DISTINCT`.
     pub(crate) distinct: Option<Vec<Collation>>,
@@ -77,13 +79,38 @@ pub(crate) struct Select {
 pub(crate) struct Source {
     pub(crate) id: SourceId,
     pub(crate) kind: SourceKind,
-    /// `Some` for the right side of a left join: what its `ON` demands.
-    pub(crate) left_join: Option<Vec<Expr>>,
+    /// `Some` where rows stay although nothing matches them, and for every join before such a one.
+    pub(crate) join: Option<SourceJoin>,
     /// Whether every source before it in the `FROM` must be read before it.
     pub(crate) fixed: bool,
     pub(crate) index_hint: IndexHint,
     /// The name that plans call it by.
     pub(crate) name: String,
+}
+
+/// How a source is joined to all those before it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SourceJoin {
+    pub(crate) on: Vec<Expr>,
+    /// Whether rows of the sources before stay without a match: `LEFT` and `FULL`.
+    pub(crate) keeps_left: bool,
+    /// Whether rows of this source stay without a match: `RIGHT` and `FULL`.
+    pub(crate) keeps_right: bool,
+}
+
+impl Source {
+    pub(crate) fn keeps_left(&self) -> bool {
+        self.join.as_ref().is_some_and(|join| join.keeps_left)
+    }
+
+    pub(crate) fn keeps_right(&self) -> bool {
+        self.join.as_ref().is_some_and(|join| join.keeps_right)
+    }
+
+    /// The conditions of its `ON` where they do not simply filter.
+    pub(crate) fn on(&self) -> &[Expr] {
+        self.join.as_ref().map_or(&[], |join| &join.on)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,6 +153,54 @@ pub(crate) struct Aggregate {
     pub(crate) collation: Collation,
 }
 
+/// A window: how the rows of a result are parted and ordered for functions over them.
+#[derive(Clone, Debug)]
+pub(crate) struct Window {
+    pub(crate) partition_by: Vec<(Expr, Collation)>,
+    /// Its keys are expressions, never columns of the result.
+    pub(crate) order_by: Vec<OrderKey>,
+    pub(crate) frame: Frame,
+}
+
+/// Which rows around the current one a window function sees.
+#[derive(Clone, Debug)]
+pub(crate) struct Frame {
+    pub(crate) unit: FrameUnit,
+    pub(crate) start: FrameBound,
+    pub(crate) end: FrameBound,
+    pub(crate) exclude: FrameExclude,
+}
+
+/// One end of a frame; distances are expressions that read no column.
+#[derive(Clone, Debug)]
+pub(crate) enum FrameBound {
+    UnboundedPreceding,
+    Preceding(Expr),
+    CurrentRow,
+    Following(Expr),
+    UnboundedFollowing,
+}
+
+impl FrameBound {
+    pub(crate) fn distance(&self) -> Option<&Expr> {
+        match self {
+            FrameBound::Preceding(expr) | FrameBound::Following(expr) => Some(expr),
+            _ => None,
+        }
+    }
+}
+
+/// A call with `OVER`.
+#[derive(Clone, Debug)]
+pub(crate) struct WindowCall {
+    pub(crate) function: WindowFunction,
+    pub(crate) arguments: Vec<Expr>,
+    pub(crate) filter: Option<Expr>,
+    pub(crate) collation: Collation,
+    /// Its place in the select's list of windows.
+    pub(crate) window: usize,
+}
+
 /// An expression over the columns of sources.
 #[derive(Clone, Debug)]
 pub(crate) enum Expr {
@@ -140,6 +215,11 @@ pub(crate) enum Expr {
     },
     /// An aggregate's result, by its place in its select's list.
     Aggregate {
+        select: SelectId,
+        index: usize,
+    },
+    /// A window function's result, by its place in its select's list.
+    Window {
         select: SelectId,
         index: usize,
     },
@@ -266,6 +346,7 @@ impl Expr {
             | Expr::CurrentTime(_)
             | Expr::Column { .. }
             | Expr::Aggregate { .. }
+            | Expr::Window { .. }
             | Expr::Exists(_)
             | Expr::Scalar(_) => {}
             Expr::Negate(expr)
@@ -344,62 +425,137 @@ impl Expr {
         }
     }
 
+    /// Calls `see` for the expression and every part of it, those within its queries included.
+    pub(crate) fn walk<'e>(&'e self, see: &mut dyn FnMut(&'e Expr)) {
+        see(self);
+        self.parts(&mut |part| part.walk(see));
+        if let Some(query) = self.query() {
+            query.walk(see);
+        }
+    }
+
     /// Calls `see` for every column that the expression reads, those within its queries included.
     pub(crate) fn columns(&self, see: &mut dyn FnMut(SourceId, usize)) {
-        if let Expr::Column { source, column } = self {
-            see(*source, *column);
-        }
-        self.parts(&mut |part| part.columns(see));
-        if let Some(query) = self.query() {
-            query.columns(see);
+        self.walk(&mut |expr| {
+            if let Expr::Column { source, column } = expr {
+                see(*source, *column);
+            }
+        });
+    }
+
+    /// Whether two expressions surely have the same value for the same row. Some that do are not
+    /// recognised.
+    pub(crate) fn is_same(&self, other: &Expr) -> bool {
+        let all = |left: &[Expr], right: &[Expr]| {
+            left.len() == right.len() && left.iter().zip(right).all(|(a, b)| a.is_same(b))
+        };
+        match (self, other) {
+            (Expr::Const(a), Expr::Const(b)) => a == b,
+            (Expr::Parameter(a), Expr::Parameter(b)) => a == b,
+            (Expr::Column { source: a, column: b }, Expr::Column { source: c, column: d }) => {
+                (a, b) == (c, d)
+            }
+            (Expr::Aggregate { select: a, index: b }, Expr::Aggregate { select: c, index: d })
+            | (Expr::Window { select: a, index: b }, Expr::Window { select: c, index: d }) => {
+                (a, b) == (c, d)
+            }
+            (Expr::Negate(a), Expr::Negate(b))
+            | (Expr::BitNot(a), Expr::BitNot(b))
+            | (Expr::Not(a), Expr::Not(b)) => a.is_same(b),
+            (Expr::Arithmetic(a, left, right), Expr::Arithmetic(b, other_left, other_right)) => {
+                a == b && left.is_same(other_left) && right.is_same(other_right)
+            }
+            (
+                Expr::Call { function, arguments, collation },
+                Expr::Call { function: other, arguments: others, collation: other_collation },
+            ) => {
+                function.name() == other.name()
+                    && function.deterministic
+                    && collation == other_collation
+                    && all(arguments, others)
+            }
+            (Expr::Coalesce(a), Expr::Coalesce(b)) => all(a, b),
+            (Expr::Cast { expr: a, affinity }, Expr::Cast { expr: b, affinity: other })
+            | (Expr::Stored { expr: a, affinity }, Expr::Stored { expr: b, affinity: other }) => {
+                affinity == other && a.is_same(b)
+            }
+            _ => false,
         }
     }
 }
 
 impl Query {
-    /// Calls `see` for every column that any expression of the query reads.
-    pub(crate) fn columns(&self, see: &mut dyn FnMut(SourceId, usize)) {
-        self.body.columns(see);
+    /// Calls `see` for every expression of the query and every part of one.
+    pub(crate) fn walk<'e>(&'e self, see: &mut dyn FnMut(&'e Expr)) {
+        self.body.walk(see);
         for key in &self.order_by {
-            if let Key::Expr(expr) = &key.key {
-                expr.columns(see);
-            }
+            key.walk(see);
         }
         for bound in [&self.limit, &self.offset].into_iter().flatten() {
-            bound.columns(see);
+            bound.walk(see);
+        }
+    }
+}
+
+impl OrderKey {
+    pub(crate) fn walk<'e>(&'e self, see: &mut dyn FnMut(&'e Expr)) {
+        if let Key::Expr(expr) = &self.key {
+            expr.walk(see);
         }
     }
 }
 
 impl Body {
-    fn columns(&self, see: &mut dyn FnMut(SourceId, usize)) {
+    fn walk<'e>(&'e self, see: &mut dyn FnMut(&'e Expr)) {
         match self {
-            Body::Values(rows) => rows.iter().flatten().for_each(|expr| expr.columns(see)),
+            Body::Values(rows) => rows.iter().flatten().for_each(|expr| expr.walk(see)),
             Body::Compound { first, rest, .. } => {
-                first.columns(see);
-                rest.iter().for_each(|(_, body)| body.columns(see));
+                first.walk(see);
+                rest.iter().for_each(|(_, body)| body.walk(see));
             }
             Body::Select(select) => {
                 for source in &select.sources {
                     if let SourceKind::Query(query) = &source.kind {
-                        query.columns(see);
+                        query.walk(see);
                     }
-                    source.left_join.iter().flatten().for_each(|expr| expr.columns(see));
+                    source.on().iter().for_each(|expr| expr.walk(see));
                 }
-                select.conjuncts.iter().for_each(|expr| expr.columns(see));
+                select.conjuncts.iter().for_each(|expr| expr.walk(see));
                 for (expr, _) in select.group_by.iter().flatten() {
-                    expr.columns(see);
+                    expr.walk(see);
                 }
                 for aggregate in &select.aggregates {
-                    aggregate.arguments.iter().for_each(|expr| expr.columns(see));
+                    aggregate.arguments.iter().for_each(|expr| expr.walk(see));
                     if let Some(filter) = &aggregate.filter {
-                        filter.columns(see);
+                        filter.walk(see);
                     }
                 }
                 if let Some(having) = &select.having {
-                    having.columns(see);
+                    having.walk(see);
                 }
-                select.outputs.iter().for_each(|expr| expr.columns(see));
+                select.walk_windows(see);
+                select.outputs.iter().for_each(|expr| expr.walk(see));
+            }
+        }
+    }
+}
+
+impl Select {
+    /// Calls `see` for every expression that the windows are made of.
+    pub(crate) fn walk_windows<'e>(&'e self, see: &mut dyn FnMut(&'e Expr)) {
+        for window in &self.windows {
+            window.partition_by.iter().for_each(|(expr, _)| expr.walk(see));
+            window.order_by.iter().for_each(|key| key.walk(see));
+            for bound in [&window.frame.start, &window.frame.end] {
+                if let Some(expr) = bound.distance() {
+                    expr.walk(see);
+                }
+            }
+        }
+        for call in &self.window_calls {
+            call.arguments.iter().for_each(|expr| expr.walk(see));
+            if let Some(filter) = &call.filter {
+                filter.walk(see);
             }
         }
     }

@@ -85,7 +85,7 @@ impl RowQuery {
                 filter,
                 group_by: Vec::new(),
                 having: None,
-                window: None,
+                windows: Vec::new(),
                 offset,
             })),
             compounds: Vec::new(),

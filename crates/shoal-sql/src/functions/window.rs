@@ -1,0 +1,49 @@
+//! Functions that only a window gives a meaning: places, shares and neighbours of rows.
+
+use super::{AggregateFunction, LookupError};
+
+/// What a call with `OVER` computes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum WindowFunction {
+    /// An aggregate of the rows of the frame.
+    Aggregate(&'static AggregateFunction),
+    RowNumber,
+    Rank,
+    DenseRank,
+    PercentRank,
+    CumeDist,
+    Ntile,
+    Lag,
+    Lead,
+    FirstValue,
+    LastValue,
+    NthValue,
+}
+
+/// Name, least and greatest number of arguments.
+const FUNCTIONS: &[(&str, usize, usize, WindowFunction)] = &[
+    ("row_number", 0, 0, WindowFunction::RowNumber),
+    ("rank", 0, 0, WindowFunction::Rank),
+    ("dense_rank", 0, 0, WindowFunction::DenseRank),
+    ("percent_rank", 0, 0, WindowFunction::PercentRank),
+    ("cume_dist", 0, 0, WindowFunction::CumeDist),
+    ("ntile", 1, 1, WindowFunction::Ntile),
+    ("lag", 1, 3, WindowFunction::Lag),
+    ("lead", 1, 3, WindowFunction::Lead),
+    ("first_value", 1, 1, WindowFunction::FirstValue),
+    ("last_value", 1, 1, WindowFunction::LastValue),
+    ("nth_value", 2, 2, WindowFunction::NthValue),
+];
+
+/// The function of that name that needs a window; `None` when there is none.
+pub(crate) fn window_function(
+    name: &str,
+    count: usize,
+) -> Option<Result<WindowFunction, LookupError>> {
+    let (_, min, max, function) =
+        FUNCTIONS.iter().find(|(known, ..)| known.eq_ignore_ascii_case(name))?;
+    Some(match (*min..=*max).contains(&count) {
+        true => Ok(*function),
+        false => Err(LookupError::ArgumentCount(name.to_owned())),
+    })
+}

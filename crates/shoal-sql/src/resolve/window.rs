@@ -1,0 +1,253 @@
+//! Calls with `OVER`: window functions and the windows they look through.
+
+use super::Resolver;
+use super::call::{unknown, wrong_count};
+use super::collation::Coll;
+use super::expr::Bound;
+use super::scope::Clause;
+use super::tree::{Expr, Frame, FrameBound, Key, OrderKey, Window, WindowCall};
+use crate::Error;
+use crate::functions::{Function, WindowFunction, lookup, window_function};
+use crate::parse::ast::{self, FrameExclude, FrameUnit, Name, Over};
+use crate::value::{Collation, Value};
+
+/// A window with what it takes from the windows it extends.
+#[derive(Clone, Copy)]
+struct Spec<'a> {
+    partition_by: &'a [ast::Expr],
+    order_by: &'a [ast::OrderTerm],
+    frame: Option<&'a ast::Frame>,
+    offset: usize,
+}
+
+impl<'a> Resolver<'a> {
+    pub(super) fn window_call(
+        &mut self,
+        call: &'a ast::Call,
+        over: &'a Over,
+    ) -> Result<Bound, Error> {
+        let (name, offset) = (call.name.text.as_str(), call.name.offset);
+        let count = call.arguments.len();
+        let function = match window_function(name, count) {
+            Some(found) => found.map_err(|why| unknown(why, offset))?,
+            None => match lookup(name, count).map_err(|why| unknown(why, offset))? {
+                Function::Aggregate(function) => WindowFunction::Aggregate(function),
+                Function::Scalar(_) => {
+                    let message = format!("{name}() may not be used as a window function");
+                    return Err(Error::meaning(message, offset));
+                }
+            },
+        };
+        if call.star && !name.eq_ignore_ascii_case("count") {
+            return Err(wrong_count(name, offset));
+        }
+        if call.distinct {
+            return Err(Error::meaning("DISTINCT is not supported for window functions", offset));
+        }
+        if call.filter.is_some() && !matches!(function, WindowFunction::Aggregate(_)) {
+            return Err(Error::meaning(
+                "FILTER clause may only be used with aggregate window functions",
+                offset,
+            ));
+        }
+        let misuse = || Error::meaning(format!("misuse of window function {name}()"), offset);
+        let depth = self.scopes.len().checked_sub(1).ok_or_else(misuse)?;
+        let clause = self.scopes[depth].clause;
+        if !clause.allows_windows() {
+            return Err(misuse());
+        }
+        let spec = match over {
+            Over::Name(name) => self.named_window(depth, name, usize::MAX)?,
+            Over::Window(window) => self.extended(depth, window, usize::MAX)?,
+        };
+        self.scopes[depth].clause = Clause::Window;
+        let resolved = self.window_parts(call, spec);
+        self.scopes[depth].clause = clause;
+        let (arguments, filter, window) = resolved?;
+        let collation =
+            arguments.iter().map(|argument| argument.collation).fold(Coll::None, Coll::or);
+        let scope = &mut self.scopes[depth];
+        let window = match scope.windows.iter().position(|known| known.is_same(&window)) {
+            Some(place) => place,
+            None => {
+                scope.windows.push(window);
+                scope.windows.len() - 1
+            }
+        };
+        scope.window_calls.push(WindowCall {
+            function,
+            arguments: arguments.into_iter().map(|argument| argument.expr).collect(),
+            filter,
+            collation: collation.or_binary(),
+            window,
+        });
+        let expr = Expr::Window { select: scope.select, index: scope.window_calls.len() - 1 };
+        Ok(Bound::with(expr, collation.through_operator()))
+    }
+
+    fn window_parts(
+        &mut self,
+        call: &'a ast::Call,
+        spec: Spec<'a>,
+    ) -> Result<(Vec<Bound>, Option<Expr>, Window), Error> {
+        let mut arguments = Vec::with_capacity(call.arguments.len());
+        for argument in &call.arguments {
+            arguments.push(self.bind(argument)?);
+        }
+        let filter = call.filter.as_ref().map(|filter| self.bind_expr(filter)).transpose()?;
+        let mut partition_by = Vec::with_capacity(spec.partition_by.len());
+        for expr in spec.partition_by {
+            let bound = self.bind(expr)?;
+            partition_by.push((bound.expr, bound.collation.or_binary()));
+        }
+        let mut order_by = Vec::with_capacity(spec.order_by.len());
+        for term in spec.order_by {
+            let bound = self.bind(&term.expr)?;
+            order_by.push(OrderKey {
+                key: Key::Expr(bound.expr),
+                descending: term.descending,
+                nulls_first: term.nulls_first.unwrap_or(!term.descending),
+                collation: bound.collation.or_binary(),
+            });
+        }
+        let frame = self.frame(spec)?;
+        Ok((arguments, filter, Window { partition_by, order_by, frame }))
+    }
+
+    /// The window of that name among the first `before` of the `WINDOW` clause.
+    fn named_window(&self, depth: usize, name: &'a Name, before: usize) -> Result<Spec<'a>, Error> {
+        let windows = self.scopes[depth].named_windows;
+        let found = windows.iter().take(before).position(|(known, _)| name.is(&known.text));
+        match found {
+            Some(place) => self.extended(depth, &windows[place].1, place),
+            None => Err(Error::meaning(format!("no such window: {}", name.text), name.offset)),
+        }
+    }
+
+    fn extended(
+        &self,
+        depth: usize,
+        window: &'a ast::Window,
+        before: usize,
+    ) -> Result<Spec<'a>, Error> {
+        let mut spec = Spec {
+            partition_by: &window.partition_by,
+            order_by: &window.order_by,
+            frame: window.frame.as_ref(),
+            offset: window.offset,
+        };
+        let Some(name) = &window.base else { return Ok(spec) };
+        let base = self.named_window(depth, name, before)?;
+        let clash = if !spec.partition_by.is_empty() {
+            Some("PARTITION clause")
+        } else if !base.order_by.is_empty() && !spec.order_by.is_empty() {
+            Some("ORDER BY clause")
+        } else if base.frame.is_some() {
+            Some("frame specification")
+        } else {
+            None
+        };
+        if let Some(clash) = clash {
+            let message = format!("cannot override {clash} of window: {}", name.text);
+            return Err(Error::meaning(message, name.offset));
+        }
+        spec.partition_by = base.partition_by;
+        if !base.order_by.is_empty() {
+            spec.order_by = base.order_by;
+        }
+        Ok(spec)
+    }
+
+    fn frame(&mut self, spec: Spec<'a>) -> Result<Frame, Error> {
+        let Some(frame) = spec.frame else {
+            return Ok(Frame {
+                unit: FrameUnit::Range,
+                start: FrameBound::UnboundedPreceding,
+                end: FrameBound::CurrentRow,
+                exclude: FrameExclude::None,
+            });
+        };
+        use ast::FrameBound::{
+            CurrentRow, Following, Preceding, UnboundedFollowing, UnboundedPreceding,
+        };
+        let impossible = matches!(
+            (&frame.start, &frame.end),
+            (UnboundedFollowing, _)
+                | (_, UnboundedPreceding)
+                | (CurrentRow | Following(_), Preceding(_))
+                | (Following(_), CurrentRow)
+        );
+        if impossible {
+            return Err(Error::meaning("unsupported frame specification", spec.offset));
+        }
+        let distant = |bound: &ast::FrameBound| matches!(bound, Preceding(_) | Following(_));
+        if frame.unit == FrameUnit::Range
+            && (distant(&frame.start) || distant(&frame.end))
+            && spec.order_by.len() != 1
+        {
+            let message = "RANGE with offset PRECEDING/FOLLOWING requires one ORDER BY expression";
+            return Err(Error::meaning(message, spec.offset));
+        }
+        Ok(Frame {
+            unit: frame.unit,
+            start: self.frame_bound(&frame.start)?,
+            end: self.frame_bound(&frame.end)?,
+            exclude: frame.exclude,
+        })
+    }
+
+    fn frame_bound(&mut self, bound: &'a ast::FrameBound) -> Result<FrameBound, Error> {
+        Ok(match bound {
+            ast::FrameBound::UnboundedPreceding => FrameBound::UnboundedPreceding,
+            ast::FrameBound::Preceding(expr) => FrameBound::Preceding(self.distance(expr)?),
+            ast::FrameBound::CurrentRow => FrameBound::CurrentRow,
+            ast::FrameBound::Following(expr) => FrameBound::Following(self.distance(expr)?),
+            ast::FrameBound::UnboundedFollowing => FrameBound::UnboundedFollowing,
+        })
+    }
+
+    /// A frame's distance; one that depends on a row is none, as in SQLite, and refused when the
+    /// query runs.
+    fn distance(&mut self, expr: &'a ast::Expr) -> Result<Expr, Error> {
+        let bound = self.bind_expr(expr)?;
+        let mut constant = !bound.runs_query();
+        bound.walk(&mut |part| {
+            constant &= !matches!(part, Expr::Column { .. } | Expr::Aggregate { .. });
+        });
+        Ok(if constant { bound } else { Expr::Const(Value::Null) })
+    }
+}
+
+impl Window {
+    /// Whether both surely part, order and frame the rows in the same way.
+    fn is_same(&self, other: &Window) -> bool {
+        let same_part =
+            |(a, b): (&(Expr, Collation), &(Expr, Collation))| a.1 == b.1 && a.0.is_same(&b.0);
+        let same_key = |(a, b): (&OrderKey, &OrderKey)| {
+            let keys = match (&a.key, &b.key) {
+                (Key::Expr(a), Key::Expr(b)) => a.is_same(b),
+                _ => false,
+            };
+            keys && (a.descending, a.nulls_first, a.collation)
+                == (b.descending, b.nulls_first, b.collation)
+        };
+        let (frame, other_frame) = (&self.frame, &other.frame);
+        self.partition_by.len() == other.partition_by.len()
+            && self.partition_by.iter().zip(&other.partition_by).all(same_part)
+            && self.order_by.len() == other.order_by.len()
+            && self.order_by.iter().zip(&other.order_by).all(same_key)
+            && (frame.unit, frame.exclude) == (other_frame.unit, other_frame.exclude)
+            && frame.start.is_same(&other_frame.start)
+            && frame.end.is_same(&other_frame.end)
+    }
+}
+
+impl FrameBound {
+    fn is_same(&self, other: &FrameBound) -> bool {
+        match (self, other) {
+            (FrameBound::Preceding(a), FrameBound::Preceding(b))
+            | (FrameBound::Following(a), FrameBound::Following(b)) => a.is_same(b),
+            (a, b) => std::mem::discriminant(a) == std::mem::discriminant(b),
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Joins of every kind, compared with SQLite.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{Scratch, check_all};
+
+const ROWS: &str = r#"
+create table a(id int, x text, p int);
+create table b(id int, y text, p int);
+create table c(id integer primary key, z text, p int);
+create table w(k text primary key, id int, z text) without rowid;
+create table g(id integer primary key, v int, d int generated always as (coalesce(v, 0) + 1));
+create table e(id int, q int);
+create view va as select id, coalesce(x, 'none') as x from a where id is not 3;
+insert into a values (1,'a1',10),(2,'a2',20),(2,'a2b',21),(null,'an',null),(5,'a5',50);
+insert into b values (2,'b2',20),(3,'b3',30),(null,'bn',null),(5,'b5',51),(5,'b5b',50);
+insert into c values (1,'c1',10),(2,'c2',null),(3,'c3',30),(9,'c9',90);
+insert into w values ('k1',1,'w1'),('k2',2,'w2'),('k5',5,'w5'),('k8',8,null);
+insert into g values (1,null,default),(2,5,default) on conflict do nothing;
+create index b_id on b(id);
+"#;
+
+#[test]
+fn outer_joins() {
+    let rows = ROWS.replace("(1,null,default),(2,5,default) on conflict do nothing", "");
+    let rows = rows.replace(
+        "insert into g values ;",
+        "insert into g(id, v) values (1, null), (2, 5), (7, 1);",
+    );
+    let scratch = Scratch::new(&rows);
+    let mut queries = String::new();
+    for kind in ["left", "right", "full", "inner"] {
+        for on in [
+            "on a.id = b.id",
+            "using (id)",
+            "on a.id = b.id and a.p = b.p",
+            "on a.id = b.id and b.p > 20",
+            "on a.id = b.id and a.p > 20",
+            "on a.p < b.p",
+            "on 0",
+            "on 1",
+            "on null",
+            "on a.id is b.id",
+            "using (id, p)",
+            "on a.id = b.id and a.x like '%2'",
+        ] {
+            for filter in [
+                "",
+                "where a.id is null",
+                "where b.id is not null",
+                "where a.p > 15 or b.p > 15",
+                "where b.id = 5",
+                "where a.id = 2",
+                "where coalesce(a.x, 'n') = 'n'",
+            ] {
+                queries += &format!("select * from a {kind} join b {on} {filter};\n");
+                queries += &format!(
+                    "select count(*), a.x from a {kind} join b {on} {filter} group by a.x;\n"
+                );
+            }
+        }
+        for second in ["left", "right", "full", "inner"] {
+            for on in [
+                "on a.id = c.id",
+                "on b.id = c.id",
+                "using (id)",
+                "on b.id = c.id and a.id is not null",
+                "on c.id > 2",
+            ] {
+                for filter in [
+                    "",
+                    "where a.id is null",
+                    "where c.id = 3",
+                    "where b.y is null and c.z is not null",
+                ] {
+                    queries += &format!(
+                        "select * from a {kind} join b using (id) {second} join c {on} {filter};\n"
+                    );
+                    queries += &format!(
+                        "select a.x, b.y, c.z from a {kind} join b on a.id = b.id {second} join c {} {filter};\n",
+                        on.replace("using (id)", "on c.id = a.id")
+                    );
+                }
+            }
+        }
+        queries += &format!(
+            "select * from a natural {kind} join b; select * from a natural {kind} join c; select id from a {kind} join b using (id) order by id;"
+        );
+        queries += &format!(
+            "select id, a.id, b.id from a {kind} join b using (id) order by 1, 2, 3; select max(id), min(id) from a {kind} join b using (id); select id + 1 from a {kind} join b using (id) where id > 2;"
+        );
+        queries += &format!(
+            "select * from va {kind} join b using (id); select * from b {kind} join va using (id); select va.x from b {kind} join va on b.id = va.id where va.x is null;"
+        );
+        queries += &format!(
+            "select * from a {kind} join (b join c on b.id = c.id) on a.id = b.id; select * from (a join b using (id)) {kind} join c using (id); select * from c {kind} join (a left join b using (id)) using (id);"
+        );
+        queries += &format!(
+            "select * from (a {kind} join b using (id)) join c using (id); select * from c join (a {kind} join b using (id)) using (id); select * from c left join (a {kind} join b using (id)) using (id);"
+        );
+        queries += &format!(
+            "select * from a {kind} join w using (id); select * from w {kind} join a using (id); select w.z, a.x from w {kind} join a on w.k = 'k' || a.id;"
+        );
+        queries += &format!(
+            "select * from g {kind} join a using (id); select d from a {kind} join g using (id); select g.d, a.id from g {kind} join a on g.id = a.id where d is null;"
+        );
+        queries += &format!(
+            "select * from e {kind} join a using (id); select * from a {kind} join e using (id); select * from e {kind} join e f using (id);"
+        );
+        queries += &format!(
+            "select * from a {kind} join (select id, count(*) n from b group by id) s using (id); select * from (select id, count(*) n from b group by id) s {kind} join a using (id);"
+        );
+        queries += &format!(
+            "select * from (select * from a order by id limit 2) s {kind} join b on s.id = b.id; select (select count(*) from a {kind} join b on a.id = b.id and b.id = c.id) from c order by id;"
+        );
+        queries += &format!(
+            "select c.id, (select group_concat(y) from a {kind} join b on a.id = b.id where a.id is c.id) from c; select * from c where exists (select 1 from a {kind} join b on a.id = b.id where b.id = c.id);"
+        );
+        queries += &format!(
+            "select * from a join c on a.id = c.id {kind} join b on b.id = a.id; select * from a, c {kind} join b on b.id = c.id; select * from a, c {kind} join b on b.id = a.id where c.id = 1; select * from a {kind} join b on a.id = b.id, c where c.id = 2;"
+        );
+        queries += &format!(
+            "select * from a {kind} join b on a.id = b.id join c on c.id = b.id; select * from a {kind} join b on a.id = b.id join c on c.id = a.id or c.id = b.id where a.x is not null;"
+        );
+        queries += &format!(
+            "select distinct a.id from a {kind} join b using (id) order by a.id; select * from a {kind} join b using (id) order by id limit 2; select * from c {kind} join a on c.id = a.id order by c.id; select * from a {kind} join b using (id) order by id desc limit 3 offset 1;"
+        );
+    }
+    check_all(&mut scratch.ours(), &scratch.theirs(), &queries);
+}
+
+#[test]
+fn what_cannot_be_joined() {
+    let scratch = Scratch::new(&ROWS.replace(
+        "insert into g values (1,null,default),(2,5,default) on conflict do nothing;",
+        "",
+    ));
+    check_all(
+        &mut scratch.ours(),
+        &scratch.theirs(),
+        "select * from a join b using (x); select * from a join b using (nosuch); select * from a natural join b using (id); select * from a natural join b on 1; select id from a join b; select * from a right join b on c.id = 1 join c;
+         select * from a join b on 1 join c using (id); select * from a left join b using (id) join c using (id); select * from a outer join b; select * from a left inner join b; select a.* from a full join b using (id); select b.* from a full join b using (id);",
+    );
+}
