@@ -1,7 +1,10 @@
 //! Chunks, the units that files and messages are made of (format: chunk envelope). A file is any
 //! sequence of them.
 
+use std::collections::VecDeque;
+
 use crate::{Error, Limits};
+use change::Store;
 use header::Envelope;
 
 mod change;
@@ -26,16 +29,21 @@ pub enum Chunk {
 
 /// Reads the chunks that `bytes` are, one after the other; none when there are no bytes.
 pub fn chunks<'a>(bytes: &'a [u8], limits: &Limits) -> Chunks<'a> {
-    Chunks { bytes, offset: 0, limits: *limits, failed: false }
+    Chunks { bytes, offset: 0, limits: *limits, ready: VecDeque::new(), failed: None, ended: false }
 }
 
-/// The chunks of a byte string. Ends after the first error.
+/// The chunks of a byte string. Ends after the first error. Changes that follow each other are
+/// read together, so that they share memory.
 #[derive(Clone, Debug)]
 pub struct Chunks<'a> {
     bytes: &'a [u8],
     offset: usize,
     limits: Limits,
-    failed: bool,
+    /// Changes that were read ahead, each with the place where it ends.
+    ready: VecDeque<(Change, usize)>,
+    /// What comes after them.
+    failed: Option<Error>,
+    ended: bool,
 }
 
 impl Chunks<'_> {
@@ -47,24 +55,55 @@ impl Chunks<'_> {
     fn read(&mut self) -> Result<Chunk, Error> {
         let bytes = &self.bytes[self.offset..];
         let envelope = Envelope::read(bytes)?;
-        let chunk = match envelope.chunk_type {
+        match envelope.chunk_type {
             ChunkType::Document => {
                 let document = DocumentChunk::from_envelope(&envelope, &self.limits)?;
-                Chunk::Document(Box::new(document))
+                self.offset += envelope.len;
+                Ok(Chunk::Document(Box::new(document)))
             }
-            ChunkType::Change => {
-                Chunk::Change(Change::from_envelope(bytes, &envelope, &self.limits)?)
-            }
-            ChunkType::CompressedChange => {
-                Chunk::Change(Change::from_compressed(&envelope, &self.limits)?)
+            ChunkType::Change | ChunkType::CompressedChange => {
+                self.read_changes()?;
+                let (change, end) = self.ready.pop_front().expect("one change was read");
+                self.offset = end;
+                Ok(Chunk::Change(change))
             }
             chunk @ ChunkType::Bundle => {
                 envelope.check()?;
-                return Err(Error::Unsupported { chunk });
+                Err(Error::Unsupported { chunk })
             }
-        };
-        self.offset += envelope.len;
-        Ok(chunk)
+        }
+    }
+
+    /// Reads the changes from the offset on until something else comes.
+    fn read_changes(&mut self) -> Result<(), Error> {
+        let mut store = Store::default();
+        let mut ends = Vec::new();
+        let mut end = self.offset;
+        while end < self.bytes.len() && store.has_room() {
+            let bytes = &self.bytes[end..];
+            let read = Envelope::read(bytes).and_then(|envelope| {
+                let is_change =
+                    matches!(envelope.chunk_type, ChunkType::Change | ChunkType::CompressedChange);
+                if is_change {
+                    store.read(bytes, &envelope, &self.limits)?;
+                }
+                Ok(is_change.then_some(envelope.len))
+            });
+            match read {
+                Ok(Some(len)) => {
+                    end += len;
+                    ends.push(end);
+                }
+                Ok(None) => break,
+                Err(error) if ends.is_empty() => return Err(error),
+                Err(error) => {
+                    self.failed = Some(error);
+                    break;
+                }
+            }
+        }
+        self.ready = store.into_changes().into_iter().zip(ends).collect();
+        Ok(())
     }
 }
 
@@ -72,11 +111,18 @@ impl Iterator for Chunks<'_> {
     type Item = Result<Chunk, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.failed || self.offset == self.bytes.len() {
+        if let Some((change, end)) = self.ready.pop_front() {
+            self.offset = end;
+            return Some(Ok(Chunk::Change(change)));
+        }
+        if self.ended || (self.offset == self.bytes.len() && self.failed.is_none()) {
             return None;
         }
-        let chunk = self.read();
-        self.failed = chunk.is_err();
+        let chunk = match self.failed.take() {
+            Some(error) => Err(error),
+            None => self.read(),
+        };
+        self.ended = chunk.is_err();
         Some(chunk)
     }
 }

@@ -589,10 +589,11 @@ fn document_ops() {
         &[0x7e, 5, 3],
         "ops of a change, row 1: op is missing, with the counter: 8",
     );
+    // The first change takes an op more, which is then not left for the second one.
     change_row_refused(
         19,
         &[0x7e, 6, 1],
-        "ops of a change, row 0: op is missing, with the counter: 6",
+        "ops of a change: op belongs to no change, with the counter: 6",
     );
 }
 

@@ -3,8 +3,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use super::compressed::{self, InflateError};
 use super::header::{self, ChunkType, Envelope};
@@ -15,42 +14,25 @@ use crate::column::value::RawValue;
 use crate::error::ColumnFault;
 use crate::{Action, ActorId, ActorIdx, ChangeHash, Error, Fault, Limits, Op, OpId};
 
+mod store;
 mod write;
 
+pub(crate) use store::{Canonical, Entry, Span, Store};
 pub(crate) use write::{ChangeEncoder, Meta};
 pub use write::{ChangeHeader, ChangeWriter};
 
 /// A chunk of more bytes than this is handed out deflated by [`Change::bytes`].
 const DEFLATE_ABOVE: usize = 256;
 
-/// A change, parsed and valid. Cheap to clone.
+/// A change, parsed and valid. Cheap to clone. Changes that were read together share memory, which
+/// lives as long as one of them.
 ///
 /// Valid means: its bytes are well formed and its ops refer to earlier ones only. What the ops
 /// refer to need not exist; that is for whoever applies them to check.
 #[derive(Clone)]
-pub struct Change(Arc<Inner>);
-
-struct Inner {
-    raw: Box<[u8]>,
-    hash: ChangeHash,
-    actors: Box<[ActorId]>,
-    deps: Box<[ChangeHash]>,
-    seq: u32,
-    start_op: u32,
-    op_count: u32,
-    time: i64,
-    message: Span,
-    extra: Span,
-    columns: [Span; COLUMN_COUNT],
-    /// What [`Change::is_canonical`] found.
-    canonical: OnceLock<bool>,
-}
-
-/// A range of the raw bytes.
-#[derive(Clone, Copy, Debug, Default)]
-struct Span {
-    start: u32,
-    end: u32,
+pub struct Change {
+    store: Arc<Store>,
+    at: u32,
 }
 
 impl Change {
@@ -64,127 +46,93 @@ impl Change {
             let left = (bytes.len() - envelope.len) as u64;
             return Err(Error::Envelope { fault: Fault::Leftover(left) });
         }
-        let limits = Limits::default();
-        match envelope.chunk_type {
-            ChunkType::Change => Self::from_envelope(bytes, &envelope, &limits),
-            ChunkType::CompressedChange => Self::from_compressed(&envelope, &limits),
-            chunk => Err(Error::Unsupported { chunk }),
-        }
-    }
-
-    /// Reads the change chunk `bytes`, whose envelope is `envelope`.
-    pub(crate) fn from_envelope(
-        bytes: &[u8],
-        envelope: &Envelope<'_>,
-        limits: &Limits,
-    ) -> Result<Self, Error> {
-        let hash = envelope.check()?;
-        // The length may be written in one way only, so these are the bytes a writer would write.
-        let raw = bytes[..envelope.len].into();
-        parse(raw, envelope.len - envelope.body.len(), hash, limits)
-    }
-
-    /// Reads a compressed change chunk: its checksum is that of the change it stands for.
-    pub(crate) fn from_compressed(envelope: &Envelope<'_>, limits: &Limits) -> Result<Self, Error> {
-        let chunk = ChunkType::CompressedChange;
-        let max = limits.max_decompressed_bytes.min(u64::from(u32::MAX));
-        let mut body = Vec::new();
-        compressed::inflate(envelope.body, max, &mut body).map_err(|error| match error {
-            InflateError::Fault(fault) => {
-                Error::Corrupt { chunk, part: "deflated body", row: None, fault }
-            }
-            InflateError::TooLong => Error::Limit { chunk, what: "inflated bytes", max },
-        })?;
-        let hash = header::hash(ChunkType::Change, &body);
-        if !hash.0.starts_with(&envelope.checksum) {
-            return Err(Error::Envelope { fault: Fault::Checksum });
-        }
-        let mut raw = Vec::new();
-        header::write(ChunkType::Change, hash, &body, &mut raw);
-        let body_start = raw.len() - body.len();
-        parse(raw.into(), body_start, hash, limits)
+        let mut store = Store::default();
+        store.read(bytes, &envelope, &Limits::default())?;
+        Ok(store.into_change())
     }
 
     /// The name of the change.
     pub fn hash(&self) -> ChangeHash {
-        self.0.hash
+        self.entry().hash
     }
 
     /// Who made it.
     pub fn actor(&self) -> &ActorId {
-        &self.0.actors[0]
+        &self.actors()[0]
     }
 
     /// The table that the [`ActorIdx`]s in [`ops`](Self::ops) index: the author, then the others
     /// that the ops refer to.
     pub fn actors(&self) -> &[ActorId] {
-        &self.0.actors
+        &self.store.actors[self.entry().actors.range()]
     }
 
     /// The number of this change among those of its actor, from 1.
     pub fn seq(&self) -> u32 {
-        self.0.seq
+        self.entry().seq
     }
 
     /// The counter of the first op's id; the others follow without holes.
     pub fn start_op(&self) -> u32 {
-        self.0.start_op
+        self.entry().start_op
     }
 
     /// The counter of the last op's id, `start_op - 1` when there is no op.
     pub fn max_op(&self) -> u32 {
         // Checked when parsed, in this order because the sum may be 2^32.
-        self.0.start_op - 1 + self.0.op_count
+        self.entry().start_op - 1 + self.entry().op_count
     }
 
     /// The number of ops.
     pub fn len(&self) -> usize {
-        self.0.op_count as usize
+        self.entry().op_count as usize
     }
 
     /// Whether it has no ops.
     pub fn is_empty(&self) -> bool {
-        self.0.op_count == 0
+        self.entry().op_count == 0
     }
 
     /// The changes it was made on top of, in the order of its bytes (authors sort them).
     pub fn deps(&self) -> &[ChangeHash] {
-        &self.0.deps
+        &self.store.deps[self.entry().deps.range()]
     }
 
     /// When it was made, as its author tells: seconds since the Unix epoch by custom.
     pub fn time(&self) -> i64 {
-        self.0.time
+        self.entry().time
     }
 
     /// What its author said of it.
     pub fn message(&self) -> Option<&str> {
-        let bytes = self.slice(self.0.message);
+        let bytes = self.slice(self.entry().message);
         let text = std::str::from_utf8(bytes).expect("a change's message was checked to be utf-8");
         (!text.is_empty()).then_some(text)
     }
 
     /// Bytes after the ops that this version gives no meaning; part of what is hashed.
     pub fn extra_bytes(&self) -> &[u8] {
-        self.slice(self.0.extra)
+        self.slice(self.entry().extra)
     }
 
     /// The change chunk, not compressed: what the hash covers, what is stored and sent.
     pub fn raw_bytes(&self) -> &[u8] {
-        &self.0.raw
+        let entry = self.entry();
+        &self.store.raw[entry.start..entry.start + entry.len as usize]
     }
 
     /// The chunk as it is handed to people: a compressed change chunk when
     /// [`raw_bytes`](Self::raw_bytes) are more than 256. Cost: then one deflate.
     pub fn bytes(&self) -> Cow<'_, [u8]> {
-        if self.0.raw.len() <= DEFLATE_ABOVE {
-            return Cow::Borrowed(&self.0.raw);
+        let raw = self.raw_bytes();
+        if raw.len() <= DEFLATE_ABOVE {
+            return Cow::Borrowed(raw);
         }
-        let envelope = Envelope::read(&self.0.raw).expect("the bytes of a change are a chunk");
+        let envelope = Envelope::read(raw).expect("the bytes of a change are a chunk");
         let mut body = Vec::new();
         compressed::deflate(envelope.body, &mut body);
         let mut out = Vec::new();
-        header::write(ChunkType::CompressedChange, self.0.hash, &body, &mut out);
+        header::write(ChunkType::CompressedChange, self.hash(), &body, &mut out);
         Cow::Owned(out)
     }
 
@@ -194,14 +142,14 @@ impl Change {
     /// own, lest its hash change. Cost: for a change that was read from bytes, encoding it once more
     /// the first time.
     pub fn is_canonical(&self) -> bool {
-        *self.0.canonical.get_or_init(|| self.encodes_to_itself())
+        self.entry().canonical.get_or(|| self.encodes_to_itself())
     }
 
     fn encodes_to_itself(&self) -> bool {
         let mut encoder = ChangeEncoder::default();
         encoder.begin(ActorIdx(0));
         let mut ops = self.ops();
-        for _ in 0..self.0.op_count {
+        for _ in 0..self.len() {
             let body = ops.next_body();
             if body.action == Action::Delete {
                 let empty = body.value == RawValue::NULL && body.mark_name.is_none();
@@ -222,37 +170,35 @@ impl Change {
             deps: self.deps().to_vec(),
             extra_bytes: self.extra_bytes(),
         };
-        encoder.finish(meta, self.actors()).is_ok_and(|change| change.0.raw == self.0.raw)
+        encoder
+            .finish(meta, self.actors())
+            .is_ok_and(|change| change.raw_bytes() == self.raw_bytes())
     }
 
     /// The ops, in order. Reading them allocates nothing but room for the longest `pred`.
     pub fn ops(&self) -> ChangeOps<'_> {
-        ChangeOps {
-            rows: OpReader::new(&self.columns(), actor_count(&self.0.actors)),
-            actors: &self.0.actors,
-            next: u64::from(self.0.start_op),
-            end: u64::from(self.0.start_op) + u64::from(self.0.op_count),
-            links: Vec::new(),
-        }
+        let entry = self.entry();
+        let columns = columns(self.raw_bytes(), entry.column_table);
+        ChangeOps::new(&columns, self.actors(), entry.start_op, entry.op_count)
     }
 
-    fn columns(&self) -> OpColumns<'_> {
-        self.0.columns.map(|span| self.slice(span))
+    fn entry(&self) -> &Entry {
+        &self.store.entries[self.at as usize]
     }
 
     fn slice(&self, span: Span) -> &[u8] {
-        &self.0.raw[span.range()]
+        &self.raw_bytes()[span.range()]
     }
 }
 
 impl fmt::Debug for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Change")
-            .field("hash", &self.0.hash)
+            .field("hash", &self.hash())
             .field("actor", self.actor())
-            .field("seq", &self.0.seq)
-            .field("start_op", &self.0.start_op)
-            .field("ops", &self.0.op_count)
+            .field("seq", &self.seq())
+            .field("start_op", &self.start_op())
+            .field("ops", &self.len())
             .finish_non_exhaustive()
     }
 }
@@ -260,7 +206,7 @@ impl fmt::Debug for Change {
 /// The same bytes, that is the same hash.
 impl PartialEq for Change {
     fn eq(&self, other: &Self) -> bool {
-        self.0.hash == other.0.hash
+        self.hash() == other.hash()
     }
 }
 
@@ -277,6 +223,16 @@ pub struct ChangeOps<'a> {
 }
 
 impl<'a> ChangeOps<'a> {
+    fn new(columns: &OpColumns<'a>, actors: &'a [ActorId], start_op: u32, op_count: u32) -> Self {
+        Self {
+            rows: OpReader::new(columns, actor_count(actors)),
+            actors,
+            next: u64::from(start_op),
+            end: u64::from(start_op) + u64::from(op_count),
+            links: Vec::new(),
+        }
+    }
+
     /// The next op, or `None` after the last.
     pub fn next_op(&mut self) -> Option<Op<'_>> {
         if self.next == self.end {
@@ -306,17 +262,6 @@ impl<'a> ChangeOps<'a> {
     }
 }
 
-impl Span {
-    fn new(range: Range<usize>) -> Self {
-        let offset = |at| u32::try_from(at).expect("a chunk is smaller than 4 GiB");
-        Self { start: offset(range.start), end: offset(range.end) }
-    }
-
-    fn range(self) -> Range<usize> {
-        self.start as usize..self.end as usize
-    }
-}
-
 /// Sorts by counter, then by the bytes of the actor.
 fn sort_links(links: &mut [OpId], actors: &[ActorId]) {
     let key = |link: &OpId| (link.counter, &actors[link.actor.as_usize()]);
@@ -335,91 +280,175 @@ pub(crate) fn actor_count(actors: &[ActorId]) -> u32 {
     u32::try_from(actors.len()).expect("a chunk names fewer than 2^32 actors")
 }
 
-fn parse(
-    raw: Box<[u8]>,
-    body_start: usize,
-    hash: ChangeHash,
-    limits: &Limits,
-) -> Result<Change, Error> {
-    let mut reader = Reader::new(&raw[body_start..]);
-    let at = |reader: &Reader<'_>| raw.len() - reader.len();
-    let dep_count = reader.count(32).map_err(in_part("deps"))?;
-    let deps = (0..dep_count).map(|_| reader.hash()).collect::<Result<_, _>>();
-    let deps: Box<[ChangeHash]> = deps.map_err(in_part("deps"))?;
-    let author = reader.length_prefixed().map_err(in_part("actor"))?;
-    let seq = reader.u32_minimal().and_then(nonzero).map_err(in_part("seq"))?;
-    let start_op = reader.u32_minimal().and_then(nonzero).map_err(in_part("start op"))?;
-    let time = reader.sleb_minimal().map_err(in_part("time"))?;
-    let message = reader.length_prefixed().map_err(in_part("message"))?;
-    if std::str::from_utf8(message).is_err() {
-        return Err(in_part("message")(Fault::NotUtf8));
-    }
-    let message = Span::new(at(&reader) - message.len()..at(&reader));
-    let other_count = reader.count(1).map_err(in_part("other actors"))?;
-    let mut actors = Vec::with_capacity(other_count + 1);
-    actors.push(ActorId::new(author));
-    for _ in 0..other_count {
-        actors.push(ActorId::new(reader.length_prefixed().map_err(in_part("other actors"))?));
+impl Store {
+    /// Adds the change that a change or compressed change chunk holds. `bytes` begin with the
+    /// chunk, whose envelope is `envelope`.
+    ///
+    /// # Errors
+    /// When it is another chunk, or invalid; nothing is added then.
+    pub(crate) fn read(
+        &mut self,
+        bytes: &[u8],
+        envelope: &Envelope<'_>,
+        limits: &Limits,
+    ) -> Result<(), Error> {
+        let (raw_len, actors_len, deps_len) = (self.raw.len(), self.actors.len(), self.deps.len());
+        let result = match envelope.chunk_type {
+            ChunkType::Change => check(bytes, envelope).and_then(|hash| {
+                // The length may be written in one way only, so these are the bytes that a writer
+                // would write.
+                self.raw.extend_from_slice(&bytes[..envelope.len]);
+                self.parse(raw_len, envelope.len - envelope.body.len(), hash, limits)
+            }),
+            ChunkType::CompressedChange => self.inflate(envelope, limits),
+            chunk => Err(Error::Unsupported { chunk }),
+        };
+        if result.is_err() {
+            self.raw.truncate(raw_len);
+            self.actors.truncate(actors_len);
+            self.deps.truncate(deps_len);
+        }
+        result
     }
 
-    let table = spec::read_table(&mut reader).map_err(in_part("column table"))?;
-    let data_start = at(&reader);
-    reader.bytes(spec::data_len(&table)).map_err(in_part("columns"))?;
-    let mut columns = [Span::default(); COLUMN_COUNT];
-    for column in table {
-        if column.spec.is_deflated() {
-            return Err(in_part("column table")(Fault::ColumnDeflated(column.spec.0)));
-        }
-        // Columns that are not known stay in the raw bytes, and are not read.
-        if let Some(index) = CHANGE_SPECS.iter().position(|&known| known == column.spec) {
-            let range = column.range.start + data_start..column.range.end + data_start;
-            columns[index] = Span::new(range);
-        }
-    }
-    let extra = Span::new(at(&reader)..raw.len());
-
-    let counts = op_rows::count_rows(&columns.map(|span| &raw[span.range()]))
-        .map_err(|fault| fault.in_chunk(ChunkType::Change))?;
-    let max = u64::from(limits.max_ops);
-    for (what, count) in [("ops", counts.ops), ("preds", counts.links)] {
-        if count > max {
-            return Err(Error::Limit { chunk: ChunkType::Change, what, max });
-        }
-    }
-    let op_count = u32::try_from(counts.ops)
-        .ok()
-        .filter(|&count| (start_op - 1).checked_add(count).is_some())
-        .ok_or_else(|| {
-            in_part("start op")(Fault::Beyond32Bits(u64::from(start_op).saturating_add(counts.ops)))
+    /// Adds a compressed change: its checksum is that of the change it stands for.
+    fn inflate(&mut self, envelope: &Envelope<'_>, limits: &Limits) -> Result<(), Error> {
+        let chunk = ChunkType::CompressedChange;
+        let max = limits.max_decompressed_bytes.min(u64::from(u32::MAX));
+        let mut body = Vec::new();
+        compressed::inflate(envelope.body, max, &mut body).map_err(|error| match error {
+            InflateError::Fault(fault) => {
+                Error::Corrupt { chunk, part: "deflated body", row: None, fault }
+            }
+            InflateError::TooLong => Error::Limit { chunk, what: "inflated bytes", max },
         })?;
-    let inner = Inner {
-        hash,
-        actors: actors.into(),
-        deps,
-        seq,
-        start_op,
-        op_count,
-        time,
-        message,
-        extra,
-        columns,
-        raw,
-        canonical: OnceLock::new(),
-    };
-    let change = Change(Arc::new(inner));
-    check_ops(&change)?;
-    Ok(change)
+        let hash = header::hash(ChunkType::Change, &body);
+        if !hash.0.starts_with(&envelope.checksum) {
+            return Err(Error::Envelope { fault: Fault::Checksum });
+        }
+        let start = self.raw.len();
+        header::write(ChunkType::Change, hash, &body, &mut self.raw);
+        self.parse(start, self.raw.len() - start - body.len(), hash, limits)
+    }
+
+    /// Reads the chunk that the raw bytes end with.
+    fn parse(
+        &mut self,
+        start: usize,
+        body_start: usize,
+        hash: ChangeHash,
+        limits: &Limits,
+    ) -> Result<(), Error> {
+        let raw = &self.raw[start..];
+        let mut reader = Reader::new(&raw[body_start..]);
+        let at = |reader: &Reader<'_>| raw.len() - reader.len();
+        let dep_count = reader.count(32).map_err(in_part("deps"))?;
+        let deps_start = self.deps.len();
+        for _ in 0..dep_count {
+            self.deps.push(reader.hash().map_err(in_part("deps"))?);
+        }
+        let deps = Span::new(deps_start..self.deps.len());
+        let author = reader.length_prefixed().map_err(in_part("actor"))?;
+        let seq = reader.u32_minimal().and_then(nonzero).map_err(in_part("seq"))?;
+        let start_op = reader.u32_minimal().and_then(nonzero).map_err(in_part("start op"))?;
+        let time = reader.sleb_minimal().map_err(in_part("time"))?;
+        let message = reader.length_prefixed().map_err(in_part("message"))?;
+        if std::str::from_utf8(message).is_err() {
+            return Err(in_part("message")(Fault::NotUtf8));
+        }
+        let message = Span::new(at(&reader) - message.len()..at(&reader));
+        let other_count = reader.count(1).map_err(in_part("other actors"))?;
+        let mut others = reader.clone();
+        for _ in 0..other_count {
+            reader.length_prefixed().map_err(in_part("other actors"))?;
+        }
+        let others = std::iter::repeat_with(move || others.length_prefixed().unwrap_or_default());
+        let table = std::iter::once(author).chain(others.take(other_count));
+        let actors = store::intern(&self.entries, &mut self.actors, table, other_count + 1);
+
+        let column_table = u32::try_from(at(&reader)).expect("a chunk is smaller than 4 GiB");
+        let mut deflated = None;
+        let data_len = spec::each_column(&mut reader, |spec, _| {
+            if spec.is_deflated() && deflated.is_none() {
+                deflated = Some(spec.0);
+            }
+        });
+        let data_len = data_len.map_err(in_part("column table"))?;
+        reader.bytes(data_len).map_err(in_part("columns"))?;
+        if let Some(spec) = deflated {
+            return Err(in_part("column table")(Fault::ColumnDeflated(spec)));
+        }
+        let extra = Span::new(at(&reader)..raw.len());
+
+        let columns = columns(raw, column_table);
+        let counts =
+            op_rows::count_rows(&columns).map_err(|fault| fault.in_chunk(ChunkType::Change))?;
+        let max = u64::from(limits.max_ops);
+        for (what, count) in [("ops", counts.ops), ("preds", counts.links)] {
+            if count > max {
+                return Err(Error::Limit { chunk: ChunkType::Change, what, max });
+            }
+        }
+        let op_count = u32::try_from(counts.ops)
+            .ok()
+            .filter(|&count| (start_op - 1).checked_add(count).is_some())
+            .ok_or_else(|| {
+                let last = u64::from(start_op).saturating_add(counts.ops);
+                in_part("start op")(Fault::Beyond32Bits(last))
+            })?;
+        check_ops(ChangeOps::new(&columns, &self.actors[actors.range()], start_op, op_count))?;
+        self.entries.push(Entry {
+            hash,
+            start,
+            len: u32::try_from(raw.len()).expect("a chunk is smaller than 4 GiB"),
+            actors,
+            deps,
+            seq,
+            start_op,
+            op_count,
+            time,
+            message,
+            extra,
+            column_table,
+            canonical: Canonical::default(),
+        });
+        Ok(())
+    }
+}
+
+/// The hash of a change chunk, which its checksum must begin.
+fn check(bytes: &[u8], envelope: &Envelope<'_>) -> Result<ChangeHash, Error> {
+    let hash = header::hash_of_chunk(&bytes[..envelope.len]);
+    if hash.0.starts_with(&envelope.checksum) {
+        Ok(hash)
+    } else {
+        Err(Error::Envelope { fault: Fault::Checksum })
+    }
+}
+
+/// The columns of the ops in a chunk that has been read. Columns that are not known stay in the
+/// bytes, and are not read.
+fn columns(raw: &[u8], column_table: u32) -> OpColumns<'_> {
+    let mut reader = Reader::new(&raw[column_table as usize..]);
+    let mut ranges = [const { 0..0 }; COLUMN_COUNT];
+    spec::each_column(&mut reader, |spec, range| {
+        if let Some(index) = CHANGE_SPECS.iter().position(|&known| known == spec) {
+            ranges[index] = range;
+        }
+    })
+    .expect("the table was read when it was parsed");
+    let data = &raw[raw.len() - reader.len()..];
+    ranges.map(|range| &data[range])
 }
 
 /// Reads every op once, so that reading them again cannot fail.
-fn check_ops(change: &Change) -> Result<(), Error> {
-    let mut ops = change.ops();
-    for row in 0..change.0.op_count {
+fn check_ops(mut ops: ChangeOps<'_>) -> Result<(), Error> {
+    for row in (0_u32..).take(ops.remaining()) {
         let at_row = |fault: ColumnFault| fault.at_row(ChunkType::Change, row);
         let body = ops.rows.next(&mut ops.links).map_err(at_row)?;
-        let id = OpId { counter: change.0.start_op + row, actor: ActorIdx(0) };
+        let id = op_id(ops.next + u64::from(row)).expect("the greatest id was checked");
         body.check(id).map_err(at_row)?;
-        check_preds(&mut ops.links, id, &change.0.actors).map_err(at_row)?;
+        check_preds(&mut ops.links, id, ops.actors).map_err(at_row)?;
     }
     ops.rows.finish().map_err(|fault| fault.in_chunk(ChunkType::Change))
 }

@@ -14,7 +14,7 @@ use crate::column::spec::{self, ColumnSpec, RawColumn};
 use crate::error::{ColumnFault, InColumn};
 use crate::{Action, ActorId, ActorIdx, ChangeHash, Error, Fault, Limits, ObjId, Op, OpId};
 
-use change_rows::{CHANGE_COLUMN_COUNT, CHANGE_ROW_SPECS, ChangeColumns, ChangeReader};
+use change_rows::{CHANGE_COLUMN_COUNT, CHANGE_ROW_SPECS, ChangeColumns, ChangeTable};
 
 mod change_rows;
 mod rebuild;
@@ -30,6 +30,8 @@ const ID_COUNTER_NAME: &str = "id counter column";
 
 /// How many columns the ops have; the last two are those of the ids.
 const OP_COLUMN_COUNT: usize = op_rows::COLUMN_COUNT + 2;
+const ID_ACTOR_COLUMN: usize = op_rows::COLUMN_COUNT;
+const ID_COUNTER_COLUMN: usize = op_rows::COLUMN_COUNT + 1;
 
 /// A document chunk, parsed. Its columns are inflated, its rows decoded when asked for.
 ///
@@ -41,9 +43,8 @@ pub struct DocumentChunk {
     heads: Box<[ChangeHash]>,
     /// For each head the row of its change, unless the writer left that out.
     head_rows: Option<Box<[u64]>>,
-    change_columns: [Box<[u8]>; CHANGE_COLUMN_COUNT],
+    changes: ChangeTable,
     op_columns: [Box<[u8]>; OP_COLUMN_COUNT],
-    change_count: u32,
     op_count: u32,
     limits: Limits,
 }
@@ -63,7 +64,7 @@ impl DocumentChunk {
         let head_rows = read_head_rows(&mut reader, heads.len()).map_err(in_part("head index"))?;
 
         let mut budget = limits.max_decompressed_bytes;
-        let change_columns = load_columns(
+        let change_columns: [_; CHANGE_COLUMN_COUNT] = load_columns(
             ("change column table", "change columns"),
             &change_table,
             change_data,
@@ -76,8 +77,8 @@ impl DocumentChunk {
             &op_table,
             op_data,
             |spec| match spec {
-                ID_ACTOR => Some(OP_COLUMN_COUNT - 2),
-                ID_COUNTER => Some(OP_COLUMN_COUNT - 1),
+                ID_ACTOR => Some(ID_ACTOR_COLUMN),
+                ID_COUNTER => Some(ID_COUNTER_COLUMN),
                 _ => DOCUMENT_SPECS.iter().position(|&known| known == spec),
             },
             &mut budget,
@@ -87,15 +88,17 @@ impl DocumentChunk {
             actors,
             heads,
             head_rows,
-            change_columns,
+            changes: ChangeTable::default(),
             op_columns,
-            change_count: 0,
             op_count: 0,
             limits: *limits,
         };
-        chunk.change_count = chunk.count_changes()?;
+        let change_columns = std::array::from_fn(|index| &*change_columns[index]);
+        let change_count = chunk.count_changes(&change_columns)?;
         chunk.op_count = chunk.count_ops()?;
-        chunk.check_changes()?;
+        chunk.changes =
+            ChangeTable::read(&change_columns, actor_count(&chunk.actors), change_count)?;
+        chunk.check_head_rows()?;
         chunk.check_ops()?;
         Ok(chunk)
     }
@@ -112,7 +115,7 @@ impl DocumentChunk {
 
     /// The number of changes.
     pub fn change_count(&self) -> usize {
-        self.change_count as usize
+        self.changes.len()
     }
 
     /// The number of ops that have rows, that is all but deletes.
@@ -130,27 +133,19 @@ impl DocumentChunk {
     fn rows(&self) -> IdentifiedReader<'_> {
         let actor_count = actor_count(&self.actors);
         IdentifiedReader {
-            id_actor: RleDecoder::new(&self.op_columns[OP_COLUMN_COUNT - 2]),
-            id_counter: DeltaDecoder::new(&self.op_columns[OP_COLUMN_COUNT - 1]),
+            id_actor: RleDecoder::new(&self.op_columns[ID_ACTOR_COLUMN]),
+            id_counter: DeltaDecoder::new(&self.op_columns[ID_COUNTER_COLUMN]),
             actor_count,
             ops: OpReader::new(&self.shared_columns(), actor_count),
         }
-    }
-
-    fn change_rows(&self) -> ChangeReader<'_> {
-        ChangeReader::new(&self.change_columns(), actor_count(&self.actors))
     }
 
     fn shared_columns(&self) -> OpColumns<'_> {
         std::array::from_fn(|index| &*self.op_columns[index])
     }
 
-    fn change_columns(&self) -> ChangeColumns<'_> {
-        std::array::from_fn(|index| &*self.change_columns[index])
-    }
-
-    fn count_changes(&self) -> Result<u32, Error> {
-        let counts = change_rows::count_rows(&self.change_columns()).map_err(in_document)?;
+    fn count_changes(&self, columns: &ChangeColumns<'_>) -> Result<u32, Error> {
+        let counts = change_rows::count_rows(columns).map_err(in_document)?;
         within(counts.changes, self.limits.max_changes, "changes")?;
         within(counts.deps, self.limits.max_changes, "dependencies of changes")?;
         u32::try_from(counts.changes).map_err(|_| too_many("changes"))
@@ -159,8 +154,8 @@ impl DocumentChunk {
     fn count_ops(&self) -> Result<u32, Error> {
         let counts = op_rows::count_rows(&self.shared_columns()).map_err(in_document)?;
         let ids = [
-            (ID_ACTOR_NAME, rle::count_rows::<u64>(&self.op_columns[OP_COLUMN_COUNT - 2])),
-            (ID_COUNTER_NAME, delta::count_rows(&self.op_columns[OP_COLUMN_COUNT - 1])),
+            (ID_ACTOR_NAME, rle::count_rows::<u64>(&self.op_columns[ID_ACTOR_COLUMN])),
+            (ID_COUNTER_NAME, delta::count_rows(&self.op_columns[ID_COUNTER_COLUMN])),
         ];
         for (column, rows) in ids {
             let rows = rows.in_column(column).map_err(in_document)?;
@@ -173,18 +168,9 @@ impl DocumentChunk {
         u32::try_from(counts.ops).map_err(|_| too_many("ops"))
     }
 
-    fn check_changes(&self) -> Result<(), Error> {
-        let mut rows = self.change_rows();
-        let mut checker = change_rows::Checker::new(self.actors.len());
-        let mut deps = Vec::new();
-        for row in 0..self.change_count {
-            rows.next(&mut deps)
-                .and_then(|change| checker.check(row, &change, &deps))
-                .map_err(|fault| fault.at_row(ChunkType::Document, row))?;
-        }
-        rows.finish().map_err(in_document)?;
+    fn check_head_rows(&self) -> Result<(), Error> {
         for &row in self.head_rows.iter().flatten() {
-            if row >= u64::from(self.change_count) {
+            if row >= self.changes.len() as u64 {
                 return Err(in_part("head index")(Fault::HeadIndex(row)));
             }
         }

@@ -1,7 +1,9 @@
 //! The envelope of a chunk: magic, checksum, type, length (format: chunk envelope).
 
 use std::fmt;
+use std::ops::Range;
 
+use sha2::block_api::compress256;
 use sha2::{Digest, Sha256};
 
 use crate::column::leb128::{Reader, uleb_len, write_uleb};
@@ -99,14 +101,62 @@ impl<'a> Envelope<'a> {
 
 /// The SHA-256 of a chunk's type, length and body.
 pub(crate) fn hash(chunk_type: ChunkType, body: &[u8]) -> ChangeHash {
-    let mut prefix = Vec::with_capacity(11);
-    prefix.push(chunk_type as u8);
-    write_uleb(body.len() as u64, &mut prefix);
+    let mut prefix = [0; 11];
+    prefix[0] = chunk_type as u8;
+    let mut length = body.len() as u64;
+    let mut end = 1;
+    loop {
+        prefix[end] = (length & 0x7f) as u8;
+        length >>= 7;
+        end += 1;
+        if length == 0 {
+            break;
+        }
+        prefix[end - 1] |= 0x80;
+    }
     let mut sha = Sha256::new();
-    sha.update(&prefix);
+    sha.update(&prefix[..end]);
     sha.update(body);
     ChangeHash(sha.finalize().into())
 }
+
+/// The place of the checksum in a chunk.
+pub(crate) const CHECKSUM: Range<usize> = 4..8;
+
+/// The SHA-256 of a chunk's type, length and body, which `chunk` holds in one piece after its
+/// magic and checksum. Cost: without the buffer that [`hash`] goes through.
+pub(crate) fn hash_of_chunk(chunk: &[u8]) -> ChangeHash {
+    let bytes = &chunk[CHECKSUM.end..];
+    let (blocks, rest) = bytes.as_chunks::<64>();
+    let mut state = INITIAL_STATE;
+    compress256(&mut state, blocks);
+    let mut last = [[0; 64]; 2];
+    let ends = last.as_flattened_mut();
+    ends[..rest.len()].copy_from_slice(rest);
+    ends[rest.len()] = 0x80;
+    // A block must hold the end mark and eight bytes of length.
+    let count = if rest.len() < 56 { 1 } else { 2 };
+    let bits = bytes.len() as u64 * 8;
+    ends[count * 64 - 8..count * 64].copy_from_slice(&bits.to_be_bytes());
+    compress256(&mut state, &last[..count]);
+    let mut hash = [0; 32];
+    for (bytes, word) in hash.as_chunks_mut::<4>().0.iter_mut().zip(state) {
+        *bytes = word.to_be_bytes();
+    }
+    ChangeHash(hash)
+}
+
+/// What SHA-256 starts from (FIPS 180-4, 5.3.3).
+const INITIAL_STATE: [u32; 8] = [
+    0x6a09_e667,
+    0xbb67_ae85,
+    0x3c6e_f372,
+    0xa54f_f53a,
+    0x510e_527f,
+    0x9b05_688c,
+    0x1f83_d9ab,
+    0x5be0_cd19,
+];
 
 /// How many bytes come before a body of `body_len` bytes.
 pub(crate) fn header_len(body_len: usize) -> usize {
@@ -117,11 +167,21 @@ pub(crate) fn header_len(body_len: usize) -> usize {
 /// `body` but that of the change.
 pub(crate) fn write(chunk_type: ChunkType, hash: ChangeHash, body: &[u8], out: &mut Vec<u8>) {
     out.reserve(header_len(body.len()) + body.len());
+    write_header(chunk_type, hash, body.len(), out);
+    out.extend_from_slice(body);
+}
+
+/// Appends what comes before the body of a chunk.
+pub(crate) fn write_header(
+    chunk_type: ChunkType,
+    hash: ChangeHash,
+    body_len: usize,
+    out: &mut Vec<u8>,
+) {
     out.extend_from_slice(&MAGIC);
     out.extend_from_slice(&hash.0[..4]);
     out.push(chunk_type as u8);
-    write_uleb(body.len() as u64, out);
-    out.extend_from_slice(body);
+    write_uleb(body_len as u64, out);
 }
 
 #[cfg(test)]
@@ -152,6 +212,17 @@ mod tests {
         write(ChunkType::Document, hash, envelope.body, &mut out);
         assert_eq!(out, EMPTY);
         assert_eq!(header_len(4), 10);
+    }
+
+    #[test]
+    fn a_chunk_is_hashed_in_one_piece_or_in_parts() {
+        for len in (0..200).chain([16_383, 16_384, 70_000]) {
+            let body: Vec<u8> = (0..len).map(|at| (at % 251) as u8).collect();
+            let expect = hash(ChunkType::Change, &body);
+            let mut chunk = Vec::new();
+            write(ChunkType::Change, ChangeHash([0; 32]), &body, &mut chunk);
+            assert_eq!(hash_of_chunk(&chunk), expect, "{len}");
+        }
     }
 
     #[test]

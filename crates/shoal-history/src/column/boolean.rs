@@ -29,6 +29,20 @@ impl<'a> BooleanDecoder<'a> {
         self.remaining -= 1;
         Ok(self.value)
     }
+
+    /// The next rows that are known to be equal, and their number: `false` without end after the
+    /// last row.
+    #[inline]
+    pub(crate) fn next_equal(&mut self) -> Result<(bool, u64), Fault> {
+        while self.remaining == 0 {
+            if self.reader.is_empty() {
+                return Ok((false, u64::MAX));
+            }
+            self.remaining = self.reader.uleb()?;
+            self.value = !self.value;
+        }
+        Ok((self.value, std::mem::take(&mut self.remaining)))
+    }
 }
 
 /// The number of rows of a column.
@@ -45,28 +59,48 @@ pub(crate) fn count_rows(bytes: &[u8]) -> Result<u64, Fault> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BooleanEncoder {
     out: Vec<u8>,
+    state: BooleanState,
+}
+
+/// What of a column that is being written is not in its bytes yet.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct BooleanState {
     value: bool,
     count: u64,
     any_true: bool,
 }
 
-impl BooleanEncoder {
+impl BooleanState {
+    /// Appends a value `count` times, at least once.
     #[inline]
-    pub(crate) fn push(&mut self, value: bool) {
+    pub(crate) fn push(&mut self, value: bool, count: u64, out: &mut Vec<u8>) {
         if value != self.value {
-            write_uleb(self.count, &mut self.out);
+            write_uleb(self.count, out);
             self.value = value;
             self.count = 0;
             self.any_true |= value;
         }
-        self.count += 1;
+        self.count += count;
+    }
+
+    /// Ends the column; whether any row is true.
+    pub(crate) fn finish(&mut self, out: &mut Vec<u8>) -> bool {
+        if self.count > 0 {
+            write_uleb(self.count, out);
+            self.count = 0;
+        }
+        self.any_true
+    }
+}
+
+impl BooleanEncoder {
+    #[inline]
+    pub(crate) fn push(&mut self, value: bool) {
+        self.state.push(value, 1, &mut self.out);
     }
 
     pub(crate) fn finish(&mut self) {
-        if self.count > 0 {
-            write_uleb(self.count, &mut self.out);
-            self.count = 0;
-        }
+        self.state.finish(&mut self.out);
     }
 
     /// The bytes of a finished column.
@@ -76,14 +110,12 @@ impl BooleanEncoder {
 
     /// The bytes of a finished column that is left out when no row is true.
     pub(crate) fn bytes_if_any(&self) -> &[u8] {
-        if self.any_true { &self.out } else { &[] }
+        if self.state.any_true { &self.out } else { &[] }
     }
 
     pub(crate) fn clear(&mut self) {
         self.out.clear();
-        self.value = false;
-        self.count = 0;
-        self.any_true = false;
+        self.state = BooleanState::default();
     }
 }
 

@@ -1,7 +1,7 @@
 //! Delta encoding: run-length encoded differences, starting from 0 (format: column encodings).
 //! Nulls do not advance the running value.
 
-use super::rle::{Int, RleDecoder, RleEncoder, for_each_run};
+use super::rle::{Int, RleDecoder, RleState, for_each_run};
 use crate::Fault;
 
 /// Reads a column row by row.
@@ -25,6 +25,29 @@ impl<'a> DeltaDecoder<'a> {
         Ok(Some(self.value))
     }
 
+    /// Appends the next `count` rows to `out`, a null as 0; they are known to be numbers of at most
+    /// 32 bits.
+    pub(crate) fn read_known(&mut self, count: usize, out: &mut Vec<u32>) -> Result<(), Fault> {
+        let mut left = count as u64;
+        while left > 0 {
+            let (difference, run) = self.differences.next_equal_of(left)?;
+            left -= run;
+            let run = usize::try_from(run).map_err(|_| Fault::Overflow)?;
+            match difference {
+                None => out.resize(out.len() + run, 0),
+                Some(difference) => {
+                    let first = self.value;
+                    self.value = first.wrapping_add(difference.wrapping_mul(run as i64));
+                    out.extend((1..=run as i64).map(|at| {
+                        (first.wrapping_add(difference.wrapping_mul(at)).cast_unsigned()
+                            & u64::from(u32::MAX)) as u32
+                    }));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The next row as a number of at most 32 bits.
     #[inline]
     pub(crate) fn next_u32(&mut self) -> Result<Option<u32>, Fault> {
@@ -37,11 +60,44 @@ pub(crate) fn count_rows(bytes: &[u8]) -> Result<u64, Fault> {
     for_each_run::<i64>(bytes, |_, _| Ok(()))
 }
 
-/// Writes a column row by row.
+/// What of a column that is being written is not in its bytes yet; see [`RleState`].
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DeltaState {
+    differences: RleState<Int>,
+    value: i64,
+}
+
+impl DeltaState {
+    /// Starts a column at the end of `out`.
+    #[inline]
+    pub(crate) fn begin(&mut self, out: &[u8]) {
+        self.differences.begin(out);
+        self.value = 0;
+    }
+
+    #[inline]
+    pub(crate) fn push_value(&mut self, value: i64, out: &mut Vec<u8>) {
+        self.differences.push_value(value.wrapping_sub(self.value), 1, out);
+        self.value = value;
+    }
+
+    /// Appends `count` nulls, at least one.
+    #[inline]
+    pub(crate) fn push_null(&mut self, count: u64, out: &mut Vec<u8>) {
+        self.differences.push_null(count, out);
+    }
+
+    /// Ends the column.
+    pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
+        self.differences.finish(out);
+    }
+}
+
+/// Writes a column row by row, into bytes of its own.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DeltaEncoder {
-    differences: RleEncoder<Int>,
-    value: i64,
+    out: Vec<u8>,
+    state: DeltaState,
 }
 
 impl DeltaEncoder {
@@ -49,27 +105,26 @@ impl DeltaEncoder {
     pub(crate) fn push(&mut self, value: Option<i64>) {
         match value {
             Some(value) => self.push_value(value),
-            None => self.differences.push_null(),
+            None => self.state.push_null(1, &mut self.out),
         }
     }
 
     #[inline]
     pub(crate) fn push_value(&mut self, value: i64) {
-        self.differences.push_value(value.wrapping_sub(self.value));
-        self.value = value;
+        self.state.push_value(value, &mut self.out);
     }
 
     pub(crate) fn finish(&mut self) {
-        self.differences.finish();
+        self.state.finish(&mut self.out);
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
-        self.differences.bytes()
+        &self.out
     }
 
     pub(crate) fn clear(&mut self) {
-        self.differences.clear();
-        self.value = 0;
+        self.out.clear();
+        self.state.begin(&self.out);
     }
 }
 

@@ -69,6 +69,41 @@ impl<'a, V: RleValue<'a>> RleDecoder<'a, V> {
         }
     }
 
+    /// The next rows that are known to be equal, and their number: a run of nulls without end after
+    /// the last row.
+    #[inline]
+    pub(crate) fn next_equal(&mut self) -> Result<(Option<V>, u64), Fault> {
+        if self.remaining == 0 && !self.next_run()? {
+            return Ok((None, u64::MAX));
+        }
+        match self.run {
+            Run::Repeat(value) => Ok((value, std::mem::take(&mut self.remaining))),
+            Run::Literal => {
+                self.remaining -= 1;
+                Ok((Some(V::read(&mut self.reader)?), 1))
+            }
+        }
+    }
+
+    /// Like [`next_equal`](Self::next_equal), `max` rows at most.
+    #[inline]
+    pub(crate) fn next_equal_of(&mut self, max: u64) -> Result<(Option<V>, u64), Fault> {
+        if self.remaining == 0 && !self.next_run()? {
+            return Ok((None, max));
+        }
+        match self.run {
+            Run::Repeat(value) => {
+                let count = self.remaining.min(max);
+                self.remaining -= count;
+                Ok((value, count))
+            }
+            Run::Literal => {
+                self.remaining -= 1;
+                Ok((Some(V::read(&mut self.reader)?), 1))
+            }
+        }
+    }
+
     /// Enters the next record that has rows; false at the end.
     fn next_run(&mut self) -> Result<bool, Fault> {
         while self.remaining == 0 {
@@ -195,59 +230,33 @@ impl RleType for Text {
     }
 }
 
-/// Writes a column row by row.
+/// Writes a column row by row, into bytes of its own.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RleEncoder<T> {
-    /// Whole records.
     out: Vec<u8>,
-    /// The values of the literal record that is being gathered, and their number.
-    literals: Vec<u8>,
-    literal_count: i64,
-    /// The last value and how often it came in a row; 0 after a null and at the start.
-    last: T,
-    repeats: i64,
-    /// Nulls since the last value.
-    nulls: u64,
+    state: RleState<T>,
 }
 
 impl<T: RleType> RleEncoder<T> {
     #[inline]
     pub(crate) fn push(&mut self, value: Option<T::Value<'_>>) {
-        match value {
-            Some(value) => self.push_value(value),
-            None => self.push_null(),
-        }
+        self.state.push(value, 1, &mut self.out);
     }
 
     #[inline]
     pub(crate) fn push_value(&mut self, value: T::Value<'_>) {
-        if self.repeats > 0 && self.last.is(value) {
-            self.repeats += 1;
-            return;
-        }
-        self.end_run();
-        self.last.set(value);
-        self.repeats = 1;
+        self.state.push_value(value, 1, &mut self.out);
     }
 
     #[inline]
     pub(crate) fn push_null(&mut self) {
-        if self.nulls == 0 {
-            self.end_run();
-            self.end_literals();
-        }
-        self.nulls += 1;
+        self.state.push_null(1, &mut self.out);
     }
 
     /// Ends the column. Its bytes are then [`bytes`](Self::bytes); only [`clear`](Self::clear) may
     /// follow.
     pub(crate) fn finish(&mut self) {
-        if self.nulls > 0 && self.out.is_empty() {
-            // Nothing but nulls: such a column is left out.
-            self.nulls = 0;
-        }
-        self.end_run();
-        self.end_literals();
+        self.state.finish(&mut self.out);
     }
 
     /// The bytes of a finished column.
@@ -258,37 +267,114 @@ impl<T: RleType> RleEncoder<T> {
     /// Starts anew, keeping the buffers.
     pub(crate) fn clear(&mut self) {
         self.out.clear();
-        self.literals.clear();
-        self.literal_count = 0;
+        self.state.begin(&self.out);
+    }
+}
+
+/// What of a column that is being written is not in its bytes yet. The bytes are those after the
+/// place where [`begin`](Self::begin) was called; nothing else may be appended until
+/// [`finish`](Self::finish).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RleState<T> {
+    /// The last value and how often it came in a row; 0 after a null and at the start.
+    last: T,
+    repeats: u64,
+    /// Nulls since the last value.
+    nulls: u64,
+    /// The number of values in the literal record that the bytes end with, and where that begins:
+    /// with a byte for its length.
+    literals: u64,
+    literals_start: usize,
+    /// Where the column begins.
+    start: usize,
+}
+
+impl<T: RleType> RleState<T> {
+    /// Starts a column at the end of `out`.
+    #[inline]
+    pub(crate) fn begin(&mut self, out: &[u8]) {
         self.repeats = 0;
         self.nulls = 0;
+        self.literals = 0;
+        self.start = out.len();
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, value: Option<T::Value<'_>>, count: u64, out: &mut Vec<u8>) {
+        match value {
+            Some(value) => self.push_value(value, count, out),
+            None => self.push_null(count, out),
+        }
+    }
+
+    /// Appends a value `count` times, at least once.
+    #[inline]
+    pub(crate) fn push_value(&mut self, value: T::Value<'_>, count: u64, out: &mut Vec<u8>) {
+        if self.repeats > 0 && self.last.is(value) {
+            self.repeats += count;
+            return;
+        }
+        self.end_run(out);
+        self.last.set(value);
+        self.repeats = count;
+    }
+
+    /// Appends `count` nulls, at least one.
+    #[inline]
+    pub(crate) fn push_null(&mut self, count: u64, out: &mut Vec<u8>) {
+        if self.nulls == 0 {
+            self.end_run(out);
+            self.end_literals(out);
+        }
+        self.nulls += count;
+    }
+
+    /// Ends the column.
+    pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
+        if self.nulls > 0 && out.len() == self.start {
+            // Nothing but nulls: such a column is left out.
+            self.nulls = 0;
+        }
+        self.end_run(out);
+        self.end_literals(out);
     }
 
     /// Moves the last value, or the nulls, to where they belong.
     #[inline]
-    fn end_run(&mut self) {
+    fn end_run(&mut self, out: &mut Vec<u8>) {
         if self.nulls > 0 {
-            self.out.push(0);
-            write_uleb(self.nulls, &mut self.out);
+            out.push(0);
+            write_uleb(self.nulls, out);
             self.nulls = 0;
         } else if self.repeats == 1 {
-            self.last.write(&mut self.literals);
-            self.literal_count += 1;
+            if self.literals == 0 {
+                self.literals_start = out.len();
+                out.push(0);
+            }
+            self.last.write(out);
+            self.literals += 1;
         } else if self.repeats > 1 {
-            self.end_literals();
-            write_sleb(self.repeats, &mut self.out);
-            self.last.write(&mut self.out);
+            self.end_literals(out);
+            write_sleb(self.repeats.cast_signed(), out);
+            self.last.write(out);
         }
         self.repeats = 0;
     }
 
+    /// Writes the length of the literal record.
     #[inline]
-    fn end_literals(&mut self) {
-        if self.literal_count > 0 {
-            write_sleb(-self.literal_count, &mut self.out);
-            self.out.extend_from_slice(&self.literals);
-            self.literals.clear();
-            self.literal_count = 0;
+    fn end_literals(&mut self, out: &mut Vec<u8>) {
+        if self.literals == 0 {
+            return;
+        }
+        let count = -self.literals.cast_signed();
+        self.literals = 0;
+        if count >= -64 {
+            out[self.literals_start] = (count.cast_unsigned() & 0x7f) as u8;
+        } else {
+            let mut length = Vec::new();
+            write_sleb(count, &mut length);
+            out.splice(self.literals_start..=self.literals_start, length);
         }
     }
 }

@@ -50,14 +50,26 @@ pub(crate) struct RawColumn {
 /// # Errors
 /// When the columns do not ascend, or a value column does not follow its metadata.
 pub(crate) fn read_table(reader: &mut Reader<'_>) -> Result<Vec<RawColumn>, Fault> {
+    let mut columns = Vec::new();
+    each_column(reader, |spec, range| columns.push(RawColumn { spec, range }))?;
+    Ok(columns)
+}
+
+/// Reads the table of columns, calls `visit` with each, and returns the length of their data.
+///
+/// # Errors
+/// As [`read_table`].
+pub(crate) fn each_column(
+    reader: &mut Reader<'_>,
+    mut visit: impl FnMut(ColumnSpec, Range<usize>),
+) -> Result<usize, Fault> {
     let count = reader.count(2)?;
-    let mut columns = Vec::<RawColumn>::with_capacity(count);
     let mut start = 0_usize;
+    let mut last: Option<ColumnSpec> = None;
     for _ in 0..count {
         let spec = ColumnSpec(reader.u32_minimal()?);
         let len = usize::try_from(reader.uleb_minimal()?).map_err(|_| Fault::Truncated)?;
         let end = start.checked_add(len).ok_or(Fault::Truncated)?;
-        let last = columns.last().map(|column| column.spec.inflated());
         if last.is_some_and(|last| last.0 >= spec.inflated().0) {
             return Err(Fault::ColumnOrder(spec.0));
         }
@@ -66,10 +78,11 @@ pub(crate) fn read_table(reader: &mut Reader<'_>) -> Result<Vec<RawColumn>, Faul
         if spec.column_type() == VALUE && !metadata_before {
             return Err(Fault::ColumnLayout(spec.0));
         }
-        columns.push(RawColumn { spec, range: start..end });
+        visit(spec, start..end);
+        last = Some(spec.inflated());
         start = end;
     }
-    Ok(columns)
+    Ok(start)
 }
 
 /// The length of the data that `columns` describe.

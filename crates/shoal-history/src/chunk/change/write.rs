@@ -2,14 +2,12 @@
 //! `pred` and the other actors sorted, only actors that the ops refer to, columns left out by the
 //! rules of the format. The same content gives the same hash in every implementation.
 
-use std::sync::{Arc, OnceLock};
-
 use rustc_hash::FxHashMap;
 
-use super::{Change, Inner, Span};
+use super::{Canonical, Change, Entry, Span, Store};
 use crate::chunk::header::{self, ChunkType};
 use crate::chunk::op_rows::{
-    CHANGE_SPECS, COLUMN_COUNT, KEY_ACTOR, LINK_ACTOR, OBJ_ACTOR, OpEncoder, Row, RowValue,
+    CHANGE_SPECS, KEY_ACTOR, LINK_ACTOR, OBJ_ACTOR, OpEncoder, Row, RowValue,
 };
 use crate::column::leb128::{write_length_prefixed, write_sleb, write_uleb};
 use crate::column::value::RawValue;
@@ -265,11 +263,10 @@ impl ChangeEncoder {
         for actor in &actors[1..] {
             write_length_prefixed(actor.as_bytes(), body);
         }
+        let column_table = body.len();
         // Without ops every column is empty, so that none is listed.
         spec::write_table(CHANGE_SPECS.iter().copied().zip(columns), body);
-        let mut starts = [0; COLUMN_COUNT];
-        for (data, start) in columns.iter().zip(&mut starts) {
-            *start = body.len();
+        for data in columns {
             body.extend_from_slice(data);
         }
         body.extend_from_slice(extra_bytes);
@@ -278,37 +275,36 @@ impl ChangeEncoder {
         }
 
         let hash = header::hash(ChunkType::Change, body);
-        let mut raw = Vec::new();
+        let mut raw = Vec::with_capacity(header::header_len(body.len()) + body.len());
         header::write(ChunkType::Change, hash, body, &mut raw);
         let body_start = raw.len() - body.len();
         let span = |start: usize, len: usize| {
             let start = start + body_start;
             Span::new(start..start + len)
         };
-        let mut spans = [Span::default(); COLUMN_COUNT];
-        for ((span_of, start), data) in spans.iter_mut().zip(starts).zip(columns) {
-            *span_of = span(start, data.len());
-        }
-        Ok(Change(Arc::new(Inner {
+        let entry = Entry {
             hash,
-            actors,
-            deps: deps.into(),
+            start: 0,
+            len: u32::try_from(raw.len()).expect("a chunk is smaller than 4 GiB"),
+            actors: Span::new(0..actors.len()),
+            deps: Span::new(0..deps.len()),
             seq,
             start_op,
             op_count: self.op_count,
             time,
             message: span(message_start, message.len()),
             extra: span(body.len() - extra_bytes.len(), extra_bytes.len()),
-            columns: spans,
-            raw: raw.into(),
-            canonical: if self.odd_delete { OnceLock::new() } else { OnceLock::from(true) },
-        })))
+            column_table: u32::try_from(column_table + body_start)
+                .expect("a chunk is smaller than 4 GiB"),
+            canonical: if self.odd_delete { Canonical::default() } else { Canonical::known() },
+        };
+        Ok(Store { raw, entries: vec![entry], actors, deps }.into_change())
     }
 }
 
 impl LocalActors {
     /// The actors of the change, and the final index of each local number.
-    fn sorted(&self, actors: &[ActorId]) -> (Box<[ActorId]>, Vec<u64>) {
+    fn sorted(&self, actors: &[ActorId]) -> (Vec<ActorId>, Vec<u64>) {
         let actor = |local: usize| &actors[self.used[local] as usize];
         let mut locals: Vec<usize> = (0..self.used.len()).collect();
         locals[1..].sort_unstable_by_key(|&local| actor(local));

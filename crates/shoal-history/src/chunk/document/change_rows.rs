@@ -1,11 +1,12 @@
 //! The change columns of a document chunk: what it keeps of each change besides the ops.
 
+use crate::chunk::header::ChunkType;
 use crate::column::delta::{self, DeltaDecoder};
 use crate::column::rle::{self, RleDecoder};
 use crate::column::spec::ColumnSpec;
 use crate::column::value::{BYTES, ValueDecoder};
 use crate::error::{ColumnFault, InColumn};
-use crate::{ActorIdx, Fault};
+use crate::{ActorIdx, Error, Fault};
 
 const ACTOR: usize = 0;
 const SEQ: usize = 1;
@@ -131,7 +132,7 @@ impl<'a> ChangeReader<'a> {
         }
     }
 
-    /// The next row; its dependencies, as rows, replace what is in `deps`.
+    /// The next row; its dependencies, as rows, are appended to `deps`.
     pub(super) fn next(&mut self, deps: &mut Vec<u32>) -> Result<ChangeRow<'a>, ColumnFault> {
         let actor = self.next_actor().in_column(NAMES[ACTOR])?;
         let number = |value: Result<Option<u32>, Fault>, index: usize| {
@@ -141,7 +142,6 @@ impl<'a> ChangeReader<'a> {
         let max_op = number(self.max_op.next_u32(), MAX_OP)?;
         let time = self.time.next().in_column(NAMES[TIME])?.unwrap_or(0);
         let message = self.message.next().in_column(NAMES[MESSAGE])?.unwrap_or("");
-        deps.clear();
         let dep_count = self.dep_count.next().in_column(NAMES[DEP_COUNT])?.unwrap_or(0);
         for _ in 0..dep_count {
             deps.push(number(self.dep_row.next_u32(), DEP_ROW)?);
@@ -172,24 +172,134 @@ impl<'a> ChangeReader<'a> {
     }
 }
 
+/// The rows of all changes, column by column: what a graph knows of changes without their ops.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ChangeTable {
+    pub(crate) actors: Vec<ActorIdx>,
+    pub(crate) seqs: Vec<u32>,
+    pub(crate) max_ops: Vec<u32>,
+    pub(crate) times: Vec<i64>,
+    /// Of each change where its dependencies end in `deps`; they begin where the last one's end.
+    pub(crate) deps_ends: Vec<u32>,
+    /// Rows of dependencies, change after change.
+    pub(crate) deps: Vec<u32>,
+    /// Messages, and where the one of each change is; without any, no places.
+    message_bytes: Box<[u8]>,
+    messages: Vec<Place>,
+    /// The same of extra bytes.
+    extra_bytes: Box<[u8]>,
+    extras: Vec<Place>,
+}
+
+/// Where something is, and how long.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    start: u32,
+    len: u32,
+}
+
+impl ChangeTable {
+    /// Reads `count` rows, which [`count_rows`] has counted, and checks each.
+    pub(super) fn read(
+        columns: &ChangeColumns<'_>,
+        actor_count: u32,
+        count: u32,
+    ) -> Result<Self, Error> {
+        let mut reader = ChangeReader::new(columns, actor_count);
+        let mut checker = Checker::new(actor_count as usize);
+        let capacity = count as usize;
+        let mut table = Self {
+            actors: Vec::with_capacity(capacity),
+            seqs: Vec::with_capacity(capacity),
+            max_ops: Vec::with_capacity(capacity),
+            times: Vec::with_capacity(capacity),
+            deps_ends: Vec::with_capacity(capacity),
+            message_bytes: columns[MESSAGE].into(),
+            extra_bytes: columns[EXTRA].into(),
+            ..Self::default()
+        };
+        let mut extra_start = 0;
+        for row in 0..count {
+            let change = reader
+                .next(&mut table.deps)
+                .and_then(|change| {
+                    let start = table.deps_ends.last().copied().unwrap_or(0) as usize;
+                    checker.check(row, &change, &table.deps[start..], &table.max_ops)?;
+                    Ok(change)
+                })
+                .map_err(|fault| fault.at_row(ChunkType::Document, row))?;
+            table.actors.push(change.actor);
+            table.seqs.push(change.seq);
+            table.max_ops.push(change.max_op);
+            table.times.push(change.time);
+            table.deps_ends.push(offset(table.deps.len()));
+            if !columns[MESSAGE].is_empty() {
+                let start = match change.message {
+                    "" => 0,
+                    text => text.as_ptr().addr() - columns[MESSAGE].as_ptr().addr(),
+                };
+                table
+                    .messages
+                    .push(Place { start: offset(start), len: offset(change.message.len()) });
+            }
+            if !columns[EXTRA].is_empty() {
+                let len = offset(change.extra.len());
+                table.extras.push(Place { start: extra_start, len });
+                extra_start += len;
+            }
+        }
+        reader.finish().map_err(|fault| fault.in_chunk(ChunkType::Document))?;
+        Ok(table)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.actors.len()
+    }
+
+    pub(crate) fn deps_at(&self, row: usize) -> &[u32] {
+        let start = row.checked_sub(1).map_or(0, |before| self.deps_ends[before] as usize);
+        &self.deps[start..self.deps_ends[row] as usize]
+    }
+
+    /// Empty for none.
+    pub(crate) fn message(&self, row: usize) -> &str {
+        let place = self.messages.get(row).copied().unwrap_or_default();
+        let bytes = place.of(&self.message_bytes);
+        std::str::from_utf8(bytes).expect("a message was checked to be utf-8")
+    }
+
+    pub(crate) fn extra(&self, row: usize) -> &[u8] {
+        self.extras.get(row).copied().unwrap_or_default().of(&self.extra_bytes)
+    }
+}
+
+impl Place {
+    fn of(self, bytes: &[u8]) -> &[u8] {
+        &bytes[self.start as usize..self.start as usize + self.len as usize]
+    }
+}
+
+fn offset(at: usize) -> u32 {
+    u32::try_from(at).expect("a column is smaller than 4 GiB")
+}
+
 /// Sees that each row fits the rows before it.
-pub(super) struct Checker {
+struct Checker {
     /// Of each actor the last sequence number and the last greatest op.
     actors: Vec<(u32, u32)>,
-    /// Of each row so far.
-    max_ops: Vec<u32>,
 }
 
 impl Checker {
-    pub(super) fn new(actor_count: usize) -> Self {
-        Self { actors: vec![(0, 0); actor_count], max_ops: Vec::new() }
+    fn new(actor_count: usize) -> Self {
+        Self { actors: vec![(0, 0); actor_count] }
     }
 
-    pub(super) fn check(
+    fn check(
         &mut self,
         row: u32,
         change: &ChangeRow<'_>,
         deps: &[u32],
+        max_ops: &[u32],
     ) -> Result<(), ColumnFault> {
         let (seq, own_max) = &mut self.actors[change.actor.as_usize()];
         if change.seq.checked_sub(1) != Some(*seq) {
@@ -202,7 +312,7 @@ impl Checker {
                 let fault = Fault::DepRow(u64::from(dep));
                 return Err(ColumnFault { column: NAMES[DEP_ROW], fault });
             }
-            least = least.max(self.max_ops[dep as usize]);
+            least = least.max(max_ops[dep as usize]);
         }
         // The greatest number is kept free, for a change without ops starts one above this.
         if change.max_op < least || change.max_op == u32::MAX {
@@ -211,7 +321,6 @@ impl Checker {
         }
         *seq = change.seq;
         *own_max = change.max_op;
-        self.max_ops.push(change.max_op);
         Ok(())
     }
 }

@@ -1,18 +1,29 @@
 //! Rebuilding the changes of a document chunk, which keeps their ops apart from them.
 //!
 //! The ops that an op supersedes are the reverse of `succ`. An id in `succ` that has no row is
-//! that of a delete, whose object and key are those of what it deletes. Everything is sorted once
-//! by id, actor by actor; the changes of an actor then take consecutive slices. Cost: n log n of
-//! the ops for those sorts, linear else.
+//! that of a delete, whose object and key are those of what it deletes. The rows are read into flat
+//! arrays, ops are counted into the changes they belong to, and each change is encoded column by
+//! column into a buffer that it shares with its neighbours.
+//!
+//! A hash covers those of the dependencies, so hashing goes change after change. Encoding does
+//! not: on several cores, some changes are encoded while those before them are hashed.
 
-use super::{DocumentChunk, Fault, in_part, lamport, obj_lamport};
-use crate::chunk::change::{ChangeEncoder, Meta};
-use crate::chunk::header::ChunkType;
-use crate::chunk::op_rows::{Body, Row, RowValue, VALUE};
-use crate::column::value::RawValue;
-use crate::{Action, ActorIdx, Change, ChangeHash, Error, Key, ObjId, OpId, ScalarRef};
+use std::ops::Range;
 
-use super::change_rows::ChangeRow;
+use rayon::prelude::*;
+
+use super::{DocumentChunk, in_part};
+use crate::chunk::change::{Canonical, Entry, Store};
+use crate::chunk::header::{self, ChunkType};
+use crate::{Change, ChangeHash, Error, Fault};
+
+mod encode;
+mod rows;
+mod slots;
+
+use encode::{Batch, Encoder, Parts, Shape};
+use rows::Rows;
+use slots::Slots;
 
 /// Whether the heads of rebuilt changes are compared with those that the chunk names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,180 +34,118 @@ pub enum Verify {
     Nothing,
 }
 
+/// From this many changes or ops on, threads are worth their start.
+const PARALLEL_FROM: usize = 1 << 12;
+
+/// How many changes, and about how many ops, are encoded before they are hashed.
+const BATCH_CHANGES: usize = 1 << 11;
+const BATCH_OPS: u32 = 1 << 14;
+
 impl DocumentChunk {
     /// Rebuilds the changes, in the order of their rows, which is topological. Their bytes and so
     /// their hashes are those of the authors, if those encoded them canonically.
     ///
-    /// Cost: n log n of the ops, 32 bytes an op and some while it runs; one SHA-256 of each change.
+    /// Cost: linear in ops and changes, 40 bytes an op while it runs; one SHA-256 of each change.
     ///
     /// # Errors
     /// When an id is used twice, an op belongs to no change or a change lacks one, a delete has
     /// several keys; [`Error::MismatchingHeads`], if asked for; [`Error::Limit`].
     pub fn changes(&self, verify: Verify) -> Result<Vec<Change>, Error> {
-        let (rows, ids, edges) = self.read_rows()?;
-        let ops = merge(&rows, &ids, &edges)?;
-        drop(ids);
-        let slices = self.slices(&ops)?;
-        self.encode(&rows, &ops, &edges, &slices, verify)
+        let parts = self.parts()?;
+        let mut store = Store::default();
+        let hashes = self.hash_all(&parts, |batch, hashes| {
+            keep(batch, &parts, hashes, &mut store);
+        })?;
+        if verify == Verify::Heads {
+            self.check_heads(&hashes)?;
+        }
+        Ok(store.into_changes())
     }
 
-    /// Reads the op rows. Ids and edges come sorted.
-    fn read_rows(&self) -> Result<(Rows<'_>, Vec<Id>, Vec<Edge>), Error> {
-        let mut rows = Rows {
-            packed: Vec::with_capacity(self.op_count()),
-            strings: Vec::new(),
-            payloads: &self.op_columns[VALUE],
-        };
-        let mut ids = Vec::with_capacity(self.op_count());
-        let mut edges = Vec::new();
-        let mut reader = self.rows();
-        let mut links = Vec::new();
-        let mut payload_start = 0;
-        for row in 0..self.op_count {
-            let (id, body) =
-                reader.next(&mut links).expect("the rows were read when it was parsed");
-            rows.push(&body, payload_start);
-            payload_start += body.value.payload.len();
-            ids.push(Id { id: place(id), row });
-            let pred = lamport(id);
-            edges.extend(links.iter().map(|&succ| Edge { succ: place(succ), pred, row }));
-        }
-        ids.sort_unstable();
-        if let Some(pair) = ids.windows(2).find(|pair| pair[0].id == pair[1].id) {
-            return Err(Error::Corrupt {
-                chunk: ChunkType::Document,
-                part: "id counter column",
-                row: Some(pair[1].row),
-                fault: Fault::RepeatedOpId(op_id(pair[1].id).counter),
-            });
-        }
-        edges.sort_unstable();
-        Ok((rows, ids, edges))
+    fn parts(&self) -> Result<Parts<'_>, Error> {
+        let rows = Rows::read(self);
+        let slots = Slots::assign(&self.changes, self.actors.len(), &rows)?;
+        Ok(Parts { actors: &self.actors, changes: &self.changes, rows, slots })
     }
 
-    /// The slice of `ops` that each change takes.
-    fn slices(&self, ops: &[BuiltOp]) -> Result<Vec<Slice>, Error> {
-        // Of each actor the next op that no change has taken.
-        let mut next = vec![0_usize; self.actors.len() + 1];
-        for op in ops {
-            next[op_id(op.id).actor.as_usize() + 1] += 1;
-        }
-        for actor in 1..next.len() {
-            next[actor] += next[actor - 1];
-        }
-        let ends: Vec<usize> = next[1..].to_vec();
-
-        let fault = |row, fault| Error::Corrupt {
-            chunk: ChunkType::Document,
-            part: "ops of a change",
-            row,
-            fault,
-        };
-        let counter = |at: usize| op_id(ops[at].id).counter;
-        let mut slices = Vec::with_capacity(self.change_count());
-        let mut max_ops = Vec::with_capacity(self.change_count());
-        let mut reader = self.change_rows();
-        let mut deps = Vec::new();
-        for row in 0..self.change_count {
-            let change = reader.next(&mut deps).expect("the rows were read when it was parsed");
-            let before = deps.iter().map(|&dep| max_ops[dep as usize]).max().unwrap_or(0);
-            max_ops.push(change.max_op);
-            let actor = change.actor.as_usize();
-            let start = next[actor];
-            let mut end = start;
-            while end < ends[actor] && counter(end) <= change.max_op {
-                if end > start && counter(end) != counter(end - 1) + 1 {
-                    return Err(fault(Some(row), Fault::MissingOp(counter(end - 1) + 1)));
-                }
-                end += 1;
-            }
-            next[actor] = end;
-            let mut start_op = change.max_op + 1;
-            if end > start {
-                start_op = counter(start);
-                if start_op <= before {
-                    return Err(fault(Some(row), Fault::StrayOp(start_op)));
-                }
-                if counter(end - 1) != change.max_op {
-                    return Err(fault(Some(row), Fault::MissingOp(counter(end - 1) + 1)));
-                }
-            }
-            slices.push(Slice { start, end, start_op });
-        }
-        match (0..ends.len()).find(|&actor| next[actor] < ends[actor]) {
-            Some(actor) => Err(fault(None, Fault::StrayOp(counter(next[actor])))),
-            None => Ok(slices),
-        }
-    }
-
-    fn encode(
+    /// Encodes all changes and hashes them; `visit` gets each batch and all hashes so far.
+    fn hash_all(
         &self,
-        rows: &Rows<'_>,
-        ops: &[BuiltOp],
-        edges: &[Edge],
-        slices: &[Slice],
-        verify: Verify,
-    ) -> Result<Vec<Change>, Error> {
-        let mut changes = Vec::<Change>::with_capacity(self.change_count());
-        let mut is_head = vec![true; self.change_count()];
-        let mut encoder = ChangeEncoder::default();
-        let mut reader = self.change_rows();
-        let mut dep_rows = Vec::new();
+        parts: &Parts<'_>,
+        mut visit: impl FnMut(&Batch, &[ChangeHash]) + Send,
+    ) -> Result<Vec<ChangeHash>, Error> {
+        let mut hashes = Vec::with_capacity(self.change_count());
         let mut budget = self.limits.max_rebuilt_bytes;
-        let over_budget = Error::Limit {
+        let mut seal = |batch: &mut Batch, hashes: &mut Vec<ChangeHash>| {
+            budget = budget.checked_sub(batch.bytes.len() as u64)?;
+            seal(batch, parts, hashes);
+            visit(batch, hashes);
+            Some(budget)
+        };
+        let too_many = Error::Limit {
             chunk: ChunkType::Document,
             what: "bytes of rebuilt changes",
-            max: budget,
+            max: self.limits.max_rebuilt_bytes,
         };
-        for slice in slices {
-            let change = reader.next(&mut dep_rows).expect("the rows were read when it was parsed");
-            let ChangeRow { actor, seq, time, message, extra, .. } = change;
-            encoder.begin(actor);
-            let mut text = TextBudget::default();
-            for at in slice.start..slice.end {
-                let op = &ops[at];
-                let edges_end =
-                    ops.get(at + 1).map_or(edges.len(), |next| next.edges_start as usize);
-                let preds = &edges[op.edges_start as usize..edges_end];
-                let row = rows.row(op, preds);
-                text.spend(&row);
-                if text.bytes > budget {
-                    return Err(over_budget);
-                }
-                encoder.push(&row, preds.iter().map(|edge| from_lamport(edge.pred)));
+        let mut left = self.limits.max_rebuilt_bytes;
+        let is_large = self.change_count() > 1
+            && self.change_count().max(parts.slots.rows.len()) >= PARALLEL_FROM;
+        // Batches side by side do not know of each other, so they share no budget.
+        let is_harmless = parts.rows.text_bytes <= left / 2;
+        let threads = rayon::current_num_threads();
+        if !(is_large && is_harmless && threads > 1) {
+            let (mut encoder, mut batch, mut next) = (Encoder::default(), Batch::default(), 0);
+            while let Some(range) = parts.batch_from(next) {
+                next = range.end;
+                batch.clear();
+                encoder.encode_all(parts, range, left, &mut batch).ok_or(too_many)?;
+                left = seal(&mut batch, &mut hashes).ok_or(too_many)?;
             }
-            let deps = dep_rows
-                .iter()
-                .map(|&dep| {
-                    is_head[dep as usize] = false;
-                    changes[dep as usize].hash()
-                })
-                .collect();
-            let meta =
-                Meta { seq, start_op: slice.start_op, time, message, deps, extra_bytes: extra };
-            let change = encoder.finish(meta, &self.actors)?;
-            budget = budget.checked_sub(change.raw_bytes().len() as u64).ok_or(over_budget)?;
-            changes.push(change);
+            return Ok(hashes);
         }
-        if verify == Verify::Heads {
-            let heads = changes.iter().zip(is_head).filter(|(_, is_head)| *is_head);
-            let mut heads: Vec<ChangeHash> = heads.map(|(change, _)| change.hash()).collect();
-            heads.sort_unstable();
-            self.check_heads(&heads, &changes)?;
+        let mut next = 0;
+        let mut ready: Vec<Batch> = Vec::new();
+        loop {
+            let mut ranges = Vec::with_capacity(threads);
+            while ranges.len() < threads
+                && let Some(range) = parts.batch_from(next)
+            {
+                next = range.end;
+                ranges.push(range);
+            }
+            if ranges.is_empty() && ready.is_empty() {
+                return Ok(hashes);
+            }
+            let encode = |range| {
+                let mut batch = Batch::default();
+                Encoder::default().encode_all(parts, range, left, &mut batch).map(|()| batch)
+            };
+            let (sealed, encoded) = rayon::join(
+                || ready.iter_mut().try_fold(left, |_, batch| seal(batch, &mut hashes)),
+                || ranges.into_par_iter().map(encode).collect::<Option<Vec<Batch>>>(),
+            );
+            left = sealed.ok_or(too_many)?;
+            ready = encoded.ok_or(too_many)?;
         }
-        Ok(changes)
     }
 
-    fn check_heads(&self, heads: &[ChangeHash], changes: &[Change]) -> Result<(), Error> {
-        if heads != &*self.heads {
+    fn check_heads(&self, hashes: &[ChangeHash]) -> Result<(), Error> {
+        let mut is_head = vec![true; hashes.len()];
+        for &dep in &self.changes.deps {
+            is_head[dep as usize] = false;
+        }
+        let heads = hashes.iter().zip(is_head).filter(|(_, is_head)| *is_head);
+        let mut heads: Vec<ChangeHash> = heads.map(|(hash, _)| *hash).collect();
+        heads.sort_unstable();
+        if heads != *self.heads {
             let unexplained = self.heads.iter().position(|head| heads.binary_search(head).is_err());
             let head = unexplained.unwrap_or(self.heads.len());
             return Err(Error::MismatchingHeads { head: u32::try_from(head).unwrap_or(u32::MAX) });
         }
         let Some(rows) = &self.head_rows else { return Ok(()) };
         for (head, &row) in self.heads.iter().zip(rows) {
-            let change = usize::try_from(row).ok().and_then(|row| changes.get(row));
-            if change.is_none_or(|change| change.hash() != *head) {
+            let hash = usize::try_from(row).ok().and_then(|row| hashes.get(row));
+            if hash != Some(head) {
                 return Err(in_part("head index")(Fault::HeadIndex(row)));
             }
         }
@@ -204,229 +153,100 @@ impl DocumentChunk {
     }
 }
 
-/// The rows of a document chunk, for access in any order. Half the size of [`Body`]s.
-struct Rows<'a> {
-    packed: Vec<PackedRow>,
-    /// Keys and mark names; neighbours share them.
-    strings: Vec<&'a str>,
-    payloads: &'a [u8],
+impl Parts<'_> {
+    /// The changes from one on that are encoded together.
+    fn batch_from(&self, start: usize) -> Option<Range<usize>> {
+        let count = self.changes.len();
+        if start >= count {
+            return None;
+        }
+        let most = count.min(start + BATCH_CHANGES);
+        let last = self.slots.starts[start].saturating_add(BATCH_OPS);
+        let end = start + self.slots.starts[start..most].partition_point(|at| *at <= last);
+        Some(start..end.max(start + 1))
+    }
 }
 
-#[derive(Clone, Copy)]
-struct PackedRow {
-    /// As [`lamport`]; 0 is the root.
-    obj: u64,
-    /// As [`lamport`], 0 for the head; or the number of a string.
-    key: u64,
-    payload_start: u32,
-    payload_len: u32,
-    /// The number of the string + 1, 0 for none.
-    mark_name: u32,
-    action: Action,
-    value_type: u8,
-    is_map_key: bool,
-    /// Bit 0: insert, bit 1: expand.
-    flags: u8,
+impl Encoder {
+    /// Encodes some changes; `None` when they are more than `max_bytes`.
+    fn encode_all(
+        &mut self,
+        parts: &Parts<'_>,
+        range: Range<usize>,
+        max_bytes: u64,
+        batch: &mut Batch,
+    ) -> Option<()> {
+        batch.first = range.start;
+        for change in range {
+            self.encode(parts, change, max_bytes, batch).ok()?;
+        }
+        Some(())
+    }
 }
 
-impl<'a> Rows<'a> {
-    fn push(&mut self, body: &Body<'a>, payload_start: usize) {
-        let offset = |at| u32::try_from(at).expect("a column is smaller than 4 GiB");
-        let (key, is_map_key) = match body.key {
-            Key::Map(key) => (u64::from(self.string(key)), true),
-            Key::Head => (0, false),
-            Key::Elem(id) => (lamport(id), false),
-        };
-        let mark_name = body.mark_name.map_or(0, |name| self.string(name) + 1);
-        self.packed.push(PackedRow {
-            obj: obj_lamport(body.obj),
-            key,
-            payload_start: offset(payload_start),
-            payload_len: offset(body.value.payload.len()),
-            mark_name,
-            action: body.action,
-            value_type: body.value.type_code,
-            is_map_key,
-            flags: u8::from(body.insert) | u8::from(body.expand) << 1,
+impl Batch {
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.shapes.clear();
+        self.others.clear();
+    }
+
+    /// The shapes of the changes, and where each begins.
+    fn shapes(&self) -> impl Iterator<Item = (usize, &Shape)> {
+        let starts = std::iter::once(0).chain(self.shapes.iter().map(|shape| shape.end));
+        starts.zip(&self.shapes)
+    }
+}
+
+/// Fills in the hashes of the dependencies, hashes the changes, and fills in their checksums.
+fn seal(batch: &mut Batch, parts: &Parts<'_>, hashes: &mut Vec<ChangeHash>) {
+    let Batch { bytes, shapes, .. } = batch;
+    let mut start = 0;
+    for shape in shapes {
+        let chunk = &mut bytes[start..shape.end];
+        start = shape.end;
+        let deps = parts.changes.deps_at(hashes.len());
+        fill_deps(&mut chunk[shape.deps as usize..], deps, hashes);
+        let hash = header::hash_of_chunk(chunk);
+        chunk[header::CHECKSUM].copy_from_slice(&hash.0[..header::CHECKSUM.len()]);
+        hashes.push(hash);
+    }
+}
+
+/// Writes the dependencies in the order of the rows that a document names them in.
+fn fill_deps(places: &mut [u8], deps: &[u32], hashes: &[ChangeHash]) {
+    for (place, &dep) in places.as_chunks_mut::<32>().0.iter_mut().zip(deps) {
+        *place = hashes[dep as usize].0;
+    }
+}
+
+/// Keeps sealed changes.
+fn keep(batch: &Batch, parts: &Parts<'_>, hashes: &[ChangeHash], store: &mut Store) {
+    let base = store.raw_len();
+    let mut others_start = 0;
+    for ((start, shape), row) in batch.shapes().zip(batch.first..) {
+        let changes = parts.changes;
+        let author = changes.actors[row].0;
+        let others = &batch.others[others_start..shape.others_end];
+        others_start = shape.others_end;
+        let actors = std::iter::once(&author).chain(others);
+        let actors = store.add_actors(actors.map(|actor| &parts.actors[*actor as usize]));
+        let deps = store.add_deps(changes.deps_at(row).iter().map(|dep| hashes[*dep as usize]));
+        store.add(Entry {
+            hash: hashes[row],
+            start: base + start,
+            len: u32::try_from(shape.end - start).expect("a chunk is smaller than 4 GiB"),
+            actors,
+            deps,
+            seq: changes.seqs[row],
+            start_op: parts.slots.start_ops[row],
+            op_count: parts.slots.starts[row + 1] - parts.slots.starts[row],
+            time: changes.times[row],
+            message: shape.message,
+            extra: shape.extra,
+            column_table: shape.column_table,
+            canonical: Canonical::known(),
         });
     }
-
-    /// The number of a string: that of the last one if it is the same bytes of the column.
-    fn string(&mut self, text: &'a str) -> u32 {
-        if self.strings.last().is_none_or(|last| !std::ptr::eq(*last, text)) {
-            self.strings.push(text);
-        }
-        u32::try_from(self.strings.len() - 1).expect("a document has fewer than 2^31 ops")
-    }
-
-    /// The row of an op as its change holds it.
-    fn row(&self, op: &BuiltOp, preds: &[Edge]) -> Row<'a> {
-        let packed = &self.packed[op.row as usize];
-        let obj = if packed.obj == 0 { ObjId::Root } else { ObjId::Op(from_lamport(packed.obj)) };
-        if op.is_delete {
-            return Row {
-                obj,
-                key: self.target(op.row, preds[0].pred),
-                insert: false,
-                action: Action::Delete,
-                value: RowValue::Scalar(ScalarRef::Null),
-                expand: false,
-                mark_name: None,
-            };
-        }
-        let start = packed.payload_start as usize;
-        let payload = &self.payloads[start..start + packed.payload_len as usize];
-        Row {
-            obj,
-            key: self.key(packed),
-            insert: packed.flags & 1 != 0,
-            action: packed.action,
-            value: RowValue::Raw(RawValue { type_code: packed.value_type, payload }),
-            expand: packed.flags & 2 != 0,
-            mark_name: (packed.mark_name as usize).checked_sub(1).map(|name| self.strings[name]),
-        }
-    }
-
-    /// The key under which a row is found, given its id: an insertion's is the element it makes.
-    fn target(&self, row: u32, id: u64) -> Key<'a> {
-        let packed = &self.packed[row as usize];
-        if packed.flags & 1 != 0 { Key::Elem(from_lamport(id)) } else { self.key(packed) }
-    }
-
-    fn key(&self, packed: &PackedRow) -> Key<'a> {
-        if packed.is_map_key {
-            let string = usize::try_from(packed.key).expect("the number of a string is an index");
-            Key::Map(self.strings[string])
-        } else if packed.key == 0 {
-            Key::Head
-        } else {
-            Key::Elem(from_lamport(packed.key))
-        }
-    }
-}
-
-/// The id of a row, ordered by actor and counter: see [`place`].
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Id {
-    id: u64,
-    row: u32,
-}
-
-/// `succ` supersedes `pred`, which is the id of `row`. Ordered as preds are stored.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Edge {
-    /// See [`place`].
-    succ: u64,
-    /// See [`lamport`].
-    pred: u64,
-    row: u32,
-}
-
-/// An op of a change.
-struct BuiltOp {
-    /// See [`place`].
-    id: u64,
-    /// Its row; of a delete that of what it deletes.
-    row: u32,
-    /// Where its preds begin in the edges.
-    edges_start: u32,
-    is_delete: bool,
-}
-
-/// The ops of a change.
-struct Slice {
-    start: usize,
-    end: usize,
-    start_op: u32,
-}
-
-/// An upper bound of what the strings of a change take, which can be far more than they take in
-/// the document: there equal keys are neighbours, in a change they need not be.
-#[derive(Default)]
-struct TextBudget<'a> {
-    key: Option<&'a str>,
-    mark_name: Option<&'a str>,
-    bytes: u64,
-}
-
-impl<'a> TextBudget<'a> {
-    fn spend(&mut self, row: &Row<'a>) {
-        let key = match row.key {
-            Key::Map(key) => Some(key),
-            _ => None,
-        };
-        for (last, now) in [(&mut self.key, key), (&mut self.mark_name, row.mark_name)] {
-            if let Some(text) = now
-                && last.is_none_or(|last| !std::ptr::eq(last, text))
-            {
-                self.bytes = self.bytes.saturating_add(text.len() as u64);
-            }
-            *last = now;
-        }
-    }
-}
-
-/// Joins rows and edges by id: all ops, actor by actor and ascending.
-fn merge(rows: &Rows<'_>, ids: &[Id], edges: &[Edge]) -> Result<Vec<BuiltOp>, Error> {
-    let mut ops = Vec::with_capacity(ids.len());
-    let mut ids = ids.iter().copied().peekable();
-    let mut at = 0;
-    loop {
-        let row_id = ids.peek().map(|id| id.id);
-        let edge_id = edges.get(at).map(|edge| edge.succ);
-        let (id, is_delete) = match (row_id, edge_id) {
-            (None, None) => return Ok(ops),
-            (Some(row), Some(edge)) if edge < row => (edge, true),
-            (None, Some(edge)) => (edge, true),
-            (Some(row), _) => (row, false),
-        };
-        let start = at;
-        while edges.get(at).is_some_and(|edge| edge.succ == id) {
-            at += 1;
-        }
-        let edges_start = u32::try_from(start).expect("a document has fewer than 2^32 succs");
-        let row = if is_delete {
-            check_delete(rows, &edges[start..at])?;
-            edges[start].row
-        } else {
-            ids.next().expect("the id was peeked at").row
-        };
-        ops.push(BuiltOp { id, row, edges_start, is_delete });
-    }
-}
-
-/// All that one delete deletes must be at one key of one object.
-fn check_delete(rows: &Rows<'_>, preds: &[Edge]) -> Result<(), Error> {
-    let (first, others) = preds.split_first().expect("a delete is known by what it deletes");
-    let obj = |edge: &Edge| rows.packed[edge.row as usize].obj;
-    let target = |edge: &Edge| rows.target(edge.row, edge.pred);
-    for other in others {
-        if obj(other) != obj(first) || target(other) != target(first) {
-            return Err(Error::Corrupt {
-                chunk: ChunkType::Document,
-                part: "succ counter column",
-                row: Some(other.row),
-                fault: Fault::DeleteOfDifferentKeys(op_id(other.succ).counter),
-            });
-        }
-    }
-    Ok(())
-}
-
-/// A number that orders ids by actor, then by counter.
-fn place(id: OpId) -> u64 {
-    u64::from(id.actor.0) << 32 | u64::from(id.counter)
-}
-
-/// The id whose [`place`] this is.
-fn op_id(place: u64) -> OpId {
-    OpId { counter: low(place), actor: ActorIdx(low(place >> 32)) }
-}
-
-fn from_lamport(number: u64) -> OpId {
-    OpId { counter: low(number >> 32), actor: ActorIdx(low(number)) }
-}
-
-fn low(number: u64) -> u32 {
-    (number & u64::from(u32::MAX)) as u32
+    store.add_raw(&batch.bytes);
 }

@@ -1,0 +1,168 @@
+//! Where the bytes of changes are kept: one piece of memory for as many changes as came together,
+//! so that a history of many small changes costs no allocation for each.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use super::Change;
+use crate::{ActorId, ChangeHash};
+
+/// The bytes of some changes, and what was read of their headers.
+#[derive(Debug, Default)]
+pub(crate) struct Store {
+    /// The chunks, not compressed.
+    pub(super) raw: Vec<u8>,
+    pub(super) entries: Vec<Entry>,
+    /// Actor tables, one after the other; neighbours with the same one share it.
+    pub(super) actors: Vec<ActorId>,
+    /// Dependencies, change after change.
+    pub(super) deps: Vec<ChangeHash>,
+}
+
+/// What is known of one change.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) hash: ChangeHash,
+    /// Where its chunk is in the raw bytes.
+    pub(crate) start: usize,
+    pub(crate) len: u32,
+    pub(crate) actors: Span,
+    pub(crate) deps: Span,
+    pub(crate) seq: u32,
+    pub(crate) start_op: u32,
+    pub(crate) op_count: u32,
+    pub(crate) time: i64,
+    /// The next three count from the begin of the chunk.
+    pub(crate) message: Span,
+    pub(crate) extra: Span,
+    pub(crate) column_table: u32,
+    /// What [`Change::is_canonical`] found.
+    pub(crate) canonical: Canonical,
+}
+
+/// Whether a change is canonical, once that was asked. Takes a byte, and no lock.
+#[derive(Debug, Default)]
+pub(crate) struct Canonical(AtomicU8);
+
+impl Canonical {
+    pub(crate) fn known() -> Self {
+        Self(AtomicU8::new(2))
+    }
+
+    pub(crate) fn get_or(&self, find: impl FnOnce() -> bool) -> bool {
+        match self.0.load(Ordering::Relaxed) {
+            0 => {
+                let is_canonical = find();
+                self.0.store(1 + u8::from(is_canonical), Ordering::Relaxed);
+                is_canonical
+            }
+            known => known == 2,
+        }
+    }
+}
+
+/// A range whose ends have 32 bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Span {
+    start: u32,
+    end: u32,
+}
+
+impl Store {
+    /// Whether another change may be added: what is read together stays in memory together, so it
+    /// shall not be everything.
+    pub(crate) fn has_room(&self) -> bool {
+        self.raw.len() < MAX_SHARED_BYTES
+    }
+
+    /// The table of these actors: that of one of the changes before, if it is the same.
+    pub(crate) fn add_actors<'a>(
+        &mut self,
+        actors: impl Iterator<Item = &'a ActorId> + Clone,
+    ) -> Span {
+        for entry in self.entries.iter().rev().take(NEIGHBOURS) {
+            if self.actors[entry.actors.range()].iter().eq(actors.clone()) {
+                return entry.actors;
+            }
+        }
+        let start = self.actors.len();
+        self.actors.extend(actors.cloned());
+        Span::new(start..self.actors.len())
+    }
+
+    pub(crate) fn add_deps(&mut self, deps: impl Iterator<Item = ChangeHash>) -> Span {
+        let start = self.deps.len();
+        self.deps.extend(deps);
+        Span::new(start..self.deps.len())
+    }
+
+    pub(crate) fn add(&mut self, entry: Entry) {
+        self.entries.push(entry);
+    }
+
+    pub(crate) fn add_raw(&mut self, bytes: &[u8]) {
+        self.raw.extend_from_slice(bytes);
+    }
+
+    pub(crate) fn raw_len(&self) -> usize {
+        self.raw.len()
+    }
+
+    /// The changes, in order.
+    pub(crate) fn into_changes(mut self) -> Vec<Change> {
+        self.raw.shrink_to_fit();
+        self.actors.shrink_to_fit();
+        self.deps.shrink_to_fit();
+        self.entries.shrink_to_fit();
+        let count = u32::try_from(self.entries.len()).expect("there are fewer than 2^32 changes");
+        let store = Arc::new(self);
+        (0..count).map(|at| Change { store: store.clone(), at }).collect()
+    }
+
+    /// The only change.
+    pub(crate) fn into_change(self) -> Change {
+        debug_assert_eq!(self.entries.len(), 1);
+        Change { store: Arc::new(self), at: 0 }
+    }
+}
+
+/// The table of the actors with these ids, of which there are `count`: that of one of the changes
+/// before, if it is the same.
+pub(super) fn intern<'a>(
+    entries: &[Entry],
+    actors: &mut Vec<ActorId>,
+    ids: impl Iterator<Item = &'a [u8]> + Clone,
+    count: usize,
+) -> Span {
+    for entry in entries.iter().rev().take(NEIGHBOURS) {
+        let known = &actors[entry.actors.range()];
+        if known.len() == count && known.iter().map(ActorId::as_bytes).eq(ids.clone()) {
+            return entry.actors;
+        }
+    }
+    let start = actors.len();
+    for id in ids {
+        let known = actors.iter().rev().take(NEIGHBOURS).find(|known| known.as_bytes() == id);
+        let actor = known.cloned().unwrap_or_else(|| ActorId::new(id));
+        actors.push(actor);
+    }
+    Span::new(start..actors.len())
+}
+
+/// From this size on, memory is not shared with further changes.
+const MAX_SHARED_BYTES: usize = 1 << 20;
+
+/// How far back it is looked whether the same was there before.
+const NEIGHBOURS: usize = 4;
+
+impl Span {
+    pub(crate) fn new(range: Range<usize>) -> Self {
+        let offset = |at| u32::try_from(at).expect("a chunk is smaller than 4 GiB");
+        Self { start: offset(range.start), end: offset(range.end) }
+    }
+
+    pub(crate) fn range(self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+}

@@ -1,0 +1,398 @@
+//! Encoding changes out of flat arrays, column by column into one buffer: what comes in runs is
+//! written in runs, and a small change costs no allocation. The hashes of the dependencies, which
+//! are not known yet, are left open.
+
+use super::super::change_rows::ChangeTable;
+use super::rows::{KeyKind, Rows, Segment};
+use super::slots::{DELETE, Slots};
+use crate::chunk::change::Span;
+use crate::chunk::header::{self, ChunkType};
+use crate::chunk::op_rows::{
+    ACTION, CHANGE_SPECS, COLUMN_COUNT, EXPAND, INSERT, KEY_ACTOR, KEY_COUNTER, KEY_STRING,
+    LINK_ACTOR, LINK_COUNT, LINK_COUNTER, MARK_NAME, OBJ_ACTOR, OBJ_COUNTER, VALUE, VALUE_META,
+};
+use crate::column::boolean::BooleanState;
+use crate::column::delta::DeltaState;
+use crate::column::leb128::{write_length_prefixed, write_sleb, write_uleb};
+use crate::column::rle::{RleState, Text, Uint};
+use crate::{Action, ActorId, ChangeHash};
+
+/// What changes are encoded from.
+pub(super) struct Parts<'a> {
+    pub(super) actors: &'a [ActorId],
+    pub(super) changes: &'a ChangeTable,
+    pub(super) rows: Rows<'a>,
+    pub(super) slots: Slots,
+}
+
+/// Some encoded changes, one after the other, which lack the hashes of their dependencies and their
+/// checksums.
+#[derive(Default)]
+pub(super) struct Batch {
+    /// The row of the first change.
+    pub(super) first: usize,
+    pub(super) bytes: Vec<u8>,
+    pub(super) shapes: Vec<Shape>,
+    /// The actors that ops refer to, besides the authors.
+    pub(super) others: Vec<u32>,
+}
+
+/// Where the parts of a chunk are. All but `end` count from its begin.
+pub(super) struct Shape {
+    /// Where the chunk ends in the bytes.
+    pub(super) end: usize,
+    pub(super) deps: u32,
+    pub(super) message: Span,
+    pub(super) column_table: u32,
+    pub(super) extra: Span,
+    /// Where the other actors end.
+    pub(super) others_end: usize,
+}
+
+/// There are more bytes than allowed.
+pub(super) struct TooLong;
+
+/// Encodes one change after the other, keeping its buffers.
+#[derive(Default)]
+pub(super) struct Encoder {
+    runs: Vec<Run>,
+    data: Vec<u8>,
+    body: Vec<u8>,
+    /// Of each of the document's actors its index in the change, as far as it is used there.
+    local: Vec<u32>,
+    others: Vec<u32>,
+    numbers: RleState<Uint>,
+    delta: DeltaState,
+    text: RleState<Text>,
+}
+
+/// Ops that follow each other and have everything but counters, payloads and preds in common.
+#[derive(Clone, Copy)]
+struct Run {
+    slot: u32,
+    len: u32,
+    /// The first row; of deletes the row of the first that is deleted.
+    row: u32,
+    is_delete: bool,
+}
+
+impl Encoder {
+    /// Appends the change of a row. Stops when `batch` gets longer than `max_bytes`.
+    pub(super) fn encode(
+        &mut self,
+        parts: &Parts<'_>,
+        change: usize,
+        max_bytes: u64,
+        batch: &mut Batch,
+    ) -> Result<(), TooLong> {
+        let slots = &parts.slots;
+        let range = slots.starts[change]..slots.starts[change + 1];
+        let author = parts.changes.actors[change].0;
+        self.find_runs(parts, range.clone());
+        self.find_actors(parts, author);
+        let room = usize::try_from(max_bytes).unwrap_or(usize::MAX);
+        let room = room.checked_sub(batch.bytes.len()).ok_or(TooLong)?;
+        let lens = self.encode_columns(parts, range, room);
+        self.forget_actors(author);
+        let lens = lens?;
+
+        let body = &mut self.body;
+        body.clear();
+        let deps = parts.changes.deps_at(change);
+        write_uleb(deps.len() as u64, body);
+        let deps_start = body.len();
+        body.resize(deps_start + deps.len() * 32, 0);
+        write_length_prefixed(parts.actors[author as usize].as_bytes(), body);
+        write_uleb(u64::from(parts.changes.seqs[change]), body);
+        write_uleb(u64::from(slots.start_ops[change]), body);
+        write_sleb(parts.changes.times[change], body);
+        let message = parts.changes.message(change).as_bytes();
+        write_length_prefixed(message, body);
+        let message_end = body.len();
+        write_uleb(self.others.len() as u64, body);
+        for &actor in &self.others {
+            write_length_prefixed(parts.actors[actor as usize].as_bytes(), body);
+        }
+        let column_table = body.len();
+        let count = lens.iter().filter(|len| **len > 0).count();
+        body.push(count as u8);
+        for (spec, &len) in CHANGE_SPECS.iter().zip(&lens) {
+            if len > 0 {
+                write_uleb(u64::from(spec.0), body);
+                write_uleb(len as u64, body);
+            }
+        }
+        let extra = parts.changes.extra(change);
+        let body_len = body.len() + self.data.len() + extra.len();
+        let header_len = header::header_len(body_len);
+        if header_len + body_len > room || u32::try_from(header_len + body_len).is_err() {
+            return Err(TooLong);
+        }
+
+        let bytes = &mut batch.bytes;
+        let start = bytes.len();
+        bytes.reserve(header_len + body_len);
+        header::write_header(ChunkType::Change, ChangeHash([0; 32]), body_len, bytes);
+        bytes.extend_from_slice(body);
+        bytes.extend_from_slice(&self.data);
+        bytes.extend_from_slice(extra);
+        batch.others.extend_from_slice(&self.others);
+        let place = |at: usize| (header_len + at) as u32;
+        let span = |start: usize, end: usize| Span::new(header_len + start..header_len + end);
+        batch.shapes.push(Shape {
+            end: bytes.len(),
+            deps: place(deps_start),
+            message: span(message_end - message.len(), message_end),
+            column_table: place(column_table),
+            extra: span(body_len - extra.len(), body_len),
+            others_end: batch.others.len(),
+        });
+        debug_assert_eq!(bytes.len() - start, header_len + body_len);
+        Ok(())
+    }
+
+    fn find_runs(&mut self, parts: &Parts<'_>, range: std::ops::Range<u32>) {
+        let (rows, slots) = (&parts.rows, &parts.slots);
+        self.runs.clear();
+        for slot in range {
+            let row = slots.rows[slot as usize];
+            let is_delete = row == DELETE;
+            let row = if is_delete { slots.deleted(slot) } else { row };
+            if let Some(last) = self.runs.last_mut()
+                && last.is_delete == is_delete
+                && (is_delete || row == last.row + last.len)
+                && rows.segment_of[row as usize] == rows.segment_of[last.row as usize]
+            {
+                last.len += 1;
+            } else {
+                self.runs.push(Run { slot, len: 1, row, is_delete });
+            }
+        }
+    }
+
+    /// Finds the actors that the ops refer to besides the author, and gives all their indices.
+    fn find_actors(&mut self, parts: &Parts<'_>, author: u32) {
+        self.others.clear();
+        self.local.resize(parts.actors.len(), u32::MAX);
+        self.local[author as usize] = 0;
+        let (local, others) = (&mut self.local, &mut self.others);
+        if parts.actors.len() == 1 {
+            return;
+        }
+        let mut note = |actor: u32| {
+            if local[actor as usize] == u32::MAX {
+                local[actor as usize] = 0;
+                others.push(actor);
+            }
+        };
+        for run in &self.runs {
+            let segment = parts.rows.segment(run.row);
+            if segment.obj_counter > 0 {
+                note(segment.obj_actor);
+            }
+            if let KeyKind::Elem(actor) = run.key(segment) {
+                note(actor);
+            }
+            let preds = parts.slots.preds_of(run.slot..run.slot + run.len);
+            preds.iter().for_each(|row| note(parts.rows.segment(*row).id_actor));
+        }
+        // A document's actors ascend by their bytes.
+        self.others.sort_unstable();
+        for (index, &actor) in (1..).zip(&self.others) {
+            self.local[actor as usize] = index;
+        }
+    }
+
+    /// Encodes the columns and returns the length of each.
+    fn encode_columns(
+        &mut self,
+        parts: &Parts<'_>,
+        range: std::ops::Range<u32>,
+        room: usize,
+    ) -> Result<[usize; COLUMN_COUNT], TooLong> {
+        let Parts { rows, slots, .. } = parts;
+        let Self { runs, data, local, numbers, delta, text, .. } = self;
+        let runs = &runs[..];
+        let local = |actor: u32| u64::from(local[actor as usize]);
+        let segment = |run: &Run| rows.segment(run.row);
+        data.clear();
+        let mut lens = [0; COLUMN_COUNT];
+        if runs.is_empty() {
+            return Ok(lens);
+        }
+        let in_map = |segment: &Segment| matches!(segment.key, KeyKind::Map(_));
+        let any_object = runs.iter().any(|run| segment(run).obj_counter > 0);
+        let any_map = runs.iter().any(|run| in_map(segment(run)));
+        let any_sequence = runs.iter().any(|run| !in_map(segment(run)));
+        let any_mark = runs.iter().any(|run| segment(run).mark_name > 0);
+        let any_expand = runs.iter().any(|run| segment(run).expand && !run.is_delete);
+        let preds = slots.preds_of(range.clone());
+
+        let mut start = 0;
+        let mut end_column = |index: usize, data: &Vec<u8>| {
+            lens[index] = data.len() - start;
+            start = data.len();
+        };
+        if any_object {
+            for (index, of_actor) in [(OBJ_ACTOR, true), (OBJ_COUNTER, false)] {
+                numbers.begin(data);
+                for run in runs {
+                    let segment = segment(run);
+                    let value = if of_actor {
+                        local(segment.obj_actor)
+                    } else {
+                        u64::from(segment.obj_counter)
+                    };
+                    let value = (segment.obj_counter > 0).then_some(value);
+                    numbers.push(value, u64::from(run.len), data);
+                }
+                numbers.finish(data);
+                end_column(index, data);
+            }
+        }
+        if any_sequence {
+            numbers.begin(data);
+            for run in runs {
+                let actor = match run.key(segment(run)) {
+                    KeyKind::Elem(actor) => Some(local(actor)),
+                    _ => None,
+                };
+                numbers.push(actor, u64::from(run.len), data);
+            }
+            numbers.finish(data);
+            end_column(KEY_ACTOR, data);
+            delta.begin(data);
+            for run in runs {
+                encode_key_counters(parts, run, delta, data);
+            }
+            delta.finish(data);
+            end_column(KEY_COUNTER, data);
+        }
+        if any_map {
+            text.begin(data);
+            for run in runs {
+                let key = match segment(run).key {
+                    KeyKind::Map(string) => Some(rows.strings[string as usize]),
+                    _ => None,
+                };
+                text.push(key, u64::from(run.len), data);
+                if data.len() > room {
+                    return Err(TooLong);
+                }
+            }
+            text.finish(data);
+            end_column(KEY_STRING, data);
+        }
+        let mut boolean = BooleanState::default();
+        for run in runs {
+            boolean.push(segment(run).insert && !run.is_delete, u64::from(run.len), data);
+        }
+        boolean.finish(data);
+        end_column(INSERT, data);
+        numbers.begin(data);
+        for run in runs {
+            let delete = Action::Delete as u8;
+            let action = if run.is_delete { delete } else { segment(run).action };
+            numbers.push_value(u64::from(action), u64::from(run.len), data);
+        }
+        numbers.finish(data);
+        end_column(ACTION, data);
+        numbers.begin(data);
+        for run in runs {
+            let segment = segment(run);
+            let meta = u64::from(segment.payload_len) << 4 | u64::from(segment.value_type);
+            numbers.push_value(if run.is_delete { 0 } else { meta }, u64::from(run.len), data);
+        }
+        numbers.finish(data);
+        end_column(VALUE_META, data);
+        for run in runs.iter().filter(|run| !run.is_delete) {
+            let segment = segment(run);
+            let len = segment.payload_len as usize;
+            let offset = (run.row - segment.first_row) as usize * len;
+            let payload = segment.payload_start as usize + offset;
+            data.extend_from_slice(&rows.payloads[payload..payload + run.len as usize * len]);
+        }
+        end_column(VALUE, data);
+        numbers.begin(data);
+        for run in runs {
+            let starts = &slots.pred_starts[run.slot as usize..=(run.slot + run.len) as usize];
+            if starts[0] == starts[run.len as usize] {
+                numbers.push_value(0, u64::from(run.len), data);
+            } else {
+                for pair in starts.windows(2) {
+                    numbers.push_value(u64::from(pair[1] - pair[0]), 1, data);
+                }
+            }
+        }
+        numbers.finish(data);
+        end_column(LINK_COUNT, data);
+        if !preds.is_empty() {
+            numbers.begin(data);
+            for row in preds {
+                numbers.push_value(local(rows.segment(*row).id_actor), 1, data);
+            }
+            numbers.finish(data);
+            end_column(LINK_ACTOR, data);
+            delta.begin(data);
+            for row in preds {
+                delta.push_value(i64::from(rows.id_counters[*row as usize]), data);
+            }
+            delta.finish(data);
+            end_column(LINK_COUNTER, data);
+        }
+        if any_expand {
+            let mut boolean = BooleanState::default();
+            for run in runs {
+                boolean.push(segment(run).expand && !run.is_delete, u64::from(run.len), data);
+            }
+            boolean.finish(data);
+            end_column(EXPAND, data);
+        }
+        if any_mark {
+            text.begin(data);
+            for run in runs {
+                let name = (segment(run).mark_name as usize).checked_sub(1);
+                let name = name.filter(|_| !run.is_delete).map(|name| rows.strings[name]);
+                text.push(name, u64::from(run.len), data);
+                if data.len() > room {
+                    return Err(TooLong);
+                }
+            }
+            text.finish(data);
+            end_column(MARK_NAME, data);
+        }
+        Ok(lens)
+    }
+
+    /// Forgets the indices of the actors, for the next change.
+    fn forget_actors(&mut self, author: u32) {
+        for &actor in self.others.iter().chain([&author]) {
+            self.local[actor as usize] = u32::MAX;
+        }
+    }
+}
+
+fn encode_key_counters(parts: &Parts<'_>, run: &Run, delta: &mut DeltaState, data: &mut Vec<u8>) {
+    let Parts { rows, slots, .. } = parts;
+    let segment = rows.segment(run.row);
+    if let KeyKind::Map(_) = segment.key {
+        delta.push_null(u64::from(run.len), data);
+    } else if run.is_delete {
+        let counters = if segment.insert { &rows.id_counters } else { &rows.key_counters };
+        for slot in run.slot..run.slot + run.len {
+            delta.push_value(i64::from(counters[slots.deleted(slot) as usize]), data);
+        }
+    } else {
+        let first = run.row as usize;
+        for counter in &rows.key_counters[first..first + run.len as usize] {
+            delta.push_value(i64::from(*counter), data);
+        }
+    }
+}
+
+impl Run {
+    /// The key that the ops have in common, but for its counter.
+    fn key(&self, segment: &Segment) -> KeyKind {
+        if self.is_delete && segment.insert { KeyKind::Elem(segment.id_actor) } else { segment.key }
+    }
+}
