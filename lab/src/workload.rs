@@ -5,13 +5,13 @@ pub(crate) mod hash;
 pub(crate) mod table;
 mod traces;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::answer::Answer;
-use crate::engine::Miss;
+use crate::engine::{About, Miss};
 use crate::watch::Watch;
 
 /// One engine family; its name opens the ids of its rows.
@@ -144,6 +144,21 @@ impl Context {
             return Ok(path);
         }
         Err(Miss::Failed(format!("corpus file is missing: {}", path.display())))
+    }
+
+    /// The folder where an engine of another format keeps its copy of the database `path`: beside
+    /// a generated one, where the next run finds it again, in the run's own folder otherwise.
+    ///
+    /// # Errors
+    /// `failed` when the folder cannot be made.
+    pub(crate) fn copies(&self, path: &Path, about: &About) -> Result<PathBuf, Miss> {
+        if !path.starts_with(&self.cache) {
+            return Ok(self.scratch.clone());
+        }
+        let name = format!("{}-{}", about.name, about.version).replace([' ', '/'], "-");
+        let folder = self.cache.join(name);
+        std::fs::create_dir_all(&folder).map_err(Miss::failed)?;
+        Ok(folder)
     }
 
     /// Bytes that are costly to make, made once for a contender and run, and read from a file

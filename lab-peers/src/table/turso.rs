@@ -108,7 +108,10 @@ impl TableEngine for Turso {
             let name = path.file_name().unwrap_or_default();
             let copy = scratch.join(format!("turso-{}", name.to_string_lossy()));
             if !copy.exists() {
-                std::fs::copy(path, &copy).map_err(Miss::failed)?;
+                let making = copy.with_extension("making");
+                std::fs::copy(path, &making)
+                    .and_then(|_| std::fs::rename(&making, &copy))
+                    .map_err(Miss::failed)?;
             }
             copy
         } else {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Bench, Context, Family, Row, Scale};
 use crate::dataset;
-use crate::engine::table::TableSpec;
+use crate::engine::table::{Access, TableSpec};
 use crate::engine::{Miss, TableEngine};
 
 /// Every table row.
@@ -84,6 +84,11 @@ fn generated(cx: &Context, rows: u64) -> Result<PathBuf, Miss> {
         return Ok(path);
     }
     Err(Miss::NotRun("no engine here could generate the database".into()))
+}
+
+/// Opens a database for reading.
+fn open<E: TableEngine>(engine: &E, path: &Path, cx: &Context) -> Result<E::Db, Miss> {
+    engine.open(path, Access::Read, &cx.copies(path, &engine.about())?)
 }
 
 /// `users` of `core.db` and of the generated databases.

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::query::{self, Parameter, Query};
-use super::row;
+use super::{open, row};
 use crate::answer::{Answer, Digest, touch};
 use crate::engine::TableEngine;
-use crate::engine::table::{Access, Cell, Fields};
+use crate::engine::table::{Cell, Fields};
 use crate::workload::{Bench, sampler};
 
 pub(super) fn add<E: TableEngine>(bench: &mut Bench<E>) {
@@ -88,7 +88,7 @@ fn batch_seek<E: TableEngine>(bench: &mut Bench<E>) {
     bench.add(row("graph_batch_seek", "batch", text), |engine, cx| {
         let engine = Arc::clone(engine);
         let path = cx.corpus("sharc/graph.db")?;
-        let mut db = engine.open(&path, Access::Read, &cx.scratch)?;
+        let mut db = open(&*engine, &path, cx)?;
         let sql = "SELECT type_id FROM _concepts WHERE key = ?1";
         let mut statement = engine.prepare(&mut db, sql)?;
         let times = cx.pick(2_000, 2);
@@ -115,7 +115,7 @@ fn two_hops<E: TableEngine>(bench: &mut Bench<E>) {
     bench.add(row("graph_two_hops", "walk", text), |engine, cx| {
         let engine = Arc::clone(engine);
         let path = cx.corpus("sharc/graph.db")?;
-        let mut db = engine.open(&path, Access::Read, &cx.scratch)?;
+        let mut db = open(&*engine, &path, cx)?;
         let sql = "SELECT target_key FROM _relations WHERE source_key = ?1";
         let mut statement = engine.prepare(&mut db, sql)?;
         let starts = query::rowids(cx.seed, 5_000, query::RANDOM_KEYS);

@@ -4,7 +4,7 @@
 use std::hint::black_box;
 
 use super::query::{RANDOM_KEYS, rowids};
-use super::{USERS, USERS_TABLE, Users, row};
+use super::{USERS, USERS_TABLE, Users, open, row};
 use crate::answer::{Answer, Digest, touch};
 use crate::engine::table::{Access, Fields};
 use crate::engine::{Miss, TableEngine};
@@ -57,7 +57,7 @@ fn lookups<E: TableEngine>(
         let keys =
             if distinct == 1 { vec![2_500] } else { rowids(cx.seed, users.present(cx), distinct) };
         let count = cx.pick(20_000, 20);
-        let mut db = engine.open(&users.path(cx)?, Access::Read, &cx.scratch)?;
+        let mut db = open(&*engine, &users.path(cx)?, cx)?;
         let mut reader = engine.reader(&mut db, &USERS_TABLE, columns)?;
         sampler(move |watch| {
             let (found, sum) = watch.time(count as u64, || {
@@ -96,7 +96,7 @@ fn scan<E: TableEngine>(bench: &mut Bench<E>, users: Users) {
     bench.add(row, move |engine, cx| {
         let engine = std::sync::Arc::clone(engine);
         let times = if users == Users::Core { cx.pick(50, 2) } else { 1 };
-        let mut db = engine.open(&users.path(cx)?, Access::Read, &cx.scratch)?;
+        let mut db = open(&*engine, &users.path(cx)?, cx)?;
         sampler(move |watch| {
             let (rows, sum) = watch.time(times as u64, || {
                 let (mut rows, mut sum) = (0_u64, 0_u64);

@@ -4,8 +4,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::open;
 use crate::answer::{Answer, Digest, touch};
-use crate::engine::table::{Access, Cell, Fields};
+use crate::engine::table::{Cell, Fields};
 use crate::engine::{Miss, TableEngine};
 use crate::random::Random;
 use crate::workload::{Context, Sampler, sampler};
@@ -78,7 +79,7 @@ pub(super) fn prepare<E: TableEngine>(
     times: usize,
 ) -> Result<Sampler, Miss> {
     let engine = Arc::clone(engine);
-    let mut db = engine.open(&path, Access::Read, &cx.scratch)?;
+    let mut db = open(&*engine, &path, cx)?;
     let mut statement = engine.prepare(&mut db, &query.sql)?;
     let keys = keys(query.parameter, cx.seed);
     let query = query.clone();
