@@ -196,7 +196,7 @@ impl<'a> GraphChecks<'a> {
         let (hash, actor) = (change.hash(), change.actor());
         let (seq, own_max_op) = self.last_of.get(actor).copied().unwrap_or_else(|| {
             let seq = graph.seq_of(actor);
-            (seq, graph.change_of(actor, seq).map_or(0, Change::max_op))
+            (seq, graph.max_op_of(actor))
         });
         let expected = seq.saturating_add(1);
         if change.seq() != expected {
@@ -208,7 +208,7 @@ impl<'a> GraphChecks<'a> {
                 Some(at) => Some(self.batch_max_ops[*at as usize]),
                 None => self.other_max_ops.get(dep).copied(),
             }
-            .or_else(|| Some(graph.get(dep)?.max_op()))
+            .or_else(|| graph.max_op_at(dep))
         });
         let max_op = deps.fold(own_max_op, u32::max);
         let start_op = change.start_op();

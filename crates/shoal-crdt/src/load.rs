@@ -132,9 +132,7 @@ impl Document {
         for actor in chunk.actors() {
             self.intern_actor(actor);
         }
-        for change in chunk.changes(verify)? {
-            self.graph.add(change)?;
-        }
+        self.graph.load(chunk, verify)?;
         self.build(chunk)
     }
 }

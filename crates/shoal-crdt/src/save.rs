@@ -1,7 +1,7 @@
 //! Writing documents as bytes.
 
 use shoal_history::{
-    ActorId, ActorIdx, Change, ChangeHash, DocumentWriter, Key, ObjId as StoredObjId, Op, OpId,
+    ActorId, ActorIdx, ChangeHash, DocumentWriter, Key, ObjId as StoredObjId, Op, OpId,
 };
 
 use crate::actors::Actors;
@@ -27,7 +27,7 @@ impl Default for SaveOptions {
 
 impl Document {
     /// The whole document as one document chunk, followed by the changes that wait for others. A
-    /// document with a change that no document chunk can hold ([`Change::is_canonical`]) is written
+    /// document with a change that no document chunk can hold ([`shoal_history::Change::is_canonical`]) is written
     /// as its changes.
     /// Notes the heads for [`Document::save_incremental`]. Costs O(n log n).
     pub fn save(&mut self) -> Vec<u8> {
@@ -37,7 +37,7 @@ impl Document {
 
     /// What [`Document::save`] writes, with other options and without noting the heads.
     pub fn to_bytes(&self, options: SaveOptions) -> Vec<u8> {
-        let mut bytes = if self.graph.changes().all(Change::is_canonical) {
+        let mut bytes = if self.graph.is_canonical() {
             self.document_chunk(options.deflate)
         } else {
             // A document chunk would give such a change back in other bytes, hence with another
@@ -83,9 +83,7 @@ impl Document {
         }
 
         let mut writer = DocumentWriter::new(&ids).deflate(deflate);
-        for change in self.graph.changes() {
-            writer.push_change(change);
-        }
+        writer.push_graph(&self.graph);
         let mut objects: Vec<&Object> = self.ops.objects().iter().collect();
         objects.sort_unstable_by(|a, b| actors.compare(a.id, b.id));
         let mut rows = RowWriter { writer, places: &places, links: Vec::new() };

@@ -14,6 +14,7 @@ mod header;
 mod op_rows;
 
 pub use change::{Change, ChangeHeader, ChangeOps, ChangeWriter};
+pub(crate) use document::{ChangeRow, ChangeTable, DocumentSource, Hashes};
 pub use document::{DocumentChunk, DocumentOps, DocumentWriter, Verify};
 pub use header::ChunkType;
 

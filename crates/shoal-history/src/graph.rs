@@ -1,38 +1,67 @@
 //! The graph of changes: who depends on whom. Holds changes in the order in which they were
 //! added, dependencies first, so that the place of a change in that order is also a topological
 //! number: walks backwards go by it and stop early.
+//!
+//! What a document chunk brought is kept as columns that all copies of the graph share; changes
+//! that were added one by one come after it.
 
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::sync::Arc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
-use crate::{ActorId, ActorIdx, Change, ChangeHash, Error, OpId};
+use crate::chunk::ChangeRow;
+use crate::{ActorId, ActorIdx, Change, ChangeHash, DocumentChunk, Error, OpId, Verify};
 
+mod base;
 mod clock;
+mod index;
 mod select;
 
+use base::{Base, SharedBase};
 pub use clock::{Clock, ClockEntry};
+use index::HashIndex;
 
 /// Every change whose dependencies are there, and the heads.
 ///
 /// Actors get an [`ActorIdx`] when their first change is added or when
 /// [`intern_actor`](Self::intern_actor) is called, and keep it: indices are never reordered.
+///
+/// A copy costs nothing until one of the two is changed; then it costs the changes that were added
+/// one by one.
 #[derive(Clone, Debug, Default)]
 pub struct ChangeGraph {
+    inner: Arc<Inner>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Inner {
+    base: Option<SharedBase>,
+    /// The number of changes of the base: these have the first places.
+    base_len: u32,
+    /// The changes after those, and what is asked of them most, by place.
     changes: Vec<Change>,
-    /// Of each change, the author.
-    authors: Vec<ActorIdx>,
-    /// Of each change, where its dependencies end in `deps`; they begin where the last one's end.
-    deps_end: Vec<usize>,
+    nodes: Vec<Node>,
     /// Places of dependencies, change after change.
     deps: Vec<u32>,
-    by_hash: FxHashMap<ChangeHash, u32>,
-    heads: BTreeSet<ChangeHash>,
+    /// The places of the changes that were added.
+    index: HashIndex,
+    heads: BTreeMap<ChangeHash, u32>,
     actors: Vec<Actor>,
     actor_ids: Vec<ActorId>,
     /// A tree and no hash table, because strangers choose these keys.
     by_actor: BTreeMap<ActorId, ActorIdx>,
     max_op: u32,
+}
+
+/// A change that was added.
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    hash: ChangeHash,
+    author: ActorIdx,
+    max_op: u32,
+    /// Where its dependencies end; they begin where the last one's end.
+    deps_end: u32,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -42,50 +71,136 @@ struct Actor {
     max_op: u32,
 }
 
+/// The changes of a graph, in the order in which they were added.
+#[derive(Clone, Debug)]
+pub struct Changes<'a> {
+    base: std::slice::Iter<'a, Change>,
+    added: std::slice::Iter<'a, Change>,
+}
+
+impl<'a> Iterator for Changes<'a> {
+    type Item = &'a Change;
+
+    fn next(&mut self) -> Option<&'a Change> {
+        self.base.next().or_else(|| self.added.next())
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let len = self.base.len() + self.added.len();
+        (len, Some(len))
+    }
+}
+
+impl DoubleEndedIterator for Changes<'_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.added.next_back().or_else(|| self.base.next_back())
+    }
+}
+
+impl ExactSizeIterator for Changes<'_> {}
+
 impl ChangeGraph {
     /// A graph without changes.
     pub fn new() -> Self {
         Self::default()
     }
 
+    /// Puts the changes of a document chunk into an empty graph. Their bytes are made when one of
+    /// them is asked for. With [`Verify::Later`] so are the hashes, and whether the chunk's ops make
+    /// up its changes is found out then; where it turns out that they do not, the graph has the
+    /// heads that the chunk names, and none of its changes. See [`verify`](Self::verify).
+    ///
+    /// # Errors
+    /// As [`DocumentChunk::changes`]; [`Error::Misuse`] when there are changes already. The graph is
+    /// then as before.
+    pub fn load(&mut self, chunk: &DocumentChunk, verify: Verify) -> Result<(), Error> {
+        if !self.is_empty() {
+            return Err(Error::Misuse { why: "a document chunk is loaded into an empty graph" });
+        }
+        let heads = chunk.head_places();
+        // Without the rows of the heads these cannot be told before everything is hashed.
+        let verify = match heads {
+            None if verify == Verify::Later => Verify::Heads,
+            _ => verify,
+        };
+        let local: Vec<ActorIdx> =
+            chunk.actors().iter().map(|actor| self.intern_actor(actor)).collect();
+        let base = Base::new(chunk, chunk.change_table(&local), verify)?;
+        let inner = Arc::make_mut(&mut self.inner);
+        inner.base_len = u32::try_from(base.len()).expect("a chunk has fewer than 2^32 changes");
+        for (place, (&author, &max_op)) in
+            (0..).zip(base.table.actors.iter().zip(&base.table.max_ops))
+        {
+            let actor = &mut inner.actors[author.as_usize()];
+            actor.changes.push(place);
+            actor.max_op = max_op;
+            inner.max_op = inner.max_op.max(max_op);
+        }
+        inner.heads = match heads {
+            Some(heads) if verify != Verify::Nothing => heads.collect(),
+            _ => {
+                base.table.head_rows().map(|row| (base.known_hashes()[row as usize], row)).collect()
+            }
+        };
+        inner.base = Some(Arc::new(base));
+        Ok(())
+    }
+
+    /// Finds out whether what was loaded with [`Verify::Later`] is sound. Cost: the first time that
+    /// of rebuilding all changes, later none.
+    ///
+    /// # Errors
+    /// As [`DocumentChunk::changes`].
+    pub fn verify(&self) -> Result<(), Error> {
+        self.inner.base.as_ref().map_or(Ok(()), |base| base.hashes().map(drop))
+    }
+
     /// The number of changes.
     pub fn len(&self) -> usize {
-        self.changes.len()
+        self.inner.len()
     }
 
     /// Whether there is no change.
     pub fn is_empty(&self) -> bool {
-        self.changes.is_empty()
+        self.len() == 0
     }
 
     /// The hashes of the changes that no change depends on, ascending.
     pub fn heads(&self) -> Vec<ChangeHash> {
-        self.heads.iter().copied().collect()
+        self.inner.heads.keys().copied().collect()
     }
 
     /// Whether `heads` are the heads, in any order.
     pub fn has_heads(&self, heads: &[ChangeHash]) -> bool {
-        heads.len() == self.heads.len() && heads.iter().all(|head| self.heads.contains(head))
+        let known = &self.inner.heads;
+        heads.len() == known.len() && heads.iter().all(|head| known.contains_key(head))
     }
 
     /// Whether the change with this hash is in the graph.
     pub fn contains(&self, hash: &ChangeHash) -> bool {
-        self.by_hash.contains_key(hash)
+        self.inner.place_of(hash).is_some()
     }
 
     /// The change with this hash.
     pub fn get(&self, hash: &ChangeHash) -> Option<&Change> {
-        Some(&self.changes[*self.by_hash.get(hash)? as usize])
+        self.inner.change_at(self.inner.place_of(hash)?)
     }
 
     /// The change at a place of the order in which they were added.
     pub fn get_at(&self, place: usize) -> Option<&Change> {
-        self.changes.get(place)
+        self.inner.change_at(u32::try_from(place).ok()?)
     }
 
     /// The changes, in the order in which they were added.
-    pub fn changes(&self) -> impl ExactSizeIterator<Item = &Change> + DoubleEndedIterator + Clone {
-        self.changes.iter()
+    pub fn changes(&self) -> Changes<'_> {
+        let base = self.inner.base.as_ref().map_or(&[][..], |base| base.changes());
+        Changes { base: base.iter(), added: self.inner.changes.iter() }
+    }
+
+    /// Whether a document chunk gives each change back as it is ([`Change::is_canonical`]). Cost:
+    /// for changes that were read from bytes, encoding each once more the first time.
+    pub fn is_canonical(&self) -> bool {
+        self.inner.changes.iter().all(Change::is_canonical)
     }
 
     /// Adds a change; false when it is there already. Cost: its dependencies, not the graph.
@@ -96,55 +211,54 @@ impl ChangeGraph {
     /// dependencies. The graph is then as before.
     pub fn add(&mut self, change: Change) -> Result<bool, Error> {
         let hash = change.hash();
-        if self.contains(&hash) {
-            return Ok(false);
-        }
-        let known_actor = self.by_actor.get(change.actor()).copied();
-        let own = known_actor.map(|actor| &self.actors[actor.as_usize()]);
+        let known_actor = self.inner.by_actor.get(change.actor()).copied();
+        let own = known_actor.map(|actor| &self.inner.actors[actor.as_usize()]);
         let seq = change.seq();
         let own_count = own.map_or(0, |own| own.changes.len());
+        // A change that is there is among its author's, so there is no need to look for it.
         if let Some(&known) = own.and_then(|own| own.changes.get(seq as usize - 1)) {
-            let known = self.changes[known as usize].hash();
+            let known = self.inner.hash_at(known);
+            if known == hash {
+                return Ok(false);
+            }
             return Err(Error::DuplicateSeq { change: hash, known, seq });
         }
 
-        let deps_start = self.deps.len();
         let mut max_op = own.map_or(0, |own| own.max_op);
+        let mut deps = Vec::new();
         for dep in change.deps() {
-            let Some(&place) = self.by_hash.get(dep) else {
-                self.deps.truncate(deps_start);
+            let Some(place) = self.inner.place_of(dep) else {
                 return Err(Error::MissingDep { change: hash, dep: *dep });
             };
-            max_op = max_op.max(self.changes[place as usize].max_op());
-            self.deps.push(place);
+            max_op = max_op.max(self.inner.max_op_at(place));
+            deps.push(place);
         }
-        let refused = if seq as usize != own_count + 1 {
+        if seq as usize != own_count + 1 {
             let expected = u32::try_from(own_count + 1).unwrap_or(u32::MAX);
-            Some(Error::SeqGap { change: hash, expected, seq })
-        } else if change.start_op() <= max_op {
-            Some(Error::StartOpTooSmall { change: hash, max_op, start_op: change.start_op() })
-        } else {
-            None
-        };
-        if let Some(error) = refused {
-            self.deps.truncate(deps_start);
-            return Err(error);
+            return Err(Error::SeqGap { change: hash, expected, seq });
+        }
+        if change.start_op() <= max_op {
+            let start_op = change.start_op();
+            return Err(Error::StartOpTooSmall { change: hash, max_op, start_op });
         }
 
-        let place = u32::try_from(self.changes.len()).expect("there are fewer than 2^32 changes");
-        let author = self.intern_actor(change.actor());
-        let own = &mut self.actors[author.as_usize()];
+        let author = known_actor.unwrap_or_else(|| self.intern_actor(change.actor()));
+        let inner = Arc::make_mut(&mut self.inner);
+        let place = u32::try_from(inner.len()).expect("there are fewer than 2^32 changes");
+        let own = &mut inner.actors[author.as_usize()];
         own.changes.push(place);
         own.max_op = change.max_op();
-        self.max_op = self.max_op.max(change.max_op());
+        inner.max_op = inner.max_op.max(change.max_op());
+        inner.heads.insert(hash, place);
         for dep in change.deps() {
-            self.heads.remove(dep);
+            inner.heads.remove(dep);
         }
-        self.heads.insert(hash);
-        self.by_hash.insert(hash, place);
-        self.authors.push(author);
-        self.deps_end.push(self.deps.len());
-        self.changes.push(change);
+        let (nodes, base_len) = (&inner.nodes, inner.base_len);
+        inner.index.insert(hash, place, |place| nodes[(place - base_len) as usize].hash);
+        inner.deps.extend(deps);
+        let deps_end = u32::try_from(inner.deps.len()).expect("there are fewer than 2^32 links");
+        inner.nodes.push(Node { hash, author, max_op: change.max_op(), deps_end });
+        inner.changes.push(change);
         Ok(true)
     }
 
@@ -153,7 +267,7 @@ impl ChangeGraph {
     /// changes returned, not the size of the graph.
     pub fn changes_since(&self, have: &[ChangeHash]) -> Vec<&Change> {
         let mut since = Vec::new();
-        self.visit_since(have, |place| since.push(&self.changes[place as usize]));
+        self.inner.visit_since(have, |place| since.extend(self.inner.change_at(place)));
         since.reverse();
         since
     }
@@ -167,10 +281,10 @@ impl ChangeGraph {
     /// the graph are ignored. Cost: the number of actors, and the number of changes since `heads`
     /// or up to them, whichever seems less.
     pub fn clock(&self, heads: &[ChangeHash]) -> Clock {
-        let last = self.places(heads).max();
+        let last = self.inner.places(heads).max();
         match last {
-            None => Clock::new(vec![ClockEntry::default(); self.actors.len()]),
-            Some(last) if (last as usize) < self.changes.len() / 2 => self.clock_forwards(heads),
+            None => Clock::new(vec![ClockEntry::default(); self.inner.actors.len()]),
+            Some(last) if (last as usize) < self.len() / 2 => self.clock_forwards(heads),
             Some(_) => self.clock_backwards(heads),
         }
     }
@@ -179,65 +293,222 @@ impl ChangeGraph {
     pub fn full_clock(&self) -> Clock {
         let entry =
             |actor: &Actor| ClockEntry { seq: seq(actor.changes.len()), max_op: actor.max_op };
-        Clock::new(self.actors.iter().map(entry).collect())
+        Clock::new(self.inner.actors.iter().map(entry).collect())
     }
 
     /// The actors that have an index.
     pub fn actors(&self) -> &[ActorId] {
-        &self.actor_ids
+        &self.inner.actor_ids
     }
 
     /// The index of an actor.
     pub fn actor_idx(&self, actor: &ActorId) -> Option<ActorIdx> {
-        self.by_actor.get(actor).copied()
+        self.inner.by_actor.get(actor).copied()
     }
 
     /// The index of an actor, a new one if it has none.
     pub fn intern_actor(&mut self, actor: &ActorId) -> ActorIdx {
-        if let Some(&index) = self.by_actor.get(actor) {
+        if let Some(&index) = self.inner.by_actor.get(actor) {
             return index;
         }
-        let index = u32::try_from(self.actors.len()).expect("there are fewer than 2^32 actors");
-        self.actors.push(Actor::default());
-        self.actor_ids.push(actor.clone());
-        self.by_actor.insert(actor.clone(), ActorIdx(index));
+        let inner = Arc::make_mut(&mut self.inner);
+        let index = u32::try_from(inner.actors.len()).expect("there are fewer than 2^32 actors");
+        inner.actors.push(Actor::default());
+        inner.actor_ids.push(actor.clone());
+        inner.by_actor.insert(actor.clone(), ActorIdx(index));
         ActorIdx(index)
     }
 
     /// The sequence number of the actor's last change, 0 when there is none.
     pub fn seq_of(&self, actor: &ActorId) -> u32 {
-        self.actor_idx(actor).map_or(0, |actor| seq(self.actors[actor.as_usize()].changes.len()))
+        let own = self.actor_idx(actor).map(|actor| &self.inner.actors[actor.as_usize()]);
+        own.map_or(0, |own| seq(own.changes.len()))
+    }
+
+    /// The greatest counter of the actor's ops, 0 when there is none.
+    pub fn max_op_of(&self, actor: &ActorId) -> u32 {
+        let own = self.actor_idx(actor).map(|actor| &self.inner.actors[actor.as_usize()]);
+        own.map_or(0, |own| own.max_op)
+    }
+
+    /// The greatest op counter of the change with this hash, [`Change::max_op`].
+    pub fn max_op_at(&self, hash: &ChangeHash) -> Option<u32> {
+        Some(self.inner.max_op_at(self.inner.place_of(hash)?))
     }
 
     /// The actor's change with this sequence number.
     pub fn change_of(&self, actor: &ActorId, seq: u32) -> Option<&Change> {
-        let changes = &self.actors[self.actor_idx(actor)?.as_usize()].changes;
-        let place = changes.get((seq as usize).checked_sub(1)?)?;
-        Some(&self.changes[*place as usize])
+        let changes = &self.inner.actors[self.actor_idx(actor)?.as_usize()].changes;
+        self.inner.change_at(*changes.get((seq as usize).checked_sub(1)?)?)
     }
 
     /// The change that holds this op, whose actor is an index of this graph. Cost: logarithmic.
     pub fn change_with_op(&self, id: OpId) -> Option<&Change> {
-        let changes = &self.actors.get(id.actor.as_usize())?.changes;
-        let change_at = |at: usize| &self.changes[changes[at] as usize];
-        let at =
-            changes.partition_point(|&place| self.changes[place as usize].max_op() < id.counter);
-        (at < changes.len() && change_at(at).start_op() <= id.counter).then(|| change_at(at))
+        let changes = &self.inner.actors.get(id.actor.as_usize())?.changes;
+        let at = changes.partition_point(|&place| self.inner.max_op_at(place) < id.counter);
+        let change = self.inner.change_at(*changes.get(at)?)?;
+        (change.start_op() <= id.counter).then_some(change)
     }
 
     /// The greatest counter of all op ids, 0 when there is no op.
     pub fn max_op(&self) -> u32 {
-        self.max_op
+        self.inner.max_op
     }
 
-    fn places<'a>(&'a self, hashes: &'a [ChangeHash]) -> impl Iterator<Item = u32> + 'a {
-        hashes.iter().filter_map(|hash| self.by_hash.get(hash).copied())
+    /// Calls `visit` with the author, the row and the places of the dependencies of each change.
+    /// Cost: no change is rebuilt, and no hash computed.
+    ///
+    /// # Errors
+    /// The first of `visit`.
+    pub(crate) fn visit_rows<E>(
+        &self,
+        mut visit: impl FnMut(ActorIdx, &ChangeRow<'_>, &[u32]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let inner = &*self.inner;
+        if let Some(base) = &inner.base {
+            let table = &base.table;
+            for row in 0..table.len() {
+                let deps = table.deps_at(row);
+                let change = ChangeRow {
+                    hash: None,
+                    seq: table.seqs[row],
+                    max_op: table.max_ops[row],
+                    time: table.times[row],
+                    message: table.message(row),
+                    extra: table.extra(row),
+                    dep_count: deps.len(),
+                };
+                visit(table.actors[row], &change, deps)?;
+            }
+        }
+        for (place, (change, node)) in
+            (inner.base_len..).zip(inner.changes.iter().zip(&inner.nodes))
+        {
+            let deps = inner.deps_at(place);
+            let row = ChangeRow {
+                hash: None,
+                seq: change.seq(),
+                max_op: node.max_op,
+                time: change.time(),
+                message: change.message().unwrap_or_default(),
+                extra: change.extra_bytes(),
+                dep_count: deps.len(),
+            };
+            visit(node.author, &row, deps)?;
+        }
+        Ok(())
+    }
+
+    /// The heads and their places.
+    pub(crate) fn head_places(&self) -> impl Iterator<Item = (ChangeHash, u32)> {
+        self.inner.heads.iter().map(|(hash, place)| (*hash, *place))
+    }
+
+    fn clock_backwards(&self, heads: &[ChangeHash]) -> Clock {
+        let inner = &*self.inner;
+        let mut clock = self.full_clock();
+        let mut excluded = FxHashSet::default();
+        let mut touched = BTreeSet::new();
+        inner.visit_since(heads, |place| {
+            excluded.insert(place);
+            touched.insert(inner.author_at(place));
+        });
+        for actor in touched {
+            let changes = &inner.actors[actor.as_usize()].changes;
+            let last = changes.iter().rposition(|place| !excluded.contains(place));
+            clock.set(
+                actor,
+                last.map_or_else(ClockEntry::default, |at| ClockEntry {
+                    seq: seq(at + 1),
+                    max_op: inner.max_op_at(changes[at]),
+                }),
+            );
+        }
+        clock
+    }
+
+    fn clock_forwards(&self, heads: &[ChangeHash]) -> Clock {
+        let inner = &*self.inner;
+        let mut clock = Clock::new(vec![ClockEntry::default(); inner.actors.len()]);
+        let mut stack: Vec<u32> = inner.places(heads).collect();
+        let mut seen: FxHashSet<u32> = stack.iter().copied().collect();
+        while let Some(place) = stack.pop() {
+            let author = inner.author_at(place);
+            let changes = &inner.actors[author.as_usize()].changes;
+            let at = changes.partition_point(|own| *own < place);
+            let entry = ClockEntry { seq: seq(at + 1), max_op: inner.max_op_at(place) };
+            clock.raise(author, entry);
+            stack.extend(inner.deps_at(place).iter().copied().filter(|&dep| seen.insert(dep)));
+        }
+        clock
+    }
+}
+
+impl Inner {
+    fn len(&self) -> usize {
+        self.base_len as usize + self.changes.len()
+    }
+
+    /// The base and the row there of an early place, or the index of an added change.
+    #[inline]
+    fn locate(&self, place: u32) -> Result<(&Base, usize), usize> {
+        match (place.checked_sub(self.base_len), &self.base) {
+            (None, Some(base)) => Ok((base, place as usize)),
+            (added, _) => Err(added.unwrap_or(place) as usize),
+        }
+    }
+
+    fn change_at(&self, place: u32) -> Option<&Change> {
+        match self.locate(place) {
+            Ok((base, row)) => base.changes().get(row),
+            Err(added) => self.changes.get(added),
+        }
+    }
+
+    /// The hash at a place; zeros where the base cannot be rebuilt.
+    fn hash_at(&self, place: u32) -> ChangeHash {
+        match self.locate(place) {
+            Ok((base, row)) => base.known_hashes().get(row).copied().unwrap_or(ChangeHash([0; 32])),
+            Err(added) => self.nodes[added].hash,
+        }
+    }
+
+    #[inline]
+    fn max_op_at(&self, place: u32) -> u32 {
+        match self.locate(place) {
+            Ok((base, row)) => base.table.max_ops[row],
+            Err(added) => self.nodes[added].max_op,
+        }
+    }
+
+    fn author_at(&self, place: u32) -> ActorIdx {
+        match self.locate(place) {
+            Ok((base, row)) => base.table.actors[row],
+            Err(added) => self.nodes[added].author,
+        }
     }
 
     fn deps_at(&self, place: u32) -> &[u32] {
-        let place = place as usize;
-        let start = if place == 0 { 0 } else { self.deps_end[place - 1] };
-        &self.deps[start..self.deps_end[place]]
+        match self.locate(place) {
+            Ok((base, row)) => base.table.deps_at(row),
+            Err(added) => {
+                let start = added.checked_sub(1).map_or(0, |before| self.nodes[before].deps_end);
+                &self.deps[start as usize..self.nodes[added].deps_end as usize]
+            }
+        }
+    }
+
+    /// The place of a change. Heads, which are asked for most, need no hash of another one.
+    fn place_of(&self, hash: &ChangeHash) -> Option<u32> {
+        if let Some(place) = self.heads.get(hash) {
+            return Some(*place);
+        }
+        let of_added = |place: u32| self.nodes[(place - self.base_len) as usize].hash;
+        self.index.get(hash, of_added).or_else(|| self.base.as_ref()?.place_of(hash))
+    }
+
+    fn places<'a>(&'a self, hashes: &'a [ChangeHash]) -> impl Iterator<Item = u32> + 'a {
+        hashes.iter().filter_map(|hash| self.place_of(hash))
     }
 
     /// Visits, last first, the places that `have` does not reach. Goes from the heads and from
@@ -246,14 +517,14 @@ impl ChangeGraph {
     fn visit_since(&self, have: &[ChangeHash], mut visit: impl FnMut(u32)) {
         let mut had: FxHashSet<u32> = self.places(have).collect();
         if had.is_empty() {
-            let count = u32::try_from(self.changes.len()).expect("places fit 32 bits");
+            let count = u32::try_from(self.len()).expect("places fit 32 bits");
             (0..count).rev().for_each(visit);
             return;
         }
         let mut queue: BinaryHeap<u32> = had.iter().copied().collect();
         let mut queued = had.clone();
         let mut wanted = 0_usize;
-        for place in self.heads.iter().filter_map(|head| self.by_hash.get(head).copied()) {
+        for &place in self.heads.values() {
             if queued.insert(place) {
                 queue.push(place);
                 wanted += 1;
@@ -282,41 +553,6 @@ impl ChangeGraph {
                 }
             }
         }
-    }
-
-    fn clock_backwards(&self, heads: &[ChangeHash]) -> Clock {
-        let mut clock = self.full_clock();
-        let mut excluded = FxHashSet::default();
-        let mut touched = BTreeSet::new();
-        self.visit_since(heads, |place| {
-            excluded.insert(place);
-            touched.insert(self.authors[place as usize]);
-        });
-        for actor in touched {
-            let changes = &self.actors[actor.as_usize()].changes;
-            let last = changes.iter().rposition(|place| !excluded.contains(place));
-            clock.set(
-                actor,
-                last.map_or_else(ClockEntry::default, |at| ClockEntry {
-                    seq: seq(at + 1),
-                    max_op: self.changes[changes[at] as usize].max_op(),
-                }),
-            );
-        }
-        clock
-    }
-
-    fn clock_forwards(&self, heads: &[ChangeHash]) -> Clock {
-        let mut clock = Clock::new(vec![ClockEntry::default(); self.actors.len()]);
-        let mut stack: Vec<u32> = self.places(heads).collect();
-        let mut seen: FxHashSet<u32> = stack.iter().copied().collect();
-        while let Some(place) = stack.pop() {
-            let change = &self.changes[place as usize];
-            let entry = ClockEntry { seq: change.seq(), max_op: change.max_op() };
-            clock.raise(self.authors[place as usize], entry);
-            stack.extend(self.deps_at(place).iter().copied().filter(|&dep| seen.insert(dep)));
-        }
-        clock
     }
 }
 

@@ -23,7 +23,7 @@ pub use chunk::{
     DocumentOps, DocumentWriter, Verify, chunks,
 };
 pub use error::{Error, Fault};
-pub use graph::{ChangeGraph, Clock, ClockEntry};
+pub use graph::{ChangeGraph, Changes, Clock, ClockEntry};
 pub use hash::ChangeHash;
 pub use limits::Limits;
 pub use op::{Action, Key, ObjId, Op, OpId};

@@ -2,6 +2,7 @@
 //! their ops (format: document chunk).
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::change::actor_count;
 use super::compressed::{self, InflateError};
@@ -14,13 +15,16 @@ use crate::column::spec::{self, ColumnSpec, RawColumn};
 use crate::error::{ColumnFault, InColumn};
 use crate::{Action, ActorId, ActorIdx, ChangeHash, Error, Fault, Limits, ObjId, Op, OpId};
 
-use change_rows::{CHANGE_COLUMN_COUNT, CHANGE_ROW_SPECS, ChangeColumns, ChangeTable};
+use change_rows::{CHANGE_COLUMN_COUNT, CHANGE_ROW_SPECS, ChangeColumns};
 
 mod change_rows;
 mod rebuild;
 mod write;
 
+pub(crate) use change_rows::ChangeTable;
+pub(crate) use rebuild::Hashes;
 pub use rebuild::Verify;
+pub(crate) use write::ChangeRow;
 pub use write::DocumentWriter;
 
 const ID_ACTOR: ColumnSpec = ColumnSpec(33);
@@ -46,14 +50,34 @@ pub struct DocumentChunk {
     changes: ChangeTable,
     op_columns: [Box<[u8]>; OP_COLUMN_COUNT],
     op_count: u32,
+    source: DocumentSource,
+}
+
+/// The body of a document chunk that can be read, as it was written: the least memory that a
+/// document's changes can be made from.
+#[derive(Clone, Debug)]
+pub(crate) struct DocumentSource {
+    body: Arc<[u8]>,
     limits: Limits,
+}
+
+impl DocumentSource {
+    /// Reads the chunk again.
+    pub(crate) fn read(&self) -> Result<DocumentChunk, Error> {
+        DocumentChunk::parse(&self.body, self.clone())
+    }
 }
 
 impl DocumentChunk {
     /// Reads the document chunk that `envelope` holds.
     pub(crate) fn from_envelope(envelope: &Envelope<'_>, limits: &Limits) -> Result<Self, Error> {
         envelope.check()?;
-        let mut reader = Reader::new(envelope.body);
+        Self::parse(envelope.body, DocumentSource { body: envelope.body.into(), limits: *limits })
+    }
+
+    fn parse(body: &[u8], source: DocumentSource) -> Result<Self, Error> {
+        let limits = &source.limits;
+        let mut reader = Reader::new(body);
         let actors = read_actors(&mut reader).map_err(in_part("actors"))?;
         let heads = read_heads(&mut reader).map_err(in_part("heads"))?;
         let change_table = spec::read_table(&mut reader).map_err(in_part("change column table"))?;
@@ -91,7 +115,7 @@ impl DocumentChunk {
             changes: ChangeTable::default(),
             op_columns,
             op_count: 0,
-            limits: *limits,
+            source,
         };
         let change_columns = std::array::from_fn(|index| &*change_columns[index]);
         let change_count = chunk.count_changes(&change_columns)?;
@@ -111,6 +135,31 @@ impl DocumentChunk {
     /// The hashes of the changes that no other depends on, ascending.
     pub fn heads(&self) -> &[ChangeHash] {
         &self.heads
+    }
+
+    /// What changes can be made from later.
+    pub(crate) fn source(&self) -> DocumentSource {
+        self.source.clone()
+    }
+
+    /// The rows of the changes, with `local` for the actors.
+    pub(crate) fn change_table(&self, local: &[ActorIdx]) -> ChangeTable {
+        let mut table = self.changes.clone();
+        for actor in &mut table.actors {
+            *actor = local[actor.as_usize()];
+        }
+        table
+    }
+
+    /// The heads and their rows; `None` when the chunk does not name the rows, or not those that no
+    /// other depends on.
+    pub(crate) fn head_places(&self) -> Option<impl Iterator<Item = (ChangeHash, u32)>> {
+        let rows = self.head_rows.as_ref()?;
+        let mut sorted: Vec<u64> = rows.to_vec();
+        sorted.sort_unstable();
+        let is_right = sorted.into_iter().eq(self.changes.head_rows().map(u64::from));
+        let places = rows.iter().map(|row| u32::try_from(*row).unwrap_or(u32::MAX));
+        is_right.then(|| self.heads.iter().copied().zip(places))
     }
 
     /// The number of changes.
@@ -146,8 +195,8 @@ impl DocumentChunk {
 
     fn count_changes(&self, columns: &ChangeColumns<'_>) -> Result<u32, Error> {
         let counts = change_rows::count_rows(columns).map_err(in_document)?;
-        within(counts.changes, self.limits.max_changes, "changes")?;
-        within(counts.deps, self.limits.max_changes, "dependencies of changes")?;
+        within(counts.changes, self.source.limits.max_changes, "changes")?;
+        within(counts.deps, self.source.limits.max_changes, "dependencies of changes")?;
         u32::try_from(counts.changes).map_err(|_| too_many("changes"))
     }
 
@@ -163,8 +212,8 @@ impl DocumentChunk {
                 return Err(in_document(ColumnFault { column, fault: Fault::RowCount(rows) }));
             }
         }
-        within(counts.ops, self.limits.max_ops, "ops")?;
-        within(counts.links, self.limits.max_ops, "succs")?;
+        within(counts.ops, self.source.limits.max_ops, "ops")?;
+        within(counts.links, self.source.limits.max_ops, "succs")?;
         u32::try_from(counts.ops).map_err(|_| too_many("ops"))
     }
 

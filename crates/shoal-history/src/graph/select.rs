@@ -10,8 +10,8 @@ impl ChangeGraph {
     /// A filter over the changes that are neither among `heads` nor ancestors of those, of at most
     /// `max_bytes`.
     pub(crate) fn bloom_since(&self, heads: &[ChangeHash], max_bytes: usize) -> BloomFilter {
-        let hashes: Vec<ChangeHash> =
-            self.changes_since(heads).into_iter().map(Change::hash).collect();
+        let mut hashes = Vec::new();
+        self.inner.visit_since(heads, |place| hashes.push(self.inner.hash_at(place)));
         BloomFilter::from_hashes_within(hashes.iter(), max_bytes)
     }
 
@@ -26,17 +26,18 @@ impl ChangeGraph {
         known: &[ChangeHash],
         sent: &FxHashSet<ChangeHash>,
     ) -> Vec<&Change> {
+        let inner = &*self.inner;
         let mut picks = Vec::new();
         let mut picked = FxHashSet::default();
         if !have.is_empty() {
             let last_syncs = have.iter().flat_map(|have| &have.last_sync);
             let since: Vec<ChangeHash> = last_syncs.chain(known).copied().collect();
             let mut places = Vec::new();
-            self.visit_since(&since, |place| places.push(place));
+            inner.visit_since(&since, |place| places.push(place));
             // Dependencies come first now, so one pass finds all that depend on a pick.
             for &place in places.iter().rev() {
-                let hash = self.changes[place as usize].hash();
-                if self.deps_at(place).iter().any(|dep| picked.contains(dep))
+                let hash = inner.hash_at(place);
+                if inner.deps_at(place).iter().any(|dep| picked.contains(dep))
                     || have.iter().all(|have| !have.bloom.contains(&hash))
                 {
                     picks.push(place);
@@ -45,22 +46,22 @@ impl ChangeGraph {
             }
         }
         // Nor is a change sent twice because it is asked for twice.
-        let need: Vec<u32> = self.places(need).filter(|&place| picked.insert(place)).collect();
+        let need: Vec<u32> = inner.places(need).filter(|&place| picked.insert(place)).collect();
         need.into_iter()
             .chain(picks)
-            .map(|place| &self.changes[place as usize])
-            .filter(|change| !sent.contains(&change.hash()))
+            .filter(|place| !sent.contains(&inner.hash_at(*place)))
+            .filter_map(|place| inner.change_at(place))
             .collect()
     }
 
     /// Takes out of `hashes` the changes `heads` and their ancestors; heads that are not in the
     /// graph are ignored. Cost: the changes added since the first of `hashes`.
     pub(crate) fn remove_reached(&self, heads: &[ChangeHash], hashes: &mut FxHashSet<ChangeHash>) {
-        let Some(first) = hashes.iter().filter_map(|hash| self.by_hash.get(hash)).min() else {
+        let Some(first) = hashes.iter().filter_map(|hash| self.inner.place_of(hash)).min() else {
             return;
         };
-        let reach = self.reach(heads, *first);
-        hashes.retain(|hash| reach.of(self.by_hash.get(hash)) == 0);
+        let reach = self.reach(heads, first);
+        hashes.retain(|hash| reach.of(self.inner.place_of(hash)) == 0);
         // Once it has held the whole document, walking the empty table would cost as much again.
         if hashes.len() < hashes.capacity() / 8 {
             hashes.shrink_to_fit();
@@ -70,23 +71,23 @@ impl ChangeGraph {
     /// Takes out of `hashes` what is an ancestor of others of them. Cost: the changes added since
     /// the first of `hashes`.
     pub(crate) fn retain_heads(&self, hashes: &mut Vec<ChangeHash>) {
-        let Some(first) = self.places(hashes).min() else { return };
+        let Some(first) = self.inner.places(hashes).min() else { return };
         let reach = self.reach(hashes, first);
-        hashes.retain(|hash| reach.of(self.by_hash.get(hash)) & Reach::ANCESTOR == 0);
+        hashes.retain(|hash| reach.of(self.inner.place_of(hash)) & Reach::ANCESTOR == 0);
     }
 
     fn reach(&self, heads: &[ChangeHash], first: u32) -> Reach {
-        let last = self.places(heads).max();
+        let last = self.inner.places(heads).max();
         let Some(range) = last.and_then(|last| last.checked_sub(first)) else {
             return Reach { first, flags: Vec::new() };
         };
         let mut flags = vec![0; range as usize + 1];
-        for at in self.places(heads).filter_map(|place| place.checked_sub(first)) {
+        for at in self.inner.places(heads).filter_map(|place| place.checked_sub(first)) {
             flags[at as usize] = Reach::HEAD;
         }
         for at in (0..=range).rev() {
             if flags[at as usize] != 0 {
-                for dep in self.deps_at(first + at) {
+                for dep in self.inner.deps_at(first + at) {
                     if let Some(dep) = dep.checked_sub(first) {
                         flags[dep as usize] |= Reach::ANCESTOR;
                     }
@@ -107,7 +108,7 @@ impl Reach {
     const HEAD: u8 = 1;
     const ANCESTOR: u8 = 2;
 
-    fn of(&self, place: Option<&u32>) -> u8 {
+    fn of(&self, place: Option<u32>) -> u8 {
         let at = place.and_then(|place| place.checked_sub(self.first));
         at.and_then(|at| self.flags.get(at as usize).copied()).unwrap_or_default()
     }

@@ -74,7 +74,7 @@ fn changes_that_do_not_fit_are_refused_and_leave_no_trace() {
     let second = change(2, 1, 4, 1, &[first_hash]);
     assert_eq!(graph.add(second.clone()), Ok(true));
     assert_eq!(graph.heads(), [second.hash()]);
-    assert_eq!(graph.deps_at(1), [0]);
+    assert_eq!(graph.inner.deps_at(1), [0]);
 }
 
 #[test]

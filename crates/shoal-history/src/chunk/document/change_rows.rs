@@ -261,6 +261,15 @@ impl ChangeTable {
         &self.deps[start..self.deps_ends[row] as usize]
     }
 
+    /// The changes that no other depends on, ascending.
+    pub(crate) fn head_rows(&self) -> impl Iterator<Item = u32> {
+        let mut is_head = vec![true; self.len()];
+        for &dep in &self.deps {
+            is_head[dep as usize] = false;
+        }
+        (0..).zip(is_head).filter_map(|(row, is_head)| is_head.then_some(row))
+    }
+
     /// Empty for none.
     pub(crate) fn message(&self, row: usize) -> &str {
         let place = self.messages.get(row).copied().unwrap_or_default();

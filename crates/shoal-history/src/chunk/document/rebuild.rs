@@ -32,6 +32,16 @@ pub enum Verify {
     Heads,
     /// They are not, to save what can be saved: hashes may then differ from the authors'.
     Nothing,
+    /// They are when a hash or a change is asked for. Where changes are asked for at once this is
+    /// [`Heads`](Self::Heads).
+    Later,
+}
+
+/// What is known of changes once they were rebuilt and hashed.
+#[derive(Debug)]
+pub(crate) struct Hashes {
+    /// By row.
+    pub(crate) hashes: Vec<ChangeHash>,
 }
 
 /// From this many changes or ops on, threads are worth their start.
@@ -56,10 +66,20 @@ impl DocumentChunk {
         let hashes = self.hash_all(&parts, |batch, hashes| {
             keep(batch, &parts, hashes, &mut store);
         })?;
-        if verify == Verify::Heads {
+        if verify != Verify::Nothing {
             self.check_heads(&hashes)?;
         }
         Ok(store.into_changes())
+    }
+
+    /// The hashes of the changes, which are not kept. Cost: as [`changes`](Self::changes), less
+    /// memory.
+    pub(crate) fn hashes(&self, verify: Verify) -> Result<Hashes, Error> {
+        let hashes = self.hash_all(&self.parts()?, |_, _| {})?;
+        if verify != Verify::Nothing {
+            self.check_heads(&hashes)?;
+        }
+        Ok(Hashes { hashes })
     }
 
     fn parts(&self) -> Result<Parts<'_>, Error> {
@@ -75,7 +95,7 @@ impl DocumentChunk {
         mut visit: impl FnMut(&Batch, &[ChangeHash]) + Send,
     ) -> Result<Vec<ChangeHash>, Error> {
         let mut hashes = Vec::with_capacity(self.change_count());
-        let mut budget = self.limits.max_rebuilt_bytes;
+        let mut budget = self.source.limits.max_rebuilt_bytes;
         let mut seal = |batch: &mut Batch, hashes: &mut Vec<ChangeHash>| {
             budget = budget.checked_sub(batch.bytes.len() as u64)?;
             seal(batch, parts, hashes);
@@ -85,9 +105,9 @@ impl DocumentChunk {
         let too_many = Error::Limit {
             chunk: ChunkType::Document,
             what: "bytes of rebuilt changes",
-            max: self.limits.max_rebuilt_bytes,
+            max: self.source.limits.max_rebuilt_bytes,
         };
-        let mut left = self.limits.max_rebuilt_bytes;
+        let mut left = self.source.limits.max_rebuilt_bytes;
         let is_large = self.change_count() > 1
             && self.change_count().max(parts.slots.rows.len()) >= PARALLEL_FROM;
         // Batches side by side do not know of each other, so they share no budget.
@@ -130,12 +150,8 @@ impl DocumentChunk {
     }
 
     fn check_heads(&self, hashes: &[ChangeHash]) -> Result<(), Error> {
-        let mut is_head = vec![true; hashes.len()];
-        for &dep in &self.changes.deps {
-            is_head[dep as usize] = false;
-        }
-        let heads = hashes.iter().zip(is_head).filter(|(_, is_head)| *is_head);
-        let mut heads: Vec<ChangeHash> = heads.map(|(hash, _)| *hash).collect();
+        let heads = self.changes.head_rows().map(|row| hashes[row as usize]);
+        let mut heads: Vec<ChangeHash> = heads.collect();
         heads.sort_unstable();
         if heads != *self.heads {
             let unexplained = self.heads.iter().position(|head| heads.binary_search(head).is_err());

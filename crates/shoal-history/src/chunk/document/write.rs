@@ -1,5 +1,8 @@
 //! Writing document chunks.
 
+use std::borrow::Cow;
+
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::change_rows::{CHANGE_COLUMN_COUNT, CHANGE_ROW_SPECS};
@@ -12,10 +15,16 @@ use crate::column::leb128::{write_length_prefixed, write_uleb};
 use crate::column::rle::{RleEncoder, Text, Uint};
 use crate::column::spec::{self, ColumnSpec};
 use crate::column::value::ValueEncoder;
-use crate::{Action, ActorId, Change, ChangeHash, Error, Key, ObjId, Op, OpId, ScalarRef};
+use crate::{
+    Action, ActorId, ActorIdx, Change, ChangeGraph, ChangeHash, Error, Key, ObjId, Op, OpId,
+    ScalarRef,
+};
 
 /// A column of at least this many bytes is deflated.
 const DEFLATE_FROM: usize = 256;
+
+/// From this many bytes on, threads are worth their start.
+const PARALLEL_FROM: usize = 1 << 16;
 
 /// Makes a document chunk out of all changes and all ops of a document.
 ///
@@ -35,6 +44,19 @@ pub struct DocumentWriter<'a> {
     ops: OpEncoder,
     deflate: bool,
     misuse: Option<&'static str>,
+}
+
+/// A change to be written, without its author and dependencies.
+pub(crate) struct ChangeRow<'a> {
+    /// Only that of a head is written.
+    pub(crate) hash: Option<ChangeHash>,
+    pub(crate) seq: u32,
+    pub(crate) max_op: u32,
+    pub(crate) time: i64,
+    /// Empty for none.
+    pub(crate) message: &'a str,
+    pub(crate) extra: &'a [u8],
+    pub(crate) dep_count: usize,
 }
 
 #[derive(Debug, Default)]
@@ -147,7 +169,8 @@ impl<'a> DocumentWriter<'a> {
         self.ops.finish();
         let changes = self.changes.columns();
         let changes = CHANGE_ROW_SPECS.into_iter().zip(changes);
-        let mut ops = [(ColumnSpec(0), &[][..]); OP_COLUMN_COUNT];
+        let mut ops: [(ColumnSpec, &[u8]); OP_COLUMN_COUNT] =
+            [(ColumnSpec(0), &[]); OP_COLUMN_COUNT];
         let ids = [(ID_ACTOR, self.id_actor.bytes()), (ID_COUNTER, self.id_counter.bytes())];
         let shared = DOCUMENT_SPECS.into_iter().zip(self.ops.columns());
         for (slot, column) in ops.iter_mut().zip(shared.chain(ids)) {
@@ -155,14 +178,13 @@ impl<'a> DocumentWriter<'a> {
         }
         ops.sort_unstable_by_key(|(spec, _)| spec.0);
 
-        let mut deflated = Vec::new();
-        let change_ends = self.deflate_columns(changes.clone(), &mut deflated);
-        let op_ends = self.deflate_columns(ops.iter().copied(), &mut deflated);
-        let changes = pick(changes, &change_ends, &deflated);
-        let ops = pick(ops.iter().copied(), &op_ends, &deflated);
-        spec::write_table(changes.clone(), &mut body);
-        spec::write_table(ops.clone(), &mut body);
-        for (_, data) in changes.chain(ops) {
+        let columns: Vec<(ColumnSpec, &[u8])> = changes.chain(ops).collect();
+        let columns = self.deflate_columns(&columns);
+        let (changes, ops) = columns.split_at(CHANGE_COLUMN_COUNT);
+        for part in [changes, ops] {
+            spec::write_table(part.iter().map(|(spec, data)| (*spec, &**data)), &mut body);
+        }
+        for (_, data) in &columns {
             body.extend_from_slice(data);
         }
         for (_, row) in heads {
@@ -177,22 +199,26 @@ impl<'a> DocumentWriter<'a> {
         Ok(out)
     }
 
-    /// Deflates those columns that are to be, one after the other, and returns where in `out` each
-    /// one is.
+    /// The columns as they are written: those deflated that are to be. Large ones side by side.
     fn deflate_columns<'c>(
         &self,
-        columns: impl Iterator<Item = (ColumnSpec, &'c [u8])>,
-        out: &mut Vec<u8>,
-    ) -> Vec<Option<(usize, usize)>> {
-        columns
-            .map(|(_, data)| {
-                (self.deflate && data.len() >= DEFLATE_FROM).then(|| {
-                    let start = out.len();
-                    compressed::deflate(data, out);
-                    (start, out.len())
-                })
-            })
-            .collect()
+        columns: &[(ColumnSpec, &'c [u8])],
+    ) -> Vec<(ColumnSpec, Cow<'c, [u8]>)> {
+        let finished = |&(spec, data): &(ColumnSpec, &'c [u8])| {
+            if self.deflate && data.len() >= DEFLATE_FROM {
+                let mut out = Vec::new();
+                compressed::deflate(data, &mut out);
+                (spec.deflated(), Cow::Owned(out))
+            } else {
+                (spec, Cow::Borrowed(data))
+            }
+        };
+        let size: usize = columns.iter().map(|(_, data)| data.len()).sum();
+        if self.deflate && size >= PARALLEL_FROM {
+            columns.par_iter().with_max_len(1).map(finished).collect()
+        } else {
+            columns.iter().map(finished).collect()
+        }
     }
 
     fn try_push_change(&mut self, change: &Change) -> Result<(), &'static str> {
@@ -200,28 +226,78 @@ impl<'a> DocumentWriter<'a> {
             .actors
             .binary_search(change.actor())
             .map_err(|_| "the author of a change is among the actors")?;
-        let seq = &mut self.seqs[actor];
-        if change.seq() != *seq + 1 {
+        let row = self.row_count()?;
+        for dep in change.deps() {
+            let &dep = self.rows.get(dep).ok_or("a change comes after those it depends on")?;
+            self.push_dep(dep);
+        }
+        self.rows.insert(change.hash(), row);
+        self.push_row(
+            ActorIdx(u32::try_from(actor).expect("actors have 32-bit indices")),
+            &ChangeRow {
+                hash: Some(change.hash()),
+                seq: change.seq(),
+                max_op: change.max_op(),
+                time: change.time(),
+                message: change.message().unwrap_or_default(),
+                extra: change.extra_bytes(),
+                dep_count: change.deps().len(),
+            },
+        )
+    }
+
+    /// Appends all changes of a graph, which must be the first that are pushed. Cost: no change is
+    /// rebuilt or looked up, and only heads are named by hashes.
+    pub fn push_graph(&mut self, graph: &ChangeGraph) {
+        if let Err(why) = self.try_push_graph(graph) {
+            self.misuse.get_or_insert(why);
+        }
+    }
+
+    fn try_push_graph(&mut self, graph: &ChangeGraph) -> Result<(), &'static str> {
+        if self.row_count()? > 0 {
+            return Err("a graph is pushed before other changes");
+        }
+        let places: Vec<Option<usize>> =
+            graph.actors().iter().map(|actor| self.actors.binary_search(actor).ok()).collect();
+        graph.visit_rows(|author, row, deps| {
+            let actor =
+                places[author.as_usize()].ok_or("the author of a change is among the actors")?;
+            self.row_count()?;
+            deps.iter().for_each(|dep| self.push_dep(*dep));
+            let actor = ActorIdx(u32::try_from(actor).expect("actors have 32-bit indices"));
+            self.push_row(actor, row)
+        })?;
+        for (hash, place) in graph.head_places() {
+            self.heads[place as usize].0 = hash;
+        }
+        Ok(())
+    }
+
+    fn row_count(&self) -> Result<u32, &'static str> {
+        u32::try_from(self.heads.len()).map_err(|_| "there are fewer than 2^32 changes")
+    }
+
+    fn push_dep(&mut self, row: u32) {
+        self.heads[row as usize].1 = false;
+        self.changes.dep_row.push_value(i64::from(row));
+    }
+
+    fn push_row(&mut self, actor: ActorIdx, row: &ChangeRow<'_>) -> Result<(), &'static str> {
+        let seq = &mut self.seqs[actor.as_usize()];
+        if row.seq != *seq + 1 {
             return Err("the changes of an actor are in order");
         }
         *seq += 1;
-        let row =
-            u32::try_from(self.heads.len()).map_err(|_| "there are fewer than 2^32 changes")?;
-        for dep in change.deps() {
-            let &dep = self.rows.get(dep).ok_or("a change comes after those it depends on")?;
-            self.heads[dep as usize].1 = false;
-            self.changes.dep_row.push_value(i64::from(dep));
-        }
-        self.rows.insert(change.hash(), row);
-        self.heads.push((change.hash(), true));
+        self.heads.push((row.hash.unwrap_or(ChangeHash([0; 32])), true));
         let changes = &mut self.changes;
-        changes.dep_count.push_value(change.deps().len() as u64);
-        changes.actor.push_value(actor as u64);
-        changes.seq.push_value(i64::from(change.seq()));
-        changes.max_op.push_value(i64::from(change.max_op()));
-        changes.time.push_value(change.time());
-        changes.message.push(change.message());
-        changes.extra.push(ScalarRef::Bytes(change.extra_bytes()));
+        changes.dep_count.push_value(row.dep_count as u64);
+        changes.actor.push_value(u64::from(actor.0));
+        changes.seq.push_value(i64::from(row.seq));
+        changes.max_op.push_value(i64::from(row.max_op));
+        changes.time.push_value(row.time);
+        changes.message.push((!row.message.is_empty()).then_some(row.message));
+        changes.extra.push(ScalarRef::Bytes(row.extra));
         Ok(())
     }
 
@@ -271,16 +347,4 @@ impl ChangeEncoders {
             self.extra.payload_bytes(),
         ]
     }
-}
-
-/// The columns as they are written: deflated where `ends` says so.
-fn pick<'c>(
-    columns: impl Iterator<Item = (ColumnSpec, &'c [u8])> + Clone,
-    ends: &'c [Option<(usize, usize)>],
-    deflated: &'c [u8],
-) -> impl Iterator<Item = (ColumnSpec, &'c [u8])> + Clone {
-    columns.zip(ends).map(|((spec, data), range)| match *range {
-        Some((start, end)) => (spec.deflated(), &deflated[start..end]),
-        None => (spec, data),
-    })
 }

@@ -1,0 +1,74 @@
+//! The changes that a graph was loaded with: columns, shared by all copies of the graph. The bytes
+//! of the changes, and the hashes unless they were verified, are made when they are asked for.
+
+use std::sync::{Arc, OnceLock};
+
+use super::index::HashIndex;
+use crate::chunk::{ChangeTable, DocumentSource, Hashes, Verify};
+use crate::{Change, ChangeHash, DocumentChunk, Error};
+
+/// The changes of a document chunk, by row.
+#[derive(Debug)]
+pub(super) struct Base {
+    /// With actors by their index in the graph.
+    pub(super) table: ChangeTable,
+    source: DocumentSource,
+    hashes: OnceLock<Result<Hashes, Error>>,
+    index: OnceLock<HashIndex>,
+    changes: OnceLock<Vec<Change>>,
+}
+
+impl Base {
+    pub(super) fn new(
+        chunk: &DocumentChunk,
+        table: ChangeTable,
+        verify: Verify,
+    ) -> Result<Self, Error> {
+        let hashes = OnceLock::new();
+        if verify != Verify::Later {
+            let known = chunk.hashes(verify)?;
+            hashes.get_or_init(|| Ok(known));
+        }
+        let source = chunk.source();
+        Ok(Self { table, source, hashes, index: OnceLock::new(), changes: OnceLock::new() })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// The hashes. Cost: the first time, unless they were verified, that of rebuilding all changes.
+    ///
+    /// # Errors
+    /// When the changes cannot be rebuilt, or have not the heads that the chunk names.
+    pub(super) fn hashes(&self) -> Result<&Hashes, Error> {
+        let hashes = self.hashes.get_or_init(|| self.source.read()?.hashes(Verify::Heads));
+        hashes.as_ref().map_err(|error| *error)
+    }
+
+    /// The hashes by row; none when the changes cannot be rebuilt.
+    pub(super) fn known_hashes(&self) -> &[ChangeHash] {
+        self.hashes().map_or(&[], |known| &known.hashes)
+    }
+
+    pub(super) fn place_of(&self, hash: &ChangeHash) -> Option<u32> {
+        let hashes = self.known_hashes();
+        let index = self.index.get_or_init(|| HashIndex::of(hashes));
+        index.get(hash, |place| hashes[place as usize])
+    }
+
+    /// The changes by row; none when they cannot be rebuilt. Cost: the first time that of
+    /// rebuilding them.
+    pub(super) fn changes(&self) -> &[Change] {
+        self.changes.get_or_init(|| {
+            if self.hashes().is_err() {
+                return Vec::new();
+            }
+            let chunk = self.source.read();
+            chunk.and_then(|chunk| chunk.changes(Verify::Nothing)).unwrap_or_default()
+        })
+    }
+}
+
+/// What comes before the changes that were added one by one.
+pub(super) type SharedBase = Arc<Base>;
