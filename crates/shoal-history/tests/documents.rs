@@ -5,8 +5,8 @@
 use std::path::Path;
 
 use shoal_history::{
-    Change, ChangeGraph, ChangeHash, Chunk, DocumentChunk, DocumentWriter, Error, Limits, Verify,
-    chunks,
+    ActorIdx, Change, ChangeGraph, ChangeHash, ChangeHeader, ChangeWriter, Chunk, DocumentChunk,
+    DocumentWriter, Error, Limits, Verify, chunks,
 };
 
 /// The document chunk that a saved document begins with, and the changes in chunks after it.
@@ -98,6 +98,7 @@ fn check_bytes(bytes: &[u8], path: &Path) {
     assert_eq!(again.changes(Verify::Heads).unwrap(), changes, "{path}");
     let plain = rewrite(&document, &changes, false);
     assert!(rewrite(&again, &changes, false) == plain, "{path}");
+    check_loaded(&document, &changes, &plain);
     // Not compressed, the bytes are those of the reference, which also keeps what waits.
     if later.len() == orphans.len() {
         let waiting: usize = orphans.iter().map(|change| change.raw_bytes().len()).sum();
@@ -105,6 +106,47 @@ fn check_bytes(bytes: &[u8], path: &Path) {
         assert_eq!(theirs.len(), plain.len() + waiting);
         assert!(theirs.starts_with(&plain), "{path}");
     }
+}
+
+/// A graph that the chunk is loaded into has the changes, whenever they are made, writes their rows
+/// without them, and takes more.
+fn check_loaded(document: &DocumentChunk, changes: &[Change], plain: &[u8]) {
+    let mut verified = ChangeGraph::new();
+    verified.load(document, Verify::Heads).unwrap();
+    let mut graph = ChangeGraph::new();
+    graph.load(document, Verify::Later).unwrap();
+    assert_eq!((graph.len(), graph.heads()), (changes.len(), document.heads().to_vec()));
+    let mut writer = DocumentWriter::new(document.actors()).deflate(false);
+    writer.push_graph(&graph);
+    let mut ops = document.ops();
+    while let Some(op) = ops.next_op() {
+        writer.push_op(&op);
+    }
+    assert!(writer.finish().unwrap() == plain);
+
+    let mut more = graph.clone();
+    let (last, max_op) = (changes.last().unwrap(), graph.max_op());
+    let header = ChangeHeader {
+        actor: ActorIdx(0),
+        seq: graph.seq_of(last.actor()) + 1,
+        start_op: max_op + 1,
+        time: 0,
+        message: None,
+        deps: graph.heads(),
+        extra_bytes: &[],
+    };
+    let change = ChangeWriter::new(header, &[last.actor().clone()]).finish().unwrap();
+    assert_eq!(more.add(change.clone()), Ok(true));
+    assert_eq!(more.add(last.clone()), Ok(false));
+    assert_eq!(more.heads(), [change.hash()]);
+    assert_eq!(more.changes_since(document.heads()), [&change]);
+    assert_eq!((more.max_op_of(last.actor()), graph.max_op()), (max_op, max_op));
+    assert!(more.contains(&changes[0].hash()) && !graph.contains(&change.hash()));
+    for change in changes {
+        assert_eq!(verified.max_op_at(&change.hash()), Some(change.max_op()));
+    }
+    assert!(graph.changes().eq(changes));
+    assert_eq!(graph.verify(), Ok(()));
 }
 
 #[test]

@@ -66,7 +66,7 @@ fn two_change_chunks_load_in_any_order() {
             let _ = graph.add(change.clone());
         }
         assert_eq!(graph.len(), 2, "{name}");
-        let last = graph.changes().last().unwrap();
+        let last = graph.changes().next_back().unwrap();
         let mut ops = last.ops();
         let op = ops.next_op().unwrap();
         assert_eq!((op.key, op.value), (Key::Map("a"), ScalarRef::Str("b")));

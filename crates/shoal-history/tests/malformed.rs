@@ -624,6 +624,34 @@ fn document_limits() {
     refused(&parts.seal(), "document chunk: more inflated bytes than allowed: 268435456");
 }
 
+/// What is looked at later is refused later: until then the heads that the chunk names are known,
+/// after that as well, but no change.
+#[test]
+fn a_broken_history_that_is_verified_later() {
+    let mut parts = DocumentParts::read(&sample_document());
+    // A succ in nobody's change.
+    put(&mut parts.ops, 131, Some(&[0x7e, 7, 1]));
+    let Some(Ok(Chunk::Document(document))) = chunks(&parts.seal(), &Limits::default()).next()
+    else {
+        panic!("each row is valid by itself")
+    };
+    let mut graph = ChangeGraph::new();
+    let expect = "document chunk: ops of a change: op belongs to no change, with the counter: 8";
+    for verify in [Verify::Heads, Verify::Nothing] {
+        assert_eq!(graph.load(&document, verify).unwrap_err().to_string(), expect);
+        assert!(graph.is_empty() && graph.heads().is_empty());
+    }
+    graph.load(&document, Verify::Later).unwrap();
+    let head = document.heads()[0];
+    assert_eq!((graph.len(), graph.heads(), graph.max_op()), (2, vec![head], 7));
+    assert_eq!(graph.verify().unwrap_err().to_string(), expect);
+    assert!(graph.contains(&head) && graph.get(&head).is_none());
+    assert_eq!((graph.changes().count(), graph.changes_since(&[]).len()), (0, 0));
+    assert_eq!(graph.clock(&[head]), graph.full_clock());
+    let error = graph.load(&document, Verify::Later).unwrap_err();
+    assert_eq!(error.to_string(), "misuse: a document chunk is loaded into an empty graph");
+}
+
 /// What no writer writes but readers accept keeps its bytes, and is told apart.
 #[test]
 fn changes_that_are_not_canonical() {
