@@ -1,6 +1,7 @@
 //! Applying changes from elsewhere, in whatever order they come.
 
 use std::collections::hash_map::Entry;
+use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use shoal_history::{
@@ -78,7 +79,7 @@ impl Document {
         }
         self.queue.release(&applied);
         for change in applied {
-            let added = self.graph.add(change);
+            let added = Arc::make_mut(&mut self.graph).add(change);
             debug_assert!(added.is_ok(), "the graph takes what was checked for it: {added:?}");
         }
         Ok(())
@@ -151,11 +152,11 @@ impl Document {
         {
             let id = OpId { counter: op.id.counter, actor: author };
             if let Some(op) = localize(&op, id, &actors, &mut links) {
-                owned.push(Pending::from_op(&op));
+                owned.push(Pending::from_op(&op, &mut self.ops.names));
             }
         }
         for op in owned.iter().rev() {
-            self.ops.undo(&op.as_op());
+            self.ops.undo_pending(op);
         }
     }
 

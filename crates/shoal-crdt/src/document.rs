@@ -1,9 +1,12 @@
 //! The document: objects, the changes they come from, and those that still wait.
 
+use std::sync::Arc;
+
 use shoal_history::{ActorId, ActorIdx, Change, ChangeGraph, ChangeHash};
 
 use crate::error::Error;
 use crate::opset::OpSet;
+use crate::pending::PendingOps;
 use crate::queue::Queue;
 use crate::transaction::Transaction;
 use crate::value::TextEncoding;
@@ -35,10 +38,12 @@ use crate::value::TextEncoding;
 pub struct Document {
     actor: ActorId,
     pub(crate) ops: OpSet,
-    pub(crate) graph: ChangeGraph,
+    pub(crate) graph: Arc<ChangeGraph>,
     pub(crate) queue: Queue,
     /// The heads that [`Document::save_incremental`] goes on from.
     pub(crate) saved_heads: Vec<ChangeHash>,
+    /// Room for the ops of the next transaction.
+    pub(crate) spare: PendingOps,
 }
 
 /// Sizes of a document.
@@ -68,9 +73,10 @@ impl Document {
         Self {
             actor,
             ops: OpSet::new(encoding),
-            graph: ChangeGraph::new(),
+            graph: Arc::default(),
             queue: Queue::default(),
             saved_heads: Vec::new(),
+            spare: PendingOps::default(),
         }
     }
 
@@ -94,7 +100,8 @@ impl Document {
         Transaction::new(self)
     }
 
-    /// The same document for another author; changes that wait are copied as well.
+    /// The same document for another author; changes that wait are copied as well. O(1): both
+    /// share what they have in common, and copy the part of it that they write to.
     pub fn fork(&self, actor: ActorId) -> Self {
         Self { actor, ..self.clone() }
     }
@@ -173,9 +180,11 @@ impl Document {
 
     /// The index of `actor`, the same in the op set and in the graph.
     pub(crate) fn intern_actor(&mut self, actor: &ActorId) -> ActorIdx {
-        let index = self.ops.actors.intern(actor);
-        let in_graph = self.graph.intern_actor(actor);
-        debug_assert_eq!(index, in_graph, "actors are interned in both tables at once");
+        let index = self.ops.intern_actor(actor);
+        if self.graph.actors().len() <= index.as_usize() {
+            let in_graph = Arc::make_mut(&mut self.graph).intern_actor(actor);
+            debug_assert_eq!(index, in_graph, "actors are interned in both tables at once");
+        }
         index
     }
 }

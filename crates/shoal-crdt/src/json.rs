@@ -63,9 +63,9 @@ impl Serialize for DocumentJson<'_> {
         match &object.data {
             Data::Map(map) => {
                 let mut entries = serializer.serialize_map(Some(map.visible))?;
-                for (key, register) in &map.entries {
+                for (key, register) in map.sorted(&self.doc.ops.names) {
                     if let Some(winner) = register.winner() {
-                        entries.serialize_entry(&**key, &Item { nested, winner })?;
+                        entries.serialize_entry(key, &Item { nested, winner })?;
                     }
                 }
                 entries.end()

@@ -2,6 +2,8 @@
 
 mod build;
 
+use std::sync::Arc;
+
 use shoal_history::{ActorId, Change, Chunk, ChunkType, DocumentChunk, Limits, Verify, chunks};
 
 use crate::document::Document;
@@ -132,7 +134,7 @@ impl Document {
         for actor in chunk.actors() {
             self.intern_actor(actor);
         }
-        self.graph.load(chunk, verify)?;
+        Arc::make_mut(&mut self.graph).load(chunk, verify)?;
         self.build(chunk)
     }
 }

@@ -4,26 +4,29 @@
 //! relies on before it changes anything. [`OpSet::undo`] is its exact inverse.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
-use shoal_history::{Action, Key, ObjId as StoredObjId, Op, OpId, ScalarRef};
+use shoal_history::{Action, ActorId, ActorIdx, Key, ObjId as StoredObjId, Op, OpId, ScalarRef};
 
 use crate::actors::Actors;
 use crate::error::OpFault;
+use crate::map::MapObject;
+use crate::names::{NameIdx, Names};
+use crate::pending::Pending;
 use crate::register::{ObjIdx, RegOp, Register, Succ};
 use crate::sequence::{NO_OP, Place, Sequence, Unit};
+use crate::shared::SharedMap;
+use crate::slots::Slots;
 use crate::value::{ObjType, TextEncoding};
 
-/// The objects of one document.
+/// The objects of one document. Copies share them until one of them writes.
 #[derive(Clone, Debug)]
 pub(crate) struct OpSet {
-    pub(crate) actors: Actors,
+    pub(crate) actors: Arc<Actors>,
+    pub(crate) names: Names,
     pub(crate) encoding: TextEncoding,
-    objects: Vec<Object>,
-    by_id: FxHashMap<OpId, ObjIdx>,
-    names: FxHashSet<Arc<str>>,
+    objects: Slots<Object, 16>,
+    by_id: SharedMap<OpId, ObjIdx>,
     /// Rows that a document chunk would have: every op but deletes.
     op_count: u64,
 }
@@ -39,52 +42,19 @@ pub(crate) struct Object {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Data {
-    Map(MapObject),
-    Sequence(Box<Sequence>),
-}
-
-/// The entries of a map or table, deleted ones included.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct MapObject {
-    pub(crate) entries: BTreeMap<Arc<str>, Register>,
-    /// How many entries readers see.
-    pub(crate) visible: usize,
-}
-
-impl MapObject {
-    /// Changes the register of `key`, or makes one, and keeps count of the visible entries. A
-    /// register that is left without ops goes away.
-    pub(crate) fn change(
-        &mut self,
-        key: &Arc<str>,
-        change: impl FnOnce(Option<&mut Register>) -> Option<Register>,
-    ) {
-        let Some(register) = self.entries.get_mut(key) else {
-            if let Some(register) = change(None) {
-                self.visible += usize::from(register.winner().is_some());
-                self.entries.insert(Arc::clone(key), register);
-            }
-            return;
-        };
-        let before = register.winner().is_some();
-        change(Some(register));
-        let after = register.winner().is_some();
-        if register.is_empty() {
-            self.entries.remove(key);
-        }
-        self.visible = self.visible - usize::from(before) + usize::from(after);
-    }
+    Map(Arc<MapObject>),
+    Sequence(Arc<Sequence>),
 }
 
 impl OpSet {
     pub(crate) fn new(encoding: TextEncoding) -> Self {
-        let root = Object { id: NO_OP, kind: ObjType::Map, data: Data::Map(MapObject::default()) };
+        let root = Object { id: NO_OP, kind: ObjType::Map, data: Data::Map(Arc::default()) };
         Self {
-            actors: Actors::default(),
+            actors: Arc::default(),
+            names: Names::default(),
             encoding,
-            objects: vec![root],
-            by_id: FxHashMap::default(),
-            names: FxHashSet::default(),
+            objects: Slots::from_iter([root].into_iter()),
+            by_id: SharedMap::default(),
             op_count: 0,
         }
     }
@@ -93,16 +63,52 @@ impl OpSet {
         self.op_count
     }
 
-    pub(crate) fn objects(&self) -> &[Object] {
-        &self.objects
+    /// The index of `actor`, which is added when it is new.
+    pub(crate) fn intern_actor(&mut self, actor: &ActorId) -> ActorIdx {
+        match self.actors.lookup(actor) {
+            Some(index) => index,
+            None => Arc::make_mut(&mut self.actors).intern(actor),
+        }
     }
 
+    pub(crate) fn objects(&self) -> impl Iterator<Item = &Object> {
+        self.objects.iter()
+    }
+
+    #[inline]
     pub(crate) fn object(&self, object: ObjIdx) -> &Object {
-        &self.objects[object.as_usize()]
+        self.objects.get(object.0).expect("an index of an object names one")
     }
 
+    #[inline]
     pub(crate) fn object_mut(&mut self, object: ObjIdx) -> (&mut Object, &Actors) {
-        (&mut self.objects[object.as_usize()], &self.actors)
+        let object = self.objects.get_mut(object.0).expect("an index of an object names one");
+        (object, &self.actors)
+    }
+
+    pub(crate) fn map_mut(&mut self, object: ObjIdx) -> Option<(&mut MapObject, &Actors)> {
+        match self.object_mut(object) {
+            (Object { data: Data::Map(map), .. }, actors) => Some((Arc::make_mut(map), actors)),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn sequence_mut(&mut self, object: ObjIdx) -> Option<(&mut Sequence, &Actors)> {
+        match self.object_mut(object) {
+            (Object { data: Data::Sequence(sequence), .. }, actors) => {
+                Some((Arc::make_mut(sequence), actors))
+            }
+            _ => None,
+        }
+    }
+
+    /// The register of a key, if the object is a map that has one.
+    pub(crate) fn register(&self, object: ObjIdx, key: &str) -> Option<&Register> {
+        match &self.object(object).data {
+            Data::Map(map) => map.get(self.names.lookup(key)?),
+            Data::Sequence(_) => None,
+        }
     }
 
     pub(crate) fn find(&self, id: StoredObjId) -> Option<ObjIdx> {
@@ -112,24 +118,13 @@ impl OpSet {
         }
     }
 
-    /// `name` with one allocation per document.
-    pub(crate) fn intern_name(&mut self, name: &str) -> Arc<str> {
-        if let Some(known) = self.names.get(name) {
-            return Arc::clone(known);
-        }
-        let name: Arc<str> = name.into();
-        self.names.insert(Arc::clone(&name));
-        name
-    }
-
     pub(crate) fn add_object(&mut self, id: OpId, kind: ObjType) -> ObjIdx {
         let data = match kind {
-            ObjType::Map | ObjType::Table => Data::Map(MapObject::default()),
-            ObjType::List => Data::Sequence(Box::new(Sequence::new(Unit::Element))),
-            ObjType::Text => Data::Sequence(Box::new(Sequence::new(Unit::Text(self.encoding)))),
+            ObjType::Map | ObjType::Table => Data::Map(Arc::default()),
+            ObjType::List => Data::Sequence(Arc::new(Sequence::new(Unit::Element))),
+            ObjType::Text => Data::Sequence(Arc::new(Sequence::new(Unit::Text(self.encoding)))),
         };
-        let index = ObjIdx(u32::try_from(self.objects.len()).expect("op ids fit 32 bits"));
-        self.objects.push(Object { id, kind, data });
+        let index = ObjIdx(self.objects.push(Object { id, kind, data }));
         self.by_id.insert(id, index);
         index
     }
@@ -137,6 +132,11 @@ impl OpSet {
     /// Notes that a row was added.
     pub(crate) fn count_op(&mut self) {
         self.op_count += 1;
+    }
+
+    /// Notes that rows were added.
+    pub(crate) fn count_ops(&mut self, count: u32) {
+        self.op_count += u64::from(count);
     }
 
     /// Applies an op of a change. Its ids are in terms of this document's actors, and no op with
@@ -148,18 +148,18 @@ impl OpSet {
         self.check_order(op)?;
         let object = self.find(op.obj).ok_or(OpFault::UnknownObject)?;
         check_shape(op)?;
-        match &self.objects[object.as_usize()].data {
+        match &self.object(object).data {
             Data::Map(map) => {
                 let Key::Map(key) = op.key else { return Err(OpFault::WrongKey) };
-                match map.entries.get(key) {
+                match self.names.lookup(key).and_then(|name| map.get(name)) {
                     Some(register) => known(register.first_unknown(op.links))?,
                     None => known(op.links.first().copied())?,
                 }
                 if op.insert {
                     return Err(OpFault::WrongKey);
                 }
-                let key = self.intern_name(key);
-                self.apply_to_map(object, &key, op);
+                let name = self.names.intern(key);
+                self.apply_to_map(object, name, op);
             }
             Data::Sequence(sequence) => {
                 let reference = match op.key {
@@ -209,11 +209,10 @@ impl OpSet {
         }
     }
 
-    fn apply_to_map(&mut self, object: ObjIdx, key: &Arc<str>, op: &Op<'_>) {
+    fn apply_to_map(&mut self, object: ObjIdx, name: NameIdx, op: &Op<'_>) {
         let made = self.make_object(op);
-        let (object, actors) = self.object_mut(object);
-        let Data::Map(map) = &mut object.data else { return };
-        map.change(key, |register| match register {
+        let Some((map, actors)) = self.map_mut(object) else { return };
+        map.change(name, |register| match register {
             None => Some(Register::new(stored(op, made))),
             Some(register) => {
                 if op.action == Action::Delete {
@@ -228,18 +227,16 @@ impl OpSet {
 
     fn insert_in_sequence(&mut self, object: ObjIdx, place: Place, reference: OpId, op: &Op<'_>) {
         let made = self.make_object(op);
-        let (object, actors) = self.object_mut(object);
-        if let Data::Sequence(sequence) = &mut object.data {
+        if let Some((sequence, actors)) = self.sequence_mut(object) {
             sequence.insert_at(place, reference, stored(op, made), actors);
         }
     }
 
     fn update_in_sequence(&mut self, object: ObjIdx, place: Place, op: &Op<'_>) {
         let made = self.make_object(op);
-        let (object, actors) = self.object_mut(object);
-        let Data::Sequence(sequence) = &mut object.data else { return };
+        let Some((sequence, actors)) = self.sequence_mut(object) else { return };
         if op.action == Action::Delete {
-            sequence.delete(place, op.id, op.links);
+            sequence.delete(place, op.id, op.links, actors);
         } else {
             sequence.update(place, stored(op, made), op.links, actors);
         }
@@ -254,28 +251,26 @@ impl OpSet {
 
     /// Takes back `op`, the last that was applied or made and not yet taken back.
     pub(crate) fn undo(&mut self, op: &Op<'_>) {
+        let names = std::mem::take(&mut self.names);
+        self.undo_named(op, &names);
+        self.names = names;
+    }
+
+    fn undo_named(&mut self, op: &Op<'_>, names: &Names) {
         if let Some(object) = self.find(op.obj) {
-            let (object, actors) = self.object_mut(object);
-            match (&mut object.data, op.key) {
-                (Data::Map(map), Key::Map(key)) => {
-                    map.change(&Arc::from(key), |register| {
-                        if let Some(register) = register {
-                            register.undo(op.id, op.links, actors);
-                        }
-                        None
-                    });
-                }
-                (Data::Sequence(sequence), _) if op.insert => {
-                    if let Some(place) = sequence.locate(op.id) {
-                        sequence.undo_insert(place, actors);
+            match op.key {
+                Key::Map(key) => {
+                    let name = names.lookup(key);
+                    if let (Some(name), Some((map, actors))) = (name, self.map_mut(object)) {
+                        map.change(name, |register| {
+                            if let Some(register) = register {
+                                register.undo(op.id, op.links, actors);
+                            }
+                            None
+                        });
                     }
                 }
-                (Data::Sequence(sequence), Key::Elem(id)) => {
-                    if let Some(place) = sequence.locate(id) {
-                        sequence.undo(place, op.id, op.links, actors);
-                    }
-                }
-                _ => {}
+                Key::Head | Key::Elem(_) => self.undo_in_sequence(object, op),
             }
         }
         if ObjType::made_by(op.action).is_some() && self.by_id.remove(&op.id).is_some() {
@@ -283,6 +278,28 @@ impl OpSet {
         }
         if op.action != Action::Delete {
             self.op_count -= 1;
+        }
+    }
+
+    /// Like [`OpSet::undo`], for an op with parts of its own.
+    pub(crate) fn undo_pending(&mut self, op: &Pending) {
+        // The names are only read, but they are part of what changes.
+        let names = std::mem::take(&mut self.names);
+        self.undo_named(&op.as_op(&names), &names);
+        self.names = names;
+    }
+
+    fn undo_in_sequence(&mut self, object: ObjIdx, op: &Op<'_>) {
+        let Some((sequence, actors)) = self.sequence_mut(object) else { return };
+        let elem = match op.key {
+            _ if op.insert => op.id,
+            Key::Elem(id) => id,
+            Key::Map(_) | Key::Head => return,
+        };
+        match sequence.locate(elem) {
+            Some(place) if op.insert => sequence.undo_insert(place, actors),
+            Some(place) => sequence.undo(place, op.id, op.links, actors),
+            None => {}
         }
     }
 }

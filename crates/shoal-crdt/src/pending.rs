@@ -1,13 +1,15 @@
-//! An op that owns its parts: what a transaction keeps until it is committed or rolled back, and
-//! what taking back a refused change needs.
+//! The ops of a transaction until it is committed or rolled back: typing and deleting as runs,
+//! everything else op by op.
 
 use std::sync::Arc;
 
 use shoal_history::{Action, Key, ObjId as StoredObjId, Op, OpId, Scalar, ScalarRef};
 
+use crate::names::{NameIdx, Names};
+use crate::opset::OpSet;
 use crate::register::Succ;
 
-/// One op.
+/// One op with parts of its own: what is no run, and what taking back a refused change needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Pending {
     pub(crate) id: OpId,
@@ -15,23 +17,16 @@ pub(crate) struct Pending {
     pub(crate) key: PendingKey,
     pub(crate) insert: bool,
     pub(crate) action: Action,
-    pub(crate) value: PendingValue,
+    pub(crate) value: Scalar,
     pub(crate) preds: Succ,
     pub(crate) mark: Option<Box<PendingMark>>,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum PendingKey {
-    Map(Arc<str>),
+    Map(NameIdx),
     Head,
     Elem(OpId),
-}
-
-/// A scalar; characters, of which there are many, without an allocation.
-#[derive(Clone, Debug)]
-pub(crate) enum PendingValue {
-    Char { utf8: [u8; 4], length: u8 },
-    Scalar(Scalar),
 }
 
 #[derive(Clone, Debug)]
@@ -40,40 +35,21 @@ pub(crate) struct PendingMark {
     pub(crate) name: Option<Arc<str>>,
 }
 
-impl PendingValue {
-    /// The one character that `text` holds.
-    pub(crate) fn character(text: &str) -> Self {
-        let mut utf8 = [0; 4];
-        utf8[..text.len()].copy_from_slice(text.as_bytes());
-        Self::Char { utf8, length: text.len() as u8 }
-    }
-
-    fn as_ref(&self) -> ScalarRef<'_> {
-        match self {
-            Self::Char { utf8, length } => ScalarRef::Str(
-                std::str::from_utf8(&utf8[..usize::from(*length)])
-                    .expect("a character is kept in the UTF-8 it was made of"),
-            ),
-            Self::Scalar(value) => value.as_ref(),
-        }
-    }
-}
-
 impl Pending {
     /// The op with bytes of its own.
-    pub(crate) fn from_op(op: &Op<'_>) -> Self {
+    pub(crate) fn from_op(op: &Op<'_>, names: &mut Names) -> Self {
         let is_mark = op.expand || op.mark_name.is_some();
         Self {
             id: op.id,
             obj: op.obj,
             key: match op.key {
-                Key::Map(key) => PendingKey::Map(key.into()),
+                Key::Map(key) => PendingKey::Map(names.intern(key)),
                 Key::Head => PendingKey::Head,
                 Key::Elem(id) => PendingKey::Elem(id),
             },
             insert: op.insert,
             action: op.action,
-            value: PendingValue::Scalar(op.value.to_scalar()),
+            value: op.value.to_scalar(),
             preds: Succ::from_slice(op.links),
             mark: is_mark.then(|| {
                 Box::new(PendingMark { expand: op.expand, name: op.mark_name.map(Arc::from) })
@@ -82,12 +58,12 @@ impl Pending {
     }
 
     /// The op, borrowed.
-    pub(crate) fn as_op(&self) -> Op<'_> {
+    pub(crate) fn as_op<'a>(&'a self, names: &'a Names) -> Op<'a> {
         Op {
             id: self.id,
             obj: self.obj,
             key: match &self.key {
-                PendingKey::Map(key) => Key::Map(key),
+                PendingKey::Map(name) => Key::Map(names.get(*name)),
                 PendingKey::Head => Key::Head,
                 PendingKey::Elem(id) => Key::Elem(*id),
             },
@@ -99,4 +75,220 @@ impl Pending {
             links: self.preds.as_slice(),
         }
     }
+}
+
+/// The ops of one transaction, in order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PendingOps {
+    runs: Vec<PendingRun>,
+    /// Those of [`PendingRun::Ops`].
+    ops: Vec<Pending>,
+    /// The characters of [`PendingRun::Text`].
+    text: String,
+    count: u64,
+}
+
+/// Ops whose ids count up.
+#[derive(Clone, Debug)]
+enum PendingRun {
+    /// This many of [`PendingOps::ops`].
+    Ops(usize),
+    Text(TypedText),
+    Deletes(Deletes),
+}
+
+/// Inserts of characters into a sequence, each after the one before.
+#[derive(Clone, Copy, Debug)]
+struct TypedText {
+    obj: OpId,
+    id: OpId,
+    /// What the first was inserted after.
+    reference: Option<OpId>,
+    len: u32,
+    /// In the text of all.
+    bytes: usize,
+}
+
+/// Deletes of elements of which nothing but their inserts is superseded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deletes {
+    pub(crate) obj: OpId,
+    pub(crate) id: OpId,
+    /// The first element that is deleted.
+    pub(crate) elem: OpId,
+    pub(crate) len: u32,
+    /// Whether the ids of the elements count down.
+    pub(crate) descends: bool,
+}
+
+impl PendingOps {
+    /// How many ops there are.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// Forgets all, and keeps the room for a next transaction's.
+    pub(crate) fn clear(&mut self) {
+        self.runs.clear();
+        self.ops.clear();
+        self.text.clear();
+        self.count = 0;
+    }
+
+    pub(crate) fn push(&mut self, op: Pending) {
+        self.ops.push(op);
+        self.count += 1;
+        match self.runs.last_mut() {
+            Some(PendingRun::Ops(count)) => *count += 1,
+            _ => self.runs.push(PendingRun::Ops(1)),
+        }
+    }
+
+    /// Notes that `text`, which is `len` characters, was inserted; the first of it by the op `id`
+    /// after the element `reference`, or at the head.
+    pub(crate) fn push_text(
+        &mut self,
+        obj: OpId,
+        reference: Option<OpId>,
+        id: OpId,
+        text: &str,
+        len: u32,
+    ) {
+        self.text.push_str(text);
+        self.count += u64::from(len);
+        if let Some(PendingRun::Text(last)) = self.runs.last_mut()
+            && last.obj == obj
+            && reference == Some(nth(last.id, last.len - 1, false))
+        {
+            last.len += len;
+            last.bytes += text.len();
+            return;
+        }
+        let bytes = text.len();
+        self.runs.push(PendingRun::Text(TypedText { obj, id, reference, len, bytes }));
+    }
+
+    /// Notes that `len` elements from `elem` on, their ids counting up, were deleted by the op `id`
+    /// and those after it.
+    pub(crate) fn push_deletes(&mut self, obj: OpId, elem: OpId, id: OpId, len: u32) {
+        self.count += u64::from(len);
+        if let Some(PendingRun::Deletes(last)) = self.runs.last_mut()
+            && last.obj == obj
+            && last.elem.actor == elem.actor
+        {
+            let up = elem.counter.checked_sub(last.elem.counter) == Some(last.len);
+            let down = last.elem.counter.checked_sub(elem.counter) == Some(last.len);
+            if (up && !(last.descends && last.len > 1))
+                || (down && len == 1 && (last.descends || last.len == 1))
+            {
+                last.descends = down;
+                last.len += len;
+                return;
+            }
+        }
+        let deletes = Deletes { obj, id, elem, len, descends: false };
+        self.runs.push(PendingRun::Deletes(deletes));
+    }
+
+    /// Calls `visit` with each op in order.
+    pub(crate) fn for_each(&self, names: &Names, mut visit: impl FnMut(&Op<'_>)) {
+        let (mut ops, mut text) = (self.ops.iter(), self.text.as_str());
+        for run in &self.runs {
+            match run {
+                PendingRun::Ops(count) => {
+                    ops.by_ref().take(*count).for_each(|op| visit(&op.as_op(names)));
+                }
+                PendingRun::Text(typed) => {
+                    let (own, rest) = text.split_at(typed.bytes);
+                    text = rest;
+                    typed.for_each(own, &mut visit);
+                }
+                PendingRun::Deletes(deletes) => {
+                    (0..deletes.len).for_each(|at| deletes.visit(at, &mut visit));
+                }
+            }
+        }
+    }
+
+    /// Takes each op back, the last first, and forgets them.
+    pub(crate) fn undo(&mut self, ops: &mut OpSet) {
+        while let Some(run) = self.runs.pop() {
+            match run {
+                PendingRun::Ops(count) => {
+                    for op in self.ops.drain(self.ops.len() - count..).rev() {
+                        ops.undo_pending(&op);
+                    }
+                }
+                PendingRun::Text(typed) => {
+                    // What was inserted is not needed to take it back.
+                    let id = |at| nth(typed.id, at, false);
+                    for at in (0..typed.len).rev() {
+                        let reference = at.checked_sub(1).map(id).or(typed.reference);
+                        ops.undo(&insert(typed.obj, reference, id(at), ""));
+                    }
+                    self.text.truncate(self.text.len() - typed.bytes);
+                }
+                PendingRun::Deletes(deletes) => {
+                    let mut undo = |op: &Op<'_>| ops.undo(op);
+                    (0..deletes.len).rev().for_each(|at| deletes.visit(at, &mut undo));
+                }
+            }
+        }
+        self.clear();
+    }
+}
+
+impl TypedText {
+    fn for_each(&self, text: &str, visit: &mut impl FnMut(&Op<'_>)) {
+        let (mut reference, mut id) = (self.reference, self.id);
+        let mut rest = text;
+        while let Some(character) = rest.chars().next() {
+            let (own, after) = rest.split_at(character.len_utf8());
+            rest = after;
+            visit(&insert(self.obj, reference, id, own));
+            reference = Some(id);
+            id.counter += 1;
+        }
+    }
+}
+
+impl Deletes {
+    fn visit(&self, at: u32, visit: &mut impl FnMut(&Op<'_>)) {
+        let elem = nth(self.elem, at, self.descends);
+        visit(&Op {
+            id: nth(self.id, at, false),
+            obj: StoredObjId::Op(self.obj),
+            key: Key::Elem(elem),
+            insert: false,
+            action: Action::Delete,
+            value: ScalarRef::Null,
+            expand: false,
+            mark_name: None,
+            links: &[elem],
+        });
+    }
+}
+
+fn insert(obj: OpId, reference: Option<OpId>, id: OpId, text: &str) -> Op<'_> {
+    Op {
+        id,
+        obj: StoredObjId::Op(obj),
+        key: reference.map_or(Key::Head, Key::Elem),
+        insert: true,
+        action: Action::Set,
+        value: ScalarRef::Str(text),
+        expand: false,
+        mark_name: None,
+        links: &[],
+    }
+}
+
+/// The id `at` places after `first`, or before it.
+fn nth(first: OpId, at: u32, descends: bool) -> OpId {
+    let counter = if descends { first.counter - at } else { first.counter + at };
+    OpId { counter, actor: first.actor }
 }

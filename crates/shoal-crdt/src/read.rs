@@ -5,7 +5,8 @@ use shoal_history::OpId;
 use crate::document::Document;
 use crate::error::Error;
 use crate::id::{ObjId, ROOT};
-use crate::opset::{Data, MapObject, Object};
+use crate::map::MapObject;
+use crate::opset::{Data, Object};
 use crate::register::{ObjIdx, OpRef};
 use crate::sequence::{NO_OP, Sequence};
 use crate::value::{ObjType, Prop, Value};
@@ -71,7 +72,8 @@ impl Document {
         let object = self.object(obj)?;
         let winner = match (&object.data, prop.into()) {
             (Data::Map(map), Prop::Key(key)) => {
-                map.entries.get(key).and_then(|register| register.winner())
+                let name = self.ops.names.lookup(key);
+                name.and_then(|name| map.get(name)).and_then(|register| register.winner())
             }
             (Data::Sequence(sequence), Prop::Index(index)) => sequence
                 .find(index as u64)
@@ -94,12 +96,15 @@ impl Document {
         let object = self.object(obj)?;
         let value = |op: OpRef<'_>| self.export(op.id);
         Ok(match (&object.data, prop.into()) {
-            (Data::Map(map), Prop::Key(key)) => match map.entries.get(key) {
-                Some(register) => {
-                    register.visible().map(|op| (self.value(&op), value(op))).collect()
+            (Data::Map(map), Prop::Key(key)) => {
+                let name = self.ops.names.lookup(key);
+                match name.and_then(|name| map.get(name)) {
+                    Some(register) => {
+                        register.visible().map(|op| (self.value(&op), value(op))).collect()
+                    }
+                    None => Vec::new(),
                 }
-                None => Vec::new(),
-            },
+            }
             (Data::Sequence(sequence), Prop::Index(index)) => match sequence.find(index as u64) {
                 Some((place, _)) => {
                     sequence.visible_at(place).map(|op| (self.value(&op), value(op))).collect()
@@ -118,13 +123,14 @@ impl Document {
         Ok(self.entries(obj)?.map(|entry| entry.key))
     }
 
-    /// The entries of a map in the order of their keys' bytes. O(n) for all.
+    /// The entries of a map in the order of their keys' bytes. O(n) for all, and n log n the first
+    /// time after there were other keys.
     ///
     /// # Errors
     /// [`Error::UnknownObject`], [`Error::WrongType`] for sequences.
     pub fn entries(&self, obj: &ObjId) -> Result<impl Iterator<Item = MapEntry<'_>>, Error> {
         let map = self.map(obj, "walk its entries")?;
-        Ok(map.entries.iter().filter_map(|(key, register)| {
+        Ok(map.sorted(&self.ops.names).filter_map(|(key, register)| {
             let mut visible = register.visible();
             let winner = visible.next_back()?;
             Some(MapEntry {

@@ -20,10 +20,6 @@ pub(crate) struct ObjIdx(pub(crate) u32);
 impl ObjIdx {
     pub(crate) const ROOT: Self = Self(0);
     pub(crate) const NONE: Self = Self(u32::MAX);
-
-    pub(crate) fn as_usize(self) -> usize {
-        self.0 as usize
-    }
 }
 
 /// The ids of the ops that supersede an op. Not sorted.
@@ -78,6 +74,33 @@ impl Succ {
     }
 }
 
+/// The ids of the ops that supersede an op, borrowed. Not sorted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum SuccRef<'a> {
+    None,
+    One(OpId),
+    Many(&'a [OpId]),
+}
+
+impl<'a> SuccRef<'a> {
+    pub(crate) fn iter(self) -> impl Iterator<Item = OpId> + 'a {
+        let (one, many) = match self {
+            Self::None => (None, &[][..]),
+            Self::One(id) => (Some(id), &[][..]),
+            Self::Many(ids) => (None, ids),
+        };
+        one.into_iter().chain(many.iter().copied())
+    }
+
+    pub(crate) fn to_succ(self) -> Succ {
+        match self {
+            Self::None => Succ::None,
+            Self::One(id) => Succ::One(id),
+            Self::Many(ids) => Succ::from_slice(ids),
+        }
+    }
+}
+
 /// An op as a register keeps it: everything but its place.
 #[derive(Clone, Debug)]
 pub(crate) struct RegOp {
@@ -101,7 +124,7 @@ pub(crate) struct OpRef<'a> {
     pub(crate) value: ScalarRef<'a>,
     pub(crate) mark_name: Option<&'a str>,
     /// Not sorted.
-    pub(crate) succ: &'a [OpId],
+    pub(crate) succ: SuccRef<'a>,
 }
 
 impl RegOp {
@@ -113,7 +136,11 @@ impl RegOp {
             object: self.object,
             value: self.value.as_ref(),
             mark_name: self.mark_name.as_deref(),
-            succ: self.succ.as_slice(),
+            succ: match &self.succ {
+                Succ::None => SuccRef::None,
+                Succ::One(id) => SuccRef::One(*id),
+                Succ::Many(ids) => SuccRef::Many(ids),
+            },
         }
     }
 

@@ -6,6 +6,7 @@ use shoal_history::{
 
 use crate::actors::Actors;
 use crate::document::Document;
+use crate::names::Names;
 use crate::opset::{Data, Object};
 use crate::register::OpRef;
 use crate::sequence::NO_OP;
@@ -84,9 +85,10 @@ impl Document {
 
         let mut writer = DocumentWriter::new(&ids).deflate(deflate);
         writer.push_graph(&self.graph);
-        let mut objects: Vec<&Object> = self.ops.objects().iter().collect();
+        let mut objects: Vec<&Object> = self.ops.objects().collect();
         objects.sort_unstable_by(|a, b| actors.compare(a.id, b.id));
-        let mut rows = RowWriter { writer, places: &places, links: Vec::new() };
+        let mut rows =
+            RowWriter { writer, places: &places, names: &self.ops.names, links: Vec::new() };
         for object in objects {
             rows.push_object(object, actors);
         }
@@ -98,6 +100,7 @@ struct RowWriter<'a> {
     writer: DocumentWriter<'a>,
     /// From this document's actors to the sorted ones.
     places: &'a [ActorIdx],
+    names: &'a Names,
     links: Vec<OpId>,
 }
 
@@ -111,7 +114,7 @@ impl RowWriter<'_> {
         match &object.data {
             Data::Map(map) => {
                 let mut rows = Vec::new();
-                for (key, register) in &map.entries {
+                for (key, register) in map.sorted(self.names) {
                     rows.clear();
                     register.rows(actors, &mut rows);
                     for row in &rows {
@@ -120,11 +123,22 @@ impl RowWriter<'_> {
                 }
             }
             Data::Sequence(sequence) => {
-                sequence.for_each_row(actors, |elem, insert, row| {
-                    let key = if insert { elem.reference } else { elem.id };
-                    let key = if key == NO_OP { Key::Head } else { Key::Elem(self.place(key)) };
-                    self.push(obj, key, insert, &row);
-                });
+                let sides = sequence.sides();
+                let mut rows = Vec::new();
+                for run in sequence.runs() {
+                    for at in 0..run.run.len {
+                        rows.clear();
+                        let elem = run.elem(at);
+                        elem.rows(sides, actors, &mut rows);
+                        for row in &rows {
+                            let insert = row.id == elem.id();
+                            let key = if insert { run.run.reference_at(at) } else { elem.id() };
+                            let key =
+                                if key == NO_OP { Key::Head } else { Key::Elem(self.place(key)) };
+                            self.push(obj, key, insert, row);
+                        }
+                    }
+                }
             }
         }
     }
@@ -132,7 +146,7 @@ impl RowWriter<'_> {
     fn push(&mut self, obj: StoredObjId, key: Key<'_>, insert: bool, row: &OpRef<'_>) {
         self.links.clear();
         let places = self.places;
-        self.links.extend(row.succ.iter().map(|id| place(places, *id)));
+        self.links.extend(row.succ.iter().map(|id| place(places, id)));
         self.writer.push_op(&Op {
             id: place(places, row.id),
             obj,

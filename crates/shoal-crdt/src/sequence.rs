@@ -4,17 +4,21 @@
 //! objects; values are [`OpRef`]s.
 
 use rustc_hash::FxHashMap;
-use shoal_history::OpId;
+use shoal_history::{Action, OpId, Scalar};
 
 use crate::actors::Actors;
-use crate::register::{OpRef, RegOp, Register};
+use crate::register::{OpRef, RegOp, Register, Succ};
 
-pub(crate) mod elem;
+mod build;
 mod index;
+mod leaf;
+mod run;
 mod tree;
 
-use elem::Sides;
-pub(crate) use elem::{Elem, NO_OP, Unit};
+pub(crate) use build::Builder;
+use leaf::{Leaf, NewRun};
+use run::{Kind, Mark, Run, Sides};
+pub(crate) use run::{NO_OP, RunView, Unit};
 pub(crate) use tree::Place;
 use tree::Tree;
 
@@ -46,9 +50,19 @@ pub(crate) struct Item<'a> {
     pub(crate) conflict: bool,
 }
 
+/// Elements that were deleted together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deleted {
+    /// The first of them; the ids of the others count up.
+    pub(crate) first: OpId,
+    pub(crate) count: u32,
+    /// Their length in the index unit.
+    pub(crate) width: u64,
+}
+
 impl Sequence {
     pub(crate) fn new(unit: Unit) -> Self {
-        Self { tree: Tree::new(Sides::new(unit)), hint: None }
+        Self { tree: Tree::new(unit), hint: None }
     }
 
     /// The length in the index unit.
@@ -57,7 +71,12 @@ impl Sequence {
     }
 
     pub(crate) fn unit(&self) -> Unit {
-        self.tree.sides.unit
+        self.tree.unit
+    }
+
+    /// What runs keep outside of the tree.
+    pub(crate) fn sides(&self) -> &Sides {
+        &self.tree.sides
     }
 
     /// The element that covers `index`, and the index at which it begins. O(log n).
@@ -65,11 +84,17 @@ impl Sequence {
         self.tree.find(index)
     }
 
-    /// Where the element `id` is, visible or not. O(1).
+    /// Like [`Sequence::find`]; O(1) beside the last edit.
+    pub(crate) fn find_to_edit(&mut self, index: u64) -> Option<(Place, u64)> {
+        self.tree.find_to_edit(index)
+    }
+
+    /// Where the element `id` is, visible or not. O(log n).
     pub(crate) fn locate(&self, id: OpId) -> Option<Place> {
         match self.hint {
             Some((last, place))
-                if last == id && self.tree.get(place).is_some_and(|elem| elem.id == id) =>
+                if last == id
+                    && self.tree.run(place).is_some_and(|run| run.id_at(place.at()) == id) =>
             {
                 Some(place)
             }
@@ -88,7 +113,7 @@ impl Sequence {
     }
 
     pub(crate) fn elem_id(&self, place: Place) -> OpId {
-        self.tree.get(place).map_or(NO_OP, |elem| elem.id)
+        self.tree.run(place).map_or(NO_OP, |run| run.id_at(place.at()))
     }
 
     /// The visible ops of the element at `place`, ascending by id.
@@ -96,17 +121,17 @@ impl Sequence {
         &self,
         place: Place,
     ) -> impl DoubleEndedIterator<Item = OpRef<'_>> + Clone {
-        self.tree.get(place).into_iter().flat_map(|elem| elem.visible(&self.tree.sides))
+        self.tree.elem(place).into_iter().flat_map(|elem| elem.visible(&self.tree.sides))
     }
 
     /// The length of the element at `place` in the index unit.
     pub(crate) fn width_at(&self, place: Place) -> u64 {
-        self.tree.get(place).map_or(0, |elem| elem.measure(&self.tree.sides).width)
+        self.tree.measure_at(place).width
     }
 
     /// Whether readers see the element at `place`.
     pub(crate) fn is_visible(&self, place: Place) -> bool {
-        self.tree.get(place).is_some_and(|elem| elem.measure(&self.tree.sides).visible > 0)
+        self.tree.measure_at(place).visible > 0
     }
 
     /// The elements that readers see, from the one covering `index` on.
@@ -116,58 +141,47 @@ impl Sequence {
             None if index == 0 => self.tree.start(),
             None => self.tree.end(),
         };
-        self.tree.elems_from(from).filter_map(|elem| {
-            if elem.measure(&self.tree.sides).visible == 0 {
+        self.tree.elements(from).filter_map(|elem| {
+            if elem.run.measure().visible == 0 {
                 return None;
             }
             let mut visible = elem.visible(&self.tree.sides);
             let winner = visible.next_back()?;
-            Some(Item { winner, elem: elem.id, conflict: visible.next_back().is_some() })
+            Some(Item { winner, elem: elem.id(), conflict: visible.next_back().is_some() })
         })
     }
 
     /// Appends the text that readers see.
     pub(crate) fn push_text(&self, text: &mut String) {
         text.reserve(usize::try_from(self.tree.total.width).unwrap_or(0));
-        for elem in self.tree.elems() {
-            elem.push_text(&self.tree.sides, text);
+        for run in self.tree.runs() {
+            run.push_text(&self.tree.sides, text);
         }
     }
 
-    /// Every element with its ops, in order: for saving.
-    pub(crate) fn for_each_row<'a>(
-        &'a self,
-        actors: &Actors,
-        mut visit: impl FnMut(&Elem, bool, OpRef<'a>),
-    ) {
-        let mut rows = Vec::new();
-        for elem in self.tree.elems() {
-            rows.clear();
-            elem.rows(&self.tree.sides, actors, &mut rows);
-            for op in &rows {
-                visit(elem, op.id == elem.id, *op);
-            }
-        }
+    /// Every run, in order.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = RunView<'_>> {
+        self.tree.runs()
     }
 
     /// Where a local insert at `index` goes; `None` when the sequence is shorter.
     ///
     /// It follows the visible element before `index` directly, so it stands before tombstones
     /// that follow that element; but marks that grow there pull it behind their boundary.
-    pub(crate) fn insert_point(&self, index: u64) -> Option<InsertPoint> {
+    pub(crate) fn insert_point(&mut self, index: u64) -> Option<InsertPoint> {
         let mut point = match index.checked_sub(1) {
             None => InsertPoint { reference: NO_OP, place: self.tree.start(), index: 0 },
             Some(before) => {
-                let (place, start) = self.tree.find(before)?;
+                let (place, start) = self.tree.find_to_edit(before)?;
                 let index = start + self.width_at(place);
-                InsertPoint { reference: self.elem_id(place), place: Tree::after(place), index }
+                InsertPoint { reference: self.elem_id(place), place: place.after(), index }
             }
         };
         if self.tree.total.marks > 0
             && let Some(boundary) = self.sticky_boundary(point.place)
         {
             point.reference = self.elem_id(boundary);
-            point.place = Tree::after(boundary);
+            point.place = boundary.after();
         }
         Some(point)
     }
@@ -180,15 +194,16 @@ impl Sequence {
         let mut positions: FxHashMap<OpId, usize> = FxHashMap::default();
         let mut next = from;
         while let Some(place) = self.tree.next_counted(next) {
-            let elem = self.tree.get(place)?;
-            if elem.measure(&self.tree.sides).visible > 0 {
+            let elem = self.tree.elem(place)?;
+            if elem.run.measure().visible > 0 {
                 break;
             }
-            next = Tree::after(place);
+            next = place.after();
             let Some(mark) = elem.winner(&self.tree.sides) else { continue };
             let is_begin = mark.mark_name.is_some();
+            let id = elem.id();
             if !is_begin {
-                let begin = OpId { counter: elem.id.counter - 1, actor: elem.id.actor };
+                let begin = OpId { counter: id.counter - 1, actor: id.actor };
                 let at = positions.get(&begin).copied();
                 if let Some(at) = at.filter(|at| found.get(*at).is_some_and(|(id, _)| *id == begin))
                 {
@@ -197,8 +212,8 @@ impl Sequence {
                 }
             }
             if is_begin == mark.expand {
-                positions.insert(elem.id, found.len());
-                found.push((elem.id, place));
+                positions.insert(id, found.len());
+                found.push((id, place));
             }
         }
         found.last().map(|(_, place)| *place)
@@ -213,12 +228,17 @@ impl Sequence {
         op: RegOp,
         actors: &Actors,
     ) -> Place {
-        let elem = Elem::new(reference, op, &mut self.tree.sides);
-        self.insert_elem(place, elem, actors)
+        let id = op.id;
+        let mut character = [0; 4];
+        let new = new_run(reference, op, self.tree.unit, &mut self.tree.sides, &mut character);
+        let place = self.tree.insert(place, new, actors);
+        self.hint = Some((id, place));
+        place
     }
 
-    /// Like [`Sequence::insert_at`], for the one character that `text` holds.
-    pub(crate) fn insert_char_at(
+    /// Like [`Sequence::insert_at`], for the characters of `text`, whose ids count up from `id`.
+    /// Returns where the last one went.
+    pub(crate) fn insert_text_at(
         &mut self,
         place: Place,
         reference: OpId,
@@ -226,18 +246,9 @@ impl Sequence {
         text: &str,
         actors: &Actors,
     ) -> Place {
-        self.insert_elem(place, Elem::character(id, reference, text), actors)
-    }
-
-    fn insert_elem(&mut self, place: Place, elem: Elem, actors: &Actors) -> Place {
-        let place = self.tree.insert(place, elem, actors);
-        self.hint = Some((elem.id, place));
+        let place = self.tree.insert_text(place, reference, id, text, actors);
+        self.hint = Some((self.elem_id(place), place));
         place
-    }
-
-    /// The place after an element that [`Sequence::insert_at`] inserted.
-    pub(crate) fn after(place: Place) -> Place {
-        Tree::after(place)
     }
 
     /// Where an insert `id` from elsewhere goes: behind its reference, and behind everything there
@@ -249,11 +260,8 @@ impl Sequence {
         id: OpId,
         actors: &Actors,
     ) -> Option<Place> {
-        let next = if reference == NO_OP {
-            self.tree.start()
-        } else {
-            Tree::after(self.locate(reference)?)
-        };
+        let next =
+            if reference == NO_OP { self.tree.start() } else { self.locate(reference)?.after() };
         Some(self.tree.next_less(next, id, actors).unwrap_or_else(|| self.tree.end()))
     }
 
@@ -261,7 +269,7 @@ impl Sequence {
     pub(crate) fn begins_before(&self, end: OpId, place: Place) -> bool {
         let begin = OpId { counter: end.counter - 1, actor: end.actor };
         self.locate(begin).is_some_and(|begin| {
-            let elem = self.tree.get(begin);
+            let elem = self.tree.elem(begin);
             elem.is_some_and(|elem| elem.is_mark_begin(&self.tree.sides))
                 && self.rank_of(begin) < self.rank_of(place)
         })
@@ -269,23 +277,43 @@ impl Sequence {
 
     /// The first of `ids` that is no op of the element at `place`.
     pub(crate) fn first_unknown(&self, place: Place, ids: &[OpId]) -> Option<OpId> {
-        self.tree.get(place)?.first_unknown(ids, &self.tree.sides)
+        self.tree.elem(place)?.first_unknown(ids, &self.tree.sides)
     }
 
     /// Adds an op that is no insert to the element at `place`.
     pub(crate) fn update(&mut self, place: Place, op: RegOp, preds: &[OpId], actors: &Actors) {
-        self.tree.update(place, |elem, sides| {
-            elem.with_register_mut(sides, |register| register.push(op, preds, actors));
-        });
+        self.change_register(place, actors, |register| register.push(op, preds, actors));
     }
 
     /// Notes that the delete op `id` supersedes `preds` in the element at `place`.
-    pub(crate) fn delete(&mut self, place: Place, id: OpId, preds: &[OpId]) {
-        self.tree.update(place, |elem, sides| {
-            if !elem.delete_simply(id, preds) {
-                elem.with_register_mut(sides, |register| register.delete(id, preds));
-            }
+    pub(crate) fn delete(&mut self, place: Place, id: OpId, preds: &[OpId], actors: &Actors) {
+        let simple = self.tree.run(place).is_some_and(|run| {
+            run.kind != Kind::Register && run.succ == NO_OP && preds == [run.id_at(place.at())]
         });
+        if simple {
+            self.tree.delete(place, 1, id, actors);
+        } else {
+            self.change_register(place, actors, |register| register.delete(id, preds));
+        }
+    }
+
+    /// Deletes up to `count` elements from `place` on, by ops whose ids count up from `id` and
+    /// which supersede nothing but the inserts: as many as are beside each other and have no
+    /// other ops. `None` when not even the first is like that.
+    pub(crate) fn delete_simple(
+        &mut self,
+        place: Place,
+        count: u32,
+        id: OpId,
+        actors: &Actors,
+    ) -> Option<Deleted> {
+        let run = self.tree.run(place)?;
+        if run.kind == Kind::Register || run.measure().visible == 0 || run.width != run.len {
+            return None;
+        }
+        let first = run.id_at(place.at());
+        let count = self.tree.delete(place, count, id, actors);
+        Some(Deleted { first, count, width: count.into() })
     }
 
     /// Takes back the insert of the element at `place`.
@@ -296,64 +324,103 @@ impl Sequence {
 
     /// Takes back the op `id`, the last at `place`, which was no insert.
     pub(crate) fn undo(&mut self, place: Place, id: OpId, preds: &[OpId], actors: &Actors) {
-        self.tree.update(place, |elem, sides| {
-            if !elem.undelete_simply(id) {
-                elem.with_register_mut(sides, |register| register.undo(id, preds, actors));
-            }
+        let simple = self
+            .tree
+            .run(place)
+            .is_some_and(|run| run.kind != Kind::Register && run.succ_at(place.at()) == id);
+        if simple {
+            self.tree.undelete(place, actors);
+        } else {
+            self.change_register(place, actors, |register| register.undo(id, preds, actors));
+        }
+    }
+
+    /// Changes the register of an element, which is made if it has none yet.
+    fn change_register(
+        &mut self,
+        place: Place,
+        actors: &Actors,
+        change: impl FnOnce(&mut Register),
+    ) {
+        self.tree.change_one(place, actors, |leaf, at, sides, unit| {
+            make_register(leaf, at, sides);
+            let run = &mut leaf.runs[at];
+            let register = sides.register_mut(run);
+            change(register);
+            run::measure_register(run, register, unit);
         });
     }
 }
 
-/// A sequence in the making, whose elements come in document order.
-#[derive(Debug)]
-pub(crate) struct Builder {
-    sides: Sides,
-    elems: Vec<Elem>,
+/// Sees that the run of one at `at` is that of a register.
+fn make_register(leaf: &mut Leaf, at: usize, sides: &mut Sides) {
+    let run = leaf.runs[at];
+    if run.kind != Kind::Register {
+        let op = sides.take_op(leaf.single(at));
+        let side = sides.add_register(Register::new(op));
+        leaf.replace(at, Run::single(run.id, run.reference, Kind::Register, side));
+    }
 }
 
-impl Builder {
-    pub(crate) fn new(unit: Unit) -> Self {
-        Self { sides: Sides::new(unit), elems: Vec::new() }
-    }
-
-    /// Appends an element that inserts `text`, superseded by at most one op, if that is one
-    /// character.
-    pub(crate) fn push_char(
-        &mut self,
-        id: OpId,
-        reference: OpId,
-        text: &str,
-        succ: &[OpId],
-    ) -> bool {
-        let fits = elem::fits(text);
-        if fits {
-            let mut elem = Elem::character(id, reference, text);
-            if let [deleted_by] = succ {
-                elem.delete_simply(*deleted_by, &[id]);
-            }
-            self.elems.push(elem);
+/// The run of one that `op` inserts after `reference`; what does not fit goes to `sides`.
+fn new_run<'a>(
+    reference: OpId,
+    op: RegOp,
+    unit: Unit,
+    sides: &mut Sides,
+    character: &'a mut [u8; 4],
+) -> NewRun<'a> {
+    let id = op.id;
+    let succ = match &op.succ {
+        Succ::None => Some(NO_OP),
+        // An increment does not hide a counter, and only its register knows of it.
+        Succ::One(id) if !matches!(op.value, Scalar::Counter(_)) => Some(*id),
+        _ => None,
+    };
+    let is_mark = op.action == Action::Mark;
+    let odd = !is_mark && (op.expand || op.mark_name.is_some());
+    let is_object = !is_mark && op.action != Action::Set;
+    let Some(succ) = succ.filter(|_| !odd && (!is_object || op.value == Scalar::Null)) else {
+        return register_run(id, reference, Register::new(op), unit, sides);
+    };
+    let mut new = match (op.action, op.value) {
+        (Action::Set, Scalar::Str(text)) if run::is_char(&text) => {
+            let bytes = &mut character[..text.len()];
+            bytes.copy_from_slice(text.as_bytes());
+            let text = std::str::from_utf8(bytes).expect("copied from a string");
+            NewRun { run: Run::chars(id, reference, text, 1, unit), text, scalar: None }
         }
-        fits
+        (Action::Set, value) => {
+            let mut run = Run::single(id, reference, Kind::Scalars, 0);
+            run.width = run::scalar_width(value.as_ref(), unit);
+            NewRun { run, text: "", scalar: Some(value) }
+        }
+        (Action::Mark, value) => {
+            let side = sides.add_mark(Mark { expand: op.expand, name: op.mark_name, value });
+            NewRun { run: Run::single(id, reference, Kind::Mark, side), text: "", scalar: None }
+        }
+        (action, _) => {
+            let mut run = Run::single(id, reference, Kind::Object, op.object.0);
+            run.detail = action as u8;
+            NewRun { run, text: "", scalar: None }
+        }
+    };
+    if succ != NO_OP {
+        new.run.delete(succ);
     }
+    new
+}
 
-    /// Takes the last element, which [`Builder::push_char`] appended, back as an op.
-    pub(crate) fn reopen(&mut self) -> Option<RegOp> {
-        self.elems.pop().map(|elem| elem.take_op(&mut self.sides))
-    }
-
-    /// Appends an element with its ops, the insert first.
-    pub(crate) fn push(&mut self, id: OpId, reference: OpId, ops: Vec<RegOp>, actors: &Actors) {
-        let mut ops = ops;
-        let elem = if ops.len() == 1 {
-            ops.pop().map(|op| Elem::new(reference, op, &mut self.sides))
-        } else {
-            let register = Register::from_rows(ops, actors);
-            Some(Elem::of_register(id, reference, register, &mut self.sides))
-        };
-        self.elems.extend(elem);
-    }
-
-    pub(crate) fn finish(self, actors: &Actors) -> Sequence {
-        Sequence { tree: Tree::build(self.sides, self.elems, actors), hint: None }
-    }
+/// The run of one element whose ops are those of `register`.
+fn register_run(
+    id: OpId,
+    reference: OpId,
+    register: Register,
+    unit: Unit,
+    sides: &mut Sides,
+) -> NewRun<'static> {
+    let mut run = Run::single(id, reference, Kind::Register, 0);
+    run::measure_register(&mut run, &register, unit);
+    run.extent = sides.add_register(register);
+    NewRun { run, text: "", scalar: None }
 }

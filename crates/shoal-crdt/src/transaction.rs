@@ -6,18 +6,18 @@ mod sequence;
 pub use sequence::ExpandMark;
 
 use std::ops::Deref;
+use std::sync::Arc;
 
 use shoal_history::{
     Action, ActorIdx, ChangeHash, ChangeHeader, ChangeWriter, ObjId as StoredObjId, OpId, Scalar,
 };
 
-use crate::actors::Actors;
 use crate::document::Document;
 use crate::error::Error;
 use crate::id::ObjId;
 use crate::opset::Data;
-use crate::pending::{Pending, PendingKey, PendingMark, PendingValue};
-use crate::read::{wrong_prop, wrong_type};
+use crate::pending::{Pending, PendingKey, PendingMark, PendingOps};
+use crate::read::{to_usize, wrong_prop, wrong_type};
 use crate::register::{ObjIdx, RegOp, Succ};
 use crate::sequence::NO_OP;
 use crate::value::{IntoScalar, ObjType, Prop};
@@ -58,7 +58,7 @@ pub struct Transaction<'a> {
     seq: u32,
     start_op: u64,
     deps: Vec<ChangeHash>,
-    pending: Vec<Pending>,
+    pending: PendingOps,
 }
 
 impl Deref for Transaction<'_> {
@@ -72,6 +72,7 @@ impl Deref for Transaction<'_> {
 impl Drop for Transaction<'_> {
     fn drop(&mut self) {
         self.undo();
+        self.doc.spare = std::mem::take(&mut self.pending);
     }
 }
 
@@ -89,12 +90,13 @@ impl<'a> Transaction<'a> {
             deps.push(last);
         }
         let start_op = u64::from(doc.graph.max_op()) + 1;
-        Self { doc, actor, seq, start_op, deps, pending: Vec::new() }
+        let pending = std::mem::take(&mut doc.spare);
+        Self { doc, actor, seq, start_op, deps, pending }
     }
 
     /// How many ops the edits so far have made.
     pub fn pending_ops(&self) -> usize {
-        self.pending.len()
+        to_usize(self.pending.count())
     }
 
     /// Makes the edits a change and returns its hash, or `None` when there was nothing to change.
@@ -128,24 +130,21 @@ impl<'a> Transaction<'a> {
             extra_bytes: &[],
         };
         let mut writer = ChangeWriter::new(header, self.doc.ops.actors.ids());
-        for op in &self.pending {
-            writer.push(&op.as_op());
-        }
+        self.pending.for_each(&self.doc.ops.names, |op| writer.push(op));
         let change = writer.finish().expect("a transaction makes ops by the rules of the format");
         self.pending.clear();
         let hash = change.hash();
         let author = change.actor().clone();
         self.doc.queue.remove_branch(&author, self.seq);
-        let added = self.doc.graph.add(change);
+        let added = Arc::make_mut(&mut self.doc.graph).add(change);
         debug_assert!(added.is_ok(), "a local change follows the heads: {added:?}");
         hash
     }
 
     fn undo(&mut self) -> usize {
-        let count = self.pending.len();
-        while let Some(op) = self.pending.pop() {
-            self.doc.ops.undo(&op.as_op());
-        }
+        let count = to_usize(self.pending.count());
+        let ops = &mut self.doc.ops;
+        self.pending.undo(ops);
         count
     }
 
@@ -237,14 +236,9 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    fn data(&mut self, object: ObjIdx) -> (&mut Data, &Actors) {
-        let (object, actors) = self.doc.ops.object_mut(object);
-        (&mut object.data, actors)
-    }
-
     /// The id of the next op.
     fn next_id(&self) -> Result<OpId, Error> {
-        let counter = self.start_op + self.pending.len() as u64;
+        let counter = self.start_op + self.pending.count();
         match u32::try_from(counter) {
             Ok(counter) if counter < u32::MAX => Ok(OpId { counter, actor: self.actor }),
             _ => Err(Error::OpIdsExhausted),
@@ -253,7 +247,7 @@ impl<'a> Transaction<'a> {
 
     /// Refuses, before anything changes, what would need more op ids than are left.
     fn reserve_ids(&self, count: usize) -> Result<(), Error> {
-        let next = self.start_op + self.pending.len() as u64 + count as u64;
+        let next = self.start_op + self.pending.count() + count as u64;
         if next > u64::from(u32::MAX) { Err(Error::OpIdsExhausted) } else { Ok(()) }
     }
 
@@ -279,13 +273,13 @@ enum Target<'p> {
 struct Edit {
     action: Action,
     insert: bool,
-    value: PendingValue,
+    value: Scalar,
     mark: Option<Box<PendingMark>>,
 }
 
 impl Edit {
     fn new(action: Action, insert: bool, value: Scalar) -> Self {
-        Self { action, insert, value: PendingValue::Scalar(value), mark: None }
+        Self { action, insert, value, mark: None }
     }
 }
 

@@ -9,6 +9,7 @@ use shoal_history::{Action, DocumentChunk, Key, ObjId as StoredObjId, Op, OpId, 
 use crate::actors::Actors;
 use crate::document::Document;
 use crate::error::{Error, OpFault};
+use crate::names::NameIdx;
 use crate::opset::{Data, OpSet, stored};
 use crate::register::{ObjIdx, RegOp, Register, Succ};
 use crate::sequence::{Builder, NO_OP};
@@ -58,7 +59,9 @@ struct Rows<'a> {
     /// The register that rows are gathered for.
     register: Vec<RegOp>,
     /// Of a register in a map.
-    key: Option<Arc<str>>,
+    key: Option<NameIdx>,
+    /// Whether the keys of the map came in order so far.
+    keys_ascend: bool,
     /// Of a register in a sequence: the element, and what it was inserted after.
     elem: OpId,
     reference: OpId,
@@ -74,6 +77,7 @@ impl<'a> Rows<'a> {
             index: ObjIdx::ROOT,
             register: Vec::new(),
             key: None,
+            keys_ascend: true,
             elem: NO_OP,
             reference: NO_OP,
             sequence: None,
@@ -90,7 +94,7 @@ impl<'a> Rows<'a> {
                 if op.insert {
                     return Err(OpFault::WrongKey);
                 }
-                if self.key.as_deref() != Some(key) {
+                if self.key.map(|name| self.ops.names.get(name)) != Some(key) {
                     self.flush();
                     self.begin_key(key)?;
                 }
@@ -161,7 +165,7 @@ impl<'a> Rows<'a> {
             return Err(OpFault::RowOrder);
         }
         (self.object, self.index) = (object, index);
-        (self.elem, self.key) = (NO_OP, None);
+        (self.elem, self.key, self.keys_ascend) = (NO_OP, None, true);
         self.order = InsertOrder::new();
         self.sequence = match &self.ops.object(index).data {
             Data::Map(_) => None,
@@ -171,13 +175,16 @@ impl<'a> Rows<'a> {
     }
 
     fn begin_key(&mut self, key: &str) -> Result<(), OpFault> {
+        self.keys_ascend &= self.key.is_none_or(|last| self.ops.names.get(last) < key);
+        let name = self.ops.names.intern(key);
         // Old writers sorted keys by UTF-16 units: any order will do, but no key comes twice.
-        if let Data::Map(map) = &self.ops.object(self.index).data
-            && map.entries.contains_key(key)
+        if !self.keys_ascend
+            && let Data::Map(map) = &self.ops.object(self.index).data
+            && map.get(name).is_some()
         {
             return Err(OpFault::RowOrder);
         }
-        self.key = Some(self.ops.intern_name(key));
+        self.key = Some(name);
         Ok(())
     }
 
@@ -187,22 +194,22 @@ impl<'a> Rows<'a> {
             return;
         }
         let ops = std::mem::take(&mut self.register);
-        let key = self.key.clone();
-        let (object, actors) = self.ops.object_mut(self.index);
-        match (&mut object.data, &mut self.sequence, key) {
-            (Data::Map(map), _, Some(key)) => {
-                map.change(&key, |_| Some(Register::from_rows(ops, actors)));
-            }
-            (_, Some(builder), _) => builder.push(self.elem, self.reference, ops, actors),
-            _ => {}
+        if let Some(builder) = &mut self.sequence {
+            builder.push(self.elem, self.reference, ops, &self.ops.actors);
+        } else if let (Some(name), Some((map, actors))) = (self.key, self.ops.map_mut(self.index)) {
+            map.push(name, Register::from_rows(ops, actors));
         }
     }
 
-    /// Ends the sequence, if one is open.
+    /// Ends the object.
     fn close(&mut self) {
         if let Some(builder) = self.sequence.take() {
             let (object, actors) = self.ops.object_mut(self.index);
-            object.data = Data::Sequence(Box::new(builder.finish(actors)));
+            object.data = Data::Sequence(Arc::new(builder.finish(actors)));
+        } else if self.keys_ascend
+            && let Some((map, _)) = self.ops.map_mut(self.index)
+        {
+            map.note_sorted();
         }
     }
 

@@ -1,166 +1,190 @@
-//! The B-tree below a sequence: elements in document order, with counts at every node.
+//! The B-tree below a sequence: runs in document order, with counts at every node.
 //!
-//! Leaves hold elements and are linked; inner nodes hold, for each child, what it counts for and
-//! the least element id below it. The counts turn an index into a place and back; the least ids
-//! let the integration of a remote insert jump over any number of greater ids at once. Every
-//! operation costs O(log n).
+//! Leaves hold runs and are linked; inner nodes hold, for each child, what it counts for and the
+//! least element id below it. The counts turn an index into a place and back; the least ids let
+//! the integration of a remote insert jump over any number of greater ids at once. Every
+//! operation costs O(log n). Copies share leaves and nodes until one of them writes.
 
 use std::cmp::Ordering;
 
 use shoal_history::OpId;
 
-use super::elem::{Elem, Measure, NO_OP, Sides};
 use super::index::{IdIndex, LeafIdx, NONE};
+use super::leaf::{Leaf, NewRun, PIECE};
+use super::run::{ElemView, Measure, NO_OP, Run, RunView, Shows, Sides, Unit};
 use crate::actors::Actors;
+use crate::slots::Slots;
 
-/// Elements in a leaf and children of a node, at most; few in unit tests, so that trees are deep.
-const LEAF_MAX: usize = if cfg!(test) { 4 } else { 64 };
-const FANOUT: usize = if cfg!(test) { 3 } else { 32 };
+mod build;
+mod nodes;
+mod walk;
 
-/// What a subtree counts for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Sum {
-    /// Elements, tombstones included.
-    count: u32,
-    /// Elements that readers see.
-    pub(crate) visible: u32,
-    /// Marks that are not deleted.
-    pub(crate) marks: u32,
-    /// Length in the index unit.
-    pub(crate) width: u64,
-    /// The least element id; [`NO_OP`] when there is no element.
-    least: OpId,
-}
+pub(crate) use build::Builder;
+use nodes::{Inner, Sum};
 
-impl Sum {
-    const EMPTY: Self = Self { count: 0, visible: 0, marks: 0, width: 0, least: NO_OP };
+/// Children of a node, at most; few where assertions are on, so that tests see deep trees.
+const FANOUT: usize = if cfg!(debug_assertions) { 3 } else { 24 };
 
-    fn add(&mut self, measure: Measure) {
-        self.visible += measure.visible;
-        self.marks += measure.marks;
-        self.width += measure.width;
-    }
-
-    fn subtract(&mut self, measure: Measure) {
-        self.visible -= measure.visible;
-        self.marks -= measure.marks;
-        self.width -= measure.width;
-    }
-
-    fn note_id(&mut self, id: OpId, actors: &Actors) {
-        if self.least == NO_OP || (id != NO_OP && actors.compare(id, self.least) == Ordering::Less)
-        {
-            self.least = id;
-        }
-    }
-
-    fn merge(&mut self, other: &Self, actors: &Actors) {
-        self.count += other.count;
-        self.visible += other.visible;
-        self.marks += other.marks;
-        self.width += other.width;
-        self.note_id(other.least, actors);
-    }
-}
-
-/// Where an element is. Valid until the tree changes.
+/// Where an element is: before element `at` of a run of a leaf. Valid until the tree changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    pub(crate) leaf: LeafIdx,
-    pub(crate) offset: usize,
+    pub(super) leaf: LeafIdx,
+    pub(super) run: u32,
+    /// At most the length of the run; that is behind its last element.
+    pub(super) at: u32,
 }
 
-#[derive(Clone, Debug)]
-struct Leaf {
-    parent: u32,
-    previous: LeafIdx,
-    next: LeafIdx,
-    elems: Vec<Elem>,
+impl Place {
+    /// The place after the element here.
+    pub(crate) fn after(self) -> Self {
+        Self { at: self.at + 1, ..self }
+    }
+
+    /// Where in its run the element is.
+    pub(super) fn at(self) -> u32 {
+        self.at
+    }
+
+    fn new(leaf: LeafIdx, (run, at): (usize, u32)) -> Self {
+        Self { leaf, run: run as u32, at }
+    }
 }
 
-#[derive(Clone, Debug)]
-struct Inner {
-    parent: u32,
-    over_leaves: bool,
-    children: Vec<u32>,
-    sums: Vec<Sum>,
+/// What a place that room is made at stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Aim {
+    /// The element there, which is to be changed.
+    Element,
+    /// The gap before it, where this many bytes of text, or something else, go in.
+    Gap { text: usize },
+}
+
+/// A leaf that edits go to, and the index at which it begins.
+#[derive(Clone, Copy, Debug)]
+struct Cursor {
+    leaf: LeafIdx,
+    start: u64,
 }
 
 /// The elements of one sequence, in order.
 #[derive(Clone, Debug)]
 pub(crate) struct Tree {
-    pub(crate) sides: Sides,
-    pub(crate) total: Sum,
-    leaves: Vec<Leaf>,
-    inners: Vec<Inner>,
+    pub(super) unit: Unit,
+    pub(super) sides: Sides,
+    pub(super) total: Sum,
+    leaves: Slots<Leaf, 8>,
+    inners: Slots<Inner, 8>,
     free_leaves: Vec<u32>,
     free_inners: Vec<u32>,
     root: u32,
     root_is_leaf: bool,
     first: LeafIdx,
     index: IdIndex,
+    /// Where the last edit was: the next one is looked for there first.
+    cursor: Option<Cursor>,
 }
 
 impl Tree {
     /// A sequence without elements.
-    pub(crate) fn new(sides: Sides) -> Self {
-        let leaf = Leaf { parent: NONE, previous: NONE, next: NONE, elems: Vec::new() };
+    pub(crate) fn new(unit: Unit) -> Self {
+        Self::with_leaves(unit, Sides::default(), vec![Leaf::new(NONE, NONE)])
+    }
+
+    fn with_leaves(unit: Unit, sides: Sides, leaves: Vec<Leaf>) -> Self {
         Self {
+            unit,
             sides,
             total: Sum::EMPTY,
-            leaves: vec![leaf],
-            inners: Vec::new(),
+            leaves: Slots::from_iter(leaves.into_iter()),
+            inners: Slots::default(),
             free_leaves: Vec::new(),
             free_inners: Vec::new(),
             root: 0,
             root_is_leaf: true,
             first: 0,
             index: IdIndex::default(),
+            cursor: None,
         }
+    }
+
+    #[inline]
+    fn leaf(&self, leaf: LeafIdx) -> &Leaf {
+        self.leaves.get(leaf).expect("nodes name leaves that exist")
+    }
+
+    #[inline]
+    fn leaf_mut(&mut self, leaf: LeafIdx) -> &mut Leaf {
+        self.leaves.get_mut(leaf).expect("nodes name leaves that exist")
+    }
+
+    /// The run in which the element at `place` is, if there is one.
+    #[inline]
+    pub(crate) fn view(&self, place: Place) -> Option<RunView<'_>> {
+        let view = self.leaves.get(place.leaf)?.view(place.run as usize)?;
+        (place.at < view.run.len).then_some(view)
     }
 
     /// The element at `place`, if there is one.
     #[inline]
-    pub(crate) fn get(&self, place: Place) -> Option<&Elem> {
-        self.leaves.get(place.leaf as usize)?.elems.get(place.offset)
+    pub(crate) fn elem(&self, place: Place) -> Option<ElemView<'_>> {
+        self.view(place).map(|view| view.elem(place.at))
+    }
+
+    /// The run at `place`, without what it holds.
+    #[inline]
+    pub(crate) fn run(&self, place: Place) -> Option<&Run> {
+        let run = self.leaves.get(place.leaf)?.runs.get(place.run as usize)?;
+        (place.at < run.len).then_some(run)
     }
 
     /// Where the element `id` is.
     pub(crate) fn locate(&self, id: OpId) -> Option<Place> {
         let leaf = self.index.get(id)?;
-        let offset = self.leaves[leaf as usize].elems.iter().position(|elem| elem.id == id)?;
-        Some(Place { leaf, offset })
+        Some(Place::new(leaf, self.leaves.get(leaf)?.position(id)?))
     }
 
     /// The place before every element.
     pub(crate) fn start(&self) -> Place {
-        Place { leaf: self.first, offset: 0 }
+        Place { leaf: self.first, run: 0, at: 0 }
     }
 
     /// The place after every element.
     pub(crate) fn end(&self) -> Place {
         let (mut node, mut is_leaf) = (self.root, self.root_is_leaf);
         while !is_leaf {
-            let inner = &self.inners[node as usize];
+            let inner = self.inner(node);
             let last = inner.children.last().expect("an inner node of a tree has children");
             (node, is_leaf) = (*last, inner.over_leaves);
         }
-        Place { leaf: node, offset: self.leaves[node as usize].elems.len() }
-    }
-
-    /// The place after `place`, which may be the end of a leaf.
-    pub(crate) fn after(place: Place) -> Place {
-        Place { leaf: place.leaf, offset: place.offset + 1 }
+        Place::new(node, (self.leaf(node).runs.len(), 0))
     }
 
     /// The element that covers index `at`, and the index at which it begins.
     pub(crate) fn find(&self, at: u64) -> Option<(Place, u64)> {
+        let (leaf, start) = self.find_leaf(at)?;
+        self.find_in_leaf(leaf, start, at)
+    }
+
+    /// Like [`Tree::find`], but looks where the last edit was first, and goes on from there.
+    pub(crate) fn find_to_edit(&mut self, at: u64) -> Option<(Place, u64)> {
+        if let Some(cursor) = self.cursor
+            && cursor.start <= at
+            && let Some(found) = self.find_in_leaf(cursor.leaf, cursor.start, at)
+        {
+            return Some(found);
+        }
+        let (leaf, start) = self.find_leaf(at)?;
+        self.cursor = Some(Cursor { leaf, start });
+        self.find_in_leaf(leaf, start, at)
+    }
+
+    fn find_leaf(&self, at: u64) -> Option<(LeafIdx, u64)> {
         if at >= self.total.width {
             return None;
         }
         let (mut rest, mut node, mut is_leaf) = (at, self.root, self.root_is_leaf);
         while !is_leaf {
-            let inner = &self.inners[node as usize];
+            let inner = self.inner(node);
             let slot = inner.sums.iter().position(|sum| {
                 let inside = rest < sum.width;
                 if !inside {
@@ -170,37 +194,53 @@ impl Tree {
             })?;
             (node, is_leaf) = (inner.children[slot], inner.over_leaves);
         }
-        for (offset, elem) in self.leaves[node as usize].elems.iter().enumerate() {
-            let width = elem.measure(&self.sides).width;
-            if rest < width {
-                return Some((Place { leaf: node, offset }, at - rest));
+        Some((node, at - rest))
+    }
+
+    fn find_in_leaf(&self, leaf: LeafIdx, start: u64, at: u64) -> Option<(Place, u64)> {
+        let mut start = start;
+        for (slot, run) in self.leaf(leaf).runs.iter().enumerate() {
+            if run.shows != Shows::Values {
+                continue;
             }
-            rest -= width;
+            let width = u64::from(run.width);
+            if at < start + width {
+                let (position, begin) = if run.width == run.len {
+                    (u32::try_from(at - start).unwrap_or(u32::MAX), at - start)
+                } else {
+                    self.leaf(leaf).view(slot)?.find(at - start, self.unit)
+                };
+                return Some((Place::new(leaf, (slot, position)), start + begin));
+            }
+            start += width;
         }
         None
     }
 
     /// The index at which the element at `place` begins.
     pub(crate) fn index_of(&self, place: Place) -> u64 {
-        self.before(place, |elem| elem.measure(&self.sides).width, |sum| sum.width)
+        let within = self.view(place).filter(|view| view.run.shows == Shows::Values);
+        let within = within.map_or(0, |view| view.width_before(place.at, self.unit).into());
+        within + self.before(place, |run| run.measure().width, |sum| sum.width)
     }
 
     /// The number of elements before `place`, tombstones included.
     pub(crate) fn rank_of(&self, place: Place) -> u64 {
-        self.before(place, |_| 1, |sum| sum.count.into())
+        let within = u64::from(place.at);
+        within + self.before(place, |run| run.len.into(), |sum| sum.count.into())
     }
 
     fn before(
         &self,
         place: Place,
-        of_elem: impl Fn(&Elem) -> u64,
+        of_run: impl Fn(&Run) -> u64,
         of_sum: impl Fn(&Sum) -> u64,
     ) -> u64 {
-        let leaf = &self.leaves[place.leaf as usize];
-        let mut total: u64 = leaf.elems[..place.offset].iter().map(of_elem).sum();
+        let leaf = self.leaf(place.leaf);
+        let mut total: u64 = leaf.runs[..place.run as usize].iter().map(of_run).sum();
         let (mut child, mut parent) = (place.leaf, leaf.parent);
         while parent != NONE {
-            let inner = &self.inners[parent as usize];
+            let inner = self.inner(parent);
             let slot = inner.slot_of(child);
             total += inner.sums[..slot].iter().map(&of_sum).sum::<u64>();
             (child, parent) = (parent, inner.parent);
@@ -211,7 +251,12 @@ impl Tree {
     /// The first element at or after `from` whose id is less than `id`.
     pub(crate) fn next_less(&self, from: Place, id: OpId, actors: &Actors) -> Option<Place> {
         let less = |other| actors.compare(other, id) == Ordering::Less;
-        self.next_where(from, |sum| sum.least != NO_OP && less(sum.least), |elem| less(elem.id))
+        // The first element of a run has its least id.
+        self.next_where(
+            from,
+            |sum| sum.least != NO_OP && less(sum.least),
+            |run, at| less(run.id_at(at)),
+        )
     }
 
     /// The first element at or after `from` that readers see or that is a mark.
@@ -219,27 +264,34 @@ impl Tree {
         self.next_where(
             from,
             |sum| sum.visible + sum.marks > 0,
-            |elem| {
-                let measure = elem.measure(&self.sides);
-                measure.visible + measure.marks > 0
-            },
+            |run, _| run.shows != Shows::Nothing,
         )
     }
 
+    /// `wanted` is asked of an element of each run, as those behind it are wanted only if it is.
     fn next_where(
         &self,
         from: Place,
         in_node: impl Fn(&Sum) -> bool,
-        wanted: impl Fn(&Elem) -> bool,
+        wanted: impl Fn(&Run, u32) -> bool,
     ) -> Option<Place> {
-        let leaf = &self.leaves[from.leaf as usize];
-        let tail = leaf.elems.get(from.offset..).unwrap_or(&[]);
-        if let Some(found) = tail.iter().position(&wanted) {
-            return Some(Place { leaf: from.leaf, offset: from.offset + found });
+        let leaf = self.leaf(from.leaf);
+        if let Some(run) = self.run(from)
+            && wanted(run, from.at)
+        {
+            return Some(from);
+        }
+        let in_leaf = |leaf: &Leaf, next: usize| {
+            let tail = leaf.runs.get(next..).unwrap_or(&[]);
+            tail.iter().position(|run| wanted(run, 0)).map(|found| (next + found, 0))
+        };
+        let next = from.run as usize + usize::from(from.at > 0);
+        if let Some(found) = in_leaf(leaf, next) {
+            return Some(Place::new(from.leaf, found));
         }
         let (mut child, mut parent) = (from.leaf, leaf.parent);
         loop {
-            let inner = self.inners.get(parent as usize)?;
+            let inner = self.inners.get(parent)?;
             let next = inner.slot_of(child) + 1;
             match inner.sums[next..].iter().position(&in_node) {
                 Some(found) => {
@@ -249,330 +301,221 @@ impl Tree {
                 None => (child, parent) = (parent, inner.parent),
             }
         }
-        let mut is_leaf = self.inners[parent as usize].over_leaves;
+        let mut is_leaf = self.inner(parent).over_leaves;
         while !is_leaf {
-            let inner = &self.inners[child as usize];
+            let inner = self.inner(child);
             let slot = inner.sums.iter().position(&in_node)?;
             (child, is_leaf) = (inner.children[slot], inner.over_leaves);
         }
-        let offset = self.leaves[child as usize].elems.iter().position(wanted)?;
-        Some(Place { leaf: child, offset })
+        Some(Place::new(child, in_leaf(self.leaf(child), 0)?))
     }
 
-    /// Puts `elem` where `place` is, before what is there now, and returns where it went.
-    pub(crate) fn insert(&mut self, place: Place, elem: Elem, actors: &Actors) -> Place {
-        let mut place = place;
-        let length = self.leaves[place.leaf as usize].elems.len();
-        if length >= LEAF_MAX {
-            // Typing goes on after the last element: leaving full leaves behind keeps them dense.
-            let at = if place.offset == length { length } else { LEAF_MAX / 2 };
-            let right = self.split_leaf(place.leaf, at, actors);
-            if place.offset >= at {
-                place = Place { leaf: right, offset: place.offset - at };
-            }
-        }
-        let measure = elem.measure(&self.sides);
-        self.leaves[place.leaf as usize].elems.insert(place.offset, elem);
-        self.index.set(elem.id, place.leaf);
-        self.for_each_sum(place.leaf, |sum| {
-            sum.count += 1;
-            sum.add(measure);
-            sum.note_id(elem.id, actors);
-        });
-        place
-    }
-
-    /// Changes the element at `place`, which must keep its id, and counts it anew.
-    pub(crate) fn update<T>(
+    /// Inserts the characters of `text` where `place` is; the ids count up from `id`. Returns
+    /// where the last one went.
+    pub(crate) fn insert_text(
         &mut self,
         place: Place,
-        change: impl FnOnce(&mut Elem, &mut Sides) -> T,
-    ) -> T {
-        let elem = &mut self.leaves[place.leaf as usize].elems[place.offset];
-        let before = elem.measure(&self.sides);
-        let result = change(elem, &mut self.sides);
-        let after = elem.measure(&self.sides);
+        reference: OpId,
+        id: OpId,
+        text: &str,
+        actors: &Actors,
+    ) -> Place {
+        let (mut place, mut reference, mut id, mut rest) = (place, reference, id, text);
+        loop {
+            let (piece, after) = rest.split_at(floor_char_boundary(rest, PIECE));
+            let len = if piece.len() < 2 { 1 } else { piece.chars().count() as u32 };
+            let run = Run::chars(id, reference, piece, len, self.unit);
+            let new = NewRun { run, text: piece, scalar: None };
+            let first = self.insert(place, new, actors);
+            let last = Place { at: first.at + len - 1, ..first };
+            if after.is_empty() {
+                return last;
+            }
+            (place, reference, rest) = (last.after(), run.id_at(len - 1), after);
+            id.counter += len;
+        }
+    }
+
+    /// Puts a run in where `place` is, before what is there now; returns where its first element
+    /// went.
+    pub(super) fn insert(&mut self, place: Place, new: NewRun<'_>, actors: &Actors) -> Place {
+        let place = self.make_room(place, Aim::Gap { text: new.text.len() }, actors);
+        let (measure, id, len) = (new.run.measure(), new.run.id, new.run.len);
+        let unit = self.unit;
+        let (run, at) = (place.run as usize, place.at);
+        let inserted = self.leaf_mut(place.leaf).insert(run, at, new, unit);
+        self.note_ids(id, len, place.leaf);
+        self.keep_cursor(place.leaf);
+        self.for_each_sum(place.leaf, |sum| {
+            sum.count += len;
+            sum.add(measure);
+            sum.note_id(id, actors);
+        });
+        Place::new(place.leaf, inserted)
+    }
+
+    /// Deletes up to `count` elements of the run at `place`, which is visible and has no register,
+    /// by ops whose ids count up from `id`. Returns how many.
+    pub(crate) fn delete(&mut self, place: Place, count: u32, id: OpId, actors: &Actors) -> u32 {
+        let place = self.make_room(place, Aim::Element, actors);
+        let Some(run) = self.run(place) else { return 0 };
+        let count = count.min(run.len - place.at);
+        let unit = self.unit;
+        let leaf = self.leaf_mut(place.leaf);
+        let run = leaf.cut(place.run as usize, place.at, unit);
+        leaf.cut(run, count, unit);
+        let measure = leaf.runs[run].measure();
+        leaf.runs[run].delete(id);
+        leaf.join(run + 1);
+        leaf.join(run);
+        self.keep_cursor(place.leaf);
+        self.for_each_sum(place.leaf, |sum| sum.subtract(measure));
+        count
+    }
+
+    /// Takes a deletion of one element back.
+    pub(crate) fn undelete(&mut self, place: Place, actors: &Actors) {
+        self.change_one(place, actors, |leaf, run, _, _| leaf.runs[run].undelete());
+    }
+
+    /// Changes the element at `place`, alone in its run. It keeps its id.
+    pub(super) fn change_one(
+        &mut self,
+        place: Place,
+        actors: &Actors,
+        change: impl FnOnce(&mut Leaf, usize, &mut Sides, Unit),
+    ) {
+        let place = self.make_room(place, Aim::Element, actors);
+        let unit = self.unit;
+        let leaf = self.leaves.get_mut(place.leaf).expect("nodes name leaves that exist");
+        let run = leaf.cut(place.run as usize, place.at, unit);
+        leaf.cut(run, 1, unit);
+        let before = leaf.runs[run].measure();
+        change(leaf, run, &mut self.sides, unit);
+        let after = leaf.runs[run].measure();
+        leaf.join(run + 1);
+        leaf.join(run);
+        self.keep_cursor(place.leaf);
         if before != after {
             self.for_each_sum(place.leaf, |sum| {
                 sum.add(after);
                 sum.subtract(before);
             });
         }
-        result
     }
 
     /// Takes the element at `place` out, as if it had never been.
     pub(crate) fn remove(&mut self, place: Place, actors: &Actors) {
-        let elem = self.leaves[place.leaf as usize].elems.remove(place.offset);
-        elem.release(&mut self.sides);
-        self.index.remove(elem.id);
-        let (mut child, mut is_leaf) = (place.leaf, true);
-        loop {
-            let (parent, empty, sum) = if is_leaf {
-                let leaf = &self.leaves[child as usize];
-                (leaf.parent, leaf.elems.is_empty(), self.sum_of_leaf(child, actors))
-            } else {
-                let inner = &self.inners[child as usize];
-                (inner.parent, inner.children.is_empty(), inner.sum(actors))
-            };
-            if parent == NONE {
-                self.total = sum;
-                break;
-            }
-            let inner = &mut self.inners[parent as usize];
-            let slot = inner.slot_of(child);
-            if empty {
-                inner.children.remove(slot);
-                inner.sums.remove(slot);
-                self.free(child, is_leaf);
-            } else {
-                inner.sums[slot] = sum;
-            }
-            (child, is_leaf) = (parent, false);
-        }
-        self.lower_root();
+        let place = self.make_room(place, Aim::Element, actors);
+        let unit = self.unit;
+        let leaf = self.leaf_mut(place.leaf);
+        let (run, _) = leaf.remove(place.run as usize, place.at, unit);
+        self.sides.release(&run);
+        self.cursor = None;
+        self.recount(place.leaf, actors);
     }
 
-    /// A root without siblings to count over gives way to its only child; one that lost every
-    /// child, to a fresh leaf.
-    fn lower_root(&mut self) {
-        while !self.root_is_leaf {
-            let inner = &self.inners[self.root as usize];
-            let old = self.root;
-            match inner.children.as_slice() {
-                [] => {
-                    let leaf = Leaf { parent: NONE, previous: NONE, next: NONE, elems: Vec::new() };
-                    self.root = self.add_leaf(leaf);
-                    self.first = self.root;
-                    self.root_is_leaf = true;
-                }
-                [only] => {
-                    (self.root, self.root_is_leaf) = (*only, inner.over_leaves);
-                    self.set_parent(self.root, self.root_is_leaf, NONE);
-                }
-                _ => return,
-            }
-            self.inners[old as usize].children.clear();
-            self.inners[old as usize].sums.clear();
-            self.free_inners.push(old);
-        }
-    }
-
-    fn free(&mut self, node: u32, is_leaf: bool) {
-        if !is_leaf {
-            self.free_inners.push(node);
-            return;
-        }
-        let (previous, next) =
-            (self.leaves[node as usize].previous, self.leaves[node as usize].next);
-        match self.leaves.get_mut(previous as usize) {
-            Some(leaf) => leaf.next = next,
-            None => self.first = next,
-        }
-        if let Some(leaf) = self.leaves.get_mut(next as usize) {
-            leaf.previous = previous;
-        }
-        self.free_leaves.push(node);
-    }
-
-    /// Every element, in order.
-    pub(crate) fn elems(&self) -> impl Iterator<Item = &Elem> {
-        let mut leaf = self.leaves.get(self.first as usize);
-        std::iter::from_fn(move || {
-            let current = leaf?;
-            leaf = self.leaves.get(current.next as usize);
-            Some(current.elems.iter())
-        })
-        .flatten()
-    }
-
-    /// The elements from `from` on, in order.
-    pub(crate) fn elems_from(&self, from: Place) -> impl Iterator<Item = &Elem> {
-        let first = &self.leaves[from.leaf as usize];
-        let mut leaf = self.leaves.get(first.next as usize);
-        let rest = std::iter::from_fn(move || {
-            let current = leaf?;
-            leaf = self.leaves.get(current.next as usize);
-            Some(current.elems.iter())
-        });
-        first.elems.get(from.offset..).unwrap_or(&[]).iter().chain(rest.flatten())
-    }
-
-    /// A tree of elements that are in order already. Costs O(n).
-    pub(crate) fn build(sides: Sides, elems: Vec<Elem>, actors: &Actors) -> Self {
-        let mut tree = Self::new(sides);
-        if elems.is_empty() {
-            return tree;
-        }
-        tree.leaves.clear();
-        let mut level: Vec<(u32, Sum)> = Vec::new();
-        for chunk in elems.chunks(LEAF_MAX) {
-            let leaf = u32::try_from(tree.leaves.len()).expect("elements are limited to 32 bits");
-            for elem in chunk {
-                tree.index.set(elem.id, leaf);
-            }
-            let previous = leaf.checked_sub(1).unwrap_or(NONE);
-            if let Some(previous) = tree.leaves.last_mut() {
-                previous.next = leaf;
-            }
-            let elems = chunk.to_vec();
-            tree.leaves.push(Leaf { parent: NONE, previous, next: NONE, elems });
-            level.push((leaf, tree.sum_of_leaf(leaf, actors)));
-        }
-        let mut over_leaves = true;
-        while level.len() > 1 {
-            let mut above = Vec::with_capacity(level.len() / FANOUT + 1);
-            for group in level.chunks(FANOUT) {
-                let inner = Inner {
-                    parent: NONE,
-                    over_leaves,
-                    children: group.iter().map(|(child, _)| *child).collect(),
-                    sums: group.iter().map(|(_, sum)| *sum).collect(),
-                };
-                let sum = inner.sum(actors);
-                above.push((tree.add_inner(inner), sum));
-            }
-            level = above;
-            over_leaves = false;
-        }
-        let (root, total) = level[0];
-        (tree.root, tree.root_is_leaf, tree.total) = (root, over_leaves, total);
-        tree
-    }
-
-    fn for_each_sum(&mut self, leaf: LeafIdx, mut change: impl FnMut(&mut Sum)) {
-        let (mut child, mut parent) = (leaf, self.leaves[leaf as usize].parent);
-        while parent != NONE {
-            let inner = &mut self.inners[parent as usize];
-            let slot = inner.slot_of(child);
-            change(&mut inner.sums[slot]);
-            (child, parent) = (parent, inner.parent);
-        }
-        change(&mut self.total);
-    }
-
-    fn sum_of_leaf(&self, leaf: LeafIdx, actors: &Actors) -> Sum {
-        let mut sum = Sum::EMPTY;
-        for elem in &self.leaves[leaf as usize].elems {
-            sum.count += 1;
-            sum.add(elem.measure(&self.sides));
-            sum.note_id(elem.id, actors);
-        }
-        sum
-    }
-
-    /// Moves the elements from `at` on to a new leaf, and returns it.
-    fn split_leaf(&mut self, leaf: LeafIdx, at: usize, actors: &Actors) -> LeafIdx {
-        let next = self.leaves[leaf as usize].next;
-        let mut elems = Vec::with_capacity(LEAF_MAX);
-        elems.extend(self.leaves[leaf as usize].elems.drain(at..));
-        let right = self.add_leaf(Leaf { parent: NONE, previous: leaf, next, elems });
-        self.leaves[leaf as usize].next = right;
-        if let Some(next) = self.leaves.get_mut(next as usize) {
-            next.previous = right;
-        }
-        for at in 0..self.leaves[right as usize].elems.len() {
-            self.index.set(self.leaves[right as usize].elems[at].id, right);
-        }
-        let sums = (self.sum_of_leaf(leaf, actors), self.sum_of_leaf(right, actors));
-        self.add_sibling(leaf, right, sums, actors);
-        right
-    }
-
-    /// Enters `right`, which was split off the leaf `left`, into the nodes above.
-    fn add_sibling(&mut self, left: u32, right: u32, sums: (Sum, Sum), actors: &Actors) {
-        let (mut left, mut right, mut sums, mut leaves) = (left, right, sums, true);
-        loop {
-            let parent = self.parent_of(left, leaves);
-            if parent == NONE {
-                let root = self.add_inner(Inner {
-                    parent: NONE,
-                    over_leaves: leaves,
-                    children: vec![left, right],
-                    sums: vec![sums.0, sums.1],
-                });
-                (self.root, self.root_is_leaf) = (root, false);
-                return;
-            }
-            self.set_parent(right, leaves, parent);
-            let inner = &mut self.inners[parent as usize];
-            let slot = inner.slot_of(left);
-            inner.sums[slot] = sums.0;
-            inner.children.insert(slot + 1, right);
-            inner.sums.insert(slot + 1, sums.1);
-            let length = inner.children.len();
-            if length <= FANOUT {
-                return;
-            }
-            let at = if slot + 2 == length { length - 1 } else { length / 2 };
-            let upper = Inner {
-                parent: NONE,
-                over_leaves: leaves,
-                children: inner.children.split_off(at),
-                sums: inner.sums.split_off(at),
-            };
-            sums = (inner.sum(actors), upper.sum(actors));
-            left = parent;
-            right = self.add_inner(upper);
-            leaves = false;
-        }
-    }
-
-    fn add_leaf(&mut self, leaf: Leaf) -> LeafIdx {
-        if let Some(free) = self.free_leaves.pop() {
-            self.leaves[free as usize] = leaf;
-            return free;
-        }
-        self.leaves.push(leaf);
-        u32::try_from(self.leaves.len() - 1).expect("elements are limited to 32 bits")
-    }
-
-    fn add_inner(&mut self, inner: Inner) -> u32 {
-        let node = match self.free_inners.pop() {
-            Some(free) => {
-                self.inners[free as usize] = inner;
-                free
-            }
-            None => {
-                self.inners.push(inner);
-                u32::try_from(self.inners.len() - 1).expect("elements are limited to 32 bits")
-            }
+    /// Sees that a piece of text, or a scalar, and two more runs fit into the leaf of `place`;
+    /// returns where `place` is then.
+    fn make_room(&mut self, place: Place, aim: Aim, actors: &Actors) -> Place {
+        let mut place = place;
+        let text = match aim {
+            Aim::Gap { text } => text,
+            Aim::Element => 0,
         };
-        let over_leaves = self.inners[node as usize].over_leaves;
-        for at in 0..self.inners[node as usize].children.len() {
-            self.set_parent(self.inners[node as usize].children[at], over_leaves, node);
+        while !self.leaf(place.leaf).has_room(text) {
+            let leaf = self.leaf(place.leaf);
+            let run = place.run as usize;
+            let boundary = match leaf.runs.get(run) {
+                Some(last) if run + 1 < leaf.runs.len() || place.at < last.len => leaf.middle(),
+                // Typing goes on after the last element: leaving full leaves behind keeps them
+                // dense.
+                _ => {
+                    place = Place::new(place.leaf, (leaf.runs.len(), 0));
+                    (leaf.runs.len(), 0)
+                }
+            };
+            place = self.split_leaf(place, boundary, aim, actors);
         }
-        node
+        place
     }
 
-    fn parent_of(&self, node: u32, is_leaf: bool) -> u32 {
-        if is_leaf { self.leaves[node as usize].parent } else { self.inners[node as usize].parent }
+    /// Moves what is from a place in the leaf of `place` on to a new leaf; returns where `place`
+    /// is then.
+    fn split_leaf(
+        &mut self,
+        place: Place,
+        boundary: (usize, u32),
+        aim: Aim,
+        actors: &Actors,
+    ) -> Place {
+        let unit = self.unit;
+        let (mut run, mut at) = (place.run as usize, place.at);
+        let left = self.leaf_mut(place.leaf);
+        let at_run = left.cut(boundary.0, boundary.1, unit);
+        // What stands at the boundary itself is behind it.
+        if boundary.1 > 0 && run == boundary.0 && at >= boundary.1 {
+            (run, at) = (run + 1, at - boundary.1);
+        } else if boundary.1 > 0 && run > boundary.0 {
+            run += 1;
+        }
+        let right = left.split(at_run, place.leaf);
+        let is_empty = right.runs.is_empty();
+        let left_width: u64 = left.runs.iter().map(|run| run.measure().width).sum();
+        let next = right.next;
+        let right = self.add_leaf(right);
+        self.leaf_mut(place.leaf).next = right;
+        if next != NONE {
+            self.leaf_mut(next).previous = right;
+        }
+        for moved in 0..self.leaf(right).runs.len() {
+            let Run { id, len, .. } = self.leaf(right).runs[moved];
+            self.note_ids(id, len, right);
+        }
+        let sums = (self.leaf_sum(place.leaf, actors), self.leaf_sum(right, actors));
+        self.add_sibling(place.leaf, right, sums, actors);
+        // In the gap, the place behind the left part is the better one: runs go on there.
+        let is_behind_left = run == at_run && at == 0 && !is_empty && aim != Aim::Element;
+        if run < at_run || is_behind_left {
+            return Place::new(place.leaf, (run, at));
+        }
+        if let Some(cursor) = self.cursor.filter(|cursor| cursor.leaf == place.leaf) {
+            self.cursor = Some(Cursor { leaf: right, start: cursor.start + left_width });
+        }
+        Place::new(right, (run.saturating_sub(at_run), if is_empty { 0 } else { at }))
     }
 
-    fn set_parent(&mut self, node: u32, is_leaf: bool, parent: u32) {
-        if is_leaf {
-            self.leaves[node as usize].parent = parent;
-        } else {
-            self.inners[node as usize].parent = parent;
+    fn note_ids(&mut self, id: OpId, len: u32, leaf: LeafIdx) {
+        let leaves = &self.leaves;
+        self.index.assign(id, len, leaf, |leaf, range| {
+            leaves.get(leaf).is_some_and(|leaf| leaf.holds(&range))
+        });
+    }
+
+    /// An edit of another leaf may have moved the one that the cursor is at.
+    fn keep_cursor(&mut self, edited: LeafIdx) {
+        self.cursor = self.cursor.filter(|cursor| cursor.leaf == edited);
+    }
+
+    pub(super) fn measure_at(&self, place: Place) -> Measure {
+        let Some(view) = self.view(place) else { return Measure::default() };
+        match view.run.shows {
+            Shows::Values => {
+                let width = view.width_at(place.at, self.unit).into();
+                Measure { visible: 1, marks: 0, width }
+            }
+            _ => view.run.measure(),
         }
     }
 }
 
-impl Inner {
-    #[inline]
-    fn slot_of(&self, child: u32) -> usize {
-        self.children
-            .iter()
-            .position(|other| *other == child)
-            .expect("a child's parent lists the child")
+/// The greatest boundary of a character of `text` that is at most `at`.
+fn floor_char_boundary(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
     }
-
-    fn sum(&self, actors: &Actors) -> Sum {
-        self.sums.iter().fold(Sum::EMPTY, |mut sum, child| {
-            sum.merge(child, actors);
-            sum
-        })
-    }
+    at
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@ use shoal_history::{Action, OpId, Scalar};
 
 use super::{Edit, Transaction, reg_op};
 use crate::error::Error;
-use crate::opset::Data;
 use crate::pending::PendingKey;
 use crate::register::{ObjIdx, OpRef, Register, Succ};
 use crate::value::ObjType;
@@ -60,7 +59,7 @@ impl Transaction<'_> {
         key: &str,
         value: Scalar,
     ) -> Result<(), Error> {
-        let resolved = match self.register(object, key) {
+        let resolved = match self.doc.ops.register(object, key) {
             Some(register) => resolve_put(register.visible(), &value),
             None => Resolved::Supersede(Succ::None),
         };
@@ -102,8 +101,11 @@ impl Transaction<'_> {
         key: &str,
         by: i64,
     ) -> Result<bool, Error> {
-        let is_counter =
-            self.register(object, key).is_some_and(|register| has_counter(register.visible()));
+        let is_counter = self
+            .doc
+            .ops
+            .register(object, key)
+            .is_some_and(|register| has_counter(register.visible()));
         if is_counter {
             let id = self.next_id()?;
             let preds = self.visible_in_map(object, key);
@@ -113,22 +115,15 @@ impl Transaction<'_> {
         Ok(is_counter)
     }
 
-    fn register(&self, object: ObjIdx, key: &str) -> Option<&Register> {
-        match &self.doc.ops.object(object).data {
-            Data::Map(map) => map.entries.get(key),
-            Data::Sequence(_) => None,
-        }
-    }
-
     fn visible_in_map(&self, object: ObjIdx, key: &str) -> Succ {
-        self.register(object, key).map_or(Succ::None, |register| ids(register.visible()))
+        self.doc.ops.register(object, key).map_or(Succ::None, |register| ids(register.visible()))
     }
 
     fn delete_ops_in_map(&mut self, object: ObjIdx, key: &str, preds: Succ) -> Result<(), Error> {
         let id = self.next_id()?;
-        let key = self.doc.ops.intern_name(key);
-        if let (Data::Map(map), _) = self.data(object) {
-            map.change(&key, |register| {
+        let name = self.doc.ops.names.intern(key);
+        if let Some((map, _)) = self.doc.ops.map_mut(object) {
+            map.change(name, |register| {
                 if let Some(register) = register {
                     register.delete(id, preds.as_slice());
                 }
@@ -136,7 +131,7 @@ impl Transaction<'_> {
             });
         }
         let edit = Edit::new(Action::Delete, false, Scalar::Null);
-        self.note(object, PendingKey::Map(key), edit, preds, id);
+        self.note(object, PendingKey::Map(name), edit, preds, id);
         Ok(())
     }
 
@@ -151,10 +146,10 @@ impl Transaction<'_> {
         made: ObjIdx,
         preds: Succ,
     ) {
-        let key = self.doc.ops.intern_name(key);
+        let name = self.doc.ops.names.intern(key);
         let op = reg_op(id, action, value.clone(), made);
-        if let (Data::Map(map), actors) = self.data(object) {
-            map.change(&key, |register| match register {
+        if let Some((map, actors)) = self.doc.ops.map_mut(object) {
+            map.change(name, |register| match register {
                 Some(register) => {
                     register.push(op, preds.as_slice(), actors);
                     None
@@ -163,6 +158,6 @@ impl Transaction<'_> {
             });
         }
         let edit = Edit::new(action, false, value);
-        self.note(object, PendingKey::Map(key), edit, preds, id);
+        self.note(object, PendingKey::Map(name), edit, preds, id);
     }
 }

@@ -9,7 +9,7 @@ use super::{Edit, Transaction, reg_op};
 use crate::error::Error;
 use crate::id::ObjId;
 use crate::opset::Data;
-use crate::pending::{PendingKey, PendingMark, PendingValue};
+use crate::pending::{PendingKey, PendingMark};
 use crate::read::{to_usize, wrong_prop, wrong_type};
 use crate::register::{ObjIdx, RegOp, Succ};
 use crate::sequence::{InsertPoint, NO_OP, Place, Sequence};
@@ -107,8 +107,8 @@ impl Transaction<'_> {
     }
 
     /// Inserts `text` at `index`, then deletes `delete` units after it; a negative number deletes
-    /// before the index, and inserts there. Deleting stops at the end. Costs O(log n) for each
-    /// character.
+    /// before the index, and inserts there. Deleting stops at the end. Costs O(log n) for each run
+    /// of characters; O(1) beside the last edit.
     ///
     /// # Errors
     /// [`Error::UnknownObject`], [`Error::WrongType`] for all but texts, [`Error::Index`].
@@ -127,10 +127,11 @@ impl Transaction<'_> {
         let (mut index, delete) = self.splice_range(object, index, delete)?;
         let encoding = self.doc.ops.encoding;
         if !text.is_empty() {
-            self.reserve_ids(text.chars().count().saturating_add(delete))?;
+            let len = text.chars().count();
+            self.reserve_ids(len.saturating_add(delete))?;
             let point = self.insert_point(object, index)?;
             index = to_usize(point.index) + encoding.width(text);
-            self.insert_text(object, point, text)?;
+            self.insert_text(object, point, text, len)?;
         }
         self.delete_range(object, index, delete)
     }
@@ -256,13 +257,22 @@ impl Transaction<'_> {
     fn delete_range(&mut self, object: ObjIdx, index: usize, delete: usize) -> Result<(), Error> {
         let (mut index, mut left) = (index as u64, delete as u64);
         while left > 0 {
-            let Some(sequence) = self.sequence_of(object) else { break };
-            let Some((place, start)) = sequence.find(index) else { break };
-            let width = sequence.width_at(place);
+            let id = self.next_id()?;
+            let available = u32::MAX - id.counter;
+            let Some((sequence, actors)) = self.doc.ops.sequence_mut(object) else { break };
+            let Some((place, start)) = sequence.find_to_edit(index) else { break };
             if start < index {
-                index = start + width;
+                index = start + sequence.width_at(place);
                 continue;
             }
+            let count = u32::try_from(left).unwrap_or(u32::MAX).min(available);
+            if let Some(deleted) = sequence.delete_simple(place, count, id, actors) {
+                left -= deleted.width;
+                let obj = self.doc.ops.object(object).id;
+                self.pending.push_deletes(obj, deleted.first, id, deleted.count);
+                continue;
+            }
+            let width = sequence.width_at(place);
             let preds = ids(sequence.visible_at(place));
             self.delete_ops_at(object, place, preds)?;
             left = left.saturating_sub(width);
@@ -270,22 +280,23 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    fn insert_text(&mut self, object: ObjIdx, point: InsertPoint, text: &str) -> Result<(), Error> {
-        let InsertPoint { mut reference, mut place, .. } = point;
-        let mut buffer = [0; 4];
-        self.pending.reserve(text.len());
-        for character in text.chars() {
-            let text: &str = character.encode_utf8(&mut buffer);
-            let id = self.next_id()?;
-            if let (Data::Sequence(sequence), actors) = self.data(object) {
-                place = sequence.insert_char_at(place, reference, id, text, actors);
-                place = Sequence::after(place);
-            }
-            let value = PendingValue::character(text);
-            let edit = Edit { action: Action::Set, insert: true, value, mark: None };
-            self.note(object, insert_key(reference), edit, Succ::None, id);
-            reference = id;
+    fn insert_text(
+        &mut self,
+        object: ObjIdx,
+        point: InsertPoint,
+        text: &str,
+        len: usize,
+    ) -> Result<(), Error> {
+        let id = self.next_id()?;
+        let InsertPoint { reference, place, .. } = point;
+        if let Some((sequence, actors)) = self.doc.ops.sequence_mut(object) {
+            sequence.insert_text_at(place, reference, id, text, actors);
         }
+        let len = u32::try_from(len).map_err(|_| Error::OpIdsExhausted)?;
+        self.doc.ops.count_ops(len);
+        let obj = self.doc.ops.object(object).id;
+        let reference = (reference != NO_OP).then_some(reference);
+        self.pending.push_text(obj, reference, id, text, len);
         Ok(())
     }
 
@@ -296,23 +307,23 @@ impl Transaction<'_> {
         let edit = Edit {
             action: op.action,
             insert: true,
-            value: PendingValue::Scalar(op.value.clone()),
+            value: op.value.clone(),
             mark: is_mark
                 .then(|| Box::new(PendingMark { expand: op.expand, name: op.mark_name.clone() })),
         };
         let mut place = point.place;
-        if let (Data::Sequence(sequence), actors) = self.data(object) {
+        if let Some((sequence, actors)) = self.doc.ops.sequence_mut(object) {
             place = sequence.insert_at(place, point.reference, op, actors);
         }
         self.note(object, insert_key(point.reference), edit, Succ::None, id);
-        InsertPoint { reference: id, place: Sequence::after(place), index: point.index + 1 }
+        InsertPoint { reference: id, place: place.after(), index: point.index + 1 }
     }
 
     fn update_at(&mut self, object: ObjIdx, place: Place, op: RegOp, preds: Succ) {
         let edit = Edit::new(op.action, false, op.value.clone());
         let id = op.id;
         let mut elem = NO_OP;
-        if let (Data::Sequence(sequence), actors) = self.data(object) {
+        if let Some((sequence, actors)) = self.doc.ops.sequence_mut(object) {
             elem = sequence.elem_id(place);
             sequence.update(place, op, preds.as_slice(), actors);
         }
@@ -322,9 +333,9 @@ impl Transaction<'_> {
     fn delete_ops_at(&mut self, object: ObjIdx, place: Place, preds: Succ) -> Result<(), Error> {
         let id = self.next_id()?;
         let mut elem = NO_OP;
-        if let (Data::Sequence(sequence), _) = self.data(object) {
+        if let Some((sequence, actors)) = self.doc.ops.sequence_mut(object) {
             elem = sequence.elem_id(place);
-            sequence.delete(place, id, preds.as_slice());
+            sequence.delete(place, id, preds.as_slice(), actors);
         }
         let edit = Edit::new(Action::Delete, false, Scalar::Null);
         self.note(object, PendingKey::Elem(elem), edit, preds, id);
@@ -341,10 +352,10 @@ impl Transaction<'_> {
             .ok_or_else(|| self.beyond(object, index))
     }
 
-    fn insert_point(&self, object: ObjIdx, index: usize) -> Result<InsertPoint, Error> {
-        self.sequence_of(object)
-            .and_then(|sequence| sequence.insert_point(index as u64))
-            .ok_or_else(|| self.beyond(object, index))
+    fn insert_point(&mut self, object: ObjIdx, index: usize) -> Result<InsertPoint, Error> {
+        let sequence = self.doc.ops.sequence_mut(object);
+        let point = sequence.and_then(|(sequence, _)| sequence.insert_point(index as u64));
+        point.ok_or_else(|| self.beyond(object, index))
     }
 
     /// Where a splice begins and how many units it deletes at most.

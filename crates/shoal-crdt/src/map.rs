@@ -1,0 +1,164 @@
+//! The entries of a map or table.
+
+use std::sync::{Arc, OnceLock};
+
+use crate::names::{NameIdx, Names};
+use crate::register::Register;
+use crate::shared::SharedMap;
+use crate::slots::Slots;
+
+/// Up to this many entries a key is looked for by comparing; beyond, through an index.
+const SCAN_MAX: usize = 8;
+
+/// The entries of a map or table, deleted ones included, in the order in which they came to be.
+///
+/// Readers want them in the order of their keys, which is found when it is asked for and kept
+/// until there is another key.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MapObject {
+    entries: Slots<Entry, 16>,
+    /// Where the entry of each name is, once there are more than [`SCAN_MAX`].
+    index: SharedMap<NameIdx, u32>,
+    order: OnceLock<Arc<[u32]>>,
+    /// The order of the first entries, from before others came.
+    old_order: Option<Arc<[u32]>>,
+    /// How many entries readers see.
+    pub(crate) visible: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    name: NameIdx,
+    register: Register,
+}
+
+impl MapObject {
+    /// The register of a key.
+    #[inline]
+    pub(crate) fn get(&self, name: NameIdx) -> Option<&Register> {
+        Some(&self.entries.get(self.position(name)?)?.register)
+    }
+
+    fn position(&self, name: NameIdx) -> Option<u32> {
+        if self.entries.len() > SCAN_MAX {
+            return self.index.get(&name).copied();
+        }
+        (0_u32..).zip(self.entries.iter()).find(|(_, entry)| entry.name == name).map(|(at, _)| at)
+    }
+
+    /// Changes the register of a key, or makes one, and keeps count of the visible entries. A
+    /// register that is left without ops goes away: it is the last one that was made.
+    pub(crate) fn change(
+        &mut self,
+        name: NameIdx,
+        change: impl FnOnce(Option<&mut Register>) -> Option<Register>,
+    ) {
+        let Some(at) = self.position(name) else {
+            if let Some(register) = change(None) {
+                self.push(name, register);
+            }
+            return;
+        };
+        let Some(entry) = self.entries.get_mut(at) else { return };
+        let before = entry.register.winner().is_some();
+        change(Some(&mut entry.register));
+        let after = entry.register.winner().is_some();
+        if entry.register.is_empty() {
+            debug_assert_eq!(at as usize + 1, self.entries.len(), "ops are undone last first");
+            self.pop();
+        }
+        self.visible = self.visible - usize::from(before) + usize::from(after);
+    }
+
+    /// Adds the entry of a key that has none.
+    pub(crate) fn push(&mut self, name: NameIdx, register: Register) {
+        self.visible += usize::from(register.winner().is_some());
+        let at = self.entries.push(Entry { name, register });
+        if self.entries.len() == SCAN_MAX + 1 {
+            for (at, entry) in (0_u32..).zip(self.entries.iter()) {
+                self.index.insert(entry.name, at);
+            }
+        } else if self.entries.len() > SCAN_MAX {
+            self.index.insert(name, at);
+        }
+        if let Some(order) = self.order.take() {
+            self.old_order = Some(order);
+        }
+    }
+
+    fn pop(&mut self) {
+        if let Some(entry) = self.entries.pop() {
+            self.index.remove(&entry.name);
+        }
+        self.order.take();
+        self.old_order = None;
+    }
+
+    /// Notes that the entries were pushed in the order of their keys.
+    pub(crate) fn note_sorted(&mut self) {
+        let count = u32::try_from(self.entries.len()).unwrap_or(0);
+        self.order = OnceLock::from((0..count).collect::<Arc<[u32]>>());
+    }
+
+    /// The entries in the order of their keys' bytes.
+    pub(crate) fn sorted<'a>(
+        &'a self,
+        names: &'a Names,
+    ) -> impl Iterator<Item = (&'a str, &'a Register)> {
+        let order = self.order.get_or_init(|| {
+            let known = self.old_order.as_deref().unwrap_or(&[]);
+            let count = u32::try_from(self.entries.len()).unwrap_or(0);
+            let added = u32::try_from(known.len()).unwrap_or(0)..count;
+            let mut order: Vec<(&str, u32)> = known
+                .iter()
+                .copied()
+                .chain(added)
+                .filter_map(|at| Some((names.get(self.entries.get(at)?.name), at)))
+                .collect();
+            // Stable, because that sort knows what is sorted already.
+            order.sort_by_key(|(name, _)| *name);
+            order.into_iter().map(|(_, at)| at).collect()
+        });
+        order.iter().filter_map(|at| {
+            let entry = self.entries.get(*at)?;
+            Some((names.get(entry.name), &entry.register))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shoal_history::{Action, ActorIdx, OpId, Scalar};
+
+    use super::*;
+    use crate::register::{ObjIdx, RegOp, Succ};
+
+    fn register(counter: u32) -> Register {
+        Register::new(RegOp {
+            id: OpId { counter, actor: ActorIdx(0) },
+            action: Action::Set,
+            expand: false,
+            object: ObjIdx::NONE,
+            value: Scalar::Null,
+            mark_name: None,
+            succ: Succ::None,
+        })
+    }
+
+    #[test]
+    fn entries_come_in_the_order_of_their_keys_however_many_there_are() {
+        let mut names = Names::default();
+        let mut map = MapObject::default();
+        for number in 0..40_u32 {
+            let name = names.intern(&(number * 7 % 40).to_string());
+            map.push(name, register(number + 1));
+            let keys: Vec<&str> = map.sorted(&names).map(|(key, _)| key).collect();
+            assert_eq!(keys.len(), number as usize + 1);
+            assert!(keys.is_sorted());
+        }
+        assert_eq!(map.visible, 40);
+        let name = names.lookup("7").unwrap();
+        assert!(map.get(name).is_some());
+        assert!(map.get(names.intern("seven")).is_none());
+    }
+}

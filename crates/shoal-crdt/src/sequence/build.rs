@@ -1,0 +1,69 @@
+//! Building a sequence from elements that come in document order.
+
+use shoal_history::OpId;
+
+use super::{NewRun, Sequence, Unit, new_run, register_run, run, tree};
+use crate::actors::Actors;
+use crate::register::{RegOp, Register};
+
+/// A sequence in the making.
+#[derive(Debug)]
+pub(crate) struct Builder(tree::Builder);
+
+impl Builder {
+    pub(crate) fn new(unit: Unit) -> Self {
+        Self(tree::Builder::new(unit))
+    }
+
+    /// Appends elements that insert the characters of `text`, their ids counting up from `id`.
+    /// `succ` tells which op deletes the first, and whether the ids of the others count down.
+    pub(crate) fn push_text(
+        &mut self,
+        id: OpId,
+        reference: OpId,
+        text: &str,
+        succ: Option<(OpId, bool)>,
+    ) {
+        self.0.push_text(id, reference, text, succ);
+    }
+
+    /// Like [`Builder::push_text`], superseded by at most one op, if `text` is one character.
+    pub(crate) fn push_char(
+        &mut self,
+        id: OpId,
+        reference: OpId,
+        text: &str,
+        succ: &[OpId],
+    ) -> bool {
+        let fits = run::is_char(text);
+        if fits {
+            self.push_text(id, reference, text, succ.first().map(|id| (*id, false)));
+        }
+        fits
+    }
+
+    /// Takes the last element, which [`Builder::push_text`] appended, back as an op.
+    pub(crate) fn reopen(&mut self) -> Option<RegOp> {
+        self.0.pop()
+    }
+
+    /// Appends an element with its ops, the insert first.
+    pub(crate) fn push(&mut self, id: OpId, reference: OpId, ops: Vec<RegOp>, actors: &Actors) {
+        let mut ops = ops;
+        let mut character = [0; 4];
+        let (unit, sides) = (self.0.unit, &mut self.0.sides);
+        let new: NewRun<'_> = match ops.pop() {
+            Some(op) if ops.is_empty() => new_run(reference, op, unit, sides, &mut character),
+            Some(last) => {
+                ops.push(last);
+                register_run(id, reference, Register::from_rows(ops, actors), unit, sides)
+            }
+            None => return,
+        };
+        self.0.push(new);
+    }
+
+    pub(crate) fn finish(self, actors: &Actors) -> Sequence {
+        Sequence { tree: self.0.finish(actors), hint: None }
+    }
+}

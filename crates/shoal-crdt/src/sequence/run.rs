@@ -1,0 +1,583 @@
+//! Runs: consecutive elements that one actor inserted one after the other, each after the one
+//! before, kept as one.
+//!
+//! Of such elements everything follows from the first: ids count up, each refers to the one
+//! before it, all insert a character (or all a scalar). If they are deleted, it was by ops whose
+//! ids count up or down with them. What cannot be said that way is a run of one.
+
+use shoal_history::{Action, ActorIdx, OpId, Scalar, ScalarRef};
+
+use crate::actors::Actors;
+use crate::register::{ObjIdx, OpRef, RegOp, Register, SuccRef};
+use crate::slots::Slab;
+use crate::value::{OBJECT_REPLACEMENT, TextEncoding};
+
+/// No op: the reference of an element at the head, the successor of a visible one.
+pub(crate) const NO_OP: OpId = OpId { counter: 0, actor: ActorIdx(0) };
+
+/// Whether indexes count elements, or units of text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    Element,
+    Text(TextEncoding),
+}
+
+impl Unit {
+    /// What `text` counts for if it is `count` elements.
+    pub(super) fn width(self, text: &str, count: u32) -> u32 {
+        match self {
+            Self::Element => count,
+            Self::Text(encoding) => clamp(encoding.width(text)),
+        }
+    }
+}
+
+/// What a run holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Strings of one character each, in the text of the leaf.
+    Chars,
+    /// Scalars, in the leaf.
+    Scalars,
+    /// One object.
+    Object,
+    /// One mark.
+    Mark,
+    /// One element with more ops than the insert and a delete.
+    Register,
+}
+
+/// What readers see of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shows {
+    Nothing,
+    Values,
+    /// A mark counts, but takes no place.
+    Mark,
+}
+
+/// Consecutive elements; a run of a kind that says so holds one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run {
+    /// The op that inserted the first element.
+    pub(crate) id: OpId,
+    /// The element that the first was inserted after; [`NO_OP`] at the head.
+    pub(crate) reference: OpId,
+    /// The only op that supersedes the first element; [`NO_OP`] when there is none, and in
+    /// registers, which know.
+    pub(crate) succ: OpId,
+    pub(crate) len: u32,
+    /// Its length in the index unit, as if it were visible.
+    pub(crate) width: u32,
+    /// Of [`Kind::Chars`] the bytes, of an object its [`ObjIdx`], of a mark or a register its
+    /// index in [`Sides`].
+    pub(crate) extent: u32,
+    pub(crate) kind: Kind,
+    pub(crate) shows: Shows,
+    /// Whether the ids of the deletes count down where those of the elements count up.
+    pub(crate) succ_descends: bool,
+    /// Of an object the code of its make action.
+    pub(crate) detail: u8,
+}
+
+/// What elements count for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Measure {
+    /// How many readers see.
+    pub(crate) visible: u32,
+    /// How many are marks that are not deleted.
+    pub(crate) marks: u32,
+    /// Their length in the index unit of the sequence.
+    pub(crate) width: u64,
+}
+
+impl Run {
+    /// A run of characters that nothing supersedes.
+    pub(crate) fn chars(id: OpId, reference: OpId, text: &str, len: u32, unit: Unit) -> Self {
+        Self {
+            id,
+            reference,
+            succ: NO_OP,
+            len,
+            width: unit.width(text, len),
+            extent: clamp(text.len()),
+            kind: Kind::Chars,
+            shows: Shows::Values,
+            succ_descends: false,
+            detail: 0,
+        }
+    }
+
+    /// A run of one that nothing supersedes.
+    pub(super) fn single(id: OpId, reference: OpId, kind: Kind, extent: u32) -> Self {
+        let shows = if kind == Kind::Mark { Shows::Mark } else { Shows::Values };
+        Self {
+            id,
+            reference,
+            succ: NO_OP,
+            len: 1,
+            width: u32::from(kind != Kind::Mark),
+            extent,
+            kind,
+            shows,
+            succ_descends: false,
+            detail: 0,
+        }
+    }
+
+    pub(super) fn measure(&self) -> Measure {
+        match self.shows {
+            Shows::Nothing => Measure::default(),
+            Shows::Values => Measure { visible: self.len, marks: 0, width: self.width.into() },
+            Shows::Mark => Measure { visible: 0, marks: 1, width: 0 },
+        }
+    }
+
+    /// What readers would see of it if nothing superseded it.
+    fn shown(&self) -> Shows {
+        if self.kind == Kind::Mark { Shows::Mark } else { Shows::Values }
+    }
+
+    /// The id of the element at `at`.
+    #[inline]
+    pub(crate) fn id_at(&self, at: u32) -> OpId {
+        OpId { counter: self.id.counter + at, actor: self.id.actor }
+    }
+
+    pub(crate) fn reference_at(&self, at: u32) -> OpId {
+        at.checked_sub(1).map_or(self.reference, |before| self.id_at(before))
+    }
+
+    /// The op that deletes the element at `at`; [`NO_OP`] if none does, or a register knows.
+    pub(crate) fn succ_at(&self, at: u32) -> OpId {
+        if self.succ == NO_OP {
+            return NO_OP;
+        }
+        let counter =
+            if self.succ_descends { self.succ.counter - at } else { self.succ.counter + at };
+        OpId { counter, actor: self.succ.actor }
+    }
+
+    /// Where in the run the element `id` is.
+    #[inline]
+    pub(super) fn position(&self, id: OpId) -> Option<u32> {
+        let at = id.counter.checked_sub(self.id.counter)?;
+        (id.actor == self.id.actor && at < self.len).then_some(at)
+    }
+
+    /// Whether the run may have more than one element.
+    fn is_extensible(&self) -> bool {
+        match self.kind {
+            Kind::Chars => true,
+            // Scalars in a text may be wide, each in its own way: those stay alone.
+            Kind::Scalars => self.width == self.len,
+            Kind::Object | Kind::Mark | Kind::Register => false,
+        }
+    }
+
+    /// Supersedes all elements by ops whose ids count up from `id`.
+    pub(super) fn delete(&mut self, id: OpId) {
+        self.succ = id;
+        self.succ_descends = false;
+        self.shows = Shows::Nothing;
+    }
+
+    /// Takes [`Run::delete`] back.
+    pub(super) fn undelete(&mut self) {
+        self.succ = NO_OP;
+        self.succ_descends = false;
+        self.shows = self.shown();
+    }
+
+    /// Takes `next`, which stands behind this run, into it, if the two can be one.
+    pub(super) fn join(&mut self, next: &Self) -> bool {
+        if self.kind != next.kind
+            || next.id != self.id_at(self.len)
+            || next.reference != self.id_at(self.len - 1)
+            || !(self.is_extensible() && next.is_extensible())
+        {
+            return false;
+        }
+        if self.succ != NO_OP || next.succ != NO_OP {
+            let Some(descends) = self.common_direction(next) else { return false };
+            self.succ_descends = descends;
+        }
+        self.len += next.len;
+        self.width += next.width;
+        self.extent += next.extent;
+        true
+    }
+
+    /// Whether the deletes of this run and the next count down, or up, together.
+    fn common_direction(&self, next: &Self) -> Option<bool> {
+        if self.succ == NO_OP || next.succ == NO_OP || self.succ.actor != next.succ.actor {
+            return None;
+        }
+        let last = self.succ_at(self.len - 1).counter;
+        let descends = if next.succ.counter.checked_sub(1) == Some(last) {
+            false
+        } else if last.checked_sub(1) == Some(next.succ.counter) {
+            true
+        } else {
+            return None;
+        };
+        let fits = |run: &Self| run.len == 1 || run.succ_descends == descends;
+        (fits(self) && fits(next)).then_some(descends)
+    }
+
+    /// Keeps the first `at` elements and returns the others. `bytes` and `width` are what the
+    /// first take of the text and of the index.
+    pub(super) fn divide(&mut self, at: u32, bytes: u32, width: u32) -> Self {
+        let rest = Self {
+            id: self.id_at(at),
+            reference: self.reference_at(at),
+            succ: self.succ_at(at),
+            len: self.len - at,
+            width: self.width - width,
+            extent: self.extent - bytes,
+            ..*self
+        };
+        (self.len, self.width, self.extent) = (at, width, bytes);
+        rest
+    }
+}
+
+/// A run together with what it holds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RunView<'a> {
+    pub(crate) run: &'a Run,
+    /// Of [`Kind::Chars`].
+    pub(crate) text: &'a str,
+    /// Of [`Kind::Scalars`].
+    pub(crate) scalars: &'a [Scalar],
+}
+
+impl<'a> RunView<'a> {
+    /// The byte at which the character at `at` begins.
+    pub(super) fn byte_at(&self, at: u32) -> usize {
+        if self.run.extent == self.run.len {
+            return at as usize;
+        }
+        self.text.char_indices().nth(at as usize).map_or(self.text.len(), |(byte, _)| byte)
+    }
+
+    /// The character at `at`.
+    fn char_at(&self, at: u32) -> &'a str {
+        let rest = &self.text[self.byte_at(at)..];
+        let len = rest.chars().next().map_or(0, char::len_utf8);
+        &rest[..len]
+    }
+
+    /// The length of the element at `at` in the index unit.
+    pub(super) fn width_at(&self, at: u32, unit: Unit) -> u32 {
+        if self.run.len == self.run.width {
+            return 1;
+        }
+        match self.run.kind {
+            Kind::Chars => unit.width(self.char_at(at), 1),
+            _ => self.run.width,
+        }
+    }
+
+    /// The length of the elements before `at` in the index unit.
+    pub(super) fn width_before(&self, at: u32, unit: Unit) -> u32 {
+        if self.run.len == self.run.width {
+            return at;
+        }
+        match self.run.kind {
+            Kind::Chars => unit.width(&self.text[..self.byte_at(at)], at),
+            _ => 0,
+        }
+    }
+
+    /// The element that covers the index `index` of the run, and the index at which it begins.
+    pub(super) fn find(&self, index: u64, unit: Unit) -> (u32, u64) {
+        if self.run.len == self.run.width {
+            return (u32::try_from(index).unwrap_or(u32::MAX), index);
+        }
+        let (mut at, mut start) = (0, 0);
+        if self.run.kind == Kind::Chars {
+            let mut buffer = [0; 4];
+            for character in self.text.chars() {
+                let width = u64::from(unit.width(character.encode_utf8(&mut buffer), 1));
+                if index < start + width {
+                    break;
+                }
+                start += width;
+                at += 1;
+            }
+        }
+        (at, start)
+    }
+
+    /// The element at `at`.
+    pub(crate) fn elem(&self, at: u32) -> ElemView<'a> {
+        let text = if self.run.kind == Kind::Chars { self.char_at(at) } else { "" };
+        ElemView { run: self.run, at, text, scalar: self.scalars.get(at as usize) }
+    }
+
+    /// Appends what a text reads here.
+    pub(super) fn push_text(&self, sides: &Sides, text: &mut String) {
+        if self.run.shows != Shows::Values {
+            return;
+        }
+        if self.run.kind == Kind::Chars {
+            text.push_str(self.text);
+            return;
+        }
+        for at in 0..self.run.len {
+            if let Some(winner) = self.elem(at).winner(sides) {
+                text.push_str(op_text(&winner));
+            }
+        }
+    }
+}
+
+/// One element with what it holds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ElemView<'a> {
+    /// The run it is in, and where.
+    pub(crate) run: &'a Run,
+    pub(crate) at: u32,
+    /// Of [`Kind::Chars`].
+    pub(super) text: &'a str,
+    /// Of [`Kind::Scalars`].
+    pub(super) scalar: Option<&'a Scalar>,
+}
+
+impl<'a> ElemView<'a> {
+    /// The op that inserted it.
+    pub(crate) fn id(&self) -> OpId {
+        self.run.id_at(self.at)
+    }
+
+    /// The register, if the element has one.
+    pub(crate) fn register(&self, sides: &'a Sides) -> Option<&'a Register> {
+        (self.run.kind == Kind::Register).then(|| sides.register(self.run))
+    }
+
+    /// The op that inserted an element without a register.
+    pub(crate) fn op(&self, sides: &'a Sides) -> OpRef<'a> {
+        let run = self.run;
+        let mut op = OpRef {
+            id: self.id(),
+            action: Action::Set,
+            expand: false,
+            object: ObjIdx::NONE,
+            value: ScalarRef::Null,
+            mark_name: None,
+            succ: match run.succ_at(self.at) {
+                NO_OP => SuccRef::None,
+                id => SuccRef::One(id),
+            },
+        };
+        match run.kind {
+            Kind::Chars => op.value = ScalarRef::Str(self.text),
+            Kind::Scalars => op.value = self.scalar.map_or(ScalarRef::Null, Scalar::as_ref),
+            Kind::Object => {
+                op.action = Action::from_code(run.detail.into())
+                    .expect("the detail of an object is the code of an action");
+                op.object = ObjIdx(run.extent);
+            }
+            Kind::Mark => {
+                let mark = sides.mark(run);
+                op.action = Action::Mark;
+                op.expand = mark.expand;
+                op.value = mark.value.as_ref();
+                op.mark_name = mark.name.as_deref();
+            }
+            Kind::Register => unreachable!("callers ask a register for its ops"),
+        }
+        op
+    }
+
+    /// The visible ops, ascending by id, so that the last is the winner.
+    pub(crate) fn visible(
+        self,
+        sides: &'a Sides,
+    ) -> impl DoubleEndedIterator<Item = OpRef<'a>> + Clone {
+        let register = self.register(sides);
+        let is_single = register.is_none() && self.run.shows != Shows::Nothing;
+        let single = is_single.then(|| self.op(sides));
+        single.into_iter().chain(register.into_iter().flat_map(Register::visible))
+    }
+
+    /// The op that readers see, if any is visible.
+    pub(crate) fn winner(&self, sides: &'a Sides) -> Option<OpRef<'a>> {
+        self.visible(sides).next_back()
+    }
+
+    /// Whether it was inserted as the begin of a mark.
+    pub(super) fn is_mark_begin(&self, sides: &'a Sides) -> bool {
+        let is_begin = |op: OpRef<'_>| op.action == Action::Mark && op.mark_name.is_some();
+        match self.register(sides) {
+            Some(register) => register.get(self.id()).is_some_and(is_begin),
+            None => is_begin(self.op(sides)),
+        }
+    }
+
+    /// Every op, the insert first, then ascending by id.
+    pub(crate) fn rows(&self, sides: &'a Sides, actors: &Actors, rows: &mut Vec<OpRef<'a>>) {
+        match self.register(sides) {
+            Some(register) => register.rows(actors, rows),
+            None => rows.push(self.op(sides)),
+        }
+    }
+
+    /// The first of `ids` that is no op of it.
+    pub(super) fn first_unknown(&self, ids: &[OpId], sides: &Sides) -> Option<OpId> {
+        match self.register(sides) {
+            Some(register) => register.first_unknown(ids),
+            None => ids.iter().copied().find(|id| *id != self.id()),
+        }
+    }
+}
+
+/// What a text reads where `op` wins.
+fn op_text<'a>(op: &OpRef<'a>) -> &'a str {
+    match (op.action, op.value) {
+        (Action::Set, ScalarRef::Str(text)) => text,
+        (Action::Mark, _) => "",
+        _ => OBJECT_REPLACEMENT,
+    }
+}
+
+/// What runs keep outside of the tree.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sides {
+    marks: Slab<Mark>,
+    registers: Slab<Register>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Mark {
+    pub(super) expand: bool,
+    pub(super) name: Option<std::sync::Arc<str>>,
+    pub(super) value: Scalar,
+}
+
+impl Sides {
+    pub(super) fn add_mark(&mut self, mark: Mark) -> u32 {
+        self.marks.add(mark)
+    }
+
+    pub(super) fn add_register(&mut self, register: Register) -> u32 {
+        self.registers.add(register)
+    }
+
+    fn mark(&self, run: &Run) -> &Mark {
+        self.marks.get(run.extent).expect("a run of a mark names its place")
+    }
+
+    fn register(&self, run: &Run) -> &Register {
+        self.registers.get(run.extent).expect("a run of a register names its place")
+    }
+
+    pub(super) fn register_mut(&mut self, run: &Run) -> &mut Register {
+        self.registers.get_mut(run.extent).expect("a run of a register names its place")
+    }
+
+    /// Frees what a run keeps here; it is not used again.
+    pub(super) fn release(&mut self, run: &Run) {
+        match run.kind {
+            Kind::Chars | Kind::Scalars | Kind::Object => {}
+            Kind::Mark => drop(self.marks.take(run.extent)),
+            Kind::Register => drop(self.registers.take(run.extent)),
+        }
+    }
+
+    /// The op of a run of one that has no register, taken out of here.
+    pub(super) fn take_op(&mut self, elem: ElemView<'_>) -> RegOp {
+        let (value, name) = match elem.run.kind {
+            Kind::Mark => {
+                let mark = self.mark(elem.run);
+                (mark.value.clone(), mark.name.clone())
+            }
+            Kind::Chars => (Scalar::Str(elem.text.into()), None),
+            _ => (elem.scalar.cloned().unwrap_or(Scalar::Null), None),
+        };
+        let view = elem.op(self);
+        let op = RegOp {
+            id: view.id,
+            action: view.action,
+            expand: view.expand,
+            object: view.object,
+            value,
+            mark_name: name,
+            succ: view.succ.to_succ(),
+        };
+        self.release(elem.run);
+        op
+    }
+}
+
+/// Notes in a run what its register shows.
+pub(super) fn measure_register(run: &mut Run, register: &Register, unit: Unit) {
+    (run.shows, run.width) = match register.winner() {
+        None => (Shows::Nothing, 0),
+        Some(op) if op.action == Action::Mark => (Shows::Mark, 0),
+        Some(op) => (Shows::Values, scalar_width(op.value, unit)),
+    };
+}
+
+/// What an element counts for that holds `value`, or no scalar at all.
+pub(super) fn scalar_width(value: ScalarRef<'_>, unit: Unit) -> u32 {
+    match value {
+        ScalarRef::Str(text) => unit.width(text, 1),
+        _ => 1,
+    }
+}
+
+/// Whether `text` is one character, as the elements of [`Kind::Chars`] hold.
+pub(super) fn is_char(text: &str) -> bool {
+    let mut chars = text.chars();
+    chars.next().is_some() && chars.next().is_none()
+}
+
+/// A length as 32 bits, which every text of a chunk below 4 GiB has.
+fn clamp(len: usize) -> u32 {
+    u32::try_from(len).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(counter: u32, text: &str) -> Run {
+        let id = |counter| OpId { counter, actor: ActorIdx(1) };
+        let unit = Unit::Text(TextEncoding::UnicodeCodePoint);
+        Run::chars(id(counter), id(counter - 1), text, text.chars().count() as u32, unit)
+    }
+
+    fn succ(counter: u32) -> OpId {
+        OpId { counter, actor: ActorIdx(2) }
+    }
+
+    #[test]
+    fn a_run_takes_40_bytes() {
+        assert_eq!(size_of::<Run>(), 40);
+    }
+
+    #[test]
+    fn runs_join_where_everything_follows_from_the_first() {
+        let mut first = run(5, "aé");
+        assert!(!first.join(&run(8, "x")));
+        assert!(first.join(&run(7, "xy")));
+        assert_eq!((first.len, first.width, first.extent), (4, 4, 5));
+        let mut deleted = run(9, "z");
+        deleted.delete(succ(20));
+        assert!(!first.join(&deleted));
+
+        // Deleted backwards, then the whole is divided again.
+        let mut next = run(10, "z");
+        next.delete(succ(19));
+        assert!(deleted.join(&next));
+        assert_eq!((deleted.succ_at(0), deleted.succ_at(1)), (succ(20), succ(19)));
+        let mut third = run(11, "z");
+        third.delete(succ(20));
+        assert!(!deleted.join(&third));
+        let rest = deleted.divide(1, 1, 1);
+        assert_eq!((rest.id, rest.succ, rest.len), (next.id, succ(19), 1));
+        assert_eq!(rest.reference, deleted.id);
+    }
+}
