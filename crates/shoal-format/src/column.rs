@@ -48,7 +48,7 @@ impl ColumnPlace {
 }
 
 /// A walk through a record's header.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct HeaderWalk {
     /// The next serial type.
     at: u32,

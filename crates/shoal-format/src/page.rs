@@ -137,6 +137,13 @@ impl<'a> Page<'a> {
         self.kind
     }
 
+    /// Returns where `part`, which was borrowed from this page, begins on it.
+    #[inline]
+    pub fn offset_of(&self, part: &[u8]) -> usize {
+        // For a part of another page the number means nothing, and does no harm as an offset.
+        part.as_ptr().addr().wrapping_sub(self.bytes.as_ptr().addr())
+    }
+
     /// Returns the number of cells.
     #[inline]
     pub fn cell_count(&self) -> usize {

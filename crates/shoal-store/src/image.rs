@@ -178,6 +178,15 @@ impl Transaction {
         self.find_page(pgno)
     }
 
+    /// Returns the bytes of a page that was read before in this transaction; `None` for any other.
+    #[inline]
+    pub fn page_bytes(&self, pgno: Pgno) -> Option<&[u8]> {
+        match &self.changes {
+            None => self.image.get(pgno),
+            Some(changes) => changes.get(pgno).or_else(|| self.image.get(pgno)),
+        }
+    }
+
     fn find_page(&self, pgno: Pgno) -> Result<&[u8], Error> {
         self.check_pgno(pgno)?;
         if let Some(bytes) = self.changes.as_ref().and_then(|changes| changes.get(pgno)) {

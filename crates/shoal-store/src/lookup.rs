@@ -154,12 +154,22 @@ pub struct TableLookup {
     leaf: Option<Pgno>,
     low: i64,
     high: i64,
+    found: Pgno,
 }
 
 impl TableLookup {
     /// For the table at `root`.
     pub fn new(root: Pgno) -> TableLookup {
-        TableLookup { root, image: 0, tree: None, descents: 0, leaf: None, low: 0, high: 0 }
+        TableLookup {
+            root,
+            image: 0,
+            tree: None,
+            descents: 0,
+            leaf: None,
+            low: 0,
+            high: 0,
+            found: root,
+        }
     }
 
     /// Finds the row `rowid`; `None` when there is none.
@@ -179,7 +189,14 @@ impl TableLookup {
             Some(leaf) if self.low <= rowid && rowid <= self.high => leaf,
             _ => self.find_leaf(txn, rowid)?,
         };
+        self.found = leaf;
         find_on_leaf(&txn.btree_page(leaf)?, self.low, rowid)
+    }
+
+    /// The leaf of the last row found.
+    #[inline]
+    pub fn page(&self) -> Pgno {
+        self.found
     }
 
     /// Finds up to sixteen rows at once, their payloads in the order of `rowids`. The descents go

@@ -217,6 +217,15 @@ impl<'t> IndexCursor<'t> {
         Ok(&self.overflow)
     }
 
+    /// The page that the cursor is on.
+    ///
+    /// # Panics
+    /// When the cursor was never moved.
+    #[inline]
+    pub fn page_number(&self) -> Pgno {
+        self.path.page().pgno()
+    }
+
     /// Returns the entry's payload as it is on its page.
     ///
     /// # Errors
