@@ -20,7 +20,7 @@ use crate::value::Value;
 use crate::write::{self, TableWriter};
 use pragma::Pragma;
 use savepoints::Savepoints;
-use session::{Counts, Environment, StatementSession};
+use session::{Counts, Environment, Pinned, StatementSession};
 
 /// One user of an open database: prepares statements, runs them, holds the open transaction.
 ///
@@ -32,6 +32,8 @@ pub struct Connection {
     environment: Environment,
     schema: Option<Arc<Schema>>,
     transaction: Option<Transaction>,
+    /// `Some` where nobody can change the file: the one state that statements read.
+    pinned: Option<Pinned>,
     savepoints: Savepoints,
     counts: Counts,
     /// What a table writer's functions see.
@@ -63,10 +65,11 @@ impl Connection {
 
     fn with_environment(store: Store, environment: Environment) -> Result<Connection, Error> {
         let mut connection = Connection {
-            store,
             environment,
             schema: None,
             transaction: None,
+            pinned: Pinned::of(&store),
+            store,
             savepoints: Savepoints::default(),
             counts: Counts::default(),
             session: None,
@@ -115,6 +118,7 @@ impl Connection {
             sql: sql.into(),
             columns: compiled.columns(),
             parameters: vec![Value::Null; parsed.parameters.len()],
+            memory: Vec::new(),
             compiled,
             parsed,
             schema,
@@ -136,22 +140,32 @@ impl Connection {
             self.execute(statement)?;
             return Ok(Rows::of_values(0, &[]));
         }
-        let snapshot = match &self.transaction {
-            Some(transaction) => Snapshot::Shared(transaction),
-            None => Snapshot::Own(self.store.begin(Mode::Read)?),
+        let snapshot = match (&self.transaction, &mut self.pinned) {
+            (Some(transaction), _) => Snapshot::Shared(transaction),
+            (None, Some(pinned)) => Snapshot::Shared(pinned.get_or_begin(&self.store)?),
+            (None, None) => Snapshot::Own(self.store.begin(Mode::Read)?),
         };
-        let schema = current_schema(&mut self.schema, snapshot.get())?;
-        refresh(statement, &schema)?;
-        let statement: &'c Statement = statement;
-        match &statement.compiled {
+        let known = self.schema.as_ref().is_some_and(|schema| {
+            Arc::ptr_eq(schema, &statement.schema)
+                && schema.cookie() == snapshot.get().schema_cookie()
+        });
+        if !known {
+            let schema = current_schema(&mut self.schema, snapshot.get())?;
+            refresh(statement, &schema)?;
+        }
+        let Statement { compiled, parameters, memory, schema, columns, .. } = statement;
+        match &*compiled {
+            Compiled::Query(program) if program.direct.is_some() => {
+                Rows::of_direct(snapshot, program, parameters, memory)
+            }
             Compiled::Query(program) => {
                 let session = StatementSession::new(&self.environment, self.counts);
-                Ok(Rows::of_query(snapshot, program, &statement.parameters, session))
+                Ok(Rows::of_query(snapshot, program, parameters, session))
             }
-            Compiled::Explain(rows) => Ok(Rows::of_values(statement.columns.len(), rows)),
+            Compiled::Explain(rows) => Ok(Rows::of_values(columns.len(), rows)),
             Compiled::Pragma(pragma) => {
-                let rows = pragma.rows(&schema, snapshot.get(), self.store.path());
-                Ok(Rows::of_values(statement.columns.len(), &rows))
+                let rows = pragma.rows(schema, snapshot.get(), self.store.path());
+                Ok(Rows::of_values(columns.len(), &rows))
             }
             _ => Err(Error::Misuse { what: "a statement changed its kind" }),
         }
@@ -423,6 +437,7 @@ fn refresh(statement: &mut Statement, schema: &Arc<Schema>) -> Result<(), Error>
     if !Arc::ptr_eq(&statement.schema, schema) {
         statement.compiled = compile(schema, &statement.parsed, &statement.sql)?;
         statement.columns = statement.compiled.columns();
+        statement.memory.clear();
         statement.schema = Arc::clone(schema);
     }
     Ok(())

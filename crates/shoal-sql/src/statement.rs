@@ -7,12 +7,13 @@ use shoal_store::Transaction;
 use crate::Error;
 use crate::connection::pragma::Pragma;
 use crate::connection::session::StatementSession;
+use crate::exec::direct::{Direct, DirectRows, Memory, Operand, parts};
 use crate::exec::{Batch, Run};
 use crate::parse::Parsed;
 use crate::parse::ast::{Name, TransactionMode};
 use crate::plan::Program;
 use crate::schema::Schema;
-use crate::value::{Value, ValueRef};
+use crate::value::{Affinity, Value, ValueRef};
 use crate::write;
 
 /// A statement, parsed and planned; run it as often as you like.
@@ -28,6 +29,8 @@ pub struct Statement {
     pub(crate) schema: Arc<Schema>,
     pub(crate) columns: Vec<String>,
     pub(crate) parameters: Vec<Value>,
+    /// What running it leaves for the next time; of no use once it is planned again.
+    pub(crate) memory: Vec<Memory>,
 }
 
 /// What a statement became.
@@ -178,8 +181,52 @@ enum Source<'c> {
         run: Box<Run>,
         session: StatementSession,
     },
+    Direct(DirectSource<'c>),
     /// Whatever is in the batch is all there is.
     Done,
+}
+
+/// Rows straight from the pages.
+#[derive(Debug)]
+struct DirectSource<'c> {
+    snapshot: Snapshot<'c>,
+    program: &'c Program,
+    parameters: &'c [Value],
+    /// One for each part.
+    memory: &'c mut [Memory],
+    part: usize,
+    direct: &'c Direct,
+    rows: DirectRows,
+}
+
+impl DirectSource<'_> {
+    fn next(&mut self) -> Result<bool, Error> {
+        loop {
+            let memory = &mut self.memory[self.part];
+            if self.rows.next(self.direct, self.snapshot.get(), self.parameters, memory)? {
+                return Ok(true);
+            }
+            let next = parts(&self.program.root.body).nth(self.part + 1).flatten();
+            let Some(direct) = next.filter(|_| self.rows.wants_more()) else { return Ok(false) };
+            self.part += 1;
+            self.direct = direct;
+            self.rows.start_part(&mut self.memory[self.part]);
+        }
+    }
+}
+
+/// What `LIMIT` or `OFFSET` says.
+fn row_count(operand: Option<&Operand>, parameters: &[Value]) -> Result<Option<i64>, Error> {
+    let value = match operand {
+        None => return Ok(None),
+        Some(Operand::Constant(value)) => value.clone(),
+        Some(Operand::Parameter(number)) => parameters.get(number - 1).cloned().unwrap_or_default(),
+        Some(_) => Value::Null,
+    };
+    match Affinity::Integer.apply(value) {
+        Value::Int(count) => Ok(Some(count)),
+        _ => Err(Error::runtime("datatype mismatch")),
+    }
 }
 
 /// Batches grow up to this many rows, so that few rows cost little and many rows little each.
@@ -197,6 +244,30 @@ impl<'c> Rows<'c> {
         Rows { source: Source::Query { snapshot, program, run, session }, batch, next: 0, size: 1 }
     }
 
+    /// Rows straight from the pages; `None` when the program's are not.
+    pub(crate) fn of_direct(
+        snapshot: Snapshot<'c>,
+        program: &'c Program,
+        parameters: &'c [Value],
+        memory: &'c mut Vec<Memory>,
+    ) -> Result<Rows<'c>, Error> {
+        if memory.is_empty() {
+            memory.extend(parts(&program.root.body).flatten().map(Memory::new));
+        }
+        let bounds = program.direct.as_ref();
+        let bound = |operand: Option<&Operand>| row_count(operand, parameters);
+        let limit = bound(bounds.and_then(|bounds| bounds.limit.as_ref()))?;
+        let offset = bound(bounds.and_then(|bounds| bounds.offset.as_ref()))?;
+        // Negative stands for no limit.
+        let limit = limit.map_or(u64::MAX, |limit| u64::try_from(limit).unwrap_or(u64::MAX));
+        let offset = offset.map_or(0, |offset| u64::try_from(offset).unwrap_or(0));
+        let misuse = Error::Misuse { what: "a statement changed its kind" };
+        let direct = parts(&program.root.body).next().flatten().ok_or(misuse)?;
+        let rows = DirectRows::start(&mut memory[0], limit, offset);
+        let source = DirectSource { snapshot, program, parameters, memory, part: 0, direct, rows };
+        Ok(Rows { source: Source::Direct(source), batch: Batch::default(), next: 0, size: 1 })
+    }
+
     /// Rows that are known already.
     pub(crate) fn of_values(width: usize, rows: &[Vec<Value>]) -> Rows<'c> {
         let mut batch = Batch::new(width);
@@ -210,7 +281,28 @@ impl<'c> Rows<'c> {
     /// What the statement's expressions raise, and what is wrong with the file. There are no more
     /// rows then.
     #[allow(clippy::should_implement_trait)] // it lends, and can fail
+    #[inline]
     pub fn next(&mut self) -> Result<Option<Row<'_>>, Error> {
+        if let Source::Direct(source) = &mut self.source {
+            match source.next() {
+                Ok(true) => {}
+                ended => {
+                    self.source = Source::Done;
+                    return ended.map(|_| None);
+                }
+            }
+            return Ok(self.direct_row());
+        }
+        self.next_of_batch()
+    }
+
+    #[inline]
+    fn direct_row(&self) -> Option<Row<'_>> {
+        let Source::Direct(source) = &self.source else { return None };
+        Some(Row { place: RowPlace::Direct(source) })
+    }
+
+    fn next_of_batch(&mut self) -> Result<Option<Row<'_>>, Error> {
         while self.next >= self.batch.len() {
             let Source::Query { snapshot, program, run, session } = &mut self.source else {
                 return Ok(None);
@@ -230,26 +322,41 @@ impl<'c> Rows<'c> {
             }
         }
         self.next += 1;
-        Ok(Some(Row { batch: &self.batch, row: self.next - 1 }))
+        Ok(Some(Row { place: RowPlace::Batch(&self.batch, self.next - 1) }))
     }
 }
 
 /// One row of a result.
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'r> {
-    batch: &'r Batch,
-    row: usize,
+    place: RowPlace<'r>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum RowPlace<'r> {
+    Batch(&'r Batch, usize),
+    Direct(&'r DirectSource<'r>),
 }
 
 impl<'r> Row<'r> {
     /// The value of a column, from 0; NULL past the last column.
+    #[inline]
     pub fn get(&self, column: usize) -> ValueRef<'r> {
-        self.batch.get(self.row, column)
+        match self.place {
+            RowPlace::Batch(batch, row) => batch.get(row, column),
+            RowPlace::Direct(source) => {
+                let (txn, memory) = (source.snapshot.get(), &source.memory[source.part]);
+                source.rows.get(source.direct, txn, source.parameters, memory, column)
+            }
+        }
     }
 
     /// How many columns there are.
     pub fn len(&self) -> usize {
-        self.batch.width()
+        match self.place {
+            RowPlace::Batch(batch, _) => batch.width(),
+            RowPlace::Direct(source) => source.program.columns.len(),
+        }
     }
 
     /// Whether there is no column, which no query's row has.

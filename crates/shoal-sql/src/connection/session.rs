@@ -4,7 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use shoal_store::vfs::{Clock, Entropy, OsClock, OsEntropy};
+use shoal_store::{Locking, Mode, Store, Transaction};
 
+use crate::Error;
 use crate::functions::Session;
 use crate::write::Done;
 
@@ -37,6 +39,26 @@ impl Counts {
         if let Some(rowid) = done.last_insert_rowid {
             self.last_insert_rowid = rowid;
         }
+    }
+}
+
+/// The read transaction of a connection to a file that nobody can change: its store holds the lock
+/// and only reads. Begun once, so that a statement costs no transaction.
+#[derive(Debug, Default)]
+pub(crate) struct Pinned(Option<Transaction>);
+
+impl Pinned {
+    /// `Some` for such a store.
+    pub(crate) fn of(store: &Store) -> Option<Pinned> {
+        let fixed = store.locking() == Locking::Exclusive && store.is_read_only();
+        fixed.then(Pinned::default)
+    }
+
+    pub(crate) fn get_or_begin(&mut self, store: &Store) -> Result<&Transaction, Error> {
+        if self.0.is_none() {
+            self.0 = Some(store.begin(Mode::Read)?);
+        }
+        self.0.as_ref().ok_or(Error::Misuse { what: "a transaction that was begun is gone" })
     }
 }
 

@@ -2,28 +2,28 @@
 
 use std::cmp::Ordering;
 
-use rustc_hash::FxHashMap;
-
-use super::key::{RowSet, push_key};
+use super::direct::{Direct, DirectGroup, DirectRun, Memory};
+use super::key::{HashPlaces, RowSet, hash_value};
 use super::{Machine, assign};
 use crate::Error;
 use crate::expr::{eval, eval_condition};
 use crate::functions::AggregateState;
 use crate::plan::GroupPlan;
-use crate::value::Value;
+use crate::value::{Collation, Value, ValueRef};
 
 /// The groups of one select, gathered from all its rows.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     groups: Vec<Group>,
-    by_key: FxHashMap<Box<[u8]>, usize>,
+    by_key: HashPlaces,
     /// The order in which groups are given out: by their keys.
     order: Vec<usize>,
     next: usize,
-    buffer: Vec<u8>,
+    /// Groups of an earlier run, to be used again.
+    spare: Vec<Group>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Group {
     keys: Vec<Value>,
     states: Vec<AggregateState>,
@@ -54,7 +54,7 @@ impl Groups {
             let range = aggregate.first..aggregate.first + aggregate.arguments.len();
             let arguments = &machine.registers[range];
             if let Some(seen) = &mut group.seen[index]
-                && !seen.insert(arguments, &[aggregate.collation])
+                && !seen.insert(arguments.iter().map(Value::as_ref), &[aggregate.collation])
             {
                 continue;
             }
@@ -68,43 +68,147 @@ impl Groups {
         Ok(())
     }
 
-    /// The current row's group, which is made when it is the first of its keys.
-    fn place(&mut self, plan: &GroupPlan, machine: &mut Machine<'_, '_>) -> Result<usize, Error> {
-        if plan.keys.is_empty() {
-            if self.groups.is_empty() {
-                self.start(plan, machine);
+    /// Takes every row of a direct select.
+    pub(super) fn add_direct(
+        &mut self,
+        plan: &GroupPlan,
+        direct: &Direct,
+        machine: &mut Machine<'_, '_>,
+    ) -> Result<(), Error> {
+        let Some(group) = &direct.group else { return Ok(()) };
+        let txn = machine.txn()?;
+        if direct.counts_rows {
+            let count = direct.count_rows(txn)?;
+            let place = self.place_of(plan, |_| 0, |_, _| true, |_| ValueRef::Null);
+            for state in &mut self.groups[place].states {
+                state.add_rows(count);
             }
-            return Ok(0);
+            return Ok(());
         }
-        self.buffer.clear();
-        for (code, collation) in &plan.keys {
-            eval(machine, code)?;
-            push_key(machine.registers[code.result].as_ref(), *collation, &mut self.buffer);
-        }
-        if let Some(&place) = self.by_key.get(self.buffer.as_slice()) {
-            return Ok(place);
-        }
-        let place = self.start(plan, machine);
-        self.by_key.insert(self.buffer.as_slice().into(), place);
-        Ok(place)
+        let mut memory = Memory::new(direct);
+        let mut run = DirectRun::new(direct, txn, &machine.parameters, &mut memory);
+        run.for_each(|run| self.take_direct(plan, group, run))
     }
 
-    fn start(&mut self, plan: &GroupPlan, machine: &Machine<'_, '_>) -> usize {
+    #[inline]
+    fn take_direct(
+        &mut self,
+        plan: &GroupPlan,
+        group: &DirectGroup,
+        run: &DirectRun<'_, '_>,
+    ) -> Result<(), Error> {
+        let keys = || group.keys.iter().map(|(operand, by)| (run.value(operand), *by));
+        let place = self.place_of(
+            plan,
+            |seed| keys().fold(seed, |hash, (value, by)| hash_value(value, by, hash)),
+            |known, _| {
+                keys().zip(known).all(|((value, by), known)| {
+                    let known = known.as_ref();
+                    match (value, known) {
+                        (ValueRef::Text(a), ValueRef::Text(b)) if by == Collation::Binary => a == b,
+                        _ => value.compare(known, by).is_eq(),
+                    }
+                })
+            },
+            |from| match from {
+                From::Key(key) => run.value(&group.keys[key].0),
+                From::Kept(kept) => run.value(&group.kept[kept]),
+            },
+        );
+        let target = &mut self.groups[place];
+        for (index, argument) in group.arguments.iter().enumerate() {
+            let value = argument.as_ref().map(|argument| run.value(argument));
+            let holds = target.states[index].step_borrowed(value)?;
+            if holds && plan.picks == Some(index) {
+                for (kept, operand) in target.kept.iter_mut().zip(&group.kept) {
+                    assign(kept, run.value(operand));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The current row's group, which is made when it is the first of its keys.
+    fn place(&mut self, plan: &GroupPlan, machine: &mut Machine<'_, '_>) -> Result<usize, Error> {
+        for (code, _) in &plan.keys {
+            eval(machine, code)?;
+        }
         let registers = &machine.registers;
-        let keys = plan.keys.iter().map(|(code, _)| registers[code.result].clone()).collect();
-        let kept = plan.kept.iter().map(|&reg| registers[reg].clone()).collect();
-        self.groups.push(Group::new(plan, keys, kept));
+        let key = |key: usize| registers[plan.keys[key].0.result].as_ref();
+        Ok(self.place_of(
+            plan,
+            |seed| {
+                let keys = plan.keys.iter().enumerate();
+                keys.fold(seed, |hash, (index, (_, by))| hash_value(key(index), *by, hash))
+            },
+            |known, _| {
+                let mut keys = known.iter().zip(&plan.keys).enumerate();
+                keys.all(|(index, (known, (_, by)))| {
+                    key(index).compare(known.as_ref(), *by).is_eq()
+                })
+            },
+            |from| match from {
+                From::Key(index) => key(index),
+                From::Kept(kept) => registers[plan.kept[kept]].as_ref(),
+            },
+        ))
+    }
+
+    /// The group of the row that the functions tell of: the hash of its keys, whether they equal
+    /// those of a group, and its values. It is made when it is the first of its keys.
+    #[inline]
+    fn place_of<'v>(
+        &mut self,
+        plan: &GroupPlan,
+        hash: impl FnOnce(u64) -> u64,
+        equals: impl Fn(&[Value], usize) -> bool,
+        value: impl Fn(From) -> ValueRef<'v>,
+    ) -> usize {
+        if plan.keys.is_empty() {
+            if self.groups.is_empty() {
+                self.start(plan, value);
+            }
+            return 0;
+        }
+        let hash = hash(0);
+        let groups = &self.groups;
+        let found = self.by_key.find(hash, |place| equals(&groups[place].keys, place));
+        if let Some(place) = found {
+            return place;
+        }
+        self.by_key.insert(hash);
+        self.start(plan, value)
+    }
+
+    #[inline(never)]
+    fn start<'v>(&mut self, plan: &GroupPlan, value: impl Fn(From) -> ValueRef<'v>) -> usize {
+        let mut group = self.spare.pop().unwrap_or_default();
+        group.restart(plan);
+        for (index, key) in group.keys.iter_mut().enumerate() {
+            assign(key, value(From::Key(index)));
+        }
+        for (index, kept) in group.kept.iter_mut().enumerate() {
+            assign(kept, value(From::Kept(index)));
+        }
+        self.groups.push(group);
         self.groups.len() - 1
+    }
+
+    /// Forgets the groups and keeps their memory.
+    pub(super) fn clear(&mut self) {
+        self.spare.append(&mut self.groups);
+        self.by_key.clear();
+        self.order.clear();
+        self.next = 0;
     }
 
     /// Ends the gathering: groups will be given out by their keys.
     pub(super) fn finish(&mut self, plan: &GroupPlan) {
         if plan.keys.is_empty() && self.groups.is_empty() {
-            let kept = vec![Value::Null; plan.kept.len()];
-            self.groups.push(Group::new(plan, Vec::new(), kept));
+            self.start(plan, |_| ValueRef::Null);
         }
-        self.by_key = FxHashMap::default();
-        self.order = (0..self.groups.len()).collect();
+        self.order.clear();
+        self.order.extend(0..self.groups.len());
         let groups = &self.groups;
         self.order.sort_by(|&a, &b| {
             let pairs = groups[a].keys.iter().zip(&groups[b].keys).zip(&plan.keys);
@@ -136,18 +240,25 @@ impl Groups {
     }
 }
 
+/// Which value of a row a group keeps.
+#[derive(Clone, Copy, Debug)]
+enum From {
+    Key(usize),
+    Kept(usize),
+}
+
 impl Group {
-    fn new(plan: &GroupPlan, keys: Vec<Value>, kept: Vec<Value>) -> Group {
-        let states = plan
-            .aggregates
-            .iter()
-            .map(|aggregate| aggregate.function.start(aggregate.collation))
-            .collect();
-        let seen = plan
-            .aggregates
-            .iter()
-            .map(|aggregate| aggregate.distinct.then(RowSet::default))
-            .collect();
-        Group { keys, states, seen, kept }
+    /// Makes this a group without rows. What it had is used again where it fits.
+    fn restart(&mut self, plan: &GroupPlan) {
+        self.keys.resize(plan.keys.len(), Value::Null);
+        self.kept.resize(plan.kept.len(), Value::Null);
+        self.states.clear();
+        self.states.extend(
+            plan.aggregates.iter().map(|aggregate| aggregate.function.start(aggregate.collation)),
+        );
+        self.seen.clear();
+        self.seen.extend(
+            plan.aggregates.iter().map(|aggregate| aggregate.distinct.then(RowSet::default)),
+        );
     }
 }

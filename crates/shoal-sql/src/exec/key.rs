@@ -129,34 +129,177 @@ impl KeySet {
     }
 }
 
-/// Rows already seen, by all their values.
+/// Rows already seen, by all their values: the bytes of their keys, one behind the other.
 #[derive(Debug, Default)]
 pub(crate) struct RowSet {
-    rows: FxHashMap<Box<[u8]>, ()>,
-    buffer: Vec<u8>,
+    places: HashPlaces,
+    keys: Vec<u8>,
+    /// Where each key ends.
+    ends: Vec<usize>,
 }
 
 impl RowSet {
-    /// Adds a row; false when an equal one is there.
-    pub(crate) fn insert(&mut self, row: &[Value], collations: &[Collation]) -> bool {
+    /// Adds a row; false when an equal one is there. No allocation of its own for a row.
+    pub(crate) fn insert<'v>(
+        &mut self,
+        row: impl Iterator<Item = ValueRef<'v>>,
+        collations: &[Collation],
+    ) -> bool {
+        let start = self.keys.len();
         self.encode(row, collations);
-        if self.rows.contains_key(self.buffer.as_slice()) {
+        let hash = hash_bytes(&self.keys[start..], 0);
+        if self.find(hash, start) {
+            self.keys.truncate(start);
             return false;
         }
-        self.rows.insert(self.buffer.as_slice().into(), ());
+        self.places.insert(hash);
+        self.ends.push(self.keys.len());
         true
     }
 
-    pub(crate) fn contains(&mut self, row: &[Value], collations: &[Collation]) -> bool {
+    pub(crate) fn contains<'v>(
+        &mut self,
+        row: impl Iterator<Item = ValueRef<'v>>,
+        collations: &[Collation],
+    ) -> bool {
+        let start = self.keys.len();
         self.encode(row, collations);
-        self.rows.contains_key(self.buffer.as_slice())
+        let hash = hash_bytes(&self.keys[start..], 0);
+        let found = self.find(hash, start);
+        self.keys.truncate(start);
+        found
     }
 
-    fn encode(&mut self, row: &[Value], collations: &[Collation]) {
-        self.buffer.clear();
-        for (value, collation) in row.iter().zip(collations) {
-            push_key(value.as_ref(), *collation, &mut self.buffer);
+    /// Whether the key that begins at `start`, the last one, is there already.
+    fn find(&self, hash: u64, start: usize) -> bool {
+        let (keys, key) = self.keys.split_at(start);
+        let known = |place: usize| {
+            let from = place.checked_sub(1).map_or(0, |before| self.ends[before]);
+            keys.get(from..self.ends[place])
+        };
+        self.places.find(hash, |place| known(place) == Some(key)).is_some()
+    }
+
+    fn encode<'v>(&mut self, row: impl Iterator<Item = ValueRef<'v>>, collations: &[Collation]) {
+        for (value, collation) in row.zip(collations) {
+            push_key(value, *collation, &mut self.keys);
         }
+    }
+}
+
+/// Where things are by the hash of their key: numbers from 0, given in the order of insertion. Who
+/// uses it keeps the keys and compares them, so equal hashes of unequal keys do no harm.
+#[derive(Debug, Default)]
+pub(crate) struct HashPlaces {
+    /// A place plus one, 0 for none. Its size is a power of two, or it is empty.
+    slots: Vec<u32>,
+    hashes: Vec<u64>,
+}
+
+impl HashPlaces {
+    /// The place of the thing with that hash for which `is` holds.
+    #[inline]
+    pub(crate) fn find(&self, hash: u64, mut is: impl FnMut(usize) -> bool) -> Option<usize> {
+        let mask = self.slots.len().checked_sub(1)?;
+        let mut slot = spread(hash) & mask;
+        while let Some(place) = self.slots[slot].checked_sub(1) {
+            let place = place as usize;
+            if self.hashes[place] == hash && is(place) {
+                return Some(place);
+            }
+            slot = (slot + 1) & mask;
+        }
+        None
+    }
+
+    /// Adds a thing, which was not found.
+    pub(crate) fn insert(&mut self, hash: u64) -> usize {
+        // At most half of the slots are taken, so that there is always an empty one near.
+        if (self.hashes.len() + 1) * 2 > self.slots.len() {
+            let size = (self.slots.len() * 2).max(16);
+            self.slots.clear();
+            self.slots.resize(size, 0);
+            for place in 0..self.hashes.len() {
+                self.put(place);
+            }
+        }
+        self.hashes.push(hash);
+        self.put(self.hashes.len() - 1);
+        self.hashes.len() - 1
+    }
+
+    /// Forgets everything and keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.slots.fill(0);
+        self.hashes.clear();
+    }
+
+    fn put(&mut self, place: usize) {
+        let mask = self.slots.len() - 1;
+        let mut slot = spread(self.hashes[place]) & mask;
+        while self.slots[slot] != 0 {
+            slot = (slot + 1) & mask;
+        }
+        // Four billion keys do not fit into memory.
+        self.slots[slot] = place as u32 + 1;
+    }
+}
+
+/// A hash's upper bits are its best ones.
+#[inline]
+fn spread(hash: u64) -> usize {
+    (hash >> 32) as usize
+}
+
+const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+
+#[inline]
+fn mix(hash: u64, word: u64) -> u64 {
+    let product = u128::from(hash.rotate_left(23) ^ word) * u128::from(FACTOR);
+    (product as u64) ^ ((product >> 64) as u64)
+}
+
+/// A hash of bytes.
+#[inline]
+pub(crate) fn hash_bytes(bytes: &[u8], seed: u64) -> u64 {
+    let mut hash = mix(seed, bytes.len() as u64 ^ FACTOR);
+    let (words, rest) = bytes.as_chunks::<8>();
+    for word in words {
+        hash = mix(hash, u64::from_le_bytes(*word));
+    }
+    if !rest.is_empty() {
+        let mut word = [0; 8];
+        word[..rest.len()].copy_from_slice(rest);
+        hash = mix(hash, u64::from_le_bytes(word));
+    }
+    hash
+}
+
+/// A hash of a value that is the same for values that are equal under the collation.
+#[inline]
+pub(crate) fn hash_value(value: ValueRef<'_>, collation: Collation, seed: u64) -> u64 {
+    match value {
+        ValueRef::Null => mix(seed, 1),
+        ValueRef::Int(int) => mix(seed ^ 2, int.cast_unsigned()),
+        ValueRef::Real(real) => {
+            let int = real as i64;
+            if int as f64 == real && int != i64::MAX {
+                mix(seed ^ 2, int.cast_unsigned())
+            } else {
+                mix(seed ^ 3, real.to_bits())
+            }
+        }
+        ValueRef::Text(bytes) => match collation {
+            Collation::Binary => hash_bytes(bytes, seed ^ 4),
+            Collation::NoCase => bytes
+                .iter()
+                .fold(mix(seed, 5), |hash, byte| mix(hash, byte.to_ascii_lowercase().into())),
+            Collation::Rtrim => {
+                let end = bytes.iter().rposition(|&byte| byte != b' ').map_or(0, |at| at + 1);
+                hash_bytes(&bytes[..end], seed ^ 6)
+            }
+        },
+        ValueRef::Blob(bytes) => hash_bytes(bytes, seed ^ 7),
     }
 }
 
@@ -198,6 +341,10 @@ mod tests {
             for a in values {
                 for b in values {
                     let equal = a.compare(b, collation).is_eq();
+                    if equal {
+                        let hash = |value| hash_value(value, collation, 0);
+                        assert_eq!(hash(a), hash(b), "{a:?} {b:?}");
+                    }
                     assert_eq!(key(a, collation) == key(b, collation), equal, "{a:?} {b:?}");
                 }
             }

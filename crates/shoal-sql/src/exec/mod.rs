@@ -7,6 +7,7 @@
 //! per batch.
 
 mod batch;
+pub(crate) mod direct;
 mod group;
 mod hash;
 mod key;
@@ -46,6 +47,7 @@ pub(crate) fn assign(target: &mut Value, value: ValueRef<'_>) {
 /// What a run keeps between batches.
 #[derive(Debug, Default)]
 struct State {
+    parameters: Vec<Value>,
     registers: Vec<Value>,
     sets: Vec<Option<KeySet>>,
     queries: Vec<SubqueryRun>,
@@ -86,6 +88,7 @@ impl Run {
             registers[*reg] = parameters.get(number - 1).cloned().unwrap_or_default();
         }
         let state = State {
+            parameters: parameters.to_vec(),
             registers,
             sets: std::iter::repeat_with(|| None).take(program.sets).collect(),
             queries: program.queries.iter().map(|_| SubqueryRun::default()).collect(),
@@ -178,6 +181,8 @@ pub(crate) struct Machine<'m, 't> {
     /// `None` where expressions alone are evaluated.
     txn: Option<&'t Transaction>,
     pub(crate) session: &'m dyn Session,
+    /// The statement's parameters.
+    parameters: Vec<Value>,
     pub(crate) registers: Vec<Value>,
     pub(crate) sets: Vec<Option<KeySet>>,
     queries: Vec<SubqueryRun>,
@@ -203,6 +208,7 @@ impl<'m, 't> Machine<'m, 't> {
             plans: &program.queries,
             txn: Some(txn),
             session,
+            parameters: state.parameters,
             registers: state.registers,
             sets: state.sets,
             queries: state.queries,
@@ -221,6 +227,7 @@ impl<'m, 't> Machine<'m, 't> {
             plans: &[],
             txn: None,
             session,
+            parameters: Vec::new(),
             registers,
             sets: std::iter::repeat_with(|| None).take(sets).collect(),
             queries: Vec::new(),
@@ -236,6 +243,7 @@ impl<'m, 't> Machine<'m, 't> {
 
     fn into_state(self) -> State {
         State {
+            parameters: self.parameters,
             registers: self.registers,
             sets: self.sets,
             queries: self.queries,

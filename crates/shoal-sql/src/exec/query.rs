@@ -1,6 +1,8 @@
 //! A whole query: bodies and compounds of them, order, bounds.
 
+use super::direct::{DirectRun, Memory, Operand, parts};
 use super::key::RowSet;
+use super::rows::RowValues;
 use super::select::SelectRun;
 use super::sort::Sorter;
 use super::{Machine, RowStore};
@@ -8,7 +10,7 @@ use crate::Error;
 use crate::expr::{Code, eval};
 use crate::parse::ast::CompoundOp;
 use crate::plan::{BodyPlan, CompoundPlan, QueryPlan, SortPlan};
-use crate::value::{Affinity, Value};
+use crate::value::{Affinity, Value, ValueRef};
 
 /// Where a query stands.
 #[derive(Debug, Default)]
@@ -96,9 +98,9 @@ impl QueryRun {
             let mut sorter = Sorter::default();
             let bound = self.limit.map(|limit| limit.saturating_add(self.offset));
             let bound = bound.and_then(|bound| usize::try_from(bound).ok());
-            while self.body.next(plan, machine)? {
-                sorter.push(plan, sort, &machine.registers, bound);
-            }
+            each_row(plan, machine, |row| {
+                sorter.push(plan, sort, |output| row.get(output), bound);
+            })?;
             sorter.sort(sort);
             self.body = BodyRun::Fresh;
             self.sorter = Some(sorter);
@@ -187,7 +189,7 @@ impl BodyRun {
 
 impl CompoundPlan {
     /// Whether every part's rows are simply given, one part after the other.
-    fn is_chain(&self) -> bool {
+    pub(super) fn is_chain(&self) -> bool {
         self.rest.iter().all(|(op, _)| *op == CompoundOp::UnionAll)
     }
 
@@ -209,28 +211,28 @@ fn combine(plan: &CompoundPlan, machine: &mut Machine<'_, '_>) -> Result<RowStor
         Some(_) => Some(RowSet::default()),
     };
     each_row(&plan.first, machine, |row| {
-        if set.as_mut().is_none_or(|set| set.insert(row, collations)) {
-            rows.push(row.iter().map(Value::as_ref));
+        if set.as_mut().is_none_or(|set| set.insert(row.values(), collations)) {
+            rows.push(row.values());
         }
     })?;
     for (op, part) in &plan.rest {
         match op {
             CompoundOp::UnionAll => {
                 set = None;
-                each_row(part, machine, |row| rows.push(row.iter().map(Value::as_ref)))?;
+                each_row(part, machine, |row| rows.push(row.values()))?;
             }
             CompoundOp::Union => {
                 let mut seen = match set.take() {
                     Some(set) => set,
                     None => {
                         let mut seen = RowSet::default();
-                        rows = filtered(&rows, |row| seen.insert(row, collations));
+                        rows = filtered(&rows, |row| seen.insert(row.clone(), collations));
                         seen
                     }
                 };
                 each_row(part, machine, |row| {
-                    if seen.insert(row, collations) {
-                        rows.push(row.iter().map(Value::as_ref));
+                    if seen.insert(row.values(), collations) {
+                        rows.push(row.values());
                     }
                 })?;
                 set = Some(seen);
@@ -238,12 +240,13 @@ fn combine(plan: &CompoundPlan, machine: &mut Machine<'_, '_>) -> Result<RowStor
             CompoundOp::Except | CompoundOp::Intersect => {
                 let mut other = RowSet::default();
                 each_row(part, machine, |row| {
-                    other.insert(row, collations);
+                    other.insert(row.values(), collations);
                 })?;
                 let mut seen = RowSet::default();
                 let wanted = *op == CompoundOp::Intersect;
                 rows = filtered(&rows, |row| {
-                    other.contains(row, collations) == wanted && seen.insert(row, collations)
+                    other.contains(row.clone(), collations) == wanted
+                        && seen.insert(row.clone(), collations)
                 });
                 set = Some(seen);
             }
@@ -252,26 +255,62 @@ fn combine(plan: &CompoundPlan, machine: &mut Machine<'_, '_>) -> Result<RowStor
     Ok(rows)
 }
 
-fn filtered(rows: &RowStore, mut keep: impl FnMut(&[Value]) -> bool) -> RowStore {
+fn filtered(rows: &RowStore, mut keep: impl FnMut(&RowValues<'_>) -> bool) -> RowStore {
     let mut out = RowStore::default();
     for place in 0..rows.len() {
-        let row: Vec<Value> = rows.row(place).map(Value::from).collect();
-        if keep(&row) {
+        if keep(&rows.row(place)) {
             out.push(rows.row(place));
         }
     }
     out
 }
 
+/// A row of a query's body, where it is: its columns, then what it is sorted by.
+#[derive(Clone, Copy)]
+enum BodyRow<'r, 'a, 't> {
+    Registers { values: &'r [Value], width: usize },
+    Direct { run: &'r DirectRun<'a, 't>, outputs: &'r [Operand], width: usize },
+}
+
+impl<'r> BodyRow<'r, '_, '_> {
+    #[inline]
+    fn get(self, output: usize) -> ValueRef<'r> {
+        match self {
+            BodyRow::Registers { values, .. } => values[output].as_ref(),
+            BodyRow::Direct { run, outputs, .. } => run.value(&outputs[output]),
+        }
+    }
+
+    /// The columns.
+    fn values(self) -> impl Iterator<Item = ValueRef<'r>> {
+        let (BodyRow::Registers { width, .. } | BodyRow::Direct { width, .. }) = self;
+        (0..width).map(move |output| self.get(output))
+    }
+}
+
+/// Calls `each` with every row of a query's body, before its order and bounds.
 fn each_row(
     plan: &QueryPlan,
     machine: &mut Machine<'_, '_>,
-    mut each: impl FnMut(&[Value]),
+    mut each: impl FnMut(BodyRow<'_, '_, '_>),
 ) -> Result<(), Error> {
-    let mut run = QueryRun::default();
-    run.start(plan, machine)?;
-    while run.next(plan, machine)? {
-        each(&machine.registers[plan.output..plan.output + plan.width]);
+    let width = plan.width;
+    if parts(&plan.body).all(|part| part.is_some()) {
+        let txn = machine.txn()?;
+        for direct in parts(&plan.body).flatten() {
+            let outputs = direct.outputs.as_deref().unwrap_or_default();
+            let mut memory = Memory::new(direct);
+            let mut run = DirectRun::new(direct, txn, &machine.parameters, &mut memory);
+            run.for_each(|run| {
+                each(BodyRow::Direct { run, outputs, width });
+                Ok(())
+            })?;
+        }
+        return Ok(());
+    }
+    let mut body = BodyRun::Fresh;
+    while body.next(plan, machine)? {
+        each(BodyRow::Registers { values: &machine.registers[plan.output..], width });
     }
     Ok(())
 }

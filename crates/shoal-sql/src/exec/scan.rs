@@ -312,7 +312,7 @@ fn bound_value(bound: &Bound, machine: &mut Machine<'_, '_>) -> Result<Value, Er
 }
 
 /// The rowid that a value is equal to.
-fn exact_rowid(value: &Value) -> Option<i64> {
+pub(super) fn exact_rowid(value: &Value) -> Option<i64> {
     match Affinity::Numeric.apply_for_comparison(value.clone()) {
         Value::Int(int) => Some(int),
         Value::Real(real) => {
@@ -327,7 +327,7 @@ fn exact_rowid(value: &Value) -> Option<i64> {
 }
 
 /// The first rowid above a bound; `None` when there is none.
-fn lowest_rowid(value: &Value, inclusive: bool) -> Option<i64> {
+pub(super) fn lowest_rowid(value: &Value, inclusive: bool) -> Option<i64> {
     match value {
         Value::Null | Value::Text(_) | Value::Blob(_) => None,
         Value::Int(int) if inclusive => Some(*int),
@@ -347,7 +347,7 @@ fn lowest_rowid(value: &Value, inclusive: bool) -> Option<i64> {
 }
 
 /// The last rowid below a bound; `None` when there is none. Text and blobs are above all numbers.
-fn highest_rowid(value: &Value, inclusive: bool) -> Option<i64> {
+pub(super) fn highest_rowid(value: &Value, inclusive: bool) -> Option<i64> {
     match value {
         Value::Null => None,
         Value::Text(_) | Value::Blob(_) => Some(i64::MAX),

@@ -67,6 +67,7 @@ impl SelectRun {
             }
             if let Some(collations) = &plan.distinct {
                 let row = &machine.registers[query.output..query.output + query.width];
+                let row = row.iter().map(Value::as_ref);
                 if !self.seen.get_or_insert_default().insert(row, collations) {
                     continue;
                 }
@@ -84,8 +85,13 @@ impl SelectRun {
         let Some(group) = &plan.group else { return self.next_joined(plan, machine) };
         if self.groups.is_none() {
             let mut groups = Groups::default();
-            while self.next_joined(plan, machine)? {
-                groups.add(group, machine)?;
+            match &plan.direct {
+                Some(direct) => groups.add_direct(group, direct, machine)?,
+                None => {
+                    while self.next_joined(plan, machine)? {
+                        groups.add(group, machine)?;
+                    }
+                }
             }
             groups.finish(group);
             self.groups = Some(groups);

@@ -151,7 +151,7 @@ fn arithmetic(op: ArithmeticOp, left: ValueRef<'_>, right: ValueRef<'_>) -> Valu
 }
 
 /// The comparison's answer; NULL on either side gives none, except for `IS`.
-fn compare(rule: Comparison, left: ValueRef<'_>, right: ValueRef<'_>) -> Option<bool> {
+pub(crate) fn compare(rule: Comparison, left: ValueRef<'_>, right: ValueRef<'_>) -> Option<bool> {
     let null = left == ValueRef::Null || right == ValueRef::Null;
     if null {
         let equal = left == right;

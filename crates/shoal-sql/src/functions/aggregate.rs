@@ -5,7 +5,7 @@ use std::fmt;
 use super::Arguments;
 use crate::Error;
 use crate::value::number::numeric_from_text;
-use crate::value::{Collation, TextNumber, Value, compare, text_of, to_real};
+use crate::value::{Collation, TextNumber, Value, ValueRef, compare, text_of, to_real};
 
 /// A function of a group of rows.
 pub(crate) struct AggregateFunction {
@@ -176,6 +176,39 @@ impl AggregateState {
         }
     }
 
+    /// Counts so many rows in a `count(*)`.
+    pub(crate) fn add_rows(&mut self, rows: i64) {
+        if let State::Count(count) = &mut self.0 {
+            *count += rows;
+        }
+    }
+
+    /// As [`AggregateState::step`], of a borrowed argument, or of none. Numbers allocate nothing.
+    ///
+    /// # Errors
+    /// As [`AggregateState::step`].
+    #[inline]
+    pub(crate) fn step_borrowed(&mut self, value: Option<ValueRef<'_>>) -> Result<bool, Error> {
+        let Some(value) = value else { return self.step(&[]) };
+        match (&mut self.0, value) {
+            (State::Count(count), value) => *count += i64::from(value != ValueRef::Null),
+            (State::Sum(..), ValueRef::Null) => {}
+            (State::Sum(sum, _), ValueRef::Int(int)) => sum.take(TextNumber::Int(int)),
+            (State::Sum(sum, _), ValueRef::Real(real)) => sum.take(TextNumber::Real(real)),
+            (State::Extreme { best: Some(best), max, collation }, value)
+                if value != ValueRef::Null =>
+            {
+                let order = compare(best.as_ref(), value, *collation);
+                if !(if *max { order.is_lt() } else { order.is_gt() }) {
+                    return Ok(false);
+                }
+                crate::exec::assign(best, value);
+            }
+            _ => return self.step(&[value.into()]),
+        }
+        Ok(true)
+    }
+
     /// The aggregate of the rows so far.
     ///
     /// # Errors
@@ -245,6 +278,11 @@ impl Sum {
 
     fn step(&mut self, value: &Value) {
         let Some(number) = Sum::number(value) else { return };
+        self.take(number);
+    }
+
+    #[inline]
+    fn take(&mut self, number: TextNumber) {
         self.count += 1;
         if !self.approximate {
             if let TextNumber::Int(int) = number

@@ -34,6 +34,8 @@ pub(crate) struct Program {
     pub(crate) cursors: usize,
     pub(crate) stores: usize,
     pub(crate) columns: Vec<OutputColumn>,
+    /// Whether its rows can be given straight from the pages.
+    pub(crate) direct: Option<crate::exec::direct::Root>,
 }
 
 /// A query's body, order and bounds.
@@ -89,6 +91,8 @@ pub(crate) struct SelectPlan {
     /// The columns of the result, then the keys it is sorted by, each in its register.
     pub(crate) outputs: Vec<Code>,
     pub(crate) distinct: Option<Vec<Collation>>,
+    /// The same once more, where its rows can be read straight from the pages.
+    pub(crate) direct: Option<Box<crate::exec::direct::Direct>>,
 }
 
 /// One loop: a source, how its rows are found, and what must hold for them.
@@ -289,6 +293,7 @@ pub(crate) fn plan(schema: &Schema, select: &ast::Select) -> Result<Program, Err
 pub(crate) fn plan_resolved(query: Query) -> Program {
     let mut compiler = Compiler::default();
     let root = compiler.plan_query(&query);
+    let direct = crate::exec::direct::Root::of(&root, &compiler);
     Program {
         root,
         queries: compiler.queries,
@@ -299,6 +304,7 @@ pub(crate) fn plan_resolved(query: Query) -> Program {
         cursors: compiler.cursors,
         stores: compiler.stores,
         columns: query.columns,
+        direct,
     }
 }
 

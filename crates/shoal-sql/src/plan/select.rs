@@ -132,14 +132,10 @@ impl Compiler {
             let descending = number == 0 && descending == Some(true);
             levels.push(self.level(draft, sources, descending));
         }
-        let plan = SelectPlan {
-            constant,
-            levels,
-            group,
-            windows,
-            outputs,
-            distinct: select.distinct.clone(),
-        };
+        let distinct = select.distinct.clone();
+        let mut plan =
+            SelectPlan { constant, levels, group, windows, outputs, distinct, direct: None };
+        plan.direct = crate::exec::direct::compile(&plan, self).map(Box::new);
         (plan, descending.is_some())
     }
 

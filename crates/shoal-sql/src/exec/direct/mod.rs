@@ -1,0 +1,16 @@
+//! Selects whose rows come straight from the pages.
+//!
+//! The general executor copies columns into registers and runs codes over them. Most statements
+//! need neither: their conditions compare columns with constants, parameters or other columns, and
+//! their results are columns. Such a select is compiled once more, into loops over leaves, lookups
+//! and index entries; columns are found in the record's header when they are wanted and decoded
+//! where they are. What does not fit stays with the general executor: `plan` says which does, `run`
+//! goes through the rows, `rows` gives them out.
+
+mod plan;
+mod rows;
+mod run;
+
+pub(crate) use plan::{Direct, DirectGroup, Operand, Root, compile, parts};
+pub(crate) use rows::DirectRows;
+pub(crate) use run::{DirectRun, Memory};

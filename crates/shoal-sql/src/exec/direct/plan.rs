@@ -1,0 +1,584 @@
+//! Which selects run directly, and how: compiled from the plan of the general executor.
+
+use rustc_hash::FxHashMap;
+use shoal_store::{KeyOrder, Pgno};
+
+use crate::expr::{Code, Compiler, Op, Reg};
+use crate::plan::{
+    BodyPlan, Bound, GroupPlan, IndexScan, Level, Loads, NullKey, QueryPlan, RowidRange, Scan,
+    SelectPlan, TableKey,
+};
+use crate::resolve::tree::Comparison;
+use crate::value::{Affinity, Collation, Value};
+
+/// Most records that make up one joined row.
+pub(super) const RECORDS_MAX: usize = 8;
+
+/// Most values that an index is sought by.
+pub(super) const KEYS_MAX: usize = 16;
+
+/// A select whose rows are read straight from the pages.
+#[derive(Debug)]
+pub(crate) struct Direct {
+    pub(super) levels: Box<[DirectLevel]>,
+    /// By number: the fields that are wanted of each record.
+    pub(super) records: Box<[RecordPlan]>,
+    /// How many fields the records have together.
+    pub(super) fields: usize,
+    /// The result's columns and sort keys, when each is a column, a constant or a parameter.
+    pub(crate) outputs: Option<Box<[Operand]>>,
+    pub(crate) group: Option<DirectGroup>,
+    /// Whether all that is asked is how many rows a table has.
+    pub(crate) counts_rows: bool,
+    /// The roots of the tables whose rows are looked up.
+    pub(super) lookups: Box<[Pgno]>,
+}
+
+#[derive(Debug)]
+pub(super) struct DirectLevel {
+    pub(super) access: Access,
+    /// The record of the row; of an index's entry where the index is all that is read.
+    pub(super) record: usize,
+    pub(super) left_join: bool,
+    /// What decides whether a row matches a left join.
+    pub(super) on: Box<[Test]>,
+    pub(super) filter: Box<[Test]>,
+}
+
+/// How a level's rows are found.
+#[derive(Debug)]
+pub(super) enum Access {
+    Rows { root: Pgno, low: Option<End>, high: Option<End>, descending: bool },
+    Rowid { key: Operand, lookup: usize },
+    Index(Box<IndexAccess>),
+}
+
+#[derive(Debug)]
+pub(super) struct IndexAccess {
+    pub(super) root: Pgno,
+    pub(super) order: KeyOrder,
+    pub(super) equal: Box<[(Operand, Option<Affinity>, NullKey)]>,
+    /// Where the range begins and ends, in the index's own direction. NULL is in no range.
+    pub(super) start: Option<End>,
+    pub(super) stop: Option<End>,
+    /// The record of the entry.
+    pub(super) entry: usize,
+    /// Where the entry has the rowid, and the lookup that finds the row, when the row is read.
+    pub(super) row: Option<(usize, usize)>,
+}
+
+/// One end of a range.
+#[derive(Debug)]
+pub(super) struct End {
+    pub(super) value: Operand,
+    pub(super) inclusive: bool,
+    pub(super) affinity: Option<Affinity>,
+    /// Whether it stands for "above NULL", where nothing else bounds the range.
+    pub(super) above_null: bool,
+}
+
+/// The fields wanted of a record.
+#[derive(Debug, Default)]
+pub(super) struct RecordPlan {
+    /// Places in the record, ascending.
+    pub(super) places: Box<[usize]>,
+    /// So many of them decide whether the row is wanted.
+    pub(super) early: usize,
+    /// Where the first one is kept among the fields of all records.
+    pub(super) first: usize,
+}
+
+/// Where a value comes from.
+#[derive(Clone, Debug)]
+pub(crate) enum Operand {
+    Field {
+        record: usize,
+        /// Among the fields of all records.
+        field: usize,
+        /// Whether integers are reals that were stored short.
+        real: bool,
+        /// What records that end early hold.
+        missing: Value,
+    },
+    Rowid {
+        record: usize,
+    },
+    Constant(Value),
+    /// By number from 1.
+    Parameter(usize),
+}
+
+/// A condition on a row.
+#[derive(Debug)]
+pub(super) enum Test {
+    Compare { rule: Comparison, left: Operand, right: Operand },
+    IsNull { operand: Operand, not: bool },
+}
+
+/// A group's keys and what its aggregates are given.
+#[derive(Debug)]
+pub(crate) struct DirectGroup {
+    pub(crate) keys: Box<[(Operand, Collation)]>,
+    /// One for each aggregate; `None` for `count(*)`.
+    pub(crate) arguments: Box<[Option<Operand>]>,
+    pub(crate) kept: Box<[Operand]>,
+}
+
+/// A whole statement that is direct selects, one after the other.
+#[derive(Debug)]
+pub(crate) struct Root {
+    pub(crate) limit: Option<Operand>,
+    pub(crate) offset: Option<Operand>,
+}
+
+impl Root {
+    /// What a query is when its rows are those of direct selects.
+    pub(crate) fn of(query: &QueryPlan, compiler: &Compiler) -> Option<Root> {
+        let QueryPlan { body, output: _, width: _, sort, limit, offset } = query;
+        if sort.is_some() || parts(body).next().is_none() || parts(body).any(|it| it.is_none()) {
+            return None;
+        }
+        let operand = |code: &Option<Code>| match code {
+            None => Some(None),
+            Some(code) if code.ops.is_empty() => Some(Some(constant(code.result, compiler)?)),
+            Some(_) => None,
+        };
+        Some(Root { limit: operand(limit)?, offset: operand(offset)? })
+    }
+}
+
+/// The parts of a query's body; `None` for one that is not a direct select of columns.
+pub(crate) fn parts(body: &BodyPlan) -> impl Iterator<Item = Option<&Direct>> {
+    let (alone, first, rest) = match body {
+        BodyPlan::Compound(plan) if plan.is_chain() => (None, Some(&plan.first), &plan.rest[..]),
+        other => (Some(other), None, &[][..]),
+    };
+    let parts = first.into_iter().chain(rest.iter().map(|(_, part)| part));
+    alone.into_iter().chain(parts.map(part_body)).map(|body| match body {
+        BodyPlan::Select(select) => {
+            select.direct.as_deref().filter(|direct| direct.outputs.is_some())
+        }
+        _ => None,
+    })
+}
+
+/// The body of a part of a compound, which has neither order nor bounds of its own.
+fn part_body(part: &QueryPlan) -> &BodyPlan {
+    &part.body
+}
+
+/// A register that nothing writes while the statement runs.
+fn constant(reg: Reg, compiler: &Compiler) -> Option<Operand> {
+    if let Some((_, value)) = compiler.constants.iter().find(|(known, _)| *known == reg) {
+        return Some(Operand::Constant(value.clone()));
+    }
+    let (_, number) = compiler.parameters.iter().find(|(known, _)| *known == reg)?;
+    Some(Operand::Parameter(*number))
+}
+
+/// A field before it is known where it is kept.
+#[derive(Clone, Debug)]
+enum Draft {
+    Field { record: usize, place: usize, real: bool, missing: Value },
+    Ready(Operand),
+}
+
+/// What is known of the registers, and the records so far.
+struct Builder {
+    known: FxHashMap<Reg, Draft>,
+    /// For each record the places that are wanted, and whether early.
+    wanted: Vec<Vec<(usize, bool)>>,
+    lookups: Vec<Pgno>,
+}
+
+/// Compiles a select that runs directly; `None` for one that does not.
+///
+/// Every part of the plan is named here: a plan that learns more must say what that means.
+pub(crate) fn compile(select: &SelectPlan, compiler: &Compiler) -> Option<Direct> {
+    let SelectPlan { constant, levels, group, windows, outputs, distinct, direct: _ } = select;
+    if !constant.is_empty() || levels.is_empty() || distinct.is_some() {
+        return None;
+    }
+    let mut builder =
+        Builder { known: FxHashMap::default(), wanted: Vec::new(), lookups: Vec::new() };
+    for (reg, value) in &compiler.constants {
+        builder.known.insert(*reg, Draft::Ready(Operand::Constant(value.clone())));
+    }
+    for (reg, number) in &compiler.parameters {
+        builder.known.insert(*reg, Draft::Ready(Operand::Parameter(*number)));
+    }
+    let mut drafts = Vec::with_capacity(levels.len());
+    for level in levels {
+        drafts.push(builder.level(level)?);
+    }
+    let group_draft = match group {
+        Some(group) => Some(builder.group(group)?),
+        None => None,
+    };
+    let outputs: Option<Vec<Draft>> = match group {
+        None if windows.is_none() => outputs.iter().map(|code| builder.copied(code)).collect(),
+        _ => None,
+    };
+    if group_draft.is_none() && outputs.is_none() {
+        return None;
+    }
+    for draft in outputs.iter().flatten() {
+        builder.want(draft, false);
+    }
+    if let Some((keys, arguments, kept)) = &group_draft {
+        let drafts = keys.iter().map(|(draft, _)| draft).chain(arguments.iter().flatten());
+        for draft in drafts.chain(kept) {
+            builder.want(draft, false);
+        }
+    }
+    let (records, fields) = builder.records();
+    let finish = |draft: Draft| finish(draft, &records);
+    let levels: Box<[DirectLevel]> =
+        drafts.into_iter().map(|level| level.finish(&finish)).collect();
+    let group = group_draft.map(|(keys, arguments, kept)| DirectGroup {
+        keys: keys.into_iter().map(|(draft, by)| (finish(draft), by)).collect(),
+        arguments: arguments.into_iter().map(|draft| draft.map(finish)).collect(),
+        kept: kept.into_iter().map(finish).collect(),
+    });
+    let outputs = outputs.map(|drafts| drafts.into_iter().map(finish).collect());
+    let whole = match &*levels {
+        [level] => {
+            let all = matches!(level.access, Access::Rows { low: None, high: None, .. });
+            all && level.filter.is_empty()
+        }
+        _ => false,
+    };
+    let counts_rows = whole
+        && group.as_ref().is_some_and(|group| {
+            group.keys.is_empty()
+                && group.kept.is_empty()
+                && group.arguments.iter().all(Option::is_none)
+        });
+    let lookups = builder.lookups.into();
+    Some(Direct { levels, records, fields, outputs, group, counts_rows, lookups })
+}
+
+/// A level before it is known where fields are kept.
+struct LevelDraft {
+    access: AccessDraft,
+    record: usize,
+    left_join: bool,
+    on: Vec<TestDraft>,
+    filter: Vec<TestDraft>,
+}
+
+enum AccessDraft {
+    Rows {
+        root: Pgno,
+        low: Option<EndDraft>,
+        high: Option<EndDraft>,
+        descending: bool,
+    },
+    Rowid {
+        key: Draft,
+        lookup: usize,
+    },
+    Index {
+        root: Pgno,
+        order: KeyOrder,
+        equal: Vec<(Draft, Option<Affinity>, NullKey)>,
+        start: Option<EndDraft>,
+        stop: Option<EndDraft>,
+        entry: usize,
+        row: Option<(usize, usize)>,
+    },
+}
+
+struct EndDraft {
+    value: Draft,
+    inclusive: bool,
+    affinity: Option<Affinity>,
+    above_null: bool,
+}
+
+enum TestDraft {
+    Compare { rule: Comparison, left: Draft, right: Draft },
+    IsNull { operand: Draft, not: bool },
+}
+
+impl Builder {
+    fn record(&mut self) -> Option<usize> {
+        self.wanted.push(Vec::new());
+        (self.wanted.len() <= RECORDS_MAX).then_some(self.wanted.len() - 1)
+    }
+
+    fn lookup(&mut self, root: Pgno) -> usize {
+        self.lookups.push(root);
+        self.lookups.len() - 1
+    }
+
+    /// Notes where a record's columns go.
+    fn load(&mut self, record: usize, loads: &Loads) {
+        for load in &loads.columns {
+            let (place, real, missing) = (load.place, load.real, load.missing.clone());
+            self.known.insert(load.reg, Draft::Field { record, place, real, missing });
+        }
+        if let Some(reg) = loads.rowid {
+            self.known.insert(reg, Draft::Ready(Operand::Rowid { record }));
+        }
+    }
+
+    fn register(&self, reg: Reg) -> Option<Draft> {
+        self.known.get(&reg).cloned()
+    }
+
+    /// The operand of a code that computes nothing.
+    fn plain(&self, code: &Code) -> Option<Draft> {
+        if code.ops.is_empty() { self.register(code.result) } else { None }
+    }
+
+    /// The operand of a code that copies a register, or computes nothing.
+    fn copied(&self, code: &Code) -> Option<Draft> {
+        match &*code.ops {
+            [Op::Copy { from, to }] if *to == code.result => self.register(*from),
+            _ => self.plain(code),
+        }
+    }
+
+    fn want(&mut self, draft: &Draft, early: bool) {
+        if let Draft::Field { record, place, .. } = draft {
+            self.wanted[*record].push((*place, early));
+        }
+    }
+
+    fn level(&mut self, level: &Level) -> Option<LevelDraft> {
+        let Level { label: _, scan, on, keeps_left, keeps_right, filter, late, registers: _ } =
+            level;
+        if *keeps_right {
+            return None;
+        }
+        let (access, record) = match scan {
+            Scan::Table(scan) => {
+                let access = match &scan.range {
+                    RowidRange::Equal(key) => {
+                        let key = self.plain(key)?;
+                        self.want(&key, true);
+                        AccessDraft::Rowid { key, lookup: self.lookup(scan.root) }
+                    }
+                    RowidRange::Between { low, high } => AccessDraft::Rows {
+                        root: scan.root,
+                        low: self.end(low.as_ref())?,
+                        high: self.end(high.as_ref())?,
+                        descending: scan.descending,
+                    },
+                };
+                let record = self.record()?;
+                self.load(record, &scan.early);
+                self.load(record, late);
+                (access, record)
+            }
+            Scan::Index(scan) => self.index(scan, late)?,
+            Scan::Query(_) | Scan::Hash(_) | Scan::Each(_) | Scan::Nothing => return None,
+        };
+        let on = self.tests(on)?;
+        let filter = self.tests(filter)?;
+        Some(LevelDraft { access, record, left_join: *keeps_left, on, filter })
+    }
+
+    fn index(&mut self, scan: &IndexScan, late: &Loads) -> Option<(AccessDraft, usize)> {
+        if scan.equal.len() + 2 > KEYS_MAX {
+            return None;
+        }
+        let mut equal = Vec::with_capacity(scan.equal.len());
+        for (code, affinity, null) in &scan.equal {
+            let key = self.plain(code)?;
+            self.want(&key, true);
+            equal.push((key, *affinity, *null));
+        }
+        let (low, high) = (self.end(scan.low.as_ref())?, self.end(scan.high.as_ref())?);
+        let null = || EndDraft {
+            value: Draft::Ready(Operand::Constant(Value::Null)),
+            inclusive: false,
+            affinity: None,
+            above_null: true,
+        };
+        // NULL is below everything and in no range.
+        let (start, stop) = match (low, high) {
+            (None, None) => (None, None),
+            (low, high) => {
+                let low = Some(low.unwrap_or_else(null));
+                if scan.range_descending { (high, low) } else { (low, high) }
+            }
+        };
+        let entry = self.record()?;
+        self.load(entry, &scan.early);
+        let (row, record) = match &scan.table {
+            None => {
+                self.load(entry, late);
+                (None, entry)
+            }
+            Some(table) => {
+                let TableKey::Rowid { place } = &table.key else { return None };
+                let record = self.record()?;
+                self.load(record, &table.early);
+                self.load(record, late);
+                self.wanted[entry].push((*place, true));
+                (Some((*place, self.lookup(table.root))), record)
+            }
+        };
+        let (root, order) = (scan.root, scan.order.clone());
+        Some((AccessDraft::Index { root, order, equal, start, stop, entry, row }, record))
+    }
+
+    fn end(&mut self, bound: Option<&Bound>) -> Option<Option<EndDraft>> {
+        let Some(bound) = bound else { return Some(None) };
+        let value = self.plain(&bound.value)?;
+        self.want(&value, true);
+        let (inclusive, affinity) = (bound.inclusive, bound.affinity);
+        Some(Some(EndDraft { value, inclusive, affinity, above_null: false }))
+    }
+
+    fn tests(&mut self, codes: &[Code]) -> Option<Vec<TestDraft>> {
+        let mut tests = Vec::with_capacity(codes.len());
+        for code in codes {
+            match &*code.ops {
+                [Op::IsNull { from, to, not }] if *to == code.result => {
+                    tests.push(TestDraft::IsNull { operand: self.register(*from)?, not: *not });
+                }
+                [compare @ Op::Compare { to, .. }] if *to == code.result => {
+                    tests.push(self.compare(compare)?);
+                }
+                // BETWEEN.
+                [
+                    low @ Op::Compare { to: above, .. },
+                    high @ Op::Compare { to: below, .. },
+                    Op::And { left, right, to },
+                ] if left == above && right == below && *to == code.result => {
+                    tests.push(self.compare(low)?);
+                    tests.push(self.compare(high)?);
+                }
+                _ => return None,
+            }
+        }
+        for test in &tests {
+            match test {
+                TestDraft::Compare { left, right, .. } => {
+                    self.want(left, true);
+                    self.want(right, true);
+                }
+                TestDraft::IsNull { operand, .. } => self.want(operand, true),
+            }
+        }
+        Some(tests)
+    }
+
+    fn compare(&self, op: &Op) -> Option<TestDraft> {
+        let Op::Compare { rule, left, right, .. } = op else { return None };
+        let (left, right) = (self.register(*left)?, self.register(*right)?);
+        // The field on the left: that side is the one that varies.
+        let (left, right, op) = match &left {
+            Draft::Ready(Operand::Constant(_) | Operand::Parameter(_)) => {
+                (right, left, rule.op.flipped())
+            }
+            _ => (left, right, rule.op),
+        };
+        Some(TestDraft::Compare { rule: Comparison { op, ..*rule }, left, right })
+    }
+
+    fn group(&mut self, group: &GroupPlan) -> Option<GroupDraft> {
+        let GroupPlan { keys, aggregates, kept, picks: _, having: _ } = group;
+        let keys: Option<Vec<_>> =
+            keys.iter().map(|(code, by)| Some((self.copied(code)?, *by))).collect();
+        let mut arguments = Vec::with_capacity(aggregates.len());
+        for aggregate in aggregates {
+            if aggregate.filter.is_some() || aggregate.distinct {
+                return None;
+            }
+            arguments.push(match &*aggregate.arguments {
+                [] => None,
+                [one] => Some(self.copied(one)?),
+                _ => return None,
+            });
+        }
+        let kept: Option<Vec<_>> = kept.iter().map(|&reg| self.register(reg)).collect();
+        Some((keys?, arguments, kept?))
+    }
+
+    /// Where each record's fields are kept, and how many there are.
+    fn records(&mut self) -> (Box<[RecordPlan]>, usize) {
+        let mut first = 0;
+        let records = self
+            .wanted
+            .iter_mut()
+            .map(|wanted| {
+                // A place that is wanted twice is early when it once is.
+                wanted.sort_unstable_by_key(|&(place, early)| (place, !early));
+                wanted.dedup_by_key(|(place, _)| *place);
+                // The walk to an early field passes the others before it.
+                let early = wanted.iter().rposition(|(_, early)| *early).map_or(0, |at| at + 1);
+                let places: Box<[usize]> = wanted.iter().map(|(place, _)| *place).collect();
+                let record = RecordPlan { early, first, places };
+                first += record.places.len();
+                record
+            })
+            .collect();
+        (records, first)
+    }
+}
+
+type GroupDraft = (Vec<(Draft, Collation)>, Vec<Option<Draft>>, Vec<Draft>);
+
+fn finish(draft: Draft, records: &[RecordPlan]) -> Operand {
+    match draft {
+        Draft::Ready(operand) => operand,
+        Draft::Field { record, place, real, missing } => {
+            let plan = &records[record];
+            let field = plan.first + plan.places.partition_point(|&known| known < place);
+            Operand::Field { record, field, real, missing }
+        }
+    }
+}
+
+impl LevelDraft {
+    fn finish(self, finish: &impl Fn(Draft) -> Operand) -> DirectLevel {
+        let tests = |drafts: Vec<TestDraft>| -> Box<[Test]> {
+            let test = |draft| match draft {
+                TestDraft::Compare { rule, left, right } => {
+                    Test::Compare { rule, left: finish(left), right: finish(right) }
+                }
+                TestDraft::IsNull { operand, not } => {
+                    Test::IsNull { operand: finish(operand), not }
+                }
+            };
+            drafts.into_iter().map(test).collect()
+        };
+        let end = |draft: Option<EndDraft>| {
+            draft.map(|draft| End {
+                value: finish(draft.value),
+                inclusive: draft.inclusive,
+                affinity: draft.affinity,
+                above_null: draft.above_null,
+            })
+        };
+        let access = match self.access {
+            AccessDraft::Rows { root, low, high, descending } => {
+                Access::Rows { root, low: end(low), high: end(high), descending }
+            }
+            AccessDraft::Rowid { key, lookup } => Access::Rowid { key: finish(key), lookup },
+            AccessDraft::Index { root, order, equal, start, stop, entry, row } => {
+                let equal = equal.into_iter().map(|(draft, by, null)| (finish(draft), by, null));
+                Access::Index(Box::new(IndexAccess {
+                    root,
+                    order,
+                    equal: equal.collect(),
+                    start: end(start),
+                    stop: end(stop),
+                    entry,
+                    row,
+                }))
+            }
+        };
+        DirectLevel {
+            access,
+            record: self.record,
+            left_join: self.left_join,
+            on: tests(self.on),
+            filter: tests(self.filter),
+        }
+    }
+}
