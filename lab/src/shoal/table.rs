@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use shoal_sql::{Connection, Error, Statement, ValueRef};
 use shoal_store::vfs::OsVfs;
-use shoal_store::{Access as StoreAccess, Mode, Store};
+use shoal_store::{Access as StoreAccess, Locking, Mode, Options, Store};
 
 use crate::engine::table::{Access, Cell, Fields, TableSpec};
 use crate::engine::{About, Guarantee, Miss, TableEngine};
@@ -17,6 +17,8 @@ pub(super) enum Form {
     Autocommit,
     /// All reads of a row happen in one open read transaction.
     InTransaction,
+    /// The lock is taken when the file is opened, and kept: nobody else can write.
+    Exclusive,
 }
 
 /// Shoal's SQL.
@@ -67,12 +69,17 @@ pub(super) fn failed<T>(result: Result<T, Error>) -> Result<T, Miss> {
     })
 }
 
-pub(super) fn store(path: &Path, access: Access) -> Result<Store, Miss> {
+pub(super) fn store(path: &Path, access: Access, form: Form) -> Result<Store, Miss> {
     let access = match access {
         Access::Read => StoreAccess::ReadOnly,
         Access::Write => StoreAccess::Create,
     };
-    Store::open(Arc::new(OsVfs::new()), path, access).map_err(Miss::failed)
+    let locking = match form {
+        Form::Exclusive => Locking::Exclusive,
+        Form::Autocommit | Form::InTransaction => Locking::Shared,
+    };
+    let options = Options { locking, ..Options::new(access) };
+    Store::open_with(Arc::new(OsVfs::new()), path, options).map_err(Miss::failed)
 }
 
 fn column_list(table: &TableSpec, columns: &[usize]) -> String {
@@ -128,6 +135,11 @@ impl TableEngine for Tables {
                 "SQL in one open read transaction: a snapshot that others wait for",
             )
             .promising(Guarantee::Snapshot),
+            Form::Exclusive => About::ours(
+                "shoal excl",
+                "SQL, autocommit, exclusive: the lock is kept and the file mapped, no other writer",
+            )
+            .promising(Guarantee::Snapshot),
         }
     }
 
@@ -135,7 +147,7 @@ impl TableEngine for Tables {
         if access == Access::Write && self.0 == Form::InTransaction {
             return Err(Miss::NotRun("a form for reading only".into()));
         }
-        let mut connection = failed(Connection::open(store(path, access)?))?;
+        let mut connection = failed(Connection::open(store(path, access, self.0)?))?;
         if self.0 == Form::InTransaction {
             failed(connection.begin(Mode::Read))?;
         }

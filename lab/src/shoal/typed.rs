@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use shoal_sql::{Affinity, Connection, ValueRef};
-use shoal_store::{Mode, Pgno, Record, Store, Transaction};
+use shoal_store::{Mode, Pgno, Record, Store, TableLookup, Transaction};
 
-use super::table::{cell, failed, store, value};
+use super::table::{Form, cell, failed, store, value};
 use crate::engine::table::{Access, Cell, Fields, TableSpec};
 use crate::engine::{About, Guarantee, Miss, TableEngine};
 
-/// Shoal's cursors.
-pub(super) struct Typed;
+/// Shoal's cursors, sharing the file or not.
+pub(super) struct Typed(pub(super) Form);
 
 /// A row under a cursor: its record, and which columns were asked for.
 pub(super) struct Row<'a> {
@@ -50,6 +50,8 @@ pub(super) struct Db {
 /// A table found by name, and the columns to read of it.
 pub(super) struct Reader {
     root: Pgno,
+    lookup: TableLookup,
+    overflow: Vec<u8>,
     columns: Vec<Wanted>,
 }
 
@@ -76,7 +78,8 @@ fn find(store: &Store, table: &TableSpec, columns: &[usize]) -> Result<Reader, M
         Some(ValueRef::Int(number)) => u32::try_from(number).ok(),
         _ => None,
     };
-    Ok(Reader { root: number.and_then(Pgno::new).ok_or_else(unknown)?, columns })
+    let root = number.and_then(Pgno::new).ok_or_else(unknown)?;
+    Ok(Reader { root, lookup: TableLookup::new(root), overflow: Vec::new(), columns })
 }
 
 fn visit_row(
@@ -113,15 +116,22 @@ impl TableEngine for Typed {
     type Row<'a> = Row<'a>;
 
     fn about(&self) -> About {
-        About::ours(
-            "shoal typed",
-            "cursors and table writers below SQL; reads in one open transaction, a snapshot",
-        )
-        .promising(Guarantee::Snapshot)
+        let (name, note) = match self.0 {
+            Form::Exclusive => (
+                "shoal typed excl",
+                "cursors and lookups below SQL; exclusive: the lock is kept and the file mapped",
+            ),
+            Form::Autocommit | Form::InTransaction => (
+                "shoal typed",
+                "cursors, lookups and table writers below SQL; reads in one open transaction, a \
+                 snapshot",
+            ),
+        };
+        About::ours(name, note).promising(Guarantee::Snapshot)
     }
 
     fn open(&self, path: &Path, access: Access, _scratch: &Path) -> Result<Db, Miss> {
-        let store = store(path, access)?;
+        let store = store(path, access, self.0)?;
         let read = match access {
             Access::Read => Some(stored(store.begin(Mode::Read))?),
             Access::Write => None,
@@ -146,11 +156,12 @@ impl TableEngine for Typed {
         mut visit: impl FnMut(&Row<'_>),
     ) -> Result<(), Miss> {
         let read = db.read.as_ref().ok_or(Miss::absent("reads of a table being written"))?;
-        let mut cursor = stored(read.table(reader.root))?;
-        if stored(cursor.seek(rowid))? {
-            visit_row(rowid, stored(cursor.payload())?, &reader.columns, &mut visit)?;
+        let Some(payload) = stored(reader.lookup.seek(read, rowid))? else { return Ok(()) };
+        if payload.overflow.is_some() {
+            stored(read.read_payload(payload, &mut reader.overflow))?;
+            return visit_row(rowid, &reader.overflow, &reader.columns, &mut visit);
         }
-        Ok(())
+        visit_row(rowid, payload.local, &reader.columns, &mut visit)
     }
 
     fn scan(
@@ -160,7 +171,7 @@ impl TableEngine for Typed {
         columns: &[usize],
         visit: impl FnMut(&Row<'_>),
     ) -> Result<(), Miss> {
-        let Reader { root, columns } = find(&db.store, table, columns)?;
+        let Reader { root, columns, .. } = find(&db.store, table, columns)?;
         match &db.read {
             Some(read) => scan_in(read, root, &columns, visit),
             None => scan_in(&stored(db.store.begin(Mode::Read))?, root, &columns, visit),
