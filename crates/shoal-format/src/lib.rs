@@ -25,6 +25,8 @@ mod pgno;
 pub mod record;
 mod value;
 pub mod varint;
+pub mod wal;
+pub mod wal_index;
 
 pub use cell::{IndexCell, Payload, TableInteriorCell, TableLeafCell};
 pub use column::{ColumnPlace, HeaderWalk};
