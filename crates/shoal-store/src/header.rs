@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use shoal_format::{Corrupt, FileHeader, PageEdit, PageKind, Pgno};
-use shoal_vfs::{File, Vfs};
+use shoal_vfs::File;
 
 use crate::Error;
 use crate::page::PageRef;
@@ -29,7 +29,6 @@ impl FileState {
     /// the rest of the state when the header is the same and vouches for its page count.
     pub(crate) fn read(
         file: &dyn File,
-        vfs: &dyn Vfs,
         path: &Path,
         known: Option<FileState>,
     ) -> Result<FileState, Error> {
@@ -54,15 +53,11 @@ impl FileState {
             let what = "this version of the file format";
             return Err(Error::Unsupported { what, path: path.to_path_buf() });
         }
-        if header.is_wal() && vfs.size(&beside(path, "-wal"))?.is_some_and(|size| size > 0) {
-            let what = "reading a database whose write-ahead log is not empty";
-            return Err(Error::Unsupported { what, path: path.to_path_buf() });
-        }
         // As SQLite counts: a last page that is cut short is still a page.
         let in_file = size.div_ceil(u64::from(header.page_size)).min(u64::from(Pgno::MAX));
         let in_file = u32::try_from(in_file).expect("it is at most Pgno::MAX");
         let page_count = header.stated_page_count().unwrap_or(in_file);
-        if page_count > in_file {
+        if page_count > in_file && !header.is_wal() {
             let why = "states more pages than the file has";
             return Err(Corrupt::new("file header", why, u64::from(page_count)).into());
         }

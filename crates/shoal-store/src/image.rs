@@ -113,6 +113,9 @@ impl Image {
                 store.file.read_at(&mut bytes, pgno.offset(self.page_size))?;
             }
         }
+        if let Some(wal) = &self.wal {
+            wal.check_guard(store)?;
+        }
         self.keep(pgno, bytes);
         Ok(self.get(pgno).ok_or_else(past)?)
     }

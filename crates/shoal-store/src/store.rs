@@ -10,6 +10,7 @@ use shoal_vfs::{Entropy, File, LockLevel, MemVfs, OpenMode, OsEntropy, Vfs};
 
 use crate::header::{FileState, beside};
 use crate::image::Image;
+use crate::wal::WalState;
 use crate::{Error, Transaction, recovery};
 
 /// How a store may use its file.
@@ -121,6 +122,8 @@ pub(crate) struct State {
     /// What the file was like, and its pages. The image is `None` when it is not kept.
     pub(crate) file: Option<FileState>,
     pub(crate) image: Option<Arc<Image>>,
+    /// What is known of the write-ahead log.
+    pub(crate) wal: WalState,
     /// Commits of this store so far.
     pub(crate) commits: u64,
 }
@@ -264,6 +267,7 @@ impl Inner {
             }
             Err(error) => {
                 state.forget();
+                state.wal.unlock()?;
                 self.file.unlock(LockLevel::None)?;
                 Err(error)
             }
@@ -276,7 +280,11 @@ impl Inner {
         if recovery::undo_crashed(self)? {
             state.forget();
         }
-        let file = FileState::read(&*self.file, &*self.vfs, &self.real_path, state.file)?;
+        let before = state.file;
+        let file = FileState::read(&*self.file, &self.real_path, before)?;
+        if file.header.is_wal() {
+            return self.look_at_log(state, file, before);
+        }
         if state.file == Some(file)
             && let Some(image) = &state.image
             && image.kept() <= self.options.cache_pages
@@ -288,6 +296,26 @@ impl Inner {
         state.file = Some(file);
         state.image = Some(Arc::clone(&image));
         Ok((file, image))
+    }
+
+    /// The same for a file in write-ahead log mode.
+    fn look_at_log(
+        &self,
+        state: &mut State,
+        file: FileState,
+        before: Option<FileState>,
+    ) -> Result<(FileState, Arc<Image>), Error> {
+        let found = state.wal.begin(self, file, before)?;
+        if found.unchanged
+            && let Some(image) = &state.image
+            && image.kept() <= self.options.cache_pages
+        {
+            return Ok((found.file, Arc::clone(image)));
+        }
+        let image = Arc::new(Image::read(&found.file, Some(found.pages)));
+        state.file = Some(found.file);
+        state.image = Some(Arc::clone(&image));
+        Ok((found.file, image))
     }
 
     fn image(&self, file: &FileState) -> Result<Image, Error> {
@@ -346,7 +374,8 @@ impl Inner {
             // A mapping keeps the lock; the last transaction's own goes with it in a moment.
             state.image = None;
         }
-        if self.file.unlock(level).is_err() {
+        let log = if level == LockLevel::None { state.wal.unlock() } else { Ok(()) };
+        if log.and(self.file.unlock(level)).is_err() {
             // Others may now wait for a lock that nobody uses; the file itself is as it should be.
             state.latched = true;
         }
