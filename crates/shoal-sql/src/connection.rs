@@ -119,6 +119,7 @@ impl Connection {
             columns: compiled.columns(),
             parameters: vec![Value::Null; parsed.parameters.len()],
             memory: Vec::new(),
+            spare: None,
             compiled,
             parsed,
             schema,
@@ -153,14 +154,14 @@ impl Connection {
             let schema = current_schema(&mut self.schema, snapshot.get())?;
             refresh(statement, &schema)?;
         }
-        let Statement { compiled, parameters, memory, schema, columns, .. } = statement;
+        let Statement { compiled, parameters, memory, spare, schema, columns, .. } = statement;
         match &*compiled {
             Compiled::Query(program) if program.direct.is_some() => {
                 Rows::of_direct(snapshot, program, parameters, memory)
             }
             Compiled::Query(program) => {
                 let session = StatementSession::new(&self.environment, self.counts);
-                Ok(Rows::of_query(snapshot, program, parameters, session))
+                Ok(Rows::of_query(snapshot, program, parameters, session, spare))
             }
             Compiled::Explain(rows) => Ok(Rows::of_values(columns.len(), rows)),
             Compiled::Pragma(pragma) => {
@@ -438,6 +439,7 @@ fn refresh(statement: &mut Statement, schema: &Arc<Schema>) -> Result<(), Error>
         statement.compiled = compile(schema, &statement.parsed, &statement.sql)?;
         statement.columns = statement.compiled.columns();
         statement.memory.clear();
+        statement.spare = None;
         statement.schema = Arc::clone(schema);
     }
     Ok(())

@@ -31,6 +31,14 @@ pub struct Statement {
     pub(crate) parameters: Vec<Value>,
     /// What running it leaves for the next time; of no use once it is planned again.
     pub(crate) memory: Vec<Memory>,
+    pub(crate) spare: Option<Spare>,
+}
+
+/// A run that has ended, and the batch its rows went through.
+#[derive(Debug)]
+pub(crate) struct Spare {
+    run: Box<Run>,
+    batch: Batch,
 }
 
 /// What a statement became.
@@ -171,6 +179,17 @@ pub struct Rows<'c> {
     next: usize,
     /// How many rows the next batch asks for.
     size: usize,
+    /// Where a run that can be used again goes.
+    spare: Option<&'c mut Option<Spare>>,
+}
+
+impl Drop for Rows<'_> {
+    fn drop(&mut self) {
+        let Some(spare) = self.spare.take() else { return };
+        if let Source::Ended(run) = std::mem::replace(&mut self.source, Source::Done) {
+            *spare = Some(Spare { run, batch: std::mem::take(&mut self.batch) });
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -181,6 +200,8 @@ enum Source<'c> {
         run: Box<Run>,
         session: StatementSession,
     },
+    /// All rows are in the batch; the run may serve again.
+    Ended(Box<Run>),
     Direct(DirectSource<'c>),
     /// Whatever is in the batch is all there is.
     Done,
@@ -238,10 +259,17 @@ impl<'c> Rows<'c> {
         program: &'c Program,
         parameters: &[Value],
         session: StatementSession,
+        spare: &'c mut Option<Spare>,
     ) -> Rows<'c> {
-        let batch = Batch::new(program.columns.len());
-        let run = Box::new(Run::new(program, parameters));
-        Rows { source: Source::Query { snapshot, program, run, session }, batch, next: 0, size: 1 }
+        let Spare { mut run, mut batch } = spare.take().unwrap_or_else(|| Spare {
+            run: Box::new(Run::new(program, parameters)),
+            batch: Batch::new(program.columns.len()),
+        });
+        run.restart(program, parameters);
+        batch.clear();
+        let spare = Run::can_restart(program).then_some(spare);
+        let source = Source::Query { snapshot, program, run, session };
+        Rows { source, batch, next: 0, size: 1, spare }
     }
 
     /// Rows straight from the pages; `None` when the program's are not.
@@ -265,14 +293,15 @@ impl<'c> Rows<'c> {
         let direct = parts(&program.root.body).next().flatten().ok_or(misuse)?;
         let rows = DirectRows::start(&mut memory[0], limit, offset);
         let source = DirectSource { snapshot, program, parameters, memory, part: 0, direct, rows };
-        Ok(Rows { source: Source::Direct(source), batch: Batch::default(), next: 0, size: 1 })
+        let source = Source::Direct(source);
+        Ok(Rows { source, batch: Batch::default(), next: 0, size: 1, spare: None })
     }
 
     /// Rows that are known already.
     pub(crate) fn of_values(width: usize, rows: &[Vec<Value>]) -> Rows<'c> {
         let mut batch = Batch::new(width);
         rows.iter().for_each(|row| batch.push(row));
-        Rows { source: Source::Done, batch, next: 0, size: 1 }
+        Rows { source: Source::Done, batch, next: 0, size: 1, spare: None }
     }
 
     /// The next row, which stays valid until the next call; `None` after the last.
@@ -313,7 +342,13 @@ impl<'c> Rows<'c> {
             self.size = (self.size * 2).min(BATCH_ROWS_MAX);
             match more {
                 Ok(true) => {}
-                Ok(false) => self.source = Source::Done,
+                Ok(false) => {
+                    // The snapshot ends here.
+                    let ended = std::mem::replace(&mut self.source, Source::Done);
+                    if let (Source::Query { run, .. }, Some(_)) = (ended, &self.spare) {
+                        self.source = Source::Ended(run);
+                    }
+                }
                 Err(error) => {
                     self.source = Source::Done;
                     self.batch.clear();

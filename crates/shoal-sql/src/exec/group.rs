@@ -21,6 +21,8 @@ pub(super) struct Groups {
     next: usize,
     /// Groups of an earlier run, to be used again.
     spare: Vec<Group>,
+    /// What a direct select keeps.
+    memory: Option<Box<Memory>>,
 }
 
 #[derive(Debug, Default)]
@@ -85,9 +87,14 @@ impl Groups {
             }
             return Ok(());
         }
-        let mut memory = Memory::new(direct);
+        let mut memory = match self.memory.take() {
+            Some(memory) => memory,
+            None => Box::new(Memory::new(direct)),
+        };
         let mut run = DirectRun::new(direct, txn, &machine.parameters, &mut memory);
-        run.for_each(|run| self.take_direct(plan, group, run))
+        let result = run.for_each(|run| self.take_direct(plan, group, run));
+        self.memory = Some(memory);
+        result
     }
 
     #[inline]
@@ -194,7 +201,7 @@ impl Groups {
         self.groups.len() - 1
     }
 
-    /// Forgets the groups and keeps their memory.
+    /// Forgets the groups and keeps their memory, for another run of the same plan.
     pub(super) fn clear(&mut self) {
         self.spare.append(&mut self.groups);
         self.by_key.clear();

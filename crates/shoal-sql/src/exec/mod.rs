@@ -26,7 +26,7 @@ use rows::RowStore;
 
 use crate::Error;
 use crate::functions::Session;
-use crate::plan::{Program, QueryPlan};
+use crate::plan::{BodyPlan, Program, QueryPlan};
 use crate::value::{Value, ValueRef};
 use hash::HashStore;
 use query::QueryRun;
@@ -97,6 +97,27 @@ impl Run {
         Run { state, root: QueryRun::default(), started: false, done: false }
     }
 
+    /// Whether a run of the program leaves nothing behind that the next one could mistake for its
+    /// own: it writes every register before it reads it.
+    pub(crate) fn can_restart(program: &Program) -> bool {
+        let BodyPlan::Select(select) = &program.root.body else { return false };
+        let grouped = select.direct.as_ref().is_some_and(|direct| direct.group.is_some());
+        grouped && select.windows.is_none() && program.queries.is_empty() && program.sets == 0
+    }
+
+    /// Prepares another execution of the same program.
+    pub(crate) fn restart(&mut self, program: &Program, parameters: &[Value]) {
+        for (reg, number) in &program.parameters {
+            let value = parameters.get(number - 1).map_or(ValueRef::Null, Value::as_ref);
+            assign(&mut self.state.registers[*reg], value);
+        }
+        self.state.parameters.resize(parameters.len(), Value::Null);
+        for (known, value) in self.state.parameters.iter_mut().zip(parameters) {
+            assign(known, value.as_ref());
+        }
+        (self.started, self.done) = (false, false);
+    }
+
     /// Appends up to `count` rows to `out`; false when there are no more.
     ///
     /// # Errors
@@ -124,7 +145,10 @@ impl Run {
             }
             ended => {
                 self.done = true;
-                self.root = QueryRun::default();
+                self.state = machine.into_state();
+                if !Run::can_restart(program) {
+                    self.root = QueryRun::default();
+                }
                 ended
             }
         }
@@ -139,7 +163,7 @@ impl Run {
     ) -> Result<bool, Error> {
         if !self.started {
             self.started = true;
-            self.root.start(plan, machine)?;
+            self.root.start_again(plan, machine)?;
         }
         for _ in 0..count {
             if !self.root.next(plan, machine)? {
@@ -187,7 +211,9 @@ pub(crate) struct Machine<'m, 't> {
     pub(crate) sets: Vec<Option<KeySet>>,
     queries: Vec<SubqueryRun>,
     stores: Vec<Option<HashStore>>,
+    /// One for each of `cursor_count`, once any is needed.
     cursors: Vec<Slot<'t>>,
+    cursor_count: usize,
 }
 
 /// A cursor in use.
@@ -213,7 +239,8 @@ impl<'m, 't> Machine<'m, 't> {
             sets: state.sets,
             queries: state.queries,
             stores: state.stores,
-            cursors: std::iter::repeat_with(|| Slot::Empty).take(program.cursors).collect(),
+            cursors: Vec::new(),
+            cursor_count: program.cursors,
         }
     }
 
@@ -233,6 +260,15 @@ impl<'m, 't> Machine<'m, 't> {
             queries: Vec::new(),
             stores: Vec::new(),
             cursors: Vec::new(),
+            cursor_count: 0,
+        }
+    }
+
+    /// Makes room for the cursors.
+    #[inline]
+    fn open_cursors(&mut self) {
+        if self.cursors.len() < self.cursor_count {
+            self.cursors.resize_with(self.cursor_count, || Slot::Empty);
         }
     }
 

@@ -48,6 +48,19 @@ impl QueryRun {
         machine: &mut Machine<'_, '_>,
     ) -> Result<(), Error> {
         self.body = BodyRun::Fresh;
+        self.start_again(plan, machine)
+    }
+
+    /// Begins the query that was run before anew, with the memory of that run.
+    pub(super) fn start_again(
+        &mut self,
+        plan: &QueryPlan,
+        machine: &mut Machine<'_, '_>,
+    ) -> Result<(), Error> {
+        match &mut self.body {
+            BodyRun::Select(run) => run.restart(),
+            other => *other = BodyRun::Fresh,
+        }
         self.sorter = None;
         self.limit = match &plan.limit {
             Some(code) => u64::try_from(row_count(code, machine)?).ok(),

@@ -22,6 +22,8 @@ pub(super) struct SelectRun {
     /// The loop that is giving the rows that found no match, all loops being done otherwise.
     unmatched: Option<usize>,
     groups: Option<Groups>,
+    /// Groups of an earlier run, empty.
+    spare: Option<Groups>,
     windows: Option<WindowRun>,
     seen: Option<RowSet>,
 }
@@ -76,6 +78,15 @@ impl SelectRun {
         }
     }
 
+    /// Begins anew, with the memory of the groups before.
+    pub(super) fn restart(&mut self) {
+        let mut spare = self.groups.take().or_else(|| self.spare.take());
+        if let Some(groups) = &mut spare {
+            groups.clear();
+        }
+        *self = SelectRun { spare, ..SelectRun::default() };
+    }
+
     /// The next row before window functions: a group, or a row where nothing is grouped.
     fn next_grouped(
         &mut self,
@@ -84,7 +95,7 @@ impl SelectRun {
     ) -> Result<bool, Error> {
         let Some(group) = &plan.group else { return self.next_joined(plan, machine) };
         if self.groups.is_none() {
-            let mut groups = Groups::default();
+            let mut groups = self.spare.take().unwrap_or_default();
             match &plan.direct {
                 Some(direct) => groups.add_direct(group, direct, machine)?,
                 None => {
@@ -115,6 +126,7 @@ impl SelectRun {
         if self.done {
             return Ok(false);
         }
+        machine.open_cursors();
         let count = plan.levels.len();
         if !self.started {
             self.started = true;

@@ -1,0 +1,117 @@
+//! What a prepared statement allocates once it has run before: nothing, for lookups, scans,
+//! filters, index seeks, and groups as many as there were.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use shoal_sql::{Connection, Statement, Value};
+use shoal_store::{Access, Locking, Mode, Options, Store};
+use shoal_testkit::alloc::{CountingAllocator, count};
+use shoal_vfs::OsVfs;
+
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
+
+const ROWS: i64 = 3000;
+
+fn database(path: &Path) {
+    let peer = rusqlite::Connection::open(path).unwrap();
+    peer.execute_batch(&format!(
+        "CREATE TABLE t(id INTEGER PRIMARY KEY, name TEXT, age INTEGER, score REAL, dept TEXT);
+         CREATE INDEX by_age ON t(age);
+         WITH RECURSIVE c(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM c WHERE x < {ROWS})
+         INSERT INTO t SELECT x, 'name ' || x, x * 7 % 60, x / 3.0,
+         CASE x % 5 WHEN 0 THEN 'a department' ELSE 'another ' || (x % 5) END FROM c;"
+    ))
+    .unwrap();
+}
+
+/// Runs the statement; gives its rows and a number that depends on all its values.
+fn run(connection: &mut Connection, statement: &mut Statement) -> (usize, u64) {
+    let mut rows = connection.query(statement).unwrap();
+    let (mut count, mut sum) = (0, 0_u64);
+    while let Some(row) = rows.next().unwrap() {
+        count += 1;
+        for value in row.values() {
+            sum = sum.wrapping_mul(31).wrapping_add(match value {
+                shoal_sql::ValueRef::Null => 1,
+                shoal_sql::ValueRef::Int(int) => int.cast_unsigned(),
+                shoal_sql::ValueRef::Real(real) => real.to_bits(),
+                shoal_sql::ValueRef::Text(bytes) | shoal_sql::ValueRef::Blob(bytes) => {
+                    bytes.iter().map(|&byte| u64::from(byte)).sum()
+                }
+            });
+        }
+    }
+    (count, sum)
+}
+
+#[test]
+fn a_statement_that_ran_before_allocates_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("db");
+    database(&path);
+    let statements: &[(&str, usize)] = &[
+        ("SELECT name, age, score, dept FROM t WHERE id = ?1", 1),
+        ("SELECT id FROM t", 3000),
+        ("SELECT * FROM t", 3000),
+        ("SELECT name FROM t WHERE age > ?1 AND score < 500", 0),
+        ("SELECT name FROM t WHERE dept = 'a department'", 600),
+        ("SELECT id, name FROM t WHERE age = ?1", 50),
+        ("SELECT id, name FROM t WHERE age BETWEEN 5 AND 7", 150),
+        ("SELECT id FROM t ORDER BY id DESC LIMIT 10 OFFSET 5", 10),
+        ("SELECT count(*) FROM t", 1),
+        ("SELECT sum(age), avg(score), min(score) FROM t", 1),
+        ("SELECT dept, count(*), avg(score) FROM t GROUP BY dept", 5),
+        ("SELECT id FROM t WHERE id BETWEEN 10 AND ?1 UNION ALL SELECT age FROM t", 0),
+    ];
+    for locking in [Locking::Exclusive, Locking::Shared] {
+        let options = Options { locking, ..Options::new(Access::ReadOnly) };
+        let store = Store::open_with(Arc::new(OsVfs::new()), &path, options).unwrap();
+        let mut connection = Connection::open(store).unwrap();
+        if locking == Locking::Shared {
+            connection.begin(Mode::Read).unwrap();
+        }
+        for (sql, rows) in statements {
+            let mut statement = connection.prepare(sql).unwrap();
+            let bind = |statement: &mut Statement, number: i64| {
+                if statement.parameter_count() > 0 {
+                    statement.bind(1, Value::Int(number)).unwrap();
+                }
+            };
+            bind(&mut statement, 20);
+            let expect = run(&mut connection, &mut statement);
+            for number in [3, 40, 20] {
+                bind(&mut statement, number);
+                run(&mut connection, &mut statement);
+            }
+            let (got, allocations) = count(|| run(&mut connection, &mut statement));
+            assert_eq!(got, expect, "{sql}");
+            assert!(*rows == 0 || got.0 == *rows, "{sql}: {} rows", got.0);
+            assert_eq!(allocations, 0, "{sql}, {locking:?}");
+        }
+    }
+}
+
+/// A descent costs allocations only until the separators are decoded.
+#[test]
+fn random_lookups_allocate_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("db");
+    database(&path);
+    let options = Options { locking: Locking::Exclusive, ..Options::new(Access::ReadOnly) };
+    let store = Store::open_with(Arc::new(OsVfs::new()), &path, options).unwrap();
+    let mut connection = Connection::open(store).unwrap();
+    let mut statement = connection.prepare("SELECT id, name FROM t WHERE id = ?1").unwrap();
+    let mut lookup = |id: i64| {
+        statement.bind(1, Value::Int(id)).unwrap();
+        let mut rows = connection.query(&mut statement).unwrap();
+        let row = rows.next().unwrap().unwrap();
+        assert_eq!(row.get(0), shoal_sql::ValueRef::Int(id));
+    };
+    (1..300).for_each(|id| lookup(id * 7_654_321 % ROWS + 1));
+    let ((), allocations) = count(|| (1..=ROWS).for_each(|id| lookup(id * 1_234_577 % ROWS + 1)));
+    assert_eq!(allocations, 0);
+}
