@@ -12,14 +12,18 @@ use crate::column::delta::{self, DeltaDecoder};
 use crate::column::leb128::Reader;
 use crate::column::rle::{self, RleDecoder};
 use crate::column::spec::{self, ColumnSpec, RawColumn};
+use crate::column::value::RawValue;
 use crate::error::{ColumnFault, InColumn};
 use crate::{Action, ActorId, ActorIdx, ChangeHash, Error, Fault, Limits, ObjId, Op, OpId};
 
 use change_rows::{CHANGE_COLUMN_COUNT, CHANGE_ROW_SPECS, ChangeColumns};
 
 mod change_rows;
+mod op_table;
 mod rebuild;
 mod write;
+
+use op_table::{Columns, Faulty, OpTable};
 
 pub(crate) use change_rows::ChangeTable;
 pub(crate) use rebuild::Hashes;
@@ -48,8 +52,9 @@ pub struct DocumentChunk {
     /// For each head the row of its change, unless the writer left that out.
     head_rows: Option<Box<[u64]>>,
     changes: ChangeTable,
-    op_columns: [Box<[u8]>; OP_COLUMN_COUNT],
-    op_count: u32,
+    ops: OpTable,
+    /// The values of the ops, one after the other.
+    payloads: Box<[u8]>,
     source: DocumentSource,
 }
 
@@ -96,7 +101,7 @@ impl DocumentChunk {
             &mut budget,
             limits,
         )?;
-        let op_columns = load_columns(
+        let mut op_columns = load_columns(
             ("op column table", "op columns"),
             &op_table,
             op_data,
@@ -113,17 +118,24 @@ impl DocumentChunk {
             heads,
             head_rows,
             changes: ChangeTable::default(),
-            op_columns,
-            op_count: 0,
+            ops: OpTable::default(),
+            payloads: Box::default(),
             source,
         };
         let change_columns = std::array::from_fn(|index| &*change_columns[index]);
         let change_count = chunk.count_changes(&change_columns)?;
-        chunk.op_count = chunk.count_ops()?;
-        chunk.changes =
-            ChangeTable::read(&change_columns, actor_count(&chunk.actors), change_count)?;
+        let op_count = chunk.count_ops(&op_columns)?;
+        let actor_count = actor_count(&chunk.actors);
+        chunk.changes = ChangeTable::read(&change_columns, actor_count, change_count)?;
         chunk.check_head_rows()?;
-        chunk.check_ops()?;
+        match OpTable::read(&op_columns, op_count as usize, actor_count) {
+            Ok(ops) => chunk.ops = ops,
+            Err(Faulty) => {
+                check_ops(&op_columns, op_count, actor_count)?;
+                return Err(in_part("op columns")(Fault::OutOfRange(i64::from(u32::MAX))));
+            }
+        }
+        chunk.payloads = std::mem::take(&mut op_columns[op_rows::VALUE]);
         Ok(chunk)
     }
 
@@ -169,28 +181,21 @@ impl DocumentChunk {
 
     /// The number of ops that have rows, that is all but deletes.
     pub fn op_count(&self) -> usize {
-        self.op_count as usize
+        self.ops.len()
     }
 
     /// The ops, in document order: object by object, in a map by key and id, in a sequence by
     /// place; their links are the ops that supersede them. That objects ascend is checked; within
     /// an object the order is the writer's word, which the hashes do not cover. Reading allocates nothing but room for the longest `succ`.
     pub fn ops(&self) -> DocumentOps<'_> {
-        DocumentOps { rows: self.rows(), remaining: self.op_count, links: Vec::new() }
-    }
-
-    fn rows(&self) -> IdentifiedReader<'_> {
-        let actor_count = actor_count(&self.actors);
-        IdentifiedReader {
-            id_actor: RleDecoder::new(&self.op_columns[ID_ACTOR_COLUMN]),
-            id_counter: DeltaDecoder::new(&self.op_columns[ID_COUNTER_COLUMN]),
-            actor_count,
-            ops: OpReader::new(&self.shared_columns(), actor_count),
+        DocumentOps {
+            table: &self.ops,
+            payloads: &self.payloads,
+            row: 0,
+            succ: 0,
+            succ_run: 0,
+            succ_left: 0,
         }
-    }
-
-    fn shared_columns(&self) -> OpColumns<'_> {
-        std::array::from_fn(|index| &*self.op_columns[index])
     }
 
     fn count_changes(&self, columns: &ChangeColumns<'_>) -> Result<u32, Error> {
@@ -200,11 +205,11 @@ impl DocumentChunk {
         u32::try_from(counts.changes).map_err(|_| too_many("changes"))
     }
 
-    fn count_ops(&self) -> Result<u32, Error> {
-        let counts = op_rows::count_rows(&self.shared_columns()).map_err(in_document)?;
+    fn count_ops(&self, columns: &Columns) -> Result<u32, Error> {
+        let counts = op_rows::count_rows(&shared(columns)).map_err(in_document)?;
         let ids = [
-            (ID_ACTOR_NAME, rle::count_rows::<u64>(&self.op_columns[ID_ACTOR_COLUMN])),
-            (ID_COUNTER_NAME, delta::count_rows(&self.op_columns[ID_COUNTER_COLUMN])),
+            (ID_ACTOR_NAME, rle::count_rows::<u64>(&columns[ID_ACTOR_COLUMN])),
+            (ID_COUNTER_NAME, delta::count_rows(&columns[ID_COUNTER_COLUMN])),
         ];
         for (column, rows) in ids {
             let rows = rows.in_column(column).map_err(in_document)?;
@@ -225,54 +230,90 @@ impl DocumentChunk {
         }
         Ok(())
     }
+}
 
-    fn check_ops(&self) -> Result<(), Error> {
-        let mut rows = self.rows();
-        let mut links = Vec::new();
-        let mut marks = MarkOrder::default();
-        let mut last_obj = 0;
-        for row in 0..self.op_count {
-            rows.next(&mut links)
-                .and_then(|(id, body)| {
-                    check_row(id, &body, &mut links)?;
-                    let obj = obj_lamport(body.obj);
-                    if obj < last_obj {
-                        let column = op_rows::NAMES[op_rows::OBJ_COUNTER];
-                        return Err(ColumnFault { column, fault: Fault::Unsorted });
-                    }
-                    last_obj = obj;
-                    marks.check(id, &body)
-                })
-                .map_err(|fault| fault.at_row(ChunkType::Document, row))?;
-        }
-        rows.ops.finish().map_err(in_document)
+/// Reads the rows one by one, to find the first fault and its place.
+fn check_ops(columns: &Columns, op_count: u32, actor_count: u32) -> Result<(), Error> {
+    let mut rows = IdentifiedReader {
+        id_actor: RleDecoder::new(&columns[ID_ACTOR_COLUMN]),
+        id_counter: DeltaDecoder::new(&columns[ID_COUNTER_COLUMN]),
+        actor_count,
+        ops: OpReader::new(&shared(columns), actor_count),
+    };
+    let mut links = Vec::new();
+    let mut marks = MarkOrder::default();
+    let mut last_obj = 0;
+    for row in 0..op_count {
+        rows.next(&mut links)
+            .and_then(|(id, body)| {
+                check_row(id, &body, &mut links)?;
+                let obj = obj_lamport(body.obj);
+                if obj < last_obj {
+                    let column = op_rows::NAMES[op_rows::OBJ_COUNTER];
+                    return Err(ColumnFault { column, fault: Fault::Unsorted });
+                }
+                last_obj = obj;
+                if body.action != Action::Mark {
+                    return Ok(());
+                }
+                marks
+                    .check_mark(id, body.obj, body.mark_name.is_some())
+                    .in_column(op_rows::NAMES[op_rows::MARK_NAME])
+            })
+            .map_err(|fault| fault.at_row(ChunkType::Document, row))?;
     }
+    rows.ops.finish().map_err(in_document)
+}
+
+fn shared(columns: &Columns) -> OpColumns<'_> {
+    std::array::from_fn(|index| &*columns[index])
 }
 
 /// The ops of a document chunk. Lends each op, so it is no `Iterator`.
 #[derive(Clone, Debug)]
 pub struct DocumentOps<'a> {
-    rows: IdentifiedReader<'a>,
-    remaining: u32,
-    links: Vec<OpId>,
+    table: &'a OpTable,
+    payloads: &'a [u8],
+    row: u32,
+    /// Where the row's successors begin; in which run it is, and the rows that run has left.
+    succ: usize,
+    succ_run: usize,
+    succ_left: u32,
 }
 
-impl DocumentOps<'_> {
+impl<'a> DocumentOps<'a> {
     /// The next op, or `None` after the last.
-    pub fn next_op(&mut self) -> Option<Op<'_>> {
-        self.remaining = self.remaining.checked_sub(1)?;
-        let (id, body) =
-            self.rows.next(&mut self.links).expect("the ops were read when it was parsed");
-        let value = body.value.scalar().expect("the values were read when it was parsed");
-        sort_links(&mut self.links);
-        let Body { obj, key, insert, action, expand, mark_name, .. } = body;
-        let links = &self.links;
-        Some(Op { id, obj, key, insert, action, value, expand, mark_name, links })
+    pub fn next_op(&mut self) -> Option<Op<'a>> {
+        let row = self.row as usize;
+        let counter = *self.table.id_counters.get(row)?;
+        let segment = self.table.segment(self.row);
+        let payload = segment.payload(self.payloads, self.row);
+        let value = RawValue { type_code: segment.value_type, payload };
+        let value = value.scalar().expect("the values were read when it was parsed");
+        while self.succ_left == 0 {
+            self.succ_left = self.table.succ_runs[self.succ_run].rows;
+            self.succ_run += 1;
+        }
+        self.succ_left -= 1;
+        let start = self.succ;
+        self.succ += self.table.succ_runs[self.succ_run - 1].count as usize;
+        self.row += 1;
+        Some(Op {
+            id: OpId { counter, actor: ActorIdx(segment.id_actor) },
+            obj: segment.obj(),
+            key: self.table.key(segment, row),
+            insert: segment.insert,
+            action: segment.action,
+            value,
+            expand: segment.expand,
+            mark_name: self.table.mark_name(segment),
+            links: &self.table.succs[start..self.succ],
+        })
     }
 
     /// How many ops are left.
     pub fn remaining(&self) -> usize {
-        self.remaining as usize
+        self.table.len() - self.row as usize
     }
 }
 
@@ -317,24 +358,18 @@ struct MarkOrder {
 }
 
 impl MarkOrder {
-    fn check(&mut self, id: OpId, body: &Body<'_>) -> Result<(), ColumnFault> {
-        if body.action != Action::Mark {
-            return Ok(());
-        }
-        if self.obj != Some(body.obj) {
-            self.obj = Some(body.obj);
+    /// Checks the begin of a mark, which has a name, or its end.
+    fn check_mark(&mut self, id: OpId, obj: ObjId, is_begin: bool) -> Result<(), Fault> {
+        if self.obj != Some(obj) {
+            self.obj = Some(obj);
             self.begins.clear();
         }
-        if body.mark_name.is_some() {
+        if is_begin {
             self.begins.insert(lamport(id));
             return Ok(());
         }
         let begin = OpId { counter: id.counter - 1, actor: id.actor };
-        if self.begins.contains(&lamport(begin)) {
-            return Ok(());
-        }
-        let column = op_rows::NAMES[op_rows::MARK_NAME];
-        Err(ColumnFault { column, fault: Fault::MarkOrder })
+        if self.begins.contains(&lamport(begin)) { Ok(()) } else { Err(Fault::MarkOrder) }
     }
 }
 

@@ -25,24 +25,35 @@ impl<'a> DeltaDecoder<'a> {
         Ok(Some(self.value))
     }
 
-    /// Appends the next `count` rows to `out`, a null as 0; they are known to be numbers of at most
-    /// 32 bits.
-    pub(crate) fn read_known(&mut self, count: usize, out: &mut Vec<u32>) -> Result<(), Fault> {
-        let mut left = count as u64;
-        while left > 0 {
-            let (difference, run) = self.differences.next_equal_of(left)?;
-            left -= run;
+    /// Appends the next `count` rows to `out`, which must be null or numbers below the greatest of
+    /// 32 bits; that stands for a null.
+    pub(crate) fn read_counters(&mut self, count: usize, out: &mut Vec<u32>) -> Result<(), Fault> {
+        let end = out.len() + count;
+        while out.len() < end {
+            let (difference, run) = self.differences.next_equal_of((end - out.len()) as u64)?;
+            // Not more rows than asked for, so the number fits.
             let run = usize::try_from(run).map_err(|_| Fault::Overflow)?;
-            match difference {
-                None => out.resize(out.len() + run, 0),
-                Some(difference) => {
-                    let first = self.value;
-                    self.value = first.wrapping_add(difference.wrapping_mul(run as i64));
-                    out.extend((1..=run as i64).map(|at| {
-                        (first.wrapping_add(difference.wrapping_mul(at)).cast_unsigned()
-                            & u64::from(u32::MAX)) as u32
-                    }));
-                }
+            let Some(difference) = difference else {
+                out.resize(out.len() + run, u32::MAX);
+                continue;
+            };
+            let first = self.value;
+            let signed = i64::try_from(run).map_err(|_| Fault::Overflow)?;
+            let last = difference
+                .checked_mul(signed)
+                .and_then(|sum| first.checked_add(sum))
+                .ok_or(Fault::Overflow)?;
+            let next = first.checked_add(difference).ok_or(Fault::Overflow)?;
+            // All others lie between these two.
+            let (next, step) = (counter_from(next)?, difference as u32);
+            if next == u32::MAX || counter_from(last)? == u32::MAX {
+                return Err(Fault::OutOfRange(last));
+            }
+            self.value = last;
+            if run == 1 {
+                out.push(next);
+            } else {
+                out.extend((0..run as u32).map(|at| next.wrapping_add(step.wrapping_mul(at))));
             }
         }
         Ok(())

@@ -18,11 +18,9 @@ use crate::chunk::header::{self, ChunkType};
 use crate::{Change, ChangeHash, Error, Fault};
 
 mod encode;
-mod rows;
 mod slots;
 
 use encode::{Batch, Encoder, Parts, Shape};
-use rows::Rows;
 use slots::Slots;
 
 /// Whether the heads of rebuilt changes are compared with those that the chunk names.
@@ -83,9 +81,9 @@ impl DocumentChunk {
     }
 
     fn parts(&self) -> Result<Parts<'_>, Error> {
-        let rows = Rows::read(self);
-        let slots = Slots::assign(&self.changes, self.actors.len(), &rows)?;
-        Ok(Parts { actors: &self.actors, changes: &self.changes, rows, slots })
+        let slots = Slots::assign(&self.changes, self.actors.len(), &self.ops)?;
+        let (actors, changes, rows) = (&*self.actors, &self.changes, &self.ops);
+        Ok(Parts { actors, changes, rows, payloads: &self.payloads, slots })
     }
 
     /// Encodes all changes and hashes them; `visit` gets each batch and all hashes so far.
@@ -111,7 +109,7 @@ impl DocumentChunk {
         let is_large = self.change_count() > 1
             && self.change_count().max(parts.slots.rows.len()) >= PARALLEL_FROM;
         // Batches side by side do not know of each other, so they share no budget.
-        let is_harmless = parts.rows.text_bytes <= left / 2;
+        let is_harmless = parts.text_bytes() <= left / 2;
         let threads = rayon::current_num_threads();
         if !(is_large && is_harmless && threads > 1) {
             let (mut encoder, mut batch, mut next) = (Encoder::default(), Batch::default(), 0);

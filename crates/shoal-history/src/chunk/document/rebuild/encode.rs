@@ -3,7 +3,7 @@
 //! are not known yet, are left open.
 
 use super::super::change_rows::ChangeTable;
-use super::rows::{KeyKind, Rows, Segment};
+use super::super::op_table::{KeyKind, OpTable, Segment};
 use super::slots::{DELETE, Slots};
 use crate::chunk::change::Span;
 use crate::chunk::header::{self, ChunkType};
@@ -21,7 +21,8 @@ use crate::{Action, ActorId, ChangeHash};
 pub(super) struct Parts<'a> {
     pub(super) actors: &'a [ActorId],
     pub(super) changes: &'a ChangeTable,
-    pub(super) rows: Rows<'a>,
+    pub(super) rows: &'a OpTable,
+    pub(super) payloads: &'a [u8],
     pub(super) slots: Slots,
 }
 
@@ -74,6 +75,30 @@ struct Run {
     /// The first row; of deletes the row of the first that is deleted.
     row: u32,
     is_delete: bool,
+}
+
+impl Parts<'_> {
+    /// How many bytes keys and names take in all changes together, at most: every row and every
+    /// delete its own.
+    pub(super) fn text_bytes(&self) -> u64 {
+        let len = |segment: &Segment| {
+            let key = match segment.key {
+                KeyKind::Map(string) => self.rows.text(string).len(),
+                _ => 0,
+            };
+            (key + self.rows.mark_name(segment).map_or(0, str::len)) as u64
+        };
+        let ends = self.rows.segments.iter().skip(1).map(|segment| segment.first_row);
+        let count = u32::try_from(self.rows.len()).expect("there are fewer than 2^32 rows");
+        let mut sum = 0_u64;
+        for (segment, end) in self.rows.segments.iter().zip(ends.chain([count])) {
+            sum = sum.saturating_add(u64::from(end - segment.first_row) * len(segment));
+        }
+        for row in &self.slots.preds {
+            sum = sum.saturating_add(len(self.rows.segment(*row)));
+        }
+        sum
+    }
 }
 
 impl Encoder {
@@ -272,7 +297,7 @@ impl Encoder {
             text.begin(data);
             for run in runs {
                 let key = match segment(run).key {
-                    KeyKind::Map(string) => Some(rows.strings[string as usize]),
+                    KeyKind::Map(string) => Some(rows.text(string)),
                     _ => None,
                 };
                 text.push(key, u64::from(run.len), data);
@@ -291,9 +316,8 @@ impl Encoder {
         end_column(INSERT, data);
         numbers.begin(data);
         for run in runs {
-            let delete = Action::Delete as u8;
-            let action = if run.is_delete { delete } else { segment(run).action };
-            numbers.push_value(u64::from(action), u64::from(run.len), data);
+            let action = if run.is_delete { Action::Delete } else { segment(run).action };
+            numbers.push_value(action as u64, u64::from(run.len), data);
         }
         numbers.finish(data);
         end_column(ACTION, data);
@@ -309,8 +333,8 @@ impl Encoder {
             let segment = segment(run);
             let len = segment.payload_len as usize;
             let offset = (run.row - segment.first_row) as usize * len;
-            let payload = segment.payload_start as usize + offset;
-            data.extend_from_slice(&rows.payloads[payload..payload + run.len as usize * len]);
+            let start = segment.payload_start as usize + offset;
+            data.extend_from_slice(&parts.payloads[start..start + run.len as usize * len]);
         }
         end_column(VALUE, data);
         numbers.begin(data);
@@ -351,8 +375,7 @@ impl Encoder {
         if any_mark {
             text.begin(data);
             for run in runs {
-                let name = (segment(run).mark_name as usize).checked_sub(1);
-                let name = name.filter(|_| !run.is_delete).map(|name| rows.strings[name]);
+                let name = rows.mark_name(segment(run)).filter(|_| !run.is_delete);
                 text.push(name, u64::from(run.len), data);
                 if data.len() > room {
                     return Err(TooLong);

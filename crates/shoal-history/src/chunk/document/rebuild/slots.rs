@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use super::super::change_rows::ChangeTable;
-use super::rows::Rows;
+use super::super::op_table::{KeyKind, OpTable};
 use crate::chunk::header::ChunkType;
 use crate::{Error, Fault, OpId};
 
@@ -35,7 +35,7 @@ impl Slots {
     pub(super) fn assign(
         changes: &ChangeTable,
         actor_count: usize,
-        rows: &Rows<'_>,
+        rows: &OpTable,
     ) -> Result<Self, Error> {
         let mut windows = Windows::new(changes, actor_count);
         let count = changes.len();
@@ -52,9 +52,9 @@ impl Slots {
         for row in 0..row_count(rows) {
             row_changes.push(note(rows.id(row))?);
         }
-        let mut edge_changes = Vec::with_capacity(rows.edges.len());
-        for edge in &rows.edges {
-            edge_changes.push(note(edge.succ)?);
+        let mut edge_changes = Vec::with_capacity(rows.succs.len());
+        for succ in &rows.succs {
+            edge_changes.push(note(*succ)?);
         }
 
         let mut slots = Self {
@@ -116,29 +116,39 @@ impl Slots {
     }
 
     /// Sorts the edges by slot, counting: first how many each has, then where they begin.
-    fn place_preds(&mut self, rows: &Rows<'_>, edge_changes: &[u32]) {
+    fn place_preds(&mut self, rows: &OpTable, edge_changes: &[u32]) {
         let mut starts = vec![0_u32; self.rows.len() + 1];
-        for (edge, &change) in rows.edges.iter().zip(edge_changes) {
-            starts[self.slot(change, edge.succ.counter) + 1] += 1;
+        for (succ, &change) in rows.succs.iter().zip(edge_changes) {
+            starts[self.slot(change, succ.counter) + 1] += 1;
         }
         let mut end = 0;
         for start in &mut starts {
             end += *start;
             *start = end;
         }
-        let mut preds = vec![0; rows.edges.len()];
-        // Backwards, each place counts down from its end to its begin, in the order of rows.
+        let mut preds = vec![0; rows.succs.len()];
         let mut next = starts.clone();
-        for (edge, &change) in rows.edges.iter().zip(edge_changes).rev() {
-            let place = &mut next[self.slot(change, edge.succ.counter) + 1];
-            *place -= 1;
-            preds[*place as usize] = edge.row;
+        let mut edges = rows.succs.iter().zip(edge_changes);
+        let mut first_row = 0;
+        for run in &rows.succ_runs {
+            let row_range = first_row..first_row + run.rows;
+            first_row += run.rows;
+            if run.count == 0 {
+                continue;
+            }
+            for row in row_range {
+                for (succ, &change) in edges.by_ref().take(run.count as usize) {
+                    let place = &mut next[self.slot(change, succ.counter)];
+                    preds[*place as usize] = row;
+                    *place += 1;
+                }
+            }
         }
         self.pred_starts = starts;
         self.preds = preds;
     }
 
-    fn check(&mut self, rows: &Rows<'_>) -> Result<(), Error> {
+    fn check(&mut self, rows: &OpTable) -> Result<(), Error> {
         for slot in 0..self.rows.len() {
             let range = self.pred_starts[slot] as usize..self.pred_starts[slot + 1] as usize;
             let is_delete = self.rows[slot] == DELETE;
@@ -158,7 +168,7 @@ impl Slots {
             }
             if is_delete
                 && let Some(&other) =
-                    preds[1..].iter().find(|row| !rows.same_target(**row, preds[0]))
+                    preds[1..].iter().find(|row| !same_target(rows, **row, preds[0]))
             {
                 let change = self.starts.partition_point(|start| *start as usize <= slot) - 1;
                 let offset = slot - self.starts[change] as usize;
@@ -256,7 +266,30 @@ impl Windows {
     }
 }
 
-fn row_count(rows: &Rows<'_>) -> u32 {
+/// Where in its object a row is found, but for a key of a map: an insertion is at the element that
+/// it makes.
+fn target(rows: &OpTable, row: u32) -> (u32, u32, KeyKind, u32) {
+    let segment = rows.segment(row);
+    let (key, counter) = if segment.insert {
+        (KeyKind::Elem(segment.id_actor), rows.id_counters[row as usize])
+    } else {
+        (segment.key, rows.key_counters[row as usize])
+    };
+    (segment.obj_counter, segment.obj_actor, key, counter)
+}
+
+/// Whether two rows are at the same place.
+fn same_target(rows: &OpTable, a: u32, b: u32) -> bool {
+    let (a, b) = (target(rows, a), target(rows, b));
+    match (a.2, b.2) {
+        (KeyKind::Map(x), KeyKind::Map(y)) => {
+            (a.0, a.1) == (b.0, b.1) && rows.text(x) == rows.text(y)
+        }
+        _ => a == b,
+    }
+}
+
+fn row_count(rows: &OpTable) -> u32 {
     u32::try_from(rows.id_counters.len()).expect("there are fewer than 2^32 rows")
 }
 
@@ -265,12 +298,12 @@ fn missing(
     change: usize,
     least: u32,
     max_op: u32,
-    rows: &Rows<'_>,
+    rows: &OpTable,
     row_changes: &[u32],
     edge_changes: &[u32],
 ) -> Error {
     let of_rows = rows.id_counters.iter().zip(row_changes);
-    let of_edges = rows.edges.iter().map(|edge| &edge.succ.counter).zip(edge_changes);
+    let of_edges = rows.succs.iter().map(|succ| &succ.counter).zip(edge_changes);
     let own = of_rows.chain(of_edges).filter(|(_, of)| **of as usize == change);
     let mut counters: Vec<u32> = own.map(|(counter, _)| *counter).collect();
     counters.sort_unstable();
