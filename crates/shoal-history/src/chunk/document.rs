@@ -129,7 +129,13 @@ impl DocumentChunk {
         chunk.changes = ChangeTable::read(&change_columns, actor_count, change_count)?;
         chunk.check_head_rows()?;
         match OpTable::read(&op_columns, op_count as usize, actor_count) {
-            Ok(ops) => chunk.ops = ops,
+            Ok(ops) => {
+                debug_assert!(
+                    op_count > 1000 || check_ops(&op_columns, op_count, actor_count).is_ok(),
+                    "what passes by columns passes row by row"
+                );
+                chunk.ops = ops;
+            }
             Err(Faulty) => {
                 check_ops(&op_columns, op_count, actor_count)?;
                 return Err(in_part("op columns")(Fault::OutOfRange(i64::from(u32::MAX))));
