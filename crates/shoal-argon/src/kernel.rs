@@ -48,7 +48,7 @@ pub(crate) fn fill(
     fill_with(isa, plan, passes, memories, control, past_caches)
 }
 
-/// As [`fill`]; `past_caches` says whether memories side by side are written past the caches.
+/// As [`fill`]; `past_caches` says whether blocks are written past the caches.
 fn fill_with(
     isa: Isa,
     plan: &Plan,

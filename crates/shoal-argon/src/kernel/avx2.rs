@@ -17,10 +17,22 @@ pub(super) const fn place(word: usize) -> usize {
 /// Asks for the sixteen lines of a block.
 #[inline]
 #[target_feature(enable = "avx2")]
-unsafe fn prefetch(block: *const Block) {
+unsafe fn prefetch<const ONCE: bool>(block: *const Block) {
     for line in 0..16 {
-        _mm_prefetch::<_MM_HINT_T0>(block.cast::<i8>().wrapping_add(64 * line));
+        let line = block.cast::<i8>().wrapping_add(64 * line);
+        if ONCE {
+            _mm_prefetch::<_MM_HINT_NTA>(line);
+        } else {
+            _mm_prefetch::<_MM_HINT_T0>(line);
+        }
     }
+}
+
+/// Asks for the first line of a block.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn prefetch_first(block: *const Block) {
+    _mm_prefetch::<_MM_HINT_NTA>(block.cast::<i8>());
 }
 
 /// Makes stores past the caches visible before what follows.

@@ -177,17 +177,24 @@ fn second(x: uint64x2_t, y: uint64x2_t) -> uint64x2_t {
 /// Asks for the lines of a block.
 #[inline]
 #[target_feature(enable = "neon")]
-unsafe fn prefetch(block: *const Block) {
+unsafe fn prefetch<const ONCE: bool>(block: *const Block) {
     for line in 0..16 {
-        let line = block.cast::<u8>().wrapping_add(64 * line);
-        // SAFETY: a prefetch never faults and changes nothing that the program can see.
-        unsafe {
-            std::arch::asm!(
-                "prfm pldl1keep, [{line}]",
-                line = in(reg) line,
-                options(nostack, readonly, preserves_flags)
-            );
-        }
+        // SAFETY: passed on from the caller.
+        unsafe { prefetch_first(block.cast::<u8>().wrapping_add(64 * line).cast()) };
+    }
+}
+
+/// Asks for the first line of a block.
+#[inline]
+#[target_feature(enable = "neon")]
+unsafe fn prefetch_first(block: *const Block) {
+    // SAFETY: a prefetch never faults and changes nothing that the program can see.
+    unsafe {
+        std::arch::asm!(
+            "prfm pldl1keep, [{block}]",
+            block = in(reg) block,
+            options(nostack, readonly, preserves_flags)
+        );
     }
 }
 

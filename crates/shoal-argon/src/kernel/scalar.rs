@@ -12,7 +12,11 @@ pub(super) const fn place(word: usize) -> usize {
 
 /// Nothing to ask for without an instruction set.
 #[inline(always)]
-unsafe fn prefetch(_block: *const Block) {}
+unsafe fn prefetch<const ONCE: bool>(_block: *const Block) {}
+
+/// As [`prefetch`].
+#[inline(always)]
+unsafe fn prefetch_first(_block: *const Block) {}
 
 /// Nothing to wait for: all stores are ordinary ones.
 #[inline(always)]

@@ -12,8 +12,9 @@
 //!   `work` for writing too; `next` and `work` are apart from each other and from the rest;
 //!   nobody else writes any of them, or reads `next`.
 //! - `place(word)`: where a word lies in this kernel's blocks.
-//! - `prefetch(block)`, which never faults, and `settle()`, after which stores past the caches
-//!   are visible to whoever this thread tells.
+//! - `prefetch::<ONCE>(block)` and `prefetch_first(block)`, its first line alone, which never
+//!   fault; `ONCE` says that the lines are read once and need not stay in the outer caches.
+//! - `settle()`, after which stores past the caches are visible to whoever this thread tells.
 
 use crate::block::{BLOCK_WORDS, Block};
 use crate::params::{Params, Variant, Version};
@@ -40,7 +41,7 @@ pub(crate) struct Step<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) pass: u32,
     pub(crate) slice: u32,
-    /// Whether blocks are to be written past the caches where several memories are filled.
+    /// Whether blocks are written past the caches: the memory outgrows them all.
     pub(crate) past_caches: bool,
 }
 
@@ -82,10 +83,26 @@ pub(super) struct Member {
 pub(super) const BATCH: u32 = BLOCK_WORDS as u32;
 
 /// How many positions ahead a reference is asked for when it depends on positions only.
-pub(super) const AHEAD: u32 = 4;
+pub(super) const AHEAD: u32 = 8;
 
-/// Lanes that are filled side by side at most. More want more lines in flight than a core has.
-pub(super) const SIDE_BY_SIDE: usize = 8;
+/// Lanes that are filled side by side at most.
+pub(super) const SIDE_BY_SIDE: usize = 6;
+
+/// How many of `count` lanes side by side ask for their next references in one go.
+///
+/// A prefetch that has to walk the page tables holds up everything behind it, on some processors,
+/// and no more than one block fits behind it: asked for one by one, walks are waited for one by
+/// one. Half of the lanes ask together, so that their walks overlap, while the lines of the other
+/// half arrive.
+pub(super) const fn asking_together(count: usize) -> usize {
+    if count < 4 { 1 } else { count.div_ceil(2) }
+}
+
+/// Members in groups of equal size, as far as that goes, of at most [`SIDE_BY_SIDE`].
+pub(super) fn groups(members: &[Member]) -> std::slice::Chunks<'_, Member> {
+    let groups = members.len().div_ceil(SIDE_BY_SIDE).max(1);
+    members.chunks(members.len().div_ceil(groups).max(1))
+}
 
 /// The loops over segments, for the kernel that calls this.
 macro_rules! segment_loops {
@@ -101,20 +118,19 @@ macro_rules! segment_loops {
             step: &crate::kernel::segment::Step<'_>,
             members: &[crate::kernel::segment::Member],
         ) {
-            use crate::kernel::segment::SIDE_BY_SIDE;
-
             // SAFETY: passed on from the caller.
             unsafe {
                 if step.is_independent() {
-                    for same_lane in members.chunk_by(|a, b| a.lane == b.lane) {
-                        if step.is_xored() {
-                            independent::<true>(step, same_lane);
-                        } else {
-                            independent::<false>(step, same_lane);
+                    for member in members {
+                        match (step.is_xored(), step.past_caches) {
+                            (false, false) => independent::<false, false>(step, *member),
+                            (false, true) => independent::<false, true>(step, *member),
+                            (true, false) => independent::<true, false>(step, *member),
+                            (true, true) => independent::<true, true>(step, *member),
                         }
                     }
                 } else {
-                    for group in members.chunks(SIDE_BY_SIDE) {
+                    for group in crate::kernel::segment::groups(members) {
                         match (step.is_xored(), step.past_caches && group.len() > 1) {
                             (false, false) => dependent::<false, false>(step, group),
                             (false, true) => dependent::<false, true>(step, group),
@@ -127,21 +143,21 @@ macro_rules! segment_loops {
             }
         }
 
-        /// Segments of one lane whose references depend on positions only: they are the same in
-        /// every memory, are drawn a batch ahead, and their lines are asked for in time.
+        /// A segment whose references depend on positions only: they are drawn a batch ahead,
+        /// and their lines are asked for in time. It gains nothing from a second one beside it.
         ///
         /// # Safety
         /// As [`fill`].
         $(#[$features])*
-        unsafe fn independent<const XOR: bool>(
+        unsafe fn independent<const XOR: bool, const NEAR: bool>(
             step: &crate::kernel::segment::Step<'_>,
-            members: &[crate::kernel::segment::Member],
+            member: crate::kernel::segment::Member,
         ) {
             use crate::block::Block;
-            use crate::kernel::segment::{AHEAD, BATCH};
+            use crate::kernel::segment::{AHEAD, BATCH, Member};
             use zeroize::Zeroizing;
 
-            let Some(lane) = members.first().map(|member| member.lane) else { return };
+            let Member { memory, lane } = member;
             let segment = step.segment(lane);
             let geometry = &step.plan.geometry;
             let reach = geometry.reach(segment);
@@ -154,6 +170,12 @@ macro_rules! segment_loops {
             }
             let counter = place(step.seed(lane).len());
 
+            let mut near = Zeroizing::new(Block::ZERO);
+            if NEAR {
+                let previous = geometry.previous(segment, segment.first_index());
+                // SAFETY: the place is below the plan's block count, and nobody writes it.
+                *near = unsafe { *memory.add(previous) };
+            }
             // References of two batches: the one being filled and the one after it.
             let mut references = [0; 2 * BATCH as usize];
             let slot = |index: u32| (index % (2 * BATCH)) as usize;
@@ -174,26 +196,24 @@ macro_rules! segment_loops {
                     }
                     drawn += BATCH;
                 }
-                let end = length.min(first + BATCH);
-                for member in members {
-                    for index in first.max(segment.first_index())..end {
-                        let previous = geometry.previous(segment, index);
-                        let current = geometry.current(segment, index);
-                        // SAFETY: all three places are below the plan's block count and differ
-                        // (`position`); the caller owns `current` and nobody writes the others.
-                        // What lies ahead is a place of the same memory.
-                        unsafe {
-                            if index + AHEAD < length {
-                                prefetch(member.memory.add(references[slot(index + AHEAD)]));
-                            }
-                            compress::<XOR, false>(
-                                member.memory.add(previous),
-                                member.memory.add(references[slot(index)]),
-                                member.memory.add(current),
-                                &mut *work,
-                                |_| (),
-                            );
+                for index in first.max(segment.first_index())..length.min(first + BATCH) {
+                    let previous = geometry.previous(segment, index);
+                    let current = geometry.current(segment, index);
+                    // SAFETY: all three places are below the plan's block count and differ
+                    // (`position`); the caller owns `current` and nobody writes the others. What
+                    // lies ahead is a place of the same memory.
+                    unsafe {
+                        if index + AHEAD < length {
+                            prefetch::<NEAR>(memory.add(references[slot(index + AHEAD)]));
                         }
+                        let prev = if NEAR { &raw mut *near } else { memory.add(previous) };
+                        compress::<XOR, NEAR>(
+                            prev,
+                            memory.add(references[slot(index)]),
+                            memory.add(current),
+                            &mut *work,
+                            |_| (),
+                        );
                     }
                 }
                 first += BATCH;
@@ -211,17 +231,19 @@ macro_rules! segment_loops {
             members: &[crate::kernel::segment::Member],
         ) {
             use crate::block::Block;
-            use crate::kernel::segment::SIDE_BY_SIDE;
+            use crate::kernel::segment::{SIDE_BY_SIDE, asking_together};
             use zeroize::Zeroizing;
 
             let geometry = &step.plan.geometry;
-            let length = geometry.segment_length;
+            let together = asking_together(members.len());
             let mut work = Zeroizing::new(Block::ZERO);
             let mut near = Zeroizing::new([Block::ZERO; SIDE_BY_SIDE]);
             let mut references = [0; SIDE_BY_SIDE];
+            let mut reaches = [geometry.reach(step.segment(0)); SIDE_BY_SIDE];
             for (i, member) in members.iter().enumerate() {
                 let segment = step.segment(member.lane);
                 let index = segment.first_index();
+                reaches[i] = geometry.reach(segment);
                 // SAFETY: the place is below the plan's block count, and nobody writes it.
                 unsafe {
                     let previous = member.memory.add(geometry.previous(segment, index));
@@ -229,32 +251,47 @@ macro_rules! segment_loops {
                         near[i] = *previous;
                     }
                     let j = (&*previous).words()[0];
-                    references[i] = geometry.reach(segment).reference(index, j);
-                    prefetch(member.memory.add(references[i]));
+                    references[i] = reaches[i].reference(index, j);
+                    prefetch::<NEAR>(member.memory.add(references[i]));
                 }
             }
-            let first = step.segment(0).first_index();
-            for index in first..length {
-                for (i, member) in members.iter().enumerate() {
-                    let segment = step.segment(member.lane);
-                    let reach = geometry.reach(segment);
-                    let previous = geometry.previous(segment, index);
-                    let current = geometry.current(segment, index);
-                    // SAFETY: as in `independent`. The reference after the segment's last block
-                    // is asked for and never used; it is a place of the memory, too.
-                    unsafe {
-                        let prev =
-                            if NEAR { &raw mut near[i] } else { member.memory.add(previous) };
-                        compress::<XOR, NEAR>(
-                            prev,
-                            member.memory.add(references[i]),
-                            member.memory.add(current),
-                            &mut *work,
-                            |j| {
-                                references[i] = reach.reference(index + 1, j);
-                                prefetch(member.memory.add(references[i]));
-                            },
-                        );
+            for index in step.segment(0).first_index()..geometry.segment_length {
+                for asking in (0..members.len()).step_by(together) {
+                    let asking = asking..members.len().min(asking + together);
+                    for i in asking.clone() {
+                        let member = members[i];
+                        let segment = step.segment(member.lane);
+                        let previous = geometry.previous(segment, index);
+                        let current = geometry.current(segment, index);
+                        // SAFETY: as in `independent`. The reference after the segment's last
+                        // block is asked for and never used; it is a place of the memory, too.
+                        unsafe {
+                            let prev =
+                                if NEAR { &raw mut near[i] } else { member.memory.add(previous) };
+                            compress::<XOR, NEAR>(
+                                prev,
+                                member.memory.add(references[i]),
+                                member.memory.add(current),
+                                &mut *work,
+                                |j| {
+                                    references[i] = reaches[i].reference(index + 1, j);
+                                    if together == 1 {
+                                        prefetch::<NEAR>(member.memory.add(references[i]));
+                                    }
+                                },
+                            );
+                        }
+                    }
+                    if together > 1 {
+                        // The first lines first: theirs are the walks.
+                        for i in asking.clone() {
+                            // SAFETY: a place of the memory.
+                            unsafe { prefetch_first(members[i].memory.add(references[i])) };
+                        }
+                        for i in asking {
+                            // SAFETY: a place of the memory.
+                            unsafe { prefetch::<NEAR>(members[i].memory.add(references[i])) };
+                        }
                     }
                 }
             }
