@@ -3,7 +3,10 @@
 
 use std::sync::Arc;
 
-use shoal_history::{Action, Key, ObjId as StoredObjId, Op, OpId, Scalar, ScalarRef};
+use shoal_history::{
+    Action, ChangeWriter, DeleteRun, Key, ObjId as StoredObjId, Op, OpId, Scalar, ScalarRef,
+    TextRun,
+};
 
 use crate::names::{NameIdx, Names};
 use crate::opset::OpSet;
@@ -94,7 +97,7 @@ enum PendingRun {
     /// This many of [`PendingOps::ops`].
     Ops(usize),
     Text(TypedText),
-    Deletes(Deletes),
+    Deletes(DeleteRun),
 }
 
 /// Inserts of characters into a sequence, each after the one before.
@@ -107,18 +110,6 @@ struct TypedText {
     len: u32,
     /// In the text of all.
     bytes: usize,
-}
-
-/// Deletes of elements of which nothing but their inserts is superseded.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Deletes {
-    pub(crate) obj: OpId,
-    pub(crate) id: OpId,
-    /// The first element that is deleted.
-    pub(crate) elem: OpId,
-    pub(crate) len: u32,
-    /// Whether the ids of the elements count down.
-    pub(crate) descends: bool,
 }
 
 impl PendingOps {
@@ -177,7 +168,7 @@ impl PendingOps {
     pub(crate) fn push_deletes(&mut self, obj: OpId, elem: OpId, id: OpId, len: u32) {
         self.count += u64::from(len);
         if let Some(PendingRun::Deletes(last)) = self.runs.last_mut()
-            && last.obj == obj
+            && last.obj == StoredObjId::Op(obj)
             && last.elem.actor == elem.actor
         {
             let up = elem.counter.checked_sub(last.elem.counter) == Some(last.len);
@@ -190,26 +181,33 @@ impl PendingOps {
                 return;
             }
         }
-        let deletes = Deletes { obj, id, elem, len, descends: false };
+        let obj = StoredObjId::Op(obj);
+        let deletes = DeleteRun { id, obj, elem, len, descends: false };
         self.runs.push(PendingRun::Deletes(deletes));
     }
 
-    /// Calls `visit` with each op in order.
-    pub(crate) fn for_each(&self, names: &Names, mut visit: impl FnMut(&Op<'_>)) {
+    /// Writes every op into a change.
+    pub(crate) fn write(&self, names: &Names, writer: &mut ChangeWriter<'_>) {
         let (mut ops, mut text) = (self.ops.iter(), self.text.as_str());
         for run in &self.runs {
             match run {
                 PendingRun::Ops(count) => {
-                    ops.by_ref().take(*count).for_each(|op| visit(&op.as_op(names)));
+                    ops.by_ref().take(*count).for_each(|op| writer.push(&op.as_op(names)));
                 }
                 PendingRun::Text(typed) => {
                     let (own, rest) = text.split_at(typed.bytes);
                     text = rest;
-                    typed.for_each(own, &mut visit);
+                    writer.push_text(&TextRun {
+                        id: typed.id,
+                        obj: StoredObjId::Op(typed.obj),
+                        reference: typed.reference,
+                        text: own,
+                        len: typed.len,
+                        succ: None,
+                        succ_descends: false,
+                    });
                 }
-                PendingRun::Deletes(deletes) => {
-                    (0..deletes.len).for_each(|at| deletes.visit(at, &mut visit));
-                }
+                PendingRun::Deletes(deletes) => writer.push_deletes(deletes),
             }
         }
     }
@@ -233,8 +231,10 @@ impl PendingOps {
                     self.text.truncate(self.text.len() - typed.bytes);
                 }
                 PendingRun::Deletes(deletes) => {
-                    let mut undo = |op: &Op<'_>| ops.undo(op);
-                    (0..deletes.len).rev().for_each(|at| deletes.visit(at, &mut undo));
+                    let mut elem = [deletes.elem];
+                    for at in (0..deletes.len).rev() {
+                        ops.undo(&delete_at(&deletes, at, &mut elem));
+                    }
                 }
             }
         }
@@ -242,34 +242,19 @@ impl PendingOps {
     }
 }
 
-impl TypedText {
-    fn for_each(&self, text: &str, visit: &mut impl FnMut(&Op<'_>)) {
-        let (mut reference, mut id) = (self.reference, self.id);
-        let mut rest = text;
-        while let Some(character) = rest.chars().next() {
-            let (own, after) = rest.split_at(character.len_utf8());
-            rest = after;
-            visit(&insert(self.obj, reference, id, own));
-            reference = Some(id);
-            id.counter += 1;
-        }
-    }
-}
-
-impl Deletes {
-    fn visit(&self, at: u32, visit: &mut impl FnMut(&Op<'_>)) {
-        let elem = nth(self.elem, at, self.descends);
-        visit(&Op {
-            id: nth(self.id, at, false),
-            obj: StoredObjId::Op(self.obj),
-            key: Key::Elem(elem),
-            insert: false,
-            action: Action::Delete,
-            value: ScalarRef::Null,
-            expand: false,
-            mark_name: None,
-            links: &[elem],
-        });
+/// The delete at a place of a run.
+fn delete_at<'a>(run: &DeleteRun, at: u32, elem: &'a mut [OpId; 1]) -> Op<'a> {
+    elem[0] = nth(run.elem, at, run.descends);
+    Op {
+        id: nth(run.id, at, false),
+        obj: run.obj,
+        key: Key::Elem(elem[0]),
+        insert: false,
+        action: Action::Delete,
+        value: ScalarRef::Null,
+        expand: false,
+        mark_name: None,
+        links: elem,
     }
 }
 

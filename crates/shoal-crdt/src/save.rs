@@ -1,7 +1,7 @@
 //! Writing documents as bytes.
 
 use shoal_history::{
-    ActorId, ActorIdx, ChangeHash, DocumentWriter, Key, ObjId as StoredObjId, Op, OpId,
+    ActorId, ActorIdx, ChangeHash, DocumentWriter, Key, ObjId as StoredObjId, Op, OpId, TextRun,
 };
 
 use crate::actors::Actors;
@@ -9,7 +9,7 @@ use crate::document::Document;
 use crate::names::Names;
 use crate::opset::{Data, Object};
 use crate::register::OpRef;
-use crate::sequence::NO_OP;
+use crate::sequence::{NO_OP, RunView};
 
 /// How a document is saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,6 +126,10 @@ impl RowWriter<'_> {
                 let sides = sequence.sides();
                 let mut rows = Vec::new();
                 for run in sequence.runs() {
+                    if run.is_text() {
+                        self.push_text(obj, &run);
+                        continue;
+                    }
                     for at in 0..run.run.len {
                         rows.clear();
                         let elem = run.elem(at);
@@ -141,6 +145,20 @@ impl RowWriter<'_> {
                 }
             }
         }
+    }
+
+    fn push_text(&mut self, obj: StoredObjId, view: &RunView<'_>) {
+        let run = view.run;
+        let some = |id: OpId| (id != NO_OP).then(|| self.place(id));
+        self.writer.push_text(&TextRun {
+            id: self.place(run.id),
+            obj,
+            reference: some(run.reference),
+            text: view.text,
+            len: run.len,
+            succ: some(run.succ),
+            succ_descends: run.succ_descends,
+        });
     }
 
     fn push(&mut self, obj: StoredObjId, key: Key<'_>, insert: bool, row: &OpRef<'_>) {

@@ -130,7 +130,7 @@ impl<'a> Transaction<'a> {
             extra_bytes: &[],
         };
         let mut writer = ChangeWriter::new(header, self.doc.ops.actors.ids());
-        self.pending.for_each(&self.doc.ops.names, |op| writer.push(op));
+        self.pending.write(&self.doc.ops.names, &mut writer);
         let change = writer.finish().expect("a transaction makes ops by the rules of the format");
         self.pending.clear();
         let hash = change.hash();

@@ -12,10 +12,11 @@ mod compressed;
 mod document;
 mod header;
 mod op_rows;
+mod op_runs;
 
 pub use change::{Change, ChangeHeader, ChangeOps, ChangeWriter};
 pub(crate) use document::{ChangeRow, ChangeTable, DocumentSource, Hashes};
-pub use document::{DocumentChunk, DocumentOps, DocumentWriter, Verify};
+pub use document::{DocumentChunk, DocumentOps, DocumentRows, DocumentWriter, Verify};
 pub use header::ChunkType;
 
 /// A chunk, parsed and valid.

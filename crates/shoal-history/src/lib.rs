@@ -20,12 +20,12 @@ mod sync;
 pub use actor::{ActorId, ActorIdx};
 pub use chunk::{
     Change, ChangeHeader, ChangeOps, ChangeWriter, Chunk, ChunkType, Chunks, DocumentChunk,
-    DocumentOps, DocumentWriter, Verify, chunks,
+    DocumentOps, DocumentRows, DocumentWriter, Verify, chunks,
 };
 pub use error::{Error, Fault};
 pub use graph::{ChangeGraph, Changes, Clock, ClockEntry};
 pub use hash::ChangeHash;
 pub use limits::Limits;
-pub use op::{Action, Key, ObjId, Op, OpId};
+pub use op::{Action, DeleteRun, Key, ObjId, Op, OpId, TextRun};
 pub use scalar::{Scalar, ScalarRef};
 pub use sync::{BloomFilter, ChangeData, Have, SyncFlags, SyncMessage, SyncState, SyncVersion};

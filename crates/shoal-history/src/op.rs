@@ -94,3 +94,40 @@ pub struct Op<'a> {
     /// supersede this one (`succ`). Ascending in Lamport order.
     pub links: &'a [OpId],
 }
+
+/// Ops that insert one character each into a sequence, one after the other: their ids count up,
+/// and each but the first refers to the one before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextRun<'a> {
+    /// The id of the first.
+    pub id: OpId,
+    /// The sequence.
+    pub obj: ObjId,
+    /// What the first is inserted after; `None` for the head.
+    pub reference: Option<OpId>,
+    /// The characters, all together.
+    pub text: &'a str,
+    /// How many there are.
+    pub len: u32,
+    /// In a document: the one op that supersedes the first, if the characters are deleted. The
+    /// others are superseded by ops whose ids count up from it, or down.
+    pub succ: Option<OpId>,
+    /// Whether those ids count down.
+    pub succ_descends: bool,
+}
+
+/// Ops of a change that delete elements of a sequence, of which each supersedes nothing but the
+/// insert: their ids count up, and those of the elements count up or down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeleteRun {
+    /// The id of the first.
+    pub id: OpId,
+    /// The sequence.
+    pub obj: ObjId,
+    /// The element that the first deletes.
+    pub elem: OpId,
+    /// How many there are.
+    pub len: u32,
+    /// Whether the ids of the elements count down.
+    pub descends: bool,
+}

@@ -4,7 +4,9 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use shoal_history::{Action, DocumentChunk, Key, ObjId as StoredObjId, Op, OpId, ScalarRef};
+use shoal_history::{
+    Action, DocumentChunk, DocumentRows, Key, ObjId as StoredObjId, Op, OpId, TextRun,
+};
 
 use crate::actors::Actors;
 use crate::document::Document;
@@ -25,25 +27,41 @@ impl Document {
         let mut rows = Rows::new(&mut self.ops);
         let mut ops = chunk.ops();
         let mut links = Vec::new();
-        while let Some(op) = ops.next_op() {
-            let map = |id: OpId| OpId { counter: id.counter, actor: local[id.actor.as_usize()] };
-            links.clear();
-            links.extend(op.links.iter().copied().map(map));
-            let op = Op {
-                id: map(op.id),
-                obj: match op.obj {
-                    StoredObjId::Root => StoredObjId::Root,
-                    StoredObjId::Op(id) => StoredObjId::Op(map(id)),
-                },
-                key: match op.key {
-                    Key::Elem(id) => Key::Elem(map(id)),
-                    key => key,
-                },
-                links: &links,
-                ..op
+        let map = |id: OpId| OpId { counter: id.counter, actor: local[id.actor.as_usize()] };
+        let map_object = |obj: StoredObjId| match obj {
+            StoredObjId::Root => StoredObjId::Root,
+            StoredObjId::Op(id) => StoredObjId::Op(map(id)),
+        };
+        while let Some(read) = ops.next_rows() {
+            let (id, pushed) = match read {
+                DocumentRows::Text(run) => {
+                    let run = TextRun {
+                        id: map(run.id),
+                        obj: map_object(run.obj),
+                        reference: run.reference.map(map),
+                        succ: run.succ.map(map),
+                        ..run
+                    };
+                    (run.id, rows.push_text(&run))
+                }
+                DocumentRows::Op(op) => {
+                    links.clear();
+                    links.extend(op.links.iter().copied().map(map));
+                    let op = Op {
+                        id: map(op.id),
+                        obj: map_object(op.obj),
+                        key: match op.key {
+                            Key::Elem(id) => Key::Elem(map(id)),
+                            key => key,
+                        },
+                        links: &links,
+                        ..op
+                    };
+                    (op.id, rows.push(&op))
+                }
             };
-            if let Err(fault) = rows.push(&op) {
-                return Err(Error::Row { op: self.export(op.id), fault });
+            if let Err(fault) = pushed {
+                return Err(Error::Row { op: self.export(id), fault });
             }
         }
         rows.finish();
@@ -110,10 +128,6 @@ impl<'a> Rows<'a> {
                 };
                 self.order.insert(reference, op.id, &self.ops.actors)?;
                 (self.elem, self.reference) = (op.id, reference);
-                if self.push_char(op) {
-                    self.ops.count_op();
-                    return Ok(());
-                }
             }
             Key::Elem(id) if id != self.elem => return Err(OpFault::RowOrder),
             Key::Head | Key::Elem(_) => self.reopen(),
@@ -134,14 +148,30 @@ impl<'a> Rows<'a> {
         Ok(())
     }
 
-    /// A character that is superseded at most once needs no register, unless more rows follow.
-    fn push_char(&mut self, op: &Op<'_>) -> bool {
-        let (Action::Set, ScalarRef::Str(text)) = (op.action, op.value) else { return false };
-        let plain = op.links.len() <= 1 && !op.expand && op.mark_name.is_none();
-        match &mut self.sequence {
-            Some(builder) if plain => builder.push_char(op.id, self.reference, text, op.links),
-            _ => false,
+    /// Takes in a run: nothing else is known of its elements, unless more rows follow.
+    fn push_text(&mut self, run: &TextRun<'_>) -> Result<(), OpFault> {
+        if run.obj != self.object {
+            self.enter(run.obj)?;
         }
+        if self.sequence.is_none() {
+            return Err(OpFault::WrongKey);
+        }
+        self.flush();
+        let reference = run.reference.unwrap_or(NO_OP);
+        let last = OpId { counter: run.id.counter + (run.len - 1), actor: run.id.actor };
+        self.order.insert_run(reference, run.id, last, &self.ops.actors)?;
+        self.elem = last;
+        if let Some(builder) = &mut self.sequence {
+            let succ = run.succ.map(|succ| (succ, run.succ_descends));
+            builder.push_text(run.id, reference, run.text, succ);
+        }
+        // What the last one was inserted after, should it turn out to be a register.
+        self.reference = match run.len {
+            1 => reference,
+            _ => OpId { counter: last.counter - 1, actor: last.actor },
+        };
+        self.ops.count_ops(run.len);
+        Ok(())
     }
 
     /// Another op of the element follows: what was pushed as complete is a register after all.
@@ -223,9 +253,25 @@ impl<'a> Rows<'a> {
 /// the same heads could stand for different texts.
 struct InsertOrder {
     /// The element that came last and all it hangs on, each with the last element inserted after
-    /// it so far. The head, which everything hangs on, is kept apart.
-    path: Vec<(OpId, OpId)>,
+    /// it so far: runs in which each element hangs on the one before. The head, which everything
+    /// hangs on, is kept apart.
+    path: Vec<Chain>,
     last_at_head: OpId,
+}
+
+/// Elements that hang on each other, the last of which is what came last so far.
+struct Chain {
+    first: OpId,
+    last: OpId,
+    /// The last element inserted after the last of the chain; the others have one in the chain.
+    after_last: OpId,
+}
+
+impl Chain {
+    fn contains(&self, id: OpId) -> bool {
+        id.actor == self.first.actor
+            && (self.first.counter..=self.last.counter).contains(&id.counter)
+    }
 }
 
 impl InsertOrder {
@@ -234,19 +280,45 @@ impl InsertOrder {
     }
 
     fn insert(&mut self, reference: OpId, id: OpId, actors: &Actors) -> Result<(), OpFault> {
-        while self.path.last().is_some_and(|(elem, _)| *elem != reference) {
+        self.insert_run(reference, id, id, actors)
+    }
+
+    /// Inserts elements from `first` to `last`, each after the one before it.
+    fn insert_run(
+        &mut self,
+        reference: OpId,
+        first: OpId,
+        last: OpId,
+        actors: &Actors,
+    ) -> Result<(), OpFault> {
+        while self.path.last().is_some_and(|chain| !chain.contains(reference)) {
             self.path.pop();
         }
-        let last = match self.path.last_mut() {
-            Some((_, last)) => last,
+        let before = match self.path.last_mut() {
+            Some(chain) if chain.last == reference => &mut chain.after_last,
+            Some(chain) => {
+                // What hangs on an element within the chain comes after what followed it there.
+                chain.after_last = OpId { counter: reference.counter + 1, actor: reference.actor };
+                chain.last = reference;
+                &mut chain.after_last
+            }
             None if reference == NO_OP => &mut self.last_at_head,
             None => return Err(OpFault::RowOrder),
         };
-        if *last != NO_OP && actors.compare(*last, id) != Ordering::Greater {
+        if *before != NO_OP && actors.compare(*before, first) != Ordering::Greater {
             return Err(OpFault::RowOrder);
         }
-        *last = id;
-        self.path.push((id, NO_OP));
+        let is_first = *before == NO_OP;
+        *before = first;
+        let follows = OpId { counter: reference.counter + 1, actor: reference.actor } == first;
+        match self.path.last_mut() {
+            // A longer chain, as long as nothing else hangs on its last element.
+            Some(chain) if is_first && follows => {
+                chain.last = last;
+                chain.after_last = NO_OP;
+            }
+            _ => self.path.push(Chain { first, last, after_last: NO_OP }),
+        }
         Ok(())
     }
 }

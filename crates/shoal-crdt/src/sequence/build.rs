@@ -2,7 +2,7 @@
 
 use shoal_history::OpId;
 
-use super::{NewRun, Sequence, Unit, new_run, register_run, run, tree};
+use super::{NewRun, Sequence, Unit, new_run, register_run, tree};
 use crate::actors::Actors;
 use crate::register::{RegOp, Register};
 
@@ -25,21 +25,6 @@ impl Builder {
         succ: Option<(OpId, bool)>,
     ) {
         self.0.push_text(id, reference, text, succ);
-    }
-
-    /// Like [`Builder::push_text`], superseded by at most one op, if `text` is one character.
-    pub(crate) fn push_char(
-        &mut self,
-        id: OpId,
-        reference: OpId,
-        text: &str,
-        succ: &[OpId],
-    ) -> bool {
-        let fits = run::is_char(text);
-        if fits {
-            self.push_text(id, reference, text, succ.first().map(|id| (*id, false)));
-        }
-        fits
     }
 
     /// Takes the last element, which [`Builder::push_text`] appended, back as an op.

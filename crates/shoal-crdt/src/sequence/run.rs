@@ -253,6 +253,11 @@ pub(crate) struct RunView<'a> {
 }
 
 impl<'a> RunView<'a> {
+    /// Whether it holds characters, and at most one delete of each.
+    pub(crate) fn is_text(&self) -> bool {
+        self.run.kind == Kind::Chars
+    }
+
     /// The byte at which the character at `at` begins.
     pub(super) fn byte_at(&self, at: u32) -> usize {
         if self.run.extent == self.run.len {

@@ -8,13 +8,16 @@ use super::change::actor_count;
 use super::compressed::{self, InflateError};
 use super::header::{ChunkType, Envelope};
 use super::op_rows::{self, Body, DOCUMENT_SPECS, OpColumns, OpReader};
+use super::op_runs;
 use crate::column::delta::{self, DeltaDecoder};
 use crate::column::leb128::Reader;
 use crate::column::rle::{self, RleDecoder};
 use crate::column::spec::{self, ColumnSpec, RawColumn};
 use crate::column::value::RawValue;
 use crate::error::{ColumnFault, InColumn};
-use crate::{Action, ActorId, ActorIdx, ChangeHash, Error, Fault, Limits, ObjId, Op, OpId};
+use crate::{
+    Action, ActorId, ActorIdx, ChangeHash, Error, Fault, Key, Limits, ObjId, Op, OpId, TextRun,
+};
 
 use change_rows::{CHANGE_COLUMN_COUNT, CHANGE_ROW_SPECS, ChangeColumns};
 
@@ -23,7 +26,7 @@ mod op_table;
 mod rebuild;
 mod write;
 
-use op_table::{Columns, Faulty, OpTable};
+use op_table::{Columns, Faulty, KeyKind, OpTable};
 
 pub(crate) use change_rows::ChangeTable;
 pub(crate) use rebuild::Hashes;
@@ -317,10 +320,99 @@ impl<'a> DocumentOps<'a> {
         })
     }
 
+    /// The next op, or the next ones where they are a run of text, or `None` after the last.
+    pub fn next_rows(&mut self) -> Option<DocumentRows<'a>> {
+        match self.next_text() {
+            Some(run) => Some(DocumentRows::Text(run)),
+            None => self.next_op().map(DocumentRows::Op),
+        }
+    }
+
+    /// The next ops, if they insert a character each, the later ones after the one before.
+    fn next_text(&mut self) -> Option<TextRun<'a>> {
+        let (table, row) = (self.table, self.row as usize);
+        let segment = *table.segments.get(*table.segment_of.get(row)? as usize)?;
+        let char_len = segment.payload_len as usize;
+        let is_text = segment.insert
+            && segment.action == Action::Set
+            && segment.value_type == op_runs::STR
+            && (1..=4).contains(&char_len)
+            && !(segment.expand || segment.mark_name > 0);
+        if !is_text {
+            return None;
+        }
+        while self.succ_left == 0 {
+            self.succ_left = table.succ_runs[self.succ_run].rows;
+            self.succ_run += 1;
+        }
+        let succ_count = table.succ_runs[self.succ_run - 1].count;
+        if succ_count > 1 {
+            return None;
+        }
+        let segment_end = match table.segments.get(table.segment_of[row] as usize + 1) {
+            Some(next) => next.first_row as usize,
+            None => table.len(),
+        };
+        let most = (segment_end - row).min(self.succ_left as usize);
+        let ids = &table.id_counters[row..row + most];
+        let keys = &table.key_counters[row..row + most];
+        let mut len = 1;
+        if segment.key == KeyKind::Elem(segment.id_actor) {
+            let follows =
+                |at: &usize| ids[*at] == ids[*at - 1].wrapping_add(1) && keys[*at] == ids[*at - 1];
+            len += (1..most).take_while(follows).count();
+        }
+        let mut succ_descends = false;
+        let succs = &table.succs[self.succ..self.succ + len * succ_count as usize];
+        if let [first, second, ..] = succs {
+            succ_descends = second.counter < first.counter;
+            let follows = |pair: &&[OpId]| {
+                let (low, high) =
+                    if succ_descends { (pair[1], pair[0]) } else { (pair[0], pair[1]) };
+                low.actor == high.actor && low.counter.wrapping_add(1) == high.counter
+            };
+            len = 1 + succs.windows(2).take_while(follows).count();
+            succ_descends &= len > 1;
+        }
+        let start =
+            segment.payload_start as usize + (self.row - segment.first_row) as usize * char_len;
+        let chars = self.payloads[start..].chunks_exact(char_len).take(len);
+        len = chars.take_while(|bytes| op_runs::is_char(bytes)).count();
+        let text = std::str::from_utf8(&self.payloads[start..start + len * char_len]).ok()?;
+        if len == 0 {
+            return None;
+        }
+        let run = TextRun {
+            id: OpId { counter: ids[0], actor: ActorIdx(segment.id_actor) },
+            obj: segment.obj(),
+            reference: match table.key(&segment, row) {
+                Key::Elem(id) => Some(id),
+                Key::Head | Key::Map(_) => None,
+            },
+            text,
+            len: len as u32,
+            succ: succs.first().copied(),
+            succ_descends,
+        };
+        self.row += run.len;
+        self.succ_left -= run.len;
+        self.succ += len * succ_count as usize;
+        Some(run)
+    }
+
     /// How many ops are left.
     pub fn remaining(&self) -> usize {
         self.table.len() - self.row as usize
     }
+}
+
+/// One op of a document chunk, or some that are a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum DocumentRows<'a> {
+    /// One op.
+    Op(Op<'a>),
+    /// Typed text, alive or deleted.
+    Text(TextRun<'a>),
 }
 
 /// Reads op rows with their ids.

@@ -308,18 +308,18 @@ impl Body<'_> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OpEncoder {
     pub(crate) obj_actor: RleEncoder<Uint>,
-    obj_counter: RleEncoder<Uint>,
+    pub(super) obj_counter: RleEncoder<Uint>,
     pub(crate) key_actor: RleEncoder<Uint>,
-    key_counter: DeltaEncoder,
-    key_string: RleEncoder<Text>,
-    insert: BooleanEncoder,
-    action: RleEncoder<Uint>,
-    value: ValueEncoder,
-    link_count: RleEncoder<Uint>,
+    pub(super) key_counter: DeltaEncoder,
+    pub(super) key_string: RleEncoder<Text>,
+    pub(super) insert: BooleanEncoder,
+    pub(super) action: RleEncoder<Uint>,
+    pub(super) value: ValueEncoder,
+    pub(super) link_count: RleEncoder<Uint>,
     pub(crate) link_actor: RleEncoder<Uint>,
-    link_counter: DeltaEncoder,
-    expand: BooleanEncoder,
-    mark_name: RleEncoder<Text>,
+    pub(super) link_counter: DeltaEncoder,
+    pub(super) expand: BooleanEncoder,
+    pub(super) mark_name: RleEncoder<Text>,
 }
 
 /// The value of a row to be written.

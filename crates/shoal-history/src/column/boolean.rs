@@ -99,6 +99,12 @@ impl BooleanEncoder {
         self.state.push(value, 1, &mut self.out);
     }
 
+    /// Appends a value `count` times, at least once.
+    #[inline]
+    pub(crate) fn push_values(&mut self, value: bool, count: u64) {
+        self.state.push(value, count, &mut self.out);
+    }
+
     pub(crate) fn finish(&mut self) {
         self.state.finish(&mut self.out);
     }

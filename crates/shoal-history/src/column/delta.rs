@@ -92,6 +92,13 @@ impl DeltaState {
         self.value = value;
     }
 
+    /// Appends `count` values, at least one, each by `step` more than the one before.
+    #[inline]
+    pub(crate) fn push_steps(&mut self, step: i64, count: u64, out: &mut Vec<u8>) {
+        self.differences.push_value(step, count, out);
+        self.value = self.value.wrapping_add(step.wrapping_mul(count as i64));
+    }
+
     /// Appends `count` nulls, at least one.
     #[inline]
     pub(crate) fn push_null(&mut self, count: u64, out: &mut Vec<u8>) {
@@ -123,6 +130,15 @@ impl DeltaEncoder {
     #[inline]
     pub(crate) fn push_value(&mut self, value: i64) {
         self.state.push_value(value, &mut self.out);
+    }
+
+    /// Appends `count` values, at least one: `first`, then each by `step` more.
+    #[inline]
+    pub(crate) fn push_series(&mut self, first: i64, step: i64, count: u64) {
+        self.state.push_value(first, &mut self.out);
+        if count > 1 {
+            self.state.push_steps(step, count - 1, &mut self.out);
+        }
     }
 
     pub(crate) fn finish(&mut self) {

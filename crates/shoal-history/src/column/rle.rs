@@ -248,9 +248,21 @@ impl<T: RleType> RleEncoder<T> {
         self.state.push_value(value, 1, &mut self.out);
     }
 
+    /// Appends a value `count` times, at least once.
+    #[inline]
+    pub(crate) fn push_values(&mut self, value: T::Value<'_>, count: u64) {
+        self.state.push_value(value, count, &mut self.out);
+    }
+
     #[inline]
     pub(crate) fn push_null(&mut self) {
         self.state.push_null(1, &mut self.out);
+    }
+
+    /// Appends `count` nulls, at least one.
+    #[inline]
+    pub(crate) fn push_nulls(&mut self, count: u64) {
+        self.state.push_null(count, &mut self.out);
     }
 
     /// Ends the column. Its bytes are then [`bytes`](Self::bytes); only [`clear`](Self::clear) may

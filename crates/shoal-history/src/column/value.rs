@@ -108,6 +108,27 @@ impl ValueEncoder {
         self.push_meta(type_code, len);
     }
 
+    /// Appends a string of one character for each of `text`.
+    pub(crate) fn push_chars(&mut self, text: &str) {
+        self.payloads.extend_from_slice(text.as_bytes());
+        let meta = |len: usize| (len as u64) << 4 | u64::from(STR);
+        if text.is_ascii() {
+            if !text.is_empty() {
+                self.meta.push_values(meta(1), text.len() as u64);
+            }
+            return;
+        }
+        for character in text.chars() {
+            self.meta.push_value(meta(character.len_utf8()));
+        }
+    }
+
+    /// Appends `count` nulls, at least one.
+    #[inline]
+    pub(crate) fn push_nulls(&mut self, count: u64) {
+        self.meta.push_values(u64::from(NULL), count);
+    }
+
     #[inline]
     pub(crate) fn push_raw(&mut self, value: RawValue<'_>) {
         self.payloads.extend_from_slice(value.payload);

@@ -9,10 +9,14 @@ use crate::chunk::header::{self, ChunkType};
 use crate::chunk::op_rows::{
     CHANGE_SPECS, KEY_ACTOR, LINK_ACTOR, OBJ_ACTOR, OpEncoder, Row, RowValue,
 };
+use crate::chunk::op_runs;
 use crate::column::leb128::{write_length_prefixed, write_sleb, write_uleb};
 use crate::column::value::RawValue;
 use crate::column::{rle, spec};
-use crate::{Action, ActorId, ActorIdx, ChangeHash, Error, Key, ObjId, Op, OpId, ScalarRef};
+use crate::{
+    Action, ActorId, ActorIdx, ChangeHash, DeleteRun, Error, Key, ObjId, Op, OpId, ScalarRef,
+    TextRun,
+};
 
 /// What a change says besides its ops.
 #[derive(Clone, Debug)]
@@ -88,6 +92,59 @@ impl<'a> ChangeWriter<'a> {
             mark_name: op.mark_name,
         };
         self.encoder.push(&row, self.preds.iter().copied());
+    }
+
+    /// Appends the ops of a run, as [`push`](Self::push) does one; nothing may supersede them.
+    pub fn push_text(&mut self, run: &TextRun<'_>) {
+        if self.misuse.is_none() {
+            self.misuse = self.check_run(run.id, run.obj, run.reference, run.len).err();
+            if run.succ.is_some() || run.text.chars().count() != run.len as usize {
+                self.misuse.get_or_insert("a run of text has an id for each character");
+            }
+        }
+        if self.misuse.is_none() {
+            self.encoder.push_text(run);
+        }
+    }
+
+    /// Appends the ops of a run, as [`push`](Self::push) does one.
+    pub fn push_deletes(&mut self, run: &DeleteRun) {
+        if self.misuse.is_none() {
+            self.misuse = self.check_run(run.id, run.obj, Some(run.elem), run.len).err();
+            if !op_runs::fits(run.elem, run.descends, run.len) {
+                self.misuse.get_or_insert("an op refers to ops before it by known actors");
+            }
+        }
+        if self.misuse.is_none() {
+            self.encoder.push_deletes(run);
+        }
+    }
+
+    fn check_run(
+        &self,
+        id: OpId,
+        obj: ObjId,
+        refers_to: Option<OpId>,
+        len: u32,
+    ) -> Result<(), &'static str> {
+        let known = |id: &OpId| id.actor.as_usize() < self.actors.len();
+        let before = |other: &OpId| other.counter > 0 && other.counter < id.counter && known(other);
+        let counter = u64::from(self.header.start_op) + u64::from(self.encoder.op_count);
+        if u64::from(id.counter) != counter
+            || id.actor != self.header.actor
+            || !op_runs::fits(id, false, len)
+        {
+            return Err("the ids of a change's ops follow each other");
+        }
+        let obj = match &obj {
+            ObjId::Root => true,
+            ObjId::Op(id) => before(id),
+        };
+        if obj && refers_to.iter().all(before) {
+            Ok(())
+        } else {
+            Err("an op refers to ops before it by known actors")
+        }
     }
 
     /// The change. Cost: one SHA-256 of its bytes.
@@ -198,10 +255,7 @@ impl ChangeEncoder {
     /// Appends an op, with its preds in the order in which they are stored.
     #[inline]
     pub(crate) fn push(&mut self, row: &Row<'_>, preds: impl ExactSizeIterator<Item = OpId>) {
-        let obj = match row.obj {
-            ObjId::Root => ObjId::Root,
-            ObjId::Op(id) => ObjId::Op(self.actors.localize(id)),
-        };
+        let obj = self.localize_object(row.obj);
         let key = match row.key {
             Key::Elem(id) => Key::Elem(self.actors.localize(id)),
             key => key,
@@ -217,6 +271,28 @@ impl ChangeEncoder {
         let preds = preds.map(|id| self.actors.localize(id));
         self.ops.push(&Row { obj, key, ..*row }, preds);
         self.op_count += 1;
+    }
+
+    fn push_text(&mut self, run: &TextRun<'_>) {
+        let obj = self.localize_object(run.obj);
+        let reference = run.reference.map(|id| self.actors.localize(id));
+        let id = self.actors.localize(run.id);
+        self.ops.push_text(&TextRun { id, obj, reference, ..*run });
+        self.op_count += run.len;
+    }
+
+    fn push_deletes(&mut self, run: &DeleteRun) {
+        let obj = self.localize_object(run.obj);
+        let elem = self.actors.localize(run.elem);
+        self.ops.push_deletes(&DeleteRun { obj, elem, ..*run });
+        self.op_count += run.len;
+    }
+
+    fn localize_object(&mut self, obj: ObjId) -> ObjId {
+        match obj {
+            ObjId::Root => ObjId::Root,
+            ObjId::Op(id) => ObjId::Op(self.actors.localize(id)),
+        }
     }
 
     /// The change. `actors` is the caller's table.

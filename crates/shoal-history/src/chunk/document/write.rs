@@ -10,6 +10,7 @@ use super::{ID_ACTOR, ID_COUNTER, OP_COLUMN_COUNT, lamport};
 use crate::chunk::compressed;
 use crate::chunk::header::{self, ChunkType};
 use crate::chunk::op_rows::{DOCUMENT_SPECS, OpEncoder, Row, RowValue};
+use crate::chunk::op_runs;
 use crate::column::delta::DeltaEncoder;
 use crate::column::leb128::{write_length_prefixed, write_uleb};
 use crate::column::rle::{RleEncoder, Text, Uint};
@@ -17,7 +18,7 @@ use crate::column::spec::{self, ColumnSpec};
 use crate::column::value::ValueEncoder;
 use crate::{
     Action, ActorId, ActorIdx, Change, ChangeGraph, ChangeHash, Error, Key, ObjId, Op, OpId,
-    ScalarRef,
+    ScalarRef, TextRun,
 };
 
 /// A column of at least this many bytes is deflated.
@@ -132,6 +133,38 @@ impl<'a> DocumentWriter<'a> {
             super::sort_links(&mut links);
             self.ops.push(&row, links.iter().copied());
         }
+    }
+
+    /// Appends the ops of a run, in document order. A mistake makes [`finish`](Self::finish) fail.
+    pub fn push_text(&mut self, run: &TextRun<'_>) {
+        if self.misuse.is_none() {
+            self.misuse = self.check_text(run).err();
+        }
+        if self.misuse.is_some() {
+            return;
+        }
+        let count = u64::from(run.len);
+        self.id_actor.push_values(u64::from(run.id.actor.0), count);
+        self.id_counter.push_series(i64::from(run.id.counter), 1, count);
+        self.ops.push_text(run);
+    }
+
+    fn check_text(&self, run: &TextRun<'_>) -> Result<(), &'static str> {
+        let known = |id: &OpId| id.counter > 0 && id.actor.as_usize() < self.actors.len();
+        let obj = match &run.obj {
+            ObjId::Root => true,
+            ObjId::Op(id) => known(id),
+        };
+        let links = run
+            .succ
+            .is_none_or(|succ| known(&succ) && op_runs::fits(succ, run.succ_descends, run.len));
+        if !(known(&run.id) && obj && run.reference.iter().all(known) && links) {
+            return Err("an op refers to ops by known actors");
+        }
+        if !op_runs::fits(run.id, false, run.len) || run.text.chars().count() != run.len as usize {
+            return Err("a run of text has an id for each character");
+        }
+        Ok(())
     }
 
     /// The chunk. The heads are the changes that no other depends on.
