@@ -165,7 +165,7 @@ impl Connection {
             }
             Compiled::Explain(rows) => Ok(Rows::of_values(columns.len(), rows)),
             Compiled::Pragma(pragma) => {
-                let rows = pragma.rows(schema, snapshot.get(), self.store.path());
+                let rows = pragma.rows(schema, snapshot.get(), self.store.path())?;
                 Ok(Rows::of_values(columns.len(), &rows))
             }
             _ => Err(Error::Misuse { what: "a statement changed its kind" }),
@@ -447,7 +447,11 @@ fn refresh(statement: &mut Statement, schema: &Arc<Schema>) -> Result<(), Error>
 
 fn compile(schema: &Arc<Schema>, parsed: &Parsed, sql: &str) -> Result<Compiled, Error> {
     Ok(match &parsed.stmt {
-        Stmt::Select(select) => Compiled::Query(Box::new(plan::plan(schema, select)?)),
+        Stmt::Select(select) => {
+            let mut program = plan::plan(schema, select)?;
+            program.schema = program.needs_schema.then(|| Arc::clone(schema));
+            Compiled::Query(Box::new(program))
+        }
         Stmt::Pragma { name, argument } => {
             Compiled::Pragma(Pragma::prepare(name, argument.as_ref())?)
         }

@@ -14,42 +14,55 @@ pub(crate) struct Pragma {
     argument: Option<Value>,
 }
 
+/// What a `PRAGMA` asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum Kind {
     ApplicationId,
     AutoVacuum,
     CollationList,
+    CompileOptions,
     DatabaseList,
     Encoding,
+    ForeignKeyList,
     ForeignKeys,
     FreelistCount,
+    FunctionList,
     IndexInfo,
     IndexList,
     IndexXinfo,
     JournalMode,
+    ModuleList,
     PageCount,
     PageSize,
+    PragmaList,
     SchemaVersion,
     TableInfo,
     TableList,
     TableXinfo,
     UserVersion,
+    /// One that does not exist, which SQLite answers with no rows.
+    Unknown,
 }
 
 const KINDS: &[(&str, Kind)] = &[
     ("application_id", Kind::ApplicationId),
     ("auto_vacuum", Kind::AutoVacuum),
     ("collation_list", Kind::CollationList),
+    ("compile_options", Kind::CompileOptions),
     ("database_list", Kind::DatabaseList),
     ("encoding", Kind::Encoding),
+    ("foreign_key_list", Kind::ForeignKeyList),
     ("foreign_keys", Kind::ForeignKeys),
     ("freelist_count", Kind::FreelistCount),
+    ("function_list", Kind::FunctionList),
     ("index_info", Kind::IndexInfo),
     ("index_list", Kind::IndexList),
     ("index_xinfo", Kind::IndexXinfo),
     ("journal_mode", Kind::JournalMode),
+    ("module_list", Kind::ModuleList),
     ("page_count", Kind::PageCount),
     ("page_size", Kind::PageSize),
+    ("pragma_list", Kind::PragmaList),
     ("schema_version", Kind::SchemaVersion),
     ("table_info", Kind::TableInfo),
     ("table_list", Kind::TableList),
@@ -73,13 +86,21 @@ impl Pragma {
         }
         let known = KINDS.iter().find(|(known, _)| known.eq_ignore_ascii_case(text));
         let kind = known.map(|(_, kind)| *kind);
-        let Some(kind) = kind else { return Err(unsupported(format!("PRAGMA {text}"))) };
+        let kind = match kind {
+            Some(kind) => kind,
+            None if REFUSED.iter().any(|refused| refused.eq_ignore_ascii_case(text)) => {
+                return Err(unsupported(format!("PRAGMA {text}")));
+            }
+            None => Kind::Unknown,
+        };
         let pragma = Pragma { kind, argument: argument.map(|argument| argument.value.clone()) };
         let settable = match kind {
             Kind::ApplicationId | Kind::UserVersion | Kind::DatabaseList | Kind::CollationList => {
                 true
             }
-            Kind::IndexInfo | Kind::IndexList | Kind::IndexXinfo => true,
+            Kind::IndexInfo | Kind::IndexList | Kind::IndexXinfo | Kind::ForeignKeyList => true,
+            Kind::CompileOptions | Kind::FunctionList | Kind::ModuleList | Kind::PragmaList => true,
+            Kind::Unknown => true,
             Kind::TableInfo | Kind::TableList | Kind::TableXinfo => true,
             Kind::JournalMode => pragma.argument_is("delete"),
             Kind::ForeignKeys => {
@@ -112,28 +133,12 @@ impl Pragma {
         matches!(self.kind, Kind::ApplicationId | Kind::UserVersion) && self.argument.is_some()
     }
 
+    /// The names of the result's columns.
     pub(crate) fn columns(&self) -> Vec<String> {
         let names: &[&str] = match self.kind {
             _ if self.writes() => &[],
             Kind::ForeignKeys if self.argument.is_some() => &[],
-            Kind::ApplicationId => &["application_id"],
-            Kind::AutoVacuum => &["auto_vacuum"],
-            Kind::CollationList => &["seq", "name"],
-            Kind::DatabaseList => &["seq", "name", "file"],
-            Kind::Encoding => &["encoding"],
-            Kind::ForeignKeys => &["foreign_keys"],
-            Kind::FreelistCount => &["freelist_count"],
-            Kind::IndexInfo => &["seqno", "cid", "name"],
-            Kind::IndexList => &["seq", "name", "unique", "origin", "partial"],
-            Kind::IndexXinfo => &["seqno", "cid", "name", "desc", "coll", "key"],
-            Kind::JournalMode => &["journal_mode"],
-            Kind::PageCount => &["page_count"],
-            Kind::PageSize => &["page_size"],
-            Kind::SchemaVersion => &["schema_version"],
-            Kind::TableInfo => &["cid", "name", "type", "notnull", "dflt_value", "pk"],
-            Kind::TableList => &["schema", "name", "type", "ncol", "wr", "strict"],
-            Kind::TableXinfo => &["cid", "name", "type", "notnull", "dflt_value", "pk", "hidden"],
-            Kind::UserVersion => &["user_version"],
+            kind => kind.columns(false),
         };
         names.iter().map(|name| (*name).to_owned()).collect()
     }
@@ -156,16 +161,91 @@ impl Pragma {
     }
 
     /// The rows.
+    ///
+    /// # Errors
+    /// The store's.
     pub(crate) fn rows(
         &self,
         schema: &Schema,
         transaction: &Transaction,
         path: &std::path::Path,
-    ) -> Vec<Vec<Value>> {
+    ) -> Result<Vec<Vec<Value>>, Error> {
+        if self.kind == Kind::ForeignKeys && self.argument.is_some() {
+            return Ok(Vec::new());
+        }
+        self.kind.rows(self.argument.as_ref(), schema, transaction, &path.to_string_lossy())
+    }
+}
+
+impl Kind {
+    /// The pragma behind a `pragma_...` in a `FROM`.
+    pub(crate) fn of_table(name: &str) -> Option<Kind> {
+        let known = KINDS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        known.map(|(_, kind)| *kind)
+    }
+
+    /// Whether it takes the name of a table or index.
+    pub(crate) fn has_argument(self) -> bool {
+        matches!(
+            self,
+            Kind::IndexInfo
+                | Kind::IndexList
+                | Kind::IndexXinfo
+                | Kind::TableInfo
+                | Kind::TableList
+                | Kind::TableXinfo
+                | Kind::ForeignKeyList
+        )
+    }
+
+    /// The names of the columns.
+    pub(crate) fn columns(self, _as_table: bool) -> &'static [&'static str] {
+        match self {
+            Kind::ApplicationId => &["application_id"],
+            Kind::AutoVacuum => &["auto_vacuum"],
+            Kind::CollationList => &["seq", "name"],
+            Kind::CompileOptions => &["compile_options"],
+            Kind::DatabaseList => &["seq", "name", "file"],
+            Kind::Encoding => &["encoding"],
+            Kind::ForeignKeyList => {
+                &["id", "seq", "table", "from", "to", "on_update", "on_delete", "match"]
+            }
+            Kind::ForeignKeys => &["foreign_keys"],
+            Kind::FreelistCount => &["freelist_count"],
+            Kind::FunctionList => &["name", "builtin", "type", "enc", "narg", "flags"],
+            Kind::IndexInfo => &["seqno", "cid", "name"],
+            Kind::IndexList => &["seq", "name", "unique", "origin", "partial"],
+            Kind::IndexXinfo => &["seqno", "cid", "name", "desc", "coll", "key"],
+            Kind::JournalMode => &["journal_mode"],
+            Kind::ModuleList | Kind::PragmaList => &["name"],
+            Kind::PageCount => &["page_count"],
+            Kind::PageSize => &["page_size"],
+            Kind::SchemaVersion => &["schema_version"],
+            Kind::TableInfo => &["cid", "name", "type", "notnull", "dflt_value", "pk"],
+            Kind::TableList => &["schema", "name", "type", "ncol", "wr", "strict"],
+            Kind::TableXinfo => &["cid", "name", "type", "notnull", "dflt_value", "pk", "hidden"],
+            Kind::Unknown => &[],
+            Kind::UserVersion => &["user_version"],
+        }
+    }
+
+    /// The rows for an argument.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) fn rows(
+        self,
+        argument: Option<&Value>,
+        schema: &Schema,
+        transaction: &Transaction,
+        path: &str,
+    ) -> Result<Vec<Vec<Value>>, Error> {
         let header = transaction.header();
         let number = |number: i64| vec![vec![Value::Int(number)]];
-        let argument = self.text().unwrap_or_default();
-        match self.kind {
+        let name = argument_text(argument);
+        let given = argument.is_some();
+        let argument = name.unwrap_or_default();
+        Ok(match self {
             Kind::ApplicationId => number(header.application_id.cast_signed().into()),
             Kind::AutoVacuum => number(match (header.largest_root, header.incremental_vacuum) {
                 (0, _) => 0,
@@ -178,8 +258,7 @@ impl Pragma {
                 .map(|(seq, name)| vec![int(seq), (*name).into()])
                 .collect(),
             Kind::DatabaseList => {
-                let path = path.to_string_lossy();
-                let file = if path == ":memory:" { "" } else { &path };
+                let file = if path == ":memory:" { "" } else { path };
                 vec![vec![Value::Int(0), "main".into(), file.into()]]
             }
             Kind::Encoding => vec![vec![
@@ -190,8 +269,15 @@ impl Pragma {
                 }
                 .into(),
             ]],
-            Kind::ForeignKeys if self.argument.is_some() => Vec::new(),
             Kind::ForeignKeys => number(0),
+            Kind::CompileOptions => Vec::new(),
+            Kind::ForeignKeyList => foreign_key_list(schema, &argument),
+            Kind::FunctionList => function_list(),
+            Kind::ModuleList => {
+                ["json_each", "json_tree", "generate_series"].map(|it| vec![it.into()]).to_vec()
+            }
+            Kind::PragmaList => KINDS.iter().map(|(name, _)| vec![(*name).into()]).collect(),
+            Kind::Unknown => Vec::new(),
             Kind::FreelistCount => number(header.freelist_count.into()),
             Kind::IndexInfo => index_info(schema, &argument, false),
             Kind::IndexList => index_list(schema, &argument),
@@ -201,13 +287,98 @@ impl Pragma {
             Kind::PageSize => number(header.page_size.into()),
             Kind::SchemaVersion => number(header.schema_cookie.into()),
             Kind::TableInfo => table_info(schema, &argument, false),
-            Kind::TableList => {
-                table_list(schema, self.argument.as_ref().map(|_| argument.as_str()))
-            }
+            Kind::TableList => table_list(schema, given.then_some(argument.as_str())),
             Kind::TableXinfo => table_info(schema, &argument, true),
             Kind::UserVersion => number(header.user_version.into()),
+        })
+    }
+}
+
+/// An argument as the name that it is.
+fn argument_text(argument: Option<&Value>) -> Option<String> {
+    match argument? {
+        Value::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
+        Value::Int(int) => Some(int.to_string()),
+        _ => None,
+    }
+}
+
+/// Pragmas of SQLite that are refused, where any other name means none.
+const REFUSED: &[&str] = &[
+    "analysis_limit",
+    "automatic_index",
+    "busy_timeout",
+    "cache_size",
+    "cache_spill",
+    "case_sensitive_like",
+    "cell_size_check",
+    "checkpoint_fullfsync",
+    "count_changes",
+    "data_store_directory",
+    "data_version",
+    "default_cache_size",
+    "defer_foreign_keys",
+    "empty_result_callbacks",
+    "foreign_key_check",
+    "full_column_names",
+    "fullfsync",
+    "hard_heap_limit",
+    "ignore_check_constraints",
+    "incremental_vacuum",
+    "integrity_check",
+    "journal_size_limit",
+    "legacy_alter_table",
+    "locking_mode",
+    "max_page_count",
+    "mmap_size",
+    "optimize",
+    "query_only",
+    "quick_check",
+    "read_uncommitted",
+    "recursive_triggers",
+    "reverse_unordered_selects",
+    "secure_delete",
+    "short_column_names",
+    "shrink_memory",
+    "soft_heap_limit",
+    "synchronous",
+    "temp_store",
+    "temp_store_directory",
+    "threads",
+    "trusted_schema",
+    "wal_autocheckpoint",
+    "wal_checkpoint",
+    "writable_schema",
+];
+
+fn function_list() -> Vec<Vec<Value>> {
+    let row = |(name, kind, count, deterministic): (&str, &str, i64, bool)| {
+        let flags = 0x0020_0000 | if deterministic { 0x800 } else { 0 };
+        vec![name.into(), Value::Int(1), kind.into(), "utf8".into(), count.into(), flags.into()]
+    };
+    crate::functions::list().into_iter().map(row).collect()
+}
+
+fn foreign_key_list(schema: &Schema, name: &str) -> Vec<Vec<Value>> {
+    let Some(table) = schema.table(name) else { return Vec::new() };
+    let mut rows = Vec::new();
+    // The newest comes first, as in SQLite.
+    for (id, key) in table.foreign_keys.iter().rev().enumerate() {
+        for (seq, column) in key.columns.iter().enumerate() {
+            let to = key.parent_columns.get(seq).map_or(Value::Null, |name| name.as_str().into());
+            rows.push(vec![
+                int(id),
+                int(seq),
+                key.parent.as_str().into(),
+                table.columns[*column].name.as_str().into(),
+                to,
+                key.on_update.into(),
+                key.on_delete.into(),
+                "NONE".into(),
+            ]);
         }
     }
+    rows
 }
 
 fn int(number: usize) -> Value {

@@ -4,7 +4,8 @@ use std::cmp::Ordering;
 
 use super::direct::{Direct, DirectGroup, DirectRun, Memory};
 use super::key::{HashPlaces, RowSet, hash_value};
-use super::{Machine, assign};
+use super::sort::compare;
+use super::{Machine, RowStore, assign};
 use crate::Error;
 use crate::expr::{eval, eval_condition};
 use crate::functions::AggregateState;
@@ -29,6 +30,8 @@ pub(super) struct Groups {
 struct Group {
     keys: Vec<Value>,
     states: Vec<AggregateState>,
+    /// For aggregates that take rows in an order: the keys and arguments of those so far.
+    waiting: Vec<Option<RowStore>>,
     /// For aggregates over distinct values: those seen.
     seen: Vec<Option<RowSet>>,
     /// The values of one row, for what is neither key nor aggregate.
@@ -58,6 +61,18 @@ impl Groups {
             if let Some(seen) = &mut group.seen[index]
                 && !seen.insert(arguments.iter().map(Value::as_ref), &[aggregate.collation])
             {
+                continue;
+            }
+            if !aggregate.order.is_empty() {
+                for (key, _) in &aggregate.order {
+                    eval(machine, key)?;
+                }
+                let registers = &machine.registers;
+                let keys = aggregate.order.iter().map(|(key, _)| registers[key.result].as_ref());
+                let range = aggregate.first..aggregate.first + aggregate.arguments.len();
+                let arguments = registers[range].iter().map(Value::as_ref);
+                let waiting = self.groups[place].waiting[index].get_or_insert_default();
+                waiting.push(keys.chain(arguments));
                 continue;
             }
             let holds = group.states[index].step(arguments)?;
@@ -236,7 +251,8 @@ impl Groups {
     ) -> Result<bool, Error> {
         let Some(&place) = self.order.get(self.next) else { return Ok(false) };
         self.next += 1;
-        let group = &self.groups[place];
+        let group = &mut self.groups[place];
+        group.take_waiting(plan)?;
         for (aggregate, state) in plan.aggregates.iter().zip(&group.states) {
             machine.registers[aggregate.result] = state.finish()?;
         }
@@ -261,11 +277,34 @@ impl Group {
         self.kept.resize(plan.kept.len(), Value::Null);
         self.states.clear();
         self.states.extend(
-            plan.aggregates.iter().map(|aggregate| aggregate.function.start(aggregate.collation)),
+            plan.aggregates
+                .iter()
+                .map(|aggregate| aggregate.function.start(aggregate.collation, aggregate.json)),
         );
         self.seen.clear();
         self.seen.extend(
             plan.aggregates.iter().map(|aggregate| aggregate.distinct.then(RowSet::default)),
         );
+        self.waiting.clear();
+        self.waiting.resize_with(plan.aggregates.len(), || None);
+    }
+
+    /// Gives the aggregates that take rows in an order their rows.
+    fn take_waiting(&mut self, plan: &GroupPlan) -> Result<(), Error> {
+        for (index, aggregate) in plan.aggregates.iter().enumerate() {
+            let Some(rows) = self.waiting[index].take() else { continue };
+            let mut rows: Vec<Vec<Value>> =
+                (0..rows.len()).map(|row| rows.row(row).map(Value::from).collect()).collect();
+            rows.sort_by(|a, b| {
+                let keys = aggregate.order.iter().enumerate();
+                keys.map(|(place, (_, key))| compare(a[place].as_ref(), b[place].as_ref(), *key))
+                    .find(|order| order.is_ne())
+                    .unwrap_or(Ordering::Equal)
+            });
+            for row in rows {
+                self.states[index].step(&row[aggregate.order.len()..])?;
+            }
+        }
+        Ok(())
     }
 }

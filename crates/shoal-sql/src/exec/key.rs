@@ -129,6 +129,60 @@ impl KeySet {
     }
 }
 
+/// A set of rows as `IN` sees it.
+#[derive(Debug, Default)]
+pub(super) struct KeyRows {
+    whole: FxHashMap<Box<[u8]>, ()>,
+    /// Every row, a key for each value; `None` for NULL.
+    rows: Vec<Vec<Option<Vec<u8>>>>,
+    with_null: Vec<usize>,
+}
+
+type Rules<'r> = &'r [(Option<Affinity>, Collation)];
+
+impl KeyRows {
+    fn keys(row: &[Value], rules: Rules<'_>) -> Vec<Option<Vec<u8>>> {
+        let key = |(value, (affinity, collation)): (&Value, &(Option<Affinity>, Collation))| {
+            if value.is_null() {
+                return None;
+            }
+            let mut key = Vec::new();
+            push_converted_key(value.as_ref(), *affinity, *collation, &mut key);
+            Some(key)
+        };
+        row.iter().zip(rules).map(key).collect()
+    }
+
+    pub(super) fn insert(&mut self, row: &[Value], rules: Rules<'_>) {
+        let keys = KeyRows::keys(row, rules);
+        if keys.iter().any(Option::is_none) {
+            self.with_null.push(self.rows.len());
+        } else {
+            self.whole.insert(keys.iter().flatten().flatten().copied().collect(), ());
+        }
+        self.rows.push(keys);
+    }
+
+    /// Whether the row is in the set; NULL where only a NULL could tell.
+    pub(super) fn contains(&self, row: &[Value], rules: Rules<'_>) -> Option<bool> {
+        let keys = KeyRows::keys(row, rules);
+        let may_be = |place: usize| {
+            let pairs = keys.iter().zip(&self.rows[place]);
+            pairs.into_iter().all(|(a, b)| a.is_none() || b.is_none() || a == b)
+        };
+        let unknown = if keys.iter().any(Option::is_none) {
+            (0..self.rows.len()).any(may_be)
+        } else {
+            let whole: Vec<u8> = keys.iter().flatten().flatten().copied().collect();
+            if self.whole.contains_key(whole.as_slice()) {
+                return Some(true);
+            }
+            self.with_null.iter().copied().any(may_be)
+        };
+        if unknown { None } else { Some(false) }
+    }
+}
+
 /// Rows already seen, by all their values: the bytes of their keys, one behind the other.
 #[derive(Debug, Default)]
 pub(crate) struct RowSet {

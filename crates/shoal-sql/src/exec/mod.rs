@@ -12,6 +12,7 @@ mod group;
 mod hash;
 mod key;
 mod query;
+mod recursion;
 mod rows;
 mod scan;
 mod select;
@@ -21,13 +22,15 @@ mod window;
 use shoal_store::{IndexCursor, TableCursor, Transaction};
 
 pub(crate) use batch::Batch;
+use key::KeyRows;
 pub(crate) use key::KeySet;
 use rows::RowStore;
 
 use crate::Error;
 use crate::functions::Session;
 use crate::plan::{BodyPlan, Program, QueryPlan};
-use crate::value::{Value, ValueRef};
+use crate::schema::Schema;
+use crate::value::{Affinity, Collation, Value, ValueRef};
 use hash::HashStore;
 use query::QueryRun;
 
@@ -52,6 +55,8 @@ struct State {
     sets: Vec<Option<KeySet>>,
     queries: Vec<SubqueryRun>,
     stores: Vec<Option<HashStore>>,
+    /// The rows that recursions have taken.
+    taken: Vec<Vec<Value>>,
 }
 
 /// A query within an expression.
@@ -62,6 +67,7 @@ struct SubqueryRun {
     value: Option<Value>,
     exists: Option<bool>,
     set: Option<KeySet>,
+    rows: Option<KeyRows>,
     values: Option<Vec<Value>>,
 }
 
@@ -93,6 +99,7 @@ impl Run {
             sets: std::iter::repeat_with(|| None).take(program.sets).collect(),
             queries: program.queries.iter().map(|_| SubqueryRun::default()).collect(),
             stores: std::iter::repeat_with(|| None).take(program.stores).collect(),
+            taken: vec![Vec::new(); program.slots],
         };
         Run { state, root: QueryRun::default(), started: false, done: false }
     }
@@ -211,6 +218,8 @@ pub(crate) struct Machine<'m, 't> {
     pub(crate) sets: Vec<Option<KeySet>>,
     queries: Vec<SubqueryRun>,
     stores: Vec<Option<HashStore>>,
+    taken: Vec<Vec<Value>>,
+    schema: Option<&'m Schema>,
     /// One for each of `cursor_count`, once any is needed.
     cursors: Vec<Slot<'t>>,
     cursor_count: usize,
@@ -239,6 +248,8 @@ impl<'m, 't> Machine<'m, 't> {
             sets: state.sets,
             queries: state.queries,
             stores: state.stores,
+            taken: state.taken,
+            schema: program.schema.as_deref(),
             cursors: Vec::new(),
             cursor_count: program.cursors,
         }
@@ -259,6 +270,8 @@ impl<'m, 't> Machine<'m, 't> {
             sets: std::iter::repeat_with(|| None).take(sets).collect(),
             queries: Vec::new(),
             stores: Vec::new(),
+            taken: Vec::new(),
+            schema: None,
             cursors: Vec::new(),
             cursor_count: 0,
         }
@@ -284,11 +297,12 @@ impl<'m, 't> Machine<'m, 't> {
             sets: self.sets,
             queries: self.queries,
             stores: self.stores,
+            taken: self.taken,
         }
     }
 
-    /// The first column of a query's first row, or NULL, put into a register.
-    pub(crate) fn scalar(&mut self, index: usize, to: usize) -> Result<(), Error> {
+    /// A column of a query's first row, or NULL, put into a register.
+    pub(crate) fn scalar(&mut self, index: usize, column: usize, to: usize) -> Result<(), Error> {
         let plans = self.plans;
         let (plan, correlated) = &plans[index];
         if let Some(value) = &self.queries[index].value {
@@ -296,7 +310,7 @@ impl<'m, 't> Machine<'m, 't> {
             return Ok(());
         }
         let found = self.first_row(index)?;
-        let value = if found { self.registers[plan.output].clone() } else { Value::Null };
+        let value = if found { self.registers[plan.output + column].clone() } else { Value::Null };
         if !correlated {
             self.queries[index].value = Some(value.clone());
         }
@@ -341,6 +355,30 @@ impl<'m, 't> Machine<'m, 't> {
         }
         self.queries[index].values = Some(values.clone());
         Ok(values)
+    }
+
+    /// Whether a row of registers is among a query's rows; NULL where only a NULL could tell.
+    pub(crate) fn row_in_query(
+        &mut self,
+        index: usize,
+        row: &[usize],
+        rules: &[(Option<Affinity>, Collation)],
+    ) -> Result<Option<bool>, Error> {
+        let plans = self.plans;
+        let (plan, correlated) = &plans[index];
+        if self.queries[index].rows.is_none() || *correlated {
+            let mut run = std::mem::take(&mut self.queries[index].run);
+            let mut set = KeyRows::default();
+            run.start(plan, self)?;
+            while run.next(plan, self)? {
+                set.insert(&self.registers[plan.output..plan.output + plan.width], rules);
+            }
+            self.queries[index].run = run;
+            self.queries[index].rows = Some(set);
+        }
+        let row: Vec<Value> = row.iter().map(|&reg| self.registers[reg].clone()).collect();
+        let set = self.queries[index].rows.as_ref();
+        Ok(set.and_then(|set| set.contains(&row, rules)))
     }
 
     /// Whether a register's value is among the first column of a query's rows; NULL where only a

@@ -2,6 +2,7 @@
 
 use super::direct::{DirectRun, Memory, Operand, parts};
 use super::key::RowSet;
+use super::recursion::RecursiveRun;
 use super::rows::RowValues;
 use super::select::SelectRun;
 use super::sort::Sorter;
@@ -33,6 +34,7 @@ enum BodyRun {
         part: usize,
         run: Box<QueryRun>,
     },
+    Recursive(Box<RecursiveRun>),
     /// Rows gathered from parts that had to be compared.
     Rows {
         rows: RowStore,
@@ -156,6 +158,7 @@ impl BodyRun {
             *self = match &query.body {
                 BodyPlan::Select(_) => BodyRun::Select(Box::default()),
                 BodyPlan::Values(_) => BodyRun::Values(0),
+                BodyPlan::Recursive(_) => BodyRun::Recursive(Box::default()),
                 BodyPlan::Compound(plan) if plan.is_chain() => {
                     let mut run = Box::new(QueryRun::default());
                     run.start(&plan.first, machine)?;
@@ -168,6 +171,7 @@ impl BodyRun {
         }
         match (self, &query.body) {
             (BodyRun::Select(run), BodyPlan::Select(plan)) => run.next(query, plan, machine),
+            (BodyRun::Recursive(run), BodyPlan::Recursive(plan)) => run.next(query, plan, machine),
             (BodyRun::Values(next), BodyPlan::Values(rows)) => {
                 let Some(row) = rows.get(*next) else { return Ok(false) };
                 *next += 1;
@@ -280,7 +284,7 @@ fn filtered(rows: &RowStore, mut keep: impl FnMut(&RowValues<'_>) -> bool) -> Ro
 
 /// A row of a query's body, where it is: its columns, then what it is sorted by.
 #[derive(Clone, Copy)]
-enum BodyRow<'r, 'a, 't> {
+pub(super) enum BodyRow<'r, 'a, 't> {
     Registers { values: &'r [Value], width: usize },
     Direct { run: &'r DirectRun<'a, 't>, outputs: &'r [Operand], width: usize },
 }
@@ -295,14 +299,14 @@ impl<'r> BodyRow<'r, '_, '_> {
     }
 
     /// The columns.
-    fn values(self) -> impl Iterator<Item = ValueRef<'r>> {
+    pub(super) fn values(self) -> impl Iterator<Item = ValueRef<'r>> {
         let (BodyRow::Registers { width, .. } | BodyRow::Direct { width, .. }) = self;
         (0..width).map(move |output| self.get(output))
     }
 }
 
 /// Calls `each` with every row of a query's body, before its order and bounds.
-fn each_row(
+pub(super) fn each_row(
     plan: &QueryPlan,
     machine: &mut Machine<'_, '_>,
     mut each: impl FnMut(BodyRow<'_, '_, '_>),

@@ -9,9 +9,10 @@ use super::query::QueryRun;
 use super::{Machine, Slot, assign};
 use crate::Error;
 use crate::expr::eval;
+use crate::functions::FunctionRows;
 use crate::plan::{
-    Bound, EachCodes, EachScan, IndexScan, IndexedTable, Loads, NullKey, RowidRange, Scan,
-    TableKey, TableScan,
+    Bound, EachCodes, EachScan, FunctionScan, IndexScan, IndexedTable, Loads, NullKey, RowidRange,
+    Scan, TableKey, TableScan,
 };
 use crate::value::{Affinity, Value, ValueRef};
 
@@ -25,6 +26,16 @@ pub(super) enum ScanRun {
     Query(Box<QueryRun>),
     Hash(HashRun),
     Each(Box<EachRun>),
+    /// Whether the row was given.
+    Taken(bool),
+    Function(FunctionRun),
+}
+
+/// The rows of a function, and the arguments they were made of.
+#[derive(Debug)]
+pub(super) struct FunctionRun {
+    rows: FunctionRows,
+    arguments: Vec<Value>,
 }
 
 /// A scan once for each value.
@@ -81,6 +92,8 @@ impl ScanRun {
                 let values = each_values(plan, machine)?.into_iter();
                 ScanRun::Each(Box::new(EachRun { values, inner: ScanRun::Closed }))
             }
+            Scan::Taken(_) => ScanRun::Taken(false),
+            Scan::Function(plan) => ScanRun::Function(FunctionRun::open(plan, machine)?),
             Scan::Nothing => ScanRun::Closed,
         })
     }
@@ -96,6 +109,17 @@ impl ScanRun {
             (ScanRun::Index(run), Scan::Index(plan)) => run.next(plan, machine),
             (ScanRun::Query(run), Scan::Query(plan)) => run.next(plan, machine),
             (ScanRun::Hash(run), Scan::Hash(plan)) => Ok(run.next(plan, machine)),
+            (ScanRun::Taken(given), Scan::Taken(plan)) => {
+                let first = !std::mem::replace(given, true);
+                if first {
+                    for &(column, reg) in &plan.columns {
+                        let value = &machine.taken[plan.slot][column];
+                        assign(&mut machine.registers[reg], value.as_ref());
+                    }
+                }
+                Ok(first)
+            }
+            (ScanRun::Function(run), Scan::Function(plan)) => Ok(run.next(plan, machine)),
             (ScanRun::Each(run), Scan::Each(plan)) => loop {
                 if run.inner.next(&plan.inner, machine)? {
                     return Ok(true);
@@ -132,6 +156,39 @@ impl ScanRun {
             _ => {}
         }
         Ok(())
+    }
+}
+
+impl FunctionRun {
+    fn open(plan: &FunctionScan, machine: &mut Machine<'_, '_>) -> Result<FunctionRun, Error> {
+        let mut arguments = Vec::with_capacity(plan.arguments.len());
+        for code in &plan.arguments {
+            arguments.push(match code {
+                Some(code) => {
+                    eval(machine, code)?;
+                    Some(machine.registers[code.result].clone())
+                }
+                None => None,
+            });
+        }
+        let rows = plan.function.rows(&arguments, machine.schema, machine.txn()?)?;
+        let arguments = arguments.into_iter().enumerate();
+        let arguments = arguments
+            .map(|(place, value)| value.unwrap_or_else(|| plan.function.default_argument(place)))
+            .collect();
+        Ok(FunctionRun { rows, arguments })
+    }
+
+    fn next(&mut self, plan: &FunctionScan, machine: &mut Machine<'_, '_>) -> bool {
+        let Some(row) = self.rows.next() else { return false };
+        for &(column, reg) in &plan.columns {
+            let value = match column.checked_sub(plan.visible) {
+                Some(argument) => self.arguments.get(argument),
+                None => row.get(column),
+            };
+            machine.registers[reg] = value.cloned().unwrap_or_default();
+        }
+        true
     }
 }
 

@@ -385,7 +385,7 @@ impl Frame<'_> {
             return Ok(extremes(max, call, rows, partition, ranges));
         }
         let mut results: Vec<Value> = Vec::with_capacity(ranges.len());
-        let mut state: AggregateState = function.start(call.collation);
+        let mut state: AggregateState = function.start(call.collation, call.json);
         let mut seen = 0..0;
         for (place, range) in ranges.iter().enumerate() {
             if place > 0 && *range == ranges[place - 1] {
@@ -423,7 +423,7 @@ impl Frame<'_> {
     ) -> Result<Vec<Value>, Error> {
         let mut results = Vec::with_capacity(ranges.len());
         for (current, range) in ranges.iter().enumerate() {
-            let mut state = function.start(call.collation);
+            let mut state = function.start(call.collation, call.json);
             for place in range.clone() {
                 let row = partition.rows[place];
                 if rows.lets_in(row) && !self.excludes(partition, current, place) {

@@ -28,6 +28,10 @@ pub(crate) struct Compiler {
     pub(crate) cursors: usize,
     /// How many hash tables and stored row sets the joins use.
     pub(crate) stores: usize,
+    /// How many recursions there are.
+    pub(crate) slots: usize,
+    /// Whether a table-valued function reads the schema.
+    pub(crate) needs_schema: bool,
 }
 
 impl Compiler {
@@ -216,6 +220,12 @@ impl Compiler {
                 let rule = InRule { not: *not, affinity: *affinity, collation: *collation };
                 self.ops.push(Op::InQuery { from, query, rule, to });
             }
+            Expr::RowInQuery { row, not, query, rules } => {
+                let row = row.iter().map(|part| self.expr(part)).collect();
+                let query = self.query(query);
+                let rules = rules.clone().into();
+                self.ops.push(Op::RowInQuery { row, query, rules, not: *not, to });
+            }
             Expr::Case { base, branches, otherwise } => {
                 self.case(base.as_deref(), branches, otherwise.as_deref(), to);
             }
@@ -227,7 +237,7 @@ impl Compiler {
                 let from = self.expr(expr);
                 self.ops.push(Op::Stored { from, to, affinity: *affinity });
             }
-            Expr::Call { function, arguments, collation } => {
+            Expr::Call { function, arguments, collation, json } => {
                 let first = self.register_range(arguments.len());
                 for (index, argument) in arguments.iter().enumerate() {
                     self.argument(argument, first + index);
@@ -237,6 +247,7 @@ impl Compiler {
                     first,
                     count: arguments.len(),
                     collation: *collation,
+                    json: *json,
                     to,
                 });
             }
@@ -256,7 +267,11 @@ impl Compiler {
             }
             Expr::Scalar(query) => {
                 let query = self.query(query);
-                self.ops.push(Op::Scalar { query, to });
+                self.ops.push(Op::Scalar { query, column: 0, to });
+            }
+            Expr::ScalarColumn(query, column) => {
+                let query = self.query(query);
+                self.ops.push(Op::Scalar { query, column: *column, to });
             }
         }
     }

@@ -100,8 +100,8 @@ fn step(machine: &mut Machine<'_, '_>, op: &Op) -> Result<(), Error> {
         Op::CurrentTime { kind, to } => {
             registers[*to] = Value::text(current_time(machine.session.now_unix_ms(), *kind));
         }
-        Op::Call { function, first, count, collation, to } => {
-            let env = Env { collation: *collation, session: machine.session };
+        Op::Call { function, first, count, collation, json, to } => {
+            let env = Env { collation: *collation, session: machine.session, json: *json };
             let arguments = &machine.registers[*first..*first + *count];
             machine.registers[*to] = function.call(arguments, &env)?;
         }
@@ -120,8 +120,12 @@ fn step(machine: &mut Machine<'_, '_>, op: &Op) -> Result<(), Error> {
             let exists = machine.exists(*query)?;
             machine.registers[*to] = exists.into();
         }
-        Op::Scalar { query, to } => {
-            machine.scalar(*query, *to)?;
+        Op::Scalar { query, column, to } => {
+            machine.scalar(*query, *column, *to)?;
+        }
+        Op::RowInQuery { row, query, rules, not, to } => {
+            let found = machine.row_in_query(*query, row, rules)?;
+            machine.registers[*to] = found.map(|found| found != *not).into();
         }
     }
     Ok(())

@@ -103,6 +103,7 @@ pub(crate) enum Op {
         first: Reg,
         count: usize,
         collation: Collation,
+        json: u64,
         to: Reg,
     },
     Jump {
@@ -133,6 +134,14 @@ pub(crate) enum Op {
     },
     Scalar {
         query: usize,
+        column: usize,
+        to: Reg,
+    },
+    RowInQuery {
+        row: Box<[Reg]>,
+        query: usize,
+        rules: Box<[(Option<Affinity>, Collation)]>,
+        not: bool,
         to: Reg,
     },
 }

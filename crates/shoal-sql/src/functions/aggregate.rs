@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::Arguments;
+use super::json::{self, Node};
 use crate::Error;
 use crate::value::number::numeric_from_text;
 use crate::value::{Collation, TextNumber, Value, ValueRef, compare, text_of, to_real};
@@ -23,6 +24,11 @@ enum Kind {
     Min,
     Max,
     GroupConcat,
+    /// `json_group_array` and its relatives: labels, too? As JSONB?
+    Json {
+        object: bool,
+        blob: bool,
+    },
 }
 
 pub(super) const FUNCTIONS: &[AggregateFunction] = &[
@@ -34,6 +40,26 @@ pub(super) const FUNCTIONS: &[AggregateFunction] = &[
     AggregateFunction::new("max", Arguments::exactly(1), Kind::Max),
     AggregateFunction::new("group_concat", Arguments::between(1, 2), Kind::GroupConcat),
     AggregateFunction::new("string_agg", Arguments::exactly(2), Kind::GroupConcat),
+    AggregateFunction::new(
+        "json_group_array",
+        Arguments::exactly(1),
+        Kind::Json { object: false, blob: false },
+    ),
+    AggregateFunction::new(
+        "jsonb_group_array",
+        Arguments::exactly(1),
+        Kind::Json { object: false, blob: true },
+    ),
+    AggregateFunction::new(
+        "json_group_object",
+        Arguments::exactly(2),
+        Kind::Json { object: true, blob: false },
+    ),
+    AggregateFunction::new(
+        "jsonb_group_object",
+        Arguments::exactly(2),
+        Kind::Json { object: true, blob: true },
+    ),
 ];
 
 impl AggregateFunction {
@@ -46,6 +72,11 @@ impl AggregateFunction {
         self.name
     }
 
+    /// The least and the greatest number of arguments.
+    pub(super) fn argument_counts(&self) -> (usize, usize) {
+        (self.arguments.min, self.arguments.max)
+    }
+
     pub(super) fn allows(&self, count: usize) -> bool {
         self.arguments.allow(count)
     }
@@ -53,6 +84,11 @@ impl AggregateFunction {
     /// True for `min` and `max`, whose bare columns come from the row that holds the extreme.
     pub(crate) fn picks_row(&self) -> bool {
         matches!(self.kind, Kind::Min | Kind::Max)
+    }
+
+    /// Whether the text it returns is JSON for the functions around it.
+    pub(crate) fn returns_json(&self) -> bool {
+        matches!(self.kind, Kind::Json { blob: false, .. })
     }
 
     /// Whether [`AggregateState::undo`] can take rows back.
@@ -69,8 +105,9 @@ impl AggregateFunction {
         }
     }
 
-    /// The state of an empty group; `min` and `max` compare text by the collation.
-    pub(crate) fn start(&self, collation: Collation) -> AggregateState {
+    /// The state of an empty group; `min` and `max` compare text by the collation. `json` has a bit
+    /// for each argument that a function made which returns JSON.
+    pub(crate) fn start(&self, collation: Collation, json: u64) -> AggregateState {
         AggregateState(match self.kind {
             Kind::Count => State::Count(0),
             Kind::Sum => State::Sum(Sum::default(), SumResult::Sum),
@@ -79,6 +116,13 @@ impl AggregateFunction {
             Kind::Min => State::Extreme { best: None, max: false, collation },
             Kind::Max => State::Extreme { best: None, max: true, collation },
             Kind::GroupConcat => State::Concat(None),
+            Kind::Json { object, blob } => State::Json {
+                labels: object.then(Vec::new),
+                values: Vec::new(),
+                bytes: 0,
+                blob,
+                json,
+            },
         })
     }
 }
@@ -97,8 +141,20 @@ pub(crate) struct AggregateState(State);
 enum State {
     Count(i64),
     Sum(Sum, SumResult),
-    Extreme { best: Option<Value>, max: bool, collation: Collation },
+    Extreme {
+        best: Option<Value>,
+        max: bool,
+        collation: Collation,
+    },
     Concat(Option<Vec<u8>>),
+    Json {
+        labels: Option<Vec<Vec<u8>>>,
+        values: Vec<Node>,
+        /// How long the texts within are, about.
+        bytes: usize,
+        blob: bool,
+        json: u64,
+    },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -137,6 +193,24 @@ impl AggregateState {
                 }
                 *best = Some(value.clone());
             }
+            State::Json { labels, values, bytes, json, .. } => {
+                let mut place = 0;
+                if let Some(labels) = labels {
+                    let label = value.and_then(|value| text_of(value.as_ref()));
+                    let Some(label) = label else { return Ok(true) };
+                    labels.push(json::escaped(&label));
+                    *bytes += label.len();
+                    place = 1;
+                }
+                let value = arguments.get(place).unwrap_or(&Value::Null);
+                if let Value::Text(text) | Value::Blob(text) = value {
+                    *bytes += text.len();
+                }
+                if *bytes > super::LENGTH_MAX {
+                    return Err(super::too_big());
+                }
+                values.push(json::sql_node(value, super::is_json(*json, place))?);
+            }
             State::Concat(joined) => {
                 let Some(text) = value.and_then(|value| text_of(value.as_ref())) else {
                     return Ok(true);
@@ -172,7 +246,7 @@ impl AggregateState {
                 }
             }
             State::Sum(sum, _) => sum.undo(value.unwrap_or(&Value::Null)),
-            State::Extreme { .. } | State::Concat(_) => {}
+            State::Extreme { .. } | State::Concat(_) | State::Json { .. } => {}
         }
     }
 
@@ -222,6 +296,9 @@ impl AggregateState {
             State::Sum(sum, SumResult::Avg) => Value::real(sum.total() / sum.count as f64),
             State::Extreme { best, .. } => best.clone().unwrap_or_default(),
             State::Concat(joined) => joined.clone().map_or(Value::Null, Value::Text),
+            State::Json { labels, values, blob, .. } => {
+                json::group(labels.as_deref(), values.clone(), *blob)
+            }
         })
     }
 }
@@ -356,7 +433,7 @@ mod tests {
 
     fn aggregate(name: &str, values: &[Value]) -> Result<Value, Error> {
         let Ok(Function::Aggregate(function)) = lookup(name, 1) else { panic!("{name}") };
-        let mut state = function.start(Collation::Binary);
+        let mut state = function.start(Collation::Binary, 0);
         for value in values {
             state.step(std::slice::from_ref(value)).unwrap();
         }
@@ -382,7 +459,7 @@ mod tests {
     #[test]
     fn extremes_tell_their_row() {
         let Ok(Function::Aggregate(max)) = lookup("max", 1) else { panic!() };
-        let mut state = max.start(Collation::NoCase);
+        let mut state = max.start(Collation::NoCase, 0);
         let steps = [
             (Value::Null, true),
             ("b".into(), true),

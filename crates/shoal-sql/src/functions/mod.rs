@@ -10,6 +10,7 @@ mod json;
 mod math;
 mod misc;
 mod printf;
+mod table;
 mod text;
 mod window;
 
@@ -19,6 +20,7 @@ use crate::Error;
 use crate::value::{Collation, Value};
 
 pub(crate) use aggregate::{AggregateFunction, AggregateState};
+pub(crate) use table::{FunctionRows, TableFunction};
 pub(crate) use window::{WindowFunction, window_function};
 
 /// What a function may ask of the connection that runs it.
@@ -42,6 +44,19 @@ pub(crate) struct Env<'a> {
     pub(crate) collation: Collation,
     /// The connection.
     pub(crate) session: &'a dyn Session,
+    /// One bit for each of the first arguments: whether a function that returns JSON made it.
+    pub(crate) json: u64,
+}
+
+impl Env<'_> {
+    /// Whether a function that returns JSON made the argument at a place.
+    pub(crate) fn is_json(&self, place: usize) -> bool {
+        is_json(self.json, place)
+    }
+}
+
+fn is_json(mask: u64, place: usize) -> bool {
+    place < 64 && mask >> place & 1 == 1
 }
 
 /// A function of values to a value.
@@ -50,6 +65,8 @@ pub(crate) struct ScalarFunction {
     arguments: Arguments,
     /// Whether equal arguments give equal results within one statement.
     pub(crate) deterministic: bool,
+    /// Whether the text it returns is JSON for the functions around it.
+    pub(crate) returns_json: bool,
     body: Body,
 }
 
@@ -82,11 +99,15 @@ impl Arguments {
 
 impl ScalarFunction {
     const fn new(name: &'static str, arguments: Arguments, body: Body) -> ScalarFunction {
-        ScalarFunction { name, arguments, deterministic: true, body }
+        ScalarFunction { name, arguments, deterministic: true, returns_json: false, body }
+    }
+
+    const fn json(name: &'static str, arguments: Arguments, body: Body) -> ScalarFunction {
+        ScalarFunction { name, arguments, deterministic: true, returns_json: true, body }
     }
 
     const fn volatile(name: &'static str, arguments: Arguments, body: Body) -> ScalarFunction {
-        ScalarFunction { name, arguments, deterministic: false, body }
+        ScalarFunction { name, arguments, deterministic: false, returns_json: false, body }
     }
 
     /// The function's name, in small letters.
@@ -141,10 +162,8 @@ pub(crate) fn lookup(name: &str, count: usize) -> Result<Function, LookupError> 
             }
         }
     }
-    for table in
-        [misc::FUNCTIONS, text::FUNCTIONS, math::FUNCTIONS, datetime::FUNCTIONS, json::FUNCTIONS]
-    {
-        for function in table {
+    for table in SCALARS {
+        for function in *table {
             if function.name.eq_ignore_ascii_case(name) {
                 known = true;
                 if function.arguments.allow(count) {
@@ -162,38 +181,44 @@ pub(crate) fn lookup(name: &str, count: usize) -> Result<Function, LookupError> 
     Err(LookupError::Unknown(name.to_owned()))
 }
 
+/// Every function: its name, `s`calar, `a`ggregate or `w`indow function, how many arguments it takes
+/// (-1 for any number, one entry for each number otherwise), whether it is deterministic.
+pub(crate) fn list() -> Vec<(&'static str, &'static str, i64, bool)> {
+    let mut out = Vec::new();
+    let mut add = |name: &'static str, kind, (min, max): (usize, usize), deterministic| {
+        if max > 8 {
+            out.push((name, kind, -1, deterministic));
+        } else {
+            let counts = (min..=max).filter_map(|count| i64::try_from(count).ok());
+            out.extend(counts.map(|count| (name, kind, count, deterministic)));
+        }
+    };
+    for table in SCALARS {
+        for function in *table {
+            if !function.name.contains(' ') {
+                let counts = (function.arguments.min, function.arguments.max);
+                add(function.name, "s", counts, function.deterministic);
+            }
+        }
+    }
+    for function in aggregate::FUNCTIONS {
+        add(function.name(), "w", function.argument_counts(), true);
+    }
+    for (name, min, max) in window::names() {
+        add(name, "w", (min, max), true);
+    }
+    out
+}
+
+const SCALARS: &[&[ScalarFunction]] =
+    &[misc::FUNCTIONS, text::FUNCTIONS, math::FUNCTIONS, datetime::FUNCTIONS, json::FUNCTIONS];
+
 /// Functions of SQLite that are refused as unsupported, not as unknown.
 const UNSUPPORTED: &[&str] = &[
     "bm25",
     "fts3_tokenizer",
     "geopoly_area",
     "highlight",
-    "json_array",
-    "json_array_insert",
-    "json_each",
-    "json_error_position",
-    "json_group_array",
-    "json_group_object",
-    "json_insert",
-    "json_object",
-    "json_patch",
-    "json_pretty",
-    "json_quote",
-    "json_remove",
-    "json_replace",
-    "json_set",
-    "json_tree",
-    "jsonb",
-    "jsonb_array",
-    "jsonb_extract",
-    "jsonb_group_array",
-    "jsonb_group_object",
-    "jsonb_insert",
-    "jsonb_object",
-    "jsonb_patch",
-    "jsonb_remove",
-    "jsonb_replace",
-    "jsonb_set",
     "load_extension",
     "match",
     "matchinfo",
@@ -257,7 +282,7 @@ pub(crate) mod tests {
         let Ok(Function::Scalar(function)) = lookup(name, arguments.len()) else {
             panic!("no scalar function {name} with {} arguments", arguments.len());
         };
-        function.call(arguments, &Env { collation: Collation::Binary, session: &Fixed })
+        function.call(arguments, &Env { collation: Collation::Binary, session: &Fixed, json: 0 })
     }
 
     #[test]

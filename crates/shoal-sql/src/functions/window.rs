@@ -47,3 +47,8 @@ pub(crate) fn window_function(
         false => Err(LookupError::ArgumentCount(name.to_owned())),
     })
 }
+
+/// Name, least and greatest number of arguments of each.
+pub(super) fn names() -> impl Iterator<Item = (&'static str, usize, usize)> {
+    FUNCTIONS.iter().map(|(name, min, max, _)| (*name, *min, *max))
+}

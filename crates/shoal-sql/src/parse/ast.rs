@@ -416,6 +416,7 @@ pub(crate) enum TableRefKind {
     /// A table-valued function.
     Call {
         name: ObjectName,
+        arguments: Vec<Expr>,
     },
     Select(Box<Select>),
     /// A parenthesised join.
@@ -573,6 +574,9 @@ pub(crate) enum TableConstraint {
 pub(crate) struct ForeignKey {
     pub(crate) table: Name,
     pub(crate) columns: Vec<Name>,
+    /// What SQLite calls the actions: `NO ACTION`, `CASCADE` and so on.
+    pub(crate) on_update: &'static str,
+    pub(crate) on_delete: &'static str,
 }
 
 #[derive(Clone, Debug)]

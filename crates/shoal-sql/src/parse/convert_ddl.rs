@@ -383,7 +383,15 @@ impl Converter<'_> {
         let table = self.name(&clause.tbl_name);
         let columns = clause.columns.unwrap_or_default();
         let columns = columns.iter().map(|column| self.name(&column.col_name)).collect();
-        ForeignKey { table, columns }
+        let (mut on_update, mut on_delete) = ("NO ACTION", "NO ACTION");
+        for argument in clause.args {
+            match argument {
+                grammar::RefArg::OnUpdate(action) => on_update = action_words(*action),
+                grammar::RefArg::OnDelete(action) => on_delete = action_words(*action),
+                grammar::RefArg::OnInsert(_) | grammar::RefArg::Match(_) => {}
+            }
+        }
+        ForeignKey { table, columns, on_update, on_delete }
     }
 }
 
@@ -394,5 +402,15 @@ fn conflict(clause: grammar::ResolveType) -> Conflict {
         grammar::ResolveType::Fail => Conflict::Fail,
         grammar::ResolveType::Ignore => Conflict::Ignore,
         grammar::ResolveType::Replace => Conflict::Replace,
+    }
+}
+
+fn action_words(action: grammar::RefAct) -> &'static str {
+    match action {
+        grammar::RefAct::SetNull => "SET NULL",
+        grammar::RefAct::SetDefault => "SET DEFAULT",
+        grammar::RefAct::Cascade => "CASCADE",
+        grammar::RefAct::Restrict => "RESTRICT",
+        grammar::RefAct::NoAction => "NO ACTION",
     }
 }

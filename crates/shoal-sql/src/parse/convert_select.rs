@@ -190,8 +190,8 @@ impl Converter<'_> {
             grammar::SelectTable::TableCall(name, arguments, alias) => {
                 let name = self.object_name(name);
                 offset = name.database.as_ref().unwrap_or(&name.name).offset;
-                self.exprs(arguments.unwrap_or_default())?;
-                (TableRefKind::Call { name }, self.alias(alias.as_ref()))
+                let arguments = self.exprs(arguments.unwrap_or_default())?;
+                (TableRefKind::Call { name, arguments }, self.alias(alias.as_ref()))
             }
             grammar::SelectTable::Select(select, alias) => {
                 let select = Box::new(self.select(select)?);

@@ -169,6 +169,9 @@ pub(super) fn best<'e>(
         SourceKind::Table(table) => {
             table_path(sources, table, terms, &usable, place, known, outer_rows)
         }
+        // One row, or rows that the arguments make: there is nothing to look up.
+        SourceKind::Taken(_) => full_path(1.0),
+        SourceKind::Function { .. } => full_path(25.0),
         SourceKind::Query(_) if known == 0 => Path {
             kind: PathKind::Full,
             fixed: 0.0,
@@ -186,6 +189,10 @@ pub(super) fn best<'e>(
     }
     path.rows = path.rows.max(1.0);
     path
+}
+
+fn full_path<'e>(rows: f64) -> Path<'e> {
+    Path { kind: PathKind::Full, fixed: 0.0, per_row: rows, rows, used: Vec::new(), each: None }
 }
 
 /// The share of rows that a condition is guessed to leave.

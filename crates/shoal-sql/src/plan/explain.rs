@@ -42,6 +42,7 @@ impl Lines {
                 self.add(parent, format!("SCAN {} CONSTANT ROWS", rows.len()));
             }
             BodyPlan::Select(select) => self.select(select, parent),
+            BodyPlan::Recursive(_) => {}
             BodyPlan::Compound(compound) => {
                 let id = self.add(parent, "COMPOUND QUERY".to_owned());
                 self.query(&compound.first, id);
@@ -49,6 +50,12 @@ impl Lines {
                     self.query(part, id);
                 }
             }
+        }
+        if let BodyPlan::Recursive(recursion) = &plan.body {
+            let id = self.add(parent, "SETUP".to_owned());
+            self.query(&recursion.first, id);
+            let id = self.add(parent, "RECURSIVE STEP".to_owned());
+            recursion.steps.iter().for_each(|step| self.query(step, id));
         }
         if plan.sort.is_some() {
             self.add(parent, "USE TEMP B-TREE FOR ORDER BY".to_owned());
@@ -93,7 +100,8 @@ pub(super) fn label(source: &Source, path: &Path<'_>) -> String {
     let name = if source.name.is_empty() { "(subquery)" } else { source.name.as_str() };
     let table = match &source.kind {
         SourceKind::Table(table) => Some(table),
-        SourceKind::Query(_) => None,
+        SourceKind::Query(_) | SourceKind::Taken(_) => None,
+        SourceKind::Function { .. } => return format!("SCAN {name} VIRTUAL TABLE INDEX 1:"),
     };
     match (&path.kind, table) {
         (PathKind::Full, _) => format!("SCAN {name}"),

@@ -14,6 +14,7 @@ use shoal_store::{KeyOrder, Pgno};
 
 use crate::Error;
 use crate::expr::{Code, Compiler, Reg};
+use crate::functions::TableFunction;
 use crate::parse::ast::{self, CompoundOp};
 use crate::resolve::Resolver;
 use crate::resolve::tree::{Aggregate, OutputColumn, Query};
@@ -33,6 +34,11 @@ pub(crate) struct Program {
     pub(crate) sets: usize,
     pub(crate) cursors: usize,
     pub(crate) stores: usize,
+    /// How many recursions there are.
+    pub(crate) slots: usize,
+    /// What functions that describe the schema read; `Some` where there is one.
+    pub(crate) schema: Option<std::sync::Arc<Schema>>,
+    pub(crate) needs_schema: bool,
     pub(crate) columns: Vec<OutputColumn>,
     /// Whether its rows can be given straight from the pages.
     pub(crate) direct: Option<crate::exec::direct::Root>,
@@ -57,6 +63,19 @@ pub(crate) enum BodyPlan {
     /// One list of expressions per row, each with its output register.
     Values(Vec<Vec<Code>>),
     Compound(Box<CompoundPlan>),
+    Recursive(Box<RecursivePlan>),
+}
+
+/// A common table that reads itself.
+#[derive(Debug)]
+pub(crate) struct RecursivePlan {
+    pub(crate) slot: usize,
+    pub(crate) first: QueryPlan,
+    pub(crate) steps: Vec<QueryPlan>,
+    pub(crate) distinct: bool,
+    pub(crate) collations: Vec<Collation>,
+    /// Which row is taken next; the registers are places in the row. Empty for the oldest.
+    pub(crate) order: std::sync::Arc<[SortKey]>,
 }
 
 #[derive(Debug)]
@@ -142,8 +161,29 @@ pub(crate) enum Scan {
     Hash(Box<HashScan>),
     /// A scan once for each value of an `IN`.
     Each(Box<EachScan>),
+    /// The row that a recursion has taken.
+    Taken(TakenScan),
+    /// The rows of a table-valued function.
+    Function(Box<FunctionScan>),
     /// No rows at all.
     Nothing,
+}
+
+/// The row that a recursion has taken, and the registers its columns go to.
+#[derive(Debug)]
+pub(crate) struct TakenScan {
+    pub(crate) slot: usize,
+    pub(crate) columns: Vec<(usize, Reg)>,
+}
+
+/// A table-valued function, its arguments, and the registers its columns go to.
+#[derive(Debug)]
+pub(crate) struct FunctionScan {
+    pub(crate) function: TableFunction,
+    pub(crate) arguments: Vec<Option<Code>>,
+    pub(crate) columns: Vec<(usize, Reg)>,
+    /// How many of the columns are no arguments.
+    pub(crate) visible: usize,
 }
 
 /// A walk over a table by rowid.
@@ -276,8 +316,12 @@ pub(crate) struct AggregatePlan {
     pub(crate) arguments: Vec<Code>,
     pub(crate) first: Reg,
     pub(crate) filter: Option<Code>,
+    /// In which order rows are taken, by codes and how their values compare; the registers of the
+    /// keys are places among them.
+    pub(crate) order: Vec<(Code, SortKey)>,
     pub(crate) distinct: bool,
     pub(crate) collation: Collation,
+    pub(crate) json: u64,
     pub(crate) result: Reg,
 }
 
@@ -303,6 +347,9 @@ pub(crate) fn plan_resolved(query: Query) -> Program {
         sets: compiler.sets,
         cursors: compiler.cursors,
         stores: compiler.stores,
+        slots: compiler.slots,
+        schema: None,
+        needs_schema: compiler.needs_schema,
         columns: query.columns,
         direct,
     }

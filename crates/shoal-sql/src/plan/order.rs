@@ -1,7 +1,7 @@
 //! In which order a select's sources are read.
 
-use super::access::{Sources, Term, best};
-use crate::resolve::tree::Source;
+use super::access::{Sources, Term, best, reads_of};
+use crate::resolve::tree::{Source, SourceKind};
 
 /// More sources than this are ordered step by step instead of by trying every order.
 const EXHAUSTIVE_MAX: usize = 8;
@@ -22,10 +22,16 @@ fn required(sources: &[Source], place: usize) -> Sources {
     if source.join.is_some() || source.fixed {
         return (1 << place) - 1;
     }
-    match sources[..place].iter().rposition(Source::keeps_right) {
+    let mut required = match sources[..place].iter().rposition(Source::keeps_right) {
         Some(last) => (1 << (last + 1)) - 1,
         None => 0,
+    };
+    if let SourceKind::Function { arguments, .. } = &source.kind {
+        for argument in arguments.iter().flatten() {
+            required |= reads_of(argument, sources);
+        }
     }
+    required & !(1 << place)
 }
 
 #[derive(Clone)]

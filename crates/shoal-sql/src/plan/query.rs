@@ -1,6 +1,6 @@
 //! Planning of a whole query: its body, then order and bounds around it.
 
-use super::{BodyPlan, CompoundPlan, QueryPlan, SortKey, SortPlan};
+use super::{BodyPlan, CompoundPlan, QueryPlan, RecursivePlan, SortKey, SortPlan};
 use crate::expr::{Compiler, Reg};
 use crate::resolve::tree::{Body, Key, OrderKey, Query};
 
@@ -60,6 +60,31 @@ impl Compiler {
             Body::Select(select) => {
                 let (plan, sorted) = self.plan_select(select, output, order_by);
                 (BodyPlan::Select(Box::new(plan)), sorted)
+            }
+            Body::Recursive(recursion) => {
+                self.slots = self.slots.max(recursion.slot + 1);
+                let order = recursion.order_by.iter().filter_map(|key| match &key.key {
+                    Key::Output(index) => Some(SortKey {
+                        reg: *index,
+                        descending: key.descending,
+                        nulls_first: key.nulls_first,
+                        collation: key.collation,
+                    }),
+                    Key::Expr(_) => None,
+                });
+                let order = order.collect();
+                let first = self.plan_part(&recursion.first, output, width);
+                let steps = recursion.steps.iter();
+                let steps = steps.map(|body| self.plan_part(body, output, width)).collect();
+                let plan = RecursivePlan {
+                    slot: recursion.slot,
+                    first,
+                    steps,
+                    distinct: recursion.distinct,
+                    collations: recursion.collations.clone(),
+                    order,
+                };
+                (BodyPlan::Recursive(Box::new(plan)), false)
             }
             Body::Compound { first, rest, collations } => {
                 let first = self.plan_part(first, output, width);

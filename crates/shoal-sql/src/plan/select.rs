@@ -5,11 +5,12 @@ use super::access::{
 };
 use super::explain::{is_own_tree, label};
 use super::{
-    AggregatePlan, Bound, EachCodes, EachScan, GroupPlan, HashKey, HashScan, IndexScan,
-    IndexedTable, Level, Load, Loads, NullKey, RowidRange, Scan, SelectPlan, TableKey, TableScan,
-    order, picking,
+    AggregatePlan, Bound, EachCodes, EachScan, FunctionScan, GroupPlan, HashKey, HashScan,
+    IndexScan, IndexedTable, Level, Load, Loads, NullKey, RowidRange, Scan, SelectPlan, SortKey,
+    TableKey, TableScan, TakenScan, order, picking,
 };
 use crate::expr::{Code, Compiler, Reg};
+use crate::functions::TableFunction;
 use crate::resolve::tree::{Expr, Key, OrderKey, ROWID, Select, Source, SourceId, SourceKind};
 use crate::schema::{IndexSource, Table};
 use crate::value::{Affinity, Collation};
@@ -25,6 +26,8 @@ struct Draft<'e> {
     query: Option<super::QueryPlan>,
     scan: Option<CompiledScan>,
     each: Option<CompiledEach>,
+    /// The arguments of a table-valued function.
+    arguments: Vec<Option<Code>>,
     on_codes: Vec<Code>,
     filter_codes: Vec<Code>,
     build_codes: Vec<Code>,
@@ -80,7 +83,7 @@ impl Compiler {
                     }
                     Some(plan)
                 }
-                SourceKind::Table(_) => None,
+                SourceKind::Table(_) | SourceKind::Taken(_) | SourceKind::Function { .. } => None,
             });
         }
 
@@ -182,6 +185,7 @@ impl Compiler {
                 let correlated = match &source.kind {
                     SourceKind::Query(query) => query.correlated,
                     SourceKind::Table(_) => false,
+                    SourceKind::Taken(_) | SourceKind::Function { .. } => true,
                 };
                 let rebuild = correlated
                     || !draft.build.iter().all(|expr| inside(expr))
@@ -193,6 +197,11 @@ impl Compiler {
             }
         };
         draft.scan = Some(scan);
+        if let SourceKind::Function { arguments, .. } = &source.kind {
+            let arguments = arguments.iter();
+            draft.arguments =
+                arguments.map(|expr| expr.as_ref().map(|expr| self.code(expr))).collect();
+        }
         draft.on_codes = draft.on.iter().map(|expr| self.code(expr)).collect();
         draft.filter_codes = draft.filter.iter().map(|expr| self.code(expr)).collect();
         draft.build_codes = draft.build.iter().map(|expr| self.code(expr)).collect();
@@ -234,13 +243,26 @@ impl Compiler {
                 .enumerate()
                 .map(|(number, expr)| self.code_to(expr, first + number))
                 .collect();
+            let order = aggregate.order_by.iter().enumerate().filter_map(|(place, key)| {
+                let Key::Expr(expr) = &key.key else { return None };
+                let sort = SortKey {
+                    reg: place,
+                    descending: key.descending,
+                    nulls_first: key.nulls_first,
+                    collation: key.collation,
+                };
+                Some((self.code(expr), sort))
+            });
+            let order = order.collect();
             aggregates.push(AggregatePlan {
+                order,
                 function: aggregate.function,
                 arguments,
                 first,
                 filter: aggregate.filter.as_ref().map(|filter| self.code(filter)),
                 distinct: aggregate.distinct,
                 collation: aggregate.collation,
+                json: aggregate.json,
                 result: self.aggregate(select.id, index),
             });
         }
@@ -296,6 +318,12 @@ impl Compiler {
                     }
                     (SourceKind::Query(_), Some(plan)) => Scan::Query(Box::new(plan)),
                     (SourceKind::Query(_), None) => Scan::Nothing,
+                    (SourceKind::Taken(slot), _) => {
+                        Scan::Taken(TakenScan { slot: *slot, columns: columns.clone() })
+                    }
+                    (SourceKind::Function { function, .. }, _) => {
+                        self.function_scan(*function, draft.arguments, columns.clone())
+                    }
                 };
                 self.stores += 1;
                 let hash = HashScan {
@@ -313,6 +341,13 @@ impl Compiler {
                 (Scan::Query(Box::new(plan)), Loads::default())
             }
             (_, SourceKind::Query(_), None) => (Scan::Nothing, Loads::default()),
+            (_, SourceKind::Taken(slot), _) => {
+                let scan = TakenScan { slot: *slot, columns };
+                (Scan::Taken(scan), Loads::default())
+            }
+            (_, SourceKind::Function { function, .. }, _) => {
+                (self.function_scan(*function, draft.arguments, columns), Loads::default())
+            }
             (compiled, SourceKind::Table(table), _) => {
                 let (early, late): (Vec<_>, Vec<_>) =
                     columns.iter().copied().partition(|(column, _)| draft.early.contains(column));
@@ -348,6 +383,17 @@ impl Compiler {
             late,
             registers,
         }
+    }
+
+    fn function_scan(
+        &mut self,
+        function: TableFunction,
+        arguments: Vec<Option<Code>>,
+        columns: Vec<(usize, Reg)>,
+    ) -> Scan {
+        self.needs_schema |= function.needs_schema();
+        let visible = function.columns().len();
+        Scan::Function(Box::new(FunctionScan { function, arguments, columns, visible }))
     }
 
     fn cursor(&mut self) -> usize {
@@ -542,6 +588,7 @@ fn draft<'e>(
         query: None,
         scan: None,
         each: None,
+        arguments: Vec::new(),
         on_codes: Vec::new(),
         filter_codes: Vec::new(),
         build_codes: Vec::new(),

@@ -49,6 +49,7 @@ pub(crate) struct WindowCallPlan {
     pub(crate) arguments: Vec<Code>,
     pub(crate) filter: Option<Code>,
     pub(crate) collation: Collation,
+    pub(crate) json: u64,
     pub(crate) result: Reg,
 }
 
@@ -94,6 +95,7 @@ impl Compiler {
                         arguments: call.arguments.iter().map(|expr| self.code(expr)).collect(),
                         filter: call.filter.as_ref().map(|filter| self.code(filter)),
                         collation: call.collation,
+                        json: call.json,
                         result: self.window(select.id, index),
                     });
                 }

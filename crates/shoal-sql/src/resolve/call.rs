@@ -4,7 +4,7 @@ use super::Resolver;
 use super::collation::Coll;
 use super::expr::{Bound, PLAIN_EQUAL};
 use super::scope::Clause;
-use super::tree::{Aggregate, Expr};
+use super::tree::{Aggregate, Expr, Key, OrderKey};
 use crate::Error;
 use crate::error::NameKind;
 use crate::functions::{
@@ -12,6 +12,9 @@ use crate::functions::{
 };
 use crate::parse::ast;
 use crate::value::Collation;
+
+/// An aggregate's arguments, filter and order.
+type AggregateParts = (Vec<Bound>, Option<Expr>, Vec<OrderKey>);
 
 impl<'a> Resolver<'a> {
     #[inline(never)]
@@ -25,12 +28,6 @@ impl<'a> Resolver<'a> {
             function.map_err(|why| unknown(why, offset))?;
             return Err(Error::meaning(format!("misuse of window function {name}()"), offset));
         }
-        if !call.order_by.is_empty() {
-            return Err(Error::unsupported(
-                "ORDER BY in an aggregate",
-                call.order_by[0].expr.offset,
-            ));
-        }
         let function = lookup(name, call.arguments.len()).map_err(|why| unknown(why, offset))?;
         match function {
             Function::Aggregate(function) => {
@@ -42,6 +39,9 @@ impl<'a> Resolver<'a> {
             Function::Scalar(function) => {
                 if call.star {
                     return Err(wrong_count(name, offset));
+                }
+                if !call.order_by.is_empty() {
+                    return Err(unordered(name, offset));
                 }
                 if call.distinct {
                     return Err(Error::meaning(
@@ -59,7 +59,7 @@ impl<'a> Resolver<'a> {
                 for argument in &call.arguments {
                     bound.push(self.bind(argument)?);
                 }
-                Ok(scalar_call(function, bound))
+                Ok(self.scalar_call(function, bound))
             }
         }
     }
@@ -90,7 +90,7 @@ impl<'a> Resolver<'a> {
         self.scopes[inner].clause = Clause::Aggregate;
         let resolved = self.aggregate_arguments(call);
         self.scopes[inner].clause = clause;
-        let (arguments, filter) = resolved?;
+        let (arguments, filter, order_by) = resolved?;
 
         // The call belongs to the innermost query whose columns it reads.
         let depth = (0..=inner).rev().find(|&depth| {
@@ -103,28 +103,117 @@ impl<'a> Resolver<'a> {
         let collation =
             arguments.iter().map(|argument| argument.collation).fold(Coll::None, Coll::or);
         let kept = collation.through_operator();
+        let mut arguments: Vec<Expr> =
+            arguments.into_iter().map(|argument| argument.expr).collect();
+        let json = self.json_arguments(function.name(), &mut arguments);
         let scope = &mut self.scopes[depth];
         scope.aggregates.push(Aggregate {
             function,
-            arguments: arguments.into_iter().map(|argument| argument.expr).collect(),
+            arguments,
+            json,
             distinct: call.distinct,
             filter,
+            order_by,
             collation: collation.or_binary(),
         });
         let expr = Expr::Aggregate { select: scope.select, index: scope.aggregates.len() - 1 };
         Ok(Bound::with(expr, kept))
     }
 
-    fn aggregate_arguments(
-        &mut self,
-        call: &'a ast::Call,
-    ) -> Result<(Vec<Bound>, Option<Expr>), Error> {
+    /// A call of a scalar function; the few that must not evaluate every argument are operators.
+    fn scalar_call(&self, function: &'static ScalarFunction, bound: Vec<Bound>) -> Bound {
+        let collation = bound.iter().map(|argument| argument.collation).fold(Coll::None, Coll::or);
+        let kept = bound
+            .iter()
+            .map(|argument| argument.collation.through_operator())
+            .fold(Coll::None, Coll::or);
+        match (function.name(), bound.len()) {
+            ("likely" | "unlikely", 1) | ("likelihood", 2) => {
+                // The value itself, but neither its column's affinity nor its collation.
+                let mut bound = bound;
+                return Bound::with(bound.swap_remove(0).expr, kept);
+            }
+            ("coalesce" | "ifnull", _) => {
+                let arguments = bound.into_iter().map(|argument| argument.expr).collect();
+                return Bound::with(Expr::Coalesce(arguments), kept);
+            }
+            ("iif" | "if", count) if count >= 2 => {
+                let mut arguments = bound.into_iter().map(|argument| argument.expr);
+                let mut branches = Vec::with_capacity(count / 2);
+                let mut otherwise = None;
+                while let Some(when) = arguments.next() {
+                    match arguments.next() {
+                        Some(then) => branches.push((PLAIN_EQUAL, when, then)),
+                        None => otherwise = Some(Box::new(when)),
+                    }
+                }
+                return Bound::with(Expr::Case { base: None, branches, otherwise }, kept);
+            }
+            _ => {}
+        }
+        let mut arguments: Vec<Expr> = bound.into_iter().map(|argument| argument.expr).collect();
+        let json = self.json_arguments(function.name(), &mut arguments);
+        let call = Expr::Call { function, arguments, collation: collation.or_binary(), json };
+        Bound::with(call, kept)
+    }
+
+    /// Which arguments of a function of JSON are JSON that another made.
+    pub(super) fn json_arguments(&self, name: &str, arguments: &mut [Expr]) -> u64 {
+        if !name.starts_with("json") {
+            return 0;
+        }
+        let mut json = 0;
+        for (place, argument) in arguments.iter_mut().enumerate().take(64) {
+            // A string that is taken out of JSON to be put into JSON stays as it is.
+            if let Expr::Call { function, arguments, .. } = argument
+                && function.name() == "json_extract"
+                && arguments.len() >= 2
+                && is_value(name, place)
+                && let Ok(Function::Scalar(element)) = lookup("json_extract element", 2)
+            {
+                *function = element;
+            }
+            if self.is_json(argument) {
+                json |= 1 << place;
+            }
+        }
+        json
+    }
+
+    /// Whether an expression's text is JSON that a function made.
+    fn is_json(&self, expr: &Expr) -> bool {
+        match expr {
+            Expr::Call { function, .. } => function.returns_json,
+            Expr::Aggregate { select, index } => {
+                let scope = self.scopes.iter().find(|scope| scope.select == *select);
+                scope.is_some_and(|scope| scope.aggregates[*index].function.returns_json())
+            }
+            Expr::Coalesce(parts) => parts.iter().any(|part| self.is_json(part)),
+            Expr::Case { branches, otherwise, .. } => {
+                branches.iter().any(|(_, _, then)| self.is_json(then))
+                    || otherwise.as_ref().is_some_and(|expr| self.is_json(expr))
+            }
+            _ => false,
+        }
+    }
+
+    fn aggregate_arguments(&mut self, call: &'a ast::Call) -> Result<AggregateParts, Error> {
         let mut arguments = Vec::with_capacity(call.arguments.len());
         for argument in &call.arguments {
             arguments.push(self.bind(argument)?);
         }
         let filter = call.filter.as_ref().map(|filter| self.bind_expr(filter)).transpose()?;
-        Ok((arguments, filter))
+        let mut order_by = Vec::with_capacity(call.order_by.len());
+        for term in &call.order_by {
+            let bound = self.bind(&term.expr)?;
+            order_by.push(OrderKey {
+                key: Key::Expr(bound.expr),
+                descending: term.descending,
+                nulls_first: term.nulls_first.unwrap_or(!term.descending),
+                collation: bound.collation.or_binary(),
+            });
+        }
+        Ok((arguments, filter, order_by))
     }
 
     fn reads_scope(&self, expr: &Expr, depth: usize) -> bool {
@@ -135,46 +224,24 @@ impl<'a> Resolver<'a> {
     }
 }
 
-/// A call of a scalar function; the few that must not evaluate every argument are operators.
-fn scalar_call(function: &'static ScalarFunction, bound: Vec<Bound>) -> Bound {
-    let collation = bound.iter().map(|argument| argument.collation).fold(Coll::None, Coll::or);
-    let kept = bound
-        .iter()
-        .map(|argument| argument.collation.through_operator())
-        .fold(Coll::None, Coll::or);
-    match (function.name(), bound.len()) {
-        ("likely" | "unlikely", 1) | ("likelihood", 2) => {
-            // The value itself, but neither its column's affinity nor its collation.
-            let mut bound = bound;
-            return Bound::with(bound.swap_remove(0).expr, kept);
-        }
-        ("coalesce" | "ifnull", _) => {
-            let arguments = bound.into_iter().map(|argument| argument.expr).collect();
-            return Bound::with(Expr::Coalesce(arguments), kept);
-        }
-        ("iif" | "if", count) if count >= 2 => {
-            let mut arguments = bound.into_iter().map(|argument| argument.expr);
-            let mut branches = Vec::with_capacity(count / 2);
-            let mut otherwise = None;
-            while let Some(when) = arguments.next() {
-                match arguments.next() {
-                    Some(then) => branches.push((PLAIN_EQUAL, when, then)),
-                    None => otherwise = Some(Box::new(when)),
-                }
-            }
-            return Bound::with(Expr::Case { base: None, branches, otherwise }, kept);
-        }
-        _ => {}
+pub(super) fn unordered(name: &str, offset: usize) -> Error {
+    Error::meaning(format!("ORDER BY may not be used with non-aggregate {name}()"), offset)
+}
+
+/// Whether the argument at a place of a function of JSON becomes part of the JSON.
+fn is_value(name: &str, place: usize) -> bool {
+    match name.trim_start_matches("jsonb").trim_start_matches("json") {
+        "_array" | "_quote" | "_group_array" => true,
+        "_object" | "_group_object" => place % 2 == 1,
+        "_set" | "_insert" | "_replace" | "_array_insert" => place > 0 && place.is_multiple_of(2),
+        _ => false,
     }
-    let arguments = bound.into_iter().map(|argument| argument.expr).collect();
-    let call = Expr::Call { function, arguments, collation: collation.or_binary() };
-    Bound::with(call, kept)
 }
 
 pub(super) fn named_call(name: &str, arguments: Vec<Expr>, offset: usize) -> Result<Expr, Error> {
     match lookup(name, arguments.len()) {
         Ok(Function::Scalar(function)) => {
-            Ok(Expr::Call { function, arguments, collation: Collation::Binary })
+            Ok(Expr::Call { function, arguments, collation: Collation::Binary, json: 0 })
         }
         Ok(Function::Aggregate(_)) => Err(Error::unsupported(format!("{name}()"), offset)),
         Err(why) => Err(unknown(why, offset)),

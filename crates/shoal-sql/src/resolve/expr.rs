@@ -2,6 +2,7 @@
 
 use super::call::named_call;
 use super::collation::{Coll, compare_affinity, list_affinity};
+use super::row::is_row;
 use super::scope::{Clause, Found, Miss, ScopeTable};
 use super::tree::{ArithmeticOp, CompareOp, Comparison, Expr, ROWID};
 use super::{Resolver, no_such_collation};
@@ -87,7 +88,7 @@ impl<'a> Resolver<'a> {
             ExprKind::Column { database, table, column } => {
                 self.column(database.as_ref(), table.as_ref(), column, offset)
             }
-            ExprKind::Row(_) => Err(Error::unsupported("row value", offset)),
+            ExprKind::Row(_) => Err(Error::meaning("row value misused", offset)),
             _ => Err(Error::meaning("RAISE() may only be used within a trigger-program", offset)),
         }
     }
@@ -107,6 +108,12 @@ impl<'a> Resolver<'a> {
         low: &'a ast::Expr,
         high: &'a ast::Expr,
     ) -> Result<Bound, Error> {
+        if is_row(expr) || is_row(low) || is_row(high) {
+            let above = self.row_comparison(BinaryOp::GreaterEqual, expr, low, expr.offset)?;
+            let below = self.row_comparison(BinaryOp::LessEqual, expr, high, expr.offset)?;
+            let both = Expr::And(Box::new(above.expr), Box::new(below.expr));
+            return Ok(Bound::plain(if not { Expr::Not(Box::new(both)) } else { both }));
+        }
         let expr = self.bind(expr)?;
         let low = self.bind(low)?;
         let high = self.bind(high)?;
@@ -195,6 +202,9 @@ impl<'a> Resolver<'a> {
         right: &'a ast::Expr,
         offset: usize,
     ) -> Result<Bound, Error> {
+        if is_row(left) || is_row(right) {
+            return self.row_comparison(op, left, right, offset);
+        }
         let compare = match op {
             BinaryOp::Equal => Some(CompareOp::Equal),
             BinaryOp::NotEqual => Some(CompareOp::NotEqual),
@@ -280,6 +290,9 @@ impl<'a> Resolver<'a> {
         if matches!(set, InSet::List(list) if list.is_empty()) {
             return Ok(Bound::plain(Expr::Const(Value::Int(i64::from(not)))));
         }
+        if is_row(expr) {
+            return self.row_in_set(expr, not, set);
+        }
         let left = self.bind(expr)?;
         let query = match set {
             // SQLite's grammar takes one query or one constant for what it is without the list.
@@ -316,12 +329,7 @@ impl<'a> Resolver<'a> {
                 return Ok(Bound::with(expr, kept));
             }
             InSet::Select(select) => self.resolve_select(select)?,
-            InSet::Table { name, arguments } => {
-                if arguments.is_some() {
-                    return Err(Error::unsupported("table-valued function", name.name.offset));
-                }
-                self.whole_table(name)?
-            }
+            InSet::Table { name, arguments } => self.whole_table(name, arguments.as_deref())?,
         };
         if query.columns.len() != 1 {
             return Err(sub_select_columns(query.columns.len(), 1, offset));
@@ -373,6 +381,11 @@ impl<'a> Resolver<'a> {
         branches: &'a [(ast::Expr, ast::Expr)],
         otherwise: Option<&'a ast::Expr>,
     ) -> Result<Bound, Error> {
+        if let Some(base) = base
+            && (is_row(base) || branches.iter().any(|(when, _)| is_row(when)))
+        {
+            return self.row_case(base, branches, otherwise);
+        }
         let base = base.map(|base| self.bind(base)).transpose()?;
         let mut kept = base.as_ref().map_or(Coll::None, |base| base.collation.through_operator());
         let mut out = Vec::with_capacity(branches.len());
@@ -637,7 +650,7 @@ fn is_constant(expr: &ast::Expr) -> bool {
 pub(super) const PLAIN_EQUAL: Comparison =
     Comparison { op: CompareOp::Equal, affinity: None, collation: Collation::Binary };
 
-fn comparison(op: CompareOp, left: &Bound, right: &Bound) -> Comparison {
+pub(super) fn comparison(op: CompareOp, left: &Bound, right: &Bound) -> Comparison {
     Comparison {
         op,
         affinity: compare_affinity(left.affinity, right.affinity),
@@ -645,6 +658,6 @@ fn comparison(op: CompareOp, left: &Bound, right: &Bound) -> Comparison {
     }
 }
 
-fn sub_select_columns(got: usize, expected: usize, offset: usize) -> Error {
+pub(super) fn sub_select_columns(got: usize, expected: usize, offset: usize) -> Error {
     Error::meaning(format!("sub-select returns {got} columns - expected {expected}"), offset)
 }

@@ -3,14 +3,16 @@
 use super::collation::{Coll, compare_affinity};
 use super::expr::Bound;
 use super::merge::{merge_query, mergeable, unique, unique_name};
+use super::recursion::Common;
 use super::scope::{Clause, ScopeColumn, ScopeTable};
 use super::tree::{
     Body, CompareOp, Comparison, Expr, IndexHint, OrderKey, OutputColumn, Query, Select, Source,
-    SourceJoin, SourceKind,
+    SourceId, SourceJoin, SourceKind,
 };
 use super::{Resolver, scope_table};
 use crate::Error;
 use crate::error::NameKind;
+use crate::functions::TableFunction;
 use crate::parse::ast::{self, Indexed, JoinConstraint, JoinKind, Name, ObjectName, TableRefKind};
 use crate::schema::Object;
 
@@ -128,10 +130,9 @@ impl<'a> Resolver<'a> {
         };
         joined.remaining = joined.remaining.saturating_sub(count);
         match &table.kind {
-            TableRefKind::Call { name } => Err(Error::unsupported(
-                format!("table-valued function {}", name.name.text),
-                table.offset,
-            )),
+            TableRefKind::Call { name, arguments } => {
+                self.add_function(name, arguments, alias, nullable, joined)
+            }
             TableRefKind::Joined(from) if flat(from, nullable, &alias, joined) => {
                 let first = joined.tables.len();
                 self.add_join_tree(from, joined)?;
@@ -161,15 +162,22 @@ impl<'a> Resolver<'a> {
         joined: &mut Joined<'a>,
     ) -> Result<(), Error> {
         let plain = name.name.text.as_str();
-        if name.database.is_none()
-            && let Some(query) = self.common_table(plain, offset)?
-        {
-            return self.add_query(
-                query,
-                alias.unwrap_or_else(|| plain.to_owned()),
-                nullable,
-                joined,
-            );
+        if name.database.is_none() {
+            let shown = alias.clone().unwrap_or_else(|| plain.to_owned());
+            match self.common_table(plain, offset)? {
+                Some(Common::Query(query)) => {
+                    return self.add_query(*query, shown, nullable, joined);
+                }
+                Some(Common::Taken(slot, columns)) => {
+                    let source = self.new_source()?;
+                    add_columns(source, SourceKind::Taken(slot), &columns, shown, nullable, joined);
+                    return Ok(());
+                }
+                None => {}
+            }
+        }
+        if self.schema.object(plain).is_none() && TableFunction::named(plain).is_some() {
+            return self.add_function(name, &[], alias, nullable, joined);
         }
         match self.object(name)? {
             Object::Table(table) => {
@@ -226,28 +234,6 @@ impl<'a> Resolver<'a> {
         })
     }
 
-    fn common_table(&mut self, name: &'a str, offset: usize) -> Result<Option<Query>, Error> {
-        if self.expanding.iter().any(|open| open.eq_ignore_ascii_case(name)) {
-            return Err(Error::unsupported("recursive common table expression", offset));
-        }
-        let Some(index) = self.common.iter().rposition(|table| table.name.is(name)) else {
-            return Ok(None);
-        };
-        let table = self.common[index];
-        let later = self.common.split_off(index);
-        let scopes = std::mem::take(&mut self.scopes);
-        self.expanding.push(&table.name.text);
-        let query = self.resolve_select(&table.select);
-        self.expanding.pop();
-        self.scopes = scopes;
-        self.common.extend(later);
-        let mut query = query?;
-        if !table.columns.is_empty() {
-            rename(&mut query, &table.columns, &table.name.text, offset)?;
-        }
-        Ok(Some(query))
-    }
-
     fn view(&mut self, view: &'a crate::schema::View, offset: usize) -> Result<Query, Error> {
         if self.views.iter().any(|open| open.eq_ignore_ascii_case(&view.name)) {
             let message = format!("view {} is circularly defined", view.name);
@@ -285,35 +271,9 @@ impl<'a> Resolver<'a> {
             Err(query) => *query,
         };
         let source = self.new_source()?;
-        let mut columns: Vec<ScopeColumn> = Vec::with_capacity(query.columns.len());
-        for (index, column) in query.columns.iter().enumerate() {
-            columns.push(ScopeColumn {
-                name: unique_name(&columns, &column.inner_name),
-                expr: Expr::Column { source, column: index },
-                affinity: column.affinity,
-                // A column of a query always has one of its own.
-                collation: Ok(Coll::Column(column.collation.or_binary())),
-                declared_type: column.declared_type.clone(),
-                merged: false,
-                others: Vec::new(),
-                shown: None,
-            });
-        }
-        joined.tables.push(ScopeTable {
-            name: name.clone(),
-            columns,
-            rowid: None,
-            table: None,
-            nullable,
-        });
-        joined.sources.push(Source {
-            id: source,
-            kind: SourceKind::Query(Box::new(query)),
-            join: None,
-            fixed: false,
-            index_hint: IndexHint::Any,
-            name,
-        });
+        let columns = query.columns.clone();
+        let kind = SourceKind::Query(Box::new(query));
+        add_columns(source, kind, &columns, name, nullable, joined);
         Ok(())
     }
 
@@ -486,10 +446,17 @@ impl<'a> Resolver<'a> {
     }
 
     /// The rows of a table or view as a query: what `IN table` looks in.
-    pub(super) fn whole_table(&mut self, name: &'a ObjectName) -> Result<Query, Error> {
+    pub(super) fn whole_table(
+        &mut self,
+        name: &'a ObjectName,
+        arguments: Option<&'a [ast::Expr]>,
+    ) -> Result<Query, Error> {
         let mut joined = Joined::default();
         let offset = name.database.as_ref().unwrap_or(&name.name).offset;
-        self.add_named(name, &Indexed::Any, None, offset, false, &mut joined)?;
+        match arguments {
+            Some(arguments) => self.add_function(name, arguments, None, false, &mut joined)?,
+            None => self.add_named(name, &Indexed::Any, None, offset, false, &mut joined)?,
+        }
         let table = joined.tables[0].clone();
         let bound = self.in_scope(joined.tables.clone(), Clause::From, |resolver| {
             let depth = resolver.scopes.len() - 1;
@@ -500,6 +467,9 @@ impl<'a> Resolver<'a> {
         let mut outputs = Vec::new();
         let mut columns = Vec::new();
         for (column, bound) in table.columns.iter().zip(bound) {
+            if column.hidden {
+                continue;
+            }
             outputs.push(bound.expr);
             columns.push(OutputColumn {
                 name: column.name.clone(),
@@ -539,7 +509,7 @@ impl Joined<'_> {
         self.correlated
             || self.sources.iter().any(|source| match &source.kind {
                 SourceKind::Query(query) => query.correlated,
-                SourceKind::Table(_) => false,
+                SourceKind::Table(_) | SourceKind::Taken(_) | SourceKind::Function { .. } => false,
             })
     }
 }
@@ -619,6 +589,7 @@ pub(super) fn split_and(expr: Expr, out: &mut Vec<Expr>) {
 /// The names that the tables from `first_table` on share with those before.
 fn natural_names(joined: &Joined<'_>, first_table: usize) -> Vec<Name> {
     let (left, right) = joined.tables.split_at(first_table);
+    let visible = |column: &&ScopeColumn| !column.hidden;
     let known = |name: &str| {
         left.iter()
             .flat_map(|table| &table.columns)
@@ -627,6 +598,7 @@ fn natural_names(joined: &Joined<'_>, first_table: usize) -> Vec<Name> {
     right
         .iter()
         .flat_map(|table| &table.columns)
+        .filter(visible)
         .filter(|column| known(&column.name))
         .map(|column| Name { text: column.name.clone(), offset: 0, quote: ast::Quote::None })
         .collect()
@@ -689,7 +661,53 @@ fn merge(
     Ok(())
 }
 
-fn rename(query: &mut Query, names: &[Name], of: &str, offset: usize) -> Result<(), Error> {
+/// Adds a source that has the columns of a query's result.
+fn add_columns(
+    source: SourceId,
+    kind: SourceKind,
+    outputs: &[OutputColumn],
+    name: String,
+    nullable: bool,
+    joined: &mut Joined<'_>,
+) {
+    let mut columns: Vec<ScopeColumn> = Vec::with_capacity(outputs.len());
+    for (index, column) in outputs.iter().enumerate() {
+        columns.push(ScopeColumn {
+            name: unique_name(&columns, &column.inner_name),
+            expr: Expr::Column { source, column: index },
+            affinity: column.affinity,
+            // A column of a query always has one of its own.
+            collation: Ok(Coll::Column(column.collation.or_binary())),
+            declared_type: column.declared_type.clone(),
+            merged: false,
+            others: Vec::new(),
+            shown: None,
+            hidden: false,
+        });
+    }
+    joined.tables.push(ScopeTable {
+        name: name.clone(),
+        columns,
+        rowid: None,
+        table: None,
+        nullable,
+    });
+    joined.sources.push(Source {
+        id: source,
+        kind,
+        join: None,
+        fixed: false,
+        index_hint: IndexHint::Any,
+        name,
+    });
+}
+
+pub(super) fn rename(
+    query: &mut Query,
+    names: &[Name],
+    of: &str,
+    offset: usize,
+) -> Result<(), Error> {
     if names.len() != query.columns.len() {
         return Err(Error::meaning(
             format!("expected {} columns for '{of}' but got {}", names.len(), query.columns.len()),

@@ -68,6 +68,7 @@ pub(super) fn merge_query(
             merged: false,
             others: Vec::new(),
             shown: None,
+            hidden: false,
         });
     }
     joined.tables.push(ScopeTable { name, columns, rowid: None, table: None, nullable: false });

@@ -7,8 +7,11 @@ mod collation;
 mod expr;
 mod from;
 mod merge;
+mod recursion;
+mod row;
 mod scope;
 mod select;
+mod table_function;
 pub(crate) mod tree;
 mod window;
 
@@ -28,15 +31,44 @@ const SOURCES_MAX: usize = 4096;
 pub(crate) struct Resolver<'a> {
     schema: &'a Schema,
     scopes: Vec<Scope<'a>>,
-    common: Vec<&'a ast::CommonTable>,
+    /// The common tables of every `WITH` around, the innermost last.
+    common: Vec<Frame<'a>>,
     /// The common tables being expanded, to notice recursion.
-    expanding: Vec<&'a str>,
+    expanding: Vec<Expanding<'a>>,
     /// The views being expanded, to notice one that contains itself.
     views: Vec<&'a str>,
     depth: usize,
     generated_depth: usize,
     next_source: SourceId,
     next_select: SelectId,
+    next_slot: usize,
+    /// How many selects, one within the other, are being resolved.
+    select_level: usize,
+}
+
+/// The tables of a `WITH`, and how many scopes there are around it.
+#[derive(Clone, Copy, Debug)]
+struct Frame<'a> {
+    tables: &'a [ast::CommonTable],
+    scopes: usize,
+}
+
+/// A common table while it is being expanded.
+#[derive(Debug)]
+struct Expanding<'a> {
+    table: &'a ast::CommonTable,
+    /// `Some` while the part that may read the table itself is resolved.
+    step: Option<Step>,
+}
+
+/// The part of a recursion that reads its own rows.
+#[derive(Clone, Debug)]
+struct Step {
+    slot: usize,
+    columns: Vec<tree::OutputColumn>,
+    /// The level of the select that may do so.
+    level: usize,
+    used: bool,
 }
 
 impl<'a> Resolver<'a> {
@@ -51,6 +83,8 @@ impl<'a> Resolver<'a> {
             generated_depth: 0,
             next_source: 0,
             next_select: 0,
+            next_slot: 0,
+            select_level: 0,
         }
     }
 
@@ -147,6 +181,7 @@ fn scope_table(table: &Table, source: SourceId, name: String) -> ScopeTable<'_> 
             merged: false,
             others: Vec::new(),
             shown: None,
+            hidden: false,
         })
         .collect();
     ScopeTable {

@@ -88,6 +88,8 @@ pub(crate) struct ScopeColumn {
     pub(crate) others: Vec<(usize, usize)>,
     /// Its name in a result, where that differs.
     pub(crate) shown: Option<String>,
+    /// Whether `*` leaves it out.
+    pub(crate) hidden: bool,
 }
 
 /// A name found.

@@ -1,10 +1,10 @@
 //! `SELECT`, `VALUES` and compounds of them: clauses in the order in which they see names.
 
-use super::Resolver;
 use super::expr::Bound;
 use super::from::{Joined, first_rules, split_and};
 use super::scope::{Clause, Scope};
 use super::tree::{Body, Expr, Key, OrderKey, OutputColumn, Query, Select, SelectId, SourceId};
+use super::{Frame, Resolver};
 use crate::Error;
 use crate::error::NameKind;
 use crate::parse::QUERY_DEPTH;
@@ -34,7 +34,8 @@ impl<'a> Resolver<'a> {
         self.deeper(QUERY_DEPTH)?;
         let common = self.common.len();
         if let Some(with) = &select.with {
-            self.common.extend(&with.tables);
+            check_names(&with.tables)?;
+            self.common.push(Frame { tables: &with.tables, scopes: self.scopes.len() });
         }
         let query = self.resolve_body(select);
         self.common.truncate(common);
@@ -43,7 +44,7 @@ impl<'a> Resolver<'a> {
     }
 
     fn resolve_body(&mut self, select: &'a ast::Select) -> Result<Query, Error> {
-        let mut query = if select.compounds.is_empty() {
+        let query = if select.compounds.is_empty() {
             let (body, columns, order_by, correlated) =
                 self.core(&select.first, &select.order_by)?;
             let as_expression = first_rules(&columns);
@@ -51,6 +52,15 @@ impl<'a> Resolver<'a> {
         } else {
             self.compound(select)?
         };
+        self.bounded(query, select)
+    }
+
+    /// Adds `LIMIT` and `OFFSET` to a query.
+    pub(super) fn bounded(
+        &mut self,
+        mut query: Query,
+        select: &'a ast::Select,
+    ) -> Result<Query, Error> {
         let scopes = std::mem::take(&mut self.scopes);
         let bounds = self.in_scope(Vec::new(), Clause::Constant, |resolver| {
             let mut bind = |expr: &'a Option<ast::Expr>| {
@@ -63,7 +73,7 @@ impl<'a> Resolver<'a> {
         Ok(query)
     }
 
-    fn core(
+    pub(super) fn core(
         &mut self,
         core: &'a SelectCore,
         order_by: &'a [OrderTerm],
@@ -147,10 +157,13 @@ impl<'a> Resolver<'a> {
         clauses: &'a ast::SelectClauses,
         order_by: &'a [OrderTerm],
     ) -> Result<(Body, Vec<OutputColumn>, Vec<OrderKey>, bool), Error> {
+        self.select_level += 1;
         let joined = match &clauses.from {
-            Some(from) => self.joined(from)?,
-            None => Joined::default(),
+            Some(from) => self.joined(from),
+            None => Ok(Joined::default()),
         };
+        self.select_level -= 1;
+        let joined = joined?;
         let correlated_source = joined.is_correlated();
         let id = self.new_select();
         let sources = joined.sources.iter().map(|source| source.id).collect();
@@ -158,7 +171,9 @@ impl<'a> Resolver<'a> {
         if let Some(scope) = self.scopes.last_mut() {
             scope.named_windows = &clauses.windows;
         }
+        self.select_level += 1;
         let result = self.clauses(id, clauses, joined, order_by);
+        self.select_level -= 1;
         let correlated = self.scopes.pop().is_some_and(|scope| scope.correlated);
         let (select, columns, keys) = result?;
         Ok((Body::Select(Box::new(select)), columns, keys, correlated || correlated_source))
@@ -179,12 +194,13 @@ impl<'a> Resolver<'a> {
         order_by: &'a [OrderTerm],
     ) -> Result<(Select, Vec<OutputColumn>, Vec<OrderKey>), Error> {
         let results = self.expand(clauses)?;
-        let (sources, mut conjuncts) = self.conditions(joined)?;
+        let (mut sources, mut conjuncts) = self.conditions(joined)?;
 
         self.set_clause(Clause::Where);
         if let Some(filter) = &clauses.filter {
             split_and(self.bind_expr(filter)?, &mut conjuncts);
         }
+        super::table_function::take_arguments(&mut sources, &conjuncts);
 
         self.set_clause(Clause::Result);
         let mut outputs = Vec::with_capacity(results.len());
@@ -261,7 +277,7 @@ impl<'a> Resolver<'a> {
                     }
                     for (table, names) in tables.iter().enumerate() {
                         for (column, known) in names.columns.iter().enumerate() {
-                            if !known.merged {
+                            if !known.merged && !known.hidden {
                                 out.push(ResultExpr::Column { table, column, qualified: false });
                             }
                         }
@@ -273,6 +289,7 @@ impl<'a> Resolver<'a> {
                     for (table, names) in tables.iter().enumerate() {
                         if name.is(&names.name) {
                             let columns = 0..names.columns.len();
+                            let columns = columns.filter(|&column| !names.columns[column].hidden);
                             out.extend(columns.map(|column| ResultExpr::Column {
                                 table,
                                 column,
@@ -428,7 +445,18 @@ impl<'a> Resolver<'a> {
     }
 }
 
-fn compound_word(op: CompoundOp) -> &'static str {
+/// Refuses two common tables of one name.
+fn check_names(tables: &[ast::CommonTable]) -> Result<(), Error> {
+    for (place, table) in tables.iter().enumerate() {
+        if tables[..place].iter().any(|other| table.name.is(&other.name.text)) {
+            let message = format!("duplicate WITH table name: {}", table.name.text);
+            return Err(Error::meaning(message, table.name.offset));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn compound_word(op: CompoundOp) -> &'static str {
     match op {
         CompoundOp::Union => "UNION",
         CompoundOp::UnionAll => "UNION ALL",
@@ -452,7 +480,7 @@ fn order_key(term: &OrderTerm, key: Key, collation: Collation) -> OrderKey {
 }
 
 /// A term of a compound's `ORDER BY`, which must name a column of the result.
-fn compound_key(
+pub(super) fn compound_key(
     term: &OrderTerm,
     number: usize,
     columns: &[OutputColumn],

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::collation::Coll;
-use crate::functions::{AggregateFunction, ScalarFunction, WindowFunction};
+use crate::functions::{AggregateFunction, ScalarFunction, TableFunction, WindowFunction};
 use crate::parse::ast::{CompoundOp, CurrentTime, FrameExclude, FrameUnit};
 use crate::schema::Table;
 use crate::value::{Affinity, Collation, Value};
@@ -55,6 +55,22 @@ pub(crate) enum Body {
         /// How each column compares when rows are told apart.
         collations: Vec<Collation>,
     },
+    Recursive(Box<Recursion>),
+}
+
+/// A common table that reads itself: rows of the first part go into a queue, and every row taken
+/// from it goes through the steps, whose rows go into the queue.
+#[derive(Clone, Debug)]
+pub(crate) struct Recursion {
+    /// Where the row that was taken is found, numbered throughout the statement.
+    pub(crate) slot: usize,
+    pub(crate) first: Body,
+    pub(crate) steps: Vec<Body>,
+    /// Whether a row that was there before is left out.
+    pub(crate) distinct: bool,
+    pub(crate) collations: Vec<Collation>,
+    /// Which row is taken next; the oldest where it says nothing. Every key is a column.
+    pub(crate) order_by: Vec<OrderKey>,
 }
 
 /// One `SELECT` with its clauses.
@@ -124,6 +140,13 @@ pub(crate) enum IndexHint {
 pub(crate) enum SourceKind {
     Table(Arc<Table>),
     Query(Box<Query>),
+    /// The row that a recursion has taken from its queue, by its slot.
+    Taken(usize),
+    /// The rows that a function makes of its arguments.
+    Function {
+        function: TableFunction,
+        arguments: Vec<Option<Expr>>,
+    },
 }
 
 /// A term of `ORDER BY`.
@@ -149,8 +172,12 @@ pub(crate) struct Aggregate {
     pub(crate) arguments: Vec<Expr>,
     pub(crate) distinct: bool,
     pub(crate) filter: Option<Expr>,
+    /// In which order it takes the rows of a group; every key is an expression.
+    pub(crate) order_by: Vec<OrderKey>,
     /// How `min` and `max` compare text and `DISTINCT` tells values apart.
     pub(crate) collation: Collation,
+    /// One bit for each argument: whether it is JSON that a function made.
+    pub(crate) json: u64,
 }
 
 /// A window: how the rows of a result are parted and ordered for functions over them.
@@ -197,6 +224,8 @@ pub(crate) struct WindowCall {
     pub(crate) arguments: Vec<Expr>,
     pub(crate) filter: Option<Expr>,
     pub(crate) collation: Collation,
+    /// One bit for each argument: whether it is JSON that a function made.
+    pub(crate) json: u64,
     /// Its place in the select's list of windows.
     pub(crate) window: usize,
 }
@@ -261,6 +290,13 @@ pub(crate) enum Expr {
         affinity: Option<Affinity>,
         collation: Collation,
     },
+    /// A row `IN` the rows of a query, each column with its affinity and collation.
+    RowInQuery {
+        row: Vec<Expr>,
+        not: bool,
+        query: Box<Query>,
+        rules: Vec<(Option<Affinity>, Collation)>,
+    },
     Case {
         /// The base and how it compares with each branch.
         base: Option<Box<Expr>>,
@@ -280,12 +316,16 @@ pub(crate) enum Expr {
         function: &'static ScalarFunction,
         arguments: Vec<Expr>,
         collation: Collation,
+        /// One bit for each argument: whether it is JSON that a function made.
+        json: u64,
     },
     /// The first of the arguments that is not NULL; later ones are not evaluated.
     Coalesce(Vec<Expr>),
     Exists(Box<Query>),
     /// The first column of the first row, or NULL.
     Scalar(Box<Query>),
+    /// A column of the first row, or NULL.
+    ScalarColumn(Box<Query>, usize),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -348,7 +388,8 @@ impl Expr {
             | Expr::Aggregate { .. }
             | Expr::Window { .. }
             | Expr::Exists(_)
-            | Expr::Scalar(_) => {}
+            | Expr::Scalar(_)
+            | Expr::ScalarColumn(..) => {}
             Expr::Negate(expr)
             | Expr::BitNot(expr)
             | Expr::Not(expr)
@@ -369,6 +410,7 @@ impl Expr {
                 see(&low.1);
                 see(&high.1);
             }
+            Expr::RowInQuery { row, .. } => row.iter().for_each(see),
             Expr::InList { expr, list, .. } => {
                 see(expr);
                 list.iter().for_each(see);
@@ -420,7 +462,11 @@ impl Expr {
     /// The query that the expression itself runs.
     pub(crate) fn query(&self) -> Option<&Query> {
         match self {
-            Expr::InQuery { query, .. } | Expr::Exists(query) | Expr::Scalar(query) => Some(query),
+            Expr::InQuery { query, .. }
+            | Expr::RowInQuery { query, .. }
+            | Expr::Exists(query)
+            | Expr::Scalar(query)
+            | Expr::ScalarColumn(query, _) => Some(query),
             _ => None,
         }
     }
@@ -466,12 +512,17 @@ impl Expr {
                 a == b && left.is_same(other_left) && right.is_same(other_right)
             }
             (
-                Expr::Call { function, arguments, collation },
-                Expr::Call { function: other, arguments: others, collation: other_collation },
+                Expr::Call { function, arguments, collation, json },
+                Expr::Call {
+                    function: other,
+                    arguments: others,
+                    collation: other_collation,
+                    json: other_json,
+                },
             ) => {
                 function.name() == other.name()
                     && function.deterministic
-                    && collation == other_collation
+                    && (collation, json) == (other_collation, other_json)
                     && all(arguments, others)
             }
             (Expr::Coalesce(a), Expr::Coalesce(b)) => all(a, b),
@@ -513,10 +564,18 @@ impl Body {
                 first.walk(see);
                 rest.iter().for_each(|(_, body)| body.walk(see));
             }
+            Body::Recursive(recursion) => {
+                recursion.first.walk(see);
+                recursion.steps.iter().for_each(|body| body.walk(see));
+            }
             Body::Select(select) => {
                 for source in &select.sources {
-                    if let SourceKind::Query(query) = &source.kind {
-                        query.walk(see);
+                    match &source.kind {
+                        SourceKind::Query(query) => query.walk(see),
+                        SourceKind::Function { arguments, .. } => {
+                            arguments.iter().flatten().for_each(|expr| expr.walk(see));
+                        }
+                        SourceKind::Table(_) | SourceKind::Taken(_) => {}
                     }
                     source.on().iter().for_each(|expr| expr.walk(see));
                 }
@@ -529,6 +588,7 @@ impl Body {
                     if let Some(filter) = &aggregate.filter {
                         filter.walk(see);
                     }
+                    aggregate.order_by.iter().for_each(|key| key.walk(see));
                 }
                 if let Some(having) = &select.having {
                     having.walk(see);

@@ -1,7 +1,7 @@
 //! Calls with `OVER`: window functions and the windows they look through.
 
 use super::Resolver;
-use super::call::{unknown, wrong_count};
+use super::call::{unknown, unordered, wrong_count};
 use super::collation::Coll;
 use super::expr::Bound;
 use super::scope::Clause;
@@ -41,6 +41,9 @@ impl<'a> Resolver<'a> {
         if call.star && !name.eq_ignore_ascii_case("count") {
             return Err(wrong_count(name, offset));
         }
+        if !call.order_by.is_empty() {
+            return Err(unordered(name, offset));
+        }
         if call.distinct {
             return Err(Error::meaning("DISTINCT is not supported for window functions", offset));
         }
@@ -66,6 +69,9 @@ impl<'a> Resolver<'a> {
         let (arguments, filter, window) = resolved?;
         let collation =
             arguments.iter().map(|argument| argument.collation).fold(Coll::None, Coll::or);
+        let mut arguments: Vec<Expr> =
+            arguments.into_iter().map(|argument| argument.expr).collect();
+        let json = self.json_arguments(name, &mut arguments);
         let scope = &mut self.scopes[depth];
         let window = match scope.windows.iter().position(|known| known.is_same(&window)) {
             Some(place) => place,
@@ -76,9 +82,10 @@ impl<'a> Resolver<'a> {
         };
         scope.window_calls.push(WindowCall {
             function,
-            arguments: arguments.into_iter().map(|argument| argument.expr).collect(),
+            arguments,
             filter,
             collation: collation.or_binary(),
+            json,
             window,
         });
         let expr = Expr::Window { select: scope.select, index: scope.window_calls.len() - 1 };

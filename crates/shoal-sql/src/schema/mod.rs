@@ -85,11 +85,22 @@ pub struct Table {
     /// second row of the same key.
     pub(crate) key_conflict: Option<ast::Conflict>,
     pub(crate) checks: Vec<Check>,
-    pub(crate) has_foreign_keys: bool,
+    pub(crate) foreign_keys: Vec<ForeignKey>,
     /// Whether a trigger fires on changes to the table.
     pub(crate) has_triggers: bool,
     /// How many columns a whole record has.
     pub(crate) stored_columns: usize,
+}
+
+/// A `REFERENCES` clause.
+#[derive(Clone, Debug)]
+pub(crate) struct ForeignKey {
+    pub(crate) columns: Vec<usize>,
+    pub(crate) parent: String,
+    /// Empty for the parent's primary key.
+    pub(crate) parent_columns: Vec<String>,
+    pub(crate) on_update: &'static str,
+    pub(crate) on_delete: &'static str,
 }
 
 /// A `CHECK` constraint.

@@ -3,11 +3,12 @@
 use shoal_store::Pgno;
 
 use super::{
-    Check, Column, Generated, Index, IndexColumn, IndexOrigin, IndexSource, KeyPart, Table,
+    Check, Column, ForeignKey, Generated, Index, IndexColumn, IndexOrigin, IndexSource, KeyPart,
+    Table,
 };
 use crate::parse::ast::{
-    ColumnConstraint, ColumnDef, Conflict, CreateIndex, Expr, ExprKind, OrderTerm, TableConstraint,
-    UnaryOp,
+    self, ColumnConstraint, ColumnDef, Conflict, CreateIndex, Expr, ExprKind, OrderTerm,
+    TableConstraint, UnaryOp,
 };
 use crate::value::{Affinity, Collation, Value};
 
@@ -53,7 +54,7 @@ pub(crate) fn build(
             primary_key: Vec::new(),
             key_conflict: None,
             checks: Vec::new(),
-            has_foreign_keys: false,
+            foreign_keys: Vec::new(),
             has_triggers: false,
             stored_columns: 0,
         },
@@ -116,7 +117,10 @@ impl Builder {
                     label: name.as_ref().map_or_else(|| text.clone(), |name| name.text.clone()),
                     expr: expr.clone(),
                 }),
-                ColumnConstraint::ForeignKey(_) => self.table.has_foreign_keys = true,
+                ColumnConstraint::ForeignKey(key) => {
+                    let own = vec![self.table.columns.len()];
+                    self.table.foreign_keys.push(foreign_key(own, key));
+                }
                 ColumnConstraint::PrimaryKey { .. }
                 | ColumnConstraint::Unique { .. }
                 | ColumnConstraint::Null
@@ -163,7 +167,15 @@ impl Builder {
                 label: name.as_ref().map_or_else(|| text.clone(), |name| name.text.clone()),
                 expr: expr.clone(),
             }),
-            TableConstraint::ForeignKey { .. } => self.table.has_foreign_keys = true,
+            TableConstraint::ForeignKey { columns, key } => {
+                let mut own = Vec::with_capacity(columns.len());
+                for column in columns {
+                    own.push(self.table.column_index(&column.text).ok_or_else(|| {
+                        format!("unknown column \"{}\" in foreign key definition", column.text)
+                    })?);
+                }
+                self.table.foreign_keys.push(foreign_key(own, key));
+            }
         }
         Ok(())
     }
@@ -467,9 +479,19 @@ pub(crate) fn schema_table() -> Table {
         primary_key: Vec::new(),
         key_conflict: None,
         checks: Vec::new(),
-        has_foreign_keys: false,
+        foreign_keys: Vec::new(),
         has_triggers: false,
         stored_columns: 5,
+    }
+}
+
+fn foreign_key(columns: Vec<usize>, key: &ast::ForeignKey) -> ForeignKey {
+    ForeignKey {
+        columns,
+        parent: key.table.text.clone(),
+        parent_columns: key.columns.iter().map(|column| column.text.clone()).collect(),
+        on_update: key.on_update,
+        on_delete: key.on_delete,
     }
 }
 

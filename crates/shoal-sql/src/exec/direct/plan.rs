@@ -373,7 +373,12 @@ impl Builder {
                 (access, record)
             }
             Scan::Index(scan) => self.index(scan, late)?,
-            Scan::Query(_) | Scan::Hash(_) | Scan::Each(_) | Scan::Nothing => return None,
+            Scan::Query(_)
+            | Scan::Hash(_)
+            | Scan::Each(_)
+            | Scan::Taken(_)
+            | Scan::Function(_)
+            | Scan::Nothing => return None,
         };
         let on = self.tests(on)?;
         let filter = self.tests(filter)?;
@@ -486,7 +491,7 @@ impl Builder {
             keys.iter().map(|(code, by)| Some((self.copied(code)?, *by))).collect();
         let mut arguments = Vec::with_capacity(aggregates.len());
         for aggregate in aggregates {
-            if aggregate.filter.is_some() || aggregate.distinct {
+            if aggregate.filter.is_some() || aggregate.distinct || !aggregate.order.is_empty() {
                 return None;
             }
             arguments.push(match &*aggregate.arguments {

@@ -1,30 +1,210 @@
-//! Reading JSON: `json`, `json_extract`, `->`, `->>` and their like (json1.html).
+//! JSON: reading it, building it, changing it (json1.html).
 //!
-//! JSON is text and stays text: an element is a subslice of the whole, so numbers and strings come
-//! out as they were written. Only JSON as in RFC 8259 is read; the extensions of JSON5 count as
-//! malformed and blobs (which SQLite may take for JSONB) are refused. SQLite also marks the text
-//! that these functions return as JSON; nothing here looks at that mark, which is why `json_quote`
-//! and the functions that build JSON are refused.
+//! JSON is text and stays text where it is only read: an element is a subslice of the whole, so
+//! numbers and strings come out as they were written. What is no strict JSON, the extensions of
+//! JSON5 and the blobs of JSONB, is first brought into that form. SQLite marks the text that these
+//! functions return as JSON; here the calls know which of their arguments such a function made
+//! ([`Env::is_json`]).
 
+mod binary;
+mod edit;
+mod node;
 mod path;
+mod table;
 mod text;
 
 use super::{Arguments, Env, ScalarFunction};
 use crate::Error;
 use crate::value::number::{IntEnd, integer_text_prefix, parse_real};
-use crate::value::{Value, text_of, to_int, utf8};
+use crate::value::{Value, real_to_text, text_of, to_int, utf8};
+use edit::Mode;
+pub(super) use node::{Node, escaped};
 use path::Lookup;
+pub(crate) use table::{Walk, walk};
 use text::{Kind, minified, unescape};
 
 pub(super) const FUNCTIONS: &[ScalarFunction] = &[
-    ScalarFunction::new("json", Arguments::exactly(1), json),
+    ScalarFunction::json("json", Arguments::exactly(1), json),
+    ScalarFunction::new("jsonb", Arguments::exactly(1), |arguments, _| {
+        Ok(argument(arguments)?.map_or(Value::Null, |node| result(&node, true)))
+    }),
     ScalarFunction::new("json_valid", Arguments::between(1, 2), json_valid),
     ScalarFunction::new("json_type", Arguments::between(1, 2), json_type),
     ScalarFunction::new("json_array_length", Arguments::between(1, 2), json_array_length),
-    ScalarFunction::new("json_extract", Arguments::at_least(1), json_extract),
-    ScalarFunction::new("->", Arguments::exactly(2), |arguments, _| arrow(arguments, json_text)),
+    ScalarFunction::new("json_extract", Arguments::at_least(0), json_extract),
+    ScalarFunction::new("jsonb_extract", Arguments::at_least(0), jsonb_extract),
+    // What an argument of another JSON function reads: strings stay JSON.
+    ScalarFunction::json("json_extract element", Arguments::at_least(0), json_extract_element),
+    ScalarFunction::json("->", Arguments::exactly(2), |arguments, _| arrow(arguments, json_text)),
     ScalarFunction::new("->>", Arguments::exactly(2), |arguments, _| arrow(arguments, sql_value)),
+    ScalarFunction::new("json_error_position", Arguments::exactly(1), json_error_position),
+    ScalarFunction::json("json_array", Arguments::at_least(0), |arguments, env| {
+        Ok(result(&array(arguments, env)?, false))
+    }),
+    ScalarFunction::new("jsonb_array", Arguments::at_least(0), |arguments, env| {
+        Ok(result(&array(arguments, env)?, true))
+    }),
+    ScalarFunction::json("json_object", Arguments::at_least(0), |arguments, env| {
+        Ok(result(&object(arguments, env)?, false))
+    }),
+    ScalarFunction::new("jsonb_object", Arguments::at_least(0), |arguments, env| {
+        Ok(result(&object(arguments, env)?, true))
+    }),
+    ScalarFunction::json("json_quote", Arguments::exactly(1), |arguments, env| {
+        Ok(result(&sql_node(&arguments[0], env.is_json(0))?, false))
+    }),
+    ScalarFunction::new("json_pretty", Arguments::between(1, 2), json_pretty),
+    ScalarFunction::json("json_insert", Arguments::at_least(0), |arguments, env| {
+        edit::change("json_insert", Mode::Insert, false, arguments, env)
+    }),
+    ScalarFunction::new("jsonb_insert", Arguments::at_least(0), |arguments, env| {
+        edit::change("json_insert", Mode::Insert, true, arguments, env)
+    }),
+    ScalarFunction::json("json_replace", Arguments::at_least(0), |arguments, env| {
+        edit::change("json_replace", Mode::Replace, false, arguments, env)
+    }),
+    ScalarFunction::new("jsonb_replace", Arguments::at_least(0), |arguments, env| {
+        edit::change("json_replace", Mode::Replace, true, arguments, env)
+    }),
+    ScalarFunction::json("json_set", Arguments::at_least(0), |arguments, env| {
+        edit::change("json_set", Mode::Set, false, arguments, env)
+    }),
+    ScalarFunction::new("jsonb_set", Arguments::at_least(0), |arguments, env| {
+        edit::change("json_set", Mode::Set, true, arguments, env)
+    }),
+    ScalarFunction::json("json_array_insert", Arguments::at_least(0), |arguments, env| {
+        edit::change("json_array_insert", Mode::ArrayInsert, false, arguments, env)
+    }),
+    ScalarFunction::new("jsonb_array_insert", Arguments::at_least(0), |arguments, env| {
+        edit::change("json_array_insert", Mode::ArrayInsert, true, arguments, env)
+    }),
+    ScalarFunction::json("json_remove", Arguments::at_least(0), |arguments, _| {
+        edit::remove(false, arguments)
+    }),
+    ScalarFunction::new("jsonb_remove", Arguments::at_least(0), |arguments, _| {
+        edit::remove(true, arguments)
+    }),
+    ScalarFunction::json("json_patch", Arguments::exactly(2), |arguments, _| {
+        edit::patch(false, arguments)
+    }),
+    ScalarFunction::new("jsonb_patch", Arguments::exactly(2), |arguments, _| {
+        edit::patch(true, arguments)
+    }),
 ];
+
+/// An element as a function's result: text, or the bytes of JSONB.
+fn result(node: &Node, blob: bool) -> Value {
+    if blob { Value::Blob(binary::encode(node)) } else { Value::Text(node.to_text()) }
+}
+
+/// The JSON in the first argument; `None` for NULL.
+fn argument(arguments: &[Value]) -> Result<Option<Node>, Error> {
+    let Some(text) = json_argument(arguments)? else { return Ok(None) };
+    node::parse(&text).map(Some).map_err(|_| malformed())
+}
+
+fn malformed() -> Error {
+    Error::runtime("malformed JSON")
+}
+
+/// A value of SQL as an element; text is JSON itself where a function made it.
+pub(super) fn sql_node(value: &Value, json: bool) -> Result<Node, Error> {
+    Ok(match value {
+        Value::Null => Node::Null,
+        Value::Int(int) => Node::Int(int.to_string().into_bytes()),
+        Value::Real(real) if real.is_infinite() => {
+            Node::Real(if *real > 0.0 { b"9.0e+999".to_vec() } else { b"-9.0e+999".to_vec() })
+        }
+        Value::Real(real) => Node::Real(real_to_text(*real).into_bytes()),
+        Value::Text(text) if json => node::parse(text).map_err(|_| malformed())?,
+        Value::Text(text) => Node::text(text),
+        Value::Blob(blob) => {
+            binary::decode(blob).ok_or_else(|| Error::runtime("JSON cannot hold BLOB values"))?
+        }
+    })
+}
+
+fn array(arguments: &[Value], env: &Env<'_>) -> Result<Node, Error> {
+    let items = arguments.iter().enumerate();
+    let items: Result<Vec<Node>, Error> =
+        items.map(|(place, value)| sql_node(value, env.is_json(place))).collect();
+    items.map(Node::Array)
+}
+
+fn object(arguments: &[Value], env: &Env<'_>) -> Result<Node, Error> {
+    if !arguments.len().is_multiple_of(2) {
+        return Err(Error::runtime("json_object() requires an even number of arguments"));
+    }
+    let mut members = Vec::with_capacity(arguments.len() / 2);
+    for (place, pair) in arguments.chunks_exact(2).enumerate() {
+        let Value::Text(label) = &pair[0] else {
+            return Err(Error::runtime("json_object() labels must be TEXT"));
+        };
+        members.push((escaped(label), sql_node(&pair[1], env.is_json(2 * place + 1))?));
+    }
+    Ok(Node::Object(members))
+}
+
+/// What a group of values or of labels with values becomes.
+pub(super) fn group(labels: Option<&[Vec<u8>]>, values: Vec<Node>, blob: bool) -> Value {
+    let node = match labels {
+        None => Node::Array(values),
+        Some(labels) => Node::Object(labels.iter().cloned().zip(values).collect()),
+    };
+    result(&node, blob)
+}
+
+fn json_pretty(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
+    let Some(root) = argument(arguments)? else { return Ok(Value::Null) };
+    let indent = match arguments.get(1) {
+        None | Some(Value::Null) => b"    ".to_vec(),
+        Some(value) => text_of(value.as_ref()).unwrap_or_default().into_owned(),
+    };
+    let mut out = Vec::new();
+    root.write_pretty(&indent, 0, &mut out);
+    Ok(Value::Text(out))
+}
+
+/// The place, in characters from 1, where a text stops being JSON; 0 when it is.
+fn json_error_position(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
+    let value = &arguments[0];
+    if let Value::Blob(blob) = value {
+        return Ok(Value::Int(i64::from(binary::decode(blob).is_none())));
+    }
+    let Some(text) = text_of(value.as_ref()) else { return Ok(Value::Null) };
+    Ok(match node::parse(&text) {
+        Ok(_) => Value::Int(0),
+        Err(bad) => {
+            let before = &text[..bad.pos.min(text.len())];
+            let characters = before.iter().filter(|byte| **byte & 0xc0 != 0x80).count();
+            Value::Int(i64::try_from(characters + 1).unwrap_or(i64::MAX))
+        }
+    })
+}
+
+fn jsonb_extract(arguments: &[Value], env: &Env<'_>) -> Result<Value, Error> {
+    let found = json_extract_element(arguments, env)?;
+    let Value::Text(text) = &found else { return Ok(found) };
+    let node = node::parse(text).map_err(|_| malformed())?;
+    Ok(match node {
+        Node::Array(_) | Node::Object(_) => result(&node, true),
+        _ => sql_value(text),
+    })
+}
+
+/// `json_extract` whose result is JSON whatever it is; NULL where it finds nothing.
+fn json_extract_element(arguments: &[Value], env: &Env<'_>) -> Result<Value, Error> {
+    if arguments.len() != 2 {
+        return json_extract(arguments, env);
+    }
+    let Some(text) = json_argument(arguments)? else { return Ok(Value::Null) };
+    let Some(path) = path_text(&arguments[1]) else { return Ok(Value::Null) };
+    let element = find(root(&text)?, &path)?;
+    Ok(element.map_or(Value::Null, |element| match text::kind(element) {
+        Kind::Text => json_text(element),
+        _ => sql_value(element),
+    }))
+}
 
 fn json(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
     let Some(text) = json_argument(arguments)? else { return Ok(Value::Null) };
@@ -32,15 +212,27 @@ fn json(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
 }
 
 fn json_valid(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
-    match arguments.get(1).map(|flags| to_int(flags.as_ref())) {
-        None | Some(1) => {}
-        Some(2..=15) => return Err(unsupported("json_valid() with flags other than 1")),
-        Some(_) => {
-            let message = "FLAGS parameter to json_valid() must be between 1 and 15";
-            return Err(Error::runtime(message));
-        }
+    let flags = match arguments.get(1) {
+        None => 1,
+        Some(flags) => to_int(flags.as_ref()),
+    };
+    if !(1..=15).contains(&flags) {
+        let message = "FLAGS parameter to json_valid() must be between 1 and 15";
+        return Err(Error::runtime(message));
     }
-    Ok(json_argument(arguments)?.map(|text| root(&text).is_ok()).into())
+    let asks = |flag: i64| flags & flag != 0;
+    Ok(match &arguments[0] {
+        Value::Null => Value::Null,
+        Value::Blob(blob) => {
+            let right = asks(4) && binary::looks_right(blob);
+            (right || asks(8) && binary::decode(blob).is_some()).into()
+        }
+        value => {
+            let text = text_of(value.as_ref()).unwrap_or_default();
+            let strict = asks(1) && text::check(&text).is_some();
+            (strict || asks(2) && node::parse(&text).is_ok()).into()
+        }
+    })
 }
 
 fn json_type(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
@@ -121,8 +313,18 @@ fn arrow(arguments: &[Value], result: fn(&[u8]) -> Value) -> Result<Value, Error
 fn json_argument(arguments: &[Value]) -> Result<Option<Vec<u8>>, Error> {
     match arguments.first() {
         None | Some(Value::Null) => Ok(None),
-        Some(Value::Blob(_)) => Err(unsupported("JSON in a blob")),
-        Some(value) => Ok(text_of(value.as_ref()).map(|text| text.into_owned())),
+        Some(value) => {
+            if let Value::Blob(blob) = value
+                && let Some(node) = binary::decode(blob)
+            {
+                return Ok(Some(node.to_text()));
+            }
+            let Some(text) = text_of(value.as_ref()) else { return Ok(None) };
+            if text::check(&text).is_some() {
+                return Ok(Some(text.into_owned()));
+            }
+            node::parse(&text).map(|node| Some(node.to_text())).map_err(|_| malformed())
+        }
     }
 }
 
@@ -132,7 +334,7 @@ fn path_text(path: &Value) -> Option<Vec<u8>> {
 
 /// The whole of a checked text, without the white space around it.
 fn root(text: &[u8]) -> Result<&[u8], Error> {
-    text::check(text).ok_or_else(|| Error::runtime("malformed JSON"))
+    text::check(text).ok_or_else(malformed)
 }
 
 fn find<'a>(root: &'a [u8], path: &[u8]) -> Result<Option<&'a [u8]>, Error> {
@@ -178,10 +380,6 @@ fn bad_path(path: &[u8]) -> Error {
     Error::runtime(format!("bad JSON path: '{path}'"))
 }
 
-fn unsupported(what: &str) -> Error {
-    Error::Unsupported { what: what.to_owned(), offset: None }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::tests::call;
@@ -214,7 +412,7 @@ mod tests {
     fn what_is_wrong_is_told() {
         let error = call("json_extract", &[DOCUMENT.into(), "$.a[".into()]).unwrap_err();
         assert_eq!(error.to_string(), "bad JSON path: '$.a['");
-        for malformed in ["", "{", "[1,]", "01", "'a'", "{\"a\"}", "1 2", "\"\n\"", "nul"] {
+        for malformed in ["", "{", "[1,,]", "01", "{\"a\"}", "1 2", "nul", "+"] {
             let error = call("json", &[malformed.into()]).unwrap_err();
             assert_eq!(error.to_string(), "malformed JSON", "{malformed}");
             assert_eq!(call("json_valid", &[malformed.into()]).unwrap(), Value::Int(0));

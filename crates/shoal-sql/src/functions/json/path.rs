@@ -46,7 +46,7 @@ pub(super) fn lookup<'a>(root: &'a [u8], path: &[u8]) -> Lookup<'a> {
     Lookup::Found(element)
 }
 
-enum Step {
+pub(super) enum Step {
     Key(Vec<u8>),
     Index(usize),
     /// So many places before the end.
@@ -54,7 +54,7 @@ enum Step {
 }
 
 /// The key at the front, quoted or not, and what follows it.
-fn key_step(path: &[u8]) -> Option<(Step, &[u8])> {
+pub(super) fn key_step(path: &[u8]) -> Option<(Step, &[u8])> {
     if path.first() == Some(&b'"') {
         let mut end = 1;
         while *path.get(end)? != b'"' {
@@ -67,7 +67,7 @@ fn key_step(path: &[u8]) -> Option<(Step, &[u8])> {
 }
 
 /// The index at the front, past its bracket, and what follows the closing one.
-fn index_step(path: &[u8]) -> Option<(Step, &[u8])> {
+pub(super) fn index_step(path: &[u8]) -> Option<(Step, &[u8])> {
     // A number too large for any array stays too large.
     let number = |digits: &[u8]| {
         digits.iter().fold(0usize, |number, digit| {

@@ -274,6 +274,6 @@ fn push_unicode(inner: &[u8], pos: usize, text: &mut Vec<u8>) -> usize {
     6
 }
 
-fn hex4(digits: &[u8]) -> Option<u32> {
+pub(super) fn hex4(digits: &[u8]) -> Option<u32> {
     digits.iter().try_fold(0, |code, &digit| Some(code << 4 | char::from(digit).to_digit(16)?))
 }

@@ -1,0 +1,229 @@
+//! `WITH`: common tables, and those that read themselves.
+
+use super::from::{first_rules, rename};
+use super::select::{compound_key, compound_word};
+use super::tree::{Body, OutputColumn, Query, Recursion};
+use super::{Expanding, Frame, Resolver, Step};
+use crate::Error;
+use crate::parse::ast::{self, CommonTable, CompoundOp, From, SelectCore, TableRefKind};
+
+/// What a name of a common table stands for.
+pub(super) enum Common {
+    Query(Box<Query>),
+    /// The row that its own recursion has taken, by slot, and its columns.
+    Taken(usize, Vec<OutputColumn>),
+}
+
+impl<'a> Resolver<'a> {
+    pub(super) fn common_table(
+        &mut self,
+        name: &str,
+        offset: usize,
+    ) -> Result<Option<Common>, Error> {
+        let found = self.common.iter().enumerate().rev().find_map(|(place, frame)| {
+            let table = frame.tables.iter().find(|table| table.name.is(name))?;
+            Some((place, frame.scopes, table))
+        });
+        let Some((frame, around, table)) = found else { return Ok(None) };
+        let level = self.select_level;
+        let open = self.expanding.iter_mut().rev().find(|open| std::ptr::eq(open.table, table));
+        if let Some(open) = open {
+            return match &mut open.step {
+                Some(step) if step.used => Err(Error::meaning(
+                    format!("multiple references to recursive table: {name}"),
+                    offset,
+                )),
+                Some(step) if step.level == level => {
+                    step.used = true;
+                    Ok(Some(Common::Taken(step.slot, step.columns.clone())))
+                }
+                Some(_) => Err(Error::meaning(
+                    format!("recursive reference in a subquery: {name}"),
+                    offset,
+                )),
+                None => Err(Error::meaning(format!("circular reference: {name}"), offset)),
+            };
+        }
+        let inner = self.common.split_off(frame + 1);
+        let mut scopes = self.scopes.split_off(around.min(self.scopes.len()));
+        self.expanding.push(Expanding { table, step: None });
+        let query = self.expand_common(table, offset);
+        self.expanding.pop();
+        self.common.extend(inner);
+        let query = query?;
+        scopes.iter_mut().for_each(|scope| scope.correlated |= query.correlated);
+        self.scopes.extend(scopes);
+        Ok(Some(Common::Query(Box::new(query))))
+    }
+
+    fn expand_common(&mut self, table: &'a CommonTable, offset: usize) -> Result<Query, Error> {
+        let select = &table.select;
+        let steps = self_readers(table);
+        if steps == 0 {
+            let mut query = self.resolve_select(select)?;
+            if !table.columns.is_empty() {
+                rename(&mut query, &table.columns, &table.name.text, offset)?;
+            }
+            return Ok(query);
+        }
+        let common = self.common.len();
+        if let Some(with) = &select.with {
+            self.common.push(Frame { tables: &with.tables, scopes: self.scopes.len() });
+        }
+        let query = self.recursion(table, steps, offset);
+        self.common.truncate(common);
+        query
+    }
+
+    /// Resolves a common table of which the last `steps` parts read it.
+    fn recursion(
+        &mut self,
+        table: &'a CommonTable,
+        steps: usize,
+        offset: usize,
+    ) -> Result<Query, Error> {
+        let select = &table.select;
+        let plain = select.compounds.len() - steps;
+        let (first, columns, mut correlated) =
+            self.parts(&select.first, &select.compounds[..plain])?;
+        let mut query = Query {
+            as_expression: first_rules(&columns),
+            body: Body::Values(Vec::new()),
+            columns,
+            order_by: Vec::new(),
+            limit: None,
+            offset: None,
+            correlated: false,
+        };
+        // An `ORDER BY` knows the columns by the names they had.
+        let mut named = query.columns.clone();
+        if !table.columns.is_empty() {
+            rename(&mut query, &table.columns, &table.name.text, offset)?;
+        }
+        let slot = self.next_slot;
+        self.next_slot += 1;
+        let mut bodies = Vec::with_capacity(steps);
+        let mut distinct = false;
+        let mut cores = vec![&select.first];
+        cores.extend(select.compounds[..plain].iter().map(|(_, core)| core));
+        for (op, core) in &select.compounds[plain..] {
+            distinct = *op == CompoundOp::Union;
+            let step = Step {
+                slot,
+                columns: query.columns.clone(),
+                level: self.select_level + 1,
+                used: false,
+            };
+            if let Some(open) = self.expanding.last_mut() {
+                open.step = Some(step);
+            }
+            let (body, more, _, depends) = self.core(core, &[])?;
+            correlated |= depends;
+            if let Body::Select(step) = &body {
+                if step.group_by.is_some() {
+                    return Err(Error::meaning(
+                        "recursive aggregate queries not supported",
+                        table.name.offset,
+                    ));
+                }
+                if !step.window_calls.is_empty() {
+                    return Err(Error::meaning(
+                        "cannot use window functions in recursive queries",
+                        table.name.offset,
+                    ));
+                }
+            }
+            if more.len() != query.columns.len() {
+                return Err(unequal(*op, offset));
+            }
+            for (column, other) in query.columns.iter_mut().zip(&more) {
+                column.collation = column.collation.or(other.collation);
+            }
+            cores.push(core);
+            bodies.push(body);
+        }
+        if let Some(open) = self.expanding.last_mut() {
+            open.step = None;
+        }
+        for (column, renamed) in named.iter_mut().zip(&query.columns) {
+            column.collation = renamed.collation;
+        }
+        let mut order_by = Vec::with_capacity(select.order_by.len());
+        for (number, term) in select.order_by.iter().enumerate() {
+            order_by.push(compound_key(term, number, &named, &cores)?);
+        }
+        let collations = query.columns.iter().map(|column| column.collation.or_binary()).collect();
+        query.correlated = correlated;
+        query.body = Body::Recursive(Box::new(Recursion {
+            slot,
+            first,
+            steps: bodies,
+            distinct,
+            collations,
+            order_by,
+        }));
+        self.bounded(query, select)
+    }
+
+    /// The parts of a compound that do not read the table itself.
+    fn parts(
+        &mut self,
+        first: &'a SelectCore,
+        rest: &'a [(CompoundOp, SelectCore)],
+    ) -> Result<(Body, Vec<OutputColumn>, bool), Error> {
+        let (first, mut columns, _, mut correlated) = self.core(first, &[])?;
+        if rest.is_empty() {
+            return Ok((first, columns, correlated));
+        }
+        let mut bodies = Vec::with_capacity(rest.len());
+        for (op, core) in rest {
+            let (body, more, _, depends) = self.core(core, &[])?;
+            correlated |= depends;
+            if more.len() != columns.len() {
+                return Err(unequal(*op, 0));
+            }
+            for (column, other) in columns.iter_mut().zip(&more) {
+                column.collation = column.collation.or(other.collation);
+            }
+            bodies.push((*op, body));
+        }
+        let collations = columns.iter().map(|column| column.collation.or_binary()).collect();
+        let body = Body::Compound { first: Box::new(first), rest: bodies, collations };
+        Ok((body, columns, correlated))
+    }
+}
+
+fn unequal(op: CompoundOp, offset: usize) -> Error {
+    let message = format!(
+        "SELECTs to the left and right of {} do not have the same number of result columns",
+        compound_word(op)
+    );
+    Error::meaning(message, offset)
+}
+
+/// How many of the last parts of a common table read it, by the one kind of `UNION` there is.
+fn self_readers(table: &CommonTable) -> usize {
+    let Some((last, _)) = table.select.compounds.last() else { return 0 };
+    if !matches!(last, CompoundOp::Union | CompoundOp::UnionAll) {
+        return 0;
+    }
+    let reads = |core: &SelectCore| match core {
+        SelectCore::Select(clauses) => {
+            clauses.from.as_ref().is_some_and(|from| names(from, &table.name))
+        }
+        SelectCore::Values(_) => false,
+    };
+    let parts = table.select.compounds.iter().rev();
+    parts.take_while(|(op, core)| op == last && reads(core)).count()
+}
+
+fn names(from: &From, name: &ast::Name) -> bool {
+    let is = |table: &ast::TableRef| match &table.kind {
+        TableRefKind::Table { name: found, .. } => {
+            found.database.is_none() && name.is(&found.name.text)
+        }
+        TableRefKind::Joined(from) => names(from, name),
+        TableRefKind::Call { .. } | TableRefKind::Select(_) => false,
+    };
+    is(&from.first) || from.joins.iter().any(|join| is(&join.table))
+}

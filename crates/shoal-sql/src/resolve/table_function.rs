@@ -1,0 +1,116 @@
+//! Functions in a `FROM`, which make rows of their arguments.
+
+use super::Resolver;
+use super::collation::Coll;
+use super::from::Joined;
+use super::scope::{Clause, ScopeColumn, ScopeTable};
+use super::tree::{CompareOp, Expr, IndexHint, Source, SourceKind};
+use crate::Error;
+use crate::error::NameKind;
+use crate::functions::TableFunction;
+use crate::parse::ast::{self, ObjectName};
+
+impl<'a> Resolver<'a> {
+    /// Adds a function's rows; its arguments may name the tables before it.
+    pub(super) fn add_function(
+        &mut self,
+        name: &'a ObjectName,
+        arguments: &'a [ast::Expr],
+        alias: Option<String>,
+        nullable: bool,
+        joined: &mut Joined<'a>,
+    ) -> Result<(), Error> {
+        let (text, offset) = (name.name.text.as_str(), name.name.offset);
+        let Some(function) = TableFunction::named(text) else {
+            let known = self.schema.object(text).is_some();
+            let common = self
+                .common
+                .iter()
+                .any(|frame| frame.tables.iter().any(|table| table.name.is(text)));
+            if known || common {
+                return Err(Error::meaning(format!("'{text}' is not a function"), offset));
+            }
+            return Err(Error::no_such(NameKind::Table, text, offset));
+        };
+        let hidden = function.hidden_columns();
+        if arguments.len() > hidden.len() {
+            let message = format!("too many arguments on {text}() - max {}", hidden.len());
+            return Err(Error::meaning(message, offset));
+        }
+        let bound = self.in_scope(joined.tables.clone(), Clause::From, |resolver| {
+            let bound: Result<Vec<_>, _> =
+                arguments.iter().map(|expr| resolver.bind_expr(expr).map(Some)).collect();
+            let correlated = resolver.scopes.last().is_some_and(|scope| scope.correlated);
+            Ok((bound?, correlated))
+        });
+        let (mut bound, correlated) = bound?;
+        joined.correlated |= correlated;
+        bound.resize(hidden.len(), None);
+        let source = self.new_source()?;
+        let visible = function.columns();
+        let names = visible.iter().map(|name| (*name, false));
+        let names = names.chain(hidden.iter().map(|name| (*name, true)));
+        let columns = names
+            .enumerate()
+            .map(|(column, (name, hidden))| ScopeColumn {
+                name: name.to_owned(),
+                expr: Expr::Column { source, column },
+                affinity: Some(function.affinity()),
+                collation: Ok(Coll::Column(crate::value::Collation::Binary)),
+                declared_type: Some(String::new()),
+                merged: false,
+                others: Vec::new(),
+                shown: None,
+                hidden,
+            })
+            .collect();
+        let shown = alias.unwrap_or_else(|| text.to_owned());
+        joined.tables.push(ScopeTable {
+            name: shown.clone(),
+            columns,
+            rowid: None,
+            table: None,
+            nullable,
+        });
+        joined.sources.push(Source {
+            id: source,
+            kind: SourceKind::Function { function, arguments: bound },
+            join: None,
+            fixed: false,
+            index_hint: IndexHint::Any,
+            name: shown,
+        });
+        Ok(())
+    }
+}
+
+/// Takes arguments that were not given from conditions: `arg = 'x'` says what the argument is.
+pub(super) fn take_arguments(sources: &mut [Source], conjuncts: &[Expr]) {
+    for source in sources {
+        let id = source.id;
+        let SourceKind::Function { function, arguments } = &mut source.kind else { continue };
+        let first_hidden = function.columns().len();
+        for (place, argument) in arguments.iter_mut().enumerate() {
+            if argument.is_some() {
+                continue;
+            }
+            let column = Expr::Column { source: id, column: first_hidden + place };
+            *argument = conjuncts.iter().find_map(|conjunct| {
+                let Expr::Compare(rule, left, right) = conjunct else { return None };
+                if rule.op != CompareOp::Equal {
+                    return None;
+                }
+                let other = if left.is_same(&column) {
+                    right
+                } else if right.is_same(&column) {
+                    left
+                } else {
+                    return None;
+                };
+                let mut reads_itself = false;
+                other.columns(&mut |of, _| reads_itself |= of == id);
+                (!reads_itself).then(|| (**other).clone())
+            });
+        }
+    }
+}

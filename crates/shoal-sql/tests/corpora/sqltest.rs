@@ -1,0 +1,303 @@
+//! `.sqltest` files: tests with their set-ups, and the rows or the error each expects.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use shoal_sql::{Error, Statements, Value};
+
+use super::{Counts, Outcome, open, query, reads};
+
+/// A block of a file: `word name { body }`, and the lines with `@` before it.
+#[derive(Debug)]
+struct Block {
+    marks: Vec<String>,
+    head: String,
+    body: String,
+}
+
+pub(crate) fn run(path: &Path, name: &str, counts: &mut Counts) {
+    let text = std::fs::read_to_string(path).unwrap();
+    let (file_marks, blocks) = blocks(&text);
+    let mut setups = BTreeMap::new();
+    let mut place = 0;
+    while place < blocks.len() {
+        let block = &blocks[place];
+        place += 1;
+        let words: Vec<&str> = block.head.split_whitespace().collect();
+        match words.as_slice() {
+            ["setup", name] => {
+                setups.insert((*name).to_owned(), block.body.clone());
+            }
+            ["test", test, ..] => {
+                let mut expects = Vec::new();
+                while blocks.get(place).is_some_and(|next| next.head.starts_with("expect")) {
+                    expects.push(&blocks[place]);
+                    place += 1;
+                }
+                let outcome = one(&file_marks, block, &expects, &setups);
+                counts.note(&format!("{name} {test}"), outcome);
+            }
+            [other, ..] => {
+                let why = format!("{other} of another kind than rows");
+                counts.note(name, Outcome::Skipped(why));
+            }
+            [] => {}
+        }
+    }
+}
+
+/// Splits a file into its own marks and its blocks.
+fn blocks(text: &str) -> (Vec<String>, Vec<Block>) {
+    let mut file_marks = Vec::new();
+    let mut marks = Vec::new();
+    let mut out: Vec<Block> = Vec::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        let trimmed = line.trim();
+        if trimmed.is_empty() || trimmed.starts_with('#') {
+            continue;
+        }
+        if let Some(mark) = trimmed.strip_prefix('@') {
+            let of_file = ["database", "skip-file", "requires-file"];
+            match of_file.iter().any(|word| mark.starts_with(word)) {
+                true => file_marks.push(mark.to_owned()),
+                false => marks.push(mark.to_owned()),
+            }
+            continue;
+        }
+        let Some((head, inside)) = trimmed.split_once('{') else { continue };
+        let mut body = String::new();
+        if let Some((only, _)) = inside.rsplit_once('}') {
+            body.push_str(only);
+        } else {
+            body.push_str(inside);
+            for line in lines.by_ref() {
+                if line.starts_with('}') {
+                    break;
+                }
+                body.push_str(line);
+                body.push('\n');
+            }
+        }
+        let head = head.trim().to_owned();
+        out.push(Block { marks: std::mem::take(&mut marks), head, body });
+    }
+    (file_marks, out)
+}
+
+fn one(
+    file_marks: &[String],
+    test: &Block,
+    expects: &[&Block],
+    setups: &BTreeMap<String, String>,
+) -> Outcome {
+    let skip = |why: &str| Outcome::Skipped(why.to_owned());
+    let mut setup = Vec::new();
+    for mark in file_marks.iter().chain(&test.marks) {
+        let words: Vec<&str> = mark.split_whitespace().collect();
+        match words.as_slice() {
+            ["setup", name] => setup.push(setups[*name].as_str()),
+            ["skip-if" | "skip-file-if", "sqlite", ..] => return skip("not meant for SQLite"),
+            ["skip", ..] => return skip("skipped by its file"),
+            ["backend", ..] => return skip("for one program's own interface"),
+            ["requires" | "requires-file", "trigger", ..] => return skip("triggers"),
+            ["var", ..] => return skip("a family of tests with variables"),
+            _ => {}
+        }
+    }
+    let body = test.body.to_ascii_lowercase();
+    let temporary = ["temp table", "temporary table", "temp view", "temp.", "'temp'"];
+    let setup_text = setup.concat().to_ascii_lowercase();
+    if temporary.iter().any(|word| body.contains(word) || setup_text.contains(word)) {
+        return skip("temporary tables");
+    }
+    if body.contains("last_insert_rowid") || body.contains("changes()") {
+        return skip("what the writing connection remembers");
+    }
+    let database = |mark: &String| mark.strip_prefix("database ").map(str::to_owned);
+    let databases: Vec<String> = file_marks.iter().filter_map(database).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("test.db");
+    match databases.first().map(String::as_str) {
+        Some(":memory:" | ":temp:") | None => {}
+        Some(":default:") => {
+            std::fs::copy(shoal_testkit::testdata("sqlite/testing-wal.db"), &file).unwrap();
+        }
+        Some(_) => return skip("a database that is not at hand"),
+    }
+    let Some(expect) = expects.iter().find(|expect| !expect.head.contains('@')) else {
+        return skip("no result given for SQL");
+    };
+    if expect.head.contains("pattern") {
+        return skip("a regular expression as the result");
+    }
+    let expects_error = expect.head.contains("error");
+
+    let peer = rusqlite::Connection::open(&file).unwrap();
+    peer.execute_batch("pragma synchronous = off; pragma foreign_keys = off").unwrap();
+    for setup in setup {
+        if let Err(error) = peer.execute_batch(setup) {
+            return skip(&format!("SQLite does not take the set-up: {}", kind(&error.to_string())));
+        }
+    }
+    let statements: Vec<&str> =
+        Statements::new(&test.body).map(|range| &test.body[range]).collect();
+    let mut asked = 0;
+    let mut lines = Vec::new();
+    // What SQLite answers to the same statements.
+    let mut same = true;
+    for (number, sql) in statements.iter().enumerate() {
+        let Some(reading) = reads(sql) else { continue };
+        if !reading {
+            if expects_error && number + 1 == statements.len() {
+                return skip("an error of writing");
+            }
+            if !peer.is_autocommit() || starts_transaction(sql) {
+                return skip("a transaction that writes");
+            }
+            let written = peer.prepare(sql).and_then(|mut statement| {
+                let columns = statement.column_count();
+                let mut rows = statement.query([])?;
+                while rows.next()?.is_some() {}
+                Ok(columns)
+            });
+            match written {
+                Ok(0) => {}
+                Ok(_) => return skip("rows that a writing statement gives"),
+                Err(_) if expects_error => return skip("an error of writing"),
+                Err(error) => {
+                    return skip(&format!("SQLite does not write: {}", kind(&error.to_string())));
+                }
+            }
+            continue;
+        }
+        asked += 1;
+        let mut connection = match open(&file) {
+            Ok(connection) => connection,
+            Err(error) => return Outcome::Failed(format!("opening: {error}")),
+        };
+        let theirs = peer_rows(&peer, sql);
+        match query(&mut connection, sql) {
+            Ok(rows) => {
+                same &= theirs.is_ok_and(|theirs| same_rows(&rows, &theirs, sql));
+                lines.extend(rows.iter().map(|row| row_text(row)));
+            }
+            Err(Error::Unsupported { what, .. }) => return Outcome::Refused(what),
+            Err(error) if expects_error => return check_error(&error, expect, theirs.err()),
+            Err(_) if theirs.is_err() => return Outcome::AsSqlite,
+            Err(error) => {
+                return Outcome::Failed(format!("{error}: {}", sql.trim()));
+            }
+        }
+    }
+    if asked == 0 {
+        return skip("writes only");
+    }
+    match check_rows(lines, expect, &test.body) {
+        Outcome::Failed(_) if same => Outcome::AsSqlite,
+        Outcome::Passed if expects_error => {
+            Outcome::Failed(format!("no error: {}", test.body.trim()))
+        }
+        outcome => outcome,
+    }
+}
+
+pub(crate) fn peer_rows(
+    peer: &rusqlite::Connection,
+    sql: &str,
+) -> rusqlite::Result<Vec<Vec<Value>>> {
+    let mut statement = peer.prepare(sql)?;
+    let width = statement.column_count();
+    let mut rows = statement.query([])?;
+    let mut out = Vec::new();
+    while let Some(row) = rows.next()? {
+        let value = |index| {
+            Ok(match row.get_ref(index)? {
+                rusqlite::types::ValueRef::Null => Value::Null,
+                rusqlite::types::ValueRef::Integer(int) => Value::Int(int),
+                rusqlite::types::ValueRef::Real(real) => Value::Real(real),
+                rusqlite::types::ValueRef::Text(text) => Value::Text(text.to_vec()),
+                rusqlite::types::ValueRef::Blob(blob) => Value::Blob(blob.to_vec()),
+            })
+        };
+        out.push((0..width).map(value).collect::<rusqlite::Result<_>>()?);
+    }
+    Ok(out)
+}
+
+/// Whether the rows are the same, in any order where the statement asks for none.
+fn same_rows(ours: &[Vec<Value>], theirs: &[Vec<Value>], sql: &str) -> bool {
+    let ordered = sql.to_ascii_lowercase().contains("order by");
+    let text = |rows: &[Vec<Value>]| {
+        let mut rows: Vec<_> = rows.iter().map(|row| row_text(row)).collect();
+        if !ordered {
+            rows.sort();
+        }
+        rows
+    };
+    text(ours) == text(theirs)
+}
+
+fn starts_transaction(sql: &str) -> bool {
+    let first = super::sql_words(sql).next().unwrap_or_default();
+    matches!(first.as_str(), "begin" | "savepoint" | "attach" | "detach")
+}
+
+/// A message without the names in it.
+fn kind(message: &str) -> String {
+    message.split([':', '"', '\'']).next().unwrap_or_default().trim().to_owned()
+}
+
+fn check_error(error: &Error, expect: &Block, theirs: Option<rusqlite::Error>) -> Outcome {
+    let wanted = expect.body.trim().to_ascii_lowercase();
+    let got = error.to_string().to_ascii_lowercase();
+    if got.contains(&wanted) || wanted.contains(&got) {
+        return Outcome::Passed;
+    }
+    if theirs.is_some_and(|theirs| theirs.to_string().to_ascii_lowercase().contains(&got)) {
+        return Outcome::AsSqlite;
+    }
+    Outcome::Failed(format!("the error is worded otherwise: {error}, not {}", expect.body.trim()))
+}
+
+fn check_rows(lines: Vec<(String, String)>, expect: &Block, body: &str) -> Outcome {
+    let clean = |line: &str| line.trim().to_owned();
+    let mut wanted: Vec<String> = expect.body.lines().map(clean).collect();
+    let (mut long, mut short): (Vec<String>, Vec<String>) = lines
+        .iter()
+        .map(|(long, short)| (long.as_str(), short.as_str()))
+        .flat_map(|(long, short)| long.lines().zip(short.lines()))
+        .map(|(long, short)| (clean(long), clean(short)))
+        .unzip();
+    let empty = |line: &String| !line.is_empty();
+    for list in [&mut wanted, &mut long, &mut short] {
+        list.retain(empty);
+        if expect.head.contains("unordered") {
+            list.sort();
+        }
+    }
+    if wanted == long || wanted == short {
+        Outcome::Passed
+    } else {
+        Outcome::Failed(format!("{long:?}, not {wanted:?}: {}", body.trim()))
+    }
+}
+
+/// A row with bars between its values: reals with all their digits, and as older programs print.
+fn row_text(row: &[Value]) -> (String, String) {
+    let text = |real: fn(f64) -> String| {
+        let values: Vec<String> = row
+            .iter()
+            .map(|value| match value {
+                Value::Null => String::new(),
+                Value::Int(int) => int.to_string(),
+                Value::Real(number) => real(*number),
+                Value::Text(bytes) | Value::Blob(bytes) => {
+                    String::from_utf8_lossy(bytes).into_owned()
+                }
+            })
+            .collect();
+        values.join("|")
+    };
+    (text(shoal_sql::real_to_text), text(shoal_sql::real_to_text_15))
+}
