@@ -20,6 +20,8 @@ def copy(source, target):
             os.remove(leftover)
     sqlite = sqlite3.connect(f"file:{source}?mode=ro", uri=True)
     out = duckdb.connect(making)
+    # It draws on stdout, where answers go.
+    out.execute("SET enable_progress_bar = false")
     names = "SELECT name FROM sqlite_schema WHERE type = 'table'"
     for (table,) in sqlite.execute(names).fetchall():
         columns = sqlite.execute(f"PRAGMA table_info({table})").fetchall()
@@ -42,6 +44,7 @@ def main():
         copy(source, target)
     # One thread, as every other contender has.
     db = duckdb.connect(target, read_only=True, config={"threads": 1})
+    db.execute("SET enable_progress_bar = false")
     print(json.dumps({"version": duckdb.__version__}), flush=True)
     for line in sys.stdin:
         request = json.loads(line)
