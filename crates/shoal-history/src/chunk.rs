@@ -3,6 +3,8 @@
 
 use std::collections::VecDeque;
 
+use rayon::prelude::*;
+
 use crate::{Error, Limits};
 use change::Store;
 use header::Envelope;
@@ -76,38 +78,59 @@ impl Chunks<'_> {
         }
     }
 
-    /// Reads the changes from the offset on until something else comes.
+    /// Reads the changes from the offset on until something else comes, or until they are many.
     fn read_changes(&mut self) -> Result<(), Error> {
-        let mut store = Store::default();
-        let mut ends = Vec::new();
-        let mut end = self.offset;
-        while end < self.bytes.len() && store.has_room() {
-            let bytes = &self.bytes[end..];
-            let read = Envelope::read(bytes).and_then(|envelope| {
-                let is_change =
-                    matches!(envelope.chunk_type, ChunkType::Change | ChunkType::CompressedChange);
-                if is_change {
-                    store.read(bytes, &envelope, &self.limits)?;
-                }
-                Ok(is_change.then_some(envelope.len))
-            });
-            match read {
-                Ok(Some(len)) => {
-                    end += len;
-                    ends.push(end);
-                }
-                Ok(None) => break,
-                Err(error) if ends.is_empty() => return Err(error),
+        let mut shards = vec![Vec::new()];
+        let (mut end, mut shard_start) = (self.offset, self.offset);
+        while end < self.bytes.len() && shards.len() <= MAX_SHARDS {
+            let envelope = match Envelope::read(&self.bytes[end..]) {
+                Ok(envelope) if envelope.chunk_type.is_change() => envelope,
+                Ok(_) => break,
                 Err(error) => {
                     self.failed = Some(error);
                     break;
                 }
+            };
+            if end - shard_start >= SHARD_BYTES {
+                shards.push(Vec::new());
+                shard_start = end;
+            }
+            shards.last_mut().expect("there is a shard").push((end, envelope));
+            end += envelope.len;
+        }
+        let read = |shard: &Vec<(usize, Envelope<'_>)>| {
+            let mut store = Store::default();
+            let read = shard.iter().try_for_each(|(start, envelope)| {
+                store.read(&self.bytes[*start..], envelope, &self.limits)
+            });
+            (store.into_changes(), read.err())
+        };
+        let parsed: Vec<_> = match &shards[..] {
+            [only] => vec![read(only)],
+            many => many.par_iter().map(read).collect(),
+        };
+        for ((changes, error), shard) in parsed.into_iter().zip(&shards) {
+            let ends = shard.iter().map(|(start, envelope)| start + envelope.len);
+            self.ready.extend(changes.into_iter().zip(ends));
+            if error.is_some() {
+                self.failed = error;
+                break;
             }
         }
-        self.ready = store.into_changes().into_iter().zip(ends).collect();
+        if self.ready.is_empty()
+            && let Some(error) = self.failed.take()
+        {
+            return Err(error);
+        }
         Ok(())
     }
 }
+
+/// Changes of about this many bytes share memory, and are read by one thread.
+const SHARD_BYTES: usize = 1 << 17;
+
+/// How many such are read ahead at most.
+const MAX_SHARDS: usize = 32;
 
 impl Iterator for Chunks<'_> {
     type Item = Result<Chunk, Error>;

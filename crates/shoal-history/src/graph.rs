@@ -225,13 +225,11 @@ impl ChangeGraph {
         }
 
         let mut max_op = own.map_or(0, |own| own.max_op);
-        let mut deps = Vec::new();
         for dep in change.deps() {
             let Some(place) = self.inner.place_of(dep) else {
                 return Err(Error::MissingDep { change: hash, dep: *dep });
             };
             max_op = max_op.max(self.inner.max_op_at(place));
-            deps.push(place);
         }
         if seq as usize != own_count + 1 {
             let expected = u32::try_from(own_count + 1).unwrap_or(u32::MAX);
@@ -249,13 +247,14 @@ impl ChangeGraph {
         own.changes.push(place);
         own.max_op = change.max_op();
         inner.max_op = inner.max_op.max(change.max_op());
-        inner.heads.insert(hash, place);
         for dep in change.deps() {
-            inner.heads.remove(dep);
+            // Looked up once more rather than kept: most are heads.
+            let dep_place = inner.heads.remove(dep).or_else(|| inner.place_of(dep));
+            inner.deps.extend(dep_place);
         }
+        inner.heads.insert(hash, place);
         let (nodes, base_len) = (&inner.nodes, inner.base_len);
         inner.index.insert(hash, place, |place| nodes[(place - base_len) as usize].hash);
-        inner.deps.extend(deps);
         let deps_end = u32::try_from(inner.deps.len()).expect("there are fewer than 2^32 links");
         inner.nodes.push(Node { hash, author, max_op: change.max_op(), deps_end });
         inner.changes.push(change);

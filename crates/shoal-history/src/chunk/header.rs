@@ -26,6 +26,11 @@ pub enum ChunkType {
 }
 
 impl ChunkType {
+    /// Whether it holds one change.
+    pub(crate) fn is_change(self) -> bool {
+        matches!(self, Self::Change | Self::CompressedChange)
+    }
+
     fn from_code(code: u8) -> Option<Self> {
         Some(match code {
             0 => Self::Document,

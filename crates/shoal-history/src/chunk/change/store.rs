@@ -70,12 +70,6 @@ pub(crate) struct Span {
 }
 
 impl Store {
-    /// Whether another change may be added: what is read together stays in memory together, so it
-    /// shall not be everything.
-    pub(crate) fn has_room(&self) -> bool {
-        self.raw.len() < MAX_SHARED_BYTES
-    }
-
     /// The table of these actors: that of one of the changes before, if it is the same.
     pub(crate) fn add_actors<'a>(
         &mut self,
@@ -149,9 +143,6 @@ pub(super) fn intern<'a>(
     }
     Span::new(start..actors.len())
 }
-
-/// From this size on, memory is not shared with further changes.
-const MAX_SHARED_BYTES: usize = 1 << 20;
 
 /// How far back it is looked whether the same was there before.
 const NEIGHBOURS: usize = 4;
