@@ -6,7 +6,7 @@ use shoal_history::{ActorId, ActorIdx, Change, ChangeGraph, ChangeHash};
 
 use crate::error::Error;
 use crate::opset::OpSet;
-use crate::pending::PendingOps;
+use crate::pending::Spare;
 use crate::queue::Queue;
 use crate::transaction::Transaction;
 use crate::value::TextEncoding;
@@ -42,8 +42,8 @@ pub struct Document {
     pub(crate) queue: Queue,
     /// The heads that [`Document::save_incremental`] goes on from.
     pub(crate) saved_heads: Vec<ChangeHash>,
-    /// Room for the ops of the next transaction.
-    pub(crate) spare: PendingOps,
+    /// Room for the next transaction.
+    pub(crate) spare: Spare,
 }
 
 /// Sizes of a document.
@@ -76,7 +76,7 @@ impl Document {
             graph: Arc::default(),
             queue: Queue::default(),
             saved_heads: Vec::new(),
-            spare: PendingOps::default(),
+            spare: Spare::default(),
         }
     }
 

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use shoal_history::{
-    Action, ChangeWriter, DeleteRun, Key, ObjId as StoredObjId, Op, OpId, Scalar, ScalarRef,
-    TextRun,
+    Action, ChangeBuffers, ChangeWriter, DeleteRun, Key, ObjId as StoredObjId, Op, OpId, Scalar,
+    ScalarRef, TextRun,
 };
 
 use crate::names::{NameIdx, Names};
@@ -80,6 +80,20 @@ impl Pending {
     }
 }
 
+/// What one transaction leaves to the next: buffers, but nothing in them.
+#[derive(Debug, Default)]
+pub(crate) struct Spare {
+    pub(crate) pending: PendingOps,
+    pub(crate) buffers: ChangeBuffers,
+}
+
+/// Copies of a document find their own.
+impl Clone for Spare {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
 /// The ops of one transaction, in order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PendingOps {
@@ -90,6 +104,9 @@ pub(crate) struct PendingOps {
     text: String,
     count: u64,
 }
+
+/// How much room is kept.
+const KEPT: usize = 256;
 
 /// Ops whose ids count up.
 #[derive(Clone, Debug)]
@@ -122,11 +139,14 @@ impl PendingOps {
         self.runs.is_empty()
     }
 
-    /// Forgets all, and keeps the room for a next transaction's.
+    /// Forgets all, and keeps some room for a next transaction's.
     pub(crate) fn clear(&mut self) {
         self.runs.clear();
+        self.runs.shrink_to(KEPT);
         self.ops.clear();
+        self.ops.shrink_to(KEPT);
         self.text.clear();
+        self.text.shrink_to(KEPT);
         self.count = 0;
     }
 

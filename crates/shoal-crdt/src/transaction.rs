@@ -72,7 +72,7 @@ impl Deref for Transaction<'_> {
 impl Drop for Transaction<'_> {
     fn drop(&mut self) {
         self.undo();
-        self.doc.spare = std::mem::take(&mut self.pending);
+        self.doc.spare.pending = std::mem::take(&mut self.pending);
     }
 }
 
@@ -80,17 +80,17 @@ impl<'a> Transaction<'a> {
     pub(crate) fn new(doc: &'a mut Document) -> Self {
         let author = doc.actor().clone();
         let actor = doc.intern_actor(&author);
-        let last = doc.last_local_change();
-        let seq = last.map_or(0, |last| last.seq()) + 1;
+        let last = doc.last_local_change().map(|last| (last.seq(), last.hash()));
+        let seq = last.map_or(0, |(seq, _)| seq) + 1;
         let mut deps = doc.heads();
         // The author's own last change is a dependency even where it is an ancestor of the heads.
-        if let Some(last) = doc.last_local_change().map(|last| last.hash())
+        if let Some((_, last)) = last
             && !deps.contains(&last)
         {
             deps.push(last);
         }
         let start_op = u64::from(doc.graph.max_op()) + 1;
-        let pending = std::mem::take(&mut doc.spare);
+        let pending = std::mem::take(&mut doc.spare.pending);
         Self { doc, actor, seq, start_op, deps, pending }
     }
 
@@ -129,9 +129,12 @@ impl<'a> Transaction<'a> {
             deps: std::mem::take(&mut self.deps),
             extra_bytes: &[],
         };
-        let mut writer = ChangeWriter::new(header, self.doc.ops.actors.ids());
+        let buffers = std::mem::take(&mut self.doc.spare.buffers);
+        let mut writer = ChangeWriter::with_buffers(header, self.doc.ops.actors.ids(), buffers);
         self.pending.write(&self.doc.ops.names, &mut writer);
-        let change = writer.finish().expect("a transaction makes ops by the rules of the format");
+        let (change, buffers) = writer.finish_keeping();
+        let change = change.expect("a transaction makes ops by the rules of the format");
+        self.doc.spare.buffers = buffers;
         self.pending.clear();
         let hash = change.hash();
         let author = change.actor().clone();

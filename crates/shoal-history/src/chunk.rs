@@ -16,7 +16,7 @@ mod header;
 mod op_rows;
 mod op_runs;
 
-pub use change::{Change, ChangeHeader, ChangeOps, ChangeWriter};
+pub use change::{Change, ChangeBuffers, ChangeHeader, ChangeOps, ChangeWriter};
 pub(crate) use document::{ChangeRow, ChangeTable, DocumentSource, Hashes};
 pub use document::{DocumentChunk, DocumentOps, DocumentRows, DocumentWriter, Verify};
 pub use header::ChunkType;

@@ -19,8 +19,8 @@ mod sync;
 
 pub use actor::{ActorId, ActorIdx};
 pub use chunk::{
-    Change, ChangeHeader, ChangeOps, ChangeWriter, Chunk, ChunkType, Chunks, DocumentChunk,
-    DocumentOps, DocumentRows, DocumentWriter, Verify, chunks,
+    Change, ChangeBuffers, ChangeHeader, ChangeOps, ChangeWriter, Chunk, ChunkType, Chunks,
+    DocumentChunk, DocumentOps, DocumentRows, DocumentWriter, Verify, chunks,
 };
 pub use error::{Error, Fault};
 pub use graph::{ChangeGraph, Changes, Clock, ClockEntry};

@@ -18,8 +18,8 @@ mod store;
 mod write;
 
 pub(crate) use store::{Canonical, Entry, Span, Store};
+pub use write::{ChangeBuffers, ChangeHeader, ChangeWriter};
 pub(crate) use write::{ChangeEncoder, Meta};
-pub use write::{ChangeHeader, ChangeWriter};
 
 /// A chunk of more bytes than this is handed out deflated by [`Change::bytes`].
 const DEFLATE_ABOVE: usize = 256;

@@ -51,7 +51,17 @@ impl<'a> ChangeWriter<'a> {
     /// A writer of a change whose ops index `actors`, which may be in any order and hold more than
     /// are used. Cost: independent of the number of actors.
     pub fn new(header: ChangeHeader<'a>, actors: &'a [ActorId]) -> Self {
-        let mut encoder = ChangeEncoder::default();
+        Self::with_buffers(header, actors, ChangeBuffers::default())
+    }
+
+    /// Like [`new`](Self::new), with the buffers of a writer before, so that hardly anything needs
+    /// to be allocated.
+    pub fn with_buffers(
+        header: ChangeHeader<'a>,
+        actors: &'a [ActorId],
+        buffers: ChangeBuffers,
+    ) -> Self {
+        let mut encoder = buffers.0;
         encoder.begin(header.actor);
         let misuse = if header.actor.as_usize() >= actors.len() {
             Some("the author of a change is not among the actors")
@@ -151,16 +161,30 @@ impl<'a> ChangeWriter<'a> {
     ///
     /// # Errors
     /// [`Error::Misuse`] when the header or an op breaks the rules of the format.
-    pub fn finish(mut self) -> Result<Change, Error> {
+    pub fn finish(self) -> Result<Change, Error> {
+        self.finish_keeping().0
+    }
+
+    /// Like [`finish`](Self::finish), and gives the buffers back.
+    pub fn finish_keeping(mut self) -> (Result<Change, Error>, ChangeBuffers) {
+        let change = self.encode();
+        let mut encoder = self.encoder;
+        if encoder.body.capacity() > KEPT_BYTES {
+            encoder = ChangeEncoder::default();
+        }
+        (change, ChangeBuffers(encoder))
+    }
+
+    fn encode(&mut self) -> Result<Change, Error> {
         if let Some(why) = self.misuse {
             return Err(Error::Misuse { why });
         }
-        let ChangeHeader { actor: _, seq, start_op, time, message, mut deps, extra_bytes } =
-            self.header;
+        let mut deps = std::mem::take(&mut self.header.deps);
         deps.sort_unstable();
         if deps.windows(2).any(|pair| pair[0] == pair[1]) {
             return Err(Error::Misuse { why: "a change depends on the same change twice" });
         }
+        let ChangeHeader { seq, start_op, time, message, extra_bytes, .. } = self.header;
         let message = message.unwrap_or_default();
         let meta = Meta { seq, start_op, time, message, deps, extra_bytes };
         let change = self.encoder.finish(meta, self.actors)?;
@@ -204,6 +228,13 @@ impl<'a> ChangeWriter<'a> {
         }
     }
 }
+
+/// Buffers that one [`ChangeWriter`] leaves to the next.
+#[derive(Debug, Default)]
+pub struct ChangeBuffers(ChangeEncoder);
+
+/// Buffers that a longer change needed are not kept.
+const KEPT_BYTES: usize = 1 << 16;
 
 /// What the encoder needs besides the ops; nothing is sorted or checked any more.
 pub(crate) struct Meta<'a> {
@@ -382,6 +413,9 @@ impl LocalActors {
     /// The actors of the change, and the final index of each local number.
     fn sorted(&self, actors: &[ActorId]) -> (Vec<ActorId>, Vec<u64>) {
         let actor = |local: usize| &actors[self.used[local] as usize];
+        if self.used.len() == 1 {
+            return (vec![actor(0).clone()], Vec::new());
+        }
         let mut locals: Vec<usize> = (0..self.used.len()).collect();
         locals[1..].sort_unstable_by_key(|&local| actor(local));
         let mut order = vec![0; locals.len()];
