@@ -1,10 +1,11 @@
 //! Argon2 (RFC 9106), the memory-hard hash: types d, i and id, versions 0x10 and 0x13, any
 //! memory, passes, lanes and tag length, with secret and associated data.
 //!
-//! An island: knows no password policy, no nonces, no encodings. The modules follow the RFC:
+//! An island: knows no password policy and no nonces. The modules follow the RFC:
 //! `params` §3.1, `h0` §3.2 and §3.3, `position` §3.4.2, `kernel` §3.4.1.2, §3.5 and §3.6, `fill`
 //! what joins them. Around them: `isa` says which kernel this machine can run, `arena` where the
-//! memory comes from, `pool` where it waits for the next hash, `options` how a hash is run.
+//! memory comes from, `pool` where it waits for the next hash, `options` how a hash is run, `phc` how a tag is kept as
+//! text.
 //!
 //! ```
 //! use shoal_argon::{Argon2, Inputs, Params, Variant, Version};
@@ -31,6 +32,7 @@ mod isa;
 mod kernel;
 mod options;
 mod params;
+mod phc;
 mod pool;
 mod position;
 
@@ -42,6 +44,7 @@ pub use arena::{Arena, Pages, Refused};
 pub use isa::{Isa, IsaError};
 pub use options::{Options, Progress};
 pub use params::{Error, Field, Inputs, Params, Variant, Version};
+pub use phc::{Limits, PasswordHash, VerifyError};
 pub use pool::{KEPT_KIB, keep_at_most_kib};
 
 /// The function with its type, version and costs chosen; reusable, holds no memory.

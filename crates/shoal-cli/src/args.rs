@@ -1,5 +1,7 @@
 //! The command line as types: what can be said, and its help. Does nothing.
 
+pub(crate) mod password;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -29,6 +31,10 @@ pub(crate) enum Verb {
     Dump(DumpArgs),
     /// Compute an Argon2 tag and print it in hexadecimal
     Argon2(Argon2Args),
+    /// Hash a password, for a string to keep instead of it
+    HashPassword(password::HashPasswordArgs),
+    /// Tell whether a password is the one that was hashed
+    VerifyPassword(password::VerifyPasswordArgs),
     /// Do the main job once, on real data, and check the result
     Tour(TourArgs),
     /// Measure Shoal on this machine: answers first, then time
@@ -322,6 +328,8 @@ pub(crate) struct Argon2Args {
     /// The form of the answer
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
+    #[command(flatten)]
+    pub(crate) kernel: password::KernelArgs,
 }
 
 /// The three functions of RFC 9106.

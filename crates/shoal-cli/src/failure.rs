@@ -12,12 +12,14 @@ pub(crate) struct Failure {
     pub(crate) hint: Option<String>,
     /// Nothing is left to say: the failure was already reported, or nobody listens any more.
     pub(crate) silent: bool,
+    /// The exit code: 1 unless a verb says more by it.
+    pub(crate) code: u8,
 }
 
 impl Failure {
     /// A failure with this sentence.
     pub(crate) fn new(sentence: impl Display) -> Self {
-        Self { sentence: sentence.to_string(), hint: None, silent: false }
+        Self { sentence: sentence.to_string(), hint: None, silent: false, code: 1 }
     }
 
     /// `place: reason`.
@@ -27,7 +29,13 @@ impl Failure {
 
     /// A failure that was reported where it happened.
     pub(crate) fn reported() -> Self {
-        Self { sentence: String::new(), hint: None, silent: true }
+        Self { sentence: String::new(), hint: None, silent: true, code: 1 }
+    }
+
+    /// The failure with an exit code of its own.
+    pub(crate) fn code(mut self, code: u8) -> Self {
+        self.code = code;
+        self
     }
 
     /// The failure with a way on.

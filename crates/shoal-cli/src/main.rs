@@ -24,6 +24,8 @@ fn main() -> ExitCode {
         Verb::Doc(verb) => verbs::doc::run(verb),
         Verb::Dump(args) => verbs::dump::run(args),
         Verb::Argon2(args) => verbs::argon2::run(args),
+        Verb::HashPassword(args) => verbs::password::hash(args),
+        Verb::VerifyPassword(args) => verbs::password::verify(args),
         Verb::Tour(args) => verbs::tour::run(args),
         Verb::Bench(args) => verbs::bench::run(args),
         Verb::Completions(args) => verbs::completions::run(args),
@@ -37,7 +39,7 @@ fn main() -> ExitCode {
                     out::hint(hint);
                 }
             }
-            ExitCode::FAILURE
+            ExitCode::from(failure.code)
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::args::{Argon2Args, Argon2Type, Argon2Version, Format};
 use crate::failure::Failure;
 use crate::out;
 use crate::progress::spin;
+use crate::verbs::password::options;
 
 pub(crate) fn run(args: &Argon2Args) -> Result<(), Failure> {
     let bytes =
@@ -36,8 +37,9 @@ pub(crate) fn run(args: &Argon2Args) -> Result<(), Failure> {
     let mut tag = Vec::new();
     tag.try_reserve_exact(length).map_err(|error| Failure::at("--tag-length", error))?;
     tag.resize(length, 0);
-    spin("hashing", || Argon2::new(variant, version, params).hash(&inputs, &mut tag))
-        .map_err(refused)?;
+    let options = options(&args.kernel)?;
+    let function = Argon2::new(variant, version, params);
+    spin("hashing", || function.hash_with(&inputs, &mut tag, &options)).map_err(refused)?;
     let tag = hex::encode(&tag);
     match args.format {
         Format::Text => out::line(tag)?,
