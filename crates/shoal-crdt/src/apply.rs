@@ -14,8 +14,10 @@ use crate::id::ObjId;
 use crate::pending::Pending;
 
 mod order;
+mod runs;
 
 use order::{Ordered, order};
+use runs::Runs;
 
 impl Document {
     /// Applies changes. Those whose dependencies are missing wait until these come; those that
@@ -124,20 +126,24 @@ impl Document {
         let actors = self.local_actors(change, author);
         let mut ops = change.ops();
         let mut links = Vec::new();
-        let mut done = 0;
-        while let Some(op) = ops.next_op() {
+        let mut runs = Runs::default();
+        let mut applied = Ok(());
+        while let Some(op) = ops.next_op()
+            && applied.is_ok()
+        {
             let id = OpId { counter: op.id.counter, actor: author };
-            let result = localize(&op, id, &actors, &mut links)
-                .ok_or(OpFault::UnknownActor)
-                .and_then(|op| self.ops.apply(&op));
-            if let Err(fault) = result {
-                let op = ObjId::new(id.counter, change.actor().clone());
-                self.undo_ops(change, done);
-                return Err(Error::Op { change: change.hash(), op, fault });
-            }
-            done += 1;
+            applied = match localize(&op, id, &actors, &mut links) {
+                Some(op) => runs.push(&mut self.ops, &op),
+                // An earlier op may be worse: the first is what is told of.
+                None => runs.flush(&mut self.ops).and(Err((id, OpFault::UnknownActor))),
+            };
         }
-        Ok(())
+        let Err((id, fault)) = applied.and_then(|()| runs.flush(&mut self.ops)) else {
+            return Ok(());
+        };
+        let op = ObjId::new(id.counter, change.actor().clone());
+        self.undo_ops(change, runs.done);
+        Err(Error::Op { change: change.hash(), op, fault })
     }
 
     /// Takes the first `count` ops of a change back, last first.

@@ -191,6 +191,63 @@ impl OpSet {
         Ok(())
     }
 
+    /// Applies inserts of the characters of `text`, the first by the op `id` after `reference`, each
+    /// other one by the next op after the one before.
+    ///
+    /// # Errors
+    /// When the first contradicts the document; nothing has changed then.
+    pub(crate) fn apply_text(
+        &mut self,
+        obj: StoredObjId,
+        reference: Option<OpId>,
+        id: OpId,
+        text: &str,
+        len: u32,
+    ) -> Result<(), OpFault> {
+        let older = |other| self.actors.compare(other, id) == Ordering::Less;
+        let is_older = match obj {
+            StoredObjId::Root => true,
+            StoredObjId::Op(obj) => older(obj),
+        };
+        if !(is_older && reference.is_none_or(older)) {
+            return Err(OpFault::RefersAhead);
+        }
+        let object = self.find(obj).ok_or(OpFault::UnknownObject)?;
+        let Data::Sequence(sequence) = &self.object(object).data else {
+            return Err(OpFault::WrongKey);
+        };
+        let reference = reference.unwrap_or(NO_OP);
+        let place = sequence
+            .integration_place(reference, id, &self.actors)
+            .ok_or(OpFault::UnknownElement)?;
+        if let Some((sequence, actors)) = self.sequence_mut(object) {
+            sequence.insert_text_at(place, reference, id, text, actors);
+        }
+        self.count_ops(len);
+        Ok(())
+    }
+
+    /// Deletes `elem`, and up to `most` elements with the ids that follow, by the op `id` and those
+    /// after it, if that contradicts nothing and is all there is to it. Returns how many.
+    pub(crate) fn apply_deletes(
+        &mut self,
+        obj: StoredObjId,
+        elem: OpId,
+        id: OpId,
+        most: u32,
+    ) -> Option<u32> {
+        let StoredObjId::Op(obj) = obj else { return None };
+        let older = |other| self.actors.compare(other, id) == Ordering::Less;
+        if !(older(obj) && older(elem)) {
+            return None;
+        }
+        let object = self.find(StoredObjId::Op(obj))?;
+        let Data::Sequence(sequence) = &self.object(object).data else { return None };
+        let place = sequence.locate(elem)?;
+        let (sequence, actors) = self.sequence_mut(object)?;
+        Some(sequence.delete_simple(place, most, id, actors)?.count)
+    }
+
     /// All that an op names is older than the op.
     fn check_order(&self, op: &Op<'_>) -> Result<(), OpFault> {
         let older = |id| self.actors.compare(id, op.id) == Ordering::Less;
