@@ -1,6 +1,6 @@
 //! Reading and editing a document whose content is somebody else's.
 
-use shoal_crdt::{ChangeHash, CommitOptions, Document, ObjId, ObjType, ROOT};
+use shoal_crdt::{ChangeHash, CommitOptions, Document, ObjId, ObjType, ROOT, ReadDoc};
 
 use crate::script::Script;
 

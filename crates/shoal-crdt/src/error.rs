@@ -68,6 +68,9 @@ pub enum Error {
         /// How long the sequence is.
         length: usize,
     },
+    /// A cursor at an op that is not in the sequence, or not at the heads that are read.
+    #[error("no such op for a cursor: {0}")]
+    UnknownCursor(ObjId),
     /// An increment where no counter is visible.
     #[error("no counter to increment in {obj}")]
     MissingCounter {

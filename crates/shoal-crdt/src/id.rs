@@ -7,6 +7,8 @@ use std::str::FromStr;
 
 use shoal_history::{ActorId, ActorIdx};
 
+use crate::encoded::{Reader, write_uleb};
+
 /// The map that every document starts from.
 pub const ROOT: ObjId = ObjId(Repr::Root);
 
@@ -59,6 +61,41 @@ impl ObjId {
         }
     }
 
+    /// The binary form: a tag, the length-prefixed actor, a hint that is 0, and the counter. The
+    /// reference reads it; what it writes differs in the hint, which says where it keeps actors.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let Some(actor) = self.actor() else { return vec![TAG_ROOT] };
+        let mut bytes = Vec::with_capacity(actor.as_bytes().len() + 8);
+        bytes.push(TAG_OP);
+        write_uleb(actor.as_bytes().len() as u64, &mut bytes);
+        bytes.extend_from_slice(actor.as_bytes());
+        bytes.push(0);
+        write_uleb(self.counter().into(), &mut bytes);
+        bytes
+    }
+
+    /// The id that [`ObjId::to_bytes`] wrote, here or in the reference.
+    ///
+    /// # Errors
+    /// [`ObjIdFromBytesError`].
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, ObjIdFromBytesError> {
+        let decode = || {
+            let mut reader = Reader::new(bytes);
+            let id = match reader.byte()? {
+                TAG_ROOT => ROOT,
+                TAG_OP => {
+                    let actor = ActorId::new(reader.length_prefixed()?);
+                    reader.uleb()?;
+                    Self::new(reader.counter()?, actor)
+                }
+                _ => return Err("unknown tag"),
+            };
+            reader.finish()?;
+            Ok(id)
+        };
+        decode().map_err(|why| ObjIdFromBytesError { why })
+    }
+
     pub(crate) fn hint(&self) -> ActorIdx {
         match self.0 {
             Repr::Root => ActorIdx(u32::MAX),
@@ -106,6 +143,18 @@ impl fmt::Display for ObjId {
     }
 }
 
+/// Version 0, no data.
+const TAG_ROOT: u8 = 0;
+/// Version 0, an op.
+const TAG_OP: u8 = 1 << 4;
+
+/// Bytes that are no object id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not an object id: {why}")]
+pub struct ObjIdFromBytesError {
+    why: &'static str,
+}
+
 /// Text that is no object id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an object id is _root or counter@actor, not: {0}")]
@@ -137,10 +186,17 @@ mod tests {
     #[test]
     fn text_form_round_trips_and_refuses_the_rest() {
         for text in ["_root", "1@", "7@00ff", "4294967295@abcd"] {
-            assert_eq!(text.parse::<ObjId>().unwrap().to_string(), text);
+            let id: ObjId = text.parse().unwrap();
+            assert_eq!(id.to_string(), text);
+            assert_eq!(ObjId::from_bytes(&id.to_bytes()), Ok(id));
         }
         for text in ["", "root", "0@aa", "+1@aa", "-1@aa", "4294967296@aa", "1@a", "1@zz", "1"] {
             assert!(text.parse::<ObjId>().is_err(), "{text}");
+        }
+        let bad: [&[u8]; 6] =
+            [&[], &[1], &[0, 0], &[16, 1, 7, 0, 0], &[16, 9, 7, 0, 1], &[16, 1, 7, 0x80, 0, 1]];
+        for bytes in bad {
+            assert!(ObjId::from_bytes(bytes).is_err(), "{bytes:?}");
         }
     }
 

@@ -7,7 +7,10 @@
 
 mod actors;
 mod apply;
+mod autocommit;
+mod cursor;
 mod document;
+mod encoded;
 mod error;
 mod id;
 mod import;
@@ -20,24 +23,32 @@ mod pending;
 pub mod pointer;
 mod queue;
 mod read;
+mod read_doc;
 mod register;
 mod save;
 mod sequence;
 mod shared;
 mod slots;
 mod sync;
+mod transactable;
 mod transaction;
 mod value;
+mod view;
 
+pub use autocommit::AutoCommit;
+pub use cursor::{Cursor, CursorPosition, MoveCursor, ParseCursorError};
 pub use document::{Document, Stats};
 pub use error::{Error, OpFault};
-pub use id::{ObjId, ParseObjIdError, ROOT};
+pub use id::{ObjId, ObjIdFromBytesError, ParseObjIdError, ROOT};
 pub use json::{DEFAULT_MAX_DEPTH, DocumentJson};
 pub use load::{LoadOptions, OnPartial};
 pub use read::{ListItem, MapEntry};
+pub use read_doc::ReadDoc;
 pub use save::SaveOptions;
 pub use shoal_history::{
     ActorId, Change, ChangeHash, Limits, Scalar, ScalarRef, SyncMessage, SyncState, Verify,
 };
+pub use transactable::Transactable;
 pub use transaction::{CommitOptions, ExpandMark, Transaction};
 pub use value::{IntoScalar, ObjType, Prop, TextEncoding, Value};
+pub use view::{DocumentAt, View};

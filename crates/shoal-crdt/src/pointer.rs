@@ -1,7 +1,7 @@
 //! JSON Pointers (RFC 6901) into a document.
 
-use crate::document::Document;
 use crate::id::{ObjId, ROOT};
+use crate::read_doc::ReadDoc;
 use crate::value::{ObjType, Prop, Value};
 
 /// What a pointer names: a property of an object that exists. The property itself may not exist
@@ -84,7 +84,7 @@ pub enum PointerError {
 ///
 /// # Errors
 /// [`PointerError`], which names the segment at fault.
-pub fn resolve(doc: &Document, pointer: &str) -> Result<Resolved, PointerError> {
+pub fn resolve(doc: &impl ReadDoc, pointer: &str) -> Result<Resolved, PointerError> {
     let mut resolved = Resolved::Root;
     let mut segments = pointer.split('/');
     match segments.next() {
@@ -109,7 +109,7 @@ pub fn resolve(doc: &Document, pointer: &str) -> Result<Resolved, PointerError> 
 /// # Errors
 /// As [`resolve`]; [`PointerError::Missing`] and [`PointerError::NotAnObject`] for the last
 /// segment as well.
-pub fn resolve_object(doc: &Document, pointer: &str) -> Result<ObjId, PointerError> {
+pub fn resolve_object(doc: &impl ReadDoc, pointer: &str) -> Result<ObjId, PointerError> {
     match resolve(doc, pointer)? {
         Resolved::Root => Ok(ROOT),
         resolved => {
@@ -119,7 +119,7 @@ pub fn resolve_object(doc: &Document, pointer: &str) -> Result<ObjId, PointerErr
     }
 }
 
-fn step(doc: &Document, obj: &ObjId, segment: String) -> Result<Resolved, PointerError> {
+fn step(doc: &impl ReadDoc, obj: &ObjId, segment: String) -> Result<Resolved, PointerError> {
     let obj = obj.clone();
     let kind = doc.object_type(&obj).unwrap_or(ObjType::Map);
     if !kind.is_sequence() {
@@ -141,7 +141,7 @@ fn step(doc: &Document, obj: &ObjId, segment: String) -> Result<Resolved, Pointe
 }
 
 /// The object that is the value at `resolved`, which `segment` led to.
-fn enter(doc: &Document, resolved: &Resolved, segment: String) -> Result<ObjId, PointerError> {
+fn enter(doc: &impl ReadDoc, resolved: &Resolved, segment: String) -> Result<ObjId, PointerError> {
     let Some((obj, prop)) = resolved.prop() else { return Ok(ROOT) };
     match doc.get(obj, prop) {
         Ok(Some((Value::Object(_), id))) => Ok(id),

@@ -119,7 +119,10 @@ impl Document {
     ///
     /// # Errors
     /// [`Error::UnknownObject`], [`Error::WrongType`] for sequences.
-    pub fn keys(&self, obj: &ObjId) -> Result<impl Iterator<Item = &str>, Error> {
+    pub fn keys<'a>(
+        &'a self,
+        obj: &ObjId,
+    ) -> Result<impl Iterator<Item = &'a str> + use<'a>, Error> {
         Ok(self.entries(obj)?.map(|entry| entry.key))
     }
 
@@ -128,7 +131,10 @@ impl Document {
     ///
     /// # Errors
     /// [`Error::UnknownObject`], [`Error::WrongType`] for sequences.
-    pub fn entries(&self, obj: &ObjId) -> Result<impl Iterator<Item = MapEntry<'_>>, Error> {
+    pub fn entries<'a>(
+        &'a self,
+        obj: &ObjId,
+    ) -> Result<impl Iterator<Item = MapEntry<'a>> + use<'a>, Error> {
         let map = self.map(obj, "walk its entries")?;
         Ok(map.sorted(&self.ops.names).filter_map(|(key, register)| {
             let mut visible = register.visible();
@@ -147,11 +153,11 @@ impl Document {
     ///
     /// # Errors
     /// [`Error::UnknownObject`], [`Error::WrongType`] for maps.
-    pub fn items(
-        &self,
+    pub fn items<'a>(
+        &'a self,
         obj: &ObjId,
         start: usize,
-    ) -> Result<impl Iterator<Item = ListItem<'_>>, Error> {
+    ) -> Result<impl Iterator<Item = ListItem<'a>> + use<'a>, Error> {
         let sequence = self.sequence(obj, "walk its items")?;
         Ok(sequence.items_from(start as u64).map(|item| ListItem {
             value: self.value(&item.winner),

@@ -5,7 +5,6 @@ mod sequence;
 
 pub use sequence::ExpandMark;
 
-use std::ops::Deref;
 use std::sync::Arc;
 
 use shoal_history::{
@@ -18,9 +17,11 @@ use crate::id::ObjId;
 use crate::opset::Data;
 use crate::pending::{Pending, PendingKey, PendingMark, PendingOps};
 use crate::read::{to_usize, wrong_prop, wrong_type};
+use crate::read_doc::ReadDoc;
 use crate::register::{ObjIdx, RegOp, Succ};
 use crate::sequence::NO_OP;
 use crate::value::{IntoScalar, ObjType, Prop};
+use crate::view::View;
 
 /// What a change says besides its ops.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,8 +50,8 @@ impl CommitOptions {
 
 /// Edits of a document that become one change together, or nothing.
 ///
-/// Reads through it (it derefs to [`Document`]) see the edits at once. Dropping it without
-/// [`Transaction::commit`] takes every edit back.
+/// Reads through it ([`ReadDoc`]) see the edits at once; saving and syncing, which must not, are
+/// not possible through it. Dropping it without [`Transaction::commit`] takes every edit back.
 #[derive(Debug)]
 pub struct Transaction<'a> {
     doc: &'a mut Document,
@@ -61,11 +62,25 @@ pub struct Transaction<'a> {
     pending: PendingOps,
 }
 
-impl Deref for Transaction<'_> {
-    type Target = Document;
+/// A transaction without its document.
+#[derive(Clone, Debug)]
+pub(crate) struct Suspended {
+    actor: ActorIdx,
+    seq: u32,
+    start_op: u64,
+    deps: Vec<ChangeHash>,
+    pending: PendingOps,
+}
 
-    fn deref(&self) -> &Document {
-        self.doc
+impl Suspended {
+    pub(crate) fn pending_ops(&self) -> usize {
+        to_usize(self.pending.count())
+    }
+}
+
+impl ReadDoc for Transaction<'_> {
+    fn view(&self) -> View<'_> {
+        self.doc.view()
     }
 }
 
@@ -92,6 +107,29 @@ impl<'a> Transaction<'a> {
         let start_op = u64::from(doc.graph.max_op()) + 1;
         let pending = std::mem::take(&mut doc.spare.pending);
         Self { doc, actor, seq, start_op, deps, pending }
+    }
+
+    /// Goes on with a transaction that [`Transaction::suspend`] interrupted; the document has not
+    /// changed since.
+    pub(crate) fn resume(doc: &'a mut Document, suspended: Suspended) -> Self {
+        let Suspended { actor, seq, start_op, deps, pending } = suspended;
+        Self { doc, actor, seq, start_op, deps, pending }
+    }
+
+    /// Lets go of the document without taking the edits back.
+    pub(crate) fn suspend(mut self) -> Suspended {
+        Suspended {
+            actor: self.actor,
+            seq: self.seq,
+            start_op: self.start_op,
+            deps: std::mem::take(&mut self.deps),
+            pending: std::mem::take(&mut self.pending),
+        }
+    }
+
+    /// The heads that the edits are based on.
+    pub fn base_heads(&self) -> Vec<ChangeHash> {
+        self.doc.heads()
     }
 
     /// How many ops the edits so far have made.

@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "conformance/reads.rs"]
+mod reads;
 #[path = "conformance/session.rs"]
 mod session;
 
@@ -31,6 +33,8 @@ fn run(steps: &[Step], replicas: u8) {
     }
     for pair in &pairs {
         pair.check();
+        reads::check(pair);
+        reads::check_ids(pair);
         assert_eq!(pair.ours.heads(), pairs[pairs.len() - 1].ours.heads());
     }
 }

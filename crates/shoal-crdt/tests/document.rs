@@ -6,7 +6,7 @@ use serde_json::json;
 use shoal_crdt::pointer::{self, PointerError, Resolved};
 use shoal_crdt::{
     ActorId, Change, CommitOptions, Document, DocumentJson, Error, LoadOptions, ObjId, ObjType,
-    OnPartial, OpFault, ROOT, SaveOptions, Scalar, ScalarRef, Value,
+    OnPartial, OpFault, ROOT, ReadDoc, SaveOptions, Scalar, ScalarRef, Value,
 };
 use shoal_history::{Action, ActorIdx, ChangeHeader, ChangeWriter, Key, Op, OpId};
 

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use shoal_crdt::{
-    ActorId, Change, CommitOptions, Document, LoadOptions, ObjId, ObjType, ROOT, Scalar,
+    ActorId, Change, CommitOptions, Document, LoadOptions, ObjId, ObjType, ROOT, ReadDoc, Scalar,
 };
 
 const MANY: usize = 10_000;

@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use automerge::transaction::{CommitOptions as TheirOptions, Transactable};
 use automerge::{AutoSerde, Automerge, ReadDoc};
 use proptest::prelude::*;
+use shoal_crdt::ReadDoc as _;
 use shoal_crdt::{
     ActorId, Change, CommitOptions, Document, ExpandMark, LoadOptions, ObjId, ObjType, Prop, ROOT,
     SaveOptions, Scalar, Value,
@@ -279,11 +280,14 @@ impl Pair {
     }
 }
 
-fn is_counter((value, _): &(Value<'_>, ObjId)) -> bool {
+pub(crate) fn is_counter((value, _): &(Value<'_>, ObjId)) -> bool {
     matches!(value, Value::Scalar(shoal_crdt::ScalarRef::Counter(_)))
 }
 
-fn compare_all(ours: &[(Value<'_>, ObjId)], theirs: &[(automerge::Value<'_>, automerge::ObjId)]) {
+pub(crate) fn compare_all(
+    ours: &[(Value<'_>, ObjId)],
+    theirs: &[(automerge::Value<'_>, automerge::ObjId)],
+) {
     let ours: Vec<String> = ours.iter().map(|(value, id)| describe(*value, id)).collect();
     let theirs: Vec<String> =
         theirs.iter().map(|(value, id)| their_description(value, id)).collect();
@@ -316,7 +320,7 @@ fn their_description(value: &automerge::Value<'_>, id: &automerge::ObjId) -> Str
 }
 
 /// Every object that readers reach, the root first, in an order that both engines share.
-fn objects(doc: &Document) -> Vec<ObjId> {
+pub(crate) fn objects(doc: &impl shoal_crdt::ReadDoc) -> Vec<ObjId> {
     let mut found = vec![ROOT];
     let mut at = 0;
     while at < found.len() {
@@ -346,7 +350,7 @@ fn their_actor(number: u8) -> automerge::ActorId {
     automerge::ActorId::from(actor(number).as_bytes())
 }
 
-fn their_id(theirs: &impl ReadDoc, obj: &ObjId) -> automerge::ObjId {
+pub(crate) fn their_id(theirs: &impl ReadDoc, obj: &ObjId) -> automerge::ObjId {
     let _ = theirs;
     match obj.actor() {
         None => automerge::ROOT,

@@ -3,7 +3,7 @@
 use serde_json::Value as Json;
 use shoal::{ActorId, Document, Environment};
 use shoal_crdt::pointer::{self, Resolved};
-use shoal_crdt::{CommitOptions, ObjType, Transaction};
+use shoal_crdt::{CommitOptions, ObjType, ReadDoc, Transaction};
 
 use crate::args::{EditArgs, PutArgs, SpliceArgs};
 use crate::failure::Failure;
@@ -14,8 +14,8 @@ use crate::place::Place;
 pub(super) fn put(args: &PutArgs) -> Result<(), Failure> {
     let value = json("VALUE", &args.value)?;
     edit(&args.doc, &args.edit, |transaction, place| {
-        let resolved =
-            pointer::resolve(transaction, &args.path).map_err(|error| Failure::at(place, error))?;
+        let resolved = pointer::resolve(&*transaction, &args.path)
+            .map_err(|error| Failure::at(place, error))?;
         let put = match &resolved {
             Resolved::Root => {
                 return Err(Failure::at(place, "the root cannot be replaced")
@@ -40,7 +40,7 @@ pub(super) fn splice(args: &SpliceArgs) -> Result<(), Failure> {
     let (position, delete) = (args.position, args.delete);
     edit(&args.doc, &args.edit, |transaction, place| {
         let at_place = |error: shoal_crdt::Error| Failure::at(place, error);
-        let obj = pointer::resolve_object(transaction, &args.path)
+        let obj = pointer::resolve_object(&*transaction, &args.path)
             .map_err(|error| Failure::at(place, error))?;
         let kind = transaction.object_type(&obj).map_err(at_place)?;
         if !kind.is_sequence() {

@@ -1,0 +1,188 @@
+//! A document with an implicit transaction, for programs that do not want to hold one.
+
+use shoal_history::{ActorId, Change, ChangeHash};
+
+use crate::document::Document;
+use crate::error::Error;
+use crate::load::LoadOptions;
+use crate::read_doc::ReadDoc;
+use crate::save::SaveOptions;
+use crate::transactable::Transactable;
+use crate::transaction::{CommitOptions, Suspended, Transaction};
+use crate::value::TextEncoding;
+use crate::view::View;
+
+/// A document whose edits need no explicit transaction: the first edit opens one, and whatever
+/// needs the history (saving, merging, the heads) commits it first. [`AutoCommit::commit`] ends it
+/// at a place of the program's choosing.
+///
+/// ```
+/// use shoal_crdt::{ActorId, AutoCommit, ROOT, ReadDoc, Transactable};
+///
+/// let mut doc = AutoCommit::new(ActorId::new(&[1]));
+/// doc.put(&ROOT, "title", "draft")?;
+/// doc.commit();
+/// doc.put(&ROOT, "title", "final")?;
+/// assert_eq!(doc.rollback(), 1);
+/// assert_eq!(doc.get(&ROOT, "title")?.unwrap().0.as_str(), Some("draft"));
+/// # Ok::<(), shoal_crdt::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct AutoCommit {
+    doc: Document,
+    open: Option<Suspended>,
+}
+
+impl From<Document> for AutoCommit {
+    fn from(doc: Document) -> Self {
+        Self { doc, open: None }
+    }
+}
+
+impl AutoCommit {
+    /// An empty document whose changes will be by `actor`.
+    pub fn new(actor: ActorId) -> Self {
+        Document::new(actor).into()
+    }
+
+    /// Like [`AutoCommit::new`], with texts indexed in the unit `encoding`.
+    pub fn with_encoding(actor: ActorId, encoding: TextEncoding) -> Self {
+        Document::with_encoding(actor, encoding).into()
+    }
+
+    /// [`Document::load`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn load(bytes: &[u8], actor: ActorId, options: &LoadOptions) -> Result<Self, Error> {
+        Ok(Document::load(bytes, actor, options)?.into())
+    }
+
+    /// Commits what is pending; the document itself, to call what only it has.
+    pub fn document(&mut self) -> &mut Document {
+        self.commit();
+        &mut self.doc
+    }
+
+    /// Commits what is pending, and goes on with explicit transactions.
+    pub fn into_document(mut self) -> Document {
+        self.commit();
+        self.doc
+    }
+
+    /// Who makes the changes.
+    pub fn actor(&self) -> &ActorId {
+        self.doc.actor()
+    }
+
+    /// Makes `actor` the author of the changes to come; what is pending is committed before.
+    pub fn set_actor(&mut self, actor: ActorId) {
+        self.document().set_actor(actor);
+    }
+
+    /// The unit in which texts are indexed.
+    pub fn text_encoding(&self) -> TextEncoding {
+        self.doc.text_encoding()
+    }
+
+    /// Makes the pending edits a change; `None` when there are none.
+    pub fn commit(&mut self) -> Option<ChangeHash> {
+        self.commit_with(CommitOptions::default())
+    }
+
+    /// Like [`AutoCommit::commit`], with a message and a time.
+    pub fn commit_with(&mut self, options: CommitOptions) -> Option<ChangeHash> {
+        let open = self.open.take()?;
+        Transaction::resume(&mut self.doc, open).commit(options)
+    }
+
+    /// Commits what is pending, then makes a change without edits.
+    pub fn commit_empty(&mut self, options: CommitOptions) -> ChangeHash {
+        self.document().transaction().commit_empty(options)
+    }
+
+    /// Takes the pending edits back and returns how many ops that were.
+    pub fn rollback(&mut self) -> usize {
+        let open = self.open.take();
+        open.map_or(0, |open| Transaction::resume(&mut self.doc, open).rollback())
+    }
+
+    /// The heads, once what is pending is committed.
+    pub fn heads(&mut self) -> Vec<ChangeHash> {
+        self.document().heads()
+    }
+
+    /// Commits what is pending in both, then applies the changes of `other` that are not here.
+    ///
+    /// # Errors
+    /// As [`Document::merge`].
+    pub fn merge(&mut self, other: &mut Self) -> Result<Vec<ChangeHash>, Error> {
+        self.document().merge(other.document())
+    }
+
+    /// Commits what is pending, then [`Document::apply_changes`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn apply_changes(
+        &mut self,
+        changes: impl IntoIterator<Item = Change>,
+    ) -> Result<(), Error> {
+        self.document().apply_changes(changes)
+    }
+
+    /// Commits what is pending, then [`Document::fork`].
+    pub fn fork(&mut self, actor: ActorId) -> Self {
+        self.document().fork(actor).into()
+    }
+
+    /// Commits what is pending, then [`Document::save`].
+    pub fn save(&mut self) -> Vec<u8> {
+        self.document().save()
+    }
+
+    /// Commits what is pending, then [`Document::to_bytes`].
+    pub fn to_bytes(&mut self, options: SaveOptions) -> Vec<u8> {
+        self.document().to_bytes(options)
+    }
+
+    /// Commits what is pending, then [`Document::save_incremental`].
+    pub fn save_incremental(&mut self) -> Vec<u8> {
+        self.document().save_incremental()
+    }
+
+    /// Commits what is pending, then [`Document::save_after`].
+    pub fn save_after(&mut self, heads: &[ChangeHash]) -> Vec<u8> {
+        self.document().save_after(heads)
+    }
+
+    /// Commits what is pending, then [`Document::load_incremental`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn load_incremental(&mut self, bytes: &[u8]) -> Result<u64, Error> {
+        self.document().load_incremental(bytes)
+    }
+}
+
+impl ReadDoc for AutoCommit {
+    fn view(&self) -> View<'_> {
+        self.doc.view()
+    }
+}
+
+impl Transactable for AutoCommit {
+    fn edit<R>(&mut self, edit: impl FnOnce(&mut Transaction<'_>) -> R) -> R {
+        let mut tx = match self.open.take() {
+            Some(open) => Transaction::resume(&mut self.doc, open),
+            None => self.doc.transaction(),
+        };
+        let result = edit(&mut tx);
+        self.open = Some(tx.suspend());
+        result
+    }
+
+    fn pending_ops(&self) -> usize {
+        self.open.as_ref().map_or(0, Suspended::pending_ops)
+    }
+}

@@ -1,0 +1,141 @@
+//! The reads that documents, transactions and documents at heads have in common.
+
+use crate::cursor::{Cursor, CursorPosition, MoveCursor};
+use crate::error::Error;
+use crate::id::ObjId;
+use crate::read::{ListItem, MapEntry};
+use crate::value::{ObjType, Prop, Value};
+use crate::view::View;
+
+/// Reading a document: the current state of a [`Document`](crate::Document), what a
+/// [`Transaction`](crate::Transaction) or an [`AutoCommit`](crate::AutoCommit) has made of it so
+/// far, or what it was at the heads given to [`Document::at`](crate::Document::at).
+///
+/// On the current state costs are those that the methods of the same name on `Document` name; at
+/// other heads an object is walked whole.
+pub trait ReadDoc {
+    /// What is read.
+    #[doc(hidden)]
+    fn view(&self) -> View<'_>;
+
+    /// The type of an object.
+    ///
+    /// # Errors
+    /// [`Error::UnknownObject`].
+    fn object_type(&self, obj: &ObjId) -> Result<ObjType, Error> {
+        self.view().object_type(obj)
+    }
+
+    /// The number of entries, of items, or of text units.
+    ///
+    /// # Errors
+    /// [`Error::UnknownObject`].
+    fn length(&self, obj: &ObjId) -> Result<usize, Error> {
+        self.view().length(obj)
+    }
+
+    /// The value at `prop` and the op that wrote it, which for an object is the object's id;
+    /// after concurrent writes, the one with the greatest op id.
+    ///
+    /// # Errors
+    /// [`Error::UnknownObject`]; [`Error::WrongType`] for the wrong kind of property.
+    fn get<'p>(
+        &self,
+        obj: &ObjId,
+        prop: impl Into<Prop<'p>>,
+    ) -> Result<Option<(Value<'_>, ObjId)>, Error> {
+        self.view().get(obj, prop.into())
+    }
+
+    /// Every value at `prop`, ascending by op id: the last is the one that [`ReadDoc::get`]
+    /// returns.
+    ///
+    /// # Errors
+    /// As [`ReadDoc::get`].
+    fn get_all<'p>(
+        &self,
+        obj: &ObjId,
+        prop: impl Into<Prop<'p>>,
+    ) -> Result<Vec<(Value<'_>, ObjId)>, Error> {
+        self.view().get_all(obj, prop.into())
+    }
+
+    /// The keys of a map in the order of their bytes.
+    ///
+    /// # Errors
+    /// [`Error::UnknownObject`], [`Error::WrongType`] for sequences.
+    fn keys(&self, obj: &ObjId) -> Result<impl Iterator<Item = &str>, Error> {
+        Ok(self.view().entries(obj)?.map(|entry| entry.key))
+    }
+
+    /// The entries of a map in the order of their keys' bytes.
+    ///
+    /// # Errors
+    /// [`Error::UnknownObject`], [`Error::WrongType`] for sequences.
+    fn entries(&self, obj: &ObjId) -> Result<impl Iterator<Item = MapEntry<'_>>, Error> {
+        self.view().entries(obj)
+    }
+
+    /// The items of a list, or the elements of a text, from the one that covers `start` on.
+    ///
+    /// # Errors
+    /// [`Error::UnknownObject`], [`Error::WrongType`] for maps.
+    fn items(
+        &self,
+        obj: &ObjId,
+        start: usize,
+    ) -> Result<impl Iterator<Item = ListItem<'_>>, Error> {
+        self.view().items(obj, start)
+    }
+
+    /// The text, with U+FFFC for every element that is no string.
+    ///
+    /// # Errors
+    /// [`Error::UnknownObject`], [`Error::WrongType`] for maps; a list reads as the text of its
+    /// strings.
+    fn text(&self, obj: &ObjId) -> Result<String, Error> {
+        self.view().text(obj)
+    }
+
+    /// The index of the list item or text element that the op `elem` inserted, if it is there.
+    ///
+    /// # Errors
+    /// [`Error::UnknownObject`], [`Error::WrongType`] for maps.
+    fn index_of(&self, obj: &ObjId, elem: &ObjId) -> Result<Option<usize>, Error> {
+        self.view().index_of(obj, elem)
+    }
+
+    /// A cursor at `position`, which moves after when its element is deleted.
+    ///
+    /// # Errors
+    /// [`Error::UnknownObject`], [`Error::WrongType`] for maps, [`Error::Index`].
+    fn get_cursor(
+        &self,
+        obj: &ObjId,
+        position: impl Into<CursorPosition>,
+    ) -> Result<Cursor, Error> {
+        self.get_cursor_moving(obj, position, MoveCursor::After)
+    }
+
+    /// A cursor at `position` that moves as `moves` says when its element is deleted.
+    ///
+    /// # Errors
+    /// As [`ReadDoc::get_cursor`].
+    fn get_cursor_moving(
+        &self,
+        obj: &ObjId,
+        position: impl Into<CursorPosition>,
+        moves: MoveCursor,
+    ) -> Result<Cursor, Error> {
+        self.view().get_cursor(obj, position.into(), moves)
+    }
+
+    /// The index at which a cursor is now. O(log n) on the current state while its element is
+    /// visible; otherwise the sequence may be walked.
+    ///
+    /// # Errors
+    /// [`Error::UnknownObject`], [`Error::WrongType`] for maps, [`Error::UnknownCursor`].
+    fn get_cursor_position(&self, obj: &ObjId, cursor: &Cursor) -> Result<usize, Error> {
+        self.view().get_cursor_position(obj, cursor)
+    }
+}

@@ -1,0 +1,167 @@
+//! The edits that transactions and documents with an implicit one have in common.
+
+use serde_json::Value as Json;
+
+use crate::error::Error;
+use crate::id::ObjId;
+use crate::read_doc::ReadDoc;
+use crate::transaction::{ExpandMark, Transaction};
+use crate::value::{IntoScalar, ObjType, Prop};
+
+/// Editing a document: through a [`Transaction`], or an [`AutoCommit`](crate::AutoCommit), which
+/// opens one when it has to. Each method does what the method of [`Transaction`] with its name
+/// says, at the same cost and with the same errors.
+pub trait Transactable: ReadDoc {
+    /// Lets `edit` make edits.
+    #[doc(hidden)]
+    fn edit<R>(&mut self, edit: impl FnOnce(&mut Transaction<'_>) -> R) -> R;
+
+    /// [`Transaction::put`].
+    ///
+    /// # Errors
+    /// As there.
+    fn put<'p>(
+        &mut self,
+        obj: &ObjId,
+        prop: impl Into<Prop<'p>>,
+        value: impl IntoScalar,
+    ) -> Result<(), Error> {
+        self.edit(|tx| tx.put(obj, prop, value))
+    }
+
+    /// [`Transaction::put_object`].
+    ///
+    /// # Errors
+    /// As there.
+    fn put_object<'p>(
+        &mut self,
+        obj: &ObjId,
+        prop: impl Into<Prop<'p>>,
+        kind: ObjType,
+    ) -> Result<ObjId, Error> {
+        self.edit(|tx| tx.put_object(obj, prop, kind))
+    }
+
+    /// [`Transaction::delete`].
+    ///
+    /// # Errors
+    /// As there.
+    fn delete<'p>(&mut self, obj: &ObjId, prop: impl Into<Prop<'p>>) -> Result<(), Error> {
+        self.edit(|tx| tx.delete(obj, prop))
+    }
+
+    /// [`Transaction::increment`].
+    ///
+    /// # Errors
+    /// As there.
+    fn increment<'p>(
+        &mut self,
+        obj: &ObjId,
+        prop: impl Into<Prop<'p>>,
+        by: i64,
+    ) -> Result<(), Error> {
+        self.edit(|tx| tx.increment(obj, prop, by))
+    }
+
+    /// [`Transaction::insert`].
+    ///
+    /// # Errors
+    /// As there.
+    fn insert(&mut self, obj: &ObjId, index: usize, value: impl IntoScalar) -> Result<(), Error> {
+        self.edit(|tx| tx.insert(obj, index, value))
+    }
+
+    /// [`Transaction::insert_object`].
+    ///
+    /// # Errors
+    /// As there.
+    fn insert_object(&mut self, obj: &ObjId, index: usize, kind: ObjType) -> Result<ObjId, Error> {
+        self.edit(|tx| tx.insert_object(obj, index, kind))
+    }
+
+    /// [`Transaction::splice`].
+    ///
+    /// # Errors
+    /// As there.
+    fn splice(
+        &mut self,
+        obj: &ObjId,
+        index: usize,
+        delete: isize,
+        values: impl IntoIterator<Item = impl IntoScalar>,
+    ) -> Result<(), Error> {
+        self.edit(|tx| tx.splice(obj, index, delete, values))
+    }
+
+    /// [`Transaction::splice_text`].
+    ///
+    /// # Errors
+    /// As there.
+    fn splice_text(
+        &mut self,
+        obj: &ObjId,
+        index: usize,
+        delete: isize,
+        text: &str,
+    ) -> Result<(), Error> {
+        self.edit(|tx| tx.splice_text(obj, index, delete, text))
+    }
+
+    /// [`Transaction::mark`].
+    ///
+    /// # Errors
+    /// As there.
+    fn mark(
+        &mut self,
+        obj: &ObjId,
+        start: usize,
+        end: usize,
+        name: &str,
+        value: impl IntoScalar,
+        expand: ExpandMark,
+    ) -> Result<(), Error> {
+        self.edit(|tx| tx.mark(obj, start, end, name, value, expand))
+    }
+
+    /// [`Transaction::import_json`].
+    ///
+    /// # Errors
+    /// As there.
+    fn import_json(&mut self, json: &Json) -> Result<(), Error> {
+        self.edit(|tx| tx.import_json(json))
+    }
+
+    /// [`Transaction::put_json`].
+    ///
+    /// # Errors
+    /// As there.
+    fn put_json<'p>(
+        &mut self,
+        obj: &ObjId,
+        prop: impl Into<Prop<'p>>,
+        json: &Json,
+    ) -> Result<(), Error> {
+        self.edit(|tx| tx.put_json(obj, prop, json))
+    }
+
+    /// [`Transaction::insert_json`].
+    ///
+    /// # Errors
+    /// As there.
+    fn insert_json(&mut self, obj: &ObjId, index: usize, json: &Json) -> Result<(), Error> {
+        self.edit(|tx| tx.insert_json(obj, index, json))
+    }
+
+    /// [`Transaction::pending_ops`].
+    fn pending_ops(&self) -> usize;
+}
+
+impl Transactable for Transaction<'_> {
+    fn edit<R>(&mut self, edit: impl FnOnce(&mut Transaction<'_>) -> R) -> R {
+        edit(self)
+    }
+
+    fn pending_ops(&self) -> usize {
+        Transaction::pending_ops(self)
+    }
+}

@@ -1,0 +1,159 @@
+//! Which ops of a register or a sequence element readers see at a clock.
+//!
+//! The one place that depends on how registers and sequences keep their ops.
+
+use shoal_history::{Action, Clock, OpId, ScalarRef};
+
+use crate::actors::Actors;
+use crate::document::Document;
+use crate::map::MapObject;
+use crate::register::{OpRef, Register};
+use crate::sequence::{Sequence, Unit};
+use crate::value::OBJECT_REPLACEMENT;
+
+/// An element of a sequence as a walk meets it, tombstones and marks included.
+#[derive(Debug)]
+pub(crate) struct Seen<'v, 'a> {
+    /// The op that inserted it.
+    pub(crate) id: OpId,
+    /// The element it was inserted after.
+    pub(crate) reference: OpId,
+    /// Every op of it, the insert first, then ascending by id.
+    pub(crate) rows: &'v [OpRef<'a>],
+    /// The ops that readers see, ascending by id; empty for a tombstone.
+    pub(crate) ops: &'v [OpRef<'a>],
+    /// The index at which it begins, or would if it were visible.
+    pub(crate) index: usize,
+    /// Its length in the index unit; 0 for tombstones and marks.
+    pub(crate) width: usize,
+}
+
+impl<'a> Seen<'_, 'a> {
+    /// The op that readers see.
+    pub(crate) fn winner(&self) -> Option<&OpRef<'a>> {
+        self.ops.last()
+    }
+
+    /// The mark that begins or ends here, if it is one that is not deleted.
+    pub(crate) fn mark(&self) -> Option<&OpRef<'a>> {
+        self.winner().filter(|op| op.action == Action::Mark)
+    }
+
+    /// Whether readers see a value here.
+    pub(crate) fn is_visible(&self) -> bool {
+        !self.ops.is_empty() && self.mark().is_none()
+    }
+
+    /// What a text reads here.
+    pub(crate) fn text(&self) -> &'a str {
+        self.winner().map_or("", op_text)
+    }
+}
+
+/// What a text reads where `op` wins.
+pub(crate) fn op_text<'a>(op: &OpRef<'a>) -> &'a str {
+    match (op.action, op.value) {
+        (Action::Set, ScalarRef::Str(text)) => text,
+        (Action::Mark, _) => "",
+        _ => OBJECT_REPLACEMENT,
+    }
+}
+
+/// The registers of a map in the order of their keys' bytes.
+pub(crate) fn entries<'a>(
+    doc: &'a Document,
+    map: &'a MapObject,
+) -> impl Iterator<Item = (&'a str, &'a Register)> {
+    map.sorted(&doc.ops.names)
+}
+
+/// The register of a key.
+pub(crate) fn register<'a>(
+    doc: &'a Document,
+    map: &'a MapObject,
+    key: &str,
+) -> Option<&'a Register> {
+    map.get(doc.ops.names.lookup(key)?)
+}
+
+/// The ops of a register that readers see at `clock`, ascending by id.
+pub(crate) fn visible<'a>(
+    register: &'a Register,
+    clock: &Clock,
+    actors: &Actors,
+) -> Vec<OpRef<'a>> {
+    let mut rows = Vec::new();
+    register.rows(actors, &mut rows);
+    let mut seen = Vec::new();
+    keep_visible(&rows, Some(clock), &mut seen);
+    seen
+}
+
+/// Visits every element of a sequence in document order.
+pub(crate) fn walk<'a>(
+    sequence: &'a Sequence,
+    clock: Option<&Clock>,
+    actors: &Actors,
+    mut visit: impl FnMut(&Seen<'_, 'a>),
+) {
+    let (unit, sides) = (sequence.unit(), sequence.sides());
+    let mut index = 0;
+    let mut rows: Vec<OpRef<'a>> = Vec::new();
+    let mut seen: Vec<OpRef<'a>> = Vec::new();
+    for run in sequence.runs() {
+        for at in 0..run.run.len {
+            let elem = run.elem(at);
+            rows.clear();
+            elem.rows(sides, actors, &mut rows);
+            seen.clear();
+            keep_visible(&rows, clock, &mut seen);
+            let width = seen.last().map_or(0, |op| width(op, unit));
+            let (id, reference) = (elem.id(), run.run.reference_at(at));
+            visit(&Seen { id, reference, rows: &rows, ops: &seen, index, width });
+            index += width;
+        }
+    }
+}
+
+/// The length of an element where `op` wins.
+pub(crate) fn width(op: &OpRef<'_>, unit: Unit) -> usize {
+    match (unit, op.action, op.value) {
+        (_, Action::Mark, _) => 0,
+        (Unit::Text(encoding), Action::Set, ScalarRef::Str(text)) => encoding.width(text),
+        _ => 1,
+    }
+}
+
+/// Adds to `seen` those of `rows`, the ops of one place ascending by id, that readers see.
+fn keep_visible<'a>(rows: &[OpRef<'a>], clock: Option<&Clock>, seen: &mut Vec<OpRef<'a>>) {
+    let covers = |id: OpId| clock.is_none_or(|clock| clock.covers(id));
+    for op in rows {
+        if !covers(op.id) || matches!(op.action, Action::Increment | Action::Delete) {
+            continue;
+        }
+        let mut successors = op.succ.iter().filter(|id| covers(*id));
+        let ScalarRef::Counter(start) = op.value else {
+            if successors.next().is_none() {
+                seen.push(*op);
+            }
+            continue;
+        };
+        // A counter is superseded by anything but increments, which have rows at its place.
+        let total = successors.try_fold(start, |total, id| {
+            let row = rows.iter().find(|row| row.id == id)?;
+            Some(total.wrapping_add(increment(row)?))
+        });
+        if let Some(total) = total {
+            seen.push(OpRef { value: ScalarRef::Counter(total), ..*op });
+        }
+    }
+}
+
+fn increment(op: &OpRef<'_>) -> Option<i64> {
+    match (op.action, op.value) {
+        (Action::Increment, ScalarRef::Int(by)) => Some(by),
+        (Action::Increment, ScalarRef::Uint(by)) => Some(by.cast_signed()),
+        (Action::Increment, _) => Some(0),
+        _ => None,
+    }
+}
