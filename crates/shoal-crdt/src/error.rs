@@ -71,6 +71,20 @@ pub enum Error {
     /// A cursor at an op that is not in the sequence, or not at the heads that are read.
     #[error("no such op for a cursor: {0}")]
     UnknownCursor(ObjId),
+    /// There is no block marker at the index.
+    #[error("no block marker in {obj} at index: {index}")]
+    NotABlock {
+        /// The text.
+        obj: ObjId,
+        /// The index.
+        index: usize,
+    },
+    /// Objects are nested more deeply than a value that is read whole may be.
+    #[error("objects are nested more deeply than: {max}")]
+    TooDeep {
+        /// The limit.
+        max: usize,
+    },
     /// An increment where no counter is visible.
     #[error("no counter to increment in {obj}")]
     MissingCounter {

@@ -1,5 +1,5 @@
-//! Writing JSON values into a document: strings become texts, as other Automerge programs make
-//! them, integers integers, other numbers floats.
+//! Writing whole trees of values into a document: JSON, where strings become texts, as other
+//! Automerge programs make them, integers integers, other numbers floats; and hydrated values.
 //!
 //! Walks breadth first with a queue of its own: however deeply a value is nested, the stack is
 //! not. The ops come in the order in which the reference creates nested values.
@@ -14,6 +14,57 @@ use crate::id::{ObjId, ROOT};
 use crate::transaction::Transaction;
 use crate::value::{ObjType, Prop};
 
+/// A value that may hold others.
+pub(crate) trait Tree: Sized {
+    /// What it is.
+    fn node(&self) -> Node<'_, Self>;
+}
+
+/// What a tree holds at its top.
+pub(crate) enum Node<'t, T> {
+    Scalar(Scalar),
+    /// In the order of the keys' bytes.
+    Map(Vec<(&'t str, &'t T)>),
+    List(&'t [T]),
+    Text(&'t str),
+}
+
+impl<T> Node<'_, T> {
+    fn object_type(&self) -> Option<ObjType> {
+        match self {
+            Self::Scalar(_) => None,
+            Self::Map(_) => Some(ObjType::Map),
+            Self::List(_) => Some(ObjType::List),
+            Self::Text(_) => Some(ObjType::Text),
+        }
+    }
+}
+
+impl Tree for Json {
+    fn node(&self) -> Node<'_, Self> {
+        match self {
+            Json::Object(entries) => {
+                let mut entries: Vec<(&str, &Json)> =
+                    entries.iter().map(|(key, json)| (key.as_str(), json)).collect();
+                entries.sort_unstable_by_key(|(key, _)| *key);
+                Node::Map(entries)
+            }
+            Json::Array(items) => Node::List(items),
+            Json::String(text) => Node::Text(text),
+            Json::Null => Node::Scalar(Scalar::Null),
+            Json::Bool(value) => Node::Scalar(Scalar::Boolean(*value)),
+            Json::Number(number) => {
+                let int = number.as_i64().map(Scalar::Int);
+                let uint = || number.as_u64().map(Scalar::Uint);
+                Node::Scalar(
+                    int.or_else(uint)
+                        .unwrap_or_else(|| Scalar::F64(number.as_f64().unwrap_or(f64::NAN))),
+                )
+            }
+        }
+    }
+}
+
 impl Transaction<'_> {
     /// Puts every entry of the JSON object `json` into the root map, over what is there. Other
     /// entries stay.
@@ -25,7 +76,7 @@ impl Transaction<'_> {
         if !json.is_object() {
             return Err(Error::RootNotObject);
         }
-        self.fill(ROOT, json)
+        self.fill(ROOT, json.node())
     }
 
     /// Sets the value at `prop` to what `json` says.
@@ -38,13 +89,7 @@ impl Transaction<'_> {
         prop: impl Into<Prop<'p>>,
         json: &Json,
     ) -> Result<(), Error> {
-        match node(json) {
-            Node::Scalar(value) => self.put(obj, prop, value),
-            Node::Object(kind) => {
-                let made = self.put_object(obj, prop, kind)?;
-                self.fill(made, json)
-            }
-        }
+        self.put_tree(obj, prop.into(), json)
     }
 
     /// Inserts what `json` says before the list item at `index`.
@@ -52,69 +97,72 @@ impl Transaction<'_> {
     /// # Errors
     /// As [`Transaction::insert`].
     pub fn insert_json(&mut self, obj: &ObjId, index: usize, json: &Json) -> Result<(), Error> {
-        match node(json) {
-            Node::Scalar(value) => self.insert(obj, index, value),
-            Node::Object(kind) => {
-                let made = self.insert_object(obj, index, kind)?;
-                self.fill(made, json)
+        self.insert_tree(obj, index, json)
+    }
+
+    pub(crate) fn put_tree<T: Tree>(
+        &mut self,
+        obj: &ObjId,
+        prop: Prop<'_>,
+        tree: &T,
+    ) -> Result<(), Error> {
+        match tree.node() {
+            Node::Scalar(value) => self.put(obj, prop, value),
+            node => {
+                let kind = node.object_type().unwrap_or(ObjType::Map);
+                let made = self.put_object(obj, prop, kind)?;
+                self.fill(made, node)
             }
         }
     }
 
-    /// Writes the content of `json` into an object of its type.
-    fn fill(&mut self, obj: ObjId, json: &Json) -> Result<(), Error> {
-        let mut queue = VecDeque::from([(obj, json)]);
-        while let Some((obj, json)) = queue.pop_front() {
-            match json {
-                Json::Object(entries) => {
-                    let mut entries: Vec<(&String, &Json)> = entries.iter().collect();
-                    entries.sort_unstable_by_key(|(key, _)| *key);
-                    for (key, json) in entries {
-                        match node(json) {
+    pub(crate) fn insert_tree<T: Tree>(
+        &mut self,
+        obj: &ObjId,
+        index: usize,
+        tree: &T,
+    ) -> Result<(), Error> {
+        match tree.node() {
+            Node::Scalar(value) => self.insert(obj, index, value),
+            node => {
+                let kind = node.object_type().unwrap_or(ObjType::Map);
+                let made = self.insert_object(obj, index, kind)?;
+                self.fill(made, node)
+            }
+        }
+    }
+
+    /// Writes the content of `node` into an object of its type.
+    fn fill<T: Tree>(&mut self, obj: ObjId, node: Node<'_, T>) -> Result<(), Error> {
+        let mut queue = VecDeque::from([(obj, node)]);
+        while let Some((obj, node)) = queue.pop_front() {
+            match node {
+                Node::Map(entries) => {
+                    for (key, tree) in entries {
+                        match tree.node() {
                             Node::Scalar(value) => self.put(&obj, key, value)?,
-                            Node::Object(kind) => {
-                                queue.push_back((self.put_object(&obj, key, kind)?, json));
+                            node => {
+                                let kind = node.object_type().unwrap_or(ObjType::Map);
+                                queue.push_back((self.put_object(&obj, key, kind)?, node));
                             }
                         }
                     }
                 }
-                Json::Array(items) => {
-                    for (index, json) in items.iter().enumerate() {
-                        match node(json) {
+                Node::List(items) => {
+                    for (index, tree) in items.iter().enumerate() {
+                        match tree.node() {
                             Node::Scalar(value) => self.insert(&obj, index, value)?,
-                            Node::Object(kind) => {
-                                queue.push_back((self.insert_object(&obj, index, kind)?, json));
+                            node => {
+                                let kind = node.object_type().unwrap_or(ObjType::Map);
+                                queue.push_back((self.insert_object(&obj, index, kind)?, node));
                             }
                         }
                     }
                 }
-                Json::String(text) => self.splice_text(&obj, 0, 0, text)?,
-                Json::Null | Json::Bool(_) | Json::Number(_) => {}
+                Node::Text(text) => self.splice_text(&obj, 0, 0, text)?,
+                Node::Scalar(_) => {}
             }
         }
         Ok(())
-    }
-}
-
-enum Node {
-    Scalar(Scalar),
-    Object(ObjType),
-}
-
-fn node(json: &Json) -> Node {
-    match json {
-        Json::Object(_) => Node::Object(ObjType::Map),
-        Json::Array(_) => Node::Object(ObjType::List),
-        Json::String(_) => Node::Object(ObjType::Text),
-        Json::Null => Node::Scalar(Scalar::Null),
-        Json::Bool(value) => Node::Scalar(Scalar::Boolean(*value)),
-        Json::Number(number) => {
-            let int = number.as_i64().map(Scalar::Int);
-            let uint = || number.as_u64().map(Scalar::Uint);
-            Node::Scalar(
-                int.or_else(uint)
-                    .unwrap_or_else(|| Scalar::F64(number.as_f64().unwrap_or(f64::NAN))),
-            )
-        }
     }
 }

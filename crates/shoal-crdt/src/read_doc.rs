@@ -1,8 +1,12 @@
 //! The reads that documents, transactions and documents at heads have in common.
 
+use std::sync::Arc;
+
 use crate::cursor::{Cursor, CursorPosition, MoveCursor};
 use crate::error::Error;
+use crate::hydrate;
 use crate::id::ObjId;
+use crate::marks::{Mark, MarkSet, Span};
 use crate::read::{ListItem, MapEntry};
 use crate::value::{ObjType, Prop, Value};
 use crate::view::View;
@@ -137,5 +141,39 @@ pub trait ReadDoc {
     /// [`Error::UnknownObject`], [`Error::WrongType`] for maps, [`Error::UnknownCursor`].
     fn get_cursor_position(&self, obj: &ObjId, cursor: &Cursor) -> Result<usize, Error> {
         self.view().get_cursor_position(obj, cursor)
+    }
+
+    /// Every mark on a text, by name and then by place; equal marks that touch are one.
+    /// O(n) in the length of the text.
+    ///
+    /// # Errors
+    /// [`Error::UnknownObject`], [`Error::WrongType`] for maps.
+    fn marks(&self, obj: &ObjId) -> Result<Vec<Mark>, Error> {
+        self.view().marks(obj)
+    }
+
+    /// The marks that cover the character at `index`; none beyond the end. O(n).
+    ///
+    /// # Errors
+    /// [`Error::UnknownObject`], [`Error::WrongType`] for maps.
+    fn get_marks(&self, obj: &ObjId, index: usize) -> Result<Arc<MarkSet>, Error> {
+        self.view().get_marks(obj, index)
+    }
+
+    /// A text as stretches that the same marks cover, and the block markers between them. O(n).
+    ///
+    /// # Errors
+    /// [`Error::UnknownObject`], [`Error::WrongType`] for all but texts.
+    fn spans(&self, obj: &ObjId) -> Result<Vec<Span>, Error> {
+        self.view().spans(obj)
+    }
+
+    /// An object with all that is in it. O(n).
+    ///
+    /// # Errors
+    /// [`Error::UnknownObject`]; [`Error::TooDeep`] beyond
+    /// [`DEFAULT_MAX_DEPTH`](crate::DEFAULT_MAX_DEPTH).
+    fn hydrate(&self, obj: &ObjId) -> Result<hydrate::Value, Error> {
+        self.view().hydrate(obj)
     }
 }

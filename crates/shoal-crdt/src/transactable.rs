@@ -3,6 +3,7 @@
 use serde_json::Value as Json;
 
 use crate::error::Error;
+use crate::hydrate;
 use crate::id::ObjId;
 use crate::read_doc::ReadDoc;
 use crate::transaction::{ExpandMark, Transaction};
@@ -150,6 +151,79 @@ pub trait Transactable: ReadDoc {
     /// As there.
     fn insert_json(&mut self, obj: &ObjId, index: usize, json: &Json) -> Result<(), Error> {
         self.edit(|tx| tx.insert_json(obj, index, json))
+    }
+
+    /// [`Transaction::put_value`].
+    ///
+    /// # Errors
+    /// As there.
+    fn put_value<'p>(
+        &mut self,
+        obj: &ObjId,
+        prop: impl Into<Prop<'p>>,
+        value: &hydrate::Value,
+    ) -> Result<(), Error> {
+        self.edit(|tx| tx.put_value(obj, prop, value))
+    }
+
+    /// [`Transaction::insert_value`].
+    ///
+    /// # Errors
+    /// As there.
+    fn insert_value(
+        &mut self,
+        obj: &ObjId,
+        index: usize,
+        value: &hydrate::Value,
+    ) -> Result<(), Error> {
+        self.edit(|tx| tx.insert_value(obj, index, value))
+    }
+
+    /// [`Transaction::update_text`].
+    ///
+    /// # Errors
+    /// As there.
+    fn update_text(&mut self, obj: &ObjId, new: &str) -> Result<(), Error> {
+        self.edit(|tx| tx.update_text(obj, new))
+    }
+
+    /// [`Transaction::unmark`].
+    ///
+    /// # Errors
+    /// As there.
+    fn unmark(
+        &mut self,
+        obj: &ObjId,
+        start: usize,
+        end: usize,
+        name: &str,
+        expand: ExpandMark,
+    ) -> Result<(), Error> {
+        self.edit(|tx| tx.unmark(obj, start, end, name, expand))
+    }
+
+    /// [`Transaction::split_block`].
+    ///
+    /// # Errors
+    /// As there.
+    fn split_block(&mut self, obj: &ObjId, index: usize) -> Result<ObjId, Error> {
+        self.edit(|tx| tx.split_block(obj, index))
+    }
+
+    /// [`Transaction::join_block`].
+    ///
+    /// # Errors
+    /// As there.
+    fn join_block(&mut self, obj: &ObjId, index: usize) -> Result<(), Error> {
+        self.edit(|tx| tx.join_block(obj, index))
+    }
+
+    /// [`Transaction::replace_block`].
+    ///
+    /// # Errors
+    /// As there.
+    fn replace_block(&mut self, obj: &ObjId, index: usize) -> Result<ObjId, Error> {
+        self.edit(|tx| tx.replace_block(obj, index))
     }
 
     /// [`Transaction::pending_ops`].

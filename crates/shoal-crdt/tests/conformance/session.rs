@@ -57,6 +57,8 @@ pub(crate) enum Edit {
     Splice { object: u8, place: u8, delete: i8, values: Vec<Scalar> },
     SpliceText { object: u8, place: u8, delete: i8, text: String },
     Mark { object: u8, start: u8, end: u8, name: u8, value: Scalar, expand: u8 },
+    UpdateText { object: u8, text: String },
+    Block { object: u8, place: u8, what: u8 },
 }
 
 pub(crate) fn step(replicas: u8) -> impl Strategy<Value = Step> {
@@ -110,6 +112,10 @@ fn edit() -> impl Strategy<Value = Edit> {
         6 => (object, place, -4..5_i8, "[a-e😀é]{0,6}").prop_map(
             |(object, place, delete, text)| Edit::SpliceText { object, place, delete, text }
         ),
+        2 => (object, "[a-c😀é\u{301}]{0,8}")
+            .prop_map(|(object, text)| Edit::UpdateText { object, text }),
+        2 => (object, place, 0..3_u8)
+            .prop_map(|(object, place, what)| Edit::Block { object, place, what }),
         2 => (object, place, any::<u8>(), 0..2_u8, scalar(), 0..4_u8).prop_map(
             |(object, start, end, name, value, expand)| {
                 Edit::Mark { object, start, end, name, value, expand }
@@ -516,6 +522,34 @@ fn apply(edit: &Edit, ours: &mut Ours<'_>, theirs: &mut Theirs<'_>) {
                 ours.mark(&obj, start, end, name, value, expand).is_ok(),
                 theirs.mark(&id, mark, their_expand).is_ok(),
             )
+        }
+        Edit::UpdateText { object, text: new } => {
+            let Some(obj) = text(*object) else { return };
+            let id = their_id(theirs, &obj);
+            (ours.update_text(&obj, new).is_ok(), theirs.update_text(&id, new).is_ok())
+        }
+        Edit::Block { object, place, what } => {
+            let Some(obj) = text(*object) else { return };
+            let id = their_id(theirs, &obj);
+            let index = usize::from(*place) % (ours.length(&obj).unwrap() + 1);
+            if *what == 0 {
+                let ours = ours.split_block(&obj, index).unwrap();
+                assert_eq!(ours.to_string(), theirs.split_block(&id, index).unwrap().to_string());
+                return;
+            }
+            // The reference deletes whatever is there, and of several values one.
+            let all = ours.get_all(&obj, index).unwrap();
+            let [(Value::Object(ObjType::Map), _)] = all[..] else {
+                assert!(ours.join_block(&obj, index).is_err());
+                return;
+            };
+            if *what == 1 {
+                (ours.join_block(&obj, index).is_ok(), theirs.join_block(&id, index).is_ok())
+            } else {
+                let ours = ours.replace_block(&obj, index).unwrap();
+                assert_eq!(ours.to_string(), theirs.replace_block(&id, index).unwrap().to_string());
+                return;
+            }
         }
     };
     assert_eq!(ok, their_ok, "{edit:?}");

@@ -1,0 +1,149 @@
+//! Whole objects as values of their own: read in one call, written in one call.
+
+use std::collections::BTreeMap;
+
+use serde::ser::{SerializeMap, Serializer};
+use serde::{Deserialize, Serialize};
+use shoal_history::{Scalar, ScalarRef};
+
+use crate::error::Error;
+use crate::id::ObjId;
+use crate::import::{Node, Tree};
+use crate::json::DEFAULT_MAX_DEPTH;
+use crate::transaction::Transaction;
+use crate::value::{ObjType, Prop, Value as Read};
+use crate::view::View;
+
+/// A value with all that is in it. Serializes to the JSON that
+/// [`Document::to_json`](crate::Document::to_json) gives.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// A map or a table.
+    Map(BTreeMap<String, Value>),
+    /// A list.
+    List(Vec<Value>),
+    /// A text.
+    Text(String),
+    /// Any other value; counters hold their totals.
+    Scalar(Scalar),
+}
+
+impl From<&serde_json::Value> for Value {
+    /// Strings become texts, integers integers, other numbers floats.
+    fn from(json: &serde_json::Value) -> Self {
+        match json.node() {
+            Node::Scalar(value) => Self::Scalar(value),
+            Node::Text(text) => Self::Text(text.to_owned()),
+            Node::List(items) => Self::List(items.iter().map(Into::into).collect()),
+            Node::Map(entries) => Self::Map(
+                entries.into_iter().map(|(key, json)| (key.into(), json.into())).collect(),
+            ),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok((&serde_json::Value::deserialize(deserializer)?).into())
+    }
+}
+
+impl Tree for Value {
+    fn node(&self) -> Node<'_, Self> {
+        match self {
+            Self::Map(entries) => {
+                Node::Map(entries.iter().map(|(key, value)| (key.as_str(), value)).collect())
+            }
+            Self::List(items) => Node::List(items),
+            Self::Text(text) => Node::Text(text),
+            Self::Scalar(value) => Node::Scalar(value.clone()),
+        }
+    }
+}
+
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Map(entries) => serializer.collect_map(entries),
+            Self::List(items) => serializer.collect_seq(items),
+            Self::Text(text) => serializer.serialize_str(text),
+            Self::Scalar(value) => serialize_scalar(value.as_ref(), serializer),
+        }
+    }
+}
+
+/// A scalar as JSON: counters and timestamps as integers, bytes as arrays of numbers.
+pub(crate) fn serialize_scalar<S: Serializer>(
+    value: ScalarRef<'_>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match value {
+        ScalarRef::Null => serializer.serialize_unit(),
+        ScalarRef::Boolean(value) => serializer.serialize_bool(value),
+        ScalarRef::Uint(value) => serializer.serialize_u64(value),
+        ScalarRef::Int(value) | ScalarRef::Counter(value) | ScalarRef::Timestamp(value) => {
+            serializer.serialize_i64(value)
+        }
+        ScalarRef::F64(value) => serializer.serialize_f64(value),
+        ScalarRef::Str(value) => serializer.serialize_str(value),
+        ScalarRef::Bytes(bytes) => serializer.collect_seq(bytes),
+        ScalarRef::Unknown { type_code, bytes } => {
+            let mut entries = serializer.serialize_map(Some(2))?;
+            entries.serialize_entry("type_code", &type_code)?;
+            entries.serialize_entry("bytes", bytes)?;
+            entries.end()
+        }
+    }
+}
+
+impl View<'_> {
+    pub(crate) fn hydrate(self, obj: &ObjId) -> Result<Value, Error> {
+        self.hydrate_within(obj, DEFAULT_MAX_DEPTH)
+    }
+
+    fn hydrate_within(self, obj: &ObjId, depth: usize) -> Result<Value, Error> {
+        let Some(left) = depth.checked_sub(1) else {
+            return Err(Error::TooDeep { max: DEFAULT_MAX_DEPTH });
+        };
+        let nested = |value: Read<'_>, id: &ObjId| match value {
+            Read::Scalar(value) => Ok(Value::Scalar(value.to_scalar())),
+            Read::Object(_) => self.hydrate_within(id, left),
+        };
+        Ok(match self.object_type(obj)? {
+            ObjType::Map | ObjType::Table => Value::Map(
+                self.entries(obj)?
+                    .map(|entry| Ok((entry.key.to_owned(), nested(entry.value, &entry.id)?)))
+                    .collect::<Result<_, Error>>()?,
+            ),
+            ObjType::List => Value::List(
+                self.items(obj, 0)?
+                    .map(|item| nested(item.value, &item.id))
+                    .collect::<Result<_, Error>>()?,
+            ),
+            ObjType::Text => Value::Text(self.text(obj)?),
+        })
+    }
+}
+
+impl Transaction<'_> {
+    /// Sets the value at `prop` to `value` and all that is in it.
+    ///
+    /// # Errors
+    /// As [`Transaction::put`] for scalars and [`Transaction::put_object`] for the rest.
+    pub fn put_value<'p>(
+        &mut self,
+        obj: &ObjId,
+        prop: impl Into<Prop<'p>>,
+        value: &Value,
+    ) -> Result<(), Error> {
+        self.put_tree(obj, prop.into(), value)
+    }
+
+    /// Inserts `value` and all that is in it before the list item at `index`.
+    ///
+    /// # Errors
+    /// As [`Transaction::insert`].
+    pub fn insert_value(&mut self, obj: &ObjId, index: usize, value: &Value) -> Result<(), Error> {
+        self.insert_tree(obj, index, value)
+    }
+}
