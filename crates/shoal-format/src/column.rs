@@ -22,22 +22,19 @@ impl ColumnPlace {
     /// Decodes the column of the payload in which it was found; `None` for a missing column.
     #[inline]
     pub fn decode(self, payload: &[u8]) -> Option<ValueRef<'_>> {
-        if self == ColumnPlace::MISSING {
-            return None;
+        if self.serial >= 12 {
+            if self.serial == u64::MAX {
+                return None;
+            }
+            // Found within a payload, so neither sum nor length passes what memory can hold.
+            let length = ((self.serial - 12) >> 1) as usize;
+            let start = self.start as usize;
+            let bytes = payload.get(start..start.wrapping_add(length)).unwrap_or_default();
+            let text = self.serial & 1 == 1;
+            return Some(if text { ValueRef::Text(bytes) } else { ValueRef::Blob(bytes) });
         }
-        let start = self.start as usize;
-        let bytes = match self.serial {
-            // One-byte lengths below 12, and whatever fits elsewhere.
-            serial @ 0..=11 => {
-                let length = usize::from(LENGTHS[serial as usize]);
-                payload.get(start..start + length)
-            }
-            serial => {
-                let length = usize::try_from((serial - 12) / 2).ok()?;
-                payload.get(start..start.checked_add(length)?)
-            }
-        };
-        Some(bytes.map_or(ValueRef::Null, |bytes| decode(self.serial, bytes)))
+        let rest = payload.get(self.start as usize..).unwrap_or_default();
+        Some(number(self.serial, rest).unwrap_or(ValueRef::Null))
     }
 
     /// True for a NULL. Cost: nothing is decoded.
@@ -45,6 +42,23 @@ impl ColumnPlace {
     pub fn is_null(self) -> bool {
         self.serial == 0
     }
+}
+
+/// The number or NULL of serial type `serial`, below 12, at the start of `rest`.
+#[inline]
+fn number(serial: u64, rest: &[u8]) -> Option<ValueRef<'_>> {
+    let int = match serial {
+        1 => i64::from(rest.first()?.cast_signed()),
+        2 => i64::from(i16::from_be_bytes(*rest.first_chunk()?)),
+        8 => 0,
+        9 => 1,
+        4 => i64::from(i32::from_be_bytes(*rest.first_chunk()?)),
+        3 | 5 | 6 | 7 => {
+            return Some(decode(serial, rest.get(..usize::from(LENGTHS[serial as usize]))?));
+        }
+        _ => return None,
+    };
+    Some(ValueRef::Int(int))
 }
 
 /// A walk through a record's header.
@@ -73,6 +87,17 @@ const LENGTHS: [u8; 128] = {
             }
             [] => (serial as u8 - 12) / 2,
         };
+        serial += 1;
+    }
+    out
+};
+
+/// The same for every first byte of a serial type: of longer ones nothing is said.
+const LENGTHS_ALL: [u8; 256] = {
+    let mut out = [RESERVED; 256];
+    let mut serial = 0;
+    while serial < 128 {
+        out[serial] = LENGTHS[serial];
         serial += 1;
     }
     out
@@ -108,13 +133,25 @@ impl HeaderWalk {
         let header = payload.get(..self.end as usize).unwrap_or_default();
         let (mut at, mut body) = (self.at as usize, u64::from(self.body));
         let mut column = self.column as usize;
+        // The columns passed over, as long as their types are of one byte.
+        while column < index {
+            let Some(&byte) = header.get(at) else { break };
+            let length = LENGTHS_ALL[usize::from(byte)];
+            if length == RESERVED {
+                break;
+            }
+            body += u64::from(length);
+            at += 1;
+            column += 1;
+        }
         loop {
             let Some(&byte) = header.get(at) else {
                 (self.at, self.column) = (self.end, u32::MAX);
                 return Ok(ColumnPlace::MISSING);
             };
-            let (serial, size, length) = if byte < 128 && LENGTHS[usize::from(byte)] != RESERVED {
-                (u64::from(byte), 1, u64::from(LENGTHS[usize::from(byte)]))
+            let length = LENGTHS_ALL[usize::from(byte)];
+            let (serial, size, length) = if length != RESERVED {
+                (u64::from(byte), 1, u64::from(length))
             } else {
                 long_serial(&header[at..])?
             };

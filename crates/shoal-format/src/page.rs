@@ -113,11 +113,12 @@ impl<'a> Page<'a> {
         let corrupt = |why, value: usize| Corrupt::on_page(pgno, "b-tree page", why, value as u64);
         let start = header_start(pgno);
         let bytes = bytes.get(..usable).ok_or_else(|| corrupt("is too short", bytes.len()))?;
-        let header = bytes.get(start..).and_then(|rest| rest.first_chunk()).map(PageHeader::new);
+        let header: Option<&[u8; PageHeader::SIZE]> =
+            bytes.get(start..).and_then(|rest| rest.first_chunk());
         let header = header.ok_or_else(|| corrupt("is too short", bytes.len()))?;
-        let kind = PageKind::from_byte(header.kind())
-            .ok_or_else(|| corrupt("has an unknown kind", usize::from(header.kind())))?;
-        let cell_count = usize::from(header.cell_count());
+        let kind = PageKind::from_byte(header[0])
+            .ok_or_else(|| corrupt("has an unknown kind", usize::from(header[0])))?;
+        let cell_count = usize::from(PageHeader::new(header).cell_count());
         let pointers = start + kind.header_size();
         if pointers + 2 * cell_count > usable {
             return Err(corrupt("has more cells than fit", cell_count));

@@ -7,7 +7,7 @@ use shoal_store::Transaction;
 use crate::Error;
 use crate::connection::pragma::Pragma;
 use crate::connection::session::StatementSession;
-use crate::exec::direct::{Direct, DirectRows, Memory, Operand, parts};
+use crate::exec::direct::{Direct, DirectRows, Memory, Operand, Root, parts};
 use crate::exec::{Batch, Run};
 use crate::parse::Parsed;
 use crate::parse::ast::{Name, TransactionMode};
@@ -237,15 +237,14 @@ impl DirectSource<'_> {
 }
 
 /// What `LIMIT` or `OFFSET` says.
-fn row_count(operand: Option<&Operand>, parameters: &[Value]) -> Result<Option<i64>, Error> {
+fn row_count(operand: &Operand, parameters: &[Value]) -> Result<i64, Error> {
     let value = match operand {
-        None => return Ok(None),
-        Some(Operand::Constant(value)) => value.clone(),
-        Some(Operand::Parameter(number)) => parameters.get(number - 1).cloned().unwrap_or_default(),
-        Some(_) => Value::Null,
+        Operand::Constant(value) => value.clone(),
+        Operand::Parameter(number) => parameters.get(number - 1).cloned().unwrap_or_default(),
+        Operand::Field { .. } | Operand::Rowid { .. } => Value::Null,
     };
     match Affinity::Integer.apply(value) {
-        Value::Int(count) => Ok(Some(count)),
+        Value::Int(count) => Ok(count),
         _ => Err(Error::runtime("datatype mismatch")),
     }
 }
@@ -282,13 +281,14 @@ impl<'c> Rows<'c> {
         if memory.is_empty() {
             memory.extend(parts(&program.root.body).flatten().map(Memory::new));
         }
-        let bounds = program.direct.as_ref();
-        let bound = |operand: Option<&Operand>| row_count(operand, parameters);
-        let limit = bound(bounds.and_then(|bounds| bounds.limit.as_ref()))?;
-        let offset = bound(bounds.and_then(|bounds| bounds.offset.as_ref()))?;
-        // Negative stands for no limit.
-        let limit = limit.map_or(u64::MAX, |limit| u64::try_from(limit).unwrap_or(u64::MAX));
-        let offset = offset.map_or(0, |offset| u64::try_from(offset).unwrap_or(0));
+        let (mut limit, mut offset) = (u64::MAX, 0);
+        if let Some(Root { limit: Some(operand), .. }) = &program.direct {
+            // Negative stands for no limit.
+            limit = u64::try_from(row_count(operand, parameters)?).unwrap_or(u64::MAX);
+        }
+        if let Some(Root { offset: Some(operand), .. }) = &program.direct {
+            offset = u64::try_from(row_count(operand, parameters)?).unwrap_or(0);
+        }
         let misuse = Error::Misuse { what: "a statement changed its kind" };
         let direct = parts(&program.root.body).next().flatten().ok_or(misuse)?;
         let rows = DirectRows::start(&mut memory[0], limit, offset);
@@ -328,7 +328,8 @@ impl<'c> Rows<'c> {
     #[inline]
     fn direct_row(&self) -> Option<Row<'_>> {
         let Source::Direct(source) = &self.source else { return None };
-        Some(Row { place: RowPlace::Direct(source) })
+        let first = source.rows.first(source.snapshot.get(), &source.memory[source.part]);
+        Some(Row { place: RowPlace::Direct(source, first) })
     }
 
     fn next_of_batch(&mut self) -> Result<Option<Row<'_>>, Error> {
@@ -370,7 +371,8 @@ pub struct Row<'r> {
 #[derive(Clone, Copy, Debug)]
 enum RowPlace<'r> {
     Batch(&'r Batch, usize),
-    Direct(&'r DirectSource<'r>),
+    /// With the row's first record.
+    Direct(&'r DirectSource<'r>, &'r [u8]),
 }
 
 impl<'r> Row<'r> {
@@ -379,9 +381,9 @@ impl<'r> Row<'r> {
     pub fn get(&self, column: usize) -> ValueRef<'r> {
         match self.place {
             RowPlace::Batch(batch, row) => batch.get(row, column),
-            RowPlace::Direct(source) => {
+            RowPlace::Direct(source, first) => {
                 let (txn, memory) = (source.snapshot.get(), &source.memory[source.part]);
-                source.rows.get(source.direct, txn, source.parameters, memory, column)
+                source.rows.get(source.direct, txn, source.parameters, memory, first, column)
             }
         }
     }
@@ -390,7 +392,7 @@ impl<'r> Row<'r> {
     pub fn len(&self) -> usize {
         match self.place {
             RowPlace::Batch(batch, _) => batch.width(),
-            RowPlace::Direct(source) => source.program.columns.len(),
+            RowPlace::Direct(source, _) => source.program.columns.len(),
         }
     }
 

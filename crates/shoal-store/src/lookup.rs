@@ -154,22 +154,12 @@ pub struct TableLookup {
     leaf: Option<Pgno>,
     low: i64,
     high: i64,
-    found: Pgno,
 }
 
 impl TableLookup {
     /// For the table at `root`.
     pub fn new(root: Pgno) -> TableLookup {
-        TableLookup {
-            root,
-            image: 0,
-            tree: None,
-            descents: 0,
-            leaf: None,
-            low: 0,
-            high: 0,
-            found: root,
-        }
+        TableLookup { root, image: 0, tree: None, descents: 0, leaf: None, low: 0, high: 0 }
     }
 
     /// Finds the row `rowid`; `None` when there is none.
@@ -182,6 +172,19 @@ impl TableLookup {
         txn: &'t Transaction,
         rowid: i64,
     ) -> Result<Option<Payload<'t>>, Error> {
+        Ok(self.find(txn, rowid)?.map(|(_, payload)| payload))
+    }
+
+    /// The same, with the leaf that the row is on.
+    ///
+    /// # Errors
+    /// As [`TableLookup::seek`].
+    #[inline]
+    pub fn find<'t>(
+        &mut self,
+        txn: &'t Transaction,
+        rowid: i64,
+    ) -> Result<Option<(Page<'t>, Payload<'t>)>, Error> {
         if self.image != txn.image_id() || txn.is_writer() {
             self.forget(txn);
         }
@@ -189,14 +192,8 @@ impl TableLookup {
             Some(leaf) if self.low <= rowid && rowid <= self.high => leaf,
             _ => self.find_leaf(txn, rowid)?,
         };
-        self.found = leaf;
-        find_on_leaf(&txn.btree_page(leaf)?, self.low, rowid)
-    }
-
-    /// The leaf of the last row found.
-    #[inline]
-    pub fn page(&self) -> Pgno {
-        self.found
+        let page = txn.btree_page(leaf)?;
+        Ok(find_on_leaf(&page, self.low, rowid)?.map(|payload| (page, payload)))
     }
 
     /// Finds up to sixteen rows at once, their payloads in the order of `rowids`. The descents go

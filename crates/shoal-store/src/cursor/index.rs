@@ -222,8 +222,8 @@ impl<'t> IndexCursor<'t> {
     /// # Panics
     /// When the cursor was never moved.
     #[inline]
-    pub fn page_number(&self) -> Pgno {
-        self.path.page().pgno()
+    pub fn page(&self) -> Page<'t> {
+        self.path.page()
     }
 
     /// Returns the entry's payload as it is on its page.

@@ -32,6 +32,8 @@ pub(crate) struct Direct {
     pub(crate) counts_rows: bool,
     /// The roots of the tables whose rows are looked up.
     pub(super) lookups: Box<[Pgno]>,
+    /// The key of the one row that can be found, where nothing else is asked.
+    pub(super) point: Option<Operand>,
 }
 
 #[derive(Debug)]
@@ -255,7 +257,14 @@ pub(crate) fn compile(select: &SelectPlan, compiler: &Compiler) -> Option<Direct
                 && group.arguments.iter().all(Option::is_none)
         });
     let lookups = builder.lookups.into();
-    Some(Direct { levels, records, fields, outputs, group, counts_rows, lookups })
+    let point = match (&*levels, &outputs) {
+        ([level], Some(_)) if level.filter.is_empty() => match &level.access {
+            Access::Rowid { key, .. } => Some(key.clone()),
+            _ => None,
+        },
+        _ => None,
+    };
+    Some(Direct { levels, records, fields, outputs, group, counts_rows, lookups, point })
 }
 
 /// A level before it is known where fields are kept.

@@ -5,6 +5,7 @@ use shoal_store::{HeaderWalk, TableCursor, Transaction};
 use super::plan::{Access, Direct, Operand};
 use super::run::{DirectRun, Memory, RecordRef, Start, field_value, parameter};
 use crate::Error;
+use crate::exec::scan::exact_rowid;
 use crate::value::{Value, ValueRef};
 
 /// Batches grow up to this many rows.
@@ -17,6 +18,9 @@ pub(crate) struct DirectRows {
     next: usize,
     /// The first record of the current row.
     current: usize,
+    /// The next row of the batch, and where the fields of the current one begin.
+    row: usize,
+    fields: usize,
     /// How many rows the next batch is to have.
     size: usize,
     /// Rows still to be passed over and to be given.
@@ -29,8 +33,9 @@ impl DirectRows {
     pub(crate) fn start(memory: &mut Memory, limit: u64, offset: u64) -> DirectRows {
         memory.start = Start::Fresh;
         memory.batch.clear();
+        memory.found.clear();
         memory.overflow.clear();
-        DirectRows { next: 0, current: 0, size: 2, offset, limit }
+        DirectRows { next: 0, current: 0, row: 0, fields: 0, size: 2, offset, limit }
     }
 
     /// Begins the next part, within the same bounds.
@@ -55,6 +60,13 @@ impl DirectRows {
         parameters: &[Value],
         memory: &mut Memory,
     ) -> Result<bool, Error> {
+        if let Some(key) = &direct.point
+            && memory.start == Start::Fresh
+            && self.offset == 0
+            && self.limit > 0
+        {
+            return self.point(direct, key, txn, parameters, memory);
+        }
         loop {
             if self.next >= memory.batch.len() && !self.fill(direct, txn, parameters, memory)? {
                 return Ok(false);
@@ -63,15 +75,67 @@ impl DirectRows {
             self.next += direct.records.len();
             if self.offset > 0 {
                 self.offset -= 1;
+                self.row += 1;
                 continue;
             }
             if self.limit == 0 {
                 return Ok(false);
             }
             self.limit -= 1;
-            find_fields(direct, txn, memory, self.current)?;
+            self.fields = self.row * direct.fields;
+            self.row += 1;
             return Ok(true);
         }
+    }
+
+    /// The one row of a lookup.
+    #[inline]
+    fn point(
+        &mut self,
+        direct: &Direct,
+        key: &Operand,
+        txn: &Transaction,
+        parameters: &[Value],
+        memory: &mut Memory,
+    ) -> Result<bool, Error> {
+        let key = match key {
+            Operand::Constant(value) => value.as_ref(),
+            Operand::Parameter(number) => parameter(parameters, *number),
+            Operand::Field { .. } | Operand::Rowid { .. } => ValueRef::Null,
+        };
+        memory.start = Start::Done;
+        let rowid = match key {
+            ValueRef::Int(rowid) => rowid,
+            other => match exact_rowid(&other.into()) {
+                Some(rowid) => rowid,
+                None => return Ok(false),
+            },
+        };
+        let [lookup, ..] = &mut *memory.lookups else { return Ok(false) };
+        let Some((page, payload)) = lookup.find(txn, rowid)? else { return Ok(false) };
+        if payload.overflow.is_some() {
+            memory.start = Start::Fresh;
+            DirectRun::new(direct, txn, parameters, memory).fill(1)?;
+            self.next = memory.batch.len();
+            return Ok(true);
+        }
+        memory.batch.push(RecordRef {
+            page: Some(page.pgno()),
+            start: page.offset_of(payload.local) as u32,
+            len: payload.local.len() as u32,
+            rowid,
+            null: false,
+        });
+        self.next = 1;
+        if let [plan, ..] = &*direct.records
+            && !plan.places.is_empty()
+        {
+            let mut walk = HeaderWalk::new(payload.local).map_err(Error::corrupt)?;
+            for &place in &plan.places {
+                memory.found.push(walk.find(payload.local, place).map_err(Error::corrupt)?);
+            }
+        }
+        Ok(true)
     }
 
     #[inline(never)]
@@ -83,8 +147,9 @@ impl DirectRows {
         memory: &mut Memory,
     ) -> Result<bool, Error> {
         memory.batch.clear();
+        memory.found.clear();
         memory.overflow.clear();
-        self.next = 0;
+        (self.next, self.row) = (0, 0);
         let wanted = usize::try_from(self.limit.saturating_add(self.offset)).unwrap_or(usize::MAX);
         if matches!(memory.start, Start::Done) || wanted == 0 {
             return Ok(false);
@@ -94,7 +159,13 @@ impl DirectRows {
         Ok(!memory.batch.is_empty())
     }
 
-    /// The value of an output of the current row.
+    /// The first record of the current row, which most columns are in.
+    #[inline]
+    pub(crate) fn first<'v>(&self, txn: &'v Transaction, memory: &'v Memory) -> &'v [u8] {
+        memory.batch.get(self.current).map_or(&[], |at| bytes(txn, &memory.overflow, at))
+    }
+
+    /// The value of an output of the current row, whose first record is `first`.
     #[inline]
     pub(crate) fn get<'v>(
         &self,
@@ -102,6 +173,7 @@ impl DirectRows {
         txn: &'v Transaction,
         parameters: &'v [Value],
         memory: &'v Memory,
+        first: &'v [u8],
         output: usize,
     ) -> ValueRef<'v> {
         let operand = direct.outputs.as_ref().and_then(|outputs| outputs.get(output));
@@ -113,7 +185,9 @@ impl DirectRows {
                 if at.null {
                     return ValueRef::Null;
                 }
-                let found = memory.fields[*field].decode(bytes(txn, memory, at));
+                let bytes = if *record == 0 { first } else { bytes(txn, &memory.overflow, at) };
+                let found = memory.found.get(self.fields + field);
+                let found = found.and_then(|found| found.decode(bytes));
                 field_value(found, *real, missing)
             }
             Some(Operand::Rowid { record }) => match memory.batch.get(self.current + record) {
@@ -129,41 +203,13 @@ impl DirectRows {
 
 /// The bytes of a record of the batch.
 #[inline]
-fn bytes<'v>(txn: &'v Transaction, memory: &'v Memory, at: &RecordRef) -> &'v [u8] {
+fn bytes<'v>(txn: &'v Transaction, overflow: &'v [u8], at: &RecordRef) -> &'v [u8] {
     let range = at.start as usize..at.start as usize + at.len as usize;
     match at.page {
         // The page was read when the row was found, and stays as long as the transaction.
         Some(page) => txn.page_bytes(page).and_then(|bytes| bytes.get(range)).unwrap_or_default(),
-        None => memory.overflow.get(range).unwrap_or_default(),
+        None => overflow.get(range).unwrap_or_default(),
     }
-}
-
-/// Finds the wanted fields of a row of the batch.
-#[inline]
-fn find_fields(
-    direct: &Direct,
-    txn: &Transaction,
-    memory: &mut Memory,
-    current: usize,
-) -> Result<(), Error> {
-    let mut fields = std::mem::take(&mut memory.fields);
-    let mut find = || {
-        for (record, plan) in direct.records.iter().enumerate() {
-            let Some(at) = memory.batch.get(current + record) else { continue };
-            if plan.places.is_empty() || at.null {
-                continue;
-            }
-            let bytes = bytes(txn, memory, at);
-            let mut walk = HeaderWalk::new(bytes)?;
-            for (field, &place) in fields[plan.first..].iter_mut().zip(&plan.places) {
-                *field = walk.find(bytes, place)?;
-            }
-        }
-        Ok(())
-    };
-    let result = find();
-    memory.fields = fields;
-    result.map_err(Error::corrupt)
 }
 
 impl Direct {

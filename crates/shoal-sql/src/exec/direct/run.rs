@@ -21,9 +21,11 @@ pub(crate) struct Memory {
     pub(super) fields: Vec<ColumnPlace>,
     /// Payloads that continue on other pages, by record.
     pub(super) buffers: Box<[Vec<u8>]>,
-    lookups: Box<[TableLookup]>,
+    pub(super) lookups: Box<[TableLookup]>,
     /// Keys of the index being read, converted.
     keys: Vec<Value>,
+    /// Where the wanted fields of the batch's rows are.
+    pub(super) found: Vec<ColumnPlace>,
     /// Rows found and not given yet: a record each, as many to a row as the select has.
     pub(super) batch: Vec<RecordRef>,
     /// Payloads of the batch that continue on other pages.
@@ -59,6 +61,7 @@ impl Memory {
             buffers: direct.records.iter().map(|_| Vec::new()).collect(),
             lookups: direct.lookups.iter().map(|&root| TableLookup::new(root)).collect(),
             keys: Vec::new(),
+            found: Vec::new(),
             batch: Vec::new(),
             overflow: Vec::new(),
             start: Start::Fresh,
@@ -73,6 +76,8 @@ struct Current<'t> {
     rowid: i64,
     payload: &'t [u8],
     page: Pgno,
+    /// Where the payload begins on the page.
+    start: u32,
     at: At,
     walk: HeaderWalk,
 }
@@ -107,6 +112,7 @@ impl<'a, 't> DirectRun<'a, 't> {
             rowid: 0,
             payload: &[],
             page: Pgno::FIRST,
+            start: 0,
             at: At::Null,
             walk: HeaderWalk::default(),
         };
@@ -131,7 +137,10 @@ impl<'a, 't> DirectRun<'a, 't> {
     /// Finds rows until there are `enough` of them in the batch, or no more.
     pub(super) fn fill(&mut self, enough: usize) -> Result<(), Error> {
         let count = self.direct.records.len();
-        self.outer(enough.saturating_mul(count), &mut |run| run.note(count))
+        self.outer(enough.saturating_mul(count), &mut |run| {
+            run.find_late()?;
+            run.note(count)
+        })
     }
 
     /// Puts the current row into the batch.
@@ -139,17 +148,13 @@ impl<'a, 't> DirectRun<'a, 't> {
         for (record, current) in self.records[..count].iter().enumerate() {
             let reference = match current.at {
                 At::Null => RecordRef { page: None, start: 0, len: 0, rowid: 0, null: true },
-                At::Page => {
-                    let bytes = self.txn.btree_page(current.page)?;
-                    let start = bytes.offset_of(current.payload);
-                    RecordRef {
-                        page: Some(current.page),
-                        start: start as u32,
-                        len: current.payload.len() as u32,
-                        rowid: current.rowid,
-                        null: false,
-                    }
-                }
+                At::Page => RecordRef {
+                    page: Some(current.page),
+                    start: current.start,
+                    len: current.payload.len() as u32,
+                    rowid: current.rowid,
+                    null: false,
+                },
                 At::Buffer => {
                     let buffer = &self.memory.buffers[record];
                     let start = self.memory.overflow.len();
@@ -168,6 +173,7 @@ impl<'a, 't> DirectRun<'a, 't> {
             };
             self.memory.batch.push(reference);
         }
+        self.memory.found.extend_from_slice(&self.memory.fields);
         Ok(())
     }
 
@@ -263,10 +269,9 @@ impl<'a, 't> DirectRun<'a, 't> {
             Access::Rowid { key, lookup } => match self.rowid_of(key) {
                 Some(rowid) => {
                     let lookup = &mut self.memory.lookups[*lookup];
-                    match lookup.seek(self.txn, rowid)? {
-                        Some(payload) => {
-                            let page = lookup.page();
-                            self.put(level.record, rowid, payload, page)?;
+                    match lookup.find(self.txn, rowid)? {
+                        Some((page, payload)) => {
+                            self.put(level.record, rowid, payload, &page)?;
                             self.matched(number, level, sink)?
                         }
                         None => false,
@@ -319,7 +324,7 @@ impl<'a, 't> DirectRun<'a, 't> {
         let direct = self.direct;
         let level = &direct.levels[number];
         let cell = page.table_leaf(index).map_err(Error::corrupt)?;
-        self.put(level.record, cell.rowid, cell.payload, page.pgno())?;
+        self.put(level.record, cell.rowid, cell.payload, page)?;
         self.matched(number, level, sink)
     }
 
@@ -422,7 +427,7 @@ impl<'a, 't> DirectRun<'a, 't> {
         let mut matched = false;
         while more {
             let payload = cursor.cell_payload()?;
-            self.put(access.entry, 0, payload, cursor.page_number())?;
+            self.put(access.entry, 0, payload, &cursor.page())?;
             let bytes = self.bytes(access.entry);
             let inside = access.order.compare(bytes, equal).map_err(Error::corrupt)?.is_eq()
                 && match stop {
@@ -468,11 +473,10 @@ impl<'a, 't> DirectRun<'a, 't> {
         let found = self.memory.fields[field].decode(self.bytes(entry));
         let Some(ValueRef::Int(rowid)) = found else { return Err(missing(0)) };
         let lookup = &mut self.memory.lookups[lookup];
-        let Some(payload) = lookup.seek(self.txn, rowid)? else {
+        let Some((page, payload)) = lookup.find(self.txn, rowid)? else {
             return Err(missing(rowid.cast_unsigned()));
         };
-        let page = lookup.page();
-        self.put(record, rowid, payload, page)
+        self.put(record, rowid, payload, &page)
     }
 
     /// Puts the values that the index is sought by into `memory.keys`: those of the equalities,
@@ -540,13 +544,15 @@ impl<'a, 't> DirectRun<'a, 't> {
         record: usize,
         rowid: i64,
         payload: Payload<'t>,
-        page: Pgno,
+        page: &Page<'t>,
     ) -> Result<(), Error> {
         let plan = &self.direct.records[record];
         let current = &mut self.records[record];
         current.rowid = rowid;
         current.payload = payload.local;
-        current.page = page;
+        current.page = page.pgno();
+        // A page has fewer bytes than that.
+        current.start = page.offset_of(payload.local) as u32;
         current.at = At::Page;
         if plan.places.is_empty() {
             return Ok(());
