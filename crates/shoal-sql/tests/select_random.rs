@@ -90,6 +90,10 @@ fn condition(tables: usize) -> impl Strategy<Value = String> {
         1 => column(tables).prop_map(|a| format!("exists (select 1 from t2 x where x.b = {a})")),
         1 => column(tables).prop_map(|a| format!("(select count(*) from t1 x where x.c >= {a}) > 1")),
         1 => column(tables).prop_map(|a| format!("{a} like 'a%'")),
+        1 => (column(tables), column(tables), value(), value())
+            .prop_map(|(a, b, x, y)| format!("({a}, {b}) >= ({x}, {y})")),
+        1 => (column(tables), column(tables))
+            .prop_map(|(a, b)| format!("({a}, {b}) in (select x.b, x.c from t2 x)")),
         1 => column(tables).prop_map(|a| format!("{a} = 'A' collate nocase")),
     ];
     simple.prop_recursive(2, 6, 2, |inner| {
@@ -120,7 +124,14 @@ fn reference(number: usize) -> impl Strategy<Value = String> {
 fn from(tables: usize) -> BoxedStrategy<String> {
     let join = |number: usize| {
         (
-            prop::sample::select(vec!["join", "left join", "cross join", ","]),
+            prop::sample::select(vec![
+                "join",
+                "left join",
+                "right join",
+                "full join",
+                "cross join",
+                ",",
+            ]),
             reference(number),
             condition(number + 1),
             any::<bool>(),
@@ -209,7 +220,43 @@ fn query() -> impl Strategy<Value = String> {
                  from t0 where {inner} group by 1) x on x.k = t0.b where {outer}"
             )
         });
-        prop_oneof![4 => plain, 3 => grouped, 1 => compound, 1 => nested]
+        // Rows that are peers may come in any order: only what they share is asked for.
+        let window = (
+            prop::sample::select(vec![
+                "rank()", "dense_rank()", "percent_rank()", "cume_dist()", "count(*)", "count(V)",
+                "min(V)", "max(V)", "sum(abs(length(V)))", "count(*) filter (where V > 1)",
+            ]),
+            column(tables),
+            column(tables),
+            column(tables),
+            prop::sample::select(vec![
+                "", "range current row", "groups 1 preceding", "groups between 1 following and 2 following",
+                "range between 1 preceding and 2 following", "groups between 2 preceding and current row exclude group",
+                "range between unbounded preceding and 1 following", "groups between current row and unbounded following",
+            ]),
+            any::<bool>(),
+            from(tables),
+            condition(tables),
+        )
+            .prop_map(|(function, value, part, order, frame, descending, from, condition)| {
+                let function = function.replace('V', &value);
+                let direction = if descending { " desc" } else { "" };
+                format!(
+                    "select {part}, {order}, {function} over (partition by {part} order by {order}{direction} {frame}) \
+                     from {from} where {condition}"
+                )
+            });
+        // SQLite's queue turns reals that are integers into integers, so that only what both
+        // have in common is asked for.
+        let plain_column = || prop::sample::select(vec!["t0.a", "t0.b"]);
+        let recursive = (plain_column(), plain_column(), condition(1)).prop_map(|(start, step, condition)| {
+            format!(
+                "with recursive r(x, n) as (select {start}, 0 from t0 union select {step}, n + 1 from r join t0 \
+                 on t0.b is r.x where n < 3 and {condition}) \
+                 select cast(x as int), typeof(x) = 'text', n from r"
+            )
+        });
+        prop_oneof![4 => plain, 3 => grouped, 1 => compound, 1 => nested, 2 => window, 1 => recursive]
     })
 }
 

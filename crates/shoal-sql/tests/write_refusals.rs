@@ -73,10 +73,10 @@ fn refusals_name_what_they_refuse() {
         ),
         ("UPDATE t SET b = 1 FROM log", "not supported: UPDATE with FROM"),
         ("CREATE TEMP TABLE x (a)", "not supported: TEMP tables"),
-        ("CREATE VIEW x AS SELECT 1", "not supported: CREATE VIEW"),
+        ("CREATE TEMP VIEW x AS SELECT 1", "not supported: CREATE TEMP VIEW"),
         ("CREATE INDEX x ON t (b) WHERE b > 1", "not supported: CREATE INDEX with WHERE"),
         ("CREATE INDEX x ON t (length(b))", "not supported: CREATE INDEX on an expression"),
-        ("DROP VIEW v", "not supported: DROP VIEW"),
+        ("DROP VIEW t", "use DROP TABLE to delete table t"),
     ];
     for (sql, expect) in cases {
         assert_eq!(run_shoal(&mut connection, sql).unwrap_err(), expect, "{sql}");

@@ -6,6 +6,7 @@ use crate::Error;
 use crate::parse::ast::{ObjectName, PragmaArgument};
 use crate::schema::{Index, IndexOrigin, IndexSource, Object, Schema, Table};
 use crate::value::{Collation, Value, to_int};
+use crate::write::integrity;
 
 /// A `PRAGMA` statement.
 #[derive(Clone, Debug)]
@@ -30,11 +31,13 @@ pub(crate) enum Kind {
     IndexInfo,
     IndexList,
     IndexXinfo,
+    IntegrityCheck,
     JournalMode,
     ModuleList,
     PageCount,
     PageSize,
     PragmaList,
+    QuickCheck,
     SchemaVersion,
     TableInfo,
     TableList,
@@ -58,11 +61,13 @@ const KINDS: &[(&str, Kind)] = &[
     ("index_info", Kind::IndexInfo),
     ("index_list", Kind::IndexList),
     ("index_xinfo", Kind::IndexXinfo),
+    ("integrity_check", Kind::IntegrityCheck),
     ("journal_mode", Kind::JournalMode),
     ("module_list", Kind::ModuleList),
     ("page_count", Kind::PageCount),
     ("page_size", Kind::PageSize),
     ("pragma_list", Kind::PragmaList),
+    ("quick_check", Kind::QuickCheck),
     ("schema_version", Kind::SchemaVersion),
     ("table_info", Kind::TableInfo),
     ("table_list", Kind::TableList),
@@ -100,7 +105,7 @@ impl Pragma {
             }
             Kind::IndexInfo | Kind::IndexList | Kind::IndexXinfo | Kind::ForeignKeyList => true,
             Kind::CompileOptions | Kind::FunctionList | Kind::ModuleList | Kind::PragmaList => true,
-            Kind::Unknown => true,
+            Kind::Unknown | Kind::IntegrityCheck | Kind::QuickCheck => true,
             Kind::TableInfo | Kind::TableList | Kind::TableXinfo => true,
             Kind::JournalMode => pragma.argument_is("delete"),
             Kind::ForeignKeys => {
@@ -138,7 +143,7 @@ impl Pragma {
         let names: &[&str] = match self.kind {
             _ if self.writes() => &[],
             Kind::ForeignKeys if self.argument.is_some() => &[],
-            kind => kind.columns(false),
+            kind => kind.columns(),
         };
         names.iter().map(|name| (*name).to_owned()).collect()
     }
@@ -195,11 +200,13 @@ impl Kind {
                 | Kind::TableList
                 | Kind::TableXinfo
                 | Kind::ForeignKeyList
+                | Kind::IntegrityCheck
+                | Kind::QuickCheck
         )
     }
 
     /// The names of the columns.
-    pub(crate) fn columns(self, _as_table: bool) -> &'static [&'static str] {
+    pub(crate) fn columns(self) -> &'static [&'static str] {
         match self {
             Kind::ApplicationId => &["application_id"],
             Kind::AutoVacuum => &["auto_vacuum"],
@@ -216,6 +223,8 @@ impl Kind {
             Kind::IndexInfo => &["seqno", "cid", "name"],
             Kind::IndexList => &["seq", "name", "unique", "origin", "partial"],
             Kind::IndexXinfo => &["seqno", "cid", "name", "desc", "coll", "key"],
+            Kind::IntegrityCheck => &["integrity_check"],
+            Kind::QuickCheck => &["quick_check"],
             Kind::JournalMode => &["journal_mode"],
             Kind::ModuleList | Kind::PragmaList => &["name"],
             Kind::PageCount => &["page_count"],
@@ -282,6 +291,13 @@ impl Kind {
             Kind::IndexInfo => index_info(schema, &argument, false),
             Kind::IndexList => index_list(schema, &argument),
             Kind::IndexXinfo => index_info(schema, &argument, true),
+            Kind::IntegrityCheck | Kind::QuickCheck => {
+                let count = argument.parse::<usize>().ok();
+                let only = if given && count.is_none() { Some(argument.as_str()) } else { None };
+                let limit = count.filter(|count| *count > 0).unwrap_or(integrity::FINDINGS_MAX);
+                let quick = self == Kind::QuickCheck;
+                integrity::check(schema, transaction, only, limit, quick)?
+            }
             Kind::JournalMode => vec![vec!["delete".into()]],
             Kind::PageCount => number(transaction.page_count().into()),
             Kind::PageSize => number(header.page_size.into()),
@@ -325,7 +341,6 @@ const REFUSED: &[&str] = &[
     "hard_heap_limit",
     "ignore_check_constraints",
     "incremental_vacuum",
-    "integrity_check",
     "journal_size_limit",
     "legacy_alter_table",
     "locking_mode",
@@ -333,7 +348,6 @@ const REFUSED: &[&str] = &[
     "mmap_size",
     "optimize",
     "query_only",
-    "quick_check",
     "read_uncommitted",
     "recursive_triggers",
     "reverse_unordered_selects",
@@ -398,7 +412,7 @@ fn table_info(schema: &Schema, name: &str, hidden: bool) -> Vec<Vec<Value>> {
             continue;
         }
         let mut row = vec![
-            int(cid),
+            int(if hidden { cid } else { rows.len() }),
             column.name.as_str().into(),
             column.declared_type.as_str().into(),
             column.not_null.into(),

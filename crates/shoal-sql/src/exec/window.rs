@@ -541,8 +541,8 @@ fn place_function(
     let int = |number: usize| Value::Int(i64::try_from(number).unwrap_or(i64::MAX));
     let arguments = |place: usize| rows.arguments(call, partition.rows[place]);
     let tiles = match function {
-        WindowFunction::Ntile => match integer(&arguments(0)[0]) {
-            Some(tiles) if tiles > 0 => usize::try_from(tiles).unwrap_or(usize::MAX),
+        WindowFunction::Ntile => match value::to_int(arguments(0)[0].as_ref()) {
+            tiles if tiles > 0 => usize::try_from(tiles).unwrap_or(usize::MAX),
             _ => return Err(Error::runtime("argument of ntile must be a positive integer")),
         },
         _ => 1,

@@ -34,7 +34,7 @@ impl TableFunction {
                 vec!["key", "value", "type", "atom", "id", "parent", "fullkey", "path"]
             }
             TableFunction::Series => vec!["value"],
-            TableFunction::Pragma(kind) => kind.columns(true).to_vec(),
+            TableFunction::Pragma(kind) => kind.columns().to_vec(),
         }
     }
 

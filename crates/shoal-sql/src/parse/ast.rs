@@ -592,6 +592,9 @@ pub(crate) struct CreateIndex {
 
 #[derive(Clone, Debug)]
 pub(crate) struct CreateView {
+    pub(crate) temporary: bool,
+    pub(crate) if_not_exists: bool,
+    pub(crate) has_parameters: bool,
     pub(crate) name: ObjectName,
     pub(crate) columns: Option<Vec<Name>>,
     pub(crate) select: Select,

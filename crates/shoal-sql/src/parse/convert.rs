@@ -36,6 +36,10 @@ impl<'a> Converter<'a> {
         self.parameters
     }
 
+    pub(super) fn has_parameters(&self) -> bool {
+        !self.parameters.is_empty()
+    }
+
     /// The offset of the first token after the statement.
     pub(super) fn end_of_statement(&mut self) -> usize {
         self.tokens.find_kind(TokenType::TK_SEMI);

@@ -150,12 +150,20 @@ impl Converter<'_> {
                     offset,
                 }))
             }
-            grammar::Stmt::CreateView { view_name, columns, select, .. } => {
+            grammar::Stmt::CreateView { temporary, if_not_exists, view_name, columns, select } => {
                 let name = self.object_name(view_name);
                 let columns = columns
                     .map(|names| names.iter().map(|column| self.name(&column.col_name)).collect());
                 let select = self.select(select)?;
-                Stmt::CreateView(Box::new(CreateView { name, columns, select, offset }))
+                Stmt::CreateView(Box::new(CreateView {
+                    temporary: *temporary,
+                    if_not_exists: *if_not_exists,
+                    has_parameters: self.has_parameters(),
+                    name,
+                    columns,
+                    select,
+                    offset,
+                }))
             }
             grammar::Stmt::CreateVirtualTable { tbl_name, module_name, .. } => {
                 let name = self.object_name(tbl_name);

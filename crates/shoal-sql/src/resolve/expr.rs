@@ -164,7 +164,14 @@ impl<'a> Resolver<'a> {
         exists: bool,
         offset: usize,
     ) -> Result<Bound, Error> {
-        let query = self.resolve_select(select)?;
+        let mut query = self.resolve_select(select)?;
+        if exists {
+            // Only whether there is a row counts, which neither order nor doubles change.
+            query.order_by.clear();
+            if let super::tree::Body::Select(select) = &mut query.body {
+                select.distinct = None;
+            }
+        }
         if exists {
             return Ok(Bound::plain(Expr::Exists(Box::new(query))));
         }
@@ -228,6 +235,11 @@ impl<'a> Resolver<'a> {
             let not = op == CompareOp::IsNot;
             return Ok(Bound::plain(Expr::IsTruth { expr: Box::new(bound.expr), truth, not }));
         }
+        // SQLite's grammar takes a condition that cannot hold for what it is, unread.
+        let never = |expr: &ast::Expr| matches!(expr.kind, ExprKind::Literal(Value::Int(0)));
+        if op == BinaryOp::And && (never(left) && !calls(right) || never(right) && !calls(left)) {
+            return Ok(Bound::plain(Expr::Const(Value::Int(0))));
+        }
         let left = self.bind(left)?;
         let right = self.bind(right)?;
         let collation = left.collation.through_operator().or(right.collation.through_operator());
@@ -270,6 +282,9 @@ impl<'a> Resolver<'a> {
             && list.is_empty()
         {
             return Some(*not);
+        }
+        if let ExprKind::Collate { expr, .. } = &expr.kind {
+            return self.truth_word(expr);
         }
         let ExprKind::Column { table: None, column, .. } = &expr.kind else { return None };
         if column.quote != Quote::None || self.find(None, column).is_ok() {
@@ -492,8 +507,12 @@ impl<'a> Resolver<'a> {
         let Some(expr) = found else { return Ok(None) };
         let clause = scope.clause;
         // The alias' own names are those of the result: no aliases; aggregates as in the clause.
-        self.scopes[depth].clause =
-            if clause.allows_aggregates() { Clause::Result } else { Clause::From };
+        self.scopes[depth].clause = if clause.allows_aggregates() || clause == Clause::PlainOrderBy
+        {
+            Clause::Result
+        } else {
+            Clause::From
+        };
         let bound = self.bind(expr);
         self.scopes[depth].clause = clause;
         bound.map(Some)
@@ -620,6 +639,23 @@ fn present(table: &Table, row: &ScopeTable<'_>) -> Option<Expr> {
             let part = table.primary_key.first()?;
             Some(row.columns.get(part.column)?.expr.clone())
         }
+    }
+}
+
+/// Whether an expression calls a function anywhere.
+fn calls(expr: &ast::Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Literal(_)
+        | ExprKind::Parameter(_)
+        | ExprKind::Column { .. }
+        | ExprKind::Raise => false,
+        ExprKind::Unary(_, inner)
+        | ExprKind::IsNull { expr: inner, .. }
+        | ExprKind::Cast { expr: inner, .. }
+        | ExprKind::Collate { expr: inner, .. } => calls(inner),
+        ExprKind::Binary(_, left, right) => calls(left) || calls(right),
+        // Whatever else there is may call one.
+        _ => true,
     }
 }
 

@@ -329,6 +329,7 @@ impl<'a> Resolver<'a> {
                     inner_name: column.name.clone(),
                     affinity: column.affinity,
                     collation: bound.collation,
+                    classes: 7,
                     declared_type: column.declared_type.clone(),
                 });
             }
@@ -476,6 +477,7 @@ impl<'a> Resolver<'a> {
                 inner_name: column.name.clone(),
                 affinity: column.affinity,
                 collation: bound.collation,
+                classes: 7,
                 declared_type: column.declared_type.clone(),
             });
         }

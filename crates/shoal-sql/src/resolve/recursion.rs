@@ -1,7 +1,7 @@
 //! `WITH`: common tables, and those that read themselves.
 
 use super::from::{first_rules, rename};
-use super::select::{compound_key, compound_word};
+use super::select::{combined_affinity, compound_key, compound_word};
 use super::tree::{Body, OutputColumn, Query, Recursion};
 use super::{Expanding, Frame, Resolver, Step};
 use crate::Error;
@@ -102,45 +102,47 @@ impl<'a> Resolver<'a> {
         }
         let slot = self.next_slot;
         self.next_slot += 1;
-        let mut bodies = Vec::with_capacity(steps);
-        let mut distinct = false;
         let mut cores = vec![&select.first];
-        cores.extend(select.compounds[..plain].iter().map(|(_, core)| core));
-        for (op, core) in &select.compounds[plain..] {
-            distinct = *op == CompoundOp::Union;
-            let step = Step {
-                slot,
-                columns: query.columns.clone(),
-                level: self.select_level + 1,
-                used: false,
-            };
-            if let Some(open) = self.expanding.last_mut() {
-                open.step = Some(step);
-            }
-            let (body, more, _, depends) = self.core(core, &[])?;
-            correlated |= depends;
-            if let Body::Select(step) = &body {
-                if step.group_by.is_some() {
-                    return Err(Error::meaning(
-                        "recursive aggregate queries not supported",
-                        table.name.offset,
-                    ));
+        cores.extend(select.compounds.iter().map(|(_, core)| core));
+        let parts = &select.compounds[plain..];
+        let distinct = parts.last().is_some_and(|(op, _)| *op == CompoundOp::Union);
+        let base = query.columns.clone();
+        let mut bodies;
+        // Which class of values a column prefers depends on every part, and the last parts read
+        // the columns themselves: they are resolved again where the first guess was wrong.
+        loop {
+            let known = query.columns.clone();
+            let mut columns = base.clone();
+            bodies = Vec::with_capacity(steps);
+            for (op, core) in parts {
+                let step = Step {
+                    slot,
+                    columns: known.clone(),
+                    level: self.select_level + 1,
+                    used: false,
+                };
+                if let Some(open) = self.expanding.last_mut() {
+                    open.step = Some(step);
                 }
-                if !step.window_calls.is_empty() {
-                    return Err(Error::meaning(
-                        "cannot use window functions in recursive queries",
-                        table.name.offset,
-                    ));
+                let (body, more, _, depends) = self.core(core, &[])?;
+                correlated |= depends;
+                check_step(&body, table.name.offset)?;
+                if more.len() != columns.len() {
+                    return Err(unequal(*op, offset));
                 }
+                for (column, other) in columns.iter_mut().zip(&more) {
+                    column.collation = column.collation.or(other.collation);
+                    column.affinity = combined_affinity(column, other);
+                    column.classes |= other.classes;
+                }
+                bodies.push(body);
             }
-            if more.len() != query.columns.len() {
-                return Err(unequal(*op, offset));
+            let guessed = known.iter().zip(&columns).all(|(a, b)| a.affinity == b.affinity);
+            let last = query.columns.iter().zip(&base).any(|(a, b)| a.affinity != b.affinity);
+            query.columns = columns;
+            if guessed || last {
+                break;
             }
-            for (column, other) in query.columns.iter_mut().zip(&more) {
-                column.collation = column.collation.or(other.collation);
-            }
-            cores.push(core);
-            bodies.push(body);
         }
         if let Some(open) = self.expanding.last_mut() {
             open.step = None;
@@ -184,6 +186,8 @@ impl<'a> Resolver<'a> {
             }
             for (column, other) in columns.iter_mut().zip(&more) {
                 column.collation = column.collation.or(other.collation);
+                column.affinity = combined_affinity(column, other);
+                column.classes |= other.classes;
             }
             bodies.push((*op, body));
         }
@@ -191,6 +195,18 @@ impl<'a> Resolver<'a> {
         let body = Body::Compound { first: Box::new(first), rest: bodies, collations };
         Ok((body, columns, correlated))
     }
+}
+
+/// Refuses what a part that reads its own table may not do.
+fn check_step(body: &Body, offset: usize) -> Result<(), Error> {
+    let Body::Select(step) = body else { return Ok(()) };
+    if step.group_by.is_some() {
+        return Err(Error::meaning("recursive aggregate queries not supported", offset));
+    }
+    if !step.window_calls.is_empty() {
+        return Err(Error::meaning("cannot use window functions in recursive queries", offset));
+    }
+    Ok(())
 }
 
 fn unequal(op: CompoundOp, offset: usize) -> Error {

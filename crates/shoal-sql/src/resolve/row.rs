@@ -121,7 +121,7 @@ impl<'a> Resolver<'a> {
             {
                 self.resolve_select(select)?
             }
-            InSet::List(_) => return Err(Error::meaning("row value misused", expr.offset)),
+            InSet::List(list) => return self.row_in_list(expr, not, list),
             InSet::Table { name, arguments } => self.whole_table(name, arguments.as_deref())?,
         };
         if query.columns.len() != row.len() {
@@ -134,6 +134,34 @@ impl<'a> Resolver<'a> {
         let rules = rules.collect();
         let row = row.into_iter().map(|bound| bound.expr).collect();
         Ok(Bound::plain(Expr::RowInQuery { row, not, query: Box::new(query), rules }))
+    }
+}
+
+impl<'a> Resolver<'a> {
+    /// A row among rows that are written out.
+    fn row_in_list(
+        &mut self,
+        expr: &'a ast::Expr,
+        not: bool,
+        list: &'a [ast::Expr],
+    ) -> Result<Bound, Error> {
+        let width = self.row(expr)?.len();
+        let mut found: Option<Expr> = None;
+        for item in list {
+            let count = self.row(item)?.len();
+            if count != width {
+                let terms = if count == 1 { "term" } else { "terms" };
+                let message = format!("IN(...) element has {count} {terms} - expected {width}");
+                return Err(Error::meaning(message, item.offset));
+            }
+            let equal = self.row_comparison(BinaryOp::Equal, expr, item, expr.offset)?.expr;
+            found = Some(match found {
+                None => equal,
+                Some(found) => Expr::Or(Box::new(found), Box::new(equal)),
+            });
+        }
+        let found = found.unwrap_or(Expr::Const(crate::value::Value::Int(0)));
+        Ok(Bound::plain(if not { Expr::Not(Box::new(found)) } else { found }))
     }
 }
 

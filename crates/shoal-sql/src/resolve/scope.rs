@@ -35,6 +35,8 @@ pub(crate) enum Clause {
     Result,
     Having,
     OrderBy,
+    /// `ORDER BY` of a query without groups.
+    PlainOrderBy,
     /// The arguments of an aggregate.
     Aggregate,
     /// The arguments of a window function, and what its window is made of.
@@ -45,7 +47,14 @@ pub(crate) enum Clause {
 
 impl Clause {
     pub(crate) fn sees_aliases(self) -> bool {
-        matches!(self, Clause::Where | Clause::GroupBy | Clause::Having | Clause::OrderBy)
+        matches!(
+            self,
+            Clause::Where
+                | Clause::GroupBy
+                | Clause::Having
+                | Clause::OrderBy
+                | Clause::PlainOrderBy
+        )
     }
 
     pub(crate) fn allows_aggregates(self) -> bool {
@@ -53,7 +62,7 @@ impl Clause {
     }
 
     pub(crate) fn allows_windows(self) -> bool {
-        matches!(self, Clause::Result | Clause::OrderBy)
+        matches!(self, Clause::Result | Clause::OrderBy | Clause::PlainOrderBy)
     }
 }
 

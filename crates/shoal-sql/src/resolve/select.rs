@@ -130,6 +130,7 @@ impl<'a> Resolver<'a> {
                         name,
                         affinity: bound.affinity,
                         collation: bound.collation,
+                        classes: classes(&bound.expr, bound.affinity),
                         declared_type: None,
                     });
                 }
@@ -227,7 +228,13 @@ impl<'a> Resolver<'a> {
         self.set_clause(Clause::Having);
         let having = clauses.having.as_ref().map(|having| self.bind_expr(having)).transpose()?;
 
-        self.set_clause(Clause::OrderBy);
+        // An aggregate in `ORDER BY` alone makes no group.
+        let aggregates = self.scopes.last().map_or(0, |scope| scope.aggregates.len());
+        self.set_clause(if aggregates == 0 && clauses.group_by.is_empty() {
+            Clause::PlainOrderBy
+        } else {
+            Clause::OrderBy
+        });
         let mut keys = Vec::with_capacity(order_by.len());
         for (number, term) in order_by.iter().enumerate() {
             keys.push(self.order_key(term, number, &results, &columns)?);
@@ -369,6 +376,7 @@ impl<'a> Resolver<'a> {
             inner_name,
             affinity: bound.affinity,
             collation: bound.collation,
+            classes: classes(&bound.expr, bound.affinity),
             declared_type,
         };
         Ok((bound.expr, column))
@@ -422,7 +430,8 @@ impl<'a> Resolver<'a> {
             }
             for (column, other) in columns.iter_mut().zip(&more) {
                 column.collation = column.collation.or(other.collation);
-                column.affinity = combined_affinity(column.affinity, other.affinity);
+                column.affinity = combined_affinity(column, other);
+                column.classes |= other.classes;
             }
             as_expression = first_rules(&more);
             rest.push((*op, body));
@@ -431,6 +440,19 @@ impl<'a> Resolver<'a> {
         let mut order_by = Vec::with_capacity(select.order_by.len());
         for (number, term) in select.order_by.iter().enumerate() {
             order_by.push(compound_key(term, number, &columns, &cores)?);
+        }
+        if !order_by.is_empty() && rest.last().is_some_and(|(op, _)| *op != CompoundOp::UnionAll) {
+            // Rows that must differ are sorted by all their columns in SQLite.
+            let named = |index: &usize| {
+                order_by.iter().any(|key| matches!(key.key, Key::Output(known) if known == *index))
+            };
+            let others: Vec<usize> = (0..columns.len()).filter(|index| !named(index)).collect();
+            order_by.extend(others.into_iter().map(|index| OrderKey {
+                key: Key::Output(index),
+                descending: false,
+                nulls_first: true,
+                collation: columns[index].collation.or_binary(),
+            }));
         }
         let collations = columns.iter().map(|column| column.collation.or_binary()).collect();
         Ok(Query {
@@ -465,12 +487,50 @@ pub(super) fn compound_word(op: CompoundOp) -> &'static str {
     }
 }
 
-/// The affinity of a compound's column: the first query's, unless another holds the other kind.
-fn combined_affinity(left: Option<Affinity>, right: Option<Affinity>) -> Option<Affinity> {
-    match (left, right) {
-        (Some(Affinity::Text), Some(other)) if other.is_numeric() => Some(Affinity::Blob),
-        (Some(first), Some(Affinity::Text)) if first.is_numeric() => Some(Affinity::Blob),
-        (left, _) => left,
+/// The affinity of a compound's column: that of the first part that has one, unless another part
+/// holds the other kind of values.
+pub(super) fn combined_affinity(first: &OutputColumn, other: &OutputColumn) -> Option<Affinity> {
+    let (affinity, mixed) = match first.affinity {
+        None => (other.affinity, first.classes),
+        kept => (kept, other.classes),
+    };
+    match affinity {
+        Some(Affinity::Text) if mixed & NUMBER != 0 => Some(Affinity::Blob),
+        Some(kept) if kept.is_numeric() && mixed & TEXT != 0 => Some(Affinity::Blob),
+        kept => kept,
+    }
+}
+
+const NUMBER: u8 = 1;
+const TEXT: u8 = 2;
+const BLOB: u8 = 4;
+
+/// The classes that an expression's values may be of, as far as its form tells.
+pub(super) fn classes(expr: &Expr, affinity: Option<Affinity>) -> u8 {
+    match expr {
+        Expr::Const(Value::Null) => 0,
+        Expr::Const(Value::Text(_)) => TEXT,
+        Expr::Const(Value::Blob(_)) => BLOB,
+        Expr::Arithmetic(super::tree::ArithmeticOp::Concat, ..) => TEXT | BLOB,
+        Expr::Column { .. } | Expr::Cast { .. } | Expr::Scalar(_) | Expr::Stored { .. } => {
+            match affinity {
+                Some(affinity) if affinity.is_numeric() => NUMBER | BLOB,
+                Some(Affinity::Text) => TEXT | BLOB,
+                _ => NUMBER | TEXT | BLOB,
+            }
+        }
+        Expr::Parameter(_)
+        | Expr::Call { .. }
+        | Expr::Coalesce(_)
+        | Expr::Aggregate { .. }
+        | Expr::Window { .. }
+        | Expr::CurrentTime(_) => NUMBER | TEXT | BLOB,
+        Expr::Case { branches, otherwise, .. } => {
+            let branches = branches.iter().map(|(_, _, then)| classes(then, None));
+            let otherwise = otherwise.iter().map(|expr| classes(expr, None));
+            branches.chain(otherwise).fold(0, |all, one| all | one)
+        }
+        _ => NUMBER,
     }
 }
 
@@ -551,7 +611,9 @@ fn peel_collation(expr: &ast::Expr) -> Result<(&ast::Expr, Option<Collation>), E
 /// The integer that a term of `ORDER BY` or `GROUP BY` is, which means a result column.
 fn ordinal(expr: &ast::Expr) -> Option<i64> {
     match &expr.kind {
-        ExprKind::Literal(Value::Int(int)) => Some(*int),
+        // A number that needs more than 32 bits is none of these.
+        ExprKind::Literal(Value::Int(int)) => i32::try_from(*int).ok().map(i64::from),
+        ExprKind::Unary(ast::UnaryOp::Plus, inner) => ordinal(inner),
         _ => None,
     }
 }

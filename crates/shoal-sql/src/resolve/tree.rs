@@ -41,6 +41,8 @@ pub(crate) struct OutputColumn {
     pub(crate) inner_name: String,
     pub(crate) affinity: Option<Affinity>,
     pub(crate) collation: Coll,
+    /// The classes that its values may be of, as [`classes`](super::select::classes) tells.
+    pub(crate) classes: u8,
     /// The declared type of the table's column that this is, where it is one.
     pub(crate) declared_type: Option<String>,
 }

@@ -94,6 +94,19 @@ impl Constraints {
         Ok(())
     }
 
+    /// The name of a `CHECK` that a row does not meet.
+    ///
+    /// # Errors
+    /// What the expressions raise.
+    pub(crate) fn failed_check(&self, row: &Row, env: &RowEnv<'_>) -> Result<Option<&str>, Error> {
+        for (label, check) in &self.checks {
+            if truth(check.eval(row, env)?.as_ref()) == Some(false) {
+                return Ok(Some(label));
+            }
+        }
+        Ok(None)
+    }
+
     /// Checks a converted row and removes the rows that it replaces.
     ///
     /// `replacing` is the row that an update takes it from. `statement` is the statement's own

@@ -106,7 +106,8 @@ impl CreateIndexPlan {
         }
         let name = &self.definition.name.name.text;
         let table = &self.table.name;
-        SchemaRow { kind: "index", name, table, root, sql: Some(&self.sql) }.insert(transaction)?;
+        SchemaRow { kind: "index", name, table, root: Some(root), sql: Some(&self.sql) }
+            .insert(transaction)?;
         let rows = Rows::new(context.schema, &self.table)?;
         let env = RowEnv { transaction: context.transaction, session: context.session };
         let entries = entries(&rows, &index, &env)?;

@@ -224,7 +224,7 @@ impl CreateTablePlan {
         let kind = if without_rowid { BtreeKind::Index } else { BtreeKind::Table };
         let root = transaction.create_btree(kind)?;
         let built = self.build(root)?;
-        SchemaRow { kind: "table", name, table: name, root, sql: Some(&self.sql) }
+        SchemaRow { kind: "table", name, table: name, root: Some(root), sql: Some(&self.sql) }
             .insert(transaction)?;
         for (number, constraint) in built.constraints.iter().enumerate() {
             if without_rowid && constraint.origin == IndexOrigin::PrimaryKey {
@@ -232,13 +232,14 @@ impl CreateTablePlan {
             }
             let root = transaction.create_btree(BtreeKind::Index)?;
             let index = format!("sqlite_autoindex_{name}_{}", number + 1);
-            SchemaRow { kind: "index", name: &index, table: name, root, sql: None }
+            SchemaRow { kind: "index", name: &index, table: name, root: Some(root), sql: None }
                 .insert(transaction)?;
         }
         if built.table.autoincrement && context.schema.table(sequence::NAME).is_none() {
             let root = transaction.create_btree(BtreeKind::Table)?;
             let (name, sql) = (sequence::NAME, Some(sequence::DEFINITION));
-            SchemaRow { kind: "table", name, table: name, root, sql }.insert(transaction)?;
+            SchemaRow { kind: "table", name, table: name, root: Some(root), sql }
+                .insert(transaction)?;
         }
         transaction.bump_schema_cookie()?;
         if let Some(rows) = rows {

@@ -1,4 +1,4 @@
-//! `DROP TABLE` and `DROP INDEX`.
+//! `DROP TABLE`, `DROP INDEX` and `DROP VIEW`.
 
 use shoal_store::Pgno;
 
@@ -43,6 +43,23 @@ pub(crate) fn prepare(
         let roots = vec![index.root];
         return Ok(Plan::Drop(DropPlan { kind, name: index.name.clone(), roots }));
     }
+    if kind == DropKind::View {
+        return match schema.object(text) {
+            None if if_exists => Ok(Plan::Nothing),
+            None => {
+                let message = format!("no such view: {text}");
+                Err(Error::Name { kind: NameKind::Table, message, offset: Some(offset) })
+            }
+            Some(Object::View(view)) => {
+                let name = view.name().to_owned();
+                Ok(Plan::Drop(DropPlan { kind, name, roots: Vec::new() }))
+            }
+            Some(other) => {
+                let message = format!("use DROP TABLE to delete table {}", other.name());
+                Err(Error::meaning(message, offset))
+            }
+        };
+    }
     match schema.object(text) {
         None => missing(NameKind::Table),
         Some(Object::View(view)) => {
@@ -80,7 +97,10 @@ impl DropPlan {
         }
         let is_table = self.kind == DropKind::Table;
         delete_where(transaction, Pgno::FIRST, |row| {
-            if is_table {
+            if self.kind == DropKind::View {
+                is_name(row.first(), "view") && is_name(row.get(1), &self.name)
+                    || is_name(row.first(), "trigger") && is_name(row.get(2), &self.name)
+            } else if is_table {
                 is_name(row.get(2), &self.name)
             } else {
                 is_name(row.first(), "index") && is_name(row.get(1), &self.name)

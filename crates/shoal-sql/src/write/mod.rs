@@ -8,9 +8,11 @@
 mod constraints;
 mod create_index;
 mod create_table;
+mod create_view;
 mod delete;
 mod drop;
 mod insert;
+pub(crate) mod integrity;
 mod query;
 mod reserved;
 mod row;
@@ -42,6 +44,7 @@ pub(crate) enum Plan {
     Delete(Box<delete::DeletePlan>),
     CreateTable(Box<create_table::CreateTablePlan>),
     CreateIndex(Box<create_index::CreateIndexPlan>),
+    CreateView(create_view::CreateViewPlan),
     Drop(drop::DropPlan),
     /// `IF NOT EXISTS` or `IF EXISTS` found that there is nothing to do.
     Nothing,
@@ -123,14 +126,11 @@ pub(crate) fn prepare(schema: &Schema, stmt: &Stmt, sql: &str) -> Result<Plan, E
         Stmt::Delete(delete) => delete::prepare(schema, delete).map(Box::new).map(Plan::Delete),
         Stmt::CreateTable(create) => create_table::prepare(schema, create, sql),
         Stmt::CreateIndex(create) => create_index::prepare(schema, create, sql),
-        Stmt::Drop { kind: kind @ (DropKind::Table | DropKind::Index), name, if_exists } => {
-            drop::prepare(schema, *kind, name, *if_exists)
+        Stmt::Drop { kind: DropKind::Trigger, name, .. } => {
+            Err(Error::unsupported("DROP TRIGGER", name.name.offset))
         }
-        Stmt::Drop { kind, name, .. } => {
-            let what = if *kind == DropKind::View { "DROP VIEW" } else { "DROP TRIGGER" };
-            Err(Error::unsupported(what, name.name.offset))
-        }
-        Stmt::CreateView(create) => Err(Error::unsupported("CREATE VIEW", create.offset)),
+        Stmt::Drop { kind, name, if_exists } => drop::prepare(schema, *kind, name, *if_exists),
+        Stmt::CreateView(create) => create_view::prepare(schema, create, sql),
         Stmt::CreateVirtualTable { name, .. } => {
             Err(Error::unsupported("CREATE VIRTUAL TABLE", name.name.offset))
         }
@@ -149,6 +149,7 @@ pub(crate) fn execute(plan: &Plan, context: &mut Context<'_>) -> Result<Done, Fa
         Plan::Delete(plan) => plan.execute(context),
         Plan::CreateTable(plan) => plan.execute(context),
         Plan::CreateIndex(plan) => plan.execute(context).map_err(Failure::from),
+        Plan::CreateView(plan) => plan.execute(context).map_err(Failure::from),
         Plan::Drop(plan) => plan.execute(context).map_err(Failure::from),
         Plan::Nothing => Ok(Done::default()),
     })

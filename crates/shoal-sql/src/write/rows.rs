@@ -95,6 +95,30 @@ impl Rows {
         Ok(())
     }
 
+    /// The entry that an index has for a row, by the index's place in the table's list; `None` where
+    /// the index leaves the row out.
+    ///
+    /// # Errors
+    /// What the index's expressions raise.
+    pub(crate) fn index_entry(
+        &self,
+        place: usize,
+        row: &Row,
+        env: &RowEnv<'_>,
+    ) -> Result<Option<Vec<Value>>, Error> {
+        let writer = &self.indexes[place];
+        if let Some(filter) = &writer.filter
+            && truth(filter.eval(row, env)?.as_ref()) != Some(true)
+        {
+            return Ok(None);
+        }
+        let computed: Result<Vec<Value>, Error> =
+            writer.exprs.iter().map(|expr| expr.eval(row, env)).collect();
+        let computed = computed?;
+        let entry = row.entry(&self.table, &self.table.indexes[place], &computed);
+        Ok(Some(entry.into_iter().map(Value::from).collect()))
+    }
+
     /// The row of that key, generated columns included; `None` when there is none.
     ///
     /// # Errors

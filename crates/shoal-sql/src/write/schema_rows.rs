@@ -11,7 +11,8 @@ pub(crate) struct SchemaRow<'a> {
     pub(crate) name: &'a str,
     /// The table that an index belongs to; a table's own name.
     pub(crate) table: &'a str,
-    pub(crate) root: Pgno,
+    /// `None` for a view, which has none.
+    pub(crate) root: Option<Pgno>,
     /// `None` for automatic indexes.
     pub(crate) sql: Option<&'a str>,
 }
@@ -30,7 +31,7 @@ impl SchemaRow<'_> {
             ValueRef::Text(self.kind.as_bytes()),
             ValueRef::Text(self.name.as_bytes()),
             ValueRef::Text(self.table.as_bytes()),
-            ValueRef::Int(self.root.get().into()),
+            ValueRef::Int(self.root.map_or(0, |root| root.get().into())),
             self.sql.map_or(ValueRef::Null, |sql| ValueRef::Text(sql.as_bytes())),
         ];
         let mut record = Vec::new();

@@ -168,11 +168,14 @@ fn json_pretty(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
 /// The place, in characters from 1, where a text stops being JSON; 0 when it is.
 fn json_error_position(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
     let value = &arguments[0];
-    if let Value::Blob(blob) = value {
+    if let Value::Blob(blob) = value
+        && binary::looks_right(blob)
+    {
         return Ok(Value::Int(i64::from(binary::decode(blob).is_none())));
     }
     let Some(text) = text_of(value.as_ref()) else { return Ok(Value::Null) };
-    Ok(match node::parse(&text) {
+    let text = utf8::to_nul(&text);
+    Ok(match node::parse(text) {
         Ok(_) => Value::Int(0),
         Err(bad) => {
             let before = &text[..bad.pos.min(text.len())];
@@ -223,9 +226,8 @@ fn json_valid(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
     let asks = |flag: i64| flags & flag != 0;
     Ok(match &arguments[0] {
         Value::Null => Value::Null,
-        Value::Blob(blob) => {
-            let right = asks(4) && binary::looks_right(blob);
-            (right || asks(8) && binary::decode(blob).is_some()).into()
+        Value::Blob(blob) if binary::looks_right(blob) => {
+            (asks(4) || asks(8) && binary::decode(blob).is_some()).into()
         }
         value => {
             let text = text_of(value.as_ref()).unwrap_or_default();
@@ -320,8 +322,9 @@ fn json_argument(arguments: &[Value]) -> Result<Option<Vec<u8>>, Error> {
                 return Ok(Some(node.to_text()));
             }
             let Some(text) = text_of(value.as_ref()) else { return Ok(None) };
+            let text = utf8::to_nul(&text).to_vec();
             if text::check(&text).is_some() {
-                return Ok(Some(text.into_owned()));
+                return Ok(Some(text));
             }
             node::parse(&text).map(|node| Some(node.to_text())).map_err(|_| malformed())
         }

@@ -1,0 +1,196 @@
+//! `PRAGMA integrity_check`: whether indexes and constraints agree with the rows.
+//!
+//! Every page of every b-tree is read on the way. What no b-tree reaches, the freelist above all,
+//! is not looked at.
+
+use std::sync::Arc;
+
+use shoal_store::Transaction;
+
+use super::constraints::Constraints;
+use super::row::Row;
+use super::row_expr::RowEnv;
+use super::rows::Rows;
+use crate::Error;
+use crate::functions::Session;
+use crate::schema::{Object, Schema, Table};
+use crate::value::{Value, ValueRef};
+
+/// A check stops after this many findings, as in SQLite.
+pub(crate) const FINDINGS_MAX: usize = 100;
+
+/// What is wrong, `ok` when nothing is. `quick` leaves out whether every row is in every index.
+///
+/// # Errors
+/// What has nothing to do with the file's content: reading fails, memory ends.
+pub(crate) fn check(
+    schema: &Schema,
+    transaction: &Transaction,
+    only: Option<&str>,
+    limit: usize,
+    quick: bool,
+) -> Result<Vec<Vec<Value>>, Error> {
+    let mut findings = Findings { found: Vec::new(), limit };
+    for object in schema.objects() {
+        let wanted = only.is_none_or(|name| object.name().eq_ignore_ascii_case(name));
+        match object {
+            Object::Table(table) if wanted => {
+                if let Err(error) = check_table(schema, table, transaction, quick, &mut findings) {
+                    match error {
+                        Error::Store(_) | Error::Schema { .. } | Error::Name { .. } => {
+                            findings.add(error.to_string());
+                        }
+                        other => return Err(other),
+                    }
+                }
+            }
+            Object::Damaged { name, why } if wanted => findings.add(format!("{name}: {why}")),
+            _ => {}
+        }
+    }
+    if findings.found.is_empty() {
+        findings.found.push("ok".to_owned());
+    }
+    Ok(findings.found.into_iter().map(|finding| vec![Value::text(finding)]).collect())
+}
+
+struct Findings {
+    found: Vec<String>,
+    limit: usize,
+}
+
+impl Findings {
+    fn add(&mut self, finding: String) {
+        if self.found.len() < self.limit {
+            self.found.push(finding);
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.found.len() >= self.limit
+    }
+}
+
+fn check_table(
+    schema: &Schema,
+    table: &Arc<Table>,
+    transaction: &Transaction,
+    quick: bool,
+    findings: &mut Findings,
+) -> Result<(), Error> {
+    let rows = Rows::new(schema, table)?;
+    let constraints = Constraints::new(schema, table)?;
+    let env = RowEnv { transaction, session: &Nobody };
+    let mut counts = vec![0u64; table.indexes.len()];
+    let mut number = 0u64;
+    let mut see = |mut row: Row, findings: &mut Findings| -> Result<(), Error> {
+        number += 1;
+        rows.compute(&mut row, &env)?;
+        for (place, column) in table.columns.iter().enumerate() {
+            let value = &row.values[place];
+            if column.not_null && value.is_null() && table.rowid_alias != Some(place) {
+                findings.add(format!("NULL value in {}.{}", table.name, column.name));
+            }
+        }
+        if constraints.failed_check(&row, &env)?.is_some() {
+            findings.add(format!("CHECK constraint failed in {}", table.name));
+        }
+        for (place, index) in table.indexes.iter().enumerate() {
+            let Some(entry) = rows.index_entry(place, &row, &env)? else { continue };
+            counts[place] += 1;
+            if quick || (table.without_rowid && index.root == table.root) {
+                continue;
+            }
+            let order = index.order();
+            let mut cursor = transaction.index(index.root)?;
+            let key: Vec<ValueRef<'_>> = entry.iter().map(Value::as_ref).collect();
+            if !cursor.seek(&key, &order)? {
+                findings.add(format!("row {number} missing from index {}", index.name));
+            } else if index.unique && !entry[..index.key_columns].iter().any(Value::is_null) {
+                let prefix = &key[..index.key_columns.min(key.len())];
+                cursor.seek(prefix, &order)?;
+                let mut same = 0;
+                while cursor.is_valid() && same < 2 {
+                    let payload = cursor.payload()?;
+                    let record = shoal_store::Record::new(payload).map_err(Error::corrupt)?;
+                    let mut values = record.values().enumerate();
+                    let equal = prefix.iter().all(|wanted| match values.next() {
+                        Some((column, Ok(value))) => {
+                            order.compare_column(column, value, *wanted).is_eq()
+                        }
+                        _ => false,
+                    });
+                    if !equal {
+                        break;
+                    }
+                    same += 1;
+                    cursor.next()?;
+                }
+                if same > 1 {
+                    findings.add(format!("non-unique entry in index {}", index.name));
+                }
+            }
+        }
+        Ok(())
+    };
+    if table.without_rowid {
+        let mut cursor = transaction.index(table.root)?;
+        let mut more = cursor.first()?;
+        while more && !findings.is_full() {
+            see(Row::decode(table, 0, cursor.payload()?)?, findings)?;
+            more = cursor.next()?;
+        }
+    } else {
+        let mut cursor = transaction.table(table.root)?;
+        let mut more = cursor.first()?;
+        let mut last = None;
+        while more && !findings.is_full() {
+            let rowid = cursor.rowid()?;
+            if last.is_some_and(|last| last >= rowid) {
+                findings.add(format!("rowid {rowid} of {} out of order", table.name));
+            }
+            last = Some(rowid);
+            see(Row::decode(table, rowid, cursor.payload()?)?, findings)?;
+            more = cursor.next()?;
+        }
+    }
+    for (index, expected) in table.indexes.iter().zip(counts) {
+        let mut cursor = transaction.index(index.root)?;
+        let mut count = 0u64;
+        let mut more = cursor.first()?;
+        while more {
+            count += 1;
+            more = cursor.next()?;
+        }
+        if count != expected {
+            findings.add(format!("wrong # of entries in index {}", index.name));
+        }
+    }
+    Ok(())
+}
+
+/// Definitions may call no function that asks the connection anything.
+#[derive(Debug)]
+struct Nobody;
+
+impl Session for Nobody {
+    fn changes(&self) -> i64 {
+        0
+    }
+
+    fn total_changes(&self) -> i64 {
+        0
+    }
+
+    fn last_insert_rowid(&self) -> i64 {
+        0
+    }
+
+    fn random(&self, bytes: &mut [u8]) {
+        bytes.fill(0);
+    }
+
+    fn now_unix_ms(&self) -> i64 {
+        0
+    }
+}
