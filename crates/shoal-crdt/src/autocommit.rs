@@ -5,12 +5,13 @@ use shoal_history::{ActorId, Change, ChangeHash};
 use crate::document::Document;
 use crate::error::Error;
 use crate::load::LoadOptions;
+use crate::patch::Patch;
 use crate::read_doc::ReadDoc;
 use crate::save::SaveOptions;
 use crate::transactable::Transactable;
 use crate::transaction::{CommitOptions, Suspended, Transaction};
 use crate::value::TextEncoding;
-use crate::view::View;
+use crate::view::{DocumentAt, View};
 
 /// A document whose edits need no explicit transaction: the first edit opens one, and whatever
 /// needs the history (saving, merging, the heads) commits it first. [`AutoCommit::commit`] ends it
@@ -31,11 +32,13 @@ use crate::view::View;
 pub struct AutoCommit {
     doc: Document,
     open: Option<Suspended>,
+    /// Where patches that are asked for go on from.
+    diff_cursor: Vec<ChangeHash>,
 }
 
 impl From<Document> for AutoCommit {
     fn from(doc: Document) -> Self {
-        Self { doc, open: None }
+        Self { doc, open: None, diff_cursor: Vec::new() }
     }
 }
 
@@ -134,6 +137,47 @@ impl AutoCommit {
     /// Commits what is pending, then [`Document::fork`].
     pub fn fork(&mut self, actor: ActorId) -> Self {
         self.document().fork(actor).into()
+    }
+
+    /// Commits what is pending, then [`Document::fork_at`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn fork_at(&mut self, actor: ActorId, heads: &[ChangeHash]) -> Result<Self, Error> {
+        Ok(self.document().fork_at(actor, heads)?.into())
+    }
+
+    /// The document as it was when its heads were `heads`; what is pending is committed before.
+    pub fn at(&mut self, heads: &[ChangeHash]) -> DocumentAt<'_> {
+        self.document().at(heads)
+    }
+
+    /// Commits what is pending; the patches from where this, or
+    /// [`AutoCommit::update_diff_cursor`], was called last, and from an empty document the first
+    /// time.
+    ///
+    /// # Errors
+    /// As [`Document::diff`]; the next call begins at the same place then.
+    pub fn diff_incremental(&mut self) -> Result<Vec<Patch>, Error> {
+        let heads = self.heads();
+        let patches = self.doc.diff(&self.diff_cursor, &heads)?;
+        self.diff_cursor = heads;
+        Ok(patches)
+    }
+
+    /// The heads where [`AutoCommit::diff_incremental`] goes on from.
+    pub fn diff_cursor(&self) -> &[ChangeHash] {
+        &self.diff_cursor
+    }
+
+    /// Lets [`AutoCommit::diff_incremental`] go on from here.
+    pub fn update_diff_cursor(&mut self) {
+        self.diff_cursor = self.heads();
+    }
+
+    /// Lets [`AutoCommit::diff_incremental`] begin with an empty document.
+    pub fn reset_diff_cursor(&mut self) {
+        self.diff_cursor.clear();
     }
 
     /// Commits what is pending, then [`Document::save`].

@@ -106,6 +106,26 @@ impl Document {
         Self { actor, ..self.clone() }
     }
 
+    /// A document for another author that has the changes `heads` and those that they depend on.
+    /// Cost: that of applying them.
+    ///
+    /// # Errors
+    /// [`Error::UnknownHead`] if one of `heads` is not here; [`Error::History`] if a history that
+    /// was loaded without verifying it turns out to be unsound.
+    pub fn fork_at(&self, actor: ActorId, heads: &[ChangeHash]) -> Result<Self, Error> {
+        if let Some(missing) = heads.iter().find(|hash| !self.graph.contains(hash)) {
+            return Err(Error::UnknownHead(*missing));
+        }
+        let clock = self.graph.clock(heads);
+        let changes = self.changes().filter(|change| {
+            let actor = self.graph.actor_idx(change.actor());
+            actor.is_some_and(|actor| change.seq() <= clock.get(actor).seq)
+        });
+        let mut fork = Self::with_encoding(actor, self.text_encoding());
+        fork.apply_changes(changes.cloned())?;
+        Ok(fork)
+    }
+
     /// The hashes of the changes that no other change depends on, ascending.
     pub fn heads(&self) -> Vec<ChangeHash> {
         self.graph.heads()

@@ -47,6 +47,9 @@ pub enum Error {
         /// One of those missing.
         first: ChangeHash,
     },
+    /// Heads that name a change that is not in the document.
+    #[error("no such change: {0}")]
+    UnknownHead(ChangeHash),
     /// There is no such object in the document.
     #[error("no such object: {0}")]
     UnknownObject(ObjId),

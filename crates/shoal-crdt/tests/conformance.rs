@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "conformance/mirror.rs"]
+mod mirror;
 #[path = "conformance/reads.rs"]
 mod reads;
 #[path = "conformance/session.rs"]
@@ -35,6 +37,7 @@ fn run(steps: &[Step], replicas: u8) {
         pair.check();
         reads::check(pair);
         reads::check_ids(pair);
+        reads::check_patches(pair);
         assert_eq!(pair.ours.heads(), pairs[pairs.len() - 1].ours.heads());
     }
 }

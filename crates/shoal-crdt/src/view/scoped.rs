@@ -12,7 +12,7 @@ use crate::sequence::{Sequence, Unit};
 use crate::value::OBJECT_REPLACEMENT;
 
 /// An element of a sequence as a walk meets it, tombstones and marks included.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen<'v, 'a> {
     /// The op that inserted it.
     pub(crate) id: OpId,
@@ -125,7 +125,11 @@ pub(crate) fn width(op: &OpRef<'_>, unit: Unit) -> usize {
 }
 
 /// Adds to `seen` those of `rows`, the ops of one place ascending by id, that readers see.
-fn keep_visible<'a>(rows: &[OpRef<'a>], clock: Option<&Clock>, seen: &mut Vec<OpRef<'a>>) {
+pub(crate) fn keep_visible<'a>(
+    rows: &[OpRef<'a>],
+    clock: Option<&Clock>,
+    seen: &mut Vec<OpRef<'a>>,
+) {
     let covers = |id: OpId| clock.is_none_or(|clock| clock.covers(id));
     for op in rows {
         if !covers(op.id) || matches!(op.action, Action::Increment | Action::Delete) {

@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use automerge::ReadDoc as _;
 use shoal_crdt::{Change, ChangeHash, Cursor, MoveCursor, ObjId, ObjType, ReadDoc, Span};
 
+use super::mirror::Mirror;
 use super::session::{Pair, compare_all, is_counter, objects, their_id, their_scalar};
 
 /// Some of the heads that the document had: those of changes alone, and the present ones.
@@ -198,5 +199,21 @@ pub(crate) fn check_ids(pair: &Pair) {
         assert!(pair.theirs.object_type(&decoded).is_ok());
         let (imported, _) = pair.theirs.import(&obj.to_string()).unwrap();
         assert_eq!(ObjId::from_bytes(&imported.to_bytes()).unwrap(), obj);
+    }
+}
+
+/// The patches between any two of the heads make the one state out of the other.
+pub(crate) fn check_patches(pair: &Pair) {
+    let all = all_heads(pair);
+    for before in &all {
+        for after in &all {
+            let (old, new) = (pair.ours.at(before), pair.ours.at(after));
+            let mut mirror = Mirror::of(&old);
+            let patches = pair.ours.diff(before, after).unwrap();
+            for patch in &patches {
+                mirror.apply(patch);
+            }
+            assert_eq!(mirror.shown(), Mirror::of(&new).shown(), "{patches:#?}");
+        }
     }
 }

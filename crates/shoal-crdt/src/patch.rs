@@ -1,0 +1,430 @@
+//! Patches: what readers have to do to a copy of a document that they show to make it another
+//! state of that document.
+//!
+//! They are found by comparing two states, so keeping none costs nothing. Each is in terms of the
+//! copy as the patches before it have left it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use shoal_history::{ChangeHash, Clock, Scalar, ScalarRef};
+
+use crate::document::Document;
+use crate::error::Error;
+use crate::id::{ObjId, ROOT};
+use crate::json::DEFAULT_MAX_DEPTH;
+use crate::map::MapObject;
+use crate::marks::{Mark, MarkSet, OpenMarks};
+use crate::opset::Data;
+use crate::read_doc::ReadDoc;
+use crate::register::OpRef;
+use crate::sequence::Sequence;
+use crate::transaction::Transaction;
+use crate::value::{ObjType, Value};
+use crate::view::View;
+use crate::view::scoped::{self, Seen};
+
+/// One step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Patch {
+    /// The object that changes.
+    pub obj: ObjId,
+    /// How to get there from the root: each object on the way, and the property to follow.
+    pub path: Vec<(ObjId, PatchProp)>,
+    /// What happens to it.
+    pub action: PatchAction,
+}
+
+/// A key or an index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PatchProp {
+    /// Of a map.
+    Key(Arc<str>),
+    /// Of a list or text.
+    Index(usize),
+}
+
+/// A value that a patch brings.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PatchValue {
+    /// The value. Objects come empty, and are filled by patches that follow.
+    pub value: PatchScalar,
+    /// The op that wrote it; for an object, the object's id.
+    pub id: ObjId,
+    /// Whether there are other values besides it.
+    pub conflict: bool,
+}
+
+/// An empty object, or a scalar.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PatchScalar {
+    /// An object of this type.
+    Object(ObjType),
+    /// A scalar; a counter holds its total.
+    Scalar(Scalar),
+}
+
+/// What a patch does.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum PatchAction {
+    /// Sets the entry of a map.
+    PutMap {
+        /// Its key.
+        key: Arc<str>,
+        /// Its value.
+        value: PatchValue,
+    },
+    /// Sets the item of a list.
+    PutSeq {
+        /// Its index.
+        index: usize,
+        /// Its value.
+        value: PatchValue,
+    },
+    /// Inserts items into a list, or an object into a text.
+    Insert {
+        /// Where the first will stand.
+        index: usize,
+        /// The items.
+        values: Vec<PatchValue>,
+    },
+    /// Inserts characters into a text.
+    SpliceText {
+        /// Where the first will stand.
+        index: usize,
+        /// The characters.
+        text: String,
+        /// The marks that cover them.
+        marks: Arc<MarkSet>,
+    },
+    /// Adds to a counter.
+    Increment {
+        /// Where it is.
+        prop: PatchProp,
+        /// By how much.
+        by: i64,
+    },
+    /// There are other values now besides the one that is shown.
+    Conflict {
+        /// Where.
+        prop: PatchProp,
+    },
+    /// Deletes the entry of a map.
+    DeleteMap {
+        /// Its key.
+        key: Arc<str>,
+    },
+    /// Deletes from a list or text.
+    DeleteSeq {
+        /// Where the first stands.
+        index: usize,
+        /// How many items, or units of text.
+        length: usize,
+    },
+    /// Changes the marks of characters that stay.
+    Mark {
+        /// The marks; those whose value is null are gone.
+        marks: Vec<Mark>,
+    },
+}
+
+impl Document {
+    /// The patches that lead from the state at the heads `before` to that at `after`. Cost: the
+    /// size of the maps and lists that readers reach and of the texts that differ.
+    ///
+    /// # Errors
+    /// [`Error::TooDeep`] beyond [`DEFAULT_MAX_DEPTH`].
+    pub fn diff(&self, before: &[ChangeHash], after: &[ChangeHash]) -> Result<Vec<Patch>, Error> {
+        let after = self.at(after);
+        Diff::new(&self.graph.clock(before), after.view()).run()
+    }
+
+    /// The patches that lead from an empty document to this one.
+    ///
+    /// # Errors
+    /// As [`Document::diff`].
+    pub fn current_state(&self) -> Result<Vec<Patch>, Error> {
+        self.diff(&[], &self.heads())
+    }
+
+    /// Lets `change` do something to the document (apply changes, merge, load, sync, a
+    /// transaction), and says what it came to.
+    ///
+    /// ```
+    /// use shoal_crdt::{ActorId, AutoCommit, Document, PatchAction, ROOT, Transactable};
+    ///
+    /// let mut doc = Document::new(ActorId::new(&[1]));
+    /// let mut other = AutoCommit::from(doc.fork(ActorId::new(&[2])));
+    /// other.put(&ROOT, "n", 1_i64)?;
+    /// let other = other.into_document();
+    /// let (merged, patches) = doc.observe(|doc| doc.merge(&other))?;
+    /// merged?;
+    /// assert!(matches!(&patches[0].action, PatchAction::PutMap { key, .. } if &**key == "n"));
+    /// # Ok::<(), shoal_crdt::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Document::diff`]; the document has changed nevertheless.
+    pub fn observe<R>(
+        &mut self,
+        change: impl FnOnce(&mut Self) -> R,
+    ) -> Result<(R, Vec<Patch>), Error> {
+        let before = self.heads();
+        let result = change(self);
+        let patches = self.diff(&before, &self.heads())?;
+        Ok((result, patches))
+    }
+}
+
+impl Transaction<'_> {
+    /// What the edits so far come to.
+    ///
+    /// # Errors
+    /// As [`Document::diff`].
+    pub fn patches(&self) -> Result<Vec<Patch>, Error> {
+        let view = self.view();
+        Diff::new(&view.doc.graph.clock(&self.base_heads()), view).run()
+    }
+}
+
+/// An object that is to be compared.
+struct Visit {
+    obj: ObjId,
+    path: Vec<(ObjId, PatchProp)>,
+    /// Whether the copy has it as an empty object only.
+    is_new: bool,
+}
+
+struct Diff<'a> {
+    before: &'a Clock,
+    /// Covers nothing.
+    nothing: Clock,
+    after: View<'a>,
+    queue: VecDeque<Visit>,
+    patches: Vec<Patch>,
+}
+
+impl<'a> Diff<'a> {
+    fn new(before: &'a Clock, after: View<'a>) -> Self {
+        let queue = VecDeque::from([Visit { obj: ROOT, path: Vec::new(), is_new: false }]);
+        Self { before, nothing: Clock::default(), after, queue, patches: Vec::new() }
+    }
+
+    fn run(mut self) -> Result<Vec<Patch>, Error> {
+        while let Some(visit) = self.queue.pop_front() {
+            if visit.path.len() >= DEFAULT_MAX_DEPTH {
+                return Err(Error::TooDeep { max: DEFAULT_MAX_DEPTH });
+            }
+            match self.after.data(&visit.obj)? {
+                Data::Map(map) => self.map(&visit, map),
+                Data::Sequence(sequence) => {
+                    if self.after.object_type(&visit.obj)? == ObjType::Text {
+                        self.text(&visit, sequence);
+                    } else {
+                        self.list(&visit, sequence);
+                    }
+                }
+            }
+        }
+        Ok(self.patches)
+    }
+
+    fn map(&mut self, visit: &Visit, map: &'a MapObject) {
+        let mut rows = Vec::new();
+        for (key, register) in scoped::entries(self.after.doc, map) {
+            rows.clear();
+            register.rows(&self.after.doc.ops.actors, &mut rows);
+            let (before, after) = self.both(visit, &rows);
+            let key: Arc<str> = key.into();
+            match (before.last(), after.last()) {
+                (None, None) => {}
+                (Some(_), None) => self.push(visit, PatchAction::DeleteMap { key }),
+                (Some(old), Some(new)) if old.id == new.id => {
+                    self.same(visit, PatchProp::Key(key), &before, &after);
+                }
+                (_, Some(new)) => {
+                    let value = self.value(new, after.len() > 1);
+                    self.enter(visit, PatchProp::Key(Arc::clone(&key)), new, true);
+                    self.push(visit, PatchAction::PutMap { key, value });
+                }
+            }
+        }
+    }
+
+    fn list(&mut self, visit: &Visit, sequence: &'a Sequence) {
+        let actors = &self.after.doc.ops.actors;
+        scoped::walk(sequence, self.after.clock, actors, |elem| {
+            let before = self.before(visit, elem.rows);
+            let index = elem.index;
+            match (before.last(), elem.winner()) {
+                (None, None) => {}
+                (Some(_), None) => self.delete(visit, index, 1),
+                (Some(old), Some(new)) if old.id == new.id => {
+                    self.same(visit, PatchProp::Index(index), &before, elem.ops);
+                }
+                (old, Some(new)) => {
+                    let value = self.value(new, elem.ops.len() > 1);
+                    self.enter(visit, PatchProp::Index(index), new, true);
+                    if old.is_some() {
+                        self.push(visit, PatchAction::PutSeq { index, value });
+                    } else {
+                        self.insert(visit, index, value);
+                    }
+                }
+            }
+        });
+    }
+
+    fn text(&mut self, visit: &Visit, sequence: &'a Sequence) {
+        let actors = &self.after.doc.ops.actors;
+        let (mut old_marks, mut new_marks) = (OpenMarks::default(), OpenMarks::default());
+        let mut changed: Vec<Mark> = Vec::new();
+        scoped::walk(sequence, self.after.clock, actors, |elem| {
+            let before = self.before(visit, elem.rows);
+            let old = Seen { ops: &before, ..*elem };
+            old_marks.pass(&old, actors);
+            new_marks.pass(elem, actors);
+            let index = elem.index;
+            let shown = elem.winner().filter(|_| elem.is_visible());
+            let was = old.winner().filter(|_| old.is_visible());
+            let old_width = was.map_or(0, |op| scoped::width(op, sequence.unit()));
+            match (was, shown) {
+                (None, None) => {}
+                (Some(_), None) => self.delete(visit, index, old_width),
+                (Some(was), Some(shown)) if was.id == shown.id => {
+                    self.same(visit, PatchProp::Index(index), &before, elem.ops);
+                    note_marks(&mut changed, elem, &old_marks.current(), &new_marks.current());
+                }
+                (_, Some(shown)) => {
+                    if was.is_some() {
+                        self.delete(visit, index, old_width);
+                    }
+                    if let Value::Object(_) = self.after.doc.value(shown) {
+                        let value = self.value(shown, elem.ops.len() > 1);
+                        self.enter(visit, PatchProp::Index(index), shown, true);
+                        self.insert(visit, index, value);
+                        let unmarked = MarkSet::new();
+                        note_marks(&mut changed, elem, &unmarked, &new_marks.current());
+                    } else {
+                        self.splice(visit, elem, new_marks.current());
+                    }
+                }
+            }
+        });
+        if !changed.is_empty() {
+            self.push(visit, PatchAction::Mark { marks: changed });
+        }
+    }
+
+    /// What readers saw and see of one place.
+    fn both(&self, visit: &Visit, rows: &[OpRef<'a>]) -> (Vec<OpRef<'a>>, Vec<OpRef<'a>>) {
+        let mut after = Vec::new();
+        scoped::keep_visible(rows, self.after.clock, &mut after);
+        (self.before(visit, rows), after)
+    }
+
+    fn before(&self, visit: &Visit, rows: &[OpRef<'a>]) -> Vec<OpRef<'a>> {
+        let clock = if visit.is_new { &self.nothing } else { self.before };
+        let mut before = Vec::new();
+        scoped::keep_visible(rows, Some(clock), &mut before);
+        before
+    }
+
+    /// The same op wins before and after.
+    fn same(&mut self, visit: &Visit, prop: PatchProp, before: &[OpRef<'a>], after: &[OpRef<'a>]) {
+        let (Some(old), Some(new)) = (before.last(), after.last()) else { return };
+        self.enter(visit, prop.clone(), new, false);
+        if after.len() > 1 && before.len() == 1 {
+            self.push(visit, PatchAction::Conflict { prop: prop.clone() });
+        }
+        if let (ScalarRef::Counter(old), ScalarRef::Counter(new)) = (old.value, new.value)
+            && old != new
+        {
+            self.push(visit, PatchAction::Increment { prop, by: new.wrapping_sub(old) });
+        }
+    }
+
+    /// Notes that the value `op`, if it is an object, is to be compared as well.
+    fn enter(&mut self, visit: &Visit, prop: PatchProp, op: &OpRef<'a>, is_new: bool) {
+        if let Value::Object(_) = self.after.doc.value(op) {
+            let mut path = visit.path.clone();
+            path.push((visit.obj.clone(), prop));
+            let obj = self.after.doc.export(op.id);
+            self.queue.push_back(Visit { obj, path, is_new: is_new || visit.is_new });
+        }
+    }
+
+    fn value(&self, op: &OpRef<'a>, conflict: bool) -> PatchValue {
+        let value = match self.after.doc.value(op) {
+            Value::Object(kind) => PatchScalar::Object(kind),
+            Value::Scalar(value) => PatchScalar::Scalar(value.to_scalar()),
+        };
+        PatchValue { value, id: self.after.doc.export(op.id), conflict }
+    }
+
+    /// Deletes; together with what was deleted at that place before.
+    fn delete(&mut self, visit: &Visit, at: usize, count: usize) {
+        if count == 0 {
+            return;
+        }
+        if let Some(PatchAction::DeleteSeq { index, length }) = self.last(visit)
+            && *index == at
+        {
+            *length += count;
+            return;
+        }
+        self.push(visit, PatchAction::DeleteSeq { index: at, length: count });
+    }
+
+    fn insert(&mut self, visit: &Visit, at: usize, value: PatchValue) {
+        if let Some(PatchAction::Insert { index, values }) = self.last(visit)
+            && *index + values.len() == at
+        {
+            values.push(value);
+            return;
+        }
+        self.push(visit, PatchAction::Insert { index: at, values: vec![value] });
+    }
+
+    fn splice(&mut self, visit: &Visit, elem: &Seen<'_, 'a>, with: Arc<MarkSet>) {
+        if elem.width == 0 {
+            return;
+        }
+        let encoding = self.after.doc.text_encoding();
+        if let Some(PatchAction::SpliceText { index, text, marks }) = self.last(visit)
+            && *marks == with
+            && *index + encoding.width(text) == elem.index
+        {
+            text.push_str(elem.text());
+            return;
+        }
+        let text = elem.text().to_owned();
+        self.push(visit, PatchAction::SpliceText { index: elem.index, text, marks: with });
+    }
+
+    /// The last patch, if it is for the same object.
+    fn last(&mut self, visit: &Visit) -> Option<&mut PatchAction> {
+        let last = self.patches.last_mut()?;
+        (last.obj == visit.obj).then_some(&mut last.action)
+    }
+
+    fn push(&mut self, visit: &Visit, action: PatchAction) {
+        let (obj, path) = (visit.obj.clone(), visit.path.clone());
+        self.patches.push(Patch { obj, path, action });
+    }
+}
+
+/// Notes how the marks of an element that stays have changed.
+fn note_marks(changed: &mut Vec<Mark>, elem: &Seen<'_, '_>, old: &MarkSet, new: &MarkSet) {
+    let (start, end) = (elem.index, elem.index + elem.width);
+    let gone = old.keys().filter(|name| !new.contains_key(*name)).map(|name| (name, &Scalar::Null));
+    let other = new.iter().filter(|(name, value)| old.get(*name) != Some(*value));
+    for (name, value) in gone.chain(other) {
+        let same = |mark: &&mut Mark| mark.name == *name && mark.value == *value;
+        match changed.iter_mut().rev().find(same) {
+            Some(mark) if mark.end == start => mark.end = end,
+            _ => changed.push(Mark { start, end, name: Arc::clone(name), value: value.clone() }),
+        }
+    }
+}
