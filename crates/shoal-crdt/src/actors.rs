@@ -31,6 +31,14 @@ impl Actors {
         index
     }
 
+    /// Forgets all but the first `count` actors: those of changes that were refused.
+    pub(crate) fn forget(&mut self, count: usize) {
+        for actor in self.ids.drain(count.min(self.ids.len())..) {
+            self.by_id.remove(&actor);
+        }
+        self.prefixes.truncate(count);
+    }
+
     /// The index of `actor`, if it is known.
     pub(crate) fn lookup(&self, actor: &ActorId) -> Option<ActorIdx> {
         self.by_id.get(actor).copied()

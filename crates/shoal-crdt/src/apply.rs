@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use shoal_history::{
-    ActorId, ActorIdx, Change, ChangeGraph, ChangeHash, Key, ObjId as StoredObjId, Op, OpId,
+    ActorId, ActorIdx, Change, ChangeHash, Checkpoint, Key, ObjId as StoredObjId, Op, OpId,
 };
 
 use crate::document::Document;
@@ -51,40 +51,48 @@ impl Document {
         }
         let ready = self.queue.ready(direct);
         let mut applied: Vec<Change> = Vec::with_capacity(ready.len());
-        let mut checks = GraphChecks::new(&batch);
         let mut dropped: FxHashSet<ChangeHash> = FxHashSet::default();
+        let before = self.checkpoint();
         for change in ready {
             if !dropped.is_empty() && change.deps().iter().any(|dep| dropped.contains(dep)) {
                 dropped.insert(change.hash());
                 continue;
             }
-            let result = checks.check(&self.graph, &change);
-            match result.and_then(|()| self.apply_ops(&change)) {
-                Ok(()) => {
-                    checks.note(&change);
-                    applied.push(change);
-                }
-                Err(error) if batch.contains_key(&change.hash()) => {
+            let is_new = batch.contains_key(&change.hash());
+            let last = (!is_new).then(|| self.checkpoint());
+            let added = Arc::make_mut(&mut self.graph).add(change.clone());
+            match added.map_err(Error::from).and_then(|_| self.apply_ops(&change)) {
+                Ok(()) => applied.push(change),
+                Err(error) if is_new => {
                     for change in applied.iter().rev() {
                         self.undo_ops(change, change.len());
                     }
+                    self.restore(before);
                     for hash in &queued {
                         self.queue.remove(hash);
                     }
                     return Err(error);
                 }
                 Err(_) => {
+                    last.into_iter().for_each(|last| self.restore(last));
                     dropped.insert(change.hash());
                     self.queue.remove(&change.hash());
                 }
             }
         }
         self.queue.release(&applied);
-        for change in applied {
-            let added = Arc::make_mut(&mut self.graph).add(change);
-            debug_assert!(added.is_ok(), "the graph takes what was checked for it: {added:?}");
-        }
         Ok(())
+    }
+
+    /// The changes and the actors that are known.
+    fn checkpoint(&self) -> (Checkpoint, usize) {
+        (self.graph.checkpoint(), self.ops.actors.ids().len())
+    }
+
+    /// Forgets changes, whose ops were taken back, and actors.
+    fn restore(&mut self, (graph, actors): (Checkpoint, usize)) {
+        Arc::make_mut(&mut self.graph).restore(graph);
+        self.ops.forget_actors(actors);
     }
 
     /// Those of `changes` that are new here, and where each of them is among those.
@@ -120,7 +128,7 @@ impl Document {
         Ok((admitted, positions))
     }
 
-    /// Applies the ops of a change to the objects; all of them or none.
+    /// Applies the ops of a change, which is in the graph, to the objects; all of them or none.
     fn apply_ops(&mut self, change: &Change) -> Result<(), Error> {
         let author = self.intern_actor(change.actor());
         let actors = self.local_actors(change, author);
@@ -176,68 +184,6 @@ impl Document {
 
 /// Where changes are in a batch.
 type Positions = FxHashMap<ChangeHash, u32>;
-
-/// Finds out what the graph would refuse, before anything is changed: knows what the changes that
-/// were applied, but are not in the graph yet, would make of it.
-struct GraphChecks<'a> {
-    batch: &'a Positions,
-    /// The greatest op counters of the applied changes of the batch, by position.
-    batch_max_ops: Vec<u32>,
-    /// Those of applied changes that had waited.
-    other_max_ops: FxHashMap<ChangeHash, u32>,
-    /// The last sequence number and op counter of actors.
-    last_of: FxHashMap<ActorId, (u32, u32)>,
-}
-
-impl<'a> GraphChecks<'a> {
-    fn new(batch: &'a Positions) -> Self {
-        Self {
-            batch,
-            batch_max_ops: vec![0; batch.len()],
-            other_max_ops: FxHashMap::default(),
-            last_of: FxHashMap::default(),
-        }
-    }
-
-    fn check(&self, graph: &ChangeGraph, change: &Change) -> Result<(), Error> {
-        let (hash, actor) = (change.hash(), change.actor());
-        let (seq, own_max_op) = self.last_of.get(actor).copied().unwrap_or_else(|| {
-            let seq = graph.seq_of(actor);
-            (seq, graph.max_op_of(actor))
-        });
-        let expected = seq.saturating_add(1);
-        if change.seq() != expected {
-            let seq = change.seq();
-            return Err(shoal_history::Error::SeqGap { change: hash, expected, seq }.into());
-        }
-        let deps = change.deps().iter().filter_map(|dep| {
-            match self.batch.get(dep) {
-                Some(at) => Some(self.batch_max_ops[*at as usize]),
-                None => self.other_max_ops.get(dep).copied(),
-            }
-            .or_else(|| graph.max_op_at(dep))
-        });
-        let max_op = deps.fold(own_max_op, u32::max);
-        let start_op = change.start_op();
-        if start_op <= max_op {
-            let error = shoal_history::Error::StartOpTooSmall { change: hash, max_op, start_op };
-            return Err(error.into());
-        }
-        Ok(())
-    }
-
-    fn note(&mut self, change: &Change) {
-        let last = (change.seq(), change.max_op());
-        match self.last_of.get_mut(change.actor()) {
-            Some(known) => *known = last,
-            None => drop(self.last_of.insert(change.actor().clone(), last)),
-        }
-        match self.batch.get(&change.hash()) {
-            Some(at) => self.batch_max_ops[*at as usize] = change.max_op(),
-            None => drop(self.other_max_ops.insert(change.hash(), change.max_op())),
-        }
-    }
-}
 
 /// The op with its ids in terms of the document, or `None` if it names an actor unknown there.
 fn localize<'a>(

@@ -71,6 +71,13 @@ impl OpSet {
         }
     }
 
+    /// Forgets all but the first `count` actors, whose ops are not here any more.
+    pub(crate) fn forget_actors(&mut self, count: usize) {
+        if self.actors.ids().len() > count {
+            Arc::make_mut(&mut self.actors).forget(count);
+        }
+    }
+
     pub(crate) fn objects(&self) -> impl Iterator<Item = &Object> {
         self.objects.iter()
     }

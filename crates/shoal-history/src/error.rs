@@ -91,6 +91,14 @@ pub enum Error {
         /// What it has.
         seq: u32,
     },
+    /// A change does not depend, not even through others, on its author's change before it.
+    #[error("change {change} is not built on its author's change before it: {seq}")]
+    NotOnOwn {
+        /// The refused change.
+        change: ChangeHash,
+        /// Its sequence number.
+        seq: u32,
+    },
     /// A change counts its ops from a number that its dependencies, or the actor's last change,
     /// have passed already.
     #[error("change {change} starts at an op number that is not above {max_op}: {start_op}")]
@@ -210,6 +218,9 @@ pub enum Fault {
     /// A dependency on a change that is not in an earlier row.
     #[error("dependency is not an earlier row: {0}")]
     DepRow(u64),
+    /// A change that does not depend, not even through others, on its author's change before it.
+    #[error("not built on its author's change before it")]
+    NotOnOwn,
     /// Sequence numbers of an actor that are not 1, 2, 3 ...
     #[error("sequence number out of turn: {0}")]
     Seq(u64),

@@ -16,6 +16,7 @@ use crate::{ActorId, ActorIdx, Change, ChangeHash, DocumentChunk, Error, OpId, V
 mod base;
 mod clock;
 mod index;
+mod past;
 mod select;
 
 use base::{Base, SharedBase};
@@ -62,6 +63,17 @@ struct Node {
     max_op: u32,
     /// Where its dependencies end; they begin where the last one's end.
     deps_end: u32,
+    /// See [`Inner::all_before`].
+    all_before: u32,
+}
+
+/// What a graph was before changes were added, to take them back.
+#[derive(Clone, Debug)]
+pub struct Checkpoint {
+    added: usize,
+    actors: usize,
+    max_op: u32,
+    heads: BTreeMap<ChangeHash, u32>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -117,6 +129,7 @@ impl ChangeGraph {
         if !self.is_empty() {
             return Err(Error::Misuse { why: "a document chunk is loaded into an empty graph" });
         }
+        let before = self.clone();
         let heads = chunk.head_places();
         // Without the rows of the heads these cannot be told before everything is hashed.
         let verify = match heads {
@@ -143,6 +156,10 @@ impl ChangeGraph {
             }
         };
         inner.base = Some(Arc::new(base));
+        if let Err(error) = inner.check_own() {
+            *self = before;
+            return Err(error);
+        }
         Ok(())
     }
 
@@ -206,9 +223,10 @@ impl ChangeGraph {
     /// Adds a change; false when it is there already. Cost: its dependencies, not the graph.
     ///
     /// # Errors
-    /// [`Error::MissingDep`]; [`Error::DuplicateSeq`], [`Error::SeqGap`] or
+    /// [`Error::MissingDep`]; [`Error::DuplicateSeq`], [`Error::SeqGap`], [`Error::NotOnOwn`] or
     /// [`Error::StartOpTooSmall`] when the change cannot be by an honest author who has seen its
-    /// dependencies. The graph is then as before.
+    /// dependencies: whatever else the graph holds, as long as it holds those. The graph is then as
+    /// before.
     pub fn add(&mut self, change: Change) -> Result<bool, Error> {
         let hash = change.hash();
         let known_actor = self.inner.by_actor.get(change.actor()).copied();
@@ -224,16 +242,25 @@ impl ChangeGraph {
             return Err(Error::DuplicateSeq { change: hash, known, seq });
         }
 
+        let before = own.and_then(|own| own.changes.last().copied());
         let mut max_op = own.map_or(0, |own| own.max_op);
+        let mut is_on_own = before.is_none();
         for dep in change.deps() {
             let Some(place) = self.inner.place_of(dep) else {
                 return Err(Error::MissingDep { change: hash, dep: *dep });
             };
             max_op = max_op.max(self.inner.max_op_at(place));
+            is_on_own |= Some(place) == before;
         }
         if seq as usize != own_count + 1 {
             let expected = u32::try_from(own_count + 1).unwrap_or(u32::MAX);
             return Err(Error::SeqGap { change: hash, expected, seq });
+        }
+        if let Some(before) = before.filter(|_| !is_on_own) {
+            let deps: Vec<u32> = self.inner.places(change.deps()).collect();
+            if !self.inner.reaches(&deps, before, &mut { past::MAX_STEPS }) {
+                return Err(Error::NotOnOwn { change: hash, seq });
+            }
         }
         if change.start_op() <= max_op {
             let start_op = change.start_op();
@@ -247,6 +274,7 @@ impl ChangeGraph {
         own.changes.push(place);
         own.max_op = change.max_op();
         inner.max_op = inner.max_op.max(change.max_op());
+        let deps_start = inner.deps.len();
         for dep in change.deps() {
             // Looked up once more rather than kept: most are heads.
             let dep_place = inner.heads.remove(dep).or_else(|| inner.place_of(dep));
@@ -256,9 +284,48 @@ impl ChangeGraph {
         let (nodes, base_len) = (&inner.nodes, inner.base_len);
         inner.index.insert(hash, place, |place| nodes[(place - base_len) as usize].hash);
         let deps_end = u32::try_from(inner.deps.len()).expect("there are fewer than 2^32 links");
-        inner.nodes.push(Node { hash, author, max_op: change.max_op(), deps_end });
+        let all_before = if inner.heads.len() == 1 {
+            place
+        } else {
+            inner.all_before_with(&inner.deps[deps_start..])
+        };
+        inner.nodes.push(Node { hash, author, max_op: change.max_op(), deps_end, all_before });
         inner.changes.push(change);
         Ok(true)
+    }
+
+    /// What to [`restore`](Self::restore). Cost: that of the heads.
+    pub fn checkpoint(&self) -> Checkpoint {
+        let inner = &*self.inner;
+        let (added, actors) = (inner.nodes.len(), inner.actors.len());
+        Checkpoint { added, actors, max_op: inner.max_op, heads: inner.heads.clone() }
+    }
+
+    /// Takes back the changes that were added since, and the actors that got an index. Cost: those
+    /// changes.
+    pub fn restore(&mut self, checkpoint: Checkpoint) {
+        let inner = Arc::make_mut(&mut self.inner);
+        let Checkpoint { added, actors, max_op, heads } = checkpoint;
+        while inner.nodes.len() > added {
+            let (nodes, base_len) = (&inner.nodes, inner.base_len);
+            let last = nodes[nodes.len() - 1];
+            let place = base_len + u32::try_from(nodes.len() - 1).expect("places fit 32 bits");
+            let hash_at = |place: u32| nodes[(place - base_len) as usize].hash;
+            inner.index.remove(&last.hash, place, hash_at);
+            inner.nodes.pop();
+            inner.changes.pop();
+            inner.actors[last.author.as_usize()].changes.pop();
+            let own = inner.actors[last.author.as_usize()].changes.last().copied();
+            let own_max_op = own.map_or(0, |place| inner.max_op_at(place));
+            inner.actors[last.author.as_usize()].max_op = own_max_op;
+        }
+        let deps_end = inner.nodes.last().map_or(0, |node| node.deps_end);
+        inner.deps.truncate(deps_end as usize);
+        for actor in inner.actor_ids.drain(actors.min(inner.actor_ids.len())..) {
+            inner.by_actor.remove(&actor);
+        }
+        inner.actors.truncate(actors);
+        (inner.max_op, inner.heads) = (max_op, heads);
     }
 
     /// The changes that are neither among `have` nor ancestors of those, in the order in which

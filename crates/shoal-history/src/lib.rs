@@ -23,7 +23,7 @@ pub use chunk::{
     DocumentChunk, DocumentOps, DocumentRows, DocumentWriter, Verify, chunks,
 };
 pub use error::{Error, Fault};
-pub use graph::{ChangeGraph, Changes, Clock, ClockEntry};
+pub use graph::{ChangeGraph, Changes, Checkpoint, Clock, ClockEntry};
 pub use hash::ChangeHash;
 pub use limits::Limits;
 pub use op::{Action, DeleteRun, Key, ObjId, Op, OpId, TextRun};

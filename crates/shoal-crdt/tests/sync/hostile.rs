@@ -1,8 +1,13 @@
 //! Messages from strangers: errors, and no harm.
 
 use proptest::prelude::*;
-use shoal_crdt::{ActorId, CommitOptions, Document, Error, ROOT, SyncMessage, SyncState};
-use shoal_history::{ChangeData, Have};
+use shoal_crdt::{
+    ActorId, Change, CommitOptions, Document, Error, LoadOptions, ROOT, ScalarRef, SyncMessage,
+    SyncState,
+};
+use shoal_history::{
+    Action, ActorIdx, ChangeData, ChangeHeader, ChangeWriter, Have, Key, ObjId, Op, OpId,
+};
 
 use super::peer::{Edit, Peer};
 
@@ -70,6 +75,72 @@ fn bad_changes_are_errors_and_leave_everything_as_it_was() {
     // A good message is taken after all that.
     doc.receive_sync_message(&mut state, message()).unwrap();
     assert!(doc.generate_sync_message(&mut state).is_some());
+}
+
+/// A change by `actor` that sets a key to its own number.
+fn change(actor: u8, seq: u32, deps: &[&Change]) -> Change {
+    let actors = [ActorId::new(&[actor])];
+    let start_op = 10 * seq;
+    let header = ChangeHeader {
+        actor: ActorIdx(0),
+        seq,
+        start_op,
+        time: 0,
+        message: None,
+        deps: deps.iter().map(|dep| dep.hash()).collect(),
+        extra_bytes: &[],
+    };
+    let mut writer = ChangeWriter::new(header, &actors);
+    writer.push(&Op {
+        id: OpId { counter: start_op, actor: ActorIdx(0) },
+        obj: ObjId::Root,
+        key: Key::Map("k"),
+        insert: false,
+        action: Action::Set,
+        value: ScalarRef::Int(i64::from(seq)),
+        expand: false,
+        mark_name: None,
+        links: &[],
+    });
+    writer.finish().unwrap()
+}
+
+/// A second change that does not build on its author's first is refused, whatever comes first: what
+/// is taken must not depend on the order of arrival.
+#[test]
+fn the_order_of_arrival_does_not_decide_what_is_refused() {
+    let (first, other) = (change(1, 1, &[]), change(2, 1, &[]));
+    let detached = change(1, 2, &[&other]);
+    let follower = change(3, 3, &[&detached]);
+    let all = [&first, &other, &detached, &follower];
+    let mut expect = Document::new(ActorId::new(&[9]));
+    expect.apply_changes([first.clone(), other.clone()]).unwrap();
+    let expect = expect.heads();
+    for order in 0..24 {
+        let mut left = all.to_vec();
+        let mut doc = Document::new(ActorId::new(&[9]));
+        let mut choice = order;
+        while !left.is_empty() {
+            let next = left.remove(choice % left.len());
+            choice /= left.len() + 1;
+            let before = (doc.heads(), doc.stats());
+            if doc.apply_changes([next.clone()]).is_err() {
+                assert!(next == &detached || next == &follower);
+                assert_eq!((doc.heads(), doc.stats()), before);
+            }
+        }
+        assert_eq!(doc.heads(), expect, "{order}");
+        assert!(doc.get(&ROOT, "k").unwrap().is_some());
+        // Its bytes tell of no one who has no change.
+        let again = Document::load(&doc.save(), ActorId::new(&[8]), &LoadOptions::default());
+        assert_eq!(again.unwrap().heads(), expect);
+        // A change that is refused in one batch with good ones takes these with it, once.
+        let mut doc = Document::new(ActorId::new(&[9]));
+        assert!(doc.apply_changes([first.clone(), other.clone(), detached.clone()]).is_err());
+        assert!(doc.is_empty());
+        doc.apply_changes([other.clone(), first.clone()]).unwrap();
+        assert_eq!(doc.heads(), expect);
+    }
 }
 
 /// Hashes that the message makes up, or that are those of the document.

@@ -16,6 +16,7 @@ pub(super) struct Base {
     hashes: OnceLock<Result<Hashes, Error>>,
     index: OnceLock<HashIndex>,
     changes: OnceLock<Vec<Change>>,
+    all_before: OnceLock<Vec<u32>>,
 }
 
 impl Base {
@@ -30,7 +31,14 @@ impl Base {
             hashes.get_or_init(|| Ok(known));
         }
         let source = chunk.source();
-        Ok(Self { table, source, hashes, index: OnceLock::new(), changes: OnceLock::new() })
+        Ok(Self {
+            table,
+            source,
+            hashes,
+            index: OnceLock::new(),
+            changes: OnceLock::new(),
+            all_before: OnceLock::new(),
+        })
     }
 
     pub(super) fn len(&self) -> usize {
@@ -55,6 +63,11 @@ impl Base {
         let hashes = self.known_hashes();
         let index = self.index.get_or_init(|| HashIndex::of(hashes));
         index.get(hash, |place| hashes[place as usize])
+    }
+
+    /// See [`super::past::all_before`]. Cost: the first time a walk over all rows.
+    pub(super) fn all_before(&self) -> &[u32] {
+        self.all_before.get_or_init(|| super::past::all_before(&self.table))
     }
 
     /// The changes by row; none when they cannot be rebuilt. Cost: the first time that of

@@ -54,6 +54,37 @@ impl HashIndex {
         self.len += 1;
     }
 
+    /// Takes out a place with its hash, which must be there. What was pushed on from its slot moves
+    /// back, so that it is still found.
+    pub(super) fn remove(
+        &mut self,
+        hash: &ChangeHash,
+        place: u32,
+        hash_at: impl Fn(u32) -> ChangeHash,
+    ) {
+        let Some(mask) = self.slots.len().checked_sub(1) else { return };
+        let mut free = first_slot(hash) & mask;
+        while self.slots[free] != place + 1 {
+            if self.slots[free] == 0 {
+                return;
+            }
+            free = (free + 1) & mask;
+        }
+        self.len -= 1;
+        let mut at = free;
+        loop {
+            at = (at + 1) & mask;
+            let Some(other) = self.slots[at].checked_sub(1) else { break };
+            let wanted = first_slot(&hash_at(other)) & mask;
+            // How far each is from where the other one would like to be.
+            if at.wrapping_sub(wanted) & mask >= at.wrapping_sub(free) & mask {
+                self.slots[free] = other + 1;
+                free = at;
+            }
+        }
+        self.slots[free] = 0;
+    }
+
     fn grow(&mut self, len: usize, hash_at: impl Fn(u32) -> ChangeHash) {
         let capacity = (len * 3 / 2 + 1).next_power_of_two().max(16);
         if capacity <= self.slots.len() {
@@ -110,6 +141,13 @@ mod tests {
         }
         for place in 5000..6000 {
             assert_eq!(index.get(&hash(place), hash), None);
+        }
+        for place in (0..5000).rev().step_by(3) {
+            index.remove(&hash(place), place, hash);
+        }
+        for place in 0..5000 {
+            let expect = (place % 3 != 4999 % 3).then_some(place);
+            assert_eq!(index.get(&hash(place), hash), expect);
         }
     }
 }

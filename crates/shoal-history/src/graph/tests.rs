@@ -64,7 +64,7 @@ fn changes_that_do_not_fit_are_refused_and_leave_no_trace() {
     let early = change(2, 1, 3, 1, &[first_hash]);
     let expect = Error::StartOpTooSmall { change: early.hash(), max_op: 3, start_op: 3 };
     assert_eq!(graph.add(early), Err(expect));
-    let overlap = change(1, 2, 3, 1, &[]);
+    let overlap = change(1, 2, 3, 1, &[first_hash]);
     let expect = Error::StartOpTooSmall { change: overlap.hash(), max_op: 3, start_op: 3 };
     assert_eq!(graph.add(overlap), Err(expect));
 
@@ -75,6 +75,42 @@ fn changes_that_do_not_fit_are_refused_and_leave_no_trace() {
     assert_eq!(graph.add(second.clone()), Ok(true));
     assert_eq!(graph.heads(), [second.hash()]);
     assert_eq!(graph.inner.deps_at(1), [0]);
+}
+
+/// An author's change must build on the one before, directly or through others; it does not matter
+/// whether that one is here already.
+#[test]
+fn a_change_that_does_not_build_on_its_authors_last_one_is_refused() {
+    let first = change(1, 1, 1, 1, &[]);
+    let other = change(2, 1, 2, 1, &[first.hash()]);
+    let apart = change(3, 1, 1, 1, &[]);
+    let (direct, through) =
+        (change(1, 2, 3, 1, &[first.hash()]), change(1, 2, 3, 1, &[other.hash()]));
+    let detached = [change(1, 2, 9, 1, &[]), change(1, 2, 9, 1, &[apart.hash()])];
+    for add_first in [true, false] {
+        let mut graph = ChangeGraph::new();
+        graph.add(apart.clone()).unwrap();
+        if add_first {
+            graph.add(first.clone()).unwrap();
+            graph.add(other.clone()).unwrap();
+        }
+        for detached in &detached {
+            assert!(graph.add(detached.clone()).is_err());
+        }
+        assert_eq!(graph.len(), if add_first { 3 } else { 1 });
+    }
+    for second in [direct, through] {
+        let mut graph = ChangeGraph::new();
+        for change in [&apart, &first, &other, &second] {
+            assert_eq!(graph.add(change.clone()), Ok(true));
+        }
+        let error = Error::NotOnOwn { change: detached[1].hash(), seq: 2 };
+        let mut graph = ChangeGraph::new();
+        for change in [&apart, &first] {
+            graph.add(change.clone()).unwrap();
+        }
+        assert_eq!(graph.add(detached[1].clone()), Err(error));
+    }
 }
 
 #[test]
@@ -168,6 +204,29 @@ proptest! {
             last,
             have.iter().copied().filter(|hash| !is_ancestor(hash)).collect::<Vec<_>>()
         );
+
+        // Taken back and added again, all is as it was.
+        let half = graph.len() / 2;
+        let mut again = ChangeGraph::new();
+        for change in graph.changes().take(half) {
+            again.add(change.clone()).unwrap();
+        }
+        let (checkpoint, before) = (again.checkpoint(), again.clone());
+        for change in graph.changes().skip(half) {
+            again.add(change.clone()).unwrap();
+        }
+        again.restore(checkpoint);
+        prop_assert!(again.changes().eq(before.changes()));
+        prop_assert_eq!(again.actors(), before.actors());
+        prop_assert_eq!(again.full_clock(), before.full_clock());
+        prop_assert_eq!((again.heads(), again.max_op()), (before.heads(), before.max_op()));
+        for change in graph.changes() {
+            prop_assert_eq!(again.contains(&change.hash()), before.contains(&change.hash()));
+        }
+        for change in graph.changes().skip(half) {
+            again.add(change.clone()).unwrap();
+        }
+        prop_assert_eq!((again.heads(), again.full_clock()), (graph.heads(), graph.full_clock()));
 
         let mut entries = vec![ClockEntry::default(); graph.actors().len()];
         for hash in &had {
