@@ -5,6 +5,10 @@
 /// [`Error::Limit`](crate::Error::Limit) before memory of that size is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
+    /// Bytes of a chunk as it comes.
+    pub max_chunk_bytes: u64,
+    /// Actors that a chunk names.
+    pub max_actors: u32,
     /// Bytes of a chunk's columns, or of a compressed change, once inflated.
     pub max_decompressed_bytes: u64,
     /// Ops of a chunk; separately, the links (pred or succ ids) of all of them.
@@ -20,6 +24,8 @@ impl Limits {
     /// Only the bounds of the format: 32-bit op ids and chunks below 4 GiB. For chunks from a
     /// source that is trusted not to be hostile.
     pub const FORMAT: Self = Self {
+        max_chunk_bytes: u32::MAX as u64,
+        max_actors: u32::MAX,
         max_decompressed_bytes: u32::MAX as u64,
         max_ops: u32::MAX,
         max_changes: u32::MAX,
@@ -32,6 +38,8 @@ impl Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
+            max_chunk_bytes: 256 << 20,
+            max_actors: 1 << 20,
             max_decompressed_bytes: 256 << 20,
             max_ops: 1 << 24,
             max_changes: 1 << 22,

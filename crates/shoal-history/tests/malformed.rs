@@ -611,6 +611,26 @@ fn document_limits() {
         with(Limits { max_rebuilt_bytes: 150, ..limits }),
         "document chunk: more bytes of rebuilt changes than allowed: 150"
     );
+    assert_eq!(
+        with(Limits { max_chunk_bytes: 100, ..limits }),
+        "document chunk: more bytes than allowed: 100"
+    );
+    assert_eq!(
+        with(Limits { max_actors: 1, ..limits }),
+        "document chunk: more actors than allowed: 1"
+    );
+    let change = |limits: Limits| {
+        load(sample_change().raw_bytes(), &limits).map(drop).map_err(|error| error.to_string())
+    };
+    assert_eq!(
+        change(Limits { max_chunk_bytes: 20, ..limits }),
+        Err("change chunk: more bytes than allowed: 20".to_owned())
+    );
+    assert_eq!(
+        change(Limits { max_actors: 1, ..limits }),
+        Err("change chunk: more actors than allowed: 1".to_owned())
+    );
+    assert_eq!(change(Limits { max_actors: 2, ..limits }), Ok(()));
     // A column that inflates to a gigabyte.
     let mut parts = DocumentParts::read(&document);
     let mut bomb = Vec::new();

@@ -293,6 +293,7 @@ impl Store {
         limits: &Limits,
     ) -> Result<(), Error> {
         let (raw_len, actors_len, deps_len) = (self.raw.len(), self.actors.len(), self.deps.len());
+        envelope.check_len(limits)?;
         let result = match envelope.chunk_type {
             ChunkType::Change => check(bytes, envelope).and_then(|hash| {
                 // The length may be written in one way only, so these are the bytes that a writer
@@ -358,6 +359,10 @@ impl Store {
         }
         let message = Span::new(at(&reader) - message.len()..at(&reader));
         let other_count = reader.count(1).map_err(in_part("other actors"))?;
+        if other_count as u64 >= u64::from(limits.max_actors) {
+            let max = u64::from(limits.max_actors);
+            return Err(Error::Limit { chunk: ChunkType::Change, what: "actors", max });
+        }
         let mut others = reader.clone();
         for _ in 0..other_count {
             reader.length_prefixed().map_err(in_part("other actors"))?;

@@ -79,6 +79,7 @@ impl DocumentSource {
 impl DocumentChunk {
     /// Reads the document chunk that `envelope` holds.
     pub(crate) fn from_envelope(envelope: &Envelope<'_>, limits: &Limits) -> Result<Self, Error> {
+        envelope.check_len(limits)?;
         envelope.check()?;
         Self::parse(envelope.body, DocumentSource { body: envelope.body.into(), limits: *limits })
     }
@@ -86,6 +87,8 @@ impl DocumentChunk {
     fn parse(body: &[u8], source: DocumentSource) -> Result<Self, Error> {
         let limits = &source.limits;
         let mut reader = Reader::new(body);
+        let named = reader.clone().count(1).map_err(in_part("actors"))?;
+        within(named as u64, limits.max_actors, "actors")?;
         let actors = read_actors(&mut reader).map_err(in_part("actors"))?;
         let heads = read_heads(&mut reader).map_err(in_part("heads"))?;
         let change_table = spec::read_table(&mut reader).map_err(in_part("change column table"))?;

@@ -7,7 +7,7 @@ use sha2::block_api::compress256;
 use sha2::{Digest, Sha256};
 
 use crate::column::leb128::{Reader, uleb_len, write_uleb};
-use crate::{ChangeHash, Error, Fault};
+use crate::{ChangeHash, Error, Fault, Limits};
 
 const MAGIC: [u8; 4] = [0x85, 0x6f, 0x4a, 0x83];
 
@@ -88,6 +88,16 @@ impl<'a> Envelope<'a> {
             return Err(Fault::Beyond32Bits(body.len() as u64));
         }
         Ok(Self { chunk_type, checksum, body, len: bytes.len() - reader.len() })
+    }
+
+    /// Checks that the chunk is not longer than allowed.
+    pub(crate) fn check_len(&self, limits: &Limits) -> Result<(), Error> {
+        let max = limits.max_chunk_bytes;
+        if self.len as u64 <= max {
+            Ok(())
+        } else {
+            Err(Error::Limit { chunk: self.chunk_type, what: "bytes", max })
+        }
     }
 
     /// The hash of the chunk, which its checksum must begin.
