@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::compressed::{self, InflateError};
 use super::header::{self, ChunkType, Envelope};
-use super::op_rows::{self, Body, CHANGE_SPECS, COLUMN_COUNT, OpColumns, OpReader, Row, RowValue};
+use super::op_rows::{self, Body, COLUMN_COUNT, OpColumns, OpReader, Row, RowValue};
 use crate::column::leb128::Reader;
 use crate::column::spec;
 use crate::column::value::RawValue;
@@ -373,19 +373,22 @@ impl Store {
 
         let column_table = u32::try_from(at(&reader)).expect("a chunk is smaller than 4 GiB");
         let mut deflated = None;
-        let data_len = spec::each_column(&mut reader, |spec, _| {
+        let mut ranges = [const { 0..0 }; COLUMN_COUNT];
+        let data_len = spec::each_column(&mut reader, |spec, range| {
             if spec.is_deflated() && deflated.is_none() {
                 deflated = Some(spec.0);
+            } else if let Some(index) = op_rows::change_column(spec) {
+                ranges[index] = range;
             }
         });
         let data_len = data_len.map_err(in_part("column table"))?;
-        reader.bytes(data_len).map_err(in_part("columns"))?;
+        let data = reader.bytes(data_len).map_err(in_part("columns"))?;
         if let Some(spec) = deflated {
             return Err(in_part("column table")(Fault::ColumnDeflated(spec)));
         }
         let extra = Span::new(at(&reader)..raw.len());
 
-        let columns = columns(raw, column_table);
+        let columns = ranges.map(|range| &data[range]);
         let counts =
             op_rows::count_rows(&columns).map_err(|fault| fault.in_chunk(ChunkType::Change))?;
         let max = u64::from(limits.max_ops);
@@ -437,7 +440,7 @@ fn columns(raw: &[u8], column_table: u32) -> OpColumns<'_> {
     let mut reader = Reader::new(&raw[column_table as usize..]);
     let mut ranges = [const { 0..0 }; COLUMN_COUNT];
     spec::each_column(&mut reader, |spec, range| {
-        if let Some(index) = CHANGE_SPECS.iter().position(|&known| known == spec) {
+        if let Some(index) = op_rows::change_column(spec) {
             ranges[index] = range;
         }
     })

@@ -57,6 +57,12 @@ pub(crate) const CHANGE_SPECS: [ColumnSpec; COLUMN_COUNT] =
 pub(crate) const DOCUMENT_SPECS: [ColumnSpec; COLUMN_COUNT] =
     specs([1, 2, 17, 19, 21, 52, 66, 86, 87, 128, 129, 131, 148, 165]);
 
+/// The column of a change that has this specification.
+#[inline]
+pub(crate) fn change_column(spec: ColumnSpec) -> Option<usize> {
+    CHANGE_SPECS.binary_search_by_key(&spec.0, |known| known.0).ok()
+}
+
 const fn specs(specs: [u32; COLUMN_COUNT]) -> [ColumnSpec; COLUMN_COUNT] {
     let mut columns = [ColumnSpec(0); COLUMN_COUNT];
     let mut index = 0;
