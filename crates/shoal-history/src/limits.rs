@@ -24,7 +24,7 @@ impl Limits {
     /// Only the bounds of the format: 32-bit op ids and chunks below 4 GiB. For chunks from a
     /// source that is trusted not to be hostile.
     pub const FORMAT: Self = Self {
-        max_chunk_bytes: u32::MAX as u64,
+        max_chunk_bytes: u64::MAX,
         max_actors: u32::MAX,
         max_decompressed_bytes: u32::MAX as u64,
         max_ops: u32::MAX,
