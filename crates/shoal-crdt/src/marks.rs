@@ -198,7 +198,11 @@ impl Transaction<'_> {
         self.text_only(obj, "join a block")?;
         let view = crate::ReadDoc::view(self);
         match view.get(obj, index.into())? {
-            Some((Value::Object(ObjType::Map), _)) => self.delete(obj, index),
+            Some((Value::Object(ObjType::Map), block)) => {
+                // A block is several units long in UTF-8, and deleting begins with the first.
+                let start = view.index_of(obj, &block)?.unwrap_or(index);
+                self.delete(obj, start)
+            }
             Some(_) => Err(Error::NotABlock { obj: obj.clone(), index }),
             None => Err(Error::Index { index, length: view.length(obj)? }),
         }

@@ -4,7 +4,7 @@
 //! objects; values are [`OpRef`]s.
 
 use rustc_hash::FxHashMap;
-use shoal_history::{Action, OpId, Scalar};
+use shoal_history::{Action, OpId, Scalar, ScalarRef};
 
 use crate::actors::Actors;
 use crate::register::{OpRef, RegOp, Register, Succ};
@@ -402,6 +402,7 @@ fn new_run<'a>(
         (action, _) => {
             let mut run = Run::single(id, reference, Kind::Object, op.object.0);
             run.detail = action as u8;
+            run.width = run::scalar_width(ScalarRef::Null, unit);
             NewRun { run, text: "", scalar: None }
         }
     };

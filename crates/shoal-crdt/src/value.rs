@@ -1,6 +1,7 @@
 //! What callers read and write: properties, values, object types, index units.
 
 use shoal_history::{Action, Scalar, ScalarRef};
+use unicode_segmentation::UnicodeSegmentation;
 
 /// Where a value is in its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,6 +152,12 @@ pub enum TextEncoding {
     /// Unicode code points.
     #[default]
     UnicodeCodePoint,
+    /// Bytes of UTF-8.
+    Utf8CodeUnit,
+    /// 16-bit units of UTF-16, in which JavaScript counts.
+    Utf16CodeUnit,
+    /// What people see as characters (UAX #29); inserted text has an op for each.
+    GraphemeCluster,
 }
 
 impl TextEncoding {
@@ -158,6 +165,9 @@ impl TextEncoding {
     pub fn width(self, text: &str) -> usize {
         match self {
             Self::UnicodeCodePoint => text.chars().count(),
+            Self::Utf8CodeUnit => text.len(),
+            Self::Utf16CodeUnit => text.chars().map(char::len_utf16).sum(),
+            Self::GraphemeCluster => text.graphemes(true).count(),
         }
     }
 }

@@ -27,6 +27,8 @@ impl Unit {
     pub(super) fn width(self, text: &str, count: u32) -> u32 {
         match self {
             Self::Element => count,
+            // Characters of one op each stay apart, whatever they look like together.
+            Self::Text(TextEncoding::GraphemeCluster) if count > 1 => count,
             Self::Text(encoding) => clamp(encoding.width(text)),
         }
     }
@@ -529,7 +531,7 @@ pub(super) fn measure_register(run: &mut Run, register: &Register, unit: Unit) {
 pub(super) fn scalar_width(value: ScalarRef<'_>, unit: Unit) -> u32 {
     match value {
         ScalarRef::Str(text) => unit.width(text, 1),
-        _ => 1,
+        _ => unit.width(OBJECT_REPLACEMENT, 1),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use shoal_history::{Action, OpId, Scalar};
+use unicode_segmentation::UnicodeSegmentation;
 
 use super::map::{Resolved, has_counter, ids, resolve_put};
 use super::{Edit, Transaction, reg_op};
@@ -13,7 +14,7 @@ use crate::pending::{PendingKey, PendingMark};
 use crate::read::{to_usize, wrong_prop, wrong_type};
 use crate::register::{ObjIdx, RegOp, Succ};
 use crate::sequence::{InsertPoint, NO_OP, Place, Sequence};
-use crate::value::{IntoScalar, ObjType};
+use crate::value::{IntoScalar, ObjType, TextEncoding};
 
 /// At which ends a mark grows when text is inserted there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -126,7 +127,9 @@ impl Transaction<'_> {
         }
         let (mut index, delete) = self.splice_range(object, index, delete)?;
         let encoding = self.doc.ops.encoding;
-        if !text.is_empty() {
+        if encoding == TextEncoding::GraphemeCluster {
+            index = self.insert_clusters(object, index, text, delete)?;
+        } else if !text.is_empty() {
             let len = text.chars().count();
             self.reserve_ids(len.saturating_add(delete))?;
             let point = self.insert_point(object, index)?;
@@ -298,6 +301,29 @@ impl Transaction<'_> {
         let reference = (reference != NO_OP).then_some(reference);
         self.pending.push_text(obj, reference, id, text, len);
         Ok(())
+    }
+
+    /// Inserts each grapheme cluster of `text` as one element, and returns the index behind them.
+    fn insert_clusters(
+        &mut self,
+        object: ObjIdx,
+        index: usize,
+        text: &str,
+        delete: usize,
+    ) -> Result<usize, Error> {
+        if text.is_empty() {
+            return Ok(index);
+        }
+        let clusters = text.graphemes(true).count();
+        self.reserve_ids(clusters.saturating_add(delete))?;
+        let mut point = self.insert_point(object, index)?;
+        let index = to_usize(point.index) + clusters;
+        for cluster in text.graphemes(true) {
+            let id = self.next_id()?;
+            let op = reg_op(id, Action::Set, Scalar::Str(cluster.into()), ObjIdx::NONE);
+            point = self.insert_op(object, point, op);
+        }
+        Ok(index)
     }
 
     /// Inserts the element that `op` makes, and returns the point right after it.

@@ -119,7 +119,7 @@ pub(crate) fn walk<'a>(
 pub(crate) fn width(op: &OpRef<'_>, unit: Unit) -> usize {
     match (unit, op.action, op.value) {
         (_, Action::Mark, _) => 0,
-        (Unit::Text(encoding), Action::Set, ScalarRef::Str(text)) => encoding.width(text),
+        (Unit::Text(encoding), ..) => encoding.width(op_text(op)),
         _ => 1,
     }
 }

@@ -146,7 +146,7 @@ fn check_marks(pair: &Pair, obj: &ObjId, heads: &[ChangeHash]) {
             let covering = covering.iter().filter(|mark| mark.start <= index && index < mark.end);
             assert_eq!(marks.len(), covering.count());
         }
-        index += item.value.as_str().map_or(1, |text| text.chars().count());
+        index += pair.ours.text_encoding().width(item.value.as_str().unwrap_or("\u{fffc}"));
     }
 }
 

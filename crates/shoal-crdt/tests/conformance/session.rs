@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use shoal_crdt::ReadDoc as _;
 use shoal_crdt::{
     ActorId, Change, CommitOptions, Document, ExpandMark, LoadOptions, ObjId, ObjType, Prop, ROOT,
-    SaveOptions, Scalar, Value,
+    SaveOptions, Scalar, TextEncoding, Value,
 };
 
 /// A replica, kept by Shoal and by the reference.
@@ -126,8 +126,13 @@ fn edit() -> impl Strategy<Value = Edit> {
 
 impl Pair {
     pub(crate) fn new(number: u8) -> Self {
-        let ours = Document::new(actor(number));
-        let theirs = Automerge::new().with_actor(their_actor(number));
+        Self::with_encoding(number, TextEncoding::UnicodeCodePoint)
+    }
+
+    pub(crate) fn with_encoding(number: u8, encoding: TextEncoding) -> Self {
+        let ours = Document::with_encoding(actor(number), encoding);
+        let theirs =
+            Automerge::new_with_encoding(their_encoding(encoding)).with_actor(their_actor(number));
         Self { ours, theirs }
     }
 
@@ -192,8 +197,12 @@ impl Pair {
         let theirs = self.theirs.save();
         let their_actor = self.theirs.get_actor().clone();
         let actor = self.ours.actor().clone();
-        self.theirs = Automerge::load(&ours).unwrap().with_actor(their_actor);
-        self.ours = Document::load(&theirs, actor, &LoadOptions::default()).unwrap();
+        let encoding = self.ours.text_encoding();
+        let their_options = automerge::LoadOptions::new().text_encoding(their_encoding(encoding));
+        self.theirs =
+            Automerge::load_with_options(&ours, their_options).unwrap().with_actor(their_actor);
+        let options = LoadOptions { encoding, ..LoadOptions::default() };
+        self.ours = Document::load(&theirs, actor, &options).unwrap();
         self.check();
     }
 
@@ -350,6 +359,15 @@ pub(crate) fn objects(doc: &impl shoal_crdt::ReadDoc) -> Vec<ObjId> {
 fn actor(number: u8) -> ActorId {
     // Not in the order of the numbers, so that no one relies on it.
     ActorId::new(&[[7, 3, 9, 1][usize::from(number)]; 4])
+}
+
+fn their_encoding(encoding: TextEncoding) -> automerge::TextEncoding {
+    match encoding {
+        TextEncoding::Utf8CodeUnit => automerge::TextEncoding::Utf8CodeUnit,
+        TextEncoding::Utf16CodeUnit => automerge::TextEncoding::Utf16CodeUnit,
+        TextEncoding::GraphemeCluster => automerge::TextEncoding::GraphemeCluster,
+        _ => automerge::TextEncoding::UnicodeCodePoint,
+    }
 }
 
 fn their_actor(number: u8) -> automerge::ActorId {
@@ -539,11 +557,13 @@ fn apply(edit: &Edit, ours: &mut Ours<'_>, theirs: &mut Theirs<'_>) {
             }
             // The reference deletes whatever is there, and of several values one.
             let all = ours.get_all(&obj, index).unwrap();
-            let [(Value::Object(ObjType::Map), _)] = all[..] else {
+            let [(Value::Object(ObjType::Map), block)] = &all[..] else {
                 assert!(ours.join_block(&obj, index).is_err());
                 return;
             };
-            if *what == 1 {
+            // Amid a block the reference puts the new one behind the text that follows.
+            let is_amid = ours.index_of(&obj, block).unwrap() != Some(index);
+            if *what == 1 || is_amid {
                 (ours.join_block(&obj, index).is_ok(), theirs.join_block(&id, index).is_ok())
             } else {
                 let ours = ours.replace_block(&obj, index).unwrap();
