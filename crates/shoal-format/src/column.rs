@@ -20,7 +20,7 @@ impl ColumnPlace {
     pub const MISSING: ColumnPlace = ColumnPlace { serial: u64::MAX, start: 0 };
 
     /// Decodes the column of the payload in which it was found; `None` for a missing column.
-    #[inline]
+    #[inline(always)]
     pub fn decode(self, payload: &[u8]) -> Option<ValueRef<'_>> {
         if self.serial >= 12 {
             if self.serial == u64::MAX {
@@ -74,30 +74,18 @@ pub struct HeaderWalk {
     column: u32,
 }
 
-/// Bytes of a value by its serial type, as far as those have one byte; [`RESERVED`] for none.
-const LENGTHS: [u8; 128] = {
-    let mut lengths = [0, 1, 2, 3, 4, 6, 8, 8, 0, 0, RESERVED, RESERVED].as_slice();
-    let mut out = [0; 128];
-    let mut serial = 0;
-    while serial < 128 {
-        out[serial] = match lengths {
-            [first, rest @ ..] => {
-                lengths = rest;
-                *first
-            }
-            [] => (serial as u8 - 12) / 2,
-        };
-        serial += 1;
-    }
-    out
-};
-
-/// The same for every first byte of a serial type: of longer ones nothing is said.
-const LENGTHS_ALL: [u8; 256] = {
+/// Bytes of a value by the first byte of its serial type; [`RESERVED`] for types of more bytes and
+/// for those that are no types.
+const LENGTHS: [u8; 256] = {
     let mut out = [RESERVED; 256];
+    let small = [0, 1, 2, 3, 4, 6, 8, 8, 0, 0];
     let mut serial = 0;
     while serial < 128 {
-        out[serial] = LENGTHS[serial];
+        if serial < small.len() {
+            out[serial] = small[serial];
+        } else if serial >= 12 {
+            out[serial] = (serial as u8 - 12) / 2;
+        }
         serial += 1;
     }
     out
@@ -123,52 +111,62 @@ impl HeaderWalk {
 
     /// Finds column `index`, which is not before one that was found already.
     ///
+    /// # Errors
+    /// As [`HeaderWalk::find_each`].
+    #[inline]
+    pub fn find(&mut self, payload: &[u8], index: usize) -> Result<ColumnPlace, Corrupt> {
+        let mut found = [ColumnPlace::MISSING];
+        self.find_each(payload, &[index], &mut found)?;
+        Ok(found[0])
+    }
+
+    /// Finds the columns `indexes`, which ascend and are not before one that was found already, and
+    /// puts where they are into `found`, which is as long.
+    ///
     /// Cost: a table lookup per column passed; no allocation.
     ///
     /// # Errors
     /// [`Corrupt`] if a serial type on the way is reserved (10, 11), the header ends inside one, or
-    /// the column passes the payload.
+    /// a wanted column passes the payload.
     #[inline]
-    pub fn find(&mut self, payload: &[u8], index: usize) -> Result<ColumnPlace, Corrupt> {
+    pub fn find_each(
+        &mut self,
+        payload: &[u8],
+        indexes: &[usize],
+        found: &mut [ColumnPlace],
+    ) -> Result<(), Corrupt> {
         let header = payload.get(..self.end as usize).unwrap_or_default();
         let (mut at, mut body) = (self.at as usize, u64::from(self.body));
         let mut column = self.column as usize;
-        // The columns passed over, as long as their types are of one byte.
-        while column < index {
-            let Some(&byte) = header.get(at) else { break };
-            let length = LENGTHS_ALL[usize::from(byte)];
-            if length == RESERVED {
-                break;
-            }
-            body += u64::from(length);
-            at += 1;
-            column += 1;
-        }
-        loop {
-            let Some(&byte) = header.get(at) else {
-                (self.at, self.column) = (self.end, u32::MAX);
-                return Ok(ColumnPlace::MISSING);
-            };
-            let length = LENGTHS_ALL[usize::from(byte)];
-            let (serial, size, length) = if length != RESERVED {
-                (u64::from(byte), 1, u64::from(length))
-            } else {
-                long_serial(&header[at..])?
-            };
-            let start = body;
-            at += size;
-            // Two terms below 2^63, and a payload has fewer bytes than 2^32: the sum is checked
-            // against it for the column wanted, and before it can wrap for the ones passed.
-            body = body.saturating_add(length);
-            column += 1;
-            if column > index {
-                let fits = u32::try_from(body).ok().filter(|_| body <= payload.len() as u64);
-                let passes = || Corrupt::new("record", "column passes the payload", length);
-                self.body = fits.ok_or_else(passes)?;
-                (self.at, self.column) = (at as u32, column as u32);
-                return Ok(ColumnPlace { serial, start: start as u32 });
+        for (&index, found) in indexes.iter().zip(found) {
+            loop {
+                let Some(&byte) = header.get(at) else {
+                    *found = ColumnPlace::MISSING;
+                    break;
+                };
+                let start = body;
+                let (serial, size, length) = match LENGTHS[usize::from(byte)] {
+                    RESERVED => long_serial(&header[at..])?,
+                    length => (u64::from(byte), 1, u64::from(length)),
+                };
+                at += size;
+                // Terms below 2^63; a column wanted is compared with the payload, which has fewer
+                // bytes than 2^32.
+                body = body.saturating_add(length);
+                column += 1;
+                if column > index {
+                    if body > payload.len() as u64 {
+                        return Err(Corrupt::new("record", "column passes the payload", length));
+                    }
+                    *found = ColumnPlace { serial, start: start as u32 };
+                    break;
+                }
             }
         }
+        // Past the payload only where no wanted column followed, and so none will be found.
+        self.body = u32::try_from(body).unwrap_or(u32::MAX);
+        (self.at, self.column) = (at as u32, column as u32);
+        Ok(())
     }
 }
 

@@ -1,6 +1,6 @@
 //! The rows of a direct select, given one after the other.
 
-use shoal_store::{HeaderWalk, TableCursor, Transaction};
+use shoal_store::{ColumnPlace, HeaderWalk, TableCursor, Transaction};
 
 use super::plan::{Access, Direct, Operand};
 use super::run::{DirectRun, Memory, RecordRef, Start, field_value, parameter};
@@ -131,9 +131,9 @@ impl DirectRows {
             && !plan.places.is_empty()
         {
             let mut walk = HeaderWalk::new(payload.local).map_err(Error::corrupt)?;
-            for &place in &plan.places {
-                memory.found.push(walk.find(payload.local, place).map_err(Error::corrupt)?);
-            }
+            memory.found.resize(plan.places.len(), ColumnPlace::MISSING);
+            walk.find_each(payload.local, &plan.places, &mut memory.found)
+                .map_err(Error::corrupt)?;
         }
         Ok(true)
     }

@@ -570,10 +570,7 @@ impl<'a, 't> DirectRun<'a, 't> {
         };
         current.walk = HeaderWalk::new(bytes).map_err(Error::corrupt)?;
         let fields = &mut self.memory.fields[plan.first..];
-        for (field, &place) in fields.iter_mut().zip(&plan.places[..plan.early]) {
-            *field = current.walk.find(bytes, place).map_err(Error::corrupt)?;
-        }
-        Ok(())
+        current.walk.find_each(bytes, &plan.places[..plan.early], fields).map_err(Error::corrupt)
     }
 
     /// Finds the fields that tests did not need.
@@ -593,9 +590,7 @@ impl<'a, 't> DirectRun<'a, 't> {
                 _ => current.walk,
             };
             let fields = &mut self.memory.fields[plan.first + plan.early..];
-            for (field, &place) in fields.iter_mut().zip(&plan.places[plan.early..]) {
-                *field = walk.find(bytes, place).map_err(Error::corrupt)?;
-            }
+            walk.find_each(bytes, &plan.places[plan.early..], fields).map_err(Error::corrupt)?;
         }
         Ok(())
     }
