@@ -18,12 +18,77 @@ const SCAN_MAX: usize = 8;
 pub(crate) struct MapObject {
     entries: Slots<Entry, 16>,
     /// Where the entry of each name is, once there are more than [`SCAN_MAX`].
-    index: SharedMap<NameIdx, u32>,
+    index: Index,
     order: OnceLock<Arc<[u32]>>,
     /// The order of the first entries, from before others came.
     old_order: Option<Arc<[u32]>>,
     /// How many entries readers see.
     pub(crate) visible: usize,
+}
+
+/// From names to entries.
+#[derive(Clone, Debug)]
+enum Index {
+    /// By the number of the name: in a map that has a good part of the document's names.
+    Dense(Slots<u32, 256>),
+    Sparse(SharedMap<NameIdx, u32>),
+}
+
+/// No entry.
+const NONE: u32 = u32::MAX;
+
+/// How many places of a dense index there may be for an entry.
+const DENSITY: usize = 8;
+
+impl Default for Index {
+    fn default() -> Self {
+        Self::Dense(Slots::default())
+    }
+}
+
+impl Index {
+    #[inline]
+    fn get(&self, name: NameIdx) -> Option<u32> {
+        match self {
+            Self::Dense(places) => places.get(name.0).copied().filter(|at| *at != NONE),
+            Self::Sparse(places) => places.get(&name).copied(),
+        }
+    }
+
+    /// `entries` is how many there are in the index.
+    fn insert(&mut self, name: NameIdx, at: u32, entries: usize) {
+        if let Self::Dense(places) = self {
+            let needed = name.0 as usize + 1;
+            if needed <= DENSITY * (entries + SCAN_MAX) {
+                while places.len() < needed {
+                    places.push(NONE);
+                }
+                if let Some(place) = places.get_mut(name.0) {
+                    *place = at;
+                }
+                return;
+            }
+            let mut sparse = SharedMap::default();
+            for (name, at) in (0_u32..).zip(places.iter()).filter(|(_, at)| **at != NONE) {
+                sparse.insert(NameIdx(name), *at);
+            }
+            *self = Self::Sparse(sparse);
+        }
+        if let Self::Sparse(places) = self {
+            places.insert(name, at);
+        }
+    }
+
+    fn remove(&mut self, name: NameIdx) {
+        match self {
+            Self::Dense(places) => {
+                if let Some(place) = places.get_mut(name.0) {
+                    *place = NONE;
+                }
+            }
+            Self::Sparse(places) => drop(places.remove(&name)),
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -41,7 +106,7 @@ impl MapObject {
 
     fn position(&self, name: NameIdx) -> Option<u32> {
         if self.entries.len() > SCAN_MAX {
-            return self.index.get(&name).copied();
+            return self.index.get(name);
         }
         (0_u32..).zip(self.entries.iter()).find(|(_, entry)| entry.name == name).map(|(at, _)| at)
     }
@@ -76,10 +141,10 @@ impl MapObject {
         let at = self.entries.push(Entry { name, register });
         if self.entries.len() == SCAN_MAX + 1 {
             for (at, entry) in (0_u32..).zip(self.entries.iter()) {
-                self.index.insert(entry.name, at);
+                self.index.insert(entry.name, at, at as usize);
             }
         } else if self.entries.len() > SCAN_MAX {
-            self.index.insert(name, at);
+            self.index.insert(name, at, at as usize);
         }
         if let Some(order) = self.order.take() {
             self.old_order = Some(order);
@@ -88,7 +153,7 @@ impl MapObject {
 
     fn pop(&mut self) {
         if let Some(entry) = self.entries.pop() {
-            self.index.remove(&entry.name);
+            self.index.remove(entry.name);
         }
         self.order.take();
         self.old_order = None;
@@ -109,14 +174,12 @@ impl MapObject {
             let known = self.old_order.as_deref().unwrap_or(&[]);
             let count = u32::try_from(self.entries.len()).unwrap_or(0);
             let added = u32::try_from(known.len()).unwrap_or(0)..count;
-            let mut order: Vec<(&str, u32)> = known
-                .iter()
-                .copied()
-                .chain(added)
-                .filter_map(|at| Some((names.get(self.entries.get(at)?.name), at)))
-                .collect();
+            let name = |at: u32| self.entries.get(at).map_or("", |entry| names.get(entry.name));
+            // The first bytes decide most comparisons without a look at the names.
+            let mut order: Vec<(u64, u32)> =
+                known.iter().copied().chain(added).map(|at| (prefix(name(at)), at)).collect();
             // Stable, because that sort knows what is sorted already.
-            order.sort_by_key(|(name, _)| *name);
+            order.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| name(a.1).cmp(name(b.1))));
             order.into_iter().map(|(_, at)| at).collect()
         });
         order.iter().filter_map(|at| {
@@ -124,6 +187,14 @@ impl MapObject {
             Some((names.get(entry.name), &entry.register))
         })
     }
+}
+
+/// The first eight bytes, as a number that orders as they do; zeros where there are fewer.
+fn prefix(name: &str) -> u64 {
+    let mut first = [0; 8];
+    let len = name.len().min(8);
+    first[..len].copy_from_slice(&name.as_bytes()[..len]);
+    u64::from_be_bytes(first)
 }
 
 #[cfg(test)]
@@ -143,6 +214,22 @@ mod tests {
             mark_name: None,
             succ: Succ::None,
         })
+    }
+
+    #[test]
+    fn entries_are_found_whether_their_names_are_many_of_all_or_few() {
+        let mut names = Names::default();
+        let of_all: Vec<NameIdx> =
+            (0..4000_u32).map(|number| names.intern(&number.to_string())).collect();
+        for step in [1, 3, 400] {
+            let mut map = MapObject::default();
+            for (number, name) in (0_u32..).zip(of_all.iter().step_by(step).rev()) {
+                map.push(*name, register(number + 1));
+            }
+            for (number, name) in (0..4000).zip(&of_all) {
+                assert_eq!(map.get(*name).is_some(), number % step == 0, "{number}");
+            }
+        }
     }
 
     #[test]

@@ -111,9 +111,9 @@ impl OpSet {
     }
 
     /// The register of a key, if the object is a map that has one.
-    pub(crate) fn register(&self, object: ObjIdx, key: &str) -> Option<&Register> {
+    pub(crate) fn register(&self, object: ObjIdx, name: NameIdx) -> Option<&Register> {
         match &self.object(object).data {
-            Data::Map(map) => map.get(self.names.lookup(key)?),
+            Data::Map(map) => map.get(name),
             Data::Sequence(_) => None,
         }
     }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
-/// Entries in a shard, on average at most; few where assertions are on, so that tests see many.
-const SHARD: usize = if cfg!(debug_assertions) { 4 } else { 512 };
+/// Entries in a shard, on average at most; few where assertions are on, so that tests see many. In
+/// fewer and larger shards a look-up misses the cache less, but the copy of one costs more.
+const SHARD: usize = if cfg!(debug_assertions) { 4 } else { 8192 };
 
 /// Values by key. Cloning costs a counter per shard, writing to a shared shard one copy of it.
 #[derive(Debug)]
@@ -78,7 +79,7 @@ impl<K: Clone + Eq + Hash, V: Clone> SharedMap<K, V> {
         }
         let mut shards: Vec<FxHashMap<K, V>> = Vec::with_capacity(count);
         shards.resize_with(count, || {
-            FxHashMap::with_capacity_and_hasher(SHARD + SHARD / 4, FxBuildHasher)
+            FxHashMap::with_capacity_and_hasher(SHARD / 2 + SHARD / 16, FxBuildHasher)
         });
         self.shards = shards.into_iter().map(Arc::new).collect();
         for shard in old {

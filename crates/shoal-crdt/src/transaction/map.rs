@@ -4,6 +4,7 @@ use shoal_history::{Action, OpId, Scalar};
 
 use super::{Edit, Transaction, reg_op};
 use crate::error::Error;
+use crate::names::NameIdx;
 use crate::pending::PendingKey;
 use crate::register::{ObjIdx, OpRef, Register, Succ};
 use crate::value::ObjType;
@@ -59,16 +60,17 @@ impl Transaction<'_> {
         key: &str,
         value: Scalar,
     ) -> Result<(), Error> {
-        let resolved = match self.doc.ops.register(object, key) {
+        let name = self.doc.ops.names.intern(key);
+        let resolved = match self.doc.ops.register(object, name) {
             Some(register) => resolve_put(register.visible(), &value),
             None => Resolved::Supersede(Succ::None),
         };
         match resolved {
             Resolved::Nothing => Ok(()),
-            Resolved::DeleteLosers(losers) => self.delete_ops_in_map(object, key, losers),
+            Resolved::DeleteLosers(losers) => self.delete_ops_in_map(object, name, losers),
             Resolved::Supersede(preds) => {
                 let id = self.next_id()?;
-                self.add_to_map(object, key, id, Action::Set, value, ObjIdx::NONE, preds);
+                self.add_to_map(object, name, id, Action::Set, value, ObjIdx::NONE, preds);
                 Ok(())
             }
         }
@@ -81,16 +83,18 @@ impl Transaction<'_> {
         kind: ObjType,
     ) -> Result<OpId, Error> {
         let id = self.next_id()?;
-        let preds = self.visible_in_map(object, key);
+        let name = self.doc.ops.names.intern(key);
+        let preds = self.visible_in_map(object, name);
         let made = self.doc.ops.add_object(id, kind);
-        self.add_to_map(object, key, id, kind.make_action(), Scalar::Null, made, preds);
+        self.add_to_map(object, name, id, kind.make_action(), Scalar::Null, made, preds);
         Ok(id)
     }
 
     pub(super) fn delete_from_map(&mut self, object: ObjIdx, key: &str) -> Result<(), Error> {
-        match self.visible_in_map(object, key) {
+        let Some(name) = self.doc.ops.names.lookup(key) else { return Ok(()) };
+        match self.visible_in_map(object, name) {
             Succ::None => Ok(()),
-            preds => self.delete_ops_in_map(object, key, preds),
+            preds => self.delete_ops_in_map(object, name, preds),
         }
     }
 
@@ -101,27 +105,32 @@ impl Transaction<'_> {
         key: &str,
         by: i64,
     ) -> Result<bool, Error> {
+        let Some(name) = self.doc.ops.names.lookup(key) else { return Ok(false) };
         let is_counter = self
             .doc
             .ops
-            .register(object, key)
+            .register(object, name)
             .is_some_and(|register| has_counter(register.visible()));
         if is_counter {
             let id = self.next_id()?;
-            let preds = self.visible_in_map(object, key);
+            let preds = self.visible_in_map(object, name);
             let (action, value) = (Action::Increment, Scalar::Int(by));
-            self.add_to_map(object, key, id, action, value, ObjIdx::NONE, preds);
+            self.add_to_map(object, name, id, action, value, ObjIdx::NONE, preds);
         }
         Ok(is_counter)
     }
 
-    fn visible_in_map(&self, object: ObjIdx, key: &str) -> Succ {
-        self.doc.ops.register(object, key).map_or(Succ::None, |register| ids(register.visible()))
+    fn visible_in_map(&self, object: ObjIdx, name: NameIdx) -> Succ {
+        self.doc.ops.register(object, name).map_or(Succ::None, |register| ids(register.visible()))
     }
 
-    fn delete_ops_in_map(&mut self, object: ObjIdx, key: &str, preds: Succ) -> Result<(), Error> {
+    fn delete_ops_in_map(
+        &mut self,
+        object: ObjIdx,
+        name: NameIdx,
+        preds: Succ,
+    ) -> Result<(), Error> {
         let id = self.next_id()?;
-        let name = self.doc.ops.names.intern(key);
         if let Some((map, _)) = self.doc.ops.map_mut(object) {
             map.change(name, |register| {
                 if let Some(register) = register {
@@ -139,14 +148,13 @@ impl Transaction<'_> {
     fn add_to_map(
         &mut self,
         object: ObjIdx,
-        key: &str,
+        name: NameIdx,
         id: OpId,
         action: Action,
         value: Scalar,
         made: ObjIdx,
         preds: Succ,
     ) {
-        let name = self.doc.ops.names.intern(key);
         let op = reg_op(id, action, value.clone(), made);
         if let Some((map, actors)) = self.doc.ops.map_mut(object) {
             map.change(name, |register| match register {
