@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
-use shoal_argon::{Argon2, Error, Field, Inputs, Params, Variant, Version};
+use shoal_argon::{Argon2, Error, Field, Inputs, Isa, Options, Params, Variant, Version};
 
 const VARIANTS: [Variant; 3] = [Variant::D, Variant::I, Variant::Id];
 const VERSIONS: [Version; 2] = [Version::V0x10, Version::V0x13];
@@ -51,10 +51,26 @@ fn peers(
 }
 
 fn same(function: (Variant, Version), costs: Costs, inputs: &Inputs<'_>, tag_bytes: usize) {
+    same_on(Isa::detect(), function, costs, inputs, tag_bytes);
+}
+
+fn same_on(
+    isa: Isa,
+    function: (Variant, Version),
+    costs: Costs,
+    inputs: &Inputs<'_>,
+    tag_bytes: usize,
+) {
+    let (memory_kib, passes, lanes) = costs;
+    let mut ours = vec![0; tag_bytes];
+    let params = Params::new(memory_kib, passes, lanes).unwrap();
+    Argon2::new(function.0, function.1, params)
+        .hash_with(inputs, &mut ours, &Options::default().isa(isa))
+        .unwrap();
     assert_eq!(
-        ours(function, costs, inputs, tag_bytes).unwrap(),
+        ours,
         peers(function, costs, inputs, tag_bytes).unwrap(),
-        "{function:?} m, t, p = {costs:?}, tag of {tag_bytes}, lengths {:?}",
+        "{isa} {function:?} m, t, p = {costs:?}, tag of {tag_bytes}, lengths {:?}",
         [inputs.password, inputs.salt, inputs.secret, inputs.associated_data].map(<[u8]>::len)
     );
 }
@@ -148,7 +164,8 @@ proptest! {
         variant in prop::sample::select(&VARIANTS[..]),
         version in prop::sample::select(&VERSIONS[..]),
         lanes in 1u32..=8,
-        memory_a_lane in 8u32..400,
+        isa in prop::sample::select(Isa::available().collect::<Vec<_>>()),
+        memory_a_lane in 8u32..512,
         beyond in 0u32..32,
         passes in 1u32..=4,
         password in prop::collection::vec(any::<u8>(), 0..200),
@@ -163,7 +180,7 @@ proptest! {
             secret: &secret,
             associated_data: &associated_data,
         };
-        same((variant, version), (memory_a_lane * lanes + beyond, passes, lanes), &inputs, tag_bytes);
+        same_on(isa, (variant, version), (memory_a_lane * lanes + beyond, passes, lanes), &inputs, tag_bytes);
     }
 
     /// Around the bounds: refused by both or by neither.
