@@ -46,6 +46,26 @@ pub trait HashEngine: Send + Sync + 'static {
         Err(Miss::absent("memory kept from hash to hash"))
     }
 
+    /// Hashes that are computed side by side on one thread: an arena is memory for as many.
+    fn side_by_side(&self) -> usize {
+        1
+    }
+
+    /// Hashes at most [`Self::side_by_side`] passwords, in memory that is already there.
+    fn hash_side_by_side(
+        &self,
+        arena: &mut Self::Arena,
+        costs: Costs,
+        passwords: &[&[u8]],
+        salt: &[u8],
+        tags: &mut [[u8; 32]],
+    ) -> Result<(), Miss> {
+        passwords
+            .iter()
+            .zip(tags)
+            .try_for_each(|(password, tag)| self.hash_in(arena, costs, password, salt, tag))
+    }
+
     /// Hashes as a caller with nothing at hand would: memory is found, and given back, within.
     fn hash(
         &self,

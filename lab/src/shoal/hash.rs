@@ -1,28 +1,107 @@
-//! `shoal-argon`.
+//! `shoal-argon`: the kernel that the machine gets, every other one forced, and hashes side by
+//! side.
 
-use shoal_argon::{Argon2, Inputs, Params, Variant, Version};
+use shoal_argon::{Arena, Argon2, Inputs, Isa, Job, Options, Params, Variant, Version};
 
 use crate::contenders::Contenders;
 use crate::engine::hash::Costs;
 use crate::engine::{About, HashEngine, Miss};
 
-/// Adds the kernels that are built, and names the others.
+/// Adds the kernel that is chosen here, the others of this machine, and names those it lacks.
 pub(super) fn add(contenders: &mut Contenders) {
-    contenders.hash(Argon);
-    for isa in ["avx2", "avx512"] {
-        let about = About::ours(&format!("shoal {isa}"), "the kernel of that instruction set");
-        contenders.absent(crate::workload::Family::Argon, about, Miss::not_built());
+    let chosen = Isa::detect();
+    contenders.hash(Argon { isa: chosen, name: "shoal".into(), side_by_side: 1 });
+    for name in Isa::NAMES {
+        let contender = format!("shoal {name}");
+        match Isa::named(name) {
+            Ok(isa) if isa == chosen => {}
+            Ok(isa) => contenders.hash(Argon { isa, name: contender, side_by_side: 1 }),
+            Err(error) => {
+                let about = About::ours(&contender, "the kernel of that instruction set");
+                contenders.absent(
+                    crate::workload::Family::Argon,
+                    about,
+                    Miss::NotRun(error.to_string()),
+                );
+            }
+        }
+    }
+    for side_by_side in [2, 4, 6] {
+        let name = format!("shoal x{side_by_side}");
+        contenders.hash(Argon { isa: chosen, name, side_by_side });
     }
 }
 
-/// The scalar kernel.
-struct Argon;
+/// One kernel, with that many hashes side by side on each thread.
+struct Argon {
+    isa: Isa,
+    name: String,
+    side_by_side: usize,
+}
+
+fn function(costs: Costs) -> Result<Argon2, Miss> {
+    // The inputs of a proof of work are public, so nothing is wiped.
+    let params =
+        Params::new(costs.memory_kib, costs.passes, costs.lanes).map_err(Miss::failed)?.public();
+    Ok(Argon2::new(Variant::Id, Version::V0x13, params))
+}
 
 impl HashEngine for Argon {
-    type Arena = ();
+    type Arena = Vec<Arena>;
 
     fn about(&self) -> About {
-        About::ours("shoal", "scalar kernel; memory found and given back by every hash")
+        let note = match self.side_by_side {
+            1 => format!("kernel {}; lanes on threads; memory waits for the next hash", self.isa),
+            many => format!("kernel {}; {many} hashes side by side, each in its arena", self.isa),
+        };
+        About::ours(&self.name, &note)
+    }
+
+    fn side_by_side(&self) -> usize {
+        self.side_by_side
+    }
+
+    fn arena(&self, costs: Costs) -> Result<Vec<Arena>, Miss> {
+        (0..self.side_by_side)
+            .map(|_| {
+                let mut arena = Arena::new(costs.memory_kib).map_err(Miss::failed)?;
+                arena.populate().map_err(Miss::failed)?;
+                Ok(arena)
+            })
+            .collect()
+    }
+
+    fn hash_in(
+        &self,
+        arenas: &mut Vec<Arena>,
+        costs: Costs,
+        password: &[u8],
+        salt: &[u8],
+        tag: &mut [u8; 32],
+    ) -> Result<(), Miss> {
+        self.hash_side_by_side(arenas, costs, &[password], salt, std::slice::from_mut(tag))
+    }
+
+    fn hash_side_by_side(
+        &self,
+        arenas: &mut Vec<Arena>,
+        costs: Costs,
+        passwords: &[&[u8]],
+        salt: &[u8],
+        tags: &mut [[u8; 32]],
+    ) -> Result<(), Miss> {
+        let mut jobs: Vec<Job<'_>> = arenas
+            .iter_mut()
+            .zip(passwords)
+            .zip(tags)
+            .map(|((arena, password), tag)| Job {
+                arena,
+                inputs: Inputs { password, salt, ..Inputs::default() },
+                tag,
+            })
+            .collect();
+        let options = Options::default().isa(self.isa);
+        function(costs)?.hash_side_by_side(&mut jobs, &options).map_err(Miss::failed)
     }
 
     fn hash(
@@ -32,11 +111,8 @@ impl HashEngine for Argon {
         salt: &[u8],
         tag: &mut [u8; 32],
     ) -> Result<(), Miss> {
-        // The inputs of a proof of work are public, so nothing is wiped.
-        let params = Params::new(costs.memory_kib, costs.passes, costs.lanes)
-            .map_err(Miss::failed)?
-            .public();
         let inputs = Inputs { password, salt, ..Inputs::default() };
-        Argon2::new(Variant::Id, Version::V0x13, params).hash(&inputs, tag).map_err(Miss::failed)
+        let options = Options::default().isa(self.isa);
+        function(costs)?.hash_with(&inputs, tag, &options).map_err(Miss::failed)
     }
 }

@@ -18,6 +18,7 @@ pub(crate) fn rows<E: HashEngine>() -> Bench<E> {
             }
         }
     }
+    add_batch(&mut bench);
     bench
 }
 
@@ -80,10 +81,10 @@ fn add<E: HashEngine>(bench: &mut Bench<E>, shape: Shape, thread_count: usize, k
         row = row.taking_turns();
     }
     bench.add(row, move |engine, cx| {
-        let costs = match cx.pick(1, 0) {
-            1 => shape.costs,
-            _ => Costs { memory_kib: QUICK_KIB, ..shape.costs },
-        };
+        if engine.side_by_side() > 1 {
+            return Err(Miss::NotRun("one hash at a time is another contender's".into()));
+        }
+        let costs = picked(shape.costs, cx);
         let hashes = cx.pick(shape.hashes, 1);
         if kept {
             in_arenas(engine, costs, hashes, thread_count, cx)
@@ -91,6 +92,32 @@ fn add<E: HashEngine>(bench: &mut Bench<E>, shape: Shape, thread_count: usize, k
             cold(engine, costs, hashes, thread_count, cx)
         }
     });
+}
+
+/// The row of a miner: many hashes on one thread, as many side by side as the contender does.
+fn add_batch<E: HashEngine>(bench: &mut Bench<E>) {
+    let costs = SHAPES[0].costs;
+    let text = format!(
+        "{BATCH} hashes on one thread, as many side by side as the contender's name says, m = {} \
+         KiB, t = 1, p = 1; memory kept from hash to hash, faulted in before, not wiped",
+        costs.memory_kib
+    );
+    let row = Row::new(Family::Argon, "2GiB_t1_p1/batch/1", "hash", &text).taking_turns();
+    bench.add(row, move |engine, cx| {
+        let costs = picked(costs, cx);
+        in_arenas(engine, costs, BATCH, 1, cx)
+    });
+}
+
+/// Hashes of a batch: a multiple of every number that is computed side by side.
+const BATCH: usize = 12;
+
+/// The row's costs, or small ones for a quick run.
+fn picked(costs: Costs, cx: &Context) -> Costs {
+    match cx.pick(1, 0) {
+        1 => costs,
+        _ => Costs { memory_kib: QUICK_KIB, ..costs },
+    }
 }
 
 /// Inputs of hash `number`: a nonce at the end of the password, as a proof of work has it.
@@ -110,17 +137,20 @@ fn in_arenas<E: HashEngine>(
     cx: &Context,
 ) -> Result<Sampler, Miss> {
     let engine = Arc::clone(engine);
-    refuse_swapping(costs, thread_count, cx)?;
+    let side_by_side = engine.side_by_side();
+    refuse_swapping(costs, thread_count * side_by_side, cx)?;
     let mut arenas =
         (0..thread_count).map(|_| engine.arena(costs)).collect::<Result<Vec<_>, Miss>>()?;
     sampler(move |watch| {
-        let hash_in = |arena: &mut E::Arena, number: usize, tag: &mut [u8; 32]| {
-            engine.hash_in(arena, costs, &password(number), SALT, tag)
+        let hash_in = |arena: &mut E::Arena, first: usize, tags: &mut [[u8; 32]]| {
+            let passwords: Vec<_> = (first..first + tags.len()).map(password).collect();
+            let passwords: Vec<&[u8]> = passwords.iter().map(<[u8; 16]>::as_slice).collect();
+            engine.hash_side_by_side(arena, costs, &passwords, SALT, tags)
         };
-        let tags = timed(watch, &mut arenas, hashes, &hash_in)?;
+        let tags = timed(watch, &mut arenas, hashes, side_by_side, &hash_in)?;
         watch.figure("blocks per hash", costs.blocks() as f64);
         if let Some(huge_kib) = crate::environment::huge_page_kib() {
-            let wanted_kib = u64::from(costs.memory_kib) * arenas.len() as u64;
+            let wanted_kib = u64::from(costs.memory_kib) * (arenas.len() * side_by_side) as u64;
             watch.figure("share in huge pages", (huge_kib as f64 / wanted_kib as f64).min(1.0));
         }
         Ok(Some(digest(&tags)))
@@ -137,27 +167,32 @@ fn cold<E: HashEngine>(
     let engine = Arc::clone(engine);
     refuse_swapping(costs, thread_count, cx)?;
     sampler(move |watch| {
-        let hash = |(): &mut (), number: usize, tag: &mut [u8; 32]| {
-            engine.hash(costs, &password(number), SALT, tag)
+        let hash = |(): &mut (), number: usize, tags: &mut [[u8; 32]]| {
+            tags.iter_mut()
+                .zip(number..)
+                .try_for_each(|(tag, number)| engine.hash(costs, &password(number), SALT, tag))
         };
-        let tags = timed(watch, &mut vec![(); thread_count], hashes, &hash)?;
+        let tags = timed(watch, &mut vec![(); thread_count], hashes, 1, &hash)?;
         watch.figure("blocks per hash", costs.blocks() as f64);
         Ok(Some(digest(&tags)))
     })
 }
 
-/// Computes `hashes` tags in each arena, each arena on a thread of its own when there is more than
+/// Computes `hashes` tags in each arena, `side_by_side` at a time, each arena on a thread of its own when there is more than
 /// one; tags come back in the order of their numbers.
 fn timed<A: Send>(
     watch: &mut Watch,
     arenas: &mut [A],
     hashes: usize,
-    hash: &(impl Fn(&mut A, usize, &mut [u8; 32]) -> Result<(), Miss> + Sync),
+    side_by_side: usize,
+    hash: &(impl Fn(&mut A, usize, &mut [[u8; 32]]) -> Result<(), Miss> + Sync),
 ) -> Result<Vec<[u8; 32]>, Miss> {
     let run = |arena: &mut A, first: usize| {
         let mut tags = vec![[0; 32]; hashes];
-        for (number, tag) in tags.iter_mut().enumerate() {
-            hash(arena, first + number, tag)?;
+        let mut number = first;
+        for tags in tags.chunks_mut(side_by_side) {
+            hash(arena, number, tags)?;
+            number += tags.len();
         }
         Ok(tags)
     };
@@ -190,8 +225,8 @@ fn digest(tags: &[[u8; 32]]) -> Answer {
 }
 
 /// Hashing in swapped memory measures a disk.
-fn refuse_swapping(costs: Costs, thread_count: usize, cx: &Context) -> Result<(), Miss> {
-    let wanted_kib = u64::from(costs.memory_kib) * thread_count as u64;
+fn refuse_swapping(costs: Costs, memories: usize, cx: &Context) -> Result<(), Miss> {
+    let wanted_kib = u64::from(costs.memory_kib) * memories as u64;
     match crate::environment::available_memory_kib() {
         Some(free_kib) if cx.pick(1, 0) == 1 && free_kib < wanted_kib + wanted_kib / 8 => {
             Err(Miss::NotRun(format!("needs {wanted_kib} KiB, {free_kib} KiB are free")))
