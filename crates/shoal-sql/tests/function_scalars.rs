@@ -4,6 +4,8 @@
 
 mod write_support;
 
+mod common;
+
 use shoal_sql::Value;
 use write_support::{Both, Random, any_value};
 
@@ -377,4 +379,33 @@ fn date_functions() {
         ]);
         both.agree(&format!("SELECT strftime('{format}', {parameters})"), &values);
     }
+}
+
+#[test]
+fn differences_of_times() {
+    let scratch = common::Scratch::new("create table t(a)");
+    let moments = [
+        "2000-01-01",
+        "2000-02-29",
+        "2001-02-28 12:30:15.250",
+        "1999-12-31 23:59:59.999",
+        "2024-03-31",
+        "2024-02-29 00:00:01",
+        "2023-03-01",
+        "0001-01-01",
+        "9999-12-31 23:59:59",
+        "2000-01-31 10:00",
+        "2000-03-30 09:00",
+    ];
+    let mut queries = String::new();
+    for a in moments {
+        for b in moments {
+            queries += &format!(
+                "select timediff('{a}', '{b}'); select datetime('{b}', timediff('{a}', '{b}'));"
+            );
+        }
+    }
+    queries +=
+        "select timediff('x', '2000-01-01'), timediff(null, 1), timediff(2451545, 2451544.25);";
+    common::check_all(&mut scratch.ours(), &scratch.theirs(), &queries);
 }

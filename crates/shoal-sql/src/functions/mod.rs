@@ -240,7 +240,6 @@ const UNSUPPORTED: &[&str] = &[
     "sqlite_source_id",
     "sqlite_version",
     "subtype",
-    "timediff",
     "unistr",
     "unistr_quote",
 ];

@@ -79,7 +79,7 @@ impl Value {
     }
 }
 
-/// Equal class and equal content, so `1` and `1.0` differ here; SQL's own equality is [`compare`].
+/// Equal class and equal content, so `1` and `1.0` differ here; SQL's own equality is [`ValueRef::compare`].
 impl PartialEq for Value {
     fn eq(&self, other: &Value) -> bool {
         self.as_ref() == other.as_ref()

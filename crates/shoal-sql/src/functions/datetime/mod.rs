@@ -1,8 +1,9 @@
-//! `date`, `time`, `datetime`, `julianday`, `unixepoch` and `strftime` (lang_datefunc.html).
+//! `date`, `time`, `datetime`, `julianday`, `unixepoch`, `strftime` and `timediff` (lang_datefunc.html).
 //!
 //! Times are UTC: what needs the machine's time zone is refused by name. The clock is the session's
 //! and stands still during a statement.
 
+mod difference;
 mod modifier;
 mod moment;
 mod parse;
@@ -25,6 +26,7 @@ pub(super) const FUNCTIONS: &[ScalarFunction] = &[
     }),
     ScalarFunction::volatile("julianday", Arguments::at_least(0), julianday),
     ScalarFunction::volatile("unixepoch", Arguments::at_least(0), unixepoch),
+    ScalarFunction::volatile("timediff", Arguments::exactly(2), difference::timediff),
     ScalarFunction::volatile("strftime", Arguments::at_least(0), strftime),
 ];
 

@@ -1,0 +1,53 @@
+//! `timediff`: the years, months, days and time that lie between two moments.
+
+use super::moment::{DAY_MS, Moment};
+use super::{moment, time};
+use crate::Error;
+use crate::functions::Env;
+use crate::value::Value;
+
+/// The difference, to be used as a modifier: added to the second it gives the first moment.
+pub(super) fn timediff(arguments: &[Value], env: &Env<'_>) -> Result<Value, Error> {
+    let Some(mut first) = moment(&arguments[..1], env)? else { return Ok(Value::Null) };
+    let Some(mut second) = moment(&arguments[1..], env)? else { return Ok(Value::Null) };
+    first.compute_civil();
+    second.compute_civil();
+    let forwards = first.julian_ms >= second.julian_ms;
+    // The second moment is moved, by whole years and then months, towards the first and not past
+    // it; what is left are days and time.
+    let distance = |from: &Moment| match forwards {
+        true => first.julian_ms - from.julian_ms,
+        false => from.julian_ms - first.julian_ms,
+    };
+    let months = |moment: &Moment| moment.year * 12 + moment.month - 1;
+    let mut apart = (months(&first) - months(&second)).abs();
+    let mut near = moved(&second, months(&first));
+    while distance(&near) < 0 {
+        apart -= 1;
+        let back = if forwards { apart } else { -apart };
+        near = moved(&second, months(&second) + back);
+    }
+    let left = distance(&near);
+    let days = left / DAY_MS;
+    let rest = left % DAY_MS;
+    let clock = Moment {
+        hour: rest / 3_600_000,
+        minute: rest / 60_000 % 60,
+        second: (rest % 60_000) as f64 / 1000.0,
+        subsecond: true,
+        ..Moment::default()
+    };
+    let sign = if forwards { '+' } else { '-' };
+    let (years, months) = (apart / 12, apart % 12);
+    Ok(Value::text(format!("{sign}{years:04}-{months:02}-{days:02} {}", time(&clock))))
+}
+
+/// The same day and time in another month, counted from the beginning of the year 0.
+fn moved(moment: &Moment, month: i64) -> Moment {
+    let mut moved = moment.clone();
+    moved.year = month.div_euclid(12);
+    moved.month = month.rem_euclid(12) + 1;
+    moved.has_julian = false;
+    moved.compute_julian();
+    moved
+}
