@@ -131,7 +131,7 @@ pub enum PatchAction {
 
 impl Document {
     /// The patches that lead from the state at the heads `before` to that at `after`. Cost: the
-    /// size of the maps and lists that readers reach and of the texts that differ.
+    /// size of all maps, lists and texts that readers reach, whether they differ or not.
     ///
     /// # Errors
     /// [`Error::TooDeep`] beyond [`DEFAULT_MAX_DEPTH`].
