@@ -59,6 +59,9 @@ pub struct RunArguments {
     /// Only rows whose id contains one of these; `*` stands for anything
     #[arg(long, value_name = "ROWS", value_delimiter = ',')]
     pub filter: Vec<String>,
+    /// But not rows whose id contains one of these
+    #[arg(long, value_name = "ROWS", value_delimiter = ',')]
+    pub except: Vec<String>,
     /// Only contenders whose name begins with one of these
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub contender: Vec<String>,
@@ -182,8 +185,13 @@ pub enum Profiler {
 /// `lab report`.
 #[derive(Clone, Debug, Args)]
 pub struct ReportArguments {
-    /// The record: what `--json` wrote
-    pub record: PathBuf,
+    /// Records: what `--json` wrote. Several are put together when they are of one commit and
+    /// one machine
+    #[arg(required = true)]
+    pub records: Vec<PathBuf>,
+    /// Writes the records as one
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
     /// Writes the report as one page
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,

@@ -194,6 +194,42 @@ impl Record {
         self.rows.iter().filter(move |row| row.row.family == family)
     }
 
+    /// Takes in the rows of another run of the same commit on the same machine; of a row that
+    /// both have, its own stays. What the other run warned of is said of its families.
+    ///
+    /// # Errors
+    /// What differs between the two, as a sentence.
+    pub fn take_in(&mut self, other: Self) -> Result<(), String> {
+        let of = |record: &Self| {
+            (record.environment.commit.clone(), record.environment.cpu.clone(), record.scale)
+        };
+        if of(self) != of(&other) {
+            return Err(format!(
+                "records of different runs cannot be one: {:?} and {:?}",
+                of(self),
+                of(&other)
+            ));
+        }
+        let known = |rows: &[RowRecord], id: &str| rows.iter().any(|row| row.row.id == id);
+        let added: Vec<RowRecord> =
+            other.rows.into_iter().filter(|row| !known(&self.rows, &row.row.id)).collect();
+        let mut families: Vec<&str> = added.iter().map(|row| row.row.family.title()).collect();
+        families.dedup();
+        let families = families.join(", ");
+        self.warnings
+            .extend(other.warnings.into_iter().map(|warning| format!("{families}: {warning}")));
+        self.chosen += other.chosen;
+        for contender in other.contenders {
+            if !self.contenders.contains(&contender) {
+                self.contenders.push(contender);
+            }
+        }
+        self.seconds += other.seconds;
+        self.command = format!("{}; {}", self.command, other.command);
+        self.rows.extend(added);
+        Ok(())
+    }
+
     /// Reads a record.
     ///
     /// # Errors

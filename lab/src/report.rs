@@ -11,20 +11,30 @@ use crate::record::{Record, RowRecord};
 use crate::statistics::Interval;
 use crate::workload::Family;
 
-/// Reads a record and writes what was asked for; the table when nothing was.
+/// Reads records and writes what was asked for; the table when nothing was.
 pub(crate) fn from_file(args: &ReportArguments) -> Result<bool, String> {
-    let record = Record::read(&args.record)?;
+    let (first, others) = args.records.split_first().ok_or("no record is named")?;
+    let mut record = Record::read(first)?;
+    for path in others {
+        record
+            .take_in(Record::read(path)?)
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+    }
     let write = |path: &std::path::Path, text: String| {
         std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
     };
+    if let Some(path) = &args.json {
+        record.write(path)?;
+    }
     if let Some(path) = &args.html {
         write(path, html::page(&record))?;
     }
     if let Some(path) = &args.markdown {
-        let name = args.record.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = args.json.as_ref().unwrap_or(first);
+        let name = name.file_name().unwrap_or_default().to_string_lossy().into_owned();
         write(path, markdown::chapter(&record, &name))?;
     }
-    if args.html.is_none() && args.markdown.is_none() {
+    if args.json.is_none() && args.html.is_none() && args.markdown.is_none() {
         for line in terminal::table(&record).lines() {
             out::line(line);
         }

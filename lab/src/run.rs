@@ -25,7 +25,8 @@ pub(crate) fn run(
     contenders: &Contenders,
 ) -> Result<bool, String> {
     let mut complete = true;
-    let (rows, unknown) = choose(contenders::rows(), &args.filter);
+    let (mut rows, unknown) = choose(contenders::rows(), &args.filter);
+    rows.retain(|row| !args.except.iter().any(|except| matches(&row.id, except)));
     for filter in &unknown {
         complete = false;
         out::note(&format!("error: no row matches {filter}{}", nearest(filter)));

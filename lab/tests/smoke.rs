@@ -59,6 +59,14 @@ fn an_unknown_row_is_named_and_the_rest_goes_on() {
 }
 
 #[test]
+fn rows_are_left_out() {
+    let listed = text(&lab(&["--list", "--filter", "scan_id", "--except", "/5M,/1M"]).stdout);
+    let rows: Vec<&str> = listed.lines().filter(|line| !line.starts_with("contender ")).collect();
+    assert_eq!(rows.len(), 1, "{listed}");
+    assert!(rows[0].starts_with("table/scan_id ["), "{listed}");
+}
+
+#[test]
 fn a_missing_corpus_and_an_unreadable_record_are_said() {
     let output = lab(&["report", "/nonexistent/record.json"]);
     assert_eq!(output.status.code(), Some(1));

@@ -103,3 +103,21 @@ fn figures_have_three_digits() {
     }
     assert_eq!(bytes(3.0 * 1024.0 * 1024.0), "3.00 MiB");
 }
+
+#[test]
+fn records_of_one_commit_are_put_together_and_others_refused() {
+    let mut whole = record();
+    let mut other = record();
+    other.rows.truncate(1);
+    other.rows[0].row.id = "doc/elsewhere".into();
+    other.chosen = 1;
+    let stranger = Record {
+        environment: Environment { commit: "another".into(), ..Environment::default() },
+        ..other.clone()
+    };
+    assert!(whole.take_in(stranger).is_err_and(|error| error.contains("another")));
+    whole.take_in(other).expect("one commit, one machine");
+    assert_eq!((whole.rows.len(), whole.chosen), (4, 6));
+    assert_eq!(whole.contenders.len(), 2);
+    assert!(whole.warnings.contains(&"Documents: the machine was busy".to_owned()));
+}

@@ -1,8 +1,8 @@
 //! `shoal-crdt`.
 
 use shoal_crdt::{
-    ActorId, Change, ChangeHash, CommitOptions, Document, LoadOptions, ObjId, ObjType, ROOT,
-    Scalar, ScalarRef, Transaction, Value,
+    ActorId, Change, ChangeHash, CommitOptions, Cursor, Document, LoadOptions, ObjId, ObjType,
+    ROOT, ReadDoc, Scalar, ScalarRef, SyncMessage, SyncState, Transaction, Value,
 };
 
 use crate::engine::document::Kind;
@@ -34,8 +34,8 @@ impl DocEngine for Documents {
     type Tx<'a> = Transaction<'a>;
     type Obj = ObjId;
     type Heads = Vec<ChangeHash>;
-    type Cursor = ();
-    type Session = ();
+    type Cursor = Cursor;
+    type Session = SyncState;
 
     fn about(&self) -> About {
         About::ours("shoal", "shoal-crdt: Automerge's format, in memory")
@@ -154,6 +154,67 @@ impl DocEngine for Documents {
 
     fn heads_bytes(&self, doc: &mut Document) -> Option<Vec<u8>> {
         Some(doc.heads().iter().flat_map(|head| head.0).collect())
+    }
+
+    fn get_at(
+        &self,
+        doc: &Document,
+        obj: &ObjId,
+        key: &str,
+        heads: &Vec<ChangeHash>,
+    ) -> Result<Option<i64>, Miss> {
+        Ok(failed(doc.at(heads).get(obj, key))?.and_then(|(value, _)| int(&value)))
+    }
+
+    fn text_at(
+        &self,
+        doc: &Document,
+        obj: &ObjId,
+        heads: &Vec<ChangeHash>,
+    ) -> Result<String, Miss> {
+        failed(doc.at(heads).text(obj))
+    }
+
+    fn cursor(&self, doc: &Document, obj: &ObjId, index: usize) -> Result<Cursor, Miss> {
+        failed(doc.get_cursor(obj, index))
+    }
+
+    fn resolve(&self, doc: &Document, obj: &ObjId, cursor: &Cursor) -> Result<usize, Miss> {
+        failed(doc.get_cursor_position(obj, cursor))
+    }
+
+    fn transact_with_patches(
+        &self,
+        doc: &mut Document,
+        work: impl FnOnce(&mut Transaction<'_>) -> Result<(), Miss>,
+    ) -> Result<usize, Miss> {
+        let mut tx = doc.transaction();
+        work(&mut tx)?;
+        let patches = failed(tx.patches())?.len();
+        tx.commit(CommitOptions::default());
+        Ok(patches)
+    }
+
+    fn session(&self) -> Result<SyncState, Miss> {
+        Ok(SyncState::new())
+    }
+
+    fn generate(
+        &self,
+        doc: &mut Document,
+        session: &mut SyncState,
+    ) -> Result<Option<Vec<u8>>, Miss> {
+        Ok(doc.generate_sync_message(session).map(|message| message.encode()))
+    }
+
+    fn receive(
+        &self,
+        doc: &mut Document,
+        session: &mut SyncState,
+        message: &[u8],
+    ) -> Result<(), Miss> {
+        let message = failed(SyncMessage::decode(message))?;
+        failed(doc.receive_sync_message(session, message))
     }
 
     fn save(&self, doc: &mut Document) -> Result<Vec<u8>, Miss> {
