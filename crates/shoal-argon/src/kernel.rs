@@ -16,6 +16,8 @@ mod avx512;
 mod neon;
 mod scalar;
 mod team;
+#[cfg(target_arch = "x86_64")]
+mod x86;
 
 use std::marker::PhantomData;
 use std::ops::Range;

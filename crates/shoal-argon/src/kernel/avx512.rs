@@ -9,6 +9,7 @@
 
 use std::arch::x86_64::*;
 
+use super::x86::{prefetch, prefetch_first, settle};
 use crate::block::Block;
 
 /// Where a word of the block lies in this kernel's memory: word 0 stays first.
@@ -16,34 +17,6 @@ use crate::block::Block;
 pub(super) const fn place(word: usize) -> usize {
     let (rows, row, quarter, lane) = (word / 32, word / 16 % 2, word / 4 % 4, word % 4);
     32 * rows + 8 * quarter + 4 * row + lane
-}
-
-/// Asks for the sixteen lines of a block.
-#[inline]
-#[target_feature(enable = "avx512f")]
-unsafe fn prefetch<const ONCE: bool>(block: *const Block) {
-    for line in 0..16 {
-        let line = block.cast::<i8>().wrapping_add(64 * line);
-        if ONCE {
-            _mm_prefetch::<_MM_HINT_NTA>(line);
-        } else {
-            _mm_prefetch::<_MM_HINT_T0>(line);
-        }
-    }
-}
-
-/// Asks for the first line of a block.
-#[inline]
-#[target_feature(enable = "avx512f")]
-unsafe fn prefetch_first(block: *const Block) {
-    _mm_prefetch::<_MM_HINT_NTA>(block.cast::<i8>());
-}
-
-/// Makes stores past the caches visible before what follows.
-#[inline]
-#[target_feature(enable = "avx512f")]
-unsafe fn settle() {
-    _mm_sfence();
 }
 
 segment_loops! { #[target_feature(enable = "avx512f")] }
