@@ -166,14 +166,7 @@ pub(crate) fn compare(rule: Comparison, left: ValueRef<'_>, right: ValueRef<'_>)
         };
     }
     let order = compare_values(left, right, rule.affinity, rule.collation);
-    Some(match rule.op {
-        CompareOp::Equal | CompareOp::Is => order.is_eq(),
-        CompareOp::NotEqual | CompareOp::IsNot => order.is_ne(),
-        CompareOp::Less => order.is_lt(),
-        CompareOp::LessEqual => order.is_le(),
-        CompareOp::Greater => order.is_gt(),
-        CompareOp::GreaterEqual => order.is_ge(),
-    })
+    Some(rule.op.holds(order))
 }
 
 /// Orders two values after giving both an affinity, if one of them is text at all.

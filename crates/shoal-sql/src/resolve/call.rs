@@ -203,17 +203,24 @@ impl<'a> Resolver<'a> {
             arguments.push(self.bind(argument)?);
         }
         let filter = call.filter.as_ref().map(|filter| self.bind_expr(filter)).transpose()?;
-        let mut order_by = Vec::with_capacity(call.order_by.len());
-        for term in &call.order_by {
+        Ok((arguments, filter, self.order_keys(&call.order_by)?))
+    }
+
+    /// The terms of an ORDER BY that belongs to a call: expressions, never columns of a result.
+    pub(super) fn order_keys(
+        &mut self,
+        terms: &'a [ast::OrderTerm],
+    ) -> Result<Vec<OrderKey>, Error> {
+        let key = |term: &'a ast::OrderTerm| {
             let bound = self.bind(&term.expr)?;
-            order_by.push(OrderKey {
+            Ok(OrderKey {
                 key: Key::Expr(bound.expr),
                 descending: term.descending,
                 nulls_first: term.nulls_first.unwrap_or(!term.descending),
                 collation: bound.collation.or_binary(),
-            });
-        }
-        Ok((arguments, filter, order_by))
+            })
+        };
+        terms.iter().map(key).collect()
     }
 
     fn reads_scope(&self, expr: &Expr, depth: usize) -> bool {

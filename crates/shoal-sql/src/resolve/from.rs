@@ -2,7 +2,7 @@
 
 use super::collation::{Coll, compare_affinity};
 use super::expr::Bound;
-use super::merge::{merge_query, mergeable, unique, unique_name};
+use super::merge::{merge_query, mergeable, query_column, unique};
 use super::recursion::Common;
 use super::scope::{Clause, ScopeColumn, ScopeTable};
 use super::tree::{
@@ -674,18 +674,8 @@ fn add_columns(
 ) {
     let mut columns: Vec<ScopeColumn> = Vec::with_capacity(outputs.len());
     for (index, column) in outputs.iter().enumerate() {
-        columns.push(ScopeColumn {
-            name: unique_name(&columns, &column.inner_name),
-            expr: Expr::Column { source, column: index },
-            affinity: column.affinity,
-            // A column of a query always has one of its own.
-            collation: Ok(Coll::Column(column.collation.or_binary())),
-            declared_type: column.declared_type.clone(),
-            merged: false,
-            others: Vec::new(),
-            shown: None,
-            hidden: false,
-        });
+        let expr = Expr::Column { source, column: index };
+        columns.push(query_column(&columns, column, expr));
     }
     joined.tables.push(ScopeTable {
         name: name.clone(),

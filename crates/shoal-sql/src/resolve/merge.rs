@@ -58,22 +58,31 @@ pub(super) fn merge_query(
 ) {
     let mut columns: Vec<ScopeColumn> = Vec::with_capacity(outputs.len());
     for (column, expr) in outputs.iter().zip(select.outputs) {
-        columns.push(ScopeColumn {
-            name: unique_name(&columns, &column.inner_name),
-            expr,
-            affinity: column.affinity,
-            // A column of a query always has one of its own.
-            collation: Ok(Coll::Column(column.collation.or_binary())),
-            declared_type: column.declared_type.clone(),
-            merged: false,
-            others: Vec::new(),
-            shown: None,
-            hidden: false,
-        });
+        columns.push(query_column(&columns, column, expr));
     }
     joined.tables.push(ScopeTable { name, columns, rowid: None, table: None, nullable: false });
     joined.sources.extend(select.sources);
     joined.merged.extend(select.conjuncts);
+}
+
+/// A column of a query, behind those `known`, as a name for `expr`.
+pub(super) fn query_column(
+    known: &[ScopeColumn],
+    column: &OutputColumn,
+    expr: Expr,
+) -> ScopeColumn {
+    ScopeColumn {
+        name: unique_name(known, &column.inner_name),
+        expr,
+        affinity: column.affinity,
+        // A column of a query always has one of its own.
+        collation: Ok(Coll::Column(column.collation.or_binary())),
+        declared_type: column.declared_type.clone(),
+        merged: false,
+        others: Vec::new(),
+        shown: None,
+        hidden: false,
+    }
 }
 
 /// A column's name within a query's columns: a second `a` is called `a:1`, as in SQLite.

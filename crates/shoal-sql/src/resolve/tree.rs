@@ -1,6 +1,7 @@
 //! A query whose names are resolved: sources and columns by number, functions by reference,
 //! comparisons with their affinity and collation.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::collation::Coll;
@@ -367,6 +368,19 @@ pub(crate) enum CompareOp {
 }
 
 impl CompareOp {
+    /// Whether the comparison is true of two values, neither NULL, that stand in this order.
+    #[inline]
+    pub(crate) fn holds(self, order: Ordering) -> bool {
+        match self {
+            Self::Equal | Self::Is => order.is_eq(),
+            Self::NotEqual | Self::IsNot => order.is_ne(),
+            Self::Less => order.is_lt(),
+            Self::LessEqual => order.is_le(),
+            Self::Greater => order.is_gt(),
+            Self::GreaterEqual => order.is_ge(),
+        }
+    }
+
     /// The same comparison with its sides exchanged.
     pub(crate) fn flipped(self) -> CompareOp {
         match self {

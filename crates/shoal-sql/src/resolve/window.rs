@@ -107,16 +107,7 @@ impl<'a> Resolver<'a> {
             let bound = self.bind(expr)?;
             partition_by.push((bound.expr, bound.collation.or_binary()));
         }
-        let mut order_by = Vec::with_capacity(spec.order_by.len());
-        for term in spec.order_by {
-            let bound = self.bind(&term.expr)?;
-            order_by.push(OrderKey {
-                key: Key::Expr(bound.expr),
-                descending: term.descending,
-                nulls_first: term.nulls_first.unwrap_or(!term.descending),
-                collation: bound.collation.or_binary(),
-            });
-        }
+        let order_by = self.order_keys(spec.order_by)?;
         let frame = self.frame(spec)?;
         Ok((arguments, filter, Window { partition_by, order_by, frame }))
     }

@@ -671,14 +671,7 @@ fn compare(rule: &Comparison, left: ValueRef<'_>, right: ValueRef<'_>) -> bool {
         }
         _ => return crate::expr::compare(*rule, left, right) == Some(true),
     };
-    match rule.op {
-        CompareOp::Equal | CompareOp::Is => order.is_eq(),
-        CompareOp::NotEqual | CompareOp::IsNot => order.is_ne(),
-        CompareOp::Less => order.is_lt(),
-        CompareOp::LessEqual => order.is_le(),
-        CompareOp::Greater => order.is_gt(),
-        CompareOp::GreaterEqual => order.is_ge(),
-    }
+    rule.op.holds(order)
 }
 
 /// Whether an affinity may make another value of this one before it is compared.
