@@ -17,7 +17,7 @@ use crate::out;
 use crate::random::Random;
 use crate::record::{Outcome, RowRecord};
 use crate::report::three_digits;
-use crate::run::{Scratch, bar, choose, default_data, generate};
+use crate::run::{Scratch, bar, choose, default_cache, default_data, generate};
 use crate::statistics::{Interval, detectable, ratio};
 use crate::worker::client::Program;
 use crate::workload::{Context, Scale};
@@ -131,7 +131,8 @@ fn built(root: &Path, role: &str, revision: &str) -> Result<Built, String> {
     let commit = git(root, &["rev-parse", "--verify", &format!("{revision}^{{commit}}")])
         .map_err(|error| format!("{role} {revision}: {error}"))?;
     let short: String = commit.chars().take(12).collect();
-    let folder = std::env::temp_dir().join("shoal-lab-worktrees").join(&short);
+    let worktrees = std::env::temp_dir().join("shoal-lab-worktrees");
+    let folder = worktrees.join(&short);
     if !folder.is_dir() {
         git(root, &["worktree", "prune"])?;
         git(root, &["worktree", "add", "--detach", &folder.to_string_lossy(), &commit])
@@ -139,7 +140,7 @@ fn built(root: &Path, role: &str, revision: &str) -> Result<Built, String> {
     }
     out::note(&format!("building {role} {short}"));
     // One folder of builds for all commits: what they have in common is built once.
-    let target = std::env::temp_dir().join("shoal-lab-worktrees").join("target");
+    let target = worktrees.join("target");
     let output = Command::new("cargo")
         .args(["build", "--release", "--locked", "-p", "shoal-lab"])
         .current_dir(&folder)
@@ -152,7 +153,7 @@ fn built(root: &Path, role: &str, revision: &str) -> Result<Built, String> {
         let tail: Vec<&str> = tail.into_iter().rev().collect();
         return Err(format!("{role} {revision} does not build:\n{}", tail.join("\n")));
     }
-    let path = std::env::temp_dir().join("shoal-lab-worktrees").join(format!("shoal-lab-{short}"));
+    let path = worktrees.join(format!("shoal-lab-{short}"));
     std::fs::copy(target.join("release").join("shoal-lab"), &path)
         .map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(Built { commit: short, program: Program { path, prefix: Vec::new() } })
@@ -171,7 +172,7 @@ fn git(folder: &Path, arguments: &[&str]) -> Result<String, String> {
 }
 
 fn context(args: &AbArguments, scratch: &Path) -> Result<Context, String> {
-    let cache = std::env::temp_dir().join("shoal-lab-cache");
+    let cache = default_cache();
     std::fs::create_dir_all(&cache).map_err(|error| format!("{}: {error}", cache.display()))?;
     let seed = args.seed.unwrap_or_else(now);
     let scale = if args.quick { Scale::Quick } else { Scale::Full };

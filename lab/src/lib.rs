@@ -65,10 +65,7 @@ pub fn run(prefix: &[&str], arguments: Arguments, contenders: &Contenders) -> Ex
 /// # Errors
 /// What kept the run from taking place, as a sentence.
 pub fn bench(prefix: &[&str], arguments: BenchArguments) -> Result<bool, String> {
-    let mut contenders = Contenders::new();
-    shoal::add(&mut contenders);
-    shoal::generate(&mut contenders);
-    done(prefix, arguments.into(), &contenders)
+    done(prefix, arguments.into(), &shoal::alone())
 }
 
 fn done(prefix: &[&str], arguments: Arguments, contenders: &Contenders) -> Result<bool, String> {

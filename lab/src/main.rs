@@ -8,8 +8,5 @@ use shoal_testkit::alloc::CountingAllocator;
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 fn main() -> ExitCode {
-    let mut contenders = shoal_lab::Contenders::new();
-    shoal_lab::shoal::add(&mut contenders);
-    shoal_lab::shoal::generate(&mut contenders);
-    shoal_lab::main(&[], &contenders)
+    shoal_lab::main(&[], &shoal_lab::shoal::alone())
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::args::{ProfileArguments, Profiler};
 use crate::contenders::{self, Contenders};
 use crate::out;
-use crate::run::{Scratch, default_data, this_program};
+use crate::run::{Scratch, default_cache, default_data, this_program};
 use crate::worker::serve::once;
 use crate::workload::{Context, Scale};
 
@@ -35,7 +35,7 @@ pub(crate) fn profile(
             scale,
             data: default_data(),
             scratch: scratch.0.clone(),
-            cache: std::env::temp_dir().join("shoal-lab-cache"),
+            cache: default_cache(),
             seed: 1,
         };
         return once(contender, &row.id, &cx).map(|()| true).map_err(|miss| miss.to_string());

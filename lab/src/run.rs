@@ -195,13 +195,10 @@ fn list(rows: &[Row], entrants: &[Entrant]) {
 
 fn context(args: &RunArguments, scratch: &Path) -> Result<Context, String> {
     let data = args.data.clone().unwrap_or_else(default_data);
-    let cache = args.cache.clone().unwrap_or_else(|| {
-        if args.quick {
-            scratch.to_path_buf()
-        } else {
-            std::env::temp_dir().join("shoal-lab-cache")
-        }
-    });
+    let cache = args
+        .cache
+        .clone()
+        .unwrap_or_else(|| if args.quick { scratch.to_path_buf() } else { default_cache() });
     std::fs::create_dir_all(&cache).map_err(|error| format!("{}: {error}", cache.display()))?;
     let seed = args.seed.unwrap_or_else(|| {
         SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_secs())
@@ -217,6 +214,11 @@ pub(crate) fn default_data() -> PathBuf {
         return here;
     }
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata")
+}
+
+/// Where large databases are kept from run to run, unless the caller names another folder.
+pub(crate) fn default_cache() -> PathBuf {
+    std::env::temp_dir().join("shoal-lab-cache")
 }
 
 /// A folder of this run alone, removed when it ends.

@@ -7,6 +7,14 @@ mod typed;
 
 use crate::contenders::Contenders;
 
+/// Shoal's engines and nobody else's, which also write the generated databases.
+pub fn alone() -> Contenders {
+    let mut contenders = Contenders::new();
+    add(&mut contenders);
+    contenders.generate_with(typed::Typed(table::Form::InTransaction));
+    contenders
+}
+
 /// Adds every engine of ours; those still to come are named as not built.
 pub fn add(contenders: &mut Contenders) {
     contenders.document(document::Documents);
@@ -16,9 +24,4 @@ pub fn add(contenders: &mut Contenders) {
     contenders.table(typed::Typed(table::Form::InTransaction));
     contenders.table(typed::Typed(table::Form::Exclusive));
     hash::add(contenders);
-}
-
-/// Lets our tables write the generated databases, where no one else was chosen for it before.
-pub fn generate(contenders: &mut Contenders) {
-    contenders.generate_with(typed::Typed(table::Form::InTransaction));
 }
