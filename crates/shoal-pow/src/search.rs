@@ -28,9 +28,6 @@ impl Search {
     /// # Errors
     /// [`Error::NoArena`] for a count of 0, [`Error::Refused`] when the machine has not as much.
     pub fn new(memory_kib: u32, side_by_side: usize) -> Result<Self, Error> {
-        if side_by_side == 0 {
-            return Err(Error::NoArena);
-        }
         let arenas = (0..side_by_side)
             .map(|_| {
                 let mut arena = Arena::new(memory_kib)?;
@@ -38,7 +35,15 @@ impl Search {
                 Ok(arena)
             })
             .collect::<Result<_, Error>>()?;
-        Ok(Self { arenas })
+        Self::in_arenas(arenas)
+    }
+
+    /// Searches in memory that the caller took, one hash in each arena.
+    ///
+    /// # Errors
+    /// [`Error::NoArena`] for none.
+    pub fn in_arenas(arenas: Vec<Arena>) -> Result<Self, Error> {
+        if arenas.is_empty() { Err(Error::NoArena) } else { Ok(Self { arenas }) }
     }
 
     /// What kind of pages each arena lies in, and how many KiB of it are in huge pages now.
