@@ -1,0 +1,28 @@
+//! Mining on Argon2id: a door on `shoal-pow` that the database never sees.
+//!
+//! [`engine`] deals the nonces of a [`Work`] to backends, in leases that neither overlap nor leave
+//! gaps, and reports solutions. [`backend`] is the trait behind which processors and devices stand.
+//! [`topology`] and [`memory`] say what the machine has, [`tune`] what is best on it, [`bench`]
+//! what that comes to, and [`doctor`] what is missing.
+
+#![forbid(unsafe_code)]
+
+pub mod backend;
+pub mod bench;
+pub mod doctor;
+pub mod engine;
+pub mod memory;
+pub mod status;
+pub mod topology;
+pub mod tune;
+pub mod work;
+
+mod crew;
+mod lease;
+mod rate;
+mod schedule;
+
+pub use backend::cpu::{CpuBackend, CpuOptions};
+pub use engine::{Engine, EngineError, EngineOptions, Event};
+pub use status::Status;
+pub use work::{Handover, Solution, Work};

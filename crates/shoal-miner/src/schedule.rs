@@ -1,0 +1,717 @@
+//! Who tries which nonces, what is believed, and who loses its place: the engine without threads.
+//!
+//! Inputs go in with the time, outputs come out. The same inputs give the same outputs, so long
+//! runs with every fault are tested without a clock.
+//!
+//! Work is dealt in leases of about a horizon's length at a backend's own pace, and in smaller
+//! ones when several backends come to the end of a window, so that they end together. A backend
+//! that appends has its next lease before it needs it.
+
+mod member;
+mod round;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use shoal_pow::TAG_BYTES;
+
+use crate::backend::{BackendError, Capabilities, Fence, Hashes, Lease, Report, Telemetry};
+use crate::engine::{Allocation, Event, Fault, Timeouts, Verify, WorkEnd};
+use crate::lease::Foreign;
+use crate::rate::{Stopwatch, per_second};
+use crate::status::{EnginePhase, Status, WorkStatus};
+use crate::work::{Handover, Solution, Work};
+use member::{Kind, Member, Overdue, State};
+use round::{Round, Rounds};
+
+/// What happens to the scheduler.
+pub(crate) enum Input {
+    /// A work for it.
+    Assign(Work, Handover),
+    /// No more work.
+    Cancel(Handover),
+    /// Somebody wants to know when nothing is under way.
+    Fence { token: u64, deadline: Instant },
+    /// The end.
+    Stop,
+    /// A command came back.
+    Acked { backend: usize, outcome: Result<Outcome, Failure>, capabilities: Capabilities },
+    /// A backend's thread ended; nothing comes from it any more.
+    Gone { backend: usize },
+    /// A backend told something.
+    Reported { backend: usize, report: Report },
+    /// A backend's thread looked at its counters.
+    Sampled { backend: usize, hashes: Hashes, telemetry: Telemetry },
+    /// The claim given out last was computed again; `Err` when it could not be.
+    Verified(Result<bool, String>),
+    /// Time passed.
+    Tick,
+}
+
+/// What a command came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Done,
+    Fence(Fence),
+}
+
+/// Why a command came to nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    Error(BackendError),
+    Panic(String),
+}
+
+/// A call for a backend's thread. It gets the next one when this one came back.
+#[derive(Clone, Debug)]
+pub(crate) enum Command {
+    Start,
+    Assign(Lease),
+    Cancel(Handover),
+    Fence(Instant),
+    /// The last one.
+    Stop,
+}
+
+/// What is to be done.
+#[derive(Debug)]
+pub(crate) enum Output {
+    Command {
+        backend: usize,
+        command: Command,
+    },
+    /// Break off what the backend's thread is on.
+    Interrupt {
+        backend: usize,
+    },
+    Verify(Claim),
+    Event(Event),
+    Fenced {
+        token: u64,
+        idle: bool,
+    },
+}
+
+/// A solution that is to be computed again.
+#[derive(Clone, Debug)]
+pub(crate) struct Claim {
+    pub(crate) backend: usize,
+    pub(crate) work: Arc<Work>,
+    pub(crate) nonce: u64,
+    pub(crate) tag: [u8; TAG_BYTES],
+}
+
+/// What does not change.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    pub(crate) verify: Verify,
+    pub(crate) allocation: Allocation,
+    pub(crate) horizon: Duration,
+    pub(crate) timeouts: Timeouts,
+}
+
+/// The engine's mind.
+pub(crate) struct Scheduler {
+    rules: Rules,
+    members: Vec<Member>,
+    rounds: Rounds,
+    next_lease: u64,
+    /// The first is being verified.
+    claims: VecDeque<Claim>,
+    fences: Vec<Fencing>,
+    stopping: bool,
+    told_dead: bool,
+    started: Instant,
+    working: Stopwatch,
+    solutions: u64,
+    false_solutions: u64,
+    out: Vec<Output>,
+}
+
+/// Somebody waits for these backends.
+struct Fencing {
+    token: u64,
+    deadline: Instant,
+    waiting: Vec<usize>,
+}
+
+impl Scheduler {
+    /// Backends that are to be started, by name.
+    pub(crate) fn new(
+        backends: impl IntoIterator<Item = (Arc<str>, Capabilities)>,
+        rules: Rules,
+        now: Instant,
+    ) -> Self {
+        let members = backends.into_iter().map(|(name, can)| Member::new(name, can, now)).collect();
+        let mut scheduler = Self {
+            rules,
+            members,
+            rounds: Rounds::default(),
+            next_lease: 0,
+            claims: VecDeque::new(),
+            fences: Vec::new(),
+            stopping: false,
+            told_dead: false,
+            started: now,
+            working: Stopwatch::default(),
+            solutions: 0,
+            false_solutions: 0,
+            out: Vec::new(),
+        };
+        for backend in 0..scheduler.members.len() {
+            scheduler.command(backend, Command::Start, now);
+        }
+        scheduler
+    }
+
+    /// What is to be done now, in this order.
+    pub(crate) fn outputs(&mut self) -> Vec<Output> {
+        std::mem::take(&mut self.out)
+    }
+
+    /// Whether it was told to stop and every backend's thread ended.
+    pub(crate) fn is_over(&self) -> bool {
+        self.stopping && self.members.iter().all(|member| member.state == State::Gone)
+    }
+
+    /// When to come again with [`Input::Tick`], whatever happens.
+    pub(crate) fn wake_at(&self, now: Instant) -> Instant {
+        let asks_again = !self.fences.is_empty()
+            || self.members.iter().any(|member| matches!(member.state, State::Probed { .. }));
+        let at = now + if asks_again { FENCE_EVERY } else { TICK_EVERY };
+        let deadline = self.rounds.current.as_ref().and_then(|round| round.work.deadline);
+        deadline.map_or(at, |deadline| at.min(deadline.max(now)))
+    }
+
+    /// Something happened.
+    pub(crate) fn handle(&mut self, input: Input, now: Instant) {
+        match input {
+            Input::Assign(work, handover) => {
+                self.end_round(WorkEnd::Replaced, handover, now);
+                self.rounds.current = Some(Round::new(work, self.next_lease, now));
+                if self.stopping {
+                    self.end_round(WorkEnd::Stopped, Handover::Abandon, now);
+                } else if !self.members.iter().any(Member::is_alive) {
+                    self.end_round(WorkEnd::NoBackend, Handover::Abandon, now);
+                }
+            }
+            Input::Cancel(handover) => self.end_round(WorkEnd::Cancelled, handover, now),
+            Input::Fence { token, deadline } => {
+                let ready = |(_, member): &(usize, &Member)| member.state == State::Ready;
+                let waiting = self.members.iter().enumerate().filter(ready);
+                let waiting = waiting.map(|(backend, _)| backend).collect();
+                self.fences.push(Fencing { token, deadline, waiting });
+            }
+            Input::Stop => self.stop(now),
+            Input::Acked { backend, outcome, capabilities } => {
+                self.members[backend].capabilities = capabilities;
+                self.acked(backend, outcome, now);
+            }
+            Input::Gone { backend } => self.gone(backend, now),
+            Input::Reported { backend, report } => self.reported(backend, report, now),
+            Input::Sampled { backend, hashes, telemetry } => {
+                self.members[backend].sample(hashes, telemetry, now);
+            }
+            Input::Verified(result) => self.verified(result, now),
+            Input::Tick => self.look_at_clocks(now),
+        }
+        self.settle(now);
+    }
+
+    /// What it is doing.
+    pub(crate) fn status(&self, now: Instant) -> Status {
+        let alive = self.members.iter().filter(|member| member.is_alive());
+        let total: f64 = alive.filter_map(Member::pace).sum();
+        let share = |member: &Member| match member.pace() {
+            Some(pace) if member.is_alive() && total > 0.0 => pace / total,
+            _ => 0.0,
+        };
+        let backends: Vec<_> =
+            self.members.iter().map(|member| member.status(share(member), now)).collect();
+        let hashes: u64 = self.members.iter().map(|member| member.hashes().counted).sum();
+        let working = self.working.passed(now);
+        Status {
+            phase: self.phase(),
+            uptime_secs: now.saturating_duration_since(self.started).as_secs_f64(),
+            working_secs: working.as_secs_f64(),
+            rate_now: self.members.iter().map(|member| member.rate_now(now)).sum(),
+            rate_average: per_second(hashes, working),
+            hashes,
+            late_hashes: self.members.iter().map(|member| member.hashes().late).sum(),
+            solutions: self.solutions,
+            false_solutions: self.false_solutions,
+            work: self.rounds.current.as_ref().map(|round| WorkStatus {
+                id: round.work.id,
+                tried: round.ledger.tried(),
+                nonces: round.ledger.total(),
+                age_secs: now.saturating_duration_since(round.begun).as_secs_f64(),
+            }),
+            backends,
+        }
+    }
+
+    fn phase(&self) -> EnginePhase {
+        if self.stopping {
+            EnginePhase::Stopped
+        } else if !self.members.iter().any(Member::is_alive) {
+            EnginePhase::Dead
+        } else if !self.members.iter().any(|member| member.state == State::Ready) {
+            EnginePhase::Starting
+        } else if self.rounds.current.is_some() {
+            EnginePhase::Working
+        } else {
+            EnginePhase::Idle
+        }
+    }
+
+    fn event(&mut self, event: Event) {
+        self.out.push(Output::Event(event));
+    }
+
+    fn warn(&mut self, backend: usize, text: String) {
+        let backend = Some(self.members[backend].name.clone());
+        self.event(Event::Warning { backend, text });
+    }
+
+    fn command(&mut self, backend: usize, command: Command, now: Instant) {
+        self.members[backend].begin(&command, now);
+        self.out.push(Output::Command { backend, command });
+    }
+
+    // What comes back.
+
+    fn acked(&mut self, backend: usize, outcome: Result<Outcome, Failure>, now: Instant) {
+        let member = &mut self.members[backend];
+        let Some(pending) = member.pending.take() else { return };
+        if !member.is_alive() {
+            return;
+        }
+        match (outcome, pending.kind) {
+            (Err(Failure::Panic(text)), _) => {
+                self.quarantine(backend, Fault::Panicked(text), false, now);
+            }
+            (Err(Failure::Error(error)), Kind::Start) => {
+                self.quarantine(backend, Fault::Start(error), false, now);
+            }
+            (Err(Failure::Error(error @ BackendError::WorkTooLarge { .. })), Kind::Assign) => {
+                self.unfit(backend, pending.lease, &error, now);
+            }
+            (Err(Failure::Error(error)), _) => {
+                self.quarantine(backend, Fault::Failed(error), false, now);
+            }
+            (Ok(_), Kind::Start) => {
+                // A device that cannot even be told to do nothing is found out now.
+                member.state = State::Probed { since: now };
+                self.command(backend, Command::Cancel(Handover::Abandon), now);
+            }
+            (Ok(_), Kind::Assign) => {
+                if pending.overdue == 0 {
+                    member.strikes = member.strikes.saturating_sub(1);
+                }
+            }
+            (Ok(Outcome::Fence(Fence::Idle)), Kind::Fence) => {
+                if matches!(member.state, State::Probed { .. }) {
+                    member.state = State::Ready;
+                    member.progress_at = now;
+                    let backend = member.name.clone();
+                    self.event(Event::BackendReady { backend });
+                } else if member.held.is_empty() {
+                    for fence in &mut self.fences {
+                        fence.waiting.retain(|waiting| *waiting != backend);
+                    }
+                }
+            }
+            (Ok(_), Kind::Cancel | Kind::Fence | Kind::Stop) => {}
+        }
+    }
+
+    /// A backend has not the memory for a hash of this work.
+    fn unfit(&mut self, backend: usize, lease: Option<u64>, error: &BackendError, now: Instant) {
+        self.warn(backend, error.to_string());
+        let Some(lease) = lease else { return };
+        let Some((round, true)) = self.rounds.of_lease(lease) else { return };
+        round.ledger.give_back(lease);
+        let member = &mut self.members[backend];
+        member.unfit = true;
+        member.drop_leases(None, self.rules.horizon, now);
+        self.end_if_nobody_is_left(now);
+    }
+
+    fn reported(&mut self, backend: usize, report: Report, now: Instant) {
+        // What a quarantined backend says is not believed, and its nonces are others' now.
+        if !self.members[backend].is_alive() {
+            return;
+        }
+        match report {
+            Report::Done { lease, nonces } => {
+                let Some((round, current)) = self.rounds.of_lease(lease) else { return };
+                match round.ledger.done(lease, backend, &nonces) {
+                    Ok(complete) if current => {
+                        let count = nonces.end - nonces.start;
+                        let horizon = self.rules.horizon;
+                        self.members[backend].did(lease, count, complete, horizon, now);
+                    }
+                    Ok(_) => self.members[backend].progress_at = now,
+                    Err(foreign) => {
+                        let fault = match foreign {
+                            Foreign::NotItsOwn => {
+                                Fault::ForeignNonces { start: nonces.start, end: nonces.end }
+                            }
+                            Foreign::Scattered => Fault::Scattered,
+                        };
+                        self.quarantine(backend, fault, true, now);
+                    }
+                }
+            }
+            Report::Found { lease, nonce, tag } => self.found(backend, lease, nonce, tag, now),
+            Report::Warning(text) => self.warn(backend, text),
+            Report::Failed(error) => {
+                self.quarantine(backend, Fault::Failed(error), false, now);
+            }
+        }
+    }
+
+    fn found(
+        &mut self,
+        backend: usize,
+        lease: u64,
+        nonce: u64,
+        tag: [u8; TAG_BYTES],
+        now: Instant,
+    ) {
+        let Some((round, _)) = self.rounds.of_lease(lease) else { return };
+        if !round.ledger.is_open(lease, backend, nonce) {
+            let fault = Fault::ForeignNonces { start: nonce, end: nonce.saturating_add(1) };
+            self.quarantine(backend, fault, true, now);
+            return;
+        }
+        if !round.work.target.is_met_by(&tag) {
+            self.false_solutions += 1;
+            self.quarantine(backend, Fault::FalseSolution { nonce }, true, now);
+            return;
+        }
+        if !round.is_news(nonce) {
+            return;
+        }
+        let claim = Claim { backend, work: round.work.clone(), nonce, tag };
+        let trusted = self.members[backend].capabilities.trusted;
+        if trusted && self.rules.verify == Verify::Untrusted {
+            self.report(claim, now);
+            return;
+        }
+        if self.claims.len() == CLAIMS_MAX {
+            self.forget(&claim);
+            self.warn(backend, format!("too many solutions to verify; one is dropped: {nonce}"));
+            return;
+        }
+        self.claims.push_back(claim.clone());
+        if self.claims.len() == 1 {
+            self.out.push(Output::Verify(claim));
+        }
+    }
+
+    fn verified(&mut self, result: Result<bool, String>, now: Instant) {
+        let Some(claim) = self.claims.pop_front() else { return };
+        match result {
+            Ok(true) => self.report(claim, now),
+            Ok(false) => {
+                self.false_solutions += 1;
+                self.forget(&claim);
+                let Claim { backend, nonce, .. } = claim;
+                // Its others are lies as well, or found again by somebody else.
+                let claims = std::mem::take(&mut self.claims);
+                let (lies, others): (VecDeque<_>, _) =
+                    claims.into_iter().partition(|c| c.backend == backend);
+                self.claims = others;
+                for lie in &lies {
+                    self.forget(lie);
+                }
+                self.quarantine(backend, Fault::FalseSolution { nonce }, true, now);
+            }
+            Err(why) => {
+                let Claim { backend, nonce, .. } = claim;
+                let text =
+                    format!("a solution could not be verified and is dropped: {nonce}: {why}");
+                self.warn(backend, text);
+            }
+        }
+        if let Some(next) = self.claims.front() {
+            self.out.push(Output::Verify(next.clone()));
+        }
+    }
+
+    /// A claim came to nothing: somebody else may find the same.
+    fn forget(&mut self, claim: &Claim) {
+        if let Some(round) = self.rounds.of_work(&claim.work) {
+            round.forget(claim.nonce);
+        }
+    }
+
+    fn report(&mut self, claim: Claim, now: Instant) {
+        self.solutions += 1;
+        let backend = self.members[claim.backend].name.clone();
+        let Claim { work, nonce, tag, .. } = claim;
+        let work_id = work.id;
+        self.event(Event::Solution(Solution { work_id, nonce, tag, backend }));
+        let current = self.rounds.current.as_ref().is_some_and(|round| round.work.id == work_id);
+        if current && work.pause_on_solution {
+            self.end_round(WorkEnd::Solved, Handover::Abandon, now);
+        }
+    }
+
+    // What ends.
+
+    fn end_round(&mut self, end: WorkEnd, handover: Handover, now: Instant) {
+        let horizon = self.rules.horizon;
+        let Some(round) = self.rounds.end() else { return };
+        let (work_id, tried) = (round.work.id, round.ledger.tried());
+        self.event(Event::WorkDone { work_id, end, tried });
+        for member in &mut self.members {
+            member.unfit = false;
+            // Also where an earlier cancel still waits: it may have to become a harder one.
+            if !member.held.is_empty() || member.cancel.is_some() {
+                member.drop_leases(Some(end), horizon, now);
+                member.cancel = Some(match member.cancel {
+                    Some(Handover::Abandon) => Handover::Abandon,
+                    _ => handover,
+                });
+            }
+        }
+    }
+
+    fn quarantine(&mut self, backend: usize, fault: Fault, disbelieve: bool, now: Instant) {
+        let member = &mut self.members[backend];
+        if !member.is_alive() {
+            return;
+        }
+        member.state = State::Leaving;
+        member.fault = Some(fault.to_string());
+        member.drop_leases(None, self.rules.horizon, now);
+        let name = member.name.clone();
+        // A claim that is being verified stays: what is true is reported, whoever found it.
+        if member.pending.is_some() {
+            self.out.push(Output::Interrupt { backend });
+        }
+        if let Some(round) = &mut self.rounds.current {
+            round.ledger.evict(backend, disbelieve);
+        }
+        self.event(Event::BackendQuarantined { backend: name, fault });
+        self.end_if_nobody_is_left(now);
+        if !self.told_dead && !self.members.iter().any(Member::is_alive) {
+            self.told_dead = true;
+            self.event(Event::NoBackendLeft);
+        }
+    }
+
+    /// Ends a work that nobody can do.
+    fn end_if_nobody_is_left(&mut self, now: Instant) {
+        let able = |member: &Member| member.is_alive() && !member.unfit;
+        if !self.members.iter().any(able) {
+            self.end_round(WorkEnd::NoBackend, Handover::Abandon, now);
+        }
+    }
+
+    fn gone(&mut self, backend: usize, now: Instant) {
+        let stopped = Fault::Failed(BackendError::Stopped);
+        // A thread that ends without being told to is a fault like any other.
+        self.quarantine(backend, stopped, false, now);
+        let member = &mut self.members[backend];
+        member.pending = None;
+        member.state = State::Gone;
+    }
+
+    fn stop(&mut self, now: Instant) {
+        self.end_round(WorkEnd::Stopped, Handover::Abandon, now);
+        self.stopping = true;
+        self.claims.clear();
+        for member in &mut self.members {
+            if member.is_alive() {
+                member.state = State::Leaving;
+            }
+        }
+    }
+
+    /// Breaks off whatever backends are still on: they had their time to stop.
+    pub(crate) fn interrupt_all(&mut self) {
+        for (backend, member) in self.members.iter().enumerate() {
+            if member.state != State::Gone {
+                self.out.push(Output::Interrupt { backend });
+            }
+        }
+    }
+
+    fn look_at_clocks(&mut self, now: Instant) {
+        let deadline = self.rounds.current.as_ref().and_then(|round| round.work.deadline);
+        if deadline.is_some_and(|deadline| deadline <= now) {
+            self.end_round(WorkEnd::Deadline, Handover::Finish, now);
+        }
+        let timeouts = self.rules.timeouts;
+        for backend in 0..self.members.len() {
+            let member = &mut self.members[backend];
+            if !member.is_alive() {
+                continue;
+            }
+            match member.overdue(&timeouts, now) {
+                Some(Overdue::Strike(limit)) => {
+                    member.strikes += 1;
+                    let strikes = member.strikes;
+                    if strikes >= timeouts.assign_strikes {
+                        self.quarantine(backend, Fault::SlowAssign { strikes }, false, now);
+                        continue;
+                    }
+                    self.warn(backend, format!("takes longer than {limit:?} to take work"));
+                }
+                Some(Overdue::Fatal(limit, call)) => {
+                    self.quarantine(backend, Fault::Timeout(limit, call), false, now);
+                    continue;
+                }
+                None => {}
+            }
+            let member = &self.members[backend];
+            let silent = now.saturating_duration_since(member.progress_at);
+            let assigning = member.pending.is_some_and(|pending| pending.kind == Kind::Assign);
+            if !member.held.is_empty() && !assigning && silent > timeouts.stall {
+                self.quarantine(backend, Fault::Stalled(timeouts.stall), false, now);
+                continue;
+            }
+            if let State::Probed { since } = self.members[backend].state
+                && now.saturating_duration_since(since) > timeouts.control
+            {
+                let fault = Fault::Timeout(timeouts.control, "first fence");
+                self.quarantine(backend, fault, false, now);
+            }
+        }
+        for fence in &self.fences {
+            if fence.deadline <= now && !fence.waiting.is_empty() {
+                self.out.push(Output::Fenced { token: fence.token, idle: false });
+            }
+        }
+        self.fences.retain(|fence| fence.waiting.is_empty() || fence.deadline > now);
+        for backend in 0..self.members.len() {
+            self.ask_fence(backend, now);
+        }
+    }
+
+    // What is done next.
+
+    /// Ends what is complete, and gives every idle thread its next command.
+    fn settle(&mut self, now: Instant) {
+        // A lie that is found out brings nonces back, so claims are waited for.
+        let complete = self.rounds.current.as_ref().is_some_and(|round| {
+            round.ledger.is_exhausted()
+                && !self.claims.iter().any(|claim| Arc::ptr_eq(&claim.work, &round.work))
+        });
+        if complete {
+            self.end_round(WorkEnd::Exhausted, Handover::Finish, now);
+        }
+        for backend in 0..self.members.len() {
+            self.next_command(backend, now);
+        }
+        let members = &self.members;
+        for fence in &mut self.fences {
+            fence.waiting.retain(|backend| members[*backend].state == State::Ready);
+            if fence.waiting.is_empty() {
+                self.out.push(Output::Fenced { token: fence.token, idle: true });
+            }
+        }
+        self.fences.retain(|fence| !fence.waiting.is_empty());
+        let working = self.rounds.current.is_some() && self.members.iter().any(Member::is_fit);
+        self.working.run(working, now);
+    }
+
+    fn next_command(&mut self, backend: usize, now: Instant) {
+        let member = &mut self.members[backend];
+        if member.pending.is_some() {
+            return;
+        }
+        match member.state {
+            State::Starting | State::Gone | State::Probed { .. } => {}
+            State::Leaving => self.command(backend, Command::Stop, now),
+            State::Ready => {
+                if let Some(handover) = member.cancel.take() {
+                    self.command(backend, Command::Cancel(handover), now);
+                } else if let Some(lease) = self.deal(backend, now) {
+                    self.command(backend, Command::Assign(lease), now);
+                }
+            }
+        }
+    }
+
+    /// Asks a backend whether it is idle, if anybody wants to know. Once a tick: a nonblocking one
+    /// answers at once.
+    fn ask_fence(&mut self, backend: usize, now: Instant) {
+        let member = &self.members[backend];
+        if member.pending.is_some() || member.cancel.is_some() {
+            return;
+        }
+        let probed = matches!(member.state, State::Probed { .. });
+        let wanted = member.state == State::Ready
+            && self.fences.iter().any(|fence| fence.waiting.contains(&backend));
+        if probed || wanted {
+            self.command(backend, Command::Fence(now + FENCE_WAITS), now);
+        }
+    }
+
+    /// The next lease for a backend, if there is work and it has room.
+    fn deal(&mut self, backend: usize, now: Instant) -> Option<Lease> {
+        let member = &self.members[backend];
+        if !member.is_fit() || !member.has_room() {
+            return None;
+        }
+        let round = self.rounds.current.as_ref()?;
+        if round.work.deadline.is_some_and(|deadline| deadline <= now) {
+            return None;
+        }
+        let count = self.lease_size(backend, round.ledger.waiting());
+        let id = self.next_lease;
+        let round = self.rounds.current.as_mut()?;
+        let nonces = round.ledger.deal(id, backend, count)?;
+        self.next_lease += 1;
+        self.members[backend].hold(id, now);
+        Some(Lease { id, work: round.work.clone(), nonces })
+    }
+
+    /// How many nonces a backend gets of `waiting`.
+    fn lease_size(&self, backend: usize, waiting: u64) -> u64 {
+        let member = &self.members[backend];
+        let lanes = member.lanes();
+        let fit = || self.members.iter().filter(|member| member.is_fit());
+        let pace_sum: f64 = fit().filter_map(Member::pace).sum();
+        let lane_sum: u64 = fit().map(Member::lanes).sum();
+        let by_lanes = lanes as f64 / lane_sum.max(1) as f64;
+        let (pace, share) = match (self.rules.allocation, member.pace()) {
+            (Allocation::Adaptive, Some(pace)) if pace_sum > 0.0 => (pace, pace / pace_sum),
+            (Allocation::Even, _) if pace_sum > 0.0 => (pace_sum * by_lanes, by_lanes),
+            // Nothing is known: one go, and then there is.
+            _ => (0.0, by_lanes),
+        };
+        let mut count = pace * self.rules.horizon.as_secs_f64();
+        if fit().nth(1).is_some() {
+            count = count.min(waiting as f64 * share / 2.0);
+        }
+        // A lease that is no multiple of the lanes leaves some of them idle at its end. The
+        // conversion saturates.
+        (count as u64).div_ceil(lanes).max(1).saturating_mul(lanes)
+    }
+
+    /// The account of the work of the moment.
+    #[cfg(test)]
+    fn ledger(&self) -> Option<&crate::lease::Ledger> {
+        self.rounds.current.as_ref().map(|round| &round.ledger)
+    }
+}
+
+/// Solutions that wait to be verified.
+const CLAIMS_MAX: usize = 4096;
+
+/// How often clocks are looked at.
+const TICK_EVERY: Duration = Duration::from_millis(100);
+
+/// How often a backend that is not idle is asked again.
+const FENCE_EVERY: Duration = Duration::from_millis(5);
+
+/// How long a blocking backend waits for its device before other commands have a turn.
+const FENCE_WAITS: Duration = Duration::from_millis(50);

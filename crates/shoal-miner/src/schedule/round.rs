@@ -1,0 +1,81 @@
+//! A work while it is worked on, and a while after.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::lease::Ledger;
+use crate::work::Work;
+
+/// A work and the account of its nonces.
+pub(super) struct Round {
+    pub(super) work: Arc<Work>,
+    pub(super) ledger: Ledger,
+    pub(super) begun: Instant,
+    /// Names of its leases begin here.
+    first_lease: u64,
+    /// Nonces that were reported as solutions.
+    found: HashSet<u64>,
+}
+
+/// The work of the moment, and those before it, whose reports may still come.
+#[derive(Default)]
+pub(super) struct Rounds {
+    pub(super) current: Option<Round>,
+    past: VecDeque<Round>,
+}
+
+impl Round {
+    pub(super) fn new(work: Work, first_lease: u64, now: Instant) -> Self {
+        Self {
+            ledger: Ledger::new(work.nonces.clone()),
+            work: Arc::new(work),
+            begun: now,
+            first_lease,
+            found: HashSet::new(),
+        }
+    }
+
+    /// Whether this nonce was not reported before.
+    pub(super) fn is_news(&mut self, nonce: u64) -> bool {
+        self.found.insert(nonce)
+    }
+
+    /// What was reported of this nonce was nothing; it may be reported again.
+    pub(super) fn forget(&mut self, nonce: u64) {
+        self.found.remove(&nonce);
+    }
+}
+
+impl Rounds {
+    /// The round that a lease is of, and whether it is the current one. `None` when that is long
+    /// ago, or there never was one.
+    pub(super) fn of_lease(&mut self, lease: u64) -> Option<(&mut Round, bool)> {
+        if let Some(round) = &mut self.current
+            && round.first_lease <= lease
+        {
+            return Some((round, true));
+        }
+        let past = self.past.iter_mut().rev().find(|round| round.first_lease <= lease);
+        past.map(|round| (round, false))
+    }
+
+    /// The round of a work.
+    pub(super) fn of_work(&mut self, work: &Arc<Work>) -> Option<&mut Round> {
+        let mut rounds = self.current.iter_mut().chain(&mut self.past);
+        rounds.find(|round| Arc::ptr_eq(&round.work, work))
+    }
+
+    /// Ends the current round.
+    pub(super) fn end(&mut self) -> Option<&Round> {
+        let round = self.current.take()?;
+        if self.past.len() == PAST_MAX {
+            self.past.pop_front();
+        }
+        self.past.push_back(round);
+        self.past.back()
+    }
+}
+
+/// Works that are remembered: a pool's grace is seconds, and so is a hash.
+const PAST_MAX: usize = 16;
