@@ -15,6 +15,33 @@ pub struct ColumnPlace {
     start: u32,
 }
 
+/// A column's value, or where its bytes are in the payload.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Stored {
+    /// The record ends before the column.
+    Missing,
+    /// NULL.
+    Null,
+    /// A signed integer.
+    Int(i64),
+    /// A float.
+    Real(f64),
+    /// A text of so many bytes.
+    Text {
+        /// Offset in the payload.
+        start: u32,
+        /// Bytes.
+        len: u32,
+    },
+    /// A blob of so many bytes.
+    Blob {
+        /// Offset in the payload.
+        start: u32,
+        /// Bytes.
+        len: u32,
+    },
+}
+
 impl ColumnPlace {
     /// A column that the record ends before.
     pub const MISSING: ColumnPlace = ColumnPlace { serial: u64::MAX, start: 0 };
@@ -37,6 +64,59 @@ impl ColumnPlace {
         Some(number(self.serial, rest).unwrap_or(ValueRef::Null))
     }
 
+    /// The same without a borrow: numbers are decoded, of texts and blobs it is told where they are.
+    #[inline(always)]
+    pub fn locate(self, payload: &[u8]) -> Stored {
+        if self.serial >= 12 {
+            if self.serial == u64::MAX {
+                return Stored::Missing;
+            }
+            // Found within a payload, which has fewer bytes than 2^32.
+            let (start, len) = (self.start, ((self.serial - 12) >> 1) as u32);
+            let text = self.serial & 1 == 1;
+            return if text { Stored::Text { start, len } } else { Stored::Blob { start, len } };
+        }
+        let rest = payload.get(self.start as usize..).unwrap_or_default();
+        match number(self.serial, rest) {
+            Some(ValueRef::Int(int)) => Stored::Int(int),
+            Some(ValueRef::Real(real)) => Stored::Real(real),
+            _ => Stored::Null,
+        }
+    }
+
+    /// The integer that is stored; `None` for anything else.
+    #[inline(always)]
+    pub fn int(self, payload: &[u8]) -> Option<i64> {
+        if self.serial >= 10 {
+            return None;
+        }
+        match number(self.serial, payload.get(self.start as usize..)?) {
+            Some(ValueRef::Int(int)) => Some(int),
+            _ => None,
+        }
+    }
+
+    /// The text that is stored; `None` for anything else.
+    #[inline(always)]
+    pub fn text(self, payload: &[u8]) -> Option<&[u8]> {
+        if self.serial < 13 || self.serial & 1 == 0 || self.serial == u64::MAX {
+            return None;
+        }
+        let start = self.start as usize;
+        payload.get(start..start.wrapping_add(((self.serial - 13) >> 1) as usize))
+    }
+
+    /// Whether NULL is stored, as far as the type tells: not of a float, which may be forged as none,
+    /// and not of a missing column.
+    #[inline(always)]
+    pub fn null(self) -> Option<bool> {
+        match self.serial {
+            0 => Some(true),
+            7 | u64::MAX => None,
+            _ => Some(false),
+        }
+    }
+
     /// True for a NULL. Cost: nothing is decoded.
     #[inline]
     pub fn is_null(self) -> bool {
@@ -46,7 +126,7 @@ impl ColumnPlace {
 
 /// The number or NULL of serial type `serial`, below 12, at the start of `rest`.
 #[inline]
-fn number(serial: u64, rest: &[u8]) -> Option<ValueRef<'_>> {
+pub(crate) fn number(serial: u64, rest: &[u8]) -> Option<ValueRef<'_>> {
     let int = match serial {
         1 => i64::from(rest.first()?.cast_signed()),
         2 => i64::from(i16::from_be_bytes(*rest.first_chunk()?)),
@@ -170,6 +250,55 @@ impl HeaderWalk {
     }
 }
 
+/// The beginning of a record's header, up to the last column that was found in it.
+///
+/// A record whose header begins with the same bytes has those columns in the same places: rows of
+/// a table often do, and one comparison then stands for the walk.
+#[derive(Clone, Copy, Debug)]
+pub struct HeaderShape {
+    bytes: u128,
+    mask: u128,
+    /// Where the last column that was found ends in the payload.
+    end: u32,
+}
+
+impl Default for HeaderShape {
+    fn default() -> HeaderShape {
+        HeaderShape::NONE
+    }
+}
+
+impl HeaderShape {
+    /// Fits no record.
+    pub const NONE: HeaderShape = HeaderShape { bytes: 0, mask: 0, end: u32::MAX };
+
+    /// Of the record in which `walk` found columns. [`HeaderShape::NONE`] for one whose header is
+    /// long.
+    #[inline]
+    pub fn of(payload: &[u8], walk: &HeaderWalk) -> HeaderShape {
+        match payload.first_chunk() {
+            Some(bytes) if (1..=16).contains(&walk.at) => HeaderShape {
+                bytes: u128::from_be_bytes(*bytes),
+                mask: u128::MAX << (128 - 8 * walk.at),
+                end: walk.body,
+            },
+            _ => HeaderShape::NONE,
+        }
+    }
+
+    /// Whether the columns that were found are in the same places in `payload`. Cost: constant.
+    #[inline(always)]
+    pub fn fits(&self, payload: &[u8]) -> bool {
+        match payload.first_chunk() {
+            Some(bytes) => {
+                (u128::from_be_bytes(*bytes) ^ self.bytes) & self.mask == 0
+                    && payload.len() >= self.end as usize
+            }
+            None => false,
+        }
+    }
+}
+
 /// A serial type of more than one byte, or a reserved one: the type, its size, its value's length.
 #[inline]
 fn long_serial(header: &[u8]) -> Result<(u64, usize, u64), Corrupt> {
@@ -203,6 +332,31 @@ mod tests {
                     let got = field.decode(payload);
                     assert_eq!(format!("{expect:?}"), format!("{got:?}"), "{payload:?} {index}");
                     assert_eq!(field.is_null(), payload_is_null(&record, index));
+                    let slice = |start: u32, len: u32| {
+                        payload.get(start as usize..start as usize + len as usize).unwrap()
+                    };
+                    let located = match field.locate(payload) {
+                        Stored::Missing => None,
+                        Stored::Null => Some(ValueRef::Null),
+                        Stored::Int(int) => Some(ValueRef::Int(int)),
+                        Stored::Real(real) => Some(ValueRef::Real(real)),
+                        Stored::Text { start, len } => Some(ValueRef::Text(slice(start, len))),
+                        Stored::Blob { start, len } => Some(ValueRef::Blob(slice(start, len))),
+                    };
+                    assert_eq!(format!("{located:?}"), format!("{got:?}"));
+                    let int = match got {
+                        Some(ValueRef::Int(int)) => Some(int),
+                        _ => None,
+                    };
+                    assert_eq!(field.int(payload), int);
+                    if let Some(null) = field.null() {
+                        assert_eq!(null, got == Some(ValueRef::Null));
+                    }
+                    let text = match got {
+                        Some(ValueRef::Text(text)) => Some(text),
+                        _ => None,
+                    };
+                    assert_eq!(field.text(payload), text);
                 }
                 (Err(_), Err(_)) => return,
                 (expect, got) => panic!("{expect:?} {got:?}: column {index} of {payload:?}"),
@@ -239,6 +393,49 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_shape_that_fits_tells_the_places(
+            payload in proptest::collection::vec(any::<u8>(), 0..60),
+            header in 1_u8..24,
+            serials in proptest::collection::vec(0_u8..24, 0..12),
+            changed in 0..60_usize,
+            byte: u8,
+            cut in 0..60_usize,
+            wanted in proptest::collection::btree_set(0..12_usize, 1..5),
+        ) {
+            let mut payload = payload;
+            for (place, serial) in serials.into_iter().enumerate() {
+                if let Some(target) = payload.get_mut(place + 1) {
+                    *target = serial;
+                }
+            }
+            if let Some(first) = payload.first_mut() {
+                *first = header;
+            }
+            let wanted: Vec<usize> = wanted.into_iter().collect();
+            let find = |payload: &[u8]| {
+                let mut found = vec![ColumnPlace::MISSING; wanted.len()];
+                let mut walk = HeaderWalk::new(payload)?;
+                walk.find_each(payload, &wanted, &mut found)?;
+                Ok::<_, Corrupt>((found, walk))
+            };
+            if let Ok((found, walk)) = find(&payload) {
+                let shape = HeaderShape::of(&payload, &walk);
+                let mut other = payload.clone();
+                if let Some(target) = other.get_mut(changed) {
+                    *target = byte;
+                }
+                other.truncate(60 - cut);
+                for other in [&payload, &other] {
+                    if shape.fits(other) {
+                        let (again, _) = find(other).unwrap();
+                        prop_assert_eq!(&again, &found);
+                    }
+                }
+            }
+            prop_assert!(!HeaderShape::NONE.fits(&payload));
+        }
+
         #[test]
         fn any_bytes_read_as_the_record_reads_them(
             payload in proptest::collection::vec(any::<u8>(), 0..40),

@@ -29,7 +29,7 @@ pub mod wal;
 pub mod wal_index;
 
 pub use cell::{IndexCell, Payload, TableInteriorCell, TableLeafCell};
-pub use column::{ColumnPlace, HeaderWalk};
+pub use column::{ColumnPlace, HeaderShape, HeaderWalk, Stored};
 pub use corrupt::Corrupt;
 
 pub use file_header::{FileHeader, TextEncoding};

@@ -21,6 +21,11 @@ pub fn read(bytes: &[u8]) -> Option<(u64, usize)> {
         let high = u64::from(first & 0x7f) << 14 | u64::from(second & 0x7f) << 7;
         return Some((high | u64::from(third), 3));
     }
+    let &fourth = bytes.get(3)?;
+    if fourth < 0x80 {
+        let high = u64::from(first & 0x7f) << 21 | u64::from(second & 0x7f) << 14;
+        return Some((high | u64::from(third & 0x7f) << 7 | u64::from(fourth), 4));
+    }
     read_long(bytes)
 }
 

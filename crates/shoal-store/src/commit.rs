@@ -14,7 +14,7 @@ use shoal_format::journal::{JournalHeaderEdit, MAGIC, push_record};
 use shoal_vfs::{File, LockLevel, OpenMode};
 
 use crate::header::FileState;
-use crate::image::Image;
+use crate::image::{Image, Snapshot};
 use crate::page::PageRef;
 use crate::store::Inner;
 use crate::{Error, Transaction, recovery};
@@ -55,11 +55,11 @@ impl Transaction {
         let store = Arc::clone(&self.store);
         let commit =
             Commit { store: &store, journal_path: store.journal_path(), original, pages: &pages };
-        let journal = commit.write_journal(&self.image);
+        let journal = commit.write_journal(&self.snapshot);
         // From here on nobody reads the old state; a mapping would be in the way of writing.
-        let image =
-            std::mem::replace(&mut self.image, Arc::new(Image::read(&FileState::empty(), None)));
-        commit.run(self.file, journal, image)
+        let nothing = Snapshot::of(Image::read(&FileState::empty(), None));
+        let snapshot = std::mem::replace(&mut self.snapshot, nothing);
+        commit.run(self.file, journal, snapshot)
     }
 
     /// Ends the transaction without its changes, as dropping it does.
@@ -78,7 +78,7 @@ impl Commit<'_> {
         &self,
         file: FileState,
         journal: Result<Box<dyn File>, Error>,
-        image: Arc<Image>,
+        snapshot: Snapshot,
     ) -> Result<CommitSeq, Error> {
         let journal = match journal {
             Ok(journal) => journal,
@@ -87,7 +87,7 @@ impl Commit<'_> {
         if let Err(error) = self.take_exclusive() {
             return Err(self.abandon(error));
         }
-        let image = self.only_reader(image);
+        let image = self.only_reader(snapshot);
         if let Err(error) = self.write_database() {
             return Err(self.undo(&*journal, error));
         }
@@ -116,7 +116,7 @@ impl Commit<'_> {
     }
 
     /// Steps 1 and 2; returns the open journal.
-    fn write_journal(&self, image: &Image) -> Result<Box<dyn File>, Error> {
+    fn write_journal(&self, snapshot: &Snapshot) -> Result<Box<dyn File>, Error> {
         let store = self.store;
         let path = &self.journal_path;
         let journal = store.vfs.open(path, OpenMode::CreateLike(&store.real_path))?;
@@ -140,9 +140,9 @@ impl Commit<'_> {
             if page.pgno.get() > self.original.page_count {
                 continue;
             }
-            let old = match image.get(page.pgno) {
+            let old = match snapshot.get(page.pgno) {
                 Some(bytes) => bytes,
-                None => image.load(store, page.pgno)?,
+                None => snapshot.load(store, page.pgno)?,
             };
             push_record(page.pgno, old, checksum_init, &mut batch);
             count += 1;
@@ -179,9 +179,9 @@ impl Commit<'_> {
     /// Takes the old state's pages from the store, to be kept where they do not change. Nobody else
     /// has them: the store's other transactions have ended. `None` when they are mapped, and so are
     /// not kept.
-    fn only_reader(&self, image: Arc<Image>) -> Option<Image> {
+    fn only_reader(&self, snapshot: Snapshot) -> Option<Image> {
         self.store.state().forget();
-        Arc::into_inner(image).filter(|image| !image.is_mapped())
+        Arc::into_inner(snapshot.image).filter(|image| !image.is_mapped())
     }
 
     /// Step 3.

@@ -4,6 +4,10 @@
 //! page is read once, never moves, and is borrowed for as long as a transaction holds the image:
 //! no copies, no counting of references. Pages are read one by one into memory of their own, or
 //! the file is mapped as a whole (see [`shoal_vfs::File::map`] for what that rests on).
+//!
+//! The image stays from one transaction to the next as long as the file is in its state. A mapping
+//! does not: it keeps the lock, so it belongs to the transactions, each of which has a [`Snapshot`]:
+//! the image, and the mapping where there is one.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -13,6 +17,7 @@ use shoal_format::{Corrupt, Pgno};
 use shoal_vfs::Mapping;
 
 use crate::header::FileState;
+use crate::index_lookup::IndexTree;
 use crate::lookup::TableTree;
 use crate::page::PageRef;
 use crate::store::Inner;
@@ -31,15 +36,80 @@ pub(crate) struct Image {
     wal: Option<WalPages>,
     /// Pages read so far.
     kept: AtomicUsize,
-    /// What is known of the trees of tables, by root; `None` for one that is not as it should be.
-    trees: Mutex<FxHashMap<Pgno, Option<Arc<TableTree>>>>,
+    pub(crate) table_trees: Trees<TableTree>,
+    pub(crate) index_trees: Trees<IndexTree>,
+}
+
+/// What is known of the trees of one image, by root; `None` for one that is not as it should be.
+#[derive(Debug)]
+pub(crate) struct Trees<T> {
+    known: Mutex<FxHashMap<Pgno, Option<Arc<T>>>>,
+}
+
+impl<T> Default for Trees<T> {
+    fn default() -> Trees<T> {
+        Trees { known: Mutex::default() }
+    }
+}
+
+impl<T> Trees<T> {
+    /// What is known of the tree at `root`; `build` finds it out, once.
+    pub(crate) fn get(&self, root: Pgno, build: impl FnOnce() -> Option<T>) -> Option<Arc<T>> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&root).cloned();
+        if let Some(known) = known {
+            return known;
+        }
+        // Not under the lock: reading pages takes its time. Who comes second throws its work away.
+        let built = build().map(Arc::new);
+        let mut trees = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        trees.entry(root).or_insert(built).clone()
+    }
 }
 
 #[derive(Debug)]
 enum Pages {
     /// By number; place 0 stays empty.
     Read(Box<[OnceLock<Box<[u8]>>]>),
-    Mapped(Mapping),
+    /// In the mapping of the transaction that asks.
+    Mapped,
+}
+
+/// The pages that one transaction reads.
+#[derive(Clone, Debug)]
+pub(crate) struct Snapshot {
+    pub(crate) image: Arc<Image>,
+    /// `Some` exactly where the image is of mapped pages.
+    pub(crate) mapping: Option<Mapping>,
+}
+
+impl Snapshot {
+    /// Pages that are not mapped.
+    pub(crate) fn of(image: Image) -> Snapshot {
+        Snapshot { image: Arc::new(image), mapping: None }
+    }
+
+    /// Returns page `pgno` if it needs no reading. Cost: constant.
+    #[inline]
+    pub(crate) fn get(&self, pgno: Pgno) -> Option<&[u8]> {
+        let Some(mapping) = &self.mapping else { return self.image.get(pgno) };
+        let size = self.image.page_size as usize;
+        let start = (pgno.get() as usize - 1).checked_mul(size)?;
+        if pgno == self.image.lock_page {
+            return None;
+        }
+        mapping.get(start..start + size)
+    }
+
+    /// Reads page `pgno`, which is one of the file's.
+    #[cold]
+    pub(crate) fn load(&self, store: &Inner, pgno: Pgno) -> Result<&[u8], Error> {
+        if self.mapping.is_none() {
+            return self.image.load(store, pgno);
+        }
+        // All of them are mapped but the lock's.
+        let past = Corrupt::on_page(pgno, "page", "is past the end", u64::from(pgno.get()));
+        self.get(pgno).ok_or_else(|| past.into())
+    }
 }
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
@@ -57,9 +127,9 @@ impl Image {
         image
     }
 
-    /// An image of `file` through a mapping of all its pages.
-    pub(crate) fn mapped(file: &FileState, mapping: Mapping) -> Image {
-        Image::new(file, Pages::Mapped(mapping), None)
+    /// An image of `file` for transactions that map all its pages.
+    pub(crate) fn mapped(file: &FileState) -> Image {
+        Image::new(file, Pages::Mapped, None)
     }
 
     fn new(file: &FileState, pages: Pages, wal: Option<WalPages>) -> Image {
@@ -71,12 +141,13 @@ impl Image {
             pages,
             wal,
             kept: AtomicUsize::new(0),
-            trees: Mutex::default(),
+            table_trees: Trees::default(),
+            index_trees: Trees::default(),
         }
     }
 
     pub(crate) fn is_mapped(&self) -> bool {
-        matches!(self.pages, Pages::Mapped(_))
+        matches!(self.pages, Pages::Mapped)
     }
 
     /// Pages that this image keeps in memory of its own.
@@ -84,26 +155,16 @@ impl Image {
         self.kept.load(Ordering::Relaxed)
     }
 
-    /// Returns page `pgno` if it needs no reading. Cost: constant.
+    /// Returns page `pgno` if it was read.
     #[inline]
-    pub(crate) fn get(&self, pgno: Pgno) -> Option<&[u8]> {
-        let number = pgno.get() as usize;
+    fn get(&self, pgno: Pgno) -> Option<&[u8]> {
         match &self.pages {
-            Pages::Read(slots) => slots.get(number)?.get().map(|bytes| &**bytes),
-            Pages::Mapped(mapping) => {
-                let size = self.page_size as usize;
-                let start = (number - 1).checked_mul(size)?;
-                if pgno == self.lock_page {
-                    return None;
-                }
-                mapping.get(start..start + size)
-            }
+            Pages::Read(slots) => slots.get(pgno.get() as usize)?.get().map(|bytes| &**bytes),
+            Pages::Mapped => None,
         }
     }
 
-    /// Reads page `pgno`, which is one of the file's.
-    #[cold]
-    pub(crate) fn load(&self, store: &Inner, pgno: Pgno) -> Result<&[u8], Error> {
+    fn load(&self, store: &Inner, pgno: Pgno) -> Result<&[u8], Error> {
         let past = || Corrupt::on_page(pgno, "page", "is past the end", u64::from(pgno.get()));
         let mut bytes = vec![0; self.page_size as usize].into_boxed_slice();
         match &self.wal {
@@ -149,22 +210,6 @@ impl Image {
         }
         next
     }
-
-    /// What is known of the tree of the table at `root`; `build` finds it out, once.
-    pub(crate) fn tree(
-        &self,
-        root: Pgno,
-        build: impl FnOnce() -> Option<TableTree>,
-    ) -> Option<Arc<TableTree>> {
-        let known = self.trees.lock().unwrap_or_else(PoisonError::into_inner).get(&root).cloned();
-        if let Some(known) = known {
-            return known;
-        }
-        // Not under the lock: reading pages takes its time. Who comes second throws its work away.
-        let built = build().map(Arc::new);
-        let mut trees = self.trees.lock().unwrap_or_else(PoisonError::into_inner);
-        trees.entry(root).or_insert(built).clone()
-    }
 }
 
 impl Transaction {
@@ -174,7 +219,7 @@ impl Transaction {
     #[inline]
     pub(crate) fn page(&self, pgno: Pgno) -> Result<&[u8], Error> {
         if self.changes.is_none()
-            && let Some(bytes) = self.image.get(pgno)
+            && let Some(bytes) = self.snapshot.get(pgno)
         {
             return Ok(bytes);
         }
@@ -185,8 +230,8 @@ impl Transaction {
     #[inline]
     pub fn page_bytes(&self, pgno: Pgno) -> Option<&[u8]> {
         match &self.changes {
-            None => self.image.get(pgno),
-            Some(changes) => changes.get(pgno).or_else(|| self.image.get(pgno)),
+            None => self.snapshot.get(pgno),
+            Some(changes) => changes.get(pgno).or_else(|| self.snapshot.get(pgno)),
         }
     }
 
@@ -195,9 +240,9 @@ impl Transaction {
         if let Some(bytes) = self.changes.as_ref().and_then(|changes| changes.get(pgno)) {
             return Ok(bytes);
         }
-        match self.image.get(pgno) {
+        match self.snapshot.get(pgno) {
             Some(bytes) => Ok(bytes),
-            None => self.image.load(&self.store, pgno),
+            None => self.snapshot.load(&self.store, pgno),
         }
     }
 }

@@ -15,6 +15,7 @@ mod error;
 mod freelist;
 mod header;
 mod image;
+mod index_lookup;
 mod lookup;
 mod page;
 mod payload;
@@ -28,10 +29,11 @@ pub use changes::Savepoint;
 pub use commit::CommitSeq;
 pub use cursor::{IndexCursor, Place, TableCursor};
 pub use error::Error;
+pub use index_lookup::{IndexLookup, IndexWalk, WalkPlace};
 pub use lookup::{BATCH, TableLookup};
 pub use shoal_format::{
-    Collation, ColumnPlace, Corrupt, FileHeader, HeaderWalk, KeyColumn, KeyOrder, Page, Payload,
-    Pgno, Record, TextEncoding, ValueRef, Values, encode_record,
+    Collation, ColumnPlace, Corrupt, FileHeader, HeaderShape, HeaderWalk, KeyColumn, KeyOrder,
+    Page, Payload, Pgno, Record, Stored, TextEncoding, ValueRef, Values, encode_record,
 };
 pub use shoal_vfs as vfs;
 pub use store::{Access, Locking, Mode, Options, Store};

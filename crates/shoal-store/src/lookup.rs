@@ -233,6 +233,36 @@ impl TableLookup {
         Ok(())
     }
 
+    /// Whether the table is known to be so large that [`TableLookup::warm`] pays.
+    #[inline]
+    pub fn is_large(&self, txn: &Transaction) -> bool {
+        let pages = WARM_BYTES_MIN / txn.header().page_size as usize;
+        self.image == txn.image_id()
+            && self.tree.as_ref().is_some_and(|tree| tree.leaves.len() >= pages)
+    }
+
+    /// Touches up to sixteen rows that are about to be sought, side by side, so that the waits for
+    /// memory overlap. It finds out nothing: what is wrong with a page the seek will say.
+    pub fn warm(&self, txn: &Transaction, rowids: &[i64]) {
+        let Some(tree) = self.tree.as_ref().filter(|_| self.image == txn.image_id()) else {
+            return;
+        };
+        let mut pages = [(None, 0_i64); BATCH];
+        for ((page, low), &rowid) in pages.iter_mut().zip(rowids) {
+            let place = tree.place(rowid);
+            *low = place.checked_sub(1).map_or(tree.first, |before| tree.ends[before]);
+            *page = txn.btree_page(tree.leaves[place]).ok();
+        }
+        let mut sum = 0_i64;
+        for ((page, low), &rowid) in pages.iter().zip(rowids) {
+            let Some(page) = page else { continue };
+            let guess = usize::try_from(rowid.wrapping_sub(*low)).unwrap_or(0);
+            let index = guess.min(page.cell_count().saturating_sub(1));
+            sum ^= page.rowid(index).unwrap_or(0);
+        }
+        std::hint::black_box(sum);
+    }
+
     #[cold]
     fn forget(&mut self, txn: &Transaction) {
         *self = TableLookup { image: txn.image_id(), ..TableLookup::new(self.root) };
@@ -304,6 +334,12 @@ impl TableLookup {
     }
 }
 
+/// Tables of so many bytes do not stay in a core's caches.
+const WARM_BYTES_MIN: usize = 4 << 20;
+
+/// Bytes of the leaves of one range of [`Transaction::row_ranges`].
+const RANGE_BYTES: usize = 1 << 20;
+
 /// Most rowids of one [`TableLookup::seek_batch`].
 pub const BATCH: usize = 16;
 
@@ -331,8 +367,62 @@ fn find_on_leaf<'t>(page: &Page<'t>, low: i64, rowid: i64) -> Result<Option<Payl
 impl Transaction {
     /// No two states of a file have the same number; a writer's is that of the state it began with.
     #[inline]
-    fn image_id(&self) -> u64 {
-        self.image.id
+    pub(crate) fn image_id(&self) -> u64 {
+        self.snapshot.image.id
+    }
+
+    /// Counts the rows of the table at `root`.
+    ///
+    /// Cost: the header of every leaf is read, no row.
+    ///
+    /// # Errors
+    /// When a page cannot be read or is corrupt.
+    pub fn count_rows(&self, root: Pgno) -> Result<u64, Error> {
+        let mut count = 0;
+        if let Some(tree) = self.table_tree(root) {
+            // One leaf tells nothing of the next, so that the waits for memory overlap.
+            for &leaf in &tree.leaves {
+                let page = self.btree_page(leaf)?;
+                if page.kind() != PageKind::TableLeaf {
+                    let kind = u64::from(page.kind().byte());
+                    let why = "has a page of the wrong kind";
+                    return Err(Corrupt::on_page(leaf, "b-tree", why, kind).into());
+                }
+                count += page.cell_count() as u64;
+            }
+            return Ok(count);
+        }
+        let mut cursor = self.table(root)?;
+        let mut more = cursor.first()?;
+        while more {
+            count += cursor.leaf().map_or(0, |(page, _)| page.cell_count() as u64);
+            more = cursor.next_leaf()?;
+        }
+        Ok(count)
+    }
+
+    /// Divides the rows of the table at `root` into ranges of rowids, from low to high, that are
+    /// about a megabyte of leaves each: parts to be read side by side. Empty for a table below four
+    /// megabytes, for a writer, and when anything about the tree is not as it should be.
+    ///
+    /// The ranges depend on the file alone.
+    pub fn row_ranges(&self, root: Pgno) -> Vec<(i64, i64)> {
+        let each = (RANGE_BYTES / self.header().page_size as usize).max(1);
+        if self.page_count() as usize <= 4 * each {
+            return Vec::new();
+        }
+        let Some(tree) = self.table_tree(root).filter(|tree| tree.leaves.len() >= 4 * each) else {
+            return Vec::new();
+        };
+        let mut ranges = Vec::with_capacity(tree.leaves.len() / each + 1);
+        let mut low = i64::MIN;
+        for &end in tree.ends.iter().skip(each - 1).step_by(each) {
+            ranges.push((low, end));
+            // The ends ascend, so none but the last can be the largest number.
+            low = end.saturating_add(1);
+        }
+        ranges.push((low, i64::MAX));
+        ranges
     }
 
     /// The leaves of the table at `root`; `None` for a writer, and when anything about the tree is
@@ -341,6 +431,6 @@ impl Transaction {
         if self.is_writer() {
             return None;
         }
-        self.image.tree(root, || TableTree::build(self, root))
+        self.snapshot.image.table_trees.get(root, || TableTree::build(self, root))
     }
 }

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use shoal_format::FileHeader;
-use shoal_vfs::{Entropy, File, LockLevel, MemVfs, OpenMode, OsEntropy, Vfs};
+use shoal_vfs::{Entropy, File, LockLevel, Mapping, MemVfs, OpenMode, OsEntropy, Vfs};
 
 use crate::header::{FileState, beside};
-use crate::image::Image;
+use crate::image::{Image, Snapshot};
 use crate::wal::WalState;
 use crate::{Error, Transaction, recovery};
 
@@ -56,8 +56,8 @@ pub struct Options {
     /// Shared with other processes, or not.
     pub locking: Locking,
     /// Pages kept in memory from one transaction to the next, beside uncommitted changes. A file
-    /// of more pages is mapped for the time of a transaction where files can be mapped; elsewhere
-    /// a transaction keeps what it read.
+    /// of more pages is mapped where files can be mapped; elsewhere a transaction keeps what it
+    /// read.
     pub cache_pages: usize,
     /// Where the random numbers in journals come from.
     pub entropy: Arc<dyn Entropy>,
@@ -122,6 +122,8 @@ pub(crate) struct State {
     /// What the file was like, and its pages. The image is `None` when it is not kept.
     pub(crate) file: Option<FileState>,
     pub(crate) image: Option<Arc<Image>>,
+    /// The mapping that the open transactions share; kept as long as the lock is.
+    pub(crate) mapping: Option<Mapping>,
     /// What is known of the write-ahead log.
     pub(crate) wal: WalState,
     /// Commits of this store so far.
@@ -155,7 +157,10 @@ impl Store {
         let inner = Arc::new(Inner { vfs, path, real_path, file, options, state });
         let store = Store { inner };
         match store.inner.try_begin() {
-            Ok(_) => store.inner.end(false),
+            Ok((_, snapshot)) => {
+                drop(snapshot);
+                store.inner.end(false);
+            }
             // Locked is no reason not to open; what is wrong with the file shows at the first use.
             Err(Error::Busy { .. }) => {}
             Err(error) => return Err(error),
@@ -180,8 +185,8 @@ impl Store {
     /// [`Store::open`].
     pub fn begin(&self, mode: Mode) -> Result<Transaction, Error> {
         self.inner.retry(|| {
-            let (file, image) = self.inner.try_begin()?;
-            let mut transaction = Transaction::new(Arc::clone(&self.inner), file, image);
+            let (file, snapshot) = self.inner.try_begin()?;
+            let mut transaction = Transaction::new(Arc::clone(&self.inner), file, snapshot);
             if mode == Mode::Write {
                 transaction.upgrade()?;
             }
@@ -243,7 +248,7 @@ impl Inner {
 
     /// Counts one more transaction and returns the file's state and pages; locks the file for the
     /// first.
-    pub(crate) fn try_begin(&self) -> Result<(FileState, Arc<Image>), Error> {
+    pub(crate) fn try_begin(&self) -> Result<(FileState, Snapshot), Error> {
         let mut state = self.state();
         if state.committing {
             return Err(Error::busy(&self.path));
@@ -252,9 +257,9 @@ impl Inner {
         if (state.transactions > 0 || state.kept_lock)
             && let (Some(file), Some(image)) = (state.file, &state.image)
         {
-            let image = Arc::clone(image);
+            let snapshot = Snapshot { image: Arc::clone(image), mapping: state.mapping.clone() };
             state.transactions += 1;
-            return Ok((file, image));
+            return Ok((file, snapshot));
         }
         if !self.file.lock(LockLevel::Shared)? {
             return Err(Error::busy(&self.path));
@@ -266,6 +271,7 @@ impl Inner {
                 Ok(found)
             }
             Err(error) => {
+                // The mapping goes with the rest, or the lock would stay.
                 state.forget();
                 state.wal.unlock()?;
                 self.file.unlock(LockLevel::None)?;
@@ -276,26 +282,52 @@ impl Inner {
 
     /// With the shared lock just taken: undoes a crashed transaction, reads the header, and
     /// forgets the pages of a file that was changed.
-    fn look(&self, state: &mut State) -> Result<(FileState, Arc<Image>), Error> {
+    fn look(&self, state: &mut State) -> Result<(FileState, Snapshot), Error> {
         if recovery::undo_crashed(self)? {
             state.forget();
         }
-        let before = state.file;
+        if let Some(found) = self.look_at_mapping(state)? {
+            return Ok(found);
+        }
+        // Of a file that was mapped the size is looked at again, too: nobody shortens it and leaves
+        // the header as it was by the protocol.
+        let mapped = state.image.as_ref().is_some_and(|image| image.is_mapped());
+        let before = state.file.filter(|_| !mapped);
         let file = FileState::read(&*self.file, &self.real_path, before)?;
         if file.header.is_wal() {
             return self.look_at_log(state, file, before);
         }
-        if state.file == Some(file)
+        if before == Some(file)
             && let Some(image) = &state.image
             && image.kept() <= self.options.cache_pages
         {
-            return Ok((file, Arc::clone(image)));
+            return Ok((file, Snapshot { image: Arc::clone(image), mapping: None }));
         }
         state.forget();
-        let image = Arc::new(self.image(&file)?);
+        let snapshot = self.snapshot(&file)?;
         state.file = Some(file);
-        state.image = Some(Arc::clone(&image));
-        Ok((file, image))
+        state.image = Some(Arc::clone(&snapshot.image));
+        state.mapping.clone_from(&snapshot.mapping);
+        Ok((file, snapshot))
+    }
+
+    /// The state and the pages of a file that was mapped before, if its header, read through the
+    /// mapping, is what it was.
+    fn look_at_mapping(&self, state: &mut State) -> Result<Option<(FileState, Snapshot)>, Error> {
+        let (Some(file), Some(image)) = (state.file, &state.image) else { return Ok(None) };
+        if !image.is_mapped() || file.header.stated_page_count() != Some(file.page_count) {
+            return Ok(None);
+        }
+        let Some(mapping) = self.map(&file)? else { return Ok(None) };
+        let same = mapping
+            .first_chunk::<{ FileHeader::SIZE }>()
+            .is_some_and(|bytes| FileHeader::parse(bytes).is_ok_and(|now| now == file.header));
+        if !same {
+            return Ok(None);
+        }
+        let snapshot = Snapshot { image: Arc::clone(image), mapping: Some(mapping) };
+        state.mapping.clone_from(&snapshot.mapping);
+        Ok(Some((file, snapshot)))
     }
 
     /// The same for a file in write-ahead log mode.
@@ -304,30 +336,38 @@ impl Inner {
         state: &mut State,
         file: FileState,
         before: Option<FileState>,
-    ) -> Result<(FileState, Arc<Image>), Error> {
+    ) -> Result<(FileState, Snapshot), Error> {
         let found = state.wal.begin(self, file, before)?;
         if found.unchanged
             && let Some(image) = &state.image
             && image.kept() <= self.options.cache_pages
+            && !image.is_mapped()
         {
-            return Ok((found.file, Arc::clone(image)));
+            return Ok((found.file, Snapshot { image: Arc::clone(image), mapping: None }));
         }
-        let image = Arc::new(Image::read(&found.file, Some(found.pages)));
+        let snapshot = Snapshot::of(Image::read(&found.file, Some(found.pages)));
         state.file = Some(found.file);
-        state.image = Some(Arc::clone(&image));
-        Ok((found.file, image))
+        state.image = Some(Arc::clone(&snapshot.image));
+        Ok((found.file, snapshot))
     }
 
-    fn image(&self, file: &FileState) -> Result<Image, Error> {
+    /// The pages of a state that no image is kept of.
+    fn snapshot(&self, file: &FileState) -> Result<Snapshot, Error> {
         let only_read = self.options.access == Access::ReadOnly;
         let keep = self.options.locking == Locking::Exclusive && only_read;
         if keep || file.page_count as usize > self.options.cache_pages {
-            let len = u64::from(file.page_count) * u64::from(file.header.page_size);
-            if let Some(mapping) = self.file.map(len)? {
-                return Ok(Image::mapped(file, mapping));
+            let mapping = self.map(file)?;
+            if mapping.is_some() {
+                return Ok(Snapshot { image: Arc::new(Image::mapped(file)), mapping });
             }
         }
-        Ok(Image::read(file, None))
+        Ok(Snapshot::of(Image::read(file, None)))
+    }
+
+    /// Maps all pages; `None` where files cannot be mapped and where this one has fewer bytes.
+    fn map(&self, file: &FileState) -> Result<Option<Mapping>, Error> {
+        let len = u64::from(file.page_count) * u64::from(file.header.page_size);
+        Ok(self.file.map(len)?)
     }
 
     /// Lets one transaction write.
@@ -370,9 +410,9 @@ impl Inner {
             _ if was_writer => LockLevel::Shared,
             _ => return,
         };
-        if level == LockLevel::None && state.image.as_ref().is_some_and(|image| image.is_mapped()) {
-            // A mapping keeps the lock; the last transaction's own goes with it in a moment.
-            state.image = None;
+        if level == LockLevel::None {
+            // It keeps the lock. What the system mapped stays with the file, for the next one.
+            state.mapping = None;
         }
         let log = if level == LockLevel::None { state.wal.unlock() } else { Ok(()) };
         if log.and(self.file.unlock(level)).is_err() {
@@ -387,5 +427,6 @@ impl State {
     pub(crate) fn forget(&mut self) {
         self.file = None;
         self.image = None;
+        self.mapping = None;
     }
 }

@@ -6,7 +6,7 @@ use shoal_format::{Corrupt, FileHeader, Pgno};
 
 use crate::changes::Changes;
 use crate::header::FileState;
-use crate::image::Image;
+use crate::image::Snapshot;
 use crate::store::Inner;
 use crate::{Error, IndexCursor, TableCursor};
 
@@ -14,14 +14,14 @@ use crate::{Error, IndexCursor, TableCursor};
 pub struct Transaction {
     pub(crate) store: Arc<Inner>,
     pub(crate) file: FileState,
-    pub(crate) image: Arc<Image>,
+    pub(crate) snapshot: Snapshot,
     /// `Some` when it may write.
     pub(crate) changes: Option<Box<Changes>>,
 }
 
 impl Transaction {
-    pub(crate) fn new(store: Arc<Inner>, file: FileState, image: Arc<Image>) -> Transaction {
-        Transaction { store, file, image, changes: None }
+    pub(crate) fn new(store: Arc<Inner>, file: FileState, snapshot: Snapshot) -> Transaction {
+        Transaction { store, file, snapshot, changes: None }
     }
 
     /// Returns the file header.
@@ -132,6 +132,8 @@ impl Transaction {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
+        // A mapping keeps the lock that is about to go.
+        self.snapshot.mapping = None;
         self.store.end(self.changes.is_some());
     }
 }

@@ -182,6 +182,43 @@ fn a_file_larger_than_the_cache_is_mapped_and_can_be_written() {
     }
 }
 
+/// What was learnt in one transaction serves the next as long as the file stays as it is; what
+/// another process changed is seen; a file that was cut is refused and nothing past its end read.
+#[test]
+fn a_mapped_file_changes_between_transactions() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(DB);
+    std::fs::write(&path, database(4096, 0, "CREATE TABLE t(a, b);")).unwrap();
+    let rowids: Vec<i64> = (1..=4000).collect();
+    let table = fill(&open(&OsVfs::new(), &path, Access::ReadWrite), &rowids, 30);
+    let small = Options { cache_pages: 2, ..options(Access::ReadOnly) };
+    let store = Store::open_with(Arc::new(OsVfs::new()), &path, small).unwrap();
+    let mut lookup = TableLookup::new(table);
+    for round in 0..40 {
+        let txn = store.begin(Mode::Read).unwrap();
+        let nested = store.begin(Mode::Read).unwrap();
+        for rowid in [1, 77 * round % 4000 + 1, 4000] {
+            assert_eq!(by_lookup(&mut lookup, &txn, rowid), by_cursor(&nested, table, rowid));
+        }
+        let found = by_lookup(&mut lookup, &txn, 10_000 + round - 1).is_some();
+        assert_eq!(found, round % 8 == 1, "{round}");
+        drop(txn);
+        assert!(by_lookup(&mut lookup, &nested, 4000).is_some());
+        drop(nested);
+        if round % 8 == 0 {
+            let other = open(&OsVfs::new(), &path, Access::ReadWrite);
+            let mut txn = other.begin(Mode::Write).unwrap();
+            txn.table_insert(table, 10_000 + round, &record(&[ValueRef::Int(1)])).unwrap();
+            txn.commit().unwrap();
+        }
+    }
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(4096 * 3).unwrap();
+    assert!(matches!(store.begin(Mode::Read), Err(Error::Corrupt(_))));
+    file.set_len(0).unwrap();
+    assert_eq!(store.begin(Mode::Read).unwrap().page_count(), 0);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 

@@ -132,8 +132,9 @@ pub trait File: Send + Sync {
     /// Maps the first `len` bytes for reading. `None` where files cannot be mapped, where this one
     /// has fewer bytes, and unless this handle holds exactly [`LockLevel::Shared`].
     ///
-    /// As long as the mapping lives, this handle keeps that lock, also when it is asked to let it
-    /// go, and refuses to write or to change the file's size.
+    /// As long as the mapping or a clone of it lives, this handle keeps that lock, also when it is
+    /// asked to let it go, and refuses to write or to change the file's size. Mapping again is
+    /// cheap, also after the lock was let go: one look at the file's size.
     ///
     /// # Errors
     /// When the system reports one.
@@ -169,7 +170,7 @@ pub enum ByteLock {
 
 /// Bytes of a file, mapped; there are none on this system.
 #[cfg(not(unix))]
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Mapping {}
 
 #[cfg(not(unix))]

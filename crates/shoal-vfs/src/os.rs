@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::{ByteLock, File, LockLevel, OpenMode, Vfs, VfsError};
 pub use mapping::Mapping;
+use mapping::Region;
 use record_lock::{Kind, Range};
 
 /// The operating system's files, locked as SQLite locks them.
@@ -104,6 +105,8 @@ struct Held {
     release: bool,
     /// Shared locks taken, to knock at the gate now and then.
     entries: u32,
+    /// What was mapped last: the next mapping takes it over if it is long enough.
+    region: Option<Arc<Region>>,
 }
 
 /// Every so many shared locks the pending byte is looked at first.
@@ -269,15 +272,25 @@ impl File for OsFile {
 
     fn map(&self, len: u64) -> Result<Option<Mapping>, VfsError> {
         let Ok(bytes) = usize::try_from(len) else { return Ok(None) };
-        {
-            let mut held = self.0.held();
-            // Without the lock others may write; with more than it, this handle is about to.
-            if held.level != LockLevel::Shared || self.size()? < len {
-                return Ok(None);
-            }
-            held.mappings += 1;
+        let file = &self.0;
+        let mut held = file.held();
+        // Without the lock others may write; with more than it, this handle is about to. The size
+        // is asked each time: the file may have been cut since the region was mapped.
+        if held.level != LockLevel::Shared || self.size()? < len {
+            return Ok(None);
         }
-        Mapping::new(Arc::clone(&self.0), bytes).map(Some).map_err(self.0.error("map"))
+        let region = match &held.region {
+            Some(region) if region.len() >= bytes => Arc::clone(region),
+            _ => {
+                let region = Region::new(&file.file, bytes).map_err(file.error("map"))?;
+                let region = Arc::new(region);
+                held.region = Some(Arc::clone(&region));
+                region
+            }
+        };
+        held.mappings += 1;
+        drop(held);
+        Ok(Some(Mapping::new(Arc::clone(file), region, bytes)))
     }
 
     fn lock_bytes(&self, start: u64, len: u64, lock: ByteLock) -> Result<Option<bool>, VfsError> {
@@ -334,6 +347,41 @@ mod tests {
         drop(mapping);
         assert!(b.lock(LockLevel::Exclusive).unwrap());
         b.write_at(b"x", 0).unwrap();
+    }
+
+    /// What is mapped stays from one lock to the next; what is lent is what the file holds then.
+    #[test]
+    fn a_region_outlives_the_lock_and_lends_nothing_that_was_cut() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let [a, b] = [(); 2].map(|()| OsVfs.open(&path, OpenMode::Create).unwrap());
+        a.write_at(&[1; 8192], 0).unwrap();
+        let mut places = Vec::new();
+        for round in 1..4 {
+            assert!(a.lock(LockLevel::Shared).unwrap());
+            let mapping = a.map(8192).unwrap().unwrap();
+            let second = mapping.clone();
+            assert!(second[..] == [round; 8192]);
+            places.push(mapping.as_ptr().addr());
+            drop(mapping);
+            a.unlock(LockLevel::None).unwrap();
+            #[cfg(target_os = "linux")]
+            assert!(!b.lock(LockLevel::Exclusive).unwrap(), "a clone holds the lock, too");
+            drop(second);
+            assert!(b.lock(LockLevel::Exclusive).unwrap());
+            b.write_at(&[round + 1; 8192], 0).unwrap();
+            b.unlock(LockLevel::None).unwrap();
+        }
+        places.dedup();
+        assert_eq!(places.len(), 1);
+        b.truncate(4096).unwrap();
+        assert!(a.lock(LockLevel::Shared).unwrap());
+        assert!(a.map(8192).unwrap().is_none());
+        assert!(a.map(4096).unwrap().unwrap()[..] == [4; 4096]);
+        a.unlock(LockLevel::None).unwrap();
+        b.write_at(&[9; 12288], 0).unwrap();
+        assert!(a.lock(LockLevel::Shared).unwrap());
+        assert!(a.map(12288).unwrap().unwrap()[..] == [9; 12288]);
     }
 
     #[test]

@@ -1,0 +1,438 @@
+//! Finding entries of an index by key, many times.
+//!
+//! As for tables (see [`crate::TableLookup`]): after a few descents the entries of the interior
+//! pages, which are what separates the leaves, are noted once in one array, each as a number that
+//! orders as its first column does. A seek then is a search among numbers, a comparison of records
+//! only where two numbers are the same, and a search on the leaf; a walk goes from leaf to entry to
+//! leaf by the array and needs no way up and down. What was noted belongs to one image of the file
+//! and says only which page to look at: the page is checked as any other.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use shoal_format::{Corrupt, KeyColumn, KeyOrder, Page, PageKind, Payload, Pgno, Record, ValueRef};
+
+use crate::cursor::{IndexCursor, MAX_DEPTH};
+use crate::{Error, Place, Transaction};
+
+/// The leaves of an index, in order, and the entries between them.
+#[derive(Debug)]
+pub(crate) struct IndexTree {
+    /// How the first column is ordered, which the prefixes depend on.
+    column: KeyColumn,
+    leaves: Box<[Pgno]>,
+    /// The prefix of the entry between leaf `i` and leaf `i + 1`, by [`KeyColumn::prefix`].
+    prefixes: Box<[u64]>,
+    /// Where that entry is: an interior page and the cell on it.
+    between: Box<[(Pgno, u16)]>,
+}
+
+/// Most leaves that are noted: 18 bytes each.
+const MAX_LEAVES: usize = 1 << 23;
+
+impl IndexTree {
+    /// Reads the interior pages of the tree at `root`. `None` when they cannot be read or anything
+    /// about them is not as it should be: a plain descent will say what.
+    pub(crate) fn build(txn: &Transaction, root: Pgno, column: KeyColumn) -> Option<IndexTree> {
+        let mut leaves = Vec::new();
+        let mut prefixes = Vec::new();
+        let mut between = Vec::new();
+        let mut buffer = Vec::new();
+        let mut pages_left = u64::from(txn.page_count());
+        // Interior pages to go through, each with the next child.
+        let mut trail: Vec<(Pgno, usize)> = vec![(root, 0)];
+        if txn.btree_page(root).ok()?.kind() == PageKind::IndexLeaf {
+            leaves.push(root);
+            trail.clear();
+        }
+        while let Some((pgno, child)) = trail.last_mut() {
+            let (pgno, index) = (*pgno, *child);
+            *child += 1;
+            let page = txn.btree_page(pgno).ok()?;
+            if page.kind() != PageKind::IndexInterior {
+                return None;
+            }
+            if index > page.cell_count() {
+                trail.pop();
+                continue;
+            }
+            if let Some(before) = index.checked_sub(1) {
+                let payload = page.index(before).ok()?.payload;
+                let record = if payload.overflow.is_none() {
+                    payload.local
+                } else {
+                    txn.read_payload(payload, &mut buffer).ok()?;
+                    buffer.as_slice()
+                };
+                let first = Record::new(record).ok()?.column(0).ok()??;
+                prefixes.push(column.prefix(first));
+                between.push((pgno, u16::try_from(before).ok()?));
+            }
+            let below = page.child(index).ok()?;
+            pages_left = pages_left.checked_sub(1)?;
+            // All children of a page are leaves or none is; the first tells.
+            let first = txn.btree_page(page.child(0).ok()?).ok()?;
+            match first.kind() {
+                PageKind::IndexLeaf if leaves.len() < MAX_LEAVES => leaves.push(below),
+                PageKind::IndexInterior if trail.len() < MAX_DEPTH => trail.push((below, 0)),
+                _ => return None,
+            }
+        }
+        if leaves.len() != between.len() + 1 || !prefixes.is_sorted() {
+            return None;
+        }
+        let (leaves, prefixes, between) = (leaves.into(), prefixes.into(), between.into());
+        Some(IndexTree { column, leaves, prefixes, between })
+    }
+
+    /// How the index's first column is ordered.
+    pub(crate) fn column(&self) -> KeyColumn {
+        self.column
+    }
+
+    fn leaf<'t>(&self, txn: &'t Transaction, number: usize) -> Result<Page<'t>, Error> {
+        let page = txn.btree_page(self.leaves[number])?;
+        if page.kind() != PageKind::IndexLeaf {
+            let why = "has a page of the wrong kind";
+            let kind = u64::from(page.kind().byte());
+            return Err(Corrupt::on_page(page.pgno(), "b-tree", why, kind).into());
+        }
+        Ok(page)
+    }
+}
+
+/// Finds entries of one index by key. It borrows nothing, so a prepared statement keeps it, over
+/// transactions and changes of the file.
+///
+/// Cost of a seek: one search among decoded prefixes once there are any, and one on the leaf; a
+/// binary search per level before that. No allocation but for the prefixes: 18 bytes a leaf, once
+/// per state of the file.
+#[derive(Clone, Debug)]
+pub struct IndexLookup {
+    root: Pgno,
+    /// The image that the rest belongs to.
+    image: u64,
+    tree: Option<Arc<IndexTree>>,
+    /// Descents since the image was new.
+    descents: u32,
+    overflow: Vec<u8>,
+}
+
+impl IndexLookup {
+    /// For the index at `root`.
+    pub fn new(root: Pgno) -> IndexLookup {
+        IndexLookup { root, image: 0, tree: None, descents: 0, overflow: Vec::new() }
+    }
+
+    /// Walks from the first entry whose order with `key`, by its first `key.len()` columns, is
+    /// greater than `passed`: for `Less` the first that does not come before `key`, for `Equal` the
+    /// first that comes after all that equal it.
+    ///
+    /// # Errors
+    /// When a page cannot be read or is corrupt.
+    pub fn seek<'l, 't>(
+        &'l mut self,
+        txn: &'t Transaction,
+        key: &[ValueRef<'_>],
+        order: &KeyOrder,
+        passed: Ordering,
+    ) -> Result<IndexWalk<'l, 't>, Error> {
+        if self.image != txn.image_id() || txn.is_writer() {
+            self.forget(txn);
+        }
+        if self.tree.is_none() {
+            self.learn(txn, order.column(0))?;
+        }
+        let Some(tree) = &self.tree else {
+            let mut cursor = txn.index(self.root)?;
+            match passed {
+                Ordering::Less => {
+                    cursor.seek(key, order)?;
+                }
+                _ => {
+                    cursor.seek_after(key, order)?;
+                }
+            }
+            return Ok(IndexWalk { way: Way::Cursor(Box::new(cursor)) });
+        };
+        let overflow = &mut self.overflow;
+        let mut goes_before = |payload: Payload<'_>| -> Result<bool, Error> {
+            let order = if payload.overflow.is_none() {
+                order.compare(payload.local, key)?
+            } else {
+                txn.read_payload(payload, overflow)?;
+                order.compare(overflow, key)?
+            };
+            Ok(order <= passed)
+        };
+        let (mut low, mut high) = match key.first() {
+            None => (0, tree.prefixes.len()),
+            Some(&first) => {
+                let prefix = tree.column.prefix(first);
+                let low = tree.prefixes.partition_point(|&known| known < prefix);
+                let same = tree.prefixes[low..].iter().take_while(|&&known| known == prefix);
+                (low, low + same.count())
+            }
+        };
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let (page, cell) = tree.between[middle];
+            let payload = txn.btree_page(page)?.index(usize::from(cell))?.payload;
+            if goes_before(payload)? {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        let page = tree.leaf(txn, low)?;
+        let index = partition(&page, &mut goes_before)?;
+        let mut flat = Flat { txn, tree, leaf: low, page, index, state: State::Leaf };
+        if index == page.cell_count() {
+            flat.leave_leaf()?;
+        }
+        Ok(IndexWalk { way: Way::Flat(flat) })
+    }
+
+    #[cold]
+    fn forget(&mut self, txn: &Transaction) {
+        self.image = txn.image_id();
+        self.tree = None;
+        self.descents = 0;
+    }
+
+    /// Notes the tree's separators once as many descents were made as make it worth while.
+    fn learn(&mut self, txn: &Transaction, column: KeyColumn) -> Result<(), Error> {
+        if txn.is_writer() {
+            return Ok(());
+        }
+        self.descents = self.descents.saturating_add(1);
+        // Decoding a separator costs a few steps of a descent; a root has some hundred children.
+        let enough = 3 + txn.btree_page(self.root)?.cell_count() / 16;
+        if self.descents as usize == enough {
+            self.tree = txn.index_tree(self.root, column);
+        }
+        Ok(())
+    }
+}
+
+/// A position among the entries of an index, and the way forward.
+#[derive(Debug)]
+pub struct IndexWalk<'l, 't> {
+    way: Way<'l, 't>,
+}
+
+#[derive(Debug)]
+enum Way<'l, 't> {
+    Cursor(Box<IndexCursor<'t>>),
+    Flat(Flat<'l, 't>),
+}
+
+/// A position by leaf number.
+#[derive(Debug)]
+struct Flat<'l, 't> {
+    txn: &'t Transaction,
+    tree: &'l IndexTree,
+    /// The leaf, or the one before the entry between leaves.
+    leaf: usize,
+    /// The page that the entry is on.
+    page: Page<'t>,
+    index: usize,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Leaf,
+    Between,
+    End,
+}
+
+impl<'t> IndexWalk<'_, 't> {
+    /// True when there is an entry here.
+    #[inline]
+    pub fn is_valid(&self) -> bool {
+        match &self.way {
+            Way::Flat(flat) => flat.state != State::End,
+            Way::Cursor(cursor) => cursor.is_valid(),
+        }
+    }
+
+    /// The page that the entry is on.
+    #[inline]
+    pub fn page(&self) -> Page<'t> {
+        match &self.way {
+            Way::Flat(flat) => flat.page,
+            Way::Cursor(cursor) => cursor.page(),
+        }
+    }
+
+    /// The entry's payload as it is on its page.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] after the last entry; [`Error::Corrupt`].
+    #[inline]
+    pub fn payload(&self) -> Result<Payload<'t>, Error> {
+        match &self.way {
+            Way::Flat(flat) => Ok(flat.page.index(flat.index)?.payload),
+            Way::Cursor(cursor) => cursor.cell_payload(),
+        }
+    }
+
+    /// The last entry of the leaf that this one is on: whatever holds for it and for this one holds
+    /// for those between them, if it is a matter of order. `None` where the entry is on no leaf.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`].
+    pub fn last_on_leaf(&self) -> Result<Option<(usize, Payload<'t>)>, Error> {
+        let Way::Flat(flat) = &self.way else { return Ok(None) };
+        if flat.state != State::Leaf {
+            return Ok(None);
+        }
+        let count = flat.page.cell_count();
+        Ok(Some((count - flat.index, flat.page.index(count - 1)?.payload)))
+    }
+
+    /// The entry that is so many behind this one, if it is on the same leaf.
+    #[inline]
+    pub fn ahead(&self, by: usize) -> Option<Payload<'t>> {
+        match &self.way {
+            Way::Flat(flat) if flat.state == State::Leaf => {
+                flat.page.index(flat.index + by).ok().map(|cell| cell.payload)
+            }
+            _ => None,
+        }
+    }
+
+    /// Moves to the next entry; false when there is none.
+    ///
+    /// # Errors
+    /// When a page cannot be read or is corrupt.
+    #[inline]
+    #[allow(clippy::should_implement_trait)] // it lends, and can fail
+    pub fn next(&mut self) -> Result<bool, Error> {
+        match &mut self.way {
+            Way::Flat(flat) => {
+                if flat.state == State::Leaf && flat.index + 1 < flat.page.cell_count() {
+                    flat.index += 1;
+                    return Ok(true);
+                }
+                flat.next_page()
+            }
+            Way::Cursor(cursor) => cursor.next(),
+        }
+    }
+
+    /// Notes where the walk is, to go on from there with [`IndexLookup::resume`].
+    pub fn place(&self) -> WalkPlace {
+        WalkPlace(match &self.way {
+            Way::Cursor(cursor) => Kept::Cursor(Box::new(cursor.place())),
+            Way::Flat(flat) => Kept::Flat { leaf: flat.leaf, index: flat.index, state: flat.state },
+        })
+    }
+}
+
+/// Where a walk was, without its transaction. It is good for the same transaction, as long as that
+/// changes nothing.
+#[derive(Clone, Debug)]
+pub struct WalkPlace(Kept);
+
+#[derive(Clone, Debug)]
+enum Kept {
+    Cursor(Box<Place>),
+    Flat { leaf: usize, index: usize, state: State },
+}
+
+impl IndexLookup {
+    /// The walk that stood at `place`, in the same transaction.
+    ///
+    /// # Errors
+    /// When the page cannot be read; [`Error::Misuse`] for a place of another lookup.
+    pub fn resume<'l, 't>(
+        &'l self,
+        txn: &'t Transaction,
+        place: &WalkPlace,
+    ) -> Result<IndexWalk<'l, 't>, Error> {
+        let misuse = Error::Misuse("a walk was resumed that another lookup began");
+        let way = match (&place.0, &self.tree) {
+            (Kept::Cursor(place), _) => Way::Cursor(Box::new(IndexCursor::resume(txn, place)?)),
+            (&Kept::Flat { leaf, index, state }, Some(tree)) => {
+                let page = match state {
+                    State::Between => {
+                        let (page, _) = *tree.between.get(leaf).ok_or(misuse)?;
+                        txn.btree_page(page)?
+                    }
+                    _ if leaf < tree.leaves.len() => tree.leaf(txn, leaf)?,
+                    _ => return Err(misuse),
+                };
+                Way::Flat(Flat { txn, tree, leaf, page, index, state })
+            }
+            (Kept::Flat { .. }, None) => return Err(misuse),
+        };
+        Ok(IndexWalk { way })
+    }
+}
+
+impl Flat<'_, '_> {
+    /// From the end of a leaf to the entry behind it.
+    fn leave_leaf(&mut self) -> Result<(), Error> {
+        match self.tree.between.get(self.leaf) {
+            Some(&(page, cell)) => {
+                self.page = self.txn.btree_page(page)?;
+                self.index = usize::from(cell);
+                self.state = State::Between;
+            }
+            None => self.state = State::End,
+        }
+        Ok(())
+    }
+
+    fn next_page(&mut self) -> Result<bool, Error> {
+        match self.state {
+            State::Leaf => self.leave_leaf()?,
+            State::Between => {
+                self.leaf += 1;
+                self.page = self.tree.leaf(self.txn, self.leaf)?;
+                self.index = 0;
+                self.state = State::Leaf;
+                if self.page.cell_count() == 0 {
+                    let why = "has an empty page, leaf";
+                    let number = self.leaf as u64;
+                    return Err(Corrupt::on_page(self.page.pgno(), "b-tree", why, number).into());
+                }
+            }
+            State::End => {}
+        }
+        Ok(self.state != State::End)
+    }
+}
+
+/// Returns the first cell of an index page whose payload does not go before, which the first ones
+/// do; their number when all do.
+fn partition(
+    page: &Page<'_>,
+    mut goes_before: impl FnMut(Payload<'_>) -> Result<bool, Error>,
+) -> Result<usize, Error> {
+    let (mut low, mut high) = (0, page.cell_count());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if goes_before(page.index(middle)?.payload)? {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(low)
+}
+
+impl Transaction {
+    /// The leaves of the index at `root`, whose first column is ordered as `column` says; `None`
+    /// for a writer, and when anything about the tree is not as it should be.
+    fn index_tree(&self, root: Pgno, column: KeyColumn) -> Option<Arc<IndexTree>> {
+        if self.is_writer() {
+            return None;
+        }
+        let tree =
+            self.snapshot.image.index_trees.get(root, || IndexTree::build(self, root, column));
+        tree.filter(|tree| tree.column() == column)
+    }
+}
