@@ -7,7 +7,7 @@ use shoal_store::Transaction;
 use crate::Error;
 use crate::connection::pragma::Pragma;
 use crate::connection::session::StatementSession;
-use crate::exec::direct::{Direct, DirectRows, Memory, Operand, Root, parts};
+use crate::exec::direct::{Direct, DirectRows, Memory, Operand, combine, root_parts};
 use crate::exec::{Batch, Run};
 use crate::parse::Parsed;
 use crate::parse::ast::{Name, TransactionMode};
@@ -218,21 +218,46 @@ struct DirectSource<'c> {
     part: usize,
     direct: &'c Direct,
     rows: DirectRows,
+    /// Whether the parts are still to be compared.
+    compares: bool,
 }
 
 impl DirectSource<'_> {
+    #[inline]
     fn next(&mut self) -> Result<bool, Error> {
+        if self.compares {
+            self.compare()?;
+        }
         loop {
             let memory = &mut self.memory[self.part];
             if self.rows.next(self.direct, self.snapshot.get(), self.parameters, memory)? {
                 return Ok(true);
             }
-            let next = parts(&self.program.root.body).nth(self.part + 1).flatten();
-            let Some(direct) = next.filter(|_| self.rows.wants_more()) else { return Ok(false) };
-            self.part += 1;
-            self.direct = direct;
-            self.rows.start_part(&mut self.memory[self.part]);
+            if !self.next_part() {
+                return Ok(false);
+            }
         }
+    }
+
+    #[cold]
+    fn compare(&mut self) -> Result<(), Error> {
+        self.compares = false;
+        let body = &self.program.root.body;
+        combine(body, self.snapshot.get(), self.parameters, self.memory)
+    }
+
+    /// Goes on with the next part, if there is one whose rows are given.
+    #[cold]
+    fn next_part(&mut self) -> bool {
+        if self.program.direct.as_ref().is_none_or(|root| root.compares) {
+            return false;
+        }
+        let next = root_parts(&self.program.root.body).nth(self.part + 1).flatten();
+        let Some(direct) = next.filter(|_| self.rows.wants_more()) else { return false };
+        self.part += 1;
+        self.direct = direct;
+        self.rows.start_part(&mut self.memory[self.part]);
+        true
     }
 }
 
@@ -279,20 +304,23 @@ impl<'c> Rows<'c> {
         memory: &'c mut Vec<Memory>,
     ) -> Result<Rows<'c>, Error> {
         if memory.is_empty() {
-            memory.extend(parts(&program.root.body).flatten().map(Memory::new));
+            memory.extend(root_parts(&program.root.body).flatten().map(Memory::new));
         }
+        let misuse = || Error::Misuse { what: "a statement changed its kind" };
+        let root = program.direct.as_ref().ok_or_else(misuse)?;
         let (mut limit, mut offset) = (u64::MAX, 0);
-        if let Some(Root { limit: Some(operand), .. }) = &program.direct {
+        if let Some(operand) = &root.limit {
             // Negative stands for no limit.
             limit = u64::try_from(row_count(operand, parameters)?).unwrap_or(u64::MAX);
         }
-        if let Some(Root { offset: Some(operand), .. }) = &program.direct {
+        if let Some(operand) = &root.offset {
             offset = u64::try_from(row_count(operand, parameters)?).unwrap_or(0);
         }
-        let misuse = Error::Misuse { what: "a statement changed its kind" };
-        let direct = parts(&program.root.body).next().flatten().ok_or(misuse)?;
+        let direct = root_parts(&program.root.body).next().flatten().ok_or_else(misuse)?;
         let rows = DirectRows::start(&mut memory[0], limit, offset);
-        let source = DirectSource { snapshot, program, parameters, memory, part: 0, direct, rows };
+        let (part, compares) = (0, root.compares);
+        let source =
+            DirectSource { snapshot, program, parameters, memory, part, direct, rows, compares };
         let source = Source::Direct(source);
         Ok(Rows { source, batch: Batch::default(), next: 0, size: 1, spare: None })
     }
@@ -328,8 +356,7 @@ impl<'c> Rows<'c> {
     #[inline]
     fn direct_row(&self) -> Option<Row<'_>> {
         let Source::Direct(source) = &self.source else { return None };
-        let first = source.rows.first(source.snapshot.get(), &source.memory[source.part]);
-        Some(Row { place: RowPlace::Direct(source, first) })
+        Some(Row { place: RowPlace::Direct(source) })
     }
 
     fn next_of_batch(&mut self) -> Result<Option<Row<'_>>, Error> {
@@ -371,8 +398,7 @@ pub struct Row<'r> {
 #[derive(Clone, Copy, Debug)]
 enum RowPlace<'r> {
     Batch(&'r Batch, usize),
-    /// With the row's first record.
-    Direct(&'r DirectSource<'r>, &'r [u8]),
+    Direct(&'r DirectSource<'r>),
 }
 
 impl<'r> Row<'r> {
@@ -381,9 +407,9 @@ impl<'r> Row<'r> {
     pub fn get(&self, column: usize) -> ValueRef<'r> {
         match self.place {
             RowPlace::Batch(batch, row) => batch.get(row, column),
-            RowPlace::Direct(source, first) => {
+            RowPlace::Direct(source) => {
                 let (txn, memory) = (source.snapshot.get(), &source.memory[source.part]);
-                source.rows.get(source.direct, txn, source.parameters, memory, first, column)
+                source.rows.get(source.direct, txn, source.parameters, memory, column)
             }
         }
     }
@@ -392,7 +418,7 @@ impl<'r> Row<'r> {
     pub fn len(&self) -> usize {
         match self.place {
             RowPlace::Batch(batch, _) => batch.width(),
-            RowPlace::Direct(source, _) => source.program.columns.len(),
+            RowPlace::Direct(source) => source.program.columns.len(),
         }
     }
 

@@ -66,6 +66,9 @@ fn a_statement_that_ran_before_allocates_nothing() {
         ("SELECT sum(age), avg(score), min(score) FROM t", 1),
         ("SELECT dept, count(*), avg(score) FROM t GROUP BY dept", 5),
         ("SELECT id FROM t WHERE id BETWEEN 10 AND ?1 UNION ALL SELECT age FROM t", 0),
+        ("SELECT id, name FROM t WHERE id < 900 UNION SELECT id, name FROM t WHERE id > 800", 3000),
+        ("SELECT age, dept FROM t INTERSECT SELECT age, dept FROM t WHERE id = ?1", 1),
+        ("SELECT dept FROM t EXCEPT SELECT dept FROM t WHERE age > 90", 5),
     ];
     for locking in [Locking::Exclusive, Locking::Shared] {
         let options = Options { locking, ..Options::new(Access::ReadOnly) };

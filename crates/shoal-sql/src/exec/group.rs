@@ -2,15 +2,18 @@
 
 use std::cmp::Ordering;
 
-use super::direct::{Direct, DirectGroup, DirectRun, Memory};
-use super::key::{HashPlaces, RowSet, hash_value};
+use rayon::prelude::*;
+use shoal_store::Transaction;
+
+use super::direct::{Direct, DirectGroup, LeafMemory, Memory, RowView};
+use super::key::{HashPlaces, RowSet, hash_value, is_equal};
 use super::sort::compare;
 use super::{Machine, RowStore, assign};
 use crate::Error;
 use crate::expr::{eval, eval_condition};
 use crate::functions::AggregateState;
 use crate::plan::GroupPlan;
-use crate::value::{Collation, Value, ValueRef};
+use crate::value::{Value, ValueRef};
 
 /// The groups of one select, gathered from all its rows.
 #[derive(Debug, Default)]
@@ -106,10 +109,86 @@ impl Groups {
             Some(memory) => memory,
             None => Box::new(Memory::new(direct)),
         };
-        let mut run = DirectRun::new(direct, txn, &machine.parameters, &mut memory);
-        let result = run.for_each(|run| self.take_direct(plan, group, run));
+        let parameters = &machine.parameters;
+        let ranges = match plan.aggregates.iter().all(|aggregate| aggregate.function.merges()) {
+            true => direct.ranges(txn),
+            false => Vec::new(),
+        };
+        if ranges.is_empty() || !self.add_ranges(plan, direct, txn, parameters, &ranges)? {
+            let result = direct
+                .for_each(txn, parameters, &mut memory, |row| self.take_direct(plan, group, row));
+            self.memory = Some(memory);
+            return result;
+        }
         self.memory = Some(memory);
-        result
+        Ok(())
+    }
+
+    /// Takes every row of a large table, ranges of rowids side by side, and puts their groups
+    /// together in the order of the rows. False when that does not pay or would not give what one
+    /// row after the other gives; then no row was taken.
+    ///
+    /// The ranges and how many are read at once depend on the file alone, so the result does not
+    /// depend on how many cores there are.
+    fn add_ranges(
+        &mut self,
+        plan: &GroupPlan,
+        direct: &Direct,
+        txn: &Transaction,
+        parameters: &[Value],
+        ranges: &[(i64, i64)],
+    ) -> Result<bool, Error> {
+        let Some(group) = &direct.group else { return Ok(false) };
+        let gather = |range: &(i64, i64)| {
+            let mut groups = Groups::default();
+            let mut memory = LeafMemory::default();
+            direct.for_each_within(txn, parameters, &mut memory, *range, |row| {
+                groups.take_direct(plan, group, row)
+            })?;
+            Ok(groups)
+        };
+        for wave in ranges.chunks(RANGES_AT_ONCE) {
+            let parts: Vec<Result<Groups, Error>> = wave.par_iter().map(gather).collect();
+            for part in parts {
+                let part = part?;
+                if part.groups.len() > GROUPS_TO_MERGE_MAX || !self.merge(plan, part) {
+                    self.clear();
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Takes the groups of rows that come after this one's; false where aggregates do not merge.
+    fn merge(&mut self, plan: &GroupPlan, part: Groups) -> bool {
+        let Groups { groups, by_key, .. } = part;
+        for (number, group) in groups.into_iter().enumerate() {
+            let found = if plan.keys.is_empty() {
+                (!self.groups.is_empty()).then_some(0)
+            } else {
+                self.by_key.find(by_key.hash(number), |place| {
+                    let pairs = self.groups[place].keys.iter().zip(&group.keys);
+                    let mut pairs = pairs.zip(&plan.keys);
+                    pairs.all(|((a, b), (_, by))| is_equal(a.as_ref(), b.as_ref(), *by))
+                })
+            };
+            let Some(place) = found else {
+                if !plan.keys.is_empty() {
+                    self.by_key.insert(by_key.hash(number));
+                }
+                self.groups.push(group);
+                continue;
+            };
+            let target = &mut self.groups[place];
+            for (index, other) in group.states.into_iter().enumerate() {
+                let Some(holds) = target.states[index].merge(other) else { return false };
+                if holds && plan.picks == Some(index) {
+                    target.kept.clone_from(&group.kept);
+                }
+            }
+        }
+        true
     }
 
     #[inline]
@@ -117,33 +196,41 @@ impl Groups {
         &mut self,
         plan: &GroupPlan,
         group: &DirectGroup,
-        run: &DirectRun<'_, '_>,
+        row: RowView<'_, '_, '_>,
     ) -> Result<(), Error> {
-        let keys = || group.keys.iter().map(|(operand, by)| (run.value(operand), *by));
-        let place = self.place_of(
-            plan,
-            |seed| keys().fold(seed, |hash, (value, by)| hash_value(value, by, hash)),
-            |known, _| {
-                keys().zip(known).all(|((value, by), known)| {
-                    let known = known.as_ref();
-                    match (value, known) {
-                        (ValueRef::Text(a), ValueRef::Text(b)) if by == Collation::Binary => a == b,
-                        _ => value.compare(known, by).is_eq(),
-                    }
-                })
-            },
-            |from| match from {
-                From::Key(key) => run.value(&group.keys[key].0),
-                From::Kept(kept) => run.value(&group.kept[kept]),
-            },
-        );
+        let from = |from| match from {
+            From::Key(key) => row.value(&group.keys[key].0),
+            From::Kept(kept) => row.value(&group.kept[kept]),
+        };
+        let place = if let [(operand, by)] = &*group.keys {
+            // One key, which is looked at once.
+            let key = row.value(operand);
+            self.place_of(
+                plan,
+                |seed| hash_value(key, *by, seed),
+                |known, _| known.first().is_some_and(|known| is_equal(key, known.as_ref(), *by)),
+                from,
+            )
+        } else {
+            let keys = || group.keys.iter().map(|(operand, by)| (row.value(operand), *by));
+            self.place_of(
+                plan,
+                |seed| keys().fold(seed, |hash, (value, by)| hash_value(value, by, hash)),
+                |known, _| {
+                    keys()
+                        .zip(known)
+                        .all(|((value, by), known)| is_equal(value, known.as_ref(), by))
+                },
+                from,
+            )
+        };
         let target = &mut self.groups[place];
         for (index, argument) in group.arguments.iter().enumerate() {
-            let value = argument.as_ref().map(|argument| run.value(argument));
+            let value = argument.as_ref().map(|argument| row.value(argument));
             let holds = target.states[index].step_borrowed(value)?;
             if holds && plan.picks == Some(index) {
                 for (kept, operand) in target.kept.iter_mut().zip(&group.kept) {
-                    assign(kept, run.value(operand));
+                    assign(kept, row.value(operand));
                 }
             }
         }
@@ -262,6 +349,12 @@ impl Groups {
         Ok(true)
     }
 }
+
+/// Ranges of a large table that are read at once: a bound on the groups that wait to be merged.
+const RANGES_AT_ONCE: usize = 8;
+
+/// A range with more groups than this is a sign that merging them costs what it saves.
+const GROUPS_TO_MERGE_MAX: usize = 1 << 12;
 
 /// Which value of a row a group keeps.
 #[derive(Clone, Copy, Debug)]

@@ -1,8 +1,6 @@
 //! Hash joins: one side's rows are kept by key, the other side's rows look theirs up.
 
-use rustc_hash::FxHashMap;
-
-use super::key::push_converted_key;
+use super::key::{KeyPlaces, push_converted_key};
 use super::scan::ScanRun;
 use super::{Machine, RowStore};
 use crate::Error;
@@ -14,12 +12,15 @@ use crate::value::ValueRef;
 #[derive(Debug, Default)]
 pub(super) struct HashStore {
     rows: RowStore,
-    /// The first and the last row of a key.
-    by_key: FxHashMap<Box<[u8]>, (usize, usize)>,
+    /// The keys by number, and the first and the last row of each.
+    keys: KeyPlaces,
+    ends: Vec<(usize, usize)>,
     /// The next row of the same key; itself for the last.
     next: Vec<usize>,
     /// Which rows found a match, where that is noted.
     matched: Vec<bool>,
+    /// The key that is looked for.
+    key: Vec<u8>,
 }
 
 /// Where a probe stands.
@@ -37,16 +38,18 @@ impl HashRun {
     /// Gathers the rows unless they are there, and looks up the current key.
     pub(super) fn open(plan: &HashScan, machine: &mut Machine<'_, '_>) -> Result<HashRun, Error> {
         HashRun::gather(plan, machine)?;
-        let mut key = Vec::new();
+        let store = machine.stores[plan.store].as_mut();
+        let mut key = store.map_or_else(Vec::new, |store| std::mem::take(&mut store.key));
         let null = push_keys(plan, machine, |key| &key.probe, &mut key)?;
-        let Some(store) = &machine.stores[plan.store] else { return Ok(HashRun::default()) };
+        let Some(store) = &mut machine.stores[plan.store] else { return Ok(HashRun::default()) };
         let next = if plan.keys.is_empty() {
             (store.rows.len() > 0).then_some(0)
         } else if null {
             None
         } else {
-            store.by_key.get(key.as_slice()).map(|&(first, _)| first)
+            store.keys.find(&key).map(|number| store.ends[number].0)
         };
+        store.key = key;
         Ok(HashRun { next, ..HashRun::default() })
     }
 
@@ -137,13 +140,15 @@ fn build(plan: &HashScan, machine: &mut Machine<'_, '_>) -> Result<HashStore, Er
         if null {
             continue;
         }
-        match store.by_key.get_mut(key.as_slice()) {
-            Some((_, last)) => {
+        match store.keys.find(&key) {
+            Some(number) => {
+                let (_, last) = &mut store.ends[number];
                 store.next[*last] = place;
                 *last = place;
             }
             None => {
-                store.by_key.insert(key.as_slice().into(), (place, place));
+                store.keys.insert(&key);
+                store.ends.push((place, place));
             }
         }
     }

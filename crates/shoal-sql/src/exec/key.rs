@@ -82,7 +82,7 @@ pub(crate) fn push_converted_key(
 /// A set of values as `IN` sees it.
 #[derive(Debug, Default)]
 pub(crate) struct KeySet {
-    keys: FxHashMap<Box<[u8]>, ()>,
+    keys: KeyPlaces,
     has_null: bool,
     any: bool,
 }
@@ -101,7 +101,9 @@ impl KeySet {
         }
         let mut key = Vec::new();
         push_converted_key(value, affinity, collation, &mut key);
-        self.keys.insert(key.into(), ());
+        if self.keys.find(&key).is_none() {
+            self.keys.insert(&key);
+        }
     }
 
     /// Whether the value is in the set; NULL where only a NULL could tell.
@@ -119,7 +121,7 @@ impl KeySet {
         }
         let mut key = Vec::new();
         push_converted_key(value, affinity, collation, &mut key);
-        if self.keys.contains_key(key.as_slice()) {
+        if self.keys.find(&key).is_some() {
             Some(true)
         } else if self.has_null {
             None
@@ -241,6 +243,33 @@ impl RowSet {
     }
 }
 
+/// Keys, one behind the other, each found by its bytes. Their numbers are in the order of insertion.
+#[derive(Debug, Default)]
+pub(crate) struct KeyPlaces {
+    places: HashPlaces,
+    bytes: Vec<u8>,
+    /// Where each key ends.
+    ends: Vec<usize>,
+}
+
+impl KeyPlaces {
+    /// The number of a key. No allocation.
+    #[inline]
+    pub(crate) fn find(&self, key: &[u8]) -> Option<usize> {
+        self.places.find(hash_bytes(key, 0), |number| {
+            let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
+            self.bytes.get(start..self.ends[number]) == Some(key)
+        })
+    }
+
+    /// Adds a key, which was not found.
+    pub(crate) fn insert(&mut self, key: &[u8]) {
+        self.places.insert(hash_bytes(key, 0));
+        self.bytes.extend_from_slice(key);
+        self.ends.push(self.bytes.len());
+    }
+}
+
 /// Where things are by the hash of their key: numbers from 0, given in the order of insertion. Who
 /// uses it keeps the keys and compares them, so equal hashes of unequal keys do no harm.
 #[derive(Debug, Default)]
@@ -280,6 +309,11 @@ impl HashPlaces {
         self.hashes.push(hash);
         self.put(self.hashes.len() - 1);
         self.hashes.len() - 1
+    }
+
+    /// The hash of the thing at a place.
+    pub(crate) fn hash(&self, place: usize) -> u64 {
+        self.hashes[place]
     }
 
     /// Forgets everything and keeps the memory.
@@ -354,6 +388,15 @@ pub(crate) fn hash_value(value: ValueRef<'_>, collation: Collation, seed: u64) -
             }
         },
         ValueRef::Blob(bytes) => hash_bytes(bytes, seed ^ 7),
+    }
+}
+
+/// Whether two values are the same to groups and sets, where two NULLs are.
+#[inline]
+pub(crate) fn is_equal(left: ValueRef<'_>, right: ValueRef<'_>, by: Collation) -> bool {
+    match (left, right) {
+        (ValueRef::Text(left), ValueRef::Text(right)) if by == Collation::Binary => left == right,
+        _ => left.compare(right, by).is_eq(),
     }
 }
 

@@ -1,6 +1,8 @@
 //! A whole query: bodies and compounds of them, order, bounds.
 
-use super::direct::{DirectRun, Memory, Operand, parts};
+use rayon::prelude::*;
+
+use super::direct::{LeafMemory, Memory, Operand, RowView, combined, parts};
 use super::key::RowSet;
 use super::recursion::RecursiveRun;
 use super::rows::RowValues;
@@ -113,9 +115,11 @@ impl QueryRun {
             let mut sorter = Sorter::default();
             let bound = self.limit.map(|limit| limit.saturating_add(self.offset));
             let bound = bound.and_then(|bound| usize::try_from(bound).ok());
-            each_row(plan, machine, |row| {
-                sorter.push(plan, sort, |output| row.get(output), bound);
-            })?;
+            if !first_of_ranges(plan, sort, machine, bound, &mut sorter)? {
+                each_row(plan, machine, |row| {
+                    sorter.push(plan, sort, |output| row.get(output), bound);
+                })?;
+            }
             sorter.sort(sort);
             self.body = BodyRun::Fresh;
             self.sorter = Some(sorter);
@@ -165,7 +169,12 @@ impl BodyRun {
                     BodyRun::Chain { part: 0, run }
                 }
                 BodyPlan::Compound(plan) => {
-                    BodyRun::Rows { rows: combine(plan, machine)?, next: 0 }
+                    let direct = combined(&query.body, machine.txn()?, &machine.parameters)?;
+                    let rows = match direct {
+                        Some(rows) => rows,
+                        None => combine(plan, machine)?,
+                    };
+                    BodyRun::Rows { rows, next: 0 }
                 }
             };
         }
@@ -286,7 +295,7 @@ fn filtered(rows: &RowStore, mut keep: impl FnMut(&RowValues<'_>) -> bool) -> Ro
 #[derive(Clone, Copy)]
 pub(super) enum BodyRow<'r, 'a, 't> {
     Registers { values: &'r [Value], width: usize },
-    Direct { run: &'r DirectRun<'a, 't>, outputs: &'r [Operand], width: usize },
+    Direct { row: RowView<'r, 'a, 't>, outputs: &'r [Operand], width: usize },
 }
 
 impl<'r> BodyRow<'r, '_, '_> {
@@ -294,7 +303,7 @@ impl<'r> BodyRow<'r, '_, '_> {
     fn get(self, output: usize) -> ValueRef<'r> {
         match self {
             BodyRow::Registers { values, .. } => values[output].as_ref(),
-            BodyRow::Direct { run, outputs, .. } => run.value(&outputs[output]),
+            BodyRow::Direct { row, outputs, .. } => row.value(&outputs[output]),
         }
     }
 
@@ -304,6 +313,47 @@ impl<'r> BodyRow<'r, '_, '_> {
         (0..width).map(move |output| self.get(output))
     }
 }
+
+/// Puts the first rows of a large table into `sorter`, from ranges of rowids that are read side by
+/// side. False, with nothing done, when the body is no select of one large table, or its first rows
+/// are too many to be gathered once per range.
+fn first_of_ranges(
+    plan: &QueryPlan,
+    sort: &SortPlan,
+    machine: &Machine<'_, '_>,
+    bound: Option<usize>,
+    sorter: &mut Sorter,
+) -> Result<bool, Error> {
+    let (Some(bound), BodyPlan::Select(select)) = (bound, &plan.body) else { return Ok(false) };
+    let Some(direct) = select.direct.as_deref().filter(|_| bound <= BOUND_OF_RANGES_MAX) else {
+        return Ok(false);
+    };
+    let Some(outputs) = direct.outputs.as_deref() else { return Ok(false) };
+    let txn = machine.txn()?;
+    let ranges = direct.ranges(txn);
+    if ranges.is_empty() {
+        return Ok(false);
+    }
+    let (parameters, width) = (&machine.parameters, plan.width);
+    let gather = |range: &(i64, i64)| {
+        let mut sorter = Sorter::default();
+        let mut memory = LeafMemory::default();
+        direct.for_each_within(txn, parameters, &mut memory, *range, |row| {
+            let row = BodyRow::Direct { row, outputs, width };
+            sorter.push(plan, sort, |output| row.get(output), Some(bound));
+            Ok(())
+        })?;
+        Ok(sorter)
+    };
+    let parts: Vec<Result<Sorter, Error>> = ranges.par_iter().map(gather).collect();
+    for part in parts {
+        sorter.absorb(sort, &part?, bound);
+    }
+    Ok(true)
+}
+
+/// Most first rows that are gathered of every range.
+const BOUND_OF_RANGES_MAX: usize = 1 << 9;
 
 /// Calls `each` with every row of a query's body, before its order and bounds.
 pub(super) fn each_row(
@@ -317,9 +367,8 @@ pub(super) fn each_row(
         for direct in parts(&plan.body).flatten() {
             let outputs = direct.outputs.as_deref().unwrap_or_default();
             let mut memory = Memory::new(direct);
-            let mut run = DirectRun::new(direct, txn, &machine.parameters, &mut memory);
-            run.for_each(|run| {
-                each(BodyRow::Direct { run, outputs, width });
+            direct.for_each(txn, &machine.parameters, &mut memory, |row| {
+                each(BodyRow::Direct { row, outputs, width });
                 Ok(())
             })?;
         }

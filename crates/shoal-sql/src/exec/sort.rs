@@ -2,9 +2,12 @@
 
 use std::cmp::Ordering;
 
+use rayon::slice::ParallelSliceMut;
+use shoal_store::KeyColumn;
+
 use super::RowStore;
 use crate::plan::{QueryPlan, SortKey, SortPlan};
-use crate::value::{Collation, Value, ValueRef};
+use crate::value::{Value, ValueRef};
 
 /// Gathered rows, each with its keys before its values.
 #[derive(Debug, Default)]
@@ -17,6 +20,9 @@ pub(super) struct Sorter {
     /// A row that so many others precede that nothing after it is wanted.
     last: Option<(u64, usize)>,
 }
+
+/// So many rows are sorted on all cores.
+const PARALLEL_MIN: usize = 1 << 15;
 
 /// Fewer rows than this are never thinned out.
 const BOUND_MIN: usize = 256;
@@ -66,6 +72,29 @@ impl Sorter {
             .unwrap_or(Ordering::Equal)
     }
 
+    /// Takes the rows that another one took, which come after this one's, within a bound.
+    pub(super) fn absorb(&mut self, sort: &SortPlan, other: &Sorter, bound: usize) {
+        for (place, &prefix) in other.prefixes.iter().enumerate() {
+            if let Some((last_prefix, last)) = self.last {
+                let order = prefix.cmp(&last_prefix).then_with(|| {
+                    let pairs = other.rows.row(place).zip(self.rows.row(last)).zip(&sort.keys);
+                    pairs
+                        .map(|((new, known), key)| compare(new, known, *key))
+                        .find(|order| order.is_ne())
+                        .unwrap_or(Ordering::Equal)
+                });
+                if !order.is_lt() {
+                    continue;
+                }
+            }
+            self.prefixes.push(prefix);
+            self.rows.push(other.rows.row(place));
+            if self.rows.len() >= bound.saturating_mul(2).max(BOUND_MIN) {
+                self.thin(sort, bound);
+            }
+        }
+    }
+
     fn thin(&mut self, sort: &SortPlan, bound: usize) {
         self.sort(sort);
         let mut kept = RowStore::default();
@@ -87,7 +116,7 @@ impl Sorter {
         let places = self.prefixes.iter().enumerate();
         self.order.extend(places.map(|(place, &prefix)| (prefix, place as u32)));
         let rows = &self.rows;
-        self.order.sort_unstable_by(|a, b| {
+        let compare = |a: &(u64, u32), b: &(u64, u32)| {
             let (left, right) = (a.1 as usize, b.1 as usize);
             a.0.cmp(&b.0)
                 .then_with(|| {
@@ -98,7 +127,13 @@ impl Sorter {
                         .unwrap_or(Ordering::Equal)
                 })
                 .then(left.cmp(&right))
-        });
+        };
+        // No two are equal, so it does not matter which way they are sorted.
+        if self.order.len() < PARALLEL_MIN {
+            self.order.sort_unstable_by(compare);
+        } else {
+            self.order.par_sort_unstable_by(compare);
+        }
         self.next = 0;
     }
 
@@ -137,51 +172,20 @@ pub(super) fn compare(left: ValueRef<'_>, right: ValueRef<'_>, key: SortKey) -> 
 /// A number that is smaller only for values that come first, and equal for many that differ.
 #[inline]
 fn prefix(value: ValueRef<'_>, key: SortKey) -> u64 {
-    const NUMBER: u64 = 1 << 62;
-    const TEXT: u64 = 2 << 62;
-    const BLOB: u64 = 3 << 62;
-    let number = match value {
-        ValueRef::Null if key.nulls_first => return 0,
-        ValueRef::Null => return u64::MAX,
-        ValueRef::Int(int) => NUMBER | sortable(int as f64) >> 2,
-        ValueRef::Real(real) => NUMBER | sortable(real) >> 2,
-        ValueRef::Text(text) => {
-            let text = match key.collation {
-                Collation::Rtrim => {
-                    let end = text.iter().rposition(|&byte| byte != b' ').map_or(0, |at| at + 1);
-                    &text[..end]
-                }
-                _ => text,
-            };
-            let mut first = first_bytes(text);
-            if key.collation == Collation::NoCase {
-                first.make_ascii_lowercase();
-            }
-            TEXT | u64::from_be_bytes(first) >> 2
+    match value {
+        ValueRef::Null if key.nulls_first => 0,
+        ValueRef::Null => u64::MAX,
+        value => {
+            let column = KeyColumn { collation: key.collation, descending: key.descending };
+            column.prefix(value).clamp(1, u64::MAX - 1)
         }
-        ValueRef::Blob(blob) => BLOB | u64::from_be_bytes(first_bytes(blob)) >> 2,
-    };
-    let number = if key.descending { !number } else { number };
-    number.clamp(1, u64::MAX - 1)
-}
-
-fn first_bytes(bytes: &[u8]) -> [u8; 8] {
-    let mut first = [0; 8];
-    let length = bytes.len().min(8);
-    first[..length].copy_from_slice(&bytes[..length]);
-    first
-}
-
-/// The bits of a float, ordered as unsigned numbers are.
-fn sortable(real: f64) -> u64 {
-    // -0.0 is 0.0.
-    let bits = (real + 0.0).to_bits();
-    if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::value::Collation;
 
     #[test]
     fn prefixes_never_contradict_the_order() {

@@ -96,6 +96,11 @@ impl AggregateFunction {
         matches!(self.kind, Kind::Count | Kind::Sum | Kind::Total | Kind::Avg)
     }
 
+    /// Whether states of parts of the rows can be put together.
+    pub(crate) fn merges(&self) -> bool {
+        self.is_reversible() || self.picks_row()
+    }
+
     /// True for `max`, false for `min`; `None` for the others.
     pub(crate) fn extreme(&self) -> Option<bool> {
         match self.kind {
@@ -250,6 +255,31 @@ impl AggregateState {
         }
     }
 
+    /// Takes the rows that another state took, which come after this one's. `None` when that would
+    /// not give what taking them one by one gives: where a sum of integers might have overflown on
+    /// the way, and for functions that do not merge. Else as [`AggregateState::step`].
+    ///
+    /// Sums of reals are compensated, so that the last bit agrees but where the exact sum is within
+    /// a 2^50th of a bit of where the rounding turns.
+    pub(crate) fn merge(&mut self, other: AggregateState) -> Option<bool> {
+        match (&mut self.0, other.0) {
+            (State::Count(count), State::Count(more)) => *count += more,
+            (State::Sum(sum, _), State::Sum(more, _)) => return sum.merge(&more).then_some(true),
+            (State::Extreme { best, max, collation }, State::Extreme { best: other, .. }) => {
+                let Some(value) = other else { return Some(best.is_none()) };
+                if let Some(best) = best {
+                    let order = compare(best.as_ref(), value.as_ref(), *collation);
+                    if !(if *max { order.is_lt() } else { order.is_gt() }) {
+                        return Some(false);
+                    }
+                }
+                *best = Some(value);
+            }
+            _ => return None,
+        }
+        Some(true)
+    }
+
     /// Counts so many rows in a `count(*)`.
     pub(crate) fn add_rows(&mut self, rows: i64) {
         if let State::Count(count) = &mut self.0 {
@@ -263,7 +293,11 @@ impl AggregateState {
     /// As [`AggregateState::step`].
     #[inline]
     pub(crate) fn step_borrowed(&mut self, value: Option<ValueRef<'_>>) -> Result<bool, Error> {
-        let Some(value) = value else { return self.step(&[]) };
+        let Some(value) = value else {
+            let State::Count(count) = &mut self.0 else { return self.step(&[]) };
+            *count += 1;
+            return Ok(true);
+        };
         match (&mut self.0, value) {
             (State::Count(count), value) => *count += i64::from(value != ValueRef::Null),
             (State::Sum(..), ValueRef::Null) => {}
@@ -309,6 +343,8 @@ impl AggregateState {
 struct Sum {
     count: i64,
     int: i64,
+    /// At least as large as `int` ever was, without the sign; less than twice that.
+    peak: u64,
     real: f64,
     error: f64,
     approximate: bool,
@@ -366,6 +402,7 @@ impl Sum {
                 && let Some(sum) = self.int.checked_add(int)
             {
                 self.int = sum;
+                self.peak |= sum.unsigned_abs();
                 return;
             }
             self.overflown = matches!(number, TextNumber::Int(_));
@@ -380,6 +417,37 @@ impl Sum {
                 self.add(real);
             }
         }
+    }
+
+    /// Takes what another sum took; false, with nothing changed, where an overflow cannot be ruled
+    /// out.
+    fn merge(&mut self, other: &Sum) -> bool {
+        if self.overflown || other.overflown {
+            return false;
+        }
+        if !self.approximate || !other.approximate {
+            let most = self.int.unsigned_abs().saturating_add(other.peak);
+            if most > i64::MAX.unsigned_abs() {
+                return false;
+            }
+        }
+        self.count += other.count;
+        if !self.approximate && !other.approximate {
+            self.int += other.int;
+            self.peak |= other.peak | self.int.unsigned_abs();
+            return true;
+        }
+        if !self.approximate {
+            let (large, small) = split(self.int);
+            (self.approximate, self.real, self.error) = (true, large, small.unwrap_or(0.0));
+        }
+        if other.approximate {
+            self.add(other.real);
+            self.error += other.error;
+        } else {
+            self.add_int(other.int);
+        }
+        true
     }
 
     fn add(&mut self, term: f64) {

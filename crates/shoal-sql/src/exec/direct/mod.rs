@@ -4,13 +4,20 @@
 //! need neither: their conditions compare columns with constants, parameters or other columns, and
 //! their results are columns. Such a select is compiled once more, into loops over leaves, lookups
 //! and index entries; columns are found in the record's header when they are wanted and decoded
-//! where they are. What does not fit stays with the general executor: `plan` says which does, `run`
-//! goes through the rows, `rows` gives them out.
+//! where they are. What does not fit stays with the general executor: `plan` says which does, `leaf`
+//! goes through the rows of one table, `run` and `index` through those of several loops, `slots` keeps
+//! what was found and `rows` gives it out.
 
+mod index;
+mod leaf;
 mod plan;
 mod rows;
 mod run;
+mod set;
+mod slots;
 
-pub(crate) use plan::{Direct, DirectGroup, Operand, Root, compile, parts};
+pub(crate) use leaf::LeafMemory;
+pub(crate) use plan::{Direct, DirectGroup, Operand, Root, compile, parts, root_parts};
 pub(crate) use rows::DirectRows;
-pub(crate) use run::{DirectRun, Memory};
+pub(crate) use run::{Memory, RowView};
+pub(crate) use set::{combine, combined};

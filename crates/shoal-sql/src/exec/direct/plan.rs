@@ -6,7 +6,7 @@ use shoal_store::{KeyOrder, Pgno};
 use crate::expr::{Code, Compiler, Op, Reg};
 use crate::plan::{
     BodyPlan, Bound, GroupPlan, IndexScan, Level, Loads, NullKey, QueryPlan, RowidRange, Scan,
-    SelectPlan, TableKey,
+    SelectPlan, TableKey, TableScan,
 };
 use crate::resolve::tree::Comparison;
 use crate::value::{Affinity, Collation, Value};
@@ -30,8 +30,12 @@ pub(crate) struct Direct {
     pub(crate) group: Option<DirectGroup>,
     /// Whether all that is asked is how many rows a table has.
     pub(crate) counts_rows: bool,
-    /// The roots of the tables whose rows are looked up.
+    /// The roots of the tables whose rows are looked up, and of the indexes.
     pub(super) lookups: Box<[Pgno]>,
+    pub(super) indexes: Box<[Pgno]>,
+    /// Where the outermost loop goes over a table and the next one looks rows up by a column of it:
+    /// the column's place in the record and the lookup.
+    pub(super) warms: Option<(usize, usize)>,
     /// The key of the one row that can be found, where nothing else is asked.
     pub(super) point: Option<Operand>,
 }
@@ -42,6 +46,8 @@ pub(super) struct DirectLevel {
     /// The record of the row; of an index's entry where the index is all that is read.
     pub(super) record: usize,
     pub(super) left_join: bool,
+    /// Conditions that ask for nothing of a row but its rowid, where it is looked up by that.
+    pub(super) before: Box<[Test]>,
     /// What decides whether a row matches a left join.
     pub(super) on: Box<[Test]>,
     pub(super) filter: Box<[Test]>,
@@ -57,7 +63,8 @@ pub(super) enum Access {
 
 #[derive(Debug)]
 pub(super) struct IndexAccess {
-    pub(super) root: Pgno,
+    /// The number of the lookup that finds its entries.
+    pub(super) lookup: usize,
     pub(super) order: KeyOrder,
     pub(super) equal: Box<[(Operand, Option<Affinity>, NullKey)]>,
     /// Where the range begins and ends, in the index's own direction. NULL is in no range.
@@ -117,6 +124,22 @@ pub(super) enum Test {
     IsNull { operand: Operand, not: bool },
 }
 
+impl Test {
+    fn operands(&self) -> impl Iterator<Item = &Operand> {
+        let (first, second) = match self {
+            Test::Compare { left, right, .. } => (left, Some(right)),
+            Test::IsNull { operand, .. } => (operand, None),
+        };
+        [Some(first), second].into_iter().flatten()
+    }
+}
+
+impl Operand {
+    fn is_field_of(&self, wanted: usize) -> bool {
+        matches!(self, Operand::Field { record, .. } if *record == wanted)
+    }
+}
+
 /// A group's keys and what its aggregates are given.
 #[derive(Debug)]
 pub(crate) struct DirectGroup {
@@ -126,18 +149,20 @@ pub(crate) struct DirectGroup {
     pub(crate) kept: Box<[Operand]>,
 }
 
-/// A whole statement that is direct selects, one after the other.
+/// A whole statement that is direct selects: one after the other, or compared with one another.
 #[derive(Debug)]
 pub(crate) struct Root {
     pub(crate) limit: Option<Operand>,
     pub(crate) offset: Option<Operand>,
+    /// Whether rows of the parts are compared.
+    pub(crate) compares: bool,
 }
 
 impl Root {
     /// What a query is when its rows are those of direct selects.
     pub(crate) fn of(query: &QueryPlan, compiler: &Compiler) -> Option<Root> {
         let QueryPlan { body, output: _, width: _, sort, limit, offset } = query;
-        if sort.is_some() || parts(body).next().is_none() || parts(body).any(|it| it.is_none()) {
+        if sort.is_some() || root_parts(body).any(|it| it.is_none()) {
             return None;
         }
         let operand = |code: &Option<Code>| match code {
@@ -145,14 +170,24 @@ impl Root {
             Some(code) if code.ops.is_empty() => Some(Some(constant(code.result, compiler)?)),
             Some(_) => None,
         };
-        Some(Root { limit: operand(limit)?, offset: operand(offset)? })
+        let compares = matches!(body, BodyPlan::Compound(plan) if !plan.is_chain());
+        Some(Root { limit: operand(limit)?, offset: operand(offset)?, compares })
     }
 }
 
-/// The parts of a query's body; `None` for one that is not a direct select of columns.
+/// The parts of a query's body whose rows are simply given one after the other; `None` for one that
+/// is not a direct select of columns.
 pub(crate) fn parts(body: &BodyPlan) -> impl Iterator<Item = Option<&Direct>> {
+    let compares = matches!(body, BodyPlan::Compound(plan) if !plan.is_chain());
+    let none = compares.then_some(None);
+    none.into_iter().chain(root_parts(body).filter(move |_| !compares))
+}
+
+/// The parts of a query's body, however they are combined; `None` for one that is not a direct
+/// select of columns.
+pub(crate) fn root_parts(body: &BodyPlan) -> impl Iterator<Item = Option<&Direct>> {
     let (alone, first, rest) = match body {
-        BodyPlan::Compound(plan) if plan.is_chain() => (None, Some(&plan.first), &plan.rest[..]),
+        BodyPlan::Compound(plan) => (None, Some(&plan.first), &plan.rest[..]),
         other => (Some(other), None, &[][..]),
     };
     let parts = first.into_iter().chain(rest.iter().map(|(_, part)| part));
@@ -186,11 +221,13 @@ enum Draft {
 }
 
 /// What is known of the registers, and the records so far.
+#[derive(Default)]
 struct Builder {
     known: FxHashMap<Reg, Draft>,
     /// For each record the places that are wanted, and whether early.
     wanted: Vec<Vec<(usize, bool)>>,
     lookups: Vec<Pgno>,
+    indexes: Vec<Pgno>,
 }
 
 /// Compiles a select that runs directly; `None` for one that does not.
@@ -201,8 +238,7 @@ pub(crate) fn compile(select: &SelectPlan, compiler: &Compiler) -> Option<Direct
     if !constant.is_empty() || levels.is_empty() || distinct.is_some() {
         return None;
     }
-    let mut builder =
-        Builder { known: FxHashMap::default(), wanted: Vec::new(), lookups: Vec::new() };
+    let mut builder = Builder::default();
     for (reg, value) in &compiler.constants {
         builder.known.insert(*reg, Draft::Ready(Operand::Constant(value.clone())));
     }
@@ -256,15 +292,40 @@ pub(crate) fn compile(select: &SelectPlan, compiler: &Compiler) -> Option<Direct
                 && group.kept.is_empty()
                 && group.arguments.iter().all(Option::is_none)
         });
-    let lookups = builder.lookups.into();
+    let (lookups, indexes) = (builder.lookups.into(), builder.indexes.into());
     let point = match (&*levels, &outputs) {
-        ([level], Some(_)) if level.filter.is_empty() => match &level.access {
-            Access::Rowid { key, .. } => Some(key.clone()),
+        ([level], Some(_)) if level.filter.is_empty() && level.before.is_empty() => {
+            match &level.access {
+                Access::Rowid { key, .. } => Some(key.clone()),
+                _ => None,
+            }
+        }
+        _ => None,
+    };
+    let warms = match &*levels {
+        [DirectLevel { access: Access::Rows { .. }, record, .. }, next, ..] => match &next.access {
+            Access::Rowid { key: Operand::Field { record: of, field, .. }, lookup }
+                if of == record =>
+            {
+                let plan: &RecordPlan = &records[*of];
+                Some((plan.places[field - plan.first], *lookup))
+            }
             _ => None,
         },
         _ => None,
     };
-    Some(Direct { levels, records, fields, outputs, group, counts_rows, lookups, point })
+    Some(Direct {
+        levels,
+        records,
+        fields,
+        outputs,
+        group,
+        counts_rows,
+        lookups,
+        indexes,
+        warms,
+        point,
+    })
 }
 
 /// A level before it is known where fields are kept.
@@ -288,7 +349,7 @@ enum AccessDraft {
         lookup: usize,
     },
     Index {
-        root: Pgno,
+        lookup: usize,
         order: KeyOrder,
         equal: Vec<(Draft, Option<Affinity>, NullKey)>,
         start: Option<EndDraft>,
@@ -362,22 +423,22 @@ impl Builder {
             return None;
         }
         let (access, record) = match scan {
-            Scan::Table(scan) => {
-                let access = match &scan.range {
+            Scan::Table(TableScan { cursor: _, root, early, range, descending }) => {
+                let access = match range {
                     RowidRange::Equal(key) => {
                         let key = self.plain(key)?;
                         self.want(&key, true);
-                        AccessDraft::Rowid { key, lookup: self.lookup(scan.root) }
+                        AccessDraft::Rowid { key, lookup: self.lookup(*root) }
                     }
                     RowidRange::Between { low, high } => AccessDraft::Rows {
-                        root: scan.root,
+                        root: *root,
                         low: self.end(low.as_ref())?,
                         high: self.end(high.as_ref())?,
-                        descending: scan.descending,
+                        descending: *descending,
                     },
                 };
                 let record = self.record()?;
-                self.load(record, &scan.early);
+                self.load(record, early);
                 self.load(record, late);
                 (access, record)
             }
@@ -395,16 +456,27 @@ impl Builder {
     }
 
     fn index(&mut self, scan: &IndexScan, late: &Loads) -> Option<(AccessDraft, usize)> {
-        if scan.equal.len() + 2 > KEYS_MAX {
+        let IndexScan {
+            cursor: _,
+            root,
+            order,
+            equal: keys,
+            low,
+            high,
+            range_descending,
+            early,
+            table,
+        } = scan;
+        if keys.len() + 2 > KEYS_MAX {
             return None;
         }
-        let mut equal = Vec::with_capacity(scan.equal.len());
-        for (code, affinity, null) in &scan.equal {
+        let mut equal = Vec::with_capacity(keys.len());
+        for (code, affinity, null) in keys {
             let key = self.plain(code)?;
             self.want(&key, true);
             equal.push((key, *affinity, *null));
         }
-        let (low, high) = (self.end(scan.low.as_ref())?, self.end(scan.high.as_ref())?);
+        let (low, high) = (self.end(low.as_ref())?, self.end(high.as_ref())?);
         let null = || EndDraft {
             value: Draft::Ready(Operand::Constant(Value::Null)),
             inclusive: false,
@@ -416,12 +488,12 @@ impl Builder {
             (None, None) => (None, None),
             (low, high) => {
                 let low = Some(low.unwrap_or_else(null));
-                if scan.range_descending { (high, low) } else { (low, high) }
+                if *range_descending { (high, low) } else { (low, high) }
             }
         };
         let entry = self.record()?;
-        self.load(entry, &scan.early);
-        let (row, record) = match &scan.table {
+        self.load(entry, early);
+        let (row, record) = match table {
             None => {
                 self.load(entry, late);
                 (None, entry)
@@ -435,8 +507,9 @@ impl Builder {
                 (Some((*place, self.lookup(table.root))), record)
             }
         };
-        let (root, order) = (scan.root, scan.order.clone());
-        Some((AccessDraft::Index { root, order, equal, start, stop, entry, row }, record))
+        self.indexes.push(*root);
+        let (lookup, order) = (self.indexes.len() - 1, order.clone());
+        Some((AccessDraft::Index { lookup, order, equal, start, stop, entry, row }, record))
     }
 
     fn end(&mut self, bound: Option<&Bound>) -> Option<Option<EndDraft>> {
@@ -574,10 +647,10 @@ impl LevelDraft {
                 Access::Rows { root, low: end(low), high: end(high), descending }
             }
             AccessDraft::Rowid { key, lookup } => Access::Rowid { key: finish(key), lookup },
-            AccessDraft::Index { root, order, equal, start, stop, entry, row } => {
+            AccessDraft::Index { lookup, order, equal, start, stop, entry, row } => {
                 let equal = equal.into_iter().map(|(draft, by, null)| (finish(draft), by, null));
                 Access::Index(Box::new(IndexAccess {
-                    root,
+                    lookup,
                     order,
                     equal: equal.collect(),
                     start: end(start),
@@ -587,12 +660,13 @@ impl LevelDraft {
                 }))
             }
         };
-        DirectLevel {
-            access,
-            record: self.record,
-            left_join: self.left_join,
-            on: tests(self.on),
-            filter: tests(self.filter),
+        let (record, left_join) = (self.record, self.left_join);
+        let (mut before, mut filter) = (Vec::new(), Vec::from(tests(self.filter)));
+        if matches!(access, Access::Rowid { .. }) && !left_join {
+            let asks = |test: &Test| test.operands().any(|operand| operand.is_field_of(record));
+            (filter, before) = filter.into_iter().partition(asks);
         }
+        let (before, on, filter) = (before.into(), tests(self.on), filter.into());
+        DirectLevel { access, record, left_join, before, on, filter }
     }
 }

@@ -1,9 +1,11 @@
 //! The rows of a direct select, given one after the other.
 
-use shoal_store::{ColumnPlace, HeaderWalk, TableCursor, Transaction};
+use shoal_store::{ColumnPlace, Transaction};
 
+use super::leaf::{LeafRow, find};
 use super::plan::{Access, Direct, Operand};
-use super::run::{DirectRun, Memory, RecordRef, Start, field_value, parameter};
+use super::run::{Memory, Start, parameter};
+use super::slots::{Base, fixed};
 use crate::Error;
 use crate::exec::scan::exact_rowid;
 use crate::value::{Value, ValueRef};
@@ -11,16 +13,17 @@ use crate::value::{Value, ValueRef};
 /// Batches grow up to this many rows.
 const BATCH_ROWS_MAX: usize = 128;
 
+/// Rows of the first batch: most lookups by an index find no more, and a scan that is left early
+/// has lost little.
+const BATCH_ROWS_MIN: usize = 8;
+
 /// Where the giving of rows stands. All that is larger is in the [`Memory`].
 #[derive(Debug)]
 pub(crate) struct DirectRows {
-    /// The next record of the batch.
+    /// The next row of the batch.
     next: usize,
-    /// The first record of the current row.
-    current: usize,
-    /// The next row of the batch, and where the fields of the current one begin.
-    row: usize,
-    fields: usize,
+    /// Where the slots of the current row begin.
+    slots: usize,
     /// How many rows the next batch is to have.
     size: usize,
     /// Rows still to be passed over and to be given.
@@ -32,10 +35,8 @@ impl DirectRows {
     /// Begins a run.
     pub(crate) fn start(memory: &mut Memory, limit: u64, offset: u64) -> DirectRows {
         memory.start = Start::Fresh;
-        memory.batch.clear();
-        memory.found.clear();
-        memory.overflow.clear();
-        DirectRows { next: 0, current: 0, row: 0, fields: 0, size: 2, offset, limit }
+        memory.clear();
+        DirectRows { next: 0, slots: 0, size: BATCH_ROWS_MIN, offset, limit }
     }
 
     /// Begins the next part, within the same bounds.
@@ -68,22 +69,20 @@ impl DirectRows {
             return self.point(direct, key, txn, parameters, memory);
         }
         loop {
-            if self.next >= memory.batch.len() && !self.fill(direct, txn, parameters, memory)? {
+            if self.next >= memory.rows && !self.fill(direct, txn, parameters, memory)? {
                 return Ok(false);
             }
-            self.current = self.next;
-            self.next += direct.records.len();
+            let row = self.next;
+            self.next += 1;
             if self.offset > 0 {
                 self.offset -= 1;
-                self.row += 1;
                 continue;
             }
             if self.limit == 0 {
                 return Ok(false);
             }
             self.limit -= 1;
-            self.fields = self.row * direct.fields;
-            self.row += 1;
+            self.slots = row * direct.width();
             return Ok(true);
         }
     }
@@ -111,30 +110,27 @@ impl DirectRows {
                 None => return Ok(false),
             },
         };
-        let [lookup, ..] = &mut *memory.lookups else { return Ok(false) };
+        let Memory { lookups, leaf, slots, .. } = memory;
+        let [lookup, ..] = &mut **lookups else { return Ok(false) };
         let Some((page, payload)) = lookup.find(txn, rowid)? else { return Ok(false) };
-        if payload.overflow.is_some() {
-            memory.start = Start::Fresh;
-            DirectRun::new(direct, txn, parameters, memory).fill(1)?;
-            self.next = memory.batch.len();
-            return Ok(true);
+        let (record, base) = if payload.overflow.is_none() {
+            (payload.local, Base::of(&page, payload.local))
+        } else {
+            txn.read_payload(payload, &mut leaf.buffer)?;
+            (leaf.buffer.as_slice(), Base::Buffer(&leaf.buffer))
+        };
+        let (Some(plan), Some(outputs)) = (direct.records.first(), &direct.outputs) else {
+            return Ok(false);
+        };
+        if leaf.fields.is_empty() {
+            leaf.fields.resize(plan.places.len(), ColumnPlace::MISSING);
         }
-        memory.batch.push(RecordRef {
-            page: Some(page.pgno()),
-            start: page.offset_of(payload.local) as u32,
-            len: payload.local.len() as u32,
-            rowid,
-            null: false,
-        });
-        self.next = 1;
-        if let [plan, ..] = &*direct.records
-            && !plan.places.is_empty()
-        {
-            let mut walk = HeaderWalk::new(payload.local).map_err(Error::corrupt)?;
-            memory.found.resize(plan.places.len(), ColumnPlace::MISSING);
-            walk.find_each(payload.local, &plan.places, &mut memory.found)
-                .map_err(Error::corrupt)?;
+        if !plan.places.is_empty() {
+            find(record, &plan.places, &mut leaf.fields, &mut leaf.shape)?;
         }
+        let row = LeafRow::new(rowid, record, base, &leaf.fields, parameters);
+        row.note(outputs, slots);
+        (self.next, self.slots, memory.rows) = (1, 0, 1);
         Ok(true)
     }
 
@@ -146,26 +142,18 @@ impl DirectRows {
         parameters: &[Value],
         memory: &mut Memory,
     ) -> Result<bool, Error> {
-        memory.batch.clear();
-        memory.found.clear();
-        memory.overflow.clear();
-        (self.next, self.row) = (0, 0);
+        memory.clear();
+        self.next = 0;
         let wanted = usize::try_from(self.limit.saturating_add(self.offset)).unwrap_or(usize::MAX);
         if matches!(memory.start, Start::Done) || wanted == 0 {
             return Ok(false);
         }
-        DirectRun::new(direct, txn, parameters, memory).fill(self.size.min(wanted))?;
+        direct.fill(txn, parameters, memory, self.size.min(wanted))?;
         self.size = (self.size * 8).min(BATCH_ROWS_MAX);
-        Ok(!memory.batch.is_empty())
+        Ok(memory.rows > 0)
     }
 
-    /// The first record of the current row, which most columns are in.
-    #[inline]
-    pub(crate) fn first<'v>(&self, txn: &'v Transaction, memory: &'v Memory) -> &'v [u8] {
-        memory.batch.get(self.current).map_or(&[], |at| bytes(txn, &memory.overflow, at))
-    }
-
-    /// The value of an output of the current row, whose first record is `first`.
+    /// The value of an output of the current row.
     #[inline]
     pub(crate) fn get<'v>(
         &self,
@@ -173,58 +161,31 @@ impl DirectRows {
         txn: &'v Transaction,
         parameters: &'v [Value],
         memory: &'v Memory,
-        first: &'v [u8],
         output: usize,
     ) -> ValueRef<'v> {
-        let operand = direct.outputs.as_ref().and_then(|outputs| outputs.get(output));
-        match operand {
-            Some(Operand::Field { record, field, real, missing }) => {
-                let Some(at) = memory.batch.get(self.current + record) else {
-                    return ValueRef::Null;
-                };
-                if at.null {
-                    return ValueRef::Null;
-                }
-                let bytes = if *record == 0 { first } else { bytes(txn, &memory.overflow, at) };
-                let found = memory.found.get(self.fields + field);
-                let found = found.and_then(|found| found.decode(bytes));
-                field_value(found, *real, missing)
-            }
-            Some(Operand::Rowid { record }) => match memory.batch.get(self.current + record) {
-                Some(at) if !at.null => ValueRef::Int(at.rowid),
-                _ => ValueRef::Null,
-            },
-            Some(Operand::Constant(value)) => value.as_ref(),
-            Some(Operand::Parameter(number)) => parameter(parameters, *number),
-            None => ValueRef::Null,
+        if output >= direct.width() {
+            return ValueRef::Null;
         }
-    }
-}
-
-/// The bytes of a record of the batch.
-#[inline]
-fn bytes<'v>(txn: &'v Transaction, overflow: &'v [u8], at: &RecordRef) -> &'v [u8] {
-    let range = at.start as usize..at.start as usize + at.len as usize;
-    match at.page {
-        // The page was read when the row was found, and stays as long as the transaction.
-        Some(page) => txn.page_bytes(page).and_then(|bytes| bytes.get(range)).unwrap_or_default(),
-        None => overflow.get(range).unwrap_or_default(),
+        let Some(&slot) = memory.slots.slots.get(self.slots + output) else {
+            return ValueRef::Null;
+        };
+        memory.slots.value(slot, txn, || {
+            let operand = direct.outputs.as_ref().and_then(|outputs| outputs.get(output));
+            operand.map_or(ValueRef::Null, |operand| fixed(operand, parameters))
+        })
     }
 }
 
 impl Direct {
+    /// How many values a row has.
+    #[inline]
+    fn width(&self) -> usize {
+        self.outputs.as_ref().map_or(0, |outputs| outputs.len())
+    }
+
     /// How many rows the table of a `count(*)` has: its leaves' counts of cells.
     pub(crate) fn count_rows(&self, txn: &Transaction) -> Result<i64, Error> {
         let Access::Rows { root, .. } = &self.levels[0].access else { return Ok(0) };
-        let mut cursor: TableCursor<'_> = txn.table(*root)?;
-        let mut count = 0_i64;
-        let mut more = cursor.first()?;
-        while more {
-            if let Some((page, _)) = cursor.leaf() {
-                count = count.saturating_add(i64::try_from(page.cell_count()).unwrap_or(i64::MAX));
-            }
-            more = cursor.next_leaf()?;
-        }
-        Ok(count)
+        Ok(i64::try_from(txn.count_rows(*root)?).unwrap_or(i64::MAX))
     }
 }

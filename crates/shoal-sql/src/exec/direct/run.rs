@@ -1,89 +1,216 @@
 //! Going through the rows of a direct select.
 
 use shoal_store::{
-    ColumnPlace, HeaderWalk, IndexCursor, Page, Payload, Pgno, Place, TableCursor, TableLookup,
-    Transaction,
+    BATCH, ColumnPlace, HeaderShape, HeaderWalk, IndexLookup, Page, Payload, Place, TableCursor,
+    TableLookup, Transaction, WalkPlace,
 };
 
-use super::plan::{
-    Access, Direct, DirectLevel, End, IndexAccess, KEYS_MAX, Operand, RECORDS_MAX, Test,
-};
+use super::leaf::{self, LeafMemory, LeafRow, whole_leaves};
+use super::plan::{Access, Direct, DirectLevel, End, Operand, RECORDS_MAX, Test};
+use super::set::SetMemory;
+use super::slots::{Base, Slots, fixed};
 use crate::Error;
 use crate::exec::scan::{exact_rowid, highest_rowid, lowest_rowid};
-use crate::plan::NullKey;
 use crate::resolve::tree::{CompareOp, Comparison};
 use crate::value::{Affinity, Collation, Value, ValueRef};
 
 /// What a direct select keeps from one run to the next, so that the next allocates nothing.
 #[derive(Debug)]
 pub(crate) struct Memory {
-    /// The wanted fields of all records of the current row.
+    /// The wanted fields of all records of the current row, and by record the shapes of those in
+    /// which they are there: of the fields that conditions need, and of the others.
     pub(super) fields: Vec<ColumnPlace>,
+    shapes: Box<[[HeaderShape; 2]]>,
     /// Payloads that continue on other pages, by record.
     pub(super) buffers: Box<[Vec<u8>]>,
     pub(super) lookups: Box<[TableLookup]>,
+    /// `None` while the one is in use.
+    pub(super) indexes: Box<[Option<IndexLookup>]>,
     /// Keys of the index being read, converted.
-    keys: Vec<Value>,
-    /// Where the wanted fields of the batch's rows are.
-    pub(super) found: Vec<ColumnPlace>,
-    /// Rows found and not given yet: a record each, as many to a row as the select has.
-    pub(super) batch: Vec<RecordRef>,
-    /// Payloads of the batch that continue on other pages.
-    pub(super) overflow: Vec<u8>,
+    pub(super) keys: Vec<Value>,
+    pub(super) leaf: LeafMemory,
+    pub(super) set: SetMemory,
+    /// Rows found and not given yet, and how many they are.
+    pub(super) slots: Slots,
+    pub(super) rows: usize,
     pub(super) start: Start,
-    place: Option<Place>,
+    pub(super) place: Option<Place>,
+    pub(super) walk: Option<WalkPlace>,
 }
 
 /// Where the outermost loop goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Start {
     Fresh,
-    /// At [`Memory::place`].
+    /// At [`Memory::place`] or [`Memory::walk`].
     At,
     Done,
 }
 
-/// Where a record is, without a borrow.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct RecordRef {
-    /// The page it is on; `None` for one in [`Memory::overflow`].
-    pub(super) page: Option<Pgno>,
-    pub(super) start: u32,
-    pub(super) len: u32,
-    pub(super) rowid: i64,
-    pub(super) null: bool,
-}
+/// A batch ends once so many bytes are kept beside the pages.
+const FAR_BYTES_MAX: usize = 1 << 20;
 
 impl Memory {
     pub(crate) fn new(direct: &Direct) -> Memory {
         Memory {
             fields: vec![ColumnPlace::MISSING; direct.fields],
+            shapes: direct.records.iter().map(|_| [HeaderShape::NONE; 2]).collect(),
             buffers: direct.records.iter().map(|_| Vec::new()).collect(),
             lookups: direct.lookups.iter().map(|&root| TableLookup::new(root)).collect(),
+            indexes: direct.indexes.iter().map(|&root| Some(IndexLookup::new(root))).collect(),
             keys: Vec::new(),
-            found: Vec::new(),
-            batch: Vec::new(),
-            overflow: Vec::new(),
+            leaf: LeafMemory::default(),
+            set: SetMemory::default(),
+            slots: Slots::default(),
+            rows: 0,
             start: Start::Fresh,
             place: None,
+            walk: None,
         }
+    }
+
+    /// Forgets the rows of the batch.
+    pub(super) fn clear(&mut self) {
+        self.slots.clear();
+        self.rows = 0;
+    }
+
+    #[inline]
+    pub(super) fn is_full(&self, enough: usize) -> bool {
+        self.rows >= enough || self.slots.far_bytes() > FAR_BYTES_MAX
+    }
+}
+
+/// A row of a direct select while a loop is on it.
+#[derive(Clone, Copy)]
+pub(crate) enum RowView<'r, 'a, 't> {
+    Leaf(LeafRow<'r>),
+    Run(&'r DirectRun<'a, 't>),
+}
+
+impl<'r> RowView<'r, '_, '_> {
+    /// The row's value of an operand.
+    #[inline]
+    pub(crate) fn value(self, operand: &'r Operand) -> ValueRef<'r> {
+        match self {
+            RowView::Leaf(row) => row.value(operand),
+            RowView::Run(run) => run.value(operand),
+        }
+    }
+
+    /// Appends the row's values of operands.
+    #[inline]
+    pub(super) fn note(self, outputs: &[Operand], slots: &mut Slots) {
+        match self {
+            RowView::Leaf(row) => row.note(outputs, slots),
+            RowView::Run(run) => {
+                let Memory { fields, buffers, .. } = &*run.memory;
+                note(&run.records, fields, buffers, run.parameters, outputs, slots);
+            }
+        }
+    }
+}
+
+impl Direct {
+    /// Calls `sink` with every row.
+    ///
+    /// # Errors
+    /// What `sink` raises and what is wrong with the file.
+    pub(crate) fn for_each(
+        &self,
+        txn: &Transaction,
+        parameters: &[Value],
+        memory: &mut Memory,
+        mut sink: impl FnMut(RowView<'_, '_, '_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        if whole_leaves(self).is_some() {
+            return self.for_each_within(txn, parameters, &mut memory.leaf, leaf::EVERYWHERE, sink);
+        }
+        memory.start = Start::Fresh;
+        DirectRun::new(self, txn, parameters, memory).outer(usize::MAX, &mut |run| {
+            run.find_late()?;
+            sink(RowView::Run(run))
+        })
+    }
+
+    /// Calls `sink` with every row of a range of rowids, when the rows are those of one table.
+    ///
+    /// # Errors
+    /// What `sink` raises and what is wrong with the file.
+    pub(crate) fn for_each_within(
+        &self,
+        txn: &Transaction,
+        parameters: &[Value],
+        memory: &mut LeafMemory,
+        within: (i64, i64),
+        mut sink: impl FnMut(RowView<'_, '_, '_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let paused = leaf::scan(self, txn, parameters, memory, leaf::From::First, within, |row| {
+            sink(RowView::Leaf(row)).map(|()| true)
+        })?;
+        debug_assert!(paused.is_none(), "a scan that is never told to stop does not");
+        Ok(())
+    }
+
+    /// Ranges of rowids that are worth being read side by side; empty where they are not, or where
+    /// the rows are not those of one table.
+    pub(crate) fn ranges(&self, txn: &Transaction) -> Vec<(i64, i64)> {
+        whole_leaves(self).map_or_else(Vec::new, |(root, _, _)| txn.row_ranges(root))
+    }
+
+    /// Finds rows until there are `enough` of them in the batch, or no more.
+    ///
+    /// # Errors
+    /// What is wrong with the file.
+    pub(super) fn fill(
+        &self,
+        txn: &Transaction,
+        parameters: &[Value],
+        memory: &mut Memory,
+        enough: usize,
+    ) -> Result<(), Error> {
+        let outputs = self.outputs.as_deref().unwrap_or_default();
+        if whole_leaves(self).is_none() {
+            return DirectRun::new(self, txn, parameters, memory).outer(enough, &mut |run| {
+                run.find_late()?;
+                run.note(outputs);
+                Ok(())
+            });
+        }
+        let start = std::mem::replace(&mut memory.start, Start::Done);
+        let from = match (start, &memory.place) {
+            (Start::Fresh, _) => leaf::From::First,
+            (Start::At, Some(place)) => leaf::From::After(place),
+            _ => return Ok(()),
+        };
+        let (slots, rows) = (&mut memory.slots, &mut memory.rows);
+        let memory_of_leaf = &mut memory.leaf;
+        let within = leaf::EVERYWHERE;
+        let paused = leaf::scan(self, txn, parameters, memory_of_leaf, from, within, |row| {
+            row.note(outputs, slots);
+            *rows += 1;
+            Ok(*rows < enough && slots.far_bytes() <= FAR_BYTES_MAX)
+        })?;
+        if paused.is_some() {
+            memory.start = Start::At;
+            memory.place = paused;
+        }
+        Ok(())
     }
 }
 
 /// One record of the current row.
 #[derive(Clone, Copy)]
-struct Current<'t> {
+pub(super) struct Current<'t> {
     rowid: i64,
     payload: &'t [u8],
-    page: Pgno,
-    /// Where the payload begins on the page.
-    start: u32,
-    at: At,
-    walk: HeaderWalk,
+    /// Where the payload is, if it is all on a page.
+    base: Base<'t>,
+    pub(super) at: At,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum At {
+pub(super) enum At {
     /// `payload` is all of it.
     Page,
     /// It is in the buffer of its record.
@@ -92,92 +219,35 @@ enum At {
     Null,
 }
 
-/// A direct select on its way.
+/// A direct select of several loops on its way.
 pub(crate) struct DirectRun<'a, 't> {
-    direct: &'a Direct,
-    txn: &'t Transaction,
+    pub(super) direct: &'a Direct,
+    pub(super) txn: &'t Transaction,
     parameters: &'a [Value],
     pub(super) memory: &'a mut Memory,
-    records: [Current<'t>; RECORDS_MAX],
+    pub(super) records: [Current<'t>; RECORDS_MAX],
 }
 
 impl<'a, 't> DirectRun<'a, 't> {
-    pub(crate) fn new(
+    pub(super) fn new(
         direct: &'a Direct,
         txn: &'t Transaction,
         parameters: &'a [Value],
         memory: &'a mut Memory,
     ) -> DirectRun<'a, 't> {
-        let none = Current {
-            rowid: 0,
-            payload: &[],
-            page: Pgno::FIRST,
-            start: 0,
-            at: At::Null,
-            walk: HeaderWalk::default(),
-        };
+        let none = Current { rowid: 0, payload: &[], base: Base::Buffer(&[]), at: At::Null };
         DirectRun { direct, txn, parameters, memory, records: [none; RECORDS_MAX] }
     }
 
-    /// Calls `sink` with every row.
-    ///
-    /// # Errors
-    /// What `sink` raises and what is wrong with the file.
-    pub(crate) fn for_each(
-        &mut self,
-        mut sink: impl FnMut(&DirectRun<'a, 't>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        self.memory.start = Start::Fresh;
-        self.outer(usize::MAX, &mut |run| {
-            run.find_late()?;
-            sink(run)
-        })
-    }
-
-    /// Finds rows until there are `enough` of them in the batch, or no more.
-    pub(super) fn fill(&mut self, enough: usize) -> Result<(), Error> {
-        let count = self.direct.records.len();
-        self.outer(enough.saturating_mul(count), &mut |run| {
-            run.find_late()?;
-            run.note(count)
-        })
-    }
-
     /// Puts the current row into the batch.
-    fn note(&mut self, count: usize) -> Result<(), Error> {
-        for (record, current) in self.records[..count].iter().enumerate() {
-            let reference = match current.at {
-                At::Null => RecordRef { page: None, start: 0, len: 0, rowid: 0, null: true },
-                At::Page => RecordRef {
-                    page: Some(current.page),
-                    start: current.start,
-                    len: current.payload.len() as u32,
-                    rowid: current.rowid,
-                    null: false,
-                },
-                At::Buffer => {
-                    let buffer = &self.memory.buffers[record];
-                    let start = self.memory.overflow.len();
-                    self.memory.overflow.extend_from_slice(buffer);
-                    let fits = |number: usize| {
-                        u32::try_from(number).map_err(|_| Error::runtime("string or blob too big"))
-                    };
-                    RecordRef {
-                        page: None,
-                        start: fits(start)?,
-                        len: fits(buffer.len())?,
-                        rowid: current.rowid,
-                        null: false,
-                    }
-                }
-            };
-            self.memory.batch.push(reference);
-        }
-        self.memory.found.extend_from_slice(&self.memory.fields);
-        Ok(())
+    #[inline]
+    fn note(&mut self, outputs: &[Operand]) {
+        let Memory { slots, fields, buffers, rows, .. } = &mut *self.memory;
+        note(&self.records, fields, buffers, self.parameters, outputs, slots);
+        *rows += 1;
     }
 
-    /// The outermost loop: goes on where it was, until the batch has `enough` records.
+    /// The outermost loop: goes on where it was, until the batch has `enough` rows.
     fn outer<S>(&mut self, enough: usize, sink: &mut S) -> Result<(), Error>
     where
         S: FnMut(&mut DirectRun<'a, 't>) -> Result<(), Error>,
@@ -187,9 +257,8 @@ impl<'a, 't> DirectRun<'a, 't> {
         let start = std::mem::replace(&mut self.memory.start, Start::Done);
         match &level.access {
             Access::Rows { root, low, high, descending } => {
-                let Some((low, high)) = self.rowids(low.as_ref(), high.as_ref()) else {
-                    return Ok(());
-                };
+                let range = rowids(low.as_ref(), high.as_ref(), |operand| self.value(operand));
+                let Some((low, high)) = range else { return Ok(()) };
                 let (mut cursor, mut more) = match (start, &self.memory.place) {
                     (Start::Done, _) | (Start::At, None) => return Ok(()),
                     (Start::At, Some(place)) => {
@@ -212,7 +281,7 @@ impl<'a, 't> DirectRun<'a, 't> {
                         if let Some((page, index)) = cursor.leaf() {
                             self.row(0, &page, index, sink)?;
                         }
-                        if self.memory.batch.len() >= enough {
+                        if self.memory.is_full(enough) {
                             self.pause(cursor.place());
                             return Ok(());
                         }
@@ -230,8 +299,16 @@ impl<'a, 't> DirectRun<'a, 't> {
                         if !inside && page.rowid(index).map_err(Error::corrupt)? > high {
                             return Ok(());
                         }
+                        if let Some((place, lookup)) = direct.warms
+                            && (index - first).is_multiple_of(BATCH)
+                            && self.memory.lookups[lookup].is_large(self.txn)
+                        {
+                            let rows =
+                                (index..count).map_while(|index| page.table_leaf(index).ok());
+                            self.warm(lookup, place, rows.map(|cell| cell.payload));
+                        }
                         self.row(0, &page, index, sink)?;
-                        if self.memory.batch.len() >= enough {
+                        if self.memory.is_full(enough) {
                             cursor.move_on_leaf(index)?;
                             self.pause(cursor.place());
                             return Ok(());
@@ -252,6 +329,27 @@ impl<'a, 't> DirectRun<'a, 't> {
         }
     }
 
+    /// Touches the rows that the next payloads name by their column at `place`.
+    #[inline(never)]
+    pub(super) fn warm(
+        &self,
+        lookup: usize,
+        place: usize,
+        payloads: impl Iterator<Item = Payload<'t>>,
+    ) {
+        let mut rowids = [0; BATCH];
+        let mut count = 0;
+        for (payload, rowid) in payloads.zip(&mut rowids) {
+            let found = HeaderWalk::new(payload.local)
+                .and_then(|mut walk| walk.find(payload.local, place))
+                .map_or(None, |field| field.int(payload.local));
+            // A row without one needs no warming, and is found out about when its turn comes.
+            *rowid = found.unwrap_or(*rowid);
+            count += 1;
+        }
+        self.memory.lookups[lookup].warm(self.txn, &rowids[..count]);
+    }
+
     /// Notes where the outermost loop goes on.
     fn pause(&mut self, place: Place) {
         self.memory.start = Start::At;
@@ -267,7 +365,7 @@ impl<'a, 't> DirectRun<'a, 't> {
         let Some(level) = direct.levels.get(number) else { return sink(self) };
         let matched = match &level.access {
             Access::Rowid { key, lookup } => match self.rowid_of(key) {
-                Some(rowid) => {
+                Some(rowid) if self.may_match(level, rowid) => {
                     let lookup = &mut self.memory.lookups[*lookup];
                     match lookup.find(self.txn, rowid)? {
                         Some((page, payload)) => {
@@ -277,11 +375,12 @@ impl<'a, 't> DirectRun<'a, 't> {
                         None => false,
                     }
                 }
-                None => false,
+                _ => false,
             },
             Access::Rows { root, low, high, .. } => {
                 let mut matched = false;
-                if let Some((low, high)) = self.rowids(low.as_ref(), high.as_ref()) {
+                let range = rowids(low.as_ref(), high.as_ref(), |operand| self.value(operand));
+                if let Some((low, high)) = range {
                     let mut cursor = self.txn.table(*root)?;
                     let mut more = seek_first(&mut cursor, low)?;
                     while more && cursor.rowid()? <= high {
@@ -309,6 +408,17 @@ impl<'a, 't> DirectRun<'a, 't> {
         Ok(())
     }
 
+    /// Whether a row with that rowid can meet the conditions, as far as they ask for no field of it.
+    #[inline]
+    fn may_match(&mut self, level: &DirectLevel, rowid: i64) -> bool {
+        if level.before.is_empty() {
+            return true;
+        }
+        let current = &mut self.records[level.record];
+        (current.rowid, current.at) = (rowid, At::Page);
+        self.all(&level.before)
+    }
+
     /// A row of a leaf: whether it matches, and what follows from it.
     #[inline]
     fn row<S>(
@@ -330,7 +440,7 @@ impl<'a, 't> DirectRun<'a, 't> {
 
     /// With the level's row in place: the inner loops if it matches.
     #[inline]
-    fn matched<S>(
+    pub(super) fn matched<S>(
         &mut self,
         number: usize,
         level: &DirectLevel,
@@ -352,182 +462,6 @@ impl<'a, 't> DirectRun<'a, 't> {
         Ok(true)
     }
 
-    /// The entries of an index with the wanted key; whether any row matched.
-    fn entries<S>(
-        &mut self,
-        number: usize,
-        level: &DirectLevel,
-        access: &IndexAccess,
-        start: Start,
-        enough: usize,
-        sink: &mut S,
-    ) -> Result<bool, Error>
-    where
-        S: FnMut(&mut DirectRun<'a, 't>) -> Result<(), Error>,
-    {
-        if matches!(start, Start::Done) || !self.make_keys(access) {
-            return Ok(false);
-        }
-        let keys = std::mem::take(&mut self.memory.keys);
-        let result = self.entries_of(number, level, access, &keys, start, enough, sink);
-        self.memory.keys = keys;
-        result
-    }
-
-    #[allow(clippy::too_many_arguments)] // one loop's state
-    fn entries_of<S>(
-        &mut self,
-        number: usize,
-        level: &DirectLevel,
-        access: &IndexAccess,
-        keys: &[Value],
-        start: Start,
-        enough: usize,
-        sink: &mut S,
-    ) -> Result<bool, Error>
-    where
-        S: FnMut(&mut DirectRun<'a, 't>) -> Result<(), Error>,
-    {
-        let mut refs = [ValueRef::Null; KEYS_MAX];
-        for (key, value) in refs.iter_mut().zip(keys) {
-            *key = value.as_ref();
-        }
-        let prefix = access.equal.len();
-        let (equal, ends) = refs[..keys.len().min(KEYS_MAX)].split_at(prefix);
-        let (mut cursor, mut more) = match (start, &self.memory.place) {
-            (Start::At, Some(place)) => {
-                let mut cursor = IndexCursor::resume(self.txn, place)?;
-                let more = cursor.next()?;
-                (cursor, more)
-            }
-            _ => {
-                let mut cursor = self.txn.index(access.root)?;
-                match &access.start {
-                    Some(end) if end.inclusive => {
-                        cursor.seek(&refs[..prefix + 1], &access.order)?;
-                    }
-                    Some(_) => {
-                        cursor.seek_after(&refs[..prefix + 1], &access.order)?;
-                    }
-                    None if prefix == 0 => {
-                        cursor.first()?;
-                    }
-                    None => {
-                        cursor.seek(equal, &access.order)?;
-                    }
-                }
-                let more = cursor.is_valid();
-                (cursor, more)
-            }
-        };
-        let stop = match (&access.stop, ends) {
-            (Some(end), [.., stop]) => Some((*stop, end.inclusive)),
-            _ => None,
-        };
-        let mut matched = false;
-        while more {
-            let payload = cursor.cell_payload()?;
-            self.put(access.entry, 0, payload, &cursor.page())?;
-            let bytes = self.bytes(access.entry);
-            let inside = access.order.compare(bytes, equal).map_err(Error::corrupt)?.is_eq()
-                && match stop {
-                    None => true,
-                    Some((stop, inclusive)) => {
-                        let mut key = refs;
-                        key[prefix] = stop;
-                        let order = access.order.compare(bytes, &key[..=prefix]);
-                        let order = order.map_err(Error::corrupt)?;
-                        order.is_lt() || (inclusive && order.is_eq())
-                    }
-                };
-            if !inside {
-                return Ok(matched);
-            }
-            if let Some((place, lookup)) = access.row {
-                self.follow(access.entry, place, level.record, lookup)?;
-            }
-            matched |= self.matched(number, level, sink)?;
-            if self.memory.batch.len() >= enough {
-                self.pause(cursor.place());
-                return Ok(matched);
-            }
-            more = cursor.next()?;
-        }
-        Ok(matched)
-    }
-
-    /// Finds the row that an index's entry names.
-    fn follow(
-        &mut self,
-        entry: usize,
-        place: usize,
-        record: usize,
-        lookup: usize,
-    ) -> Result<(), Error> {
-        let missing = |rowid: u64| {
-            let why = "names a row that is not there";
-            Error::corrupt(shoal_store::Corrupt::new("index", why, rowid))
-        };
-        let plan = &self.direct.records[entry];
-        let field = plan.first + plan.places.partition_point(|&known| known < place);
-        let found = self.memory.fields[field].decode(self.bytes(entry));
-        let Some(ValueRef::Int(rowid)) = found else { return Err(missing(0)) };
-        let lookup = &mut self.memory.lookups[lookup];
-        let Some((page, payload)) = lookup.find(self.txn, rowid)? else {
-            return Err(missing(rowid.cast_unsigned()));
-        };
-        self.put(record, rowid, payload, &page)
-    }
-
-    /// Puts the values that the index is sought by into `memory.keys`: those of the equalities,
-    /// then the ends of the range. False when no entry can have them.
-    fn make_keys(&mut self, access: &IndexAccess) -> bool {
-        let mut keys = std::mem::take(&mut self.memory.keys);
-        let mut count = 0;
-        let mut set = |value: ValueRef<'_>, affinity: Option<Affinity>| {
-            if keys.len() == count {
-                keys.push(Value::Null);
-            }
-            let key = &mut keys[count];
-            count += 1;
-            match affinity {
-                Some(affinity) if needs_conversion(affinity, value) => {
-                    *key = affinity.apply_for_comparison(value.into());
-                }
-                _ => crate::exec::assign(key, value),
-            }
-            key.is_null()
-        };
-        let mut any = true;
-        for (operand, affinity, null) in &access.equal {
-            any &= !(set(self.value(operand), *affinity) && *null == NullKey::FindsNothing);
-        }
-        for end in [&access.start, &access.stop].into_iter().flatten() {
-            let null = set(self.value(&end.value), end.affinity);
-            any &= !null || end.above_null;
-        }
-        keys.truncate(count);
-        self.memory.keys = keys;
-        any
-    }
-
-    /// The rowids of a range; `None` for an empty one.
-    fn rowids(&self, low: Option<&End>, high: Option<&End>) -> Option<(i64, i64)> {
-        let converted = |end: &End| {
-            let value = Value::from(self.value(&end.value));
-            end.affinity.map_or(value.clone(), |affinity| affinity.apply_for_comparison(value))
-        };
-        let low = match low {
-            Some(end) => lowest_rowid(&converted(end), end.inclusive)?,
-            None => i64::MIN,
-        };
-        let high = match high {
-            Some(end) => highest_rowid(&converted(end), end.inclusive)?,
-            None => i64::MAX,
-        };
-        (low <= high).then_some((low, high))
-    }
-
     #[inline]
     fn rowid_of(&self, key: &Operand) -> Option<i64> {
         match self.value(key) {
@@ -539,7 +473,7 @@ impl<'a, 't> DirectRun<'a, 't> {
 
     /// Makes a payload the current one of a record, and finds the fields that tests need.
     #[inline]
-    fn put(
+    pub(super) fn put(
         &mut self,
         record: usize,
         rowid: i64,
@@ -550,53 +484,48 @@ impl<'a, 't> DirectRun<'a, 't> {
         let current = &mut self.records[record];
         current.rowid = rowid;
         current.payload = payload.local;
-        current.page = page.pgno();
-        // A page has fewer bytes than that.
-        current.start = page.offset_of(payload.local) as u32;
+        current.base = Base::of(page, payload.local);
         current.at = At::Page;
         if plan.places.is_empty() {
             return Ok(());
         }
+        let Memory { fields, buffers, shapes, .. } = &mut *self.memory;
+        let mut bytes = payload.local;
         if payload.overflow.is_some() {
-            self.txn.read_payload(payload, &mut self.memory.buffers[record])?;
+            self.txn.read_payload(payload, &mut buffers[record])?;
             current.at = At::Buffer;
+            bytes = &buffers[record];
         }
+        let [shape, _] = &mut shapes[record];
         if plan.early == 0 {
             return Ok(());
         }
-        let bytes = match current.at {
-            At::Buffer => &self.memory.buffers[record],
-            _ => payload.local,
-        };
-        current.walk = HeaderWalk::new(bytes).map_err(Error::corrupt)?;
-        let fields = &mut self.memory.fields[plan.first..];
-        current.walk.find_each(bytes, &plan.places[..plan.early], fields).map_err(Error::corrupt)
+        let fields = &mut fields[plan.first..plan.first + plan.early];
+        leaf::find(bytes, &plan.places[..plan.early], fields, shape)
     }
 
     /// Finds the fields that tests did not need.
     #[inline]
     fn find_late(&mut self) -> Result<(), Error> {
+        let Memory { fields, buffers, shapes, .. } = &mut *self.memory;
         for (record, plan) in self.direct.records.iter().enumerate() {
-            let current = &mut self.records[record];
+            let current = &self.records[record];
             if plan.early == plan.places.len() || current.at == At::Null {
                 continue;
             }
             let bytes = match current.at {
-                At::Buffer => &self.memory.buffers[record],
+                At::Buffer => &buffers[record],
                 _ => current.payload,
             };
-            let mut walk = match plan.early {
-                0 => HeaderWalk::new(bytes).map_err(Error::corrupt)?,
-                _ => current.walk,
-            };
-            let fields = &mut self.memory.fields[plan.first + plan.early..];
-            walk.find_each(bytes, &plan.places[plan.early..], fields).map_err(Error::corrupt)?;
+            let [_, shape] = &mut shapes[record];
+            let fields = &mut fields[plan.first + plan.early..plan.first + plan.places.len()];
+            leaf::find(bytes, &plan.places[plan.early..], fields, shape)?;
         }
         Ok(())
     }
 
     #[inline]
-    fn bytes(&self, record: usize) -> &[u8] {
+    pub(super) fn bytes(&self, record: usize) -> &[u8] {
         match self.records[record].at {
             At::Buffer => &self.memory.buffers[record],
             _ => self.records[record].payload,
@@ -624,13 +553,47 @@ impl<'a, 't> DirectRun<'a, 't> {
     }
 
     #[inline]
-    fn all(&self, tests: &[Test]) -> bool {
+    pub(super) fn all(&self, tests: &[Test]) -> bool {
         tests.iter().all(|test| match test {
             Test::Compare { rule, left, right } => {
                 compare(rule, self.value(left), self.value(right))
             }
             Test::IsNull { operand, not } => (self.value(operand) == ValueRef::Null) != *not,
         })
+    }
+}
+
+/// Appends what operands are of the current records.
+#[inline]
+fn note(
+    records: &[Current<'_>; RECORDS_MAX],
+    fields: &[ColumnPlace],
+    buffers: &[Vec<u8>],
+    parameters: &[Value],
+    outputs: &[Operand],
+    slots: &mut Slots,
+) {
+    for operand in outputs {
+        match operand {
+            Operand::Field { record, field, real, .. } => {
+                let current = &records[*record];
+                let field = fields[*field];
+                match current.at {
+                    At::Page => slots.push(field.locate(current.payload), *real, current.base),
+                    At::Buffer => {
+                        let buffer = &buffers[*record];
+                        slots.push(field.locate(buffer), *real, Base::Buffer(buffer));
+                    }
+                    At::Null => slots.push_value(ValueRef::Null),
+                }
+            }
+            Operand::Rowid { record } => {
+                let current = &records[*record];
+                let null = current.at == At::Null;
+                slots.push_value(if null { ValueRef::Null } else { ValueRef::Int(current.rowid) });
+            }
+            operand => slots.push_value(fixed(operand, parameters)),
+        }
     }
 }
 
@@ -655,7 +618,7 @@ pub(super) fn parameter(parameters: &[Value], number: usize) -> ValueRef<'_> {
 
 /// Whether a comparison holds. The common pairs are compared here, the others by its own rules.
 #[inline]
-fn compare(rule: &Comparison, left: ValueRef<'_>, right: ValueRef<'_>) -> bool {
+pub(super) fn compare(rule: &Comparison, left: ValueRef<'_>, right: ValueRef<'_>) -> bool {
     let order = match (left, right) {
         (ValueRef::Int(left), ValueRef::Int(right)) => left.cmp(&right),
         (ValueRef::Int(_) | ValueRef::Real(_), ValueRef::Int(_) | ValueRef::Real(_)) => {
@@ -674,17 +637,28 @@ fn compare(rule: &Comparison, left: ValueRef<'_>, right: ValueRef<'_>) -> bool {
     rule.op.holds(order)
 }
 
-/// Whether an affinity may make another value of this one before it is compared.
-fn needs_conversion(affinity: Affinity, value: ValueRef<'_>) -> bool {
-    match value {
-        ValueRef::Null | ValueRef::Blob(_) => false,
-        ValueRef::Int(_) => !affinity.is_numeric(),
-        ValueRef::Real(_) => true,
-        ValueRef::Text(_) => affinity.is_numeric(),
-    }
+/// The rowids of a range; `None` for an empty one.
+pub(super) fn rowids<'v>(
+    low: Option<&'v End>,
+    high: Option<&'v End>,
+    value: impl Fn(&'v Operand) -> ValueRef<'v>,
+) -> Option<(i64, i64)> {
+    let converted = |end: &'v End| {
+        let value = Value::from(value(&end.value));
+        end.affinity.map_or(value.clone(), |affinity| affinity.apply_for_comparison(value))
+    };
+    let low = match low {
+        Some(end) => lowest_rowid(&converted(end), end.inclusive)?,
+        None => i64::MIN,
+    };
+    let high = match high {
+        Some(end) => highest_rowid(&converted(end), end.inclusive)?,
+        None => i64::MAX,
+    };
+    (low <= high).then_some((low, high))
 }
 
-fn seek_first(cursor: &mut TableCursor<'_>, low: i64) -> Result<bool, Error> {
+pub(super) fn seek_first(cursor: &mut TableCursor<'_>, low: i64) -> Result<bool, Error> {
     if low == i64::MIN {
         return Ok(cursor.first()?);
     }

@@ -1,0 +1,234 @@
+//! The loop over the entries of an index, and the rows they name.
+
+use std::cmp::Ordering;
+
+use shoal_store::{BATCH, IndexLookup, IndexWalk};
+
+use super::plan::{DirectLevel, End, IndexAccess, KEYS_MAX};
+use super::run::{DirectRun, Start};
+use crate::Error;
+use crate::plan::NullKey;
+use crate::value::{Affinity, Value, ValueRef};
+
+/// After so many entries of a leaf that had the wanted key it is asked whether the leaf's last one
+/// has it, too: then those between need no look.
+const ENTRIES_BEFORE_LAST: usize = 6;
+
+/// Up to where a walk goes.
+struct Limits<'k> {
+    /// The values of the first columns.
+    equal: &'k [ValueRef<'k>],
+    /// These, and where the range of the next column ends; whether the end is in the range.
+    stop: Option<(&'k [ValueRef<'k>], bool)>,
+}
+
+impl Limits<'_> {
+    /// Whether the entry with that record is within.
+    #[inline]
+    fn hold(&self, access: &IndexAccess, record: &[u8]) -> Result<bool, Error> {
+        if !self.equal.is_empty()
+            && access.order.compare(record, self.equal).map_err(Error::corrupt)?.is_ne()
+        {
+            return Ok(false);
+        }
+        let Some((stop, inclusive)) = self.stop else { return Ok(true) };
+        let order = access.order.compare(record, stop).map_err(Error::corrupt)?;
+        Ok(order.is_lt() || (inclusive && order.is_eq()))
+    }
+}
+
+impl<'a, 't> DirectRun<'a, 't> {
+    /// The entries of an index with the wanted key; whether any row matched.
+    pub(super) fn entries<S>(
+        &mut self,
+        number: usize,
+        level: &DirectLevel,
+        access: &IndexAccess,
+        start: Start,
+        enough: usize,
+        sink: &mut S,
+    ) -> Result<bool, Error>
+    where
+        S: FnMut(&mut DirectRun<'a, 't>) -> Result<(), Error>,
+    {
+        if matches!(start, Start::Done) || !self.make_keys(access) {
+            return Ok(false);
+        }
+        // Both are given back below; nothing in between uses them.
+        let keys = std::mem::take(&mut self.memory.keys);
+        let Some(mut lookup) = self.memory.indexes[access.lookup].take() else {
+            return Err(Error::Misuse { what: "an index was walked twice at once" });
+        };
+        let result =
+            self.entries_of(number, level, access, &keys, &mut lookup, start, enough, sink);
+        self.memory.keys = keys;
+        self.memory.indexes[access.lookup] = Some(lookup);
+        result
+    }
+
+    #[allow(clippy::too_many_arguments)] // one loop's state
+    fn entries_of<S>(
+        &mut self,
+        number: usize,
+        level: &DirectLevel,
+        access: &IndexAccess,
+        keys: &[Value],
+        lookup: &mut IndexLookup,
+        start: Start,
+        enough: usize,
+        sink: &mut S,
+    ) -> Result<bool, Error>
+    where
+        S: FnMut(&mut DirectRun<'a, 't>) -> Result<(), Error>,
+    {
+        let mut refs = [ValueRef::Null; KEYS_MAX];
+        for (key, value) in refs.iter_mut().zip(keys) {
+            *key = value.as_ref();
+        }
+        let prefix = access.equal.len();
+        // The end of the range takes the place of its beginning, once that is found.
+        let mut stop_refs = refs;
+        let stop = match (&access.stop, keys) {
+            (Some(end), [.., stop]) => {
+                stop_refs[prefix] = stop.as_ref();
+                Some((&stop_refs[..=prefix], end.inclusive))
+            }
+            _ => None,
+        };
+        let limits = Limits { equal: &refs[..prefix], stop };
+        let (mut walk, mut more) = match (start, &self.memory.walk) {
+            (Start::At, Some(place)) => {
+                let mut walk = lookup.resume(self.txn, place)?;
+                let more = walk.next()?;
+                (walk, more)
+            }
+            _ => {
+                let (key, passed) = match &access.start {
+                    Some(End { inclusive: true, .. }) => (&refs[..=prefix], Ordering::Less),
+                    Some(_) => (&refs[..=prefix], Ordering::Equal),
+                    None => (&refs[..prefix], Ordering::Less),
+                };
+                let walk = lookup.seek(self.txn, key, &access.order, passed)?;
+                let more = walk.is_valid();
+                (walk, more)
+            }
+        };
+        let mut matched = false;
+        // Entries that are known to be within, and those found to be on this leaf.
+        let (mut sure, mut found) = (0_usize, 0_usize);
+        let mut warmed = 0;
+        while more {
+            if let Some((place, lookup)) = access.row
+                && warmed == 0
+                && sure > 1
+                && self.memory.lookups[lookup].is_large(self.txn)
+            {
+                self.warm(lookup, place, (1..sure).map_while(|by| walk.ahead(by)));
+                warmed = BATCH - 1;
+            }
+            warmed = warmed.saturating_sub(1);
+            self.put(access.entry, 0, walk.payload()?, &walk.page())?;
+            if sure > 0 {
+                sure -= 1;
+            } else {
+                if !limits.hold(access, self.bytes(access.entry))? {
+                    return Ok(matched);
+                }
+                found += 1;
+                if found == ENTRIES_BEFORE_LAST {
+                    found = 0;
+                    sure = self.sure_of(&walk, access, &limits)?;
+                }
+            }
+            if let Some((place, lookup)) = access.row {
+                self.follow(access.entry, place, level.record, lookup)?;
+            }
+            matched |= self.matched(number, level, sink)?;
+            if self.memory.is_full(enough) {
+                self.memory.start = Start::At;
+                self.memory.walk = Some(walk.place());
+                return Ok(matched);
+            }
+            more = walk.next()?;
+        }
+        Ok(matched)
+    }
+
+    /// How many entries behind this one are within because the leaf's last one is.
+    fn sure_of(
+        &self,
+        walk: &IndexWalk<'_, '_>,
+        access: &IndexAccess,
+        limits: &Limits<'_>,
+    ) -> Result<usize, Error> {
+        let Some((left, last)) = walk.last_on_leaf()? else { return Ok(0) };
+        let within = last.overflow.is_none() && limits.hold(access, last.local)?;
+        Ok(if within { left - 1 } else { 0 })
+    }
+
+    /// Finds the row that an index's entry names.
+    #[inline]
+    fn follow(
+        &mut self,
+        entry: usize,
+        place: usize,
+        record: usize,
+        lookup: usize,
+    ) -> Result<(), Error> {
+        let missing = |rowid: u64| {
+            let why = "names a row that is not there";
+            Error::corrupt(shoal_store::Corrupt::new("index", why, rowid))
+        };
+        let plan = &self.direct.records[entry];
+        let field = plan.first + plan.places.partition_point(|&known| known < place);
+        let found = self.memory.fields[field].int(self.bytes(entry));
+        let Some(rowid) = found else { return Err(missing(0)) };
+        let lookup = &mut self.memory.lookups[lookup];
+        let Some((page, payload)) = lookup.find(self.txn, rowid)? else {
+            return Err(missing(rowid.cast_unsigned()));
+        };
+        self.put(record, rowid, payload, &page)
+    }
+
+    /// Puts the values that the index is sought by into `memory.keys`: those of the equalities,
+    /// then the ends of the range. False when no entry can have them.
+    fn make_keys(&mut self, access: &IndexAccess) -> bool {
+        let mut keys = std::mem::take(&mut self.memory.keys);
+        let mut count = 0;
+        let mut set = |value: ValueRef<'_>, affinity: Option<Affinity>| {
+            if keys.len() == count {
+                keys.push(Value::Null);
+            }
+            let key = &mut keys[count];
+            count += 1;
+            match affinity {
+                Some(affinity) if needs_conversion(affinity, value) => {
+                    *key = affinity.apply_for_comparison(value.into());
+                }
+                _ => crate::exec::assign(key, value),
+            }
+            key.is_null()
+        };
+        let mut any = true;
+        for (operand, affinity, null) in &access.equal {
+            any &= !(set(self.value(operand), *affinity) && *null == NullKey::FindsNothing);
+        }
+        for end in [&access.start, &access.stop].into_iter().flatten() {
+            let null = set(self.value(&end.value), end.affinity);
+            any &= !null || end.above_null;
+        }
+        keys.truncate(count);
+        self.memory.keys = keys;
+        any
+    }
+}
+
+/// Whether an affinity may make another value of this one before it is compared.
+fn needs_conversion(affinity: Affinity, value: ValueRef<'_>) -> bool {
+    match value {
+        ValueRef::Null | ValueRef::Blob(_) => false,
+        ValueRef::Int(_) => !affinity.is_numeric(),
+        ValueRef::Real(_) => true,
+        ValueRef::Text(_) => affinity.is_numeric(),
+    }
+}

@@ -1,0 +1,225 @@
+//! `UNION`, `INTERSECT` and `EXCEPT` of direct selects: rows by a hash of their values, compared
+//! exactly.
+//!
+//! The rows so far are slots, which borrow texts from the pages. A row of a later part is looked for
+//! among them by its values where they are; it is copied to nowhere unless it is new.
+
+use shoal_store::Transaction;
+
+use super::plan::{Direct, Operand, root_parts};
+use super::run::{Memory, RowView, Start};
+use super::slots::{Slots, fixed};
+use crate::Error;
+use crate::exec::RowStore;
+use crate::exec::key::{HashPlaces, hash_value, is_equal};
+use crate::parse::ast::CompoundOp;
+use crate::plan::{BodyPlan, CompoundPlan};
+use crate::value::{Collation, Value, ValueRef};
+
+/// What a compound keeps from one run to the next.
+#[derive(Debug, Default)]
+pub(super) struct SetMemory {
+    /// The rows by their hashes, while no two of them are equal.
+    places: HashPlaces,
+    /// Which rows a later part has.
+    matched: Vec<bool>,
+}
+
+/// The rows so far.
+struct Set<'s> {
+    txn: &'s Transaction,
+    parameters: &'s [Value],
+    collations: &'s [Collation],
+    slots: Slots,
+    rows: usize,
+    places: HashPlaces,
+    matched: Vec<bool>,
+}
+
+/// Combines the parts of a compound from left to right and makes the result the batch of the first
+/// part's memory, which is the last one it gives.
+///
+/// # Errors
+/// What is wrong with the file.
+pub(crate) fn combine(
+    body: &BodyPlan,
+    txn: &Transaction,
+    parameters: &[Value],
+    memory: &mut [Memory],
+) -> Result<(), Error> {
+    let BodyPlan::Compound(plan) = body else { return Ok(()) };
+    let Some(first) = memory.first_mut() else { return Ok(()) };
+    let (slots, SetMemory { places, matched }) =
+        (std::mem::take(&mut first.slots), std::mem::take(&mut first.set));
+    let collations = &*plan.collations;
+    let mut set = Set { txn, parameters, collations, slots, rows: 0, places, matched };
+    set.slots.clear();
+    set.places.clear();
+    let result = set.run(plan, body, memory);
+    let Set { slots, rows, places, matched, .. } = set;
+    if let Some(first) = memory.first_mut() {
+        (first.slots, first.set) = (slots, SetMemory { places, matched });
+        (first.rows, first.start) = (rows, Start::Done);
+    }
+    result
+}
+
+/// The rows of a compound of direct selects, for whoever keeps them; `None` for another body.
+///
+/// # Errors
+/// As [`combine`].
+pub(crate) fn combined(
+    body: &BodyPlan,
+    txn: &Transaction,
+    parameters: &[Value],
+) -> Result<Option<RowStore>, Error> {
+    if root_parts(body).any(|part| part.is_none()) {
+        return Ok(None);
+    }
+    let BodyPlan::Compound(plan) = body else { return Ok(None) };
+    let mut memory: Vec<Memory> = root_parts(body).flatten().map(Memory::new).collect();
+    combine(body, txn, parameters, &mut memory)?;
+    let mut out = RowStore::default();
+    if let Some(Memory { slots, rows, .. }) = memory.first() {
+        let width = plan.collations.len();
+        for row in 0..*rows {
+            let slots_of_row = &slots.slots[row * width..(row + 1) * width];
+            out.push(slots_of_row.iter().map(|&slot| slots.value(slot, txn, || ValueRef::Null)));
+        }
+    }
+    Ok(Some(out))
+}
+
+impl Set<'_> {
+    fn run(
+        &mut self,
+        plan: &CompoundPlan,
+        body: &BodyPlan,
+        memory: &mut [Memory],
+    ) -> Result<(), Error> {
+        let first = plan.rest.first().map(|(op, _)| *op);
+        // Before it is asked whether rows are equal, equal ones are left out.
+        let mut distinct = first != Some(CompoundOp::UnionAll);
+        let ops = std::iter::once(if distinct { CompoundOp::Union } else { CompoundOp::UnionAll })
+            .chain(plan.rest.iter().map(|(op, _)| *op));
+        let mut stale = false;
+        for ((op, part), memory) in ops.zip(root_parts(body).flatten()).zip(memory) {
+            if op == CompoundOp::UnionAll {
+                self.each(part, memory, |set, row, outputs| set.push(row, outputs))?;
+                (distinct, stale) = (false, true);
+                continue;
+            }
+            if !distinct || stale {
+                self.rebuild();
+                (distinct, stale) = (true, false);
+            }
+            match op {
+                CompoundOp::UnionAll => {}
+                CompoundOp::Union => self.each(part, memory, |set, row, outputs| {
+                    let hash = set.hash(row, outputs);
+                    if set.find(hash, row, outputs).is_none() {
+                        set.places.insert(hash);
+                        set.push(row, outputs);
+                    }
+                })?,
+                CompoundOp::Intersect | CompoundOp::Except => {
+                    self.matched.clear();
+                    self.matched.resize(self.rows, false);
+                    self.each(part, memory, |set, row, outputs| {
+                        let hash = set.hash(row, outputs);
+                        if let Some(place) = set.find(hash, row, outputs) {
+                            set.matched[place] = true;
+                        }
+                    })?;
+                    self.keep(op == CompoundOp::Intersect);
+                    stale = true;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn each(
+        &mut self,
+        part: &Direct,
+        memory: &mut Memory,
+        mut work: impl FnMut(&mut Self, RowView<'_, '_, '_>, &[Operand]),
+    ) -> Result<(), Error> {
+        let outputs = part.outputs.as_deref().unwrap_or_default();
+        part.for_each(self.txn, self.parameters, memory, |row| {
+            work(self, row, outputs);
+            Ok(())
+        })
+    }
+
+    #[inline]
+    fn hash(&self, row: RowView<'_, '_, '_>, outputs: &[Operand]) -> u64 {
+        let columns = outputs.iter().zip(self.collations);
+        columns.fold(0, |hash, (operand, by)| hash_value(row.value(operand), *by, hash))
+    }
+
+    /// The place of a row that equals this one.
+    #[inline]
+    fn find(&self, hash: u64, row: RowView<'_, '_, '_>, outputs: &[Operand]) -> Option<usize> {
+        self.places.find(hash, |place| {
+            let mut columns = outputs.iter().zip(self.collations).enumerate();
+            columns.all(|(column, (operand, by))| {
+                is_equal(row.value(operand), self.value(place, column), *by)
+            })
+        })
+    }
+
+    /// A value of a row so far.
+    #[inline]
+    fn value(&self, row: usize, column: usize) -> ValueRef<'_> {
+        let slot = self.slots.slots[row * self.collations.len() + column];
+        self.slots.value(slot, self.txn, || ValueRef::Null)
+    }
+
+    #[inline]
+    fn push(&mut self, row: RowView<'_, '_, '_>, outputs: &[Operand]) {
+        row.note(outputs, &mut self.slots);
+        // What operands say depends on the part, so it is said now.
+        self.slots.settle(outputs.len(), |place| fixed(&outputs[place], self.parameters));
+        self.rows += 1;
+    }
+
+    /// Leaves rows out that equal one before them, and finds the others by their hashes.
+    fn rebuild(&mut self) {
+        let width = self.collations.len();
+        self.places.clear();
+        let mut kept = 0;
+        for row in 0..self.rows {
+            let columns = self.collations.iter().enumerate();
+            let hash = columns
+                .clone()
+                .fold(0, |hash, (column, by)| hash_value(self.value(row, column), *by, hash));
+            let found = self.places.find(hash, |place| {
+                columns.clone().all(|(column, by)| {
+                    is_equal(self.value(place, column), self.value(row, column), *by)
+                })
+            });
+            if found.is_none() {
+                self.places.insert(hash);
+                self.slots.slots.copy_within(row * width..(row + 1) * width, kept * width);
+                kept += 1;
+            }
+        }
+        self.slots.slots.truncate(kept * width);
+        self.rows = kept;
+    }
+
+    /// Keeps the rows that are marked as wanted.
+    fn keep(&mut self, wanted: bool) {
+        let width = self.collations.len();
+        let mut kept = 0;
+        for row in 0..self.rows {
+            if self.matched[row] == wanted {
+                self.slots.slots.copy_within(row * width..(row + 1) * width, kept * width);
+                kept += 1;
+            }
+        }
+        self.slots.slots.truncate(kept * width);
+        self.rows = kept;
+    }
+}

@@ -1,0 +1,298 @@
+//! Selects that are read straight from the pages, run again and again by one prepared statement, so
+//! that what a statement keeps between runs is used: leaf loops with conditions made ready, indexes
+//! whose leaves are noted, compounds by hash. Each result is compared with SQLite's.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{Scratch, Table, same, sort, theirs_with};
+use shoal_sql::{Connection, Statement, Value};
+use shoal_store::{Access, Locking, Mode, Options, Store, vfs::OsVfs};
+
+/// Tables of several levels with every class of value in every column.
+fn script(page_size: u32) -> String {
+    format!(
+        "pragma page_size = {page_size}; pragma synchronous = off; vacuum; begin;
+         create table t(id integer primary key, i int, r real, s text, n text collate nocase, x);
+         create table w(k text, j int, v, primary key (k, j)) without rowid;
+         create table u(id integer primary key, t int, note);
+         with recursive c(p) as (values(1) union all select p + 1 from c where p < 1500)
+         insert into t select p * 3, case p % 9 when 0 then null when 1 then 'word' when 2 then p / 2.0
+             else p * 37 % 50 - 10 end,
+           case p % 7 when 0 then null when 1 then p when 2 then 'text' else p * 13 % 40 / 4.0 end,
+           case p % 11 when 0 then null when 1 then 7 when 2 then x'6162'
+             else substr('abcdefghij', p % 5 + 1, 1 + p % 4) end,
+           case p % 4 when 0 then 'Eng' when 1 then 'eng' when 2 then 'Ops ' else null end,
+           case p % 6 when 0 then null when 1 then p when 2 then p + 0.5 when 3 then 'x' || p % 20
+             when 4 then zeroblob(p % 30) else replace(hex(zeroblob(p % 90 * 20)), '00', 'ab') end
+         from c;
+         insert or ignore into w select distinct s, i, x from t where s is not null and i is not null;
+         insert into u select id, abs(i) * 3 % 700, n from t where id % 2 = 0;
+         create index t_i on t(i);
+         create index t_s on t(s desc, i);
+         create index t_n on t(n);
+         create index t_r on t(r) where r > 3;
+         create index u_t on u(t);
+         alter table t add column late text default 'later';
+         alter table t add column none;
+         insert into t(id, i, r, s, late, none) values
+           (-5, 3, 3.0, 'a', 'now', 1), (9000000000, 4, 4, 'zz', null, 'set');
+         commit;"
+    )
+}
+
+fn prepare(connection: &mut Connection, sql: &str) -> Statement {
+    connection.prepare(sql).unwrap_or_else(|error| panic!("{sql}: {error}"))
+}
+
+fn run(connection: &mut Connection, statement: &mut Statement, parameters: &[Value]) -> Table {
+    for (index, value) in parameters.iter().enumerate() {
+        statement.bind(index + 1, value.clone()).unwrap();
+    }
+    let columns = statement.column_names().to_vec();
+    let mut out = Vec::new();
+    let mut rows = connection.query(statement).unwrap();
+    while let Some(row) = rows.next().unwrap() {
+        out.push(row.values().map(Value::from).collect());
+    }
+    Table { columns, rows: out }
+}
+
+/// Runs every statement with every value and compares.
+fn check(statements: &[&str]) {
+    let values: Vec<Value> = [3_i64, -7, 25, i64::MAX]
+        .map(Value::Int)
+        .into_iter()
+        .chain([2.5, 7.0].map(Value::Real))
+        .chain(["b", "ENG", "7", "bcd"].map(Value::text))
+        .chain([Value::Null, Value::Blob(b"ab".to_vec())])
+        .collect();
+    for (page_size, locking) in [(512, Locking::Shared), (4096, Locking::Exclusive)] {
+        let scratch = Scratch::new(&script(page_size));
+        let peer = scratch.theirs();
+        // Smaller than the file, so that it is mapped between transactions.
+        let options = Options { locking, cache_pages: 20, ..Options::new(Access::ReadOnly) };
+        let store = Store::open_with(Arc::new(OsVfs::new()), &scratch.path(), options);
+        let mut connection = Connection::open(store.unwrap()).unwrap();
+        for sql in statements {
+            let mut statement = prepare(&mut connection, sql);
+            for value in &values {
+                let parameters = vec![value.clone(); statement.parameter_count()];
+                let mut expect = theirs_with(&peer, sql, &parameters).unwrap();
+                let mut got = run(&mut connection, &mut statement, &parameters);
+                if !sql.contains("order by") {
+                    sort(&mut got.rows);
+                    sort(&mut expect.rows);
+                }
+                let rows = |table: &Table| table.rows.len();
+                assert_eq!(rows(&got), rows(&expect), "{sql} {value:?} {page_size}");
+                let pairs = got.rows.iter().zip(&expect.rows);
+                for (got, expect) in pairs {
+                    let same = got.iter().zip(expect).all(|(a, b)| same(a, b));
+                    assert!(same, "{sql} {value:?}\n{got:?}\n{expect:?}");
+                }
+                if parameters.is_empty() {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn leaf_loops() {
+    check(&[
+        "select * from t",
+        "select id from t",
+        "select id, late, none, 5, ?1, null from t where id > 3000",
+        "select i, r, s from t where i = ?1",
+        "select id, r from t where i > ?1",
+        "select id, i from t where +i <= ?1 and r >= 2",
+        "select id from t where r < ?1",
+        "select id from t where r <> ?1 and i is not null",
+        "select id, x from t where x = ?1",
+        "select id, s from t where +s = ?1",
+        "select id, s from t where s > ?1 and x is not null",
+        "select id, n from t where +n = ?1",
+        "select id from t where +n is ?1",
+        "select id from t where x is not ?1",
+        "select id, late from t where late = ?1",
+        "select id, none from t where none is null and late <> 'later'",
+        "select id, x from t where x between 5 and ?1",
+        "select i, x from t where id between -5 and ?1",
+        "select id from t where i < r",
+        "select x from t limit 3",
+        "select x, id from t limit 40 offset 1490",
+        "select id from t where i = 7 limit 9 offset 2",
+    ]);
+}
+
+#[test]
+fn index_loops() {
+    check(&[
+        "select id, i, x from t where i = ?1",
+        "select id, s from t where s = ?1",
+        "select id, s, i from t where s = ?1 and i > 3",
+        "select id, n from t where n = ?1",
+        "select i, x from t where i between 3 and ?1",
+        "select i from t where i > ?1",
+        "select id, s from t where s < ?1",
+        "select id, s from t where s >= ?1",
+        "select k, j, v from w where k = ?1",
+        "select k, v from w where k = ?1 and j >= 3",
+        "select v from w where k > ?1",
+        "select t.id, u.id, u.note from t join u on u.t = t.id where t.i = ?1",
+        "select t.id, u.note from t left join u on u.t = t.id where t.id < 200",
+        "select u.id, t.x from u join t on t.id = u.t where t.id < ?1",
+        "select u.id, t.x from u left join t on t.id = u.t where t.id is null or t.id > ?1",
+        "select count(*), sum(t.id) from u join t on t.i = u.t",
+        "select a.id, b.id from t a join t b on b.i = a.i and b.id < a.id where a.id < 300",
+    ]);
+}
+
+#[test]
+fn compounds_by_hash() {
+    check(&[
+        "select i, s from t union select t, note from u",
+        "select s from t union select late from t where r > 3",
+        "select s, i from t intersect select s, i from t where id > 900",
+        "select i, x from t except select i, x from t where r > ?1",
+        "select i, id from t where n is null union select t, id from u",
+        "select i from t union all select t from u except select i from t where i > 5",
+        "select i from t union all select i from t union select t from u",
+        "select late, none from t union select s, x from t where id < 400",
+        "select i from t except select t from u union all select 3 from u where t = 3",
+        "select i from t intersect select r from t intersect select x from t",
+        "select k from w except select s from t where id > ?1",
+        "select i, s from t union select t, note from u order by 2, 1 limit 30",
+        "select count(*), count(x) from (select i as x from t except select t from u)",
+        "select id from t where i in (select i from t where id < 90 intersect select t from u)",
+        "select ?1, i from t where id < 30 union select 3, i from t where id < 60",
+        "select t.i, u.note from t join u on u.t = t.id union select i, n from t where id < 90",
+    ]);
+}
+
+#[test]
+fn groups_and_orders() {
+    check(&[
+        "select count(*) from t",
+        "select count(*), count(i), sum(i), avg(r), min(s), max(x) from t where x > ?1",
+        "select n, count(*), sum(i), max(id) from t group by n order by n",
+        "select s, i, count(*), total(r) from t group by s, i order by s, i",
+        "select i, count(x) from t where r > ?1 group by i order by i",
+        "select x, count(*) from t group by x order by x",
+        "select late, count(*), min(none) from t group by late order by late",
+        "select r, id from t order by r desc, id limit 30",
+        "select s, id from t where i <> ?1 order by s, id limit 12 offset 5",
+        "select x, id from t order by x, id",
+        "select i, s, id from t where i is not null order by s desc, i, id",
+        "select id, x from t order by id desc limit 20",
+    ]);
+}
+
+/// Tables of more than four megabytes are read in parts, side by side; nothing of that shows.
+#[test]
+fn large_tables_in_parts() {
+    let scratch = Scratch::new(
+        "pragma synchronous = off; begin;
+         create table big(id integer primary key, i int, r real, s text, pad, x int);
+         with recursive c(p) as (values(1) union all select p + 1 from c where p < 12000)
+         insert into big(id, i, r, s, pad) select p * 2, case p % 19 when 0 then null else p * 7919 % 1000 - 400 end,
+           case p % 23 when 0 then p else p * 31 % 977 / 7.0 end,
+           case p % 3 when 0 then 'x' || p % 40 when 1 then p % 5 else null end, zeroblob(400)
+         from c;
+         insert into big(id, x) values (-9, 9223372036854775807), (20001, 5),
+           (30001, -9223372036854775807);
+         create index big_i on big(i);
+         create table ref(id integer primary key, big int, note);
+         insert into ref select id, abs(i) * 61 % 24500, s from big where id between 1 and 5000;
+         commit;",
+    );
+    let peer = scratch.theirs();
+    let mut connection = scratch.ours();
+    for sql in [
+        "select count(*) from big",
+        "select count(i), sum(i), total(i), min(i), max(i), avg(i), min(s), max(s) from big",
+        "select count(*), sum(r), avg(r), max(r) from big where i > 100",
+        "select s, count(*), sum(i), avg(r), max(id) from big where id > 5 group by s order by s",
+        "select s, i, count(*) from big group by s, i order by s, i",
+        "select min(r), id, i from big where i is not null and r > 3",
+        "select s, max(i), id from big where id > 0 group by s order by s",
+        "select i, min(s), id from big where s is null group by i order by i",
+        "select group_concat(i) from big where id < 100",
+        "select id, i from big order by i desc, id limit 40 offset 3",
+        "select id, s from big where i between -5 and 200 order by s, i, r, id limit 100",
+        "select i, s from big where s > 'x3' order by r, id limit 3",
+        "select id from big order by pad, id limit 5",
+        "select i, r, s, id from big order by s desc, r, id",
+        "select sum(i) from big where id between 300 and 9000",
+        "select ref.id, big.i, note from ref join big on big.id = ref.big order by ref.id",
+        "select ref.id, big.s from ref left join big on big.id = ref.big order by ref.id",
+        "select id, i, s from big where i between 3 and 90 order by id",
+        "select id, s from big where i = 33 order by id",
+        "select sum(x), min(x), max(x), count(x) from big where id <> 20001",
+    ] {
+        let mut expect = theirs_with(&peer, sql, &[]).unwrap();
+        let mut statement = prepare(&mut connection, sql);
+        for _ in 0..2 {
+            let mut got = run(&mut connection, &mut statement, &[]);
+            if !sql.contains("order by") {
+                sort(&mut got.rows);
+                sort(&mut expect.rows);
+            }
+            // Equal to the last bit, sums of reals included.
+            assert_eq!(got, expect, "{sql}");
+        }
+    }
+    // The sum that is not too large in the end was on the way.
+    let sql = "select sum(x) from big";
+    assert!(theirs_with(&peer, sql, &[]).is_err());
+    let mut statement = prepare(&mut connection, sql);
+    let mut rows = connection.query(&mut statement).unwrap();
+    assert!(rows.next().is_err());
+}
+
+/// What one process reads while another writes between two statements.
+#[test]
+fn statements_follow_the_file() {
+    let scratch = Scratch::new(&script(1024));
+    let peer = scratch.theirs();
+    peer.execute_batch("pragma synchronous = off").unwrap();
+    for (cache_pages, begin) in [(20, false), (16_384, false), (20, true)] {
+        let options = Options { cache_pages, ..Options::new(Access::ReadOnly) };
+        let store = Store::open_with(Arc::new(OsVfs::new()), &scratch.path(), options).unwrap();
+        let mut connection = Connection::open(store).unwrap();
+        let sql = [
+            "select id, i, x from t where i = ?1",
+            "select count(*), sum(id), max(length(x)) from t where id > ?1",
+            "select x from t where id = ?1",
+            "select i from t union select t from u where t > ?1",
+        ];
+        let mut statements = sql.map(|sql| prepare(&mut connection, sql));
+        for round in 0..30_i64 {
+            if begin {
+                connection.begin(Mode::Read).unwrap();
+            }
+            for (sql, statement) in sql.iter().zip(&mut statements) {
+                for value in [round, 7, 30] {
+                    let parameters = [Value::Int(value)];
+                    let mut expect = theirs_with(&peer, sql, &parameters).unwrap().rows;
+                    let mut got = run(&mut connection, statement, &parameters).rows;
+                    sort(&mut expect);
+                    sort(&mut got);
+                    assert_eq!(got, expect, "{sql} {round}");
+                }
+            }
+            if begin {
+                connection.commit().unwrap();
+            }
+            peer.execute_batch(&format!(
+                "delete from t where id % 31 = {round}; update t set i = {round} where id % 97 = 3;
+                 insert into t(i, x) values ({round}, zeroblob({round} * 200));"
+            ))
+            .unwrap();
+        }
+    }
+}
