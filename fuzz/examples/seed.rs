@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use flate2::read::DeflateDecoder;
-use shoal_crdt::{ActorId, Document, SaveOptions};
+use shoal_crdt::{ActorId, Document, SaveOptions, SyncState};
 use shoal_format::{Pgno, journal};
 use shoal_fuzz::script::Script;
 use shoal_fuzz::{changes, chunk};
@@ -55,6 +55,38 @@ fn documents() -> io::Result<()> {
         let options = SaveOptions { deflate: false, retain_orphans: false };
         chunks(&format!("random-{number}"), &doc.to_bytes(options))?;
         write("crdt_apply", &format!("random-{number}"), &script)?;
+        if number % 4 == 0 {
+            sent(&format!("random-{number}"), &doc)?;
+        }
+    }
+    Ok(())
+}
+
+/// What is sent of a document: as a bundle, and as messages to a peer that has nothing and to one
+/// that has the first half.
+fn sent(name: &str, doc: &Document) -> io::Result<()> {
+    let hashes: Vec<_> = doc.changes().map(|change| change.hash()).collect();
+    for (part, hashes) in [&hashes[..], &hashes[hashes.len() / 2..]].into_iter().enumerate() {
+        if let Ok(bundle) = doc.bundle(hashes) {
+            chunks(&format!("{name}-bundle-{part}"), &bundle)?;
+            write("crdt_rescue", &format!("{name}-bundle-{part}"), &bundle)?;
+        }
+    }
+    write("crdt_rescue", name, &doc.to_bytes(SaveOptions::default()))?;
+    let mut peer = Document::new(ActorId::new(&[9]));
+    let half = doc.changes().take(hashes.len() / 2).cloned();
+    let _ = peer.apply_changes(half);
+    for (at, mut peer) in [Document::new(ActorId::new(&[9])), peer].into_iter().enumerate() {
+        let (mut ours, mut theirs) = (SyncState::new(), SyncState::new());
+        for round in 0..4 {
+            if let Some(message) = doc.generate_sync_message(&mut ours) {
+                write("crdt_sync", &format!("{name}-{at}-{round}-ours"), &message.encode())?;
+                let _ = peer.receive_sync_message(&mut theirs, message);
+            }
+            let Some(message) = peer.generate_sync_message(&mut theirs) else { break };
+            write("crdt_sync", &format!("{name}-{at}-{round}-theirs"), &message.encode())?;
+            let _ = doc.clone().receive_sync_message(&mut ours, message);
+        }
     }
     Ok(())
 }

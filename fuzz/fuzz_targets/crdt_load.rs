@@ -10,7 +10,7 @@ use shoal_fuzz::{bounded, chunk, document, history};
 
 fuzz_target!(|data: &[u8]| {
     let Some((kind, body)) = data.split_first() else { return };
-    let mut bytes = chunk::sealed(kind % 3, body);
+    let mut bytes = chunk::sealed(kind % 4, body);
     bounded(history::BUDGET, || {
         if let Some(with_heads) = history::with_right_heads(&bytes) {
             bytes = with_heads;

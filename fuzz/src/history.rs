@@ -1,8 +1,8 @@
 //! What can be done with a valid chunk, and what must hold then.
 
 use shoal_history::{
-    ActorIdx, Change, ChangeGraph, ChangeHeader, ChangeWriter, Chunk, DocumentChunk,
-    DocumentWriter, Limits, Verify, chunks,
+    ActorIdx, Bundle, BundleWriter, Change, ChangeGraph, ChangeHeader, ChangeWriter, Chunk,
+    DocumentChunk, DocumentWriter, Limits, Verify, chunks,
 };
 
 /// Bounds low enough that an input at them is still quick to read.
@@ -13,6 +13,7 @@ pub const LIMITS: Limits = Limits {
     max_ops: 1 << 16,
     max_changes: 1 << 12,
     max_rebuilt_bytes: 1 << 20,
+    max_depth: 1 << 12,
 };
 
 /// What a chunk within [`LIMITS`] may hold in memory, all operations included.
@@ -23,8 +24,19 @@ pub fn exercise(chunk: Chunk) {
     match chunk {
         Chunk::Change(change) => self::change(&change),
         Chunk::Document(document) => self::document(&document),
+        Chunk::Bundle(bundle) => self::bundle(&bundle),
         _ => {}
     }
+}
+
+/// Writes the changes of a bundle as a bundle, which holds the same; but changes that deletes make
+/// other than a document could are none for a bundle.
+fn bundle(bundle: &Bundle) {
+    bundle.changes().iter().for_each(change);
+    let Ok(writer) = BundleWriter::new(bundle.changes()) else { return };
+    let bytes = writer.finish(|_, elem| u64::from(elem.counter % 7)).expect("that is not 4 GiB");
+    let again = Bundle::from_bytes(&bytes, &Limits::FORMAT).expect("a written bundle can be read");
+    assert_eq!(again.changes(), bundle.changes());
 }
 
 /// Reads a change and writes it twice: what our writer wrote it writes the same again.

@@ -1,9 +1,10 @@
 //! A document with an implicit transaction, for programs that do not want to hold one.
 
-use shoal_history::{ActorId, Change, ChangeHash};
+use shoal_history::{ActorId, Change, ChangeHash, SyncMessage, SyncState};
 
 use crate::document::Document;
 use crate::error::Error;
+use crate::isolated::Past;
 use crate::load::LoadOptions;
 use crate::patch::Patch;
 use crate::read_doc::ReadDoc;
@@ -34,11 +35,13 @@ pub struct AutoCommit {
     open: Option<Suspended>,
     /// Where patches that are asked for go on from.
     diff_cursor: Vec<ChangeHash>,
+    /// What is read and edited instead of the present state.
+    isolated: Option<Past>,
 }
 
 impl From<Document> for AutoCommit {
     fn from(doc: Document) -> Self {
-        Self { doc, open: None, diff_cursor: Vec::new() }
+        Self { doc, open: None, diff_cursor: Vec::new(), isolated: None }
     }
 }
 
@@ -96,23 +99,71 @@ impl AutoCommit {
     /// Like [`AutoCommit::commit`], with a message and a time.
     pub fn commit_with(&mut self, options: CommitOptions) -> Option<ChangeHash> {
         let open = self.open.take()?;
-        Transaction::resume(&mut self.doc, open).commit(options)
+        match &mut self.isolated {
+            Some(past) => past.commit(&mut self.doc, open, options),
+            None => Transaction::resume(&mut self.doc, open).commit(options),
+        }
     }
 
-    /// Commits what is pending, then makes a change without edits.
+    /// Commits what is pending, then makes a change without edits on all present heads, isolated or
+    /// not.
     pub fn commit_empty(&mut self, options: CommitOptions) -> ChangeHash {
         self.document().transaction().commit_empty(options)
     }
 
     /// Takes the pending edits back and returns how many ops that were.
     pub fn rollback(&mut self) -> usize {
-        let open = self.open.take();
-        open.map_or(0, |open| Transaction::resume(&mut self.doc, open).rollback())
+        let Some(open) = self.open.take() else { return 0 };
+        match &mut self.isolated {
+            Some(past) => past.rollback(open),
+            None => Transaction::resume(&mut self.doc, open).rollback(),
+        }
     }
 
-    /// The heads, once what is pending is committed.
+    /// The heads, once what is pending is committed; those that are edited, if isolated.
     pub fn heads(&mut self) -> Vec<ChangeHash> {
-        self.document().heads()
+        self.commit();
+        self.isolated.as_ref().map_or_else(|| self.doc.heads(), |past| past.heads().to_vec())
+    }
+
+    /// Commits what is pending, then reads and edits the document as it was when its heads were
+    /// `heads`, until [`AutoCommit::integrate`]. What comes from elsewhere meanwhile is taken in, but
+    /// not seen. Edits build on `heads` alone, then on each other; see
+    /// [`Document::transaction_at`] for who their author is. Cost: that of applying the changes of
+    /// `heads`.
+    ///
+    /// ```
+    /// use shoal_crdt::{ActorId, AutoCommit, ROOT, ReadDoc, Transactable};
+    ///
+    /// let mut doc = AutoCommit::new(ActorId::new(&[1]));
+    /// doc.put(&ROOT, "a", 1_i64)?;
+    /// let heads = doc.heads();
+    /// doc.put(&ROOT, "b", 2_i64)?;
+    /// doc.isolate(&heads)?;
+    /// assert_eq!(doc.get(&ROOT, "b")?, None);
+    /// doc.put(&ROOT, "c", 3_i64)?;
+    /// doc.integrate();
+    /// assert_eq!(doc.length(&ROOT)?, 3);
+    /// # Ok::<(), shoal_crdt::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Document::transaction_at`].
+    pub fn isolate(&mut self, heads: &[ChangeHash]) -> Result<(), Error> {
+        self.isolated = Some(Past::of(self.document(), heads)?);
+        Ok(())
+    }
+
+    /// Commits what is pending, and goes back to the present state.
+    pub fn integrate(&mut self) {
+        self.commit();
+        self.isolated = None;
+    }
+
+    /// The heads that are read and edited, if not the present ones: those given to
+    /// [`AutoCommit::isolate`], or the change that was committed since.
+    pub fn isolation(&self) -> Option<&[ChangeHash]> {
+        self.isolated.as_ref().map(Past::heads)
     }
 
     /// Commits what is pending in both, then applies the changes of `other` that are not here.
@@ -180,6 +231,31 @@ impl AutoCommit {
         self.diff_cursor.clear();
     }
 
+    /// Commits what is pending, then [`Document::bundle`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn bundle(&mut self, hashes: &[ChangeHash]) -> Result<Vec<u8>, Error> {
+        self.document().bundle(hashes)
+    }
+
+    /// Commits what is pending, then [`Document::generate_sync_message`].
+    pub fn generate_sync_message(&mut self, state: &mut SyncState) -> Option<SyncMessage> {
+        self.document().generate_sync_message(state)
+    }
+
+    /// Commits what is pending, then [`Document::receive_sync_message`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn receive_sync_message(
+        &mut self,
+        state: &mut SyncState,
+        message: SyncMessage,
+    ) -> Result<(), Error> {
+        self.document().receive_sync_message(state, message)
+    }
+
     /// Commits what is pending, then [`Document::save`].
     pub fn save(&mut self) -> Vec<u8> {
         self.document().save()
@@ -211,12 +287,15 @@ impl AutoCommit {
 
 impl ReadDoc for AutoCommit {
     fn view(&self) -> View<'_> {
-        self.doc.view()
+        self.isolated.as_ref().map_or_else(|| self.doc.view(), Past::view)
     }
 }
 
 impl Transactable for AutoCommit {
     fn edit<R>(&mut self, edit: impl FnOnce(&mut Transaction<'_>) -> R) -> R {
+        if let Some(past) = &mut self.isolated {
+            return past.edit(&self.doc, &mut self.open, edit);
+        }
         let mut tx = match self.open.take() {
             Some(open) => Transaction::resume(&mut self.doc, open),
             None => self.doc.transaction(),

@@ -37,6 +37,8 @@ use crate::value::TextEncoding;
 #[derive(Clone, Debug)]
 pub struct Document {
     actor: ActorId,
+    /// Whom the first change of an actor names.
+    pub(crate) author: Option<Arc<[u8]>>,
     pub(crate) ops: OpSet,
     pub(crate) graph: Arc<ChangeGraph>,
     pub(crate) queue: Queue,
@@ -72,6 +74,7 @@ impl Document {
     pub fn with_encoding(actor: ActorId, encoding: TextEncoding) -> Self {
         Self {
             actor,
+            author: None,
             ops: OpSet::new(encoding),
             graph: Arc::default(),
             queue: Queue::default(),
@@ -95,12 +98,18 @@ impl Document {
         self.ops.encoding
     }
 
+    /// Sets how many objects may be nested in each other: edits and changes that would make more are
+    /// refused. What is there stays. The default is that of [`Limits`](crate::Limits).
+    pub fn set_max_depth(&mut self, max_depth: u32) {
+        self.ops.max_depth = max_depth;
+    }
+
     /// Begins a transaction on the current state.
     pub fn transaction(&mut self) -> Transaction<'_> {
         Transaction::new(self)
     }
 
-    /// The same document for another author; changes that wait are copied as well. O(1): both
+    /// The same document for another actor; changes that wait are copied as well. O(1): both
     /// share what they have in common, and copy the part of it that they write to.
     pub fn fork(&self, actor: ActorId) -> Self {
         Self { actor, ..self.clone() }
@@ -113,6 +122,7 @@ impl Document {
     /// [`Error::UnknownHead`] if one of `heads` is not here; [`Error::History`] if a history that
     /// was loaded without verifying it turns out to be unsound.
     pub fn fork_at(&self, actor: ActorId, heads: &[ChangeHash]) -> Result<Self, Error> {
+        self.graph.verify()?;
         if let Some(missing) = heads.iter().find(|hash| !self.graph.contains(hash)) {
             return Err(Error::UnknownHead(*missing));
         }
@@ -122,6 +132,8 @@ impl Document {
             actor.is_some_and(|actor| change.seq() <= clock.get(actor).seq)
         });
         let mut fork = Self::with_encoding(actor, self.text_encoding());
+        fork.ops.max_depth = self.ops.max_depth;
+        fork.author.clone_from(&self.author);
         fork.apply_changes(changes.cloned())?;
         Ok(fork)
     }

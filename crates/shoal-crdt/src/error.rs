@@ -47,6 +47,12 @@ pub enum Error {
         /// One of those missing.
         first: ChangeHash,
     },
+    /// An author for an actor who has made changes already.
+    #[error("the first change of actor {actor} is made, and with it who is behind it")]
+    AuthorSettled {
+        /// The actor.
+        actor: ActorId,
+    },
     /// Heads that name a change that is not in the document.
     #[error("no such change: {0}")]
     UnknownHead(ChangeHash),
@@ -82,7 +88,8 @@ pub enum Error {
         /// The index.
         index: usize,
     },
-    /// Objects are nested more deeply than a value that is read whole may be.
+    /// Objects are nested more deeply than a value that is read whole may be, or would be more deeply
+    /// than the document may hold.
     #[error("objects are nested more deeply than: {max}")]
     TooDeep {
         /// The limit.
@@ -133,6 +140,9 @@ pub enum OpFault {
     /// A mark that does not insert, or ends where it has not begun.
     #[error("malformed mark")]
     MalformedMark,
+    /// It makes an object that is nested more deeply than the limit.
+    #[error("object nested more deeply than allowed")]
+    TooDeep,
     /// The rows of objects, keys or elements are not in document order.
     #[error("out of document order")]
     RowOrder,

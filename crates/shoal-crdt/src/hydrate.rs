@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::id::ObjId;
 use crate::import::{Node, Tree};
 use crate::json::DEFAULT_MAX_DEPTH;
+use crate::read::wrong_type;
 use crate::transaction::Transaction;
 use crate::value::{ObjType, Prop, Value as Read};
 use crate::view::View;
@@ -145,5 +146,40 @@ impl Transaction<'_> {
     /// As [`Transaction::insert`].
     pub fn insert_value(&mut self, obj: &ObjId, index: usize, value: &Value) -> Result<(), Error> {
         self.insert_tree(obj, index, value)
+    }
+
+    /// [`Transaction::splice`] with values of any kind, and all that is in them: first the values
+    /// themselves are inserted, then their contents breadth first, then items are deleted.
+    ///
+    /// # Errors
+    /// As there; in a text every value must be a scalar string.
+    pub fn splice_values(
+        &mut self,
+        obj: &ObjId,
+        index: usize,
+        delete: isize,
+        values: &[Value],
+    ) -> Result<(), Error> {
+        let scalars: Option<Vec<&Scalar>> = values
+            .iter()
+            .map(|value| match value {
+                Value::Scalar(value) => Some(value),
+                _ => None,
+            })
+            .collect();
+        if let Some(scalars) = scalars {
+            return self.splice(obj, index, delete, scalars);
+        }
+        match crate::ReadDoc::object_type(self, obj)? {
+            ObjType::List => {}
+            kind => return Err(wrong_type(obj, kind, "splice objects")),
+        }
+        let length = crate::ReadDoc::length(self, obj)?;
+        let start = if delete < 0 { index.checked_add_signed(delete) } else { Some(index) };
+        let start = start.filter(|start| *start <= length);
+        let start = start.ok_or(Error::Index { index, length })?;
+        self.insert_trees(obj, start, values)?;
+        let delete = isize::try_from(delete.unsigned_abs()).unwrap_or(isize::MAX);
+        self.splice(obj, start + values.len(), delete, std::iter::empty::<Scalar>())
     }
 }

@@ -132,9 +132,36 @@ impl Transaction<'_> {
         }
     }
 
+    /// Inserts `trees` before the list item at `index`, all of them before what is in them.
+    pub(crate) fn insert_trees<T: Tree>(
+        &mut self,
+        obj: &ObjId,
+        index: usize,
+        trees: &[T],
+    ) -> Result<(), Error> {
+        let mut queue = VecDeque::new();
+        for (index, tree) in (index..).zip(trees) {
+            match tree.node() {
+                Node::Scalar(value) => self.insert(obj, index, value)?,
+                node => {
+                    let kind = node.object_type().unwrap_or(ObjType::Map);
+                    queue.push_back((self.insert_object(obj, index, kind)?, node));
+                }
+            }
+        }
+        self.fill_all(queue)
+    }
+
     /// Writes the content of `node` into an object of its type.
     fn fill<T: Tree>(&mut self, obj: ObjId, node: Node<'_, T>) -> Result<(), Error> {
-        let mut queue = VecDeque::from([(obj, node)]);
+        self.fill_all(VecDeque::from([(obj, node)]))
+    }
+
+    /// Writes the content of each node into an object of its type, then what is in it.
+    fn fill_all<T: Tree>(
+        &mut self,
+        mut queue: VecDeque<(ObjId, Node<'_, T>)>,
+    ) -> Result<(), Error> {
         while let Some((obj, node)) = queue.pop_front() {
             match node {
                 Node::Map(entries) => {

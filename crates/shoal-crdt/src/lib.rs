@@ -7,7 +7,9 @@
 
 mod actors;
 mod apply;
+mod authors;
 mod autocommit;
+mod bundle;
 mod cursor;
 mod document;
 mod encoded;
@@ -15,6 +17,7 @@ mod error;
 pub mod hydrate;
 mod id;
 mod import;
+mod isolated;
 mod json;
 pub mod json_patch;
 mod load;
@@ -22,6 +25,7 @@ mod map;
 mod marks;
 mod names;
 mod opset;
+mod parents;
 mod patch;
 mod pending;
 pub mod pointer;
@@ -35,8 +39,11 @@ mod shared;
 mod slots;
 mod sync;
 mod text_diff;
+mod transact;
 mod transactable;
 mod transaction;
+mod update;
+mod update_spans;
 mod value;
 mod view;
 
@@ -45,17 +52,20 @@ pub use cursor::{Cursor, CursorPosition, MoveCursor, ParseCursorError};
 pub use document::{Document, Stats};
 pub use error::{Error, OpFault};
 pub use id::{ObjId, ObjIdFromBytesError, ParseObjIdError, ROOT};
+pub use isolated::TransactionAt;
 pub use json::{DEFAULT_MAX_DEPTH, DocumentJson};
-pub use load::{LoadOptions, OnPartial};
+pub use load::{LoadOptions, Loss, OnPartial, Rescue, StringMigration};
 pub use marks::{Mark, MarkSet, Span};
+pub use parents::Parent;
 pub use patch::{Patch, PatchAction, PatchProp, PatchScalar, PatchValue};
 pub use read::{ListItem, MapEntry};
 pub use read_doc::ReadDoc;
 pub use save::SaveOptions;
 pub use shoal_history::{
-    ActorId, Change, ChangeHash, Limits, Scalar, ScalarRef, SyncMessage, SyncState, Verify,
+    ActorId, Bundle, Change, ChangeHash, Limits, Scalar, ScalarRef, SyncMessage, SyncState, Verify,
 };
 pub use transactable::Transactable;
 pub use transaction::{CommitOptions, ExpandMark, Transaction};
+pub use update_spans::{NewSpan, UpdateSpansConfig};
 pub use value::{IntoScalar, ObjType, Prop, TextEncoding, Value};
 pub use view::{DocumentAt, View};

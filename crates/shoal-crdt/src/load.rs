@@ -1,6 +1,10 @@
 //! Reading documents from bytes.
 
 mod build;
+mod rescue;
+mod strings;
+
+pub use rescue::{Loss, Rescue};
 
 use std::sync::Arc;
 
@@ -21,6 +25,20 @@ pub struct LoadOptions {
     pub limits: Limits,
     /// The unit in which texts are indexed.
     pub encoding: TextEncoding,
+    /// Whether the strings of old documents become texts.
+    pub strings: StringMigration,
+}
+
+/// What becomes of scalar strings in maps and lists. Old programs wrote them where texts are written
+/// today.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StringMigration {
+    /// They stay.
+    #[default]
+    Keep,
+    /// Those that readers see become texts, by a change that the document's actor makes when it is
+    /// loaded. Two who do that make two texts, of which one wins.
+    ToText,
 }
 
 impl Default for LoadOptions {
@@ -30,6 +48,7 @@ impl Default for LoadOptions {
             verify: Verify::Heads,
             limits: Limits::default(),
             encoding: TextEncoding::default(),
+            strings: StringMigration::default(),
         }
     }
 }
@@ -56,6 +75,7 @@ impl Document {
     /// lacks some they depend on.
     pub fn load(bytes: &[u8], actor: ActorId, options: &LoadOptions) -> Result<Self, Error> {
         let mut doc = Self::with_encoding(actor, options.encoding);
+        doc.ops.max_depth = options.limits.max_depth;
         let mut chunks = chunks(bytes, &options.limits);
         let mut changes = Vec::new();
         let begins_with_document = match chunks.next().transpose()? {
@@ -84,6 +104,9 @@ impl Document {
             return Err(Error::MissingDeps { first: *first });
         }
         doc.saved_heads = doc.heads();
+        if options.strings == StringMigration::ToText {
+            doc.strings_to_texts()?;
+        }
         Ok(doc)
     }
 
@@ -96,11 +119,13 @@ impl Document {
         let options = LoadOptions {
             on_partial: OnPartial::Ignore,
             encoding: self.text_encoding(),
+            limits: Limits { max_depth: self.ops.max_depth, ..Limits::default() },
             ..LoadOptions::default()
         };
         if self.is_empty() {
             let mut loaded = Self::load(bytes, self.actor().clone(), &options)?;
             loaded.saved_heads.clone_from(&self.saved_heads);
+            loaded.author.clone_from(&self.author);
             *self = loaded;
             return Ok(self.op_count());
         }
@@ -125,6 +150,7 @@ impl Document {
                 let is_known = chunk.heads().iter().all(|head| self.graph.contains(head));
                 if is_known { Vec::new() } else { chunk.changes(options.verify)? }
             }
+            Chunk::Bundle(bundle) => bundle.into_changes(),
             _ => return Err(shoal_history::Error::Unsupported { chunk: ChunkType::Bundle }.into()),
         })
     }

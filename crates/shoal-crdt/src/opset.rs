@@ -6,7 +6,9 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use shoal_history::{Action, ActorId, ActorIdx, Key, ObjId as StoredObjId, Op, OpId, ScalarRef};
+use shoal_history::{
+    Action, ActorId, ActorIdx, Key, Limits, ObjId as StoredObjId, Op, OpId, ScalarRef,
+};
 
 use crate::actors::Actors;
 use crate::error::OpFault;
@@ -25,6 +27,8 @@ pub(crate) struct OpSet {
     pub(crate) actors: Arc<Actors>,
     pub(crate) names: Names,
     pub(crate) encoding: TextEncoding,
+    /// How many objects may be nested in each other.
+    pub(crate) max_depth: u32,
     objects: Slots<Object, 16>,
     by_id: SharedMap<OpId, ObjIdx>,
     /// Rows that a document chunk would have: every op but deletes.
@@ -37,6 +41,10 @@ pub(crate) struct Object {
     /// The op that made it; [`NO_OP`] for the root.
     pub(crate) id: OpId,
     pub(crate) kind: ObjType,
+    /// The object that the op which made it was applied to; of the root itself.
+    pub(crate) parent: ObjIdx,
+    /// How many objects it is in.
+    pub(crate) depth: u32,
     pub(crate) data: Data,
 }
 
@@ -48,11 +56,13 @@ pub(crate) enum Data {
 
 impl OpSet {
     pub(crate) fn new(encoding: TextEncoding) -> Self {
-        let root = Object { id: NO_OP, kind: ObjType::Map, data: Data::Map(Arc::default()) };
+        let data = Data::Map(Arc::default());
+        let root = Object { id: NO_OP, kind: ObjType::Map, parent: ObjIdx::ROOT, depth: 0, data };
         Self {
             actors: Arc::default(),
             names: Names::default(),
             encoding,
+            max_depth: Limits::default().max_depth,
             objects: Slots::from_iter([root].into_iter()),
             by_id: SharedMap::default(),
             op_count: 0,
@@ -125,15 +135,21 @@ impl OpSet {
         }
     }
 
-    pub(crate) fn add_object(&mut self, id: OpId, kind: ObjType) -> ObjIdx {
+    pub(crate) fn add_object(&mut self, id: OpId, kind: ObjType, parent: ObjIdx) -> ObjIdx {
         let data = match kind {
             ObjType::Map | ObjType::Table => Data::Map(Arc::default()),
             ObjType::List => Data::Sequence(Arc::new(Sequence::new(Unit::Element))),
             ObjType::Text => Data::Sequence(Arc::new(Sequence::new(Unit::Text(self.encoding)))),
         };
-        let index = ObjIdx(self.objects.push(Object { id, kind, data }));
+        let depth = self.object(parent).depth.saturating_add(1);
+        let index = ObjIdx(self.objects.push(Object { id, kind, parent, depth, data }));
         self.by_id.insert(id, index);
         index
+    }
+
+    /// Whether another object may be made in `object`.
+    pub(crate) fn has_room_below(&self, object: ObjIdx) -> bool {
+        self.object(object).depth < self.max_depth
     }
 
     /// Notes that a row was added.
@@ -155,6 +171,9 @@ impl OpSet {
         self.check_order(op)?;
         let object = self.find(op.obj).ok_or(OpFault::UnknownObject)?;
         check_shape(op)?;
+        if ObjType::made_by(op.action).is_some() && !self.has_room_below(object) {
+            return Err(OpFault::TooDeep);
+        }
         match &self.object(object).data {
             Data::Map(map) => {
                 let Key::Map(key) = op.key else { return Err(OpFault::WrongKey) };
@@ -274,7 +293,7 @@ impl OpSet {
     }
 
     fn apply_to_map(&mut self, object: ObjIdx, name: NameIdx, op: &Op<'_>) {
-        let made = self.make_object(op);
+        let made = self.make_object(op, object);
         let Some((map, actors)) = self.map_mut(object) else { return };
         map.change(name, |register| match register {
             None => Some(Register::new(stored(op, made))),
@@ -290,14 +309,14 @@ impl OpSet {
     }
 
     fn insert_in_sequence(&mut self, object: ObjIdx, place: Place, reference: OpId, op: &Op<'_>) {
-        let made = self.make_object(op);
+        let made = self.make_object(op, object);
         if let Some((sequence, actors)) = self.sequence_mut(object) {
             sequence.insert_at(place, reference, stored(op, made), actors);
         }
     }
 
     fn update_in_sequence(&mut self, object: ObjIdx, place: Place, op: &Op<'_>) {
-        let made = self.make_object(op);
+        let made = self.make_object(op, object);
         let Some((sequence, actors)) = self.sequence_mut(object) else { return };
         if op.action == Action::Delete {
             sequence.delete(place, op.id, op.links, actors);
@@ -306,9 +325,10 @@ impl OpSet {
         }
     }
 
-    fn make_object(&mut self, op: &Op<'_>) -> ObjIdx {
+    /// The object that `op`, an op on `parent`, makes, if it makes one.
+    fn make_object(&mut self, op: &Op<'_>, parent: ObjIdx) -> ObjIdx {
         match ObjType::made_by(op.action) {
-            Some(kind) => self.add_object(op.id, kind),
+            Some(kind) => self.add_object(op.id, kind, parent),
             None => ObjIdx::NONE,
         }
     }

@@ -140,6 +140,27 @@ impl Document {
         Diff::new(&self.graph.clock(before), after.view()).run()
     }
 
+    /// The patches of [`Document::diff`] that change `obj`; if `recursive`, also those that change the
+    /// objects in it. Cost: the size of those.
+    ///
+    /// # Errors
+    /// As there; [`Error::UnknownObject`] for an object that is not there at the heads `after`.
+    pub fn diff_obj(
+        &self,
+        obj: &ObjId,
+        before: &[ChangeHash],
+        after: &[ChangeHash],
+        recursive: bool,
+    ) -> Result<Vec<Patch>, Error> {
+        let after = self.at(after);
+        let path = after.path_of(obj)?;
+        let before = self.graph.clock(before);
+        let mut diff = Diff::new(&before, after.view());
+        diff.queue = VecDeque::from([Visit { obj: obj.clone(), path, is_new: false }]);
+        diff.recursive = recursive;
+        diff.run()
+    }
+
     /// The patches that lead from an empty document to this one.
     ///
     /// # Errors
@@ -201,6 +222,8 @@ struct Diff<'a> {
     /// Covers nothing.
     nothing: Clock,
     after: View<'a>,
+    /// Whether the objects in an object are compared too.
+    recursive: bool,
     queue: VecDeque<Visit>,
     patches: Vec<Patch>,
 }
@@ -208,7 +231,8 @@ struct Diff<'a> {
 impl<'a> Diff<'a> {
     fn new(before: &'a Clock, after: View<'a>) -> Self {
         let queue = VecDeque::from([Visit { obj: ROOT, path: Vec::new(), is_new: false }]);
-        Self { before, nothing: Clock::default(), after, queue, patches: Vec::new() }
+        let (nothing, patches) = (Clock::default(), Vec::new());
+        Self { before, nothing, after, recursive: true, queue, patches }
     }
 
     fn run(mut self) -> Result<Vec<Patch>, Error> {
@@ -347,7 +371,9 @@ impl<'a> Diff<'a> {
 
     /// Notes that the value `op`, if it is an object, is to be compared as well.
     fn enter(&mut self, visit: &Visit, prop: PatchProp, op: &OpRef<'a>, is_new: bool) {
-        if let Value::Object(_) = self.after.doc.value(op) {
+        if self.recursive
+            && let Value::Object(_) = self.after.doc.value(op)
+        {
             let mut path = visit.path.clone();
             path.push((visit.obj.clone(), prop));
             let obj = self.after.doc.export(op.id);

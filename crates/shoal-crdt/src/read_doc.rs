@@ -1,5 +1,6 @@
 //! The reads that documents, transactions and documents at heads have in common.
 
+use std::ops::RangeBounds;
 use std::sync::Arc;
 
 use crate::cursor::{Cursor, CursorPosition, MoveCursor};
@@ -7,6 +8,8 @@ use crate::error::Error;
 use crate::hydrate;
 use crate::id::ObjId;
 use crate::marks::{Mark, MarkSet, Span};
+use crate::parents::Parent;
+use crate::patch::PatchProp;
 use crate::read::{ListItem, MapEntry};
 use crate::value::{ObjType, Prop, Value};
 use crate::view::View;
@@ -62,6 +65,49 @@ pub trait ReadDoc {
         prop: impl Into<Prop<'p>>,
     ) -> Result<Vec<(Value<'_>, ObjId)>, Error> {
         self.view().get_all(obj, prop.into())
+    }
+
+    /// The way from an object to the root, which has none: the object that holds it, then what holds
+    /// that one, and so on. O(n) in the entries of the maps and the items of the lists on the way.
+    ///
+    /// # Errors
+    /// [`Error::UnknownObject`].
+    fn parents(&self, obj: &ObjId) -> Result<Vec<Parent>, Error> {
+        self.view().parents(obj)
+    }
+
+    /// The way from the root to an object, as patches have it: each object on it, and the property
+    /// to follow. Cost: as [`ReadDoc::parents`].
+    ///
+    /// # Errors
+    /// [`Error::UnknownObject`].
+    fn path_of(&self, obj: &ObjId) -> Result<Vec<(ObjId, PatchProp)>, Error> {
+        self.view().path_of(obj)
+    }
+
+    /// The entries of a map whose keys are in `range`, in the order of their bytes. Cost: as
+    /// [`ReadDoc::entries`].
+    ///
+    /// # Errors
+    /// [`Error::UnknownObject`], [`Error::WrongType`] for sequences.
+    fn map_range<'k>(
+        &self,
+        obj: &ObjId,
+        range: impl RangeBounds<&'k str>,
+    ) -> Result<impl Iterator<Item = MapEntry<'_>>, Error> {
+        Ok(self.view().entries(obj)?.filter(move |entry| range.contains(&entry.key)))
+    }
+
+    /// The items of a list, or the elements of a text, that begin in `range`, each with its index.
+    ///
+    /// # Errors
+    /// [`Error::UnknownObject`], [`Error::WrongType`] for maps.
+    fn list_range(
+        &self,
+        obj: &ObjId,
+        range: impl RangeBounds<usize>,
+    ) -> Result<impl Iterator<Item = (usize, ListItem<'_>)>, Error> {
+        self.view().list_range(obj, range)
     }
 
     /// The keys of a map in the order of their bytes.

@@ -7,6 +7,7 @@ use crate::hydrate;
 use crate::id::ObjId;
 use crate::read_doc::ReadDoc;
 use crate::transaction::{ExpandMark, Transaction};
+use crate::update_spans::{NewSpan, UpdateSpansConfig};
 use crate::value::{IntoScalar, ObjType, Prop};
 
 /// Editing a document: through a [`Transaction`], or an [`AutoCommit`](crate::AutoCommit), which
@@ -177,6 +178,41 @@ pub trait Transactable: ReadDoc {
         value: &hydrate::Value,
     ) -> Result<(), Error> {
         self.edit(|tx| tx.insert_value(obj, index, value))
+    }
+
+    /// [`Transaction::splice_values`].
+    ///
+    /// # Errors
+    /// As there.
+    fn splice_values(
+        &mut self,
+        obj: &ObjId,
+        index: usize,
+        delete: isize,
+        values: &[hydrate::Value],
+    ) -> Result<(), Error> {
+        self.edit(|tx| tx.splice_values(obj, index, delete, values))
+    }
+
+    /// [`Transaction::update_object`].
+    ///
+    /// # Errors
+    /// As there.
+    fn update_object(&mut self, obj: &ObjId, new: &hydrate::Value) -> Result<(), Error> {
+        self.edit(|tx| tx.update_object(obj, new))
+    }
+
+    /// [`Transaction::update_spans`].
+    ///
+    /// # Errors
+    /// As there.
+    fn update_spans(
+        &mut self,
+        obj: &ObjId,
+        spans: &[NewSpan],
+        config: &UpdateSpansConfig,
+    ) -> Result<(), Error> {
+        self.edit(|tx| tx.update_spans(obj, spans, config))
     }
 
     /// [`Transaction::update_text`].

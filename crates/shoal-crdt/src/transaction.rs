@@ -73,6 +73,11 @@ pub(crate) struct Suspended {
 }
 
 impl Suspended {
+    /// A transaction of a document's `actor` that has made no edit yet.
+    pub(crate) fn new(actor: ActorIdx, seq: u32, start_op: u64, deps: Vec<ChangeHash>) -> Self {
+        Self { actor, seq, start_op, deps, pending: PendingOps::default() }
+    }
+
     pub(crate) fn pending_ops(&self) -> usize {
         to_usize(self.pending.count())
     }
@@ -158,6 +163,7 @@ impl<'a> Transaction<'a> {
     }
 
     fn seal(&mut self, options: &CommitOptions) -> ChangeHash {
+        let extra_bytes = self.doc.extra_bytes(self.seq);
         let header = ChangeHeader {
             actor: self.actor,
             seq: self.seq,
@@ -165,7 +171,7 @@ impl<'a> Transaction<'a> {
             time: options.time,
             message: options.message.as_deref(),
             deps: std::mem::take(&mut self.deps),
-            extra_bytes: &[],
+            extra_bytes: &extra_bytes,
         };
         let buffers = std::mem::take(&mut self.doc.spare.buffers);
         let mut writer = ChangeWriter::with_buffers(header, self.doc.ops.actors.ids(), buffers);
@@ -290,6 +296,15 @@ impl<'a> Transaction<'a> {
     fn reserve_ids(&self, count: usize) -> Result<(), Error> {
         let next = self.start_op + self.pending.count() + count as u64;
         if next > u64::from(u32::MAX) { Err(Error::OpIdsExhausted) } else { Ok(()) }
+    }
+
+    /// Refuses to nest objects more deeply than the document may.
+    fn reserve_depth(&self, object: ObjIdx) -> Result<(), Error> {
+        if self.doc.ops.has_room_below(object) {
+            Ok(())
+        } else {
+            Err(Error::TooDeep { max: self.doc.ops.max_depth as usize })
+        }
     }
 
     /// Notes an op that has been done.

@@ -3,13 +3,15 @@
 //! A [`View`] is what every read goes through that is not on [`Document`] itself: it says which
 //! ops count. [`scoped`] is the only part that knows how objects keep their ops.
 
+use std::ops::{Bound, RangeBounds};
+
 use shoal_history::{ChangeHash, Clock};
 
 use crate::document::Document;
 use crate::error::Error;
 use crate::id::ObjId;
 use crate::opset::Data;
-use crate::read::{ListItem, MapEntry, wrong_prop, wrong_type};
+use crate::read::{ListItem, MapEntry, to_usize, wrong_prop, wrong_type};
 use crate::read_doc::ReadDoc;
 use crate::register::OpRef;
 use crate::sequence::Sequence;
@@ -177,6 +179,43 @@ impl<'a> View<'a> {
             });
         })?;
         Ok(Box::new(items.into_iter()))
+    }
+
+    pub(crate) fn list_range(
+        self,
+        obj: &ObjId,
+        range: impl RangeBounds<usize>,
+    ) -> Result<impl Iterator<Item = (usize, ListItem<'a>)>, Error> {
+        let start = match range.start_bound() {
+            Bound::Included(start) => *start,
+            Bound::Excluded(start) => start.saturating_add(1),
+            Bound::Unbounded => 0,
+        };
+        let unit = self.sequence(obj, "walk its items")?.unit();
+        // The first item covers the start, and may begin before it.
+        let mut index = self.item_start(obj, start)?;
+        let items = self.items(obj, start)?.map(move |item| {
+            let at = index;
+            index += scoped::value_width(&item.value, unit);
+            (at, item)
+        });
+        let items = items.skip_while(move |(at, _)| *at < start);
+        Ok(items.take_while(move |(at, _)| range.contains(at)))
+    }
+
+    /// The index at which the element that covers `index` begins.
+    fn item_start(self, obj: &ObjId, index: usize) -> Result<usize, Error> {
+        let sequence = self.sequence(obj, "walk its items")?;
+        if self.clock.is_none() {
+            return Ok(sequence.find(index as u64).map_or(index, |(_, start)| to_usize(start)));
+        }
+        let mut start = index;
+        self.for_each_visible(obj, |elem| {
+            if elem.index <= index && index < elem.index + elem.width {
+                start = elem.index;
+            }
+        })?;
+        Ok(start)
     }
 
     pub(crate) fn text(self, obj: &ObjId) -> Result<String, Error> {

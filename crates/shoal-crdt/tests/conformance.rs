@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "conformance/bundles.rs"]
+mod bundles;
 #[path = "conformance/mirror.rs"]
 mod mirror;
 #[path = "conformance/reads.rs"]
@@ -33,6 +35,7 @@ fn run(steps: &[Step], replicas: u8, encoding: TextEncoding) {
             }
         }
     }
+    bundles::check(&pairs[0]);
     for pair in &pairs {
         pair.check();
         reads::check(pair);

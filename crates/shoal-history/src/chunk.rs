@@ -9,17 +9,21 @@ use crate::{Error, Limits};
 use change::Store;
 use header::Envelope;
 
+mod bundle;
 mod change;
 mod compressed;
 mod document;
 mod header;
 mod op_rows;
 mod op_runs;
+mod salvage;
 
+pub use bundle::{Bundle, BundleWriter};
 pub use change::{Change, ChangeBuffers, ChangeHeader, ChangeOps, ChangeWriter};
 pub(crate) use document::{ChangeRow, ChangeTable, DocumentSource, Hashes};
 pub use document::{DocumentChunk, DocumentOps, DocumentRows, DocumentWriter, Verify};
 pub use header::ChunkType;
+pub use salvage::{Salvaged, salvage};
 
 /// A chunk, parsed and valid.
 #[derive(Clone, Debug)]
@@ -29,6 +33,8 @@ pub enum Chunk {
     Document(Box<DocumentChunk>),
     /// A change chunk, or what a compressed one stood for.
     Change(Change),
+    /// Changes that came as a bundle.
+    Bundle(Bundle),
 }
 
 /// Reads the chunks that `bytes` are, one after the other; none when there are no bytes.
@@ -71,9 +77,10 @@ impl Chunks<'_> {
                 self.offset = end;
                 Ok(Chunk::Change(change))
             }
-            chunk @ ChunkType::Bundle => {
-                envelope.check()?;
-                Err(Error::Unsupported { chunk })
+            ChunkType::Bundle => {
+                let bundle = Bundle::from_envelope(&envelope, &self.limits)?;
+                self.offset += envelope.len;
+                Ok(Chunk::Bundle(bundle))
             }
         }
     }

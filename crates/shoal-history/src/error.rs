@@ -49,8 +49,8 @@ pub enum Error {
         /// The limit.
         max: u64,
     },
-    /// A chunk of a type that this version cannot read.
-    #[error("chunk type not supported yet: {chunk}")]
+    /// A chunk of another type than the one asked for.
+    #[error("not the type of chunk that is wanted: {chunk}")]
     Unsupported {
         /// The type.
         chunk: ChunkType,
@@ -62,6 +62,13 @@ pub enum Error {
         /// The first of the chunk's heads that no rebuilt change explains, from 0; the number of
         /// heads when a rebuilt head is missing in the chunk.
         head: u32,
+    },
+    /// A change that was not encoded canonically, where it cannot be kept as it is: it would come
+    /// back with another hash.
+    #[error("not encoded canonically: change {change}")]
+    NotCanonical {
+        /// The change.
+        change: ChangeHash,
     },
     /// A change depends on one that is not in the graph.
     #[error("change {change} depends on a change that is not there: {dep}")]

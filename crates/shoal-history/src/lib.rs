@@ -19,8 +19,9 @@ mod sync;
 
 pub use actor::{ActorId, ActorIdx};
 pub use chunk::{
-    Change, ChangeBuffers, ChangeHeader, ChangeOps, ChangeWriter, Chunk, ChunkType, Chunks,
-    DocumentChunk, DocumentOps, DocumentRows, DocumentWriter, Verify, chunks,
+    Bundle, BundleWriter, Change, ChangeBuffers, ChangeHeader, ChangeOps, ChangeWriter, Chunk,
+    ChunkType, Chunks, DocumentChunk, DocumentOps, DocumentRows, DocumentWriter, Salvaged, Verify,
+    chunks, salvage,
 };
 pub use error::{Error, Fault};
 pub use graph::{ChangeGraph, Changes, Checkpoint, Clock, ClockEntry};

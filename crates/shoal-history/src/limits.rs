@@ -18,6 +18,9 @@ pub struct Limits {
     /// Bytes of all changes rebuilt from a document chunk. Apart from the inflated size, because
     /// each change repeats actors, messages and keys that the document chunk holds once.
     pub max_rebuilt_bytes: u64,
+    /// How many objects may be nested in each other. Nothing in this crate knows objects: the limit
+    /// is kept by who builds them.
+    pub max_depth: u32,
 }
 
 impl Limits {
@@ -30,6 +33,7 @@ impl Limits {
         max_ops: u32::MAX,
         max_changes: u32::MAX,
         max_rebuilt_bytes: u64::MAX,
+        max_depth: u32::MAX,
     };
 }
 
@@ -44,6 +48,7 @@ impl Default for Limits {
             max_ops: 1 << 24,
             max_changes: 1 << 22,
             max_rebuilt_bytes: 1 << 30,
+            max_depth: 100_000,
         }
     }
 }

@@ -203,7 +203,7 @@ fn envelopes() {
     *wrong.last_mut().unwrap() ^= 1;
     refused(&wrong, "chunk envelope: wrong checksum");
     refused(&seal(4, &[]), "chunk envelope: unknown chunk type: 4");
-    refused(&seal(3, &[0; 6]), "chunk type not supported yet: bundle");
+    refused(&seal(3, &[0; 6]), "bundle chunk: body: bytes left over: 2");
     let mut overlong = bytes[..9].to_vec();
     overlong.extend([0x80 | bytes[9], 0]);
     overlong.extend(&bytes[10..]);
@@ -212,7 +212,7 @@ fn envelopes() {
     let left = format!("chunk envelope: bytes left over: {}", bytes.len());
     assert_eq!(Change::from_bytes(&extra).unwrap_err().to_string(), left);
     let document = Change::from_bytes(&sample_document()).unwrap_err();
-    assert_eq!(document.to_string(), "chunk type not supported yet: document");
+    assert_eq!(document.to_string(), "not the type of chunk that is wanted: document");
 }
 
 #[test]

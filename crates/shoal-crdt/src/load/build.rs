@@ -133,7 +133,8 @@ impl<'a> Rows<'a> {
             Key::Head | Key::Elem(_) => self.reopen(),
         }
         let made = match ObjType::made_by(op.action) {
-            Some(kind) => self.ops.add_object(op.id, kind),
+            Some(_) if !self.ops.has_room_below(self.index) => return Err(OpFault::TooDeep),
+            Some(kind) => self.ops.add_object(op.id, kind, self.index),
             None => ObjIdx::NONE,
         };
         match op.action {

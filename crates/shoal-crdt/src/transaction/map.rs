@@ -82,10 +82,11 @@ impl Transaction<'_> {
         key: &str,
         kind: ObjType,
     ) -> Result<OpId, Error> {
+        self.reserve_depth(object)?;
         let id = self.next_id()?;
         let name = self.doc.ops.names.intern(key);
         let preds = self.visible_in_map(object, name);
-        let made = self.doc.ops.add_object(id, kind);
+        let made = self.doc.ops.add_object(id, kind, object);
         self.add_to_map(object, name, id, kind.make_action(), Scalar::Null, made, preds);
         Ok(id)
     }

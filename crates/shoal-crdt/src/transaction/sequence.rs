@@ -60,9 +60,10 @@ impl Transaction<'_> {
         kind: ObjType,
     ) -> Result<ObjId, Error> {
         let object = self.sequence_target(obj)?;
+        self.reserve_depth(object)?;
         let point = self.insert_point(object, index)?;
         let id = self.next_id()?;
-        let made = self.doc.ops.add_object(id, kind);
+        let made = self.doc.ops.add_object(id, kind, object);
         self.insert_op(object, point, reg_op(id, kind.make_action(), Scalar::Null, made));
         Ok(self.doc.export(id))
     }
@@ -218,9 +219,10 @@ impl Transaction<'_> {
         index: usize,
         kind: ObjType,
     ) -> Result<OpId, Error> {
+        self.reserve_depth(object)?;
         let (place, preds) = self.element_at(object, index)?;
         let id = self.next_id()?;
-        let made = self.doc.ops.add_object(id, kind);
+        let made = self.doc.ops.add_object(id, kind, object);
         self.update_at(object, place, reg_op(id, kind.make_action(), Scalar::Null, made), preds);
         Ok(id)
     }

@@ -9,7 +9,7 @@ use crate::document::Document;
 use crate::map::MapObject;
 use crate::register::{OpRef, Register};
 use crate::sequence::{Sequence, Unit};
-use crate::value::OBJECT_REPLACEMENT;
+use crate::value::{OBJECT_REPLACEMENT, Value};
 
 /// An element of a sequence as a walk meets it, tombstones and marks included.
 #[derive(Clone, Copy, Debug)]
@@ -121,6 +121,15 @@ pub(crate) fn width(op: &OpRef<'_>, unit: Unit) -> usize {
         (_, Action::Mark, _) => 0,
         (Unit::Text(encoding), ..) => encoding.width(op_text(op)),
         _ => 1,
+    }
+}
+
+/// The length of an element that reads as `value`.
+pub(crate) fn value_width(value: &Value<'_>, unit: Unit) -> usize {
+    match (unit, value) {
+        (Unit::Text(encoding), Value::Scalar(ScalarRef::Str(text))) => encoding.width(text),
+        (Unit::Text(encoding), _) => encoding.width(OBJECT_REPLACEMENT),
+        (Unit::Element, _) => 1,
     }
 }
 

@@ -14,6 +14,7 @@ use crate::column::value::RawValue;
 use crate::error::ColumnFault;
 use crate::{Action, ActorId, ActorIdx, ChangeHash, Error, Fault, Limits, Op, OpId};
 
+mod author;
 mod store;
 mod write;
 
@@ -256,6 +257,16 @@ impl<'a> ChangeOps<'a> {
         body
     }
 
+    /// The next op but for its id, its value not decoded, and its links.
+    pub(crate) fn next_raw(&mut self) -> Option<(Body<'a>, &[OpId])> {
+        if self.next == self.end {
+            return None;
+        }
+        self.next += 1;
+        let body = self.next_body();
+        Some((body, &self.links))
+    }
+
     /// How many ops are left.
     pub fn remaining(&self) -> usize {
         usize::try_from(self.end - self.next).expect("a change has fewer than 2^32 ops")
@@ -462,7 +473,11 @@ fn check_ops(mut ops: ChangeOps<'_>) -> Result<(), Error> {
 }
 
 /// Checks that the ops in `links` are before `id` and differ; sorts them.
-fn check_preds(links: &mut [OpId], id: OpId, actors: &[ActorId]) -> Result<(), ColumnFault> {
+pub(crate) fn check_preds(
+    links: &mut [OpId],
+    id: OpId,
+    actors: &[ActorId],
+) -> Result<(), ColumnFault> {
     if links.is_empty() {
         return Ok(());
     }

@@ -67,6 +67,8 @@ pub struct DocumentChunk {
 pub(crate) struct DocumentSource {
     body: Arc<[u8]>,
     limits: Limits,
+    /// Whether marks may end before they begin.
+    any_mark_order: bool,
 }
 
 impl DocumentSource {
@@ -81,7 +83,19 @@ impl DocumentChunk {
     pub(crate) fn from_envelope(envelope: &Envelope<'_>, limits: &Limits) -> Result<Self, Error> {
         envelope.check_len(limits)?;
         envelope.check()?;
-        Self::parse(envelope.body, DocumentSource { body: envelope.body.into(), limits: *limits })
+        Self::salvage(envelope, limits, false)
+    }
+
+    /// Like [`from_envelope`](Self::from_envelope), whatever the checksum says; and, if told so,
+    /// whatever the order of marks.
+    pub(crate) fn salvage(
+        envelope: &Envelope<'_>,
+        limits: &Limits,
+        any_mark_order: bool,
+    ) -> Result<Self, Error> {
+        envelope.check_len(limits)?;
+        let body = envelope.body.into();
+        Self::parse(envelope.body, DocumentSource { body, limits: *limits, any_mark_order })
     }
 
     fn parse(body: &[u8], source: DocumentSource) -> Result<Self, Error> {
@@ -134,16 +148,17 @@ impl DocumentChunk {
         let actor_count = actor_count(&chunk.actors);
         chunk.changes = ChangeTable::read(&change_columns, actor_count, change_count)?;
         chunk.check_head_rows()?;
-        match OpTable::read(&op_columns, op_count as usize, actor_count) {
+        let marks = MarkOrder { any: chunk.source.any_mark_order, ..MarkOrder::default() };
+        match OpTable::read(&op_columns, op_count as usize, actor_count, marks.clone()) {
             Ok(ops) => {
                 debug_assert!(
-                    op_count > 1000 || check_ops(&op_columns, op_count, actor_count).is_ok(),
+                    op_count > 1000 || check_ops(&op_columns, op_count, actor_count, marks).is_ok(),
                     "what passes by columns passes row by row"
                 );
                 chunk.ops = ops;
             }
             Err(Faulty) => {
-                check_ops(&op_columns, op_count, actor_count)?;
+                check_ops(&op_columns, op_count, actor_count, marks)?;
                 return Err(in_part("op columns")(Fault::OutOfRange(i64::from(u32::MAX))));
             }
         }
@@ -245,7 +260,12 @@ impl DocumentChunk {
 }
 
 /// Reads the rows one by one, to find the first fault and its place.
-fn check_ops(columns: &Columns, op_count: u32, actor_count: u32) -> Result<(), Error> {
+fn check_ops(
+    columns: &Columns,
+    op_count: u32,
+    actor_count: u32,
+    mut marks: MarkOrder,
+) -> Result<(), Error> {
     let mut rows = IdentifiedReader {
         id_actor: RleDecoder::new(&columns[ID_ACTOR_COLUMN]),
         id_counter: DeltaDecoder::new(&columns[ID_COUNTER_COLUMN]),
@@ -253,7 +273,6 @@ fn check_ops(columns: &Columns, op_count: u32, actor_count: u32) -> Result<(), E
         ops: OpReader::new(&shared(columns), actor_count),
     };
     let mut links = Vec::new();
-    let mut marks = MarkOrder::default();
     let mut last_obj = 0;
     for row in 0..op_count {
         rows.next(&mut links)
@@ -451,8 +470,10 @@ impl<'a> IdentifiedReader<'a> {
 }
 
 /// Sees that marks end after they begin, in the same object.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct MarkOrder {
+    /// Whether any order will do.
+    any: bool,
     obj: Option<ObjId>,
     /// The begins in this object so far, see [`lamport`].
     begins: BTreeSet<u64>,
@@ -470,7 +491,11 @@ impl MarkOrder {
             return Ok(());
         }
         let begin = OpId { counter: id.counter - 1, actor: id.actor };
-        if self.begins.contains(&lamport(begin)) { Ok(()) } else { Err(Fault::MarkOrder) }
+        if self.any || self.begins.contains(&lamport(begin)) {
+            Ok(())
+        } else {
+            Err(Fault::MarkOrder)
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use crate::column::leb128::{Reader, uleb_len, write_uleb};
 use crate::{ChangeHash, Error, Fault, Limits};
 
-const MAGIC: [u8; 4] = [0x85, 0x6f, 0x4a, 0x83];
+pub(crate) const MAGIC: [u8; 4] = [0x85, 0x6f, 0x4a, 0x83];
 
 /// The type of a chunk; the discriminants are the format's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

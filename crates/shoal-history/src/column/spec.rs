@@ -8,6 +8,7 @@ use super::leb128::{Reader, write_uleb};
 use crate::Fault;
 
 const DEFLATED: u32 = 8;
+const GROUP: u32 = 0;
 const VALUE_METADATA: u32 = 6;
 const VALUE: u32 = 7;
 
@@ -55,12 +56,32 @@ pub(crate) fn read_table(reader: &mut Reader<'_>) -> Result<Vec<RawColumn>, Faul
     Ok(columns)
 }
 
+/// Reads a table of columns of a bundle, where a value column may follow the counts of its bytes.
+///
+/// # Errors
+/// As [`read_table`].
+pub(crate) fn read_bundle_table(reader: &mut Reader<'_>) -> Result<Vec<RawColumn>, Fault> {
+    let mut columns = Vec::new();
+    let push = |spec, range| columns.push(RawColumn { spec, range });
+    each_column_owned_by(reader, |owner| matches!(owner, VALUE_METADATA | GROUP), push)?;
+    Ok(columns)
+}
+
 /// Reads the table of columns, calls `visit` with each, and returns the length of their data.
 ///
 /// # Errors
 /// As [`read_table`].
 pub(crate) fn each_column(
     reader: &mut Reader<'_>,
+    visit: impl FnMut(ColumnSpec, Range<usize>),
+) -> Result<usize, Fault> {
+    each_column_owned_by(reader, |owner| owner == VALUE_METADATA, visit)
+}
+
+/// Like [`each_column`], where `owns` tells which types of columns a value column may follow.
+fn each_column_owned_by(
+    reader: &mut Reader<'_>,
+    owns: impl Fn(u32) -> bool,
     mut visit: impl FnMut(ColumnSpec, Range<usize>),
 ) -> Result<usize, Fault> {
     let count = reader.count(2)?;
@@ -73,9 +94,9 @@ pub(crate) fn each_column(
         if last.is_some_and(|last| last.0 >= spec.inflated().0) {
             return Err(Fault::ColumnOrder(spec.0));
         }
-        let metadata_before =
-            last.is_some_and(|last| last.id() == spec.id() && last.column_type() == VALUE_METADATA);
-        if spec.column_type() == VALUE && !metadata_before {
+        let owner_before =
+            last.is_some_and(|last| last.id() == spec.id() && owns(last.column_type()));
+        if spec.column_type() == VALUE && !owner_before {
             return Err(Fault::ColumnLayout(spec.0));
         }
         visit(spec, start..end);

@@ -7,6 +7,14 @@ use super::ChangeGraph;
 use crate::{BloomFilter, Change, ChangeHash, Have};
 
 impl ChangeGraph {
+    /// Those of `hashes` that are in the graph, each once, in the order in which they were added.
+    pub fn in_order(&self, hashes: &[ChangeHash]) -> Vec<&Change> {
+        let mut places: Vec<u32> = self.inner.places(hashes).collect();
+        places.sort_unstable();
+        places.dedup();
+        places.into_iter().filter_map(|place| self.inner.change_at(place)).collect()
+    }
+
     /// A filter over the changes that are neither among `heads` nor ancestors of those, of at most
     /// `max_bytes`.
     pub(crate) fn bloom_since(&self, heads: &[ChangeHash], max_bytes: usize) -> BloomFilter {

@@ -5,7 +5,7 @@
 //! A fault is found here, but not told where: for that the rows are read one by one, as
 //! [`super::DocumentChunk`] then does.
 
-use super::{ID_ACTOR_COLUMN, ID_COUNTER_COLUMN, OP_COLUMN_COUNT, sort_links};
+use super::{ID_ACTOR_COLUMN, ID_COUNTER_COLUMN, MarkOrder, OP_COLUMN_COUNT, sort_links};
 use crate::chunk::op_rows::{
     ACTION, EXPAND, INSERT, KEY_ACTOR, KEY_COUNTER, KEY_STRING, LINK_ACTOR, LINK_COUNT,
     LINK_COUNTER, MARK_NAME, OBJ_ACTOR, OBJ_COUNTER, VALUE, VALUE_META,
@@ -91,7 +91,12 @@ impl From<Fault> for Faulty {
 impl OpTable {
     /// Reads `count` rows, which were counted before, and checks all that concerns a single row,
     /// and the order of the objects.
-    pub(crate) fn read(columns: &Columns, count: usize, actors: u32) -> Result<Self, Faulty> {
+    pub(super) fn read(
+        columns: &Columns,
+        count: usize,
+        actors: u32,
+        marks: MarkOrder,
+    ) -> Result<Self, Faulty> {
         let mut table = Self {
             segment_of: Vec::with_capacity(count),
             id_counters: Vec::with_capacity(count),
@@ -101,7 +106,7 @@ impl OpTable {
         DeltaDecoder::new(&columns[ID_COUNTER_COLUMN])
             .read_counters(count, &mut table.id_counters)?;
         DeltaDecoder::new(&columns[KEY_COUNTER]).read_counters(count, &mut table.key_counters)?;
-        table.read_segments(columns, count, actors)?;
+        table.read_segments(columns, count, actors, marks)?;
         table.read_succs(columns, count, actors)?;
         Ok(table)
     }
@@ -111,6 +116,7 @@ impl OpTable {
         columns: &Columns,
         count: usize,
         actors: u32,
+        mut marks: MarkOrder,
     ) -> Result<(), Faulty> {
         let number = |index: usize| RleDecoder::<u64>::new(&columns[index]);
         let mut id_actor = number(ID_ACTOR_COLUMN);
@@ -142,7 +148,6 @@ impl OpTable {
         let (mut elem_actor, mut string) = (None, None);
         // How many rows each of the ten columns stays as it is.
         let mut left = [0_u64; 10];
-        let mut marks = super::MarkOrder::default();
         let mut last_obj = 0;
         let payloads = &columns[VALUE];
         let mut payload_end = 0_usize;

@@ -1,0 +1,92 @@
+//! Where an object is: the way back to the root.
+
+use shoal_history::OpId;
+
+use crate::error::Error;
+use crate::id::ObjId;
+use crate::opset::Data;
+use crate::patch::PatchProp;
+use crate::read::to_usize;
+use crate::register::ObjIdx;
+use crate::value::ObjType;
+use crate::view::{View, scoped};
+
+/// A step on the way from an object to the root.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parent {
+    /// The object that holds the one before.
+    pub obj: ObjId,
+    /// Its type.
+    pub kind: ObjType,
+    /// Where in it; for an item that is deleted, where it would be.
+    pub prop: PatchProp,
+    /// Whether readers find it there: not if it was deleted or overwritten, or if another value wins
+    /// over it.
+    pub visible: bool,
+}
+
+impl View<'_> {
+    pub(crate) fn parents(self, obj: &ObjId) -> Result<Vec<Parent>, Error> {
+        self.object_type(obj)?;
+        let mut parents = Vec::new();
+        let mut at = self.doc.resolve(obj)?;
+        while at != ObjIdx::ROOT {
+            let object = self.doc.ops.object(at);
+            let holder = self.doc.ops.object(object.parent);
+            let (prop, visible) = match &holder.data {
+                Data::Map(_) => self.key_of(object.parent, object.id),
+                Data::Sequence(_) => self.place_of(object.parent, object.id),
+            }
+            .ok_or_else(|| Error::UnknownObject(obj.clone()))?;
+            parents.push(Parent {
+                obj: self.doc.export(holder.id),
+                kind: holder.kind,
+                prop,
+                visible,
+            });
+            at = object.parent;
+        }
+        Ok(parents)
+    }
+
+    /// The entry of a map that the op `id` wrote, and whether it is what readers see.
+    fn key_of(self, map: ObjIdx, id: OpId) -> Option<(PatchProp, bool)> {
+        let Data::Map(map) = &self.doc.ops.object(map).data else { return None };
+        let (key, register) = scoped::entries(self.doc, map)
+            .find(|(_, register)| register.first_unknown(&[id]).is_none())?;
+        let winner = match self.clock {
+            None => register.winner().map(|op| op.id),
+            Some(clock) => {
+                scoped::visible(register, clock, &self.doc.ops.actors).last().map(|op| op.id)
+            }
+        };
+        Some((PatchProp::Key(key.into()), winner == Some(id)))
+    }
+
+    /// The same of a sequence.
+    fn place_of(self, sequence: ObjIdx, id: OpId) -> Option<(PatchProp, bool)> {
+        let Data::Sequence(sequence) = &self.doc.ops.object(sequence).data else { return None };
+        if self.clock.is_none()
+            && let Some(place) = sequence.locate(id)
+        {
+            let index = to_usize(sequence.index_of(place));
+            let visible = sequence.visible_at(place).next_back().is_some_and(|op| op.id == id);
+            return Some((PatchProp::Index(index), visible));
+        }
+        let mut found = None;
+        scoped::walk(sequence, self.clock, &self.doc.ops.actors, |elem| {
+            if found.is_none() && elem.rows.iter().any(|op| op.id == id) {
+                let visible = elem.winner().is_some_and(|op| op.id == id);
+                found = Some((PatchProp::Index(elem.index), visible));
+            }
+        });
+        found
+    }
+}
+
+impl View<'_> {
+    pub(crate) fn path_of(self, obj: &ObjId) -> Result<Vec<(ObjId, PatchProp)>, Error> {
+        let parents = self.parents(obj)?;
+        Ok(parents.into_iter().rev().map(|parent| (parent.obj, parent.prop)).collect())
+    }
+}

@@ -1,0 +1,197 @@
+//! Chunks of a damaged file: reads what can be read, and goes on behind what cannot.
+
+use super::Chunk;
+use super::bundle::Bundle;
+use super::change::Store;
+use super::document::DocumentChunk;
+use super::header::{ChunkType, Envelope, MAGIC};
+use crate::{Error, Fault, Limits};
+
+/// What [`salvage`] finds, front to back.
+#[derive(Clone, Debug)]
+pub enum Salvaged {
+    /// A chunk that can be read. Of a document chunk not even the checksum need be right: whether it
+    /// is what was saved, its heads tell.
+    Chunk {
+        /// Where it begins.
+        start: usize,
+        /// Where it ends.
+        end: usize,
+        /// The chunk.
+        chunk: Chunk,
+    },
+    /// A document chunk that would be refused because a mark ends before it begins. Its values can be
+    /// read, but nobody would take its changes.
+    Unordered {
+        /// Where it begins.
+        start: usize,
+        /// Where it ends.
+        end: usize,
+        /// The chunk.
+        chunk: Box<DocumentChunk>,
+        /// Why it would be refused.
+        error: Error,
+    },
+    /// Bytes that hold nothing that can be read.
+    Lost {
+        /// Where they begin.
+        start: usize,
+        /// Where they end.
+        end: usize,
+        /// What is wrong with the first of them.
+        error: Error,
+    },
+}
+
+/// Reads the chunks that are left of a damaged file. Behind a chunk that cannot be read goes on at
+/// its end if another chunk begins there, else where the next bytes look like a chunk. Cost: at most
+/// about sixteen times that of reading a sound file; what bytes that were made to look like many
+/// chunks would cost beyond that is lost.
+pub fn salvage<'a>(bytes: &'a [u8], limits: &Limits) -> impl Iterator<Item = Salvaged> + 'a {
+    Salvage { bytes, offset: 0, limits: *limits, budget: bytes.len().saturating_mul(TRIES) }
+}
+
+/// How often each byte is read at most, on average.
+const TRIES: usize = 16;
+
+struct Salvage<'a> {
+    bytes: &'a [u8],
+    offset: usize,
+    limits: Limits,
+    /// How many bytes of chunks may still be read.
+    budget: usize,
+}
+
+impl Salvage<'_> {
+    fn read(&mut self, envelope: &Envelope<'_>) -> Result<Salvaged, Error> {
+        let (start, end) = (self.offset, self.offset + envelope.len);
+        match envelope.chunk_type {
+            ChunkType::Document => {
+                let error = match DocumentChunk::salvage(envelope, &self.limits, false) {
+                    Ok(chunk) => {
+                        let chunk = Chunk::Document(Box::new(chunk));
+                        return Ok(Salvaged::Chunk { start, end, chunk });
+                    }
+                    Err(error) => error,
+                };
+                if !matches!(error, Error::Corrupt { fault: Fault::MarkOrder, .. }) {
+                    return Err(error);
+                }
+                let chunk = Box::new(DocumentChunk::salvage(envelope, &self.limits, true)?);
+                Ok(Salvaged::Unordered { start, end, chunk, error })
+            }
+            ChunkType::Change | ChunkType::CompressedChange => {
+                let mut store = Store::default();
+                store.read(&self.bytes[start..], envelope, &self.limits)?;
+                let chunk = Chunk::Change(store.into_change());
+                Ok(Salvaged::Chunk { start, end, chunk })
+            }
+            ChunkType::Bundle => {
+                let chunk = Chunk::Bundle(Bundle::from_envelope(envelope, &self.limits)?);
+                Ok(Salvaged::Chunk { start, end, chunk })
+            }
+        }
+    }
+
+    /// Where to go on after the chunk, or what should have been one, at the offset.
+    fn next_start(&self, envelope: Option<&Envelope<'_>>) -> usize {
+        let end = envelope.map(|envelope| self.offset + envelope.len);
+        let is_next = |at: &usize| *at == self.bytes.len() || self.bytes[*at..].starts_with(&MAGIC);
+        end.filter(is_next).unwrap_or_else(|| {
+            let rest = &self.bytes[self.offset + 1..];
+            let found = rest.windows(MAGIC.len()).position(|window| window == MAGIC);
+            found.map_or(self.bytes.len(), |at| self.offset + 1 + at)
+        })
+    }
+}
+
+impl Iterator for Salvage<'_> {
+    type Item = Salvaged;
+
+    fn next(&mut self) -> Option<Salvaged> {
+        if self.offset == self.bytes.len() {
+            return None;
+        }
+        let bytes = self.bytes;
+        let envelope = Envelope::read(&bytes[self.offset..]);
+        let error = match &envelope {
+            Ok(envelope) if envelope.len <= self.budget => {
+                self.budget -= envelope.len;
+                match self.read(envelope) {
+                    Ok(salvaged) => {
+                        self.offset += envelope.len;
+                        return Some(salvaged);
+                    }
+                    Err(error) => error,
+                }
+            }
+            Ok(_) => Error::Limit {
+                chunk: ChunkType::Document,
+                what: "attempts to read chunks",
+                max: TRIES as u64,
+            },
+            Err(error) => *error,
+        };
+        let start = self.offset;
+        self.offset = self.next_start(envelope.as_ref().ok());
+        Some(Salvaged::Lost { start, end: self.offset, error })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ActorId, ActorIdx, ChangeHeader, ChangeWriter};
+
+    fn change(seq: u32) -> Vec<u8> {
+        let header = ChangeHeader {
+            actor: ActorIdx(0),
+            seq,
+            start_op: seq,
+            time: 0,
+            message: Some("a message"),
+            deps: Vec::new(),
+            extra_bytes: &[],
+        };
+        let actors = [ActorId::new(&[1])];
+        ChangeWriter::new(header, &actors).finish().unwrap().raw_bytes().to_vec()
+    }
+
+    /// `c` for each chunk, `l` and its length for what is lost.
+    fn shape(bytes: &[u8]) -> String {
+        let shape = salvage(bytes, &Limits::default()).map(|salvaged| match salvaged {
+            Salvaged::Chunk { .. } => "c".to_owned(),
+            Salvaged::Unordered { .. } => "u".to_owned(),
+            Salvaged::Lost { start, end, .. } => format!("l{}", end - start),
+        });
+        shape.collect()
+    }
+
+    #[test]
+    fn goes_on_behind_what_cannot_be_read() {
+        let (one, two) = (change(1), change(2));
+        assert_eq!(shape(&[]), "");
+        assert_eq!(shape(&[one.clone(), two.clone()].concat()), "cc");
+        assert_eq!(shape(&[one.clone(), b"junk".to_vec(), two.clone()].concat()), "cl4c");
+        assert_eq!(shape(&one[..one.len() - 1]), format!("l{}", one.len() - 1));
+        let mut bad = one.clone();
+        *bad.last_mut().unwrap() ^= 1;
+        let lost = format!("l{}c", bad.len());
+        assert_eq!(shape(&[bad, two.clone()].concat()), lost);
+        // A length that runs into the next chunk.
+        let mut long = one.clone();
+        long[9] += 3;
+        assert_eq!(shape(&[long, two].concat()), lost);
+    }
+
+    #[test]
+    fn bytes_that_look_like_many_chunks_cost_no_more_than_they_may() {
+        let mut bytes = Vec::new();
+        for _ in 0..5_000 {
+            bytes.extend_from_slice(&MAGIC);
+            bytes.extend_from_slice(&[0, 0, 0, 0, 1, 0x80, 0x80, 1]);
+        }
+        bytes.resize(bytes.len() + (1 << 15), 0);
+        assert!(salvage(&bytes, &Limits::default()).all(|s| matches!(s, Salvaged::Lost { .. })));
+    }
+}
