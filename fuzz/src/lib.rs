@@ -6,8 +6,11 @@
 pub mod budget;
 pub mod changes;
 pub mod chunk;
+#[cfg(feature = "peers")]
+pub mod differential;
 pub mod document;
 pub mod history;
+pub mod query;
 pub mod script;
 pub mod sql;
 pub mod walk;

@@ -42,6 +42,16 @@ pub fn small() -> (MemVfs, Connection) {
     (vfs, connection)
 }
 
+/// A connection to a database given as bytes.
+///
+/// # Errors
+/// When it is no database, or its schema cannot be read.
+pub fn open_image(image: Vec<u8>) -> Result<Connection, Error> {
+    let vfs = MemVfs::new();
+    vfs.put(Path::new(walk::DATABASE), image);
+    connect(&vfs, Access::ReadOnly)
+}
+
 /// A connection to the file in `vfs`.
 ///
 /// # Errors

@@ -3,6 +3,7 @@
 //! `list` is `sqlite3`'s default form to the byte; `json` and `ndjson` are JSON and nothing else.
 
 mod json;
+mod plan;
 mod table;
 
 use std::io::{self, Write};
@@ -18,17 +19,42 @@ pub(crate) struct RowPrinter {
     table: table::Batch,
     rows: u64,
     headings: Vec<String>,
+    /// The plan being printed as a tree.
+    plan: Option<plan::Plan>,
 }
 
 impl RowPrinter {
     /// A printer of this form; `arrays` makes JSON rows arrays instead of objects.
     pub(crate) fn new(format: RowFormat, arrays: bool) -> Self {
-        Self { format, arrays, table: table::Batch::default(), rows: 0, headings: Vec::new() }
+        Self {
+            format,
+            arrays,
+            table: table::Batch::default(),
+            rows: 0,
+            headings: Vec::new(),
+            plan: None,
+        }
+    }
+
+    /// Begins the rows of a plan, which are a tree to whoever reads them and rows to a program.
+    pub(crate) fn begin_plan(
+        &mut self,
+        out: &mut impl Write,
+        headings: &[String],
+    ) -> io::Result<()> {
+        match self.format {
+            RowFormat::Table | RowFormat::List => {
+                self.plan = Some(plan::Plan::default());
+                Ok(())
+            }
+            RowFormat::Json | RowFormat::Csv | RowFormat::Ndjson => self.begin(out, headings),
+        }
     }
 
     /// Begins the rows of a statement whose columns have these names.
     pub(crate) fn begin(&mut self, out: &mut impl Write, headings: &[String]) -> io::Result<()> {
         self.rows = 0;
+        self.plan = None;
         self.headings = headings.to_vec();
         match self.format {
             RowFormat::Table => self.table.begin(headings),
@@ -41,6 +67,10 @@ impl RowPrinter {
 
     /// Prints one row.
     pub(crate) fn row(&mut self, out: &mut impl Write, row: &[ValueRef<'_>]) -> io::Result<()> {
+        if let Some(plan) = &mut self.plan {
+            plan.row(row);
+            return Ok(());
+        }
         match self.format {
             RowFormat::Table => self.table.row(out, row)?,
             RowFormat::List => list_line(out, row)?,
@@ -64,6 +94,9 @@ impl RowPrinter {
 
     /// Ends the rows of a statement.
     pub(crate) fn end(&mut self, out: &mut impl Write) -> io::Result<()> {
+        if let Some(mut plan) = self.plan.take() {
+            return plan.end(out);
+        }
         match self.format {
             RowFormat::Table => self.table.end(out),
             RowFormat::Json if self.rows == 0 => out.write_all(b"]\n"),
@@ -148,6 +181,22 @@ mod tests {
         assert_eq!(print(RowFormat::List, false, &ROWS[..2]), "-1|x,\"y\"|\n|1.5\n");
         let nul = [ValueRef::Text(b"a\0b"), ValueRef::Int(2)];
         assert_eq!(print(RowFormat::List, false, &[&nul]), "a|2\n");
+    }
+
+    #[test]
+    fn plans_are_trees() {
+        let rows = [(1, 0, "A"), (2, 1, "B"), (3, 2, "C"), (4, 1, "D"), (5, 0, "E")];
+        let mut printer = RowPrinter::new(RowFormat::List, false);
+        let mut out = Vec::new();
+        printer.begin_plan(&mut out, &[]).unwrap();
+        for (id, parent, detail) in rows {
+            let detail = ValueRef::Text(detail.as_bytes());
+            let row = [ValueRef::Int(id), ValueRef::Int(parent), ValueRef::Int(0), detail];
+            printer.row(&mut out, &row).unwrap();
+        }
+        printer.end(&mut out).unwrap();
+        let expect = "QUERY PLAN\n|--A\n|  |--B\n|  |  `--C\n|  `--D\n`--E\n";
+        assert_eq!(String::from_utf8(out).unwrap(), expect);
     }
 
     #[test]

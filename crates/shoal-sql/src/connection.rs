@@ -109,11 +109,15 @@ impl Connection {
     /// place in the text; errors of reading the schema.
     pub fn prepare(&mut self, sql: &str) -> Result<Statement, Error> {
         let parsed = parse(sql)?;
-        let schema = self.schema()?;
+        let snapshot = match &self.transaction {
+            Some(transaction) => Snapshot::Shared(transaction),
+            None => Snapshot::Own(self.store.begin(Mode::Read)?),
+        };
+        let schema = current_schema(&mut self.schema, snapshot.get())?;
         if let Some(prefix) = self.reserved {
             write::refuse_reserved(&schema, &parsed.stmt, prefix)?;
         }
-        let compiled = compile(&schema, &parsed, sql)?;
+        let compiled = compile(&schema, &parsed, sql, snapshot.get())?;
         Ok(Statement {
             sql: sql.into(),
             columns: compiled.columns(),
@@ -152,7 +156,7 @@ impl Connection {
         });
         if !known {
             let schema = current_schema(&mut self.schema, snapshot.get())?;
-            refresh(statement, &schema)?;
+            refresh(statement, &schema, snapshot.get())?;
         }
         let Statement { compiled, parameters, memory, spare, schema, columns, .. } = statement;
         match &*compiled {
@@ -336,7 +340,7 @@ impl Connection {
     fn execute_write(&mut self, statement: &mut Statement) -> Result<u64, Error> {
         self.write(|connection, transaction| {
             let schema = current_schema(&mut connection.schema, transaction)?;
-            refresh(statement, &schema)?;
+            refresh(statement, &schema, transaction)?;
             let Compiled::Write(plan) = &statement.compiled else {
                 return Err(Error::Misuse { what: "a statement changed its kind" }.into());
             };
@@ -434,9 +438,13 @@ fn current_schema(
 }
 
 /// Plans a statement again when it was planned for another schema.
-fn refresh(statement: &mut Statement, schema: &Arc<Schema>) -> Result<(), Error> {
+fn refresh(
+    statement: &mut Statement,
+    schema: &Arc<Schema>,
+    transaction: &Transaction,
+) -> Result<(), Error> {
     if !Arc::ptr_eq(&statement.schema, schema) {
-        statement.compiled = compile(schema, &statement.parsed, &statement.sql)?;
+        statement.compiled = compile(schema, &statement.parsed, &statement.sql, transaction)?;
         statement.columns = statement.compiled.columns();
         statement.memory.clear();
         statement.spare = None;
@@ -445,10 +453,15 @@ fn refresh(statement: &mut Statement, schema: &Arc<Schema>) -> Result<(), Error>
     Ok(())
 }
 
-fn compile(schema: &Arc<Schema>, parsed: &Parsed, sql: &str) -> Result<Compiled, Error> {
+fn compile(
+    schema: &Arc<Schema>,
+    parsed: &Parsed,
+    sql: &str,
+    transaction: &Transaction,
+) -> Result<Compiled, Error> {
     Ok(match &parsed.stmt {
         Stmt::Select(select) => {
-            let mut program = plan::plan(schema, select)?;
+            let mut program = plan::plan(schema, select, Some(transaction))?;
             program.schema = program.needs_schema.then(|| Arc::clone(schema));
             Compiled::Query(Box::new(program))
         }
@@ -462,7 +475,9 @@ fn compile(schema: &Arc<Schema>, parsed: &Parsed, sql: &str) -> Result<Compiled,
         Stmt::Savepoint(name) => Compiled::Savepoint(name.clone()),
         Stmt::Release(name) => Compiled::Release(name.clone()),
         Stmt::Explain { query_plan: true, stmt, offset } => match &**stmt {
-            Stmt::Select(select) => Compiled::Explain(plan::plan(schema, select)?.explain()),
+            Stmt::Select(select) => {
+                Compiled::Explain(plan::plan(schema, select, Some(transaction))?.explain())
+            }
             _ => return Err(Error::unsupported("EXPLAIN QUERY PLAN of this statement", *offset)),
         },
         Stmt::Explain { offset, .. } => return Err(Error::unsupported("EXPLAIN", *offset)),

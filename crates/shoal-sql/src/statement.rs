@@ -133,6 +133,11 @@ impl Statement {
         self.parameters.fill(Value::Null);
     }
 
+    /// Whether the rows are a plan: `EXPLAIN QUERY PLAN`.
+    pub fn is_plan(&self) -> bool {
+        matches!(self.compiled, Compiled::Explain(_))
+    }
+
     /// Whether the statement only reads.
     pub fn is_read_only(&self) -> bool {
         match &self.compiled {

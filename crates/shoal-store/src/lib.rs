@@ -12,6 +12,7 @@ mod changes;
 mod commit;
 mod cursor;
 mod error;
+mod estimate;
 mod freelist;
 mod header;
 mod image;
@@ -29,6 +30,7 @@ pub use changes::Savepoint;
 pub use commit::CommitSeq;
 pub use cursor::{IndexCursor, Place, TableCursor};
 pub use error::Error;
+pub use estimate::Sample;
 pub use index_lookup::{IndexLookup, IndexWalk, WalkPlace};
 pub use lookup::{BATCH, TableLookup};
 pub use shoal_format::{

@@ -11,6 +11,7 @@ pub(crate) mod direct;
 mod group;
 mod hash;
 mod key;
+mod memo;
 mod query;
 mod recursion;
 mod rows;
@@ -22,13 +23,14 @@ mod window;
 use shoal_store::{IndexCursor, TableCursor, Transaction};
 
 pub(crate) use batch::Batch;
-use key::KeyRows;
 pub(crate) use key::KeySet;
+use key::{KeyRows, push_converted_key};
+use memo::Memo;
 use rows::RowStore;
 
 use crate::Error;
 use crate::functions::Session;
-use crate::plan::{BodyPlan, Program, QueryPlan};
+use crate::plan::{BodyPlan, Program, QueryPlan, SubqueryPlan};
 use crate::schema::Schema;
 use crate::value::{Affinity, Collation, Value, ValueRef};
 use hash::HashStore;
@@ -69,6 +71,8 @@ struct SubqueryRun {
     set: Option<KeySet>,
     rows: Option<KeyRows>,
     values: Option<Vec<Value>>,
+    /// What one that depends on rows gave for some of them.
+    memo: Memo,
 }
 
 /// One execution of a program.
@@ -208,7 +212,7 @@ pub(crate) fn for_each_row(
 
 /// A run with cursors: what expressions and loops work on.
 pub(crate) struct Machine<'m, 't> {
-    plans: &'m [(QueryPlan, bool)],
+    plans: &'m [SubqueryPlan],
     /// `None` where expressions alone are evaluated.
     txn: Option<&'t Transaction>,
     pub(crate) session: &'m dyn Session,
@@ -304,13 +308,20 @@ impl<'m, 't> Machine<'m, 't> {
     /// A column of a query's first row, or NULL, put into a register.
     pub(crate) fn scalar(&mut self, index: usize, column: usize, to: usize) -> Result<(), Error> {
         let plans = self.plans;
-        let (plan, correlated) = &plans[index];
-        if let Some(value) = &self.queries[index].value {
+        let SubqueryPlan { plan, correlated, reads, .. } = &plans[index];
+        let known = match (&self.queries[index].value, reads) {
+            (None, Some(reads)) => self.queries[index].memo.find(reads, &self.registers),
+            (known, _) => known.as_ref(),
+        };
+        if let Some(value) = known {
             assign(&mut self.registers[to], value.as_ref());
             return Ok(());
         }
         let found = self.first_row(index)?;
         let value = if found { self.registers[plan.output + column].clone() } else { Value::Null };
+        if reads.is_some() {
+            self.queries[index].memo.keep(&value);
+        }
         if !correlated {
             self.queries[index].value = Some(value.clone());
         }
@@ -323,8 +334,18 @@ impl<'m, 't> Machine<'m, 't> {
         if let Some(exists) = self.queries[index].exists {
             return Ok(exists);
         }
+        let plans = self.plans;
+        let reads = plans[index].reads.as_deref();
+        if let Some(reads) = reads
+            && let Some(known) = self.queries[index].memo.find(reads, &self.registers)
+        {
+            return Ok(*known == Value::Int(1));
+        }
         let exists = self.first_row(index)?;
-        if !self.plans[index].1 {
+        if reads.is_some() {
+            self.queries[index].memo.keep(&exists.into());
+        }
+        if !self.plans[index].correlated {
             self.queries[index].exists = Some(exists);
         }
         Ok(exists)
@@ -332,7 +353,7 @@ impl<'m, 't> Machine<'m, 't> {
 
     fn first_row(&mut self, index: usize) -> Result<bool, Error> {
         let plans = self.plans;
-        let (plan, _) = &plans[index];
+        let plan = &plans[index].plan;
         let mut run = std::mem::take(&mut self.queries[index].run);
         run.start(plan, self)?;
         let found = run.next(plan, self)?;
@@ -343,7 +364,7 @@ impl<'m, 't> Machine<'m, 't> {
     /// The first column of every row of a query that depends on no row.
     fn values(&mut self, index: usize) -> Result<Vec<Value>, Error> {
         let plans = self.plans;
-        let (plan, _) = &plans[index];
+        let plan = &plans[index].plan;
         if let Some(values) = &self.queries[index].values {
             return Ok(values.clone());
         }
@@ -365,7 +386,7 @@ impl<'m, 't> Machine<'m, 't> {
         rules: &[(Option<Affinity>, Collation)],
     ) -> Result<Option<bool>, Error> {
         let plans = self.plans;
-        let (plan, correlated) = &plans[index];
+        let SubqueryPlan { plan, correlated, .. } = &plans[index];
         if self.queries[index].rows.is_none() || *correlated {
             let mut run = std::mem::take(&mut self.queries[index].run);
             let mut set = KeyRows::default();
@@ -390,7 +411,10 @@ impl<'m, 't> Machine<'m, 't> {
         rule: crate::expr::InRule,
     ) -> Result<Option<bool>, Error> {
         let plans = self.plans;
-        let (plan, correlated) = &plans[index];
+        let SubqueryPlan { plan, correlated, may_fail, .. } = &plans[index];
+        if *correlated && !may_fail {
+            return self.in_rows(index, from, rule);
+        }
         if self.queries[index].set.is_none() || *correlated {
             let mut run = std::mem::take(&mut self.queries[index].run);
             let mut set = KeySet::default();
@@ -405,5 +429,49 @@ impl<'m, 't> Machine<'m, 't> {
         let value = self.registers[from].as_ref();
         let set = self.queries[index].set.as_ref();
         Ok(set.and_then(|set| set.contains(value, rule.affinity, rule.collation)))
+    }
+
+    /// As [`Machine::in_query`] of a query that is asked for one value alone: it is left at the
+    /// first row that is equal.
+    fn in_rows(
+        &mut self,
+        index: usize,
+        from: usize,
+        rule: crate::expr::InRule,
+    ) -> Result<Option<bool>, Error> {
+        let plans = self.plans;
+        let plan = &plans[index].plan;
+        let is_null = self.registers[from].is_null();
+        let (mut found, mut empty, mut has_null) = (false, true, false);
+        let mut wanted = Vec::new();
+        push_converted_key(
+            self.registers[from].as_ref(),
+            rule.affinity,
+            rule.collation,
+            &mut wanted,
+        );
+        let mut key = Vec::new();
+        let mut run = std::mem::take(&mut self.queries[index].run);
+        run.start(plan, self)?;
+        while !found && run.next(plan, self)? {
+            empty = false;
+            // Nothing is equal to NULL, but whether there is a row at all still counts.
+            if is_null {
+                break;
+            }
+            let value = self.registers[plan.output].as_ref();
+            if value == ValueRef::Null {
+                has_null = true;
+                continue;
+            }
+            key.clear();
+            push_converted_key(value, rule.affinity, rule.collation, &mut key);
+            found = key == wanted;
+        }
+        self.queries[index].run = run;
+        Ok(match found || empty {
+            true => Some(found),
+            false => (!is_null && !has_null).then_some(false),
+        })
     }
 }

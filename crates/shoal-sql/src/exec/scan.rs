@@ -2,7 +2,8 @@
 
 use std::cmp::Ordering;
 
-use shoal_store::{Corrupt, KeyOrder, Record};
+use rustc_hash::FxHashSet;
+use shoal_store::{Corrupt, Record};
 
 use super::hash::HashRun;
 use super::query::QueryRun;
@@ -26,6 +27,7 @@ pub(super) enum ScanRun {
     Query(Box<QueryRun>),
     Hash(HashRun),
     Each(Box<EachRun>),
+    Any(Box<AnyRun>),
     /// Whether the row was given.
     Taken(bool),
     Function(FunctionRun),
@@ -43,6 +45,16 @@ pub(super) struct FunctionRun {
 pub(super) struct EachRun {
     values: std::vec::IntoIter<Value>,
     inner: ScanRun,
+}
+
+/// Several scans, one after the other.
+#[derive(Debug, Default)]
+pub(super) struct AnyRun {
+    /// The next scan to open.
+    next: usize,
+    inner: ScanRun,
+    /// The rowids of the rows given so far.
+    seen: FxHashSet<i64>,
 }
 
 /// A walk over a table.
@@ -92,6 +104,7 @@ impl ScanRun {
                 let values = each_values(plan, machine)?.into_iter();
                 ScanRun::Each(Box::new(EachRun { values, inner: ScanRun::Closed }))
             }
+            Scan::Any(_) => ScanRun::Any(Box::default()),
             Scan::Taken(_) => ScanRun::Taken(false),
             Scan::Function(plan) => ScanRun::Function(FunctionRun::open(plan, machine)?),
             Scan::Nothing => ScanRun::Closed,
@@ -128,6 +141,20 @@ impl ScanRun {
                 machine.registers[plan.reg] = value;
                 run.inner = ScanRun::open(&plan.inner, machine)?;
             },
+            (ScanRun::Any(run), Scan::Any(plan)) => loop {
+                let open = run.next.checked_sub(1).and_then(|arm| plan.arms.get(arm));
+                if let Some(arm) = open
+                    && run.inner.next(arm, machine)?
+                {
+                    match machine.registers[plan.rowid] {
+                        Value::Int(rowid) if !run.seen.insert(rowid) => continue,
+                        _ => return Ok(true),
+                    }
+                }
+                let Some(arm) = plan.arms.get(run.next) else { return Ok(false) };
+                run.next += 1;
+                run.inner = ScanRun::open(arm, machine)?;
+            },
             _ => Ok(false),
         }
     }
@@ -153,6 +180,11 @@ impl ScanRun {
             }
             (ScanRun::Query(run), Scan::Query(plan)) => run.park(plan, machine)?,
             (ScanRun::Each(run), Scan::Each(plan)) => run.inner.park(&plan.inner, machine)?,
+            (ScanRun::Any(run), Scan::Any(plan)) => {
+                if let Some(arm) = run.next.checked_sub(1).and_then(|arm| plan.arms.get(arm)) {
+                    run.inner.park(arm, machine)?;
+                }
+            }
             _ => {}
         }
         Ok(())
@@ -205,6 +237,7 @@ pub(super) fn load_late(
         Scan::Table(plan) => plan.cursor,
         Scan::Index(plan) => plan.table.as_ref().map_or(plan.cursor, |table| table.cursor),
         Scan::Each(plan) => return load_late(&plan.inner, loads, machine),
+        Scan::Any(plan) => plan.cursor,
         _ => return Ok(()),
     };
     load_from(cursor, loads, machine)
@@ -440,7 +473,7 @@ impl IndexRun {
             }
             run.prefix.push(value);
         }
-        if plan.low.is_none() && plan.high.is_none() {
+        if plan.low.is_none() && plan.high.is_none() && !plan.above_null {
             return Ok(run);
         }
         let mut end = |bound: &Option<Bound>| match bound {
@@ -471,12 +504,31 @@ impl IndexRun {
         let Slot::Index(cursor) = slot else { return Ok(false) };
         let found = match &self.at {
             At::Done => false,
+            At::Live if plan.descending => cursor.prev()?,
             At::Live => cursor.next()?,
             At::Parked(entry) => {
                 let key: Result<Vec<_>, _> =
                     Record::new(entry).map_err(Error::corrupt)?.values().collect();
                 cursor.seek(&key.map_err(Error::corrupt)?, &plan.order)?;
-                cursor.next()?
+                if plan.descending { cursor.prev()? } else { cursor.next()? }
+            }
+            At::Fresh if plan.descending => {
+                let mut key: Vec<ValueRef<'_>> = self.prefix.iter().map(Value::as_ref).collect();
+                match &self.stop {
+                    Some((value, inclusive)) => {
+                        key.push(value.as_ref());
+                        match inclusive {
+                            true => cursor.seek_after(&key, &plan.order)?,
+                            false => cursor.seek(&key, &plan.order)?,
+                        };
+                        cursor.prev()?
+                    }
+                    None if key.is_empty() => cursor.last()?,
+                    None => {
+                        cursor.seek_after(&key, &plan.order)?;
+                        cursor.prev()?
+                    }
+                }
             }
             At::Fresh => {
                 let mut key: Vec<ValueRef<'_>> = self.prefix.iter().map(Value::as_ref).collect();
@@ -499,7 +551,7 @@ impl IndexRun {
                 cursor.is_valid()
             }
         };
-        if !found || !self.is_inside(&plan.order, cursor.payload()?)? {
+        if !found || !self.is_inside(plan, cursor.payload()?)? {
             self.at = At::Done;
             return Ok(false);
         }
@@ -513,8 +565,10 @@ impl IndexRun {
     }
 
     /// Whether an entry has the wanted first columns and is not past the end of the range.
-    fn is_inside(&self, order: &KeyOrder, entry: &[u8]) -> Result<bool, Error> {
-        if self.prefix.is_empty() && self.stop.is_none() {
+    fn is_inside(&self, plan: &IndexScan, entry: &[u8]) -> Result<bool, Error> {
+        let order = &plan.order;
+        let end = if plan.descending { &self.start } else { &self.stop };
+        if self.prefix.is_empty() && end.is_none() {
             return Ok(true);
         }
         let mut values = Record::new(entry).map_err(Error::corrupt)?.values();
@@ -525,10 +579,12 @@ impl IndexRun {
                 return Ok(false);
             }
         }
-        let Some((stop, inclusive)) = &self.stop else { return Ok(true) };
+        let Some((end, inclusive)) = end else { return Ok(true) };
         let Some(value) = values.next() else { return Ok(false) };
         let value = value.map_err(Error::corrupt)?;
-        Ok(match order.compare_column(self.prefix.len(), value, stop.as_ref()) {
+        let order = order.compare_column(self.prefix.len(), value, end.as_ref());
+        let order = if plan.descending { order.reverse() } else { order };
+        Ok(match order {
             Ordering::Less => true,
             Ordering::Equal => *inclusive,
             Ordering::Greater => false,

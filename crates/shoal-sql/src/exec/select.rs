@@ -101,6 +101,13 @@ impl SelectRun {
                 None => {
                     while self.next_joined(plan, machine)? {
                         groups.add(group, machine)?;
+                        let argument = group.aggregates.first().map(|aggregate| aggregate.first);
+                        if group.ends_early
+                            && argument.is_some_and(|reg| !machine.registers[reg].is_null())
+                        {
+                            self.done = true;
+                            break;
+                        }
                     }
                 }
             }

@@ -393,8 +393,11 @@ impl Frame<'_> {
                 results.push(last);
                 continue;
             }
-            // What leaves goes before what enters, unless it is still to enter.
-            let leaving = range.start.min(seen.end);
+            // What leaves goes before what enters, unless it is still to enter; in a range that
+            // lies before the row SQLite takes what enters first.
+            let before = |edge: &Edge| matches!(edge, Edge::Distance { following: false, .. });
+            let enters_first = before(&self.start) && before(&self.end);
+            let leaving = if enters_first { 0 } else { range.start.min(seen.end) };
             for (end, enter) in [(leaving, false), (range.end, true), (range.start, false)] {
                 let edge = if enter { &mut seen.end } else { &mut seen.start };
                 for place in *edge..end {

@@ -3,7 +3,8 @@
 use rustc_hash::FxHashMap;
 
 use super::{Code, InRule, Op, Reg, When};
-use crate::plan::QueryPlan;
+use crate::plan::SubqueryPlan;
+use crate::plan::correlate::outer_reads;
 use crate::resolve::tree::{CompareOp, Comparison, Expr, SelectId, SourceId};
 use crate::value::Value;
 
@@ -21,7 +22,9 @@ pub(crate) struct Compiler {
     pub(crate) columns: FxHashMap<(SourceId, usize), Reg>,
     aggregates: FxHashMap<(SelectId, usize), Reg>,
     windows: FxHashMap<(SelectId, usize), Reg>,
-    pub(crate) queries: Vec<(QueryPlan, bool)>,
+    pub(crate) queries: Vec<SubqueryPlan>,
+    /// The numbers of those that the query being planned runs itself.
+    pub(crate) own_queries: Vec<usize>,
     /// How many sets `IN` lists are kept in.
     pub(crate) sets: usize,
     /// How many cursors the scans use.
@@ -30,6 +33,8 @@ pub(crate) struct Compiler {
     pub(crate) stores: usize,
     /// How many recursions there are.
     pub(crate) slots: usize,
+    /// Whether an `INDEXED BY` names an index that cannot be used.
+    pub(crate) no_solution: bool,
     /// Whether a table-valued function reads the schema.
     pub(crate) needs_schema: bool,
 }
@@ -109,6 +114,7 @@ impl Compiler {
             Expr::Column { source, column } => self.column(*source, *column),
             Expr::Aggregate { select, index } => self.aggregate(*select, *index),
             Expr::Window { select, index } => self.window(*select, *index),
+            Expr::Plus(inner) => self.expr(inner),
             other => {
                 let to = self.register();
                 self.emit(other, to);
@@ -122,6 +128,7 @@ impl Compiler {
         match expr {
             Expr::Const(value) => self.constants.push((to, value.clone())),
             Expr::Parameter(number) => self.parameters.push((to, *number)),
+            Expr::Plus(inner) => self.argument(inner, to),
             other => self.value_to(other, to),
         }
     }
@@ -137,6 +144,7 @@ impl Compiler {
                 let from = self.expr(expr);
                 self.ops.push(Op::Copy { from, to });
             }
+            Expr::Plus(inner) => self.value_to(inner, to),
             other => self.emit(other, to),
         }
     }
@@ -147,7 +155,8 @@ impl Compiler {
             | Expr::Parameter(_)
             | Expr::Column { .. }
             | Expr::Aggregate { .. }
-            | Expr::Window { .. } => {
+            | Expr::Window { .. }
+            | Expr::Plus(_) => {
                 self.value_to(expr, to);
             }
             Expr::CurrentTime(kind) => self.ops.push(Op::CurrentTime { kind: *kind, to }),
@@ -216,13 +225,13 @@ impl Compiler {
             }
             Expr::InQuery { expr, not, query, affinity, collation } => {
                 let from = self.expr(expr);
-                let query = self.query(query);
+                let query = self.query(query, true);
                 let rule = InRule { not: *not, affinity: *affinity, collation: *collation };
                 self.ops.push(Op::InQuery { from, query, rule, to });
             }
             Expr::RowInQuery { row, not, query, rules } => {
                 let row = row.iter().map(|part| self.expr(part)).collect();
-                let query = self.query(query);
+                let query = self.query(query, true);
                 let rules = rules.clone().into();
                 self.ops.push(Op::RowInQuery { row, query, rules, not: *not, to });
             }
@@ -262,15 +271,15 @@ impl Compiler {
                 ends.into_iter().for_each(|end| self.land(end));
             }
             Expr::Exists(query) => {
-                let query = self.query(query);
+                let query = self.query(query, false);
                 self.ops.push(Op::Exists { query, to });
             }
             Expr::Scalar(query) => {
-                let query = self.query(query);
+                let query = self.query(query, false);
                 self.ops.push(Op::Scalar { query, column: 0, to });
             }
             Expr::ScalarColumn(query, column) => {
-                let query = self.query(query);
+                let query = self.query(query, false);
                 self.ops.push(Op::Scalar { query, column: *column, to });
             }
         }
@@ -326,10 +335,18 @@ impl Compiler {
         ends.into_iter().for_each(|end| self.land(end));
     }
 
-    /// Plans a query that an expression runs and gives its number.
-    pub(crate) fn query(&mut self, query: &crate::resolve::tree::Query) -> usize {
+    /// Plans a query that an expression runs, for a list or for a value, and gives its number.
+    pub(crate) fn query(&mut self, query: &crate::resolve::tree::Query, is_list: bool) -> usize {
         let plan = self.plan_query(query);
-        self.queries.push((plan, query.correlated));
+        let correlated = query.correlated;
+        let mut may_fail = false;
+        query.walk(&mut |expr| {
+            may_fail |= matches!(expr, Expr::Call { .. } | Expr::Aggregate { .. });
+        });
+        let reads = if correlated { outer_reads(query) } else { None };
+        let reads = reads.map(|reads| reads.iter().map(|expr| self.expr(expr)).collect());
+        self.queries.push(SubqueryPlan { plan, correlated, is_list, may_fail, reads });
+        self.own_queries.push(self.queries.len() - 1);
         self.queries.len() - 1
     }
 

@@ -139,7 +139,7 @@ fn and(left: Option<bool>, right: Option<bool>) -> Option<bool> {
     }
 }
 
-fn arithmetic(op: ArithmeticOp, left: ValueRef<'_>, right: ValueRef<'_>) -> Value {
+pub(crate) fn arithmetic(op: ArithmeticOp, left: ValueRef<'_>, right: ValueRef<'_>) -> Value {
     match op {
         ArithmeticOp::Add => value::add(left, right),
         ArithmeticOp::Subtract => value::subtract(left, right),

@@ -367,11 +367,18 @@ impl Sum {
     fn undo(&mut self, value: &Value) {
         let Some(number) = Sum::number(value) else { return };
         self.count -= 1;
+        if !self.approximate {
+            if let TextNumber::Int(int) = number
+                && let Some(sum) = self.int.checked_sub(int)
+            {
+                self.int = sum;
+                return;
+            }
+            (self.approximate, self.overflown) = (true, true);
+            let (large, small) = split(self.int);
+            (self.real, self.error) = (large, small.unwrap_or(0.0));
+        }
         match number {
-            TextNumber::Int(int) if !self.approximate => match self.int.checked_sub(int) {
-                Some(sum) => self.int = sum,
-                None => (self.approximate, self.overflown) = (true, true),
-            },
             TextNumber::Int(i64::MIN) => {
                 self.add_int(i64::MAX);
                 self.add_int(1);

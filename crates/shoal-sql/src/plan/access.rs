@@ -1,20 +1,42 @@
 //! Ways to find the rows of one source: what each could use, and about what it costs.
 //!
-//! Costs are guesses in units of "one row stepped over", for tables of a fixed guessed size; they
-//! only rank the ways of one query against each other.
-
-use crate::resolve::tree::{
-    CompareOp, Expr, IndexHint, Query, ROWID, Source, SourceId, SourceKind,
-};
-use crate::schema::{IndexSource, Table};
-use crate::value::{Affinity, Collation};
+//! Costs are guesses in units of "one row of a table's leaf stepped over"; they only rank the ways
+//! of one query against each other. Rows are counted by [`crate::schema::stats`], and guessed where
+//! nobody looked.
 
 use super::NullKey;
+use super::keyed::{IndexTree, key_columns, rowid_path};
+use super::restrict::{Each, End, Prefix, Restriction, rejects_null, restrict, split};
+use crate::resolve::tree::{Body, CompareOp, Expr, IndexHint, Query, ROWID, Source, SourceKind};
+use crate::schema::{Index, IndexSource, Table};
+use crate::value::{Affinity, Collation, Value};
 
 /// How many rows a table is taken to have.
 const TABLE_ROWS: f64 = 1_000_000.0;
+/// Plans outlive what was counted for them, so that no table is taken to be smaller.
+const TABLE_ROWS_MIN: f64 = 200.0;
 /// How many rows a query is taken to give.
 const QUERY_ROWS: f64 = 10_000.0;
+
+/// A page that a walk comes to.
+const PAGE: f64 = 30.0;
+/// An entry of an index.
+const ENTRY: f64 = 3.0;
+/// A row found by its rowid, from an index's entry; and where those rowids ascend, as they do
+/// among the entries of one key, so that most rows are near the one before.
+const LOOKUP: f64 = 16.0;
+const LOOKUP_NEAR: f64 = 6.0;
+/// A rowid sought.
+pub(super) const ROWID_SEEK: f64 = 10.0;
+/// A key sought in an index.
+pub(super) const SEEK: f64 = 15.0;
+/// A row kept in a hash table, looked up there, and found.
+const HASH_KEEP: f64 = 40.0;
+const HASH_PROBE: f64 = 60.0;
+const HASH_FOUND: f64 = 10.0;
+/// The share of rows in a range with one end, and with two.
+pub(super) const HALF_RANGE: f64 = 1.0 / 24.0;
+pub(super) const RANGE: f64 = 1.0 / 64.0;
 
 /// A set of a select's sources, by their places in its list.
 pub(super) type Sources = u64;
@@ -29,10 +51,20 @@ pub(super) struct Term<'e> {
     /// The first source at which it may be met: not before a join that keeps the rows of its right
     /// side, and so may leave every source before it without a row.
     pub(super) from: usize,
+    /// What it says as a range of texts.
+    pub(super) prefix: Option<Box<Prefix<'e>>>,
+}
+
+/// A select as the search for its plan sees it.
+pub(super) struct Frame<'e> {
+    pub(super) sources: &'e [Source],
+    pub(super) terms: &'e [Term<'e>],
+    /// For each source the columns that anything reads.
+    pub(super) needed: Vec<Vec<usize>>,
 }
 
 /// One way to find rows.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Path<'e> {
     pub(super) kind: PathKind<'e>,
     /// Paid once.
@@ -55,32 +87,7 @@ pub(super) enum KeyExpr<'e> {
     Each,
 }
 
-/// The right side of an `IN`.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Each<'e> {
-    pub(super) values: EachValues<'e>,
-    pub(super) affinity: Option<Affinity>,
-    pub(super) collation: Collation,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(super) enum EachValues<'e> {
-    List(&'e [Expr]),
-    /// A query that depends on no row.
-    Query(&'e Query),
-}
-
-impl EachValues<'_> {
-    /// How many values there are taken to be.
-    fn count(&self) -> f64 {
-        match self {
-            EachValues::List(list) => list.len() as f64,
-            EachValues::Query(_) => 25.0,
-        }
-    }
-}
-
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum PathKind<'e> {
     /// Every row.
     Full,
@@ -98,14 +105,12 @@ pub(super) enum PathKind<'e> {
     },
     /// The terms by which rows are hashed; none keeps the rows to be walked again.
     Hash(Vec<Equality<'e>>),
-}
-
-/// One end of a range.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct End<'e> {
-    pub(super) value: &'e Expr,
-    pub(super) inclusive: bool,
-    pub(super) affinity: Option<Affinity>,
+    /// Rows that any of some ways finds, each once.
+    Any {
+        arms: Vec<Path<'e>>,
+        /// Whether the arms are the texts and the blobs that one pattern may match.
+        prefix: bool,
+    },
 }
 
 /// Two expressions that must be equal: one of the source's row, one of what is known before.
@@ -117,81 +122,33 @@ pub(super) struct Equality<'e> {
     pub(super) collation: Collation,
 }
 
-/// What a term says about one column of the source.
-#[derive(Clone, Copy, Debug)]
-struct Restriction<'e> {
-    term: usize,
-    column: usize,
-    op: RestrictionOp,
-    value: &'e Expr,
-    each: Option<EachValues<'e>>,
-    affinity: Option<Affinity>,
-    collation: Collation,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RestrictionOp {
-    Equal,
-    IsNull,
-    In,
-    Low { inclusive: bool },
-    High { inclusive: bool },
-}
-
-/// A column of an index as the planner sees it.
-struct KeyColumn {
-    column: Option<usize>,
-    collation: Option<Collation>,
-}
-
 /// The best way to find rows of the source at `place` when those in `known` were read before and
 /// gave about `outer_rows` combinations.
 pub(super) fn best<'e>(
-    sources: &'e [Source],
-    terms: &[Term<'e>],
+    frame: &Frame<'e>,
     place: usize,
     known: Sources,
     outer_rows: f64,
 ) -> Path<'e> {
-    let source = &sources[place];
-    let usable = |term: &Term<'_>| {
-        let here = known | 1 << place;
-        let own = match term.on {
-            Some(on) => on == place,
-            None => !source.keeps_left() && !source.keeps_right() && term.from <= place,
-        };
-        own && term.reads & 1 << place != 0 && term.reads & !here == 0
-    };
-    let usable: Vec<usize> = (0..terms.len()).filter(|&index| usable(&terms[index])).collect();
-    let mut path = match &source.kind {
-        // What stays without a match is known once all rows were kept and marked.
-        _ if source.keeps_right() => hash_path(sources, terms, &usable, place, TABLE_ROWS),
-        SourceKind::Table(table) => {
-            table_path(sources, table, terms, &usable, place, known, outer_rows)
-        }
-        // One row, or rows that the arguments make: there is nothing to look up.
-        SourceKind::Taken(_) => full_path(1.0),
-        SourceKind::Function { .. } => full_path(25.0),
-        SourceKind::Query(_) if known == 0 => Path {
-            kind: PathKind::Full,
-            fixed: 0.0,
-            per_row: QUERY_ROWS,
-            rows: QUERY_ROWS,
-            used: Vec::new(),
-            each: None,
-        },
-        SourceKind::Query(_) => hash_path(sources, terms, &usable, place, QUERY_ROWS),
-    };
-    for index in usable {
-        if !path.used.contains(&index) {
-            path.rows *= selectivity(terms[index].expr);
+    let cost = |path: &Path<'_>| path.fixed + outer_rows * path.per_row;
+    let mut paths = frame.paths(place, known);
+    // Rows kept by a key are found in a time that does not grow with the table, where a walk for
+    // each of several rows before would.
+    let keyed = |path: &Path<'_>| matches!(&path.kind, PathKind::Hash(keys) if !keys.is_empty());
+    if outer_rows > 1.0 && paths.iter().any(keyed) {
+        paths.retain(|path| !is_walk(&path.kind));
+    }
+    // Of equal costs the first is taken.
+    let mut best: Option<Path<'e>> = None;
+    for path in paths {
+        if best.as_ref().is_none_or(|best| cost(&path) < cost(best)) {
+            best = Some(path);
         }
     }
-    path.rows = path.rows.max(1.0);
-    path
+    best.unwrap_or_else(|| full_path(TABLE_ROWS))
 }
 
-fn full_path<'e>(rows: f64) -> Path<'e> {
+pub(super) fn full_path<'e>(rows: f64) -> Path<'e> {
     Path { kind: PathKind::Full, fixed: 0.0, per_row: rows, rows, used: Vec::new(), each: None }
 }
 
@@ -203,410 +160,358 @@ fn selectivity(expr: &Expr) -> f64 {
     }
 }
 
-fn table_path<'e>(
-    sources: &'e [Source],
-    table: &'e Table,
-    terms: &[Term<'e>],
-    usable: &[usize],
-    place: usize,
-    known: Sources,
-    outer_rows: f64,
-) -> Path<'e> {
-    let source = &sources[place];
-    let mut best = Path {
-        kind: PathKind::Full,
-        fixed: 0.0,
-        per_row: TABLE_ROWS,
-        rows: TABLE_ROWS,
-        used: Vec::new(),
-        each: None,
-    };
-    let mut consider = |path: Path<'e>| {
-        let cost = |path: &Path<'_>| path.fixed + outer_rows * path.per_row;
-        if cost(&path) < cost(&best) {
-            best = path;
-        }
-    };
-    let restrictions = restrictions(source.id, terms, usable);
-    if table.without_rowid {
-        let columns: Vec<KeyColumn> = table
-            .primary_key
-            .iter()
-            .map(|part| KeyColumn {
-                column: Some(part.column),
-                collation: part.collation.as_ref().ok().copied(),
-            })
-            .collect();
-        if let Some(path) = index_path(table, None, &columns, columns.len(), true, &restrictions) {
-            consider(path);
-        }
-    } else if matches!(source.index_hint, IndexHint::Any | IndexHint::None)
-        && let Some(path) = rowid_path(&restrictions)
-    {
-        consider(path);
-    }
-    for (number, index) in table.indexes.iter().enumerate() {
-        let allowed = match &source.index_hint {
-            IndexHint::Any => true,
-            IndexHint::None => false,
-            IndexHint::Only(name) => index.name.eq_ignore_ascii_case(name),
-        };
-        // The index that is the table itself was considered above.
-        let own_tree = table.without_rowid && index.root == table.root;
-        if !allowed || own_tree || index.is_partial() || !index.has_known_order() {
-            continue;
-        }
-        let columns: Vec<KeyColumn> = index
-            .columns
-            .iter()
-            .map(|column| KeyColumn {
-                column: match column.source {
-                    IndexSource::Column(column) if table.rowid_alias == Some(column) => Some(ROWID),
-                    IndexSource::Column(column) => Some(column),
-                    IndexSource::Rowid => Some(ROWID),
-                    IndexSource::Expr(_) => None,
-                },
-                collation: column.collation.as_ref().ok().copied(),
-            })
-            .collect();
-        let path = index_path(
-            table,
-            Some(number),
-            &columns,
-            index.key_columns,
-            index.unique,
-            &restrictions,
-        );
-        if let Some(path) = path {
-            consider(path);
-        }
-    }
-    if known != 0 {
-        let hash = hash_path(sources, terms, usable, place, TABLE_ROWS);
-        // Rows kept without a key are no better than the table itself.
-        if matches!(&hash.kind, PathKind::Hash(keys) if !keys.is_empty()) {
-            consider(hash);
-        }
-    }
-    best
+/// About how many rows a table has.
+pub(super) fn table_rows(table: &Table) -> f64 {
+    table.row_count().map_or(TABLE_ROWS, |rows| rows.max(TABLE_ROWS_MIN))
 }
 
-/// What the terms say about single columns of the source.
-fn restrictions<'e>(
-    source: SourceId,
-    terms: &[Term<'e>],
-    usable: &[usize],
-) -> Vec<Restriction<'e>> {
-    let mut out = Vec::new();
-    let own = |expr: &Expr| match expr {
-        Expr::Column { source: of, column } if *of == source => Some(*column),
-        _ => None,
-    };
-    let free = |expr: &Expr| !reads(expr, source);
-    for &term in usable {
-        match terms[term].expr {
-            Expr::Compare(rule, left, right) => {
-                for (side, other, op) in [(left, right, rule.op), (right, left, rule.op.flipped())]
-                {
-                    let Some(column) = own(side).filter(|_| free(other)) else { continue };
-                    let op = match op {
-                        CompareOp::Equal => RestrictionOp::Equal,
-                        CompareOp::Less => RestrictionOp::High { inclusive: false },
-                        CompareOp::LessEqual => RestrictionOp::High { inclusive: true },
-                        CompareOp::Greater => RestrictionOp::Low { inclusive: false },
-                        CompareOp::GreaterEqual => RestrictionOp::Low { inclusive: true },
-                        CompareOp::NotEqual | CompareOp::Is | CompareOp::IsNot => continue,
-                    };
-                    out.push(Restriction {
-                        term,
-                        column,
-                        op,
-                        value: other,
-                        each: None,
-                        affinity: rule.affinity,
-                        collation: rule.collation,
-                    });
+/// About how many rows a query gives.
+fn query_rows(query: &Query) -> f64 {
+    fn body_rows(body: &Body) -> f64 {
+        match body {
+            Body::Values(rows) => rows.len() as f64,
+            Body::Recursive(_) => 1000.0,
+            Body::Compound { first, rest, .. } => {
+                body_rows(first) + rest.iter().map(|(_, body)| body_rows(body)).sum::<f64>()
+            }
+            Body::Select(select) => {
+                if select.group_by.as_ref().is_some_and(Vec::is_empty) {
+                    return 1.0;
                 }
+                let of = |source: &Source| match &source.kind {
+                    SourceKind::Table(table) => table.row_count().unwrap_or(QUERY_ROWS),
+                    SourceKind::Query(query) => query_rows(query),
+                    SourceKind::Taken(_) => 1.0,
+                    SourceKind::Function { .. } => 25.0,
+                };
+                let rows = select.sources.iter().map(of).fold(1.0, f64::max);
+                let shares = select.conjuncts.iter().map(selectivity).product::<f64>();
+                let grouped = if select.group_by.is_some() { 0.1 } else { 1.0 };
+                rows * shares.max(0.001) * grouped
             }
-            Expr::Between { expr, not: false, low, high } => {
-                let Some(column) = own(expr) else { continue };
-                let ends = [
-                    (low, RestrictionOp::Low { inclusive: true }),
-                    (high, RestrictionOp::High { inclusive: true }),
-                ];
-                for ((rule, value), op) in ends {
-                    if free(value) {
-                        out.push(Restriction {
-                            term,
-                            column,
-                            op,
-                            value,
-                            each: None,
-                            affinity: rule.affinity,
-                            collation: rule.collation,
-                        });
-                    }
-                }
-            }
-            Expr::IsNull { expr, not: false } => {
-                if let Some(column) = own(expr) {
-                    out.push(Restriction {
-                        term,
-                        column,
-                        op: RestrictionOp::IsNull,
-                        value: &NULL,
-                        each: None,
-                        affinity: None,
-                        collation: Collation::Binary,
-                    });
-                }
-            }
-            Expr::InList { expr, not: false, list, affinity, collation } => {
-                if let Some(column) = own(expr)
-                    && list.iter().all(free)
-                {
-                    out.push(Restriction {
-                        term,
-                        column,
-                        op: RestrictionOp::In,
-                        value: &NULL,
-                        each: Some(EachValues::List(list)),
-                        affinity: *affinity,
-                        collation: *collation,
-                    });
-                }
-            }
-            Expr::InQuery { expr, not: false, query, affinity, collation } => {
-                if let Some(column) = own(expr)
-                    && !query.correlated
-                {
-                    out.push(Restriction {
-                        term,
-                        column,
-                        op: RestrictionOp::In,
-                        value: &NULL,
-                        each: Some(EachValues::Query(query)),
-                        affinity: *affinity,
-                        collation: *collation,
-                    });
-                }
-            }
-            _ => {}
         }
     }
-    out
-}
-
-const NULL: Expr = Expr::Const(crate::value::Value::Null);
-
-fn reads(expr: &Expr, source: SourceId) -> bool {
-    let mut found = false;
-    expr.columns(&mut |of, _| found |= of == source);
-    found
-}
-
-impl<'e> Restriction<'e> {
-    fn each(&self) -> Option<Each<'e>> {
-        let (affinity, collation) = (self.affinity, self.collation);
-        self.each.map(|values| Each { values, affinity, collation })
+    let rows = body_rows(&query.body).max(1.0);
+    match &query.limit {
+        Some(Expr::Const(Value::Int(limit))) if *limit >= 0 => rows.min(*limit as f64),
+        _ => rows,
     }
 }
 
-fn end<'e>(restriction: &Restriction<'e>, inclusive: bool) -> End<'e> {
-    End { value: restriction.value, inclusive, affinity: restriction.affinity }
-}
-
-/// The lower and upper end that the restrictions put on one column, and their terms.
-fn ends<'e>(
-    restrictions: &[Restriction<'e>],
-    fits: impl Fn(&Restriction<'e>) -> bool,
-) -> (Option<End<'e>>, Option<End<'e>>) {
-    let mut low = None;
-    let mut high = None;
-    for restriction in restrictions.iter().filter(|restriction| fits(restriction)) {
-        match restriction.op {
-            RestrictionOp::Low { inclusive } if low.is_none() => {
-                low = Some(end(restriction, inclusive));
-            }
-            RestrictionOp::High { inclusive } if high.is_none() => {
-                high = Some(end(restriction, inclusive));
-            }
-            _ => {}
-        }
-    }
-    (low, high)
-}
-
-fn rowid_path<'e>(restrictions: &[Restriction<'e>]) -> Option<Path<'e>> {
-    let rowid = |restriction: &Restriction<'e>| restriction.column == ROWID;
-    let equal = restrictions
-        .iter()
-        .find(|restriction| rowid(restriction) && restriction.op == RestrictionOp::Equal);
-    if let Some(restriction) = equal {
-        return Some(Path {
-            kind: PathKind::RowidEqual(KeyExpr::Expr(restriction.value)),
-            fixed: 0.0,
-            per_row: 10.0,
-            rows: 1.0,
-            used: vec![restriction.term],
-            each: None,
-        });
-    }
-    let each = restrictions
-        .iter()
-        .filter(|restriction| rowid(restriction))
-        .find_map(|restriction| Some((restriction.each()?, restriction.term)));
-    if let Some((each, term)) = each {
-        return Some(Path {
-            kind: PathKind::RowidEqual(KeyExpr::Each),
-            fixed: 0.0,
-            per_row: 10.0 * each.values.count(),
-            rows: each.values.count(),
-            used: vec![term],
-            each: Some(each),
-        });
-    }
-    let (low, high) = ends(restrictions, rowid);
-    let share = match (&low, &high) {
-        (None, None) => return None,
-        (Some(_), Some(_)) => 1.0 / 64.0,
-        _ => 0.25,
-    };
-    let rows = TABLE_ROWS * share;
-    // The terms stay to be checked: a range is a cheap and safe superset.
-    Some(Path {
-        kind: PathKind::RowidRange { low, high },
-        fixed: 0.0,
-        per_row: 10.0 + rows,
-        rows,
-        used: Vec::new(),
-        each: None,
-    })
-}
-
-fn index_path<'e>(
-    table: &Table,
-    index: Option<usize>,
-    columns: &[KeyColumn],
-    key_columns: usize,
-    unique: bool,
-    restrictions: &[Restriction<'e>],
-) -> Option<Path<'e>> {
-    let fits = |restriction: &Restriction<'e>, key: &KeyColumn| {
-        let Some(column) = key.column else { return false };
-        restriction.column == column
-            && (restriction.op == RestrictionOp::IsNull
-                || (key.collation == Some(restriction.collation)
-                    && affinity_fits(restriction.affinity, column_affinity(table, column))))
-    };
-    let mut equal = Vec::new();
-    let mut used = Vec::new();
-    let mut may_be_null = false;
-    let mut each: Option<Each<'e>> = None;
-    for key in columns {
-        let found = restrictions.iter().find(|restriction| {
-            matches!(restriction.op, RestrictionOp::Equal | RestrictionOp::IsNull)
-                && fits(restriction, key)
-        });
-        // One `IN` may take the place of an equality: the keys are sought one after the other.
-        let found = found.or_else(|| {
-            let is_in = |restriction: &&Restriction<'e>| {
-                each.is_none() && restriction.op == RestrictionOp::In && fits(restriction, key)
+impl<'e> Frame<'e> {
+    /// Every way that could be the best to find rows of the source at `place`.
+    pub(super) fn paths(&self, place: usize, known: Sources) -> Vec<Path<'e>> {
+        let source = &self.sources[place];
+        let usable = |term: &Term<'_>| {
+            let here = known | 1 << place;
+            let own = match term.on {
+                Some(on) => on == place,
+                None => !source.keeps_left() && !source.keeps_right() && term.from <= place,
             };
-            restrictions.iter().find(is_in)
-        });
-        let Some(restriction) = found else { break };
-        if let Some(values) = restriction.each() {
-            each = Some(values);
-            equal.push((KeyExpr::Each, None, NullKey::FindsNothing));
-            used.push(restriction.term);
-            continue;
-        }
-        let null = match restriction.op {
-            RestrictionOp::IsNull => NullKey::Finds,
-            _ => NullKey::FindsNothing,
+            own && term.reads & 1 << place != 0 && term.reads & !here == 0
         };
-        may_be_null |= null == NullKey::Finds;
-        equal.push((KeyExpr::Expr(restriction.value), restriction.affinity, null));
-        used.push(restriction.term);
+        let usable: Vec<usize> =
+            (0..self.terms.len()).filter(|&index| usable(&self.terms[index])).collect();
+        let mut paths = match &source.kind {
+            // What stays without a match is known once all rows were kept and marked.
+            SourceKind::Table(table) if source.keeps_right() => {
+                vec![self.hash_path(&usable, place, table_rows(table))]
+            }
+            SourceKind::Query(query) if source.keeps_right() => {
+                vec![self.hash_path(&usable, place, query_rows(query))]
+            }
+            _ if source.keeps_right() => vec![self.hash_path(&usable, place, QUERY_ROWS)],
+            SourceKind::Table(table) => self.table_paths(table, &usable, place, known),
+            // One row, or rows that the arguments make: there is nothing to look up.
+            SourceKind::Taken(_) => vec![full_path(1.0)],
+            SourceKind::Function { .. } => vec![full_path(25.0)],
+            SourceKind::Query(query) if known == 0 => vec![full_path(query_rows(query))],
+            SourceKind::Query(query) => vec![self.hash_path(&usable, place, query_rows(query))],
+        };
+        for path in &mut paths {
+            for &index in &usable {
+                if !path.used.contains(&index) {
+                    path.rows *= selectivity(self.terms[index].expr);
+                }
+            }
+            path.rows = path.rows.max(1.0);
+        }
+        paths
     }
-    let (low, high) = match columns.get(equal.len()) {
-        Some(key) => ends(restrictions, |restriction| fits(restriction, key)),
-        None => (None, None),
-    };
-    if equal.is_empty() && low.is_none() && high.is_none() {
-        return None;
-    }
-    let found_one = unique && equal.len() >= key_columns && !may_be_null;
-    let mut rows = match equal.len() {
-        0 => TABLE_ROWS,
-        _ if found_one => 1.0,
-        // Another equality leaves fewer rows, so a longer match of keys is preferred.
-        count => 10.0 / count as f64 + 1.0,
-    };
-    rows *= match (&low, &high) {
-        (None, None) => 1.0,
-        (Some(_), Some(_)) => 1.0 / 64.0,
-        _ => 0.25,
-    };
-    let times = each.map_or(1.0, |each| each.values.count());
-    let rows = rows.max(1.0);
-    let step = if index.is_some() { 3.0 } else { 1.0 };
-    let lookup = if index.is_some() { 15.0 } else { 10.0 };
-    Some(Path {
-        kind: PathKind::Index { index, equal, low, high },
-        fixed: 0.0,
-        per_row: times * (lookup + rows * step),
-        rows: times * rows,
-        used,
-        each,
-    })
-}
 
-fn column_affinity(table: &Table, column: usize) -> Affinity {
-    table.columns.get(column).map_or(Affinity::Integer, |column| column.affinity)
-}
-
-/// Whether a comparison under an affinity orders values as an index of a column does.
-fn affinity_fits(compare: Option<Affinity>, column: Affinity) -> bool {
-    match compare {
-        None => true,
-        Some(Affinity::Text) => column == Affinity::Text,
-        Some(_) => column.is_numeric(),
-    }
-}
-
-fn hash_path<'e>(
-    sources: &[Source],
-    terms: &[Term<'e>],
-    usable: &[usize],
-    place: usize,
-    rows: f64,
-) -> Path<'e> {
-    let own: Sources = 1 << place;
-    let mut keys = Vec::new();
-    let mut used = Vec::new();
-    for &index in usable {
-        let term = &terms[index];
-        // Both sides must be told apart by the sources they read.
-        if let Expr::Compare(rule, left, right) = term.expr
-            && rule.op == CompareOp::Equal
-            && term.reads != own
-        {
-            let sides = [(left, right), (right, left)];
-            let split = sides.into_iter().find(|(mine, other)| {
-                reads_of(mine, sources) == own && reads_of(other, sources) & own == 0
-            });
-            if let Some((own, other)) = split {
-                let (affinity, collation) = (rule.affinity, rule.collation);
-                keys.push(Equality { own, other, affinity, collation });
-                used.push(index);
+    fn table_paths(
+        &self,
+        table: &'e Table,
+        usable: &[usize],
+        place: usize,
+        known: Sources,
+    ) -> Vec<Path<'e>> {
+        let source = &self.sources[place];
+        let rows = table_rows(table);
+        let mut restrictions = Vec::new();
+        for &term in usable {
+            restrict(source, term, self.terms[term].expr, &mut restrictions);
+        }
+        let conditions: Vec<&'e Expr> = usable.iter().map(|&term| self.terms[term].expr).collect();
+        let step = 1.0 + PAGE * table.pages_per_row().unwrap_or(1.0 / 40.0);
+        let mut paths = vec![Path { per_row: rows * step, ..full_path(rows) }];
+        self.keyed_paths(table, place, &restrictions, &conditions, &mut paths);
+        let hint = matches!(source.index_hint, IndexHint::Only(_));
+        if hint && paths.len() > 1 {
+            return paths.split_off(1);
+        }
+        if !table.without_rowid && !hint {
+            for &term in usable {
+                let expr = self.terms[term].expr;
+                paths.extend(self.union(table, place, expr, &restrictions, &conditions));
+                if let Some(prefix) = &self.terms[term].prefix {
+                    self.prefix_paths(table, place, prefix, &conditions, &mut paths);
+                }
             }
         }
+        if known != 0 {
+            let hash = self.hash_path(usable, place, rows);
+            // Rows kept without a key are no better than the table itself.
+            if matches!(&hash.kind, PathKind::Hash(keys) if !keys.is_empty()) {
+                paths.push(hash);
+            }
+        }
+        paths
     }
-    let (per_row, found) = if keys.is_empty() { (rows, rows) } else { (42.0, 10.0) };
-    let fixed = rows * 10.0;
-    Path { kind: PathKind::Hash(keys), fixed, per_row, rows: found, used, each: None }
+
+    /// The ways that go by a rowid or by one index.
+    fn keyed_paths(
+        &self,
+        table: &'e Table,
+        place: usize,
+        restrictions: &[Restriction<'e>],
+        conditions: &[&'e Expr],
+        paths: &mut Vec<Path<'e>>,
+    ) {
+        let source = &self.sources[place];
+        if table.without_rowid {
+            let columns = key_columns(source, None);
+            let tree = IndexTree {
+                number: None,
+                key_columns: columns.len(),
+                columns,
+                unique: true,
+                rows: table_rows(table),
+                rows_per_key: &|columns| table.rows_per_key(columns),
+                share: &|low, high| table.share(low, high),
+                step: 1.0,
+                step_near: 1.0,
+            };
+            paths.extend(tree.path(source.id, restrictions));
+        } else if !matches!(source.index_hint, IndexHint::Only(_)) {
+            paths.extend(rowid_path(source.id, table, restrictions));
+        }
+        for (number, index) in table.indexes.iter().enumerate() {
+            if !allowed(source, table, number, conditions) {
+                continue;
+            }
+            let covering = self.covers(table, index, place);
+            let rows = match index.is_partial() {
+                true => index.entry_count().unwrap_or(table_rows(table) / 5.0).max(1.0),
+                false => table_rows(table),
+            };
+            let (step, step_near) = match covering {
+                true => (ENTRY, ENTRY),
+                false => (ENTRY + LOOKUP, ENTRY + LOOKUP_NEAR),
+            };
+            let tree = IndexTree {
+                number: Some(number),
+                columns: key_columns(source, Some(number)),
+                key_columns: index.key_columns,
+                unique: index.unique,
+                rows,
+                rows_per_key: &|columns| index.rows_per_key(columns),
+                share: &|low, high| index.share(low, high),
+                step,
+                step_near,
+            };
+            paths.extend(tree.path(source.id, restrictions));
+            // All of its entries: fewer pages, another order, or a partial index' rows alone.
+            let step = step + PAGE * index.pages_per_row().unwrap_or(1.0 / 200.0);
+            paths.push(Path {
+                kind: PathKind::Index {
+                    index: Some(number),
+                    equal: Vec::new(),
+                    low: None,
+                    high: None,
+                },
+                per_row: rows * step,
+                ..full_path(rows)
+            });
+        }
+    }
+
+    /// Whether an index has every column that anything reads of the source.
+    fn covers(&self, table: &Table, index: &Index, place: usize) -> bool {
+        self.needed[place].iter().all(|&wanted| {
+            index.columns.iter().any(|column| match column.source {
+                IndexSource::Column(known) => {
+                    known == wanted || wanted == ROWID && table.rowid_alias == Some(known)
+                }
+                IndexSource::Rowid => wanted == ROWID,
+                IndexSource::Expr(_) => false,
+            })
+        })
+    }
+
+    /// Rows that meet any part of an `OR`, where there is a way to those of each part.
+    fn union(
+        &self,
+        table: &'e Table,
+        place: usize,
+        condition: &'e Expr,
+        restrictions: &[Restriction<'e>],
+        conditions: &[&'e Expr],
+    ) -> Option<Path<'e>> {
+        let Expr::Or(..) = condition else { return None };
+        let mut parts = Vec::new();
+        split(condition, true, &mut parts);
+        let source = &self.sources[place];
+        let mut arms = Vec::with_capacity(parts.len());
+        for part in parts {
+            let mut conditions = conditions.to_vec();
+            let own = conditions.len();
+            split(part, false, &mut conditions);
+            let mut all = Vec::new();
+            for &condition in &conditions[own..] {
+                restrict(source, usize::MAX, condition, &mut all);
+            }
+            if all.is_empty() {
+                return None;
+            }
+            all.extend(restrictions);
+            let mut paths = Vec::new();
+            self.keyed_paths(table, place, &all, &conditions, &mut paths);
+            paths.retain(|path| !is_whole(&path.kind));
+            let cheapest = paths.into_iter().min_by(|a, b| a.per_row.total_cmp(&b.per_row))?;
+            arms.push(cheapest);
+        }
+        let rows = arms.iter().map(|arm| arm.rows).sum::<f64>();
+        let per_row = arms.iter().map(|arm| arm.per_row + 5.0 * arm.rows).sum();
+        let kind = PathKind::Any { arms, prefix: false };
+        Some(Path { kind, per_row, ..full_path(rows) })
+    }
+
+    /// The ranges of indexes that hold what a pattern may match.
+    fn prefix_paths(
+        &self,
+        table: &'e Table,
+        place: usize,
+        prefix: &'e Prefix<'e>,
+        conditions: &[&'e Expr],
+        paths: &mut Vec<Path<'e>>,
+    ) {
+        let source = &self.sources[place];
+        for (number, index) in table.indexes.iter().enumerate() {
+            let columns = key_columns(source, Some(number));
+            let Some(first) = columns.first() else { continue };
+            let fits = first.is(source.id, prefix.subject)
+                && first.collation == Some(prefix.collation)
+                && first.affinity == Affinity::Text
+                && allowed(source, table, number, conditions);
+            if !fits {
+                continue;
+            }
+            let end = |value, inclusive| Some(End { value, inclusive, affinity: None });
+            let rows = index.entry_count().unwrap_or_else(|| table_rows(table));
+            let arm = |low, high, share: f64| {
+                let rows = (rows * share).max(1.0);
+                let kind = PathKind::Index { index: Some(number), equal: Vec::new(), low, high };
+                Path { kind, per_row: SEEK + rows * (ENTRY + LOOKUP), ..full_path(rows) }
+            };
+            let arms = vec![
+                arm(end(&prefix.low, true), end(&prefix.high, false), RANGE),
+                arm(end(&prefix.blob, true), None, 0.0),
+            ];
+            let rows = arms.iter().map(|arm| arm.rows).sum();
+            let per_row = arms.iter().map(|arm| arm.per_row).sum();
+            let kind = PathKind::Any { arms, prefix: true };
+            paths.push(Path { kind, per_row, ..full_path(rows) });
+        }
+    }
+
+    fn hash_path(&self, usable: &[usize], place: usize, rows: f64) -> Path<'e> {
+        let own: Sources = 1 << place;
+        let mut keys = Vec::new();
+        let mut used = Vec::new();
+        for &index in usable {
+            let term = &self.terms[index];
+            // Both sides must be told apart by the sources they read.
+            if let Expr::Compare(rule, left, right) = term.expr
+                && rule.op == CompareOp::Equal
+                && term.reads != own
+            {
+                let sides = [(left, right), (right, left)];
+                let split = sides.into_iter().find(|(mine, other)| {
+                    reads_of(mine, self.sources) == own && reads_of(other, self.sources) & own == 0
+                });
+                if let Some((own, other)) = split {
+                    let (affinity, collation) = (rule.affinity, rule.collation);
+                    keys.push(Equality { own, other, affinity, collation });
+                    used.push(index);
+                }
+            }
+        }
+        let found = if keys.is_empty() { rows } else { rows.min(10.0) };
+        let per_row = HASH_PROBE + found * HASH_FOUND;
+        let fixed = rows * HASH_KEEP;
+        Path { kind: PathKind::Hash(keys), fixed, per_row, rows: found, used, each: None }
+    }
+}
+
+/// Whether a way comes to every row, or entry.
+fn is_whole(kind: &PathKind<'_>) -> bool {
+    match kind {
+        PathKind::Full => true,
+        PathKind::Index { equal, low, high, .. } => {
+            equal.is_empty() && low.is_none() && high.is_none()
+        }
+        _ => false,
+    }
+}
+
+/// Whether a way comes to rows that it was given no key of.
+fn is_walk(kind: &PathKind<'_>) -> bool {
+    match kind {
+        PathKind::Full | PathKind::RowidRange { .. } => true,
+        PathKind::Index { equal, .. } => equal.is_empty(),
+        PathKind::Any { arms, .. } => arms.iter().any(|arm| is_walk(&arm.kind)),
+        PathKind::RowidEqual(_) | PathKind::Hash(_) => false,
+    }
+}
+
+/// Whether an index may be used for rows that meet the conditions.
+fn allowed(source: &Source, table: &Table, number: usize, conditions: &[&Expr]) -> bool {
+    let index = &table.indexes[number];
+    let hinted = match &source.index_hint {
+        IndexHint::Any => true,
+        IndexHint::None => false,
+        IndexHint::Only(name) => index.name.eq_ignore_ascii_case(name),
+    };
+    // The tree of a table without rowid is considered as the table itself.
+    let own_tree = table.without_rowid && index.root == table.root;
+    let meaning = source.indexed.get(number);
+    let understood = meaning.is_none_or(|meaning| !meaning.unusable);
+    if !hinted || own_tree || !understood || !index.has_known_order() {
+        return false;
+    }
+    let filter = match meaning {
+        Some(meaning) => meaning.filter.as_slice(),
+        None if index.is_partial() => return false,
+        None => &[],
+    };
+    filter.iter().all(|wanted| {
+        conditions.iter().any(|condition| {
+            condition.is_same(wanted)
+                || matches!(wanted, Expr::IsNull { expr, not: true }
+                    if rejects_null(condition, expr))
+        })
+    })
 }
 
 /// The sources of the list that an expression reads.

@@ -1,112 +1,185 @@
 //! A plan in words: `EXPLAIN QUERY PLAN`.
 //!
-//! The words are SQLite's where the plan is one that SQLite could have made.
+//! Layout and words are SQLite's where the plan is one that SQLite could have made. What it has no
+//! words for has its own: rows found by a hash are found by an `AUTOMATIC HASH INDEX`.
 
-use super::access::{End, Path, PathKind};
-use super::{BodyPlan, Program, QueryPlan, Scan, SelectPlan};
-use crate::resolve::tree::{Source, SourceKind};
+use super::access::{Path, PathKind};
+use super::restrict::End;
+use super::{BodyPlan, Level, Program, QueryPlan, Scan, SelectPlan};
+use crate::parse::ast::CompoundOp;
+use crate::resolve::tree::{Expr, ROWID, Source, SourceKind};
 use crate::schema::{IndexSource, Table};
 use crate::value::Value;
 
 /// One line: its number, that of the line it belongs to, and the words.
-struct Lines(Vec<(i64, i64, String)>);
+struct Lines<'p> {
+    lines: Vec<(i64, i64, String)>,
+    program: &'p Program,
+    /// How many queries without a name there were.
+    unnamed: usize,
+}
 
 impl Program {
     /// The rows of `EXPLAIN QUERY PLAN`: `id`, `parent`, `notused`, `detail`.
     pub(crate) fn explain(&self) -> Vec<Vec<Value>> {
-        let mut lines = Lines(Vec::new());
+        let mut lines = Lines { lines: Vec::new(), program: self, unnamed: 0 };
         lines.query(&self.root, 0);
-        for (query, correlated) in &self.queries {
-            let kind = if *correlated { "CORRELATED SUBQUERY" } else { "SUBQUERY" };
-            let id = lines.add(0, kind.to_owned());
-            lines.query(query, id);
-        }
-        lines
-            .0
-            .into_iter()
-            .map(|(id, parent, detail)| vec![id.into(), parent.into(), 0.into(), detail.into()])
-            .collect()
+        let row = |(id, parent, detail): (i64, i64, String)| {
+            vec![id.into(), parent.into(), 0.into(), detail.into()]
+        };
+        lines.lines.into_iter().map(row).collect()
     }
 }
 
-impl Lines {
-    fn add(&mut self, parent: i64, detail: String) -> i64 {
-        let id = i64::try_from(self.0.len() + 1).unwrap_or(i64::MAX);
-        self.0.push((id, parent, detail));
+impl Lines<'_> {
+    fn add(&mut self, parent: i64, detail: impl Into<String>) -> i64 {
+        let id = i64::try_from(self.lines.len() + 1).unwrap_or(i64::MAX);
+        self.lines.push((id, parent, detail.into()));
         id
     }
 
     fn query(&mut self, plan: &QueryPlan, parent: i64) {
         match &plan.body {
             BodyPlan::Values(rows) => {
-                self.add(parent, format!("SCAN {} CONSTANT ROWS", rows.len()));
+                self.add(
+                    parent,
+                    match rows.len() {
+                        1 => "SCAN CONSTANT ROW".to_owned(),
+                        count => format!("SCAN {count}-ROW VALUES CLAUSE"),
+                    },
+                );
             }
-            BodyPlan::Select(select) => self.select(select, parent),
-            BodyPlan::Recursive(_) => {}
+            BodyPlan::Select(select) => self.select(select, plan, parent),
+            BodyPlan::Recursive(recursion) => {
+                let id = self.add(parent, "SETUP");
+                self.query(&recursion.first, id);
+                for step in &recursion.steps {
+                    let id = self.add(parent, "RECURSIVE STEP");
+                    self.query(step, id);
+                }
+            }
             BodyPlan::Compound(compound) => {
-                let id = self.add(parent, "COMPOUND QUERY".to_owned());
+                let parent = self.add(parent, "COMPOUND QUERY");
+                let id = self.add(parent, "LEFT-MOST SUBQUERY");
                 self.query(&compound.first, id);
-                for (_, part) in &compound.rest {
+                for (op, part) in &compound.rest {
+                    let id = self.add(
+                        parent,
+                        match op {
+                            CompoundOp::UnionAll => "UNION ALL",
+                            CompoundOp::Union => "UNION USING TEMP B-TREE",
+                            CompoundOp::Except => "EXCEPT USING TEMP B-TREE",
+                            CompoundOp::Intersect => "INTERSECT USING TEMP B-TREE",
+                        },
+                    );
                     self.query(part, id);
                 }
             }
         }
-        if let BodyPlan::Recursive(recursion) = &plan.body {
-            let id = self.add(parent, "SETUP".to_owned());
-            self.query(&recursion.first, id);
-            let id = self.add(parent, "RECURSIVE STEP".to_owned());
-            recursion.steps.iter().for_each(|step| self.query(step, id));
+        if !matches!(plan.body, BodyPlan::Select(_)) {
+            self.subqueries(plan, parent);
         }
         if plan.sort.is_some() {
-            self.add(parent, "USE TEMP B-TREE FOR ORDER BY".to_owned());
+            self.add(parent, "USE TEMP B-TREE FOR ORDER BY");
         }
     }
 
-    fn select(&mut self, plan: &SelectPlan, parent: i64) {
-        if plan.levels.is_empty() {
-            self.add(parent, "SCAN CONSTANT ROW".to_owned());
+    /// The queries that the expressions of a query run.
+    fn subqueries(&mut self, plan: &QueryPlan, parent: i64) {
+        for &number in &plan.queries {
+            let query = &self.program.queries[number];
+            let correlated = if query.correlated { "CORRELATED " } else { "" };
+            let kind = if query.is_list { "LIST" } else { "SCALAR" };
+            let detail = format!("{correlated}{kind} SUBQUERY {}", number + 1);
+            let id = self.add(parent, detail);
+            self.query(&query.plan, id);
         }
-        for level in &plan.levels {
-            let suffix = match (level.keeps_left, level.keeps_right) {
-                (true, _) => " LEFT-JOIN",
-                (false, _) => "",
-            };
-            let id = self.add(parent, format!("{}{suffix}", level.label));
-            let inner = match &level.scan {
-                Scan::Hash(hash) => &hash.source,
-                Scan::Each(each) => &each.inner,
-                scan => scan,
-            };
-            if let Scan::Query(query) = inner {
-                self.query(query, id);
+    }
+
+    fn select(&mut self, plan: &SelectPlan, query: &QueryPlan, parent: i64) {
+        let outer = parent;
+        // The windows pass over the rows once those are gathered.
+        let gathered = plan.windows.as_ref().map(|windows| {
+            self.unnamed += 1;
+            let name = format!("(subquery-{})", self.unnamed);
+            (self.add(parent, format!("CO-ROUTINE {name}")), name, windows.passes.len())
+        });
+        let parent = gathered.as_ref().map_or(parent, |(id, ..)| *id);
+        if plan.levels.is_empty() {
+            self.add(parent, "SCAN CONSTANT ROW");
+        }
+        plan.levels.iter().for_each(|level| self.level(level, parent));
+        for level in plan.levels.iter().filter(|level| level.keeps_right) {
+            let id = self.add(parent, format!("RIGHT-JOIN {}", level.name));
+            self.add(id, format!("SCAN {}", level.name));
+        }
+        self.subqueries(query, parent);
+        if let Some(group) = &plan.group {
+            if !group.keys.is_empty() {
+                self.add(parent, "USE TEMP B-TREE FOR GROUP BY");
+            }
+            for aggregate in group.aggregates.iter().filter(|aggregate| aggregate.distinct) {
+                let name = aggregate.function.name();
+                self.add(parent, format!("USE TEMP B-TREE FOR {name}(DISTINCT)"));
             }
         }
-        if plan.group.as_ref().is_some_and(|group| !group.keys.is_empty()) {
-            self.add(parent, "USE TEMP B-TREE FOR GROUP BY".to_owned());
+        if let Some((_, name, passes)) = gathered {
+            for _ in 0..passes {
+                self.add(parent, "USE TEMP B-TREE FOR ORDER BY");
+            }
+            self.add(outer, format!("SCAN {name}"));
         }
         if plan.distinct.is_some() {
-            self.add(parent, "USE TEMP B-TREE FOR DISTINCT".to_owned());
+            self.add(outer, "USE TEMP B-TREE FOR DISTINCT");
+        }
+    }
+
+    fn level(&mut self, level: &Level, parent: i64) {
+        let (inner, verb) = match &level.scan {
+            Scan::Hash(hash) => (&hash.source, "MATERIALIZE"),
+            scan => (scan, "CO-ROUTINE"),
+        };
+        if let Scan::Query(query) = inner {
+            let id = self.add(parent, format!("{verb} {}", level.name));
+            self.query(query, id);
+        }
+        let suffix = if level.keeps_left { " LEFT-JOIN" } else { "" };
+        let id = self.add(parent, format!("{}{suffix}", level.label));
+        for (number, arm) in level.arms.iter().enumerate() {
+            let id = self.add(id, format!("INDEX {}", number + 1));
+            self.add(id, arm.as_str());
         }
     }
 }
 
-/// Whether the source is a table that is the index of its own primary key.
-pub(super) fn is_own_tree(source: &Source) -> bool {
-    matches!(&source.kind, SourceKind::Table(table) if table.without_rowid)
+/// What a source is called.
+pub(super) fn name(source: &Source) -> String {
+    match source.name.as_str() {
+        "" => format!("(subquery-{})", source.id),
+        name => name.to_owned(),
+    }
 }
 
-/// A source and the way to its rows in words.
-pub(super) fn label(source: &Source, path: &Path<'_>) -> String {
-    let name = if source.name.is_empty() { "(subquery)" } else { source.name.as_str() };
-    let table = match &source.kind {
-        SourceKind::Table(table) => Some(table),
-        SourceKind::Query(_) | SourceKind::Taken(_) => None,
-        SourceKind::Function { .. } => return format!("SCAN {name} VIRTUAL TABLE INDEX 1:"),
-    };
-    match (&path.kind, table) {
-        (PathKind::Full, _) => format!("SCAN {name}"),
+/// A source and the way to its rows in words, and the ways that this is made of. What `covering`
+/// says of an index is that nothing beside it is read.
+pub(super) fn label(
+    source: &Source,
+    path: &Path<'_>,
+    covering: bool,
+    ends_early: bool,
+) -> (String, Vec<String>) {
+    let mut arms = Vec::new();
+    let name = name(source);
+    let verb = if ends_early { "SEARCH" } else { "SCAN" };
+    let label = match (&path.kind, &source.kind) {
+        (_, SourceKind::Function { .. }) => format!("SCAN {name} VIRTUAL TABLE INDEX 1:"),
+        (PathKind::Full, _) => format!("{verb} {name}"),
         (PathKind::Hash(keys), _) if keys.is_empty() => format!("SCAN {name} IN MEMORY"),
-        (PathKind::Hash(keys), _) => format!("SEARCH {name} USING HASH ({} keys)", keys.len()),
+        (PathKind::Hash(keys), kind) => {
+            let keys: Vec<String> =
+                keys.iter().map(|key| format!("{}=?", expr_name(kind, key.own))).collect();
+            format!("SEARCH {name} USING AUTOMATIC HASH INDEX ({})", keys.join(" AND "))
+        }
         (PathKind::RowidEqual(_), _) => {
             format!("SEARCH {name} USING INTEGER PRIMARY KEY (rowid=?)")
         }
@@ -114,26 +187,61 @@ pub(super) fn label(source: &Source, path: &Path<'_>) -> String {
             let terms = range_terms("rowid", low.as_ref(), high.as_ref());
             format!("SEARCH {name} USING INTEGER PRIMARY KEY ({})", terms.join(" AND "))
         }
-        (PathKind::Index { .. }, None) => format!("SEARCH {name}"),
-        (PathKind::Index { index, equal, low, high }, Some(table)) => {
+        (PathKind::Any { arms: ways, prefix }, _) => {
+            let own = |way: &Path<'_>| label_of_arm(source, way);
+            match ways.first() {
+                // The blobs that a pattern may match lie in the same index.
+                Some(texts) if *prefix => own(texts),
+                _ => {
+                    arms = ways.iter().map(own).collect();
+                    "MULTI-INDEX OR".to_owned()
+                }
+            }
+        }
+        (PathKind::Index { index, equal, low, high }, SourceKind::Table(table)) => {
             let mut terms: Vec<String> = (0..equal.len())
                 .map(|place| format!("{}=?", key_name(table, *index, place)))
                 .collect();
             let next = key_name(table, *index, equal.len());
             terms.extend(range_terms(&next, low.as_ref(), high.as_ref()));
+            let covering = if covering { "COVERING " } else { "" };
             let using = match index {
-                Some(index) => format!("INDEX {}", table.indexes[*index].name),
+                Some(index) => format!("{covering}INDEX {}", table.indexes[*index].name),
                 None => "PRIMARY KEY".to_owned(),
             };
-            format!("SEARCH {name} USING {using} ({})", terms.join(" AND "))
+            match terms.is_empty() {
+                true => format!("{verb} {name} USING {using}"),
+                false => format!("SEARCH {name} USING {using} ({})", terms.join(" AND ")),
+            }
         }
-    }
+        (PathKind::Index { .. }, _) => format!("SEARCH {name}"),
+    };
+    (label, arms)
+}
+
+fn label_of_arm(source: &Source, path: &Path<'_>) -> String {
+    label(source, path, false, false).0
 }
 
 fn range_terms(name: &str, low: Option<&End<'_>>, high: Option<&End<'_>>) -> Vec<String> {
     let low = low.map(|_| format!("{name}>?"));
     let high = high.map(|_| format!("{name}<?"));
     low.into_iter().chain(high).collect()
+}
+
+/// The column that an expression is, in words.
+fn expr_name(kind: &SourceKind, expr: &Expr) -> String {
+    let name = match (kind, expr) {
+        (_, Expr::Column { column: ROWID, .. }) => Some("rowid".to_owned()),
+        (SourceKind::Table(table), Expr::Column { column, .. }) => {
+            table.columns.get(*column).map(|column| column.name.clone())
+        }
+        (SourceKind::Query(query), Expr::Column { column, .. }) => {
+            query.columns.get(*column).map(|column| column.inner_name.clone())
+        }
+        _ => None,
+    };
+    name.unwrap_or_else(|| "<expr>".to_owned())
 }
 
 fn key_name(table: &Table, index: Option<usize>, place: usize) -> String {

@@ -4,19 +4,25 @@
 //! the same. All its queries, those within expressions included, share one set of registers.
 
 mod access;
+pub(crate) mod correlate;
 mod explain;
+mod keyed;
 mod order;
 mod query;
+mod restrict;
+mod sample;
+mod scan;
 mod select;
 mod window;
 
-use shoal_store::{KeyOrder, Pgno};
+use shoal_store::{KeyOrder, Pgno, Transaction};
 
 use crate::Error;
 use crate::expr::{Code, Compiler, Reg};
 use crate::functions::TableFunction;
 use crate::parse::ast::{self, CompoundOp};
 use crate::resolve::Resolver;
+use crate::resolve::push::push_down;
 use crate::resolve::tree::{Aggregate, OutputColumn, Query};
 use crate::schema::Schema;
 use crate::value::{Affinity, Collation, Value};
@@ -26,8 +32,8 @@ pub(crate) use window::{BoundPlan, WindowCallPlan, WindowPass, WindowPlan};
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) root: QueryPlan,
-    /// The queries within expressions, and whether each depends on an enclosing row.
-    pub(crate) queries: Vec<(QueryPlan, bool)>,
+    /// The queries within expressions.
+    pub(crate) queries: Vec<SubqueryPlan>,
     pub(crate) registers: usize,
     pub(crate) constants: Vec<(Reg, Value)>,
     pub(crate) parameters: Vec<(Reg, usize)>,
@@ -44,6 +50,21 @@ pub(crate) struct Program {
     pub(crate) direct: Option<crate::exec::direct::Root>,
 }
 
+/// A query within an expression.
+#[derive(Debug)]
+pub(crate) struct SubqueryPlan {
+    pub(crate) plan: QueryPlan,
+    /// Whether it depends on the row of an enclosing query.
+    pub(crate) correlated: bool,
+    /// Whether its rows are what an `IN` looks in.
+    pub(crate) is_list: bool,
+    /// Whether running it can fail but for what is wrong with the file: a list of such a query is
+    /// looked at as a whole.
+    pub(crate) may_fail: bool,
+    /// What it reads of the rows around it, where that alone decides what it gives.
+    pub(crate) reads: Option<Box<[Reg]>>,
+}
+
 /// A query's body, order and bounds.
 #[derive(Debug)]
 pub(crate) struct QueryPlan {
@@ -55,6 +76,8 @@ pub(crate) struct QueryPlan {
     pub(crate) sort: Option<SortPlan>,
     pub(crate) limit: Option<Code>,
     pub(crate) offset: Option<Code>,
+    /// The numbers of the queries that its expressions run.
+    pub(crate) queries: Vec<usize>,
 }
 
 #[derive(Debug)]
@@ -117,8 +140,11 @@ pub(crate) struct SelectPlan {
 /// One loop: a source, how its rows are found, and what must hold for them.
 #[derive(Debug)]
 pub(crate) struct Level {
-    /// The loop in words, as `EXPLAIN QUERY PLAN` tells it.
+    /// What plans call the source.
+    pub(crate) name: String,
+    /// The loop in words, as `EXPLAIN QUERY PLAN` tells it, and the ways that it is made of.
     pub(crate) label: String,
+    pub(crate) arms: Vec<String>,
     pub(crate) scan: Scan,
     /// The conditions that decide whether a row matches an outer join; others are in `filter`.
     pub(crate) on: Vec<Code>,
@@ -161,6 +187,8 @@ pub(crate) enum Scan {
     Hash(Box<HashScan>),
     /// A scan once for each value of an `IN`.
     Each(Box<EachScan>),
+    /// Several scans of one table, each row once.
+    Any(Box<AnyScan>),
     /// The row that a recursion has taken.
     Taken(TakenScan),
     /// The rows of a table-valued function.
@@ -224,6 +252,10 @@ pub(crate) struct IndexScan {
     pub(crate) high: Option<Bound>,
     /// Whether the column of the range is stored in descending order.
     pub(crate) range_descending: bool,
+    /// Whether entries whose column of the range is NULL are left out where nothing bounds it.
+    pub(crate) above_null: bool,
+    /// Whether the entries are walked backwards.
+    pub(crate) descending: bool,
     /// Columns read from the entry.
     pub(crate) early: Loads,
     /// Where the rest of the row is found.
@@ -264,6 +296,16 @@ pub(crate) struct EachScan {
     pub(crate) collation: Collation,
     pub(crate) reg: Reg,
     pub(crate) inner: Scan,
+}
+
+/// Several scans of a table with rowids. What is read of a row late is read by one cursor, which
+/// every scan leaves on its row.
+#[derive(Debug)]
+pub(crate) struct AnyScan {
+    pub(crate) arms: Vec<Scan>,
+    /// The register in which every scan leaves the rowid.
+    pub(crate) rowid: Reg,
+    pub(crate) cursor: usize,
 }
 
 #[derive(Debug)]
@@ -308,6 +350,8 @@ pub(crate) struct GroupPlan {
     /// The aggregate whose row that is: the only `min` or `max` there is.
     pub(crate) picks: Option<usize>,
     pub(crate) having: Option<Code>,
+    /// Whether the first row whose argument is not NULL has the only aggregate's value.
+    pub(crate) ends_early: bool,
 }
 
 #[derive(Debug)]
@@ -325,20 +369,32 @@ pub(crate) struct AggregatePlan {
     pub(crate) result: Reg,
 }
 
-/// Resolves and plans a query.
+/// Resolves and plans a query. Where a transaction is given, the trees that could serve are looked
+/// into, so that their sizes decide.
 ///
 /// # Errors
 /// What the resolver refuses.
-pub(crate) fn plan(schema: &Schema, select: &ast::Select) -> Result<Program, Error> {
-    let query = Resolver::new(schema).query(select)?;
-    Ok(plan_resolved(query))
+pub(crate) fn plan(
+    schema: &Schema,
+    select: &ast::Select,
+    txn: Option<&Transaction>,
+) -> Result<Program, Error> {
+    let mut query = Resolver::new(schema).query(select)?;
+    push_down(&mut query);
+    if let Some(txn) = txn {
+        sample::sample(&query, txn);
+    }
+    plan_resolved(query)
 }
 
-pub(crate) fn plan_resolved(query: Query) -> Program {
+fn plan_resolved(query: Query) -> Result<Program, Error> {
     let mut compiler = Compiler::default();
     let root = compiler.plan_query(&query);
     let direct = crate::exec::direct::Root::of(&root, &compiler);
-    Program {
+    if compiler.no_solution {
+        return Err(Error::Meaning { message: "no query solution".to_owned(), offset: None });
+    }
+    Ok(Program {
         root,
         queries: compiler.queries,
         registers: compiler.registers,
@@ -352,7 +408,7 @@ pub(crate) fn plan_resolved(query: Query) -> Program {
         needs_schema: compiler.needs_schema,
         columns: query.columns,
         direct,
-    }
+    })
 }
 
 /// The only `min` or `max` among aggregates, whose row gives the bare columns.

@@ -2,15 +2,18 @@
 
 use super::{BodyPlan, CompoundPlan, QueryPlan, RecursivePlan, SortKey, SortPlan};
 use crate::expr::{Compiler, Reg};
-use crate::resolve::tree::{Body, Key, OrderKey, Query};
+use crate::resolve::tree::{Body, Expr, Key, OrderKey, Query};
+use crate::value::Value;
 
 impl Compiler {
     /// Plans a query; its rows will appear in registers of their own.
     pub(crate) fn plan_query(&mut self, query: &Query) -> QueryPlan {
+        let outer = std::mem::take(&mut self.own_queries);
         let width = query.columns.len();
         let key_count = query.order_by.iter().filter(|key| matches!(key.key, Key::Expr(_))).count();
         let output = self.register_range(width + key_count);
-        let (body, sorted) = self.plan_body(&query.body, output, width, &query.order_by);
+        let order = (query.order_by.as_slice(), limit(query));
+        let (body, sorted) = self.plan_body(&query.body, output, width, order);
         let sort = (!sorted && !query.order_by.is_empty()).then(|| {
             let mut next = output + width;
             let keys = query
@@ -33,16 +36,17 @@ impl Compiler {
         });
         let limit = query.limit.as_ref().map(|limit| self.code(limit));
         let offset = query.offset.as_ref().map(|offset| self.code(offset));
-        QueryPlan { body, output, width, sort, limit, offset }
+        let queries = std::mem::replace(&mut self.own_queries, outer);
+        QueryPlan { body, output, width, sort, limit, offset, queries }
     }
 
-    /// Plans a body; also tells whether its rows come in the order asked for.
+    /// Plans a body of whose rows about so many are taken; also tells whether its rows come in the order asked for.
     fn plan_body(
         &mut self,
         body: &Body,
         output: Reg,
         width: usize,
-        order_by: &[OrderKey],
+        (order_by, limit): (&[OrderKey], Option<f64>),
     ) -> (BodyPlan, bool) {
         match body {
             Body::Values(rows) => {
@@ -58,7 +62,7 @@ impl Compiler {
                 (BodyPlan::Values(rows), false)
             }
             Body::Select(select) => {
-                let (plan, sorted) = self.plan_select(select, output, order_by);
+                let (plan, sorted) = self.plan_select(select, output, order_by, limit);
                 (BodyPlan::Select(Box::new(plan)), sorted)
             }
             Body::Recursive(recursion) => {
@@ -100,7 +104,21 @@ impl Compiler {
 
     /// Plans one part of a compound, whose rows appear in the compound's registers.
     fn plan_part(&mut self, body: &Body, output: Reg, width: usize) -> QueryPlan {
-        let (body, _) = self.plan_body(body, output, width, &[]);
-        QueryPlan { body, output, width, sort: None, limit: None, offset: None }
+        let outer = std::mem::take(&mut self.own_queries);
+        let (body, _) = self.plan_body(body, output, width, (&[], None));
+        let queries = std::mem::replace(&mut self.own_queries, outer);
+        QueryPlan { body, output, width, sort: None, limit: None, offset: None, queries }
     }
+}
+
+/// About how many rows of a query are taken; `None` for all of them.
+fn limit(query: &Query) -> Option<f64> {
+    let known = |bound: &Expr| match bound {
+        Expr::Const(Value::Int(count)) if *count >= 0 => Some(*count as f64),
+        // Most who ask for a part ask for a page of it.
+        Expr::Parameter(_) => Some(100.0),
+        _ => None,
+    };
+    let limit = known(query.limit.as_ref()?)?;
+    Some(limit + query.offset.as_ref().and_then(known).unwrap_or(0.0))
 }

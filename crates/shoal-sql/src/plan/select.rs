@@ -1,18 +1,16 @@
 //! Planning of one `SELECT`: a loop per source, each condition at the first loop that can tell.
 
-use super::access::{
-    EachValues, End, Equality, KeyExpr, Path, PathKind, Sources, Term, best, reads_of,
-};
-use super::explain::{is_own_tree, label};
+use super::access::{Equality, Frame, KeyExpr, Path, PathKind, Sources, Term, best, reads_of};
+use super::explain::{label, name};
+use super::order::{Choice, groups_in_order, skips_nulls, wanted};
+use super::restrict::{EachValues, End, prefix};
+use super::scan::for_each;
 use super::{
-    AggregatePlan, Bound, EachCodes, EachScan, FunctionScan, GroupPlan, HashKey, HashScan,
-    IndexScan, IndexedTable, Level, Load, Loads, NullKey, RowidRange, Scan, SelectPlan, SortKey,
-    TableKey, TableScan, TakenScan, order, picking,
+    AggregatePlan, Bound, EachCodes, GroupPlan, HashKey, HashScan, Level, Loads, NullKey, Scan,
+    SelectPlan, SortKey, TakenScan, order, picking,
 };
 use crate::expr::{Code, Compiler, Reg};
-use crate::functions::TableFunction;
-use crate::resolve::tree::{Expr, Key, OrderKey, ROWID, Select, Source, SourceId, SourceKind};
-use crate::schema::{IndexSource, Table};
+use crate::resolve::tree::{Expr, IndexHint, Key, OrderKey, Select, Source, SourceId, SourceKind};
 use crate::value::{Affinity, Collation};
 
 /// A level while it is being planned.
@@ -36,15 +34,15 @@ struct Draft<'e> {
 }
 
 /// The values of an `IN`, compiled, and the register each of them goes to.
-struct CompiledEach {
-    codes: EachCodes,
-    affinity: Option<Affinity>,
-    collation: Collation,
-    reg: Reg,
+pub(super) struct CompiledEach {
+    pub(super) codes: EachCodes,
+    pub(super) affinity: Option<Affinity>,
+    pub(super) collation: Collation,
+    pub(super) reg: Reg,
 }
 
 /// The expressions of a path, compiled.
-enum CompiledScan {
+pub(super) enum CompiledScan {
     Full,
     RowidEqual(Code),
     RowidRange(Option<Bound>, Option<Bound>),
@@ -58,19 +56,29 @@ enum CompiledScan {
         keys: Vec<HashKey>,
         rebuild: bool,
     },
+    Any(Vec<(CompiledScan, Option<CompiledEach>)>),
 }
 
 impl Compiler {
-    /// Plans a select; also tells whether its rows come in the order asked for.
+    /// Plans a select of whose rows about `limit` are taken; also tells whether they come in the
+    /// order asked for.
     pub(super) fn plan_select(
         &mut self,
         select: &Select,
         output: Reg,
         order_by: &[OrderKey],
+        limit: Option<f64>,
     ) -> (SelectPlan, bool) {
         let sources = &select.sources;
         let terms = terms(select);
-        let chosen = order::choose(sources, &terms);
+        let frame = Frame { sources, terms: &terms, needed: needed(select, order_by) };
+        let wanted = wanted(select, order_by, limit);
+        let count = order::count(&frame, select);
+        // Whatever tree is asked for, the number of rows is the same.
+        let counts = count.is_some();
+        let choice = count.unwrap_or_else(|| order::choose(&frame, wanted.as_ref()));
+        let Choice { places, mut first, descending } = choice;
+        let ends_early = descending.is_some() && select.group_by.is_some();
 
         // A query's rows appear in its own registers; what reads them must know which.
         let mut queries: Vec<Option<super::QueryPlan>> = Vec::with_capacity(sources.len());
@@ -97,9 +105,16 @@ impl Compiler {
         }
         let mut known: Sources = 0;
         let mut rows = 1.0;
+        let mut above_null = false;
         let mut drafts = Vec::with_capacity(sources.len());
-        for &place in &chosen {
-            let path = best(sources, &terms, place, known, rows);
+        for &place in &places {
+            let path = first.take().unwrap_or_else(|| best(&frame, place, known, rows));
+            let source = &sources[place];
+            self.no_solution |= !counts
+                && matches!(source.index_hint, IndexHint::Only(_))
+                && !source.keeps_right()
+                && !matches!(path.kind, PathKind::Index { .. });
+            above_null |= ends_early && known == 0 && skips_nulls(select, place, &path);
             known |= 1 << place;
             rows *= path.rows;
             drafts.push(draft(sources, &terms, &mut placed, place, path, known));
@@ -109,7 +124,10 @@ impl Compiler {
             self.compile_draft(draft, sources);
         }
 
-        let group = self.plan_group(select, order_by);
+        let mut group = self.plan_group(select, order_by);
+        if let Some(group) = &mut group {
+            group.ends_early = ends_early;
+        }
         let windows = self.plan_windows(select, order_by);
         let mut outputs = Vec::with_capacity(select.outputs.len() + order_by.len());
         for (index, expr) in select.outputs.iter().enumerate() {
@@ -122,24 +140,24 @@ impl Compiler {
                 next += 1;
             }
         }
-        let late_rows = sources.iter().any(Source::keeps_right);
-        let descending = match drafts.first() {
-            Some(_) if late_rows => None,
-            Some(first) if group.is_none() && windows.is_none() => {
-                in_order(select, first, sources, order_by)
-            }
-            _ => None,
-        };
         let mut levels = Vec::with_capacity(drafts.len());
         for (number, draft) in drafts.into_iter().enumerate() {
             let descending = number == 0 && descending == Some(true);
-            levels.push(self.level(draft, sources, descending));
+            let mut level = self.level(draft, sources, descending, number == 0 && ends_early);
+            if let (0, true, Scan::Index(scan)) = (number, above_null, &mut level.scan) {
+                scan.above_null = true;
+            }
+            levels.push(level);
         }
         let distinct = select.distinct.clone();
         let mut plan =
             SelectPlan { constant, levels, group, windows, outputs, distinct, direct: None };
         plan.direct = crate::exec::direct::compile(&plan, self).map(Box::new);
-        (plan, descending.is_some())
+        let sorted = match &select.group_by {
+            None => descending.is_some(),
+            Some(keys) => select.window_calls.is_empty() && groups_in_order(select, keys, order_by),
+        };
+        (plan, sorted)
     }
 
     fn compile_draft(&mut self, draft: &mut Draft<'_>, sources: &[Source]) {
@@ -153,21 +171,41 @@ impl Compiler {
             });
         }
         draft.early = early;
-        draft.each = draft.path.each.map(|each| CompiledEach {
+        let (scan, each) = self.compile_path(&draft.path, &draft.build, source);
+        draft.each = each;
+        draft.scan = Some(scan);
+        if let SourceKind::Function { arguments, .. } = &source.kind {
+            let arguments = arguments.iter();
+            draft.arguments =
+                arguments.map(|expr| expr.as_ref().map(|expr| self.code(expr))).collect();
+        }
+        draft.on_codes = draft.on.iter().map(|expr| self.code(expr)).collect();
+        draft.filter_codes = draft.filter.iter().map(|expr| self.code(expr)).collect();
+        draft.build_codes = draft.build.iter().map(|expr| self.code(expr)).collect();
+    }
+
+    /// Compiles the expressions of a way to rows; of a hash's rows those that meet `build` are kept.
+    fn compile_path(
+        &mut self,
+        path: &Path<'_>,
+        build: &[&Expr],
+        source: &Source,
+    ) -> (CompiledScan, Option<CompiledEach>) {
+        let each = path.each.map(|each| CompiledEach {
             codes: match each.values {
                 EachValues::List(list) => {
                     EachCodes::List(list.iter().map(|expr| self.code(expr)).collect())
                 }
-                EachValues::Query(query) => EachCodes::Query(self.query(query)),
+                EachValues::Query(query) => EachCodes::Query(self.query(query, true)),
             },
             affinity: each.affinity,
             collation: each.collation,
             reg: self.register(),
         });
-        let each = draft.each.as_ref().map(|each| each.reg);
-        let scan = match &draft.path.kind {
+        let reg = each.as_ref().map(|each| each.reg);
+        let scan = match &path.kind {
             PathKind::Full => CompiledScan::Full,
-            PathKind::RowidEqual(key) => CompiledScan::RowidEqual(self.key_code(key, each)),
+            PathKind::RowidEqual(key) => CompiledScan::RowidEqual(self.key_code(key, reg)),
             PathKind::RowidRange { low, high } => {
                 CompiledScan::RowidRange(self.bound(low.as_ref()), self.bound(high.as_ref()))
             }
@@ -175,7 +213,7 @@ impl Compiler {
                 index: *index,
                 equal: equal
                     .iter()
-                    .map(|(key, affinity, null)| (self.key_code(key, each), *affinity, *null))
+                    .map(|(key, affinity, null)| (self.key_code(key, reg), *affinity, *null))
                     .collect(),
                 low: self.bound(low.as_ref()),
                 high: self.bound(high.as_ref()),
@@ -188,23 +226,18 @@ impl Compiler {
                     SourceKind::Taken(_) | SourceKind::Function { .. } => true,
                 };
                 let rebuild = correlated
-                    || !draft.build.iter().all(|expr| inside(expr))
+                    || !build.iter().all(|expr| inside(expr))
                     || !keys.iter().all(|key| inside(key.own));
                 CompiledScan::Hash {
                     keys: keys.iter().map(|key| self.hash_key(key)).collect(),
                     rebuild,
                 }
             }
+            PathKind::Any { arms, .. } => CompiledScan::Any(
+                arms.iter().map(|arm| self.compile_path(arm, build, source)).collect(),
+            ),
         };
-        draft.scan = Some(scan);
-        if let SourceKind::Function { arguments, .. } = &source.kind {
-            let arguments = arguments.iter();
-            draft.arguments =
-                arguments.map(|expr| expr.as_ref().map(|expr| self.code(expr))).collect();
-        }
-        draft.on_codes = draft.on.iter().map(|expr| self.code(expr)).collect();
-        draft.filter_codes = draft.filter.iter().map(|expr| self.code(expr)).collect();
-        draft.build_codes = draft.build.iter().map(|expr| self.code(expr)).collect();
+        (scan, each)
     }
 
     fn key_code(&mut self, key: &KeyExpr<'_>, each: Option<Reg>) -> Code {
@@ -294,13 +327,19 @@ impl Compiler {
                 }
             });
         }
-        Some(GroupPlan { keys, aggregates, kept, picks: picking(&select.aggregates), having })
+        let picks = picking(&select.aggregates);
+        Some(GroupPlan { keys, aggregates, kept, picks, having, ends_early: false })
     }
 
     /// The level as it runs, now that it is known which columns anything reads.
-    fn level(&mut self, draft: Draft<'_>, sources: &[Source], descending: bool) -> Level {
+    fn level(
+        &mut self,
+        draft: Draft<'_>,
+        sources: &[Source],
+        descending: bool,
+        ends_early: bool,
+    ) -> Level {
         let source = &sources[draft.place];
-        let path_label = label(source, &draft.path);
         let mut columns: Vec<(usize, Reg)> = self
             .columns
             .iter()
@@ -355,26 +394,15 @@ impl Compiler {
             }
         };
         let covering = match &scan {
-            Scan::Index(scan) => scan.table.is_none() && !is_own_tree(source),
+            Scan::Index(scan) => scan.table.is_none(),
             _ => false,
         };
-        let scan = match draft.each {
-            Some(each) => Scan::Each(Box::new(EachScan {
-                values: each.codes,
-                affinity: each.affinity,
-                collation: each.collation,
-                reg: each.reg,
-                inner: scan,
-            })),
-            None => scan,
-        };
-        let label = if covering {
-            path_label.replace("USING INDEX", "USING COVERING INDEX")
-        } else {
-            path_label
-        };
+        let scan = for_each(draft.each, scan);
+        let (label, arms) = label(source, &draft.path, covering, ends_early);
         Level {
+            name: name(source),
             label,
+            arms,
             scan,
             on: draft.on_codes,
             keeps_left: source.keeps_left(),
@@ -384,165 +412,6 @@ impl Compiler {
             registers,
         }
     }
-
-    fn function_scan(
-        &mut self,
-        function: TableFunction,
-        arguments: Vec<Option<Code>>,
-        columns: Vec<(usize, Reg)>,
-    ) -> Scan {
-        self.needs_schema |= function.needs_schema();
-        let visible = function.columns().len();
-        Scan::Function(Box::new(FunctionScan { function, arguments, columns, visible }))
-    }
-
-    fn cursor(&mut self) -> usize {
-        self.cursors += 1;
-        self.cursors - 1
-    }
-
-    /// A scan of a table and what it reads of a row once the conditions hold.
-    fn scan(
-        &mut self,
-        table: &Table,
-        compiled: CompiledScan,
-        early: &[(usize, Reg)],
-        late: &[(usize, Reg)],
-        descending: bool,
-    ) -> (Scan, Loads) {
-        let cursor = self.cursor();
-        let range = match compiled {
-            CompiledScan::Index { index: Some(number), equal, low, high } => {
-                return self.index_scan(table, number, cursor, (equal, low, high), early, late);
-            }
-            CompiledScan::Index { index: None, equal, low, high } => {
-                return primary_scan(table, cursor, (equal, low, high), early, late);
-            }
-            _ if table.without_rowid => {
-                return primary_scan(table, cursor, (Vec::new(), None, None), early, late);
-            }
-            CompiledScan::RowidEqual(key) => RowidRange::Equal(key),
-            CompiledScan::RowidRange(low, high) => RowidRange::Between { low, high },
-            CompiledScan::Full | CompiledScan::Hash { .. } => {
-                RowidRange::Between { low: None, high: None }
-            }
-        };
-        let early = row_loads(table, early);
-        let scan = TableScan { cursor, root: table.root, early, range, descending };
-        (Scan::Table(scan), row_loads(table, late))
-    }
-
-    fn index_scan(
-        &mut self,
-        table: &Table,
-        number: usize,
-        cursor: usize,
-        (equal, low, high): KeyCodes,
-        early: &[(usize, Reg)],
-        late: &[(usize, Reg)],
-    ) -> (Scan, Loads) {
-        let index = &table.indexes[number];
-        let place = |column: usize| {
-            index.columns.iter().position(|known| match known.source {
-                IndexSource::Column(known) => {
-                    known == column || (column == ROWID && table.rowid_alias == Some(known))
-                }
-                IndexSource::Rowid => column == ROWID,
-                IndexSource::Expr(_) => false,
-            })
-        };
-        let loads = |wanted: &[(usize, Reg)]| {
-            let mut columns: Vec<Load> = wanted
-                .iter()
-                .filter_map(|&(column, reg)| Some(load(table, column, place(column)?, reg)))
-                .collect();
-            columns.sort_by_key(|load| load.place);
-            Loads { columns, rowid: None }
-        };
-        let covered =
-            |wanted: &[(usize, Reg)]| wanted.iter().all(|(column, _)| place(*column).is_some());
-        let range_descending =
-            index.columns.get(equal.len()).is_some_and(|column| column.descending);
-        let mut scan = IndexScan {
-            cursor,
-            root: index.root,
-            order: index.order(),
-            equal,
-            low,
-            high,
-            range_descending,
-            early: loads(early),
-            table: None,
-        };
-        if covered(early) && covered(late) {
-            return (Scan::Index(scan), loads(late));
-        }
-        let missing: Vec<(usize, Reg)> =
-            early.iter().copied().filter(|(column, _)| place(*column).is_none()).collect();
-        let key = if table.without_rowid {
-            let places = table.primary_key.iter().map(|part| place(part.column).unwrap_or(0));
-            TableKey::Primary { places: places.collect(), order: table.primary_key_order() }
-        } else {
-            TableKey::Rowid { place: index.columns.len() - 1 }
-        };
-        scan.table = Some(IndexedTable {
-            cursor: self.cursor(),
-            root: table.root,
-            early: row_loads(table, &missing),
-            key,
-        });
-        (Scan::Index(scan), row_loads(table, late))
-    }
-}
-
-type KeyCodes = (Vec<(Code, Option<Affinity>, NullKey)>, Option<Bound>, Option<Bound>);
-
-/// A scan of a table without rowid, which is an index of its own.
-fn primary_scan(
-    table: &Table,
-    cursor: usize,
-    (equal, low, high): KeyCodes,
-    early: &[(usize, Reg)],
-    late: &[(usize, Reg)],
-) -> (Scan, Loads) {
-    let range_descending = table.primary_key.get(equal.len()).is_some_and(|part| part.descending);
-    let scan = IndexScan {
-        cursor,
-        root: table.root,
-        order: table.primary_key_order(),
-        equal,
-        low,
-        high,
-        range_descending,
-        early: row_loads(table, early),
-        table: None,
-    };
-    (Scan::Index(scan), row_loads(table, late))
-}
-
-fn load(table: &Table, column: usize, place: usize, reg: Reg) -> Load {
-    let known = table.columns.get(column);
-    Load {
-        place,
-        reg,
-        real: known.is_some_and(|column| column.affinity == Affinity::Real),
-        missing: known.map(|column| column.missing_value.clone()).unwrap_or_default(),
-    }
-}
-
-/// Columns by their places in the table's own record.
-fn row_loads(table: &Table, wanted: &[(usize, Reg)]) -> Loads {
-    let mut loads = Loads::default();
-    for &(column, reg) in wanted {
-        if column == ROWID {
-            loads.rowid = Some(reg);
-        } else if let Some(place) = table.columns.get(column).and_then(|column| column.stored) {
-            loads.columns.push(load(table, column, place, reg));
-        }
-    }
-    // A record is read from its beginning to its end.
-    loads.columns.sort_by_key(|load| load.place);
-    loads
 }
 
 /// Whether an expression reads columns of one source alone and runs no query.
@@ -560,6 +429,7 @@ fn terms(select: &Select) -> Vec<Term<'_>> {
         reads: reads_of(expr, &select.sources),
         on,
         from: on.unwrap_or(from),
+        prefix: prefix(expr).map(Box::new),
     };
     let mut out: Vec<Term<'_>> = select.conjuncts.iter().map(|expr| term(expr, None)).collect();
     for (place, source) in select.sources.iter().enumerate() {
@@ -620,69 +490,19 @@ fn draft<'e>(
     draft
 }
 
-/// Whether the first loop alone gives the rows in the order asked for, and if so whether it must
-/// run backwards.
-fn in_order(
-    select: &Select,
-    first: &Draft<'_>,
-    sources: &[Source],
-    order_by: &[OrderKey],
-) -> Option<bool> {
-    let source = &sources[first.place];
-    let SourceKind::Table(table) = &source.kind else { return None };
-    if first.path.each.is_some() {
-        return None;
-    }
-    let mut columns = Vec::with_capacity(order_by.len());
-    for key in order_by {
-        let expr = match &key.key {
-            Key::Output(index) => &select.outputs[*index],
-            Key::Expr(expr) => expr,
-        };
-        match expr {
-            Expr::Column { source: of, column } if *of == source.id => columns.push(*column),
-            _ => return None,
-        }
-    }
-    let first_key = order_by.first()?;
-    let (index, skip) = match &first.path.kind {
-        PathKind::RowidRange { .. } => {
-            return (columns == [ROWID]).then_some(first_key.descending);
-        }
-        PathKind::Full if !table.without_rowid => {
-            return (columns == [ROWID]).then_some(first_key.descending);
-        }
-        PathKind::RowidEqual(_) => return (sources.len() == 1).then_some(false),
-        PathKind::Full => (None, 0),
-        PathKind::Index { index, equal, .. } => (*index, equal.len()),
-        PathKind::Hash(_) => return None,
-    };
-    let key_column = |place: usize| match index {
-        None => {
-            let part = table.primary_key.get(place)?;
-            Some((part.column, part.collation.as_ref().ok().copied()?, part.descending))
-        }
-        Some(number) => {
-            let column = table.indexes[number].columns.get(place)?;
-            let collation = column.collation.as_ref().ok().copied()?;
-            let source = match column.source {
-                IndexSource::Column(known) if table.rowid_alias == Some(known) => ROWID,
-                IndexSource::Column(known) => known,
-                IndexSource::Rowid => ROWID,
-                IndexSource::Expr(_) => return None,
-            };
-            Some((source, collation, column.descending))
+/// For each source the columns that anything reads.
+fn needed(select: &Select, order_by: &[OrderKey]) -> Vec<Vec<usize>> {
+    let sources = &select.sources;
+    let mut needed: Vec<Vec<usize>> = vec![Vec::new(); sources.len()];
+    let mut see = |expr: &Expr| {
+        if let Expr::Column { source, column } = expr
+            && let Some(place) = sources.iter().position(|known| known.id == *source)
+            && !needed[place].contains(column)
+        {
+            needed[place].push(*column);
         }
     };
-    for (place, (key, column)) in order_by.iter().zip(&columns).enumerate() {
-        let (known, collation, descending) = key_column(skip + place)?;
-        let same = known == *column
-            && collation == key.collation
-            && descending == key.descending
-            && key.nulls_first != descending;
-        if !same {
-            return None;
-        }
-    }
-    Some(false)
+    select.walk(&mut see);
+    order_by.iter().for_each(|key| key.walk(&mut see));
+    needed
 }

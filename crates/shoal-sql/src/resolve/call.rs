@@ -188,6 +188,7 @@ impl<'a> Resolver<'a> {
                 let scope = self.scopes.iter().find(|scope| scope.select == *select);
                 scope.is_some_and(|scope| scope.aggregates[*index].function.returns_json())
             }
+            Expr::Plus(inner) => self.is_json(inner),
             Expr::Coalesce(parts) => parts.iter().any(|part| self.is_json(part)),
             Expr::Case { branches, otherwise, .. } => {
                 branches.iter().any(|(_, _, then)| self.is_json(then))

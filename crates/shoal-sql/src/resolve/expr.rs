@@ -2,15 +2,17 @@
 
 use super::call::named_call;
 use super::collation::{Coll, compare_affinity, list_affinity};
+use super::form::{is_constant, never_holds};
 use super::row::is_row;
 use super::scope::{Clause, Found, Miss, ScopeTable};
 use super::tree::{ArithmeticOp, CompareOp, Comparison, Expr, ROWID};
 use super::{Resolver, no_such_collation};
 use crate::Error;
 use crate::error::NameKind;
+use crate::expr::arithmetic;
 use crate::parse::ast::{self, BinaryOp, ExprKind, InSet, LikeOp, Name, Quote, UnaryOp};
 use crate::schema::Table;
-use crate::value::{Affinity, Collation, Value};
+use crate::value::{Affinity, Collation, Value, negate};
 
 /// Generated columns may depend on each other this deep.
 const GENERATED_DEPTH_MAX: usize = 64;
@@ -193,11 +195,21 @@ impl<'a> Resolver<'a> {
         let collation = bound.collation.through_operator();
         let operand = Box::new(bound.expr);
         Ok(match op {
-            UnaryOp::Negate => Bound::with(Expr::Negate(operand), collation),
+            UnaryOp::Negate => match *operand {
+                Expr::Const(value @ (Value::Int(_) | Value::Real(_))) => {
+                    Bound::with(Expr::Const(negate(value.as_ref())), collation)
+                }
+                operand => Bound::with(Expr::Negate(Box::new(operand)), collation),
+            },
             UnaryOp::BitNot => Bound::with(Expr::BitNot(operand), collation),
             UnaryOp::Not => Bound::with(Expr::Not(operand), collation),
-            // It changes nothing but takes the affinity away.
-            UnaryOp::Plus => Bound::with(*operand, bound.collation),
+            // It takes the affinity away, and keeps indexes out.
+            UnaryOp::Plus => match *operand {
+                operand @ (Expr::Const(_) | Expr::Parameter(_)) => {
+                    Bound::with(operand, bound.collation)
+                }
+                operand => Bound::with(Expr::Plus(Box::new(operand)), bound.collation),
+            },
         })
     }
 
@@ -236,8 +248,7 @@ impl<'a> Resolver<'a> {
             return Ok(Bound::plain(Expr::IsTruth { expr: Box::new(bound.expr), truth, not }));
         }
         // SQLite's grammar takes a condition that cannot hold for what it is, unread.
-        let never = |expr: &ast::Expr| matches!(expr.kind, ExprKind::Literal(Value::Int(0)));
-        if op == BinaryOp::And && (never(left) && !calls(right) || never(right) && !calls(left)) {
+        if op == BinaryOp::And && never_holds(left, right) {
             return Ok(Bound::plain(Expr::Const(Value::Int(0))));
         }
         let left = self.bind(left)?;
@@ -271,8 +282,7 @@ impl<'a> Resolver<'a> {
                 return Ok(Bound::with(call, collation));
             }
         };
-        let expr = Expr::Arithmetic(arithmetic, Box::new(left.expr), Box::new(right.expr));
-        Ok(Bound::with(expr, collation))
+        Ok(Bound::with(computed(arithmetic, left.expr, right.expr), collation))
     }
 
     /// `TRUE` and `FALSE`, unless a column has that name.
@@ -642,45 +652,20 @@ fn present(table: &Table, row: &ScopeTable<'_>) -> Option<Expr> {
     }
 }
 
-/// Whether an expression calls a function anywhere.
-fn calls(expr: &ast::Expr) -> bool {
-    match &expr.kind {
-        ExprKind::Literal(_)
-        | ExprKind::Parameter(_)
-        | ExprKind::Column { .. }
-        | ExprKind::Raise => false,
-        ExprKind::Unary(_, inner)
-        | ExprKind::IsNull { expr: inner, .. }
-        | ExprKind::Cast { expr: inner, .. }
-        | ExprKind::Collate { expr: inner, .. } => calls(inner),
-        ExprKind::Binary(_, left, right) => calls(left) || calls(right),
-        // Whatever else there is may call one.
-        _ => true,
+/// An operator over two expressions; a number where both are, so that it is not computed for every
+/// row.
+fn computed(op: ArithmeticOp, left: Expr, right: Expr) -> Expr {
+    let number = |value: &Value| matches!(value, Value::Int(_) | Value::Real(_));
+    if let (Expr::Const(a), Expr::Const(b)) = (&left, &right)
+        && number(a)
+        && number(b)
+    {
+        let value = arithmetic(op, a.as_ref(), b.as_ref());
+        if number(&value) {
+            return Expr::Const(value);
+        }
     }
-}
-
-/// Whether an expression is constant by its form: made of literals and parameters alone.
-fn is_constant(expr: &ast::Expr) -> bool {
-    match &expr.kind {
-        ExprKind::Literal(_) | ExprKind::Parameter(_) => true,
-        ExprKind::Unary(_, inner)
-        | ExprKind::IsNull { expr: inner, .. }
-        | ExprKind::Cast { expr: inner, .. }
-        | ExprKind::Collate { expr: inner, .. } => is_constant(inner),
-        ExprKind::Binary(_, left, right) => is_constant(left) && is_constant(right),
-        ExprKind::Between { expr, low, high, .. } => {
-            is_constant(expr) && is_constant(low) && is_constant(high)
-        }
-        ExprKind::In { expr, set: InSet::List(list), .. } => {
-            is_constant(expr) && list.iter().all(is_constant)
-        }
-        ExprKind::Case { base, branches, otherwise } => {
-            base.iter().all(|base| is_constant(base))
-                && branches.iter().all(|(when, then)| is_constant(when) && is_constant(then))
-                && otherwise.iter().all(|expr| is_constant(expr))
-        }
-        _ => false,
-    }
+    Expr::Arithmetic(op, Box::new(left), Box::new(right))
 }
 
 pub(super) const PLAIN_EQUAL: Comparison =

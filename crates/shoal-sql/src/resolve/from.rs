@@ -195,6 +195,7 @@ impl<'a> Resolver<'a> {
                 };
                 let mut names = scope_table(table, source, shown.clone());
                 names.nullable = nullable;
+                let indexed = self.index_meanings(table, &names);
                 joined.tables.push(names);
                 joined.sources.push(Source {
                     id: source,
@@ -202,6 +203,7 @@ impl<'a> Resolver<'a> {
                     join: None,
                     fixed: false,
                     index_hint,
+                    indexed,
                     name: shown,
                 });
                 Ok(())
@@ -367,6 +369,7 @@ impl<'a> Resolver<'a> {
             join: None,
             fixed: false,
             index_hint: IndexHint::Any,
+            indexed: Vec::new(),
             name: alias.unwrap_or_default(),
         });
         Ok(())
@@ -690,6 +693,7 @@ fn add_columns(
         join: None,
         fixed: false,
         index_hint: IndexHint::Any,
+        indexed: Vec::new(),
         name,
     });
 }

@@ -27,6 +27,8 @@ pub(super) fn mergeable(
                 && select.window_calls.is_empty()
                 && others + select.sources.len() <= JOIN_MAX
                 && !select.outputs.iter().any(Expr::runs_query)
+                // Outside of its query a text is no JSON any more.
+                && !select.outputs.iter().any(is_json)
                 && select.outputs.iter().all(|expr| expr.size() <= MERGED_SIZE_MAX)
         }
         _ => false,
@@ -46,6 +48,20 @@ pub(super) fn mergeable(
             offset: None,
             correlated,
         })),
+    }
+}
+
+/// Whether an expression is JSON for a function around it.
+fn is_json(expr: &Expr) -> bool {
+    match expr {
+        Expr::Call { function, .. } => function.returns_json,
+        Expr::Plus(inner) => is_json(inner),
+        Expr::Coalesce(parts) => parts.iter().any(is_json),
+        Expr::Case { branches, otherwise, .. } => {
+            branches.iter().any(|(_, _, then)| is_json(then))
+                || otherwise.as_ref().is_some_and(|expr| is_json(expr))
+        }
+        _ => false,
     }
 }
 

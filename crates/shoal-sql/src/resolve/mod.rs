@@ -5,14 +5,19 @@
 mod call;
 mod collation;
 mod expr;
+mod form;
 mod from;
+mod indexed;
 mod merge;
+pub(crate) mod push;
 mod recursion;
 mod row;
+mod same;
 mod scope;
 mod select;
 mod table_function;
 pub(crate) mod tree;
+mod walk;
 mod window;
 
 use crate::Error;

@@ -110,6 +110,11 @@ impl<'a> Resolver<'a> {
             && let [only] = list.as_slice()
             && matches!(only.kind, ExprKind::Row(_))
         {
+            if let (ExprKind::Row(left), ExprKind::Row(right)) = (&expr.kind, &only.kind)
+                && left.len() != right.len()
+            {
+                return Err(wrong_width(right.len(), left.len(), only.offset));
+            }
             let op = if not { BinaryOp::NotEqual } else { BinaryOp::Equal };
             return self.row_comparison(op, expr, only, expr.offset);
         }
@@ -150,9 +155,7 @@ impl<'a> Resolver<'a> {
         for item in list {
             let count = self.row(item)?.len();
             if count != width {
-                let terms = if count == 1 { "term" } else { "terms" };
-                let message = format!("IN(...) element has {count} {terms} - expected {width}");
-                return Err(Error::meaning(message, item.offset));
+                return Err(wrong_width(count, width, item.offset));
             }
             let equal = self.row_comparison(BinaryOp::Equal, expr, item, expr.offset)?.expr;
             found = Some(match found {
@@ -193,4 +196,9 @@ fn compared(op: CompareOp, left: Vec<Bound>, right: Vec<Bound>) -> Option<Expr> 
         };
     }
     Some(out)
+}
+
+fn wrong_width(count: usize, width: usize, offset: usize) -> Error {
+    let terms = if count == 1 { "term" } else { "terms" };
+    Error::meaning(format!("IN(...) element has {count} {terms} - expected {width}"), offset)
 }

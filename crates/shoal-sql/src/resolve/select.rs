@@ -1,6 +1,7 @@
 //! `SELECT`, `VALUES` and compounds of them: clauses in the order in which they see names.
 
 use super::expr::Bound;
+use super::form::is_alike;
 use super::from::{Joined, first_rules, split_and};
 use super::scope::{Clause, Scope};
 use super::tree::{Body, Expr, Key, OrderKey, OutputColumn, Query, Select, SelectId, SourceId};
@@ -508,6 +509,7 @@ const BLOB: u8 = 4;
 /// The classes that an expression's values may be of, as far as its form tells.
 pub(super) fn classes(expr: &Expr, affinity: Option<Affinity>) -> u8 {
     match expr {
+        Expr::Plus(inner) => classes(inner, affinity),
         Expr::Const(Value::Null) => 0,
         Expr::Const(Value::Text(_)) => TEXT,
         Expr::Const(Value::Blob(_)) => BLOB,
@@ -555,7 +557,7 @@ pub(super) fn compound_key(
                 .iter()
                 .find_map(|core| named_result(core, column))
                 .or_else(|| columns.iter().position(|known| column.is(&known.name))),
-            _ => return Err(Error::unsupported("expression in ORDER BY of a compound", offset)),
+            _ => cores.iter().find_map(|core| same_result(core, inner)),
         },
     };
     match place {
@@ -589,6 +591,17 @@ fn named_result(core: &SelectCore, name: &ast::Name) -> Option<usize> {
     })
 }
 
+/// The result column of one part of a compound that is written as a term is.
+fn same_result(core: &SelectCore, term: &ast::Expr) -> Option<usize> {
+    let SelectCore::Select(clauses) = core else { return None };
+    if clauses.columns.iter().any(|column| !matches!(column, ResultColumn::Expr { .. })) {
+        return None;
+    }
+    clauses.columns.iter().position(
+        |result| matches!(result, ResultColumn::Expr { expr, .. } if is_alike(expr, term)),
+    )
+}
+
 /// The result column whose alias a term is.
 fn alias_place(term: &ast::Expr, results: &[ResultExpr<'_>]) -> Option<usize> {
     let ExprKind::Column { table: None, column, .. } = &term.kind else { return None };
@@ -614,6 +627,7 @@ fn ordinal(expr: &ast::Expr) -> Option<i64> {
         // A number that needs more than 32 bits is none of these.
         ExprKind::Literal(Value::Int(int)) => i32::try_from(*int).ok().map(i64::from),
         ExprKind::Unary(ast::UnaryOp::Plus, inner) => ordinal(inner),
+        ExprKind::Unary(ast::UnaryOp::Negate, inner) => ordinal(inner).map(|place| -place),
         _ => None,
     }
 }

@@ -78,6 +78,7 @@ impl<'a> Resolver<'a> {
             join: None,
             fixed: false,
             index_hint: IndexHint::Any,
+            indexed: Vec::new(),
             name: shown,
         });
         Ok(())

@@ -103,8 +103,22 @@ pub(crate) struct Source {
     /// Whether every source before it in the `FROM` must be read before it.
     pub(crate) fixed: bool,
     pub(crate) index_hint: IndexHint,
+    /// One for each of the table's indexes where any of them needs one; else empty.
+    pub(crate) indexed: Vec<IndexMeaning>,
     /// The name that plans call it by.
     pub(crate) name: String,
+}
+
+/// What the definition of an index says of a source's rows.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct IndexMeaning {
+    /// For each column of the index, what it holds where that is no column of the table's record,
+    /// and the affinity of that.
+    pub(crate) columns: Vec<Option<(Expr, Option<Affinity>)>>,
+    /// What holds for the rows of a partial index.
+    pub(crate) filter: Vec<Expr>,
+    /// Whether the definition names things that are not there.
+    pub(crate) unusable: bool,
 }
 
 /// How a source is joined to all those before it.
@@ -255,6 +269,8 @@ pub(crate) enum Expr {
         select: SelectId,
         index: usize,
     },
+    /// Unary `+`: the value itself. Plans do not look behind it, so that it keeps an index out.
+    Plus(Box<Expr>),
     Negate(Box<Expr>),
     BitNot(Box<Expr>),
     Not(Box<Expr>),
@@ -346,7 +362,7 @@ pub(crate) enum ArithmeticOp {
 }
 
 /// A comparison and the rules it follows.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Comparison {
     pub(crate) op: CompareOp,
     /// What both sides are converted to first; `None` compares them as they are.
@@ -389,250 +405,6 @@ impl CompareOp {
             CompareOp::Greater => CompareOp::Less,
             CompareOp::GreaterEqual => CompareOp::LessEqual,
             other => other,
-        }
-    }
-}
-
-impl Expr {
-    /// Calls `see` for every direct part of the expression, queries excepted.
-    pub(crate) fn parts<'e>(&'e self, see: &mut dyn FnMut(&'e Expr)) {
-        match self {
-            Expr::Const(_)
-            | Expr::Parameter(_)
-            | Expr::CurrentTime(_)
-            | Expr::Column { .. }
-            | Expr::Aggregate { .. }
-            | Expr::Window { .. }
-            | Expr::Exists(_)
-            | Expr::Scalar(_)
-            | Expr::ScalarColumn(..) => {}
-            Expr::Negate(expr)
-            | Expr::BitNot(expr)
-            | Expr::Not(expr)
-            | Expr::IsNull { expr, .. }
-            | Expr::IsTruth { expr, .. }
-            | Expr::Cast { expr, .. }
-            | Expr::Stored { expr, .. }
-            | Expr::InQuery { expr, .. } => see(expr),
-            Expr::Arithmetic(_, left, right)
-            | Expr::And(left, right)
-            | Expr::Or(left, right)
-            | Expr::Compare(_, left, right) => {
-                see(left);
-                see(right);
-            }
-            Expr::Between { expr, low, high, .. } => {
-                see(expr);
-                see(&low.1);
-                see(&high.1);
-            }
-            Expr::RowInQuery { row, .. } => row.iter().for_each(see),
-            Expr::InList { expr, list, .. } => {
-                see(expr);
-                list.iter().for_each(see);
-            }
-            Expr::Case { base, branches, otherwise } => {
-                if let Some(base) = base {
-                    see(base);
-                }
-                for (_, when, then) in branches {
-                    see(when);
-                    see(then);
-                }
-                if let Some(otherwise) = otherwise {
-                    see(otherwise);
-                }
-            }
-            Expr::Call { arguments, .. } | Expr::Coalesce(arguments) => {
-                arguments.iter().for_each(see);
-            }
-        }
-    }
-
-    /// How many parts the expression has, itself included.
-    pub(crate) fn size(&self) -> usize {
-        let mut size = 1;
-        self.parts(&mut |part| size += part.size());
-        size
-    }
-
-    /// Whether the expression or a part of it runs a query.
-    pub(crate) fn runs_query(&self) -> bool {
-        let mut found = self.query().is_some();
-        self.parts(&mut |part| found |= part.runs_query());
-        found
-    }
-
-    /// The same expression again, where that costs nothing to evaluate twice.
-    pub(crate) fn copied(&self) -> Option<Expr> {
-        match self {
-            Expr::Const(value) => Some(Expr::Const(value.clone())),
-            Expr::Parameter(number) => Some(Expr::Parameter(*number)),
-            Expr::Column { source, column } => {
-                Some(Expr::Column { source: *source, column: *column })
-            }
-            _ => None,
-        }
-    }
-
-    /// The query that the expression itself runs.
-    pub(crate) fn query(&self) -> Option<&Query> {
-        match self {
-            Expr::InQuery { query, .. }
-            | Expr::RowInQuery { query, .. }
-            | Expr::Exists(query)
-            | Expr::Scalar(query)
-            | Expr::ScalarColumn(query, _) => Some(query),
-            _ => None,
-        }
-    }
-
-    /// Calls `see` for the expression and every part of it, those within its queries included.
-    pub(crate) fn walk<'e>(&'e self, see: &mut dyn FnMut(&'e Expr)) {
-        see(self);
-        self.parts(&mut |part| part.walk(see));
-        if let Some(query) = self.query() {
-            query.walk(see);
-        }
-    }
-
-    /// Calls `see` for every column that the expression reads, those within its queries included.
-    pub(crate) fn columns(&self, see: &mut dyn FnMut(SourceId, usize)) {
-        self.walk(&mut |expr| {
-            if let Expr::Column { source, column } = expr {
-                see(*source, *column);
-            }
-        });
-    }
-
-    /// Whether two expressions surely have the same value for the same row. Some that do are not
-    /// recognised.
-    pub(crate) fn is_same(&self, other: &Expr) -> bool {
-        let all = |left: &[Expr], right: &[Expr]| {
-            left.len() == right.len() && left.iter().zip(right).all(|(a, b)| a.is_same(b))
-        };
-        match (self, other) {
-            (Expr::Const(a), Expr::Const(b)) => a == b,
-            (Expr::Parameter(a), Expr::Parameter(b)) => a == b,
-            (Expr::Column { source: a, column: b }, Expr::Column { source: c, column: d }) => {
-                (a, b) == (c, d)
-            }
-            (Expr::Aggregate { select: a, index: b }, Expr::Aggregate { select: c, index: d })
-            | (Expr::Window { select: a, index: b }, Expr::Window { select: c, index: d }) => {
-                (a, b) == (c, d)
-            }
-            (Expr::Negate(a), Expr::Negate(b))
-            | (Expr::BitNot(a), Expr::BitNot(b))
-            | (Expr::Not(a), Expr::Not(b)) => a.is_same(b),
-            (Expr::Arithmetic(a, left, right), Expr::Arithmetic(b, other_left, other_right)) => {
-                a == b && left.is_same(other_left) && right.is_same(other_right)
-            }
-            (
-                Expr::Call { function, arguments, collation, json },
-                Expr::Call {
-                    function: other,
-                    arguments: others,
-                    collation: other_collation,
-                    json: other_json,
-                },
-            ) => {
-                function.name() == other.name()
-                    && function.deterministic
-                    && (collation, json) == (other_collation, other_json)
-                    && all(arguments, others)
-            }
-            (Expr::Coalesce(a), Expr::Coalesce(b)) => all(a, b),
-            (Expr::Cast { expr: a, affinity }, Expr::Cast { expr: b, affinity: other })
-            | (Expr::Stored { expr: a, affinity }, Expr::Stored { expr: b, affinity: other }) => {
-                affinity == other && a.is_same(b)
-            }
-            _ => false,
-        }
-    }
-}
-
-impl Query {
-    /// Calls `see` for every expression of the query and every part of one.
-    pub(crate) fn walk<'e>(&'e self, see: &mut dyn FnMut(&'e Expr)) {
-        self.body.walk(see);
-        for key in &self.order_by {
-            key.walk(see);
-        }
-        for bound in [&self.limit, &self.offset].into_iter().flatten() {
-            bound.walk(see);
-        }
-    }
-}
-
-impl OrderKey {
-    pub(crate) fn walk<'e>(&'e self, see: &mut dyn FnMut(&'e Expr)) {
-        if let Key::Expr(expr) = &self.key {
-            expr.walk(see);
-        }
-    }
-}
-
-impl Body {
-    fn walk<'e>(&'e self, see: &mut dyn FnMut(&'e Expr)) {
-        match self {
-            Body::Values(rows) => rows.iter().flatten().for_each(|expr| expr.walk(see)),
-            Body::Compound { first, rest, .. } => {
-                first.walk(see);
-                rest.iter().for_each(|(_, body)| body.walk(see));
-            }
-            Body::Recursive(recursion) => {
-                recursion.first.walk(see);
-                recursion.steps.iter().for_each(|body| body.walk(see));
-            }
-            Body::Select(select) => {
-                for source in &select.sources {
-                    match &source.kind {
-                        SourceKind::Query(query) => query.walk(see),
-                        SourceKind::Function { arguments, .. } => {
-                            arguments.iter().flatten().for_each(|expr| expr.walk(see));
-                        }
-                        SourceKind::Table(_) | SourceKind::Taken(_) => {}
-                    }
-                    source.on().iter().for_each(|expr| expr.walk(see));
-                }
-                select.conjuncts.iter().for_each(|expr| expr.walk(see));
-                for (expr, _) in select.group_by.iter().flatten() {
-                    expr.walk(see);
-                }
-                for aggregate in &select.aggregates {
-                    aggregate.arguments.iter().for_each(|expr| expr.walk(see));
-                    if let Some(filter) = &aggregate.filter {
-                        filter.walk(see);
-                    }
-                    aggregate.order_by.iter().for_each(|key| key.walk(see));
-                }
-                if let Some(having) = &select.having {
-                    having.walk(see);
-                }
-                select.walk_windows(see);
-                select.outputs.iter().for_each(|expr| expr.walk(see));
-            }
-        }
-    }
-}
-
-impl Select {
-    /// Calls `see` for every expression that the windows are made of.
-    pub(crate) fn walk_windows<'e>(&'e self, see: &mut dyn FnMut(&'e Expr)) {
-        for window in &self.windows {
-            window.partition_by.iter().for_each(|(expr, _)| expr.walk(see));
-            window.order_by.iter().for_each(|key| key.walk(see));
-            for bound in [&window.frame.start, &window.frame.end] {
-                if let Some(expr) = bound.distance() {
-                    expr.walk(see);
-                }
-            }
-        }
-        for call in &self.window_calls {
-            call.arguments.iter().for_each(|expr| expr.walk(see));
-            if let Some(filter) = &call.filter {
-                filter.walk(see);
-            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Calls with `OVER`: window functions and the windows they look through.
 
 use super::Resolver;
-use super::call::{unknown, unordered, wrong_count};
+use super::call::{unknown, unordered};
 use super::collation::Coll;
 use super::expr::Bound;
 use super::scope::Clause;
@@ -38,9 +38,6 @@ impl<'a> Resolver<'a> {
                 }
             },
         };
-        if call.star && !name.eq_ignore_ascii_case("count") {
-            return Err(wrong_count(name, offset));
-        }
         if !call.order_by.is_empty() {
             return Err(unordered(name, offset));
         }

@@ -63,6 +63,7 @@ impl Schema {
         for object in loader.finish(txn.header().schema_format) {
             schema.add(object);
         }
+        schema.read_statistics(txn);
         Ok(schema)
     }
 }

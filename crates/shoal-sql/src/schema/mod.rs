@@ -5,6 +5,7 @@
 //! that it is refused by name and the rest stays readable.
 
 mod load;
+mod stats;
 mod table;
 
 use std::sync::Arc;
@@ -90,6 +91,7 @@ pub struct Table {
     pub(crate) has_triggers: bool,
     /// How many columns a whole record has.
     pub(crate) stored_columns: usize,
+    pub(crate) stats: stats::TreeStats,
 }
 
 /// A `REFERENCES` clause.
@@ -161,6 +163,7 @@ pub struct Index {
     pub(crate) key_columns: usize,
     /// The condition of a partial index.
     pub(crate) filter: Option<ast::Expr>,
+    pub(crate) stats: stats::TreeStats,
 }
 
 /// Why an index is there.

@@ -2,6 +2,7 @@
 
 use shoal_store::Pgno;
 
+use super::stats::TreeStats;
 use super::{
     Check, Column, ForeignKey, Generated, Index, IndexColumn, IndexOrigin, IndexSource, KeyPart,
     Table,
@@ -57,6 +58,7 @@ pub(crate) fn build(
             foreign_keys: Vec::new(),
             has_triggers: false,
             stored_columns: 0,
+            stats: TreeStats::default(),
         },
         constraints: Vec::new(),
     };
@@ -352,6 +354,7 @@ impl Constraint {
                 columns,
                 key_columns: self.parts.len(),
                 filter: None,
+                stats: TreeStats::default(),
             },
             table,
         )
@@ -412,6 +415,7 @@ pub(crate) fn build_index(def: &CreateIndex, root: Pgno, table: &Table) -> Resul
             columns,
             key_columns,
             filter: def.filter.clone(),
+            stats: TreeStats::default(),
         },
         table,
     ))
@@ -482,6 +486,7 @@ pub(crate) fn schema_table() -> Table {
         foreign_keys: Vec::new(),
         has_triggers: false,
         stored_columns: 5,
+        stats: TreeStats::default(),
     }
 }
 

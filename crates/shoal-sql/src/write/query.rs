@@ -22,7 +22,7 @@ impl RowQuery {
     /// # Errors
     /// What the resolver refuses.
     pub(crate) fn compile(schema: &Schema, select: &ast::Select) -> Result<RowQuery, Error> {
-        Ok(RowQuery { program: plan::plan(schema, select)? })
+        Ok(RowQuery { program: plan::plan(schema, select, None)? })
     }
 
     /// A query over one table, as an `UPDATE` or `DELETE` names it: the columns of each row's key,

@@ -37,6 +37,12 @@ pub(crate) fn run(path: &Path, name: &str, counts: &mut Counts) {
                 let outcome = one(&file_marks, block, &expects, &setups);
                 counts.note(&format!("{name} {test}"), outcome);
             }
+            ["matrix", test, ..] => {
+                for (number, body) in combinations(block).into_iter().enumerate() {
+                    let outcome = beside_sqlite(block, &body, &setups);
+                    counts.note(&format!("{name} {test} {}", number + 1), outcome);
+                }
+            }
             [other, ..] => {
                 let why = format!("{other} of another kind than rows");
                 counts.note(name, Outcome::Skipped(why));
@@ -83,6 +89,47 @@ fn blocks(text: &str) -> (Vec<String>, Vec<Block>) {
         out.push(Block { marks: std::mem::take(&mut marks), head, body });
     }
     (file_marks, out)
+}
+
+/// The body of a family of tests with every combination of its variables' values.
+fn combinations(block: &Block) -> Vec<String> {
+    let mut bodies = vec![block.body.clone()];
+    for mark in &block.marks {
+        let Some((name, values)) = mark.strip_prefix("var ").and_then(|text| text.split_once('{'))
+        else {
+            continue;
+        };
+        let name = format!("${}", name.trim());
+        let values: Vec<&str> = values.trim_end().trim_end_matches('}').split('|').collect();
+        let with = |body: String| {
+            let name = &name;
+            values.iter().map(move |value| body.replace(name, value.trim())).collect::<Vec<_>>()
+        };
+        bodies = bodies.into_iter().flat_map(with).collect();
+    }
+    bodies
+}
+
+/// A query whose file gives no rows: it is asked of SQLite.
+fn beside_sqlite(test: &Block, body: &str, setups: &BTreeMap<String, String>) -> Outcome {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("test.db");
+    let peer = rusqlite::Connection::open(&file).unwrap();
+    peer.execute_batch("pragma synchronous = off").unwrap();
+    for mark in &test.marks {
+        if let Some(name) = mark.strip_prefix("setup ") {
+            peer.execute_batch(&setups[name.trim()]).unwrap();
+        }
+    }
+    let mut connection = open(&file).unwrap();
+    match (query(&mut connection, body), peer_rows(&peer, body)) {
+        (Ok(ours), Ok(theirs)) if same_rows(&ours, &theirs, body) => Outcome::Passed,
+        (Ok(ours), Ok(theirs)) => Outcome::Failed(format!("{ours:?}, not {theirs:?}: {body}")),
+        (Err(Error::Unsupported { what, .. }), _) => Outcome::Refused(what),
+        (Err(_), Err(_)) => Outcome::Passed,
+        (Err(error), Ok(_)) => Outcome::Failed(format!("{error}: {body}")),
+        (Ok(_), Err(error)) => Outcome::Failed(format!("no error, but {error}: {body}")),
+    }
 }
 
 fn one(
@@ -152,8 +199,8 @@ fn one(
             if expects_error && number + 1 == statements.len() {
                 return skip("an error of writing");
             }
-            if !peer.is_autocommit() || starts_transaction(sql) {
-                return skip("a transaction that writes");
+            if attaches(sql) {
+                return skip("several databases");
             }
             let written = peer.prepare(sql).and_then(|mut statement| {
                 let columns = statement.column_count();
@@ -170,6 +217,9 @@ fn one(
                 }
             }
             continue;
+        }
+        if !peer.is_autocommit() {
+            return skip("a query within a transaction that writes");
         }
         asked += 1;
         let mut connection = match open(&file) {
@@ -238,9 +288,9 @@ fn same_rows(ours: &[Vec<Value>], theirs: &[Vec<Value>], sql: &str) -> bool {
     text(ours) == text(theirs)
 }
 
-fn starts_transaction(sql: &str) -> bool {
+fn attaches(sql: &str) -> bool {
     let first = super::sql_words(sql).next().unwrap_or_default();
-    matches!(first.as_str(), "begin" | "savepoint" | "attach" | "detach")
+    matches!(first.as_str(), "attach" | "detach")
 }
 
 /// A message without the names in it.

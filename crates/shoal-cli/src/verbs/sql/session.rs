@@ -123,10 +123,14 @@ impl Session {
     fn print_rows(&mut self, statement: &mut Statement) -> Result<(), Stop> {
         let Self { connection, printer, spinner, out, .. } = self;
         let headings: Vec<String> = statement.column_names().to_vec();
+        let is_plan = statement.is_plan();
         let mut rows = connection.query(statement)?;
         let mut values: Vec<ValueRef<'_>>;
         let mut row = spinner.spin("running", || rows.next())?;
-        printer.begin(out, &headings)?;
+        match is_plan {
+            true => printer.begin_plan(out, &headings)?,
+            false => printer.begin(out, &headings)?,
+        }
         while let Some(current) = row {
             values = current.values().collect();
             printer.row(out, &values)?;

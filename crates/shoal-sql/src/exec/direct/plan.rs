@@ -161,7 +161,7 @@ pub(crate) struct Root {
 impl Root {
     /// What a query is when its rows are those of direct selects.
     pub(crate) fn of(query: &QueryPlan, compiler: &Compiler) -> Option<Root> {
-        let QueryPlan { body, output: _, width: _, sort, limit, offset } = query;
+        let QueryPlan { body, output: _, width: _, sort, limit, offset, queries: _ } = query;
         if sort.is_some() || root_parts(body).any(|it| it.is_none()) {
             return None;
         }
@@ -281,7 +281,16 @@ pub(crate) fn compile(select: &SelectPlan, compiler: &Compiler) -> Option<Direct
     let outputs = outputs.map(|drafts| drafts.into_iter().map(finish).collect());
     let whole = match &*levels {
         [level] => {
-            let all = matches!(level.access, Access::Rows { low: None, high: None, .. });
+            let all = match &level.access {
+                Access::Rows { low, high, .. } => low.is_none() && high.is_none(),
+                Access::Index(access) => {
+                    access.equal.is_empty()
+                        && access.start.is_none()
+                        && access.stop.is_none()
+                        && access.row.is_none()
+                }
+                Access::Rowid { .. } => false,
+            };
             all && level.filter.is_empty()
         }
         _ => false,
@@ -417,8 +426,18 @@ impl Builder {
     }
 
     fn level(&mut self, level: &Level) -> Option<LevelDraft> {
-        let Level { label: _, scan, on, keeps_left, keeps_right, filter, late, registers: _ } =
-            level;
+        let Level {
+            name: _,
+            label: _,
+            arms: _,
+            scan,
+            on,
+            keeps_left,
+            keeps_right,
+            filter,
+            late,
+            registers: _,
+        } = level;
         if *keeps_right {
             return None;
         }
@@ -446,6 +465,7 @@ impl Builder {
             Scan::Query(_)
             | Scan::Hash(_)
             | Scan::Each(_)
+            | Scan::Any(_)
             | Scan::Taken(_)
             | Scan::Function(_)
             | Scan::Nothing => return None,
@@ -464,10 +484,12 @@ impl Builder {
             low,
             high,
             range_descending,
+            above_null,
+            descending,
             early,
             table,
         } = scan;
-        if keys.len() + 2 > KEYS_MAX {
+        if keys.len() + 2 > KEYS_MAX || *above_null || *descending {
             return None;
         }
         let mut equal = Vec::with_capacity(keys.len());
@@ -568,7 +590,10 @@ impl Builder {
     }
 
     fn group(&mut self, group: &GroupPlan) -> Option<GroupDraft> {
-        let GroupPlan { keys, aggregates, kept, picks: _, having: _ } = group;
+        let GroupPlan { keys, aggregates, kept, picks: _, having: _, ends_early } = group;
+        if *ends_early {
+            return None;
+        }
         let keys: Option<Vec<_>> =
             keys.iter().map(|(code, by)| Some((self.copied(code)?, *by))).collect();
         let mut arguments = Vec::with_capacity(aggregates.len());

@@ -185,7 +185,15 @@ impl Direct {
 
     /// How many rows the table of a `count(*)` has: its leaves' counts of cells.
     pub(crate) fn count_rows(&self, txn: &Transaction) -> Result<i64, Error> {
-        let Access::Rows { root, .. } = &self.levels[0].access else { return Ok(0) };
-        Ok(i64::try_from(txn.count_rows(*root)?).unwrap_or(i64::MAX))
+        let root = match &self.levels[0].access {
+            Access::Rows { root, .. } => *root,
+            Access::Index(access) => {
+                let Some(&root) = self.indexes.get(access.lookup) else { return Ok(0) };
+                let count = txn.count_entries(root)?;
+                return Ok(i64::try_from(count).unwrap_or(i64::MAX));
+            }
+            Access::Rowid { .. } => return Ok(0),
+        };
+        Ok(i64::try_from(txn.count_rows(root)?).unwrap_or(i64::MAX))
     }
 }

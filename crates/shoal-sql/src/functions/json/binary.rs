@@ -4,22 +4,22 @@
 use super::node::{Node, escaped, parse};
 use super::text::{check, unescape};
 
-const NULL: u8 = 0;
-const TRUE: u8 = 1;
-const FALSE: u8 = 2;
-const INT: u8 = 3;
-const INT5: u8 = 4;
-const FLOAT: u8 = 5;
-const FLOAT5: u8 = 6;
-const TEXT: u8 = 7;
-const TEXT_ESCAPED: u8 = 8;
-const TEXT5: u8 = 9;
-const TEXT_RAW: u8 = 10;
-const ARRAY: u8 = 11;
-const OBJECT: u8 = 12;
+pub(super) const NULL: u8 = 0;
+pub(super) const TRUE: u8 = 1;
+pub(super) const FALSE: u8 = 2;
+pub(super) const INT: u8 = 3;
+pub(super) const INT5: u8 = 4;
+pub(super) const FLOAT: u8 = 5;
+pub(super) const FLOAT5: u8 = 6;
+pub(super) const TEXT: u8 = 7;
+pub(super) const TEXT_ESCAPED: u8 = 8;
+pub(super) const TEXT5: u8 = 9;
+pub(super) const TEXT_RAW: u8 = 10;
+pub(super) const ARRAY: u8 = 11;
+pub(super) const OBJECT: u8 = 12;
 
 /// How deep arrays and objects may nest.
-const DEPTH_MAX: usize = 1000;
+pub(super) const DEPTH_MAX: usize = 1000;
 
 /// Reads a whole blob; `None` when it is no JSONB.
 pub(super) fn decode(blob: &[u8]) -> Option<Node> {
@@ -27,16 +27,8 @@ pub(super) fn decode(blob: &[u8]) -> Option<Node> {
     rest.is_empty().then_some(node)
 }
 
-/// Whether the blob's outermost header fits its length.
-pub(super) fn looks_right(blob: &[u8]) -> bool {
-    header(blob).is_some_and(|(kind, payload, rest)| {
-        let empty = matches!(kind, NULL | TRUE | FALSE);
-        rest.is_empty() && kind <= OBJECT && (!empty || payload.is_empty())
-    })
-}
-
 /// The kind, the payload and what follows.
-fn header(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+pub(super) fn header(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&first, rest) = bytes.split_first()?;
     let (length, rest) = match first >> 4 {
         length @ 0..12 => (usize::from(length), rest),

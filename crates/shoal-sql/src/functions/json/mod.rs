@@ -12,6 +12,7 @@ mod node;
 mod path;
 mod table;
 mod text;
+mod valid;
 
 use super::{Arguments, Env, ScalarFunction};
 use crate::Error;
@@ -169,9 +170,10 @@ fn json_pretty(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
 fn json_error_position(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
     let value = &arguments[0];
     if let Value::Blob(blob) = value
-        && binary::looks_right(blob)
+        && valid::looks_right(blob)
     {
-        return Ok(Value::Int(i64::from(binary::decode(blob).is_none())));
+        let place = valid::fault(blob).unwrap_or(0);
+        return Ok(Value::Int(i64::try_from(place).unwrap_or(i64::MAX)));
     }
     let Some(text) = text_of(value.as_ref()) else { return Ok(Value::Null) };
     let text = utf8::to_nul(&text);
@@ -226,8 +228,8 @@ fn json_valid(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
     let asks = |flag: i64| flags & flag != 0;
     Ok(match &arguments[0] {
         Value::Null => Value::Null,
-        Value::Blob(blob) if binary::looks_right(blob) => {
-            (asks(4) || asks(8) && binary::decode(blob).is_some()).into()
+        Value::Blob(blob) if valid::looks_right(blob) => {
+            (asks(4) || asks(8) && valid::fault(blob).is_none()).into()
         }
         value => {
             let text = text_of(value.as_ref()).unwrap_or_default();

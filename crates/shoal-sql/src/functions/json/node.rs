@@ -443,7 +443,9 @@ impl Reader<'_> {
         if rest.get(end) == Some(&b'.') {
             let fraction = digits(end + 1);
             if whole == 0 && fraction == 0 {
-                return Err(start);
+                // The point itself, or what follows it behind a sign.
+                let signed = self.pos > start.pos;
+                return Err(if signed { BadJson { pos: self.pos + 1 } } else { start });
             }
             out.push(b'.');
             out.extend_from_slice(if fraction == 0 {

@@ -1,0 +1,279 @@
+//! What single conditions say about a source: which of its columns, or of the expressions that its
+//! indexes hold, are equal to something or lie between two values.
+
+use crate::resolve::tree::{CompareOp, Expr, Query, Source, SourceId};
+use crate::value::{Affinity, Collation, Value};
+
+/// What a condition says about one column of the source.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Restriction<'e> {
+    pub(super) term: usize,
+    /// The column, or an expression that an index holds.
+    pub(super) subject: &'e Expr,
+    pub(super) op: RestrictionOp,
+    pub(super) value: &'e Expr,
+    each: Option<EachValues<'e>>,
+    pub(super) affinity: Option<Affinity>,
+    pub(super) collation: Collation,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RestrictionOp {
+    Equal,
+    /// Equal, with two NULLs equal.
+    Is,
+    IsNull,
+    In,
+    Low {
+        inclusive: bool,
+    },
+    High {
+        inclusive: bool,
+    },
+}
+
+/// The right side of an `IN`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Each<'e> {
+    pub(super) values: EachValues<'e>,
+    pub(super) affinity: Option<Affinity>,
+    pub(super) collation: Collation,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum EachValues<'e> {
+    List(&'e [Expr]),
+    /// A query that depends on no row.
+    Query(&'e Query),
+}
+
+impl EachValues<'_> {
+    /// How many values there are taken to be.
+    pub(super) fn count(&self) -> f64 {
+        match self {
+            EachValues::List(list) => list.len() as f64,
+            EachValues::Query(_) => 25.0,
+        }
+    }
+}
+
+impl<'e> Restriction<'e> {
+    pub(super) fn each(&self) -> Option<Each<'e>> {
+        let (affinity, collation) = (self.affinity, self.collation);
+        self.each.map(|values| Each { values, affinity, collation })
+    }
+}
+
+/// One end of a range.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct End<'e> {
+    pub(super) value: &'e Expr,
+    pub(super) inclusive: bool,
+    pub(super) affinity: Option<Affinity>,
+}
+
+const NULL: Expr = Expr::Const(Value::Null);
+
+/// Adds what a condition says about a source.
+pub(super) fn restrict<'e>(
+    source: &Source,
+    term: usize,
+    condition: &'e Expr,
+    out: &mut Vec<Restriction<'e>>,
+) {
+    let own = |expr: &Expr| is_subject(source, expr);
+    let free = |expr: &Expr| !reads(expr, source.id);
+    match condition {
+        Expr::Compare(rule, left, right) => {
+            for (subject, value, op) in [(left, right, rule.op), (right, left, rule.op.flipped())] {
+                let op = match op {
+                    CompareOp::Equal => RestrictionOp::Equal,
+                    CompareOp::Is => RestrictionOp::Is,
+                    CompareOp::Less => RestrictionOp::High { inclusive: false },
+                    CompareOp::LessEqual => RestrictionOp::High { inclusive: true },
+                    CompareOp::Greater => RestrictionOp::Low { inclusive: false },
+                    CompareOp::GreaterEqual => RestrictionOp::Low { inclusive: true },
+                    CompareOp::NotEqual | CompareOp::IsNot => continue,
+                };
+                if own(subject) && free(value) {
+                    let (affinity, collation) = (rule.affinity, rule.collation);
+                    out.push(Restriction {
+                        term,
+                        subject,
+                        op,
+                        value,
+                        each: None,
+                        affinity,
+                        collation,
+                    });
+                }
+            }
+        }
+        Expr::Between { expr: subject, not: false, low, high } if own(subject) => {
+            let ends = [
+                (low, RestrictionOp::Low { inclusive: true }),
+                (high, RestrictionOp::High { inclusive: true }),
+            ];
+            for ((rule, value), op) in ends {
+                if free(value) {
+                    let (affinity, collation) = (rule.affinity, rule.collation);
+                    out.push(Restriction {
+                        term,
+                        subject,
+                        op,
+                        value,
+                        each: None,
+                        affinity,
+                        collation,
+                    });
+                }
+            }
+        }
+        Expr::IsNull { expr: subject, not: false } if own(subject) => out.push(Restriction {
+            term,
+            subject,
+            op: RestrictionOp::IsNull,
+            value: &NULL,
+            each: None,
+            affinity: None,
+            collation: Collation::Binary,
+        }),
+        Expr::InList { expr: subject, not: false, list, affinity, collation }
+            if own(subject) && list.iter().all(free) =>
+        {
+            out.push(Restriction {
+                term,
+                subject,
+                op: RestrictionOp::In,
+                value: &NULL,
+                each: Some(EachValues::List(list)),
+                affinity: *affinity,
+                collation: *collation,
+            });
+        }
+        Expr::InQuery { expr: subject, not: false, query, affinity, collation }
+            if own(subject) && !query.correlated =>
+        {
+            out.push(Restriction {
+                term,
+                subject,
+                op: RestrictionOp::In,
+                value: &NULL,
+                each: Some(EachValues::Query(query)),
+                affinity: *affinity,
+                collation: *collation,
+            });
+        }
+        _ => {}
+    }
+}
+
+/// Whether an expression is a column of the source, or one that an index of it holds.
+fn is_subject(source: &Source, expr: &Expr) -> bool {
+    match expr {
+        Expr::Column { source: of, .. } => *of == source.id,
+        Expr::Const(_) | Expr::Parameter(_) => false,
+        _ => source
+            .indexed
+            .iter()
+            .flat_map(|index| index.columns.iter().flatten())
+            .any(|(known, _)| known.is_same(expr)),
+    }
+}
+
+fn reads(expr: &Expr, source: SourceId) -> bool {
+    let mut found = false;
+    expr.columns(&mut |of, _| found |= of == source);
+    found
+}
+
+/// The lower and upper end that the restrictions put on one subject.
+pub(super) fn ends<'e>(
+    restrictions: &[Restriction<'e>],
+    fits: impl Fn(&Restriction<'e>) -> bool,
+) -> (Option<End<'e>>, Option<End<'e>>) {
+    let (mut low, mut high) = (None, None);
+    for restriction in restrictions.iter().filter(|restriction| fits(restriction)) {
+        let end =
+            |inclusive| End { value: restriction.value, inclusive, affinity: restriction.affinity };
+        match restriction.op {
+            RestrictionOp::Low { inclusive } if low.is_none() => low = Some(end(inclusive)),
+            RestrictionOp::High { inclusive } if high.is_none() => high = Some(end(inclusive)),
+            _ => {}
+        }
+    }
+    (low, high)
+}
+
+/// The texts that a `LIKE` or `GLOB` whose pattern begins with plain characters lies between, as
+/// an index sees them. Blobs that read as such texts match, too, and are above all texts.
+#[derive(Debug)]
+pub(super) struct Prefix<'e> {
+    pub(super) subject: &'e Expr,
+    pub(super) low: Expr,
+    /// Not in the range any more.
+    pub(super) high: Expr,
+    /// The first of all blobs.
+    pub(super) blob: Expr,
+    /// In which order of an index they lie together.
+    pub(super) collation: Collation,
+}
+
+/// The range of a condition that is a `LIKE` or `GLOB` of such a pattern.
+pub(super) fn prefix(condition: &Expr) -> Option<Prefix<'_>> {
+    let Expr::Call { function, arguments, .. } = condition else { return None };
+    let [Expr::Const(Value::Text(pattern)), subject] = arguments.as_slice() else { return None };
+    let (special, collation): (&[char], _) = match function.name() {
+        "like" => (&['%', '_'], Collation::NoCase),
+        "glob" => (&['*', '?', '['], Collation::Binary),
+        _ => return None,
+    };
+    let pattern = std::str::from_utf8(pattern).ok()?;
+    // A broken text reads as U+FFFD, and matches a pattern of that; a NUL ends some texts.
+    let stops = |char: char| special.contains(&char) || matches!(char, '\0' | '\u{fffd}');
+    let plain = &pattern[..pattern.find(stops).unwrap_or(pattern.len())];
+    // The byte behind the range is found in the order of the index, which folds capitals.
+    let low = match collation {
+        Collation::NoCase => plain.to_ascii_lowercase().into_bytes(),
+        _ => plain.as_bytes().to_vec(),
+    };
+    let mut high = low.clone();
+    // Bytes of a text are below 0xff.
+    *high.last_mut()? += 1;
+    Some(Prefix {
+        subject,
+        low: Expr::Const(Value::Text(low)),
+        high: Expr::Const(Value::Text(high)),
+        blob: Expr::Const(Value::Blob(Vec::new())),
+        collation,
+    })
+}
+
+/// Whether a condition can hold only where an expression is not NULL.
+pub(super) fn rejects_null(condition: &Expr, subject: &Expr) -> bool {
+    match condition {
+        Expr::Compare(rule, left, right) => {
+            !matches!(rule.op, CompareOp::Is | CompareOp::IsNot)
+                && (left.is_same(subject) || right.is_same(subject))
+        }
+        Expr::Between { expr, not: false, .. }
+        | Expr::InList { expr, not: false, .. }
+        | Expr::InQuery { expr, not: false, .. } => expr.is_same(subject),
+        _ => false,
+    }
+}
+
+/// The parts of a condition at one of its operators, `AND` or `OR`.
+pub(super) fn split<'e>(expr: &'e Expr, or: bool, out: &mut Vec<&'e Expr>) {
+    match expr {
+        Expr::Or(left, right) if or => {
+            split(left, or, out);
+            split(right, or, out);
+        }
+        Expr::And(left, right) if !or => {
+            split(left, or, out);
+            split(right, or, out);
+        }
+        other => out.push(other),
+    }
+}

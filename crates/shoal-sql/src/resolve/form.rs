@@ -1,0 +1,134 @@
+//! What the form of an expression tells, before its names are resolved.
+
+use crate::parse::ast::{self, BinaryOp, ExprKind, InSet};
+use crate::value::Value;
+
+/// Whether two conditions cannot both hold, by the form of one of them.
+pub(super) fn never_holds(left: &ast::Expr, right: &ast::Expr) -> bool {
+    (never(left) || never(right)) && !calls(left) && !calls(right)
+}
+
+/// Whether a condition cannot hold by its form.
+fn never(expr: &ast::Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Literal(Value::Int(0)) => true,
+        ExprKind::Binary(BinaryOp::And, left, right) => never_holds(left, right),
+        ExprKind::In { not: false, set: InSet::List(list), .. } => list.is_empty(),
+        _ => false,
+    }
+}
+
+/// Whether an expression calls a function anywhere, the queries in it left aside.
+fn calls(expr: &ast::Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Literal(_)
+        | ExprKind::Parameter(_)
+        | ExprKind::Column { .. }
+        | ExprKind::Exists(_)
+        | ExprKind::Subquery(_)
+        | ExprKind::Raise => false,
+        ExprKind::Unary(_, inner)
+        | ExprKind::IsNull { expr: inner, .. }
+        | ExprKind::Cast { expr: inner, .. }
+        | ExprKind::Collate { expr: inner, .. } => calls(inner),
+        ExprKind::Binary(BinaryOp::Arrow | BinaryOp::ArrowText, ..) => true,
+        ExprKind::Binary(_, left, right) => calls(left) || calls(right),
+        ExprKind::Between { expr, low, high, .. } => calls(expr) || calls(low) || calls(high),
+        ExprKind::In { set: InSet::List(list), .. } if list.is_empty() => false,
+        ExprKind::In { expr, set: InSet::List(list), .. } => calls(expr) || list.iter().any(calls),
+        ExprKind::In { expr, set: InSet::Select(_), .. } => calls(expr),
+        ExprKind::Case { base, branches, otherwise } => {
+            base.iter().chain(otherwise).any(|expr| calls(expr))
+                || branches.iter().any(|(when, then)| calls(when) || calls(then))
+        }
+        // Whatever else there is may call one.
+        _ => true,
+    }
+}
+
+/// Whether an expression is constant by its form: made of literals and parameters alone.
+pub(super) fn is_constant(expr: &ast::Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Literal(_) | ExprKind::Parameter(_) => true,
+        ExprKind::Unary(_, inner)
+        | ExprKind::IsNull { expr: inner, .. }
+        | ExprKind::Cast { expr: inner, .. }
+        | ExprKind::Collate { expr: inner, .. } => is_constant(inner),
+        ExprKind::Binary(_, left, right) => is_constant(left) && is_constant(right),
+        ExprKind::Between { expr, low, high, .. } => {
+            is_constant(expr) && is_constant(low) && is_constant(high)
+        }
+        ExprKind::In { expr, set: InSet::List(list), .. } => {
+            is_constant(expr) && list.iter().all(is_constant)
+        }
+        ExprKind::Case { base, branches, otherwise } => {
+            base.iter().all(|base| is_constant(base))
+                && branches.iter().all(|(when, then)| is_constant(when) && is_constant(then))
+                && otherwise.iter().all(|expr| is_constant(expr))
+        }
+        _ => false,
+    }
+}
+
+/// Whether two expressions are written alike, but for the case of names. Queries, windows and
+/// aggregates with clauses of their own are like nothing.
+pub(super) fn is_alike(a: &ast::Expr, b: &ast::Expr) -> bool {
+    let lists = |a: &[ast::Expr], b: &[ast::Expr]| {
+        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_alike(a, b))
+    };
+    let name = |a: &Option<ast::Name>, b: &Option<ast::Name>| match (a, b) {
+        (Some(a), Some(b)) => a.is(&b.text),
+        (None, None) => true,
+        _ => false,
+    };
+    match (&a.kind, &b.kind) {
+        (ExprKind::Literal(a), ExprKind::Literal(b)) => a == b,
+        (ExprKind::Parameter(a), ExprKind::Parameter(b)) => a == b,
+        (
+            ExprKind::Column { database, table, column },
+            ExprKind::Column { database: other_database, table: other_table, column: other },
+        ) => column.is(&other.text) && name(table, other_table) && name(database, other_database),
+        (ExprKind::Unary(op, a), ExprKind::Unary(other, b)) => op == other && is_alike(a, b),
+        (ExprKind::Binary(op, a, b), ExprKind::Binary(other, c, d)) => {
+            op == other && is_alike(a, c) && is_alike(b, d)
+        }
+        (ExprKind::IsNull { expr: a, not }, ExprKind::IsNull { expr: b, not: other }) => {
+            not == other && is_alike(a, b)
+        }
+        (ExprKind::Cast { expr: a, type_name }, ExprKind::Cast { expr: b, type_name: other }) => {
+            type_name.eq_ignore_ascii_case(other) && is_alike(a, b)
+        }
+        (
+            ExprKind::Collate { expr: a, collation },
+            ExprKind::Collate { expr: b, collation: other },
+        ) => collation.is(&other.text) && is_alike(a, b),
+        (
+            ExprKind::Case { base, branches, otherwise },
+            ExprKind::Case { base: other_base, branches: others, otherwise: other },
+        ) => {
+            let both = |a: &Option<Box<ast::Expr>>, b: &Option<Box<ast::Expr>>| match (a, b) {
+                (Some(a), Some(b)) => is_alike(a, b),
+                (None, None) => true,
+                _ => false,
+            };
+            both(base, other_base)
+                && both(otherwise, other)
+                && branches.len() == others.len()
+                && branches
+                    .iter()
+                    .zip(others)
+                    .all(|(a, b)| is_alike(&a.0, &b.0) && is_alike(&a.1, &b.1))
+        }
+        (ExprKind::Call(a), ExprKind::Call(b)) => {
+            let plain = |call: &ast::Call| {
+                call.order_by.is_empty() && call.filter.is_none() && call.over.is_none()
+            };
+            plain(a)
+                && plain(b)
+                && a.name.is(&b.name.text)
+                && (a.distinct, a.star) == (b.distinct, b.star)
+                && lists(&a.arguments, &b.arguments)
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,263 @@
+//! Walks over resolved queries and expressions.
+
+use super::tree::{Body, Expr, Key, OrderKey, Query, Select, SourceId, SourceKind};
+
+impl Expr {
+    /// Calls `see` for every direct part of the expression, queries excepted.
+    pub(crate) fn parts<'e>(&'e self, see: &mut dyn FnMut(&'e Expr)) {
+        match self {
+            Expr::Const(_)
+            | Expr::Parameter(_)
+            | Expr::CurrentTime(_)
+            | Expr::Column { .. }
+            | Expr::Aggregate { .. }
+            | Expr::Window { .. }
+            | Expr::Exists(_)
+            | Expr::Scalar(_)
+            | Expr::ScalarColumn(..) => {}
+            Expr::Plus(expr)
+            | Expr::Negate(expr)
+            | Expr::BitNot(expr)
+            | Expr::Not(expr)
+            | Expr::IsNull { expr, .. }
+            | Expr::IsTruth { expr, .. }
+            | Expr::Cast { expr, .. }
+            | Expr::Stored { expr, .. }
+            | Expr::InQuery { expr, .. } => see(expr),
+            Expr::Arithmetic(_, left, right)
+            | Expr::And(left, right)
+            | Expr::Or(left, right)
+            | Expr::Compare(_, left, right) => {
+                see(left);
+                see(right);
+            }
+            Expr::Between { expr, low, high, .. } => {
+                see(expr);
+                see(&low.1);
+                see(&high.1);
+            }
+            Expr::RowInQuery { row, .. } => row.iter().for_each(see),
+            Expr::InList { expr, list, .. } => {
+                see(expr);
+                list.iter().for_each(see);
+            }
+            Expr::Case { base, branches, otherwise } => {
+                if let Some(base) = base {
+                    see(base);
+                }
+                for (_, when, then) in branches {
+                    see(when);
+                    see(then);
+                }
+                if let Some(otherwise) = otherwise {
+                    see(otherwise);
+                }
+            }
+            Expr::Call { arguments, .. } | Expr::Coalesce(arguments) => {
+                arguments.iter().for_each(see);
+            }
+        }
+    }
+
+    /// Calls `change` for every direct part of the expression, queries excepted.
+    pub(crate) fn parts_mut(&mut self, change: &mut dyn FnMut(&mut Expr)) {
+        match self {
+            Expr::Const(_)
+            | Expr::Parameter(_)
+            | Expr::CurrentTime(_)
+            | Expr::Column { .. }
+            | Expr::Aggregate { .. }
+            | Expr::Window { .. }
+            | Expr::Exists(_)
+            | Expr::Scalar(_)
+            | Expr::ScalarColumn(..) => {}
+            Expr::Plus(expr)
+            | Expr::Negate(expr)
+            | Expr::BitNot(expr)
+            | Expr::Not(expr)
+            | Expr::IsNull { expr, .. }
+            | Expr::IsTruth { expr, .. }
+            | Expr::Cast { expr, .. }
+            | Expr::Stored { expr, .. }
+            | Expr::InQuery { expr, .. } => change(expr),
+            Expr::Arithmetic(_, left, right)
+            | Expr::And(left, right)
+            | Expr::Or(left, right)
+            | Expr::Compare(_, left, right) => {
+                change(left);
+                change(right);
+            }
+            Expr::Between { expr, low, high, .. } => {
+                change(expr);
+                change(&mut low.1);
+                change(&mut high.1);
+            }
+            Expr::RowInQuery { row, .. } => row.iter_mut().for_each(change),
+            Expr::InList { expr, list, .. } => {
+                change(expr);
+                list.iter_mut().for_each(change);
+            }
+            Expr::Case { base, branches, otherwise } => {
+                if let Some(base) = base {
+                    change(base);
+                }
+                for (_, when, then) in branches {
+                    change(when);
+                    change(then);
+                }
+                if let Some(otherwise) = otherwise {
+                    change(otherwise);
+                }
+            }
+            Expr::Call { arguments, .. } | Expr::Coalesce(arguments) => {
+                arguments.iter_mut().for_each(change);
+            }
+        }
+    }
+
+    /// How many parts the expression has, itself included.
+    pub(crate) fn size(&self) -> usize {
+        let mut size = 1;
+        self.parts(&mut |part| size += part.size());
+        size
+    }
+
+    /// Whether the expression or a part of it runs a query.
+    pub(crate) fn runs_query(&self) -> bool {
+        let mut found = self.query().is_some();
+        self.parts(&mut |part| found |= part.runs_query());
+        found
+    }
+
+    /// The same expression again, where that costs nothing to evaluate twice.
+    pub(crate) fn copied(&self) -> Option<Expr> {
+        match self {
+            Expr::Const(value) => Some(Expr::Const(value.clone())),
+            Expr::Parameter(number) => Some(Expr::Parameter(*number)),
+            Expr::Column { source, column } => {
+                Some(Expr::Column { source: *source, column: *column })
+            }
+            Expr::Plus(inner) => Some(Expr::Plus(Box::new(inner.copied()?))),
+            _ => None,
+        }
+    }
+
+    /// The query that the expression itself runs.
+    pub(crate) fn query(&self) -> Option<&Query> {
+        match self {
+            Expr::InQuery { query, .. }
+            | Expr::RowInQuery { query, .. }
+            | Expr::Exists(query)
+            | Expr::Scalar(query)
+            | Expr::ScalarColumn(query, _) => Some(query),
+            _ => None,
+        }
+    }
+
+    /// Calls `see` for the expression and every part of it, those within its queries included.
+    pub(crate) fn walk<'e>(&'e self, see: &mut dyn FnMut(&'e Expr)) {
+        see(self);
+        self.parts(&mut |part| part.walk(see));
+        if let Some(query) = self.query() {
+            query.walk(see);
+        }
+    }
+
+    /// Calls `see` for every column that the expression reads, those within its queries included.
+    pub(crate) fn columns(&self, see: &mut dyn FnMut(SourceId, usize)) {
+        self.walk(&mut |expr| {
+            if let Expr::Column { source, column } = expr {
+                see(*source, *column);
+            }
+        });
+    }
+}
+
+impl Query {
+    /// Calls `see` for every expression of the query and every part of one.
+    pub(crate) fn walk<'e>(&'e self, see: &mut dyn FnMut(&'e Expr)) {
+        self.body.walk(see);
+        for key in &self.order_by {
+            key.walk(see);
+        }
+        for bound in [&self.limit, &self.offset].into_iter().flatten() {
+            bound.walk(see);
+        }
+    }
+}
+
+impl OrderKey {
+    pub(crate) fn walk<'e>(&'e self, see: &mut dyn FnMut(&'e Expr)) {
+        if let Key::Expr(expr) = &self.key {
+            expr.walk(see);
+        }
+    }
+}
+
+impl Body {
+    fn walk<'e>(&'e self, see: &mut dyn FnMut(&'e Expr)) {
+        match self {
+            Body::Values(rows) => rows.iter().flatten().for_each(|expr| expr.walk(see)),
+            Body::Compound { first, rest, .. } => {
+                first.walk(see);
+                rest.iter().for_each(|(_, body)| body.walk(see));
+            }
+            Body::Recursive(recursion) => {
+                recursion.first.walk(see);
+                recursion.steps.iter().for_each(|body| body.walk(see));
+            }
+            Body::Select(select) => select.walk(see),
+        }
+    }
+}
+
+impl Select {
+    /// Calls `see` for every expression of the select and every part of one.
+    pub(crate) fn walk<'e>(&'e self, see: &mut dyn FnMut(&'e Expr)) {
+        for source in &self.sources {
+            match &source.kind {
+                SourceKind::Query(query) => query.walk(see),
+                SourceKind::Function { arguments, .. } => {
+                    arguments.iter().flatten().for_each(|expr| expr.walk(see));
+                }
+                SourceKind::Table(_) | SourceKind::Taken(_) => {}
+            }
+            source.on().iter().for_each(|expr| expr.walk(see));
+        }
+        self.conjuncts.iter().for_each(|expr| expr.walk(see));
+        for (expr, _) in self.group_by.iter().flatten() {
+            expr.walk(see);
+        }
+        for aggregate in &self.aggregates {
+            aggregate.arguments.iter().for_each(|expr| expr.walk(see));
+            if let Some(filter) = &aggregate.filter {
+                filter.walk(see);
+            }
+            aggregate.order_by.iter().for_each(|key| key.walk(see));
+        }
+        if let Some(having) = &self.having {
+            having.walk(see);
+        }
+        self.walk_windows(see);
+        self.outputs.iter().for_each(|expr| expr.walk(see));
+    }
+
+    /// Calls `see` for every expression that the windows are made of.
+    pub(crate) fn walk_windows<'e>(&'e self, see: &mut dyn FnMut(&'e Expr)) {
+        for window in &self.windows {
+            window.partition_by.iter().for_each(|(expr, _)| expr.walk(see));
+            window.order_by.iter().for_each(|key| key.walk(see));
+            for bound in [&window.frame.start, &window.frame.end] {
+                if let Some(expr) = bound.distance() {
+                    expr.walk(see);
+                }
+            }
+        }
+        for call in &self.window_calls {
+            call.arguments.iter().for_each(|expr| expr.walk(see));
+            if let Some(filter) = &call.filter {
+                filter.walk(see);
+            }
+        }
+    }
+}

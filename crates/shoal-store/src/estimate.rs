@@ -1,0 +1,75 @@
+//! How large a tree is: about, by a look into its middle, or exactly, by its pages' headers.
+
+use shoal_format::{Page, Pgno};
+
+use crate::cursor::{Path, TreeKind};
+use crate::{BtreeKind, Error, Transaction};
+
+/// What the way from a tree's root to a leaf in its middle tells.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample<'t> {
+    /// About how many rows or entries there are.
+    pub count: u64,
+    /// About how many leaves there are.
+    pub leaves: u64,
+    /// The root, whose cells part the tree into as many pieces of about one size.
+    pub root: Page<'t>,
+    /// The leaf in the middle.
+    pub leaf: Page<'t>,
+}
+
+impl Transaction {
+    /// Looks at one page of each level of the tree at `root` and takes the others for its like.
+    ///
+    /// # Errors
+    /// When a page cannot be read or is corrupt.
+    pub fn sample(&self, root: Pgno, kind: BtreeKind) -> Result<Sample<'_>, Error> {
+        self.check_pgno(root)?;
+        let mut path = Path::new(self, root, tree_kind(kind));
+        path.restart()?;
+        let root = path.page();
+        let mut leaves = 1_u64;
+        while !path.is_leaf() {
+            let children = path.cell_count() + 1;
+            leaves = leaves.saturating_mul(children as u64);
+            path.index = children / 2;
+            path.push_child()?;
+        }
+        let leaf = path.page();
+        let count = leaves.saturating_mul(leaf.cell_count() as u64);
+        Ok(Sample { count, leaves, root, leaf })
+    }
+
+    /// Counts the entries of the index at `root`. No entry is read: only the pages' headers are.
+    ///
+    /// # Errors
+    /// When a page cannot be read or is corrupt.
+    pub fn count_entries(&self, root: Pgno) -> Result<u64, Error> {
+        self.check_pgno(root)?;
+        let mut path = Path::new(self, root, TreeKind::Index);
+        path.restart()?;
+        let mut count = 0_u64;
+        loop {
+            path.down_first()?;
+            count = count.saturating_add(path.cell_count() as u64);
+            loop {
+                if !path.pop()? {
+                    return Ok(count);
+                }
+                // The entry that follows everything below the child that was left.
+                if path.index < path.cell_count() {
+                    count = count.saturating_add(1);
+                    path.index += 1;
+                    break;
+                }
+            }
+        }
+    }
+}
+
+fn tree_kind(kind: BtreeKind) -> TreeKind {
+    match kind {
+        BtreeKind::Table => TreeKind::Table,
+        BtreeKind::Index => TreeKind::Index,
+    }
+}

@@ -1,0 +1,81 @@
+//! The same query asked of Shoal and of SQLite.
+
+use rusqlite::types::ValueRef as Peer;
+use shoal_sql::{Connection, Error, ValueRef};
+
+/// Rows that are compared; more are left out.
+pub const ROWS: usize = 300;
+
+/// The rows as texts, sorted; `None` for a statement that is no query.
+///
+/// # Errors
+/// What the statement is refused for.
+pub fn ours(connection: &mut Connection, text: &str) -> Result<Option<Vec<String>>, Error> {
+    let mut statement = connection.prepare(text)?;
+    if !statement.is_read_only() || statement.column_count() == 0 {
+        return Ok(None);
+    }
+    let mut all = Vec::new();
+    let mut rows = connection.query(&mut statement)?;
+    while let Some(row) = rows.next()? {
+        let values: Vec<String> = row
+            .values()
+            .map(|value| match value {
+                ValueRef::Null => "NULL".to_owned(),
+                ValueRef::Int(int) => int.to_string(),
+                ValueRef::Real(real) => format!("{real:?}"),
+                ValueRef::Text(text) => format!("text {}", text.escape_ascii()),
+                ValueRef::Blob(blob) => format!("blob {}", blob.escape_ascii()),
+            })
+            .collect();
+        all.push(values.join(" | "));
+        if all.len() == ROWS {
+            break;
+        }
+    }
+    all.sort();
+    Ok(Some(all))
+}
+
+/// As [`ours`].
+///
+/// # Errors
+/// What SQLite says.
+pub fn theirs(sqlite: &rusqlite::Connection, text: &str) -> rusqlite::Result<Option<Vec<String>>> {
+    let mut statement = sqlite.prepare(text)?;
+    if !statement.readonly() || statement.column_count() == 0 {
+        return Ok(None);
+    }
+    let width = statement.column_count();
+    let mut all = Vec::new();
+    let mut rows = statement.raw_query();
+    while let Some(row) = rows.next()? {
+        let mut values = Vec::new();
+        for column in 0..width {
+            values.push(match row.get_ref(column)? {
+                Peer::Null => "NULL".to_owned(),
+                Peer::Integer(int) => int.to_string(),
+                Peer::Real(real) => format!("{real:?}"),
+                Peer::Text(text) => format!("text {}", text.escape_ascii()),
+                Peer::Blob(blob) => format!("blob {}", blob.escape_ascii()),
+            });
+        }
+        all.push(values.join(" | "));
+        if all.len() == ROWS {
+            break;
+        }
+    }
+    all.sort();
+    Ok(Some(all))
+}
+
+/// SQLite with the tables of a script.
+///
+/// # Panics
+/// When the script is wrong.
+#[must_use]
+pub fn sqlite(script: &str) -> rusqlite::Connection {
+    let sqlite = rusqlite::Connection::open_in_memory().expect("SQLite opens");
+    sqlite.execute_batch(script).expect("the set-up is valid");
+    sqlite
+}
