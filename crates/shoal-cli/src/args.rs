@@ -126,6 +126,12 @@ pub(crate) enum DocVerb {
     Export(ExportArgs),
     /// Merge two documents into one
     Merge(MergeArgs),
+    /// Write what can still be read of a damaged Automerge file, and say what was lost
+    Rescue(RescueArgs),
+    /// Print what turns one state of a document, or one document, into another
+    Diff(DiffArgs),
+    /// Apply a JSON Patch or a JSON Merge Patch, as one change
+    Patch(PatchArgs),
     /// Set the value at a path
     Put(PutArgs),
     /// Delete and insert text, or list elements, at a position
@@ -134,6 +140,13 @@ pub(crate) enum DocVerb {
 
 /// `shoal doc show`.
 #[derive(Debug, Args)]
+#[command(after_long_help = "\
+HEADS are hashes of changes, or the first digits of them that shoal doc history prints, separated \
+by commas.
+
+Examples:
+  shoal doc show notes.automerge /todos/0
+  shoal doc show notes.automerge --at 3f2a9c1b04d7")]
 pub(crate) struct ShowArgs {
     /// FILE, - or DB::NAME
     #[arg(value_name = "DOC")]
@@ -141,7 +154,97 @@ pub(crate) struct ShowArgs {
     /// Only the value at this JSON Pointer
     #[arg(value_name = "PATH", default_value = "")]
     pub(crate) path: String,
+    /// The document as it was when its heads were these
+    #[arg(long, value_name = "HEADS")]
+    pub(crate) at: Option<String>,
     /// Indented (text), or on one line (json)
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+/// `shoal doc rescue`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+The losses go to stderr, or with --format json as a JSON array to stdout. The exit code is 0 when \
+nothing was lost, 1 when something was; what could be read is written in both cases.
+
+Example:
+  shoal doc rescue damaged.automerge -o rescued.automerge")]
+pub(crate) struct RescueArgs {
+    /// The damaged file, - for stdin
+    #[arg(value_name = "FILE")]
+    pub(crate) file: String,
+    /// FILE or DB::NAME
+    #[arg(short, long, value_name = "DOC")]
+    pub(crate) output: String,
+    /// The form of the answer
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+/// `shoal doc diff`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Without OTHER, two states of DOC are compared: that at --from, or nothing, and that at --to, or the \
+present one. With OTHER, DOC is compared with it. HEADS are as for shoal doc show. What is printed \
+with --as patch or merge, shoal doc patch applies.
+
+Examples:
+  shoal doc diff notes.automerge --from 3f2a9c1b04d7
+  shoal doc diff laptop.automerge phone.automerge --as merge
+  shoal doc diff notes.automerge --from 3f2a9c1b04d7 --as steps --format json")]
+pub(crate) struct DiffArgs {
+    /// FILE, - or DB::NAME
+    #[arg(value_name = "DOC")]
+    pub(crate) doc: String,
+    /// FILE, - or DB::NAME
+    #[arg(value_name = "OTHER")]
+    pub(crate) other: Option<String>,
+    /// The state of DOC to begin with [default: nothing; with OTHER, the present one]
+    #[arg(long, value_name = "HEADS")]
+    pub(crate) from: Option<String>,
+    /// The state of OTHER, or else of DOC, to end with [default: the present one]
+    #[arg(long, value_name = "HEADS")]
+    pub(crate) to: Option<String>,
+    /// What is printed
+    #[arg(long = "as", value_enum, default_value_t)]
+    pub(crate) form: DiffForm,
+    /// Indented, or lines for people (text); or on one line, or one line a step (json)
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+/// The forms of a difference.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DiffForm {
+    /// A JSON Patch, RFC 6902
+    #[default]
+    Patch,
+    /// A JSON Merge Patch, RFC 7386
+    Merge,
+    /// Each edit as Automerge knows it: splices, increments, marks, conflicts
+    Steps,
+}
+
+/// `shoal doc patch`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+A JSON array is a JSON Patch (RFC 6902), a JSON object a JSON Merge Patch (RFC 7386). All of it is \
+applied, or nothing. A string that replaces a text is written as edits of that text.
+
+Examples:
+  shoal doc patch notes.automerge changes.json
+  echo '{\"draft\": null}' | shoal doc patch app.db::notes -")]
+pub(crate) struct PatchArgs {
+    /// FILE or DB::NAME
+    #[arg(value_name = "DOC")]
+    pub(crate) doc: String,
+    /// A file with the patch, - for stdin
+    #[arg(value_name = "PATCH")]
+    pub(crate) patch: String,
+    #[command(flatten)]
+    pub(crate) edit: EditArgs,
+    /// Print nothing (text), or the hash of the change (json)
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
 }

@@ -1,6 +1,8 @@
 //! `shoal doc`: documents in files of their own and in databases.
 
+mod diff;
 mod edit;
+mod heads;
 mod read;
 mod transfer;
 
@@ -15,7 +17,10 @@ pub(crate) fn run(verb: &DocVerb) -> Result<(), Failure> {
         DocVerb::Ls(args) => read::ls(args),
         DocVerb::Import(args) => transfer::import(args),
         DocVerb::Export(args) => transfer::export(args),
+        DocVerb::Rescue(args) => transfer::rescue(args),
         DocVerb::Merge(args) => transfer::merge(args),
+        DocVerb::Diff(args) => diff::diff(args),
+        DocVerb::Patch(args) => diff::patch(args),
         DocVerb::Put(args) => edit::put(args),
         DocVerb::Splice(args) => edit::splice(args),
     }

@@ -132,3 +132,131 @@ fn a_real_document_survives_the_database() {
     shoal(path, &["doc", "export", "a.db::minutes", "-o", "n.automerge"]).ok();
     assert_eq!(heads(path, "m.automerge"), heads(path, "n.automerge"));
 }
+
+/// The hash of each change, oldest first.
+fn hashes(dir: &Path, doc: &str) -> Vec<String> {
+    let history = shoal(dir, &["doc", "history", doc, "--format", "json"]).ok();
+    let change = |line: &str| -> serde_json::Value { serde_json::from_str(line).unwrap() };
+    history.lines().map(|line| change(line)["hash"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_document_is_shown_as_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    shoal_with(dir, &["doc", "import", "-", "a.automerge"], br#"{"t": "abc", "n": [1]}"#).ok();
+    shoal(dir, &["doc", "put", "a.automerge", "/n/0", "2"]).ok();
+    shoal(dir, &["doc", "splice", "a.automerge", "/t", "0", "1", "x"]).ok();
+    let hashes = hashes(dir, "a.automerge");
+    let show = |args: &[&str]| {
+        let mut all = vec!["doc", "show", "a.automerge", "--format", "json"];
+        all.extend(args);
+        shoal(dir, &all)
+    };
+    assert_eq!(show(&["--at", &hashes[0]]).ok(), "{\"n\":[1],\"t\":\"abc\"}\n");
+    assert_eq!(show(&["--at", &hashes[1][..12], "/n/0"]).ok(), "2\n");
+    assert_eq!(show(&["--at", &hashes[2].to_uppercase()]).ok(), "{\"n\":[2],\"t\":\"xbc\"}\n");
+    assert_eq!(show(&["--at", ""]).ok(), "{}\n");
+    let error = show(&["--at", "ffffffffffff"]).error();
+    assert!(error.contains("a.automerge: no such change: ffffffffffff"), "{error}");
+    let refused = show(&["--at", "xyz"]);
+    assert_eq!(refused.code, 2);
+    let reason = "not a hash, nor 4 or more of its first digits: xyz";
+    assert!(refused.stderr.contains(reason), "{}", refused.stderr);
+}
+
+#[test]
+fn a_difference_that_is_applied_makes_the_other_state() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    shoal_with(dir, &["doc", "import", "-", "a.automerge"], br#"{"t": "abc", "n": [1], "o": 1}"#)
+        .ok();
+    shoal(dir, &["doc", "export", "a.automerge", "-o", "b.automerge"]).ok();
+    shoal(dir, &["doc", "splice", "a.automerge", "/n", "1", "0", "[{\"k\": null}]"]).ok();
+    shoal(dir, &["doc", "splice", "a.automerge", "/t", "3", "0", "d"]).ok();
+    let first = &hashes(dir, "a.automerge")[0];
+    let patch = shoal(dir, &["doc", "diff", "a.automerge", "--from", first, "--format", "json"]);
+    let patch = patch.ok();
+    assert_eq!(
+        patch,
+        "[{\"op\":\"add\",\"path\":\"/n/1\",\"value\":{\"k\":null}},\
+         {\"op\":\"replace\",\"path\":\"/t\",\"value\":\"abcd\"}]\n"
+    );
+    assert_eq!(
+        shoal(dir, &["doc", "diff", "b.automerge", "a.automerge", "--format", "json"]).ok(),
+        patch
+    );
+    let told = shoal_with(
+        dir,
+        &["doc", "patch", "b.automerge", "-", "--format", "json", "-m", "from a"],
+        patch.as_bytes(),
+    );
+    let told: serde_json::Value = serde_json::from_str(&told.ok()).unwrap();
+    assert_eq!(told["change"], serde_json::json!(hashes(dir, "b.automerge")[1]));
+    assert_eq!(show(dir, "b.automerge"), show(dir, "a.automerge"));
+    // The string was edited, not replaced: what others write in it survives.
+    shoal(dir, &["doc", "merge", "a.automerge", "b.automerge", "-o", "c.automerge"]).ok();
+    assert_eq!(shoal(dir, &["doc", "show", "c.automerge", "/t"]).ok(), "\"abcdd\"\n");
+
+    shoal_with(dir, &["doc", "import", "-", "d.automerge"], br#"{"t": "abc", "o": 1}"#).ok();
+    let merge = shoal(dir, &["doc", "diff", "d.automerge", "a.automerge", "--as", "merge"]).ok();
+    std::fs::write(dir.join("merge.json"), &merge).unwrap();
+    shoal(dir, &["doc", "patch", "d.automerge", "merge.json"]).ok();
+    assert_eq!(show(dir, "d.automerge"), r#"{"n":[1,{"k":null}],"o":1,"t":"abcd"}"#);
+    // Nothing to change is no change.
+    let told = shoal_with(dir, &["doc", "patch", "d.automerge", "-", "--format", "json"], b"[]");
+    assert_eq!(told.ok(), "{\"change\":null}\n");
+}
+
+#[test]
+fn a_patch_that_fails_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    shoal_with(dir, &["doc", "import", "-", "a.db::d"], br#"{"a": 1}"#).ok();
+    let patch = br#"[{"op": "add", "path": "/b", "value": 2}, {"op": "remove", "path": "/c"}]"#;
+    let error = shoal_with(dir, &["doc", "patch", "a.db::d", "-"], patch).error();
+    assert!(error.contains("a.db::d: operation 1:"), "{error}");
+    assert_eq!(show(dir, "a.db::d"), r#"{"a":1}"#);
+    let error = shoal_with(dir, &["doc", "patch", "a.db::d", "-"], b"7").error();
+    assert!(error.contains("a patch is a JSON array or a JSON object"), "{error}");
+    let error = shoal_with(dir, &["doc", "patch", "a.db::d", "-"], b"{").error();
+    assert!(error.contains("-: not JSON:"), "{error}");
+}
+
+#[test]
+fn steps_are_told_as_automerge_knows_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    shoal_with(dir, &["doc", "import", "-", "a.automerge"], br#"{"t": "abc", "l": [1, 2]}"#).ok();
+    shoal(dir, &["doc", "splice", "a.automerge", "/t", "1", "1", "xyz"]).ok();
+    shoal(dir, &["doc", "put", "a.automerge", "/l/1", "{}"]).ok();
+    let first = &hashes(dir, "a.automerge")[0][..12];
+    let args = ["doc", "diff", "a.automerge", "--from", first, "--as", "steps"];
+    assert_eq!(
+        shoal(dir, &args).ok(),
+        "put       /l/1  {}\nsplice    /t/1  \"xyz\"\ndelete    /t/4  1\n"
+    );
+    let json = shoal(dir, &[&args[..], &["--format", "json"]].concat()).ok();
+    let lines: Vec<serde_json::Value> =
+        json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines[1], serde_json::json!({"action": "splice", "path": "/t/1", "text": "xyz"}));
+    let refused = shoal(dir, &["doc", "diff", "a.automerge", "a.automerge", "--as", "steps"]);
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("from one state of a document to another state of it"));
+}
+
+#[test]
+fn what_is_left_of_a_damaged_file_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    shoal_with(dir, &["doc", "import", "-", "a.automerge"], br#"{"a": 1}"#).ok();
+    let mut bytes = std::fs::read(dir.join("a.automerge")).unwrap();
+    bytes.extend_from_slice(b"more");
+    std::fs::write(dir.join("bad.automerge"), &bytes).unwrap();
+    let args = ["doc", "rescue", "bad.automerge", "-o", "good.automerge"];
+    let error = shoal(dir, &args).error();
+    assert!(error.contains("lost: bytes "), "{error}");
+    assert_eq!(show(dir, "good.automerge"), r#"{"a":1}"#);
+    shoal(dir, &["doc", "rescue", "good.automerge", "-o", "same.automerge"]).ok();
+    assert_eq!(heads(dir, "same.automerge"), heads(dir, "a.automerge"));
+}

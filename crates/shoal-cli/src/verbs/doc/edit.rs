@@ -1,7 +1,7 @@
 //! One edit, one change: put and splice.
 
 use serde_json::Value as Json;
-use shoal::{ActorId, Document, Environment};
+use shoal::{ActorId, ChangeHash, Document, Environment};
 use shoal_crdt::pointer::{self, Resolved};
 use shoal_crdt::{CommitOptions, ObjType, ReadDoc, Transaction};
 
@@ -32,7 +32,8 @@ pub(super) fn put(args: &PutArgs) -> Result<(), Failure> {
             }
         };
         put.map_err(|error| Failure::at(place, error))
-    })
+    })?;
+    Ok(())
 }
 
 /// `shoal doc splice`.
@@ -75,15 +76,17 @@ pub(super) fn splice(args: &SpliceArgs) -> Result<(), Failure> {
             transaction.delete(&obj, position + items.len()).map_err(at_place)?;
         }
         Ok(())
-    })
+    })?;
+    Ok(())
 }
 
 /// Loads the document, runs `change` on it as one change, and saves it if there was any.
-fn edit(
+/// Returns the hash of the change.
+pub(super) fn edit(
     doc: &str,
     args: &EditArgs,
     change: impl FnOnce(&mut Transaction<'_>, &Place) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+) -> Result<Option<ChangeHash>, Failure> {
     let place = Place::parse(doc);
     if place == Place::Stream {
         return Err(Failure::new("an edit needs a document it can save: FILE or DB::NAME"));
@@ -99,10 +102,11 @@ fn edit(
     if let Some(message) = &args.message {
         options = options.with_message(message);
     }
-    if transaction.commit(options).is_some() {
+    let hash = transaction.commit(options);
+    if hash.is_some() {
         open::save(&place, &mut document)?;
     }
-    Ok(())
+    Ok(hash)
 }
 
 fn json(what: &str, text: &str) -> Result<Json, Failure> {

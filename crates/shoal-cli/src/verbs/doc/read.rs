@@ -5,8 +5,9 @@ use std::io::Write;
 use serde::Serialize;
 use serde_json::json;
 use shoal::{Access, Document};
-use shoal_crdt::pointer;
+use shoal_crdt::{ROOT, ReadDoc, pointer};
 
+use super::heads::heads;
 use crate::args::{Format, InfoArgs, LsArgs, ShowArgs};
 use crate::failure::Failure;
 use crate::open;
@@ -18,13 +19,32 @@ use crate::time::utc;
 pub(super) fn show(args: &ShowArgs) -> Result<(), Failure> {
     let place = Place::parse(&args.doc);
     let document = open::load(&place)?;
+    let at_place = |error: shoal_crdt::Error| Failure::at(&place, error);
     let mut out = out::stdout();
+    let past = match &args.at {
+        Some(text) => Some(document.at(&heads(&place, &document, text)?)),
+        None => None,
+    };
     if args.path.is_empty() {
-        write_json(&mut out, args.format, &document.to_json())?;
+        match &past {
+            None => write_json(&mut out, args.format, &document.to_json())?,
+            Some(past) => {
+                write_json(&mut out, args.format, &past.hydrate(&ROOT).map_err(at_place)?)?;
+            }
+        }
     } else {
-        pointer::resolve(&document, &args.path).map_err(|error| Failure::at(&place, error))?;
-        let json =
-            serde_json::to_value(document.to_json()).map_err(|error| Failure::at(&place, error))?;
+        let json = match &past {
+            None => {
+                pointer::resolve(&document, &args.path)
+                    .map_err(|error| Failure::at(&place, error))?;
+                serde_json::to_value(document.to_json())
+            }
+            Some(past) => {
+                pointer::resolve(past, &args.path).map_err(|error| Failure::at(&place, error))?;
+                serde_json::to_value(past.hydrate(&ROOT).map_err(at_place)?)
+            }
+        };
+        let json = json.map_err(|error| Failure::at(&place, error))?;
         let value = json.pointer(&args.path).ok_or_else(|| {
             Failure::at(&place, format_args!("there is no value at path: {}", args.path))
         })?;
@@ -34,7 +54,11 @@ pub(super) fn show(args: &ShowArgs) -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
-fn write_json(out: &mut Stdout, format: Format, json: &impl Serialize) -> Result<(), Failure> {
+pub(super) fn write_json(
+    out: &mut Stdout,
+    format: Format,
+    json: &impl Serialize,
+) -> Result<(), Failure> {
     match format {
         Format::Text => serde_json::to_writer_pretty(out, json),
         Format::Json => serde_json::to_writer(out, json),

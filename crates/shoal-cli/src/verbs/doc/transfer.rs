@@ -1,11 +1,13 @@
 //! Documents on their way: import, export, merge.
 
+use serde_json::json;
 use shoal::{Document, Environment};
-use shoal_crdt::CommitOptions;
+use shoal_crdt::{CommitOptions, Limits, Rescue, TextEncoding};
 
-use crate::args::{ExportArgs, ImportArgs, MergeArgs};
+use crate::args::{ExportArgs, Format, ImportArgs, MergeArgs, RescueArgs};
 use crate::failure::Failure;
 use crate::open;
+use crate::out;
 use crate::place::Place;
 
 /// `shoal doc import`.
@@ -49,6 +51,33 @@ pub(super) fn export(args: &ExportArgs) -> Result<(), Failure> {
                 .hint("shoal doc import SOURCE DB::NAME stores a document"))
         }
         target => open::save(&target, &mut document),
+    }
+}
+
+/// `shoal doc rescue`.
+pub(super) fn rescue(args: &RescueArgs) -> Result<(), Failure> {
+    let bytes = match Place::parse(&args.file) {
+        Place::Stream => open::stdin()?,
+        Place::File(path) => open::read(&path)?,
+        stored @ Place::Stored { .. } => {
+            return Err(Failure::at(stored, "only files are rescued, not databases"));
+        }
+    };
+    let actor = Environment::os().new_actor();
+    let limits = Limits::default();
+    let Rescue { mut document, lost } =
+        Document::rescue(&bytes, actor, TextEncoding::default(), &limits);
+    open::save(&Place::parse(&args.output), &mut document)?;
+    match args.format {
+        Format::Json => {
+            let lost: Vec<String> = lost.iter().map(ToString::to_string).collect();
+            out::line(json!(lost))?;
+        }
+        Format::Text => lost.iter().for_each(|loss| out::note(format_args!("lost: {loss}"))),
+    }
+    match lost.len() {
+        0 => Ok(()),
+        count => Err(Failure::at(&args.file, format_args!("damaged, losses: {count}"))),
     }
 }
 
