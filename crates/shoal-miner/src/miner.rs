@@ -1,0 +1,354 @@
+//! The miner as a whole: starts and ends runs, as the command line or the API asks.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+
+use crate::backend::cpu::CpuBackend;
+use crate::board::{Board, Level, Lifecycle};
+use crate::config::{Config, ConfigError, Settings};
+use crate::engine::{Engine, EngineError, EngineOptions};
+use crate::pool::finished;
+use crate::session::{Session, SessionError};
+use crate::tune::{TuneError, TuneOptions, Tuned, autotune};
+use crate::{node, pool};
+
+/// Why there is no run, or no longer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MinerError {
+    /// The settings are refused.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// Nobody to work for is named.
+    #[error("there is nobody to work for: a pool or a node is missing")]
+    NoSource,
+    /// The processor's backend cannot be planned.
+    #[error(transparent)]
+    Plan(#[from] crate::backend::cpu::PlanError),
+    /// How many threads are best could not be found out.
+    #[error(transparent)]
+    Tune(#[from] TuneError),
+    /// The engine does not start.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The run failed.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The run broke off: a defect of ours.
+    #[error("the run broke off")]
+    Broken,
+}
+
+/// What is asked of a miner while it lives.
+#[derive(Debug)]
+pub enum Request {
+    /// Begin a run with these settings above those there are.
+    Start(Box<Settings>),
+    /// End the run, and wait this long for its end.
+    Stop(Duration),
+    /// End the run, and begin another.
+    Restart,
+    /// Change the settings; what can be changed under way is.
+    Change(Box<Settings>),
+}
+
+/// What came of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// What happened, for people.
+    pub message: String,
+    /// Whether some of it counts only after a restart.
+    pub requires_restart: bool,
+}
+
+/// Why a request is refused.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// The settings are no good.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// Nobody to work for is named.
+    #[error("there is nobody to work for: a pool or a node is missing")]
+    NoSource,
+    /// It is the wrong time for that.
+    #[error("{0}")]
+    Conflict(&'static str),
+    /// The miner is at its end.
+    #[error("the miner is ending")]
+    Ending,
+}
+
+/// Where requests are sent.
+#[derive(Clone, Debug)]
+pub struct Control(mpsc::Sender<(Request, oneshot::Sender<Result<Outcome, RequestError>>)>);
+
+impl Control {
+    /// Asks, and waits for what comes of it.
+    ///
+    /// # Errors
+    /// [`RequestError`].
+    pub async fn ask(&self, request: Request) -> Result<Outcome, RequestError> {
+        let (answer, answered) = oneshot::channel();
+        self.0.send((request, answer)).await.map_err(|_| RequestError::Ending)?;
+        answered.await.map_err(|_| RequestError::Ending)?
+    }
+}
+
+/// The miner of a process.
+#[derive(Debug)]
+pub struct Miner {
+    settings: Settings,
+    board: Arc<Board>,
+    requests: mpsc::Receiver<(Request, oneshot::Sender<Result<Outcome, RequestError>>)>,
+    run: Option<Run>,
+}
+
+#[derive(Debug)]
+struct Run {
+    stop: watch::Sender<bool>,
+    task: JoinHandle<Result<(), MinerError>>,
+}
+
+impl Miner {
+    /// A miner that does nothing yet, and where to ask it.
+    pub fn new(settings: Settings, board: Arc<Board>) -> (Self, Control) {
+        let (send, requests) = mpsc::channel(REQUESTS_MAX);
+        (Self { settings, board, requests, run: None }, Control(send))
+    }
+
+    /// Lives until `stop` is set; without a service to offer, also until the run ends.
+    ///
+    /// # Errors
+    /// What ended the run, unless it is a service: that shows it and waits for the next start.
+    pub async fn live(mut self, mut stop: watch::Receiver<bool>) -> Result<(), MinerError> {
+        let config = self.settings.resolve()?;
+        self.board.set_config(&config);
+        if !config.service
+            && let Err(error) = self.begin(config.clone())
+        {
+            self.board.fail(&error.to_string());
+            return Err(error);
+        }
+        let result = loop {
+            tokio::select! {
+                () = finished(&mut stop) => break Ok(()),
+                Some((request, answer)) = self.requests.recv() => {
+                    let outcome = self.answer(request).await;
+                    // Who asked may have gone.
+                    let _ = answer.send(outcome);
+                }
+                ended = ended(&mut self.run) => {
+                    self.run = None;
+                    self.show_end(&ended);
+                    if !config.service {
+                        break ended;
+                    }
+                }
+            }
+        };
+        if self.run.is_some() {
+            self.board.move_to(Lifecycle::Stopping, "the process ends");
+            let ended = self.end().await;
+            self.show_end(&ended);
+            return result.and(ended);
+        }
+        result
+    }
+
+    async fn answer(&mut self, request: Request) -> Result<Outcome, RequestError> {
+        let done = |message: &str| Outcome { message: message.to_owned(), requires_restart: false };
+        match request {
+            Request::Start(settings) => {
+                self.board.count(|counters| counters.start_requests += 1);
+                if self.run.is_some() {
+                    return Err(RequestError::Conflict("the miner runs already"));
+                }
+                let settings = settings.over(self.settings.clone());
+                let config = settings.resolve()?;
+                if config.source.is_none() {
+                    return Err(RequestError::NoSource);
+                }
+                self.settings = settings;
+                self.start(config);
+                Ok(done("the miner starts"))
+            }
+            Request::Stop(wait) => {
+                self.board.count(|counters| counters.stop_requests += 1);
+                if self.run.is_none() {
+                    return Err(RequestError::Conflict("the miner does not run"));
+                }
+                self.board.move_to(Lifecycle::Stopping, "asked to");
+                if let Some(run) = &self.run {
+                    // An error means that the run has ended by itself.
+                    let _ = run.stop.send(true);
+                }
+                let in_time = tokio::time::timeout(wait, ended(&mut self.run)).await;
+                match in_time {
+                    Ok(result) => {
+                        self.run = None;
+                        self.show_end(&result);
+                        Ok(done("the miner has stopped"))
+                    }
+                    Err(_) => Ok(done("the miner is stopping")),
+                }
+            }
+            Request::Restart => {
+                self.board.count(|counters| counters.restart_requests += 1);
+                let config = self.settings.resolve()?;
+                if config.source.is_none() {
+                    return Err(RequestError::NoSource);
+                }
+                if self.run.is_some() {
+                    self.board.move_to(Lifecycle::Stopping, "asked to restart");
+                    let result = self.end().await;
+                    self.show_end(&result);
+                }
+                self.start(config);
+                Ok(done("the miner starts again"))
+            }
+            Request::Change(changes) => {
+                self.board.count(|counters| counters.live_config_patches += 1);
+                let given = changes.given();
+                let fixed = ["api", "api_bind", "api_allow_unsafe_bind", "service"];
+                if given.iter().any(|name| fixed.contains(name)) {
+                    return Err(RequestError::Conflict("the API cannot change itself"));
+                }
+                let settings = changes.over(self.settings.clone());
+                let config = settings.resolve()?;
+                self.settings = settings;
+                self.board.change_config(&config);
+                // What the run was begun with it keeps; the log's pace is read anew each time.
+                let live = ["stats_secs", "schema_version"];
+                let requires_restart =
+                    self.run.is_some() && given.iter().any(|name| !live.contains(name));
+                let message = match given.len() {
+                    0 => "nothing was changed".to_owned(),
+                    _ => format!("changed: {}", given.join(", ")),
+                };
+                Ok(Outcome { message, requires_restart })
+            }
+        }
+    }
+
+    /// Begins a run and shows when it does not even begin.
+    fn start(&mut self, config: Config) {
+        self.board.set_config(&config);
+        if let Err(error) = self.begin(config) {
+            self.board.fail(&error.to_string());
+        }
+    }
+
+    fn begin(&mut self, config: Config) -> Result<(), MinerError> {
+        if config.source.is_none() {
+            return Err(MinerError::NoSource);
+        }
+        self.board.move_to(Lifecycle::Starting, "a run begins");
+        let (stop, stopped) = watch::channel(false);
+        let task = tokio::spawn(run(config, Arc::clone(&self.board), stopped));
+        self.run = Some(Run { stop, task });
+        Ok(())
+    }
+
+    async fn end(&mut self) -> Result<(), MinerError> {
+        if let Some(run) = &self.run {
+            // An error means that the run has ended by itself.
+            let _ = run.stop.send(true);
+        }
+        let result = ended(&mut self.run).await;
+        self.run = None;
+        result
+    }
+
+    fn show_end(&self, result: &Result<(), MinerError>) {
+        match result {
+            Ok(()) => self.board.move_to(Lifecycle::Idle, "the run has ended"),
+            Err(error) => self.board.fail(&error.to_string()),
+        }
+    }
+}
+
+/// A run, from its plan to its end.
+async fn run(
+    config: Config,
+    board: Arc<Board>,
+    mut stop: watch::Receiver<bool>,
+) -> Result<(), MinerError> {
+    let mut options = config.cpu_options();
+    if config.autotune && options.threads.is_none() {
+        let Some(tuned) = tune(&config, &board, &mut stop).await? else { return Ok(()) };
+        options.threads = Some(tuned.threads);
+        options.side_by_side = Some(tuned.side_by_side);
+    }
+    let backend = CpuBackend::new(&options)?;
+    let plan = backend.plan();
+    let words = format!(
+        "{} threads with {} hashes side by side, {} MiB, kernel {}",
+        plan.threads,
+        plan.side_by_side,
+        plan.memory_kib / 1024,
+        plan.isa
+    );
+    board.log(Level::Info, "engine", words);
+    let (engine, events) = Engine::start(EngineOptions::new(vec![Box::new(backend)]))?;
+    let source = match (config.pool_options(), config.node_options()) {
+        (Some(options), _) => pool::connect(options),
+        (None, Some(options)) => {
+            if options.token != node::Token::None && !options.url.is_local() {
+                let words = "the token goes to another machine, unencrypted";
+                board.log(Level::Warn, "node", words);
+            }
+            node::connect(options)
+        }
+        (None, None) => return Err(MinerError::NoSource),
+    };
+    let session = Session::new(source, engine, events, board, config.memory_kib)?;
+    Ok(session.run(stop).await?)
+}
+
+/// Tries out how many threads are best. `None` when it was told to stop.
+async fn tune(
+    config: &Config,
+    board: &Arc<Board>,
+    stop: &mut watch::Receiver<bool>,
+) -> Result<Option<Tuned>, MinerError> {
+    let options = TuneOptions {
+        cpu: config.cpu_options(),
+        secs: config.autotune_secs as f64,
+        cache: config.autotune_cache.clone(),
+        ..TuneOptions::default()
+    };
+    let flag = Arc::new(AtomicBool::new(false));
+    let (told, tells) = (Arc::clone(&flag), Arc::clone(board));
+    let mut tuning = tokio::task::spawn_blocking(move || {
+        autotune(&options, &told, &mut |words| tells.log(Level::Info, "autotune", words))
+    });
+    let result = tokio::select! {
+        result = &mut tuning => result,
+        () = finished(stop) => {
+            flag.store(true, Ordering::Release);
+            // Whatever it found until then, nobody wants it any more.
+            let _ = tuning.await;
+            return Ok(None);
+        }
+    };
+    let tuned = result.map_err(|_| MinerError::Broken)??;
+    let from = if tuned.cached { "as found before" } else { "as found now" };
+    let words = format!("{} threads are best here, {from}", tuned.threads);
+    board.log(Level::Success, "autotune", words);
+    Ok(Some(tuned))
+}
+
+/// How the run ends; never, when there is none. Loses nothing when it is given up.
+async fn ended(run: &mut Option<Run>) -> Result<(), MinerError> {
+    match run {
+        Some(run) => (&mut run.task).await.unwrap_or(Err(MinerError::Broken)),
+        None => std::future::pending().await,
+    }
+}
+
+const REQUESTS_MAX: usize = 16;

@@ -1,0 +1,354 @@
+//! One run: a source of work, an engine that does it, and what is found on its way back.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tokio::sync::{mpsc, watch};
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use crate::board::{Board, Level};
+use crate::engine::{Engine, Event, WorkEnd};
+use crate::pool::finished;
+use crate::source::{Order, Share, Source, SourceError, SourceEvent, Task, Verdict};
+use crate::status::EnginePhase;
+use crate::work::{Handover, Solution, Work};
+
+/// Why a run ended before it was told to.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SessionError {
+    /// The source gave up.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The source is gone and did not say why: a defect of ours.
+    #[error("the source of work ended")]
+    SourceGone,
+    /// No backend is left.
+    #[error("no backend is left: {0}")]
+    NoBackend(String),
+    /// A thread of the engine did not end.
+    #[error("a backend did not stop in time")]
+    NotStopped,
+    /// The system gave no thread.
+    #[error("cannot start a thread")]
+    Thread,
+}
+
+/// A source and an engine that belong together.
+pub struct Session {
+    source: Source,
+    engine: Arc<Engine>,
+    engine_events: mpsc::UnboundedReceiver<Event>,
+    bridge: thread::JoinHandle<()>,
+    board: Arc<Board>,
+    memory_kib: u32,
+    /// What the engine knows by a number. Newest last.
+    tasks: VecDeque<(u64, Arc<Task>)>,
+    next_work: u64,
+    /// Solutions that were passed on; a backend may tell one twice.
+    seen: HashSet<(u64, u64)>,
+    seen_order: VecDeque<(u64, u64)>,
+    apart_since: Option<Instant>,
+    paused: bool,
+    last_fault: String,
+}
+
+impl Session {
+    /// Joins a source and an engine that has started.
+    ///
+    /// # Errors
+    /// [`SessionError::Thread`].
+    pub fn new(
+        source: Source,
+        engine: Engine,
+        events: Receiver<Event>,
+        board: Arc<Board>,
+        memory_kib: u32,
+    ) -> Result<Self, SessionError> {
+        let (tell, engine_events) = mpsc::unbounded_channel();
+        // The engine's threads know nothing of tasks; one thread carries what they tell over. It
+        // ends with the engine.
+        let bridge = thread::Builder::new()
+            .name("miner-events".to_owned())
+            .spawn(move || {
+                for event in events {
+                    if tell.send(event).is_err() {
+                        return;
+                    }
+                }
+            })
+            .map_err(|_| SessionError::Thread)?;
+        Ok(Self {
+            source,
+            engine: Arc::new(engine),
+            engine_events,
+            bridge,
+            board,
+            memory_kib,
+            tasks: VecDeque::new(),
+            next_work: 1,
+            seen: HashSet::new(),
+            seen_order: VecDeque::new(),
+            apart_since: None,
+            paused: false,
+            last_fault: "none was there".to_owned(),
+        })
+    }
+
+    /// Works until `stop` is set or something ends it. Afterwards no thread of the run is left,
+    /// unless the error says so.
+    ///
+    /// # Errors
+    /// [`SessionError`].
+    pub async fn run(mut self, mut stop: watch::Receiver<bool>) -> Result<(), SessionError> {
+        let mut tick = interval(STATUS_TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut engine_talks = true;
+        let result = loop {
+            let step = tokio::select! {
+                biased;
+                () = finished(&mut stop) => break Ok(()),
+                event = self.source.events.recv() => match event {
+                    Some(event) => self.source_says(event),
+                    None => Err(SessionError::SourceGone),
+                },
+                event = self.engine_events.recv(), if engine_talks => match event {
+                    Some(event) => self.engine_says(event),
+                    None => {
+                        engine_talks = false;
+                        Ok(())
+                    }
+                },
+                _ = tick.tick() => {
+                    self.look();
+                    Ok(())
+                }
+            };
+            if let Err(error) = step {
+                break Err(error);
+            }
+        };
+        let ended = self.end().await;
+        result.and(ended)
+    }
+
+    /// Copies what the engine does to the board; ends work that nobody would buy.
+    fn look(&mut self) {
+        let status = self.engine.status();
+        self.board.set_engine(status);
+        let apart = self.apart_since.is_some_and(|since| since.elapsed() > WORK_ALONE);
+        if apart && !self.paused {
+            self.paused = true;
+            self.engine.cancel(Handover::Abandon);
+            self.board.set_task(None);
+            self.board.log(Level::Warn, "engine", "paused: there is nobody to work for");
+        }
+    }
+
+    fn source_says(&mut self, event: SourceEvent) -> Result<(), SessionError> {
+        match event {
+            SourceEvent::Connected { detail } => {
+                self.apart_since = None;
+                self.board.set_connected(true, &detail);
+                self.board.log(Level::Success, "source", format!("connected to {detail}"));
+            }
+            SourceEvent::Disconnected { reason, retry } => {
+                self.apart_since.get_or_insert_with(Instant::now);
+                self.board.set_connected(false, &reason);
+                let words = format!("{reason}; again in {:.1} s", retry.as_secs_f64());
+                self.board.log(Level::Warn, "source", words);
+            }
+            SourceEvent::Task(task) => return self.take(task),
+            SourceEvent::NoTask { reason } => {
+                self.engine.cancel(Handover::Abandon);
+                self.board.set_task(None);
+                self.board.log(Level::Warn, "source", format!("no work: {reason}"));
+            }
+            SourceEvent::Verdict { share, verdict } => self.judged(&share, &verdict),
+            SourceEvent::Notice { kind, message } => {
+                self.board.log(Level::Info, "source", format!("{kind}: {message}"));
+            }
+            SourceEvent::Warning(words) => self.board.log(Level::Warn, "source", words),
+            SourceEvent::Failed(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, task: Arc<Task>) -> Result<(), SessionError> {
+        let id = self.next_work;
+        self.next_work += 1;
+        let work = Work {
+            id,
+            header: task.header.clone(),
+            memory_kib: self.memory_kib,
+            target: task.target,
+            nonces: task.nonces.clone(),
+            deadline: None,
+            pause_on_solution: task.pause_on_solution,
+        };
+        if let Err(error) = self.engine.assign(work, task.handover) {
+            // The header of a job is the pool's; what it cannot be hashed with is its affair.
+            self.board.log(Level::Warn, "engine", format!("work was refused: {error}"));
+            return Ok(());
+        }
+        self.paused = false;
+        self.tasks.push_back((id, Arc::clone(&task)));
+        if self.tasks.len() > TASKS_MAX {
+            self.tasks.pop_front();
+        }
+        self.board.set_task(Some(&task));
+        let words = format!("height {}, difficulty {}", task.height, task.difficulty);
+        self.board.log(Level::Info, "task", words);
+        Ok(())
+    }
+
+    fn engine_says(&mut self, event: Event) -> Result<(), SessionError> {
+        match event {
+            Event::BackendReady { backend } => {
+                self.board.backend_phase(&backend, "ready");
+                self.board.started("a backend is ready");
+                self.board.log(Level::Success, "engine", format!("{backend} is ready"));
+                for line in self.describe(&backend) {
+                    self.board.log(Level::Info, "engine", line);
+                }
+            }
+            Event::Solution(solution) => self.sell(&solution),
+            Event::WorkDone { work_id, end: WorkEnd::Exhausted, .. } => {
+                if let Some(task) = self.task(work_id) {
+                    self.board.log(Level::Warn, "engine", "every nonce of the window was tried");
+                    let order = Order::WindowDone(task.id.clone());
+                    // A full channel is full of shares, whose answers bring new work.
+                    let _ = self.source.orders.try_send(order);
+                }
+            }
+            Event::WorkDone { work_id, end: WorkEnd::NoBackend, .. } => {
+                let newest = self.tasks.back().is_some_and(|(id, _)| *id == work_id);
+                if newest && self.engine.status().phase != EnginePhase::Starting {
+                    return Err(SessionError::NoBackend(self.last_fault.clone()));
+                }
+            }
+            Event::BackendQuarantined { backend, fault } => {
+                self.board.backend_phase(&backend, "quarantined");
+                self.last_fault = format!("{backend}: {fault}");
+                self.board.log(Level::Error, "engine", self.last_fault.clone());
+            }
+            Event::NoBackendLeft => return Err(SessionError::NoBackend(self.last_fault.clone())),
+            Event::Warning { backend, text } => {
+                let words = backend.map_or(text.clone(), |backend| format!("{backend}: {text}"));
+                self.board.log(Level::Warn, "engine", words);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// What a backend runs on, once it is ready.
+    fn describe(&self, backend: &str) -> Vec<String> {
+        let status = self.engine.status();
+        let found = status.backends.iter().find(|one| one.name == backend);
+        let Some(found) = found else { return Vec::new() };
+        let mut pages: Vec<&str> =
+            found.workers.iter().map(|worker| worker.worker.pages.as_str()).collect();
+        pages.sort_unstable();
+        pages.dedup();
+        vec![format!(
+            "{} workers, kernel {}, pages: {}",
+            found.workers.len(),
+            found.kernel,
+            pages.join(", ")
+        )]
+    }
+
+    fn sell(&mut self, solution: &Solution) {
+        let key = (solution.work_id, solution.nonce);
+        if !self.seen.insert(key) {
+            return;
+        }
+        self.seen_order.push_back(key);
+        if self.seen_order.len() > SEEN_MAX
+            && let Some(oldest) = self.seen_order.pop_front()
+        {
+            self.seen.remove(&oldest);
+        }
+        let Some(task) = self.task(solution.work_id) else {
+            self.board.log(Level::Warn, "share", "a solution of work that is long gone");
+            return;
+        };
+        let block = task.network_target.is_some_and(|target| target.is_met_by(&solution.tag));
+        self.board.found(solution.nonce, block);
+        if block {
+            let words = format!("a block at height {}, nonce {}", task.height, solution.nonce);
+            self.board.log(Level::Success, "share", words);
+        }
+        let share = Share { task, nonce: solution.nonce, tag: solution.tag, found: Instant::now() };
+        if let Err(error) = self.source.orders.try_send(Order::Sell(share)) {
+            let verdict = Verdict::Lost { reason: "too many shares wait" };
+            if let Order::Sell(share) = error.into_inner() {
+                self.judged(&share, &verdict);
+            }
+        }
+    }
+
+    fn judged(&self, share: &Share, verdict: &Verdict) {
+        self.board.judged(verdict);
+        let level = match verdict {
+            Verdict::Accepted { .. } => Level::Success,
+            Verdict::Refused { .. } | Verdict::Lost { .. } => Level::Warn,
+        };
+        self.board.log(level, "share", format!("nonce {} {verdict}", share.nonce));
+    }
+
+    fn task(&self, work_id: u64) -> Option<Arc<Task>> {
+        let found = self.tasks.iter().rev().find(|(id, _)| *id == work_id);
+        found.map(|(_, task)| Arc::clone(task))
+    }
+
+    /// Ends both sides: the engine at once, the source when shares under way are answered.
+    async fn end(mut self) -> Result<(), SessionError> {
+        self.engine.cancel(Handover::Abandon);
+        // What was found until now goes out before the source is told to end.
+        while let Ok(event) = self.engine_events.try_recv() {
+            if let Event::Solution(solution) = event {
+                self.sell(&solution);
+            }
+        }
+        let engine = Arc::clone(&self.engine);
+        let stopping = tokio::task::spawn_blocking(move || engine.stop());
+        // An error means that the source has ended by itself.
+        let _ = self.source.finish.send(true);
+        let farewell = async {
+            while let Some(event) = self.source.events.recv().await {
+                if let SourceEvent::Verdict { share, verdict } = event {
+                    self.board.judged(&verdict);
+                    let words = format!("nonce {} {verdict}", share.nonce);
+                    self.board.log(Level::Info, "share", words);
+                }
+            }
+        };
+        if timeout(FAREWELL, farewell).await.is_err() {
+            self.source.task.abort();
+        }
+        let stopped = stopping.await.unwrap_or(false);
+        self.board.set_engine(self.engine.status());
+        // With the engine its events end, and with them the bridge.
+        drop(self.engine);
+        drop(self.engine_events);
+        if !stopped {
+            return Err(SessionError::NotStopped);
+        }
+        let bridge = self.bridge;
+        let _ = tokio::task::spawn_blocking(move || bridge.join()).await;
+        Ok(())
+    }
+}
+
+const STATUS_TICK: Duration = Duration::from_millis(250);
+const TASKS_MAX: usize = 64;
+const SEEN_MAX: usize = 4096;
+/// How long to work on with nobody to sell to: about as long as pools know a job.
+const WORK_ALONE: Duration = Duration::from_secs(120);
+/// Longer than a source takes to say farewell.
+const FAREWELL: Duration = Duration::from_secs(4);

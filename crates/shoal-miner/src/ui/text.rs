@@ -1,0 +1,91 @@
+//! Numbers and lines as people read them.
+
+use crate::board::{Level, LogLine, State};
+use crate::status::BackendPhase;
+
+/// Seconds as `1h02m03s`.
+pub(super) fn clock(secs: f64) -> String {
+    // Negative and strange times are none.
+    let secs = if secs.is_finite() { secs.max(0.0) as u64 } else { 0 };
+    let (hours, minutes, seconds) = (secs / 3600, secs / 60 % 60, secs % 60);
+    match (hours, minutes) {
+        (0, 0) => format!("{seconds}s"),
+        (0, _) => format!("{minutes}m{seconds:02}s"),
+        _ => format!("{hours}h{minutes:02}m{seconds:02}s"),
+    }
+}
+
+/// A hash rate with as many digits as mean something.
+pub(super) fn rate(hashes: f64) -> String {
+    match hashes {
+        h if h >= 100_000.0 => format!("{:.1} kH/s", h / 1000.0),
+        h if h >= 100.0 => format!("{h:.0} H/s"),
+        h if h >= 10.0 => format!("{h:.1} H/s"),
+        h => format!("{h:.3} H/s"),
+    }
+}
+
+/// A word for a level, always as wide.
+pub(super) const fn level(level: Level) -> &'static str {
+    match level {
+        Level::Info => "info ",
+        Level::Success => "ok   ",
+        Level::Warn => "warn ",
+        Level::Error => "error",
+    }
+}
+
+/// A line of the log.
+pub(super) fn log_line(line: &LogLine) -> String {
+    let LogLine { elapsed_secs, level: how, tag, message, times } = line;
+    let times = if *times > 1 { format!(" ({times} times)") } else { String::new() };
+    format!("{elapsed_secs:9.1} {} {tag}: {message}{times}", level(*how))
+}
+
+/// The hash rate and the shares in one line.
+pub(super) fn stats(state: &State) -> String {
+    let (now, average, hashes) = state
+        .engine
+        .as_ref()
+        .map_or((0.0, 0.0, 0), |engine| (engine.rate_now, engine.rate_average, engine.hashes));
+    let shares = state.shares;
+    let apart = if state.source.connected { "" } else { ", not connected" };
+    format!(
+        "{} now, {} on average, {hashes} hashes; shares: {} accepted, {} stale, {} refused, {} lost{apart}",
+        rate(now),
+        rate(average),
+        shares.accepted,
+        shares.stale,
+        shares.refused,
+        shares.lost,
+    )
+}
+
+/// A word for what a backend is doing.
+pub(super) const fn phase(phase: BackendPhase) -> &'static str {
+    match phase {
+        BackendPhase::Starting => "starting",
+        BackendPhase::Idle => "idle",
+        BackendPhase::Working => "working",
+        BackendPhase::Quarantined => "quarantined",
+        BackendPhase::Stopped => "stopped",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        assert_eq!(clock(0.9), "0s");
+        assert_eq!(clock(61.0), "1m01s");
+        assert_eq!(clock(3723.0), "1h02m03s");
+        assert_eq!(clock(f64::NAN), "0s");
+        assert_eq!(clock(-5.0), "0s");
+        assert_eq!(rate(2.4321), "2.432 H/s");
+        assert_eq!(rate(24.321), "24.3 H/s");
+        assert_eq!(rate(243.21), "243 H/s");
+        assert_eq!(rate(1_234_567.0), "1234.6 kH/s");
+    }
+}

@@ -1,0 +1,88 @@
+//! The miner as a whole against the test pool and the test node: hashes of 64 KiB, real sockets,
+//! every fault. Each test takes a second or a few.
+
+#![allow(clippy::unwrap_used)]
+
+mod api;
+mod node;
+mod pool;
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use shoal_miner::board::Board;
+use shoal_miner::config::Settings;
+use shoal_miner::miner::{Control, Miner};
+use tokio::sync::watch;
+
+/// Long enough for a busy machine; tests do not wait for it when all goes well.
+const LONG: Duration = Duration::from_secs(30);
+
+/// A miner in a thread of its own.
+struct Running {
+    board: Arc<Board>,
+    control: Control,
+    stop: watch::Sender<bool>,
+    thread: JoinHandle<Result<(), String>>,
+}
+
+impl Running {
+    fn start(settings: Settings) -> Self {
+        let board = Arc::new(Board::new());
+        let (miner, control) = Miner::new(settings, Arc::clone(&board));
+        let (stop, stopped) = watch::channel(false);
+        let thread = std::thread::spawn(move || {
+            runtime().block_on(miner.live(stopped)).map_err(|error| error.to_string())
+        });
+        Self { board, control, stop, thread }
+    }
+
+    /// Ends it; that must not take long.
+    fn stop(self) -> Result<(), String> {
+        self.stop.send_replace(true);
+        self.end()
+    }
+
+    /// Waits for its end.
+    fn end(self) -> Result<(), String> {
+        let begun = Instant::now();
+        let result = self.thread.join().unwrap();
+        assert!(begun.elapsed() < LONG / 2, "it took {:?} to end", begun.elapsed());
+        result
+    }
+
+    /// Waits until the board is so.
+    fn wait(&self, so: impl Fn(&shoal_miner::board::State) -> bool) -> bool {
+        let begun = Instant::now();
+        while begun.elapsed() < LONG {
+            if so(&self.board.state()) {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        false
+    }
+
+    /// Whether the log has these words.
+    fn said(&self, words: &str) -> bool {
+        self.board.state().recent_logs.iter().any(|line| line.message.contains(words))
+    }
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+/// One thread, hashes of 64 KiB, short waits.
+fn small() -> Settings {
+    Settings {
+        memory_kib: Some(64),
+        threads: Some(1),
+        side_by_side: Some(1),
+        affinity: Some("off".to_owned()),
+        retry_first_ms: Some(50),
+        retry_longest_ms: Some(400),
+        ..Settings::default()
+    }
+}
