@@ -26,6 +26,10 @@ impl Document {
     /// A waiting change that turns out to contradict the document once its dependencies are here
     /// is dropped: it must not keep good changes out.
     ///
+    /// A change should name only ops that are in its past, but some of the reference's do not
+    /// (inserts made in isolation beside marks of others). As long as such an op may still come, the
+    /// change waits for it: whatever the order of arrival, it is applied once all is here.
+    ///
     /// # Errors
     /// [`Error::DuplicateSeq`] if an author made two changes with one sequence number,
     /// [`Error::OpIdsExhausted`] if a change leaves no op ids for others,
@@ -50,38 +54,117 @@ impl Document {
             self.queue.add(change, &self.graph);
         }
         let ready = self.queue.ready(direct);
+        let applied = match self.apply_ready(&ready, &batch, false) {
+            // Rare, so that only then every change is made one that can be taken back alone.
+            Err(Stop::Awaits) => self.apply_ready(&ready, &batch, true),
+            done => done,
+        };
+        match applied {
+            Ok(applied) => {
+                self.queue.release(&applied);
+                self.retry_stalled(applied);
+                Ok(())
+            }
+            Err(Stop::Refused(error)) => {
+                for hash in &queued {
+                    self.queue.remove(hash);
+                }
+                Err(error)
+            }
+            Err(Stop::Awaits) => unreachable!("what awaits ops can be left out"),
+        }
+    }
+
+    /// Applies changes whose dependencies are here or before them, those of `batch` and others that
+    /// have waited. One that names an op which is not here, but may still come, waits for it;
+    /// `careful` makes sure that it can be left out.
+    ///
+    /// # Errors
+    /// When one of `batch` contradicts the document, or awaits an op and cannot be left out. The
+    /// document is as before then.
+    fn apply_ready(
+        &mut self,
+        ready: &[Change],
+        batch: &Positions,
+        careful: bool,
+    ) -> Result<Vec<Change>, Stop> {
+        let before = self.checkpoint();
         let mut applied: Vec<Change> = Vec::with_capacity(ready.len());
         let mut dropped: FxHashSet<ChangeHash> = FxHashSet::default();
-        let before = self.checkpoint();
+        // What awaits ops, and what depends on that.
+        let mut held: FxHashSet<ChangeHash> = FxHashSet::default();
+        let mut queued: Vec<ChangeHash> = Vec::new();
         for change in ready {
+            let hash = change.hash();
             if !dropped.is_empty() && change.deps().iter().any(|dep| dropped.contains(dep)) {
-                dropped.insert(change.hash());
+                dropped.insert(hash);
                 continue;
             }
-            let is_new = batch.contains_key(&change.hash());
-            let last = (!is_new).then(|| self.checkpoint());
+            let is_new = batch.contains_key(&hash);
+            if !held.is_empty() && change.deps().iter().any(|dep| held.contains(dep)) {
+                held.insert(hash);
+                queued.extend(self.hold(change));
+                continue;
+            }
+            let last = (careful || !is_new).then(|| self.checkpoint());
             let added = Arc::make_mut(&mut self.graph).add(change.clone());
-            match added.map_err(Error::from).and_then(|_| self.apply_ops(&change)) {
-                Ok(()) => applied.push(change),
-                Err(error) if is_new => {
+            let refused = match added {
+                Ok(_) => match self.apply_ops(change) {
+                    Ok(()) => {
+                        applied.push(change.clone());
+                        continue;
+                    }
+                    Err(refused) => refused,
+                },
+                Err(error) => Refused { error: error.into(), awaits: None },
+            };
+            match (refused.awaits, last) {
+                (Some(awaited), Some(last)) => {
+                    self.restore(last);
+                    held.insert(hash);
+                    queued.extend(self.hold(change));
+                    self.queue.stall(hash, awaited, refused.error);
+                }
+                (None, Some(last)) if !is_new => {
+                    self.restore(last);
+                    dropped.insert(hash);
+                    self.queue.remove(&hash);
+                }
+                (awaits, _) => {
                     for change in applied.iter().rev() {
                         self.undo_ops(change, change.len());
                     }
                     self.restore(before);
-                    for hash in &queued {
-                        self.queue.remove(hash);
-                    }
-                    return Err(error);
-                }
-                Err(_) => {
-                    last.into_iter().for_each(|last| self.restore(last));
-                    dropped.insert(change.hash());
-                    self.queue.remove(&change.hash());
+                    held.iter().for_each(|hash| self.queue.unstall(hash));
+                    queued.iter().for_each(|hash| self.queue.remove(hash));
+                    return Err(match awaits {
+                        Some(_) => Stop::Awaits,
+                        None => Stop::Refused(refused.error),
+                    });
                 }
             }
         }
-        self.queue.release(&applied);
-        Ok(())
+        Ok(applied)
+    }
+
+    /// Lets a change wait that does not yet. Returns its hash then.
+    fn hold(&mut self, change: &Change) -> Option<ChangeHash> {
+        let hash = change.hash();
+        (!self.queue.contains(&hash)).then(|| {
+            self.queue.add(change.clone(), &self.graph);
+            hash
+        })
+    }
+
+    /// Applies what has waited for ops of `applied`, and what has waited for that, and so on.
+    pub(crate) fn retry_stalled(&mut self, mut applied: Vec<Change>) {
+        while !applied.is_empty() && self.queue.has_stalled() {
+            let again = self.queue.awaiting(&applied);
+            let ready = self.queue.ready(again);
+            // None of them is new, so none is refused: what contradicts the document is dropped.
+            applied = self.apply_ready(&ready, &Positions::default(), true).unwrap_or_default();
+            self.queue.release(&applied);
+        }
     }
 
     /// The changes and the actors that are known.
@@ -129,7 +212,7 @@ impl Document {
     }
 
     /// Applies the ops of a change, which is in the graph, to the objects; all of them or none.
-    fn apply_ops(&mut self, change: &Change) -> Result<(), Error> {
+    fn apply_ops(&mut self, change: &Change) -> Result<(), Refused> {
         let author = self.intern_actor(change.actor());
         let actors = self.local_actors(change, author);
         let mut ops = change.ops();
@@ -151,7 +234,43 @@ impl Document {
         };
         let op = ObjId::new(id.counter, change.actor().clone());
         self.undo_ops(change, runs.done);
-        Err(Error::Op { change: change.hash(), op, fault })
+        let awaits = match fault {
+            OpFault::UnknownActor
+            | OpFault::UnknownObject
+            | OpFault::UnknownElement
+            | OpFault::UnknownPredecessor => self.awaited(change, id.counter),
+            _ => None,
+        };
+        Err(Refused { error: Error::Op { change: change.hash(), op, fault }, awaits })
+    }
+
+    /// The first op that an op of a change, by its counter, names and that may still come: one that
+    /// its actor, of whom so much is not known here, could have made concurrently.
+    fn awaited(&self, change: &Change, counter: u32) -> Option<(ActorId, u32)> {
+        let may_come = |id: OpId| {
+            let actor = change.actors().get(id.actor.as_usize())?;
+            let is_new = id.actor.0 > 0 && id.counter > self.graph.max_op_of(actor);
+            is_new.then(|| (actor.clone(), id.counter))
+        };
+        let mut ops = change.ops();
+        while let Some(op) = ops.next_op() {
+            if op.id.counter == counter {
+                let obj = match op.obj {
+                    StoredObjId::Root => None,
+                    StoredObjId::Op(id) => Some(id),
+                };
+                let key = match op.key {
+                    Key::Elem(id) => Some(id),
+                    Key::Map(_) | Key::Head => None,
+                };
+                return obj
+                    .into_iter()
+                    .chain(key)
+                    .chain(op.links.iter().copied())
+                    .find_map(may_come);
+            }
+        }
+        None
     }
 
     /// Takes the first `count` ops of a change back, last first.
@@ -180,6 +299,20 @@ impl Document {
         let others = others.map(|actor| self.ops.actors.lookup(actor));
         std::iter::once(Some(author)).chain(others).collect()
     }
+}
+
+/// Why changes are not applied.
+enum Stop {
+    /// One contradicts the document.
+    Refused(Error),
+    /// One names ops that may still come, and cannot be left out.
+    Awaits,
+}
+
+/// Why a change is not applied, and the op that it may wait for.
+struct Refused {
+    error: Error,
+    awaits: Option<(ActorId, u32)>,
 }
 
 /// Where changes are in a batch.

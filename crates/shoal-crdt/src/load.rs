@@ -103,6 +103,12 @@ impl Document {
         {
             return Err(Error::MissingDeps { first: *first });
         }
+        if options.on_partial == OnPartial::Error
+            && !begins_with_document
+            && let Some(error) = doc.queue.stalled_error()
+        {
+            return Err(error.clone());
+        }
         doc.saved_heads = doc.heads();
         if options.strings == StringMigration::ToText {
             doc.strings_to_texts()?;

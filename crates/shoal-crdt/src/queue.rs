@@ -1,9 +1,11 @@
 //! Changes that wait for changes they depend on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use shoal_history::{ActorId, Change, ChangeGraph, ChangeHash};
+
+use crate::error::Error;
 
 /// The waiting changes of one document. Adding one, and releasing one, costs its dependencies:
 /// never a walk over all that wait.
@@ -15,6 +17,10 @@ pub(crate) struct Queue {
     /// Who waits, by author and sequence number.
     seqs: BTreeMap<(ActorId, u32), ChangeHash>,
     next_arrival: u64,
+    /// Changes that lack no dependency but name an op which is not here: by its actor and counter.
+    stalled: BTreeSet<(ActorId, u32, ChangeHash)>,
+    /// What each of them awaits, and how it would be refused.
+    awaits: FxHashMap<ChangeHash, (ActorId, u32, Error)>,
 }
 
 #[derive(Clone, Debug)]
@@ -62,7 +68,54 @@ impl Queue {
         self.next_arrival += 1;
     }
 
+    /// Notes that a waiting change awaits an op; `error` is what is wrong as long as it is not here.
+    pub(crate) fn stall(
+        &mut self,
+        hash: ChangeHash,
+        (actor, counter): (ActorId, u32),
+        error: Error,
+    ) {
+        self.unstall(&hash);
+        self.stalled.insert((actor.clone(), counter, hash));
+        self.awaits.insert(hash, (actor, counter, error));
+    }
+
+    /// Takes [`Queue::stall`] back.
+    pub(crate) fn unstall(&mut self, hash: &ChangeHash) {
+        if self.awaits.is_empty() {
+            return;
+        }
+        if let Some((actor, counter, _)) = self.awaits.remove(hash) {
+            self.stalled.remove(&(actor, counter, *hash));
+        }
+    }
+
+    pub(crate) fn has_stalled(&self) -> bool {
+        !self.stalled.is_empty()
+    }
+
+    /// What is wrong with one of the changes that await ops.
+    pub(crate) fn stalled_error(&self) -> Option<&Error> {
+        let (_, _, hash) = self.stalled.first()?;
+        self.awaits.get(hash).map(|(_, _, error)| error)
+    }
+
+    /// The changes that await ops of `applied`; they no longer do.
+    pub(crate) fn awaiting(&mut self, applied: &[Change]) -> Vec<Change> {
+        let mut found = Vec::new();
+        for change in applied {
+            let first = (change.actor().clone(), change.start_op(), ChangeHash([0; 32]));
+            let last = (change.actor().clone(), change.max_op(), ChangeHash([0xff; 32]));
+            if !change.is_empty() {
+                found.extend(self.stalled.range(first..=last).map(|(_, _, hash)| *hash));
+            }
+        }
+        found.iter().for_each(|hash| self.unstall(hash));
+        found.iter().filter_map(|hash| Some(self.waiting.get(hash)?.change.clone())).collect()
+    }
+
     pub(crate) fn remove(&mut self, hash: &ChangeHash) {
+        self.unstall(hash);
         let Some(Waiting { change, arrival, .. }) = self.waiting.remove(hash) else { return };
         self.seqs.remove(&(change.actor().clone(), change.seq()));
         for dep in change.deps() {
@@ -116,6 +169,7 @@ impl Queue {
         }
         for change in changes {
             let hash = change.hash();
+            self.unstall(&hash);
             if let Some(Waiting { change, .. }) = self.waiting.remove(&hash) {
                 self.seqs.remove(&(change.actor().clone(), change.seq()));
             }

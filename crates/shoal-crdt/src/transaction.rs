@@ -183,8 +183,12 @@ impl<'a> Transaction<'a> {
         let hash = change.hash();
         let author = change.actor().clone();
         self.doc.queue.remove_branch(&author, self.seq);
+        let awaited = self.doc.queue.has_stalled().then(|| change.clone());
         let added = Arc::make_mut(&mut self.doc.graph).add(change);
         debug_assert!(added.is_ok(), "a local change follows the heads: {added:?}");
+        if let Some(change) = awaited {
+            self.doc.retry_stalled(vec![change]);
+        }
         hash
     }
 

@@ -1,0 +1,163 @@
+//! Changes that name ops which are not in their past: what becomes of them does not depend on the
+//! order of arrival.
+
+#![allow(clippy::unwrap_used)]
+
+use automerge::ReadDoc as _;
+use automerge::transaction::Transactable as _;
+use shoal_crdt::{ActorId, Change, CommitOptions, Document, Error, LoadOptions, ROOT};
+use shoal_history::{
+    Action, ActorIdx, ChangeHeader, ChangeWriter, Key, ObjId, Op, OpId, ScalarRef,
+};
+
+fn actor(number: u8) -> ActorId {
+    ActorId::new(&[number])
+}
+
+/// A change by the first of `actors` with one op, whose links are as given.
+fn change(actors: &[u8], seq: u32, deps: &[&Change], key: &str, links: &[OpId]) -> Change {
+    let actors: Vec<ActorId> = actors.iter().copied().map(actor).collect();
+    let start_op = deps.iter().map(|dep| dep.max_op()).max().unwrap_or(0) + 10;
+    let header = ChangeHeader {
+        actor: ActorIdx(0),
+        seq,
+        start_op,
+        time: 0,
+        message: None,
+        deps: deps.iter().map(|dep| dep.hash()).collect(),
+        extra_bytes: &[],
+    };
+    let mut writer = ChangeWriter::new(header, &actors);
+    writer.push(&Op {
+        id: OpId { counter: start_op, actor: ActorIdx(0) },
+        obj: ObjId::Root,
+        key: Key::Map(key),
+        insert: false,
+        action: Action::Set,
+        value: ScalarRef::Uint(u64::from(start_op)),
+        expand: false,
+        mark_name: None,
+        links,
+    });
+    writer.finish().unwrap()
+}
+
+/// Every order of the numbers below `count`.
+fn orders(count: usize) -> Vec<Vec<usize>> {
+    if count == 0 {
+        return vec![Vec::new()];
+    }
+    let mut all = Vec::new();
+    for order in orders(count - 1) {
+        for at in 0..count {
+            let mut order = order.clone();
+            order.insert(at, count - 1);
+            all.push(order);
+        }
+    }
+    all
+}
+
+fn show(doc: &Document) -> String {
+    serde_json::to_string(&doc.to_json()).unwrap()
+}
+
+#[test]
+fn an_op_outside_of_the_past_is_waited_for() {
+    let first = change(&[1], 1, &[], "k", &[]);
+    let seen = OpId { counter: first.start_op(), actor: ActorIdx(1) };
+    // Supersedes the value of the first without depending on it.
+    let base = change(&[3], 1, &[], "b", &[]);
+    let stray = change(&[2, 1], 1, &[&base], "k", &[seen]);
+    let after = change(&[4], 1, &[&stray], "c", &[]);
+    let all = [&first, &base, &stray, &after];
+    for order in orders(all.len()) {
+        for batch in [1, 2, 4] {
+            let mut doc = Document::new(actor(9));
+            for changes in order.chunks(batch) {
+                doc.apply_changes(changes.iter().map(|at| all[*at].clone())).unwrap();
+            }
+            assert_eq!(doc.heads().len(), 2, "{order:?}");
+            assert_eq!(show(&doc), r#"{"b":10,"c":30,"k":20}"#, "{order:?}");
+            assert!(doc.queued_changes().is_empty());
+            assert_eq!(doc.get_all(&ROOT, "k").unwrap().len(), 1);
+            let loaded = Document::load(&doc.save(), actor(8), &LoadOptions::default()).unwrap();
+            assert_eq!(show(&loaded), show(&doc));
+        }
+    }
+    // What never comes is waited for, saved, and kept out of what is strict.
+    let mut doc = Document::new(actor(9));
+    doc.apply_changes([base.clone(), stray.clone(), after.clone()]).unwrap();
+    assert_eq!(doc.heads(), [base.hash()]);
+    assert_eq!(doc.queued_changes().len(), 2);
+    let mut tx = doc.transaction();
+    tx.put(&ROOT, "own", 1_i64).unwrap();
+    tx.commit(CommitOptions::default());
+    let mut loaded = Document::load(&doc.save(), actor(8), &LoadOptions::default()).unwrap();
+    assert_eq!(loaded.queued_changes().len(), 2);
+    loaded.apply_changes([first.clone()]).unwrap();
+    assert!(loaded.queued_changes().is_empty());
+    let strict = [base.raw_bytes(), stray.raw_bytes()].concat();
+    assert!(matches!(
+        Document::load(&strict, actor(8), &LoadOptions::default()),
+        Err(Error::Op { .. })
+    ));
+}
+
+#[test]
+fn what_turns_out_to_contradict_is_never_applied() {
+    let first = change(&[1], 1, &[], "other", &[]);
+    let base = change(&[3], 1, &[], "b", &[]);
+    let seen = OpId { counter: first.start_op(), actor: ActorIdx(1) };
+    // The op is at another key.
+    let bad = change(&[2, 1], 1, &[&base], "k", &[seen]);
+    let after = change(&[4], 1, &[&bad], "c", &[]);
+    let all = [&first, &base, &bad, &after];
+    for order in orders(all.len()) {
+        let mut doc = Document::new(actor(9));
+        for at in &order {
+            let _ = doc.apply_changes([all[*at].clone()]);
+        }
+        assert_eq!(show(&doc), r#"{"b":10,"other":10}"#, "{order:?}");
+        assert_eq!(doc.heads().len(), 2);
+    }
+    // In one batch with what it contradicts it takes that with it.
+    let mut doc = Document::new(actor(9));
+    assert!(doc.apply_changes([base.clone(), first.clone(), bad.clone()]).is_err());
+    assert!(doc.is_empty());
+}
+
+#[test]
+fn an_isolated_insert_of_the_reference_beside_a_mark_of_others_arrives_in_any_order() {
+    let their_actor = |number: u8| automerge::ActorId::from(&[number][..]);
+    let mut theirs = automerge::AutoCommit::new().with_actor(their_actor(1));
+    let text = theirs.put_object(automerge::ROOT, "t", automerge::ObjType::Text).unwrap();
+    theirs.splice_text(&text, 0, 0, "abcd").unwrap();
+    theirs.commit();
+    let heads = theirs.get_heads();
+    let mark = automerge::marks::Mark::new("bold".to_owned(), true, 2, 3);
+    theirs.mark(&text, mark, automerge::marks::ExpandMark::Both).unwrap();
+    theirs.commit();
+    theirs.isolate(&heads);
+    theirs.splice_text(&text, 2, 0, "x").unwrap();
+    theirs.commit();
+    theirs.integrate();
+    let changes: Vec<Change> = theirs
+        .get_changes(&[])
+        .iter()
+        .map(|change| Change::from_bytes(change.raw_bytes()).unwrap())
+        .collect();
+    let insert = changes.iter().find(|change| change.actor() != &actor(1)).unwrap();
+    // It names the mark, which came after the heads it was made on.
+    let mut ops = insert.ops();
+    let op = ops.next_op().unwrap().key;
+    assert!(matches!(op, Key::Elem(id) if id.counter > 5), "{op:?}");
+    for order in orders(changes.len()) {
+        let mut doc = Document::new(actor(9));
+        for at in &order {
+            doc.apply_changes([changes[*at].clone()]).unwrap();
+        }
+        assert_eq!(show(&doc), format!("{{\"t\":\"{}\"}}", theirs.text(&text).unwrap()));
+        assert_eq!(doc.heads().len(), 2, "{order:?}");
+    }
+}
