@@ -18,6 +18,9 @@ const TABLE_ROWS_MIN: f64 = 200.0;
 /// How many rows a query is taken to give.
 const QUERY_ROWS: f64 = 10_000.0;
 
+/// The fewest rows that a way is guessed to find where it may find several.
+pub(super) const SOME: f64 = 1.1;
+
 /// A page that a walk comes to.
 const PAGE: f64 = 30.0;
 /// An entry of an index.
@@ -229,12 +232,14 @@ impl<'e> Frame<'e> {
             SourceKind::Query(query) => vec![self.hash_path(&usable, place, query_rows(query))],
         };
         for path in &mut paths {
+            // One row for sure, or about one.
+            let least = if path.rows > 1.0 { SOME } else { 1.0 };
             for &index in &usable {
                 if !path.used.contains(&index) {
                     path.rows *= selectivity(self.terms[index].expr);
                 }
             }
-            path.rows = path.rows.max(1.0);
+            path.rows = path.rows.max(least);
         }
         paths
     }

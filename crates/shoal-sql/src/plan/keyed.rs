@@ -2,7 +2,7 @@
 
 use super::NullKey;
 use super::access::{
-    HALF_RANGE, KeyExpr, Path, PathKind, RANGE, ROWID_SEEK, SEEK, full_path, table_rows,
+    HALF_RANGE, KeyExpr, Path, PathKind, RANGE, ROWID_SEEK, SEEK, SOME, full_path, table_rows,
 };
 use super::restrict::{Each, End, Restriction, RestrictionOp, ends};
 use crate::resolve::tree::{Expr, ROWID, Source, SourceId, SourceKind};
@@ -249,7 +249,7 @@ impl<'e> IndexTree<'e, '_> {
             (false, _) => rows * share,
         };
         let times = each.map_or(1.0, |each| each.values.count());
-        let rows = rows.max(1.0);
+        let rows = if found_one { 1.0 } else { rows.max(SOME) };
         let whole = equal.len() >= self.key_columns && low.is_none() && high.is_none();
         let step = if whole { self.step_near } else { self.step };
         Some(Path {
