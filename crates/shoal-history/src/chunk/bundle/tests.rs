@@ -1,3 +1,5 @@
+//! Bundles written, read, taken apart and forged.
+
 use proptest::prelude::*;
 
 use super::*;
