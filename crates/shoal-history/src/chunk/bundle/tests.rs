@@ -269,6 +269,12 @@ proptest! {
             data[at] = byte;
         }
         if let Ok(bundle) = read(&parts.seal()) {
+            // A delete with a value can be read, but no document could give it back.
+            if let Err(error) = BundleWriter::new(bundle.changes()) {
+                let is_odd = matches!(error, Error::NotCanonical { .. });
+                prop_assert!(is_odd, "{error}");
+                return Ok(());
+            }
             let again = write(bundle.changes());
             let again = read(&again).unwrap();
             prop_assert_eq!(raw(again.changes()), raw(bundle.changes()));
