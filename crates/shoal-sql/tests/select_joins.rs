@@ -143,3 +143,20 @@ fn what_cannot_be_joined() {
          select * from a join b on 1 join c using (id); select * from a left join b using (id) join c using (id); select * from a outer join b; select * from a left inner join b; select a.* from a full join b using (id); select b.* from a full join b using (id);",
     );
 }
+
+/// Two tables of one name are told apart only where a join makes their columns one.
+#[test]
+fn namesakes() {
+    let scratch = Scratch::new(ROWS.split("insert into g").next().unwrap());
+    check_all(
+        &mut scratch.ours(),
+        &scratch.theirs(),
+        "select * from a join a; select a.* from a join a; select * from a, a;
+         select * from a natural join a; select a.* from a natural join a;
+         select x.* from a x natural join a x; select * from a join a using (id);
+         select a.id from a natural join a; select id, x from a natural join a;
+         select a.x from a join a using (id); select a.id from a join a using (id);
+         select * from a left join a using (id, x, p);
+         select * from a natural join a natural join a;",
+    );
+}

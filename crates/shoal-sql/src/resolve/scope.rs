@@ -132,6 +132,10 @@ impl Scope<'_> {
                 if !column.is(&known.name) || (table.is_none() && known.merged) {
                     continue;
                 }
+                // Of columns that a join made one the first stands for both.
+                if found.is_some() && known.merged {
+                    break;
+                }
                 if found.is_some() {
                     return Err(Miss::Ambiguous);
                 }

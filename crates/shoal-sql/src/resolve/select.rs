@@ -342,11 +342,12 @@ impl<'a> Resolver<'a> {
         let merged = !known.others.is_empty();
         let clash = scope.tables.iter().enumerate().any(|(place, other)| {
             place != table
+                && !known.merged
                 && (merged || !own.name.is_empty() && same(&other.name, &own.name))
                 && other
                     .columns
                     .iter()
-                    .any(|column| same(&column.name, &known.name) && !(merged && column.merged))
+                    .any(|column| same(&column.name, &known.name) && !column.merged)
         });
         if !clash {
             return Ok(());
