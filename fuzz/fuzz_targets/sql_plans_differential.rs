@@ -20,10 +20,7 @@ thread_local! {
 fuzz_target!(|bytes: &[u8]| {
     let query = Choices::new(bytes).query();
     let peers = SQLITE.with(|cell| theirs(cell.get_or_init(|| sqlite(SETUP)), &query));
-    let image = DATABASE.with(|cell| {
-        let made = || SQLITE.with(|cell| image(cell.get_or_init(|| sqlite(SETUP))));
-        cell.get_or_init(made).clone()
-    });
+    let image = DATABASE.with(|cell| cell.get_or_init(image).clone());
     let mut connection = sql::open_image(image).expect("SQLite's file opens");
     match (ours(&mut connection, &query), peers) {
         (Ok(Some(ours)), Ok(Some(peers))) if ours.len() < ROWS && peers.len() < ROWS => {
@@ -51,6 +48,6 @@ fn plain(row: &str) -> String {
 }
 
 /// The file that SQLite's tables would be.
-fn image(sqlite: &rusqlite::Connection) -> Vec<u8> {
-    sqlite.serialize("main").expect("SQLite gives its pages").to_vec()
+fn image() -> Vec<u8> {
+    sqlite(SETUP).serialize("main").expect("SQLite gives its pages").to_vec()
 }
