@@ -1,11 +1,11 @@
 //! Applying changes from elsewhere, in whatever order they come.
 
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 use shoal_history::{
-    ActorId, ActorIdx, Change, ChangeHash, Checkpoint, Key, ObjId as StoredObjId, Op, OpId,
+    ActorId, ActorIdx, Change, ChangeHash, ChangeRows, Checkpoint, DeleteRun, Key,
+    ObjId as StoredObjId, Op, OpId, TextRun,
 };
 
 use crate::document::Document;
@@ -13,9 +13,11 @@ use crate::error::{Error, OpFault};
 use crate::id::ObjId;
 use crate::pending::Pending;
 
+mod batch;
 mod order;
 mod runs;
 
+use batch::Batch;
 use order::{Ordered, order};
 use runs::Runs;
 
@@ -39,14 +41,18 @@ impl Document {
         &mut self,
         changes: impl IntoIterator<Item = Change>,
     ) -> Result<(), Error> {
-        let (changes, batch) = self.admit(changes)?;
+        let mut batch = Batch::default();
+        for change in changes {
+            batch.admit(change, &self.graph, &self.queue)?;
+        }
         // With others waiting, the queue finds the order of all; else it need not see the batch.
-        let Ordered { ready: direct, waiting } = if self.queue.is_empty() {
-            order(changes, &batch, &self.graph)
+        let is_apart = self.queue.is_empty();
+        let Ordered { ready: direct, waiting } = if is_apart {
+            order(&mut batch, &self.graph)
         } else {
             let is_direct =
                 |change: &Change| change.deps().iter().all(|dep| self.graph.contains(dep));
-            let (ready, waiting) = changes.into_iter().partition(is_direct);
+            let (ready, waiting) = batch.changes.iter().cloned().partition(is_direct);
             Ordered { ready, waiting }
         };
         let queued: Vec<ChangeHash> = waiting.iter().map(Change::hash).collect();
@@ -54,9 +60,10 @@ impl Document {
             self.queue.add(change, &self.graph);
         }
         let ready = self.queue.ready(direct);
-        let applied = match self.apply_ready(&ready, &batch, false) {
+        let is_new = |hash: &ChangeHash| is_apart || batch.position(hash).is_some();
+        let applied = match self.apply_ready(&ready, is_new, false) {
             // Rare, so that only then every change is made one that can be taken back alone.
-            Err(Stop::Awaits) => self.apply_ready(&ready, &batch, true),
+            Err(Stop::Awaits) => self.apply_ready(&ready, is_new, true),
             done => done,
         };
         match applied {
@@ -75,17 +82,17 @@ impl Document {
         }
     }
 
-    /// Applies changes whose dependencies are here or before them, those of `batch` and others that
-    /// have waited. One that names an op which is not here, but may still come, waits for it;
+    /// Applies changes whose dependencies are here or before them, those that are new and others
+    /// that have waited. One that names an op which is not here, but may still come, waits for it;
     /// `careful` makes sure that it can be left out.
     ///
     /// # Errors
-    /// When one of `batch` contradicts the document, or awaits an op and cannot be left out. The
+    /// When a new one contradicts the document, or awaits an op and cannot be left out. The
     /// document is as before then.
     fn apply_ready(
         &mut self,
         ready: &[Change],
-        batch: &Positions,
+        is_new: impl Fn(&ChangeHash) -> bool,
         careful: bool,
     ) -> Result<Vec<Change>, Stop> {
         let before = self.checkpoint();
@@ -94,13 +101,14 @@ impl Document {
         // What awaits ops, and what depends on that.
         let mut held: FxHashSet<ChangeHash> = FxHashSet::default();
         let mut queued: Vec<ChangeHash> = Vec::new();
+        let mut applier = Applier::default();
         for change in ready {
             let hash = change.hash();
             if !dropped.is_empty() && change.deps().iter().any(|dep| dropped.contains(dep)) {
                 dropped.insert(hash);
                 continue;
             }
-            let is_new = batch.contains_key(&hash);
+            let is_new = is_new(&hash);
             if !held.is_empty() && change.deps().iter().any(|dep| held.contains(dep)) {
                 held.insert(hash);
                 queued.extend(self.hold(change));
@@ -109,7 +117,7 @@ impl Document {
             let last = (careful || !is_new).then(|| self.checkpoint());
             let added = Arc::make_mut(&mut self.graph).add(change.clone());
             let refused = match added {
-                Ok(_) => match self.apply_ops(change) {
+                Ok(_) => match self.apply_ops(change, &mut applier) {
                     Ok(()) => {
                         applied.push(change.clone());
                         continue;
@@ -121,12 +129,14 @@ impl Document {
             match (refused.awaits, last) {
                 (Some(awaited), Some(last)) => {
                     self.restore(last);
+                    applier = Applier::default();
                     held.insert(hash);
                     queued.extend(self.hold(change));
                     self.queue.stall(hash, awaited, refused.error);
                 }
                 (None, Some(last)) if !is_new => {
                     self.restore(last);
+                    applier = Applier::default();
                     dropped.insert(hash);
                     self.queue.remove(&hash);
                 }
@@ -162,7 +172,7 @@ impl Document {
             let again = self.queue.awaiting(&applied);
             let ready = self.queue.ready(again);
             // None of them is new, so none is refused: what contradicts the document is dropped.
-            applied = self.apply_ready(&ready, &Positions::default(), true).unwrap_or_default();
+            applied = self.apply_ready(&ready, |_| false, true).unwrap_or_default();
             self.queue.release(&applied);
         }
     }
@@ -178,62 +188,51 @@ impl Document {
         self.ops.forget_actors(actors);
     }
 
-    /// Those of `changes` that are new here, and where each of them is among those.
-    fn admit(
-        &self,
-        changes: impl IntoIterator<Item = Change>,
-    ) -> Result<(Vec<Change>, Positions), Error> {
-        let mut admitted: Vec<Change> = Vec::new();
-        let mut positions = Positions::default();
-        // Per author, the sequence numbers seen; usually they follow each other.
-        let mut seqs: FxHashMap<ActorId, FxHashSet<u32>> = FxHashMap::default();
-        for change in changes {
-            let hash = change.hash();
-            if self.graph.contains(&hash) || self.queue.contains(&hash) {
-                continue;
-            }
-            let Entry::Vacant(position) = positions.entry(hash) else { continue };
-            // A later change, even without ops, begins one above: that must fit as well.
-            if change.max_op() == u32::MAX {
-                return Err(Error::OpIdsExhausted);
-            }
-            let (actor, seq) = (change.actor(), change.seq());
-            let is_new = match seqs.get_mut(actor) {
-                Some(seqs) => seqs.insert(seq),
-                None => seqs.entry(actor.clone()).or_default().insert(seq),
-            };
-            if !is_new || self.graph.seq_of(actor) >= seq || self.queue.contains_seq(actor, seq) {
-                return Err(Error::DuplicateSeq { change: hash, actor: actor.clone(), seq });
-            }
-            position.insert(u32::try_from(admitted.len()).expect("changes fit 32 bits"));
-            admitted.push(change);
-        }
-        Ok((admitted, positions))
-    }
-
     /// Applies the ops of a change, which is in the graph, to the objects; all of them or none.
-    fn apply_ops(&mut self, change: &Change) -> Result<(), Refused> {
-        let author = self.intern_actor(change.actor());
-        let actors = self.local_actors(change, author);
+    fn apply_ops(&mut self, change: &Change, applier: &mut Applier) -> Result<(), Refused> {
+        let author = match &applier.author {
+            Some((actor, index)) if actor == change.actor() => *index,
+            _ => {
+                let index = self.intern_actor(change.actor());
+                applier.author = Some((change.actor().clone(), index));
+                index
+            }
+        };
+        let Applier { actors, links, runs, .. } = applier;
+        self.local_actors(change, author, actors);
+        runs.done = 0;
         let mut ops = change.ops();
-        let mut links = Vec::new();
-        let mut runs = Runs::default();
         let mut applied = Ok(());
-        while let Some(op) = ops.next_op()
-            && applied.is_ok()
+        while applied.is_ok()
+            && let Some(rows) = ops.next_rows()
         {
-            let id = OpId { counter: op.id.counter, actor: author };
-            applied = match localize(&op, id, &actors, &mut links) {
-                Some(op) => runs.push(&mut self.ops, &op),
-                // An earlier op may be worse: the first is what is told of.
-                None => runs.flush(&mut self.ops).and(Err((id, OpFault::UnknownActor))),
+            let (first, pushed) = match rows {
+                ChangeRows::Text(run) => {
+                    let local = localize_text(&run, actors);
+                    (run.id, local.map(|run| runs.push_text(&mut self.ops, &run)))
+                }
+                ChangeRows::Deletes(run) => {
+                    let local = localize_deletes(&run, actors);
+                    (run.id, local.map(|run| runs.push_deletes(&mut self.ops, run)))
+                }
+                ChangeRows::Op(op) => {
+                    let id = OpId { counter: op.id.counter, actor: author };
+                    let local = localize(&op, id, actors, links);
+                    (op.id, local.map(|op| runs.push(&mut self.ops, &op)))
+                }
             };
+            applied = pushed.unwrap_or_else(|| {
+                // An earlier op may be worse: the first is what is told of.
+                let id = OpId { counter: first.counter, actor: author };
+                runs.flush(&mut self.ops).and(Err((id, OpFault::UnknownActor)))
+            });
         }
         let Err((id, fault)) = applied.and_then(|()| runs.flush(&mut self.ops)) else {
             return Ok(());
         };
         let op = ObjId::new(id.counter, change.actor().clone());
-        self.undo_ops(change, runs.done);
+        let done = std::mem::take(runs).done;
+        self.undo_ops(change, done);
         let awaits = match fault {
             OpFault::UnknownActor
             | OpFault::UnknownObject
@@ -276,7 +275,8 @@ impl Document {
     /// Takes the first `count` ops of a change back, last first.
     fn undo_ops(&mut self, change: &Change, count: usize) {
         let author = self.intern_actor(change.actor());
-        let actors = self.local_actors(change, author);
+        let mut actors = Vec::new();
+        self.local_actors(change, author, &mut actors);
         let mut owned = Vec::with_capacity(count);
         let mut ops = change.ops();
         let mut links = Vec::new();
@@ -294,10 +294,11 @@ impl Document {
     }
 
     /// From the actor table of a change to this document's.
-    fn local_actors(&self, change: &Change, author: ActorIdx) -> Vec<Option<ActorIdx>> {
+    fn local_actors(&self, change: &Change, author: ActorIdx, out: &mut Vec<Option<ActorIdx>>) {
+        out.clear();
+        out.push(Some(author));
         let others = change.actors().iter().skip(1);
-        let others = others.map(|actor| self.ops.actors.lookup(actor));
-        std::iter::once(Some(author)).chain(others).collect()
+        out.extend(others.map(|actor| self.ops.actors.lookup(actor)));
     }
 }
 
@@ -315,30 +316,59 @@ struct Refused {
     awaits: Option<(ActorId, u32)>,
 }
 
-/// Where changes are in a batch.
-type Positions = FxHashMap<ChangeHash, u32>;
+/// What one change leaves to the next: buffers, and the author that was looked up last.
+#[derive(Default)]
+struct Applier {
+    author: Option<(ActorId, ActorIdx)>,
+    actors: Vec<Option<ActorIdx>>,
+    links: Vec<OpId>,
+    runs: Runs,
+}
+
+/// The document's index for each actor of a change, the author first.
+type LocalActors = [Option<ActorIdx>];
+
+fn local(id: OpId, actors: &LocalActors) -> Option<OpId> {
+    let actor = *actors.get(id.actor.as_usize())?;
+    Some(OpId { counter: id.counter, actor: actor? })
+}
+
+fn local_object(obj: StoredObjId, actors: &LocalActors) -> Option<StoredObjId> {
+    Some(match obj {
+        StoredObjId::Root => StoredObjId::Root,
+        StoredObjId::Op(id) => StoredObjId::Op(local(id, actors)?),
+    })
+}
+
+/// The run with its ids in terms of the document, as [`localize`] gives an op.
+fn localize_text<'a>(run: &TextRun<'a>, actors: &LocalActors) -> Option<TextRun<'a>> {
+    let reference = match run.reference {
+        None => None,
+        Some(id) => Some(local(id, actors)?),
+    };
+    let obj = local_object(run.obj, actors)?;
+    Some(TextRun { id: local(run.id, actors)?, obj, reference, ..*run })
+}
+
+fn localize_deletes(run: &DeleteRun, actors: &LocalActors) -> Option<DeleteRun> {
+    let (obj, elem) = (local_object(run.obj, actors)?, local(run.elem, actors)?);
+    Some(DeleteRun { id: local(run.id, actors)?, obj, elem, ..*run })
+}
 
 /// The op with its ids in terms of the document, or `None` if it names an actor unknown there.
 fn localize<'a>(
     op: &Op<'a>,
     id: OpId,
-    actors: &[Option<ActorIdx>],
+    actors: &LocalActors,
     links: &'a mut Vec<OpId>,
 ) -> Option<Op<'a>> {
-    let local = |id: OpId| {
-        let actor = *actors.get(id.actor.as_usize())?;
-        Some(OpId { counter: id.counter, actor: actor? })
-    };
     links.clear();
     for link in op.links {
-        links.push(local(*link)?);
+        links.push(local(*link, actors)?);
     }
-    let obj = match op.obj {
-        StoredObjId::Root => StoredObjId::Root,
-        StoredObjId::Op(id) => StoredObjId::Op(local(id)?),
-    };
+    let obj = local_object(op.obj, actors)?;
     let key = match op.key {
-        Key::Elem(id) => Key::Elem(local(id)?),
+        Key::Elem(id) => Key::Elem(local(id, actors)?),
         key => key,
     };
     Some(Op { id, obj, key, links, ..*op })

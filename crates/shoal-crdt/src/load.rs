@@ -166,7 +166,20 @@ impl Document {
         for actor in chunk.actors() {
             self.intern_actor(actor);
         }
-        Arc::make_mut(&mut self.graph).load(chunk, verify)?;
-        self.build(chunk)
+        let graph = Arc::make_mut(&mut self.graph);
+        let ops = &mut self.ops;
+        // Hashing the history and building the objects do not need each other.
+        let is_large = chunk.op_count() + chunk.change_count() >= PARALLEL_FROM;
+        if is_large && verify != Verify::Later {
+            let (loaded, built) =
+                rayon::join(|| graph.load(chunk, verify), || build::build(ops, chunk));
+            loaded?;
+            return built;
+        }
+        graph.load(chunk, verify)?;
+        build::build(ops, chunk)
     }
 }
+
+/// From this many ops and changes on, threads are worth their start.
+const PARALLEL_FROM: usize = 1 << 12;

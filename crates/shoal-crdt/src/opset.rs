@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use shoal_history::{
-    Action, ActorId, ActorIdx, Key, Limits, ObjId as StoredObjId, Op, OpId, ScalarRef,
+    Action, ActorId, ActorIdx, DeleteRun, Key, Limits, ObjId as StoredObjId, Op, OpId, ScalarRef,
 };
 
 use crate::actors::Actors;
@@ -239,39 +239,46 @@ impl OpSet {
             return Err(OpFault::RefersAhead);
         }
         let object = self.find(obj).ok_or(OpFault::UnknownObject)?;
+        let reference = reference.unwrap_or(NO_OP);
+        let follows = reference.actor == id.actor && reference.counter + 1 == id.counter;
+        if follows
+            && let Some((sequence, actors)) = self.sequence_mut(object)
+            && sequence.type_on(None, id, text, len, actors).is_some()
+        {
+            self.count_ops(len);
+            return Ok(());
+        }
         let Data::Sequence(sequence) = &self.object(object).data else {
             return Err(OpFault::WrongKey);
         };
-        let reference = reference.unwrap_or(NO_OP);
         let place = sequence
             .integration_place(reference, id, &self.actors)
             .ok_or(OpFault::UnknownElement)?;
         if let Some((sequence, actors)) = self.sequence_mut(object) {
-            sequence.insert_text_at(place, reference, id, text, actors);
+            sequence.insert_text_at(place, reference, id, text, None, actors);
         }
         self.count_ops(len);
         Ok(())
     }
 
-    /// Deletes `elem`, and up to `most` elements with the ids that follow, by the op `id` and those
-    /// after it, if that contradicts nothing and is all there is to it. Returns how many.
-    pub(crate) fn apply_deletes(
-        &mut self,
-        obj: StoredObjId,
-        elem: OpId,
-        id: OpId,
-        most: u32,
-    ) -> Option<u32> {
-        let StoredObjId::Op(obj) = obj else { return None };
-        let older = |other| self.actors.compare(other, id) == Ordering::Less;
-        if !(older(obj) && older(elem)) {
+    /// Applies deletes, as many of them from the first on as are beside each other, if they
+    /// contradict nothing and are all there is to their elements. Returns how many.
+    pub(crate) fn apply_deletes(&mut self, run: &DeleteRun) -> Option<u32> {
+        let StoredObjId::Op(obj) = run.obj else { return None };
+        let older = |other| self.actors.compare(other, run.id) == Ordering::Less;
+        if !(older(obj) && older(run.elem)) {
             return None;
         }
-        let object = self.find(StoredObjId::Op(obj))?;
+        let object = self.find(run.obj)?;
         let Data::Sequence(sequence) = &self.object(object).data else { return None };
-        let place = sequence.locate(elem)?;
+        let place = sequence.locate(run.elem)?;
         let (sequence, actors) = self.sequence_mut(object)?;
-        Some(sequence.delete_simple(place, most, id, actors)?.count)
+        let deleted = if run.descends {
+            sequence.delete_backwards(place, run.len, run.id, actors)
+        } else {
+            sequence.delete_simple(place, run.len, run.id, actors)
+        };
+        Some(deleted?.count)
     }
 
     /// All that an op names is older than the op.

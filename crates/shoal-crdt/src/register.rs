@@ -195,12 +195,15 @@ impl Register {
         Self(Repr::One(op))
     }
 
-    /// A register of ops that already hold their successors, as a document chunk lists them.
-    pub(crate) fn from_rows(ops: Vec<RegOp>, actors: &Actors) -> Self {
-        let mut many = Many { ops, ..Many::default() };
-        if many.ops.len() == 1 {
-            return Self(Repr::One(many.ops.remove(0)));
+    /// A register of ops that already hold their successors, as a document chunk lists them. Takes
+    /// them out of `ops`.
+    pub(crate) fn from_rows(ops: &mut Vec<RegOp>, actors: &Actors) -> Self {
+        if ops.len() == 1
+            && let Some(op) = ops.pop()
+        {
+            return Self(Repr::One(op));
         }
+        let mut many = Many { ops: std::mem::take(ops), ..Many::default() };
         if many.ops.len() > SCAN_MAX {
             many.reindex();
         }

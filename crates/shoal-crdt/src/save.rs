@@ -1,7 +1,8 @@
 //! Writing documents as bytes.
 
 use shoal_history::{
-    ActorId, ActorIdx, ChangeHash, DocumentWriter, Key, ObjId as StoredObjId, Op, OpId, TextRun,
+    ActorId, ActorIdx, ChangeHash, DocumentWriter, InsertRun, Key, ObjId as StoredObjId, Op, OpId,
+    TextRun,
 };
 
 use crate::actors::Actors;
@@ -9,7 +10,7 @@ use crate::document::Document;
 use crate::names::Names;
 use crate::opset::{Data, Object};
 use crate::register::OpRef;
-use crate::sequence::{NO_OP, RunView};
+use crate::sequence::{Kind, NO_OP, RunView};
 
 /// How a document is saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,6 +131,10 @@ impl RowWriter<'_> {
                         self.push_text(obj, &run);
                         continue;
                     }
+                    if run.run.kind == Kind::Scalars {
+                        self.push_scalars(obj, &run);
+                        continue;
+                    }
                     for at in 0..run.run.len {
                         rows.clear();
                         let elem = run.elem(at);
@@ -148,17 +153,27 @@ impl RowWriter<'_> {
     }
 
     fn push_text(&mut self, obj: StoredObjId, view: &RunView<'_>) {
+        let InsertRun { id, obj, reference, len, succ, succ_descends } = self.inserts(obj, view);
+        let text = view.text;
+        self.writer.push_text(&TextRun { id, obj, reference, text, len, succ, succ_descends });
+    }
+
+    fn push_scalars(&mut self, obj: StoredObjId, view: &RunView<'_>) {
+        let run = self.inserts(obj, view);
+        self.writer.push_scalars(&run, view.scalars.iter());
+    }
+
+    fn inserts(&self, obj: StoredObjId, view: &RunView<'_>) -> InsertRun {
         let run = view.run;
         let some = |id: OpId| (id != NO_OP).then(|| self.place(id));
-        self.writer.push_text(&TextRun {
+        InsertRun {
             id: self.place(run.id),
             obj,
             reference: some(run.reference),
-            text: view.text,
             len: run.len,
             succ: some(run.succ),
             succ_descends: run.succ_descends,
-        });
+        }
     }
 
     fn push(&mut self, obj: StoredObjId, key: Key<'_>, insert: bool, row: &OpRef<'_>) {

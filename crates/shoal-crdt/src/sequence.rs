@@ -13,12 +13,13 @@ mod build;
 mod index;
 mod leaf;
 mod run;
+mod scalars;
 mod tree;
 
 pub(crate) use build::Builder;
 use leaf::{Leaf, NewRun};
-use run::{Kind, Mark, Run, Sides};
-pub(crate) use run::{NO_OP, RunView, Unit};
+pub(crate) use run::{Kind, NO_OP, RunView, Unit};
+use run::{Mark, Run, Sides};
 pub(crate) use tree::Place;
 use tree::Tree;
 
@@ -236,19 +237,35 @@ impl Sequence {
         place
     }
 
-    /// Like [`Sequence::insert_at`], for the characters of `text`, whose ids count up from `id`.
-    /// Returns where the last one went.
+    /// Like [`Sequence::insert_at`], for the characters of `text`, whose ids count up from `id`. If
+    /// the insert is local, `end` is the index behind them.
     pub(crate) fn insert_text_at(
         &mut self,
         place: Place,
         reference: OpId,
         id: OpId,
         text: &str,
+        end: Option<u64>,
         actors: &Actors,
-    ) -> Place {
+    ) {
         let place = self.tree.insert_text(place, reference, id, text, actors);
         self.hint = Some((self.elem_id(place), place));
-        place
+        self.tree.begin_typing(place, end);
+    }
+
+    /// Inserts the characters of `text`, `len` of them, whose ids count up from `id`, if that goes
+    /// on with what was inserted last: locally at `index`, or by someone else after the element
+    /// before `id`. Returns the element that they follow. O(log n), and little of it.
+    #[inline]
+    pub(crate) fn type_on(
+        &mut self,
+        index: Option<u64>,
+        id: OpId,
+        text: &str,
+        len: u32,
+        actors: &Actors,
+    ) -> Option<OpId> {
+        self.tree.type_on(index, id, text, len, actors)
     }
 
     /// Where an insert `id` from elsewhere goes: behind its reference, and behind everything there
@@ -291,7 +308,7 @@ impl Sequence {
             run.kind != Kind::Register && run.succ == NO_OP && preds == [run.id_at(place.at())]
         });
         if simple {
-            self.tree.delete(place, 1, id, actors);
+            self.tree.delete(place, 1, id, false, actors);
         } else {
             self.change_register(place, actors, |register| register.delete(id, preds));
         }
@@ -312,7 +329,36 @@ impl Sequence {
             return None;
         }
         let first = run.id_at(place.at());
-        let count = self.tree.delete(place, count, id, actors);
+        let count = self.tree.delete(place, count, id, false, actors);
+        Some(Deleted { first, count, width: count.into() })
+    }
+
+    /// Deletes up to `count` elements from `place` backwards, as
+    /// [`delete_simple`](Self::delete_simple) does forwards.
+    pub(crate) fn delete_backwards(
+        &mut self,
+        place: Place,
+        count: u32,
+        id: OpId,
+        actors: &Actors,
+    ) -> Option<Deleted> {
+        let run = self.tree.run(place)?;
+        if run.kind == Kind::Register || run.measure().visible == 0 || run.width != run.len {
+            return None;
+        }
+        let count = count.min(place.at() + 1);
+        let first = run.id_at(place.at() + 1 - count);
+        let mut done = 0;
+        while done < count {
+            // Making room may have divided the run.
+            let next = OpId { counter: first.counter + done, ..first };
+            let place = match done {
+                0 => place.back(count - 1),
+                _ => self.locate(next).expect("dividing a leaf loses no element"),
+            };
+            let id = OpId { counter: id.counter + (count - 1 - done), ..id };
+            done += self.tree.delete(place, count - done, id, true, actors);
+        }
         Some(Deleted { first, count, width: count.into() })
     }
 
@@ -407,7 +453,7 @@ fn new_run<'a>(
         }
     };
     if succ != NO_OP {
-        new.run.delete(succ);
+        new.run.delete(succ, false);
     }
     new
 }

@@ -7,19 +7,21 @@ use std::sync::Arc;
 /// Values by index, `CHUNK` of them in each chunk.
 #[derive(Debug)]
 pub(crate) struct Slots<T, const CHUNK: usize> {
-    chunks: Vec<Arc<Vec<T>>>,
-    len: usize,
+    /// Chunks that are full: one step from the table to a value.
+    full: Vec<Arc<[T]>>,
+    /// The values after those, fewer than a chunk.
+    last: Option<Arc<Vec<T>>>,
 }
 
 impl<T, const CHUNK: usize> Clone for Slots<T, CHUNK> {
     fn clone(&self) -> Self {
-        Self { chunks: self.chunks.clone(), len: self.len }
+        Self { full: self.full.clone(), last: self.last.clone() }
     }
 }
 
 impl<T, const CHUNK: usize> Default for Slots<T, CHUNK> {
     fn default() -> Self {
-        Self { chunks: Vec::new(), len: 0 }
+        Self { full: Vec::new(), last: None }
     }
 }
 
@@ -27,27 +29,33 @@ impl<T, const CHUNK: usize> Slots<T, CHUNK> {
     /// The values of `items`, in chunks.
     pub(crate) fn from_iter(items: impl Iterator<Item = T>) -> Self {
         let mut slots = Self::default();
-        let mut items = items.peekable();
-        while items.peek().is_some() {
+        let mut items = items;
+        loop {
             let chunk: Vec<T> = items.by_ref().take(CHUNK).collect();
-            slots.len += chunk.len();
-            slots.chunks.push(Arc::new(chunk));
+            if chunk.len() < CHUNK {
+                slots.last = (!chunk.is_empty()).then(|| Arc::new(chunk));
+                return slots;
+            }
+            slots.full.push(chunk.into());
         }
-        slots
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.len
+        self.full.len() * CHUNK + self.last.as_ref().map_or(0, |last| last.len())
     }
 
     #[inline]
     pub(crate) fn get(&self, at: u32) -> Option<&T> {
         let at = at as usize;
-        self.chunks.get(at / CHUNK)?.get(at % CHUNK)
+        match self.full.get(at / CHUNK) {
+            Some(chunk) => chunk.get(at % CHUNK),
+            None => self.last.as_ref()?.get(at.checked_sub(self.full.len() * CHUNK)?),
+        }
     }
 
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &T> {
-        self.chunks.iter().flat_map(|chunk| chunk.iter())
+        let last = self.last.iter().flat_map(|last| last.iter());
+        self.full.iter().flat_map(|chunk| chunk.iter()).chain(last)
     }
 }
 
@@ -55,7 +63,11 @@ impl<T: Clone, const CHUNK: usize> Slots<T, CHUNK> {
     #[inline]
     pub(crate) fn get_mut(&mut self, at: u32) -> Option<&mut T> {
         let at = at as usize;
-        Arc::make_mut(self.chunks.get_mut(at / CHUNK)?).get_mut(at % CHUNK)
+        let full = self.full.len();
+        match self.full.get_mut(at / CHUNK) {
+            Some(chunk) => Arc::make_mut(chunk).get_mut(at % CHUNK),
+            None => Arc::make_mut(self.last.as_mut()?).get_mut(at.checked_sub(full * CHUNK)?),
+        }
     }
 
     /// Appends a value and returns its index.
@@ -63,26 +75,22 @@ impl<T: Clone, const CHUNK: usize> Slots<T, CHUNK> {
     /// # Panics
     /// After 2^32 values, which ids of 32 bits cannot lead to.
     pub(crate) fn push(&mut self, value: T) -> u32 {
-        let at = u32::try_from(self.len).expect("what ids of 32 bits name has a 32-bit index");
-        if self.len.is_multiple_of(CHUNK) {
-            self.chunks.push(Arc::new(Vec::with_capacity(1)));
+        let at = u32::try_from(self.len()).expect("what ids of 32 bits name has a 32-bit index");
+        let last = self.last.get_or_insert_with(|| Arc::new(Vec::with_capacity(1)));
+        let values = Arc::make_mut(last);
+        values.push(value);
+        if values.len() == CHUNK {
+            self.full.push(std::mem::take(values).into());
         }
-        if let Some(last) = self.chunks.last_mut() {
-            Arc::make_mut(last).push(value);
-        }
-        self.len += 1;
         at
     }
 
     /// Takes the last value out.
     pub(crate) fn pop(&mut self) -> Option<T> {
-        let last = Arc::make_mut(self.chunks.last_mut()?);
-        let value = last.pop();
-        if last.is_empty() {
-            self.chunks.pop();
+        if self.last.as_ref().is_none_or(|last| last.is_empty()) {
+            self.last = Some(Arc::new(self.full.pop()?.to_vec()));
         }
-        self.len -= usize::from(value.is_some());
-        value
+        Arc::make_mut(self.last.as_mut()?).pop()
     }
 }
 
@@ -144,8 +152,8 @@ mod tests {
         let copy = slots.clone();
         *slots.get_mut(5).unwrap() = 50;
         assert_eq!((slots.get(5), copy.get(5)), (Some(&50), Some(&5)));
-        assert!(Arc::ptr_eq(&slots.chunks[0], &copy.chunks[0]));
-        assert!(!Arc::ptr_eq(&slots.chunks[1], &copy.chunks[1]));
+        assert!(Arc::ptr_eq(&slots.full[0], &copy.full[0]));
+        assert!(!Arc::ptr_eq(&slots.full[1], &copy.full[1]));
         assert_eq!(slots.pop(), Some(9));
         assert_eq!(slots.pop(), Some(8));
         assert_eq!((slots.len(), copy.len()), (8, 10));

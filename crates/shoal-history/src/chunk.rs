@@ -19,9 +19,9 @@ mod op_runs;
 mod salvage;
 
 pub use bundle::{Bundle, BundleWriter};
-pub use change::{Change, ChangeBuffers, ChangeHeader, ChangeOps, ChangeWriter};
+pub use change::{Change, ChangeBuffers, ChangeHeader, ChangeOps, ChangeRows, ChangeWriter};
 pub(crate) use document::{ChangeRow, ChangeTable, DocumentSource, Hashes};
-pub use document::{DocumentChunk, DocumentOps, DocumentRows, DocumentWriter, Verify};
+pub use document::{DocumentChunk, DocumentOps, DocumentRows, DocumentWriter, Scalars, Verify};
 pub use header::ChunkType;
 pub use salvage::{Salvaged, salvage};
 

@@ -15,12 +15,14 @@ use crate::{ActorId, ActorIdx, Change, ChangeHash, DocumentChunk, Error, OpId, V
 
 mod base;
 mod clock;
+mod heads;
 mod index;
 mod past;
 mod select;
 
 use base::{Base, SharedBase};
 pub use clock::{Clock, ClockEntry};
+use heads::Heads;
 use index::HashIndex;
 
 /// Every change whose dependencies are there, and the heads.
@@ -47,7 +49,7 @@ struct Inner {
     deps: Vec<u32>,
     /// The places of the changes that were added.
     index: HashIndex,
-    heads: BTreeMap<ChangeHash, u32>,
+    heads: Heads,
     actors: Vec<Actor>,
     actor_ids: Vec<ActorId>,
     /// A tree and no hash table, because strangers choose these keys.
@@ -73,7 +75,7 @@ pub struct Checkpoint {
     added: usize,
     actors: usize,
     max_op: u32,
-    heads: BTreeMap<ChangeHash, u32>,
+    heads: Heads,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -184,13 +186,13 @@ impl ChangeGraph {
 
     /// The hashes of the changes that no change depends on, ascending.
     pub fn heads(&self) -> Vec<ChangeHash> {
-        self.inner.heads.keys().copied().collect()
+        self.inner.heads.iter().map(|(hash, _)| hash).collect()
     }
 
     /// Whether `heads` are the heads, in any order.
     pub fn has_heads(&self, heads: &[ChangeHash]) -> bool {
         let known = &self.inner.heads;
-        heads.len() == known.len() && heads.iter().all(|head| known.contains_key(head))
+        heads.len() == known.len() && heads.iter().all(|head| known.get(head).is_some())
     }
 
     /// Whether the change with this hash is in the graph.
@@ -467,7 +469,7 @@ impl ChangeGraph {
 
     /// The heads and their places.
     pub(crate) fn head_places(&self) -> impl Iterator<Item = (ChangeHash, u32)> {
-        self.inner.heads.iter().map(|(hash, place)| (*hash, *place))
+        self.inner.heads.iter()
     }
 
     fn clock_backwards(&self, heads: &[ChangeHash]) -> Clock {
@@ -567,7 +569,7 @@ impl Inner {
     /// The place of a change. Heads, which are asked for most, need no hash of another one.
     fn place_of(&self, hash: &ChangeHash) -> Option<u32> {
         if let Some(place) = self.heads.get(hash) {
-            return Some(*place);
+            return Some(place);
         }
         let of_added = |place: u32| self.nodes[(place - self.base_len) as usize].hash;
         self.index.get(hash, of_added).or_else(|| self.base.as_ref()?.place_of(hash))
@@ -590,7 +592,7 @@ impl Inner {
         let mut queue: BinaryHeap<u32> = had.iter().copied().collect();
         let mut queued = had.clone();
         let mut wanted = 0_usize;
-        for &place in self.heads.values() {
+        for (_, place) in self.heads.iter() {
             if queued.insert(place) {
                 queue.push(place);
                 wanted += 1;

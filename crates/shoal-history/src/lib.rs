@@ -19,14 +19,14 @@ mod sync;
 
 pub use actor::{ActorId, ActorIdx};
 pub use chunk::{
-    Bundle, BundleWriter, Change, ChangeBuffers, ChangeHeader, ChangeOps, ChangeWriter, Chunk,
-    ChunkType, Chunks, DocumentChunk, DocumentOps, DocumentRows, DocumentWriter, Salvaged, Verify,
-    chunks, salvage,
+    Bundle, BundleWriter, Change, ChangeBuffers, ChangeHeader, ChangeOps, ChangeRows, ChangeWriter,
+    Chunk, ChunkType, Chunks, DocumentChunk, DocumentOps, DocumentRows, DocumentWriter, Salvaged,
+    Scalars, Verify, chunks, salvage,
 };
 pub use error::{Error, Fault};
 pub use graph::{ChangeGraph, Changes, Checkpoint, Clock, ClockEntry};
 pub use hash::ChangeHash;
 pub use limits::Limits;
-pub use op::{Action, DeleteRun, Key, ObjId, Op, OpId, TextRun};
+pub use op::{Action, DeleteRun, InsertRun, Key, ObjId, Op, OpId, TextRun};
 pub use scalar::{Scalar, ScalarRef};
 pub use sync::{BloomFilter, ChangeData, Have, SyncFlags, SyncMessage, SyncState, SyncVersion};

@@ -116,6 +116,32 @@ pub struct TextRun<'a> {
     pub succ_descends: bool,
 }
 
+/// Ops that insert one scalar each into a sequence, one after the other, as those of a [`TextRun`]
+/// insert characters. The scalars come beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InsertRun {
+    /// The id of the first.
+    pub id: OpId,
+    /// The sequence.
+    pub obj: ObjId,
+    /// What the first is inserted after; `None` for the head.
+    pub reference: Option<OpId>,
+    /// How many there are.
+    pub len: u32,
+    /// As of a [`TextRun`].
+    pub succ: Option<OpId>,
+    /// As of a [`TextRun`].
+    pub succ_descends: bool,
+}
+
+impl TextRun<'_> {
+    /// The run without its text.
+    pub(crate) fn inserts(&self) -> InsertRun {
+        let Self { id, obj, reference, len, succ, succ_descends, .. } = *self;
+        InsertRun { id, obj, reference, len, succ, succ_descends }
+    }
+}
+
 /// Ops of a change that delete elements of a sequence, of which each supersedes nothing but the
 /// insert: their ids count up, and those of the elements count up or down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,8 +4,9 @@
 
 use proptest::prelude::*;
 use shoal_history::{
-    Action, ActorId, ActorIdx, Change, ChangeHeader, ChangeWriter, Chunk, DeleteRun, DocumentRows,
-    DocumentWriter, Key, Limits, ObjId, Op, OpId, ScalarRef, TextRun, chunks,
+    Action, ActorId, ActorIdx, Change, ChangeHeader, ChangeRows, ChangeWriter, Chunk, DeleteRun,
+    DocumentRows, DocumentWriter, InsertRun, Key, Limits, ObjId, Op, OpId, ScalarRef, TextRun,
+    chunks,
 };
 
 fn id(counter: u32, actor: u32) -> OpId {
@@ -91,6 +92,29 @@ fn expand(run: &TextRun<'_>, mut visit: impl FnMut(&Op<'_>)) {
     }
 }
 
+fn expand_deletes(run: &DeleteRun, mut visit: impl FnMut(&Op<'_>)) {
+    for at in 0..run.len {
+        let counter = run.elem.counter;
+        let elem = id(if run.descends { counter - at } else { counter + at }, 0);
+        visit(&Op {
+            id: id(run.id.counter + at, 0),
+            obj: run.obj,
+            key: Key::Elem(elem),
+            insert: false,
+            action: Action::Delete,
+            value: ScalarRef::Null,
+            expand: false,
+            mark_name: None,
+            links: &[elem],
+        });
+    }
+}
+
+fn inserts(run: &TextRun<'_>) -> InsertRun {
+    let TextRun { id, obj, reference, len, succ, succ_descends, .. } = *run;
+    InsertRun { id, obj, reference, len, succ, succ_descends }
+}
+
 fn describe(op: &Op<'_>) -> String {
     format!("{op:?}")
 }
@@ -153,10 +177,66 @@ proptest! {
                     prop_assert_eq!(run.text.chars().count(), run.len as usize);
                     expand(&run, |op| read.push(describe(op)));
                 }
+                DocumentRows::Scalars(..) => panic!("no scalar was written"),
             }
         }
         prop_assert_eq!(&read, &expected);
         prop_assert_eq!(ops.remaining(), 0);
+    }
+
+    /// The runs of text stand for runs of scalars here, one for each character.
+    #[test]
+    fn documents_hold_the_same_scalars(
+        typed in prop::collection::vec(typed(), 1..8),
+        numbers in prop::collection::vec((0_u8..5, -100_i64..100), 1..6),
+    ) {
+        let actors = [ActorId::new(&[1]), ActorId::new(&[2])];
+        let mut by_run = DocumentWriter::new(&actors);
+        let mut by_op = DocumentWriter::new(&actors);
+        let mut expected = Vec::new();
+        for actor in &actors {
+            by_run.push_change(&empty_change(actor));
+            by_op.push_change(&empty_change(actor));
+        }
+        let mut values = numbers.iter().cycle().map(|(kind, number)| match kind {
+            0 => ScalarRef::Null,
+            1 => ScalarRef::Boolean(*number > 0),
+            2 => ScalarRef::F64(*number as f64),
+            _ => ScalarRef::Int(*number),
+        });
+        for run in runs(&typed) {
+            let own: Vec<_> = values.by_ref().take(run.len as usize).collect();
+            by_run.push_scalars(&inserts(&run), own.iter().copied());
+            let mut next = own.iter();
+            expand(&run, |op| {
+                let op = Op { value: *next.next().unwrap(), ..*op };
+                by_op.push_op(&op);
+                expected.push(describe(&op));
+            });
+        }
+        let bytes = by_run.finish().unwrap();
+        prop_assert_eq!(&bytes, &by_op.finish().unwrap());
+
+        let chunk = chunks(&bytes, &Limits::default()).next().unwrap().unwrap();
+        let Chunk::Document(chunk) = chunk else { panic!("a document was written") };
+        let mut read = Vec::new();
+        let mut ops = chunk.ops();
+        while let Some(rows) = ops.next_rows() {
+            match rows {
+                DocumentRows::Op(op) => read.push(describe(&op)),
+                DocumentRows::Scalars(run, mut values) => {
+                    prop_assert_eq!(values.len(), run.len as usize);
+                    let InsertRun { id, obj, reference, len, succ, succ_descends } = run;
+                    let text = "x".repeat(len as usize);
+                    let text = TextRun { id, obj, reference, text: &text, len, succ, succ_descends };
+                    expand(&text, |op| {
+                        read.push(describe(&Op { value: values.next().unwrap(), ..*op }));
+                    });
+                }
+                DocumentRows::Text(..) => panic!("no text was written"),
+            }
+        }
+        prop_assert_eq!(&read, &expected);
     }
 
     #[test]
@@ -180,24 +260,31 @@ proptest! {
             let elem = id(elem, 0);
             let run = DeleteRun { id: id(next, 0), obj: LIST, elem, len, descends };
             by_run.push_deletes(&run);
-            for at in 0..len {
-                let elem = if descends { elem.counter - at } else { elem.counter + at };
-                by_op.push(&Op {
-                    id: id(next + at, 0),
-                    obj: LIST,
-                    key: Key::Elem(id(elem, 0)),
-                    insert: false,
-                    action: Action::Delete,
-                    value: ScalarRef::Null,
-                    expand: false,
-                    mark_name: None,
-                    links: &[id(elem, 0)],
-                });
-            }
+            expand_deletes(&run, |op| by_op.push(op));
             next += len;
         }
         let (by_run, by_op) = (by_run.finish().unwrap(), by_op.finish().unwrap());
         prop_assert_eq!(by_run.raw_bytes(), by_op.raw_bytes());
         prop_assert!(by_run.is_canonical());
+
+        let change = Change::from_bytes(by_run.raw_bytes()).unwrap();
+        let (mut expected, mut read) = (Vec::new(), Vec::new());
+        let mut ops = change.ops();
+        while let Some(op) = ops.next_op() {
+            expected.push(describe(&op));
+        }
+        let mut ops = change.ops();
+        while let Some(rows) = ops.next_rows() {
+            match rows {
+                ChangeRows::Op(op) => read.push(describe(&op)),
+                ChangeRows::Text(run) => {
+                    prop_assert_eq!(run.text.chars().count(), run.len as usize);
+                    expand(&run, |op| read.push(describe(op)));
+                }
+                ChangeRows::Deletes(run) => expand_deletes(&run, |op| read.push(describe(op))),
+            }
+        }
+        prop_assert_eq!(&read, &expected);
+        prop_assert_eq!(ops.remaining(), 0);
     }
 }

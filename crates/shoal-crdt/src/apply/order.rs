@@ -3,9 +3,9 @@
 //! none of the batch, as they came; then, change after change, those that this one was the last
 //! to hold back.
 
-use shoal_history::{Change, ChangeGraph};
+use shoal_history::{Change, ChangeGraph, ChangeHash};
 
-use super::Positions;
+use super::Batch;
 
 /// A batch, told apart.
 pub(super) struct Ordered {
@@ -15,25 +15,25 @@ pub(super) struct Ordered {
     pub(super) waiting: Vec<Change>,
 }
 
-/// Orders a batch by itself: right when nothing waits that it could release. Costs its
-/// dependencies.
-pub(super) fn order(changes: Vec<Change>, batch: &Positions, graph: &ChangeGraph) -> Ordered {
+/// Orders a batch by itself: right when nothing waits that it could release. Takes its changes out.
+/// Costs its dependencies.
+pub(super) fn order(batch: &mut Batch, graph: &ChangeGraph) -> Ordered {
     // From a change to one that depends on it.
-    let mut edges: Vec<(u32, u32)> = Vec::with_capacity(changes.len());
-    let mut held_back = vec![0_u32; changes.len()];
+    let mut edges: Vec<(u32, u32)> = Vec::with_capacity(batch.changes.len());
+    let mut held_back = vec![0_u32; batch.changes.len()];
     let mut is_in_order = true;
     let mut last_key = 0;
-    for (at, change) in (0_u32..).zip(&changes) {
+    for (at, change) in (0_u32..).zip(&batch.changes) {
         let mut key = 0;
         for dep in change.deps() {
-            match batch.get(dep) {
-                Some(&dep) => {
+            match dep_of(batch, graph, dep, at) {
+                Dep::Batch(dep) => {
                     edges.push((dep, at));
                     held_back[at as usize] += 1;
                     key = key.max(dep + 1);
                 }
-                None if graph.contains(dep) => {}
-                None => {
+                Dep::Graph => {}
+                Dep::Missing => {
                     // By what never comes.
                     held_back[at as usize] += 1;
                     is_in_order = false;
@@ -44,6 +44,7 @@ pub(super) fn order(changes: Vec<Change>, batch: &Positions, graph: &ChangeGraph
         is_in_order &= key <= at && key >= last_key;
         last_key = key;
     }
+    let changes = std::mem::take(&mut batch.changes);
     if is_in_order {
         return Ordered { ready: changes, waiting: Vec::new() };
     }
@@ -66,4 +67,21 @@ pub(super) fn order(changes: Vec<Change>, batch: &Positions, graph: &ChangeGraph
     let mut slots: Vec<Option<Change>> = changes.into_iter().map(Some).collect();
     let ready = queue.into_iter().filter_map(|at| slots[at as usize].take()).collect();
     Ordered { ready, waiting: slots.into_iter().flatten().collect() }
+}
+
+/// Where a dependency is.
+enum Dep {
+    Batch(u32),
+    Graph,
+    Missing,
+}
+
+fn dep_of(batch: &Batch, graph: &ChangeGraph, dep: &ChangeHash, place: u32) -> Dep {
+    if let Some(place) = batch.before(place).filter(|(hash, _)| hash == dep).map(|(_, at)| at) {
+        Dep::Batch(place)
+    } else if graph.contains(dep) {
+        Dep::Graph
+    } else {
+        batch.position(dep).map_or(Dep::Missing, Dep::Batch)
+    }
 }

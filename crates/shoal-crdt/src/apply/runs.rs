@@ -1,7 +1,7 @@
 //! The ops of a change on their way into the objects: what was typed or deleted in one go is taken
 //! in as one. The result is that of op by op.
 
-use shoal_history::{Action, DeleteRun, Key, ObjId as StoredObjId, Op, OpId, ScalarRef};
+use shoal_history::{Action, DeleteRun, Key, ObjId as StoredObjId, Op, OpId, ScalarRef, TextRun};
 
 use crate::error::OpFault;
 use crate::opset::OpSet;
@@ -27,43 +27,43 @@ enum Open {
 pub(super) type Refused = (OpId, OpFault);
 
 impl Runs {
-    /// Takes in the next op of a change; it, or some before it, may be applied later.
+    /// Takes in the next op of a change, which is no run.
     pub(super) fn push(&mut self, ops: &mut OpSet, op: &Op<'_>) -> Result<(), Refused> {
-        if let Some(text) = typed(op) {
-            let reference = match op.key {
-                Key::Elem(id) => Some(id),
-                Key::Head | Key::Map(_) => None,
-            };
-            if let Some(Open::Text { obj, id, len, .. }) = &mut self.open
-                && *obj == op.obj
-                && reference == Some(OpId { counter: id.counter + (*len - 1), actor: id.actor })
-            {
-                *len += 1;
-                self.text.push_str(text);
-                return Ok(());
-            }
-            self.flush(ops)?;
-            self.text.push_str(text);
-            self.open = Some(Open::Text { obj: op.obj, reference, id: op.id, len: 1 });
-            return Ok(());
-        }
-        if let Some(elem) = deleted(op) {
-            if let Some(Open::Deletes(run)) = &mut self.open
-                && run.obj == op.obj
-                && continues(run, elem)
-            {
-                run.descends = elem.counter < run.elem.counter;
-                run.len += 1;
-                return Ok(());
-            }
-            self.flush(ops)?;
-            let run = DeleteRun { id: op.id, obj: op.obj, elem, len: 1, descends: false };
-            self.open = Some(Open::Deletes(run));
-            return Ok(());
-        }
         self.flush(ops)?;
         ops.apply(op).map_err(|fault| (op.id, fault))?;
         self.done += 1;
+        Ok(())
+    }
+
+    /// Takes in the next ops of a change; they, or some before them, may be applied later.
+    pub(super) fn push_text(&mut self, ops: &mut OpSet, run: &TextRun<'_>) -> Result<(), Refused> {
+        if let Some(Open::Text { obj, id, len, .. }) = &mut self.open
+            && *obj == run.obj
+            && run.reference == Some(OpId { counter: id.counter + (*len - 1), actor: id.actor })
+        {
+            *len += run.len;
+            self.text.push_str(run.text);
+            return Ok(());
+        }
+        self.flush(ops)?;
+        self.text.push_str(run.text);
+        let TextRun { obj, reference, id, len, .. } = *run;
+        self.open = Some(Open::Text { obj, reference, id, len });
+        Ok(())
+    }
+
+    /// Takes in the next ops of a change; they, or some before them, may be applied later.
+    pub(super) fn push_deletes(&mut self, ops: &mut OpSet, run: DeleteRun) -> Result<(), Refused> {
+        if let Some(Open::Deletes(open)) = &mut self.open
+            && open.obj == run.obj
+            && let Some(descends) = continues(open, &run)
+        {
+            open.descends = descends;
+            open.len += run.len;
+            return Ok(());
+        }
+        self.flush(ops)?;
+        self.open = Some(Open::Deletes(run));
         Ok(())
     }
 
@@ -87,8 +87,8 @@ impl Runs {
             let id = OpId { counter: run.id.counter + at, ..run.id };
             let counter = if run.descends { run.elem.counter - at } else { run.elem.counter + at };
             let elem = OpId { counter, ..run.elem };
-            let most = if run.descends { 1 } else { run.len - at };
-            let count = match ops.apply_deletes(run.obj, elem, id, most) {
+            let left = DeleteRun { id, elem, len: run.len - at, ..*run };
+            let count = match ops.apply_deletes(&left) {
                 Some(count) => count,
                 None => {
                     ops.apply(&Op {
@@ -113,31 +113,19 @@ impl Runs {
     }
 }
 
-/// The character that the op inserts and does nothing else.
-fn typed<'a>(op: &Op<'a>) -> Option<&'a str> {
-    let ScalarRef::Str(text) = op.value else { return None };
-    let is_plain = op.insert
-        && op.action == Action::Set
-        && op.links.is_empty()
-        && !op.expand
-        && op.mark_name.is_none();
-    let mut chars = text.chars();
-    (is_plain && chars.next().is_some() && chars.next().is_none()).then_some(text)
-}
-
-/// The element that the op deletes, of which it supersedes nothing but the insert.
-fn deleted(op: &Op<'_>) -> Option<OpId> {
-    let Key::Elem(elem) = op.key else { return None };
-    let is_plain = op.action == Action::Delete
-        && op.links == [elem]
-        && op.value == ScalarRef::Null
-        && !(op.insert || op.expand || op.mark_name.is_some());
-    is_plain.then_some(elem)
-}
-
-fn continues(run: &DeleteRun, elem: OpId) -> bool {
-    let up = elem.counter.checked_sub(run.elem.counter) == Some(run.len);
-    let down = run.elem.counter.checked_sub(elem.counter) == Some(run.len);
-    let direction = run.len == 1 || run.descends == down;
-    elem.actor == run.elem.actor && (up || down) && direction
+/// Whether the elements of `next` go on where those of `run` end; if so, whether their ids count
+/// down.
+fn continues(run: &DeleteRun, next: &DeleteRun) -> Option<bool> {
+    if next.elem.actor != run.elem.actor {
+        return None;
+    }
+    let descends = if next.elem.counter.checked_sub(run.elem.counter) == Some(run.len) {
+        false
+    } else if run.elem.counter.checked_sub(next.elem.counter) == Some(run.len) {
+        true
+    } else {
+        return None;
+    };
+    let fits = |part: &DeleteRun| part.len == 1 || part.descends == descends;
+    (fits(run) && fits(next)).then_some(descends)
 }

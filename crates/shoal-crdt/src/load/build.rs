@@ -5,68 +5,75 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use shoal_history::{
-    Action, DocumentChunk, DocumentRows, Key, ObjId as StoredObjId, Op, OpId, TextRun,
+    Action, DocumentChunk, DocumentRows, InsertRun, Key, ObjId as StoredObjId, Op, OpId, Scalars,
+    TextRun,
 };
 
 use crate::actors::Actors;
-use crate::document::Document;
 use crate::error::{Error, OpFault};
+use crate::id::ObjId;
 use crate::names::NameIdx;
 use crate::opset::{Data, OpSet, stored};
 use crate::register::{ObjIdx, RegOp, Register, Succ};
 use crate::sequence::{Builder, NO_OP};
 use crate::value::ObjType;
 
-impl Document {
-    /// Builds the objects of an empty document. Costs O(n log n) for n rows.
-    pub(super) fn build(&mut self, chunk: &DocumentChunk) -> Result<(), Error> {
-        let mut local = Vec::with_capacity(chunk.actors().len());
-        for actor in chunk.actors() {
-            local.push(self.intern_actor(actor));
-        }
-        let mut rows = Rows::new(&mut self.ops);
-        let mut ops = chunk.ops();
-        let mut links = Vec::new();
-        let map = |id: OpId| OpId { counter: id.counter, actor: local[id.actor.as_usize()] };
-        let map_object = |obj: StoredObjId| match obj {
-            StoredObjId::Root => StoredObjId::Root,
-            StoredObjId::Op(id) => StoredObjId::Op(map(id)),
-        };
-        while let Some(read) = ops.next_rows() {
-            let (id, pushed) = match read {
-                DocumentRows::Text(run) => {
-                    let run = TextRun {
-                        id: map(run.id),
-                        obj: map_object(run.obj),
-                        reference: run.reference.map(map),
-                        succ: run.succ.map(map),
-                        ..run
-                    };
-                    (run.id, rows.push_text(&run))
-                }
-                DocumentRows::Op(op) => {
-                    links.clear();
-                    links.extend(op.links.iter().copied().map(map));
-                    let op = Op {
-                        id: map(op.id),
-                        obj: map_object(op.obj),
-                        key: match op.key {
-                            Key::Elem(id) => Key::Elem(map(id)),
-                            key => key,
-                        },
-                        links: &links,
-                        ..op
-                    };
-                    (op.id, rows.push(&op))
-                }
-            };
-            if let Err(fault) = pushed {
-                return Err(Error::Row { op: self.export(id), fault });
+/// Builds the objects of an empty document, which knows the actors. Costs O(n log n) for n rows.
+pub(super) fn build(set: &mut OpSet, chunk: &DocumentChunk) -> Result<(), Error> {
+    let local: Vec<_> = chunk.actors().iter().map(|actor| set.intern_actor(actor)).collect();
+    let mut rows = Rows::new(set);
+    let mut ops = chunk.ops();
+    let mut links = Vec::new();
+    let map = |id: OpId| OpId { counter: id.counter, actor: local[id.actor.as_usize()] };
+    let map_object = |obj: StoredObjId| match obj {
+        StoredObjId::Root => StoredObjId::Root,
+        StoredObjId::Op(id) => StoredObjId::Op(map(id)),
+    };
+    while let Some(read) = ops.next_rows() {
+        let (id, pushed) = match read {
+            DocumentRows::Text(run) => {
+                let run = TextRun {
+                    id: map(run.id),
+                    obj: map_object(run.obj),
+                    reference: run.reference.map(map),
+                    succ: run.succ.map(map),
+                    ..run
+                };
+                (run.id, rows.push_text(&run))
             }
+            DocumentRows::Scalars(run, values) => {
+                let run = InsertRun {
+                    id: map(run.id),
+                    obj: map_object(run.obj),
+                    reference: run.reference.map(map),
+                    succ: run.succ.map(map),
+                    ..run
+                };
+                (run.id, rows.push_scalars(&run, values))
+            }
+            DocumentRows::Op(op) => {
+                links.clear();
+                links.extend(op.links.iter().copied().map(map));
+                let op = Op {
+                    id: map(op.id),
+                    obj: map_object(op.obj),
+                    key: match op.key {
+                        Key::Elem(id) => Key::Elem(map(id)),
+                        key => key,
+                    },
+                    links: &links,
+                    ..op
+                };
+                (op.id, rows.push(&op))
+            }
+        };
+        if let Err(fault) = pushed {
+            let actor = set.actors.id(id.actor).clone();
+            return Err(Error::Row { op: ObjId::new(id.counter, actor), fault });
         }
-        rows.finish();
-        Ok(())
     }
+    rows.finish();
+    Ok(())
 }
 
 /// Rows on their way into objects.
@@ -151,6 +158,27 @@ impl<'a> Rows<'a> {
 
     /// Takes in a run: nothing else is known of its elements, unless more rows follow.
     fn push_text(&mut self, run: &TextRun<'_>) -> Result<(), OpFault> {
+        let TextRun { id, obj, reference, text, len, succ, succ_descends } = *run;
+        let run = InsertRun { id, obj, reference, len, succ, succ_descends };
+        let reference = self.begin_run(&run)?;
+        if let Some(builder) = &mut self.sequence {
+            builder.push_text(id, reference, text, succ.map(|succ| (succ, succ_descends)));
+        }
+        Ok(())
+    }
+
+    /// The same of scalars.
+    fn push_scalars(&mut self, run: &InsertRun, values: Scalars<'_>) -> Result<(), OpFault> {
+        let reference = self.begin_run(run)?;
+        if let Some(builder) = &mut self.sequence {
+            let succ = run.succ.map(|succ| (succ, run.succ_descends));
+            builder.push_scalars(run.id, reference, values.map(|value| value.to_scalar()), succ);
+        }
+        Ok(())
+    }
+
+    /// Sees to all of a run but its elements; returns what the first is inserted after.
+    fn begin_run(&mut self, run: &InsertRun) -> Result<OpId, OpFault> {
         if run.obj != self.object {
             self.enter(run.obj)?;
         }
@@ -162,17 +190,13 @@ impl<'a> Rows<'a> {
         let last = OpId { counter: run.id.counter + (run.len - 1), actor: run.id.actor };
         self.order.insert_run(reference, run.id, last, &self.ops.actors)?;
         self.elem = last;
-        if let Some(builder) = &mut self.sequence {
-            let succ = run.succ.map(|succ| (succ, run.succ_descends));
-            builder.push_text(run.id, reference, run.text, succ);
-        }
         // What the last one was inserted after, should it turn out to be a register.
         self.reference = match run.len {
             1 => reference,
             _ => OpId { counter: last.counter - 1, actor: last.actor },
         };
         self.ops.count_ops(run.len);
-        Ok(())
+        Ok(reference)
     }
 
     /// Another op of the element follows: what was pushed as complete is a register after all.
@@ -224,12 +248,13 @@ impl<'a> Rows<'a> {
         if self.register.is_empty() {
             return;
         }
-        let ops = std::mem::take(&mut self.register);
+        let ops = &mut self.register;
         if let Some(builder) = &mut self.sequence {
             builder.push(self.elem, self.reference, ops, &self.ops.actors);
         } else if let (Some(name), Some((map, actors))) = (self.key, self.ops.map_mut(self.index)) {
             map.push(name, Register::from_rows(ops, actors));
         }
+        self.register.clear();
     }
 
     /// Ends the object.

@@ -1,6 +1,6 @@
 //! Building a sequence from elements that come in document order.
 
-use shoal_history::OpId;
+use shoal_history::{OpId, Scalar};
 
 use super::{NewRun, Sequence, Unit, new_run, register_run, tree};
 use crate::actors::Actors;
@@ -27,14 +27,30 @@ impl Builder {
         self.0.push_text(id, reference, text, succ);
     }
 
-    /// Takes the last element, which [`Builder::push_text`] appended, back as an op.
+    /// The same for elements that insert `values`, of which none is a string or a counter.
+    pub(crate) fn push_scalars(
+        &mut self,
+        id: OpId,
+        reference: OpId,
+        values: impl ExactSizeIterator<Item = Scalar>,
+        succ: Option<(OpId, bool)>,
+    ) {
+        self.0.push_scalars(id, reference, values, succ);
+    }
+
+    /// Takes the last element, which a run brought, back as an op.
     pub(crate) fn reopen(&mut self) -> Option<RegOp> {
         self.0.pop()
     }
 
-    /// Appends an element with its ops, the insert first.
-    pub(crate) fn push(&mut self, id: OpId, reference: OpId, ops: Vec<RegOp>, actors: &Actors) {
-        let mut ops = ops;
+    /// Appends an element with its ops, the insert first. Takes them out of `ops`.
+    pub(crate) fn push(
+        &mut self,
+        id: OpId,
+        reference: OpId,
+        ops: &mut Vec<RegOp>,
+        actors: &Actors,
+    ) {
         let mut character = [0; 4];
         let (unit, sides) = (self.0.unit, &mut self.0.sides);
         let new: NewRun<'_> = match ops.pop() {

@@ -5,7 +5,8 @@ use std::ops::Range;
 use shoal_history::{OpId, Scalar};
 
 use super::index::{LeafIdx, NONE};
-use super::run::{ElemView, Kind, Run, RunView, Sides, Unit};
+use super::run::{ElemView, Kind, Run, RunView, Shows, Sides, Unit};
+use super::scalars::{Scalars, ScalarsView};
 use crate::register::RegOp;
 
 /// How much a leaf holds; little where assertions are on, so that tests see deep trees.
@@ -28,7 +29,7 @@ pub(crate) struct Leaf {
     pub(super) runs: Vec<Run>,
     /// The characters of the runs that hold such, deleted ones included.
     text: String,
-    scalars: Vec<Scalar>,
+    scalars: Scalars,
 }
 
 /// A run on its way into a leaf.
@@ -49,7 +50,7 @@ impl Leaf {
             next,
             runs: Vec::new(),
             text: String::new(),
-            scalars: Vec::new(),
+            scalars: Scalars::default(),
         }
     }
 
@@ -86,8 +87,7 @@ impl Leaf {
     ) -> RunView<'a> {
         let (bytes, count) = held(run);
         let text = if bytes > 0 { &self.text[text..text + bytes] } else { "" };
-        let scalars = if count > 0 { &self.scalars[scalars..scalars + count] } else { &[] };
-        RunView { run, text, scalars }
+        RunView { run, text, scalars: ScalarsView::new(&self.scalars, scalars, count) }
     }
 
     /// Where in the text and in the scalars what the run at `at` holds begins.
@@ -212,12 +212,53 @@ impl Leaf {
         (run, 0)
     }
 
+    /// Appends `text`, which is so many elements and so wide, to the run that ends at `byte`, if it
+    /// goes on with the op `id` and there is room. Returns the element that is followed.
+    #[inline]
+    pub(super) fn type_on(
+        &mut self,
+        run: usize,
+        byte: usize,
+        id: OpId,
+        text: &str,
+        (len, width): (u32, u32),
+    ) -> Option<OpId> {
+        let has_room = self.text.len() + text.len() <= MAX_TEXT;
+        let run = self.runs.get_mut(run)?;
+        let follows = run.kind == Kind::Chars
+            && run.shows == Shows::Values
+            && run.id_at(run.len) == id
+            && has_room;
+        if !follows {
+            return None;
+        }
+        self.text.insert_str(byte, text);
+        let reference = run.id_at(run.len - 1);
+        run.len += len;
+        run.width += width;
+        run.extent += text.len() as u32;
+        Some(reference)
+    }
+
     /// Appends a run.
     pub(super) fn push(&mut self, new: NewRun<'_>) {
         self.text.push_str(new.text);
         self.scalars.extend(new.scalar);
         if !self.runs.last_mut().is_some_and(|last| last.join(&new.run)) {
             self.runs.push(new.run);
+        }
+    }
+
+    /// How many scalars may be appended as one more run.
+    pub(super) fn scalar_room(&self) -> usize {
+        if self.runs.len() < MAX_RUNS { MAX_SCALARS.saturating_sub(self.scalars.len()) } else { 0 }
+    }
+
+    /// Appends a run of as many scalars as `values` are.
+    pub(super) fn push_scalars(&mut self, run: Run, values: impl Iterator<Item = Scalar>) {
+        self.scalars.extend(values);
+        if !self.runs.last_mut().is_some_and(|last| last.join(&run)) {
+            self.runs.push(run);
         }
     }
 

@@ -7,6 +7,7 @@
 
 use shoal_history::{Action, ActorIdx, OpId, Scalar, ScalarRef};
 
+use super::scalars::ScalarsView;
 use crate::actors::Actors;
 use crate::register::{ObjIdx, OpRef, RegOp, Register, SuccRef};
 use crate::slots::Slab;
@@ -110,6 +111,12 @@ impl Run {
         }
     }
 
+    /// A run of scalars that nothing supersedes and none of which is a string; in a text only one.
+    pub(super) fn scalars(id: OpId, reference: OpId, len: u32, unit: Unit) -> Self {
+        let width = len * scalar_width(ScalarRef::Null, unit);
+        Self { len, width, ..Self::single(id, reference, Kind::Scalars, 0) }
+    }
+
     /// A run of one that nothing supersedes.
     pub(super) fn single(id: OpId, reference: OpId, kind: Kind, extent: u32) -> Self {
         let shows = if kind == Kind::Mark { Shows::Mark } else { Shows::Values };
@@ -177,10 +184,10 @@ impl Run {
         }
     }
 
-    /// Supersedes all elements by ops whose ids count up from `id`.
-    pub(super) fn delete(&mut self, id: OpId) {
+    /// Supersedes all elements by ops whose ids count up from `id`, or down.
+    pub(super) fn delete(&mut self, id: OpId, descends: bool) {
         self.succ = id;
-        self.succ_descends = false;
+        self.succ_descends = descends && self.len > 1;
         self.shows = Shows::Nothing;
     }
 
@@ -251,7 +258,7 @@ pub(crate) struct RunView<'a> {
     /// Of [`Kind::Chars`].
     pub(crate) text: &'a str,
     /// Of [`Kind::Scalars`].
-    pub(crate) scalars: &'a [Scalar],
+    pub(crate) scalars: ScalarsView<'a>,
 }
 
 impl<'a> RunView<'a> {
@@ -349,7 +356,7 @@ pub(crate) struct ElemView<'a> {
     /// Of [`Kind::Chars`].
     pub(super) text: &'a str,
     /// Of [`Kind::Scalars`].
-    pub(super) scalar: Option<&'a Scalar>,
+    pub(super) scalar: Option<ScalarRef<'a>>,
 }
 
 impl<'a> ElemView<'a> {
@@ -380,7 +387,7 @@ impl<'a> ElemView<'a> {
         };
         match run.kind {
             Kind::Chars => op.value = ScalarRef::Str(self.text),
-            Kind::Scalars => op.value = self.scalar.map_or(ScalarRef::Null, Scalar::as_ref),
+            Kind::Scalars => op.value = self.scalar.unwrap_or(ScalarRef::Null),
             Kind::Object => {
                 op.action = Action::from_code(run.detail.into())
                     .expect("the detail of an object is the code of an action");
@@ -501,7 +508,7 @@ impl Sides {
                 (mark.value.clone(), mark.name.clone())
             }
             Kind::Chars => (Scalar::Str(elem.text.into()), None),
-            _ => (elem.scalar.cloned().unwrap_or(Scalar::Null), None),
+            _ => (elem.scalar.map_or(Scalar::Null, ScalarRef::to_scalar), None),
         };
         let view = elem.op(self);
         let op = RegOp {
@@ -572,16 +579,16 @@ mod tests {
         assert!(first.join(&run(7, "xy")));
         assert_eq!((first.len, first.width, first.extent), (4, 4, 5));
         let mut deleted = run(9, "z");
-        deleted.delete(succ(20));
+        deleted.delete(succ(20), false);
         assert!(!first.join(&deleted));
 
         // Deleted backwards, then the whole is divided again.
         let mut next = run(10, "z");
-        next.delete(succ(19));
+        next.delete(succ(19), false);
         assert!(deleted.join(&next));
         assert_eq!((deleted.succ_at(0), deleted.succ_at(1)), (succ(20), succ(19)));
         let mut third = run(11, "z");
-        third.delete(succ(20));
+        third.delete(succ(20), false);
         assert!(!deleted.join(&third));
         let rest = deleted.divide(1, 1, 1);
         assert_eq!((rest.id, rest.succ, rest.len), (next.id, succ(19), 1));

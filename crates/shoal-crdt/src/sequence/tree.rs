@@ -40,6 +40,11 @@ impl Place {
         Self { at: self.at + 1, ..self }
     }
 
+    /// The place of the element `count` before the one here, in the same run.
+    pub(crate) fn back(self, count: u32) -> Self {
+        Self { at: self.at - count, ..self }
+    }
+
     /// Where in its run the element is.
     pub(super) fn at(self) -> u32 {
         self.at
@@ -66,6 +71,18 @@ struct Cursor {
     start: u64,
 }
 
+/// The end of a run of characters at which someone types: where the next ones go if nothing else
+/// happens before.
+#[derive(Clone, Copy, Debug)]
+struct Typing {
+    leaf: LeafIdx,
+    run: u32,
+    /// Where in the text of the leaf.
+    byte: u32,
+    /// At which index, if the typing is local.
+    index: Option<u64>,
+}
+
 /// The elements of one sequence, in order.
 #[derive(Clone, Debug)]
 pub(crate) struct Tree {
@@ -82,6 +99,7 @@ pub(crate) struct Tree {
     index: IdIndex,
     /// Where the last edit was: the next one is looked for there first.
     cursor: Option<Cursor>,
+    typing: Option<Typing>,
 }
 
 impl Tree {
@@ -104,6 +122,7 @@ impl Tree {
             first: 0,
             index: IdIndex::default(),
             cursor: None,
+            typing: None,
         }
     }
 
@@ -336,6 +355,61 @@ impl Tree {
         }
     }
 
+    /// Notes that someone types behind `place`, at `index` if that is known: the next characters
+    /// go there through [`type_on`](Self::type_on), until something else happens.
+    pub(crate) fn begin_typing(&mut self, place: Place, index: Option<u64>) {
+        let leaf = self.leaf(place.leaf);
+        let run = place.run as usize;
+        let is_end = leaf.runs.get(run).is_some_and(|run| run.len == place.at + 1);
+        self.typing = (is_end && self.total.marks == 0).then(|| {
+            let byte = leaf.starts(run + 1).0 as u32;
+            Typing { leaf: place.leaf, run: place.run, byte, index }
+        });
+    }
+
+    /// Inserts the characters of `text`, `len` of them, behind those typed last, if they go there:
+    /// their ids, which count up from `id`, follow, and it is at `index`, or for typing from
+    /// elsewhere nothing concurrent is behind it. What comes of it is what
+    /// [`insert_text`](Self::insert_text) makes. Returns the element they follow.
+    #[inline]
+    pub(crate) fn type_on(
+        &mut self,
+        index: Option<u64>,
+        id: OpId,
+        text: &str,
+        len: u32,
+        actors: &Actors,
+    ) -> Option<OpId> {
+        let typing = self.typing?;
+        let run = typing.run as usize;
+        match index {
+            Some(_) if index != typing.index => return None,
+            Some(_) => {}
+            None => {
+                let leaf = self.leaf(typing.leaf);
+                match leaf.runs.get(run + 1) {
+                    Some(behind) if actors.compare(behind.id, id) == Ordering::Less => {}
+                    None if leaf.next == NONE => {}
+                    _ => return None,
+                }
+            }
+        }
+        let width = self.unit.width(text, len);
+        let leaf = self.leaf_mut(typing.leaf);
+        let reference = leaf.type_on(run, typing.byte as usize, id, text, (len, width))?;
+        let byte = typing.byte + text.len() as u32;
+        let index = index.map(|index| index + u64::from(width));
+        self.typing = Some(Typing { byte, index, ..typing });
+        self.note_ids(id, len, typing.leaf);
+        self.keep_cursor(typing.leaf);
+        self.for_each_sum(typing.leaf, |sum| {
+            sum.count += len;
+            sum.visible += len;
+            sum.width += u64::from(width);
+        });
+        Some(reference)
+    }
+
     /// Puts a run in where `place` is, before what is there now; returns where its first element
     /// went.
     pub(super) fn insert(&mut self, place: Place, new: NewRun<'_>, actors: &Actors) -> Place {
@@ -355,8 +429,15 @@ impl Tree {
     }
 
     /// Deletes up to `count` elements of the run at `place`, which is visible and has no register,
-    /// by ops whose ids count up from `id`. Returns how many.
-    pub(crate) fn delete(&mut self, place: Place, count: u32, id: OpId, actors: &Actors) -> u32 {
+    /// by ops whose ids count up from `id`, or down. Returns how many.
+    pub(crate) fn delete(
+        &mut self,
+        place: Place,
+        count: u32,
+        id: OpId,
+        descends: bool,
+        actors: &Actors,
+    ) -> u32 {
         let place = self.make_room(place, Aim::Element, actors);
         let Some(run) = self.run(place) else { return 0 };
         let count = count.min(run.len - place.at);
@@ -365,7 +446,7 @@ impl Tree {
         let run = leaf.cut(place.run as usize, place.at, unit);
         leaf.cut(run, count, unit);
         let measure = leaf.runs[run].measure();
-        leaf.runs[run].delete(id);
+        leaf.runs[run].delete(id, descends);
         leaf.join(run + 1);
         leaf.join(run);
         self.keep_cursor(place.leaf);
@@ -418,6 +499,8 @@ impl Tree {
     /// Sees that a piece of text, or a scalar, and two more runs fit into the leaf of `place`;
     /// returns where `place` is then.
     fn make_room(&mut self, place: Place, aim: Aim, actors: &Actors) -> Place {
+        // Whatever comes now, it is not typing on.
+        self.typing = None;
         let mut place = place;
         let text = match aim {
             Aim::Gap { text } => text,

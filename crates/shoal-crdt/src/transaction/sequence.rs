@@ -126,8 +126,13 @@ impl Transaction<'_> {
         if kind != ObjType::Text {
             return Err(wrong_type(obj, kind, "splice text"));
         }
-        let (mut index, delete) = self.splice_range(object, index, delete)?;
         let encoding = self.doc.ops.encoding;
+        let is_typing =
+            delete == 0 && !text.is_empty() && encoding != TextEncoding::GraphemeCluster;
+        if is_typing && self.type_on(object, index, text)? {
+            return Ok(());
+        }
+        let (mut index, delete) = self.splice_range(object, index, delete)?;
         if encoding == TextEncoding::GraphemeCluster {
             index = self.insert_clusters(object, index, text, delete)?;
         } else if !text.is_empty() {
@@ -285,6 +290,24 @@ impl Transaction<'_> {
         Ok(())
     }
 
+    /// Inserts `text` at `index` if that goes on with what was inserted last, as nearly all typing
+    /// does.
+    fn type_on(&mut self, object: ObjIdx, index: usize, text: &str) -> Result<bool, Error> {
+        let len = text.chars().count();
+        self.reserve_ids(len)?;
+        let (Ok(id), Ok(len)) = (self.next_id(), u32::try_from(len)) else { return Ok(false) };
+        let ops = &mut self.doc.ops;
+        let (object, actors) = ops.object_mut(object);
+        let obj = object.id;
+        let Data::Sequence(sequence) = &mut object.data else { return Ok(false) };
+        let typed = Arc::make_mut(sequence).type_on(Some(index as u64), id, text, len, actors);
+        if typed.is_some() {
+            ops.count_ops(len);
+            self.pending.push_text(obj, typed, id, text, len);
+        }
+        Ok(typed.is_some())
+    }
+
     fn insert_text(
         &mut self,
         object: ObjIdx,
@@ -294,8 +317,9 @@ impl Transaction<'_> {
     ) -> Result<(), Error> {
         let id = self.next_id()?;
         let InsertPoint { reference, place, .. } = point;
+        let end = point.index + self.doc.ops.encoding.width(text) as u64;
         if let Some((sequence, actors)) = self.doc.ops.sequence_mut(object) {
-            sequence.insert_text_at(place, reference, id, text, actors);
+            sequence.insert_text_at(place, reference, id, text, Some(end), actors);
         }
         let len = u32::try_from(len).map_err(|_| Error::OpIdsExhausted)?;
         self.doc.ops.count_ops(len);

@@ -8,13 +8,17 @@ use std::sync::Arc;
 use super::compressed::{self, InflateError};
 use super::header::{self, ChunkType, Envelope};
 use super::op_rows::{self, Body, COLUMN_COUNT, OpColumns, OpReader, Row, RowValue};
+use super::op_runs::RunRows;
 use crate::column::leb128::Reader;
 use crate::column::spec;
 use crate::column::value::RawValue;
 use crate::error::ColumnFault;
-use crate::{Action, ActorId, ActorIdx, ChangeHash, Error, Fault, Limits, Op, OpId};
+use crate::{
+    Action, ActorId, ActorIdx, ChangeHash, DeleteRun, Error, Fault, Limits, Op, OpId, TextRun,
+};
 
 mod author;
+mod few;
 mod store;
 mod write;
 
@@ -65,7 +69,7 @@ impl Change {
     /// The table that the [`ActorIdx`]s in [`ops`](Self::ops) index: the author, then the others
     /// that the ops refer to.
     pub fn actors(&self) -> &[ActorId] {
-        &self.store.actors[self.entry().actors.range()]
+        &self.store.actors.as_slice()[self.entry().actors.range()]
     }
 
     /// The number of this change among those of its actor, from 1.
@@ -96,7 +100,7 @@ impl Change {
 
     /// The changes it was made on top of, in the order of its bytes (authors sort them).
     pub fn deps(&self) -> &[ChangeHash] {
-        &self.store.deps[self.entry().deps.range()]
+        &self.store.deps.as_slice()[self.entry().deps.range()]
     }
 
     /// When it was made, as its author tells: seconds since the Unix epoch by custom.
@@ -184,7 +188,7 @@ impl Change {
     }
 
     fn entry(&self) -> &Entry {
-        &self.store.entries[self.at as usize]
+        &self.store.entries.as_slice()[self.at as usize]
     }
 
     fn slice(&self, span: Span) -> &[u8] {
@@ -248,6 +252,31 @@ impl<'a> ChangeOps<'a> {
         Some(Op { id, obj, key, insert, action, value, expand, mark_name, links })
     }
 
+    /// The next op, or the next ones where they are typing or deleting, or `None` after the last. A
+    /// run may continue the one before.
+    pub fn next_rows(&mut self) -> Option<ChangeRows<'_>> {
+        if self.next == self.end {
+            return None;
+        }
+        let run = self.next_run().expect("the ops were read when it was parsed");
+        match run {
+            Some(RunRows::Text(run)) => Some(ChangeRows::Text(run)),
+            Some(RunRows::Deletes(run)) => Some(ChangeRows::Deletes(run)),
+            None => self.next_op().map(ChangeRows::Op),
+        }
+    }
+
+    fn next_run(&mut self) -> Result<Option<RunRows<'a>>, ColumnFault> {
+        let id = op_id(self.next).expect("the ids were checked when it was parsed");
+        let run = self.rows.next_run(id, self.end - self.next)?;
+        self.next += match &run {
+            None => 0,
+            Some(RunRows::Text(run)) => u64::from(run.len),
+            Some(RunRows::Deletes(run)) => u64::from(run.len),
+        };
+        Ok(run)
+    }
+
     /// The next row, its links sorted in `self.links`.
     fn next_body(&mut self) -> Body<'a> {
         let body = self.rows.next(&mut self.links).expect("the ops were read when it was parsed");
@@ -271,6 +300,17 @@ impl<'a> ChangeOps<'a> {
     pub fn remaining(&self) -> usize {
         usize::try_from(self.end - self.next).expect("a change has fewer than 2^32 ops")
     }
+}
+
+/// One op of a change, or some that are a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ChangeRows<'a> {
+    /// One op.
+    Op(Op<'a>),
+    /// Typed text.
+    Text(TextRun<'a>),
+    /// Deleted elements.
+    Deletes(DeleteRun),
 }
 
 /// Sorts by counter, then by the bytes of the actor.
@@ -415,7 +455,12 @@ impl Store {
                 let last = u64::from(start_op).saturating_add(counts.ops);
                 in_part("start op")(Fault::Beyond32Bits(last))
             })?;
-        check_ops(ChangeOps::new(&columns, &self.actors[actors.range()], start_op, op_count))?;
+        check_ops(ChangeOps::new(
+            &columns,
+            &self.actors.as_slice()[actors.range()],
+            start_op,
+            op_count,
+        ))?;
         self.entries.push(Entry {
             hash,
             start,
@@ -462,12 +507,18 @@ fn columns(raw: &[u8], column_table: u32) -> OpColumns<'_> {
 
 /// Reads every op once, so that reading them again cannot fail.
 fn check_ops(mut ops: ChangeOps<'_>) -> Result<(), Error> {
-    for row in (0_u32..).take(ops.remaining()) {
+    let start = ops.next;
+    while ops.next < ops.end {
+        let row = u32::try_from(ops.next - start).expect("a change has fewer than 2^32 ops");
         let at_row = |fault: ColumnFault| fault.at_row(ChunkType::Change, row);
+        if ops.next_run().map_err(at_row)?.is_some() {
+            continue;
+        }
+        let id = op_id(ops.next).expect("the greatest id was checked");
         let body = ops.rows.next(&mut ops.links).map_err(at_row)?;
-        let id = op_id(ops.next + u64::from(row)).expect("the greatest id was checked");
         body.check(id).map_err(at_row)?;
         check_preds(&mut ops.links, id, ops.actors).map_err(at_row)?;
+        ops.next += 1;
     }
     ops.rows.finish().map_err(|fault| fault.in_chunk(ChunkType::Change))
 }

@@ -1,9 +1,9 @@
 //! DEFLATE (raw, RFC 1951): compressed changes, and the large columns of documents.
 
-use std::io::Write;
+use std::cell::RefCell;
 
-use flate2::write::DeflateEncoder;
-use flate2::{Compression, Decompress, FlushDecompress, Status};
+use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+use rayon::prelude::*;
 
 use crate::Fault;
 
@@ -61,12 +61,66 @@ pub(crate) fn inflate(
     }
 }
 
-/// Appends `bytes` deflated, at the level that the reference uses.
+/// Appends `bytes` deflated, at the level that the reference uses. Long ones are deflated in pieces
+/// side by side; each looks back into the one before, so that they become hardly longer.
 pub(crate) fn deflate(bytes: &[u8], out: &mut Vec<u8>) {
-    let mut encoder = DeflateEncoder::new(out, Compression::default());
-    encoder.write_all(bytes).expect("writing to memory cannot fail");
-    encoder.finish().expect("writing to memory cannot fail");
+    let count = bytes.len() / PIECE;
+    if count < 2 {
+        return deflate_piece(&[], bytes, true, out);
+    }
+    let piece = |at: usize| {
+        let start = at * PIECE;
+        let end = if at + 1 == count { bytes.len() } else { start + PIECE };
+        let mut out = Vec::new();
+        let before = &bytes[start.saturating_sub(WINDOW)..start];
+        deflate_piece(before, &bytes[start..end], at + 1 == count, &mut out);
+        out
+    };
+    let pieces: Vec<Vec<u8>> = (0..count).into_par_iter().map(piece).collect();
+    out.reserve(pieces.iter().map(Vec::len).sum());
+    pieces.iter().for_each(|piece| out.extend_from_slice(piece));
 }
+
+/// The least that is deflated by itself.
+const PIECE: usize = 1 << 19;
+
+/// How far back DEFLATE can refer.
+const WINDOW: usize = 1 << 15;
+
+thread_local! {
+    /// Its tables are larger than most of what is deflated with them.
+    static DEFLATE: RefCell<Compress> =
+        RefCell::new(Compress::new(Compression::default(), false));
+}
+
+/// Appends a piece of a stream, to which those before it and its end are added by others. It may
+/// refer to `before`.
+fn deflate_piece(before: &[u8], bytes: &[u8], is_last: bool, out: &mut Vec<u8>) {
+    let flush = if is_last { FlushCompress::Finish } else { FlushCompress::Sync };
+    DEFLATE.with_borrow_mut(|stream| {
+        stream.reset();
+        if !before.is_empty() {
+            stream.set_dictionary(before).expect("a new stream takes a dictionary");
+        }
+        let mut read = 0;
+        loop {
+            if out.capacity() - out.len() < LEAST_ROOM {
+                out.reserve(LEAST_ROOM.max((bytes.len() - read) / 2));
+            }
+            let total = stream.total_in();
+            let status =
+                stream.compress_vec(&bytes[read..], out, flush).expect("any bytes can be deflated");
+            read += (stream.total_in() - total) as usize;
+            let is_flushed = read == bytes.len() && out.len() < out.capacity();
+            if status == Status::StreamEnd || (!is_last && is_flushed) {
+                return;
+            }
+        }
+    });
+}
+
+/// Room for what flushing adds, and more.
+const LEAST_ROOM: usize = 256;
 
 #[cfg(test)]
 mod tests {
@@ -88,6 +142,22 @@ mod tests {
         assert!(out.capacity() <= 4 << 20, "{}", out.capacity());
         assert_eq!(inflate(&deflated(&[7; 300]), 300, &mut Vec::new()), Ok(300));
         assert_eq!(inflate(&deflated(&[7; 300]), 299, &mut Vec::new()), Err(InflateError::TooLong));
+    }
+
+    #[test]
+    fn pieces_are_one_stream() {
+        let mut state = 1_u64;
+        let mut next = |at: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            // A mixture of noise and of what was there before.
+            if at % 97 < 40 { (at / 64 % 251) as u8 } else { (state >> 60) as u8 }
+        };
+        for len in [2 * PIECE - 1, 2 * PIECE, 3 * PIECE + 7] {
+            let bytes: Vec<u8> = (0..len).map(&mut next).collect();
+            let mut out = Vec::new();
+            assert_eq!(inflate(&deflated(&bytes), len as u64, &mut out), Ok(len));
+            assert_eq!(out, bytes);
+        }
     }
 
     #[test]

@@ -13,10 +13,11 @@ use crate::column::delta::{self, DeltaDecoder};
 use crate::column::leb128::Reader;
 use crate::column::rle::{self, RleDecoder};
 use crate::column::spec::{self, ColumnSpec, RawColumn};
-use crate::column::value::RawValue;
+use crate::column::value::{self, RawValue};
 use crate::error::{ColumnFault, InColumn};
 use crate::{
-    Action, ActorId, ActorIdx, ChangeHash, Error, Fault, Key, Limits, ObjId, Op, OpId, TextRun,
+    Action, ActorId, ActorIdx, ChangeHash, Error, Fault, InsertRun, Key, Limits, ObjId, Op, OpId,
+    ScalarRef, TextRun,
 };
 
 use change_rows::{CHANGE_COLUMN_COUNT, CHANGE_ROW_SPECS, ChangeColumns};
@@ -26,7 +27,7 @@ mod op_table;
 mod rebuild;
 mod write;
 
-use op_table::{Columns, Faulty, KeyKind, OpTable};
+use op_table::{Columns, Faulty, OpTable};
 
 pub(crate) use change_rows::ChangeTable;
 pub(crate) use rebuild::Hashes;
@@ -342,25 +343,23 @@ impl<'a> DocumentOps<'a> {
         })
     }
 
-    /// The next op, or the next ones where they are a run of text, or `None` after the last.
+    /// The next op, or the next ones where they are a run, or `None` after the last.
     pub fn next_rows(&mut self) -> Option<DocumentRows<'a>> {
-        match self.next_text() {
-            Some(run) => Some(DocumentRows::Text(run)),
-            None => self.next_op().map(DocumentRows::Op),
-        }
+        self.next_run().or_else(|| self.next_op().map(DocumentRows::Op))
     }
 
-    /// The next ops, if they insert a character each, the later ones after the one before.
-    fn next_text(&mut self) -> Option<TextRun<'a>> {
+    /// The next ops, if they insert a character or a scalar each, the later ones after the one
+    /// before.
+    fn next_run(&mut self) -> Option<DocumentRows<'a>> {
         let (table, row) = (self.table, self.row as usize);
-        let segment = *table.segments.get(*table.segment_of.get(row)? as usize)?;
-        let char_len = segment.payload_len as usize;
-        let is_text = segment.insert
+        let index = *table.segment_of.get(row)? as usize;
+        let segment = *table.segments.get(index)?;
+        let value_len = segment.payload_len as usize;
+        let is_text = segment.value_type == op_runs::STR && (1..=4).contains(&value_len);
+        let is_plain = segment.insert
             && segment.action == Action::Set
-            && segment.value_type == op_runs::STR
-            && (1..=4).contains(&char_len)
             && !(segment.expand || segment.mark_name > 0);
-        if !is_text {
+        if !is_plain || !(is_text || value::is_plain(segment.value_type)) {
             return None;
         }
         while self.succ_left == 0 {
@@ -371,55 +370,55 @@ impl<'a> DocumentOps<'a> {
         if succ_count > 1 {
             return None;
         }
-        let segment_end = match table.segments.get(table.segment_of[row] as usize + 1) {
-            Some(next) => next.first_row as usize,
-            None => table.len(),
-        };
-        let most = (segment_end - row).min(self.succ_left as usize);
-        let ids = &table.id_counters[row..row + most];
-        let keys = &table.key_counters[row..row + most];
-        let mut len = 1;
-        if segment.key == KeyKind::Elem(segment.id_actor) {
-            let follows =
-                |at: &usize| ids[*at] == ids[*at - 1].wrapping_add(1) && keys[*at] == ids[*at - 1];
-            len += (1..most).take_while(follows).count();
-        }
+        let end = table.segment_end(index).min(self.row + self.succ_left);
+        let mut len = table.chain_len(&segment, self.row, end) as usize;
         let mut succ_descends = false;
         let succs = &table.succs[self.succ..self.succ + len * succ_count as usize];
         if let [first, second, ..] = succs {
-            succ_descends = second.counter < first.counter;
-            let follows = |pair: &&[OpId]| {
-                let (low, high) =
-                    if succ_descends { (pair[1], pair[0]) } else { (pair[0], pair[1]) };
-                low.actor == high.actor && low.counter.wrapping_add(1) == high.counter
-            };
-            len = 1 + succs.windows(2).take_while(follows).count();
-            succ_descends &= len > 1;
+            let step = second.counter.wrapping_sub(first.counter);
+            if step == 1 || step == u32::MAX {
+                let follows = |pair: &&[OpId]| {
+                    pair[1].counter == pair[0].counter.wrapping_add(step)
+                        && pair[1].actor == pair[0].actor
+                };
+                len = 1 + succs.windows(2).take_while(follows).count();
+            } else {
+                len = 1;
+            }
+            succ_descends = len > 1 && step != 1;
         }
-        let start =
-            segment.payload_start as usize + (self.row - segment.first_row) as usize * char_len;
-        let chars = self.payloads[start..].chunks_exact(char_len).take(len);
-        len = chars.take_while(|bytes| op_runs::is_char(bytes)).count();
-        let text = std::str::from_utf8(&self.payloads[start..start + len * char_len]).ok()?;
-        if len == 0 {
-            return None;
+        let mut values = segment.payloads(self.payloads, self.row, len as u32);
+        let mut text = "";
+        if is_text {
+            if value_len > 1 {
+                let chars = values.chunks_exact(value_len);
+                len = chars.take_while(|bytes| op_runs::is_char(bytes)).count();
+                values = &values[..len * value_len];
+            }
+            // Each of the values is text, so they are so together.
+            text = std::str::from_utf8(values).ok().filter(|text| !text.is_empty())?;
         }
-        let run = TextRun {
-            id: OpId { counter: ids[0], actor: ActorIdx(segment.id_actor) },
+        let run = InsertRun {
+            id: OpId { counter: table.id_counters[row], actor: ActorIdx(segment.id_actor) },
             obj: segment.obj(),
             reference: match table.key(&segment, row) {
                 Key::Elem(id) => Some(id),
                 Key::Head | Key::Map(_) => None,
             },
-            text,
             len: len as u32,
             succ: succs.first().copied(),
-            succ_descends,
+            succ_descends: succ_descends && len > 1,
         };
         self.row += run.len;
         self.succ_left -= run.len;
         self.succ += len * succ_count as usize;
-        Some(run)
+        if is_text {
+            let InsertRun { id, obj, reference, len, succ, succ_descends } = run;
+            let run = TextRun { id, obj, reference, text, len, succ, succ_descends };
+            return Some(DocumentRows::Text(run));
+        }
+        let values = Scalars { type_code: segment.value_type, len: value_len, count: len, values };
+        Some(DocumentRows::Scalars(run, values))
     }
 
     /// How many ops are left.
@@ -429,13 +428,44 @@ impl<'a> DocumentOps<'a> {
 }
 
 /// One op of a document chunk, or some that are a run.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum DocumentRows<'a> {
     /// One op.
     Op(Op<'a>),
     /// Typed text, alive or deleted.
     Text(TextRun<'a>),
+    /// Scalars, alive or deleted.
+    Scalars(InsertRun, Scalars<'a>),
 }
+
+/// The scalars of a run. They are of one type, and none is a string or a counter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scalars<'a> {
+    type_code: u8,
+    /// How long each payload is.
+    len: usize,
+    count: usize,
+    values: &'a [u8],
+}
+
+impl<'a> Iterator for Scalars<'a> {
+    type Item = ScalarRef<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<ScalarRef<'a>> {
+        self.count = self.count.checked_sub(1)?;
+        let payload;
+        (payload, self.values) = self.values.split_at(self.len);
+        let value = RawValue { type_code: self.type_code, payload };
+        Some(value.scalar().expect("the values were read when it was parsed"))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.count, Some(self.count))
+    }
+}
+
+impl ExactSizeIterator for Scalars<'_> {}
 
 /// Reads op rows with their ids.
 #[derive(Clone, Debug)]

@@ -60,8 +60,22 @@ pub(crate) const DOCUMENT_SPECS: [ColumnSpec; COLUMN_COUNT] =
 /// The column of a change that has this specification.
 #[inline]
 pub(crate) fn change_column(spec: ColumnSpec) -> Option<usize> {
-    CHANGE_SPECS.binary_search_by_key(&spec.0, |known| known.0).ok()
+    let column = *CHANGE_COLUMNS.get(spec.0 as usize)?;
+    (column != NO_COLUMN).then_some(usize::from(column))
 }
+
+const NO_COLUMN: u8 = u8::MAX;
+
+/// By specification the column of a change.
+const CHANGE_COLUMNS: [u8; 256] = {
+    let mut columns = [NO_COLUMN; 256];
+    let mut index = 0;
+    while index < COLUMN_COUNT {
+        columns[CHANGE_SPECS[index].0 as usize] = index as u8;
+        index += 1;
+    }
+    columns
+};
 
 const fn specs(specs: [u32; COLUMN_COUNT]) -> [ColumnSpec; COLUMN_COUNT] {
     let mut columns = [ColumnSpec(0); COLUMN_COUNT];
@@ -143,20 +157,20 @@ pub(crate) struct Body<'a> {
 /// what keeps a row beyond the end from looking like one of nulls.
 #[derive(Clone, Debug)]
 pub(crate) struct OpReader<'a> {
-    actor_count: u32,
-    obj_actor: RleDecoder<'a, u64>,
-    obj_counter: RleDecoder<'a, u64>,
-    key_actor: RleDecoder<'a, u64>,
-    key_counter: DeltaDecoder<'a>,
-    key_string: RleDecoder<'a, &'a str>,
-    insert: BooleanDecoder<'a>,
-    action: RleDecoder<'a, u64>,
-    value: ValueDecoder<'a>,
-    link_count: RleDecoder<'a, u64>,
-    link_actor: RleDecoder<'a, u64>,
-    link_counter: DeltaDecoder<'a>,
-    expand: BooleanDecoder<'a>,
-    mark_name: RleDecoder<'a, &'a str>,
+    pub(super) actor_count: u32,
+    pub(super) obj_actor: RleDecoder<'a, u64>,
+    pub(super) obj_counter: RleDecoder<'a, u64>,
+    pub(super) key_actor: RleDecoder<'a, u64>,
+    pub(super) key_counter: DeltaDecoder<'a>,
+    pub(super) key_string: RleDecoder<'a, &'a str>,
+    pub(super) insert: BooleanDecoder<'a>,
+    pub(super) action: RleDecoder<'a, u64>,
+    pub(super) value: ValueDecoder<'a>,
+    pub(super) link_count: RleDecoder<'a, u64>,
+    pub(super) link_actor: RleDecoder<'a, u64>,
+    pub(super) link_counter: DeltaDecoder<'a>,
+    pub(super) expand: BooleanDecoder<'a>,
+    pub(super) mark_name: RleDecoder<'a, &'a str>,
 }
 
 impl<'a> OpReader<'a> {
@@ -274,7 +288,7 @@ impl<'a> OpReader<'a> {
     }
 
     #[inline]
-    fn actor(&self, index: u64) -> Result<ActorIdx, Fault> {
+    pub(super) fn actor(&self, index: u64) -> Result<ActorIdx, Fault> {
         match u32::try_from(index) {
             Ok(index) if index < self.actor_count => Ok(ActorIdx(index)),
             _ => Err(Fault::NoSuchActor(index)),

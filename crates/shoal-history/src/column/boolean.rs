@@ -19,21 +19,15 @@ impl<'a> BooleanDecoder<'a> {
     /// The next row, `false` for every row after the last.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<bool, Fault> {
-        while self.remaining == 0 {
-            if self.reader.is_empty() {
-                return Ok(false);
-            }
-            self.remaining = self.reader.uleb()?;
-            self.value = !self.value;
-        }
-        self.remaining -= 1;
-        Ok(self.value)
+        let (value, _) = self.peek()?;
+        self.skip(1);
+        Ok(value)
     }
 
-    /// The next rows that are known to be equal, and their number: `false` without end after the
-    /// last row.
+    /// The next rows that are known to be equal, and their number, without going on: `false`
+    /// without end after the last row.
     #[inline]
-    pub(crate) fn next_equal(&mut self) -> Result<(bool, u64), Fault> {
+    pub(crate) fn peek(&mut self) -> Result<(bool, u64), Fault> {
         while self.remaining == 0 {
             if self.reader.is_empty() {
                 return Ok((false, u64::MAX));
@@ -41,7 +35,21 @@ impl<'a> BooleanDecoder<'a> {
             self.remaining = self.reader.uleb()?;
             self.value = !self.value;
         }
-        Ok((self.value, std::mem::take(&mut self.remaining)))
+        Ok((self.value, self.remaining))
+    }
+
+    /// Goes over `count` rows, at most as many as [`peek`](Self::peek) told of.
+    #[inline]
+    pub(crate) fn skip(&mut self, count: u64) {
+        self.remaining = self.remaining.saturating_sub(count);
+    }
+
+    /// The next rows that are known to be equal, and their number.
+    #[inline]
+    pub(crate) fn next_equal(&mut self) -> Result<(bool, u64), Fault> {
+        let equal = self.peek()?;
+        self.remaining = 0;
+        Ok(equal)
     }
 }
 

@@ -25,6 +25,23 @@ impl<'a> DeltaDecoder<'a> {
         Ok(Some(self.value))
     }
 
+    /// The next row, the step from it to each of those after it that follow in equal steps, and how
+    /// many these are together, without going on; `None` for nulls and at the end.
+    #[inline]
+    pub(crate) fn peek(&mut self) -> Result<(Option<i64>, i64, u64), Fault> {
+        let (difference, count) = self.differences.peek()?;
+        let Some(step) = difference else { return Ok((None, 0, count)) };
+        Ok((Some(self.value.wrapping_add(step)), step, count))
+    }
+
+    /// Goes over `count` rows, at most as many as [`peek`](Self::peek) told of, with the step that
+    /// it told of.
+    #[inline]
+    pub(crate) fn skip(&mut self, step: i64, count: u64) {
+        self.value = self.value.wrapping_add(step.wrapping_mul(count.cast_signed()));
+        self.differences.skip(count);
+    }
+
     /// Appends the next `count` rows to `out`, which must be null or numbers below the greatest of
     /// 32 bits; that stands for a null.
     pub(crate) fn read_counters(&mut self, count: usize, out: &mut Vec<u32>) -> Result<(), Fault> {
@@ -204,8 +221,20 @@ mod tests {
             if rows.iter().any(Option::is_some) {
                 prop_assert_eq!(count_rows(&bytes), Ok(rows.len() as u64));
             }
-            for row in rows {
-                prop_assert_eq!(decoder.next(), Ok(row));
+            for row in &rows {
+                prop_assert_eq!(decoder.next(), Ok(*row));
+            }
+            let mut decoder = DeltaDecoder::new(&bytes);
+            let mut left = &rows[..];
+            while !left.is_empty() {
+                let (first, step, count) = decoder.peek().unwrap();
+                let count = count.min(3).min(left.len() as u64);
+                for (at, row) in (0..).zip(&left[..count as usize]) {
+                    let value = first.map(|first| first.wrapping_add(step.wrapping_mul(at)));
+                    prop_assert_eq!(value, *row);
+                }
+                decoder.skip(step, count);
+                left = &left[count as usize..];
             }
         }
     }

@@ -24,6 +24,12 @@ impl<'a> Reader<'a> {
         self.rest.len()
     }
 
+    /// What has not been read.
+    #[inline]
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
@@ -68,7 +74,18 @@ impl<'a> Reader<'a> {
     }
 
     /// An unsigned integer in its shortest form.
+    #[inline]
     pub(crate) fn uleb_minimal(&mut self) -> Result<u64, Fault> {
+        if let Some((&byte, rest)) = self.rest.split_first()
+            && byte < 0x80
+        {
+            self.rest = rest;
+            return Ok(u64::from(byte));
+        }
+        self.uleb_long_minimal()
+    }
+
+    fn uleb_long_minimal(&mut self) -> Result<u64, Fault> {
         let before = self.rest;
         let value = self.uleb()?;
         if before.len() - self.rest.len() == uleb_len(value) {
@@ -90,6 +107,7 @@ impl<'a> Reader<'a> {
     }
 
     /// An unsigned integer in its shortest form that fits 32 bits.
+    #[inline]
     pub(crate) fn u32_minimal(&mut self) -> Result<u32, Fault> {
         let value = self.uleb_minimal()?;
         u32::try_from(value).map_err(|_| Fault::Beyond32Bits(value))

@@ -36,92 +36,92 @@ impl<'a> RleValue<'a> for &'a str {
     }
 }
 
-/// A record's rows, without the values of a literal record.
-#[derive(Clone, Copy, Debug)]
-enum Run<V> {
-    Repeat(Option<V>),
-    Literal,
-}
-
-/// Reads a column row by row.
+/// Reads a column row by row, or rows that are equal at once.
 #[derive(Clone, Debug)]
 pub(crate) struct RleDecoder<'a, V> {
     reader: Reader<'a>,
-    run: Run<V>,
-    remaining: u64,
+    /// What the next `left` rows hold.
+    value: Option<V>,
+    left: u64,
+    /// How many values of a literal record come after those.
+    literals: u64,
 }
 
 impl<'a, V: RleValue<'a>> RleDecoder<'a, V> {
+    #[inline]
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
-        Self { reader: Reader::new(bytes), run: Run::Repeat(None), remaining: 0 }
+        Self { reader: Reader::new(bytes), value: None, left: 0, literals: 0 }
     }
 
     /// The next row: a value, or `None` for a null and for every row after the last.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<Option<V>, Fault> {
-        if self.remaining == 0 && !self.next_run()? {
+        if self.left == 0 && !self.fill()? {
             return Ok(None);
         }
-        self.remaining -= 1;
-        match self.run {
-            Run::Repeat(value) => Ok(value),
-            Run::Literal => V::read(&mut self.reader).map(Some),
+        self.left -= 1;
+        Ok(self.value)
+    }
+
+    /// The next rows that are known to be equal, and their number, without going on: a run of nulls
+    /// without end after the last row.
+    #[inline]
+    pub(crate) fn peek(&mut self) -> Result<(Option<V>, u64), Fault> {
+        if self.left == 0 && !self.fill()? {
+            return Ok((None, u64::MAX));
         }
+        Ok((self.value, self.left))
+    }
+
+    /// Goes over `count` rows, at most as many as [`peek`](Self::peek) told of.
+    #[inline]
+    pub(crate) fn skip(&mut self, count: u64) {
+        self.left = self.left.saturating_sub(count);
     }
 
     /// The next rows that are known to be equal, and their number: a run of nulls without end after
     /// the last row.
     #[inline]
     pub(crate) fn next_equal(&mut self) -> Result<(Option<V>, u64), Fault> {
-        if self.remaining == 0 && !self.next_run()? {
-            return Ok((None, u64::MAX));
-        }
-        match self.run {
-            Run::Repeat(value) => Ok((value, std::mem::take(&mut self.remaining))),
-            Run::Literal => {
-                self.remaining -= 1;
-                Ok((Some(V::read(&mut self.reader)?), 1))
-            }
-        }
+        let equal = self.peek()?;
+        self.left = 0;
+        Ok(equal)
     }
 
     /// Like [`next_equal`](Self::next_equal), `max` rows at most.
     #[inline]
     pub(crate) fn next_equal_of(&mut self, max: u64) -> Result<(Option<V>, u64), Fault> {
-        if self.remaining == 0 && !self.next_run()? {
-            return Ok((None, max));
-        }
-        match self.run {
-            Run::Repeat(value) => {
-                let count = self.remaining.min(max);
-                self.remaining -= count;
-                Ok((value, count))
-            }
-            Run::Literal => {
-                self.remaining -= 1;
-                Ok((Some(V::read(&mut self.reader)?), 1))
-            }
-        }
+        let (value, count) = self.peek()?;
+        let count = count.min(max);
+        self.skip(count);
+        Ok((value, count))
     }
 
-    /// Enters the next record that has rows; false at the end.
-    fn next_run(&mut self) -> Result<bool, Fault> {
-        while self.remaining == 0 {
+    /// Enters the next rows that are known to be equal; false at the end.
+    #[inline]
+    fn fill(&mut self) -> Result<bool, Fault> {
+        loop {
+            if self.literals > 0 {
+                self.literals -= 1;
+                (self.value, self.left) = (Some(V::read(&mut self.reader)?), 1);
+                return Ok(true);
+            }
             if self.reader.is_empty() {
                 return Ok(false);
             }
             let count = self.reader.sleb()?;
-            self.remaining = count.unsigned_abs();
             if count > 0 {
-                self.run = Run::Repeat(Some(V::read(&mut self.reader)?));
-            } else if count < 0 {
-                self.run = Run::Literal;
-            } else {
-                self.remaining = self.reader.uleb()?;
-                self.run = Run::Repeat(None);
+                (self.value, self.left) = (Some(V::read(&mut self.reader)?), count.cast_unsigned());
+                return Ok(true);
+            }
+            self.literals = count.unsigned_abs();
+            if count == 0 {
+                (self.value, self.left) = (None, self.reader.uleb()?);
+                if self.left > 0 {
+                    return Ok(true);
+                }
             }
         }
-        Ok(true)
     }
 }
 
@@ -131,20 +131,24 @@ pub(crate) fn for_each_run<'a, V: RleValue<'a>>(
     bytes: &'a [u8],
     mut visit: impl FnMut(Option<V>, u64) -> Result<(), Fault>,
 ) -> Result<u64, Fault> {
-    let mut decoder = RleDecoder::<V>::new(bytes);
+    let mut reader = Reader::new(bytes);
     let mut rows = 0_u64;
-    while decoder.next_run()? {
-        rows = rows.checked_add(decoder.remaining).ok_or(Fault::Overflow)?;
-        match decoder.run {
-            Run::Repeat(value) => visit(value, decoder.remaining)?,
+    while !reader.is_empty() {
+        let record = reader.sleb()?;
+        let (value, count) = match record {
+            0 => (None, reader.uleb()?),
+            1.. => (Some(V::read(&mut reader)?), record.cast_unsigned()),
+            _ => (None, record.unsigned_abs()),
+        };
+        rows = rows.checked_add(count).ok_or(Fault::Overflow)?;
+        if record < 0 {
             // Every value takes a byte at least, so this ends with the bytes.
-            Run::Literal => {
-                for _ in 0..decoder.remaining {
-                    visit(Some(V::read(&mut decoder.reader)?), 1)?;
-                }
+            for _ in 0..count {
+                visit(Some(V::read(&mut reader)?), 1)?;
             }
+        } else if count > 0 {
+            visit(value, count)?;
         }
-        decoder.remaining = 0;
     }
     Ok(rows)
 }
@@ -470,6 +474,22 @@ mod tests {
         );
         let mut decoder = RleDecoder::<u64>::new(&[]);
         assert_eq!(decoder.next(), Ok(None));
+    }
+
+    #[test]
+    fn equal_rows_are_read_at_once() {
+        let mut decoder = RleDecoder::<u64>::new(&[3, 9, 0x7e, 4, 5, 0, 2]);
+        assert_eq!(decoder.peek(), Ok((Some(9), 3)));
+        decoder.skip(2);
+        assert_eq!(decoder.next_equal(), Ok((Some(9), 1)));
+        assert_eq!(decoder.peek(), Ok((Some(4), 1)));
+        assert_eq!(decoder.next(), Ok(Some(4)));
+        assert_eq!(decoder.next_equal_of(7), Ok((Some(5), 1)));
+        assert_eq!(decoder.next_equal_of(1), Ok((None, 1)));
+        assert_eq!(decoder.next_equal_of(7), Ok((None, 1)));
+        assert_eq!(decoder.peek(), Ok((None, u64::MAX)));
+        decoder.skip(5);
+        assert_eq!(decoder.next_equal_of(7), Ok((None, 7)));
     }
 
     #[test]

@@ -17,6 +17,12 @@ pub(crate) const BYTES: u8 = 7;
 const COUNTER: u8 = 8;
 const TIMESTAMP: u8 = 9;
 
+/// Whether values of this type are neither strings, which may be characters of a text, nor
+/// counters, which others add to, nor unknown.
+pub(crate) fn is_plain(type_code: u8) -> bool {
+    matches!(type_code, NULL | FALSE | TRUE | UINT | INT | F64 | BYTES | TIMESTAMP)
+}
+
 /// A value as the columns hold it: its type and its payload, which was checked against it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RawValue<'a> {
@@ -71,6 +77,29 @@ impl<'a> ValueDecoder<'a> {
         let meta = self.meta.next()?.unwrap_or(0);
         let len = usize::try_from(meta >> 4).map_err(|_| Fault::Truncated)?;
         Ok(RawValue { type_code: (meta & 15) as u8, payload: self.payloads.bytes(len)? })
+    }
+
+    /// The metadata of the next rows as far as they have the same, and their number, without going
+    /// on.
+    #[inline]
+    pub(crate) fn peek_meta(&mut self) -> Result<(u64, u64), Fault> {
+        let (meta, count) = self.meta.peek()?;
+        Ok((meta.unwrap_or(0), count))
+    }
+
+    /// The payloads of all rows that are left.
+    #[inline]
+    pub(crate) fn payloads(&self) -> &'a [u8] {
+        self.payloads.rest()
+    }
+
+    /// Goes over `count` rows, at most as many as [`peek_meta`](Self::peek_meta) told of, whose
+    /// payloads are `len` bytes together.
+    #[inline]
+    pub(crate) fn skip(&mut self, count: u64, len: usize) -> Result<(), Fault> {
+        self.payloads.bytes(len)?;
+        self.meta.skip(count);
+        Ok(())
     }
 
     /// The payload bytes that no row has taken.

@@ -1,6 +1,6 @@
 //! Building a tree from elements that come in document order.
 
-use shoal_history::OpId;
+use shoal_history::{OpId, Scalar};
 
 use super::super::index::{IdIndex, NONE};
 use super::super::leaf::{Leaf, NewRun, PIECE};
@@ -27,13 +27,49 @@ impl Builder {
     /// Appends a run.
     pub(in super::super) fn push(&mut self, new: NewRun<'_>) {
         if !self.leaf.has_room_for(&new) {
-            let at = u32::try_from(self.leaves.len()).expect("elements are limited to 32 bits");
-            let mut full = std::mem::replace(&mut self.leaf, Leaf::new(at, NONE));
-            full.next = at + 1;
-            full.shrink();
-            self.leaves.push(full);
+            self.end_leaf();
         }
         self.leaf.push(new);
+    }
+
+    fn end_leaf(&mut self) {
+        let at = u32::try_from(self.leaves.len()).expect("elements are limited to 32 bits");
+        let mut full = std::mem::replace(&mut self.leaf, Leaf::new(at, NONE));
+        full.next = at + 1;
+        full.shrink();
+        self.leaves.push(full);
+    }
+
+    /// Appends a run of scalars of any length, none of which is a string or a counter; `succ` as
+    /// of [`push_text`](Self::push_text).
+    pub(crate) fn push_scalars(
+        &mut self,
+        id: OpId,
+        reference: OpId,
+        values: impl ExactSizeIterator<Item = Scalar>,
+        succ: Option<(OpId, bool)>,
+    ) {
+        let (mut id, mut reference, mut values, mut succ) = (id, reference, values, succ);
+        while values.len() > 0 {
+            let room = match self.unit {
+                Unit::Element => self.leaf.scalar_room(),
+                // In a text each may be as wide as it likes.
+                Unit::Text(_) => self.leaf.scalar_room().min(1),
+            };
+            if room == 0 {
+                self.end_leaf();
+                continue;
+            }
+            let len = values.len().min(room) as u32;
+            let mut run = Run::scalars(id, reference, len, self.unit);
+            if let Some((first, descends)) = &mut succ {
+                run.delete(*first, *descends);
+                *first = following(*first, *descends, len);
+            }
+            reference = run.id_at(len - 1);
+            id.counter += len;
+            self.leaf.push_scalars(run, values.by_ref().take(len as usize));
+        }
     }
 
     /// Appends a run of characters of any length; `succ` deletes the first one, and so on.
@@ -50,13 +86,8 @@ impl Builder {
             let len = piece.chars().count() as u32;
             let mut run = Run::chars(id, reference, piece, len, self.unit);
             if let Some((first, descends)) = &mut succ {
-                run.delete(*first);
-                run.succ_descends = *descends;
-                if *descends {
-                    first.counter = first.counter.wrapping_sub(len);
-                } else {
-                    first.counter = first.counter.wrapping_add(len);
-                }
+                run.delete(*first, *descends);
+                *first = following(*first, *descends, len);
             }
             (reference, rest) = (run.id_at(len - 1), after);
             id.counter += len;
@@ -81,4 +112,11 @@ impl Builder {
         tree.raise(actors);
         tree
     }
+}
+
+/// The id after `len` of them, if there is one.
+fn following(first: OpId, descends: bool, len: u32) -> OpId {
+    let counter = first.counter;
+    let counter = if descends { counter.wrapping_sub(len) } else { counter.wrapping_add(len) };
+    OpId { counter, ..first }
 }

@@ -157,13 +157,29 @@ proptest! {
         for step in steps {
             match step {
                 Step::Type { at, actor, text, typed } => {
-                    let at = at % (model.len() + 1);
+                    let last = model.iter().position(|entry| entry.id.counter + 1 == next);
+                    let at = match last {
+                        Some(last) if typed => last + 1,
+                        _ => at % (model.len() + 1),
+                    };
                     let (place, reference) = place_of(&sequence.tree, &model, at);
                     let follows = typed && reference.counter + 1 == next;
                     let actor = if follows { reference.actor } else { ActorIdx(actor) };
                     let id = OpId { counter: next, actor };
-                    sequence.insert_text_at(place, reference, id, &text, &actors);
                     let count = text.chars().count() as u32;
+                    let visible = model[..at].iter().filter(|entry| entry.succ == NO_OP);
+                    let index: usize = visible.map(|entry| entry.text.chars().count()).sum();
+                    let index = Some(index as u64);
+                    // By index, or as someone else's.
+                    let known = index.filter(|_| text.len() % 2 == 0);
+                    let mut type_on = || sequence.type_on(known, id, &text, count, &actors);
+                    match follows.then(&mut type_on).flatten() {
+                        Some(followed) => prop_assert_eq!(followed, reference),
+                        None => {
+                            let end = index.map(|index| index + u64::from(count));
+                            sequence.insert_text_at(place, reference, id, &text, end, &actors);
+                        }
+                    }
                     let typed = (next..).zip(text.chars()).map(|(counter, character)| {
                         entry(OpId { counter, actor }, character.encode_utf8(&mut [0; 4]))
                     });

@@ -1,11 +1,13 @@
 //! Where the bytes of changes are kept: one piece of memory for as many changes as came together,
 //! so that a history of many small changes costs no allocation for each.
 
+use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::Change;
+use super::few::Few;
 use crate::{ActorId, ChangeHash};
 
 /// The bytes of some changes, and what was read of their headers.
@@ -13,11 +15,11 @@ use crate::{ActorId, ChangeHash};
 pub(crate) struct Store {
     /// The chunks, not compressed.
     pub(super) raw: Vec<u8>,
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Few<Entry>,
     /// Actor tables, one after the other; neighbours with the same one share it.
-    pub(super) actors: Vec<ActorId>,
+    pub(super) actors: Few<ActorId>,
     /// Dependencies, change after change.
-    pub(super) deps: Vec<ChangeHash>,
+    pub(super) deps: Few<ChangeHash>,
 }
 
 /// What is known of one change.
@@ -75,8 +77,8 @@ impl Store {
         &mut self,
         actors: impl Iterator<Item = &'a ActorId> + Clone,
     ) -> Span {
-        for entry in self.entries.iter().rev().take(NEIGHBOURS) {
-            if self.actors[entry.actors.range()].iter().eq(actors.clone()) {
+        for entry in self.entries.as_slice().iter().rev().take(NEIGHBOURS) {
+            if self.actors.as_slice()[entry.actors.range()].iter().eq(actors.clone()) {
                 return entry.actors;
             }
         }
@@ -121,25 +123,42 @@ impl Store {
     }
 }
 
+thread_local! {
+    /// The author that was read last: changes that are read one by one mostly have the same.
+    static LAST_ACTOR: RefCell<Option<ActorId>> = const { RefCell::new(None) };
+}
+
+/// A longer id is not kept.
+const KEPT_ACTOR: usize = 64;
+
+/// The actor with this id.
+fn actor(id: &[u8]) -> ActorId {
+    LAST_ACTOR.with_borrow_mut(|last| match last {
+        Some(last) if last.as_bytes() == id => last.clone(),
+        _ if id.len() > KEPT_ACTOR => ActorId::new(id),
+        _ => last.insert(ActorId::new(id)).clone(),
+    })
+}
+
 /// The table of the actors with these ids, of which there are `count`: that of one of the changes
 /// before, if it is the same.
 pub(super) fn intern<'a>(
-    entries: &[Entry],
-    actors: &mut Vec<ActorId>,
+    entries: &Few<Entry>,
+    actors: &mut Few<ActorId>,
     ids: impl Iterator<Item = &'a [u8]> + Clone,
     count: usize,
 ) -> Span {
-    for entry in entries.iter().rev().take(NEIGHBOURS) {
-        let known = &actors[entry.actors.range()];
+    for entry in entries.as_slice().iter().rev().take(NEIGHBOURS) {
+        let known = &actors.as_slice()[entry.actors.range()];
         if known.len() == count && known.iter().map(ActorId::as_bytes).eq(ids.clone()) {
             return entry.actors;
         }
     }
     let start = actors.len();
     for id in ids {
-        let known = actors.iter().rev().take(NEIGHBOURS).find(|known| known.as_bytes() == id);
-        let actor = known.cloned().unwrap_or_else(|| ActorId::new(id));
-        actors.push(actor);
+        let mut known = actors.as_slice().iter().rev().take(NEIGHBOURS);
+        let known = known.find(|known| known.as_bytes() == id).cloned();
+        actors.push(known.unwrap_or_else(|| actor(id)));
     }
     Span::new(start..actors.len())
 }

@@ -4,18 +4,21 @@
 
 use rustc_hash::FxHashMap;
 
+use super::few::Few;
 use super::{Canonical, Change, Entry, Span, Store};
 use crate::chunk::header::{self, ChunkType};
 use crate::chunk::op_rows::{
-    CHANGE_SPECS, KEY_ACTOR, LINK_ACTOR, OBJ_ACTOR, OpEncoder, Row, RowValue,
+    CHANGE_SPECS, COLUMN_COUNT, KEY_ACTOR, LINK_ACTOR, OBJ_ACTOR, OpColumns, OpEncoder, Row,
+    RowValue,
 };
-use crate::chunk::op_runs;
+use crate::chunk::op_runs::{self, OneRun};
+use crate::column::delta::DeltaState;
 use crate::column::leb128::{write_length_prefixed, write_sleb, write_uleb};
 use crate::column::value::RawValue;
 use crate::column::{rle, spec};
 use crate::{
-    Action, ActorId, ActorIdx, ChangeHash, DeleteRun, Error, Key, ObjId, Op, OpId, ScalarRef,
-    TextRun,
+    Action, ActorId, ActorIdx, ChangeHash, DeleteRun, Error, InsertRun, Key, ObjId, Op, OpId,
+    ScalarRef, TextRun,
 };
 
 /// What a change says besides its ops.
@@ -42,7 +45,8 @@ pub struct ChangeHeader<'a> {
 pub struct ChangeWriter<'a> {
     header: ChangeHeader<'a>,
     actors: &'a [ActorId],
-    encoder: ChangeEncoder,
+    /// In a box, because it is large and goes from writer to writer.
+    encoder: Box<ChangeEncoder>,
     preds: Vec<OpId>,
     misuse: Option<&'static str>,
 }
@@ -61,7 +65,7 @@ impl<'a> ChangeWriter<'a> {
         actors: &'a [ActorId],
         buffers: ChangeBuffers,
     ) -> Self {
-        let mut encoder = buffers.0;
+        let mut encoder = buffers.0.unwrap_or_default();
         encoder.begin(header.actor);
         let misuse = if header.actor.as_usize() >= actors.len() {
             Some("the author of a change is not among the actors")
@@ -168,11 +172,8 @@ impl<'a> ChangeWriter<'a> {
     /// Like [`finish`](Self::finish), and gives the buffers back.
     pub fn finish_keeping(mut self) -> (Result<Change, Error>, ChangeBuffers) {
         let change = self.encode();
-        let mut encoder = self.encoder;
-        if encoder.body.capacity() > KEPT_BYTES {
-            encoder = ChangeEncoder::default();
-        }
-        (change, ChangeBuffers(encoder))
+        let is_kept = self.encoder.body.capacity() <= KEPT_BYTES;
+        (change, ChangeBuffers(is_kept.then_some(self.encoder)))
     }
 
     fn encode(&mut self) -> Result<Change, Error> {
@@ -231,7 +232,7 @@ impl<'a> ChangeWriter<'a> {
 
 /// Buffers that one [`ChangeWriter`] leaves to the next.
 #[derive(Debug, Default)]
-pub struct ChangeBuffers(ChangeEncoder);
+pub struct ChangeBuffers(Option<Box<ChangeEncoder>>);
 
 /// Buffers that a longer change needed are not kept.
 const KEPT_BYTES: usize = 1 << 16;
@@ -250,12 +251,29 @@ pub(crate) struct Meta<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct ChangeEncoder {
     ops: OpEncoder,
+    /// Whether the columns hold anything.
+    is_filled: bool,
+    /// The run that is all there is so far, kept aside: mostly there is no other. Actor indices are
+    /// still the caller's.
+    only: Option<Only>,
+    /// The text of that, and then its columns.
+    only_text: String,
+    only_data: Vec<u8>,
+    delta: DeltaState,
     op_count: u32,
     actors: LocalActors,
     body: Vec<u8>,
     replaced: [Vec<u8>; 3],
     /// Whether a delete says what no document can give back.
     odd_delete: bool,
+}
+
+/// One run.
+#[derive(Clone, Copy, Debug)]
+enum Only {
+    /// Typing, in ASCII.
+    Text(InsertRun),
+    Deletes(DeleteRun),
 }
 
 /// The actors of one change. While ops come in, actors get local numbers in the order of their
@@ -274,7 +292,10 @@ struct LocalActors {
 impl ChangeEncoder {
     /// Starts the next change, by `author`. Actor indices are those of the caller's table.
     pub(crate) fn begin(&mut self, author: ActorIdx) {
-        self.ops.clear();
+        if std::mem::take(&mut self.is_filled) {
+            self.ops.clear();
+        }
+        self.only = None;
         self.op_count = 0;
         self.odd_delete = false;
         self.actors.used.clear();
@@ -286,6 +307,7 @@ impl ChangeEncoder {
     /// Appends an op, with its preds in the order in which they are stored.
     #[inline]
     pub(crate) fn push(&mut self, row: &Row<'_>, preds: impl ExactSizeIterator<Item = OpId>) {
+        self.fill();
         let obj = self.localize_object(row.obj);
         let key = match row.key {
             Key::Elem(id) => Key::Elem(self.actors.localize(id)),
@@ -305,18 +327,128 @@ impl ChangeEncoder {
     }
 
     fn push_text(&mut self, run: &TextRun<'_>) {
-        let obj = self.localize_object(run.obj);
-        let reference = run.reference.map(|id| self.actors.localize(id));
-        let id = self.actors.localize(run.id);
-        self.ops.push_text(&TextRun { id, obj, reference, ..*run });
+        if self.op_count == 0 && run.text.is_ascii() {
+            self.only_text.clear();
+            self.only_text.push_str(run.text);
+            self.only = Some(Only::Text(run.inserts()));
+        } else {
+            self.fill();
+            self.fill_text(run);
+        }
         self.op_count += run.len;
     }
 
     fn push_deletes(&mut self, run: &DeleteRun) {
+        if self.op_count == 0 {
+            self.only = Some(Only::Deletes(*run));
+        } else {
+            self.fill();
+            self.fill_deletes(run);
+        }
+        self.op_count += run.len;
+    }
+
+    /// Moves a run that was kept aside into the columns: more ops come.
+    #[inline]
+    fn fill(&mut self) {
+        self.is_filled = true;
+        if let Some(only) = self.only.take() {
+            self.fill_only(only);
+        }
+    }
+
+    fn fill_only(&mut self, only: Only) {
+        match only {
+            Only::Deletes(run) => self.fill_deletes(&run),
+            Only::Text(InsertRun { id, obj, reference, len, succ, succ_descends }) => {
+                let text = std::mem::take(&mut self.only_text);
+                self.fill_text(&TextRun {
+                    id,
+                    obj,
+                    reference,
+                    text: &text,
+                    len,
+                    succ,
+                    succ_descends,
+                });
+                self.only_text = text;
+            }
+        }
+    }
+
+    fn fill_text(&mut self, run: &TextRun<'_>) {
+        let obj = self.localize_object(run.obj);
+        let reference = run.reference.map(|id| self.actors.localize(id));
+        let id = self.actors.localize(run.id);
+        self.ops.push_text(&TextRun { id, obj, reference, ..*run });
+    }
+
+    fn fill_deletes(&mut self, run: &DeleteRun) {
         let obj = self.localize_object(run.obj);
         let elem = self.actors.localize(run.elem);
         self.ops.push_deletes(&DeleteRun { obj, elem, ..*run });
-        self.op_count += run.len;
+    }
+
+    /// Encodes the run that is all there is; returns the actors and the length of each column.
+    fn encode_only(
+        &mut self,
+        only: Only,
+        actors: &[ActorId],
+    ) -> (Vec<ActorId>, [usize; COLUMN_COUNT]) {
+        let (obj, refers_to) = match &only {
+            Only::Text(run) => (run.obj, run.reference),
+            Only::Deletes(run) => (run.obj, Some(run.elem)),
+        };
+        let author = self.actors.used[0];
+        let mut table = vec![author];
+        let obj = match obj {
+            ObjId::Root => None,
+            ObjId::Op(id) => Some(id),
+        };
+        for id in obj.into_iter().chain(refers_to) {
+            if !table.contains(&id.actor.0) {
+                table.push(id.actor.0);
+            }
+        }
+        table[1..].sort_unstable_by_key(|actor| &actors[*actor as usize]);
+        let local = |actor: ActorIdx| {
+            let place = table.iter().position(|other| *other == actor.0);
+            place.expect("each actor was put into the table") as u64
+        };
+        let obj = obj.map(|id| (local(id.actor), id.counter));
+        let key_actor = refers_to.map(|id| local(id.actor));
+        let one = match &only {
+            Only::Text(run) => OneRun {
+                len: run.len,
+                obj,
+                key_actors: (key_actor, 0),
+                keys: (run.reference.map_or(0, |id| id.counter), run.id.counter, 1),
+                insert: true,
+                action: Action::Set,
+                meta: 1 << 4 | u64::from(op_runs::STR),
+                payloads: self.only_text.as_bytes(),
+                preds: None,
+            },
+            Only::Deletes(run) => {
+                let (first, step) = (run.elem.counter, if run.descends { -1 } else { 1 });
+                let second =
+                    if run.descends { first.wrapping_sub(1) } else { first.wrapping_add(1) };
+                let actor = key_actor.unwrap_or(0);
+                OneRun {
+                    len: run.len,
+                    obj,
+                    key_actors: (key_actor, actor),
+                    keys: (first, second, step),
+                    insert: false,
+                    action: Action::Delete,
+                    meta: 0,
+                    payloads: &[],
+                    preds: Some((actor, first, step)),
+                }
+            }
+        };
+        let lens = one.write(&mut self.delta, &mut self.only_data);
+        (table.iter().map(|actor| actors[*actor as usize].clone()).collect(), lens)
     }
 
     fn localize_object(&mut self, obj: ObjId) -> ObjId {
@@ -335,23 +467,30 @@ impl ChangeEncoder {
         if (start_op - 1).checked_add(self.op_count).is_none() {
             return Err(Error::Misuse { why: "the counters of op ids have 32 bits" });
         }
-        self.ops.finish();
-        let (actors, order) = self.actors.sorted(actors);
+        let encoded = self.only.take().map(|only| self.encode_only(only, actors));
+        let (actors, columns) = match encoded {
+            Some((actors, lens)) => (actors, split(&self.only_data, lens)),
+            None => {
+                self.ops.finish();
+                let (actors, order) = self.actors.sorted(actors);
+                let mut columns = self.ops.columns();
+                if !order.iter().copied().eq(0..order.len() as u64) {
+                    for (index, out) in
+                        [OBJ_ACTOR, KEY_ACTOR, LINK_ACTOR].into_iter().zip(&mut self.replaced)
+                    {
+                        out.clear();
+                        let replace = |local: u64| order[local as usize];
+                        rle::replace_values(columns[index], out, replace)
+                            .expect("a column just written can be read");
+                        columns[index] = out;
+                    }
+                }
+                (actors, columns)
+            }
+        };
         let repeated = actors[1..].windows(2).any(|pair| pair[0] == pair[1]);
         if repeated || actors[1..].contains(&actors[0]) {
             return Err(Error::Misuse { why: "the actors given differ" });
-        }
-        let mut columns = self.ops.columns();
-        if !order.iter().copied().eq(0..order.len() as u64) {
-            for (index, out) in
-                [OBJ_ACTOR, KEY_ACTOR, LINK_ACTOR].into_iter().zip(&mut self.replaced)
-            {
-                out.clear();
-                let replace = |local: u64| order[local as usize];
-                rle::replace_values(columns[index], out, replace)
-                    .expect("a column just written can be read");
-                columns[index] = out;
-            }
         }
 
         let body = &mut self.body;
@@ -381,9 +520,10 @@ impl ChangeEncoder {
             return Err(Error::Misuse { why: "a change is smaller than 4 GiB" });
         }
 
-        let hash = header::hash(ChunkType::Change, body);
         let mut raw = Vec::with_capacity(header::header_len(body.len()) + body.len());
-        header::write(ChunkType::Change, hash, body, &mut raw);
+        header::write(ChunkType::Change, ChangeHash([0; 32]), body, &mut raw);
+        let hash = header::hash_of_chunk(&raw);
+        raw[header::CHECKSUM].copy_from_slice(&hash.0[..header::CHECKSUM.len()]);
         let body_start = raw.len() - body.len();
         let span = |start: usize, len: usize| {
             let start = start + body_start;
@@ -405,8 +545,18 @@ impl ChangeEncoder {
                 .expect("a chunk is smaller than 4 GiB"),
             canonical: if self.odd_delete { Canonical::default() } else { Canonical::known() },
         };
-        Ok(Store { raw, entries: vec![entry], actors, deps }.into_change())
+        let entries = Few::One(entry);
+        Ok(Store { raw, entries, actors: actors.into(), deps: deps.into() }.into_change())
     }
+}
+
+/// The columns that lie one after the other in `data`.
+fn split(data: &[u8], lens: [usize; COLUMN_COUNT]) -> OpColumns<'_> {
+    let mut start = 0;
+    lens.map(|len| {
+        start += len;
+        &data[start - len..start]
+    })
 }
 
 impl LocalActors {

@@ -205,6 +205,119 @@ impl ChangeTable {
         actor_count: u32,
         count: u32,
     ) -> Result<Self, Error> {
+        match Self::read_columns(columns, actor_count, count as usize) {
+            Some(table) => Ok(table),
+            // Something is wrong, or odd: row by row it is found where.
+            None => Self::read_rows(columns, actor_count, count),
+        }
+    }
+
+    /// Reads each column by itself, in runs; `None` where one of them needs a closer look.
+    fn read_columns(columns: &ChangeColumns<'_>, actor_count: u32, count: usize) -> Option<Self> {
+        let left = |done: usize| (count - done) as u64;
+        let mut table = Self {
+            actors: Vec::with_capacity(count),
+            seqs: Vec::with_capacity(count),
+            max_ops: Vec::with_capacity(count),
+            times: Vec::with_capacity(count),
+            deps_ends: Vec::with_capacity(count),
+            message_bytes: columns[MESSAGE].into(),
+            extra_bytes: columns[EXTRA].into(),
+            ..Self::default()
+        };
+        let mut actors = RleDecoder::<u64>::new(columns[ACTOR]);
+        while table.actors.len() < count {
+            let (index, run) = actors.next_equal_of(left(table.actors.len())).ok()?;
+            let index = u32::try_from(index?).ok().filter(|index| *index < actor_count)?;
+            table.actors.resize(table.actors.len() + run as usize, ActorIdx(index));
+        }
+        DeltaDecoder::new(columns[SEQ]).read_counters(count, &mut table.seqs).ok()?;
+        DeltaDecoder::new(columns[MAX_OP]).read_counters(count, &mut table.max_ops).ok()?;
+        let mut times = DeltaDecoder::new(columns[TIME]);
+        while table.times.len() < count {
+            let (first, step, run) = times.peek().ok()?;
+            let run = run.min(left(table.times.len()));
+            times.skip(step, run);
+            let (first, step) = (first.unwrap_or(0), if first.is_some() { step } else { 0 });
+            let time = |at: u64| first.wrapping_add(step.wrapping_mul(at.cast_signed()));
+            table.times.extend((0..run).map(time));
+        }
+        let mut dep_counts = RleDecoder::<u64>::new(columns[DEP_COUNT]);
+        let mut deps_end = 0_u32;
+        while table.deps_ends.len() < count {
+            let (deps, run) = dep_counts.next_equal_of(left(table.deps_ends.len())).ok()?;
+            let deps = u32::try_from(deps.unwrap_or(0)).ok()?;
+            for _ in 0..run {
+                deps_end = deps_end.checked_add(deps)?;
+                table.deps_ends.push(deps_end);
+            }
+        }
+        table.deps.reserve_exact(deps_end as usize);
+        DeltaDecoder::new(columns[DEP_ROW])
+            .read_counters(deps_end as usize, &mut table.deps)
+            .ok()?;
+        if !columns[MESSAGE].is_empty() {
+            let mut messages = RleDecoder::<&str>::new(columns[MESSAGE]);
+            while table.messages.len() < count {
+                let (text, run) = messages.next_equal_of(left(table.messages.len())).ok()?;
+                let place = place_of(text.unwrap_or(""), columns[MESSAGE]);
+                table.messages.resize(table.messages.len() + run as usize, place);
+            }
+        }
+        table.read_extras(columns, count)?;
+        table.is_sound(actor_count as usize).then_some(table)
+    }
+
+    fn read_extras(&mut self, columns: &ChangeColumns<'_>, count: usize) -> Option<()> {
+        let mut extra = ValueDecoder::new(columns[EXTRA_META], columns[EXTRA]);
+        let (mut row, mut start) = (0, 0);
+        while row < count {
+            let (meta, run) = extra.peek_meta().ok()?;
+            let run = run.min((count - row) as u64);
+            let len = usize::try_from(meta >> 4).ok()?;
+            let is_bytes = meta & 15 == u64::from(BYTES);
+            if !is_bytes && meta != 0 {
+                return None;
+            }
+            extra.skip(run, len.checked_mul(run as usize)?).ok()?;
+            row += run as usize;
+            if !columns[EXTRA].is_empty() {
+                for _ in 0..run {
+                    self.extras.push(Place { start: offset(start), len: offset(len) });
+                    start += len;
+                }
+            }
+        }
+        (extra.leftover() == 0).then_some(())
+    }
+
+    /// Whether each row fits the rows before it, as [`Checker`] sees it.
+    fn is_sound(&self, actor_count: usize) -> bool {
+        let mut own = vec![(0_u32, 0_u32); actor_count];
+        let mut deps_start = 0;
+        for row in 0..self.len() {
+            let deps_end = self.deps_ends[row] as usize;
+            let (seq, own_max) = &mut own[self.actors[row].as_usize()];
+            let mut least = *own_max;
+            for &dep in &self.deps[deps_start..deps_end] {
+                // A null is greater than any row.
+                if dep as usize >= row {
+                    return false;
+                }
+                least = least.max(self.max_ops[dep as usize]);
+            }
+            let max_op = self.max_ops[row];
+            if self.seqs[row] != *seq + 1 || max_op < least || max_op == u32::MAX {
+                return false;
+            }
+            (*seq, *own_max) = (self.seqs[row], max_op);
+            deps_start = deps_end;
+        }
+        true
+    }
+
+    /// Reads the rows one by one, for the place of a fault.
+    fn read_rows(columns: &ChangeColumns<'_>, actor_count: u32, count: u32) -> Result<Self, Error> {
         let mut reader = ChangeReader::new(columns, actor_count);
         let mut checker = Checker::new(actor_count as usize);
         let capacity = count as usize;
@@ -234,13 +347,7 @@ impl ChangeTable {
             table.times.push(change.time);
             table.deps_ends.push(offset(table.deps.len()));
             if !columns[MESSAGE].is_empty() {
-                let start = match change.message {
-                    "" => 0,
-                    text => text.as_ptr().addr() - columns[MESSAGE].as_ptr().addr(),
-                };
-                table
-                    .messages
-                    .push(Place { start: offset(start), len: offset(change.message.len()) });
+                table.messages.push(place_of(change.message, columns[MESSAGE]));
             }
             if !columns[EXTRA].is_empty() {
                 let len = offset(change.extra.len());
@@ -286,6 +393,15 @@ impl Place {
     fn of(self, bytes: &[u8]) -> &[u8] {
         &bytes[self.start as usize..self.start as usize + self.len as usize]
     }
+}
+
+/// Where `text` is in the column that it was read from.
+fn place_of(text: &str, column: &[u8]) -> Place {
+    let start = match text {
+        "" => 0,
+        text => text.as_ptr().addr() - column.as_ptr().addr(),
+    };
+    Place { start: offset(start), len: offset(text.len()) }
 }
 
 fn offset(at: usize) -> u32 {

@@ -273,35 +273,58 @@ impl OpTable {
 
     fn read_succs(&mut self, columns: &Columns, count: usize, actors: u32) -> Result<(), Faulty> {
         let mut counts = RleDecoder::<u64>::new(&columns[LINK_COUNT]);
-        let mut ids = RleDecoder::<u64>::new(&columns[LINK_ACTOR]);
-        let mut counters = DeltaDecoder::new(&columns[LINK_COUNTER]);
         let mut row = 0_usize;
+        let mut total = 0_usize;
         while row < count {
             let (succs, run) = counts.next_equal()?;
             let rows = usize::try_from(run).unwrap_or(usize::MAX).min(count - row);
             let succs = u32::try_from(succs.unwrap_or(0)).map_err(|_| Faulty)?;
             let run = u32::try_from(rows).map_err(|_| Faulty)?;
             self.succ_runs.push(SuccRun { rows: run, count: succs });
-            if succs > 0 {
-                for row in row..row + rows {
-                    let id = self.id_counters[row];
-                    let start = self.succs.len();
-                    for _ in 0..succs {
-                        let counter = counters.next_u32()?.filter(|counter| *counter > id);
-                        let counter = counter.ok_or(Faulty)?;
-                        let actor = ActorIdx(actor(ids.next()?.ok_or(Faulty)?, actors)?);
-                        self.succs.push(OpId { counter, actor });
+            // Both columns were counted: they have as many rows as this comes to.
+            total += rows * succs as usize;
+            row += rows;
+        }
+        let mut counters = Vec::with_capacity(total);
+        DeltaDecoder::new(&columns[LINK_COUNTER]).read_counters(total, &mut counters)?;
+        self.succs.reserve_exact(total);
+        let mut ids = RleDecoder::<u64>::new(&columns[LINK_ACTOR]);
+        while self.succs.len() < total {
+            let left = total - self.succs.len();
+            let (index, run) = ids.next_equal_of(left as u64)?;
+            let run = usize::try_from(run).map_err(|_| Faulty)?;
+            let actor = ActorIdx(actor(index.ok_or(Faulty)?, actors)?);
+            let own = &counters[self.succs.len()..][..run];
+            self.succs.extend(own.iter().map(|counter| OpId { counter: *counter, actor }));
+        }
+        self.check_succs()
+    }
+
+    /// What supersedes a row comes after it, and no op does so twice. A null is greater than any
+    /// counter that an op may have. Sorts those of each row.
+    fn check_succs(&mut self) -> Result<(), Faulty> {
+        let (mut row, mut start) = (0_usize, 0_usize);
+        for run in &self.succ_runs {
+            let (rows, count) = (run.rows as usize, run.count as usize);
+            let ids = &self.id_counters[row..row + rows];
+            let own = &mut self.succs[start..start + rows * count];
+            (row, start) = (row + rows, start + rows * count);
+            if count == 1 {
+                let fits = |(id, succ): (&u32, &OpId)| (succ.counter > *id) & (succ.counter < NULL);
+                if !ids.iter().zip(own.iter()).fold(true, |all, pair| all & fits(pair)) {
+                    return Err(Faulty);
+                }
+            } else if count > 1 {
+                for (id, own) in ids.iter().zip(own.chunks_exact_mut(count)) {
+                    if own.iter().any(|succ| succ.counter <= *id || succ.counter == NULL) {
+                        return Err(Faulty);
                     }
-                    let own = &mut self.succs[start..];
-                    if own.len() > 1 {
-                        sort_links(own);
-                        if own.windows(2).any(|pair| pair[0] == pair[1]) {
-                            return Err(Faulty);
-                        }
+                    sort_links(own);
+                    if own.windows(2).any(|pair| pair[0] == pair[1]) {
+                        return Err(Faulty);
                     }
                 }
             }
-            row += rows;
         }
         Ok(())
     }
@@ -310,6 +333,11 @@ impl OpTable {
         self.text.push_str(text);
         self.text_ends.push(u32::try_from(self.text.len()).expect("a column has under 4 GiB"));
         u32::try_from(self.text_ends.len() - 1).expect("a column has fewer than 2^31 strings")
+    }
+
+    /// Whether any row has a string.
+    pub(crate) fn has_text(&self) -> bool {
+        !self.text.is_empty()
     }
 
     /// The string with this number.
@@ -322,6 +350,46 @@ impl OpTable {
     /// The name of a mark, as a segment gives it.
     pub(crate) fn mark_name(&self, segment: &Segment) -> Option<&str> {
         Some(self.text(segment.mark_name.checked_sub(1)?))
+    }
+
+    /// The row after the last of the segment at `index`.
+    pub(crate) fn segment_end(&self, index: usize) -> u32 {
+        match self.segments.get(index + 1) {
+            Some(next) => next.first_row,
+            None => self.id_counters.len() as u32,
+        }
+    }
+
+    /// How many rows from `row` on, but before `end`, which is in the same segment or ends it,
+    /// follow each other: their ids count up, and in a sequence each but the first has the one
+    /// before as its key.
+    #[inline]
+    pub(crate) fn chain_len(&self, segment: &Segment, row: u32, end: u32) -> u32 {
+        let range = row as usize..end as usize;
+        let ids = &self.id_counters[range.clone()];
+        let ascending = || {
+            let follows = |pair: &&[u32]| pair[1] == pair[0].wrapping_add(1);
+            ids.windows(2).take_while(follows).count()
+        };
+        let followers = match segment.key {
+            KeyKind::Map(_) => ascending(),
+            KeyKind::Elem(actor) if actor == segment.id_actor => {
+                let keys = &self.key_counters[range];
+                let follows = |at: &usize| {
+                    ids[*at] == ids[*at - 1].wrapping_add(1) && keys[*at] == ids[*at - 1]
+                };
+                (1..ids.len()).take_while(follows).count()
+            }
+            KeyKind::Elem(_) | KeyKind::Head => 0,
+        };
+        1 + followers as u32
+    }
+
+    /// Whether a row follows the one before it as [`chain_len`](Self::chain_len) has it.
+    pub(crate) fn is_chained(&self, row: u32) -> bool {
+        let Some(before) = row.checked_sub(1) else { return false };
+        self.segment_of[row as usize] == self.segment_of[before as usize]
+            && self.chain_len(self.segment(row), before, row + 1) == 2
     }
 
     pub(crate) fn segment(&self, row: u32) -> &Segment {
@@ -360,9 +428,14 @@ impl Segment {
 
     /// The payload of a row out of the value column.
     pub(crate) fn payload<'a>(&self, payloads: &'a [u8], row: u32) -> &'a [u8] {
+        self.payloads(payloads, row, 1)
+    }
+
+    /// The payloads of `count` rows from `row` on.
+    pub(crate) fn payloads<'a>(&self, payloads: &'a [u8], row: u32, count: u32) -> &'a [u8] {
         let len = self.payload_len as usize;
         let start = self.payload_start as usize + (row - self.first_row) as usize * len;
-        &payloads[start..start + len]
+        &payloads[start..start + count as usize * len]
     }
 }
 

@@ -107,7 +107,7 @@ impl DocumentChunk {
         };
         let mut left = self.source.limits.max_rebuilt_bytes;
         let is_large = self.change_count() > 1
-            && self.change_count().max(parts.slots.rows.len()) >= PARALLEL_FROM;
+            && self.change_count().max(parts.slots.op_count()) >= PARALLEL_FROM;
         // Batches side by side do not know of each other, so they share no budget.
         let is_harmless = parts.text_bytes() <= left / 2;
         let threads = rayon::current_num_threads();

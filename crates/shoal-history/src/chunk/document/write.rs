@@ -17,8 +17,8 @@ use crate::column::rle::{RleEncoder, Text, Uint};
 use crate::column::spec::{self, ColumnSpec};
 use crate::column::value::ValueEncoder;
 use crate::{
-    Action, ActorId, ActorIdx, Change, ChangeGraph, ChangeHash, Error, Key, ObjId, Op, OpId,
-    ScalarRef, TextRun,
+    Action, ActorId, ActorIdx, Change, ChangeGraph, ChangeHash, Error, InsertRun, Key, ObjId, Op,
+    OpId, ScalarRef, TextRun,
 };
 
 /// A column of at least this many bytes is deflated.
@@ -138,18 +138,45 @@ impl<'a> DocumentWriter<'a> {
     /// Appends the ops of a run, in document order. A mistake makes [`finish`](Self::finish) fail.
     pub fn push_text(&mut self, run: &TextRun<'_>) {
         if self.misuse.is_none() {
-            self.misuse = self.check_text(run).err();
+            self.misuse = self.check_inserts(&run.inserts()).err();
+            if run.text.chars().count() != run.len as usize {
+                self.misuse.get_or_insert("a run of text has an id for each character");
+            }
         }
         if self.misuse.is_some() {
             return;
         }
-        let count = u64::from(run.len);
-        self.id_actor.push_values(u64::from(run.id.actor.0), count);
-        self.id_counter.push_series(i64::from(run.id.counter), 1, count);
+        self.push_ids(run.id, run.len);
         self.ops.push_text(run);
     }
 
-    fn check_text(&self, run: &TextRun<'_>) -> Result<(), &'static str> {
+    /// Appends the ops of a run that inserts `values`, in document order. A mistake makes
+    /// [`finish`](Self::finish) fail.
+    pub fn push_scalars<'v>(
+        &mut self,
+        run: &InsertRun,
+        values: impl ExactSizeIterator<Item = ScalarRef<'v>>,
+    ) {
+        if self.misuse.is_none() {
+            self.misuse = self.check_inserts(run).err();
+            if values.len() != run.len as usize {
+                self.misuse.get_or_insert("a run of scalars has an id for each");
+            }
+        }
+        if self.misuse.is_some() {
+            return;
+        }
+        self.push_ids(run.id, run.len);
+        self.ops.push_scalars(run, values);
+    }
+
+    fn push_ids(&mut self, first: OpId, len: u32) {
+        let count = u64::from(len);
+        self.id_actor.push_values(u64::from(first.actor.0), count);
+        self.id_counter.push_series(i64::from(first.counter), 1, count);
+    }
+
+    fn check_inserts(&self, run: &InsertRun) -> Result<(), &'static str> {
         let known = |id: &OpId| id.counter > 0 && id.actor.as_usize() < self.actors.len();
         let obj = match &run.obj {
             ObjId::Root => true,
@@ -161,8 +188,8 @@ impl<'a> DocumentWriter<'a> {
         if !(known(&run.id) && obj && run.reference.iter().all(known) && links) {
             return Err("an op refers to ops by known actors");
         }
-        if !op_runs::fits(run.id, false, run.len) || run.text.chars().count() != run.len as usize {
-            return Err("a run of text has an id for each character");
+        if !op_runs::fits(run.id, false, run.len) {
+            return Err("the ids of a run are counters of 32 bits");
         }
         Ok(())
     }

@@ -4,13 +4,14 @@
 
 use super::super::change_rows::ChangeTable;
 use super::super::op_table::{KeyKind, OpTable, Segment};
-use super::slots::{DELETE, Slots};
+use super::slots::{OpRun, Preds, Slots};
 use crate::chunk::change::Span;
 use crate::chunk::header::{self, ChunkType};
 use crate::chunk::op_rows::{
     ACTION, CHANGE_SPECS, COLUMN_COUNT, EXPAND, INSERT, KEY_ACTOR, KEY_COUNTER, KEY_STRING,
     LINK_ACTOR, LINK_COUNT, LINK_COUNTER, MARK_NAME, OBJ_ACTOR, OBJ_COUNTER, VALUE, VALUE_META,
 };
+use crate::chunk::op_runs::OneRun;
 use crate::column::boolean::BooleanState;
 use crate::column::delta::DeltaState;
 use crate::column::leb128::{write_length_prefixed, write_sleb, write_uleb};
@@ -56,7 +57,6 @@ pub(super) struct TooLong;
 /// Encodes one change after the other, keeping its buffers.
 #[derive(Default)]
 pub(super) struct Encoder {
-    runs: Vec<Run>,
     data: Vec<u8>,
     body: Vec<u8>,
     /// Of each of the document's actors its index in the change, as far as it is used there.
@@ -65,16 +65,6 @@ pub(super) struct Encoder {
     numbers: RleState<Uint>,
     delta: DeltaState,
     text: RleState<Text>,
-}
-
-/// Ops that follow each other and have everything but counters, payloads and preds in common.
-#[derive(Clone, Copy)]
-struct Run {
-    slot: u32,
-    len: u32,
-    /// The first row; of deletes the row of the first that is deleted.
-    row: u32,
-    is_delete: bool,
 }
 
 impl Parts<'_> {
@@ -88,13 +78,15 @@ impl Parts<'_> {
             };
             (key + self.rows.mark_name(segment).map_or(0, str::len)) as u64
         };
-        let ends = self.rows.segments.iter().skip(1).map(|segment| segment.first_row);
-        let count = u32::try_from(self.rows.len()).expect("there are fewer than 2^32 rows");
-        let mut sum = 0_u64;
-        for (segment, end) in self.rows.segments.iter().zip(ends.chain([count])) {
-            sum = sum.saturating_add(u64::from(end - segment.first_row) * len(segment));
+        if !self.rows.has_text() {
+            return 0;
         }
-        for row in &self.slots.preds {
+        let mut sum = 0_u64;
+        for run in self.slots.runs() {
+            let each = len(self.rows.segment(run.row));
+            sum = sum.saturating_add(u64::from(run.len).saturating_mul(each));
+        }
+        for row in self.slots.listed() {
             sum = sum.saturating_add(len(self.rows.segment(*row)));
         }
         sum
@@ -111,13 +103,15 @@ impl Encoder {
         batch: &mut Batch,
     ) -> Result<(), TooLong> {
         let slots = &parts.slots;
-        let range = slots.starts[change]..slots.starts[change + 1];
+        let runs = slots.runs_of(change);
         let author = parts.changes.actors[change].0;
-        self.find_runs(parts, range.clone());
-        self.find_actors(parts, author);
+        self.find_actors(parts, runs, author);
         let room = usize::try_from(max_bytes).unwrap_or(usize::MAX);
         let room = room.checked_sub(batch.bytes.len()).ok_or(TooLong)?;
-        let lens = self.encode_columns(parts, range, room);
+        let lens = match runs {
+            [run] if self.is_plain(parts, run) => Ok(self.encode_run(parts, run)),
+            _ => self.encode_columns(parts, runs, room),
+        };
         self.forget_actors(author);
         let lens = lens?;
 
@@ -176,27 +170,8 @@ impl Encoder {
         Ok(())
     }
 
-    fn find_runs(&mut self, parts: &Parts<'_>, range: std::ops::Range<u32>) {
-        let (rows, slots) = (&parts.rows, &parts.slots);
-        self.runs.clear();
-        for slot in range {
-            let row = slots.rows[slot as usize];
-            let is_delete = row == DELETE;
-            let row = if is_delete { slots.deleted(slot) } else { row };
-            if let Some(last) = self.runs.last_mut()
-                && last.is_delete == is_delete
-                && (is_delete || row == last.row + last.len)
-                && rows.segment_of[row as usize] == rows.segment_of[last.row as usize]
-            {
-                last.len += 1;
-            } else {
-                self.runs.push(Run { slot, len: 1, row, is_delete });
-            }
-        }
-    }
-
     /// Finds the actors that the ops refer to besides the author, and gives all their indices.
-    fn find_actors(&mut self, parts: &Parts<'_>, author: u32) {
+    fn find_actors(&mut self, parts: &Parts<'_>, runs: &[OpRun], author: u32) {
         self.others.clear();
         self.local.resize(parts.actors.len(), u32::MAX);
         self.local[author as usize] = 0;
@@ -210,7 +185,7 @@ impl Encoder {
                 others.push(actor);
             }
         };
-        for run in &self.runs {
+        for run in runs {
             let segment = parts.rows.segment(run.row);
             if segment.obj_counter > 0 {
                 note(segment.obj_actor);
@@ -218,8 +193,14 @@ impl Encoder {
             if let KeyKind::Elem(actor) = run.key(segment) {
                 note(actor);
             }
-            let preds = parts.slots.preds_of(run.slot..run.slot + run.len);
-            preds.iter().for_each(|row| note(parts.rows.segment(*row).id_actor));
+            match run.preds {
+                Preds::None => {}
+                Preds::Deleted { .. } => note(segment.id_actor),
+                Preds::Listed { start, count, .. } => {
+                    let preds = parts.slots.preds(start, count);
+                    preds.iter().for_each(|row| note(parts.rows.segment(*row).id_actor));
+                }
+            }
         }
         // A document's actors ascend by their bytes.
         self.others.sort_unstable();
@@ -232,14 +213,13 @@ impl Encoder {
     fn encode_columns(
         &mut self,
         parts: &Parts<'_>,
-        range: std::ops::Range<u32>,
+        runs: &[OpRun],
         room: usize,
     ) -> Result<[usize; COLUMN_COUNT], TooLong> {
         let Parts { rows, slots, .. } = parts;
-        let Self { runs, data, local, numbers, delta, text, .. } = self;
-        let runs = &runs[..];
+        let Self { data, local, numbers, delta, text, .. } = self;
         let local = |actor: u32| u64::from(local[actor as usize]);
-        let segment = |run: &Run| rows.segment(run.row);
+        let segment = |run: &OpRun| rows.segment(run.row);
         data.clear();
         let mut lens = [0; COLUMN_COUNT];
         if runs.is_empty() {
@@ -250,8 +230,8 @@ impl Encoder {
         let any_map = runs.iter().any(|run| in_map(segment(run)));
         let any_sequence = runs.iter().any(|run| !in_map(segment(run)));
         let any_mark = runs.iter().any(|run| segment(run).mark_name > 0);
-        let any_expand = runs.iter().any(|run| segment(run).expand && !run.is_delete);
-        let preds = slots.preds_of(range.clone());
+        let any_expand = runs.iter().any(|run| segment(run).expand && !run.is_delete());
+        let any_preds = runs.iter().any(|run| run.preds != Preds::None);
 
         let mut start = 0;
         let mut end_column = |index: usize, data: &Vec<u8>| {
@@ -310,13 +290,13 @@ impl Encoder {
         }
         let mut boolean = BooleanState::default();
         for run in runs {
-            boolean.push(segment(run).insert && !run.is_delete, u64::from(run.len), data);
+            boolean.push(segment(run).insert && !run.is_delete(), u64::from(run.len), data);
         }
         boolean.finish(data);
         end_column(INSERT, data);
         numbers.begin(data);
         for run in runs {
-            let action = if run.is_delete { Action::Delete } else { segment(run).action };
+            let action = if run.is_delete() { Action::Delete } else { segment(run).action };
             numbers.push_value(action as u64, u64::from(run.len), data);
         }
         numbers.finish(data);
@@ -325,41 +305,58 @@ impl Encoder {
         for run in runs {
             let segment = segment(run);
             let meta = u64::from(segment.payload_len) << 4 | u64::from(segment.value_type);
-            numbers.push_value(if run.is_delete { 0 } else { meta }, u64::from(run.len), data);
+            numbers.push_value(if run.is_delete() { 0 } else { meta }, u64::from(run.len), data);
         }
         numbers.finish(data);
         end_column(VALUE_META, data);
-        for run in runs.iter().filter(|run| !run.is_delete) {
-            let segment = segment(run);
-            let len = segment.payload_len as usize;
-            let offset = (run.row - segment.first_row) as usize * len;
-            let start = segment.payload_start as usize + offset;
-            data.extend_from_slice(&parts.payloads[start..start + run.len as usize * len]);
+        for run in runs.iter().filter(|run| !run.is_delete()) {
+            data.extend_from_slice(segment(run).payloads(parts.payloads, run.row, run.len));
         }
         end_column(VALUE, data);
         numbers.begin(data);
         for run in runs {
-            let starts = &slots.pred_starts[run.slot as usize..=(run.slot + run.len) as usize];
-            if starts[0] == starts[run.len as usize] {
-                numbers.push_value(0, u64::from(run.len), data);
-            } else {
-                for pair in starts.windows(2) {
-                    numbers.push_value(u64::from(pair[1] - pair[0]), 1, data);
-                }
-            }
+            let count = match run.preds {
+                Preds::None => 0,
+                Preds::Deleted { .. } => 1,
+                Preds::Listed { count, .. } => count,
+            };
+            numbers.push_value(u64::from(count), u64::from(run.len), data);
         }
         numbers.finish(data);
         end_column(LINK_COUNT, data);
-        if !preds.is_empty() {
+        if any_preds {
+            let id_actor = |row: u32| local(rows.segment(row).id_actor);
             numbers.begin(data);
-            for row in preds {
-                numbers.push_value(local(rows.segment(*row).id_actor), 1, data);
+            for run in runs {
+                match run.preds {
+                    Preds::None => {}
+                    Preds::Deleted { .. } => {
+                        numbers.push_value(id_actor(run.row), u64::from(run.len), data);
+                    }
+                    Preds::Listed { start, count, .. } => {
+                        for row in slots.preds(start, count) {
+                            numbers.push_value(id_actor(*row), 1, data);
+                        }
+                    }
+                }
             }
             numbers.finish(data);
             end_column(LINK_ACTOR, data);
             delta.begin(data);
-            for row in preds {
-                delta.push_value(i64::from(rows.id_counters[*row as usize]), data);
+            for run in runs {
+                match run.preds {
+                    Preds::None => {}
+                    Preds::Deleted { descends } => {
+                        let first = i64::from(rows.id_counters[run.row as usize]);
+                        delta.push_value(first, data);
+                        push_others(delta, descends, run.len, data);
+                    }
+                    Preds::Listed { start, count, .. } => {
+                        for row in slots.preds(start, count) {
+                            delta.push_value(i64::from(rows.id_counters[*row as usize]), data);
+                        }
+                    }
+                }
             }
             delta.finish(data);
             end_column(LINK_COUNTER, data);
@@ -367,7 +364,7 @@ impl Encoder {
         if any_expand {
             let mut boolean = BooleanState::default();
             for run in runs {
-                boolean.push(segment(run).expand && !run.is_delete, u64::from(run.len), data);
+                boolean.push(segment(run).expand && !run.is_delete(), u64::from(run.len), data);
             }
             boolean.finish(data);
             end_column(EXPAND, data);
@@ -375,7 +372,7 @@ impl Encoder {
         if any_mark {
             text.begin(data);
             for run in runs {
-                let name = rows.mark_name(segment(run)).filter(|_| !run.is_delete);
+                let name = rows.mark_name(segment(run)).filter(|_| !run.is_delete());
                 text.push(name, u64::from(run.len), data);
                 if data.len() > room {
                     return Err(TooLong);
@@ -387,6 +384,53 @@ impl Encoder {
         Ok(lens)
     }
 
+    /// Whether [`encode_run`](Self::encode_run) can encode a change of this run alone.
+    fn is_plain(&self, parts: &Parts<'_>, run: &OpRun) -> bool {
+        let segment = parts.rows.segment(run.row);
+        match run.preds {
+            Preds::None => {
+                segment.mark_name == 0 && !segment.expand && !matches!(segment.key, KeyKind::Map(_))
+            }
+            Preds::Deleted { .. } => !matches!(segment.key, KeyKind::Map(_)),
+            Preds::Listed { .. } => false,
+        }
+    }
+
+    /// Encodes the columns of a change that is one run in a sequence.
+    fn encode_run(&mut self, parts: &Parts<'_>, run: &OpRun) -> [usize; COLUMN_COUNT] {
+        let rows = parts.rows;
+        let segment = rows.segment(run.row);
+        let local = |actor: u32| u64::from(self.local[actor as usize]);
+        let row = run.row as usize;
+        let id = rows.id_counters[row];
+        let key_actor = match run.key(segment) {
+            KeyKind::Elem(actor) => Some(local(actor)),
+            _ => None,
+        };
+        let mut one = OneRun {
+            len: run.len,
+            obj: (segment.obj_counter > 0).then(|| (local(segment.obj_actor), segment.obj_counter)),
+            key_actors: (key_actor, key_actor.unwrap_or(0)),
+            keys: (rows.key_counters[row], id, 1),
+            insert: segment.insert,
+            action: segment.action,
+            meta: u64::from(segment.payload_len) << 4 | u64::from(segment.value_type),
+            payloads: &[],
+            preds: None,
+        };
+        if let Preds::Deleted { descends } = run.preds {
+            let step = if descends { -1 } else { 1 };
+            if segment.insert {
+                one.keys = (id, if descends { id.wrapping_sub(1) } else { id + 1 }, step);
+            }
+            one.preds = Some((local(segment.id_actor), id, step));
+            (one.insert, one.action, one.meta) = (false, Action::Delete, 0);
+        } else {
+            one.payloads = segment.payloads(parts.payloads, run.row, run.len);
+        }
+        one.write(&mut self.delta, &mut self.data)
+    }
+
     /// Forgets the indices of the actors, for the next change.
     fn forget_actors(&mut self, author: u32) {
         for &actor in self.others.iter().chain([&author]) {
@@ -395,27 +439,43 @@ impl Encoder {
     }
 }
 
-fn encode_key_counters(parts: &Parts<'_>, run: &Run, delta: &mut DeltaState, data: &mut Vec<u8>) {
-    let Parts { rows, slots, .. } = parts;
+/// Appends the counters that follow the first one of `len`.
+fn push_others(delta: &mut DeltaState, descends: bool, len: u32, data: &mut Vec<u8>) {
+    if len > 1 {
+        delta.push_steps(if descends { -1 } else { 1 }, u64::from(len) - 1, data);
+    }
+}
+
+fn encode_key_counters(parts: &Parts<'_>, run: &OpRun, delta: &mut DeltaState, data: &mut Vec<u8>) {
+    let rows = parts.rows;
     let segment = rows.segment(run.row);
-    if let KeyKind::Map(_) = segment.key {
-        delta.push_null(u64::from(run.len), data);
-    } else if run.is_delete {
-        let counters = if segment.insert { &rows.id_counters } else { &rows.key_counters };
-        for slot in run.slot..run.slot + run.len {
-            delta.push_value(i64::from(counters[slots.deleted(slot) as usize]), data);
+    let row = run.row as usize;
+    match run.preds {
+        _ if matches!(segment.key, KeyKind::Map(_)) => delta.push_null(u64::from(run.len), data),
+        Preds::Deleted { descends } if segment.insert => {
+            delta.push_value(i64::from(rows.id_counters[row]), data);
+            push_others(delta, descends, run.len, data);
         }
-    } else {
-        let first = run.row as usize;
-        for counter in &rows.key_counters[first..first + run.len as usize] {
-            delta.push_value(i64::from(*counter), data);
+        Preds::Listed { is_delete: true, .. } if segment.insert => {
+            delta.push_value(i64::from(rows.id_counters[row]), data);
+        }
+        _ => {
+            delta.push_value(i64::from(rows.key_counters[row]), data);
+            if run.len > 1 {
+                delta.push_value(i64::from(rows.id_counters[row]), data);
+                push_others(delta, false, run.len - 1, data);
+            }
         }
     }
 }
 
-impl Run {
+impl OpRun {
     /// The key that the ops have in common, but for its counter.
     fn key(&self, segment: &Segment) -> KeyKind {
-        if self.is_delete && segment.insert { KeyKind::Elem(segment.id_actor) } else { segment.key }
+        if self.is_delete() && segment.insert {
+            KeyKind::Elem(segment.id_actor)
+        } else {
+            segment.key
+        }
     }
 }

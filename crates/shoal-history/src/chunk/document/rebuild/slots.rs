@@ -1,33 +1,113 @@
 //! Which ops each change takes. The ids of an actor's change are consecutive and end with the
-//! greatest op that its row names; so once its first one is known, an id says by itself where
-//! among all ops, change after change, its op belongs.
-
-use std::ops::Range;
+//! greatest op that its row names; so an id says by itself which change its op belongs to.
+//!
+//! Rows whose ids follow each other, and the deletes of such rows, are taken as one: first they are
+//! cut to pieces where a change ends, then the pieces are sorted by change, counting, and those of
+//! a change by counter. Where these lie side by side, they are its ops. Where they overlap, as ops
+//! do that supersede others and have a row, op by op is looked at.
 
 use super::super::change_rows::ChangeTable;
 use super::super::op_table::{KeyKind, OpTable};
 use crate::chunk::header::ChunkType;
 use crate::{Error, Fault, OpId};
 
-/// All ops in the order of the changes' rows, in each change ascending.
+mod spread;
+mod windows;
+
+use spread::Spread;
+use windows::Windows;
+
+/// All ops in the order of the changes' rows, in each change ascending, as runs.
 pub(super) struct Slots {
-    /// Of each change where its ops begin; one more tells where all end.
+    /// Of each change where its ops begin, counted through all changes; one more tells where all
+    /// end.
     pub(super) starts: Vec<u32>,
     /// Of each change the counter of its first op.
     pub(super) start_ops: Vec<u32>,
-    /// Of each op its row, or [`DELETE`].
-    pub(super) rows: Vec<u32>,
-    /// Of each op where the rows that it supersedes begin in `preds`; one more tells where all end.
-    pub(super) pred_starts: Vec<u32>,
-    pub(super) preds: Vec<u32>,
+    /// Of each change where its runs begin; one more tells where all end.
+    run_starts: Vec<u32>,
+    runs: Vec<OpRun>,
+    /// The rows that ops of [`Preds::Listed`] supersede.
+    preds: Vec<u32>,
 }
 
-/// Stands for the row of a delete, which has none.
-pub(super) const DELETE: u32 = u32::MAX;
+/// Ops of a change whose ids follow each other, and which have everything else in common but what
+/// follows from that, and their payloads.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OpRun {
+    pub(super) len: u32,
+    /// The row of the first; those of the others follow, and each is inserted after the one before.
+    /// Of deletes, which have no rows, the row of what the first deletes.
+    pub(super) row: u32,
+    pub(super) preds: Preds,
+}
+
+/// What ops supersede.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Preds {
+    /// Nothing.
+    None,
+    /// They are deletes of one row each, which follow each other upwards or downwards.
+    Deleted { descends: bool },
+    /// It is one op, and supersedes some rows.
+    Listed { start: u32, count: u32, is_delete: bool },
+}
+
+impl OpRun {
+    pub(super) fn is_delete(&self) -> bool {
+        match self.preds {
+            Preds::None => false,
+            Preds::Deleted { .. } => true,
+            Preds::Listed { is_delete, .. } => is_delete,
+        }
+    }
+}
+
+/// Ids that follow each other, of one change.
+#[derive(Clone, Copy, Debug, Default)]
+struct Piece {
+    counter: u32,
+    len: u32,
+    /// The row of the first; those of the others follow as `kind` says.
+    row: u32,
+    kind: Kind,
+}
+
+/// What the ids of a piece are those of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Kind {
+    /// Rows.
+    #[default]
+    Rows,
+    /// Ops that supersede rows, each the row after the one before.
+    Up,
+    /// The same, each the row before the one before.
+    Down,
+}
+
+impl Piece {
+    /// Rows come before what supersedes others under the same id.
+    fn order(&self) -> u64 {
+        u64::from(self.counter) << 1 | u64::from(self.kind != Kind::Rows)
+    }
+
+    fn row_at(&self, at: u32) -> u32 {
+        if self.kind == Kind::Down { self.row - at } else { self.row + at }
+    }
+}
+
+/// What was seen of a change.
+#[derive(Clone, Copy)]
+struct Seen {
+    least: u32,
+    /// Ids, one that comes twice counted twice.
+    ids: u32,
+    pieces: u32,
+}
 
 impl Slots {
-    /// Cost: linear in rows and edges for ids that follow each other; else a binary search in the
-    /// changes of the author for each id.
+    /// Cost: linear in rows and edges, but next to nothing for those whose ids follow each other;
+    /// where they do not, a binary search in the changes of the author for each id.
     ///
     /// # Errors
     /// When an id is used twice, an op belongs to no change or a change lacks one, or a delete has
@@ -37,232 +117,236 @@ impl Slots {
         actor_count: usize,
         rows: &OpTable,
     ) -> Result<Self, Error> {
-        let mut windows = Windows::new(changes, actor_count);
-        let count = changes.len();
-        // Of each change the least counter and the number of ids seen.
-        let mut seen = vec![(u32::MAX, 0_u32); count];
-        let mut note = |id: OpId| {
-            let change = windows.find(id)?;
-            let (least, count) = &mut seen[change as usize];
-            *least = (*least).min(id.counter);
-            *count = count.saturating_add(1);
-            Ok(change)
+        let mut cutter = Cutter {
+            windows: Windows::new(changes, actor_count),
+            seen: vec![Seen { least: u32::MAX, ids: 0, pieces: 0 }; changes.len()],
+            pieces: Vec::new(),
+            changes: Vec::new(),
         };
-        let mut row_changes = Vec::with_capacity(rows.id_counters.len());
-        for row in 0..row_count(rows) {
-            row_changes.push(note(rows.id(row))?);
-        }
-        let mut edge_changes = Vec::with_capacity(rows.succs.len());
-        for succ in &rows.succs {
-            edge_changes.push(note(*succ)?);
-        }
+        cutter.cut_rows(rows)?;
+        cutter.cut_succs(rows)?;
+        let Cutter { seen, pieces, changes: of_piece, .. } = cutter;
 
+        let count = changes.len();
         let mut slots = Self {
             starts: Vec::with_capacity(count + 1),
             start_ops: Vec::with_capacity(count),
-            rows: Vec::new(),
-            pred_starts: Vec::new(),
+            run_starts: Vec::with_capacity(count + 1),
+            runs: Vec::new(),
             preds: Vec::new(),
         };
-        let mut end = 0_u32;
-        for (change, &(least, count)) in seen.iter().enumerate() {
+        // Of each change where its pieces go.
+        let mut next = Vec::with_capacity(count);
+        let (mut end, mut pieces_end) = (0_u32, 0_u32);
+        for (change, seen) in seen.iter().enumerate() {
             slots.starts.push(end);
+            next.push(pieces_end);
+            pieces_end += seen.pieces;
             let max_op = changes.max_ops[change];
-            slots.start_ops.push(if count == 0 { max_op + 1 } else { least });
-            if count == 0 {
+            slots.start_ops.push(if seen.ids == 0 { max_op + 1 } else { seen.least });
+            if seen.ids == 0 {
                 continue;
             }
             // Fewer ids than places: one is missing, and with it goes the bound on what follows.
-            let len = max_op - least + 1;
-            if len > count {
-                return Err(missing(change, least, max_op, rows, &row_changes, &edge_changes));
+            let len = max_op - seen.least + 1;
+            if len > seen.ids {
+                return Err(missing(change, seen.least, max_op, &pieces, &of_piece));
             }
             end = end.checked_add(len).filter(|end| *end < u32::MAX).ok_or(TOO_MANY)?;
         }
         slots.starts.push(end);
-
-        slots.rows = vec![DELETE; end as usize];
-        for (row, &change) in (0..).zip(&row_changes) {
-            let counter = rows.id_counters[row as usize];
-            let slot = slots.slot(change, counter);
-            if std::mem::replace(&mut slots.rows[slot], row) != DELETE {
-                return Err(Error::Corrupt {
-                    chunk: ChunkType::Document,
-                    part: "id counter column",
-                    row: Some(row),
-                    fault: Fault::RepeatedOpId(counter),
-                });
-            }
+        let mut sorted = vec![Piece::default(); pieces.len()];
+        for (piece, change) in pieces.iter().zip(&of_piece) {
+            let place = &mut next[*change as usize];
+            sorted[*place as usize] = *piece;
+            *place += 1;
         }
-        slots.place_preds(rows, &edge_changes);
-        slots.check(rows)?;
+        drop((pieces, of_piece));
+        slots.runs.reserve_exact(sorted.len());
+        slots.take(rows, &mut sorted, &next)?;
         Ok(slots)
     }
 
-    /// The rows that some ops supersede.
-    pub(super) fn preds_of(&self, slots: Range<u32>) -> &[u32] {
-        let start = self.pred_starts[slots.start as usize] as usize;
-        &self.preds[start..self.pred_starts[slots.end as usize] as usize]
-    }
-
-    /// The first row that a delete deletes.
-    pub(super) fn deleted(&self, slot: u32) -> u32 {
-        self.preds[self.pred_starts[slot as usize] as usize]
-    }
-
-    fn slot(&self, change: u32, counter: u32) -> usize {
-        let change = change as usize;
-        (self.starts[change] + (counter - self.start_ops[change])) as usize
-    }
-
-    /// Sorts the edges by slot, counting: first how many each has, then where they begin.
-    fn place_preds(&mut self, rows: &OpTable, edge_changes: &[u32]) {
-        let mut starts = vec![0_u32; self.rows.len() + 1];
-        for (succ, &change) in rows.succs.iter().zip(edge_changes) {
-            starts[self.slot(change, succ.counter) + 1] += 1;
-        }
-        let mut end = 0;
-        for start in &mut starts {
-            end += *start;
-            *start = end;
-        }
-        let mut preds = vec![0; rows.succs.len()];
-        let mut next = starts.clone();
-        let mut edges = rows.succs.iter().zip(edge_changes);
-        let mut first_row = 0;
-        for run in &rows.succ_runs {
-            let row_range = first_row..first_row + run.rows;
-            first_row += run.rows;
-            if run.count == 0 {
-                continue;
+    /// Makes runs of the pieces of each change, which end where `ends` says.
+    fn take(&mut self, rows: &OpTable, pieces: &mut [Piece], ends: &[u32]) -> Result<(), Error> {
+        let mut spread = Spread::default();
+        let mut start = 0;
+        for (change, &end) in ends.iter().enumerate() {
+            self.run_starts.push(run_count(&self.runs)?);
+            let own = &mut pieces[start..end as usize];
+            start = end as usize;
+            if !own.is_sorted_by_key(Piece::order) {
+                own.sort_unstable_by_key(Piece::order);
             }
-            for row in row_range {
-                for (succ, &change) in edges.by_ref().take(run.count as usize) {
-                    let place = &mut next[self.slot(change, succ.counter)];
-                    preds[*place as usize] = row;
-                    *place += 1;
-                }
+            let least = self.start_ops[change];
+            let mut next = least;
+            let is_plain = own.iter().all(|piece| {
+                let fits = piece.counter == next;
+                next = piece.counter + piece.len;
+                fits
+            });
+            let len = self.starts[change + 1] - self.starts[change];
+            if is_plain && next == least + len {
+                self.runs.extend(own.iter().map(|piece| OpRun {
+                    len: piece.len,
+                    row: piece.row,
+                    preds: match piece.kind {
+                        Kind::Rows => Preds::None,
+                        kind => Preds::Deleted { descends: kind == Kind::Down },
+                    },
+                }));
+            } else {
+                spread.fill(rows, own, least, len)?;
+                spread.take(rows, change, least, &mut self.runs, &mut self.preds)?;
             }
         }
-        self.pred_starts = starts;
-        self.preds = preds;
+        self.run_starts.push(run_count(&self.runs)?);
+        Ok(())
     }
 
-    fn check(&mut self, rows: &OpTable) -> Result<(), Error> {
-        for slot in 0..self.rows.len() {
-            let range = self.pred_starts[slot] as usize..self.pred_starts[slot + 1] as usize;
-            let is_delete = self.rows[slot] == DELETE;
-            if is_delete && range.is_empty() {
-                let change = self.starts.partition_point(|start| *start as usize <= slot) - 1;
-                let offset = slot - self.starts[change] as usize;
-                let counter = self.start_ops[change] + offset as u32;
-                return Err(ops_of(change, Fault::MissingOp(counter)));
-            }
-            let preds = &mut self.preds[range];
-            if preds.len() < 2 {
-                continue;
-            }
-            let lamport = |row: &u32| super::super::lamport(rows.id(*row));
-            if !preds.is_sorted_by_key(lamport) {
-                preds.sort_unstable_by_key(lamport);
-            }
-            if is_delete
-                && let Some(&other) =
-                    preds[1..].iter().find(|row| !same_target(rows, **row, preds[0]))
-            {
-                let change = self.starts.partition_point(|start| *start as usize <= slot) - 1;
-                let offset = slot - self.starts[change] as usize;
-                return Err(Error::Corrupt {
-                    chunk: ChunkType::Document,
-                    part: "succ counter column",
-                    row: Some(other),
-                    fault: Fault::DeleteOfDifferentKeys(self.start_ops[change] + offset as u32),
-                });
+    /// The ops of a change.
+    pub(super) fn runs_of(&self, change: usize) -> &[OpRun] {
+        &self.runs[self.run_starts[change] as usize..self.run_starts[change + 1] as usize]
+    }
+
+    /// All runs.
+    pub(super) fn runs(&self) -> &[OpRun] {
+        &self.runs
+    }
+
+    /// The rows that some ops supersede, besides those that follow from their runs.
+    pub(super) fn listed(&self) -> &[u32] {
+        &self.preds
+    }
+
+    /// The rows that an op of [`Preds::Listed`] supersedes.
+    pub(super) fn preds(&self, start: u32, count: u32) -> &[u32] {
+        &self.preds[start as usize..(start + count) as usize]
+    }
+
+    /// How many ops there are.
+    pub(super) fn op_count(&self) -> usize {
+        self.starts.last().map_or(0, |end| *end as usize)
+    }
+}
+
+/// Cuts ids that follow each other where changes end.
+struct Cutter {
+    windows: Windows,
+    /// By change.
+    seen: Vec<Seen>,
+    pieces: Vec<Piece>,
+    /// Of each piece its change.
+    changes: Vec<u32>,
+}
+
+impl Cutter {
+    fn cut_rows(&mut self, rows: &OpTable) -> Result<(), Error> {
+        for (index, segment) in rows.segments.iter().enumerate() {
+            let actor = crate::ActorIdx(segment.id_actor);
+            let (mut row, end) = (segment.first_row, rows.segment_end(index));
+            while row < end {
+                let len = rows.chain_len(segment, row, end);
+                let counter = rows.id_counters[row as usize];
+                self.cut(OpId { counter, actor }, Piece { counter, len, row, kind: Kind::Rows })?;
+                row += len;
             }
         }
         Ok(())
     }
-}
 
-/// For each change the counters that its ops may have: above those of its dependencies and of the
-/// author's change before, up to its greatest op.
-struct Windows {
-    /// Actor after actor.
-    windows: Vec<Window>,
-    /// Of each actor where its windows begin; one more tells where all end.
-    starts: Vec<u32>,
-    /// Of each actor the window that was found last.
-    last: Vec<u32>,
-}
-
-#[derive(Clone, Copy, Default)]
-struct Window {
-    /// The counter below the first.
-    before: u32,
-    end: u32,
-    change: u32,
-}
-
-impl Windows {
-    fn new(changes: &ChangeTable, actor_count: usize) -> Self {
-        let mut starts = vec![0_u32; actor_count + 1];
-        for actor in &changes.actors {
-            starts[actor.as_usize() + 1] += 1;
+    /// Successors, in the order of their rows.
+    fn cut_succs(&mut self, rows: &OpTable) -> Result<(), Error> {
+        let mut succs = &rows.succs[..];
+        let (mut row, mut index) = (0_u32, 0_usize);
+        for run in &rows.succ_runs {
+            let run_end = row + run.rows;
+            if run.count == 0 {
+                row = run_end;
+                continue;
+            }
+            while row < run_end {
+                while rows.segment_end(index) <= row {
+                    index += 1;
+                }
+                let end = run_end.min(rows.segment_end(index));
+                if run.count == 1 && rows.segments[index].insert {
+                    let (own, rest) = succs.split_at((end - row) as usize);
+                    succs = rest;
+                    self.cut_deletes(rows, own, row)?;
+                } else {
+                    let own;
+                    (own, succs) = succs.split_at((end - row) as usize * run.count as usize);
+                    for (at, succ) in own.iter().enumerate() {
+                        let row = row + at as u32 / run.count;
+                        let piece = Piece { counter: succ.counter, len: 1, row, kind: Kind::Up };
+                        self.cut(*succ, piece)?;
+                    }
+                }
+                row = end;
+            }
         }
-        for actor in 0..actor_count {
-            starts[actor + 1] += starts[actor];
-        }
-        let mut next = starts.clone();
-        let mut windows = vec![Window::default(); changes.len()];
-        for (row, actor) in (0_u32..).zip(&changes.actors) {
-            let at = next[actor.as_usize()] as usize;
-            next[actor.as_usize()] += 1;
-            let own = if at == starts[actor.as_usize()] as usize { 0 } else { windows[at - 1].end };
-            let deps = changes.deps_at(row as usize);
-            let max_ops = deps.iter().map(|dep| changes.max_ops[*dep as usize]);
-            let before = max_ops.fold(own, u32::max);
-            windows[at] = Window { before, end: changes.max_ops[row as usize], change: row };
-        }
-        let last = starts.clone();
-        Self { windows, starts, last }
+        Ok(())
     }
 
-    /// The change with this op.
-    #[inline]
-    fn find(&mut self, id: OpId) -> Result<u32, Error> {
-        let actor = id.actor.as_usize();
-        let last = &mut self.last[actor];
-        if let Some(window) = self.windows.get(*last as usize)
-            && window.before < id.counter
-            && id.counter <= window.end
-            && *last < self.starts[actor + 1]
-        {
-            return Ok(window.change);
-        }
-        let (start, end) = (self.starts[actor] as usize, self.starts[actor + 1] as usize);
-        let windows = &self.windows[start..end];
-        // Neighbouring ops of changes with one op each: as far apart as their counters.
-        let guess = windows.get((*last as usize).wrapping_sub(start)).map(|window| {
-            let distance = i64::from(id.counter) - i64::from(window.end);
-            (i64::from(*last) - start as i64).saturating_add(distance)
-        });
-        let fits = |window: &Window| window.before < id.counter && id.counter <= window.end;
-        let found = match guess.and_then(|at| usize::try_from(at).ok()) {
-            Some(at) if windows.get(at).is_some_and(fits) => at,
-            _ => windows.partition_point(|window| window.end < id.counter),
-        };
-        match windows.get(found) {
-            Some(window) if fits(window) => {
-                *last = (start + found) as u32;
-                Ok(window.change)
+    /// Successors of inserts of a segment, one of each row from `row` on.
+    fn cut_deletes(&mut self, rows: &OpTable, succs: &[OpId], row: u32) -> Result<(), Error> {
+        let ids = &rows.id_counters[row as usize..][..succs.len()];
+        let mut at = 0;
+        while at < succs.len() {
+            let first = succs[at];
+            let step = match succs.get(at + 1) {
+                Some(next)
+                    if next.actor == first.actor && ids[at + 1] == ids[at].wrapping_add(1) =>
+                {
+                    next.counter.wrapping_sub(first.counter)
+                }
+                _ => 0,
+            };
+            let mut len = 1;
+            if step == 1 || step == u32::MAX {
+                let follows = |next: &usize| {
+                    let (last, next) = (*next - 1, *next);
+                    succs[next].actor == first.actor
+                        && succs[next].counter == succs[last].counter.wrapping_add(step)
+                        && ids[next] == ids[last].wrapping_add(1)
+                };
+                len += (at + 1..succs.len()).take_while(follows).count();
             }
-            _ => Err(Error::Corrupt {
-                chunk: ChunkType::Document,
-                part: PART,
-                row: None,
-                fault: Fault::StrayOp(id.counter),
-            }),
+            let last = succs[at + len - 1];
+            let piece_row = row + at as u32;
+            let piece =
+                Piece { counter: first.counter, len: len as u32, row: piece_row, kind: Kind::Up };
+            if len > 1 && step != 1 {
+                let row = piece_row + (len - 1) as u32;
+                self.cut(last, Piece { counter: last.counter, row, kind: Kind::Down, ..piece })?;
+            } else {
+                self.cut(first, piece)?;
+            }
+            at += len;
         }
+        Ok(())
+    }
+
+    /// Cuts a piece whose first id is `id` to pieces of one change each.
+    fn cut(&mut self, id: OpId, piece: Piece) -> Result<(), Error> {
+        let mut done = 0;
+        while done < piece.len {
+            let counter = piece.counter + done;
+            let window = self.windows.find(OpId { counter, ..id })?;
+            let len = (piece.len - done).min(window.end - counter + 1);
+            let seen = &mut self.seen[window.change as usize];
+            seen.least = seen.least.min(counter);
+            seen.ids = seen.ids.saturating_add(len);
+            seen.pieces += 1;
+            self.pieces.push(Piece { counter, len, row: piece.row_at(done), ..piece });
+            self.changes.push(window.change);
+            done += len;
+        }
+        if u32::try_from(self.pieces.len()).is_err() {
+            return Err(TOO_MANY);
+        }
+        Ok(())
     }
 }
 
@@ -289,28 +373,24 @@ fn same_target(rows: &OpTable, a: u32, b: u32) -> bool {
     }
 }
 
-fn row_count(rows: &OpTable) -> u32 {
-    u32::try_from(rows.id_counters.len()).expect("there are fewer than 2^32 rows")
+fn run_count(runs: &[OpRun]) -> Result<u32, Error> {
+    u32::try_from(runs.len()).map_err(|_| TOO_MANY)
 }
 
 /// Names the first op that a change lacks.
-fn missing(
-    change: usize,
-    least: u32,
-    max_op: u32,
-    rows: &OpTable,
-    row_changes: &[u32],
-    edge_changes: &[u32],
-) -> Error {
-    let of_rows = rows.id_counters.iter().zip(row_changes);
-    let of_edges = rows.succs.iter().map(|succ| &succ.counter).zip(edge_changes);
-    let own = of_rows.chain(of_edges).filter(|(_, of)| **of as usize == change);
-    let mut counters: Vec<u32> = own.map(|(counter, _)| *counter).collect();
-    counters.sort_unstable();
-    counters.dedup();
-    let first = (least..=max_op).zip(counters.iter().map(Some).chain(std::iter::repeat(None)));
-    let hole = first.into_iter().find(|(expected, counter)| *counter != Some(expected));
-    ops_of(change, Fault::MissingOp(hole.map_or(max_op, |(counter, _)| counter)))
+fn missing(change: usize, least: u32, max_op: u32, pieces: &[Piece], of_piece: &[u32]) -> Error {
+    let own = pieces.iter().zip(of_piece).filter(|(_, of)| **of as usize == change);
+    let mut own: Vec<(u32, u32)> =
+        own.map(|(piece, _)| (piece.counter, piece.counter + piece.len)).collect();
+    own.sort_unstable();
+    let mut next = least;
+    for (start, end) in own {
+        if start > next {
+            break;
+        }
+        next = next.max(end);
+    }
+    ops_of(change, Fault::MissingOp(next.min(max_op)))
 }
 
 fn ops_of(change: usize, fault: Fault) -> Error {

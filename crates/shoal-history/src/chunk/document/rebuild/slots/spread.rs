@@ -1,0 +1,105 @@
+//! The ops of a change one by one, where some of them both have a row and supersede others, or
+//! supersede several.
+
+use super::{Kind, OpRun, Piece, Preds, TOO_MANY, ops_of, same_target};
+use crate::chunk::document::lamport;
+use crate::chunk::document::op_table::OpTable;
+use crate::chunk::header::ChunkType;
+use crate::{Error, Fault};
+
+/// The ops of one change; its buffers serve one after the other.
+#[derive(Default)]
+pub(super) struct Spread {
+    /// Of each op its row, or [`DELETE`].
+    rows: Vec<u32>,
+    /// An op, by its place, and a row that it supersedes, with the id of that to sort by.
+    edges: Vec<(u32, u64, u32)>,
+}
+
+/// Stands for the row of a delete, which has none.
+const DELETE: u32 = u32::MAX;
+
+impl Spread {
+    /// Takes in the pieces of a change of `len` ops from `least` on.
+    pub(super) fn fill(
+        &mut self,
+        rows: &OpTable,
+        pieces: &[Piece],
+        least: u32,
+        len: u32,
+    ) -> Result<(), Error> {
+        self.rows.clear();
+        self.rows.resize(len as usize, DELETE);
+        self.edges.clear();
+        for piece in pieces {
+            let first = piece.counter - least;
+            for at in 0..piece.len {
+                let (slot, row) = (first + at, piece.row_at(at));
+                if piece.kind != Kind::Rows {
+                    self.edges.push((slot, lamport(rows.id(row)), row));
+                } else if std::mem::replace(&mut self.rows[slot as usize], row) != DELETE {
+                    return Err(Error::Corrupt {
+                        chunk: ChunkType::Document,
+                        part: "id counter column",
+                        row: Some(row),
+                        fault: Fault::RepeatedOpId(piece.counter + at),
+                    });
+                }
+            }
+        }
+        self.edges.sort_unstable();
+        Ok(())
+    }
+
+    /// Appends the ops to `runs`, and what they supersede to `preds`.
+    pub(super) fn take(
+        &self,
+        rows: &OpTable,
+        change: usize,
+        least: u32,
+        runs: &mut Vec<OpRun>,
+        preds: &mut Vec<u32>,
+    ) -> Result<(), Error> {
+        let first_run = runs.len();
+        let mut edges = &self.edges[..];
+        for (slot, &row) in (0_u32..).zip(&self.rows) {
+            let count = edges.iter().take_while(|edge| edge.0 == slot).count();
+            let own;
+            (own, edges) = edges.split_at(count);
+            let is_delete = row == DELETE;
+            let Some(&(_, _, first)) = own.first() else {
+                if is_delete {
+                    return Err(ops_of(change, Fault::MissingOp(least + slot)));
+                }
+                match runs[first_run..].last_mut() {
+                    Some(last)
+                        if last.preds == Preds::None
+                            && row == last.row + last.len
+                            && rows.is_chained(row) =>
+                    {
+                        last.len += 1;
+                    }
+                    _ => runs.push(OpRun { len: 1, row, preds: Preds::None }),
+                }
+                continue;
+            };
+            if is_delete
+                && let Some(&(_, _, other)) =
+                    own[1..].iter().find(|edge| !same_target(rows, edge.2, first))
+            {
+                return Err(Error::Corrupt {
+                    chunk: ChunkType::Document,
+                    part: "succ counter column",
+                    row: Some(other),
+                    fault: Fault::DeleteOfDifferentKeys(least + slot),
+                });
+            }
+            let start = u32::try_from(preds.len()).map_err(|_| TOO_MANY)?;
+            let count = own.len() as u32;
+            preds.extend(own.iter().map(|edge| edge.2));
+            let row = if is_delete { first } else { row };
+            runs.push(OpRun { len: 1, row, preds: Preds::Listed { start, count, is_delete } });
+        }
+        Ok(())
+    }
+}
