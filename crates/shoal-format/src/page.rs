@@ -205,7 +205,7 @@ impl<'a> Page<'a> {
     ///
     /// # Errors
     /// [`Corrupt`] when the cell is broken or the page is of another kind.
-    #[inline]
+    #[inline(always)]
     pub fn table_leaf(&self, index: usize) -> Result<TableLeafCell<'a>, Corrupt> {
         self.require(PageKind::TableLeaf)?;
         TableLeafCell::parse(self.cell_bytes(index)?, self.bytes.len())
@@ -240,7 +240,7 @@ impl<'a> Page<'a> {
     ///
     /// # Errors
     /// [`Corrupt`] when the cell passes the page or the page belongs to an index.
-    #[inline]
+    #[inline(always)]
     pub fn rowid(&self, index: usize) -> Result<i64, Corrupt> {
         let bytes = self.cell_bytes(index)?;
         let rest = match self.kind {

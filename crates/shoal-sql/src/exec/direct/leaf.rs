@@ -35,7 +35,7 @@ impl<'r> LeafRow<'r> {
     }
 
     /// The row's value of an operand.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn value(self, operand: &'r Operand) -> ValueRef<'r> {
         match operand {
             Operand::Field { field, real, missing, .. } => {
@@ -48,14 +48,14 @@ impl<'r> LeafRow<'r> {
     }
 
     /// Appends the row's values of operands.
-    #[inline]
+    #[inline(always)]
     pub(super) fn note(self, outputs: &[Operand], slots: &mut Slots) {
         for operand in outputs {
             match operand {
                 Operand::Field { field, real, .. } => {
                     slots.push(self.fields[*field].locate(self.payload), *real, self.base);
                 }
-                Operand::Rowid { .. } => slots.push_value(ValueRef::Int(self.rowid)),
+                Operand::Rowid { .. } => slots.push_int(self.rowid),
                 fixed_operand => slots.push_value(fixed(fixed_operand, self.parameters)),
             }
         }
@@ -305,16 +305,23 @@ pub(super) fn scan(
 
 /// Finds columns of a record, unless it has the shape of the one before and so has them in the same
 /// places.
-#[inline]
+#[inline(always)]
 pub(super) fn find(
     payload: &[u8],
     places: &[usize],
     fields: &mut [ColumnPlace],
     shape: &mut HeaderShape,
 ) -> Result<(), Error> {
-    if shape.fits(payload) {
-        return Ok(());
-    }
+    if shape.fits(payload) { Ok(()) } else { walk(payload, places, fields, shape) }
+}
+
+#[inline(never)]
+fn walk(
+    payload: &[u8],
+    places: &[usize],
+    fields: &mut [ColumnPlace],
+    shape: &mut HeaderShape,
+) -> Result<(), Error> {
     // Should the walk end in an error, the fields are those of no shape.
     *shape = HeaderShape::NONE;
     let mut walk = HeaderWalk::new(payload).map_err(Error::corrupt)?;

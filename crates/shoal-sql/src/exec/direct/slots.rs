@@ -72,8 +72,14 @@ impl Slots {
         self.bytes.len()
     }
 
+    /// Appends an integer.
+    #[inline(always)]
+    pub(super) fn push_int(&mut self, int: i64) {
+        self.slots.push(Slot::Int(int));
+    }
+
     /// Appends a column of a record.
-    #[inline]
+    #[inline(always)]
     pub(super) fn push(&mut self, stored: Stored, real: bool, base: Base<'_>) {
         let slot = match stored {
             Stored::Int(int) if real => Slot::Real(int as f64),
