@@ -1,5 +1,6 @@
 //! The command line as types: what can be said, and its help. Does nothing.
 
+pub(crate) mod mine;
 pub(crate) mod password;
 
 use std::path::PathBuf;
@@ -35,6 +36,8 @@ pub(crate) enum Verb {
     HashPassword(password::HashPasswordArgs),
     /// Tell whether a password is the one that was hashed
     VerifyPassword(password::VerifyPasswordArgs),
+    /// Mine: try nonces on Argon2id for a pool or a node
+    Mine(Box<mine::MineArgs>),
     /// Do the main job once, on real data, and check the result
     Tour(TourArgs),
     /// Measure Shoal on this machine: answers first, then time

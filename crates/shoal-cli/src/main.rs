@@ -26,6 +26,7 @@ fn main() -> ExitCode {
         Verb::Argon2(args) => verbs::argon2::run(args),
         Verb::HashPassword(args) => verbs::password::hash(args),
         Verb::VerifyPassword(args) => verbs::password::verify(args),
+        Verb::Mine(args) => verbs::mine::run(args),
         Verb::Tour(args) => verbs::tour::run(args),
         Verb::Bench(args) => verbs::bench::run(args),
         Verb::Completions(args) => verbs::completions::run(args),

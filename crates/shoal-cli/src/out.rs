@@ -22,6 +22,11 @@ pub(crate) fn line(text: impl Display) -> io::Result<()> {
     writeln!(out, "{text}")
 }
 
+/// Returns standard error for lines that are not data.
+pub(crate) fn stderr() -> io::Stderr {
+    io::stderr()
+}
+
 /// Says something that is not data.
 pub(crate) fn note(text: impl Display) {
     eprintln!("{text}");
