@@ -57,12 +57,14 @@ Examples:
 #[command(after_long_help = "\
 Without SQL, statements are read from stdin; on a terminal a shell starts. Statements that fail \
 are reported on stderr with their number, and those after them still run, unless --bail is given \
-or the SQL came as arguments.
+or the SQL came as arguments. Ctrl-C stops the statement that is running, and a script with it. \
+ATTACH 'FILE' AS NAME reads another database beside this one.
 
 Examples:
   shoal sql music.db 'SELECT Name FROM Artist LIMIT 3'
   shoal sql music.db --format json --param id=22 'SELECT * FROM Album WHERE ArtistId = :id'
   shoal sql new.db < schema.sql
+  shoal sql a.db \"ATTACH 'b.db' AS b; SELECT * FROM t EXCEPT SELECT * FROM b.t\"
   shoal sql :memory:")]
 pub(crate) struct SqlArgs {
     /// A SQLite database, or :memory:. A missing file is created by the first statement that writes

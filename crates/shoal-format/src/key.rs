@@ -29,6 +29,7 @@ impl KeyColumn {
             ValueRef::Real(real) => NUMBER | sortable(real) >> 2,
             ValueRef::Text(text) => {
                 let text = match self.collation {
+                    Collation::Utf16(order) => &crate::utf16::first_bytes(text, order),
                     Collation::Rtrim => {
                         let end = text.iter().rposition(|&byte| byte != b' ');
                         &text[..end.map_or(0, |at| at + 1)]

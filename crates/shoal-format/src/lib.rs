@@ -1,7 +1,7 @@
 //! SQLite's file format as borrowed views over bytes.
 //!
-//! One file per structure on disk. Nothing here does I/O, caches, knows SQL or allocates while it
-//! reads; bytes that break a rule of the format are a [`Corrupt`] value, never a panic. All numbers
+//! One file per structure on disk. Nothing here does I/O, caches, knows SQL or, text in UTF-16
+//! aside, allocates while it reads; bytes that break a rule of the format are a [`Corrupt`] value, never a panic. All numbers
 //! in the format are big-endian.
 
 #![forbid(unsafe_code)]
@@ -23,6 +23,7 @@ pub mod page;
 pub mod page_edit;
 mod pgno;
 pub mod record;
+pub mod utf16;
 mod value;
 pub mod varint;
 pub mod wal;
@@ -39,4 +40,5 @@ pub use page::{Page, PageKind};
 pub use page_edit::PageEdit;
 pub use pgno::Pgno;
 pub use record::{Record, Values, encode_record};
+pub use utf16::ByteOrder;
 pub use value::{Collation, ValueRef};

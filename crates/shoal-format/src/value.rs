@@ -3,6 +3,8 @@
 
 use std::cmp::Ordering;
 
+use crate::utf16::{self, ByteOrder};
+
 /// A value of a record, borrowed from the page or from the caller.
 ///
 /// Text is bytes: the format allows text that is not valid in the file's encoding, and it must
@@ -78,6 +80,9 @@ pub enum Collation {
     NoCase,
     /// As [`Collation::Binary`] without trailing spaces.
     Rtrim,
+    /// By the bytes that the texts, which are UTF-8, have in UTF-16: what `BINARY` means in a file
+    /// of that encoding.
+    Utf16(ByteOrder),
 }
 
 impl Collation {
@@ -90,6 +95,7 @@ impl Collation {
                 a.iter().map(u8::to_ascii_lowercase).cmp(b.iter().map(u8::to_ascii_lowercase))
             }
             Collation::Rtrim => trim_spaces(a).cmp(trim_spaces(b)),
+            Collation::Utf16(order) => utf16::compare(a, b, order),
         }
     }
 
@@ -103,7 +109,7 @@ impl Collation {
     /// Returns SQLite's name of the collation.
     pub fn name(self) -> &'static str {
         match self {
-            Collation::Binary => "BINARY",
+            Collation::Binary | Collation::Utf16(_) => "BINARY",
             Collation::NoCase => "NOCASE",
             Collation::Rtrim => "RTRIM",
         }

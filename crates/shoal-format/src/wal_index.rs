@@ -1,14 +1,19 @@
 //! The index of the write-ahead log: the file `-shm` that processes share (SQLite's
 //! `walformat.html` §2). Its numbers are in the machine's own byte order.
 //!
-//! Only the header is read here. Where each page is in the log is told by the log itself.
+//! Only the header and the read marks are read here. Where each page is in the log is told by the
+//! log itself.
 
 #![allow(clippy::host_endian_bytes)]
 
 /// Bytes of the two copies of the header and of what follows them up to the lock bytes.
 pub const SIZE: usize = 136;
-/// The byte that a reader locks who keeps checkpoints from writing into the database.
+/// The byte that a reader locks who does not look at the log and so keeps checkpoints from writing
+/// into the database. The bytes behind it are those of the read marks from 1 on: who locks one keeps
+/// checkpoints from going beyond its mark, and writers from beginning the log anew.
 pub const READ_LOCK: u64 = 123;
+/// How many read marks there are, the one of [`READ_LOCK`] included, which is always 0.
+pub const READ_MARKS: usize = 5;
 
 /// What writers tell readers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,9 +30,22 @@ pub struct WalIndex {
     pub change: u32,
     /// Frames that are in the database file, too.
     pub backfilled: u32,
+    /// The last frame that the readers of each mark may look at; [`u32::MAX`] is no frame at all.
+    pub marks: [u32; READ_MARKS],
+}
+
+/// Where read mark `place` is, and what it is written as.
+pub fn read_mark(place: usize, frames: u32) -> (u64, [u8; 4]) {
+    (100 + 4 * place as u64, frames.to_ne_bytes())
 }
 
 impl WalIndex {
+    /// The same but for what changes while the log does not.
+    pub fn is_same_log(&self, other: &WalIndex) -> bool {
+        let bare = |it: &WalIndex| WalIndex { backfilled: 0, marks: [0; READ_MARKS], ..*it };
+        bare(self) == bare(other)
+    }
+
     /// Reads the index's first bytes; `None` when they are not valid or are being written.
     pub fn parse(bytes: &[u8; SIZE]) -> Option<WalIndex> {
         const VERSION: u32 = 3_007_000;
@@ -57,6 +75,7 @@ impl WalIndex {
             salt,
             change: word(8),
             backfilled: word(96),
+            marks: std::array::from_fn(|place| word(100 + 4 * place)),
         })
     }
 }
@@ -93,6 +112,12 @@ mod tests {
         let parsed = WalIndex::parse(&index_bytes).unwrap();
         assert_eq!((parsed.frames, parsed.page_count, parsed.page_size), (7, 9, 4096));
         assert_eq!((parsed.change, parsed.backfilled), (5, 0));
+        let mut marked = index();
+        let (at, bytes) = read_mark(3, 7);
+        marked[at as usize..at as usize + 4].copy_from_slice(&bytes);
+        let marked = WalIndex::parse(&marked).unwrap();
+        assert_eq!(marked.marks, [0, 0, 0, 7, 0]);
+        assert!(marked.is_same_log(&parsed) && marked != parsed);
         for place in 0..96 {
             let mut broken = index();
             broken[place] ^= 1;

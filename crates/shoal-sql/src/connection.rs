@@ -1,23 +1,33 @@
 //! Connections: one user of one open file.
 
+pub(crate) mod attached;
+pub(crate) mod control;
+pub(crate) mod plans;
 pub(crate) mod pragma;
+mod registered;
 mod savepoints;
 pub(crate) mod session;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use shoal_store::vfs::{Clock, Entropy};
-use shoal_store::{Mode, Store, TextEncoding, Transaction};
+use shoal_store::{Mode, Store, Transaction, Version};
 
 use crate::Error;
+use crate::exec::{AttachedSnapshots, Snapshot, Txns, for_each_row};
+use crate::index_reader::IndexReader;
 use crate::parse::ast::{Conflict, Name, Stmt, TransactionMode};
-use crate::parse::{Parsed, parse};
+use crate::parse::{Hint, Parsed, hint, parse};
 use crate::plan;
 use crate::reader::TableReader;
-use crate::schema::Schema;
-use crate::statement::{Compiled, Rows, Snapshot, Statement};
-use crate::value::Value;
+use crate::schema::{FIRST_ATTACHED, Schema};
+use crate::statement::{Compiled, Rows, Statement};
+use crate::value::{Value, text_of};
 use crate::write::{self, TableWriter};
+use attached::{Databases, Schemas};
+use control::{Control, Interrupter, Limits};
+use plans::{Plan, Plans};
 use pragma::Pragma;
 use savepoints::Savepoints;
 use session::{Counts, Environment, Pinned, StatementSession};
@@ -30,7 +40,11 @@ use session::{Counts, Environment, Pinned, StatementSession};
 pub struct Connection {
     store: Store,
     environment: Environment,
-    schema: Option<Arc<Schema>>,
+    control: Control,
+    schemas: Schemas,
+    /// What `ATTACH` added.
+    databases: Databases,
+    plans: Plans,
     transaction: Option<Transaction>,
     /// `Some` where nobody can change the file: the one state that statements read.
     pinned: Option<Pinned>,
@@ -46,7 +60,7 @@ impl Connection {
     /// A connection to an open store, with the system's clock and random numbers.
     ///
     /// # Errors
-    /// When the schema's pages cannot be read, or the text encoding is not UTF-8.
+    /// When the schema's pages cannot be read.
     pub fn open(store: Store) -> Result<Connection, Error> {
         Connection::with_environment(store, Environment::os())
     }
@@ -66,7 +80,10 @@ impl Connection {
     fn with_environment(store: Store, environment: Environment) -> Result<Connection, Error> {
         let mut connection = Connection {
             environment,
-            schema: None,
+            control: Control::default(),
+            schemas: Schemas::default(),
+            databases: Databases::default(),
+            plans: Plans::default(),
             transaction: None,
             pinned: Pinned::of(&store),
             store,
@@ -93,41 +110,111 @@ impl Connection {
     /// The schema as of now, or as of the open transaction.
     ///
     /// # Errors
-    /// When the schema's pages cannot be read, or the text encoding is not UTF-8.
+    /// When the schema's pages cannot be read.
     pub fn schema(&mut self) -> Result<Arc<Schema>, Error> {
-        if let Some(transaction) = &self.transaction {
-            return current_schema(&mut self.schema, transaction);
+        self.control.begin();
+        let watch = &self.control.watch;
+        let own;
+        let main = match &self.transaction {
+            Some(transaction) => transaction,
+            None => {
+                own = attached::begin(&self.store, watch)?;
+                &own
+            }
+        };
+        self.schemas.refresh_main(&self.store, main)?;
+        for place in self.databases.places() {
+            let snapshot = self.databases.snapshot(place, watch)?;
+            self.schemas.refresh(&self.databases, place, snapshot.get())?;
         }
-        let transaction = self.store.begin(Mode::Read)?;
-        current_schema(&mut self.schema, &transaction)
+        self.schemas.combine(&self.databases)
+    }
+
+    /// The state of `main` that the open transaction reads, or else the one of now.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn version(&self) -> Result<Version, Error> {
+        match &self.transaction {
+            Some(transaction) => Ok(transaction.version()),
+            None => Ok(self.store.version()?),
+        }
+    }
+
+    /// Whether anybody has committed to `main` since it was at `version`: what is to be read again
+    /// then. Within a transaction, whether anybody has since it began, or it began at another state.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn is_stale(&self, version: &Version) -> Result<bool, Error> {
+        match &self.transaction {
+            Some(transaction) => Ok(transaction.version() != *version || transaction.is_stale()?),
+            None => Ok(self.store.is_stale(version)?),
+        }
+    }
+
+    /// A handle that stops the running statement from another thread.
+    pub fn interrupter(&self) -> Interrupter {
+        self.control.interrupter()
+    }
+
+    /// Bounds what each statement from now on may take.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.control.limits = limits;
+    }
+
+    /// The bounds that statements have.
+    pub fn limits(&self) -> Limits {
+        self.control.limits
     }
 
     /// Prepares the one statement that `sql` holds.
+    ///
+    /// A query may have a word before it. `CACHED` and `JIT` keep its plan, so that who prepares the
+    /// same text again gets it without parsing and planning; `DIRECT` is as no word at all.
     ///
     /// # Errors
     /// [`Error::Syntax`], [`Error::Name`], [`Error::Meaning`] and [`Error::Unsupported`] with the
     /// place in the text; errors of reading the schema.
     pub fn prepare(&mut self, sql: &str) -> Result<Statement, Error> {
-        let parsed = parse(sql)?;
-        let snapshot = match &self.transaction {
-            Some(transaction) => Snapshot::Shared(transaction),
-            None => Snapshot::Own(self.store.begin(Mode::Read)?),
+        let hint = hint(sql);
+        let text = match hint {
+            None => Cow::Borrowed(sql),
+            // Places in the text stay what they are.
+            Some((_, start)) => Cow::Owned(" ".repeat(start) + &sql[start..]),
         };
-        let schema = current_schema(&mut self.schema, snapshot.get())?;
+        let schema = match hint {
+            None => None,
+            Some(_) => Some(self.schema()?),
+        };
+        let kept = hint.is_some_and(|(hint, _)| hint == Hint::Kept);
+        if let Some(schema) = schema.as_ref().filter(|_| kept)
+            && let Some(plan) = self.plans.get(&text, schema)
+        {
+            return Ok(Statement::new(sql, plan));
+        }
+        let parsed = parse(&text)?;
+        let schema = match schema {
+            Some(schema) => schema,
+            None => self.schema()?,
+        };
         if let Some(prefix) = self.reserved {
             write::refuse_reserved(&schema, &parsed.stmt, prefix)?;
         }
+        let snapshot = match (&self.transaction, &mut self.pinned) {
+            (Some(transaction), _) => Snapshot::Shared(transaction),
+            (None, Some(pinned)) => {
+                Snapshot::Shared(pinned.get_or_begin(&self.store, &self.control.watch)?)
+            }
+            (None, None) => Snapshot::Own(attached::begin(&self.store, &self.control.watch)?),
+        };
         let compiled = compile(&schema, &parsed, sql, snapshot.get())?;
-        Ok(Statement {
-            sql: sql.into(),
-            columns: compiled.columns(),
-            parameters: vec![Value::Null; parsed.parameters.len()],
-            memory: Vec::new(),
-            spare: None,
-            compiled,
-            parsed,
-            schema,
-        })
+        drop(snapshot);
+        let plan = Plan { compiled: Arc::new(compiled), parsed: Arc::new(parsed), schema };
+        if kept {
+            self.plans.keep(&text, plan.clone());
+        }
+        Ok(Statement::new(sql, plan))
     }
 
     /// Runs a statement for its rows. One that gives none is executed.
@@ -136,7 +223,7 @@ impl Connection {
     /// What the statement is refused for when the schema changed since it was prepared; what it
     /// raises; what is wrong with the file.
     pub fn query<'c>(&'c mut self, statement: &'c mut Statement) -> Result<Rows<'c>, Error> {
-        let gives_rows = match &statement.compiled {
+        let gives_rows = match &*statement.compiled {
             Compiled::Query(_) | Compiled::Explain(_) => true,
             Compiled::Pragma(pragma) => !pragma.writes(),
             _ => false,
@@ -145,35 +232,55 @@ impl Connection {
             self.execute(statement)?;
             return Ok(Rows::of_values(0, &[]));
         }
+        self.control.begin();
+        let watch = &self.control.watch;
+        if !self.databases.is_empty() {
+            self.databases.begin(self.transaction.is_some(), watch)?;
+        }
         let snapshot = match (&self.transaction, &mut self.pinned) {
             (Some(transaction), _) => Snapshot::Shared(transaction),
-            (None, Some(pinned)) => Snapshot::Shared(pinned.get_or_begin(&self.store)?),
-            (None, None) => Snapshot::Own(self.store.begin(Mode::Read)?),
+            (None, Some(pinned)) => Snapshot::Shared(pinned.get_or_begin(&self.store, watch)?),
+            (None, None) => Snapshot::Own(attached::begin(&self.store, watch)?),
         };
-        let known = self.schema.as_ref().is_some_and(|schema| {
-            Arc::ptr_eq(schema, &statement.schema)
-                && schema.cookie() == snapshot.get().schema_cookie()
-        });
+        let known = self.databases.is_empty()
+            && self.schemas.whole().is_some_and(|schema| {
+                Arc::ptr_eq(schema, &statement.schema)
+                    && schema.cookie() == snapshot.get().schema_cookie()
+            });
+        let mut attached = AttachedSnapshots::new();
         if !known {
-            let schema = current_schema(&mut self.schema, snapshot.get())?;
-            refresh(statement, &schema, snapshot.get())?;
+            let main = snapshot.get();
+            self.schemas.refresh_main(&self.store, main)?;
+            let (schemas, databases) = (&mut self.schemas, &self.databases);
+            attached = prepared_snapshots(schemas, databases, &self.control, statement, main)?;
         }
         let Statement { compiled, parameters, memory, spare, schema, columns, .. } = statement;
-        match &*compiled {
-            Compiled::Query(program) if program.direct.is_some() => {
-                Rows::of_direct(snapshot, program, parameters, memory)
-            }
-            Compiled::Query(program) => {
-                let session = StatementSession::new(&self.environment, self.counts);
-                Ok(Rows::of_query(snapshot, program, parameters, session, spare))
-            }
-            Compiled::Explain(rows) => Ok(Rows::of_values(columns.len(), rows)),
+        let rows = match &**compiled {
+            Compiled::Query(program) => match &program.direct {
+                // What is kept to be compared is counted by the general executor.
+                Some(root) if !root.compares || self.control.limits.memory_bytes.is_none() => {
+                    let snapshot = match root.database.checked_sub(FIRST_ATTACHED) {
+                        None => snapshot,
+                        Some(place) => attached
+                            .get_mut(place)
+                            .and_then(Option::take)
+                            .ok_or(Error::Misuse { what: "a database is not attached any more" })?,
+                    };
+                    Rows::of_direct(snapshot, program, parameters, memory)?
+                }
+                _ => {
+                    let session = self.environment.session(self.counts, &self.control, &self.store);
+                    Rows::of_query((snapshot, attached), program, parameters, session, spare)
+                }
+            },
+            Compiled::Explain(rows) => Rows::of_values(columns.len(), rows),
             Compiled::Pragma(pragma) => {
-                let rows = pragma.rows(schema, snapshot.get(), self.store.path())?;
-                Ok(Rows::of_values(columns.len(), &rows))
+                let rows = pragma.rows(schema, Txns::new(snapshot.get(), &attached))?;
+                Rows::of_values(columns.len(), &rows)
             }
-            _ => Err(Error::Misuse { what: "a statement changed its kind" }),
-        }
+            _ => return Err(Error::Misuse { what: "a statement changed its kind" }),
+        };
+        Ok(rows.at_most(self.control.limits.rows))
     }
 
     /// Runs a statement for its effect; gives how many rows it changed.
@@ -181,7 +288,7 @@ impl Connection {
     /// # Errors
     /// As [`Connection::query`]; constraints; the store's errors of writing.
     pub fn execute(&mut self, statement: &mut Statement) -> Result<u64, Error> {
-        match &statement.compiled {
+        match &*statement.compiled {
             Compiled::Query(_) => {
                 let mut rows = self.query(statement)?;
                 while rows.next()?.is_some() {}
@@ -196,6 +303,7 @@ impl Connection {
             }
             Compiled::Write(_) => self.execute_write(statement),
             Compiled::Pragma(_) | Compiled::Explain(_) => Ok(0),
+            Compiled::Attach(_) | Compiled::Detach(_) => self.attach_or_detach(statement),
             Compiled::Begin(mode) => {
                 self.begin(match mode {
                     TransactionMode::Deferred => Mode::Read,
@@ -219,7 +327,9 @@ impl Connection {
         if self.transaction.is_some() {
             return Err(meaning("cannot start a transaction within a transaction"));
         }
-        self.transaction = Some(self.store.begin(mode)?);
+        let mut transaction = self.store.begin(mode)?;
+        transaction.set_watch(Some(Arc::clone(&self.control.watch)));
+        self.transaction = Some(transaction);
         Ok(())
     }
 
@@ -232,9 +342,10 @@ impl Connection {
             return Err(meaning("cannot commit - no transaction is active"));
         };
         self.savepoints = Savepoints::default();
+        self.databases.end();
         let result = end(transaction);
         if result.is_err() {
-            self.schema = None;
+            self.schemas.forget();
         }
         result
     }
@@ -248,9 +359,10 @@ impl Connection {
             return Err(meaning("cannot rollback - no transaction is active"));
         };
         self.savepoints = Savepoints::default();
+        self.databases.end();
         transaction.rollback();
         // Another connection may give the next schema the number that this one's had.
-        self.schema = None;
+        self.schemas.forget();
         Ok(())
     }
 
@@ -282,7 +394,7 @@ impl Connection {
             Some(transaction) => {
                 self.savepoints.rollback_to(name, transaction)?;
                 // The schema may have changed since, and its number may come again.
-                self.schema = None;
+                self.schemas.forget();
                 Ok(())
             }
         }
@@ -311,8 +423,23 @@ impl Connection {
         let Some(transaction) = &self.transaction else {
             return Err(Error::Misuse { what: "a table reader needs an open transaction" });
         };
-        let schema = current_schema(&mut self.schema, transaction)?;
-        TableReader::new(&schema, transaction, table)
+        self.control.begin();
+        self.schemas.refresh_main(&self.store, transaction)?;
+        let schema = main_schema(&self.schemas)?;
+        TableReader::new(schema, transaction, table)
+    }
+
+    /// Opens an index for reading entries without SQL, within the open transaction.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] outside a transaction; no such index, and those of tables without rowid.
+    pub fn index_reader(&mut self, index: &str) -> Result<IndexReader<'_>, Error> {
+        let Some(transaction) = &self.transaction else {
+            return Err(Error::Misuse { what: "an index reader needs an open transaction" });
+        };
+        self.control.begin();
+        self.schemas.refresh_main(&self.store, transaction)?;
+        IndexReader::new(main_schema(&self.schemas)?, transaction, index)
     }
 
     /// Opens a table for writing rows without SQL, within the open transaction.
@@ -324,30 +451,69 @@ impl Connection {
         let Some(transaction) = &mut self.transaction else {
             return Err(Error::Misuse { what: "a table writer needs an open transaction" });
         };
+        self.control.begin();
         transaction.upgrade()?;
         self.savepoints.begin_writing(transaction)?;
-        current_schema(&mut self.schema, transaction)?;
-        self.session = Some(StatementSession::new(&self.environment, self.counts));
-        match (&self.schema, &self.session) {
-            (Some(schema), Some(session)) => {
-                let context = write::Context { transaction, schema, session, parameters: &[] };
-                TableWriter::new(context, table)
+        self.schemas.refresh_main(&self.store, transaction)?;
+        let session = self.environment.session(self.counts, &self.control, &self.store);
+        let session = self.session.insert(session);
+        let schema = main_schema(&self.schemas)?;
+        let context =
+            write::Context { transaction, attached: &[], schema, session, parameters: &[] };
+        TableWriter::new(context, table)
+    }
+
+    /// Attaches or detaches what the statement's expressions say.
+    fn attach_or_detach(&mut self, statement: &mut Statement) -> Result<u64, Error> {
+        self.control.begin();
+        let (Compiled::Attach(program) | Compiled::Detach(program)) = &*statement.compiled else {
+            return Err(Error::Misuse { what: "a statement changed its kind" });
+        };
+        let schema = Arc::clone(&statement.schema);
+        let session = self.environment.session(self.counts, &self.control, &self.store);
+        let own;
+        let main = match &self.transaction {
+            Some(transaction) => transaction,
+            None => {
+                own = attached::begin(&self.store, &self.control.watch)?;
+                &own
             }
-            _ => Err(Error::Misuse { what: "a table writer needs a schema" }),
+        };
+        let mut words = Vec::new();
+        let txns = Txns::new(main, &[]);
+        for_each_row(program, (txns, None), &session, &statement.parameters, |row| {
+            let text = |value: &Value| text_of(value.as_ref()).unwrap_or_default().into_owned();
+            words
+                .extend(row.iter().map(|value| String::from_utf8_lossy(&text(value)).into_owned()));
+            Ok(())
+        })?;
+        match &*words {
+            [path, name] => self.databases.attach(&self.store, &schema, path, name)?,
+            [name] => self.databases.detach(name)?,
+            _ => return Err(Error::Misuse { what: "a statement changed its kind" }),
         }
+        // The databases behind another one's place have new numbers.
+        self.schemas.forget();
+        Ok(0)
     }
 
     fn execute_write(&mut self, statement: &mut Statement) -> Result<u64, Error> {
+        self.control.begin();
+        let watch = &self.control.watch;
+        self.databases.begin(self.transaction.is_some(), watch)?;
         self.write(|connection, transaction| {
-            let schema = current_schema(&mut connection.schema, transaction)?;
-            refresh(statement, &schema, transaction)?;
-            let Compiled::Write(plan) = &statement.compiled else {
+            let Connection { schemas, databases, control, environment, counts, store, .. } =
+                connection;
+            schemas.refresh_main(store, transaction)?;
+            let attached = prepared_snapshots(schemas, databases, control, statement, transaction)?;
+            let Compiled::Write(plan) = &*statement.compiled else {
                 return Err(Error::Misuse { what: "a statement changed its kind" }.into());
             };
-            let session = StatementSession::new(&connection.environment, connection.counts);
+            let session = environment.session(*counts, control, store);
             let mut context = write::Context {
                 transaction,
-                schema: &schema,
+                attached: &attached,
+                schema: &statement.schema,
                 session: &session,
                 parameters: &statement.parameters,
             };
@@ -358,7 +524,7 @@ impl Connection {
                 Err(failure) => failure.done,
             };
             if plan.changes_rows() {
-                connection.counts.note(done);
+                counts.note(done);
             }
             result
         })
@@ -382,7 +548,11 @@ impl Connection {
                 }
                 transaction
             }
-            None => self.store.begin(Mode::Write)?,
+            None => {
+                let mut transaction = self.store.begin(Mode::Write)?;
+                transaction.set_watch(Some(Arc::clone(&self.control.watch)));
+                transaction
+            }
         };
         let result = work(self, &mut transaction);
         let resolution = result.as_ref().err().map(|failure| failure.resolution);
@@ -393,12 +563,13 @@ impl Connection {
         };
         if !keep {
             self.savepoints = Savepoints::default();
+            self.databases.end();
             transaction.rollback();
             // Another connection may give the next schema the number that this one's had.
-            self.schema = None;
+            self.schemas.forget();
         } else if own {
             if let Err(error) = end(transaction) {
-                self.schema = None;
+                self.schemas.forget();
                 return Err(error);
             }
         } else {
@@ -419,22 +590,37 @@ fn meaning(message: &str) -> Error {
     Error::Meaning { message: message.to_owned(), offset: None }
 }
 
-/// The schema a transaction sees; read again only when its number changed.
-fn current_schema(
-    cached: &mut Option<Arc<Schema>>,
-    transaction: &Transaction,
-) -> Result<Arc<Schema>, Error> {
-    if transaction.header().text_encoding != TextEncoding::Utf8 {
-        return Err(Error::Unsupported { what: "a database in UTF-16".to_owned(), offset: None });
+/// Plans a statement again if a schema that it depends on changed, and begins to read the attached
+/// databases that it reads. `main`'s schema is known to be that of its transaction.
+fn prepared_snapshots<'c>(
+    schemas: &mut Schemas,
+    databases: &'c Databases,
+    control: &Control,
+    statement: &mut Statement,
+    main: &Transaction,
+) -> Result<AttachedSnapshots<'c>, Error> {
+    let mut snapshots: AttachedSnapshots<'c> = databases.places().map(|_| None).collect();
+    loop {
+        for place in databases.places() {
+            // The schema of a database that was attached since has never been read.
+            let unknown = !schemas.knows(place);
+            let wanted = unknown || statement.compiled.reads_attached(place + FIRST_ATTACHED);
+            if snapshots[place].is_none() && wanted {
+                let snapshot = databases.snapshot(place, &control.watch)?;
+                schemas.refresh(databases, place, snapshot.get())?;
+                snapshots[place] = Some(snapshot);
+            }
+        }
+        let schema = schemas.combine(databases)?;
+        if Arc::ptr_eq(&statement.schema, &schema) {
+            return Ok(snapshots);
+        }
+        refresh(statement, &schema, main)?;
     }
-    if let Some(schema) = cached
-        && schema.cookie() == transaction.schema_cookie()
-    {
-        return Ok(Arc::clone(schema));
-    }
-    let schema = Arc::new(Schema::load(transaction)?);
-    *cached = Some(Arc::clone(&schema));
-    Ok(schema)
+}
+
+fn main_schema(schemas: &Schemas) -> Result<&Arc<Schema>, Error> {
+    schemas.main().ok_or(Error::Misuse { what: "a schema was used before it was read" })
 }
 
 /// Plans a statement again when it was planned for another schema.
@@ -444,7 +630,8 @@ fn refresh(
     transaction: &Transaction,
 ) -> Result<(), Error> {
     if !Arc::ptr_eq(&statement.schema, schema) {
-        statement.compiled = compile(schema, &statement.parsed, &statement.sql, transaction)?;
+        let compiled = compile(schema, &statement.parsed, &statement.sql, transaction)?;
+        statement.compiled = Arc::new(compiled);
         statement.columns = statement.compiled.columns();
         statement.memory.clear();
         statement.spare = None;
@@ -468,6 +655,8 @@ fn compile(
         Stmt::Pragma { name, argument } => {
             Compiled::Pragma(Pragma::prepare(name, argument.as_ref())?)
         }
+        Stmt::Attach(names) => Compiled::Attach(Box::new(plan::plan(schema, names, None)?)),
+        Stmt::Detach(names) => Compiled::Detach(Box::new(plan::plan(schema, names, None)?)),
         Stmt::Begin(mode) => Compiled::Begin(*mode),
         Stmt::Commit => Compiled::Commit,
         Stmt::Rollback { savepoint: None } => Compiled::Rollback,
@@ -480,7 +669,10 @@ fn compile(
             }
             _ => return Err(Error::unsupported("EXPLAIN QUERY PLAN of this statement", *offset)),
         },
-        Stmt::Explain { offset, .. } => return Err(Error::unsupported("EXPLAIN", *offset)),
+        Stmt::Explain { offset, .. } => {
+            let what = "EXPLAIN (there is no bytecode to list; EXPLAIN QUERY PLAN tells the plan)";
+            return Err(Error::unsupported(what, *offset));
+        }
         Stmt::Other { what, offset } => return Err(Error::unsupported(*what, *offset)),
         Stmt::Insert(_)
         | Stmt::Update(_)
@@ -489,6 +681,9 @@ fn compile(
         | Stmt::CreateIndex(_)
         | Stmt::CreateView(_)
         | Stmt::CreateVirtualTable { .. }
-        | Stmt::Drop { .. } => Compiled::Write(write::prepare(schema, &parsed.stmt, sql)?),
+        | Stmt::Drop { .. } => {
+            write::refuse_attached(schema, &parsed.stmt)?;
+            Compiled::Write(write::prepare(schema, &parsed.stmt, sql)?)
+        }
     })
 }

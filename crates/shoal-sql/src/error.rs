@@ -86,9 +86,24 @@ pub enum Error {
         /// The mistake.
         what: &'static str,
     },
+    /// The statement was stopped by an [`Interrupter`](crate::Interrupter).
+    #[error("interrupted")]
+    Interrupted,
     /// The file could not be read or written, or its pages are damaged.
     #[error(transparent)]
-    Store(#[from] shoal_store::Error),
+    Store(shoal_store::Error),
+}
+
+impl From<shoal_store::Error> for Error {
+    fn from(error: shoal_store::Error) -> Error {
+        match error {
+            shoal_store::Error::Interrupted => Error::Interrupted,
+            shoal_store::Error::TimedOut { limit_ms } => {
+                Error::Limit { what: "milliseconds of a statement", max: limit_ms }
+            }
+            other => Error::Store(other),
+        }
+    }
 }
 
 /// What kind of thing a name stands for.

@@ -7,7 +7,7 @@ use shoal_store::{Record, TableCursor, Transaction};
 use crate::Error;
 use crate::error::NameKind;
 use crate::schema::{Object, Schema, Table};
-use crate::value::{Affinity, ValueRef};
+use crate::value::{Affinity, Value, ValueRef};
 
 /// A position among the rows of one table, in the order of their rowids.
 ///
@@ -42,6 +42,15 @@ impl<'c> TableReader<'c> {
         }
         let cursor = transaction.table(table.root)?;
         Ok(TableReader { table, cursor })
+    }
+
+    /// Whether anybody has committed since the transaction began: see
+    /// [`shoal_store::Transaction::is_stale`].
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub fn is_stale(&self) -> Result<bool, Error> {
+        Ok(self.cursor.transaction().is_stale()?)
     }
 
     /// The table.
@@ -103,24 +112,41 @@ impl<'c> TableReader<'c> {
     /// [`Error::Store`] on no row and for a broken record; [`Error::Misuse`] for no such column;
     /// [`Error::Unsupported`] for a virtual one.
     pub fn value(&mut self, column: usize) -> Result<ValueRef<'_>, Error> {
-        let Some(known) = self.table.columns.get(column) else {
-            return Err(Error::Misuse { what: "no column has that number" });
-        };
-        if self.table.rowid_alias == Some(column) {
-            return Ok(ValueRef::Int(self.cursor.rowid()?));
-        }
-        let Some(place) = known.stored else {
-            let what = format!("reading virtual column {}", known.name);
-            return Err(Error::Unsupported { what, offset: None });
-        };
-        let record = Record::new(self.cursor.payload()?).map_err(Error::corrupt)?;
-        Ok(match record.column(place).map_err(Error::corrupt)? {
-            // The record may keep an integral real as an integer, which is shorter.
-            Some(ValueRef::Int(int)) if known.affinity == Affinity::Real => {
-                ValueRef::Real(int as f64)
-            }
-            Some(value) => value,
-            None => known.missing_value.as_ref(),
-        })
+        column_value(&self.table, &mut self.cursor, column)
+    }
+}
+
+/// The value of a column of the row that a cursor is on.
+pub(crate) fn column_value<'r>(
+    table: &'r Table,
+    cursor: &'r mut TableCursor<'_>,
+    column: usize,
+) -> Result<ValueRef<'r>, Error> {
+    let Some(known) = table.columns.get(column) else {
+        return Err(Error::Misuse { what: "no column has that number" });
+    };
+    if table.rowid_alias == Some(column) {
+        return Ok(ValueRef::Int(cursor.rowid()?));
+    }
+    let Some(place) = known.stored else {
+        let what = format!("reading virtual column {}", known.name);
+        return Err(Error::Unsupported { what, offset: None });
+    };
+    let record = Record::new(cursor.payload()?).map_err(Error::corrupt)?;
+    let value = record.column(place).map_err(Error::corrupt)?;
+    Ok(stored_value(value, known.affinity, &known.missing_value))
+}
+
+/// A column's value as SQL sees it, where a record has this or nothing.
+pub(crate) fn stored_value<'r>(
+    found: Option<ValueRef<'r>>,
+    affinity: Affinity,
+    missing: &'r Value,
+) -> ValueRef<'r> {
+    match found {
+        // The record may keep an integral real as an integer, which is shorter.
+        Some(ValueRef::Int(int)) if affinity == Affinity::Real => ValueRef::Real(int as f64),
+        Some(value) => value,
+        None => missing.as_ref(),
     }
 }

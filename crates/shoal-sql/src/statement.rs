@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use shoal_store::Transaction;
-
 use crate::Error;
+use crate::connection::plans::Plan;
 use crate::connection::pragma::Pragma;
 use crate::connection::session::StatementSession;
 use crate::exec::direct::{Direct, DirectRows, Memory, Operand, combine, root_parts};
-use crate::exec::{Batch, Run};
+use crate::exec::{AttachedSnapshots, Batch, Run, Snapshot, Txns};
 use crate::parse::Parsed;
 use crate::parse::ast::{Name, TransactionMode};
 use crate::plan::Program;
@@ -23,8 +22,8 @@ use crate::write;
 #[derive(Debug)]
 pub struct Statement {
     pub(crate) sql: Arc<str>,
-    pub(crate) parsed: Parsed,
-    pub(crate) compiled: Compiled,
+    pub(crate) parsed: Arc<Parsed>,
+    pub(crate) compiled: Arc<Compiled>,
     /// The schema that `compiled` is for.
     pub(crate) schema: Arc<Schema>,
     pub(crate) columns: Vec<String>,
@@ -49,6 +48,10 @@ pub(crate) enum Compiled {
     /// The rows of `EXPLAIN QUERY PLAN`.
     Explain(Vec<Vec<Value>>),
     Pragma(Pragma),
+    /// The file and the name.
+    Attach(Box<Program>),
+    /// The name.
+    Detach(Box<Program>),
     Begin(TransactionMode),
     Commit,
     Rollback,
@@ -58,6 +61,16 @@ pub(crate) enum Compiled {
 }
 
 impl Compiled {
+    /// Whether running it reads the database of that number, which was attached.
+    pub(crate) fn reads_attached(&self, database: usize) -> bool {
+        match self {
+            Compiled::Query(program) => program.reads_attached(database),
+            Compiled::Write(plan) => plan.reads_attached(),
+            Compiled::Pragma(_) => true,
+            _ => false,
+        }
+    }
+
     pub(crate) fn columns(&self) -> Vec<String> {
         match self {
             Compiled::Query(program) => {
@@ -73,6 +86,20 @@ impl Compiled {
 }
 
 impl Statement {
+    pub(crate) fn new(sql: &str, plan: Plan) -> Statement {
+        let Plan { parsed, compiled, schema } = plan;
+        Statement {
+            sql: sql.into(),
+            columns: compiled.columns(),
+            parameters: vec![Value::Null; parsed.parameters.len()],
+            memory: Vec::new(),
+            spare: None,
+            compiled,
+            parsed,
+            schema,
+        }
+    }
+
     /// The statement's text.
     pub fn sql(&self) -> &str {
         &self.sql
@@ -90,7 +117,7 @@ impl Statement {
 
     /// The declared type of the table's column behind a column of the result.
     pub fn column_declared_type(&self, index: usize) -> Option<&str> {
-        match &self.compiled {
+        match &*self.compiled {
             Compiled::Query(program) => program.columns.get(index)?.declared_type.as_deref(),
             _ => None,
         }
@@ -135,39 +162,23 @@ impl Statement {
 
     /// Whether the rows are a plan: `EXPLAIN QUERY PLAN`.
     pub fn is_plan(&self) -> bool {
-        matches!(self.compiled, Compiled::Explain(_))
+        matches!(*self.compiled, Compiled::Explain(_))
     }
 
     /// Whether the statement only reads.
     pub fn is_read_only(&self) -> bool {
-        match &self.compiled {
+        match &*self.compiled {
             Compiled::Query(_) | Compiled::Explain(_) => true,
             Compiled::Write(_) => false,
             Compiled::Pragma(pragma) => !pragma.writes(),
-            Compiled::Begin(_)
+            Compiled::Attach(_)
+            | Compiled::Detach(_)
+            | Compiled::Begin(_)
             | Compiled::Commit
             | Compiled::Rollback
             | Compiled::Savepoint(_)
             | Compiled::Release(_)
             | Compiled::RollbackTo(_) => true,
-        }
-    }
-}
-
-/// The snapshot that rows are read from.
-#[derive(Debug)]
-pub(crate) enum Snapshot<'c> {
-    /// The result set's own, which ends with it.
-    Own(Transaction),
-    /// The connection's open transaction.
-    Shared(&'c Transaction),
-}
-
-impl Snapshot<'_> {
-    pub(crate) fn get(&self) -> &Transaction {
-        match self {
-            Snapshot::Own(transaction) => transaction,
-            Snapshot::Shared(transaction) => transaction,
         }
     }
 }
@@ -186,6 +197,9 @@ pub struct Rows<'c> {
     size: usize,
     /// Where a run that can be used again goes.
     spare: Option<&'c mut Option<Spare>>,
+    /// How many more rows may be given.
+    left: u64,
+    rows_max: u64,
 }
 
 impl Drop for Rows<'_> {
@@ -201,6 +215,7 @@ impl Drop for Rows<'_> {
 enum Source<'c> {
     Query {
         snapshot: Snapshot<'c>,
+        attached: AttachedSnapshots<'c>,
         program: &'c Program,
         run: Box<Run>,
         session: StatementSession,
@@ -284,7 +299,7 @@ const BATCH_ROWS_MAX: usize = 256;
 
 impl<'c> Rows<'c> {
     pub(crate) fn of_query(
-        snapshot: Snapshot<'c>,
+        (snapshot, attached): (Snapshot<'c>, AttachedSnapshots<'c>),
         program: &'c Program,
         parameters: &[Value],
         session: StatementSession,
@@ -297,8 +312,23 @@ impl<'c> Rows<'c> {
         run.restart(program, parameters);
         batch.clear();
         let spare = Run::can_restart(program).then_some(spare);
-        let source = Source::Query { snapshot, program, run, session };
-        Rows { source, batch, next: 0, size: 1, spare }
+        let source = Source::Query { snapshot, attached, program, run, session };
+        let mut rows = Rows::of_source(source, batch);
+        rows.spare = spare;
+        rows
+    }
+
+    fn of_source(source: Source<'c>, batch: Batch) -> Rows<'c> {
+        let unlimited = u64::MAX;
+        Rows { source, batch, next: 0, size: 1, spare: None, left: unlimited, rows_max: unlimited }
+    }
+
+    /// The same rows, of which more than so many are an error.
+    pub(crate) fn at_most(self, rows: Option<u64>) -> Rows<'c> {
+        let rows = rows.unwrap_or(u64::MAX);
+        let mut this = self;
+        (this.left, this.rows_max) = (rows, rows);
+        this
     }
 
     /// Rows straight from the pages; `None` when the program's are not.
@@ -327,14 +357,34 @@ impl<'c> Rows<'c> {
         let source =
             DirectSource { snapshot, program, parameters, memory, part, direct, rows, compares };
         let source = Source::Direct(source);
-        Ok(Rows { source, batch: Batch::default(), next: 0, size: 1, spare: None })
+        Ok(Rows::of_source(source, Batch::default()))
     }
 
     /// Rows that are known already.
     pub(crate) fn of_values(width: usize, rows: &[Vec<Value>]) -> Rows<'c> {
         let mut batch = Batch::new(width);
         rows.iter().for_each(|row| batch.push(row));
-        Rows { source: Source::Done, batch, next: 0, size: 1, spare: None }
+        Rows::of_source(Source::Done, batch)
+    }
+
+    /// Whether anybody has committed since the statement began, to a database that it reads: see
+    /// [`shoal_store::Transaction::is_stale`]. False once the last row was given.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub fn is_stale(&self) -> Result<bool, Error> {
+        let none: &[Option<Snapshot<'_>>] = &[];
+        let (snapshot, attached) = match &self.source {
+            Source::Query { snapshot, attached, .. } => (snapshot, attached.as_slice()),
+            Source::Direct(source) => (&source.snapshot, none),
+            Source::Ended(_) | Source::Done => return Ok(false),
+        };
+        for snapshot in std::iter::once(snapshot).chain(attached.iter().flatten()) {
+            if snapshot.get().is_stale()? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The next row, which stays valid until the next call; `None` after the last.
@@ -347,7 +397,7 @@ impl<'c> Rows<'c> {
     pub fn next(&mut self) -> Result<Option<Row<'_>>, Error> {
         if let Source::Direct(source) = &mut self.source {
             match source.next() {
-                Ok(true) => {}
+                Ok(true) => self.count_row()?,
                 ended => {
                     self.source = Source::Done;
                     return ended.map(|_| None);
@@ -359,6 +409,19 @@ impl<'c> Rows<'c> {
     }
 
     #[inline]
+    fn count_row(&mut self) -> Result<(), Error> {
+        match self.left.checked_sub(1) {
+            Some(left) => self.left = left,
+            None => {
+                self.source = Source::Done;
+                self.batch.clear();
+                return Err(Error::Limit { what: "rows of a result", max: self.rows_max });
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
     fn direct_row(&self) -> Option<Row<'_>> {
         let Source::Direct(source) = &self.source else { return None };
         Some(Row { place: RowPlace::Direct(source) })
@@ -366,12 +429,14 @@ impl<'c> Rows<'c> {
 
     fn next_of_batch(&mut self) -> Result<Option<Row<'_>>, Error> {
         while self.next >= self.batch.len() {
-            let Source::Query { snapshot, program, run, session } = &mut self.source else {
+            let Source::Query { snapshot, attached, program, run, session } = &mut self.source
+            else {
                 return Ok(None);
             };
             self.batch.clear();
             self.next = 0;
-            let more = run.fill(program, snapshot.get(), session, self.size, &mut self.batch);
+            let txns = Txns::new(snapshot.get(), attached);
+            let more = run.fill(program, txns, session, self.size, &mut self.batch);
             self.size = (self.size * 2).min(BATCH_ROWS_MAX);
             match more {
                 Ok(true) => {}
@@ -390,6 +455,7 @@ impl<'c> Rows<'c> {
             }
         }
         self.next += 1;
+        self.count_row()?;
         Ok(Some(Row { place: RowPlace::Batch(&self.batch, self.next - 1) }))
     }
 }

@@ -61,6 +61,15 @@ pub enum Error {
         /// What failed.
         source: Box<Error>,
     },
+    /// The transaction's [`Watch`](crate::Watch) was stopped.
+    #[error("interrupted")]
+    Interrupted,
+    /// The time that the transaction's [`Watch`](crate::Watch) was given has passed.
+    #[error("time limit passed, ms: {limit_ms}")]
+    TimedOut {
+        /// The time, in milliseconds.
+        limit_ms: u64,
+    },
     /// Something would be larger than the format allows.
     #[error("{what} is over the limit: {max}")]
     Limit {

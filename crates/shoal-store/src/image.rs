@@ -21,7 +21,7 @@ use crate::index_lookup::IndexTree;
 use crate::lookup::TableTree;
 use crate::page::PageRef;
 use crate::store::Inner;
-use crate::wal::WalPages;
+use crate::wal::{LogVersion, WalPages};
 use crate::{Error, Transaction};
 
 /// Pages of one state of the file.
@@ -144,6 +144,11 @@ impl Image {
             table_trees: Trees::default(),
             index_trees: Trees::default(),
         }
+    }
+
+    /// The state of the write-ahead log, where there is one.
+    pub(crate) fn log_version(&self) -> Option<LogVersion> {
+        self.wal.as_ref().map(|wal| wal.version)
     }
 
     pub(crate) fn is_mapped(&self) -> bool {

@@ -23,7 +23,9 @@ mod payload;
 mod recovery;
 mod store;
 mod transaction;
+mod version;
 mod wal;
+mod watch;
 
 pub use btree::BtreeKind;
 pub use changes::Savepoint;
@@ -33,10 +35,13 @@ pub use error::Error;
 pub use estimate::Sample;
 pub use index_lookup::{IndexLookup, IndexWalk, WalkPlace};
 pub use lookup::{BATCH, TableLookup};
+pub use shoal_format::utf16;
 pub use shoal_format::{
-    Collation, ColumnPlace, Corrupt, FileHeader, HeaderShape, HeaderWalk, KeyColumn, KeyOrder,
-    Page, Payload, Pgno, Record, Stored, TextEncoding, ValueRef, Values, encode_record,
+    ByteOrder, Collation, ColumnPlace, Corrupt, FileHeader, HeaderShape, HeaderWalk, KeyColumn,
+    KeyOrder, Page, Payload, Pgno, Record, Stored, TextEncoding, ValueRef, Values, encode_record,
 };
 pub use shoal_vfs as vfs;
 pub use store::{Access, Locking, Mode, Options, Store};
 pub use transaction::Transaction;
+pub use version::Version;
+pub use watch::Watch;

@@ -1,12 +1,13 @@
 //! Payloads that continue on overflow pages.
 
 use shoal_format::overflow::OverflowPage;
+use shoal_format::utf16::record_to_utf8;
 use shoal_format::{Corrupt, Payload, Pgno};
 
 use crate::{Error, Transaction};
 
 impl Transaction {
-    /// Copies a whole payload into `out`, which is cleared first.
+    /// Copies a whole payload, as the file has it, into `out`, which is cleared first.
     ///
     /// Cost: one page read per overflow page. The buffer is as large as the payload states, which
     /// is checked against the size of the file.
@@ -27,6 +28,20 @@ impl Transaction {
             let length = view.content.len().min(payload.len - out.len());
             out.extend_from_slice(&view.content[..length]);
             next = view.next;
+        }
+        Ok(())
+    }
+
+    /// Puts a record with its text in UTF-8 into `out`, whatever the file's encoding.
+    ///
+    /// # Errors
+    /// As [`Transaction::read_payload`]; [`Error::Corrupt`] for a record of UTF-16 that is broken.
+    pub fn read_record(&self, payload: Payload<'_>, out: &mut Vec<u8>) -> Result<(), Error> {
+        self.read_payload(payload, out)?;
+        if let Some(order) = self.utf16() {
+            let mut text = Vec::with_capacity(out.len());
+            record_to_utf8(out, order, &mut text)?;
+            *out = text;
         }
         Ok(())
     }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use shoal_format::FileHeader;
-use shoal_vfs::{Entropy, File, LockLevel, Mapping, MemVfs, OpenMode, OsEntropy, Vfs};
+use shoal_format::{FileHeader, TextEncoding};
+use shoal_vfs::{Entropy, File, LockLevel, Mapping, MemVfs, OpenMode, OsEntropy, Vfs, VfsError};
 
 use crate::header::{FileState, beside};
 use crate::image::{Image, Snapshot};
@@ -168,6 +168,48 @@ impl Store {
         Ok(store)
     }
 
+    /// Opens another database with the settings of this one, where this one's files are; the
+    /// system's files where this one is in memory. The file must exist; one that may only be read
+    /// is opened for that. `:memory:` and an empty path are an empty database in memory.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_another(&self, path: &Path) -> Result<Store, Error> {
+        let inner = &self.inner;
+        if path == Path::new(":memory:") || path.as_os_str().is_empty() {
+            return Ok(Store::memory());
+        }
+        let vfs: Arc<dyn Vfs> = match inner.path == Path::new(":memory:") {
+            #[cfg(unix)]
+            true => Arc::new(shoal_vfs::OsVfs),
+            _ => Arc::clone(&inner.vfs),
+        };
+        let open = |access| {
+            let options = Options { access, ..inner.options.clone() };
+            Store::open_with(Arc::clone(&vfs), path, options)
+        };
+        match inner.options.access {
+            Access::ReadOnly => open(Access::ReadOnly),
+            Access::ReadWrite | Access::Create => match open(Access::ReadWrite) {
+                Err(Error::Vfs(VfsError::PermissionDenied { .. })) => open(Access::ReadOnly),
+                other => other,
+            },
+        }
+    }
+
+    /// An empty file without a name, gone when it is closed: among the system's temporary files,
+    /// or wherever the store's files are.
+    ///
+    /// # Errors
+    /// [`Error::Vfs`].
+    pub fn temporary_file(&self) -> Result<Box<dyn File>, Error> {
+        #[cfg(unix)]
+        if self.inner.path == Path::new(":memory:") {
+            return Ok(shoal_vfs::OsVfs.open_temporary()?);
+        }
+        Ok(self.inner.vfs.open_temporary()?)
+    }
+
     /// A new, empty database in memory, gone with its last handle.
     pub fn memory() -> Store {
         Store::open(Arc::new(MemVfs::new()), Path::new(":memory:"), Access::Create)
@@ -192,6 +234,11 @@ impl Store {
             }
             Ok(transaction)
         })
+    }
+
+    /// The settings that the store was opened with.
+    pub fn options(&self) -> &Options {
+        &self.inner.options
     }
 
     /// How the store shares its file.
@@ -382,6 +429,9 @@ impl Inner {
         }
         if header.is_wal() || header.write_version == 2 {
             return refuse("writing a database in write-ahead log mode");
+        }
+        if header.text_encoding != TextEncoding::Utf8 {
+            return refuse("writing a database whose text is UTF-16");
         }
         if header.write_version > 2 {
             return Err(Error::ReadOnly { path: path() });

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use shoal_format::{Corrupt, FileHeader, Pgno};
+use shoal_format::{ByteOrder, Corrupt, FileHeader, Pgno};
 
 use crate::changes::Changes;
 use crate::header::FileState;
 use crate::image::Snapshot;
 use crate::store::Inner;
-use crate::{Error, IndexCursor, TableCursor};
+use crate::{Error, IndexCursor, TableCursor, Watch};
 
 /// A snapshot of the database. As long as it lives no other connection can commit.
 pub struct Transaction {
@@ -17,11 +17,19 @@ pub struct Transaction {
     pub(crate) snapshot: Snapshot,
     /// `Some` when it may write.
     pub(crate) changes: Option<Box<Changes>>,
+    /// What may stop its cursors.
+    pub(crate) watch: Option<Arc<Watch>>,
 }
 
 impl Transaction {
     pub(crate) fn new(store: Arc<Inner>, file: FileState, snapshot: Snapshot) -> Transaction {
-        Transaction { store, file, snapshot, changes: None }
+        Transaction { store, file, snapshot, changes: None, watch: None }
+    }
+
+    /// Lets `watch` stop the cursors of this transaction: each looks at it whenever it enters a
+    /// page. What is written is not stopped halfway.
+    pub fn set_watch(&mut self, watch: Option<Arc<Watch>>) {
+        self.watch = watch;
     }
 
     /// Returns the file header.
@@ -37,6 +45,13 @@ impl Transaction {
     /// Returns the number that changes whenever the schema does.
     pub fn schema_cookie(&self) -> u32 {
         self.file.header.schema_cookie
+    }
+
+    /// The order of bytes of the file's text; `None` for UTF-8. Cursors give records in UTF-8
+    /// either way; pages and payloads have what the file has.
+    #[inline]
+    pub fn utf16(&self) -> Option<ByteOrder> {
+        self.file.header.text_encoding.utf16()
     }
 
     /// Bytes of a page that the format may use.
@@ -82,7 +97,8 @@ impl Transaction {
     /// # Errors
     /// [`Error::Busy`] when another transaction writes: as this one keeps the other from
     /// committing, waiting would not help. [`Error::ReadOnly`], [`Error::Latched`],
-    /// [`Error::Unsupported`] for auto-vacuum files and files in write-ahead log mode.
+    /// [`Error::Unsupported`] for auto-vacuum files, files in write-ahead log mode and files in
+    /// UTF-16.
     pub fn upgrade(&mut self) -> Result<(), Error> {
         if self.changes.is_none() {
             self.store.begin_writing(&self.file.header)?;

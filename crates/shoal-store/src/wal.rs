@@ -1,22 +1,27 @@
 //! Reading a database in write-ahead log mode while others write to it.
 //!
 //! What a reader needs is that neither the frames it reads nor the pages it takes from the database
-//! file change under it. It holds the shared lock on the first read lock of the log's index
-//! (`-shm`), which keeps every checkpoint from writing into the database. Then either
+//! file change under it. As SQLite's own readers it holds the shared lock of a read mark in the log's
+//! index (`-shm`). Either
 //!
-//! - the whole log was in the database already: the log is not looked at, whatever becomes of it; or
-//! - it was not, and cannot come to be while the lock is held; so nobody begins the log anew, and
-//!   the frames that were committed stay.
+//! - the whole log was in the database already: the reader locks mark 0, which keeps every
+//!   checkpoint from writing into the database, and does not look at the log; or
+//! - it was not: the reader locks a mark that says how far it reads, if need be after setting it.
+//!   Checkpoints write what comes before the mark, and no more: pages that the reader finds in the
+//!   log. Nobody begins the log anew.
+//!
+//! Who may not write to the index and finds no mark in it locks mark 0 there as well.
 //!
 //! Where nobody shares an index, none is made: after each page that is read from the file it is
 //! checked that there is still none, as whoever writes makes one first.
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use shoal_format::wal::{Frame, FrameHeader, WalHeader, WalStart};
-use shoal_format::wal_index::{READ_LOCK, SIZE, WalIndex};
+use shoal_format::wal_index::{READ_LOCK, READ_MARKS, SIZE, WalIndex, read_mark};
 use shoal_format::{FileHeader, Pgno};
 use shoal_vfs::{ByteLock, File, OpenMode, VfsError};
 
@@ -33,7 +38,13 @@ pub(crate) struct WalPages {
     places: Arc<FxHashMap<Pgno, u64>>,
     /// Nobody shares an index, so nothing keeps a checkpoint away.
     unguarded: bool,
+    /// Which state of the log it is.
+    pub(crate) version: LogVersion,
 }
+
+/// A state of a log: its salt, which is another one whenever it begins anew, and its committed
+/// frames.
+pub(crate) type LogVersion = ([u8; 8], u32);
 
 impl WalPages {
     /// Reads page `pgno` if the log has it.
@@ -64,9 +75,17 @@ impl fmt::Debug for WalPages {
 #[derive(Default)]
 pub(crate) struct WalState {
     /// The index, open as long as it is the one beside the database.
-    index: Option<Box<dyn File>>,
-    locked: bool,
+    index: Option<SharedIndex>,
+    /// The byte of the index that is locked.
+    locked: Option<u64>,
     known: Option<Known>,
+}
+
+/// The log's index.
+struct SharedIndex {
+    file: Box<dyn File>,
+    /// Whether read marks can be set.
+    writable: bool,
 }
 
 /// A state of the log.
@@ -94,10 +113,10 @@ impl fmt::Debug for WalState {
 impl WalState {
     /// Lets checkpoints write again.
     pub(crate) fn unlock(&mut self) -> Result<(), VfsError> {
-        if std::mem::take(&mut self.locked)
+        if let Some(byte) = self.locked.take()
             && let Some(index) = &self.index
         {
-            index.lock_bytes(READ_LOCK, 1, ByteLock::None)?;
+            index.file.lock_bytes(byte, 1, ByteLock::None)?;
         }
         Ok(())
     }
@@ -111,27 +130,20 @@ impl WalState {
         before: Option<FileState>,
     ) -> Result<WalSnapshot, Error> {
         let index_path = beside(&store.real_path, "-shm");
-        if store.vfs.size(&index_path)?.is_none() {
+        // The last one to close the database deletes the index; the next one makes another.
+        if let Some(index) = &self.index
+            && !index.file.is_at(&index_path)?
+        {
             self.index = None;
-        } else if self.index.is_none() {
-            self.index = match store.vfs.open(&index_path, OpenMode::ReadOnly) {
-                Ok(index) => Some(index),
-                Err(VfsError::NotFound { .. }) => None,
-                Err(error) => return Err(error.into()),
-            };
         }
-        let Some(index) = &self.index else {
+        if self.index.is_none() {
+            self.index = SharedIndex::open(store, &index_path)?;
+        }
+        if self.index.is_none() {
             self.known = None;
             return self.alone(store, file, true);
-        };
-        match index.lock_bytes(READ_LOCK, 1, ByteLock::Shared)? {
-            // A checkpoint is writing.
-            Some(false) => return Err(Error::busy(&store.path)),
-            Some(true) => self.locked = true,
-            // Files without such locks are one process's own.
-            None => {}
         }
-        let Some(shared) = read_index(&**index)? else {
+        let Some(shared) = self.lock(store)? else {
             self.known = None;
             return self.alone(store, file, false);
         };
@@ -148,12 +160,76 @@ impl WalState {
             return Ok(WalSnapshot { file: before, pages, unchanged: true });
         }
         let pages = match whole {
-            true => WalPages { log: None, places: Arc::default(), unguarded: false },
+            true => {
+                let version = (shared.salt, shared.frames);
+                WalPages { log: None, places: Arc::default(), unguarded: false, version }
+            }
             false => self.extend(store, &shared)?,
         };
         let file = state(store, &pages, shared.page_count, file)?;
         self.known = Some(Known { salt: shared.salt, frames: shared.frames, pages: pages.clone() });
         Ok(WalSnapshot { file, pages, unchanged: false })
+    }
+
+    /// Whether the log is at another state than it was. Cost: two reads of 136 bytes.
+    pub(crate) fn is_past(&self, store: &Inner, known: LogVersion) -> Result<bool, Error> {
+        match &self.index {
+            Some(index) => {
+                let now = read_index(&*index.file)?;
+                Ok(now.is_none_or(|now| (now.salt, now.frames) != known))
+            }
+            // Whoever writes makes an index first.
+            None => Ok(store.vfs.size(&beside(&store.real_path, "-shm"))?.is_some()),
+        }
+    }
+
+    /// Locks the mark that says how far this reader looks, and tells the state that it may read;
+    /// `None` when the index says nothing valid.
+    fn lock(&mut self, store: &Inner) -> Result<Option<WalIndex>, Error> {
+        // Whoever changes the log in between is done in a moment.
+        const TRIES: usize = 100;
+        let busy = || Error::busy(&store.path);
+        for _ in 0..TRIES {
+            let Some(index) = &self.index else { return Err(busy()) };
+            let Some(mut shared) = read_index(&*index.file)? else {
+                // It is being made, or was left behind broken. Nothing is to write meanwhile.
+                return match index.file.lock_bytes(READ_LOCK, 1, ByteLock::Shared)? {
+                    Some(false) => Err(busy()),
+                    Some(true) => {
+                        self.locked = Some(READ_LOCK);
+                        Ok(None)
+                    }
+                    None => Ok(None),
+                };
+            };
+            let place = match shared.backfilled >= shared.frames {
+                true => 0,
+                false => index.mark(&mut shared)?,
+            };
+            let byte = READ_LOCK + place as u64;
+            match index.file.lock_bytes(byte, 1, ByteLock::Shared)? {
+                Some(true) => self.locked = Some(byte),
+                // Someone sets the mark, or a checkpoint is writing.
+                Some(false) => {
+                    std::thread::yield_now();
+                    continue;
+                }
+                // Files without such locks are one process's own.
+                None => return Ok(Some(shared)),
+            }
+            let again = read_index(&*index.file)?;
+            let still = again.is_some_and(|again| {
+                let whole = again.backfilled >= again.frames;
+                again.is_same_log(&shared)
+                    && (place == 0 || again.marks[place] == shared.marks[place])
+                    && (place != 0 || whole == (shared.backfilled >= shared.frames))
+            });
+            if still {
+                return Ok(Some(shared));
+            }
+            self.unlock()?;
+        }
+        Err(busy())
     }
 
     /// The pages of the log's first frames, of which the index says how many are committed.
@@ -181,20 +257,23 @@ impl WalState {
             };
             places.insert(frame.pgno, at + FrameHeader::SIZE as u64);
         }
-        Ok(WalPages { log: Some(log), places: Arc::new(places), unguarded: false })
+        let version = (shared.salt, shared.frames);
+        Ok(WalPages { log: Some(log), places: Arc::new(places), unguarded: false, version })
     }
 
     /// The state of a log whose index says nothing: what its checksums vouch for.
     fn alone(&self, store: &Inner, file: FileState, unguarded: bool) -> Result<WalSnapshot, Error> {
-        let mut pages = WalPages { log: None, places: Arc::default(), unguarded };
+        let version = ([0; 8], 0);
+        let mut pages = WalPages { log: None, places: Arc::default(), unguarded, version };
         let mut page_count = None;
         if let Some(log) = open_log(store)? {
             let mut header = [0; WalHeader::SIZE];
             let length = log.read_at(&mut header, 0)?;
             let start = WalStart::parse(&header).filter(|_| length == header.len());
             if let Some(start) = start.filter(|it| it.page_size == file.header.page_size) {
-                let (places, count) = scan(&*log, &start)?;
+                let (places, count, frames) = scan(&*log, &start)?;
                 page_count = count;
+                pages.version = (start.salt, frames);
                 pages.places = Arc::new(places);
                 pages.log = Some(log);
             }
@@ -207,10 +286,51 @@ impl WalState {
     }
 }
 
-/// The places of the pages of all committed transactions, and the database's pages with them.
-fn scan(log: &dyn File, start: &WalStart) -> Result<(FxHashMap<Pgno, u64>, Option<u32>), Error> {
+impl SharedIndex {
+    fn open(store: &Inner, path: &Path) -> Result<Option<SharedIndex>, Error> {
+        for (mode, writable) in [(OpenMode::ReadWrite, true), (OpenMode::ReadOnly, false)] {
+            match store.vfs.open(path, mode) {
+                Ok(file) => return Ok(Some(SharedIndex { file, writable })),
+                Err(VfsError::NotFound { .. }) => return Ok(None),
+                Err(VfsError::PermissionDenied { .. }) if writable => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(None)
+    }
+
+    /// The place of a read mark that covers no frame past the state's last, and as many as can be:
+    /// one that is there, or one that nobody uses and is set. 0 when there is none.
+    fn mark(&self, shared: &mut WalIndex) -> Result<usize, Error> {
+        let places = 1..READ_MARKS;
+        let fits = |place: &usize| shared.marks[*place] <= shared.frames;
+        let best = places.clone().filter(fits).max_by_key(|place| shared.marks[*place]);
+        if best.is_some_and(|place| shared.marks[place] == shared.frames) || !self.writable {
+            return Ok(best.unwrap_or(0));
+        }
+        for place in places {
+            let byte = READ_LOCK + place as u64;
+            if self.file.lock_bytes(byte, 1, ByteLock::Exclusive)? != Some(true) {
+                continue;
+            }
+            let (at, bytes) = read_mark(place, shared.frames);
+            let written = self.file.write_at(&bytes, at);
+            self.file.lock_bytes(byte, 1, ByteLock::None)?;
+            written?;
+            shared.marks[place] = shared.frames;
+            return Ok(place);
+        }
+        Ok(best.unwrap_or(0))
+    }
+}
+
+type Scanned = (FxHashMap<Pgno, u64>, Option<u32>, u32);
+
+/// The places of the pages of all committed transactions, the database's pages with them, and how
+/// many frames they have.
+fn scan(log: &dyn File, start: &WalStart) -> Result<Scanned, Error> {
     let mut places = FxHashMap::default();
-    let mut count = None;
+    let (mut count, mut frames) = (None, 0);
     let mut pending = Vec::new();
     let mut checksum = start.checksum;
     let mut frame = vec![0; FrameHeader::SIZE + start.page_size as usize];
@@ -218,15 +338,16 @@ fn scan(log: &dyn File, start: &WalStart) -> Result<(FxHashMap<Pgno, u64>, Optio
     loop {
         let at = WalStart::frame_offset(start.page_size, number);
         if log.read_at(&mut frame, at)? < frame.len() {
-            return Ok((places, count));
+            return Ok((places, count, frames));
         }
         let Some(found) = Frame::parse(&frame, start.salt, &mut checksum) else {
-            return Ok((places, count));
+            return Ok((places, count, frames));
         };
         pending.push((found.pgno, at + FrameHeader::SIZE as u64));
         if let Some(pages) = found.commits {
             places.extend(pending.drain(..));
             count = Some(pages);
+            frames = number;
         }
         number += 1;
     }
@@ -253,7 +374,7 @@ fn read_index(index: &dyn File) -> Result<Option<WalIndex>, Error> {
         };
         let (first, second) = (read()?, read()?);
         if let (Some(first), Some(second)) = (first, second)
-            && (WalIndex { backfilled: 0, ..first }) == (WalIndex { backfilled: 0, ..second })
+            && first.is_same_log(&second)
         {
             return Ok(Some(first));
         }

@@ -45,6 +45,15 @@ pub trait Vfs: Send + Sync {
     /// [`VfsError`] by cause: not there, a directory, no permission, anything else.
     fn open(&self, path: &Path, mode: OpenMode<'_>) -> Result<Box<dyn File>, VfsError>;
 
+    /// Opens an empty file without a name, which is gone when it is closed. Where nothing else is
+    /// said it is in memory.
+    ///
+    /// # Errors
+    /// As [`Vfs::open`].
+    fn open_temporary(&self) -> Result<Box<dyn File>, VfsError> {
+        MemVfs::new().open(Path::new("temporary"), OpenMode::Create)
+    }
+
     /// Deletes `path`; durably when `sync_dir`.
     ///
     /// # Errors
@@ -140,6 +149,14 @@ pub trait File: Send + Sync {
     /// When the system reports one.
     fn map(&self, _len: u64) -> Result<Option<Mapping>, VfsError> {
         Ok(None)
+    }
+
+    /// Whether this file is the one at `path`, and neither was deleted or replaced since.
+    ///
+    /// # Errors
+    /// When the system cannot say.
+    fn is_at(&self, _path: &Path) -> Result<bool, VfsError> {
+        Ok(true)
     }
 
     /// Sets this handle's lock on `len` bytes from `start`, apart from the lock levels; false when

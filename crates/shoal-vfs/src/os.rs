@@ -6,7 +6,9 @@ mod record_lock;
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::{ByteLock, File, LockLevel, OpenMode, Vfs, VfsError};
 pub use mapping::Mapping;
@@ -59,6 +61,26 @@ impl Vfs for OsVfs {
         Ok(Box::new(OsFile(Arc::new(OpenFile { file, path: path.to_path_buf(), held }))))
     }
 
+    fn open_temporary(&self) -> Result<Box<dyn File>, VfsError> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let folder = std::env::temp_dir();
+        let mut options = fs::OpenOptions::new();
+        // Only a file of its own making is opened, and only its owner may read it.
+        options.read(true).write(true).create_new(true).mode(0o600);
+        loop {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let path = folder.join(format!(".shoal-{}-{number}", std::process::id()));
+            let file = match options.open(&path) {
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => continue,
+                other => other.map_err(|error| VfsError::from_io("create", &path, error))?,
+            };
+            // The name goes at once: whatever becomes of the process, the file does not stay.
+            fs::remove_file(&path).map_err(|error| VfsError::from_io("delete", &path, error))?;
+            let held = Mutex::new(Held::default());
+            return Ok(Box::new(OsFile(Arc::new(OpenFile { file, path, held }))));
+        }
+    }
+
     fn delete(&self, path: &Path, sync_dir: bool) -> Result<(), VfsError> {
         fs::remove_file(path).map_err(|error| VfsError::from_io("delete", path, error))?;
         match path.parent() {
@@ -107,13 +129,20 @@ struct Held {
     entries: u32,
     /// What was mapped last: the next mapping takes it over if it is long enough.
     region: Option<Arc<Region>>,
+    /// When that was done last.
+    gate: Option<Instant>,
 }
 
-/// Every so many shared locks the pending byte is looked at first.
+/// Every so many shared locks the pending byte is looked at first, and whenever it was not for
+/// [`GATE_AGE_MAX`].
 ///
 /// SQLite does so each time, that a writer who waits for readers to leave is not overtaken by new
-/// ones. One in so many keeps that wait short, and the others cost one system call, not three.
+/// ones. Here a writer waits for reads that began up to [`GATE_AGE_MAX`] after it, and the other
+/// locks cost one system call, not three. A read that finds the writer there stays out.
 const GATE_EVERY: u32 = 16;
+
+/// After this time the pending byte is looked at again.
+const GATE_AGE_MAX: Duration = Duration::from_millis(1);
 
 impl OpenFile {
     fn error(&self, operation: &'static str) -> impl Fn(std::io::Error) -> VfsError {
@@ -209,9 +238,15 @@ impl File for OsFile {
             return Ok(true);
         }
         if held.level == LockLevel::None {
-            let gate = held.entries.is_multiple_of(GATE_EVERY);
-            if gate && !file.set(Kind::Read, Range::PENDING)? {
-                return Ok(false);
+            let old = |at: Instant| at.elapsed() > GATE_AGE_MAX;
+            let gate = held.entries.is_multiple_of(GATE_EVERY) || held.gate.is_none_or(old);
+            if gate {
+                if !file.set(Kind::Read, Range::PENDING)? {
+                    // The next try asks here, too.
+                    held.gate = None;
+                    return Ok(false);
+                }
+                held.gate = Some(Instant::now());
             }
             held.entries = held.entries.wrapping_add(1);
             let shared = file.set(Kind::Read, Range::SHARED);
@@ -293,6 +328,15 @@ impl File for OsFile {
         Ok(Some(Mapping::new(Arc::clone(file), region, bytes)))
     }
 
+    fn is_at(&self, path: &Path) -> Result<bool, VfsError> {
+        let own = self.0.file.metadata().map_err(self.0.error("look at"))?;
+        match fs::metadata(path) {
+            Ok(found) => Ok((found.dev(), found.ino()) == (own.dev(), own.ino())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(VfsError::from_io("look at", path, error)),
+        }
+    }
+
     fn lock_bytes(&self, start: u64, len: u64, lock: ByteLock) -> Result<Option<bool>, VfsError> {
         let kind = match lock {
             ByteLock::Shared => Kind::Read,
@@ -321,11 +365,26 @@ mod tests {
         let file = open("file", OpenMode::Create).unwrap();
         file.write_at(b"abc", 0).unwrap();
         file.sync().unwrap();
+        assert!(file.is_at(&folder.path().join("file")).unwrap());
+        assert!(!file.is_at(&folder.path().join("none")).unwrap());
+        open("other", OpenMode::Create).unwrap();
+        assert!(!file.is_at(&folder.path().join("other")).unwrap());
         assert_eq!(OsVfs.size(&folder.path().join("file")).unwrap(), Some(3));
         assert!(open("file", OpenMode::ReadOnly).unwrap().write_at(b"x", 0).is_err());
         OsVfs.delete(&folder.path().join("file"), true).unwrap();
         assert!(OsVfs.delete(&folder.path().join("file"), true).is_err());
         assert_eq!(OsVfs.size(&folder.path().join("file")).unwrap(), None);
+    }
+
+    #[test]
+    fn temporary_files_have_no_name() {
+        let [a, b] = [(); 2].map(|()| OsVfs.open_temporary().unwrap());
+        a.write_at(b"abc", 0).unwrap();
+        assert_eq!((a.size().unwrap(), b.size().unwrap()), (3, 0));
+        let own = format!(".shoal-{}-", std::process::id());
+        let mut names = fs::read_dir(std::env::temp_dir()).unwrap();
+        let is_own = |entry: fs::DirEntry| entry.file_name().to_string_lossy().starts_with(&own);
+        assert!(!names.any(|entry| entry.is_ok_and(is_own)));
     }
 
     #[test]

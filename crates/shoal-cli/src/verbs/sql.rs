@@ -1,5 +1,6 @@
 //! `shoal sql`: statements from arguments, from stdin, or typed in a shell.
 
+mod interrupt;
 mod params;
 mod session;
 mod shell;
@@ -17,6 +18,7 @@ pub(crate) fn run(args: &SqlArgs) -> Result<(), Failure> {
         if io::stdout().is_terminal() { RowFormat::Table } else { RowFormat::List }
     });
     let mut session = Session::open(args, format)?;
+    interrupt::handle()?;
     if !args.sql.is_empty() {
         for text in &args.sql {
             session.run(text, true)?;

@@ -3,15 +3,18 @@
 use shoal_store::{TextEncoding, Transaction};
 
 use crate::Error;
-use crate::parse::ast::{ObjectName, PragmaArgument};
-use crate::schema::{Index, IndexOrigin, IndexSource, Object, Schema, Table};
-use crate::value::{Collation, Value, to_int};
+use crate::error::NameKind;
+use crate::exec::Txns;
+use crate::parse::ast::{Name, ObjectName, PragmaArgument};
+use crate::schema::{Index, IndexOrigin, IndexSource, MAIN, Object, Schema, Table};
+use crate::value::{Value, to_int};
 use crate::write::integrity;
 
 /// A `PRAGMA` statement.
 #[derive(Clone, Debug)]
 pub(crate) struct Pragma {
     kind: Kind,
+    database: Option<Name>,
     argument: Option<Value>,
 }
 
@@ -20,12 +23,16 @@ pub(crate) struct Pragma {
 pub(crate) enum Kind {
     ApplicationId,
     AutoVacuum,
+    BusyTimeout,
+    CacheSize,
     CollationList,
     CompileOptions,
     DatabaseList,
     Encoding,
     ForeignKeyList,
     ForeignKeys,
+    /// A setting that Shoal does not have: what it does instead of having it, as SQLite's number.
+    Fixed(&'static [&'static str; 1], i64),
     FreelistCount,
     FunctionList,
     IndexInfo,
@@ -33,6 +40,7 @@ pub(crate) enum Kind {
     IndexXinfo,
     IntegrityCheck,
     JournalMode,
+    LockingMode,
     ModuleList,
     PageCount,
     PageSize,
@@ -48,31 +56,54 @@ pub(crate) enum Kind {
 }
 
 const KINDS: &[(&str, Kind)] = &[
+    ("analysis_limit", Kind::Fixed(&["analysis_limit"], 0)),
     ("application_id", Kind::ApplicationId),
     ("auto_vacuum", Kind::AutoVacuum),
+    ("busy_timeout", Kind::BusyTimeout),
+    ("cache_size", Kind::CacheSize),
     ("collation_list", Kind::CollationList),
     ("compile_options", Kind::CompileOptions),
+    ("count_changes", Kind::Fixed(&["count_changes"], 0)),
     ("database_list", Kind::DatabaseList),
+    ("defer_foreign_keys", Kind::Fixed(&["defer_foreign_keys"], 0)),
+    ("empty_result_callbacks", Kind::Fixed(&["empty_result_callbacks"], 0)),
     ("encoding", Kind::Encoding),
     ("foreign_key_list", Kind::ForeignKeyList),
     ("foreign_keys", Kind::ForeignKeys),
     ("freelist_count", Kind::FreelistCount),
+    ("full_column_names", Kind::Fixed(&["full_column_names"], 0)),
     ("function_list", Kind::FunctionList),
+    ("hard_heap_limit", Kind::Fixed(&["hard_heap_limit"], 0)),
+    ("ignore_check_constraints", Kind::Fixed(&["ignore_check_constraints"], 0)),
     ("index_info", Kind::IndexInfo),
     ("index_list", Kind::IndexList),
     ("index_xinfo", Kind::IndexXinfo),
     ("integrity_check", Kind::IntegrityCheck),
     ("journal_mode", Kind::JournalMode),
+    ("journal_size_limit", Kind::Fixed(&["journal_size_limit"], -1)),
+    ("legacy_alter_table", Kind::Fixed(&["legacy_alter_table"], 0)),
+    ("locking_mode", Kind::LockingMode),
+    ("max_page_count", Kind::Fixed(&["max_page_count"], 4_294_967_294)),
     ("module_list", Kind::ModuleList),
     ("page_count", Kind::PageCount),
     ("page_size", Kind::PageSize),
     ("pragma_list", Kind::PragmaList),
+    ("query_only", Kind::Fixed(&["query_only"], 0)),
     ("quick_check", Kind::QuickCheck),
+    ("read_uncommitted", Kind::Fixed(&["read_uncommitted"], 0)),
+    ("recursive_triggers", Kind::Fixed(&["recursive_triggers"], 0)),
+    ("reverse_unordered_selects", Kind::Fixed(&["reverse_unordered_selects"], 0)),
     ("schema_version", Kind::SchemaVersion),
+    ("secure_delete", Kind::Fixed(&["secure_delete"], 0)),
+    ("short_column_names", Kind::Fixed(&["short_column_names"], 1)),
+    ("soft_heap_limit", Kind::Fixed(&["soft_heap_limit"], 0)),
+    ("synchronous", Kind::Fixed(&["synchronous"], 2)),
     ("table_info", Kind::TableInfo),
     ("table_list", Kind::TableList),
     ("table_xinfo", Kind::TableXinfo),
+    ("threads", Kind::Fixed(&["threads"], 0)),
     ("user_version", Kind::UserVersion),
+    ("writable_schema", Kind::Fixed(&["writable_schema"], 0)),
 ];
 
 impl Pragma {
@@ -86,9 +117,6 @@ impl Pragma {
     ) -> Result<Pragma, Error> {
         let text = name.name.text.as_str();
         let unsupported = |what: String| Error::unsupported(what, name.name.offset);
-        if name.database.as_ref().is_some_and(|database| !database.is("main")) {
-            return Err(unsupported(format!("PRAGMA {text} of an attached database")));
-        }
         let known = KINDS.iter().find(|(known, _)| known.eq_ignore_ascii_case(text));
         let kind = known.map(|(_, kind)| *kind);
         let kind = match kind {
@@ -98,7 +126,9 @@ impl Pragma {
             }
             None => Kind::Unknown,
         };
-        let pragma = Pragma { kind, argument: argument.map(|argument| argument.value.clone()) };
+        let argument_value = argument.map(|argument| argument.value.clone());
+        let database = name.database.clone();
+        let pragma = Pragma { kind, database, argument: argument_value };
         let settable = match kind {
             Kind::ApplicationId | Kind::UserVersion | Kind::DatabaseList | Kind::CollationList => {
                 true
@@ -108,11 +138,17 @@ impl Pragma {
             Kind::Unknown | Kind::IntegrityCheck | Kind::QuickCheck => true,
             Kind::TableInfo | Kind::TableList | Kind::TableXinfo => true,
             Kind::JournalMode => pragma.argument_is("delete"),
+            Kind::LockingMode => pragma.argument_is("normal"),
+            Kind::Fixed(_, number) => pragma.argument_is(&number.to_string()),
             Kind::ForeignKeys => {
                 ["0", "off", "false", "no"].iter().any(|off| pragma.argument_is(off))
             }
             _ => false,
         };
+        let of_another = |name: &Name| !name.is("main");
+        if pragma.writes() && pragma.database.as_ref().is_some_and(of_another) {
+            return Err(unsupported(format!("setting PRAGMA {text} of an attached database")));
+        }
         match argument {
             Some(argument) if !settable => {
                 Err(Error::unsupported(format!("setting PRAGMA {text}"), argument.offset))
@@ -168,17 +204,13 @@ impl Pragma {
     /// The rows.
     ///
     /// # Errors
-    /// The store's.
-    pub(crate) fn rows(
-        &self,
-        schema: &Schema,
-        transaction: &Transaction,
-        path: &std::path::Path,
-    ) -> Result<Vec<Vec<Value>>, Error> {
+    /// The store's; a database that does not exist.
+    pub(crate) fn rows(&self, schema: &Schema, txns: Txns<'_>) -> Result<Vec<Vec<Value>>, Error> {
         if self.kind == Kind::ForeignKeys && self.argument.is_some() {
             return Ok(Vec::new());
         }
-        self.kind.rows(self.argument.as_ref(), schema, transaction, &path.to_string_lossy())
+        let database = self.database.as_ref().map(|name| name.text.as_str());
+        self.kind.rows(self.argument.as_ref(), database, schema, txns)
     }
 }
 
@@ -210,6 +242,10 @@ impl Kind {
         match self {
             Kind::ApplicationId => &["application_id"],
             Kind::AutoVacuum => &["auto_vacuum"],
+            Kind::BusyTimeout => &["timeout"],
+            Kind::CacheSize => &["cache_size"],
+            Kind::Fixed(names, _) => names,
+            Kind::LockingMode => &["locking_mode"],
             Kind::CollationList => &["seq", "name"],
             Kind::CompileOptions => &["compile_options"],
             Kind::DatabaseList => &["seq", "name", "file"],
@@ -238,22 +274,38 @@ impl Kind {
         }
     }
 
-    /// The rows for an argument.
+    /// The rows for an argument, of one database or of whichever has what the argument names.
     ///
     /// # Errors
-    /// The store's.
+    /// The store's; a database that does not exist.
     pub(crate) fn rows(
         self,
         argument: Option<&Value>,
+        database: Option<&str>,
         schema: &Schema,
-        transaction: &Transaction,
-        path: &str,
+        txns: Txns<'_>,
     ) -> Result<Vec<Vec<Value>>, Error> {
-        let header = transaction.header();
+        let whole = schema;
         let number = |number: i64| vec![vec![Value::Int(number)]];
         let name = argument_text(argument);
         let given = argument.is_some();
         let argument = name.unwrap_or_default();
+        let only = match database {
+            Some(name) => Some(whole.database(name).ok_or_else(|| unknown_database(name))?),
+            None => None,
+        };
+        let owner = match self {
+            Kind::IndexInfo | Kind::IndexXinfo => {
+                whole.databases().find(|(_, _, schema)| schema.index(&argument).is_some())
+            }
+            _ => whole.databases().find(|(_, _, schema)| schema.object(&argument).is_some()),
+        };
+        let owner = owner.filter(|_| given).map_or(MAIN, |(number, ..)| number);
+        let database = only.unwrap_or(owner);
+        // There is nothing in `temp`.
+        let Some(schema) = whole.of_database(database) else { return Ok(Vec::new()) };
+        let transaction = txns.of(database)?;
+        let header = transaction.header();
         Ok(match self {
             Kind::ApplicationId => number(header.application_id.cast_signed().into()),
             Kind::AutoVacuum => number(match (header.largest_root, header.incremental_vacuum) {
@@ -261,15 +313,22 @@ impl Kind {
                 (_, 0) => 1,
                 _ => 2,
             }),
+            Kind::BusyTimeout => number(schema.settings().busy_timeout_ms),
+            Kind::CacheSize => number(schema.settings().cache_pages),
+            Kind::LockingMode => {
+                let exclusive = schema.settings().exclusive;
+                vec![vec![if exclusive { "exclusive" } else { "normal" }.into()]]
+            }
+            Kind::Fixed(_, value) => number(value),
             Kind::CollationList => ["RTRIM", "NOCASE", "BINARY"]
                 .iter()
                 .enumerate()
                 .map(|(seq, name)| vec![int(seq), (*name).into()])
                 .collect(),
-            Kind::DatabaseList => {
-                let file = if path == ":memory:" { "" } else { path };
-                vec![vec![Value::Int(0), "main".into(), file.into()]]
-            }
+            Kind::DatabaseList => whole
+                .databases()
+                .map(|(seq, name, schema)| vec![int(seq), name.into(), schema.file().into()])
+                .collect(),
             Kind::Encoding => vec![vec![
                 match header.text_encoding {
                     TextEncoding::Utf8 => "UTF-8",
@@ -293,17 +352,44 @@ impl Kind {
             Kind::IndexXinfo => index_info(schema, &argument, true),
             Kind::IntegrityCheck | Kind::QuickCheck => {
                 let count = argument.parse::<usize>().ok();
-                let only = if given && count.is_none() { Some(argument.as_str()) } else { None };
+                let table = if given && count.is_none() { Some(argument.as_str()) } else { None };
                 let limit = count.filter(|count| *count > 0).unwrap_or(integrity::FINDINGS_MAX);
                 let quick = self == Kind::QuickCheck;
-                integrity::check(schema, transaction, only, limit, quick)?
+                let mut rows = Vec::new();
+                for (number, _, schema) in whole.databases() {
+                    if only.map_or(table.is_none() || number == owner, |only| only == number) {
+                        let txn = txns.of(number)?;
+                        rows.extend(integrity::check(schema, txn, table, limit, quick)?);
+                    }
+                }
+                // One "ok" says it for all.
+                let fine = |row: &Vec<Value>| row == &[Value::text("ok")];
+                if rows.iter().all(fine) {
+                    rows.truncate(1);
+                } else {
+                    rows.retain(|row| !fine(row));
+                }
+                rows
             }
-            Kind::JournalMode => vec![vec!["delete".into()]],
+            Kind::JournalMode => {
+                let mode = match header.is_wal() {
+                    true => "wal",
+                    false if schema.file().is_empty() => "memory",
+                    false => "delete",
+                };
+                vec![vec![mode.into()]]
+            }
             Kind::PageCount => number(transaction.page_count().into()),
             Kind::PageSize => number(header.page_size.into()),
             Kind::SchemaVersion => number(header.schema_cookie.into()),
             Kind::TableInfo => table_info(schema, &argument, false),
-            Kind::TableList => table_list(schema, given.then_some(argument.as_str())),
+            Kind::TableList => {
+                let wanted =
+                    |(number, ..): &(usize, &str, &Schema)| only.is_none_or(|only| only == *number);
+                let table = given.then_some(argument.as_str());
+                let lists = whole.databases().filter(wanted);
+                lists.flat_map(|(_, name, schema)| table_list(name, schema, table)).collect()
+            }
             Kind::TableXinfo => table_info(schema, &argument, true),
             Kind::UserVersion => number(header.user_version.into()),
         })
@@ -321,49 +407,31 @@ fn argument_text(argument: Option<&Value>) -> Option<String> {
 
 /// Pragmas of SQLite that are refused, where any other name means none.
 const REFUSED: &[&str] = &[
-    "analysis_limit",
     "automatic_index",
-    "busy_timeout",
-    "cache_size",
     "cache_spill",
     "case_sensitive_like",
     "cell_size_check",
     "checkpoint_fullfsync",
-    "count_changes",
     "data_store_directory",
     "data_version",
     "default_cache_size",
-    "defer_foreign_keys",
-    "empty_result_callbacks",
     "foreign_key_check",
-    "full_column_names",
     "fullfsync",
-    "hard_heap_limit",
-    "ignore_check_constraints",
     "incremental_vacuum",
-    "journal_size_limit",
-    "legacy_alter_table",
-    "locking_mode",
-    "max_page_count",
     "mmap_size",
     "optimize",
-    "query_only",
-    "read_uncommitted",
-    "recursive_triggers",
-    "reverse_unordered_selects",
-    "secure_delete",
-    "short_column_names",
     "shrink_memory",
-    "soft_heap_limit",
-    "synchronous",
     "temp_store",
     "temp_store_directory",
-    "threads",
     "trusted_schema",
     "wal_autocheckpoint",
     "wal_checkpoint",
-    "writable_schema",
 ];
+
+fn unknown_database(name: &str) -> Error {
+    let message = format!("unknown database {name}");
+    Error::Name { kind: NameKind::Database, message, offset: None }
+}
 
 fn function_list() -> Vec<Vec<Value>> {
     let row = |(name, kind, count, deterministic): (&str, &str, i64, bool)| {
@@ -454,7 +522,7 @@ fn view_info(schema: &Schema, name: &str, hidden: bool) -> Vec<Vec<Value>> {
     query.columns.iter().enumerate().map(row).collect()
 }
 
-fn table_list(schema: &Schema, only: Option<&str>) -> Vec<Vec<Value>> {
+fn table_list(database: &str, schema: &Schema, only: Option<&str>) -> Vec<Vec<Value>> {
     let wanted =
         |object: &&Object| only.is_none_or(|name| object.name().eq_ignore_ascii_case(name));
     let row = |object: &Object| {
@@ -470,7 +538,7 @@ fn table_list(schema: &Schema, only: Option<&str>) -> Vec<Vec<Value>> {
             Object::Damaged { .. } => ("table", 0, false, false),
         };
         vec![
-            "main".into(),
+            database.into(),
             object.name().into(),
             kind.into(),
             int(columns),
@@ -509,7 +577,7 @@ fn index_info(schema: &Schema, name: &str, extended: bool) -> Vec<Vec<Value>> {
         let mut row = vec![int(seqno), Value::Int(cid), name];
         if extended {
             let collation = match &column.collation {
-                Ok(collation) => collation_name(*collation).into(),
+                Ok(collation) => collation.name().into(),
                 Err(name) => name.as_str().into(),
             };
             let key = seqno < index.key_columns;
@@ -528,13 +596,5 @@ fn place(table: &Table, source: &IndexSource) -> (i64, Value) {
         ),
         IndexSource::Rowid => (-1, Value::Null),
         IndexSource::Expr(_) => (-2, Value::Null),
-    }
-}
-
-fn collation_name(collation: Collation) -> &'static str {
-    match collation {
-        Collation::Binary => "BINARY",
-        Collation::NoCase => "NOCASE",
-        Collation::Rtrim => "RTRIM",
     }
 }

@@ -3,10 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use shoal_store::vfs::{Clock, Entropy, OsClock, OsEntropy};
-use shoal_store::{Locking, Mode, Store, Transaction};
+use shoal_store::vfs::{Clock, Entropy, File, OsClock, OsEntropy};
+use shoal_store::{Locking, Store, Transaction, Watch};
 
+use super::attached::begin;
+use super::control::Control;
 use crate::Error;
+use crate::exec::Budget;
 use crate::functions::Session;
 use crate::write::Done;
 
@@ -20,6 +23,23 @@ pub(crate) struct Environment {
 impl Environment {
     pub(crate) fn os() -> Environment {
         Environment { clock: Arc::new(OsClock), entropy: Arc::new(OsEntropy) }
+    }
+
+    /// What a statement sees that begins now.
+    pub(crate) fn session(
+        &self,
+        counts: Counts,
+        control: &Control,
+        store: &Store,
+    ) -> StatementSession {
+        let budget = |max| (Arc::new(Budget::new(max)), store.clone());
+        StatementSession {
+            counts,
+            now_unix_ms: self.clock.unix_ms(),
+            entropy: Arc::clone(&self.entropy),
+            watch: Arc::clone(&control.watch),
+            budget: control.limits.memory_bytes.map(budget),
+        }
     }
 }
 
@@ -54,33 +74,49 @@ impl Pinned {
         fixed.then(Pinned::default)
     }
 
-    pub(crate) fn get_or_begin(&mut self, store: &Store) -> Result<&Transaction, Error> {
+    pub(crate) fn get_or_begin(
+        &mut self,
+        store: &Store,
+        watch: &Arc<Watch>,
+    ) -> Result<&Transaction, Error> {
         if self.0.is_none() {
-            self.0 = Some(store.begin(Mode::Read)?);
+            self.0 = Some(begin(store, watch)?);
         }
-        self.0.as_ref().ok_or(Error::Misuse { what: "a transaction that was begun is gone" })
+        self.get().ok_or(Error::Misuse { what: "a transaction that was begun is gone" })
+    }
+
+    /// The transaction, if it was begun.
+    pub(crate) fn get(&self) -> Option<&Transaction> {
+        self.0.as_ref()
     }
 }
 
 /// What one statement sees: the time does not pass while it runs.
-#[derive(Clone)]
 pub(crate) struct StatementSession {
     counts: Counts,
     now_unix_ms: i64,
     entropy: Arc<dyn Entropy>,
-}
-
-impl StatementSession {
-    pub(crate) fn new(environment: &Environment, counts: Counts) -> StatementSession {
-        StatementSession {
-            counts,
-            now_unix_ms: environment.clock.unix_ms(),
-            entropy: Arc::clone(&environment.entropy),
-        }
-    }
+    watch: Arc<Watch>,
+    /// Where the memory is limited: the limit, and whose files take what is above it.
+    budget: Option<(Arc<Budget>, Store)>,
 }
 
 impl Session for StatementSession {
+    fn check(&self) -> Result<(), Error> {
+        Ok(self.watch.check()?)
+    }
+
+    fn budget(&self) -> Option<&Arc<Budget>> {
+        self.budget.as_ref().map(|(budget, _)| budget)
+    }
+
+    fn temporary_file(&self) -> Result<Box<dyn File>, Error> {
+        match &self.budget {
+            Some((_, store)) => Ok(store.temporary_file()?),
+            None => Err(Error::Misuse { what: "a sort without a limit needs no file" }),
+        }
+    }
+
     fn changes(&self) -> i64 {
         self.counts.changes
     }

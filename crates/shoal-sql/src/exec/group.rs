@@ -8,10 +8,10 @@ use shoal_store::Transaction;
 use super::direct::{Direct, DirectGroup, LeafMemory, Memory, RowView};
 use super::key::{HashPlaces, RowSet, hash_value, is_equal};
 use super::sort::compare;
-use super::{Machine, RowStore, assign};
+use super::{Kept, Machine, RowStore, assign, row_size};
 use crate::Error;
 use crate::expr::{eval, eval_condition};
-use crate::functions::AggregateState;
+use crate::functions::{AggregateState, Session};
 use crate::plan::GroupPlan;
 use crate::value::{Value, ValueRef};
 
@@ -27,6 +27,9 @@ pub(super) struct Groups {
     spare: Vec<Group>,
     /// What a direct select keeps.
     memory: Option<Box<Memory>>,
+    /// What the groups take, and what of it is not counted yet.
+    kept: Kept,
+    uncounted: usize,
 }
 
 #[derive(Debug, Default)]
@@ -49,6 +52,7 @@ impl Groups {
         machine: &mut Machine<'_, '_>,
     ) -> Result<(), Error> {
         let place = self.place(plan, machine)?;
+        self.count(machine.session)?;
         for (index, aggregate) in plan.aggregates.iter().enumerate() {
             if let Some(filter) = &aggregate.filter
                 && !eval_condition(machine, filter)?
@@ -61,10 +65,12 @@ impl Groups {
             let group = &mut self.groups[place];
             let range = aggregate.first..aggregate.first + aggregate.arguments.len();
             let arguments = &machine.registers[range];
-            if let Some(seen) = &mut group.seen[index]
-                && !seen.insert(arguments.iter().map(Value::as_ref), &[aggregate.collation])
-            {
-                continue;
+            if let Some(seen) = &mut group.seen[index] {
+                let values = arguments.iter().map(Value::as_ref);
+                if !seen.insert(values.clone(), &[aggregate.collation]) {
+                    continue;
+                }
+                self.kept.add(machine.session, row_size(values))?;
             }
             if !aggregate.order.is_empty() {
                 for (key, _) in &aggregate.order {
@@ -74,8 +80,10 @@ impl Groups {
                 let keys = aggregate.order.iter().map(|(key, _)| registers[key.result].as_ref());
                 let range = aggregate.first..aggregate.first + aggregate.arguments.len();
                 let arguments = registers[range].iter().map(Value::as_ref);
+                let row = keys.chain(arguments);
+                self.kept.add(machine.session, row_size(row.clone()))?;
                 let waiting = self.groups[place].waiting[index].get_or_insert_default();
-                waiting.push(keys.chain(arguments));
+                waiting.push(row);
                 continue;
             }
             let holds = group.states[index].step(arguments)?;
@@ -96,7 +104,7 @@ impl Groups {
         machine: &mut Machine<'_, '_>,
     ) -> Result<(), Error> {
         let Some(group) = &direct.group else { return Ok(()) };
-        let txn = machine.txn()?;
+        let txn = machine.txn(direct.database)?;
         if direct.counts_rows {
             let count = direct.count_rows(txn)?;
             let place = self.place_of(plan, |_| 0, |_, _| true, |_| ValueRef::Null);
@@ -110,13 +118,18 @@ impl Groups {
             None => Box::new(Memory::new(direct)),
         };
         let parameters = &machine.parameters;
-        let ranges = match plan.aggregates.iter().all(|aggregate| aggregate.function.merges()) {
+        let session = machine.session;
+        let merges = plan.aggregates.iter().all(|aggregate| aggregate.function.merges());
+        // What is kept is counted where rows come one after the other.
+        let ranges = match merges && session.budget().is_none() {
             true => direct.ranges(txn),
             false => Vec::new(),
         };
         if ranges.is_empty() || !self.add_ranges(plan, direct, txn, parameters, &ranges)? {
-            let result = direct
-                .for_each(txn, parameters, &mut memory, |row| self.take_direct(plan, group, row));
+            let result = direct.for_each(txn, parameters, &mut memory, |row| {
+                self.take_direct(plan, group, row)?;
+                self.count(session)
+            });
             self.memory = Some(memory);
             return result;
         }
@@ -289,6 +302,15 @@ impl Groups {
         self.start(plan, value)
     }
 
+    /// Counts what new groups take.
+    #[inline]
+    fn count(&mut self, session: &dyn Session) -> Result<(), Error> {
+        match std::mem::take(&mut self.uncounted) {
+            0 => Ok(()),
+            bytes => self.kept.add(session, bytes),
+        }
+    }
+
     #[inline(never)]
     fn start<'v>(&mut self, plan: &GroupPlan, value: impl Fn(From) -> ValueRef<'v>) -> usize {
         let mut group = self.spare.pop().unwrap_or_default();
@@ -299,6 +321,9 @@ impl Groups {
         for (index, kept) in group.kept.iter_mut().enumerate() {
             assign(kept, value(From::Kept(index)));
         }
+        self.uncounted += size_of::<Group>()
+            + plan.aggregates.len() * size_of::<AggregateState>()
+            + row_size(group.keys.iter().chain(&group.kept).map(Value::as_ref));
         self.groups.push(group);
         self.groups.len() - 1
     }
@@ -306,6 +331,7 @@ impl Groups {
     /// Forgets the groups and keeps their memory, for another run of the same plan.
     pub(super) fn clear(&mut self) {
         self.spare.append(&mut self.groups);
+        self.kept.clear();
         self.by_key.clear();
         self.order.clear();
         self.next = 0;

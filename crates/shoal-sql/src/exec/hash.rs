@@ -2,7 +2,7 @@
 
 use super::key::{KeyPlaces, push_converted_key};
 use super::scan::ScanRun;
-use super::{Machine, RowStore};
+use super::{Kept, Machine, RowStore, row_size};
 use crate::Error;
 use crate::expr::{Code, eval, eval_condition};
 use crate::plan::{HashKey, HashScan};
@@ -21,6 +21,8 @@ pub(super) struct HashStore {
     matched: Vec<bool>,
     /// The key that is looked for.
     key: Vec<u8>,
+    /// What all of it takes.
+    kept: Kept,
 }
 
 /// Where a probe stands.
@@ -55,6 +57,7 @@ impl HashRun {
 
     fn gather(plan: &HashScan, machine: &mut Machine<'_, '_>) -> Result<(), Error> {
         if (plan.rebuild && !plan.marks) || machine.stores[plan.store].is_none() {
+            machine.stores[plan.store] = None;
             let mut store = build(plan, machine)?;
             if plan.marks {
                 store.matched = vec![false; store.rows.len()];
@@ -122,6 +125,7 @@ fn build(plan: &HashScan, machine: &mut Machine<'_, '_>) -> Result<HashStore, Er
     let mut run = ScanRun::open(&plan.source, machine)?;
     let mut key = Vec::new();
     'rows: while run.next(&plan.source, machine)? {
+        machine.tick()?;
         for condition in &plan.filter {
             if !eval_condition(machine, condition)? {
                 continue 'rows;
@@ -132,7 +136,9 @@ fn build(plan: &HashScan, machine: &mut Machine<'_, '_>) -> Result<HashStore, Er
             continue;
         }
         let place = store.rows.len();
-        store.rows.push(plan.row.iter().map(|&reg| machine.registers[reg].as_ref()));
+        let row = plan.row.iter().map(|&reg| machine.registers[reg].as_ref());
+        store.kept.add(machine.session, row_size(row.clone()) + 2 * key.len())?;
+        store.rows.push(row);
         if plan.keys.is_empty() {
             continue;
         }

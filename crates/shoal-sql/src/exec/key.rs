@@ -29,7 +29,7 @@ pub(crate) fn push_key(value: ValueRef<'_>, collation: Collation, out: &mut Vec<
         ValueRef::Text(bytes) => {
             out.push(TEXT);
             match collation {
-                Collation::Binary => push_bytes(bytes, out),
+                Collation::Binary | Collation::Utf16(_) => push_bytes(bytes, out),
                 Collation::NoCase => {
                     push_len(bytes.len(), out);
                     out.extend(bytes.iter().map(u8::to_ascii_lowercase));
@@ -378,7 +378,7 @@ pub(crate) fn hash_value(value: ValueRef<'_>, collation: Collation, seed: u64) -
             }
         }
         ValueRef::Text(bytes) => match collation {
-            Collation::Binary => hash_bytes(bytes, seed ^ 4),
+            Collation::Binary | Collation::Utf16(_) => hash_bytes(bytes, seed ^ 4),
             Collation::NoCase => bytes
                 .iter()
                 .fold(mix(seed, 5), |hash, byte| mix(hash, byte.to_ascii_lowercase().into())),

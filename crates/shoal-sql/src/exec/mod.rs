@@ -10,6 +10,7 @@ mod batch;
 pub(crate) mod direct;
 mod group;
 mod hash;
+mod kept;
 mod key;
 mod memo;
 mod query;
@@ -18,18 +19,25 @@ mod rows;
 mod scan;
 mod select;
 mod sort;
+mod spill;
+mod txns;
 mod window;
 
 use shoal_store::{IndexCursor, TableCursor, Transaction};
 
 pub(crate) use batch::Batch;
+pub(crate) use kept::row_size;
+use kept::value_size;
+pub(crate) use kept::{Budget, Kept};
 pub(crate) use key::KeySet;
 use key::{KeyRows, push_converted_key};
 use memo::Memo;
 use rows::RowStore;
+pub(crate) use txns::{AttachedSnapshots, Snapshot, Txns};
 
 use crate::Error;
 use crate::functions::Session;
+use crate::layer::OpenLayer;
 use crate::plan::{BodyPlan, Program, QueryPlan, SubqueryPlan};
 use crate::schema::Schema;
 use crate::value::{Affinity, Collation, Value, ValueRef};
@@ -59,6 +67,8 @@ struct State {
     stores: Vec<Option<HashStore>>,
     /// The rows that recursions have taken.
     taken: Vec<Vec<Value>>,
+    /// The layers that were opened, by number.
+    layers: Vec<(usize, OpenLayer)>,
 }
 
 /// A query within an expression.
@@ -73,6 +83,8 @@ struct SubqueryRun {
     values: Option<Vec<Value>>,
     /// What one that depends on rows gave for some of them.
     memo: Memo,
+    /// What the set or the rows take.
+    kept: Kept,
 }
 
 /// One execution of a program.
@@ -104,6 +116,7 @@ impl Run {
             queries: program.queries.iter().map(|_| SubqueryRun::default()).collect(),
             stores: std::iter::repeat_with(|| None).take(program.stores).collect(),
             taken: vec![Vec::new(); program.slots],
+            layers: Vec::new(),
         };
         Run { state, root: QueryRun::default(), started: false, done: false }
     }
@@ -136,7 +149,7 @@ impl Run {
     pub(crate) fn fill(
         &mut self,
         program: &Program,
-        txn: &Transaction,
+        txns: Txns<'_>,
         session: &dyn Session,
         count: usize,
         out: &mut Batch,
@@ -145,7 +158,7 @@ impl Run {
             return Ok(false);
         }
         let state = std::mem::take(&mut self.state);
-        let mut machine = Machine::new(program, txn, session, state);
+        let mut machine = Machine::new(program, txns, session, state);
         let result = self.rows(&program.root, &mut machine, count, out);
         match result {
             Ok(true) => {
@@ -189,19 +202,21 @@ impl Run {
     }
 }
 
-/// Runs a program to its end, calling `each` with every row.
+/// Runs a program to its end, calling `each` with every row. `schema` is what functions of the schema
+/// read, unless the program knows.
 ///
 /// # Errors
 /// What expressions and `each` raise, and what is wrong with the file.
 pub(crate) fn for_each_row(
     program: &Program,
-    txn: &Transaction,
+    (txns, schema): (Txns<'_>, Option<&Schema>),
     session: &dyn Session,
     parameters: &[Value],
     mut each: impl FnMut(&[Value]) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let mut run = Run::new(program, parameters);
-    let mut machine = Machine::new(program, txn, session, std::mem::take(&mut run.state));
+    let mut machine = Machine::new(program, txns, session, std::mem::take(&mut run.state));
+    machine.schema = machine.schema.or(schema);
     let plan = &program.root;
     run.root.start(plan, &mut machine)?;
     while run.root.next(plan, &mut machine)? {
@@ -214,7 +229,7 @@ pub(crate) fn for_each_row(
 pub(crate) struct Machine<'m, 't> {
     plans: &'m [SubqueryPlan],
     /// `None` where expressions alone are evaluated.
-    txn: Option<&'t Transaction>,
+    txns: Option<Txns<'t>>,
     pub(crate) session: &'m dyn Session,
     /// The statement's parameters.
     parameters: Vec<Value>,
@@ -223,10 +238,14 @@ pub(crate) struct Machine<'m, 't> {
     queries: Vec<SubqueryRun>,
     stores: Vec<Option<HashStore>>,
     taken: Vec<Vec<Value>>,
+    layers: Vec<(usize, OpenLayer)>,
     schema: Option<&'m Schema>,
     /// One for each of `cursor_count`, once any is needed.
     cursors: Vec<Slot<'t>>,
-    cursor_count: usize,
+    /// The database of each.
+    cursor_databases: &'m [usize],
+    /// Rows looked at, to ask now and then whether to go on.
+    ticks: u32,
 }
 
 /// A cursor in use.
@@ -237,15 +256,10 @@ enum Slot<'t> {
 }
 
 impl<'m, 't> Machine<'m, 't> {
-    fn new(
-        program: &'m Program,
-        txn: &'t Transaction,
-        session: &'m dyn Session,
-        state: State,
-    ) -> Self {
+    fn new(program: &'m Program, txns: Txns<'t>, session: &'m dyn Session, state: State) -> Self {
         Machine {
             plans: &program.queries,
-            txn: Some(txn),
+            txns: Some(txns),
             session,
             parameters: state.parameters,
             registers: state.registers,
@@ -253,9 +267,11 @@ impl<'m, 't> Machine<'m, 't> {
             queries: state.queries,
             stores: state.stores,
             taken: state.taken,
+            layers: state.layers,
             schema: program.schema.as_deref(),
             cursors: Vec::new(),
-            cursor_count: program.cursors,
+            cursor_databases: &program.cursors,
+            ticks: 0,
         }
     }
 
@@ -267,7 +283,7 @@ impl<'m, 't> Machine<'m, 't> {
     ) -> Self {
         Machine {
             plans: &[],
-            txn: None,
+            txns: None,
             session,
             parameters: Vec::new(),
             registers,
@@ -275,23 +291,43 @@ impl<'m, 't> Machine<'m, 't> {
             queries: Vec::new(),
             stores: Vec::new(),
             taken: Vec::new(),
+            layers: Vec::new(),
             schema: None,
             cursors: Vec::new(),
-            cursor_count: 0,
+            cursor_databases: &[],
+            ticks: 0,
         }
     }
 
     /// Makes room for the cursors.
     #[inline]
     fn open_cursors(&mut self) {
-        if self.cursors.len() < self.cursor_count {
-            self.cursors.resize_with(self.cursor_count, || Slot::Empty);
+        if self.cursors.len() < self.cursor_databases.len() {
+            self.cursors.resize_with(self.cursor_databases.len(), || Slot::Empty);
         }
     }
 
-    /// The transaction that cursors read in.
-    fn txn(&self) -> Result<&'t Transaction, Error> {
-        self.txn.ok_or(Error::Misuse { what: "a query was run outside a transaction" })
+    /// Called for every row of a loop: now and then asks whether to go on.
+    #[inline]
+    fn tick(&mut self) -> Result<(), Error> {
+        const EVERY: u32 = 64;
+        self.ticks = self.ticks.wrapping_add(1);
+        if self.ticks.is_multiple_of(EVERY) { self.session.check() } else { Ok(()) }
+    }
+
+    /// The transactions that are read in.
+    fn txns(&self) -> Result<Txns<'t>, Error> {
+        self.txns.ok_or(Error::Misuse { what: "a query was run outside a transaction" })
+    }
+
+    /// The transaction that a database is read in.
+    fn txn(&self, database: usize) -> Result<&'t Transaction, Error> {
+        self.txns()?.of(database)
+    }
+
+    /// The transaction that a cursor reads in.
+    fn cursor_txn(&self, cursor: usize) -> Result<&'t Transaction, Error> {
+        self.txn(self.cursor_databases.get(cursor).copied().unwrap_or(crate::schema::MAIN))
     }
 
     fn into_state(self) -> State {
@@ -302,7 +338,23 @@ impl<'m, 't> Machine<'m, 't> {
             queries: self.queries,
             stores: self.stores,
             taken: self.taken,
+            layers: self.layers,
         }
+    }
+
+    /// The rows of a layer, which is opened once for a statement.
+    fn open_layer(&mut self, number: usize) -> Result<OpenLayer, Error> {
+        if let Some((_, layer)) = self.layers.iter().find(|(known, _)| *known == number) {
+            return Ok(layer.clone());
+        }
+        let schema = self.schema;
+        let layer = schema.and_then(|schema| Some((schema, schema.layer_at(number)?)));
+        let Some((schema, layer)) = layer else {
+            return Err(Error::Misuse { what: "a layer was read where there are none" });
+        };
+        let open = layer.open(number, schema, self.txns()?, self.session)?;
+        self.layers.push((number, open.clone()));
+        Ok(open)
     }
 
     /// A column of a query's first row, or NULL, put into a register.
@@ -370,10 +422,14 @@ impl<'m, 't> Machine<'m, 't> {
         }
         let mut run = std::mem::take(&mut self.queries[index].run);
         let mut values = Vec::new();
+        let mut kept = Kept::default();
         run.start(plan, self)?;
         while run.next(plan, self)? {
-            values.push(self.registers[plan.output].clone());
+            let value = &self.registers[plan.output];
+            kept.add(self.session, value_size(value.as_ref()))?;
+            values.push(value.clone());
         }
+        self.queries[index].kept = kept;
         self.queries[index].values = Some(values.clone());
         Ok(values)
     }
@@ -390,10 +446,15 @@ impl<'m, 't> Machine<'m, 't> {
         if self.queries[index].rows.is_none() || *correlated {
             let mut run = std::mem::take(&mut self.queries[index].run);
             let mut set = KeyRows::default();
+            self.queries[index].kept.clear();
+            let mut kept = Kept::default();
             run.start(plan, self)?;
             while run.next(plan, self)? {
-                set.insert(&self.registers[plan.output..plan.output + plan.width], rules);
+                let row = &self.registers[plan.output..plan.output + plan.width];
+                kept.add(self.session, 2 * row_size(row.iter().map(Value::as_ref)))?;
+                set.insert(row, rules);
             }
+            self.queries[index].kept = kept;
             self.queries[index].run = run;
             self.queries[index].rows = Some(set);
         }
@@ -418,11 +479,15 @@ impl<'m, 't> Machine<'m, 't> {
         if self.queries[index].set.is_none() || *correlated {
             let mut run = std::mem::take(&mut self.queries[index].run);
             let mut set = KeySet::default();
+            self.queries[index].kept.clear();
+            let mut kept = Kept::default();
             run.start(plan, self)?;
             while run.next(plan, self)? {
                 let value = self.registers[plan.output].as_ref();
+                kept.add(self.session, 2 * value_size(value))?;
                 set.insert(value, rule.affinity, rule.collation);
             }
+            self.queries[index].kept = kept;
             self.queries[index].run = run;
             self.queries[index].set = Some(set);
         }

@@ -8,7 +8,7 @@ use super::recursion::RecursiveRun;
 use super::rows::RowValues;
 use super::select::SelectRun;
 use super::sort::Sorter;
-use super::{Machine, RowStore};
+use super::{Kept, Machine, RowStore, row_size};
 use crate::Error;
 use crate::expr::{Code, eval};
 use crate::parse::ast::CompoundOp;
@@ -41,6 +41,8 @@ enum BodyRun {
     Rows {
         rows: RowStore,
         next: usize,
+        /// What the rows take.
+        _kept: Kept,
     },
 }
 
@@ -115,17 +117,18 @@ impl QueryRun {
             let mut sorter = Sorter::default();
             let bound = self.limit.map(|limit| limit.saturating_add(self.offset));
             let bound = bound.and_then(|bound| usize::try_from(bound).ok());
+            let session = machine.session;
             if !first_of_ranges(plan, sort, machine, bound, &mut sorter)? {
                 each_row(plan, machine, |row| {
-                    sorter.push(plan, sort, |output| row.get(output), bound);
+                    sorter.push(session, (plan, sort), |output| row.get(output), bound)
                 })?;
             }
-            sorter.sort(sort);
+            sorter.sort(session, sort)?;
             self.body = BodyRun::Fresh;
             self.sorter = Some(sorter);
         }
         let Some(sorter) = &mut self.sorter else { return Ok(false) };
-        Ok(sorter.next(plan, sort, &mut machine.registers))
+        sorter.next(plan, sort, &mut machine.registers)
     }
 
     /// Notes where the cursors are, which are about to go.
@@ -169,12 +172,17 @@ impl BodyRun {
                     BodyRun::Chain { part: 0, run }
                 }
                 BodyPlan::Compound(plan) => {
-                    let direct = combined(&query.body, machine.txn()?, &machine.parameters)?;
+                    let mut kept = Kept::default();
+                    // What is kept is counted where rows come one after the other.
+                    let direct = match machine.session.budget() {
+                        None => combined(&query.body, machine.txns()?, &machine.parameters)?,
+                        Some(_) => None,
+                    };
                     let rows = match direct {
                         Some(rows) => rows,
-                        None => combine(plan, machine)?,
+                        None => combine(plan, machine, &mut kept)?,
                     };
-                    BodyRun::Rows { rows, next: 0 }
+                    BodyRun::Rows { rows, next: 0, _kept: kept }
                 }
             };
         }
@@ -199,7 +207,7 @@ impl BodyRun {
                 *part += 1;
                 run.start(plan.part(*part), machine)?;
             },
-            (BodyRun::Rows { rows, next }, _) => {
+            (BodyRun::Rows { rows, next, .. }, _) => {
                 if *next >= rows.len() {
                     return Ok(false);
                 }
@@ -228,7 +236,12 @@ impl CompoundPlan {
 }
 
 /// Combines the parts from left to right.
-fn combine(plan: &CompoundPlan, machine: &mut Machine<'_, '_>) -> Result<RowStore, Error> {
+fn combine(
+    plan: &CompoundPlan,
+    machine: &mut Machine<'_, '_>,
+    kept: &mut Kept,
+) -> Result<RowStore, Error> {
+    let session = machine.session;
     let collations = plan.collations.as_slice();
     let mut rows = RowStore::default();
     // The rows so far as a set; `None` while there may be equal ones among them.
@@ -238,14 +251,20 @@ fn combine(plan: &CompoundPlan, machine: &mut Machine<'_, '_>) -> Result<RowStor
     };
     each_row(&plan.first, machine, |row| {
         if set.as_mut().is_none_or(|set| set.insert(row.values(), collations)) {
+            kept.add(session, 2 * row_size(row.values()))?;
             rows.push(row.values());
         }
+        Ok(())
     })?;
     for (op, part) in &plan.rest {
         match op {
             CompoundOp::UnionAll => {
                 set = None;
-                each_row(part, machine, |row| rows.push(row.values()))?;
+                each_row(part, machine, |row| {
+                    kept.add(session, row_size(row.values()))?;
+                    rows.push(row.values());
+                    Ok(())
+                })?;
             }
             CompoundOp::Union => {
                 let mut seen = match set.take() {
@@ -258,15 +277,20 @@ fn combine(plan: &CompoundPlan, machine: &mut Machine<'_, '_>) -> Result<RowStor
                 };
                 each_row(part, machine, |row| {
                     if seen.insert(row.values(), collations) {
+                        kept.add(session, 2 * row_size(row.values()))?;
                         rows.push(row.values());
                     }
+                    Ok(())
                 })?;
                 set = Some(seen);
             }
             CompoundOp::Except | CompoundOp::Intersect => {
                 let mut other = RowSet::default();
                 each_row(part, machine, |row| {
-                    other.insert(row.values(), collations);
+                    if other.insert(row.values(), collations) {
+                        kept.add(session, row_size(row.values()))?;
+                    }
+                    Ok(())
                 })?;
                 let mut seen = RowSet::default();
                 let wanted = *op == CompoundOp::Intersect;
@@ -329,8 +353,13 @@ fn first_of_ranges(
         return Ok(false);
     };
     let Some(outputs) = direct.outputs.as_deref() else { return Ok(false) };
-    let txn = machine.txn()?;
-    let ranges = direct.ranges(txn);
+    let txn = machine.txn(direct.database)?;
+    let session = machine.session;
+    // Sorters that write to files are not put together.
+    let ranges = match session.budget() {
+        None => direct.ranges(txn),
+        Some(_) => Vec::new(),
+    };
     if ranges.is_empty() {
         return Ok(false);
     }
@@ -340,8 +369,7 @@ fn first_of_ranges(
         let mut memory = LeafMemory::default();
         direct.for_each_within(txn, parameters, &mut memory, *range, |row| {
             let row = BodyRow::Direct { row, outputs, width };
-            sorter.push(plan, sort, |output| row.get(output), Some(bound));
-            Ok(())
+            sorter.push(session, (plan, sort), |output| row.get(output), Some(bound))
         })?;
         Ok(sorter)
     };
@@ -359,24 +387,23 @@ const BOUND_OF_RANGES_MAX: usize = 1 << 9;
 pub(super) fn each_row(
     plan: &QueryPlan,
     machine: &mut Machine<'_, '_>,
-    mut each: impl FnMut(BodyRow<'_, '_, '_>),
+    mut each: impl FnMut(BodyRow<'_, '_, '_>) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let width = plan.width;
     if parts(&plan.body).all(|part| part.is_some()) {
-        let txn = machine.txn()?;
         for direct in parts(&plan.body).flatten() {
+            let txn = machine.txn(direct.database)?;
             let outputs = direct.outputs.as_deref().unwrap_or_default();
             let mut memory = Memory::new(direct);
             direct.for_each(txn, &machine.parameters, &mut memory, |row| {
-                each(BodyRow::Direct { row, outputs, width });
-                Ok(())
+                each(BodyRow::Direct { row, outputs, width })
             })?;
         }
         return Ok(());
     }
     let mut body = BodyRun::Fresh;
     while body.next(plan, machine)? {
-        each(BodyRow::Registers { values: &machine.registers[plan.output..], width });
+        each(BodyRow::Registers { values: &machine.registers[plan.output..], width })?;
     }
     Ok(())
 }

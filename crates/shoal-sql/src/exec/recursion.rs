@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::key::RowSet;
 use super::query::each_row;
 use super::sort::compare;
-use super::{Machine, assign};
+use super::{Kept, Machine, assign, row_size};
 use crate::Error;
 use crate::plan::{QueryPlan, RecursivePlan, SortKey};
 use crate::value::Value;
@@ -21,6 +21,9 @@ pub(super) struct RecursiveRun {
     taken: bool,
     queue: Queue,
     seen: RowSet,
+    /// What the rows seen take; those of the queue come and go.
+    kept: Kept,
+    queued: usize,
 }
 
 /// Rows still to be taken.
@@ -48,6 +51,7 @@ impl RecursiveRun {
         plan: &RecursivePlan,
         machine: &mut Machine<'_, '_>,
     ) -> Result<bool, Error> {
+        machine.tick()?;
         if !self.started {
             self.started = true;
             self.gather(&plan.first, plan, machine)?;
@@ -76,10 +80,18 @@ impl RecursiveRun {
         plan: &RecursivePlan,
         machine: &mut Machine<'_, '_>,
     ) -> Result<(), Error> {
+        let session = machine.session;
         each_row(part, machine, |row| {
             if !plan.distinct || self.seen.insert(row.values(), &plan.collations) {
+                // Counted when the queue has never been as long: rows that leave make room.
+                let longer = self.queue.len() >= self.queued;
+                if plan.distinct || longer {
+                    self.queued = self.queue.len() + 1;
+                    self.kept.add(session, row_size(row.values()))?;
+                }
                 self.queue.push(row.values().map(Value::from).collect(), &plan.order);
             }
+            Ok(())
         })
     }
 }
@@ -93,6 +105,10 @@ impl Queue {
             let item = Item { row, number: self.count, keys: Arc::clone(keys) };
             self.ordered.push(item);
         }
+    }
+
+    fn len(&self) -> usize {
+        self.plain.len() + self.ordered.len()
     }
 
     fn pop(&mut self) -> Option<Vec<Value>> {

@@ -46,11 +46,27 @@ impl RowStore {
         self.bytes.extend_from_slice(bytes);
     }
 
+    /// Bytes that the rows take.
+    pub(crate) fn byte_len(&self) -> usize {
+        self.bytes.len() + self.starts.len() * size_of::<usize>()
+    }
+
+    /// Forgets all rows and keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.starts.clear();
+    }
+
     /// The values of the row at a place, in order.
     pub(crate) fn row(&self, place: usize) -> RowValues<'_> {
+        RowValues { bytes: self.row_bytes(place) }
+    }
+
+    /// The bytes of the row at a place, for [`RowValues::of`].
+    pub(crate) fn row_bytes(&self, place: usize) -> &[u8] {
         let start = self.starts.get(place).copied().unwrap_or(self.bytes.len());
         let end = self.starts.get(place + 1).copied().unwrap_or(self.bytes.len());
-        RowValues { bytes: &self.bytes[start..end] }
+        &self.bytes[start..end]
     }
 
     /// Puts the row's values into registers.
@@ -70,6 +86,13 @@ impl RowStore {
 #[derive(Clone, Debug)]
 pub(crate) struct RowValues<'a> {
     bytes: &'a [u8],
+}
+
+impl<'a> RowValues<'a> {
+    /// The values of a row whose bytes [`RowStore::row_bytes`] gave.
+    pub(crate) fn of(bytes: &'a [u8]) -> RowValues<'a> {
+        RowValues { bytes }
+    }
 }
 
 impl<'a> Iterator for RowValues<'a> {

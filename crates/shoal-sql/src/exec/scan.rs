@@ -10,7 +10,7 @@ use super::query::QueryRun;
 use super::{Machine, Slot, assign};
 use crate::Error;
 use crate::expr::eval;
-use crate::functions::FunctionRows;
+use crate::functions::{FunctionRows, TableFunction};
 use crate::plan::{
     Bound, EachCodes, EachScan, FunctionScan, IndexScan, IndexedTable, Loads, NullKey, RowidRange,
     Scan, TableKey, TableScan,
@@ -132,7 +132,7 @@ impl ScanRun {
                 }
                 Ok(first)
             }
-            (ScanRun::Function(run), Scan::Function(plan)) => Ok(run.next(plan, machine)),
+            (ScanRun::Function(run), Scan::Function(plan)) => run.next(plan, machine),
             (ScanRun::Each(run), Scan::Each(plan)) => loop {
                 if run.inner.next(&plan.inner, machine)? {
                     return Ok(true);
@@ -203,7 +203,12 @@ impl FunctionRun {
                 None => None,
             });
         }
-        let rows = plan.function.rows(&arguments, machine.schema, machine.txn()?)?;
+        let rows = match plan.function {
+            TableFunction::Layer { number, .. } => {
+                FunctionRows::Layer(machine.open_layer(number)?, 0)
+            }
+            function => function.rows(&arguments, machine.schema, machine.txns()?)?,
+        };
         let arguments = arguments.into_iter().enumerate();
         let arguments = arguments
             .map(|(place, value)| value.unwrap_or_else(|| plan.function.default_argument(place)))
@@ -211,8 +216,8 @@ impl FunctionRun {
         Ok(FunctionRun { rows, arguments })
     }
 
-    fn next(&mut self, plan: &FunctionScan, machine: &mut Machine<'_, '_>) -> bool {
-        let Some(row) = self.rows.next() else { return false };
+    fn next(&mut self, plan: &FunctionScan, machine: &mut Machine<'_, '_>) -> Result<bool, Error> {
+        let Some(row) = self.rows.next(machine.session)? else { return Ok(false) };
         for &(column, reg) in &plan.columns {
             let value = match column.checked_sub(plan.visible) {
                 Some(argument) => self.arguments.get(argument),
@@ -220,7 +225,7 @@ impl FunctionRun {
             };
             machine.registers[reg] = value.cloned().unwrap_or_default();
         }
-        true
+        Ok(true)
     }
 }
 
@@ -343,7 +348,7 @@ impl TableRun {
         if matches!(self.at, At::Done) {
             return Ok(false);
         }
-        let txn = machine.txn()?;
+        let txn = machine.cursor_txn(plan.cursor)?;
         let slot = &mut machine.cursors[plan.cursor];
         if !matches!(slot, Slot::Table(_)) {
             *slot = Slot::Table(Box::new(txn.table(plan.root)?));
@@ -496,7 +501,7 @@ impl IndexRun {
         if matches!(self.at, At::Done) {
             return Ok(false);
         }
-        let txn = machine.txn()?;
+        let txn = machine.cursor_txn(plan.cursor)?;
         let slot = &mut machine.cursors[plan.cursor];
         if !matches!(slot, Slot::Index(_)) {
             *slot = Slot::Index(Box::new(txn.index(plan.root)?));
@@ -604,7 +609,7 @@ fn find_row(
     let mut slot = std::mem::replace(&mut machine.cursors[index], Slot::Empty);
     let Slot::Index(entry) = &mut slot else { return Ok(()) };
     let record = Record::new(entry.payload()?).map_err(Error::corrupt)?;
-    let txn = machine.txn()?;
+    let txn = machine.cursor_txn(table.cursor)?;
     let target = &mut machine.cursors[table.cursor];
     match &table.key {
         TableKey::Rowid { place } => {

@@ -1,11 +1,11 @@
 //! One `SELECT`: nested loops, groups, distinct rows.
 
-use super::Machine;
 use super::group::Groups;
 use super::hash::HashRun;
 use super::key::RowSet;
 use super::scan::{ScanRun, load_late};
 use super::window::WindowRun;
+use super::{Kept, Machine, row_size};
 use crate::Error;
 use crate::expr::{eval, eval_condition};
 use crate::plan::{Level, QueryPlan, Scan, SelectPlan};
@@ -26,6 +26,8 @@ pub(super) struct SelectRun {
     spare: Option<Groups>,
     windows: Option<WindowRun>,
     seen: Option<RowSet>,
+    /// What the rows seen take.
+    kept: Kept,
 }
 
 #[derive(Debug, Default)]
@@ -70,9 +72,10 @@ impl SelectRun {
             if let Some(collations) = &plan.distinct {
                 let row = &machine.registers[query.output..query.output + query.width];
                 let row = row.iter().map(Value::as_ref);
-                if !self.seen.get_or_insert_default().insert(row, collations) {
+                if !self.seen.get_or_insert_default().insert(row.clone(), collations) {
                     continue;
                 }
+                self.kept.add(machine.session, row_size(row))?;
             }
             return Ok(true);
         }
@@ -159,6 +162,7 @@ impl SelectRun {
             self.levels[0] = LevelRun::open(&plan.levels[0], machine)?;
         }
         loop {
+            machine.tick()?;
             let depth = self.depth;
             if self.levels[depth].next(&plan.levels[depth], machine)? {
                 if depth + 1 == count {

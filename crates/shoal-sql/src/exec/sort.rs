@@ -5,7 +5,10 @@ use std::cmp::Ordering;
 use rayon::slice::ParallelSliceMut;
 use shoal_store::KeyColumn;
 
-use super::RowStore;
+use super::spill::{Runs, SpilledRows};
+use super::{Budget, RowStore};
+use crate::Error;
+use crate::functions::Session;
 use crate::plan::{QueryPlan, SortKey, SortPlan};
 use crate::value::{Value, ValueRef};
 
@@ -19,6 +22,10 @@ pub(super) struct Sorter {
     next: usize,
     /// A row that so many others precede that nothing after it is wanted.
     last: Option<(u64, usize)>,
+    /// Rows in order that did not fit into memory.
+    runs: Option<Runs>,
+    /// Those and the last ones, once all rows were taken.
+    spilled: Option<SpilledRows>,
 }
 
 /// So many rows are sorted on all cores.
@@ -27,19 +34,25 @@ const PARALLEL_MIN: usize = 1 << 15;
 /// Fewer rows than this are never thinned out.
 const BOUND_MIN: usize = 256;
 
+/// A sort may always keep so many bytes.
+const SPILL_BYTES_MIN: u64 = 64 << 10;
+
 impl Sorter {
     /// Takes a row: its outputs by number, among which the keys are. With a bound only so many
     /// first rows are wanted in the end; memory stays within a few times that many.
     ///
     /// Of a row that is not wanted only the first key is looked at, as a rule.
+    ///
+    /// # Errors
+    /// When rows that do not fit into memory cannot be written to a file.
     #[inline]
     pub(super) fn push<'v>(
         &mut self,
-        plan: &QueryPlan,
-        sort: &SortPlan,
+        session: &dyn Session,
+        (plan, sort): (&QueryPlan, &SortPlan),
         output: impl Fn(usize) -> ValueRef<'v>,
         bound: Option<usize>,
-    ) {
+    ) -> Result<(), Error> {
         let key = |key: &SortKey| output(key.reg - plan.output);
         let prefix = sort.keys.first().map_or(0, |first| prefix(key(first), *first));
         if let Some((last_prefix, last)) = self.last {
@@ -47,7 +60,7 @@ impl Sorter {
             if prefix > last_prefix
                 || (prefix == last_prefix && !self.precedes(sort, key, last).is_lt())
             {
-                return;
+                return Ok(());
             }
         }
         self.prefixes.push(prefix);
@@ -57,6 +70,39 @@ impl Sorter {
         {
             self.thin(sort, bound);
         }
+        match session.budget() {
+            Some(budget) if self.is_full(budget) => self.spill(session, sort, bound),
+            _ => Ok(()),
+        }
+    }
+
+    fn is_full(&self, budget: &Budget) -> bool {
+        let bytes = self.rows.byte_len() + self.prefixes.len() * size_of::<(u64, u64, u32)>();
+        bytes as u64 > budget.left().max(SPILL_BYTES_MIN)
+    }
+
+    /// Writes the rows so far to a file, in order.
+    #[cold]
+    fn spill(
+        &mut self,
+        session: &dyn Session,
+        sort: &SortPlan,
+        bound: Option<usize>,
+    ) -> Result<(), Error> {
+        self.order_rows(sort);
+        let runs = match &mut self.runs {
+            Some(runs) => runs,
+            None => self.runs.insert(Runs::new(session)?),
+        };
+        let rows = &self.rows;
+        let wanted = bound.unwrap_or(usize::MAX);
+        let ordered = self.order.iter().take(wanted);
+        let ordered = ordered.map(|&(prefix, place)| (prefix, rows.row_bytes(place as usize)));
+        runs.add(session, &sort.keys, ordered)?;
+        self.rows.clear();
+        self.prefixes.clear();
+        self.last = None;
+        Ok(())
     }
 
     fn precedes<'v>(
@@ -96,7 +142,7 @@ impl Sorter {
     }
 
     fn thin(&mut self, sort: &SortPlan, bound: usize) {
-        self.sort(sort);
+        self.order_rows(sort);
         let mut kept = RowStore::default();
         let mut prefixes = Vec::with_capacity(bound * 2);
         for &(prefix, place) in self.order.iter().take(bound) {
@@ -110,7 +156,21 @@ impl Sorter {
     }
 
     /// Puts the rows in order. Rows with equal keys stay in the order in which they came.
-    pub(super) fn sort(&mut self, sort: &SortPlan) {
+    ///
+    /// # Errors
+    /// As [`Sorter::push`].
+    pub(super) fn sort(&mut self, session: &dyn Session, sort: &SortPlan) -> Result<(), Error> {
+        if self.runs.is_some() {
+            self.spill(session, sort, None)?;
+        }
+        match self.runs.take() {
+            Some(runs) => self.spilled = Some(runs.into_rows()?),
+            None => self.order_rows(sort),
+        }
+        Ok(())
+    }
+
+    fn order_rows(&mut self, sort: &SortPlan) {
         self.order.clear();
         // Four billion rows do not fit into memory.
         let places = self.prefixes.iter().enumerate();
@@ -138,19 +198,31 @@ impl Sorter {
     }
 
     /// Puts the next row's values into the query's registers; false when there is none.
+    ///
+    /// # Errors
+    /// When rows cannot be read from the file they are in.
     pub(super) fn next(
         &mut self,
         plan: &QueryPlan,
         sort: &SortPlan,
         registers: &mut [Value],
-    ) -> bool {
-        let Some(&(_, place)) = self.order.get(self.next) else { return false };
-        self.next += 1;
-        let values = self.rows.row(place as usize).skip(sort.keys.len());
+    ) -> Result<bool, Error> {
+        let row = match &mut self.spilled {
+            Some(rows) => match rows.next(&sort.keys)? {
+                Some(row) => row,
+                None => return Ok(false),
+            },
+            None => {
+                let Some(&(_, place)) = self.order.get(self.next) else { return Ok(false) };
+                self.next += 1;
+                self.rows.row(place as usize)
+            }
+        };
+        let values = row.skip(sort.keys.len());
         for (value, target) in values.zip(&mut registers[plan.output..plan.output + plan.width]) {
             super::assign(target, value);
         }
-        true
+        Ok(true)
     }
 }
 

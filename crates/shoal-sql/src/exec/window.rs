@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::sort::compare;
-use super::{Machine, assign};
+use super::{Kept, Machine, assign, row_size, value_size};
 use crate::Error;
 use crate::expr::{Code, eval, eval_condition};
 use crate::functions::{AggregateFunction, AggregateState, WindowFunction};
@@ -28,6 +28,8 @@ pub(super) struct WindowRun {
     rows: usize,
     order: Vec<usize>,
     next: usize,
+    /// What all of it takes.
+    bytes: Kept,
 }
 
 /// What one window needs of the rows.
@@ -64,18 +66,24 @@ impl WindowRun {
         machine: &mut Machine<'_, '_>,
     ) -> Result<(), Error> {
         self.rows += 1;
-        self.kept.extend(plan.kept.iter().map(|&reg| machine.registers[reg].clone()));
+        let kept = plan.kept.iter().map(|&reg| machine.registers[reg].as_ref());
+        self.bytes.add(machine.session, row_size(kept.clone()))?;
+        self.kept.extend(kept.map(Value::from));
         self.passes.resize_with(plan.passes.len(), PassRows::default);
         for (pass, rows) in plan.passes.iter().zip(&mut self.passes) {
             for key in &pass.keys {
                 eval(machine, key)?;
-                rows.keys.push(machine.registers[key.result].clone());
+                let key = &machine.registers[key.result];
+                self.bytes.add(machine.session, value_size(key.as_ref()))?;
+                rows.keys.push(key.clone());
             }
             rows.calls.resize_with(pass.calls.len(), CallRows::default);
             for (call, rows) in pass.calls.iter().zip(&mut rows.calls) {
                 for argument in &call.arguments {
                     eval(machine, argument)?;
-                    rows.arguments.push(machine.registers[argument.result].clone());
+                    let argument = &machine.registers[argument.result];
+                    self.bytes.add(machine.session, value_size(argument.as_ref()))?;
+                    rows.arguments.push(argument.clone());
                 }
                 if let Some(filter) = &call.filter {
                     rows.passes.push(eval_condition(machine, filter)?);
@@ -106,6 +114,7 @@ impl WindowRun {
             }
             let mut start = 0;
             while start < self.order.len() {
+                machine.tick()?;
                 let first = self.order[start];
                 let length = self.order[start..]
                     .iter()

@@ -27,8 +27,8 @@ pub(crate) struct Compiler {
     pub(crate) own_queries: Vec<usize>,
     /// How many sets `IN` lists are kept in.
     pub(crate) sets: usize,
-    /// How many cursors the scans use.
-    pub(crate) cursors: usize,
+    /// The cursors that the scans use: the number of each one's database.
+    pub(crate) cursors: Vec<usize>,
     /// How many hash tables and stored row sets the joins use.
     pub(crate) stores: usize,
     /// How many recursions there are.
@@ -37,6 +37,8 @@ pub(crate) struct Compiler {
     pub(crate) no_solution: bool,
     /// Whether a table-valued function reads the schema.
     pub(crate) needs_schema: bool,
+    /// Whether the file's text is UTF-16, so that values are not as they are on their pages.
+    pub(crate) utf16: bool,
 }
 
 impl Compiler {

@@ -6,6 +6,7 @@
 
 mod aggregate;
 mod datetime;
+mod encoding;
 mod json;
 mod math;
 mod misc;
@@ -15,8 +16,12 @@ mod text;
 mod window;
 
 use std::fmt;
+use std::sync::Arc;
+
+use shoal_store::vfs::File;
 
 use crate::Error;
+use crate::exec::Budget;
 use crate::value::{Collation, Value};
 
 pub(crate) use aggregate::{AggregateFunction, AggregateState};
@@ -24,7 +29,7 @@ pub(crate) use table::{FunctionRows, TableFunction};
 pub(crate) use window::{WindowFunction, window_function};
 
 /// What a function may ask of the connection that runs it.
-pub(crate) trait Session {
+pub(crate) trait Session: Sync {
     /// Rows changed by the last finished `INSERT`, `UPDATE` or `DELETE`.
     fn changes(&self) -> i64;
     /// Rows changed since the connection was opened.
@@ -35,6 +40,27 @@ pub(crate) trait Session {
     fn random(&self, bytes: &mut [u8]);
     /// The time, in milliseconds since 1970-01-01 UTC; the same throughout one statement.
     fn now_unix_ms(&self) -> i64;
+
+    /// Looked at every few rows by whoever loops.
+    ///
+    /// # Errors
+    /// When the statement is to stop.
+    fn check(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// What the rows that the statement keeps are counted against, where that is limited.
+    fn budget(&self) -> Option<&Arc<Budget>> {
+        None
+    }
+
+    /// A file that is gone when it is closed.
+    ///
+    /// # Errors
+    /// When there can be none.
+    fn temporary_file(&self) -> Result<Box<dyn File>, Error> {
+        Err(Error::Misuse { what: "a temporary file was asked for where there are none" })
+    }
 }
 
 /// The world around one call.
@@ -210,8 +236,14 @@ pub(crate) fn list() -> Vec<(&'static str, &'static str, i64, bool)> {
     out
 }
 
-const SCALARS: &[&[ScalarFunction]] =
-    &[misc::FUNCTIONS, text::FUNCTIONS, math::FUNCTIONS, datetime::FUNCTIONS, json::FUNCTIONS];
+const SCALARS: &[&[ScalarFunction]] = &[
+    misc::FUNCTIONS,
+    text::FUNCTIONS,
+    math::FUNCTIONS,
+    datetime::FUNCTIONS,
+    json::FUNCTIONS,
+    encoding::FUNCTIONS,
+];
 
 /// Functions of SQLite that are refused as unsupported, not as unknown.
 const UNSUPPORTED: &[&str] = &[

@@ -1,11 +1,13 @@
 //! Functions that give rows: `json_each`, `json_tree`, `generate_series`, `pragma_...`.
 
+use super::Session;
 use super::json::{Walk, walk};
 use crate::Error;
 use crate::connection::pragma::Kind;
+use crate::exec::Txns;
+use crate::layer::OpenLayer;
 use crate::schema::Schema;
-use crate::value::{Affinity, Value, to_int};
-use shoal_store::Transaction;
+use crate::value::{Affinity, Value, text_of, to_int};
 
 /// A function in a `FROM`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +15,11 @@ pub(crate) enum TableFunction {
     Json(Walk),
     Series,
     Pragma(Kind),
+    /// A layer by its number, and how many columns it has; their names are its own.
+    Layer {
+        number: usize,
+        columns: usize,
+    },
 }
 
 impl TableFunction {
@@ -35,6 +42,7 @@ impl TableFunction {
             }
             TableFunction::Series => vec!["value"],
             TableFunction::Pragma(kind) => kind.columns().to_vec(),
+            TableFunction::Layer { columns, .. } => vec![""; columns],
         }
     }
 
@@ -45,6 +53,7 @@ impl TableFunction {
             TableFunction::Series => &["start", "stop", "step"],
             TableFunction::Pragma(kind) if kind.has_argument() => &["arg", "schema"],
             TableFunction::Pragma(_) => &["schema"],
+            TableFunction::Layer { .. } => &[],
         }
     }
 
@@ -64,7 +73,7 @@ impl TableFunction {
 
     /// Whether its rows depend on the schema.
     pub(crate) fn needs_schema(self) -> bool {
-        matches!(self, TableFunction::Pragma(_))
+        matches!(self, TableFunction::Pragma(_) | TableFunction::Layer { .. })
     }
 
     /// The rows for some arguments; one that was not given is `None`.
@@ -75,7 +84,7 @@ impl TableFunction {
         self,
         arguments: &[Option<Value>],
         schema: Option<&Schema>,
-        transaction: &Transaction,
+        txns: Txns<'_>,
     ) -> Result<FunctionRows, Error> {
         let given = |place: usize| arguments.get(place).and_then(Option::as_ref);
         Ok(match self {
@@ -90,13 +99,19 @@ impl TableFunction {
             TableFunction::Pragma(kind) => {
                 let rows = match schema {
                     Some(schema) => {
+                        let place = usize::from(kind.has_argument());
                         let argument = if kind.has_argument() { given(0) } else { None };
-                        kind.rows(argument, schema, transaction, "")?
+                        let database = given(place).and_then(|name| text_of(name.as_ref()));
+                        let database =
+                            database.map(|name| String::from_utf8_lossy(&name).into_owned());
+                        kind.rows(argument, database.as_deref(), schema, txns)?
                     }
                     None => Vec::new(),
                 };
                 FunctionRows::Rows(rows.into_iter())
             }
+            // Opened once for a statement, by whoever runs it.
+            TableFunction::Layer { .. } => FunctionRows::Rows(Vec::new().into_iter()),
         })
     }
 }
@@ -106,14 +121,24 @@ impl TableFunction {
 pub(crate) enum FunctionRows {
     Rows(std::vec::IntoIter<Vec<Value>>),
     Series(Series),
+    /// With the place of the next row.
+    Layer(OpenLayer, usize),
 }
 
 impl FunctionRows {
-    pub(crate) fn next(&mut self) -> Option<Vec<Value>> {
-        match self {
+    /// The next row.
+    ///
+    /// # Errors
+    /// When the statement keeps more than it may.
+    pub(crate) fn next(&mut self, session: &dyn Session) -> Result<Option<Vec<Value>>, Error> {
+        Ok(match self {
             FunctionRows::Rows(rows) => rows.next(),
             FunctionRows::Series(series) => series.next().map(|value| vec![Value::Int(value)]),
-        }
+            FunctionRows::Layer(layer, next) => {
+                *next += 1;
+                layer.row(*next - 1, session)?
+            }
+        })
     }
 }
 

@@ -36,6 +36,10 @@ pub(crate) enum Stmt {
         name: ObjectName,
         argument: Option<PragmaArgument>,
     },
+    /// `ATTACH`, as a query of one row: the file and the name.
+    Attach(Box<Select>),
+    /// `DETACH`, as a query of one row: the name.
+    Detach(Box<Select>),
     /// `EXPLAIN` and `EXPLAIN QUERY PLAN`.
     Explain {
         query_plan: bool,

@@ -5,8 +5,8 @@ use sqlite3_parser::dialect::TokenType;
 
 use super::ast::{
     ColumnConstraint, ColumnDef, Conflict, CreateIndex, CreateTable, CreateTableBody, CreateView,
-    Delete, DropKind, ForeignKey, Insert, InsertSource, Name, ObjectName, PragmaArgument, Stmt,
-    TableConstraint, TransactionMode, Update,
+    Delete, DropKind, ExprKind, ForeignKey, Insert, InsertSource, Name, ObjectName, PragmaArgument,
+    Select, SelectCore, Stmt, TableConstraint, TransactionMode, Update,
 };
 use super::convert::Converter;
 use crate::Error;
@@ -205,8 +205,13 @@ impl Converter<'_> {
             }
             grammar::Stmt::AlterTable(..) => Stmt::Other { what: "ALTER TABLE", offset },
             grammar::Stmt::Analyze(_) => Stmt::Other { what: "ANALYZE", offset },
-            grammar::Stmt::Attach { .. } => Stmt::Other { what: "ATTACH", offset },
-            grammar::Stmt::Detach(_) => Stmt::Other { what: "DETACH", offset },
+            grammar::Stmt::Attach { key: Some(_), .. } => {
+                Stmt::Other { what: "ATTACH with a KEY", offset }
+            }
+            grammar::Stmt::Attach { expr, db_name, key: None } => {
+                Stmt::Attach(self.database_names(&[expr, db_name])?)
+            }
+            grammar::Stmt::Detach(db_name) => Stmt::Detach(self.database_names(&[db_name])?),
             grammar::Stmt::CreateTrigger { .. } => Stmt::Other { what: "CREATE TRIGGER", offset },
             grammar::Stmt::Reindex { .. } => Stmt::Other { what: "REINDEX", offset },
             grammar::Stmt::Vacuum(..) => Stmt::Other { what: "VACUUM", offset },
@@ -239,6 +244,26 @@ impl Converter<'_> {
     fn aliased(&mut self, name: &grammar::QualifiedName<'_>) -> (ObjectName, Option<Name>) {
         let object = self.object_name(name);
         (object, name.alias.as_ref().map(|alias| self.name(alias)))
+    }
+
+    /// What `ATTACH` and `DETACH` are given, as one row; a bare name stands for its text.
+    fn database_names(&mut self, exprs: &[&grammar::Expr<'_>]) -> Result<Box<Select>, Error> {
+        let mut row = Vec::with_capacity(exprs.len());
+        for expr in exprs {
+            let mut expr = self.expr(expr)?;
+            if let ExprKind::Column { database: None, table: None, column } = &expr.kind {
+                expr.kind = ExprKind::Literal(Value::text(column.text.as_str()));
+            }
+            row.push(expr);
+        }
+        Ok(Box::new(Select {
+            with: None,
+            first: SelectCore::Values(vec![row]),
+            compounds: Vec::new(),
+            order_by: Vec::new(),
+            limit: None,
+            offset: None,
+        }))
     }
 
     fn drop(&mut self, kind: DropKind, name: &grammar::QualifiedName<'_>, if_exists: bool) -> Stmt {

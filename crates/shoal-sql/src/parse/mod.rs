@@ -9,6 +9,7 @@ pub(crate) mod ast;
 mod convert;
 mod convert_ddl;
 mod convert_select;
+mod hint;
 mod statements;
 mod tokens;
 
@@ -18,6 +19,7 @@ use sqlite3_parser::ast::Cmd;
 use sqlite3_parser::lexer::sql::{Error as LexError, Parser, ParserError};
 use sqlite3_parser::{Bump, FallibleIterator};
 
+pub(crate) use hint::{Hint, hint};
 pub use statements::Statements;
 
 use crate::Error;

@@ -22,6 +22,7 @@ use crate::expr::{Code, Compiler, Reg};
 use crate::functions::TableFunction;
 use crate::parse::ast::{self, CompoundOp};
 use crate::resolve::Resolver;
+use crate::resolve::encoding::in_utf16;
 use crate::resolve::push::push_down;
 use crate::resolve::tree::{Aggregate, OutputColumn, Query};
 use crate::schema::Schema;
@@ -38,7 +39,8 @@ pub(crate) struct Program {
     pub(crate) constants: Vec<(Reg, Value)>,
     pub(crate) parameters: Vec<(Reg, usize)>,
     pub(crate) sets: usize,
-    pub(crate) cursors: usize,
+    /// The number of each cursor's database.
+    pub(crate) cursors: Vec<usize>,
     pub(crate) stores: usize,
     /// How many recursions there are.
     pub(crate) slots: usize,
@@ -48,6 +50,13 @@ pub(crate) struct Program {
     pub(crate) columns: Vec<OutputColumn>,
     /// Whether its rows can be given straight from the pages.
     pub(crate) direct: Option<crate::exec::direct::Root>,
+}
+
+impl Program {
+    /// Whether any of it reads a database that was attached.
+    pub(crate) fn reads_attached(&self, database: usize) -> bool {
+        self.needs_schema || self.cursors.contains(&database)
+    }
 }
 
 /// A query within an expression.
@@ -380,15 +389,20 @@ pub(crate) fn plan(
     txn: Option<&Transaction>,
 ) -> Result<Program, Error> {
     let mut query = Resolver::new(schema).query(select)?;
+    let utf16 = schema.utf16();
+    if let Some(order) = utf16 {
+        in_utf16(&mut query, order);
+    }
     push_down(&mut query);
     if let Some(txn) = txn {
         sample::sample(&query, txn);
     }
-    plan_resolved(query)
+    plan_resolved(query, utf16.is_some())
 }
 
-fn plan_resolved(query: Query) -> Result<Program, Error> {
+fn plan_resolved(query: Query, utf16: bool) -> Result<Program, Error> {
     let mut compiler = Compiler::default();
+    compiler.utf16 = utf16;
     let root = compiler.plan_query(&query);
     let direct = crate::exec::direct::Root::of(&root, &compiler);
     if compiler.no_solution {

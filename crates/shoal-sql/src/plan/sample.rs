@@ -3,6 +3,7 @@
 use shoal_store::Transaction;
 
 use crate::resolve::tree::{Body, CompareOp, Expr, Query, ROWID, Select, SourceKind};
+use crate::schema::MAIN;
 
 /// Looks into the trees of every table that could be read in more than one way.
 pub(super) fn sample(query: &Query, txn: &Transaction) {
@@ -36,7 +37,9 @@ fn sample_select(select: &Select, txn: &Transaction) {
             SourceKind::Table(table) => {
                 let alone = select.sources.len() == 1;
                 let one_row = alone && select.conjuncts.iter().any(is_rowid);
-                if !(one_row || alone && table.indexes.is_empty()) {
+                // The transaction is `main`'s.
+                let here = table.database == MAIN;
+                if here && !(one_row || alone && table.indexes.is_empty()) {
                     table.sample(txn);
                 }
             }

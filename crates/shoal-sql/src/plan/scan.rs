@@ -23,9 +23,10 @@ impl Compiler {
         Scan::Function(Box::new(FunctionScan { function, arguments, columns, visible }))
     }
 
-    fn cursor(&mut self) -> usize {
-        self.cursors += 1;
-        self.cursors - 1
+    /// A cursor over a table or one of its indexes.
+    fn cursor(&mut self, table: &Table) -> usize {
+        self.cursors.push(table.database);
+        self.cursors.len() - 1
     }
 
     /// A scan of a table and what it reads of a row once the conditions hold.
@@ -37,7 +38,7 @@ impl Compiler {
         late: &[(usize, Reg)],
         descending: bool,
     ) -> (Scan, Loads) {
-        let cursor = self.cursor();
+        let cursor = self.cursor(table);
         let range = match compiled {
             CompiledScan::Index { index: Some(number), equal, low, high } => {
                 let keys = KeyCodes { equal, low, high, descending };
@@ -81,7 +82,7 @@ impl Compiler {
         if covered(early) && covered(late) {
             return (Scan::Index(scan), entry_loads(table, number, late));
         }
-        let cursor = self.cursor();
+        let cursor = self.cursor(table);
         scan.table = Some(indexed_table(table, number, cursor, &loads));
         (Scan::Index(scan), row_loads(table, late))
     }
@@ -107,7 +108,7 @@ impl Compiler {
                 CompiledScan::Index { index: Some(number), equal, low, high } => {
                     let keys = KeyCodes { equal, low, high, descending: false };
                     let (mut scan, missing) =
-                        index_entries(table, number, self.cursor(), keys, &early);
+                        index_entries(table, number, self.cursor(table), keys, &early);
                     scan.table = Some(indexed_table(table, number, cursor, &missing));
                     Scan::Index(scan)
                 }

@@ -438,8 +438,18 @@ impl<'a> Resolver<'a> {
 
     /// Looks a column up from the innermost scope outwards.
     fn find(&self, table: Option<&Name>, column: &Name) -> Result<Found, Miss> {
+        self.find_in(None, table, column)
+    }
+
+    /// The same among the tables of one database alone, where one was named.
+    fn find_in(
+        &self,
+        database: Option<usize>,
+        table: Option<&Name>,
+        column: &Name,
+    ) -> Result<Found, Miss> {
         for (depth, scope) in self.scopes.iter().enumerate().rev() {
-            match scope.find(depth, table, column) {
+            match scope.find(depth, (database, table), column) {
                 Err(Miss::None) => {}
                 done => return done,
             }
@@ -462,10 +472,11 @@ impl<'a> Resolver<'a> {
                 .collect::<Vec<_>>()
                 .join(".")
         };
-        if database.is_some_and(|database| !database.is("main")) {
+        let number = database.map(|database| self.schema.database(&database.text));
+        if number == Some(None) {
             return Err(Error::no_such(NameKind::Column, &qualified(), offset));
         }
-        match self.find(table, column) {
+        match self.find_in(number.flatten(), table, column) {
             Ok(Found::Column { depth, table: place, column }) if table.is_none() => {
                 self.unqualified(depth, (place, column), offset)
             }

@@ -14,7 +14,7 @@ use crate::Error;
 use crate::error::NameKind;
 use crate::functions::TableFunction;
 use crate::parse::ast::{self, Indexed, JoinConstraint, JoinKind, Name, ObjectName, TableRefKind};
-use crate::schema::Object;
+use crate::schema::{Object, TEMP};
 
 /// A `FROM` with its names, before the conditions are resolved.
 #[derive(Debug, Default)]
@@ -176,10 +176,19 @@ impl<'a> Resolver<'a> {
                 None => {}
             }
         }
-        if self.schema.object(plain).is_none() && TableFunction::named(plain).is_some() {
+        let temporary = name.database.as_ref().is_none_or(|database| database.is("temp"));
+        if temporary
+            && self.home.is_none()
+            && let Some((number, layer)) = self.schema.layer(plain)
+        {
+            return self.add_layer(number, layer, alias, nullable, joined);
+        }
+        let found = self.object(name);
+        if found.is_err() && TableFunction::named(plain).is_some() {
             return self.add_function(name, &[], alias, nullable, joined);
         }
-        match self.object(name)? {
+        let (database, object) = found?;
+        match object {
             Object::Table(table) => {
                 let source = self.new_source()?;
                 let shown = alias.unwrap_or_else(|| table.name.clone());
@@ -209,7 +218,7 @@ impl<'a> Resolver<'a> {
                 Ok(())
             }
             Object::View(view) => {
-                let query = self.view(view, offset)?;
+                let query = self.view(view, database, offset)?;
                 self.add_query(query, alias.unwrap_or_else(|| view.name.clone()), nullable, joined)
             }
             Object::Virtual { module, .. } => {
@@ -221,10 +230,15 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// Finds what a name of a table, view or virtual table stands for.
-    fn object(&self, name: &ObjectName) -> Result<&'a Object, Error> {
-        let known_database = name.database.as_ref().is_none_or(|database| database.is("main"));
-        let found = if known_database { self.schema.object(&name.name.text) } else { None };
+    /// Finds what a name of a table, view or virtual table stands for, and in which database.
+    fn object(&self, name: &ObjectName) -> Result<(usize, &'a Object), Error> {
+        let found = match &name.database {
+            None => self.schema.find(self.home, &name.name.text),
+            Some(database) => self
+                .schema
+                .database(&database.text)
+                .and_then(|number| self.schema.find(Some(number), &name.name.text)),
+        };
         found.ok_or_else(|| {
             let (offset, text) = match &name.database {
                 Some(database) => {
@@ -236,17 +250,28 @@ impl<'a> Resolver<'a> {
         })
     }
 
-    fn view(&mut self, view: &'a crate::schema::View, offset: usize) -> Result<Query, Error> {
-        if self.views.iter().any(|open| open.eq_ignore_ascii_case(&view.name)) {
+    fn view(
+        &mut self,
+        view: &'a crate::schema::View,
+        database: usize,
+        offset: usize,
+    ) -> Result<Query, Error> {
+        let is =
+            |open: &(usize, &str)| open.0 == database && open.1.eq_ignore_ascii_case(&view.name);
+        if self.views.iter().any(is) {
             let message = format!("view {} is circularly defined", view.name);
             return Err(Error::meaning(message, offset));
         }
         let scopes = std::mem::take(&mut self.scopes);
         let common = std::mem::take(&mut self.common);
         let expanding = std::mem::take(&mut self.expanding);
-        self.views.push(&view.name);
+        // What is in `temp` may name whatever there is.
+        let inner = Some(database).filter(|database| *database != TEMP);
+        let home = std::mem::replace(&mut self.home, inner);
+        self.views.push((database, &view.name));
         let query = self.resolve_select(&view.select);
         self.views.pop();
+        self.home = home;
         self.scopes = scopes;
         self.common = common;
         self.expanding = expanding;

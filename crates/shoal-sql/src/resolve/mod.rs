@@ -4,6 +4,7 @@
 
 mod call;
 mod collation;
+pub(crate) mod encoding;
 mod expr;
 mod form;
 mod from;
@@ -41,7 +42,9 @@ pub(crate) struct Resolver<'a> {
     /// The common tables being expanded, to notice recursion.
     expanding: Vec<Expanding<'a>>,
     /// The views being expanded, to notice one that contains itself.
-    views: Vec<&'a str>,
+    views: Vec<(usize, &'a str)>,
+    /// The database of the view being expanded: its names mean nothing outside of it.
+    home: Option<usize>,
     depth: usize,
     generated_depth: usize,
     next_source: SourceId,
@@ -84,6 +87,7 @@ impl<'a> Resolver<'a> {
             common: Vec::new(),
             expanding: Vec::new(),
             views: Vec::new(),
+            home: None,
             depth: 0,
             generated_depth: 0,
             next_source: 0,

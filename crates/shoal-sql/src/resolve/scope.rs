@@ -116,16 +116,22 @@ pub(crate) enum Miss {
 }
 
 impl Scope<'_> {
-    /// Looks a column up among the tables of this scope alone.
+    /// Looks a column up among the tables of this scope alone, or among those of one name, and of
+    /// one database where that was named.
     pub(crate) fn find(
         &self,
         depth: usize,
-        table: Option<&ast::Name>,
+        (database, table): (Option<usize>, Option<&ast::Name>),
         column: &ast::Name,
     ) -> Result<Found, Miss> {
+        let named = |candidate: &ScopeTable<'_>| {
+            let of = candidate.table.map(|table| table.database);
+            table.is_none_or(|table| table.is(&candidate.name))
+                && (database.is_none() || of.is_none() || of == database)
+        };
         let mut found = None;
         for (index, candidate) in self.tables.iter().enumerate() {
-            if table.is_some_and(|table| !table.is(&candidate.name)) {
+            if !named(candidate) {
                 continue;
             }
             for (place, known) in candidate.columns.iter().enumerate() {
@@ -148,8 +154,7 @@ impl Scope<'_> {
         }
         if ["rowid", "_rowid_", "oid"].iter().any(|name| column.is(name)) {
             for (index, candidate) in self.tables.iter().enumerate() {
-                let named = table.is_none_or(|table| table.is(&candidate.name));
-                if !named || candidate.rowid.is_none() {
+                if !named(candidate) || candidate.rowid.is_none() {
                     continue;
                 }
                 if found.is_some() {

@@ -4,10 +4,11 @@ use super::Resolver;
 use super::collation::Coll;
 use super::from::Joined;
 use super::scope::{Clause, ScopeColumn, ScopeTable};
-use super::tree::{CompareOp, Expr, IndexHint, Source, SourceKind};
+use super::tree::{CompareOp, Expr, IndexHint, Source, SourceId, SourceKind};
 use crate::Error;
 use crate::error::NameKind;
 use crate::functions::TableFunction;
+use crate::layer::Layer;
 use crate::parse::ast::{self, ObjectName};
 
 impl<'a> Resolver<'a> {
@@ -22,7 +23,7 @@ impl<'a> Resolver<'a> {
     ) -> Result<(), Error> {
         let (text, offset) = (name.name.text.as_str(), name.name.offset);
         let Some(function) = TableFunction::named(text) else {
-            let known = self.schema.object(text).is_some();
+            let known = self.schema.find(self.home, text).is_some();
             let common = self
                 .common
                 .iter()
@@ -48,41 +49,71 @@ impl<'a> Resolver<'a> {
         bound.resize(hidden.len(), None);
         let source = self.new_source()?;
         let visible = function.columns();
-        let names = visible.iter().map(|name| (*name, false));
+        let names = visible.into_iter().map(|name| (name, false));
         let names = names.chain(hidden.iter().map(|name| (*name, true)));
-        let columns = names
-            .enumerate()
-            .map(|(column, (name, hidden))| ScopeColumn {
-                name: name.to_owned(),
-                expr: Expr::Column { source, column },
-                affinity: Some(function.affinity()),
-                collation: Ok(Coll::Column(crate::value::Collation::Binary)),
-                declared_type: Some(String::new()),
-                merged: false,
-                others: Vec::new(),
-                shown: None,
-                hidden,
-            })
-            .collect();
         let shown = alias.unwrap_or_else(|| text.to_owned());
-        joined.tables.push(ScopeTable {
-            name: shown.clone(),
-            columns,
-            rowid: None,
-            table: None,
-            nullable,
-        });
-        joined.sources.push(Source {
-            id: source,
-            kind: SourceKind::Function { function, arguments: bound },
-            join: None,
-            fixed: false,
-            index_hint: IndexHint::Any,
-            indexed: Vec::new(),
-            name: shown,
-        });
+        add_source(source, function, bound, names, shown, nullable, joined);
         Ok(())
     }
+
+    /// Adds the rows of a layer.
+    pub(super) fn add_layer(
+        &mut self,
+        number: usize,
+        layer: &'a Layer,
+        alias: Option<String>,
+        nullable: bool,
+        joined: &mut Joined<'a>,
+    ) -> Result<(), Error> {
+        let source = self.new_source()?;
+        let function = TableFunction::Layer { number, columns: layer.columns.len() };
+        let names = layer.columns.iter().map(|name| (name.as_str(), false));
+        let shown = alias.unwrap_or_else(|| layer.name.clone());
+        add_source(source, function, Vec::new(), names, shown, nullable, joined);
+        Ok(())
+    }
+}
+
+/// Adds a source with the columns of those names, and whether `*` leaves each of them out.
+fn add_source<'n>(
+    source: SourceId,
+    function: TableFunction,
+    arguments: Vec<Option<Expr>>,
+    names: impl Iterator<Item = (&'n str, bool)>,
+    shown: String,
+    nullable: bool,
+    joined: &mut Joined<'_>,
+) {
+    let columns = names
+        .enumerate()
+        .map(|(column, (name, hidden))| ScopeColumn {
+            name: name.to_owned(),
+            expr: Expr::Column { source, column },
+            affinity: Some(function.affinity()),
+            collation: Ok(Coll::Column(crate::value::Collation::Binary)),
+            declared_type: Some(String::new()),
+            merged: false,
+            others: Vec::new(),
+            shown: None,
+            hidden,
+        })
+        .collect();
+    joined.tables.push(ScopeTable {
+        name: shown.clone(),
+        columns,
+        rowid: None,
+        table: None,
+        nullable,
+    });
+    joined.sources.push(Source {
+        id: source,
+        kind: SourceKind::Function { function, arguments },
+        join: None,
+        fixed: false,
+        index_hint: IndexHint::Any,
+        indexed: Vec::new(),
+        name: shown,
+    });
 }
 
 /// Takes arguments that were not given from conditions: `arg = 'x'` says what the argument is.

@@ -6,10 +6,10 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use shoal_store::{Pgno, Record, Transaction, ValueRef};
+use shoal_store::{Pgno, Record, ValueRef};
 
 use super::table::{self, Constraint};
-use super::{Object, Schema, Table, View};
+use super::{FileOf, Object, Schema, Table, View};
 use crate::Error;
 use crate::parse::ast::{CreateTableBody, Stmt};
 use crate::parse::parse;
@@ -49,7 +49,8 @@ impl Schema {
     ///
     /// # Errors
     /// [`Error::Store`] when the schema's own pages are damaged or cannot be read.
-    pub(crate) fn load(txn: &Transaction) -> Result<Schema, Error> {
+    pub(crate) fn load(file: &FileOf<'_>) -> Result<Schema, Error> {
+        let txn = file.txn;
         let mut loader = Loader::default();
         if txn.page_count() > 0 {
             let mut cursor = txn.table(Pgno::FIRST)?;
@@ -59,8 +60,8 @@ impl Schema {
                 more = cursor.next()?;
             }
         }
-        let mut schema = Schema::empty(txn.schema_cookie());
-        for object in loader.finish(txn.header().schema_format) {
+        let mut schema = Schema::empty(file);
+        for object in loader.finish(file) {
             schema.add(object);
         }
         schema.read_statistics(txn);
@@ -158,7 +159,8 @@ impl Loader {
         self.add(object);
     }
 
-    fn finish(mut self, schema_format: u32) -> Vec<Object> {
+    fn finish(mut self, file: &FileOf<'_>) -> Vec<Object> {
+        let schema_format = file.txn.header().schema_format;
         for row in std::mem::take(&mut self.indexes) {
             let place = self.by_name.get(&row.table.to_ascii_lowercase());
             if let Some(Pending::Table(draft)) = place.map(|&place| &mut self.objects[place]) {
@@ -176,7 +178,11 @@ impl Loader {
         }
         let done = |pending| match pending {
             Pending::Done(object) => object,
-            Pending::Table(draft) => Object::Table(Arc::new(draft.finish(schema_format))),
+            Pending::Table(draft) => {
+                let mut table = draft.finish(schema_format);
+                table.belong(file.database, file.txn.utf16());
+                Object::Table(Arc::new(table))
+            }
         };
         self.objects.into_iter().map(done).collect()
     }

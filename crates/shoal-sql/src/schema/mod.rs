@@ -4,15 +4,17 @@
 //! What cannot be understood (a damaged definition, a virtual table) is kept with the reason, so
 //! that it is refused by name and the rest stays readable.
 
+mod databases;
 mod load;
 mod stats;
 mod table;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashMap;
-use shoal_store::{KeyColumn, KeyOrder, Pgno};
+use shoal_store::{ByteOrder, KeyColumn, KeyOrder, Locking, Pgno, Store, Transaction};
 
+pub(crate) use databases::{Beside, FIRST_ATTACHED, MAIN, Registered, TEMP};
 pub(crate) use table::{Built, build as build_table, build_index};
 
 use crate::parse::ast;
@@ -22,10 +24,20 @@ use crate::value::{Affinity, Collation, Value};
 #[derive(Debug, Default)]
 pub struct Schema {
     cookie: u32,
+    /// How the file's text is stored, where that is not UTF-8.
+    utf16: Option<ByteOrder>,
+    /// The file's path; empty for one in memory.
+    file: String,
+    settings: Settings,
     /// In the order of `sqlite_schema`.
     objects: Vec<Object>,
     /// Folded name of a table or view to its place in `objects`.
     by_name: FxHashMap<String, usize>,
+    /// The databases beside this one, which is `main`.
+    attached: Vec<Beside>,
+    registered: Registered,
+    /// The schema of `temp`, once it was asked for.
+    temp: OnceLock<Object>,
 }
 
 /// Something that has rows.
@@ -67,6 +79,8 @@ impl Object {
 #[derive(Debug)]
 pub struct Table {
     pub(crate) name: String,
+    /// The number of its database.
+    pub(crate) database: usize,
     pub(crate) root: Pgno,
     pub(crate) columns: Vec<Column>,
     /// The column that is another name of the rowid.
@@ -198,17 +212,72 @@ pub struct View {
     pub(crate) select: ast::Select,
 }
 
+/// A file whose schema is read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FileOf<'a> {
+    pub(crate) txn: &'a Transaction,
+    pub(crate) store: &'a Store,
+    /// Its number among the databases of the connection.
+    pub(crate) database: usize,
+}
+
+/// What pragmas tell of an open file.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Settings {
+    pub(crate) busy_timeout_ms: i64,
+    pub(crate) cache_pages: i64,
+    pub(crate) exclusive: bool,
+}
+
+impl Settings {
+    fn of(store: &Store) -> Settings {
+        let options = store.options();
+        let int = |number: u128| i64::try_from(number).unwrap_or(i64::MAX);
+        Settings {
+            busy_timeout_ms: int(options.busy_timeout.as_millis()),
+            cache_pages: int(options.cache_pages as u128),
+            exclusive: options.locking == Locking::Exclusive,
+        }
+    }
+}
+
 impl Schema {
     /// The schema of a file without any table; also what a new file has.
-    pub(crate) fn empty(cookie: u32) -> Schema {
-        let mut schema = Schema { cookie, ..Schema::default() };
-        schema.add(Object::Table(Arc::new(table::schema_table())));
+    fn empty(file: &FileOf<'_>) -> Schema {
+        let FileOf { txn, store, database } = *file;
+        let utf16 = txn.utf16();
+        let path = store.path().to_string_lossy();
+        let mut schema = Schema {
+            cookie: txn.schema_cookie(),
+            utf16,
+            file: if path == ":memory:" { String::new() } else { path.into_owned() },
+            settings: Settings::of(store),
+            ..Schema::default()
+        };
+        let mut table = table::schema_table();
+        table.belong(database, utf16);
+        schema.add(Object::Table(Arc::new(table)));
         schema
+    }
+
+    /// How the file was opened.
+    pub(crate) fn settings(&self) -> Settings {
+        self.settings
+    }
+
+    /// The file's path; empty for one in memory.
+    pub(crate) fn file(&self) -> &str {
+        &self.file
     }
 
     /// The file's schema cookie this was read at.
     pub fn cookie(&self) -> u32 {
         self.cookie
+    }
+
+    /// How the file's text is stored, where that is not UTF-8.
+    pub(crate) fn utf16(&self) -> Option<ByteOrder> {
+        self.utf16
     }
 
     /// Everything that has rows, in the file's order; `sqlite_schema` itself comes first.
@@ -254,6 +323,22 @@ impl Schema {
 }
 
 impl Table {
+    /// Puts the table into its database, whose text may be UTF-16: `BINARY` is another order then.
+    fn belong(&mut self, database: usize, utf16: Option<ByteOrder>) {
+        self.database = database;
+        let Some(order) = utf16 else { return };
+        let columns = self.columns.iter_mut().map(|column| &mut column.collation);
+        let keys = self.primary_key.iter_mut().map(|part| &mut part.collation);
+        let indexes = self.indexes.iter_mut().chain(&mut self.own_index);
+        let entries = indexes.flat_map(|index| &mut index.columns);
+        let entries = entries.map(|column| &mut column.collation);
+        for collation in columns.chain(keys).chain(entries).flatten() {
+            if *collation == Collation::Binary {
+                *collation = Collation::Utf16(order);
+            }
+        }
+    }
+
     /// The name as it was written.
     pub fn name(&self) -> &str {
         &self.name

@@ -43,6 +43,7 @@ pub(crate) fn build(
     let mut builder = Builder {
         table: Table {
             name: name.to_owned(),
+            database: super::MAIN,
             root,
             columns: Vec::with_capacity(columns.len()),
             rowid_alias: None,
@@ -465,6 +466,7 @@ pub(crate) fn schema_table() -> Table {
     };
     Table {
         name: "sqlite_schema".to_owned(),
+        database: super::MAIN,
         root: Pgno::FIRST,
         columns: vec![
             column("type", "TEXT", 0),

@@ -25,12 +25,13 @@ mod target;
 mod text;
 mod update;
 
-use shoal_store::{TextEncoding, Transaction};
+use shoal_store::Transaction;
 
-pub(crate) use reserved::refuse_reserved;
+pub(crate) use reserved::{refuse_attached, refuse_reserved};
 pub use table_writer::TableWriter;
 
 use crate::Error;
+use crate::exec::{Snapshot, Txns};
 use crate::functions::Session;
 use crate::parse::ast::{Conflict, DropKind, Stmt};
 use crate::schema::Schema;
@@ -51,6 +52,11 @@ pub(crate) enum Plan {
 }
 
 impl Plan {
+    /// Whether its queries may read databases that were attached.
+    pub(crate) fn reads_attached(&self) -> bool {
+        !matches!(self, Plan::Nothing)
+    }
+
     /// Whether it is an `INSERT`, `UPDATE` or `DELETE`, which `changes()` counts.
     pub(crate) fn changes_rows(&self) -> bool {
         matches!(self, Plan::Insert(_) | Plan::Update(_) | Plan::Delete(_))
@@ -61,11 +67,20 @@ impl Plan {
 pub(crate) struct Context<'a> {
     /// May write.
     pub(crate) transaction: &'a mut Transaction,
+    /// What else its queries read.
+    pub(crate) attached: &'a [Option<Snapshot<'a>>],
     /// As of the transaction.
     pub(crate) schema: &'a Schema,
     pub(crate) session: &'a dyn Session,
     /// By number, from 1.
     pub(crate) parameters: &'a [Value],
+}
+
+impl Context<'_> {
+    /// What queries read in.
+    pub(crate) fn txns(&self) -> Txns<'_> {
+        Txns::new(self.transaction, self.attached)
+    }
 }
 
 /// What a statement did.
@@ -160,12 +175,6 @@ fn undoing<T>(
     context: &mut Context<'_>,
     work: impl FnOnce(&mut Context<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    if context.transaction.header().text_encoding != TextEncoding::Utf8
-        && context.transaction.page_count() > 0
-    {
-        let what = "writing to a database whose text is UTF-16".to_owned();
-        return Err(Error::Unsupported { what, offset: None }.into());
-    }
     let savepoint = context.transaction.savepoint()?;
     let result = work(context);
     if result.as_ref().is_err_and(|failure| failure.resolution == Conflict::Abort) {

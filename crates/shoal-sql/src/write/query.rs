@@ -114,7 +114,7 @@ impl RowQuery {
         let mut rows = Vec::new();
         for_each_row(
             &self.program,
-            context.transaction,
+            (context.txns(), Some(context.schema)),
             context.session,
             context.parameters,
             |values| {

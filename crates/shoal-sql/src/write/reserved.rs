@@ -1,8 +1,8 @@
-//! Tables that SQL may read and not change, because someone above keeps them.
+//! What SQL may read and not change: tables that someone above keeps, attached databases.
 
 use crate::Error;
-use crate::parse::ast::{DropKind, Name, Stmt};
-use crate::schema::Schema;
+use crate::parse::ast::{DropKind, Name, ObjectName, Stmt};
+use crate::schema::{FIRST_ATTACHED, Schema};
 
 /// Refuses a statement that would change a table whose name begins with `prefix`, or make one.
 ///
@@ -27,16 +27,51 @@ pub(crate) fn refuse_reserved(schema: &Schema, stmt: &Stmt, prefix: &str) -> Res
     Ok(())
 }
 
+/// Refuses a statement that would change a database other than `main`.
+///
+/// # Errors
+/// [`Error::Unsupported`], at the name.
+pub(crate) fn refuse_attached(schema: &Schema, stmt: &Stmt) -> Result<(), Error> {
+    let Some(name) = object(stmt) else { return Ok(()) };
+    let elsewhere = match &name.database {
+        Some(database) => {
+            let attached = schema.database(&database.text).is_some_and(|it| it >= FIRST_ATTACHED);
+            attached.then_some(database)
+        }
+        // What exists already is looked for in all databases.
+        None => {
+            let exists = matches!(
+                stmt,
+                Stmt::Insert(_) | Stmt::Update(_) | Stmt::Delete(_) | Stmt::Drop { .. }
+            );
+            let found = schema.find(None, &name.name.text).map(|(database, _)| database);
+            found.filter(|it| exists && *it >= FIRST_ATTACHED).map(|_| &name.name)
+        }
+    };
+    match elsewhere {
+        Some(name) => Err(Error::unsupported("writing to an attached database", name.offset)),
+        None => Ok(()),
+    }
+}
+
 /// The name of the table, or of the index to drop, that a statement changes.
 fn target(stmt: &Stmt) -> Option<&Name> {
+    match stmt {
+        Stmt::CreateIndex(create) => Some(&create.table),
+        _ => object(stmt).map(|name| &name.name),
+    }
+}
+
+/// The name of what a statement changes or makes, with its database.
+fn object(stmt: &Stmt) -> Option<&ObjectName> {
     Some(match stmt {
-        Stmt::Insert(insert) => &insert.table.name,
-        Stmt::Update(update) => &update.table.name,
-        Stmt::Delete(delete) => &delete.table.name,
-        Stmt::CreateTable(create) => &create.name.name,
-        Stmt::CreateIndex(create) => &create.table,
-        Stmt::CreateView(create) => &create.name.name,
-        Stmt::CreateVirtualTable { name, .. } | Stmt::Drop { name, .. } => &name.name,
+        Stmt::Insert(insert) => &insert.table,
+        Stmt::Update(update) => &update.table,
+        Stmt::Delete(delete) => &delete.table,
+        Stmt::CreateTable(create) => &create.name,
+        Stmt::CreateIndex(create) => &create.name,
+        Stmt::CreateView(create) => &create.name,
+        Stmt::CreateVirtualTable { name, .. } | Stmt::Drop { name, .. } => name,
         _ => return None,
     })
 }

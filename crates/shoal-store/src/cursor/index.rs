@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use shoal_format::utf16::Utf16Key;
 use shoal_format::{KeyOrder, Page, Payload, Pgno, ValueRef};
 
 use super::{Path, Place, Position, TreeKind};
@@ -25,6 +26,11 @@ impl<'t> IndexCursor<'t> {
             position: Position::Before,
             overflow: Vec::new(),
         }
+    }
+
+    /// The transaction that the cursor reads in.
+    pub fn transaction(&self) -> &'t Transaction {
+        self.path.txn()
     }
 
     /// Notes where the cursor is, to go on from there with [`IndexCursor::resume`].
@@ -173,11 +179,16 @@ impl<'t> IndexCursor<'t> {
         self.position = Position::After;
         self.path.head(true);
         self.path.restart()?;
+        let utf16 = self.path.txn().utf16().map(|utf16| Utf16Key::new(key, utf16));
         loop {
             let txn = self.path.txn();
             let page = self.path.page();
             let index = partition(&page, txn, &mut self.overflow, |payload| {
-                Ok(order.compare(payload, key)? <= passed)
+                let found = match &utf16 {
+                    None => order.compare(payload, key)?,
+                    Some(key) => key.compare(payload, order)?,
+                };
+                Ok(found <= passed)
             })?;
             self.path.index = index;
             if page.kind().is_leaf() {
@@ -199,7 +210,7 @@ impl<'t> IndexCursor<'t> {
     }
 
     /// Returns the entry's record: borrowed from the page, or put together in the cursor's own
-    /// buffer when it continues on overflow pages.
+    /// buffer when it continues on overflow pages or has text in UTF-16, which is UTF-8 here.
     ///
     /// # Errors
     /// [`Error::Misuse`] when the cursor is on no entry; [`Error::Corrupt`]; a page that cannot be
@@ -210,10 +221,11 @@ impl<'t> IndexCursor<'t> {
             return Err(Error::Misuse("a cursor that is on no entry was read"));
         }
         let payload = self.path.page().index(self.path.index)?.payload;
-        if payload.overflow.is_none() {
+        let txn = self.path.txn();
+        if payload.overflow.is_none() && txn.utf16().is_none() {
             return Ok(payload.local);
         }
-        self.path.txn().read_payload(payload, &mut self.overflow)?;
+        txn.read_record(payload, &mut self.overflow)?;
         Ok(&self.overflow)
     }
 
@@ -226,7 +238,7 @@ impl<'t> IndexCursor<'t> {
         self.path.page()
     }
 
-    /// Returns the entry's payload as it is on its page.
+    /// Returns the entry's payload as it is on its page, in the file's encoding.
     ///
     /// # Errors
     /// As [`IndexCursor::payload`].

@@ -25,6 +25,11 @@ impl<'t> TableCursor<'t> {
         }
     }
 
+    /// The transaction that the cursor reads in.
+    pub fn transaction(&self) -> &'t Transaction {
+        self.path.txn()
+    }
+
     /// Notes where the cursor is, to go on from there with [`TableCursor::resume`].
     pub fn place(&self) -> Place {
         self.path.place(self.position)
@@ -209,7 +214,7 @@ impl<'t> TableCursor<'t> {
     }
 
     /// Returns the row's record: borrowed from the page, or put together in the cursor's own buffer
-    /// when it continues on overflow pages.
+    /// when it continues on overflow pages or has text in UTF-16, which is UTF-8 here.
     ///
     /// # Errors
     /// [`Error::Misuse`] when the cursor is on no row; [`Error::Corrupt`]; a page that cannot be
@@ -218,10 +223,11 @@ impl<'t> TableCursor<'t> {
     pub fn payload(&mut self) -> Result<&[u8], Error> {
         self.require_valid()?;
         let payload = self.path.page().table_leaf(self.path.index)?.payload;
-        if payload.overflow.is_none() {
+        let txn = self.path.txn();
+        if payload.overflow.is_none() && txn.utf16().is_none() {
             return Ok(payload.local);
         }
-        self.path.txn().read_payload(payload, &mut self.overflow)?;
+        txn.read_record(payload, &mut self.overflow)?;
         Ok(&self.overflow)
     }
 

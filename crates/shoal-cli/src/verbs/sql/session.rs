@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use shoal_sql::{Connection, Error, Statement, Statements, ValueRef};
 use shoal_store::Access;
 
+use super::interrupt::Running;
 use super::params::Params;
 use crate::args::{RowFormat, SqlArgs};
 use crate::failure::Failure;
@@ -26,6 +27,8 @@ pub(super) struct Session {
     out: Stdout,
     statements: u64,
     failed: bool,
+    /// Whether someone types the statements.
+    pub(super) is_shell: bool,
 }
 
 impl Session {
@@ -52,6 +55,7 @@ impl Session {
             out: out::stdout(),
             statements: 0,
             failed: false,
+            is_shell: false,
         })
     }
 
@@ -67,11 +71,15 @@ impl Session {
             if let Err(stop) = self.run_one(sql) {
                 // Rows come before the words about what ended them.
                 self.out.flush()?;
-                match stop {
-                    Stop::Statement(error) => self.report(sql, &error),
+                let interrupted = match stop {
+                    Stop::Statement(error) => {
+                        self.report(sql, &error);
+                        matches!(error, Error::Interrupted)
+                    }
                     Stop::Failure(failure) => return Err(failure),
-                }
-                if bail {
+                };
+                // Ctrl-C in a script means the script; a shell asks for what comes next.
+                if bail || interrupted && !self.is_shell {
                     return Err(Failure::reported());
                 }
             }
@@ -105,13 +113,16 @@ impl Session {
                 };
                 // In memory first: a statement that fails leaves no empty file behind.
                 self.params.bind(&mut rehearsal)?;
+                let running = Running::begin(&self.connection);
                 self.connection.execute(&mut rehearsal)?;
+                drop(running);
                 self.connection = open::connection(file, Access::Create)?;
                 self.missing = None;
                 self.connection.prepare(sql)?
             }
         };
         self.params.bind(&mut statement)?;
+        let _running = Running::begin(&self.connection);
         if statement.column_count() == 0 {
             let Self { connection, spinner, .. } = self;
             spinner.spin("running", || connection.execute(&mut statement))?;

@@ -12,7 +12,8 @@ use crate::out;
 pub(super) fn run(session: &mut Session) -> Result<(), Failure> {
     let terminal = |error: ReadlineError| Failure::at("terminal", error);
     let mut editor = DefaultEditor::new().map_err(terminal)?;
-    out::note("Statements end with a semicolon. .quit or Ctrl-D leaves.");
+    out::note("Statements end with a semicolon. Ctrl-C stops one, .quit or Ctrl-D leaves.");
+    session.is_shell = true;
     let mut pending = String::new();
     loop {
         let prompt = if pending.is_empty() { "shoal> " } else { "   ...> " };

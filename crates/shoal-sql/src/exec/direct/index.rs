@@ -127,7 +127,11 @@ impl<'a, 't> DirectRun<'a, 't> {
                 warmed = BATCH - 1;
             }
             warmed = warmed.saturating_sub(1);
-            self.put(access.entry, 0, walk.payload()?, &walk.page())?;
+            let payload = walk.payload()?;
+            self.put(access.entry, 0, payload, &walk.page())?;
+            if payload.overflow.is_some() {
+                self.put_together(access.entry, payload)?;
+            }
             if sure > 0 {
                 sure -= 1;
             } else {

@@ -38,6 +38,8 @@ pub(crate) struct Direct {
     pub(super) warms: Option<(usize, usize)>,
     /// The key of the one row that can be found, where nothing else is asked.
     pub(super) point: Option<Operand>,
+    /// The number of the one database that all of it is in.
+    pub(crate) database: usize,
 }
 
 #[derive(Debug)]
@@ -156,6 +158,8 @@ pub(crate) struct Root {
     pub(crate) offset: Option<Operand>,
     /// Whether rows of the parts are compared.
     pub(crate) compares: bool,
+    /// The number of the one database that all parts are in.
+    pub(crate) database: usize,
 }
 
 impl Root {
@@ -171,7 +175,12 @@ impl Root {
             Some(_) => None,
         };
         let compares = matches!(body, BodyPlan::Compound(plan) if !plan.is_chain());
-        Some(Root { limit: operand(limit)?, offset: operand(offset)?, compares })
+        let mut databases = root_parts(body).flatten().map(|direct| direct.database);
+        let database = databases.next()?;
+        if databases.any(|other| other != database) {
+            return None;
+        }
+        Some(Root { limit: operand(limit)?, offset: operand(offset)?, compares, database })
     }
 }
 
@@ -235,9 +244,10 @@ struct Builder {
 /// Every part of the plan is named here: a plan that learns more must say what that means.
 pub(crate) fn compile(select: &SelectPlan, compiler: &Compiler) -> Option<Direct> {
     let SelectPlan { constant, levels, group, windows, outputs, distinct, direct: _ } = select;
-    if !constant.is_empty() || levels.is_empty() || distinct.is_some() {
+    if !constant.is_empty() || levels.is_empty() || distinct.is_some() || compiler.utf16 {
         return None;
     }
+    let database = database_of(levels, compiler)?;
     let mut builder = Builder::default();
     for (reg, value) in &compiler.constants {
         builder.known.insert(*reg, Draft::Ready(Operand::Constant(value.clone())));
@@ -334,7 +344,20 @@ pub(crate) fn compile(select: &SelectPlan, compiler: &Compiler) -> Option<Direct
         indexes,
         warms,
         point,
+        database,
     })
+}
+
+/// The one database that the loops read.
+fn database_of(levels: &[Level], compiler: &Compiler) -> Option<usize> {
+    let cursor = |level: &Level| match &level.scan {
+        Scan::Table(scan) => Some(scan.cursor),
+        Scan::Index(scan) => Some(scan.cursor),
+        _ => None,
+    };
+    let database = |level: &Level| compiler.cursors.get(cursor(level)?).copied();
+    let first = database(levels.first()?)?;
+    levels.iter().all(|level| database(level) == Some(first)).then_some(first)
 }
 
 /// A level before it is known where fields are kept.

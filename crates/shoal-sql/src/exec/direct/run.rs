@@ -504,6 +504,21 @@ impl<'a, 't> DirectRun<'a, 't> {
         leaf::find(bytes, &plan.places[..plan.early], fields, shape)
     }
 
+    /// Puts together the current payload of a record that goes on on other pages and of which no
+    /// field is wanted: an index's entry is compared as a whole.
+    #[cold]
+    pub(super) fn put_together(
+        &mut self,
+        record: usize,
+        payload: Payload<'t>,
+    ) -> Result<(), Error> {
+        if self.records[record].at == At::Page {
+            self.txn.read_payload(payload, &mut self.memory.buffers[record])?;
+            self.records[record].at = At::Buffer;
+        }
+        Ok(())
+    }
+
     /// Finds the fields that tests did not need.
     #[inline]
     fn find_late(&mut self) -> Result<(), Error> {

@@ -10,8 +10,8 @@ use super::plan::{Direct, Operand, root_parts};
 use super::run::{Memory, RowView, Start};
 use super::slots::{Slots, fixed};
 use crate::Error;
-use crate::exec::RowStore;
 use crate::exec::key::{HashPlaces, hash_value, is_equal};
+use crate::exec::{RowStore, Txns};
 use crate::parse::ast::CompoundOp;
 use crate::plan::{BodyPlan, CompoundPlan};
 use crate::value::{Collation, Value, ValueRef};
@@ -70,12 +70,15 @@ pub(crate) fn combine(
 /// As [`combine`].
 pub(crate) fn combined(
     body: &BodyPlan,
-    txn: &Transaction,
+    txns: Txns<'_>,
     parameters: &[Value],
 ) -> Result<Option<RowStore>, Error> {
-    if root_parts(body).any(|part| part.is_none()) {
+    let mut databases = root_parts(body).map(|part| part.map(|direct| direct.database));
+    let Some(Some(database)) = databases.next() else { return Ok(None) };
+    if databases.any(|other| other != Some(database)) {
         return Ok(None);
     }
+    let txn = txns.of(database)?;
     let BodyPlan::Compound(plan) = body else { return Ok(None) };
     let mut memory: Vec<Memory> = root_parts(body).flatten().map(Memory::new).collect();
     combine(body, txn, parameters, &mut memory)?;

@@ -1,0 +1,46 @@
+//! Ctrl-C: it stops the statement that is running, and the program where none is.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use shoal_sql::{Connection, Interrupter};
+
+use crate::failure::Failure;
+
+/// What Ctrl-C stops.
+static RUNNING: Mutex<Option<Interrupter>> = Mutex::new(None);
+
+/// The exit status of a program that Ctrl-C ended.
+const STATUS: i32 = 130;
+
+fn running() -> MutexGuard<'static, Option<Interrupter>> {
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// From now on Ctrl-C does as this module says.
+///
+/// # Errors
+/// When the system does not take the handler.
+pub(super) fn handle() -> Result<(), Failure> {
+    let handler = || match running().take() {
+        Some(statement) => statement.interrupt(),
+        // Once more, or without a statement: whatever is half written is undone at the next start.
+        None => std::process::exit(STATUS),
+    };
+    ctrlc::set_handler(handler).map_err(|error| Failure::at("Ctrl-C", error))
+}
+
+/// A statement that Ctrl-C stops, for as long as this lives.
+pub(super) struct Running;
+
+impl Running {
+    pub(super) fn begin(connection: &Connection) -> Running {
+        *running() = Some(connection.interrupter());
+        Running
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        *running() = None;
+    }
+}

@@ -1,0 +1,86 @@
+//! Memory that a statement keeps, counted against its limit.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::Error;
+use crate::functions::Session;
+use crate::value::ValueRef;
+
+/// How many bytes a statement may keep, and keeps.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    max: u64,
+    used: AtomicU64,
+}
+
+impl Budget {
+    pub(crate) fn new(max: u64) -> Budget {
+        Budget { max, used: AtomicU64::new(0) }
+    }
+
+    /// How many more bytes there may be.
+    pub(crate) fn left(&self) -> u64 {
+        self.max.saturating_sub(self.used.load(Ordering::Relaxed))
+    }
+}
+
+/// The bytes that one structure keeps; they count for as long as this lives beside it.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    bytes: u64,
+    /// `None` until something was counted, and where there is no limit.
+    budget: Option<Arc<Budget>>,
+}
+
+impl Kept {
+    /// Counts more bytes. Cost: a call where there is no limit.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] when the statement keeps more than it may.
+    #[inline]
+    pub(crate) fn add(&mut self, session: &dyn Session, bytes: usize) -> Result<(), Error> {
+        match session.budget() {
+            None => Ok(()),
+            Some(budget) => self.take(budget, bytes as u64),
+        }
+    }
+
+    fn take(&mut self, budget: &Arc<Budget>, bytes: u64) -> Result<(), Error> {
+        self.budget.get_or_insert_with(|| Arc::clone(budget));
+        self.bytes += bytes;
+        let used = budget.used.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        if used > budget.max {
+            return Err(Error::Limit { what: "bytes kept by a statement", max: budget.max });
+        }
+        Ok(())
+    }
+
+    /// Counts nothing any more.
+    pub(crate) fn clear(&mut self) {
+        if let Some(budget) = self.budget.take() {
+            budget.used.fetch_sub(self.bytes, Ordering::Relaxed);
+        }
+        self.bytes = 0;
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+/// About how many bytes a row takes where it is kept.
+pub(crate) fn row_size<'v>(row: impl Iterator<Item = ValueRef<'v>>) -> usize {
+    row.map(value_size).sum()
+}
+
+/// About how many bytes a value takes where it is kept.
+pub(crate) fn value_size(value: ValueRef<'_>) -> usize {
+    const SLOT: usize = 24;
+    match value {
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => SLOT + bytes.len(),
+        _ => SLOT,
+    }
+}

@@ -1,0 +1,195 @@
+//! Tables that the program makes: views with a predicate of its own, and rows from anywhere.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::Error;
+use crate::exec::{Kept, Txns, for_each_row, row_size};
+use crate::functions::Session;
+use crate::parse::ast;
+use crate::plan;
+use crate::schema::Schema;
+use crate::value::{Value, ValueRef};
+
+/// A row of a layer: one value for each column; those that are missing are NULL.
+pub type LayerRow = Vec<Value>;
+
+type Iter = Box<dyn Iterator<Item = LayerRow> + Send>;
+type Predicate = Arc<dyn Fn(&[ValueRef<'_>]) -> bool + Send + Sync>;
+
+/// Rows that a program gives, to be named in a `FROM`
+/// ([`Connection::register_layer`](crate::Connection::register_layer)).
+pub struct Layer {
+    pub(crate) name: String,
+    pub(crate) columns: Vec<String>,
+    source: Source,
+}
+
+enum Source {
+    Rows(Box<dyn Fn() -> Iter + Send + Sync>),
+    Filtered { select: Box<ast::Select>, keep: Predicate },
+}
+
+impl Layer {
+    /// A layer of these columns. `rows` is called once for each statement that names it; its
+    /// iterator is asked for no more rows than the statement needs, and what it gave is kept until
+    /// the statement ends.
+    pub fn new<I>(
+        name: impl Into<String>,
+        columns: &[&str],
+        rows: impl Fn() -> I + Send + Sync + 'static,
+    ) -> Layer
+    where
+        I: Iterator<Item = LayerRow> + Send + 'static,
+    {
+        Layer {
+            name: name.into(),
+            columns: columns.iter().map(|column| (*column).to_owned()).collect(),
+            source: Source::Rows(Box::new(move || -> Iter { Box::new(rows()) })),
+        }
+    }
+
+    pub(crate) fn filtered(
+        name: String,
+        columns: Vec<String>,
+        select: Box<ast::Select>,
+        keep: Predicate,
+    ) -> Layer {
+        Layer { name, columns, source: Source::Filtered { select, keep } }
+    }
+
+    /// Begins to give rows to one statement; `number` is the layer's own.
+    ///
+    /// # Errors
+    /// What the query of a filtered view raises; all of it runs now.
+    pub(crate) fn open(
+        &self,
+        number: usize,
+        schema: &Schema,
+        txns: Txns<'_>,
+        session: &dyn Session,
+    ) -> Result<OpenLayer, Error> {
+        let mut kept = Kept::default();
+        let mut rows = Vec::new();
+        let rest = match &self.source {
+            Source::Rows(make) => Some(make()),
+            Source::Filtered { select, keep } => {
+                // It sees what was registered before it, so that none contains itself.
+                let schema = schema.before_layer(number);
+                let program = plan::plan(&schema, select, None)?;
+                for_each_row(&program, (txns, Some(&schema)), session, &[], |row| {
+                    let values: Vec<ValueRef<'_>> = row.iter().map(Value::as_ref).collect();
+                    if keep(&values) {
+                        kept.add(session, row_size(values.iter().copied()))?;
+                        rows.push(row.to_vec());
+                    }
+                    Ok(())
+                })?;
+                None
+            }
+        };
+        Ok(OpenLayer(Arc::new(Mutex::new(Given { rest, rows, kept }))))
+    }
+}
+
+impl fmt::Debug for Layer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Layer")
+            .field("name", &self.name)
+            .field("columns", &self.columns)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A layer's rows during one statement, which may go through them more than once.
+#[derive(Clone)]
+pub(crate) struct OpenLayer(Arc<Mutex<Given>>);
+
+struct Given {
+    rest: Option<Iter>,
+    rows: Vec<LayerRow>,
+    kept: Kept,
+}
+
+impl OpenLayer {
+    /// The row at a place; `None` past the last.
+    ///
+    /// # Errors
+    /// When the statement keeps more than it may.
+    pub(crate) fn row(
+        &self,
+        place: usize,
+        session: &dyn Session,
+    ) -> Result<Option<LayerRow>, Error> {
+        let mut given = self.lock();
+        while given.rows.len() <= place {
+            let Some(row) = given.rest.as_mut().and_then(Iterator::next) else { return Ok(None) };
+            given.kept.add(session, row_size(row.iter().map(Value::as_ref)))?;
+            given.rows.push(row);
+        }
+        Ok(given.rows.get(place).cloned())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Given> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for OpenLayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenLayer").finish_non_exhaustive()
+    }
+}
+
+/// A view over a table or view, made without SQL
+/// ([`Connection::register_view`](crate::Connection::register_view)).
+#[derive(Clone)]
+pub struct ViewBuilder {
+    pub(crate) name: String,
+    pub(crate) from: String,
+    pub(crate) columns: Vec<String>,
+    pub(crate) keep: Option<Predicate>,
+}
+
+impl ViewBuilder {
+    /// The view `name` of all columns and rows of the table or view `from`.
+    pub fn new(name: impl Into<String>, from: impl Into<String>) -> ViewBuilder {
+        ViewBuilder { name: name.into(), from: from.into(), columns: Vec::new(), keep: None }
+    }
+
+    /// Of these columns alone.
+    #[must_use]
+    pub fn columns(mut self, columns: &[&str]) -> ViewBuilder {
+        self.columns = columns.iter().map(|column| (*column).to_owned()).collect();
+        self
+    }
+
+    /// Of the rows alone for which `keep` holds, which is given the view's columns. Such a view is
+    /// gone through as a whole by each statement that names it; conditions do not reach its table.
+    #[must_use]
+    pub fn filter(
+        mut self,
+        keep: impl Fn(&[ValueRef<'_>]) -> bool + Send + Sync + 'static,
+    ) -> ViewBuilder {
+        self.keep = Some(Arc::new(keep));
+        self
+    }
+
+    /// The query that the view stands for, its filter aside.
+    pub(crate) fn sql(&self) -> String {
+        let quoted = |name: &String| format!("\"{}\"", name.replace('"', "\"\""));
+        let columns: Vec<String> = self.columns.iter().map(quoted).collect();
+        let columns = if columns.is_empty() { "*".to_owned() } else { columns.join(", ") };
+        format!("SELECT {columns} FROM {}", quoted(&self.from))
+    }
+}
+
+impl fmt::Debug for ViewBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ViewBuilder")
+            .field("name", &self.name)
+            .field("sql", &self.sql())
+            .field("filtered", &self.keep.is_some())
+            .finish()
+    }
+}

@@ -1,0 +1,145 @@
+//! The databases of a connection: `main`, `temp`, and those that `ATTACH` added.
+//!
+//! The schema of `main` knows those beside it, so that whoever resolves names has all of them in
+//! one value. Databases have SQLite's numbers: 0 is `main`, 1 is `temp`, the others follow in the
+//! order in which they were attached. There are no temporary tables, so `temp` has nothing but the
+//! table that says so and what the program registered.
+
+use std::sync::Arc;
+
+use super::{Object, Schema, View};
+use crate::layer::Layer;
+use crate::parse::ast::Stmt;
+use crate::parse::parse;
+
+/// The number of `main`.
+pub(crate) const MAIN: usize = 0;
+/// The number of `temp`.
+pub(crate) const TEMP: usize = 1;
+/// The number of the first database that was attached.
+pub(crate) const FIRST_ATTACHED: usize = 2;
+
+/// A database beside `main`.
+#[derive(Clone, Debug)]
+pub(crate) struct Beside {
+    /// What `ATTACH` called it.
+    pub(crate) name: String,
+    pub(crate) schema: Arc<Schema>,
+}
+
+/// What a program registered with a connection, which is in no file.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Registered {
+    pub(crate) views: Vec<Object>,
+    pub(crate) layers: Vec<Arc<Layer>>,
+}
+
+impl Registered {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.views.is_empty() && self.layers.is_empty()
+    }
+}
+
+impl Schema {
+    /// The same schema, which is `main`'s, with others beside it and what was registered.
+    pub(crate) fn with_others(&self, attached: Vec<Beside>, registered: Registered) -> Schema {
+        Schema {
+            cookie: self.cookie,
+            utf16: self.utf16,
+            file: self.file.clone(),
+            settings: self.settings,
+            objects: self.objects.clone(),
+            by_name: self.by_name.clone(),
+            attached,
+            registered,
+            temp: std::sync::OnceLock::new(),
+        }
+    }
+
+    /// The layer of that name, in any case, and its number.
+    pub(crate) fn layer(&self, name: &str) -> Option<(usize, &Layer)> {
+        let mut layers = self.registered.layers.iter().enumerate();
+        let found = layers.find(|(_, layer)| layer.name.eq_ignore_ascii_case(name));
+        found.map(|(number, layer)| (number, &**layer))
+    }
+
+    /// The same schema without the layer of that number and those registered after it.
+    pub(crate) fn before_layer(&self, number: usize) -> Schema {
+        let views = self.registered.views.clone();
+        let layers = self.registered.layers.iter().take(number).cloned().collect();
+        self.with_others(self.attached.clone(), Registered { views, layers })
+    }
+
+    /// The layer of a number.
+    pub(crate) fn layer_at(&self, number: usize) -> Option<&Layer> {
+        self.registered.layers.get(number).map(|layer| &**layer)
+    }
+
+    /// The number of the database of that name, in any case.
+    pub(crate) fn database(&self, name: &str) -> Option<usize> {
+        if name.eq_ignore_ascii_case("main") {
+            return Some(MAIN);
+        }
+        if name.eq_ignore_ascii_case("temp") {
+            return Some(TEMP);
+        }
+        let is = |beside: &Beside| beside.name.eq_ignore_ascii_case(name);
+        self.attached.iter().position(is).map(|place| place + FIRST_ATTACHED)
+    }
+
+    /// The schema of a database by its number; `None` for `temp` and numbers that none has.
+    pub(crate) fn of_database(&self, database: usize) -> Option<&Schema> {
+        match database {
+            MAIN => Some(self),
+            TEMP => None,
+            other => self.attached.get(other - FIRST_ATTACHED).map(|beside| &*beside.schema),
+        }
+    }
+
+    /// Every database but `temp`, with its number, name and schema.
+    pub(crate) fn databases(&self) -> impl Iterator<Item = (usize, &str, &Schema)> {
+        let others = self.attached.iter().enumerate();
+        let others = others
+            .map(|(place, beside)| (place + FIRST_ATTACHED, beside.name.as_str(), &*beside.schema));
+        std::iter::once((MAIN, "main", self)).chain(others)
+    }
+
+    /// The table or view of that name in one database, or else in the first of all that has one:
+    /// `temp`, `main`, and the others in the order in which they were attached.
+    pub(crate) fn find(&self, database: Option<usize>, name: &str) -> Option<(usize, &Object)> {
+        let in_temp = |name: &str| {
+            let own = ["sqlite_temp_schema", "sqlite_temp_master"];
+            let any = ["sqlite_schema", "sqlite_master"];
+            let is = |known: &&str| name.eq_ignore_ascii_case(known);
+            let is_named = |view: &&Object| view.name().eq_ignore_ascii_case(name);
+            if let Some(view) = self.registered.views.iter().find(is_named) {
+                return Some((TEMP, view));
+            }
+            let found = own.iter().any(is) || database == Some(TEMP) && any.iter().any(is);
+            found.then(|| (TEMP, self.temp.get_or_init(temp_schema)))
+        };
+        match database {
+            Some(TEMP) => in_temp(name),
+            Some(number) => Some((number, self.of_database(number)?.object(name)?)),
+            None => in_temp(name).or_else(|| {
+                let mut all = self.databases();
+                all.find_map(|(number, _, schema)| Some((number, schema.object(name)?)))
+            }),
+        }
+    }
+}
+
+/// `sqlite_temp_schema`, which is always empty.
+fn temp_schema() -> Object {
+    const NAME: &str = "sqlite_temp_schema";
+    let sql = "CREATE VIEW x AS SELECT NULL AS type, NULL AS name, NULL AS tbl_name, \
+               NULL AS rootpage, NULL AS sql WHERE 0";
+    match parse(sql).map(|parsed| parsed.stmt) {
+        Ok(Stmt::CreateView(def)) => Object::View(Arc::new(View {
+            name: NAME.to_owned(),
+            columns: None,
+            select: def.select,
+        })),
+        _ => Object::Damaged { name: NAME.to_owned(), why: "it cannot be parsed".to_owned() },
+    }
+}

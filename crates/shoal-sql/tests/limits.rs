@@ -1,0 +1,194 @@
+//! Statements that are stopped: by another thread, by the time, by what they keep or give.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::{Scratch, ours};
+use shoal_sql::{Connection, Error, Limits, Value};
+
+const SCHEMA: &str = "
+    CREATE TABLE t(id INTEGER PRIMARY KEY, a INT, b TEXT);
+    WITH RECURSIVE c(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM c WHERE i < 20000)
+    INSERT INTO t SELECT i, i * 7919 % 20011, printf('%08d-%d', i * 6007 % 20011, i) FROM c;
+    CREATE INDEX t_a ON t(a);";
+
+/// Queries that take far too long to wait for.
+const ENDLESS: [&str; 8] = [
+    "WITH RECURSIVE c(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c",
+    "WITH RECURSIVE c(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM c) SELECT x FROM c WHERE x < 0",
+    "SELECT count(*) FROM t a, t b, t c WHERE a.a + b.a + c.a = -1",
+    "SELECT count(*) FROM t a, t b, t c WHERE a.a < b.a AND b.a < c.a",
+    "SELECT count(*) FROM t a, t b WHERE b.a > a.a AND b.b < a.b AND a.id > 5",
+    "SELECT sum(value) FROM generate_series(1, 1000000000000)",
+    "SELECT a.id FROM t a, t b, t c WHERE a.b || b.b || c.b = 'x' ORDER BY a.b",
+    "SELECT max(a.b) FROM t a JOIN t b ON a.a <> b.a JOIN t c ON c.a <> b.a GROUP BY a.id % 5",
+];
+
+fn drain(connection: &mut Connection, sql: &str) -> Result<u64, Error> {
+    let mut statement = connection.prepare(sql)?;
+    let mut rows = connection.query(&mut statement)?;
+    let mut count = 0;
+    while rows.next()?.is_some() {
+        count += 1;
+    }
+    Ok(count)
+}
+
+#[test]
+fn another_thread_interrupts() {
+    let scratch = Scratch::new(SCHEMA);
+    let mut connection = scratch.ours();
+    for sql in ENDLESS {
+        let interrupter = connection.interrupter();
+        let thread = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(60));
+            interrupter.interrupt();
+        });
+        let start = Instant::now();
+        let error = drain(&mut connection, sql).unwrap_err();
+        thread.join().unwrap();
+        assert!(matches!(error, Error::Interrupted), "{sql}: {error:?}");
+        assert_eq!(error.to_string(), "interrupted");
+        assert!(start.elapsed() < Duration::from_secs(10), "{sql}: {:?}", start.elapsed());
+        // The next statement begins afresh.
+        assert_eq!(drain(&mut connection, "SELECT id FROM t").unwrap(), 20_000);
+    }
+    // Nothing runs, so nothing is stopped.
+    connection.interrupter().interrupt();
+    assert_eq!(drain(&mut connection, "SELECT id FROM t WHERE id > 5 ORDER BY b").unwrap(), 19_995);
+}
+
+#[test]
+fn an_interrupted_statement_that_writes_is_undone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("new.db");
+    let os = std::sync::Arc::new(shoal_store::vfs::OsVfs);
+    let store = shoal_store::Store::open(os, &path, shoal_store::Access::Create).unwrap();
+    let mut connection = Connection::open(store).unwrap();
+    let mut run = |sql: &str| {
+        let mut statement = connection.prepare(sql).unwrap();
+        connection.execute(&mut statement)
+    };
+    run("CREATE TABLE t(a, b UNIQUE)").unwrap();
+    run("BEGIN").unwrap();
+    run("INSERT INTO t VALUES (1, 1)").unwrap();
+    connection.set_limits(Limits { time: Some(Duration::from_millis(50)), ..Limits::default() });
+    let endless = "INSERT INTO t
+        WITH RECURSIVE c(x) AS (VALUES(2) UNION ALL SELECT x + 1 FROM c) SELECT x, x FROM c";
+    let mut statement = connection.prepare(endless).unwrap();
+    let error = connection.execute(&mut statement).unwrap_err();
+    assert!(matches!(error, Error::Limit { max: 50, .. }), "{error:?}");
+    connection.set_limits(Limits::default());
+    assert!(connection.in_transaction());
+    assert_eq!(ours(&mut connection, "SELECT * FROM t").unwrap().rows, [[1, 1].map(Value::Int)]);
+    ours(&mut connection, "COMMIT").unwrap();
+    assert_eq!(
+        ours(&mut connection, "PRAGMA integrity_check").unwrap().rows,
+        [[Value::text("ok")]]
+    );
+}
+
+#[test]
+fn the_time_is_limited() {
+    let scratch = Scratch::new(SCHEMA);
+    let mut connection = scratch.ours();
+    connection.set_limits(Limits { time: Some(Duration::from_millis(40)), ..Limits::default() });
+    for sql in ENDLESS {
+        let start = Instant::now();
+        let error = drain(&mut connection, sql).unwrap_err();
+        assert!(matches!(error, Error::Limit { max: 40, .. }), "{sql}: {error:?}");
+        assert!(start.elapsed() < Duration::from_secs(10), "{sql}: {:?}", start.elapsed());
+    }
+    assert_eq!(drain(&mut connection, "SELECT id FROM t LIMIT 10").unwrap(), 10);
+}
+
+#[test]
+fn the_rows_are_limited() {
+    let scratch = Scratch::new(SCHEMA);
+    let mut connection = scratch.ours();
+    connection.set_limits(Limits { rows: Some(100), ..Limits::default() });
+    for (sql, fits) in [
+        ("SELECT id FROM t LIMIT 100", true),
+        ("SELECT id FROM t LIMIT 101", false),
+        ("SELECT upper(b) FROM t ORDER BY b LIMIT 100", true),
+        ("SELECT upper(b) FROM t ORDER BY b", false),
+        ("SELECT count(*) FROM t", true),
+    ] {
+        match drain(&mut connection, sql) {
+            Ok(_) => assert!(fits, "{sql}"),
+            Err(Error::Limit { max: 100, .. }) => assert!(!fits, "{sql}"),
+            Err(other) => panic!("{sql}: {other}"),
+        }
+    }
+}
+
+#[test]
+fn the_memory_is_limited() {
+    let scratch = Scratch::new(SCHEMA);
+    let mut connection = scratch.ours();
+    let limits = |bytes| Limits { memory_bytes: Some(bytes), ..Limits::default() };
+    for sql in [
+        "SELECT b, count(*) FROM t GROUP BY b",
+        "SELECT substr(b, 1, 7), count(DISTINCT a) FROM t GROUP BY 1",
+        "SELECT group_concat(b ORDER BY b) FROM t",
+        "SELECT DISTINCT b FROM t",
+        "SELECT b FROM t UNION SELECT b || 'x' FROM t",
+        "SELECT b FROM t EXCEPT SELECT b || 'x' FROM t",
+        "SELECT b FROM t UNION ALL SELECT b || 'x' FROM t INTERSECT SELECT b FROM t",
+        "SELECT count(*) FROM t x JOIN t y ON x.b = y.b",
+        "SELECT count(*) FROM t WHERE b || '' IN (SELECT b || '' FROM t)",
+        "SELECT count(*) FROM t WHERE (a, b) IN (SELECT a, b FROM t)",
+        "SELECT rank() OVER (ORDER BY b) FROM t",
+        "WITH RECURSIVE c(x) AS (VALUES(1) UNION SELECT x + 1 FROM c WHERE x < 20000) SELECT * FROM c",
+    ] {
+        connection.set_limits(limits(300_000));
+        match drain(&mut connection, sql) {
+            Err(Error::Limit { max: 300_000, .. }) => {}
+            other => panic!("{sql}: {other:?}"),
+        }
+        connection.set_limits(limits(300_000_000));
+        drain(&mut connection, sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    }
+    // What one run of a subquery kept does not count for the next.
+    connection.set_limits(limits(2_000_000));
+    let often =
+        "SELECT sum((SELECT count(*) FROM (SELECT DISTINCT b FROM t WHERE a > x.a + 19000)))
+        FROM t x WHERE id < 300";
+    drain(&mut connection, often).unwrap();
+}
+
+#[test]
+fn sorts_go_on_in_a_file() {
+    let scratch = Scratch::new(SCHEMA);
+    let (mut connection, mut limited) = (scratch.ours(), scratch.ours());
+    limited.set_limits(Limits { memory_bytes: Some(70_000), ..Limits::default() });
+    for sql in [
+        "SELECT id, b FROM t ORDER BY b",
+        "SELECT id, b FROM t ORDER BY b DESC, id",
+        "SELECT id % 10, a FROM t ORDER BY 1",
+        "SELECT id % 10, upper(b) FROM t ORDER BY id % 10, a % 3 DESC",
+        "SELECT a, b FROM t ORDER BY b COLLATE NOCASE LIMIT 5000",
+        "SELECT a, b FROM t ORDER BY b LIMIT 5000 OFFSET 9000",
+        "SELECT nullif(a % 4, 2), b FROM t ORDER BY 1 NULLS LAST",
+        "SELECT id, a * 0.5, CAST(b AS BLOB) FROM t ORDER BY a % 100, b",
+        "SELECT count(*), sum(a) FROM (SELECT a FROM t ORDER BY b LIMIT 7000)",
+    ] {
+        let expect = ours(&mut connection, sql).unwrap();
+        let got = ours(&mut limited, sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+        assert_eq!(got.rows.len(), expect.rows.len(), "{sql}");
+        assert!(got == expect, "{sql}");
+    }
+}
+
+#[test]
+fn many_runs_become_one() {
+    let scratch = Scratch::new("CREATE TABLE t(a)");
+    let mut connection = scratch.ours();
+    connection.set_limits(Limits { memory_bytes: Some(1), ..Limits::default() });
+    let sql = "SELECT value * 7919 % 100003 AS x FROM generate_series(1, 100002) ORDER BY x";
+    let rows = ours(&mut connection, sql).unwrap().rows;
+    assert!(rows.iter().enumerate().all(|(place, row)| row[0] == Value::Int(place as i64 + 1)));
+    assert_eq!(rows.len(), 100_002);
+}

@@ -1,0 +1,175 @@
+//! Views and layers that a program registers, and readers of indexes without SQL.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use common::{Scratch, ours};
+use shoal_sql::{Connection, Error, Layer, Value, ValueRef, ViewBuilder};
+use shoal_store::Mode;
+
+const SCHEMA: &str = "
+    CREATE TABLE t(id INTEGER PRIMARY KEY, name TEXT, n REAL);
+    CREATE INDEX t_n ON t(n, name DESC);
+    CREATE VIEW small AS SELECT name FROM t WHERE n < 3;
+    INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 2), (3, 'c', 3), (4, 'd', 3), (5, NULL, NULL);";
+
+fn rows(connection: &mut Connection, sql: &str) -> Vec<Vec<Value>> {
+    ours(connection, sql).unwrap_or_else(|error| panic!("{sql}: {error}")).rows
+}
+
+fn ints(connection: &mut Connection, sql: &str) -> Vec<i64> {
+    let int = |row: Vec<Value>| match row[..] {
+        [Value::Int(int)] => int,
+        ref other => panic!("{other:?}"),
+    };
+    rows(connection, sql).into_iter().map(int).collect()
+}
+
+#[test]
+fn views_without_a_file() {
+    let scratch = Scratch::new(SCHEMA);
+    let mut connection = scratch.ours();
+    let big = ViewBuilder::new("big", "t").columns(&["id", "n"]);
+    connection.register_view(big).unwrap();
+    connection.register_query("bigger", "SELECT id FROM big WHERE n > 2").unwrap();
+    assert_eq!(ints(&mut connection, "SELECT id FROM bigger ORDER BY id"), [3, 4]);
+    assert_eq!(ints(&mut connection, "SELECT id FROM temp.bigger WHERE id > 3"), [4]);
+    assert_eq!(connection.registered().collect::<Vec<_>>(), ["big", "bigger"]);
+    // Conditions reach the table: the plan is that of the query written out.
+    let plan = |connection: &mut Connection, sql: &str| {
+        rows(connection, &format!("EXPLAIN QUERY PLAN {sql}"))
+            .into_iter()
+            .map(|mut row| row.pop())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        plan(&mut connection, "SELECT id FROM bigger WHERE id = 4"),
+        plan(&mut connection, "SELECT id FROM t WHERE n > 2 AND id = 4")
+    );
+    // A registered name goes before one of the file; the last registration counts.
+    connection.register_query("small", "SELECT 1 AS one").unwrap();
+    assert_eq!(ints(&mut connection, "SELECT * FROM small"), [1]);
+    assert_eq!(rows(&mut connection, "SELECT * FROM main.small").len(), 2);
+    connection.register_query("SMALL", "SELECT 2 AS two").unwrap();
+    assert_eq!(ints(&mut connection, "SELECT * FROM small"), [2]);
+    assert!(connection.unregister("small") && !connection.unregister("small"));
+    assert_eq!(rows(&mut connection, "SELECT * FROM small").len(), 2);
+    for (name, sql) in [("p", "SELECT ?"), ("i", "DELETE FROM t"), ("s", "SELECT FROM")] {
+        assert!(connection.register_query(name, sql).is_err(), "{sql}");
+    }
+    let error = connection.register_view(ViewBuilder::new("x", "nosuch")).unwrap_err();
+    assert_eq!(error.to_string(), "no such table: nosuch");
+    connection.register_query("loop", "SELECT * FROM loop").unwrap();
+    assert!(ours(&mut connection, "SELECT * FROM loop").is_err());
+}
+
+#[test]
+fn views_with_a_predicate_of_the_program() {
+    let scratch = Scratch::new(SCHEMA);
+    let mut connection = scratch.ours();
+    let vowels = ViewBuilder::new("vowels", "t").columns(&["name", "id"]).filter(|row| {
+        matches!(row[0], ValueRef::Text(b"a" | b"e" | b"i")) || row[1] == ValueRef::Int(4)
+    });
+    connection.register_view(vowels).unwrap();
+    assert_eq!(ints(&mut connection, "SELECT id FROM vowels ORDER BY id"), [1, 4]);
+    assert_eq!(
+        ints(&mut connection, "SELECT v.id FROM t JOIN vowels v ON v.id = t.id WHERE t.n > 1"),
+        [4]
+    );
+    // A view over a view, and one that hides its own table.
+    let fours = ViewBuilder::new("t", "vowels").filter(|row| row[1] == ValueRef::Int(4));
+    connection.register_view(fours).unwrap();
+    assert_eq!(ints(&mut connection, "SELECT id FROM t"), [4]);
+    // It sees what was registered before it: without that, the table of that name.
+    connection.unregister("vowels");
+    let error = ours(&mut connection, "SELECT id FROM t").unwrap_err();
+    assert_eq!(error.to_string(), "no such table: vowels");
+    connection.unregister("t");
+    let odd = ViewBuilder::new("vowels", "t")
+        .columns(&["id"])
+        .filter(|row| matches!(row[0], ValueRef::Int(id) if id % 2 == 1));
+    connection.register_view(odd).unwrap();
+    assert_eq!(ints(&mut connection, "SELECT id FROM vowels"), [1, 3, 5]);
+    let mut insert = connection.prepare("SELECT count(*) FROM vowels").unwrap();
+    assert!(connection.query(&mut insert).is_ok());
+}
+
+#[test]
+fn rows_of_the_program() {
+    let scratch = Scratch::new(SCHEMA);
+    let mut connection = scratch.ours();
+    let opened = Arc::new(AtomicUsize::new(0));
+    let given = Arc::new(AtomicUsize::new(0));
+    let (opened_by, given_by) = (Arc::clone(&opened), Arc::clone(&given));
+    connection.register_layer(Layer::new("walk", &["step", "label"], move || {
+        opened_by.fetch_add(1, Ordering::Relaxed);
+        let given = Arc::clone(&given_by);
+        (1_i64..).map(move |step| {
+            given.fetch_add(1, Ordering::Relaxed);
+            // A short row: the rest is NULL.
+            if step % 3 == 0 { vec![step.into()] } else { vec![step.into(), "x".into()] }
+        })
+    }));
+    assert_eq!(ints(&mut connection, "SELECT step FROM walk LIMIT 4"), [1, 2, 3, 4]);
+    assert_eq!(opened.load(Ordering::Relaxed), 1);
+    assert!(given.load(Ordering::Relaxed) < 200);
+    let null = rows(&mut connection, "SELECT label FROM walk WHERE step < 4 LIMIT 3");
+    assert_eq!(null[2], [Value::Null]);
+    connection.register_layer(Layer::new("Edges", &["source", "target"], || {
+        [(1, 2), (2, 3), (3, 5)].into_iter().map(|(a, b)| vec![Value::Int(a), Value::Int(b)])
+    }));
+    let path =
+        "WITH RECURSIVE r(at) AS (SELECT 1 UNION SELECT target FROM edges, r WHERE source = at)
+        SELECT at FROM r ORDER BY at";
+    assert_eq!(ints(&mut connection, path), [1, 2, 3, 5]);
+    let joined =
+        "SELECT t.id FROM t JOIN edges e ON e.source = t.id JOIN edges f ON f.source = e.target
+        ORDER BY 1";
+    assert_eq!(ints(&mut connection, joined), [1, 2]);
+    assert_eq!(
+        ints(&mut connection, "SELECT count(*) FROM t WHERE id IN (SELECT target FROM edges)"),
+        [3]
+    );
+    assert_eq!(ours(&mut connection, "SELECT * FROM edges").unwrap().columns, ["source", "target"]);
+    assert!(connection.unregister("edges"));
+    let error = ours(&mut connection, "SELECT * FROM edges").unwrap_err();
+    assert_eq!(error.to_string(), "no such table: edges");
+}
+
+#[test]
+fn entries_of_an_index() {
+    let scratch = Scratch::new(SCHEMA);
+    let mut connection = scratch.ours();
+    assert!(matches!(connection.index_reader("t_n"), Err(Error::Misuse { .. })));
+    connection.begin(Mode::Read).unwrap();
+    assert!(matches!(connection.index_reader("nosuch"), Err(Error::Name { .. })));
+    let mut reader = connection.index_reader("T_N").unwrap();
+    let mut seen = Vec::new();
+    while reader.next().unwrap() {
+        seen.push(reader.rowid().unwrap());
+    }
+    assert_eq!(seen, [5, 1, 2, 4, 3]);
+    let three = [ValueRef::Real(3.0)];
+    assert!(reader.seek(&three).unwrap());
+    let mut names = Vec::new();
+    while reader.is_valid() && reader.starts_with(&three).unwrap() {
+        assert_eq!(reader.key(0).unwrap(), ValueRef::Real(3.0));
+        let name = Value::from(reader.value(1).unwrap());
+        assert_eq!(Value::from(reader.key(1).unwrap()), name);
+        names.push(name);
+        reader.next().unwrap();
+    }
+    assert_eq!(names, ["d", "c"].map(Value::from));
+    // Backwards from the end of a range, and within two columns.
+    assert!(reader.seek_after(&[ValueRef::Int(2)]).unwrap());
+    assert!(reader.prev().unwrap());
+    assert_eq!(reader.rowid().unwrap(), 2);
+    assert!(!reader.seek(&[ValueRef::Int(3), ValueRef::Text(b"cc")]).unwrap());
+    assert_eq!(reader.value(1).unwrap(), ValueRef::Text(b"c"));
+    assert!(matches!(reader.key(2), Err(Error::Misuse { .. })));
+    assert!(!reader.seek_after(&[ValueRef::Int(9)]).unwrap() && !reader.is_valid());
+    assert!(reader.value(0).is_err());
+}

@@ -1,0 +1,64 @@
+//! Whether anybody has committed since.
+
+use shoal_format::FileHeader;
+
+use crate::wal::LogVersion;
+use crate::{Error, Mode, Store, Transaction};
+
+/// A state of a database file, to ask later whether it is still the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// Its change counter grows with every commit that goes without a log.
+    header: FileHeader,
+    page_count: u32,
+    log: Option<LogVersion>,
+}
+
+impl Transaction {
+    /// The state that this transaction reads: of one that writes, with its own changes of the
+    /// header.
+    pub fn version(&self) -> Version {
+        Version {
+            header: self.file.header,
+            page_count: self.file.page_count,
+            log: self.snapshot.image.log_version(),
+        }
+    }
+
+    /// Whether anybody has committed since this transaction began.
+    ///
+    /// With a rollback journal nobody can as long as it reads: no system call. With a write-ahead
+    /// log others can; cost: two reads of the log's index, no lock.
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    pub fn is_stale(&self) -> Result<bool, Error> {
+        match self.snapshot.image.log_version() {
+            None => Ok(false),
+            Some(known) => self.store.state().wal.is_past(&self.store, known),
+        }
+    }
+}
+
+impl Store {
+    /// The state of the file now.
+    ///
+    /// Cost: that of beginning a transaction, waiting for a writer included (`docs/tables.md`).
+    ///
+    /// # Errors
+    /// As [`Store::begin`].
+    pub fn version(&self) -> Result<Version, Error> {
+        Ok(self.begin(Mode::Read)?.version())
+    }
+
+    /// Whether anybody has committed since the file was at `version`, this store included. True as
+    /// well when a write-ahead log came to its end without another commit.
+    ///
+    /// Cost: as [`Store::version`].
+    ///
+    /// # Errors
+    /// As [`Store::begin`].
+    pub fn is_stale(&self, version: &Version) -> Result<bool, Error> {
+        Ok(self.version()? != *version)
+    }
+}

@@ -1,0 +1,100 @@
+//! Stopping what is running, from another thread or at a set time.
+
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::Error;
+
+/// Looked at by transactions at every page they enter, and by whoever loops without pages.
+///
+/// A watch says "go on" until it is stopped or its time has passed, and then "stop" until it is
+/// restarted. Cost of a look: one load; with a time limit also a look at the clock.
+#[derive(Debug)]
+pub struct Watch {
+    /// Bits of [`STOPPED`] and [`TIMED`].
+    state: AtomicU8,
+    /// What the deadline is counted from.
+    origin: Instant,
+    /// In nanoseconds from the origin.
+    deadline: AtomicU64,
+    /// In milliseconds, for the error.
+    limit_ms: AtomicU64,
+}
+
+const STOPPED: u8 = 1;
+const TIMED: u8 = 2;
+
+impl Default for Watch {
+    fn default() -> Watch {
+        Watch {
+            state: AtomicU8::new(0),
+            origin: Instant::now(),
+            deadline: AtomicU64::new(0),
+            limit_ms: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Watch {
+    /// Says "stop" from now on.
+    pub fn stop(&self) {
+        self.state.fetch_or(STOPPED, Ordering::Relaxed);
+    }
+
+    /// Says "go on" again, for as long as `limit` says where there is one.
+    pub fn restart(&self, limit: Option<Duration>) {
+        let state = match limit {
+            None => 0,
+            Some(limit) => {
+                let end = self.origin.elapsed().saturating_add(limit);
+                let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+                self.deadline.store(nanos(end), Ordering::Relaxed);
+                self.limit_ms.store(nanos(limit) / 1_000_000, Ordering::Relaxed);
+                TIMED
+            }
+        };
+        if self.state.load(Ordering::Relaxed) != state {
+            self.state.store(state, Ordering::Relaxed);
+        }
+    }
+
+    /// # Errors
+    /// [`Error::Interrupted`] once stopped, [`Error::TimedOut`] once the time has passed.
+    #[inline]
+    pub fn check(&self) -> Result<(), Error> {
+        match self.state.load(Ordering::Relaxed) {
+            0 => Ok(()),
+            state => self.check_state(state),
+        }
+    }
+
+    #[cold]
+    fn check_state(&self, state: u8) -> Result<(), Error> {
+        if state & STOPPED != 0 {
+            return Err(Error::Interrupted);
+        }
+        if self.origin.elapsed().as_nanos() >= u128::from(self.deadline.load(Ordering::Relaxed)) {
+            return Err(Error::TimedOut { limit_ms: self.limit_ms.load(Ordering::Relaxed) });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stops_and_goes_on() {
+        let watch = Watch::default();
+        assert!(watch.check().is_ok());
+        watch.stop();
+        assert!(matches!(watch.check(), Err(Error::Interrupted)));
+        watch.restart(Some(Duration::from_secs(3600)));
+        assert!(watch.check().is_ok());
+        watch.restart(Some(Duration::ZERO));
+        assert!(matches!(watch.check(), Err(Error::TimedOut { limit_ms: 0 })));
+        watch.restart(None);
+        assert!(watch.check().is_ok());
+    }
+}

@@ -1,0 +1,172 @@
+//! Long reads of a write-ahead log while `sqlite3` writes and checkpoints: read marks.
+
+#![allow(clippy::unwrap_used)]
+#![allow(clippy::print_stderr)] // a test that is skipped says so
+
+mod common;
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+
+use common::{options, root};
+use shoal_store::vfs::OsVfs;
+use shoal_store::{Access, Mode, Record, Store, Transaction, ValueRef};
+
+/// A `sqlite3` command that answers statements, one row and one line at a time.
+struct Peer {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Peer {
+    /// `None` where there is no such command.
+    fn start(path: &Path) -> Option<Peer> {
+        let mut child = Command::new("sqlite3")
+            .arg(path)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .ok()?;
+        let input = child.stdin.take().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Some(Peer { child, input, output })
+    }
+
+    fn ask(&mut self, sql: &str) -> String {
+        writeln!(self.input, "{sql}").unwrap();
+        self.input.flush().unwrap();
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    /// Frames in the log, and those of them that are in the database after a checkpoint.
+    fn checkpoint(&mut self) -> (i64, i64) {
+        let line = self.ask("PRAGMA wal_checkpoint(PASSIVE);");
+        let numbers: Vec<i64> = line.split('|').map(|part| part.parse().unwrap()).collect();
+        assert_eq!(numbers[0], 0, "{line}");
+        (numbers[1], numbers[2])
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+const ROWS: i64 = 3000;
+
+fn peer(path: &Path) -> Option<Peer> {
+    let mut peer = Peer::start(path)?;
+    assert_eq!(peer.ask("PRAGMA journal_mode = wal;"), "wal");
+    assert_eq!(peer.ask("PRAGMA wal_autocheckpoint = 0;"), "0");
+    let fill = format!(
+        "CREATE TABLE t(id INTEGER PRIMARY KEY, round INT, pad TEXT);
+         WITH RECURSIVE c(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM c WHERE x < {ROWS})
+         INSERT INTO t SELECT x, 0, hex(randomblob(50)) FROM c; SELECT count(*) FROM t;"
+    );
+    assert_eq!(peer.ask(&fill), ROWS.to_string());
+    Some(peer)
+}
+
+fn write(peer: &mut Peer, round: i64, of: i64) {
+    let sql = format!("UPDATE t SET round = {round} WHERE id % 7 = {of}; SELECT {round};");
+    assert_eq!(peer.ask(&sql), round.to_string());
+}
+
+/// The rounds of all rows, summed up; every page is read.
+fn sum(txn: &Transaction) -> i64 {
+    let mut cursor = txn.table(root(txn, "t")).unwrap();
+    let mut sum = 0;
+    while cursor.next().unwrap() {
+        let record = Record::new(cursor.payload().unwrap()).unwrap();
+        match record.column(1).unwrap() {
+            Some(ValueRef::Int(round)) => sum += round,
+            other => panic!("{other:?}"),
+        }
+    }
+    sum
+}
+
+fn open(path: &Path) -> Store {
+    let access = options(Access::ReadOnly);
+    Store::open_with(Arc::new(OsVfs::new()), path, access).unwrap()
+}
+
+#[test]
+fn a_long_read_lets_checkpoints_come_up_to_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("db");
+    let Some(mut peer) = peer(&path) else {
+        eprintln!("skipped: there is no sqlite3 command");
+        return;
+    };
+    write(&mut peer, 1, 1);
+    let (store, other) = (open(&path), open(&path));
+    // Begun, but not a page was read: all of them come from files that are written to meanwhile.
+    let early = store.begin(Mode::Read).unwrap();
+    write(&mut peer, 10, 2);
+    let late = other.begin(Mode::Read).unwrap();
+    for round in 0..20 {
+        write(&mut peer, 100 + round, round % 7);
+    }
+    let (log, moved) = peer.checkpoint();
+    assert!(moved > 0, "the checkpoint did not begin");
+    assert!(moved < log, "the checkpoint went past a reader: {moved} of {log}");
+    let expect = |rounds: &[i64]| {
+        let of = |rest: i64| (1..=ROWS).filter(|id| id % 7 == rest).count() as i64;
+        rounds.iter().enumerate().map(|(rest, round)| round * of(rest as i64)).sum::<i64>()
+    };
+    assert_eq!(sum(&early), expect(&[0, 1]));
+    assert_eq!(sum(&late), expect(&[0, 1, 10]));
+    assert_eq!(sum(&early), expect(&[0, 1]));
+    let newest = [114, 115, 116, 117, 118, 119, 113];
+    assert_eq!(sum(&open(&path).begin(Mode::Read).unwrap()), expect(&newest));
+    // The older one goes, and the checkpoint comes up to the other.
+    drop(early);
+    let (_, further) = peer.checkpoint();
+    assert!(further > moved, "{further} {moved}");
+    assert_eq!(sum(&late), expect(&[0, 1, 10]));
+    drop(late);
+    let (log, moved) = peer.checkpoint();
+    assert_eq!(log, moved);
+    // All of it is in the database: the next write begins the log anew, under the next reader.
+    let whole = store.begin(Mode::Read).unwrap();
+    write(&mut peer, 500, 0);
+    write(&mut peer, 500, 1);
+    let (log, moved) = peer.checkpoint();
+    assert!(moved < log, "the checkpoint wrote under a reader of the database alone");
+    assert_eq!(sum(&whole), expect(&newest));
+    drop(whole);
+    let last = [500, 500, 116, 117, 118, 119, 113];
+    assert_eq!(sum(&store.begin(Mode::Read).unwrap()), expect(&last));
+    assert_eq!(peer.ask("PRAGMA integrity_check;"), "ok");
+}
+
+#[test]
+fn an_index_that_was_made_anew_is_the_one_that_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("db");
+    let Some(mut first) = peer(&path) else {
+        eprintln!("skipped: there is no sqlite3 command");
+        return;
+    };
+    let store = open(&path);
+    write(&mut first, 1, 1);
+    let one = sum(&store.begin(Mode::Read).unwrap());
+    // The last connection goes, and log and index with it.
+    drop(first.ask(".quit"));
+    first.child.wait().unwrap();
+    assert!(!folder.path().join("db-shm").exists());
+    let mut second = Peer::start(&path).unwrap();
+    write(&mut second, 2, 2);
+    let two = sum(&store.begin(Mode::Read).unwrap());
+    assert!(two > one);
+    write(&mut second, 3, 3);
+    assert!(sum(&store.begin(Mode::Read).unwrap()) > two);
+}
