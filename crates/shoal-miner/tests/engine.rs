@@ -49,8 +49,8 @@ fn work(id: u64, nonces: Range<u64>) -> Work {
 
 fn start(backends: Vec<Box<dyn Backend>>) -> (Engine, Receiver<Event>) {
     let timeouts = Timeouts {
-        assign: Duration::from_millis(100),
-        stall: Duration::from_millis(500),
+        assign: Duration::from_millis(300),
+        stall: Duration::from_millis(1500),
         control: Duration::from_secs(20),
         ..Timeouts::default()
     };
