@@ -43,7 +43,8 @@ impl Default for TuneOptions {
     }
 }
 
-/// What is best: the fewest workers that reach a share of the highest rate.
+/// What is best: the fewest workers, and the fewest hashes side by side, that reach a share of the
+/// highest rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Profile {
@@ -205,19 +206,20 @@ fn search(
     }
     let enough = profile.share() * peak(&tried);
     tried.sort_by_key(|t| t.0);
-    let (threads, most, mut rate) = *tried
+    let (threads, most, rate) = *tried
         .iter()
         .find(|(_, _, rate)| *rate >= enough)
         .or(tried.last())
         .ok_or(TuneError::Bench(BenchError::Nothing))?;
-    let mut side_by_side = most;
-    // Where caches or bandwidth are short, fewer may do better.
+    // Where caches or bandwidth are short, or computing is what takes the time, fewer do as well,
+    // in less memory.
+    let mut sizes = vec![(most, rate)];
     for fewer in gangs.iter().copied().filter(|fewer| *fewer < most) {
-        let other = measure(threads, fewer)?;
-        if other > rate {
-            (side_by_side, rate) = (fewer, other);
-        }
+        sizes.push((fewer, measure(threads, fewer)?));
     }
+    let best = sizes.iter().map(|size| size.1).fold(0.0, f64::max);
+    let fewest = sizes.iter().rev().find(|size| size.1 >= profile.share() * best);
+    let (side_by_side, rate) = fewest.copied().unwrap_or((most, rate));
     Ok(Tuned { threads, side_by_side, rate, cached: false })
 }
 
@@ -448,7 +450,10 @@ mod tests {
         // A machine without the bandwidth for six.
         let narrow =
             |threads: usize, gang: usize| threads as f64 * if gang > 2 { 1.0 } else { 1.5 };
-        assert_eq!(found(3, Profile::Balanced, narrow).0.side_by_side, 2);
+        assert_eq!(found(3, Profile::Throughput, narrow).0.side_by_side, 1);
+        let nearly = |_: usize, gang: usize| 1.0 + gang as f64 / 1000.0;
+        assert_eq!(found(1, Profile::Balanced, nearly).0.side_by_side, 1);
+        assert_eq!(found(1, Profile::Throughput, nearly).0.side_by_side, 6);
     }
 
     #[test]
