@@ -393,7 +393,9 @@ mod tests {
         let first = autotune(&options, &stop, &mut |line| told.push(line.to_owned())).unwrap();
         assert!(!first.cached && first.rate > 0.0 && !told.is_empty());
         let second = autotune(&options, &stop, &mut |line| panic!("{line}")).unwrap();
-        assert_eq!(second, Tuned { cached: true, ..first });
+        // JSON may lose the last bit of the rate.
+        assert!((second.rate - first.rate).abs() < first.rate / 1e9);
+        assert_eq!(second, Tuned { cached: true, rate: second.rate, ..first });
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
 
         let topology = Topology::of_machine();
