@@ -17,12 +17,22 @@ use crate::map::MapObject;
 use crate::marks::{Mark, MarkSet, OpenMarks};
 use crate::opset::Data;
 use crate::read_doc::ReadDoc;
-use crate::register::OpRef;
-use crate::sequence::Sequence;
+use crate::register::{OpRef, Register};
+use crate::sequence::{Place, Sequence};
 use crate::transaction::Transaction;
 use crate::value::{ObjType, Value};
 use crate::view::View;
 use crate::view::scoped::{self, Seen};
+
+#[cfg(test)]
+mod tests;
+mod touched;
+
+use touched::{Places, Touched};
+
+/// If more than one op in so many is new, looking everywhere is no dearer than looking where they
+/// are.
+const FEW: u64 = 8;
 
 /// One step.
 #[derive(Clone, Debug, PartialEq)]
@@ -130,14 +140,21 @@ pub enum PatchAction {
 }
 
 impl Document {
-    /// The patches that lead from the state at the heads `before` to that at `after`. Cost: the
-    /// size of all maps, lists and texts that readers reach, whether they differ or not.
+    /// The patches that lead from the state at the heads `before` to that at `after`. Cost: if
+    /// `after` is the present and a small part of the document came since `before`, about O(log n)
+    /// for each op of that part, and the size of the maps that hold what changed, and of texts
+    /// with marks; else the size of all maps, lists and texts that readers reach.
     ///
     /// # Errors
     /// [`Error::TooDeep`] beyond [`DEFAULT_MAX_DEPTH`].
     pub fn diff(&self, before: &[ChangeHash], after: &[ChangeHash]) -> Result<Vec<Patch>, Error> {
+        let clock = self.graph.clock(before);
         let after = self.at(after);
-        Diff::new(&self.graph.clock(before), after.view()).run()
+        let mut diff = Diff::new(&clock, after.view());
+        if diff.after.clock.is_none() {
+            diff.touched = Touched::since(self, before, self.ops.op_count() / FEW);
+        }
+        diff.run()
     }
 
     /// The patches of [`Document::diff`] that change `obj`; if `recursive`, also those that change the
@@ -199,13 +216,16 @@ impl Document {
 }
 
 impl Transaction<'_> {
-    /// What the edits so far come to.
+    /// What the edits so far come to. Cost: that of [`Document::diff`] where little changed.
     ///
     /// # Errors
-    /// As [`Document::diff`].
+    /// As there.
     pub fn patches(&self) -> Result<Vec<Patch>, Error> {
         let view = self.view();
-        Diff::new(&view.doc.graph.clock(&self.base_heads()), view).run()
+        let before = view.doc.graph.full_clock();
+        let mut diff = Diff::new(&before, view);
+        diff.touched = Some(Touched::pending(view.doc, self.pending()));
+        diff.run()
     }
 }
 
@@ -222,6 +242,8 @@ struct Diff<'a> {
     /// Covers nothing.
     nothing: Clock,
     after: View<'a>,
+    /// Where the states may differ; `None` for everywhere.
+    touched: Option<Touched>,
     /// Whether the objects in an object are compared too.
     recursive: bool,
     queue: VecDeque<Visit>,
@@ -232,7 +254,7 @@ impl<'a> Diff<'a> {
     fn new(before: &'a Clock, after: View<'a>) -> Self {
         let queue = VecDeque::from([Visit { obj: ROOT, path: Vec::new(), is_new: false }]);
         let (nothing, patches) = (Clock::default(), Vec::new());
-        Self { before, nothing, after, recursive: true, queue, patches }
+        Self { before, nothing, after, touched: None, recursive: true, queue, patches }
     }
 
     fn run(mut self) -> Result<Vec<Patch>, Error> {
@@ -256,7 +278,7 @@ impl<'a> Diff<'a> {
 
     fn map(&mut self, visit: &Visit, map: &'a MapObject) {
         let mut rows = Vec::new();
-        for (key, register) in scoped::entries(self.after.doc, map) {
+        for (key, register) in self.entries(visit, map) {
             rows.clear();
             register.rows(&self.after.doc.ops.actors, &mut rows);
             let (before, after) = self.both(visit, &rows);
@@ -278,7 +300,8 @@ impl<'a> Diff<'a> {
 
     fn list(&mut self, visit: &Visit, sequence: &'a Sequence) {
         let actors = &self.after.doc.ops.actors;
-        scoped::walk(sequence, self.after.clock, actors, |elem| {
+        let places = self.places(visit, sequence);
+        scoped::walk_at(sequence, places.as_deref(), self.after.clock, actors, |elem| {
             let before = self.before(visit, elem.rows);
             let index = elem.index;
             match (before.last(), elem.winner()) {
@@ -304,7 +327,8 @@ impl<'a> Diff<'a> {
         let actors = &self.after.doc.ops.actors;
         let (mut old_marks, mut new_marks) = (OpenMarks::default(), OpenMarks::default());
         let mut changed: Vec<Mark> = Vec::new();
-        scoped::walk(sequence, self.after.clock, actors, |elem| {
+        let places = self.places(visit, sequence);
+        scoped::walk_at(sequence, places.as_deref(), self.after.clock, actors, |elem| {
             let before = self.before(visit, elem.rows);
             let old = Seen { ops: &before, ..*elem };
             old_marks.pass(&old, actors);
@@ -341,6 +365,29 @@ impl<'a> Diff<'a> {
         }
     }
 
+    /// The entries of a map that may differ, in the order of their keys' bytes.
+    fn entries(&self, visit: &Visit, map: &'a MapObject) -> Vec<(&'a str, &'a Register)> {
+        let doc = self.after.doc;
+        let Some(places) = self.touched_in(visit) else {
+            return scoped::entries(doc, map).collect();
+        };
+        let entry = |name| Some((doc.ops.names.get(name), map.get(name)?));
+        let mut entries: Vec<_> = places.names().filter_map(entry).collect();
+        entries.sort_unstable_by_key(|(key, _)| *key);
+        entries
+    }
+
+    /// The elements of a sequence that may differ, in order; `None` for all.
+    fn places(&self, visit: &Visit, sequence: &Sequence) -> Option<Vec<Place>> {
+        self.touched_in(visit)?.in_order(sequence)
+    }
+
+    /// Where in an object to look; `None` for everywhere.
+    fn touched_in(&self, visit: &Visit) -> Option<&Places> {
+        let touched = self.touched.as_ref().filter(|_| !visit.is_new)?;
+        touched.places(self.after.doc.resolve(&visit.obj).ok()?)
+    }
+
     /// What readers saw and see of one place.
     fn both(&self, visit: &Visit, rows: &[OpRef<'a>]) -> (Vec<OpRef<'a>>, Vec<OpRef<'a>>) {
         let mut after = Vec::new();
@@ -371,13 +418,16 @@ impl<'a> Diff<'a> {
 
     /// Notes that the value `op`, if it is an object, is to be compared as well.
     fn enter(&mut self, visit: &Visit, prop: PatchProp, op: &OpRef<'a>, is_new: bool) {
+        let is_new = is_new || visit.is_new;
+        let differs = |touched: &Touched| is_new || touched.contains(op.object);
         if self.recursive
             && let Value::Object(_) = self.after.doc.value(op)
+            && self.touched.as_ref().is_none_or(differs)
         {
             let mut path = visit.path.clone();
             path.push((visit.obj.clone(), prop));
             let obj = self.after.doc.export(op.id);
-            self.queue.push_back(Visit { obj, path, is_new: is_new || visit.is_new });
+            self.queue.push_back(Visit { obj, path, is_new });
         }
     }
 

@@ -232,6 +232,29 @@ impl PendingOps {
         }
     }
 
+    /// Visits the object of every op, and the key or element of it that the op is about.
+    pub(crate) fn for_each_place(&self, mut visit: impl FnMut(StoredObjId, PendingKey)) {
+        let mut ops = self.ops.iter();
+        for run in &self.runs {
+            match run {
+                PendingRun::Ops(count) => {
+                    for op in ops.by_ref().take(*count) {
+                        let key = if op.insert { PendingKey::Elem(op.id) } else { op.key.clone() };
+                        visit(op.obj, key);
+                    }
+                }
+                PendingRun::Text(typed) => {
+                    let elems = (0..typed.len).map(|at| nth(typed.id, at, false));
+                    elems.for_each(|id| visit(StoredObjId::Op(typed.obj), PendingKey::Elem(id)));
+                }
+                PendingRun::Deletes(deletes) => {
+                    let elems = (0..deletes.len).map(|at| nth(deletes.elem, at, deletes.descends));
+                    elems.for_each(|id| visit(deletes.obj, PendingKey::Elem(id)));
+                }
+            }
+        }
+    }
+
     /// Takes each op back, the last first, and forgets them.
     pub(crate) fn undo(&mut self, ops: &mut OpSet) {
         while let Some(run) = self.runs.pop() {

@@ -18,7 +18,7 @@ mod tree;
 
 pub(crate) use build::Builder;
 use leaf::{Leaf, NewRun};
-pub(crate) use run::{Kind, NO_OP, RunView, Unit};
+pub(crate) use run::{ElemView, Kind, NO_OP, RunView, Unit};
 use run::{Mark, Run, Sides};
 pub(crate) use tree::Place;
 use tree::Tree;
@@ -128,6 +128,25 @@ impl Sequence {
     /// The length of the element at `place` in the index unit.
     pub(crate) fn width_at(&self, place: Place) -> u64 {
         self.tree.measure_at(place).width
+    }
+
+    /// The element at `place`, if there is one.
+    pub(crate) fn elem_at(&self, place: Place) -> Option<ElemView<'_>> {
+        self.tree.elem(place)
+    }
+
+    /// The action of the op that inserted the element at `place`.
+    pub(crate) fn insert_action(&self, place: Place) -> Option<Action> {
+        let elem = self.tree.elem(place)?;
+        match elem.register(&self.tree.sides) {
+            Some(register) => Some(register.get(elem.id())?.action),
+            None => Some(elem.op(&self.tree.sides).action),
+        }
+    }
+
+    /// Whether there are marks that are not deleted.
+    pub(crate) fn has_marks(&self) -> bool {
+        self.tree.total.marks > 0
     }
 
     /// Whether readers see the element at `place`.

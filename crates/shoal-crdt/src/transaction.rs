@@ -132,6 +132,10 @@ impl<'a> Transaction<'a> {
         }
     }
 
+    pub(crate) fn pending(&self) -> &PendingOps {
+        &self.pending
+    }
+
     /// The heads that the edits are based on.
     pub fn base_heads(&self) -> Vec<ChangeHash> {
         self.doc.heads()

@@ -340,6 +340,23 @@ impl ChangeGraph {
         since
     }
 
+    /// What [`ChangeGraph::changes_since`] returns, unless changes of a loaded document are among
+    /// them that would have to be made first. Cost: as there.
+    pub fn changes_at_hand_since(&self, have: &[ChangeHash]) -> Option<Vec<&Change>> {
+        let mut since = Some(Vec::new());
+        self.inner.visit_since(have, |place| {
+            let change = self.inner.change_at_hand(place);
+            since = since.take().zip(change).map(|(mut since, change)| {
+                since.push(change);
+                since
+            });
+        });
+        if let Some(since) = &mut since {
+            since.reverse();
+        }
+        since
+    }
+
     /// Those of `hashes` that are not in the graph, in the order given.
     pub fn missing_deps(&self, hashes: &[ChangeHash]) -> Vec<ChangeHash> {
         hashes.iter().copied().filter(|hash| !self.contains(hash)).collect()
@@ -529,6 +546,14 @@ impl Inner {
     fn change_at(&self, place: u32) -> Option<&Change> {
         match self.locate(place) {
             Ok((base, row)) => base.changes().get(row),
+            Err(added) => self.changes.get(added),
+        }
+    }
+
+    /// The change at a place, if it need not be made first.
+    fn change_at_hand(&self, place: u32) -> Option<&Change> {
+        match self.locate(place) {
+            Ok((base, row)) => base.made_changes()?.get(row),
             Err(added) => self.changes.get(added),
         }
     }

@@ -7,8 +7,9 @@ use shoal_history::{Action, Clock, OpId, ScalarRef};
 use crate::actors::Actors;
 use crate::document::Document;
 use crate::map::MapObject;
+use crate::read::to_usize;
 use crate::register::{OpRef, Register};
-use crate::sequence::{Sequence, Unit};
+use crate::sequence::{Place, Sequence, Unit};
 use crate::value::{OBJECT_REPLACEMENT, Value};
 
 /// An element of a sequence as a walk meets it, tombstones and marks included.
@@ -112,6 +113,33 @@ pub(crate) fn walk<'a>(
             visit(&Seen { id, reference, rows: &rows, ops: &seen, index, width });
             index += width;
         }
+    }
+}
+
+/// Visits the elements of a sequence at `places`, which are in document order, if the present is
+/// asked for; without places every element.
+pub(crate) fn walk_at<'a>(
+    sequence: &'a Sequence,
+    places: Option<&[Place]>,
+    clock: Option<&Clock>,
+    actors: &Actors,
+    mut visit: impl FnMut(&Seen<'_, 'a>),
+) {
+    let Some(places) = places.filter(|_| clock.is_none()) else {
+        return walk(sequence, clock, actors, visit);
+    };
+    let mut rows: Vec<OpRef<'a>> = Vec::new();
+    let mut seen: Vec<OpRef<'a>> = Vec::new();
+    for place in places {
+        let Some(elem) = sequence.elem_at(*place) else { continue };
+        rows.clear();
+        elem.rows(sequence.sides(), actors, &mut rows);
+        seen.clear();
+        keep_visible(&rows, None, &mut seen);
+        let width = seen.last().map_or(0, |op| width(op, sequence.unit()));
+        let (id, reference) = (elem.id(), elem.run.reference_at(elem.at));
+        let index = to_usize(sequence.index_of(*place));
+        visit(&Seen { id, reference, rows: &rows, ops: &seen, index, width });
     }
 }
 

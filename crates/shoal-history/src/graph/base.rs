@@ -70,6 +70,11 @@ impl Base {
         self.all_before.get_or_init(|| super::past::all_before(&self.table))
     }
 
+    /// The changes, if somebody has asked for them before.
+    pub(super) fn made_changes(&self) -> Option<&[Change]> {
+        self.changes.get().map(Vec::as_slice)
+    }
+
     /// The changes by row; none when they cannot be rebuilt. Cost: the first time that of
     /// rebuilding them.
     pub(super) fn changes(&self) -> &[Change] {
