@@ -214,8 +214,8 @@ fn first_char(text: &[u8]) -> Option<char> {
         Ok(valid) => valid,
         Err(error) => std::str::from_utf8(&head[..error.valid_up_to()]).ok()?,
     };
-    let (_, next) = read_utf8(text, 0);
     let first = valid.chars().next()?;
+    let (_, next) = read_utf8(text, 0);
     let whole = next == first.len_utf8() && !matches!(first, '\u{fffe}' | '\u{ffff}');
     whole.then_some(first)
 }
@@ -354,6 +354,18 @@ mod tests {
         let values: Result<Vec<_>, _> = Record::new(&back).unwrap().values().collect();
         let expect = ["\u{c4}b", "\u{100}"].map(|text| ValueRef::Text(text.as_bytes()));
         assert_eq!(values.unwrap(), expect);
+    }
+
+    #[test]
+    fn nothing_comes_before_a_stray_byte() {
+        for order in ORDERS {
+            assert_eq!(compare(b"", b"\x80", order), Ordering::Less);
+            assert_eq!(compare(b"\xbf", b"", order), Ordering::Greater);
+            assert_eq!(
+                compare("é".as_bytes(), b"\xc3", order),
+                encoded("é".as_bytes(), order).cmp(&encoded(b"\xc3", order))
+            );
+        }
     }
 
     proptest! {
