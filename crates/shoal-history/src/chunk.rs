@@ -11,6 +11,7 @@ use header::Envelope;
 
 mod bundle;
 mod change;
+mod columns;
 mod compressed;
 mod document;
 mod header;

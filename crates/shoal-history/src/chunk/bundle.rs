@@ -13,12 +13,12 @@
 //! from the column "id position": for all ops by actor and counter, the row of each.
 
 use super::change::actor_count;
-use super::compressed::{self, InflateError};
+use super::columns;
 use super::header::{ChunkType, Envelope};
 use super::op_rows;
 use crate::column::leb128::Reader;
 use crate::column::spec::{self, ColumnSpec, RawColumn};
-use crate::{ActorId, Change, ChangeHash, Error, Fault, Limits};
+use crate::{Change, ChangeHash, Error, Fault, Limits};
 
 mod packed;
 mod read;
@@ -127,8 +127,8 @@ impl Bundle {
         let mut reader = Reader::new(envelope.body);
         let deps = read_deps(&mut reader).map_err(in_part("deps"))?;
         let named = reader.clone().count(1).map_err(in_part("actors"))?;
-        within(named as u64, limits.max_actors, "actors")?;
-        let actors = read_actors(&mut reader).map_err(in_part("actors"))?;
+        columns::within(ChunkType::Bundle, named as u64, limits.max_actors, "actors")?;
+        let actors = columns::read_actors(&mut reader).map_err(in_part("actors"))?;
         let mut budget = limits.max_decompressed_bytes;
         let change_columns: [_; CHANGE_COLUMN_COUNT] = read_columns(
             ("change column table", "change columns"),
@@ -176,19 +176,6 @@ fn read_deps(reader: &mut Reader<'_>) -> Result<Vec<ChangeHash>, Fault> {
     (0..count).map(|_| reader.hash()).collect()
 }
 
-fn read_actors(reader: &mut Reader<'_>) -> Result<Vec<ActorId>, Fault> {
-    let count = reader.count(1)?;
-    let mut actors = Vec::<ActorId>::with_capacity(count);
-    for _ in 0..count {
-        let actor = ActorId::new(reader.length_prefixed()?);
-        if actors.last().is_some_and(|last| *last >= actor) {
-            return Err(Fault::Unsorted);
-        }
-        actors.push(actor);
-    }
-    Ok(actors)
-}
-
 /// Reads a table of columns and its data, inflated.
 fn read_columns<const N: usize>(
     (table_part, data_part): (&'static str, &'static str),
@@ -199,38 +186,8 @@ fn read_columns<const N: usize>(
 ) -> Result<[Box<[u8]>; N], Error> {
     let table: Vec<RawColumn> = spec::read_bundle_table(reader).map_err(in_part(table_part))?;
     let data = reader.bytes(spec::data_len(&table)).map_err(in_part(data_part))?;
-    let mut columns: [Box<[u8]>; N] = std::array::from_fn(|_| Box::default());
-    for column in table {
-        let bytes = &data[column.range];
-        let index = place(column.spec.inflated())
-            .ok_or_else(|| in_part(table_part)(Fault::UnknownColumn(column.spec.0)))?;
-        columns[index] = if column.spec.is_deflated() {
-            let mut inflated = Vec::new();
-            let max = (*budget).min(u64::from(u32::MAX));
-            let len =
-                compressed::inflate(bytes, max, &mut inflated).map_err(|error| match error {
-                    InflateError::Fault(fault) => in_part(data_part)(fault),
-                    InflateError::TooLong => Error::Limit {
-                        chunk: ChunkType::Bundle,
-                        what: "inflated bytes",
-                        max: limits.max_decompressed_bytes,
-                    },
-                })?;
-            *budget -= len as u64;
-            inflated.into()
-        } else {
-            bytes.into()
-        };
-    }
-    Ok(columns)
-}
-
-fn within(count: u64, max: u32, what: &'static str) -> Result<(), Error> {
-    if count <= u64::from(max) {
-        Ok(())
-    } else {
-        Err(Error::Limit { chunk: ChunkType::Bundle, what, max: u64::from(max) })
-    }
+    let parts = (table_part, data_part);
+    columns::load(ChunkType::Bundle, parts, &table, data, place, budget, limits)
 }
 
 fn in_part(part: &'static str) -> impl Fn(Fault) -> Error {

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::change::actor_count;
-use super::compressed::{self, InflateError};
+use super::columns;
 use super::header::{ChunkType, Envelope};
 use super::op_rows::{self, Body, DOCUMENT_SPECS, OpColumns, OpReader};
 use super::op_runs;
 use crate::column::delta::{self, DeltaDecoder};
 use crate::column::leb128::Reader;
 use crate::column::rle::{self, RleDecoder};
-use crate::column::spec::{self, ColumnSpec, RawColumn};
+use crate::column::spec::{self, ColumnSpec};
 use crate::column::value::{self, RawValue};
 use crate::error::{ColumnFault, InColumn};
 use crate::{
@@ -103,8 +103,8 @@ impl DocumentChunk {
         let limits = &source.limits;
         let mut reader = Reader::new(body);
         let named = reader.clone().count(1).map_err(in_part("actors"))?;
-        within(named as u64, limits.max_actors, "actors")?;
-        let actors = read_actors(&mut reader).map_err(in_part("actors"))?;
+        columns::within(ChunkType::Document, named as u64, limits.max_actors, "actors")?;
+        let actors = columns::read_actors(&mut reader).map_err(in_part("actors"))?;
         let heads = read_heads(&mut reader).map_err(in_part("heads"))?;
         let change_table = spec::read_table(&mut reader).map_err(in_part("change column table"))?;
         let op_table = spec::read_table(&mut reader).map_err(in_part("op column table"))?;
@@ -114,7 +114,8 @@ impl DocumentChunk {
         let head_rows = read_head_rows(&mut reader, heads.len()).map_err(in_part("head index"))?;
 
         let mut budget = limits.max_decompressed_bytes;
-        let change_columns: [_; CHANGE_COLUMN_COUNT] = load_columns(
+        let change_columns: [_; CHANGE_COLUMN_COUNT] = columns::load(
+            ChunkType::Document,
             ("change column table", "change columns"),
             &change_table,
             change_data,
@@ -122,7 +123,8 @@ impl DocumentChunk {
             &mut budget,
             limits,
         )?;
-        let mut op_columns = load_columns(
+        let mut op_columns = columns::load(
+            ChunkType::Document,
             ("op column table", "op columns"),
             &op_table,
             op_data,
@@ -228,8 +230,18 @@ impl DocumentChunk {
 
     fn count_changes(&self, columns: &ChangeColumns<'_>) -> Result<u32, Error> {
         let counts = change_rows::count_rows(columns).map_err(in_document)?;
-        within(counts.changes, self.source.limits.max_changes, "changes")?;
-        within(counts.deps, self.source.limits.max_changes, "dependencies of changes")?;
+        columns::within(
+            ChunkType::Document,
+            counts.changes,
+            self.source.limits.max_changes,
+            "changes",
+        )?;
+        columns::within(
+            ChunkType::Document,
+            counts.deps,
+            self.source.limits.max_changes,
+            "dependencies of changes",
+        )?;
         u32::try_from(counts.changes).map_err(|_| too_many("changes"))
     }
 
@@ -245,8 +257,8 @@ impl DocumentChunk {
                 return Err(in_document(ColumnFault { column, fault: Fault::RowCount(rows) }));
             }
         }
-        within(counts.ops, self.source.limits.max_ops, "ops")?;
-        within(counts.links, self.source.limits.max_ops, "succs")?;
+        columns::within(ChunkType::Document, counts.ops, self.source.limits.max_ops, "ops")?;
+        columns::within(ChunkType::Document, counts.links, self.source.limits.max_ops, "succs")?;
         u32::try_from(counts.ops).map_err(|_| too_many("ops"))
     }
 
@@ -529,19 +541,6 @@ impl MarkOrder {
     }
 }
 
-fn read_actors(reader: &mut Reader<'_>) -> Result<Box<[ActorId]>, Fault> {
-    let count = reader.count(1)?;
-    let mut actors = Vec::<ActorId>::with_capacity(count);
-    for _ in 0..count {
-        let actor = ActorId::new(reader.length_prefixed()?);
-        if actors.last().is_some_and(|last| *last >= actor) {
-            return Err(Fault::Unsorted);
-        }
-        actors.push(actor);
-    }
-    Ok(actors.into())
-}
-
 fn read_heads(reader: &mut Reader<'_>) -> Result<Box<[ChangeHash]>, Fault> {
     let count = reader.count(32)?;
     let heads = (0..count).map(|_| reader.hash()).collect::<Result<Box<[_]>, _>>()?;
@@ -558,42 +557,6 @@ fn read_head_rows(reader: &mut Reader<'_>, head_count: usize) -> Result<Option<B
         0 => Ok(Some(rows)),
         left => Err(Fault::Leftover(left as u64)),
     }
-}
-
-/// Copies or inflates each column to the place that `place` gives it.
-fn load_columns<const N: usize>(
-    (table_part, data_part): (&'static str, &'static str),
-    table: &[RawColumn],
-    data: &[u8],
-    place: impl Fn(ColumnSpec) -> Option<usize>,
-    budget: &mut u64,
-    limits: &Limits,
-) -> Result<[Box<[u8]>; N], Error> {
-    let mut columns: [Box<[u8]>; N] = std::array::from_fn(|_| Box::default());
-    for column in table {
-        let bytes = &data[column.range.clone()];
-        // An unknown column cannot be kept: the changes rebuilt from it would lack it.
-        let index = place(column.spec.inflated())
-            .ok_or_else(|| in_part(table_part)(Fault::UnknownColumn(column.spec.0)))?;
-        let mut inflated = Vec::new();
-        if column.spec.is_deflated() {
-            let max = (*budget).min(u64::from(u32::MAX));
-            let len =
-                compressed::inflate(bytes, max, &mut inflated).map_err(|error| match error {
-                    InflateError::Fault(fault) => in_part(data_part)(fault),
-                    InflateError::TooLong => Error::Limit {
-                        chunk: ChunkType::Document,
-                        what: "inflated bytes",
-                        max: limits.max_decompressed_bytes,
-                    },
-                })?;
-            *budget -= len as u64;
-        } else {
-            inflated.extend_from_slice(bytes);
-        }
-        columns[index] = inflated.into();
-    }
-    Ok(columns)
 }
 
 /// What a row of a document must fulfil by itself. Sorts its links.
@@ -634,14 +597,6 @@ fn obj_lamport(obj: ObjId) -> u64 {
     match obj {
         ObjId::Root => 0,
         ObjId::Op(id) => lamport(id),
-    }
-}
-
-fn within(count: u64, max: u32, what: &'static str) -> Result<(), Error> {
-    if count <= u64::from(max) {
-        Ok(())
-    } else {
-        Err(Error::Limit { chunk: ChunkType::Document, what, max: u64::from(max) })
     }
 }
 

@@ -6,9 +6,10 @@ use super::packed::PackedBody;
 use super::{
     CHANGE_ACTOR, CHANGE_COLUMN_COUNT, CHANGE_NAMES, DEP, DEP_COUNT, EXTRA, EXTRA_COUNT, ID_ACTOR,
     ID_ACTOR_NAME, ID_COUNTER, ID_COUNTER_NAME, ID_POSITION, ID_POSITION_NAME, MAX_OP, MESSAGE,
-    OP_COLUMN_COUNT, SEQ, START_OP, TIME, within,
+    OP_COLUMN_COUNT, SEQ, START_OP, TIME,
 };
 use crate::chunk::change::{ChangeEncoder, Meta, check_preds};
+use crate::chunk::columns;
 use crate::chunk::header::ChunkType;
 use crate::chunk::op_rows::{self, Body, OBJ_COUNTER, OpColumns, OpReader, Row, RowValue};
 use crate::column::delta::{self, DeltaDecoder};
@@ -90,7 +91,7 @@ impl<'a> ChangeRows<'a> {
                 ColumnFault { column: CHANGE_NAMES[EXTRA], fault }.in_chunk(ChunkType::Bundle)
             );
         }
-        within(ops, limits.max_ops, "ops")?;
+        columns::within(ChunkType::Bundle, ops, limits.max_ops, "ops")?;
         table.op_count = u32::try_from(ops).unwrap_or(u32::MAX);
         table.sort()?;
         Ok(table)
@@ -184,8 +185,8 @@ fn count_changes(
         Ok((changes, deps))
     };
     let (changes, deps) = counted().map_err(|fault| fault.in_chunk(ChunkType::Bundle))?;
-    within(changes, limits.max_changes, "changes")?;
-    within(deps, limits.max_changes, "dependencies of changes")?;
+    columns::within(ChunkType::Bundle, changes, limits.max_changes, "changes")?;
+    columns::within(ChunkType::Bundle, deps, limits.max_changes, "dependencies of changes")?;
     Ok(u32::try_from(changes).unwrap_or(u32::MAX))
 }
 
@@ -289,7 +290,7 @@ impl<'a> OpRows<'a> {
             let fault = Fault::RowCount(counts.ops);
             return Err(in_bundle(ColumnFault { column: op_rows::NAMES[op_rows::ACTION], fault }));
         }
-        within(counts.links, limits.max_ops, "preds")?;
+        columns::within(ChunkType::Bundle, counts.links, limits.max_ops, "preds")?;
         let rows = read_places(columns, changes, actor_count)?;
 
         let count = changes.op_count as usize;

@@ -6,7 +6,7 @@ use super::*;
 use crate::chunk::header;
 use crate::column::leb128::{write_length_prefixed, write_uleb};
 use crate::{
-    Action, ActorIdx, ChangeHeader, ChangeWriter, Key, ObjId, Op, OpId, ScalarRef, TextRun,
+    Action, ActorId, ActorIdx, ChangeHeader, ChangeWriter, Key, ObjId, Op, OpId, ScalarRef, TextRun,
 };
 
 fn id(counter: u32, actor: u32) -> OpId {
@@ -101,14 +101,14 @@ impl Parts {
     fn of(bytes: &[u8]) -> Self {
         let mut reader = Reader::new(Envelope::read(bytes).unwrap().body);
         let deps = read_deps(&mut reader).unwrap();
-        let actors = read_actors(&mut reader).unwrap();
+        let actors = columns::read_actors(&mut reader).unwrap();
         let mut columns = || {
             let table = spec::read_bundle_table(&mut reader).unwrap();
             let data = reader.bytes(spec::data_len(&table)).unwrap();
             let column = |column: RawColumn| (column.spec, data[column.range].to_vec());
             table.into_iter().map(column).collect()
         };
-        Self { deps, actors, changes: columns(), ops: columns() }
+        Self { deps, actors: actors.into(), changes: columns(), ops: columns() }
     }
 
     fn seal(&self) -> Vec<u8> {
