@@ -294,7 +294,12 @@ impl Document {
     }
 
     /// From the actor table of a change to this document's.
-    fn local_actors(&self, change: &Change, author: ActorIdx, out: &mut Vec<Option<ActorIdx>>) {
+    pub(crate) fn local_actors(
+        &self,
+        change: &Change,
+        author: ActorIdx,
+        out: &mut Vec<Option<ActorIdx>>,
+    ) {
         out.clear();
         out.push(Some(author));
         let others = change.actors().iter().skip(1);
@@ -326,14 +331,14 @@ struct Applier {
 }
 
 /// The document's index for each actor of a change, the author first.
-type LocalActors = [Option<ActorIdx>];
+pub(crate) type LocalActors = [Option<ActorIdx>];
 
-fn local(id: OpId, actors: &LocalActors) -> Option<OpId> {
+pub(crate) fn local(id: OpId, actors: &LocalActors) -> Option<OpId> {
     let actor = *actors.get(id.actor.as_usize())?;
     Some(OpId { counter: id.counter, actor: actor? })
 }
 
-fn local_object(obj: StoredObjId, actors: &LocalActors) -> Option<StoredObjId> {
+pub(crate) fn local_object(obj: StoredObjId, actors: &LocalActors) -> Option<StoredObjId> {
     Some(match obj {
         StoredObjId::Root => StoredObjId::Root,
         StoredObjId::Op(id) => StoredObjId::Op(local(id, actors)?),

@@ -150,15 +150,11 @@ impl Document {
     pub fn diff(&self, before: &[ChangeHash], after: &[ChangeHash]) -> Result<Vec<Patch>, Error> {
         let clock = self.graph.clock(before);
         let after = self.at(after);
-        let mut diff = Diff::new(&clock, after.view());
-        if diff.after.clock.is_none() {
-            diff.touched = Touched::since(self, before, self.ops.op_count() / FEW);
-        }
-        diff.run()
+        Diff::since(&clock, before, after.view()).run()
     }
 
     /// The patches of [`Document::diff`] that change `obj`; if `recursive`, also those that change the
-    /// objects in it. Cost: the size of those.
+    /// objects in it. Cost: as there, of those.
     ///
     /// # Errors
     /// As there; [`Error::UnknownObject`] for an object that is not there at the heads `after`.
@@ -171,8 +167,8 @@ impl Document {
     ) -> Result<Vec<Patch>, Error> {
         let after = self.at(after);
         let path = after.path_of(obj)?;
-        let before = self.graph.clock(before);
-        let mut diff = Diff::new(&before, after.view());
+        let clock = self.graph.clock(before);
+        let mut diff = Diff::since(&clock, before, after.view());
         diff.queue = VecDeque::from([Visit { obj: obj.clone(), path, is_new: false }]);
         diff.recursive = recursive;
         diff.run()
@@ -255,6 +251,17 @@ impl<'a> Diff<'a> {
         let queue = VecDeque::from([Visit { obj: ROOT, path: Vec::new(), is_new: false }]);
         let (nothing, patches) = (Clock::default(), Vec::new());
         Self { before, nothing, after, touched: None, recursive: true, queue, patches }
+    }
+
+    /// From the state at the heads `heads`, whose clock is `before`: looks only where ops are, if the
+    /// present is asked for and few came since.
+    fn since(before: &'a Clock, heads: &[ChangeHash], after: View<'a>) -> Self {
+        let mut diff = Self::new(before, after);
+        if after.clock.is_none() {
+            let most = after.doc.ops.op_count() / FEW;
+            diff.touched = Touched::since(after.doc, heads, most);
+        }
+        diff
     }
 
     fn run(mut self) -> Result<Vec<Patch>, Error> {

@@ -333,6 +333,14 @@ impl Sequence {
         }
     }
 
+    /// The run at `place`, if its elements are visible, one unit long and without other ops.
+    fn simple_run(&self, place: Place) -> Option<&Run> {
+        let is_simple = |run: &&Run| {
+            run.kind != Kind::Register && run.measure().visible > 0 && run.width == run.len
+        };
+        self.tree.run(place).filter(is_simple)
+    }
+
     /// Deletes up to `count` elements from `place` on, by ops whose ids count up from `id` and
     /// which supersede nothing but the inserts: as many as are beside each other and have no
     /// other ops. `None` when not even the first is like that.
@@ -343,10 +351,7 @@ impl Sequence {
         id: OpId,
         actors: &Actors,
     ) -> Option<Deleted> {
-        let run = self.tree.run(place)?;
-        if run.kind == Kind::Register || run.measure().visible == 0 || run.width != run.len {
-            return None;
-        }
+        let run = self.simple_run(place)?;
         let first = run.id_at(place.at());
         let count = self.tree.delete(place, count, id, false, actors);
         Some(Deleted { first, count, width: count.into() })
@@ -361,10 +366,7 @@ impl Sequence {
         id: OpId,
         actors: &Actors,
     ) -> Option<Deleted> {
-        let run = self.tree.run(place)?;
-        if run.kind == Kind::Register || run.measure().visible == 0 || run.width != run.len {
-            return None;
-        }
+        let run = self.simple_run(place)?;
         let count = count.min(place.at() + 1);
         let first = run.id_at(place.at() + 1 - count);
         let mut done = 0;

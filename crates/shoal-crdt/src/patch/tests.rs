@@ -1,9 +1,11 @@
 //! Looking only where ops are finds what looking everywhere finds.
 
+use std::collections::VecDeque;
+
 use shoal_history::{ActorId, Scalar};
 
 use super::touched::Touched;
-use super::{Diff, Patch};
+use super::{Diff, Patch, Visit};
 use crate::ExpandMark;
 use crate::autocommit::AutoCommit;
 use crate::document::Document;
@@ -108,6 +110,13 @@ fn patches_of_touched_places_are_all() {
             let mut diff = Diff::new(&clock, doc.view());
             diff.touched = Some(touched);
             assert_eq!(diff.run().unwrap(), everywhere(doc, &before), "seed {seed}");
+            for obj in &objects {
+                let Ok(path) = doc.path_of(obj) else { continue };
+                let mut whole = Diff::new(&clock, doc.view());
+                whole.queue = VecDeque::from([Visit { obj: obj.clone(), path, is_new: false }]);
+                let found = doc.diff_obj(obj, &before, &doc.heads(), true).unwrap();
+                assert_eq!(found, whole.run().unwrap(), "seed {seed}");
+            }
         }
     }
 }

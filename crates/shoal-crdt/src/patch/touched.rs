@@ -1,8 +1,9 @@
 //! Where the ops between two states are: all that a comparison of them has to look at.
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use shoal_history::{Action, ActorIdx, Change, ChangeHash, Key, ObjId as StoredObjId, OpId};
+use shoal_history::{Action, Change, ChangeHash, Key, ObjId as StoredObjId, OpId};
 
+use crate::apply::{local, local_object};
 use crate::document::Document;
 use crate::names::NameIdx;
 use crate::opset::Data;
@@ -52,22 +53,16 @@ impl Touched {
 
     /// `None` if the change names what is not here.
     fn add_change(&mut self, doc: &Document, change: &Change) -> Option<()> {
-        let actors: Vec<Option<ActorIdx>> =
-            change.actors().iter().map(|actor| doc.ops.actors.lookup(actor)).collect();
-        let local = |id: OpId| {
-            let actor = *actors.get(id.actor.as_usize())?;
-            Some(OpId { counter: id.counter, actor: actor? })
-        };
+        let author = doc.ops.actors.lookup(change.actor())?;
+        let mut actors = Vec::new();
+        doc.local_actors(change, author, &mut actors);
         let mut ops = change.ops();
         while let Some(op) = ops.next_op() {
-            let obj = match op.obj {
-                StoredObjId::Root => StoredObjId::Root,
-                StoredObjId::Op(id) => StoredObjId::Op(local(id)?),
-            };
+            let obj = local_object(op.obj, &actors)?;
             let key = match op.key {
-                _ if op.insert => PendingKey::Elem(local(op.id)?),
+                _ if op.insert => PendingKey::Elem(local(op.id, &actors)?),
                 Key::Map(key) => PendingKey::Map(doc.ops.names.lookup(key)?),
-                Key::Elem(id) => PendingKey::Elem(local(id)?),
+                Key::Elem(id) => PendingKey::Elem(local(id, &actors)?),
                 Key::Head => return None,
             };
             self.add(doc, obj, &key);

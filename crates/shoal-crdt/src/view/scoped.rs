@@ -9,7 +9,7 @@ use crate::document::Document;
 use crate::map::MapObject;
 use crate::read::to_usize;
 use crate::register::{OpRef, Register};
-use crate::sequence::{Place, Sequence, Unit};
+use crate::sequence::{ElemView, Place, Sequence, Unit};
 use crate::value::{OBJECT_REPLACEMENT, Value};
 
 /// An element of a sequence as a walk meets it, tombstones and marks included.
@@ -90,6 +90,39 @@ pub(crate) fn visible<'a>(
     seen
 }
 
+/// What looks at one element of a sequence after the other.
+struct Look<'c, 'a> {
+    sequence: &'a Sequence,
+    clock: Option<&'c Clock>,
+    actors: &'c Actors,
+    rows: Vec<OpRef<'a>>,
+    seen: Vec<OpRef<'a>>,
+}
+
+impl<'c, 'a> Look<'c, 'a> {
+    fn new(sequence: &'a Sequence, clock: Option<&'c Clock>, actors: &'c Actors) -> Self {
+        Self { sequence, clock, actors, rows: Vec::new(), seen: Vec::new() }
+    }
+
+    /// Visits the element, which begins at `index`, and returns its length.
+    #[inline]
+    fn at(
+        &mut self,
+        elem: ElemView<'a>,
+        index: usize,
+        visit: &mut impl FnMut(&Seen<'_, 'a>),
+    ) -> usize {
+        self.rows.clear();
+        elem.rows(self.sequence.sides(), self.actors, &mut self.rows);
+        self.seen.clear();
+        keep_visible(&self.rows, self.clock, &mut self.seen);
+        let width = self.seen.last().map_or(0, |op| width(op, self.sequence.unit()));
+        let (id, reference) = (elem.id(), elem.run.reference_at(elem.at));
+        visit(&Seen { id, reference, rows: &self.rows, ops: &self.seen, index, width });
+        width
+    }
+}
+
 /// Visits every element of a sequence in document order.
 pub(crate) fn walk<'a>(
     sequence: &'a Sequence,
@@ -97,21 +130,11 @@ pub(crate) fn walk<'a>(
     actors: &Actors,
     mut visit: impl FnMut(&Seen<'_, 'a>),
 ) {
-    let (unit, sides) = (sequence.unit(), sequence.sides());
+    let mut look = Look::new(sequence, clock, actors);
     let mut index = 0;
-    let mut rows: Vec<OpRef<'a>> = Vec::new();
-    let mut seen: Vec<OpRef<'a>> = Vec::new();
     for run in sequence.runs() {
         for at in 0..run.run.len {
-            let elem = run.elem(at);
-            rows.clear();
-            elem.rows(sides, actors, &mut rows);
-            seen.clear();
-            keep_visible(&rows, clock, &mut seen);
-            let width = seen.last().map_or(0, |op| width(op, unit));
-            let (id, reference) = (elem.id(), run.run.reference_at(at));
-            visit(&Seen { id, reference, rows: &rows, ops: &seen, index, width });
-            index += width;
+            index += look.at(run.elem(at), index, &mut visit);
         }
     }
 }
@@ -128,18 +151,10 @@ pub(crate) fn walk_at<'a>(
     let Some(places) = places.filter(|_| clock.is_none()) else {
         return walk(sequence, clock, actors, visit);
     };
-    let mut rows: Vec<OpRef<'a>> = Vec::new();
-    let mut seen: Vec<OpRef<'a>> = Vec::new();
+    let mut look = Look::new(sequence, clock, actors);
     for place in places {
         let Some(elem) = sequence.elem_at(*place) else { continue };
-        rows.clear();
-        elem.rows(sequence.sides(), actors, &mut rows);
-        seen.clear();
-        keep_visible(&rows, None, &mut seen);
-        let width = seen.last().map_or(0, |op| width(op, sequence.unit()));
-        let (id, reference) = (elem.id(), elem.run.reference_at(elem.at));
-        let index = to_usize(sequence.index_of(*place));
-        visit(&Seen { id, reference, rows: &rows, ops: &seen, index, width });
+        look.at(elem, to_usize(sequence.index_of(*place)), &mut visit);
     }
 }
 
