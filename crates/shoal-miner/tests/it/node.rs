@@ -201,11 +201,14 @@ fn a_stream_that_breaks_is_opened_again_without_hammering() {
     let miner = Running::start(for_node(&node));
     std::thread::sleep(Duration::from_millis(900));
     let opened = node.count(|event| *event == NodeEvent::Listener);
-    assert!((2..=6).contains(&opened), "{opened}");
+    assert!(opened <= 6, "{opened}");
+    assert!(node.wait(LONG, |log| {
+        log.iter().filter(|(_, event)| *event == NodeEvent::Listener).count() >= 2
+    }));
     node.set_faults(NodeFaults::default());
-    node.wait(LONG, |log| {
+    assert!(node.wait(LONG, |log| {
         log.iter().filter(|(_, event)| *event == NodeEvent::Listener).count() > opened
-    });
+    }));
     node.advance();
     let height = node.height();
     assert!(miner.wait(|state| state.task.as_ref().is_some_and(|task| task.height == height)));
@@ -239,7 +242,7 @@ fn leases_are_renewed_and_lost_ones_replaced() {
     node.expire_templates();
     assert!(node.wait(LONG, renewed(404)));
     assert!(node.wait(LONG, |log| {
-        log.iter().filter(|(_, event)| *event == NodeEvent::Template(200)).count() == 2
+        log.iter().filter(|(_, event)| *event == NodeEvent::Template(200)).count() >= 2
     }));
     miner.stop().unwrap();
 }
@@ -255,10 +258,13 @@ fn a_submit_is_tried_again_when_that_helps_and_counted_when_not() {
     let miner = Running::start(for_node(&node));
     assert!(found(&node, 1));
     assert_eq!(miner.board.state().shares.refused, 0);
-    node.set_faults(refuse(400, "block rejected as stale", 1));
-    assert!(miner.wait(|state| state.shares.stale == 1));
-    node.set_faults(refuse(400, "block rejected", 1));
-    assert!(miner.wait(|state| state.shares.refused == 1));
+    // As often as it takes: the node may itself refuse some, and a refusal of a second try says
+    // nothing of the first.
+    node.set_faults(refuse(400, "block rejected as stale", u32::MAX));
+    assert!(miner.wait(|state| state.shares.stale >= 1));
+    node.set_faults(refuse(400, "block rejected", u32::MAX));
+    assert!(miner.wait(|state| state.shares.refused >= 1));
+    node.set_faults(NodeFaults::default());
     let so_far = node.accepted();
     assert!(found(&node, so_far + 1));
     miner.stop().unwrap();

@@ -1,7 +1,7 @@
 //! Against the test pool.
 
 use std::collections::HashSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use shoal_miner::config::Settings;
 use shoal_testpool::address::{Network, sample};
@@ -54,16 +54,22 @@ fn shares_are_found_once_and_accepted() {
     }
 }
 
-/// While the fault lasts the miner neither ends nor hammers; afterwards it finds shares again.
-fn survives(name: &str, faults: Faults, time: Duration) -> usize {
+/// While the fault lasts the miner neither ends nor hammers, and opens `least` connections;
+/// afterwards it finds shares again.
+fn survives(name: &str, faults: Faults, time: Duration, least: usize) -> usize {
     let pool = TestPool::start(rules()).unwrap();
     pool.set_faults(faults);
+    let begun = Instant::now();
     let miner = Running::start(for_pool(&pool));
     pool.wait(time, |_| false);
-    // Waits of 50, 100, 200, 400, 400 ms, three quarters of that at the least.
-    let bound = 5 + (time.as_millis() / 300) as usize;
     let during = connections(&pool);
+    // Waits of 50, 100, 200, 400, 400 ms, three quarters of that at the least.
+    let bound = 5 + (begun.elapsed().as_millis() / 300) as usize;
     assert!(during <= bound, "{name}: {during} connections, {bound} at most");
+    let opened = |event: &Event| *event == Event::Connected;
+    let enough =
+        pool.wait(LONG, |log| log.iter().filter(|(_, _, event)| opened(event)).count() >= least);
+    assert!(enough, "{name}: not {least} connections");
     pool.set_faults(Faults::default());
     let before = pool.accepted();
     assert!(pool.wait_accepted(before + 3, LONG), "{name}: it never recovered");
@@ -76,9 +82,9 @@ const A_WHILE: Duration = Duration::from_millis(900);
 #[test]
 fn a_pool_that_closes_at_once_is_not_hammered() {
     let faults = Faults { close_at_once: true, ..Faults::default() };
-    assert!(survives("close at once", faults, A_WHILE) >= 2);
+    survives("close at once", faults, A_WHILE, 2);
     let faults = Faults { close_after_login: true, ..Faults::default() };
-    assert!(survives("close after login", faults, A_WHILE) >= 2);
+    survives("close after login", faults, A_WHILE, 2);
 }
 
 #[test]
@@ -95,9 +101,9 @@ fn lines_in_pieces_are_put_together() {
 #[test]
 fn half_a_job_and_huge_lines_end_the_connection_only() {
     let faults = Faults { cut_job: true, ..Faults::default() };
-    assert!(survives("half a job", faults, A_WHILE) >= 2);
+    survives("half a job", faults, A_WHILE, 2);
     let faults = Faults { say_first: vec![vec![b'x'; 1 << 20]], ..Faults::default() };
-    assert!(survives("a huge line", faults, A_WHILE) >= 2);
+    survives("a huge line", faults, A_WHILE, 2);
 }
 
 #[test]
@@ -130,7 +136,7 @@ fn silence_of_every_kind_keeps_nobody_from_ending() {
         miner.stop().unwrap();
     }
     let faults = Faults { swallow_submits: true, ..Faults::default() };
-    assert_eq!(survives("no answers", faults, A_WHILE), 1);
+    assert_eq!(survives("no answers", faults, A_WHILE, 1), 1);
 }
 
 #[test]
@@ -150,7 +156,7 @@ fn a_refusal_for_good_ends_the_run_with_the_pools_words() {
 fn a_refusal_for_now_is_tried_again() {
     let words = "address quarantined: invalid share proof (remaining 17s)".to_owned();
     let faults = Faults { refuse_login: Some(words), ..Faults::default() };
-    assert!(survives("quarantined", faults, A_WHILE) >= 2);
+    survives("quarantined", faults, A_WHILE, 2);
 }
 
 #[test]
@@ -158,10 +164,10 @@ fn stale_shares_bring_a_new_login_without_hammering() {
     let words = "stale job: template 00 exceeded stale grace (current=-, stale_for=20.000s, \
                  stale_grace=5.000s)";
     let faults = Faults { refuse_submits: Some(words.to_owned()), ..Faults::default() };
-    assert!(survives("stale", faults, A_WHILE) >= 2);
+    survives("stale", faults, A_WHILE, 2);
     let words = "stale job: assignment not found".to_owned();
     let faults = Faults { refuse_submits: Some(words), ..Faults::default() };
-    assert!(survives("unknown job", faults, A_WHILE) >= 2);
+    survives("unknown job", faults, A_WHILE, 2);
 }
 
 #[test]
@@ -189,7 +195,7 @@ fn every_other_refusal_is_counted_and_borne() {
 #[test]
 fn a_busy_pool_gets_the_share_again() {
     let faults = Faults { refuse_submits: Some("server busy, retry".into()), ..Faults::default() };
-    assert_eq!(survives("busy", faults, Duration::from_millis(400)), 1);
+    assert_eq!(survives("busy", faults, Duration::from_millis(400), 1), 1);
 }
 
 #[test]

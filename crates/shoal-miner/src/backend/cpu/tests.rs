@@ -228,7 +228,9 @@ fn a_worker_that_panics_is_a_failure() {
     let failed = backend.start(sink, Arc::default());
     assert!(matches!(failed, Err(BackendError::Device(_))), "{failed:?}");
     backend.stop();
-    assert_eq!(reports.try_iter().filter(|r| matches!(r, Report::Failed(_))).count(), 2);
+    // The second worker may have been told to stop before it asked for memory.
+    let failures = reports.try_iter().filter(|r| matches!(r, Report::Failed(_))).count();
+    assert!(matches!(failures, 1 | 2), "{failures}");
 }
 
 #[test]
