@@ -26,9 +26,9 @@ pub struct Record {
     pub seed: u64,
     /// Rounds that were asked for.
     pub rounds: usize,
-    /// Rows that were chosen; more than [`Self::rows`] holds when the run was cut off.
+    /// The ids of rows that were chosen and not reached: the run was cut off.
     #[serde(default)]
-    pub chosen: usize,
+    pub missing: Vec<String>,
     /// The machine.
     pub environment: Environment,
     /// What a reader must hear before the figures: load, steal, a debug build.
@@ -218,7 +218,7 @@ impl Record {
         let families = families.join(", ");
         self.warnings
             .extend(other.warnings.into_iter().map(|warning| format!("{families}: {warning}")));
-        self.chosen += other.chosen;
+        self.missing.extend(other.missing);
         for contender in other.contenders {
             if !self.contenders.contains(&contender) {
                 self.contenders.push(contender);
@@ -227,6 +227,9 @@ impl Record {
         self.seconds += other.seconds;
         self.command = format!("{}; {}", self.command, other.command);
         self.rows.extend(added);
+        self.missing.sort_unstable();
+        self.missing.dedup();
+        self.missing.retain(|id| !known(&self.rows, id));
         Ok(())
     }
 
@@ -243,7 +246,7 @@ impl Record {
     /// What every report says first: [`Self::warnings`], and how many rows a run that was cut off
     /// did not reach.
     pub fn remarks(&self) -> impl Iterator<Item = String> + '_ {
-        let missing = self.chosen.saturating_sub(self.rows.len());
+        let missing = self.missing.len();
         let cut = (missing > 0).then(|| format!("the run was cut off before {missing} more rows"));
         self.warnings.iter().cloned().chain(cut)
     }

@@ -298,11 +298,11 @@ fn measured(
         version: VERSION,
         started_unix: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |at| at.as_secs()),
         seconds: 0.0,
-        command: std::env::args().skip(1).collect::<Vec<_>>().join(" "),
+        command: told(std::env::args().skip(1)),
         scale: cx.scale,
         seed: cx.seed,
         rounds: plan.rounds,
-        chosen: rows.len(),
+        missing: rows.iter().map(|row| row.id.clone()).collect(),
         environment: Environment::probe(),
         warnings: Vec::new(),
         contenders: entrants
@@ -318,6 +318,7 @@ fn measured(
         record.rows.push(measure(row, entrants, &plan, cx, &mut random, &mut |who| {
             bar.set_message(format!("{} {who}", row.id));
         }));
+        record.missing.retain(|id| *id != row.id);
         watcher.look();
         record.seconds = began.elapsed().as_secs_f64();
         record.warnings = watcher.warnings();
@@ -389,6 +390,28 @@ fn write(args: &RunArguments, record: &Record) -> Result<(), String> {
     Ok(())
 }
 
+/// The arguments of a run without those that only say where things lie: they differ from machine to
+/// machine and do not change what is measured.
+fn told(arguments: impl Iterator<Item = String>) -> String {
+    const PLACES: [&str; 5] = ["--also", "--cache", "--data", "--html", "--json"];
+    let mut told = Vec::new();
+    let mut is_place = false;
+    for argument in arguments {
+        let (name, value) = argument
+            .split_once('=')
+            .map_or((&*argument, None), |(name, value)| (name, Some(value)));
+        if std::mem::take(&mut is_place) {
+            continue;
+        }
+        if PLACES.contains(&name) {
+            is_place = value.is_none();
+        } else {
+            told.push(argument);
+        }
+    }
+    told.join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -405,5 +428,11 @@ mod tests {
         let (rows, unknown) = choose(contenders::rows(), &["map_get".into(), "no_such".into()]);
         assert!(rows.iter().all(|row| row.id.contains("map_get")) && !rows.is_empty());
         assert_eq!(unknown, ["no_such"]);
+    }
+
+    #[test]
+    fn a_record_does_not_tell_where_things_lie() {
+        let arguments = ["--also", "tuned=there", "--filter", "doc/", "--json=here", "--quick"];
+        assert_eq!(told(arguments.into_iter().map(str::to_owned)), "--filter doc/ --quick");
     }
 }

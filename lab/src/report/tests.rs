@@ -38,7 +38,7 @@ fn record() -> Record {
         scale: Scale::Full,
         seed: 1,
         rounds: 4,
-        chosen: 5,
+        missing: vec!["doc/late".into(), "doc/later".into()],
         environment: Environment::default(),
         warnings: vec!["the machine was busy".into()],
         contenders: vec![
@@ -109,15 +109,16 @@ fn records_of_one_commit_are_put_together_and_others_refused() {
     let mut whole = record();
     let mut other = record();
     other.rows.truncate(1);
-    other.rows[0].row.id = "doc/elsewhere".into();
-    other.chosen = 1;
+    other.rows[0].row.id = "doc/late".into();
+    other.missing = vec!["doc/later".into(), "doc/won".into(), "doc/last".into()];
     let stranger = Record {
         environment: Environment { commit: "another".into(), ..Environment::default() },
         ..other.clone()
     };
     assert!(whole.take_in(stranger).is_err_and(|error| error.contains("another")));
     whole.take_in(other).expect("one commit, one machine");
-    assert_eq!((whole.rows.len(), whole.chosen), (4, 6));
+    assert_eq!(whole.rows.len(), 4);
+    assert_eq!(whole.missing, ["doc/last", "doc/later"], "those that neither of them reached");
     assert_eq!(whole.contenders.len(), 2);
     assert!(whole.warnings.contains(&"Documents: the machine was busy".to_owned()));
 }
