@@ -27,8 +27,12 @@ fuzz_target!(|data: &[u8]| {
         match page.kind() {
             PageKind::TableLeaf => {
                 let leaf = page.table_leaf(index);
-                assert_eq!(leaf.is_ok(), cell.is_ok());
-                if let Ok(leaf) = leaf {
+                let row = page.leaf_row(index);
+                assert_eq!((leaf.is_ok(), row.is_ok()), (cell.is_ok(), cell.is_ok()));
+                if let (Ok(leaf), Ok(row)) = (leaf, row) {
+                    let payload = page.payload(index, row).expect("as the row");
+                    assert_eq!((row.rowid, payload.local), (leaf.rowid, leaf.payload.local));
+                    assert_eq!(payload.overflow, leaf.payload.overflow);
                     assert_eq!(rowid, Ok(leaf.rowid));
                     assert_eq!(cell.expect("as the row").len(), leaf.size);
                 }

@@ -7,6 +7,8 @@
 //! | index leaf | payload length, payload, [overflow page: u32] |
 //! | index interior | left child: u32, payload length, payload, [overflow page: u32] |
 
+use std::ops::Range;
+
 use crate::overflow::{MAX_PAYLOAD, local_len};
 use crate::{Corrupt, PageKind, Pgno, varint};
 
@@ -33,6 +35,16 @@ pub struct TableLeafCell<'a> {
     pub payload: Payload<'a>,
     /// Bytes of the cell.
     pub size: usize,
+}
+
+/// A row of a table leaf: where its record is on the page.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LeafCell {
+    /// The row's key.
+    pub rowid: i64,
+    /// Both 0 for a record that goes on on other pages.
+    pub(crate) start: u32,
+    pub(crate) end: u32,
 }
 
 /// A separator: a cell of a table interior page.
@@ -73,6 +85,63 @@ impl<'a> TableLeafCell<'a> {
     }
 }
 
+impl LeafCell {
+    /// Whether the record goes on on other pages.
+    #[inline]
+    pub fn goes_on(&self) -> bool {
+        self.start == 0
+    }
+
+    /// Where the record is; empty for one that goes on on other pages.
+    #[inline]
+    pub fn range(&self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+
+    /// Reads the cell at `offset` of a page's usable bytes, if it has the form that most have: all on
+    /// the page, a payload of less than 2^14 bytes, a rowid of less than 2^28.
+    #[inline(always)]
+    pub(crate) fn quick(bytes: &[u8], offset: usize) -> Option<LeafCell> {
+        let word = u64::from_be_bytes(*bytes.get(offset..)?.first_chunk()?);
+        // The payload's length has one or two bytes. Lengths around 128 are so common and so little
+        // foreseeable that this is no branch.
+        let two = (word >> 63) as u32;
+        if word & (1 << 55 | 1 << 63) == (1 << 55 | 1 << 63) {
+            return None;
+        }
+        let long = (word >> 49) & 0x3f80 | (word >> 48) & 0x7f;
+        let len = if two == 1 { long } else { word >> 56 } as usize;
+        let rest = word << (8 + 8 * two);
+        let (rowid, rowid_len) = if rest >> 63 == 0 {
+            (rest >> 56, 1)
+        } else if rest >> 55 & 1 == 0 {
+            ((rest >> 49) & 0x3f80 | (rest >> 48) & 0x7f, 2)
+        } else if rest >> 47 & 1 == 0 {
+            ((rest >> 42) & 0x1f_c000 | (rest >> 41) & 0x3f80 | (rest >> 40) & 0x7f, 3)
+        } else if rest >> 39 & 1 == 0 {
+            let high = (rest >> 35) & 0xfe0_0000 | (rest >> 34) & 0x1f_c000;
+            (high | (rest >> 33) & 0x3f80 | (rest >> 32) & 0x7f, 4)
+        } else {
+            return None;
+        };
+        let start = offset + 1 + two as usize + rowid_len;
+        let end = start + len;
+        // Longer ones go on on other pages.
+        if len + MAX_LOCAL_LESS > bytes.len() || end > bytes.len() {
+            return None;
+        }
+        // A page has at most 65,536 bytes.
+        Some(LeafCell { rowid: rowid.cast_signed(), start: start as u32, end: end as u32 })
+    }
+}
+
+/// The longest payload that is all in a cell of an index on a page with the fewest usable bytes, 480.
+const INDEX_LOCAL_MIN: usize = (480 - 12) * 64 / 255 - 23;
+
+/// By so much less than a page's usable bytes are the bytes of the longest payload that is all in a
+/// cell of a table leaf.
+const MAX_LOCAL_LESS: usize = 35;
+
 impl TableInteriorCell {
     /// Reads the cell at the start of `bytes`.
     ///
@@ -93,6 +162,20 @@ impl TableInteriorCell {
 }
 
 impl<'a> IndexCell<'a> {
+    /// Reads the cell of an index leaf at the start of `bytes` if its payload is so short that it is
+    /// all there on a page of any size.
+    #[inline(always)]
+    pub(crate) fn short(bytes: &'a [u8]) -> Option<IndexCell<'a>> {
+        let (&len, rest) = bytes.split_first()?;
+        let len = usize::from(len);
+        let local = rest.get(..len).filter(|_| len <= INDEX_LOCAL_MIN)?;
+        Some(IndexCell {
+            left: None,
+            payload: Payload { local, len, overflow: None },
+            size: 1 + len,
+        })
+    }
+
     /// Reads the cell at the start of `bytes`, which end where the page's usable bytes end.
     ///
     /// # Errors
@@ -189,9 +272,30 @@ mod tests {
         assert_eq!(cell.payload.local.len(), 39);
         assert_eq!(cell.payload.overflow, Pgno::new(9));
         assert_eq!(cell.size, bytes.len());
+        assert!(IndexCell::short(&bytes).is_none());
         *bytes.last_mut().unwrap() = 0;
         let error = IndexCell::parse(&bytes, PageKind::IndexLeaf, 512).unwrap_err();
         assert!(error.to_string().contains("lacks its overflow page"), "{error}");
+    }
+
+    #[test]
+    fn short_entries_of_an_index() {
+        assert_eq!(local_len(PageKind::IndexLeaf, 480, INDEX_LOCAL_MIN), INDEX_LOCAL_MIN);
+        assert_ne!(local_len(PageKind::IndexLeaf, 480, INDEX_LOCAL_MIN + 1), INDEX_LOCAL_MIN + 1);
+        for length in [0, 1, 5, INDEX_LOCAL_MIN, INDEX_LOCAL_MIN + 1, 127, 128, 300] {
+            let mut bytes = Vec::new();
+            push_leaf_head(length, None, &mut bytes);
+            bytes.resize(bytes.len() + length, 3);
+            let short = IndexCell::short(&bytes);
+            assert_eq!(short.is_some(), length <= INDEX_LOCAL_MIN);
+            if let Some(cell) = short {
+                let expect = IndexCell::parse(&bytes, PageKind::IndexLeaf, 480).unwrap();
+                assert_eq!((cell.payload.local, cell.size), (expect.payload.local, expect.size));
+                assert!(cell.left.is_none() && cell.payload.overflow.is_none());
+            }
+            bytes.pop();
+            assert!(IndexCell::short(&bytes).is_none());
+        }
     }
 
     #[test]

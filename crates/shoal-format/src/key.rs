@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use crate::column::number;
+use crate::column::int_of;
 use crate::{Collation, Corrupt, Record, ValueRef};
 
 /// How one column of an index key is ordered.
@@ -105,7 +105,7 @@ impl KeyOrder {
     ///
     /// # Errors
     /// [`Corrupt`] if the record is broken up to the column that decides.
-    #[inline]
+    #[inline(always)]
     pub fn compare(&self, payload: &[u8], key: &[ValueRef<'_>]) -> Result<Ordering, Corrupt> {
         if let [wanted, rest @ ..] = key
             && let Some(order) = self.compare_first(payload, *wanted)
@@ -119,16 +119,13 @@ impl KeyOrder {
     /// The order of the first column where it decides most comparisons and is quickly found: an
     /// integer, or a short text compared byte by byte, in a record with a short header. `None` for
     /// any other, broken ones included.
-    #[inline]
+    #[inline(always)]
     fn compare_first(&self, payload: &[u8], wanted: ValueRef<'_>) -> Option<Ordering> {
         let [header @ 2..0x80, serial @ 0..0x80, ..] = *payload else { return None };
         let body = payload.get(usize::from(header)..)?;
         let column = self.column(0);
         let order = match wanted {
-            ValueRef::Int(wanted) => match number(u64::from(serial), body)? {
-                ValueRef::Int(found) => found.cmp(&wanted),
-                _ => return None,
-            },
+            ValueRef::Int(wanted) => int_of(serial, body)?.cmp(&wanted),
             ValueRef::Text(wanted) if column.collation == Collation::Binary => {
                 if serial < 13 || serial & 1 == 0 {
                     return None;
@@ -140,6 +137,7 @@ impl KeyOrder {
         Some(if column.descending { order.reverse() } else { order })
     }
 
+    #[inline(never)]
     fn compare_each(&self, payload: &[u8], key: &[ValueRef<'_>]) -> Result<Ordering, Corrupt> {
         let mut values = Record::new(payload)?.values();
         for (index, wanted) in key.iter().enumerate() {

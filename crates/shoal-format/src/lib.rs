@@ -29,8 +29,8 @@ pub mod varint;
 pub mod wal;
 pub mod wal_index;
 
-pub use cell::{IndexCell, Payload, TableInteriorCell, TableLeafCell};
-pub use column::{ColumnPlace, HeaderShape, HeaderWalk, Stored};
+pub use cell::{IndexCell, LeafCell, Payload, TableInteriorCell, TableLeafCell};
+pub use column::{ColumnFinder, ColumnPlace, HeaderWalk, Stored, TextProbe};
 pub use corrupt::Corrupt;
 
 pub use file_header::{FileHeader, TextEncoding};

@@ -1,7 +1,7 @@
 //! B-tree pages (file format §1.6): a header, pointers to the cells in key order, a gap, and the
 //! cells, with freeblocks between them.
 
-use crate::cell::{IndexCell, TableInteriorCell, TableLeafCell};
+use crate::cell::{IndexCell, LeafCell, Payload, TableInteriorCell, TableLeafCell};
 use crate::{Corrupt, FileHeader, Pgno};
 
 layout! {
@@ -108,9 +108,9 @@ impl<'a> Page<'a> {
     ///
     /// # Errors
     /// [`Corrupt`] when the kind is unknown or the cell pointers pass the page.
-    #[inline]
+    #[inline(always)]
     pub fn new(bytes: &'a [u8], pgno: Pgno, usable: usize) -> Result<Page<'a>, Corrupt> {
-        let corrupt = |why, value: usize| Corrupt::on_page(pgno, "b-tree page", why, value as u64);
+        let corrupt = |why, value: usize| broken_page(pgno, why, value);
         let start = header_start(pgno);
         let bytes = bytes.get(..usable).ok_or_else(|| corrupt("is too short", bytes.len()))?;
         let header: Option<&[u8; PageHeader::SIZE]> =
@@ -138,6 +138,12 @@ impl<'a> Page<'a> {
         self.kind
     }
 
+    /// Returns the page's usable bytes.
+    #[inline]
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
     /// Returns where `part`, which was borrowed from this page, begins on it.
     #[inline]
     pub fn offset_of(&self, part: &[u8]) -> usize {
@@ -162,7 +168,7 @@ impl<'a> Page<'a> {
     ///
     /// # Errors
     /// [`Corrupt`] when there is no such cell or its pointer is outside the area of cells.
-    #[inline]
+    #[inline(always)]
     fn cell_bytes(&self, index: usize) -> Result<&'a [u8], Corrupt> {
         if index >= self.cell_count {
             return Err(self.corrupt("has no such cell", index));
@@ -212,6 +218,75 @@ impl<'a> Page<'a> {
             .map_err(|error| error.at(self.pgno))
     }
 
+    /// Finds rows `from`, `from + 1` ... of a table leaf and puts what they are into `out`, as many as
+    /// it holds or the page has; returns how many, and whether one of them goes on on other pages.
+    ///
+    /// Cost: one loop over the cells' pointers and heads; payloads are not looked at.
+    ///
+    /// # Errors
+    /// [`Corrupt`] when a cell is broken or the page is of another kind.
+    pub fn leaf_cells(&self, from: usize, out: &mut [LeafCell]) -> Result<(usize, bool), Corrupt> {
+        self.require(PageKind::TableLeaf)?;
+        let first_cell = self.pointers + 2 * self.cell_count;
+        let (pointers, _) = self.bytes[self.pointers..first_cell].as_chunks::<2>();
+        let pointers = pointers.get(from..).unwrap_or_default();
+        let mut goes_on = false;
+        for ((index, pointer), cell) in pointers.iter().enumerate().zip(&mut *out) {
+            let offset = usize::from(u16::from_be_bytes(*pointer));
+            match LeafCell::quick(self.bytes, offset) {
+                Some(quick) if offset >= first_cell => *cell = quick,
+                _ => {
+                    *cell = self.leaf_cell(from + index)?;
+                    goes_on |= cell.goes_on();
+                }
+            }
+        }
+        Ok((pointers.len().min(out.len()), goes_on))
+    }
+
+    /// Finds row `index` of a table leaf. Cheaper than the whole cell.
+    ///
+    /// # Errors
+    /// As [`Page::leaf_cells`].
+    #[inline(always)]
+    pub fn leaf_row(&self, index: usize) -> Result<LeafCell, Corrupt> {
+        if self.kind == PageKind::TableLeaf && index < self.cell_count {
+            let at = self.pointers + 2 * index;
+            let offset = usize::from(u16::from_be_bytes([self.bytes[at], self.bytes[at + 1]]));
+            if offset >= self.pointers + 2 * self.cell_count
+                && let Some(cell) = LeafCell::quick(self.bytes, offset)
+            {
+                return Ok(cell);
+            }
+        }
+        self.leaf_cell(index)
+    }
+
+    /// Returns the payload of row `index`, which [`Page::leaf_row`] gave as `cell`.
+    ///
+    /// # Errors
+    /// [`Corrupt`] when the row goes on on other pages and is broken.
+    #[inline(always)]
+    pub fn payload(&self, index: usize, cell: LeafCell) -> Result<Payload<'a>, Corrupt> {
+        if cell.goes_on() {
+            return Ok(self.table_leaf(index)?.payload);
+        }
+        let local = self.bytes.get(cell.range()).unwrap_or_default();
+        Ok(Payload { local, len: local.len(), overflow: None })
+    }
+
+    /// Any row of a table leaf.
+    #[inline(never)]
+    fn leaf_cell(&self, index: usize) -> Result<LeafCell, Corrupt> {
+        let TableLeafCell { rowid, payload, .. } = self.table_leaf(index)?;
+        if payload.overflow.is_some() {
+            return Ok(LeafCell { rowid, start: 0, end: 0 });
+        }
+        let start = self.offset_of(payload.local);
+        // A page has at most 65,536 bytes.
+        Ok(LeafCell { rowid, start: start as u32, end: (start + payload.len) as u32 })
+    }
+
     /// Returns separator `index` of a table interior page.
     ///
     /// # Errors
@@ -226,13 +301,24 @@ impl<'a> Page<'a> {
     ///
     /// # Errors
     /// [`Corrupt`] when the cell is broken or the page belongs to a table.
-    #[inline]
+    #[inline(always)]
     pub fn index(&self, index: usize) -> Result<IndexCell<'a>, Corrupt> {
         if self.kind.is_table() {
             return Err(self.corrupt("is no index page, kind", usize::from(self.kind.byte())));
         }
-        IndexCell::parse(self.cell_bytes(index)?, self.kind, self.bytes.len())
-            .map_err(|error| error.at(self.pgno))
+        let bytes = self.cell_bytes(index)?;
+        if self.kind == PageKind::IndexLeaf
+            && let Some(cell) = IndexCell::short(bytes)
+        {
+            return Ok(cell);
+        }
+        self.index_cell(bytes)
+    }
+
+    /// Any entry of an index page.
+    #[inline(never)]
+    fn index_cell(&self, bytes: &'a [u8]) -> Result<IndexCell<'a>, Corrupt> {
+        IndexCell::parse(bytes, self.kind, self.bytes.len()).map_err(|error| error.at(self.pgno))
     }
 
     /// Returns the rowid of cell `index` of a table page, leaf or interior. Cheaper than the whole
@@ -364,8 +450,13 @@ impl<'a> Page<'a> {
 
     #[cold]
     pub(crate) fn corrupt(&self, why: &'static str, value: usize) -> Corrupt {
-        Corrupt::on_page(self.pgno, "b-tree page", why, value as u64)
+        broken_page(self.pgno, why, value)
     }
+}
+
+#[cold]
+fn broken_page(pgno: Pgno, why: &'static str, value: usize) -> Corrupt {
+    Corrupt::on_page(pgno, "b-tree page", why, value as u64)
 }
 
 /// A free area between cells.
@@ -391,6 +482,79 @@ mod tests {
         bytes[506..512].copy_from_slice(&[4, 1, 3, 0, 0, 0]);
         bytes[500..506].copy_from_slice(&[4, 2, 3, 0, 0, 0]);
         bytes
+    }
+
+    /// What is found of many rows at once is what is found of each.
+    fn finds_rows_at_once(page: &Page<'_>) {
+        let each: Vec<_> = (0..page.cell_count()).map(|index| page.table_leaf(index)).collect();
+        for (from, count) in [(0, 200), (0, 1), (1, 2), (3, 200), (500, 3)] {
+            let mut cells = vec![LeafCell::default(); count];
+            let expect = each.iter().skip(from).take(count);
+            let Ok((found, goes_on)) = page.leaf_cells(from, &mut cells) else {
+                assert!(expect.clone().any(Result::is_err) || page.kind() != PageKind::TableLeaf);
+                continue;
+            };
+            assert_eq!(found, expect.len());
+            let mut any = false;
+            for (cell, expect) in cells.iter().zip(expect) {
+                let expect = expect.as_ref().unwrap();
+                any |= expect.payload.overflow.is_some();
+                assert_eq!(cell.rowid, expect.rowid);
+                assert_eq!(cell.goes_on(), expect.payload.overflow.is_some());
+                if !cell.goes_on() {
+                    assert_eq!(&page.bytes()[cell.range()], expect.payload.local);
+                }
+            }
+            assert_eq!(goes_on, any);
+        }
+        for (index, expect) in each.iter().enumerate() {
+            let row = page.leaf_row(index);
+            let payload = row.and_then(|cell| page.payload(index, cell));
+            let got = row.ok().zip(payload.ok()).map(|(cell, payload)| (cell.rowid, payload.local));
+            assert_eq!(got, expect.as_ref().ok().map(|cell| (cell.rowid, cell.payload.local)));
+        }
+        assert!(page.leaf_row(each.len()).is_err());
+    }
+
+    #[test]
+    fn rows_at_once_with_heads_of_all_lengths() {
+        let mut bytes = vec![0; 4096];
+        let mut end = 4096;
+        let rows = [
+            (3, -1_i64),
+            (127, 1),
+            (128, 5),
+            (300, 127),
+            (1, 128),
+            (20, 16_383),
+            (130, 16_384),
+            (0, 2_097_151),
+            (9, 2_097_152),
+            (140, 268_435_455),
+            (6, 268_435_456),
+            (2, i64::MAX),
+            (5000, 7),
+            (1, 300),
+        ];
+        for (index, (length, rowid)) in rows.into_iter().enumerate() {
+            let mut cell = Vec::new();
+            crate::cell::push_leaf_head(length, Some(rowid), &mut cell);
+            if length > 4061 {
+                cell.resize(cell.len() + 489 + (length - 489) % 4092, 9);
+                cell.extend_from_slice(&[0, 0, 0, 5]);
+            } else {
+                cell.resize(cell.len() + length, 7);
+            }
+            end -= cell.len();
+            bytes[end..end + cell.len()].copy_from_slice(&cell);
+            bytes[8 + 2 * index..10 + 2 * index].copy_from_slice(&(end as u16).to_be_bytes());
+        }
+        bytes[..8].copy_from_slice(&[13, 0, 0, 0, rows.len() as u8, 0, 0, 0]);
+        let page = Page::new(&bytes, Pgno::new(2).unwrap(), 4096).unwrap();
+        assert_eq!(page.table_leaf(12).unwrap().payload.overflow, Pgno::new(5));
+        finds_rows_at_once(&page);
+        bytes[8] = 0;
+        finds_rows_at_once(&Page::new(&bytes, Pgno::new(2).unwrap(), 4096).unwrap());
     }
 
     #[test]

@@ -206,7 +206,9 @@ impl Connection {
             (None, Some(pinned)) => {
                 Snapshot::Shared(pinned.get_or_begin(&self.store, &self.control.watch)?)
             }
-            (None, None) => Snapshot::Own(attached::begin(&self.store, &self.control.watch)?),
+            (None, None) => {
+                Snapshot::Own(Box::new(attached::begin(&self.store, &self.control.watch)?))
+            }
         };
         let compiled = compile(&schema, &parsed, sql, snapshot.get())?;
         drop(snapshot);
@@ -240,7 +242,7 @@ impl Connection {
         let snapshot = match (&self.transaction, &mut self.pinned) {
             (Some(transaction), _) => Snapshot::Shared(transaction),
             (None, Some(pinned)) => Snapshot::Shared(pinned.get_or_begin(&self.store, watch)?),
-            (None, None) => Snapshot::Own(attached::begin(&self.store, watch)?),
+            (None, None) => Snapshot::Own(Box::new(attached::begin(&self.store, watch)?)),
         };
         let known = self.databases.is_empty()
             && self.schemas.whole().is_some_and(|schema| {

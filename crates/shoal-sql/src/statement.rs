@@ -263,7 +263,19 @@ impl DirectSource<'_> {
     fn compare(&mut self) -> Result<(), Error> {
         self.compares = false;
         let body = &self.program.root.body;
-        combine(body, self.snapshot.get(), self.parameters, self.memory)
+        combine(body, self.snapshot.get(), self.parameters, self.memory)?;
+        self.rows.start_combined(&self.memory[0]);
+        Ok(())
+    }
+
+    /// The current row.
+    #[inline(always)]
+    fn row(&self) -> RowPlace<'_> {
+        let (txn, memory) = (self.snapshot.get(), &self.memory[self.part]);
+        match self.rows.leaf_bytes(txn, memory) {
+            Some(bytes) => RowPlace::Leaf(self, bytes),
+            None => RowPlace::Direct(self),
+        }
     }
 
     /// Goes on with the next part, if there is one whose rows are given.
@@ -276,7 +288,7 @@ impl DirectSource<'_> {
         let Some(direct) = next.filter(|_| self.rows.wants_more()) else { return false };
         self.part += 1;
         self.direct = direct;
-        self.rows.start_part(&mut self.memory[self.part]);
+        self.rows.start_part(direct, &mut self.memory[self.part]);
         true
     }
 }
@@ -318,12 +330,14 @@ impl<'c> Rows<'c> {
         rows
     }
 
+    #[inline(always)]
     fn of_source(source: Source<'c>, batch: Batch) -> Rows<'c> {
         let unlimited = u64::MAX;
         Rows { source, batch, next: 0, size: 1, spare: None, left: unlimited, rows_max: unlimited }
     }
 
     /// The same rows, of which more than so many are an error.
+    #[inline(always)]
     pub(crate) fn at_most(self, rows: Option<u64>) -> Rows<'c> {
         let rows = rows.unwrap_or(u64::MAX);
         let mut this = self;
@@ -352,7 +366,7 @@ impl<'c> Rows<'c> {
             offset = u64::try_from(row_count(operand, parameters)?).unwrap_or(0);
         }
         let direct = root_parts(&program.root.body).next().flatten().ok_or_else(misuse)?;
-        let rows = DirectRows::start(&mut memory[0], limit, offset);
+        let rows = DirectRows::start(direct, &mut memory[0], limit, offset);
         let (part, compares) = (0, root.compares);
         let source =
             DirectSource { snapshot, program, parameters, memory, part, direct, rows, compares };
@@ -395,6 +409,19 @@ impl<'c> Rows<'c> {
     #[allow(clippy::should_implement_trait)] // it lends, and can fail
     #[inline]
     pub fn next(&mut self) -> Result<Option<Row<'_>>, Error> {
+        if let Source::Direct(source) = &mut self.source
+            && self.left > 0
+            && source.rows.step()
+        {
+            self.left -= 1;
+            return Ok(self.direct_row());
+        }
+        self.next_any()
+    }
+
+    /// As [`Rows::next`], where the batch has no more rows.
+    #[inline(never)]
+    fn next_any(&mut self) -> Result<Option<Row<'_>>, Error> {
         if let Source::Direct(source) = &mut self.source {
             match source.next() {
                 Ok(true) => self.count_row()?,
@@ -424,7 +451,7 @@ impl<'c> Rows<'c> {
     #[inline]
     fn direct_row(&self) -> Option<Row<'_>> {
         let Source::Direct(source) = &self.source else { return None };
-        Some(Row { place: RowPlace::Direct(source) })
+        Some(Row { place: source.row() })
     }
 
     fn next_of_batch(&mut self) -> Result<Option<Row<'_>>, Error> {
@@ -469,6 +496,8 @@ pub struct Row<'r> {
 #[derive(Clone, Copy, Debug)]
 enum RowPlace<'r> {
     Batch(&'r Batch, usize),
+    /// The bytes in which it was found, from which columns are decoded when they are asked for.
+    Leaf(&'r DirectSource<'r>, &'r [u8]),
     Direct(&'r DirectSource<'r>),
 }
 
@@ -477,8 +506,20 @@ impl<'r> Row<'r> {
     #[inline]
     pub fn get(&self, column: usize) -> ValueRef<'r> {
         match self.place {
+            RowPlace::Leaf(source, bytes) => {
+                let outputs = source.direct.outputs.as_deref().unwrap_or_default();
+                let memory = &source.memory[source.part];
+                source.rows.get_in(outputs, source.parameters, memory, bytes, column)
+            }
+            _ => self.get_kept(column),
+        }
+    }
+
+    #[inline(never)]
+    fn get_kept(&self, column: usize) -> ValueRef<'r> {
+        match self.place {
             RowPlace::Batch(batch, row) => batch.get(row, column),
-            RowPlace::Direct(source) => {
+            RowPlace::Leaf(source, _) | RowPlace::Direct(source) => {
                 let (txn, memory) = (source.snapshot.get(), &source.memory[source.part]);
                 source.rows.get(source.direct, txn, source.parameters, memory, column)
             }
@@ -489,7 +530,7 @@ impl<'r> Row<'r> {
     pub fn len(&self) -> usize {
         match self.place {
             RowPlace::Batch(batch, _) => batch.width(),
-            RowPlace::Direct(source) => source.program.columns.len(),
+            RowPlace::Leaf(source, _) | RowPlace::Direct(source) => source.program.columns.len(),
         }
     }
 

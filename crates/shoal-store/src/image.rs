@@ -89,7 +89,7 @@ impl Snapshot {
     }
 
     /// Returns page `pgno` if it needs no reading. Cost: constant.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn get(&self, pgno: Pgno) -> Option<&[u8]> {
         let Some(mapping) = &self.mapping else { return self.image.get(pgno) };
         let size = self.image.page_size as usize;
@@ -161,7 +161,7 @@ impl Image {
     }
 
     /// Returns page `pgno` if it was read.
-    #[inline]
+    #[inline(always)]
     fn get(&self, pgno: Pgno) -> Option<&[u8]> {
         match &self.pages {
             Pages::Read(slots) => slots.get(pgno.get() as usize)?.get().map(|bytes| &**bytes),
@@ -221,7 +221,7 @@ impl Transaction {
     /// Returns page `pgno` as this transaction sees it.
     ///
     /// Cost: constant for a page that was read before.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn page(&self, pgno: Pgno) -> Result<&[u8], Error> {
         if self.changes.is_none()
             && let Some(bytes) = self.snapshot.get(pgno)
@@ -232,7 +232,7 @@ impl Transaction {
     }
 
     /// Returns the bytes of a page that was read before in this transaction; `None` for any other.
-    #[inline]
+    #[inline(always)]
     pub fn page_bytes(&self, pgno: Pgno) -> Option<&[u8]> {
         match &self.changes {
             None => self.snapshot.get(pgno),

@@ -21,6 +21,7 @@ mod lookup;
 mod page;
 mod payload;
 mod recovery;
+mod scan;
 mod store;
 mod transaction;
 mod version;
@@ -35,10 +36,12 @@ pub use error::Error;
 pub use estimate::Sample;
 pub use index_lookup::{IndexLookup, IndexWalk, WalkPlace};
 pub use lookup::{BATCH, TableLookup};
+pub use scan::{ScannedRow, TableScan};
 pub use shoal_format::utf16;
 pub use shoal_format::{
-    ByteOrder, Collation, ColumnPlace, Corrupt, FileHeader, HeaderShape, HeaderWalk, KeyColumn,
-    KeyOrder, Page, Payload, Pgno, Record, Stored, TextEncoding, ValueRef, Values, encode_record,
+    ByteOrder, Collation, ColumnFinder, ColumnPlace, Corrupt, FileHeader, HeaderWalk, KeyColumn,
+    KeyOrder, LeafCell, Page, Payload, Pgno, Record, Stored, TextEncoding, TextProbe, ValueRef,
+    Values, encode_record,
 };
 pub use shoal_vfs as vfs;
 pub use store::{Access, Locking, Mode, Options, Store};

@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use shoal_format::{Corrupt, Page, PageKind, Payload, Pgno};
+use shoal_format::{Corrupt, LeafCell, Page, PageKind, Payload, Pgno};
 
 use crate::cursor::{MAX_DEPTH, lower_bound};
 use crate::{Error, Transaction};
@@ -179,12 +179,28 @@ impl TableLookup {
     ///
     /// # Errors
     /// As [`TableLookup::seek`].
-    #[inline]
+    #[inline(always)]
     pub fn find<'t>(
         &mut self,
         txn: &'t Transaction,
         rowid: i64,
     ) -> Result<Option<(Page<'t>, Payload<'t>)>, Error> {
+        match self.locate(txn, rowid)? {
+            Some((page, index, cell)) => Ok(Some((page, page.payload(index, cell)?))),
+            None => Ok(None),
+        }
+    }
+
+    /// The leaf that the row `rowid` is on, its place there, and where its record is.
+    ///
+    /// # Errors
+    /// As [`TableLookup::seek`].
+    #[inline(always)]
+    pub fn locate<'t>(
+        &mut self,
+        txn: &'t Transaction,
+        rowid: i64,
+    ) -> Result<Option<(Page<'t>, usize, LeafCell)>, Error> {
         if self.image != txn.image_id() || txn.is_writer() {
             self.forget(txn);
         }
@@ -193,11 +209,12 @@ impl TableLookup {
             _ => self.find_leaf(txn, rowid)?,
         };
         let page = txn.btree_page(leaf)?;
-        Ok(find_on_leaf(&page, self.low, rowid)?.map(|payload| (page, payload)))
+        let found = find_on_leaf(&page, self.low, rowid)?;
+        Ok(found.map(|(index, cell)| (page, index, cell)))
     }
 
-    /// Finds up to sixteen rows at once, their payloads in the order of `rowids`. The descents go
-    /// side by side, so that the waits for memory overlap.
+    /// Finds up to sixteen rows at once, their payloads in the order of `rowids`. Every step is made
+    /// for all of them before the next one, so that the waits for memory overlap.
     ///
     /// # Errors
     /// As [`TableLookup::seek`]; [`Error::Misuse`] for more rowids.
@@ -222,13 +239,20 @@ impl TableLookup {
         for (page, (leaf, _)) in pages.iter_mut().zip(&leaves[..rowids.len()]) {
             *page = Some(txn.btree_page(*leaf)?);
         }
+        if self.is_large(txn) {
+            let lows = leaves.iter().map(|(_, low)| *low);
+            let rows = pages.iter().zip(lows).zip(rowids);
+            touch(rows.filter_map(|((page, low), &rowid)| Some((page.as_ref()?, low, rowid))));
+        }
         for (((page, (_, low)), &rowid), found) in
             pages.iter().zip(&leaves).zip(rowids).zip(found.iter_mut())
         {
-            *found = match page {
-                Some(page) => find_on_leaf(page, *low, rowid)?,
-                None => None,
-            };
+            *found = None;
+            if let Some(page) = page
+                && let Some((index, cell)) = find_on_leaf(page, *low, rowid)?
+            {
+                *found = Some(page.payload(index, cell)?);
+            }
         }
         Ok(())
     }
@@ -253,14 +277,8 @@ impl TableLookup {
             *low = place.checked_sub(1).map_or(tree.first, |before| tree.ends[before]);
             *page = txn.btree_page(tree.leaves[place]).ok();
         }
-        let mut sum = 0_i64;
-        for ((page, low), &rowid) in pages.iter().zip(rowids) {
-            let Some(page) = page else { continue };
-            let guess = usize::try_from(rowid.wrapping_sub(*low)).unwrap_or(0);
-            let index = guess.min(page.cell_count().saturating_sub(1));
-            sum ^= page.rowid(index).unwrap_or(0);
-        }
-        std::hint::black_box(sum);
+        let rows = pages.iter().zip(rowids);
+        touch(rows.filter_map(|((page, low), &rowid)| Some((page.as_ref()?, *low, rowid))));
     }
 
     #[cold]
@@ -343,22 +361,35 @@ const RANGE_BYTES: usize = 1 << 20;
 /// Most rowids of one [`TableLookup::seek_batch`].
 pub const BATCH: usize = 16;
 
-/// The row `rowid` of a leaf on which rowids are `low` or larger.
+/// Reads the heads of rows where they are if none is missing before them: leaves, the smallest rowids
+/// that can be on them, rowids.
 #[inline]
-fn find_on_leaf<'t>(page: &Page<'t>, low: i64, rowid: i64) -> Result<Option<Payload<'t>>, Error> {
+fn touch<'p, 't: 'p>(rows: impl Iterator<Item = (&'p Page<'t>, i64, i64)>) {
+    let mut sum = 0_i64;
+    for (page, low, rowid) in rows {
+        let guess = usize::try_from(rowid.wrapping_sub(low)).unwrap_or(0);
+        let index = guess.min(page.cell_count().saturating_sub(1));
+        sum ^= page.rowid(index).unwrap_or(0);
+    }
+    std::hint::black_box(sum);
+}
+
+/// The row `rowid` of a leaf on which rowids are `low` or larger.
+#[inline(always)]
+fn find_on_leaf(page: &Page<'_>, low: i64, rowid: i64) -> Result<Option<(usize, LeafCell)>, Error> {
     let count = page.cell_count();
     let guess = usize::try_from(rowid.wrapping_sub(low)).unwrap_or(usize::MAX);
     if guess < count {
-        let cell = page.table_leaf(guess)?;
+        let cell = page.leaf_row(guess)?;
         if cell.rowid == rowid {
-            return Ok(Some(cell.payload));
+            return Ok(Some((guess, cell)));
         }
     }
     let index = lower_bound(page, rowid)?;
     if index < count {
-        let cell = page.table_leaf(index)?;
+        let cell = page.leaf_row(index)?;
         if cell.rowid == rowid {
-            return Ok(Some(cell.payload));
+            return Ok(Some((index, cell)));
         }
     }
     Ok(None)

@@ -18,7 +18,7 @@ impl Transaction {
     ///
     /// # Errors
     /// When it cannot be read or is no page of a b-tree.
-    #[inline]
+    #[inline(always)]
     pub fn btree_page(&self, pgno: Pgno) -> Result<Page<'_>, Error> {
         Ok(Page::new(self.page(pgno)?, pgno, self.usable())?)
     }

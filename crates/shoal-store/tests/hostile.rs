@@ -12,7 +12,8 @@ use common::{database, options, orders, record};
 use proptest::prelude::*;
 use shoal_store::vfs::{Image, MemVfs, SimVfs};
 use shoal_store::{
-    Access, BATCH, BtreeKind, Error, Mode, Pgno, Store, TableLookup, Transaction, ValueRef,
+    Access, BATCH, BtreeKind, ColumnFinder, Error, Mode, Pgno, Store, TableLookup, TableScan,
+    Transaction, ValueRef,
 };
 use shoal_testkit::corpus;
 
@@ -32,6 +33,12 @@ fn walk(txn: &Transaction) {
             while matches!(cursor.next(), Ok(true)) && cursor.payload().is_ok() {}
             while matches!(cursor.prev(), Ok(true)) {}
             let _ = cursor.seek(i64::from(number));
+        }
+        if let Ok(cursor) = txn.table(root) {
+            let mut scan = TableScan::new(cursor, ColumnFinder::new(&[0, 2]));
+            while let Ok(Some(row)) = scan.next() {
+                let _ = (row.value(0), row.value(1));
+            }
         }
         // Enough of them that the tree's separators are decoded.
         let mut lookup = TableLookup::new(root);

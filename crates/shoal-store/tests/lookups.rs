@@ -13,7 +13,8 @@ use common::{database, open, options, record, root};
 use proptest::prelude::*;
 use shoal_store::vfs::{MemVfs, OsVfs};
 use shoal_store::{
-    Access, BATCH, Error, Locking, Mode, Options, Pgno, Store, TableLookup, Transaction, ValueRef,
+    Access, BATCH, ColumnFinder, Error, Locking, Mode, Options, Pgno, Record, Store, TableLookup,
+    TableScan, Transaction, ValueRef,
 };
 
 const DB: &str = "db";
@@ -59,6 +60,25 @@ fn check(txn: &Transaction, table: Pgno, rowids: &[i64], lookup: &mut TableLooku
     }
 }
 
+/// What a scan finds is what a cursor finds, of all rows.
+fn check_scan(txn: &Transaction, table: Pgno) {
+    for wanted in [&[][..], &[0], &[1], &[0, 1], &[1, 5]] {
+        let mut cursor = txn.table(table).unwrap();
+        let mut scan = TableScan::new(txn.table(table).unwrap(), ColumnFinder::new(wanted));
+        while cursor.next().unwrap() {
+            let row = scan.next().unwrap().unwrap();
+            assert_eq!(row.rowid(), cursor.rowid().unwrap());
+            let record = Record::new(cursor.payload().unwrap()).unwrap();
+            for (number, &index) in wanted.iter().enumerate() {
+                assert_eq!(row.value(number), record.column(index).unwrap());
+            }
+            assert_eq!(row.value(wanted.len()), None);
+        }
+        assert!(scan.next().unwrap().is_none());
+        assert!(scan.next().unwrap().is_none());
+    }
+}
+
 fn fill(store: &Store, rowids: &[i64], length: usize) -> Pgno {
     let mut txn = store.begin(Mode::Write).unwrap();
     let table = root(&txn, "t");
@@ -101,8 +121,24 @@ fn dense_sparse_and_far_rowids_on_one_to_four_levels() {
             let table = fill(&store, rowids, *length);
             let txn = store.begin(Mode::Read).unwrap();
             check(&txn, table, rowids, &mut TableLookup::new(table));
+            check_scan(&txn, table);
         }
     }
+}
+
+#[test]
+fn scans_read_rows_on_several_pages() {
+    let store = store_of(512);
+    let mut txn = store.begin(Mode::Write).unwrap();
+    let table = root(&txn, "t");
+    for rowid in 0..200 {
+        let text = vec![b'y'; if rowid % 3 == 0 { rowid as usize * 20 } else { 9 }];
+        let row = record(&[ValueRef::Int(rowid), ValueRef::Text(&text)]);
+        txn.table_insert(table, rowid, &row).unwrap();
+    }
+    check_scan(&txn, table);
+    txn.commit().unwrap();
+    check_scan(&store.begin(Mode::Read).unwrap(), table);
 }
 
 #[test]

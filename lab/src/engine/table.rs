@@ -47,6 +47,9 @@ pub struct TableSpec {
     pub columns: &'static [&'static str],
 }
 
+/// Most rowids of one [`TableEngine::seek_batch`].
+pub const BATCH: usize = 16;
+
 /// An engine that keeps rows in tables, or values under keys.
 ///
 /// The SQL rows go through `prepare` and `query`; the keyed rows through `reader`, `seek` and
@@ -107,6 +110,19 @@ pub trait TableEngine: Send + Sync + 'static {
         rowid: i64,
         visit: impl FnMut(&Self::Row<'_>),
     ) -> Result<(), Miss>;
+
+    /// Visits the rows with those rowids, of which there are at most [`BATCH`], in their order. Here
+    /// one after the other; an engine that looks them up side by side says so.
+    #[inline]
+    fn seek_batch(
+        &self,
+        db: &mut Self::Db,
+        reader: &mut Self::Reader,
+        rowids: &[i64],
+        mut visit: impl FnMut(&Self::Row<'_>),
+    ) -> Result<(), Miss> {
+        rowids.iter().try_for_each(|&rowid| self.seek(db, reader, rowid, &mut visit))
+    }
 
     /// Visits every row of the table.
     fn scan(

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use shoal_sql::{Affinity, Connection, ValueRef};
-use shoal_store::{Mode, Pgno, Record, Store, TableLookup, Transaction};
+use shoal_store::{
+    BATCH, ColumnFinder, Mode, Pgno, Record, ScannedRow, Store, TableLookup, TableScan, Transaction,
+};
 
 use super::table::{Form, cell, failed, store, value};
 use crate::engine::table::{Access, Cell, Fields, TableSpec};
@@ -12,17 +14,24 @@ use crate::engine::{About, Guarantee, Miss, TableEngine};
 /// Shoal's cursors, sharing the file or not.
 pub(super) struct Typed(pub(super) Form);
 
-/// A row under a cursor: its record, and which columns were asked for.
+/// A row and which columns were asked for.
 pub(super) struct Row<'a> {
-    rowid: i64,
-    record: Record<'a>,
+    found: Found<'a>,
     columns: &'a [Wanted],
+}
+
+/// A row as a lookup gives it, and as a scan does.
+enum Found<'a> {
+    Record(i64, Record<'a>),
+    Scanned(ScannedRow<'a>),
 }
 
 /// A column that was asked for.
 #[derive(Clone, Copy)]
 struct Wanted {
     index: usize,
+    /// Its number among the columns that a scan finds.
+    number: usize,
     /// Whether its integers are floats that were stored short, as SQLite stores whole ones.
     real: bool,
 }
@@ -30,13 +39,22 @@ struct Wanted {
 impl Fields for Row<'_> {
     #[inline]
     fn cell(&self, index: usize) -> Cell<'_> {
-        match self.columns.get(index) {
-            None | Some(Wanted { index: 0, .. }) => Cell::Int(self.rowid),
-            Some(wanted) => match self.record.column(wanted.index) {
-                Ok(Some(ValueRef::Int(value))) if wanted.real => Cell::Real(value as f64),
-                Ok(found) => cell(found.unwrap_or(ValueRef::Null)),
-                Err(_) => Cell::Null,
-            },
+        let wanted = match self.columns.get(index) {
+            None | Some(Wanted { index: 0, .. }) => {
+                return Cell::Int(match &self.found {
+                    Found::Record(rowid, _) => *rowid,
+                    Found::Scanned(row) => row.rowid(),
+                });
+            }
+            Some(wanted) => wanted,
+        };
+        let value = match &self.found {
+            Found::Record(_, record) => record.column(wanted.index).unwrap_or(None),
+            Found::Scanned(row) => row.value(wanted.number),
+        };
+        match value {
+            Some(ValueRef::Int(value)) if wanted.real => Cell::Real(value as f64),
+            found => cell(found.unwrap_or(ValueRef::Null)),
         }
     }
 }
@@ -65,8 +83,10 @@ fn find(store: &Store, table: &TableSpec, columns: &[usize]) -> Result<Reader, M
     let schema = failed(connection.schema())?;
     let unknown = || Miss::Failed(format!("no table is called {}", table.name));
     let declared = schema.table(table.name).ok_or_else(unknown)?.columns();
+    let stored = stored_columns(columns);
     let columns = columns.iter().map(|&index| Wanted {
         index,
+        number: stored.partition_point(|&known| known < index),
         real: declared.get(index).is_some_and(|column| column.affinity() == Affinity::Real),
     });
     let columns = columns.collect();
@@ -82,6 +102,14 @@ fn find(store: &Store, table: &TableSpec, columns: &[usize]) -> Result<Reader, M
     Ok(Reader { root, lookup: TableLookup::new(root), overflow: Vec::new(), columns })
 }
 
+/// The columns that are in records, each once and in their order: all but the rowid.
+fn stored_columns(columns: &[usize]) -> Vec<usize> {
+    let mut stored: Vec<usize> = columns.iter().copied().filter(|&index| index > 0).collect();
+    stored.sort_unstable();
+    stored.dedup();
+    stored
+}
+
 fn visit_row(
     rowid: i64,
     payload: &[u8],
@@ -89,7 +117,7 @@ fn visit_row(
     visit: &mut impl FnMut(&Row<'_>),
 ) -> Result<(), Miss> {
     let record = Record::new(payload).map_err(Miss::failed)?;
-    visit(&Row { rowid, record, columns });
+    visit(&Row { found: Found::Record(rowid, record), columns });
     Ok(())
 }
 
@@ -99,12 +127,11 @@ fn scan_in(
     columns: &[Wanted],
     mut visit: impl FnMut(&Row<'_>),
 ) -> Result<(), Miss> {
-    let mut cursor = stored(transaction.table(root))?;
-    let mut more = stored(cursor.first())?;
-    while more {
-        let rowid = stored(cursor.rowid())?;
-        visit_row(rowid, stored(cursor.payload())?, columns, &mut visit)?;
-        more = stored(cursor.next())?;
+    let indexes: Vec<usize> = columns.iter().map(|wanted| wanted.index).collect();
+    let finder = ColumnFinder::new(&stored_columns(&indexes));
+    let mut scan = TableScan::new(stored(transaction.table(root))?, finder);
+    while let Some(row) = stored(scan.next())? {
+        visit(&Row { found: Found::Scanned(row), columns });
     }
     Ok(())
 }
@@ -162,6 +189,29 @@ impl TableEngine for Typed {
             return visit_row(rowid, &reader.overflow, &reader.columns, &mut visit);
         }
         visit_row(rowid, payload.local, &reader.columns, &mut visit)
+    }
+
+    #[inline]
+    fn seek_batch(
+        &self,
+        db: &mut Db,
+        reader: &mut Reader,
+        rowids: &[i64],
+        mut visit: impl FnMut(&Row<'_>),
+    ) -> Result<(), Miss> {
+        let read = db.read.as_ref().ok_or(Miss::absent("reads of a table being written"))?;
+        let mut found = [None; BATCH];
+        stored(reader.lookup.seek_batch(read, rowids, &mut found))?;
+        for (&rowid, payload) in rowids.iter().zip(found) {
+            let Some(payload) = payload else { continue };
+            if payload.overflow.is_some() {
+                stored(read.read_payload(payload, &mut reader.overflow))?;
+                visit_row(rowid, &reader.overflow, &reader.columns, &mut visit)?;
+            } else {
+                visit_row(rowid, payload.local, &reader.columns, &mut visit)?;
+            }
+        }
+        Ok(())
     }
 
     fn scan(

@@ -139,7 +139,7 @@ impl Databases {
         let begun = attached.pinned.as_ref().and_then(Pinned::get);
         match begun.or(attached.transaction.as_ref()) {
             Some(transaction) => Ok(Snapshot::Shared(transaction)),
-            None => Ok(Snapshot::Own(begin(&attached.store, watch)?)),
+            None => Ok(Snapshot::Own(Box::new(begin(&attached.store, watch)?))),
         }
     }
 }

@@ -5,7 +5,9 @@ use std::cmp::Ordering;
 use rayon::prelude::*;
 use shoal_store::Transaction;
 
-use super::direct::{Direct, DirectGroup, LeafMemory, Memory, RowView};
+use super::direct::{
+    CHUNK, Direct, DirectGroup, EVERYWHERE, LeafMemory, LeafRows, Memory, RowView,
+};
 use super::key::{HashPlaces, RowSet, hash_value, is_equal};
 use super::sort::compare;
 use super::{Kept, Machine, RowStore, assign, row_size};
@@ -126,10 +128,18 @@ impl Groups {
             false => Vec::new(),
         };
         if ranges.is_empty() || !self.add_ranges(plan, direct, txn, parameters, &ranges)? {
-            let result = direct.for_each(txn, parameters, &mut memory, |row| {
-                self.take_direct(plan, group, row)?;
-                self.count(session)
-            });
+            let result = if direct.is_scan() {
+                let leaf = &mut memory.leaf;
+                direct.for_each_within(txn, parameters, leaf, EVERYWHERE, |rows| {
+                    self.take_rows(plan, group, rows)?;
+                    self.count(session)
+                })
+            } else {
+                direct.for_each(txn, parameters, &mut memory, |row| {
+                    self.take_direct(plan, group, row)?;
+                    self.count(session)
+                })
+            };
             self.memory = Some(memory);
             return result;
         }
@@ -155,8 +165,8 @@ impl Groups {
         let gather = |range: &(i64, i64)| {
             let mut groups = Groups::default();
             let mut memory = LeafMemory::default();
-            direct.for_each_within(txn, parameters, &mut memory, *range, |row| {
-                groups.take_direct(plan, group, row)
+            direct.for_each_within(txn, parameters, &mut memory, *range, |rows| {
+                groups.take_rows(plan, group, rows)
             })?;
             Ok(groups)
         };
@@ -204,18 +214,65 @@ impl Groups {
         true
     }
 
+    /// Takes rows of one leaf: first the group of each is found, then each aggregate takes its column.
+    #[inline(never)]
+    fn take_rows(
+        &mut self,
+        plan: &GroupPlan,
+        group: &DirectGroup,
+        rows: LeafRows<'_>,
+    ) -> Result<(), Error> {
+        if plan.picks.is_some() || rows.len() > CHUNK {
+            // What else is kept of a row depends on what its aggregates say, row by row.
+            let mut numbers = 0..rows.len();
+            return numbers
+                .try_for_each(|row| self.take_direct(plan, group, RowView::Leaf(rows.row(row))));
+        }
+        if plan.keys.is_empty() {
+            if rows.len() == 0 {
+                return Ok(());
+            }
+            let place = self.place_of_row(plan, group, RowView::Leaf(rows.row(0)));
+            let states = &mut self.groups[place].states;
+            for (state, argument) in states.iter_mut().zip(&group.arguments) {
+                match argument {
+                    // A batch has few rows.
+                    None => state.add_rows(rows.len() as i64),
+                    Some(argument) => {
+                        state.step_each((0..rows.len()).map(|row| rows.value(row, argument)))?;
+                    }
+                }
+            }
+            return Ok(());
+        }
+        let mut places = [0_u32; CHUNK];
+        let places = &mut places[..rows.len()];
+        for (row, place) in places.iter_mut().enumerate() {
+            // Four billion groups do not fit into memory.
+            *place = self.place_of_row(plan, group, RowView::Leaf(rows.row(row))) as u32;
+        }
+        for (index, argument) in group.arguments.iter().enumerate() {
+            for (row, place) in places.iter().enumerate() {
+                let state = &mut self.groups[*place as usize].states[index];
+                state.step_borrowed(argument.as_ref().map(|argument| rows.value(row, argument)))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The group of a row, which is made when it is the first of its keys.
     #[inline]
-    fn take_direct(
+    fn place_of_row(
         &mut self,
         plan: &GroupPlan,
         group: &DirectGroup,
         row: RowView<'_, '_, '_>,
-    ) -> Result<(), Error> {
+    ) -> usize {
         let from = |from| match from {
             From::Key(key) => row.value(&group.keys[key].0),
             From::Kept(kept) => row.value(&group.kept[kept]),
         };
-        let place = if let [(operand, by)] = &*group.keys {
+        if let [(operand, by)] = &*group.keys {
             // One key, which is looked at once.
             let key = row.value(operand);
             self.place_of(
@@ -236,7 +293,17 @@ impl Groups {
                 },
                 from,
             )
-        };
+        }
+    }
+
+    #[inline]
+    fn take_direct(
+        &mut self,
+        plan: &GroupPlan,
+        group: &DirectGroup,
+        row: RowView<'_, '_, '_>,
+    ) -> Result<(), Error> {
+        let place = self.place_of_row(plan, group, row);
         let target = &mut self.groups[place];
         for (index, argument) in group.arguments.iter().enumerate() {
             let value = argument.as_ref().map(|argument| row.value(argument));

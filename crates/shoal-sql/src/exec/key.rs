@@ -355,12 +355,18 @@ pub(crate) fn hash_bytes(bytes: &[u8], seed: u64) -> u64 {
     for word in words {
         hash = mix(hash, u64::from_le_bytes(*word));
     }
-    if !rest.is_empty() {
-        let mut word = [0; 8];
-        word[..rest.len()].copy_from_slice(rest);
-        hash = mix(hash, u64::from_le_bytes(word));
+    if rest.is_empty() { hash } else { mix(hash, word_of(rest)) }
+}
+
+/// A number that differs for different bytes of one length from 1 to 7, without a loop over them.
+#[inline]
+fn word_of(bytes: &[u8]) -> u64 {
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        return u64::from(u32::from_le_bytes(*first)) << 32 | u64::from(u32::from_le_bytes(*last));
     }
-    hash
+    let at = |place: usize| u64::from(bytes.get(place).copied().unwrap_or(0));
+    // Of up to three bytes, the first, the last and the one between.
+    at(0) << 16 | at(bytes.len() / 2) << 8 | at(bytes.len() - 1)
 }
 
 /// A hash of a value that is the same for values that are equal under the collation.

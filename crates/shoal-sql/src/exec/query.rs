@@ -367,9 +367,11 @@ fn first_of_ranges(
     let gather = |range: &(i64, i64)| {
         let mut sorter = Sorter::default();
         let mut memory = LeafMemory::default();
-        direct.for_each_within(txn, parameters, &mut memory, *range, |row| {
-            let row = BodyRow::Direct { row, outputs, width };
-            sorter.push(session, (plan, sort), |output| row.get(output), Some(bound))
+        direct.for_each_within(txn, parameters, &mut memory, *range, |rows| {
+            (0..rows.len()).try_for_each(|number| {
+                let row = BodyRow::Direct { row: RowView::Leaf(rows.row(number)), outputs, width };
+                sorter.push(session, (plan, sort), |output| row.get(output), Some(bound))
+            })
         })?;
         Ok(sorter)
     };

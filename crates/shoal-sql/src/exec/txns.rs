@@ -9,12 +9,14 @@ use crate::schema::{FIRST_ATTACHED, MAIN};
 #[derive(Debug)]
 pub(crate) enum Snapshot<'c> {
     /// The result set's own, which ends with it.
-    Own(Transaction),
+    /// In a place of its own: result sets are moved about, and it is large.
+    Own(Box<Transaction>),
     /// The connection's open transaction.
     Shared(&'c Transaction),
 }
 
 impl Snapshot<'_> {
+    #[inline]
     pub(crate) fn get(&self) -> &Transaction {
         match self {
             Snapshot::Own(transaction) => transaction,

@@ -306,8 +306,27 @@ impl AggregateState {
             (State::Extreme { best: Some(best), max, collation }, value)
                 if value != ValueRef::Null =>
             {
-                let order = compare(best.as_ref(), value, *collation);
-                if !(if *max { order.is_lt() } else { order.is_gt() }) {
+                let better = match (&*best, value) {
+                    (Value::Int(best), ValueRef::Int(int)) => {
+                        if *max {
+                            int > *best
+                        } else {
+                            int < *best
+                        }
+                    }
+                    (Value::Real(best), ValueRef::Real(real)) => {
+                        if *max {
+                            real > *best
+                        } else {
+                            real < *best
+                        }
+                    }
+                    (best, value) => {
+                        let order = compare(best.as_ref(), value, *collation);
+                        if *max { order.is_lt() } else { order.is_gt() }
+                    }
+                };
+                if !better {
                     return Ok(false);
                 }
                 crate::exec::assign(best, value);
@@ -315,6 +334,41 @@ impl AggregateState {
             _ => return self.step(&[value.into()]),
         }
         Ok(true)
+    }
+
+    /// As [`AggregateState::step_borrowed`], of one argument after the other.
+    ///
+    /// # Errors
+    /// As [`AggregateState::step`].
+    #[inline]
+    pub(crate) fn step_each<'v>(
+        &mut self,
+        values: impl Iterator<Item = ValueRef<'v>>,
+    ) -> Result<(), Error> {
+        match &mut self.0 {
+            State::Count(count) => {
+                *count += values.map(|value| i64::from(value != ValueRef::Null)).sum::<i64>();
+            }
+            State::Sum(sum, _) => {
+                // Of its own while the loop runs, so that it stays in registers.
+                let mut total = *sum;
+                for value in values {
+                    match value {
+                        ValueRef::Null => {}
+                        ValueRef::Int(int) => total.take(TextNumber::Int(int)),
+                        ValueRef::Real(real) => total.take(TextNumber::Real(real)),
+                        other => total.step(&other.into()),
+                    }
+                }
+                *sum = total;
+            }
+            State::Extreme { .. } | State::Concat(_) | State::Json { .. } => {
+                for value in values {
+                    self.step_borrowed(Some(value))?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The aggregate of the rows so far.
@@ -339,7 +393,7 @@ impl AggregateState {
 
 /// A sum that is exact over integers until it overflows or meets a real, and from then on a
 /// Kahan-Babuska-Neumaier sum with the same steps as SQLite's, so that the last bit agrees.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     count: i64,
     int: i64,

@@ -6,7 +6,7 @@ use std::hint::black_box;
 use super::query::{RANDOM_KEYS, rowids};
 use super::{USERS, USERS_TABLE, Users, open, row};
 use crate::answer::{Answer, Digest, touch};
-use crate::engine::table::{Access, Fields};
+use crate::engine::table::{Access, BATCH, Fields};
 use crate::engine::{Miss, TableEngine};
 use crate::workload::{Bench, sampler};
 
@@ -22,6 +22,7 @@ pub(super) fn add<E: TableEngine>(bench: &mut Bench<E>) {
             "only the rowid read, which \
             needs no decoding",
         );
+        batches(bench, users);
         scan(bench, users);
     }
     lookups(
@@ -80,6 +81,48 @@ fn lookups<E: TableEngine>(
             for &key in keys.iter().take(RANDOM_KEYS) {
                 engine.seek(&mut db, &mut reader, key, |row| {
                     for column in 0..columns.len() {
+                        digest = digest.cell(row.cell(column));
+                    }
+                })?;
+            }
+            Ok(Some(Answer::of(digest)))
+        })
+    });
+}
+
+fn batches<E: TableEngine>(bench: &mut Bench<E>, users: Users) {
+    let text = format!(
+        "users by rowid, {BATCH} rowids of {} at a time, chosen by the seed; name and email read; \
+         engines without such a call look them up one after the other",
+        users.count()
+    );
+    let row = row(&format!("batch_lookup{}", users.suffix()), "lookup", &text)
+        .in_series("batch_lookup", users.count());
+    bench.add(row, move |engine, cx| {
+        let engine = std::sync::Arc::clone(engine);
+        let keys = rowids(cx.seed, users.present(cx), cx.pick(1_250, 2) * BATCH);
+        let mut db = open(&*engine, &users.path(cx)?, cx)?;
+        let mut reader = engine.reader(&mut db, &USERS_TABLE, &[1, 2])?;
+        sampler(move |watch| {
+            let (found, sum) = watch.time(keys.len() as u64, || {
+                let (mut found, mut sum) = (0_u64, 0_u64);
+                for keys in keys.chunks(BATCH) {
+                    engine.seek_batch(&mut db, &mut reader, black_box(keys), |row| {
+                        found += 1;
+                        for column in 0..2 {
+                            sum = sum.wrapping_add(touch(row.cell(column)));
+                        }
+                    })?;
+                }
+                Ok((found, sum))
+            })?;
+            if !watch.verifying() {
+                return Ok(None);
+            }
+            let mut digest = Digest::new().int(found).int(sum);
+            for keys in keys.chunks(BATCH).take(32) {
+                engine.seek_batch(&mut db, &mut reader, keys, |row| {
+                    for column in 0..2 {
                         digest = digest.cell(row.cell(column));
                     }
                 })?;

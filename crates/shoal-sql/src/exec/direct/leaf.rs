@@ -1,45 +1,45 @@
-//! The rows of one table, leaf by leaf: the loop of a select that reads nothing else.
+//! The rows of one table, leaf by leaf: the loops of a select that reads nothing else.
 //!
-//! The general loops keep a current record per level and ask for values by record. Here there is
-//! one record; its fields are found, the conditions asked, and the row handed on in one go.
+//! The general loops keep a current record per level and ask for values by record. Here there is one
+//! record. Rows are taken from a leaf as many at a time as there are numbers for: where their records
+//! are, in one loop; where the columns that conditions need are in those, in the next; then one
+//! condition after the other leaves fewer of them; then the other columns are found of those that are
+//! left. Nothing is decoded before somebody asks for it.
 
-use shoal_store::{ColumnPlace, HeaderShape, HeaderWalk, Place, TableCursor, Transaction};
+use shoal_store::{
+    ColumnFinder, ColumnPlace, LeafCell, Page, Pgno, Place, TableCursor, TableLookup, Transaction,
+};
 
-use super::plan::{Access, Direct, End, Operand, Test};
-use super::run::{compare, field_value, parameter, rowids, seek_first};
+use super::plan::{Access, Direct, End, Operand, RecordPlan, Test};
+use super::ready::Ready;
+use super::run::{FAR_BYTES_MAX, field_value, parameter, rowids, seek_first};
 use super::slots::{Base, Slots, fixed};
 use crate::Error;
-use crate::resolve::tree::{CompareOp, Comparison};
-use crate::value::{Affinity, Collation, Value, ValueRef};
+use crate::value::{Value, ValueRef};
 
-/// A row of a leaf while the scan is on it.
-#[derive(Clone, Copy)]
+/// Most rows that are taken from a leaf at a time.
+pub(crate) const CHUNK: usize = 128;
+
+/// A row of a table whose columns were found.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct LeafRow<'r> {
     rowid: i64,
-    payload: &'r [u8],
-    base: Base<'r>,
+    /// The page it is on, or what was read of those on several.
+    bytes: &'r [u8],
+    /// `None` for a row on several pages.
+    page: Option<Pgno>,
     /// The wanted fields, in the order of their places.
     fields: &'r [ColumnPlace],
     parameters: &'r [Value],
 }
 
 impl<'r> LeafRow<'r> {
-    pub(super) fn new(
-        rowid: i64,
-        payload: &'r [u8],
-        base: Base<'r>,
-        fields: &'r [ColumnPlace],
-        parameters: &'r [Value],
-    ) -> LeafRow<'r> {
-        LeafRow { rowid, payload, base, fields, parameters }
-    }
-
     /// The row's value of an operand.
     #[inline(always)]
     pub(crate) fn value(self, operand: &'r Operand) -> ValueRef<'r> {
         match operand {
             Operand::Field { field, real, missing, .. } => {
-                field_value(self.fields[*field].decode(self.payload), *real, missing)
+                field_value(self.fields[*field].decode(self.bytes), *real, missing)
             }
             Operand::Rowid { .. } => ValueRef::Int(self.rowid),
             Operand::Constant(value) => value.as_ref(),
@@ -50,10 +50,14 @@ impl<'r> LeafRow<'r> {
     /// Appends the row's values of operands.
     #[inline(always)]
     pub(super) fn note(self, outputs: &[Operand], slots: &mut Slots) {
+        let base = match self.page {
+            Some(page) => Base::Page(page, 0),
+            None => Base::Buffer,
+        };
         for operand in outputs {
             match operand {
                 Operand::Field { field, real, .. } => {
-                    slots.push(self.fields[*field].locate(self.payload), *real, self.base);
+                    slots.push(self.fields[*field], self.bytes, *real, base);
                 }
                 Operand::Rowid { .. } => slots.push_int(self.rowid),
                 fixed_operand => slots.push_value(fixed(fixed_operand, self.parameters)),
@@ -62,124 +66,213 @@ impl<'r> LeafRow<'r> {
     }
 }
 
-/// A condition made ready for one run: what it compares with is known.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Ready {
-    /// An integer field with an integer.
-    Int { field: usize, op: CompareOp, value: i64, test: usize },
-    /// A field of any number with a number.
-    Number { field: usize, op: CompareOp, value: f64, test: usize },
-    /// Equality of a text with a text, byte by byte.
-    Text { field: usize, test: usize },
-    /// A field that must be NULL, or must not.
-    Null { field: usize, not: bool, test: usize },
-    /// Whatever its test says, by the test's number.
-    Any { test: usize },
+/// Rows of one leaf that were found together, and which of them are wanted.
+#[derive(Clone, Copy)]
+pub(crate) struct LeafRows<'r> {
+    page: Page<'r>,
+    far: &'r [u8],
+    cells: &'r [LeafCell],
+    selected: &'r [u8],
+    /// Of every cell the wanted fields.
+    fields: &'r [ColumnPlace],
+    /// How many fields are wanted of a row.
+    stride: usize,
+    parameters: &'r [Value],
 }
 
-/// Integers up to here are floats without loss.
-const EXACT_MAX: u64 = 1 << 53;
-
-impl Ready {
-    fn of(number: usize, test: &Test, parameters: &[Value]) -> Ready {
-        let any = Ready::Any { test: number };
-        if let Test::IsNull { operand: Operand::Field { field, .. }, not } = test {
-            return Ready::Null { field: *field, not: *not, test: number };
-        }
-        let Test::Compare { rule, left: Operand::Field { field, real, .. }, right } = test else {
-            return any;
-        };
-        let right = match right {
-            Operand::Constant(value) => value.as_ref(),
-            Operand::Parameter(number) => parameter(parameters, *number),
-            Operand::Field { .. } | Operand::Rowid { .. } => return any,
-        };
-        // NULL is none of the classes below, and these two can be true of it.
-        if matches!(rule.op, CompareOp::Is | CompareOp::IsNot) {
-            return any;
-        }
-        let op = rule.op;
-        let field = *field;
-        match right {
-            ValueRef::Int(value) if !real => Ready::Int { field, op, value, test: number },
-            ValueRef::Int(value) if value.unsigned_abs() <= EXACT_MAX => {
-                Ready::Number { field, op, value: value as f64, test: number }
-            }
-            ValueRef::Real(value) if !value.is_nan() => {
-                Ready::Number { field, op, value, test: number }
-            }
-            ValueRef::Text(_) if is_plain_equality(rule) => Ready::Text { field, test: number },
-            _ => any,
-        }
-    }
-
-    /// Whether the row meets the condition.
+impl<'r> LeafRows<'r> {
+    /// How many rows are wanted.
     #[inline]
-    fn holds(self, tests: &[Test], row: &LeafRow<'_>) -> bool {
-        match self {
-            Ready::Int { field, op, value, test } => match row.fields[field].int(row.payload) {
-                Some(found) => op.holds(found.cmp(&value)),
-                None => any(&tests[test], row),
-            },
-            Ready::Number { field, op, value, test } => {
-                let number = match row.fields[field].decode(row.payload) {
-                    Some(ValueRef::Int(int)) if int.unsigned_abs() <= EXACT_MAX => int as f64,
-                    Some(ValueRef::Real(real)) => real,
-                    _ => return any(&tests[test], row),
-                };
-                match number.partial_cmp(&value) {
-                    Some(order) => op.holds(order),
-                    None => any(&tests[test], row),
-                }
+    pub(crate) fn len(self) -> usize {
+        self.selected.len()
+    }
+
+    /// A row that is wanted, by number from 0.
+    #[inline(always)]
+    pub(crate) fn row(self, number: usize) -> LeafRow<'r> {
+        self.found(usize::from(self.selected[number]))
+    }
+
+    /// The value of an operand of a row that is wanted, by number from 0.
+    #[inline(always)]
+    pub(crate) fn value(self, number: usize, operand: &'r Operand) -> ValueRef<'r> {
+        let row = usize::from(self.selected[number]);
+        match operand {
+            Operand::Field { field, real, missing, .. } => {
+                let (place, bytes) = self.place(row, *field);
+                field_value(place.decode(bytes), *real, missing)
             }
-            Ready::Text { field, test } => match row.fields[field].text(row.payload) {
-                Some(found) => match &tests[test] {
-                    Test::Compare { right, .. } => match fixed(right, row.parameters) {
-                        ValueRef::Text(wanted) => found == wanted,
-                        _ => false,
-                    },
-                    Test::IsNull { .. } => false,
-                },
-                None => any(&tests[test], row),
-            },
-            Ready::Null { field, not, test } => match row.fields[field].null() {
-                Some(null) => null != not,
-                None => any(&tests[test], row),
-            },
-            Ready::Any { test } => any(&tests[test], row),
+            Operand::Rowid { .. } => ValueRef::Int(self.cells[row].rowid),
+            Operand::Constant(value) => value.as_ref(),
+            Operand::Parameter(number) => parameter(self.parameters, *number),
         }
     }
-}
 
-/// Whether two texts satisfy the rule exactly when their bytes are equal.
-fn is_plain_equality(rule: &Comparison) -> bool {
-    rule.op == CompareOp::Equal
-        && rule.collation == Collation::Binary
-        && !rule.affinity.is_some_and(Affinity::is_numeric)
-}
-
-/// A condition by its own rules.
-#[inline]
-fn any(test: &Test, row: &LeafRow<'_>) -> bool {
-    match test {
-        Test::Compare { rule, left, right } => compare(rule, row.value(left), row.value(right)),
-        Test::IsNull { operand, not } => (row.value(operand) == ValueRef::Null) != *not,
+    /// Where a field of any row that was found is, and in which bytes.
+    #[inline(always)]
+    pub(super) fn place(self, row: usize, field: usize) -> (ColumnPlace, &'r [u8]) {
+        (self.fields[row * self.stride + field], self.bytes(row))
     }
+
+    #[inline(always)]
+    fn bytes(self, row: usize) -> &'r [u8] {
+        if self.cells[row].goes_on() { self.far } else { self.page.bytes() }
+    }
+
+    /// Any row that was found.
+    #[inline(always)]
+    pub(super) fn found(self, row: usize) -> LeafRow<'r> {
+        let cell = &self.cells[row];
+        LeafRow {
+            rowid: cell.rowid,
+            bytes: self.bytes(row),
+            page: (!cell.goes_on()).then_some(self.page.pgno()),
+            fields: &self.fields[row * self.stride..(row + 1) * self.stride],
+            parameters: self.parameters,
+        }
+    }
+
+    #[inline]
+    pub(super) fn parameters(self) -> &'r [Value] {
+        self.parameters
+    }
+}
+
+/// A row that was found and is not given yet.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    rowid: i64,
+    /// The page it is on; `None` for one whose bytes are in [`LeafMemory::far`], or are not asked for.
+    page: Option<Pgno>,
+    /// Where its fields begin in [`LeafMemory::fields`].
+    fields: u32,
 }
 
 /// What a scan needs beside the plan and keeps between runs.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct LeafMemory {
-    pub(super) fields: Vec<ColumnPlace>,
-    /// Of the record that a lookup found last, whose fields these are.
-    pub(super) shape: HeaderShape,
     ready: Vec<Ready>,
-    /// A payload that continues on other pages.
-    pub(super) buffer: Vec<u8>,
+    /// As many as are taken at a time, once there was a scan.
+    cells: Vec<LeafCell>,
+    /// Numbers of cells that are wanted, in front.
+    selected: [u8; CHUNK],
+    /// Where the columns are, of all rows of the batch.
+    fields: Vec<ColumnPlace>,
+    /// Payloads that continue on other pages, one behind the other.
+    far: Vec<u8>,
+    /// The last of them.
+    buffer: Vec<u8>,
+    /// Rows found and not given yet.
+    found: Vec<Found>,
+}
+
+impl Default for LeafMemory {
+    fn default() -> LeafMemory {
+        LeafMemory {
+            ready: Vec::new(),
+            cells: Vec::new(),
+            selected: EVERY,
+            fields: Vec::new(),
+            far: Vec::new(),
+            buffer: Vec::new(),
+            found: Vec::new(),
+        }
+    }
+}
+
+/// All numbers of cells.
+const EVERY: [u8; CHUNK] = {
+    let mut out = [0; CHUNK];
+    let mut at = 0;
+    while at < CHUNK {
+        out[at] = at as u8;
+        at += 1;
+    }
+    out
+};
+
+/// A batch ends once it knows where so many columns are: 64 KiB.
+const FIELDS_MAX: usize = 1 << 13;
+
+impl LeafMemory {
+    /// Forgets the rows that were not given.
+    pub(super) fn clear(&mut self) {
+        self.found.clear();
+        self.far.clear();
+    }
+
+    /// How many rows were found and are to be given.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.found.len()
+    }
+
+    /// The bytes in which a row to be given was found, by its number.
+    #[inline(always)]
+    pub(super) fn bytes<'r>(&'r self, number: usize, txn: &'r Transaction) -> &'r [u8] {
+        match self.found.get(number) {
+            Some(Found { page: Some(page), .. }) => txn.page_bytes(*page).unwrap_or_default(),
+            _ => &self.far,
+        }
+    }
+
+    /// The value of an operand of a row to be given, by its number, whose bytes are these.
+    #[inline(always)]
+    pub(super) fn value<'r>(
+        &'r self,
+        number: usize,
+        bytes: &'r [u8],
+        operand: &'r Operand,
+        parameters: &'r [Value],
+    ) -> ValueRef<'r> {
+        let Some(found) = self.found.get(number) else { return ValueRef::Null };
+        match operand {
+            Operand::Field { field, real, missing, .. } => {
+                let place = self.fields.get(found.fields as usize + field);
+                let place = place.copied().unwrap_or(ColumnPlace::MISSING);
+                field_value(place.decode(bytes), *real, missing)
+            }
+            Operand::Rowid { .. } => ValueRef::Int(found.rowid),
+            Operand::Constant(value) => value.as_ref(),
+            Operand::Parameter(number) => parameter(parameters, *number),
+        }
+    }
+
+    /// Finds one row by its rowid, to be given.
+    ///
+    /// # Errors
+    /// What is wrong with the file.
+    #[inline]
+    pub(super) fn look_up(
+        &mut self,
+        plan: &RecordPlan,
+        lookup: &mut TableLookup,
+        txn: &Transaction,
+        rowid: i64,
+    ) -> Result<(), Error> {
+        let Some((page, index, cell)) = lookup.locate(txn, rowid)? else { return Ok(()) };
+        let stride = plan.places.len();
+        if stride > 0 {
+            if self.fields.len() < stride {
+                self.fields.resize(stride, ColumnPlace::MISSING);
+            }
+            let fields = &mut self.fields[..stride];
+            if cell.goes_on() {
+                let payload = page.table_leaf(index).map_err(Error::corrupt)?.payload;
+                txn.read_payload(payload, &mut self.far)?;
+                plan.all.find(&self.far, 0..self.far.len(), fields).map_err(Error::corrupt)?;
+            } else {
+                plan.all.find(page.bytes(), cell.range(), fields).map_err(Error::corrupt)?;
+            }
+        }
+        let page = (stride > 0 && !cell.goes_on()).then_some(page.pgno());
+        self.found.push(Found { rowid, page, fields: 0 });
+        Ok(())
+    }
 }
 
 /// Where a scan begins.
-pub(super) enum From<'p> {
+pub(super) enum Begin<'p> {
     First,
     /// Behind the row at that place.
     After(&'p Place),
@@ -187,9 +280,7 @@ pub(super) enum From<'p> {
 
 /// A table's root and the range of rowids, when a select's rows are those of one table in their
 /// order.
-pub(super) fn whole_leaves(
-    direct: &Direct,
-) -> Option<(shoal_store::Pgno, Option<&End>, Option<&End>)> {
+pub(super) fn whole_leaves(direct: &Direct) -> Option<(Pgno, Option<&End>, Option<&End>)> {
     match &*direct.levels {
         [level] if level.on.is_empty() && !level.left_join => match &level.access {
             Access::Rows { root, low, high, descending: false } => {
@@ -202,130 +293,284 @@ pub(super) fn whole_leaves(
 }
 
 /// All rowids.
-pub(super) const EVERYWHERE: (i64, i64) = (i64::MIN, i64::MAX);
+pub(crate) const EVERYWHERE: (i64, i64) = (i64::MIN, i64::MAX);
 
-/// Calls `sink` with every row `within` a range of rowids that meets the conditions, until it says
-/// false. Gives the place of that row; `None` at the end.
-///
-/// # Errors
-/// What `sink` raises and what is wrong with the file.
-pub(super) fn scan(
-    direct: &Direct,
-    txn: &Transaction,
-    parameters: &[Value],
-    memory: &mut LeafMemory,
-    from: From<'_>,
-    within: (i64, i64),
-    mut sink: impl FnMut(LeafRow<'_>) -> Result<bool, Error>,
-) -> Result<Option<Place>, Error> {
-    let Some((root, low, high)) = whole_leaves(direct) else { return Ok(None) };
-    let (Some(level), Some(plan)) = (direct.levels.first(), direct.records.first()) else {
-        return Ok(None);
-    };
-    let range = rowids(low, high, |operand| fixed(operand, parameters));
-    let Some((low, high)) = range else { return Ok(None) };
-    let (low, high) = (low.max(within.0), high.min(within.1));
-    if low > high {
-        return Ok(None);
-    }
-    let LeafMemory { fields, ready, buffer, .. } = memory;
-    ready.clear();
-    let tests = &*level.filter;
-    ready.extend(tests.iter().enumerate().map(|(at, test)| Ready::of(at, test, parameters)));
-    fields.clear();
-    fields.resize(plan.places.len(), ColumnPlace::MISSING);
-    let (early, late) = plan.places.split_at(plan.early);
-    let (mut early_shape, mut late_shape) = (HeaderShape::NONE, HeaderShape::NONE);
-    let (mut cursor, mut more) = match from {
-        From::First => {
-            let mut cursor: TableCursor<'_> = txn.table(root)?;
-            let more = seek_first(&mut cursor, low)?;
-            (cursor, more)
-        }
-        From::After(place) => {
-            let mut cursor = TableCursor::resume(txn, place)?;
-            let more = cursor.next()?;
-            (cursor, more)
-        }
-    };
-    while more {
-        let Some((page, first)) = cursor.leaf() else { return Ok(None) };
-        let count = page.cell_count();
-        // Rowids ascend, so one comparison tells for the whole leaf.
-        let inside = high == i64::MAX || page.rowid(count - 1).map_err(Error::corrupt)? <= high;
-        for index in first..count {
-            let (rowid, payload, base);
-            if plan.places.is_empty() {
-                rowid = page.rowid(index).map_err(Error::corrupt)?;
-                payload = &[][..];
-                base = Base::Buffer(payload);
-            } else {
-                let cell = page.table_leaf(index).map_err(Error::corrupt)?;
-                rowid = cell.rowid;
-                if cell.payload.overflow.is_none() {
-                    payload = cell.payload.local;
-                    base = Base::of(&page, payload);
-                } else {
-                    txn.read_payload(cell.payload, buffer)?;
-                    payload = buffer.as_slice();
-                    base = Base::Buffer(payload);
-                }
-            }
-            if !inside && rowid > high {
-                return Ok(None);
-            }
-            if !early.is_empty() {
-                let (fields, _) = fields.split_at_mut(early.len());
-                find(payload, early, fields, &mut early_shape)?;
-                let row = LeafRow { rowid, payload, base, fields: &*fields, parameters };
-                if !ready.iter().all(|test| test.holds(tests, &row)) {
-                    continue;
-                }
-            }
-            if !late.is_empty() {
-                let (_, fields) = fields.split_at_mut(early.len());
-                find(payload, late, fields, &mut late_shape)?;
-            }
-            let row = LeafRow { rowid, payload, base, fields: &fields[..], parameters };
-            if early.is_empty() && !ready.iter().all(|test| test.holds(tests, &row)) {
-                continue;
-            }
-            if !sink(row)? {
-                cursor.move_on_leaf(index)?;
-                return Ok(Some(cursor.place()));
-            }
-        }
-        if !inside {
+/// A scan on its way: the rows of a table within a range of rowids that meet the conditions.
+pub(super) struct LeafScan<'a, 't> {
+    plan: &'a RecordPlan,
+    tests: &'a [Test],
+    parameters: &'a [Value],
+    txn: &'t Transaction,
+    memory: &'a mut LeafMemory,
+    cursor: TableCursor<'t>,
+    /// `None` once there is no more row.
+    leaf: Option<Leaf<'t>>,
+    high: i64,
+    /// How many rows were taken last, and how many of them are wanted.
+    count: usize,
+    wanted: usize,
+    /// Where their fields begin.
+    fields: usize,
+}
+
+/// The leaf that a scan is on.
+#[derive(Clone, Copy)]
+struct Leaf<'t> {
+    page: Page<'t>,
+    /// The first of the rows that were taken last, and the row behind them.
+    first: usize,
+    next: usize,
+    /// Whether all rows are within the range.
+    inside: bool,
+}
+
+impl<'a, 't> LeafScan<'a, 't> {
+    /// Begins a scan; `None` where there is no row, and for a select of another kind.
+    ///
+    /// # Errors
+    /// What is wrong with the file.
+    pub(super) fn new(
+        direct: &'a Direct,
+        txn: &'t Transaction,
+        parameters: &'a [Value],
+        memory: &'a mut LeafMemory,
+        from: Begin<'_>,
+        within: (i64, i64),
+    ) -> Result<Option<LeafScan<'a, 't>>, Error> {
+        let Some((root, low, high)) = whole_leaves(direct) else { return Ok(None) };
+        let (Some(level), Some(plan)) = (direct.levels.first(), direct.records.first()) else {
+            return Ok(None);
+        };
+        let range = rowids(low, high, |operand| fixed(operand, parameters));
+        let Some((low, high)) = range else { return Ok(None) };
+        let (low, high) = (low.max(within.0), high.min(within.1));
+        if low > high {
             return Ok(None);
         }
-        more = cursor.next_leaf()?;
+        let (cursor, more) = match from {
+            Begin::First => {
+                let mut cursor: TableCursor<'_> = txn.table(root)?;
+                let more = seek_first(&mut cursor, low)?;
+                (cursor, more)
+            }
+            Begin::After(place) => {
+                let mut cursor = TableCursor::resume(txn, place)?;
+                let more = cursor.next()?;
+                (cursor, more)
+            }
+        };
+        if !more {
+            return Ok(None);
+        }
+        let tests = &*level.filter;
+        let numbered = tests.iter().enumerate();
+        memory.cells.resize(CHUNK, LeafCell::default());
+        memory.ready.clear();
+        memory.ready.extend(numbered.map(|(at, test)| Ready::of(at, test, parameters)));
+        let (count, wanted, fields) = (0, 0, 0);
+        let leaf = leaf_of(&cursor, high)?;
+        Ok(Some(LeafScan {
+            plan,
+            tests,
+            parameters,
+            txn,
+            memory,
+            cursor,
+            leaf,
+            high,
+            count,
+            wanted,
+            fields,
+        }))
     }
-    Ok(None)
+
+    /// Takes the next rows of a leaf, at most so many; false at the end. With `keep` the fields of the
+    /// rows before stay where they are.
+    ///
+    /// # Errors
+    /// What is wrong with the file.
+    #[inline(never)]
+    pub(super) fn next(&mut self, most: usize, keep: bool) -> Result<bool, Error> {
+        let Some(mut leaf) = self.leaf else { return Ok(false) };
+        if leaf.next >= leaf.page.cell_count() {
+            let more = leaf.inside && self.cursor.next_leaf()?;
+            self.leaf = if more { leaf_of(&self.cursor, self.high)? } else { None };
+            let Some(entered) = self.leaf else { return Ok(false) };
+            leaf = entered;
+        }
+        let stride = self.plan.places.len();
+        if keep {
+            self.fields += self.count * stride;
+        } else {
+            self.fields = 0;
+            self.memory.far.clear();
+        }
+        let most = most.min(FIELDS_MAX / stride.max(1)).clamp(1, CHUNK);
+        let cells = &mut self.memory.cells[..most];
+        let (mut count, goes_on) =
+            leaf.page.leaf_cells(leaf.next, cells).map_err(Error::corrupt)?;
+        leaf.first = leaf.next;
+        leaf.next += count;
+        if !leaf.inside
+            && let Some(end) = cells[..count].iter().position(|cell| cell.rowid > self.high)
+        {
+            count = end;
+            leaf.next = leaf.page.cell_count();
+        }
+        (self.leaf, self.count) = (Some(leaf), count);
+        self.find(leaf, goes_on)?;
+        Ok(true)
+    }
+
+    /// Finds the columns of the rows that were taken, and which rows are wanted.
+    #[inline]
+    fn find(&mut self, leaf: Leaf<'t>, goes_on: bool) -> Result<(), Error> {
+        let (plan, count) = (self.plan, self.count);
+        let stride = plan.places.len();
+        let end = self.fields + count * stride;
+        if self.memory.fields.len() < end {
+            self.memory.fields.resize(end, ColumnPlace::MISSING);
+        }
+        if goes_on && stride > 0 {
+            self.find_far(leaf)?;
+        }
+        let LeafMemory { ready, cells, selected, fields, far, .. } = &mut *self.memory;
+        let (page, cells, fields) = (leaf.page, &cells[..count], &mut fields[self.fields..end]);
+        *selected = EVERY;
+        self.wanted = count;
+        if ready.is_empty() {
+            return find_each(&plan.all, page, cells, fields, stride);
+        }
+        find_each(&plan.early, page, cells, fields, stride)?;
+        let (far, parameters): (&[u8], _) = (far, self.parameters);
+        let rows =
+            LeafRows { page, far, cells, selected: &[], fields: &*fields, stride, parameters };
+        for condition in &*ready {
+            self.wanted = condition.select(self.tests, rows, selected, self.wanted);
+        }
+        if plan.late.is_empty() {
+            return Ok(());
+        }
+        let bytes = page.bytes();
+        for &at in &selected[..self.wanted] {
+            let at = usize::from(at);
+            if cells[at].goes_on() {
+                continue;
+            }
+            let fields = &mut fields[at * stride + plan.early.len()..(at + 1) * stride];
+            plan.late.find(bytes, cells[at].range(), fields).map_err(Error::corrupt)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the records that go on on other pages, and finds all their columns.
+    #[cold]
+    fn find_far(&mut self, leaf: Leaf<'t>) -> Result<(), Error> {
+        let LeafMemory { cells, fields, far, buffer, .. } = &mut *self.memory;
+        let fields = fields[self.fields..].chunks_exact_mut(self.plan.places.len());
+        for ((at, cell), fields) in cells[..self.count].iter().enumerate().zip(fields) {
+            if !cell.goes_on() {
+                continue;
+            }
+            let payload = leaf.page.table_leaf(leaf.first + at).map_err(Error::corrupt)?.payload;
+            self.txn.read_payload(payload, buffer)?;
+            let start = far.len();
+            far.extend_from_slice(buffer);
+            self.plan.all.find(far, start..far.len(), fields).map_err(Error::corrupt)?;
+        }
+        Ok(())
+    }
+
+    /// The rows that were taken last.
+    #[inline]
+    pub(super) fn rows(&self) -> Option<LeafRows<'_>> {
+        let page = self.leaf?.page;
+        let LeafMemory { cells, selected, fields, far, .. } = &*self.memory;
+        let stride = self.plan.places.len();
+        Some(LeafRows {
+            page,
+            far,
+            cells: &cells[..self.count],
+            selected: &selected[..self.wanted],
+            fields: &fields[self.fields..self.fields + self.count * stride],
+            stride,
+            parameters: self.parameters,
+        })
+    }
+
+    /// Puts those that are wanted among the rows to be given.
+    pub(super) fn give(&mut self) {
+        let Some(leaf) = self.leaf else { return };
+        if self.wanted == 0 {
+            // Nobody will ask for their fields.
+            self.count = 0;
+            return;
+        }
+        let (pgno, first, stride) = (leaf.page.pgno(), self.fields, self.plan.places.len());
+        let LeafMemory { cells, selected, found, .. } = &mut *self.memory;
+        found.extend(selected[..self.wanted].iter().map(|&at| {
+            let cell = &cells[usize::from(at)];
+            let page = (stride > 0 && !cell.goes_on()).then_some(pgno);
+            // A batch has fewer than 2^32 fields.
+            Found { rowid: cell.rowid, page, fields: (first + usize::from(at) * stride) as u32 }
+        }));
+    }
+
+    /// How many rows to take next, when so many are enough.
+    pub(super) fn wish(&self, enough: usize) -> usize {
+        let wish = enough.saturating_sub(self.memory.found.len());
+        // Of rows that are asked first, more.
+        if self.tests.is_empty() { wish } else { wish.max(CHUNK / 4) }
+    }
+
+    /// Whether so many rows or more are to be given, or there is no room for more.
+    pub(super) fn is_full(&self, enough: usize) -> bool {
+        let LeafMemory { found, far, .. } = &*self.memory;
+        let fields = self.fields + self.count * self.plan.places.len();
+        found.len() >= enough || far.len() > FAR_BYTES_MAX || fields > FIELDS_MAX
+    }
+
+    /// Where to go on behind the rows taken so far; `None` where there are no more.
+    ///
+    /// # Errors
+    /// What is wrong with the file.
+    pub(super) fn pause(mut self) -> Result<Option<Place>, Error> {
+        let Some(leaf) = self.leaf else { return Ok(None) };
+        if leaf.next >= leaf.page.cell_count() && !leaf.inside {
+            return Ok(None);
+        }
+        self.cursor.move_on_leaf(leaf.next.saturating_sub(1))?;
+        Ok(Some(self.cursor.place()))
+    }
 }
 
-/// Finds columns of a record, unless it has the shape of the one before and so has them in the same
-/// places.
-#[inline(always)]
-pub(super) fn find(
-    payload: &[u8],
-    places: &[usize],
-    fields: &mut [ColumnPlace],
-    shape: &mut HeaderShape,
-) -> Result<(), Error> {
-    if shape.fits(payload) { Ok(()) } else { walk(payload, places, fields, shape) }
+/// The leaf that a cursor is on.
+fn leaf_of<'t>(cursor: &TableCursor<'t>, high: i64) -> Result<Option<Leaf<'t>>, Error> {
+    let Some((page, next)) = cursor.leaf() else { return Ok(None) };
+    // Rowids ascend, so one comparison tells for the whole leaf.
+    let last = page.cell_count().saturating_sub(1);
+    let inside = high == i64::MAX || page.rowid(last).map_err(Error::corrupt)? <= high;
+    Ok(Some(Leaf { page, first: next, next, inside }))
 }
 
-#[inline(never)]
-fn walk(
-    payload: &[u8],
-    places: &[usize],
+/// Finds columns of all rows that are all on the page; those are the first of each row's fields.
+#[inline]
+fn find_each(
+    finder: &ColumnFinder,
+    page: Page<'_>,
+    cells: &[LeafCell],
     fields: &mut [ColumnPlace],
-    shape: &mut HeaderShape,
+    stride: usize,
 ) -> Result<(), Error> {
-    // Should the walk end in an error, the fields are those of no shape.
-    *shape = HeaderShape::NONE;
-    let mut walk = HeaderWalk::new(payload).map_err(Error::corrupt)?;
-    walk.find_each(payload, places, fields).map_err(Error::corrupt)?;
-    *shape = HeaderShape::of(payload, &walk);
+    if finder.is_empty() {
+        return Ok(());
+    }
+    let bytes = page.bytes();
+    for (cell, fields) in cells.iter().zip(fields.chunks_exact_mut(stride)) {
+        if !cell.goes_on() {
+            let fields = &mut fields[..finder.len()];
+            finder.find(bytes, cell.range(), fields).map_err(Error::corrupt)?;
+        }
+    }
     Ok(())
 }

@@ -5,19 +5,22 @@
 //! their results are columns. Such a select is compiled once more, into loops over leaves, lookups
 //! and index entries; columns are found in the record's header when they are wanted and decoded
 //! where they are. What does not fit stays with the general executor: `plan` says which does, `leaf`
-//! goes through the rows of one table, `run` and `index` through those of several loops, `slots` keeps
-//! what was found and `rows` gives it out.
+//! goes through the rows of one table and `ready` leaves those that are wanted, `run` and `index` go
+//! through those of several loops, `slots` keeps what was found, `each` and `rows` give it out.
 
+mod each;
 mod index;
 mod leaf;
 mod plan;
+mod ready;
 mod rows;
 mod run;
 mod set;
 mod slots;
 
-pub(crate) use leaf::LeafMemory;
+pub(crate) use each::RowView;
+pub(crate) use leaf::{CHUNK, EVERYWHERE, LeafMemory, LeafRows};
 pub(crate) use plan::{Direct, DirectGroup, Operand, Root, compile, parts, root_parts};
 pub(crate) use rows::DirectRows;
-pub(crate) use run::{Memory, RowView};
+pub(crate) use run::Memory;
 pub(crate) use set::{combine, combined};

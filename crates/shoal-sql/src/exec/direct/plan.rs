@@ -1,7 +1,7 @@
 //! Which selects run directly, and how: compiled from the plan of the general executor.
 
 use rustc_hash::FxHashMap;
-use shoal_store::{KeyOrder, Pgno};
+use shoal_store::{ColumnFinder, KeyOrder, Pgno};
 
 use crate::expr::{Code, Compiler, Op, Reg};
 use crate::plan::{
@@ -93,8 +93,10 @@ pub(super) struct End {
 pub(super) struct RecordPlan {
     /// Places in the record, ascending.
     pub(super) places: Box<[usize]>,
-    /// So many of them decide whether the row is wanted.
-    pub(super) early: usize,
+    /// All of them; the first ones, which decide whether the row is wanted; the others.
+    pub(super) all: ColumnFinder,
+    pub(super) early: ColumnFinder,
+    pub(super) late: ColumnFinder,
     /// Where the first one is kept among the fields of all records.
     pub(super) first: usize,
 }
@@ -647,7 +649,13 @@ impl Builder {
                 // The walk to an early field passes the others before it.
                 let early = wanted.iter().rposition(|(_, early)| *early).map_or(0, |at| at + 1);
                 let places: Box<[usize]> = wanted.iter().map(|(place, _)| *place).collect();
-                let record = RecordPlan { early, first, places };
+                let record = RecordPlan {
+                    all: ColumnFinder::new(&places),
+                    early: ColumnFinder::new(&places[..early]),
+                    late: ColumnFinder::new(&places[early..]),
+                    first,
+                    places,
+                };
                 first += record.places.len();
                 record
             })

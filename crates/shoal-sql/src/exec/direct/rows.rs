@@ -1,13 +1,11 @@
 //! The rows of a direct select, given one after the other.
 
-use shoal_store::{ColumnPlace, Transaction};
+use shoal_store::Transaction;
 
-use super::leaf::{LeafRow, find};
 use super::plan::{Access, Direct, Operand};
-use super::run::{Memory, Start, parameter};
-use super::slots::{Base, fixed};
+use super::run::{Memory, Start};
+use super::slots::fixed;
 use crate::Error;
-use crate::exec::scan::exact_rowid;
 use crate::value::{Value, ValueRef};
 
 /// Batches grow up to this many rows.
@@ -20,28 +18,41 @@ const BATCH_ROWS_MIN: usize = 8;
 /// Where the giving of rows stands. All that is larger is in the [`Memory`].
 #[derive(Debug)]
 pub(crate) struct DirectRows {
-    /// The next row of the batch.
+    /// The row behind the current one, and where those of the batch end that are to be given.
     next: usize,
-    /// Where the slots of the current row begin.
-    slots: usize,
+    end: usize,
+    /// Whether rows are given as places on pages.
+    lazy: bool,
     /// How many rows the next batch is to have.
     size: usize,
-    /// Rows still to be passed over and to be given.
+    /// Rows that come after the batch and are to be passed over and to be given.
     offset: u64,
     limit: u64,
 }
 
 impl DirectRows {
     /// Begins a run.
-    pub(crate) fn start(memory: &mut Memory, limit: u64, offset: u64) -> DirectRows {
+    pub(crate) fn start(
+        direct: &Direct,
+        memory: &mut Memory,
+        limit: u64,
+        offset: u64,
+    ) -> DirectRows {
         memory.start = Start::Fresh;
         memory.clear();
-        DirectRows { next: 0, slots: 0, size: BATCH_ROWS_MIN, offset, limit }
+        let lazy = direct.is_lazy();
+        DirectRows { next: 0, end: 0, lazy, size: BATCH_ROWS_MIN, offset, limit }
     }
 
     /// Begins the next part, within the same bounds.
-    pub(crate) fn start_part(&mut self, memory: &mut Memory) {
-        *self = DirectRows::start(memory, self.limit, self.offset);
+    pub(crate) fn start_part(&mut self, direct: &Direct, memory: &mut Memory) {
+        *self = DirectRows::start(direct, memory, self.limit, self.offset);
+    }
+
+    /// Gives the rows of a compound that was combined.
+    pub(crate) fn start_combined(&mut self, memory: &Memory) {
+        self.lazy = false;
+        self.take(memory.rows);
     }
 
     /// Whether the bounds leave room for more rows.
@@ -61,79 +72,14 @@ impl DirectRows {
         parameters: &[Value],
         memory: &mut Memory,
     ) -> Result<bool, Error> {
-        if let Some(key) = &direct.point
-            && memory.start == Start::Fresh
-            && self.offset == 0
-            && self.limit > 0
-        {
-            return self.point(direct, key, txn, parameters, memory);
-        }
-        loop {
-            if self.next >= memory.rows && !self.fill(direct, txn, parameters, memory)? {
-                return Ok(false);
-            }
-            let row = self.next;
-            self.next += 1;
-            if self.offset > 0 {
-                self.offset -= 1;
-                continue;
-            }
-            if self.limit == 0 {
-                return Ok(false);
-            }
-            self.limit -= 1;
-            self.slots = row * direct.width();
-            return Ok(true);
-        }
-    }
-
-    /// The one row of a lookup.
-    #[inline]
-    fn point(
-        &mut self,
-        direct: &Direct,
-        key: &Operand,
-        txn: &Transaction,
-        parameters: &[Value],
-        memory: &mut Memory,
-    ) -> Result<bool, Error> {
-        let key = match key {
-            Operand::Constant(value) => value.as_ref(),
-            Operand::Parameter(number) => parameter(parameters, *number),
-            Operand::Field { .. } | Operand::Rowid { .. } => ValueRef::Null,
-        };
-        memory.start = Start::Done;
-        let rowid = match key {
-            ValueRef::Int(rowid) => rowid,
-            other => match exact_rowid(&other.into()) {
-                Some(rowid) => rowid,
-                None => return Ok(false),
-            },
-        };
-        let Memory { lookups, leaf, slots, .. } = memory;
-        let [lookup, ..] = &mut **lookups else { return Ok(false) };
-        let Some((page, payload)) = lookup.find(txn, rowid)? else { return Ok(false) };
-        let (record, base) = if payload.overflow.is_none() {
-            (payload.local, Base::of(&page, payload.local))
-        } else {
-            txn.read_payload(payload, &mut leaf.buffer)?;
-            (leaf.buffer.as_slice(), Base::Buffer(&leaf.buffer))
-        };
-        let (Some(plan), Some(outputs)) = (direct.records.first(), &direct.outputs) else {
+        if self.next >= self.end && !self.fill(direct, txn, parameters, memory)? {
             return Ok(false);
-        };
-        if leaf.fields.is_empty() {
-            leaf.fields.resize(plan.places.len(), ColumnPlace::MISSING);
         }
-        if !plan.places.is_empty() {
-            find(record, &plan.places, &mut leaf.fields, &mut leaf.shape)?;
-        }
-        let row = LeafRow::new(rowid, record, base, &leaf.fields, parameters);
-        row.note(outputs, slots);
-        (self.next, self.slots, memory.rows) = (1, 0, 1);
+        self.next += 1;
         Ok(true)
     }
 
+    /// Makes a new batch; false when no row is left to be given.
     #[inline(never)]
     fn fill(
         &mut self,
@@ -142,15 +88,67 @@ impl DirectRows {
         parameters: &[Value],
         memory: &mut Memory,
     ) -> Result<bool, Error> {
-        memory.clear();
-        self.next = 0;
-        let wanted = usize::try_from(self.limit.saturating_add(self.offset)).unwrap_or(usize::MAX);
-        if matches!(memory.start, Start::Done) || wanted == 0 {
-            return Ok(false);
+        loop {
+            if memory.start == Start::Done || self.limit == 0 {
+                return Ok(false);
+            }
+            memory.clear();
+            let wanted = self.limit.saturating_add(self.offset);
+            let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
+            direct.fill(txn, parameters, memory, self.size.min(wanted))?;
+            self.size = (self.size * 8).min(BATCH_ROWS_MAX);
+            if self.take(if self.lazy { memory.leaf.len() } else { memory.rows }) {
+                return Ok(true);
+            }
         }
-        direct.fill(txn, parameters, memory, self.size.min(wanted))?;
-        self.size = (self.size * 8).min(BATCH_ROWS_MAX);
-        Ok(memory.rows > 0)
+    }
+
+    /// Begins a batch of so many rows; false when the bounds leave none of them.
+    #[inline]
+    fn take(&mut self, rows: usize) -> bool {
+        let passed = self.offset.min(rows as u64);
+        self.offset -= passed;
+        let given = self.limit.min(rows as u64 - passed);
+        self.limit -= given;
+        // Neither is larger than the number of rows.
+        (self.next, self.end) = (passed as usize, (passed + given) as usize);
+        given > 0
+    }
+
+    /// Moves to the next row of the batch; false when it has no more.
+    #[inline(always)]
+    pub(crate) fn step(&mut self) -> bool {
+        let more = self.next < self.end;
+        self.next += usize::from(more);
+        more
+    }
+
+    /// Where the current row was found, where rows are given as places on pages.
+    #[inline(always)]
+    pub(crate) fn leaf_bytes<'v>(
+        &self,
+        txn: &'v Transaction,
+        memory: &'v Memory,
+    ) -> Option<&'v [u8]> {
+        self.lazy.then(|| memory.leaf.bytes(self.next.wrapping_sub(1), txn))
+    }
+
+    /// The value of an output of the current row, whose bytes are these.
+    #[inline(always)]
+    pub(crate) fn get_in<'v>(
+        &self,
+        outputs: &'v [Operand],
+        parameters: &'v [Value],
+        memory: &'v Memory,
+        bytes: &'v [u8],
+        output: usize,
+    ) -> ValueRef<'v> {
+        match outputs.get(output) {
+            Some(operand) => {
+                memory.leaf.value(self.next.wrapping_sub(1), bytes, operand, parameters)
+            }
+            None => ValueRef::Null,
+        }
     }
 
     /// The value of an output of the current row.
@@ -166,7 +164,8 @@ impl DirectRows {
         if output >= direct.width() {
             return ValueRef::Null;
         }
-        let Some(&slot) = memory.slots.slots.get(self.slots + output) else {
+        let place = self.next.wrapping_sub(1).wrapping_mul(direct.width()).wrapping_add(output);
+        let Some(&slot) = memory.slots.slots.get(place) else {
             return ValueRef::Null;
         };
         memory.slots.value(slot, txn, || {

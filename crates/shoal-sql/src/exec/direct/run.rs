@@ -1,11 +1,11 @@
 //! Going through the rows of a direct select.
 
 use shoal_store::{
-    BATCH, ColumnPlace, HeaderShape, HeaderWalk, IndexLookup, Page, Payload, Place, TableCursor,
+    BATCH, ColumnFinder, ColumnPlace, HeaderWalk, IndexLookup, Page, Payload, Place, TableCursor,
     TableLookup, Transaction, WalkPlace,
 };
 
-use super::leaf::{self, LeafMemory, LeafRow, whole_leaves};
+use super::leaf::LeafMemory;
 use super::plan::{Access, Direct, DirectLevel, End, Operand, RECORDS_MAX, Test};
 use super::set::SetMemory;
 use super::slots::{Base, Slots, fixed};
@@ -17,10 +17,8 @@ use crate::value::{Affinity, Collation, Value, ValueRef};
 /// What a direct select keeps from one run to the next, so that the next allocates nothing.
 #[derive(Debug)]
 pub(crate) struct Memory {
-    /// The wanted fields of all records of the current row, and by record the shapes of those in
-    /// which they are there: of the fields that conditions need, and of the others.
+    /// The wanted fields of all records of the current row.
     pub(super) fields: Vec<ColumnPlace>,
-    shapes: Box<[[HeaderShape; 2]]>,
     /// Payloads that continue on other pages, by record.
     pub(super) buffers: Box<[Vec<u8>]>,
     pub(super) lookups: Box<[TableLookup]>,
@@ -28,9 +26,9 @@ pub(crate) struct Memory {
     pub(super) indexes: Box<[Option<IndexLookup>]>,
     /// Keys of the index being read, converted.
     pub(super) keys: Vec<Value>,
-    pub(super) leaf: LeafMemory,
+    pub(crate) leaf: LeafMemory,
     pub(super) set: SetMemory,
-    /// Rows found and not given yet, and how many they are.
+    /// Rows of several loops that were found and are not given yet, and how many they are.
     pub(super) slots: Slots,
     pub(super) rows: usize,
     pub(super) start: Start,
@@ -48,13 +46,12 @@ pub(super) enum Start {
 }
 
 /// A batch ends once so many bytes are kept beside the pages.
-const FAR_BYTES_MAX: usize = 1 << 20;
+pub(super) const FAR_BYTES_MAX: usize = 1 << 20;
 
 impl Memory {
     pub(crate) fn new(direct: &Direct) -> Memory {
         Memory {
             fields: vec![ColumnPlace::MISSING; direct.fields],
-            shapes: direct.records.iter().map(|_| [HeaderShape::NONE; 2]).collect(),
             buffers: direct.records.iter().map(|_| Vec::new()).collect(),
             lookups: direct.lookups.iter().map(|&root| TableLookup::new(root)).collect(),
             indexes: direct.indexes.iter().map(|&root| Some(IndexLookup::new(root))).collect(),
@@ -72,6 +69,7 @@ impl Memory {
     /// Forgets the rows of the batch.
     pub(super) fn clear(&mut self) {
         self.slots.clear();
+        self.leaf.clear();
         self.rows = 0;
     }
 
@@ -81,131 +79,13 @@ impl Memory {
     }
 }
 
-/// A row of a direct select while a loop is on it.
-#[derive(Clone, Copy)]
-pub(crate) enum RowView<'r, 'a, 't> {
-    Leaf(LeafRow<'r>),
-    Run(&'r DirectRun<'a, 't>),
-}
-
-impl<'r> RowView<'r, '_, '_> {
-    /// The row's value of an operand.
-    #[inline]
-    pub(crate) fn value(self, operand: &'r Operand) -> ValueRef<'r> {
-        match self {
-            RowView::Leaf(row) => row.value(operand),
-            RowView::Run(run) => run.value(operand),
-        }
-    }
-
-    /// Appends the row's values of operands.
-    #[inline]
-    pub(super) fn note(self, outputs: &[Operand], slots: &mut Slots) {
-        match self {
-            RowView::Leaf(row) => row.note(outputs, slots),
-            RowView::Run(run) => {
-                let Memory { fields, buffers, .. } = &*run.memory;
-                note(&run.records, fields, buffers, run.parameters, outputs, slots);
-            }
-        }
-    }
-}
-
-impl Direct {
-    /// Calls `sink` with every row.
-    ///
-    /// # Errors
-    /// What `sink` raises and what is wrong with the file.
-    pub(crate) fn for_each(
-        &self,
-        txn: &Transaction,
-        parameters: &[Value],
-        memory: &mut Memory,
-        mut sink: impl FnMut(RowView<'_, '_, '_>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        if whole_leaves(self).is_some() {
-            return self.for_each_within(txn, parameters, &mut memory.leaf, leaf::EVERYWHERE, sink);
-        }
-        memory.start = Start::Fresh;
-        DirectRun::new(self, txn, parameters, memory).outer(usize::MAX, &mut |run| {
-            run.find_late()?;
-            sink(RowView::Run(run))
-        })
-    }
-
-    /// Calls `sink` with every row of a range of rowids, when the rows are those of one table.
-    ///
-    /// # Errors
-    /// What `sink` raises and what is wrong with the file.
-    pub(crate) fn for_each_within(
-        &self,
-        txn: &Transaction,
-        parameters: &[Value],
-        memory: &mut LeafMemory,
-        within: (i64, i64),
-        mut sink: impl FnMut(RowView<'_, '_, '_>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let paused = leaf::scan(self, txn, parameters, memory, leaf::From::First, within, |row| {
-            sink(RowView::Leaf(row)).map(|()| true)
-        })?;
-        debug_assert!(paused.is_none(), "a scan that is never told to stop does not");
-        Ok(())
-    }
-
-    /// Ranges of rowids that are worth being read side by side; empty where they are not, or where
-    /// the rows are not those of one table.
-    pub(crate) fn ranges(&self, txn: &Transaction) -> Vec<(i64, i64)> {
-        whole_leaves(self).map_or_else(Vec::new, |(root, _, _)| txn.row_ranges(root))
-    }
-
-    /// Finds rows until there are `enough` of them in the batch, or no more.
-    ///
-    /// # Errors
-    /// What is wrong with the file.
-    pub(super) fn fill(
-        &self,
-        txn: &Transaction,
-        parameters: &[Value],
-        memory: &mut Memory,
-        enough: usize,
-    ) -> Result<(), Error> {
-        let outputs = self.outputs.as_deref().unwrap_or_default();
-        if whole_leaves(self).is_none() {
-            return DirectRun::new(self, txn, parameters, memory).outer(enough, &mut |run| {
-                run.find_late()?;
-                run.note(outputs);
-                Ok(())
-            });
-        }
-        let start = std::mem::replace(&mut memory.start, Start::Done);
-        let from = match (start, &memory.place) {
-            (Start::Fresh, _) => leaf::From::First,
-            (Start::At, Some(place)) => leaf::From::After(place),
-            _ => return Ok(()),
-        };
-        let (slots, rows) = (&mut memory.slots, &mut memory.rows);
-        let memory_of_leaf = &mut memory.leaf;
-        let within = leaf::EVERYWHERE;
-        let paused = leaf::scan(self, txn, parameters, memory_of_leaf, from, within, |row| {
-            row.note(outputs, slots);
-            *rows += 1;
-            Ok(*rows < enough && slots.far_bytes() <= FAR_BYTES_MAX)
-        })?;
-        if paused.is_some() {
-            memory.start = Start::At;
-            memory.place = paused;
-        }
-        Ok(())
-    }
-}
-
 /// One record of the current row.
 #[derive(Clone, Copy)]
 pub(super) struct Current<'t> {
     rowid: i64,
     payload: &'t [u8],
     /// Where the payload is, if it is all on a page.
-    base: Base<'t>,
+    base: Base,
     pub(super) at: At,
 }
 
@@ -223,7 +103,7 @@ pub(super) enum At {
 pub(crate) struct DirectRun<'a, 't> {
     pub(super) direct: &'a Direct,
     pub(super) txn: &'t Transaction,
-    parameters: &'a [Value],
+    pub(super) parameters: &'a [Value],
     pub(super) memory: &'a mut Memory,
     pub(super) records: [Current<'t>; RECORDS_MAX],
 }
@@ -235,20 +115,20 @@ impl<'a, 't> DirectRun<'a, 't> {
         parameters: &'a [Value],
         memory: &'a mut Memory,
     ) -> DirectRun<'a, 't> {
-        let none = Current { rowid: 0, payload: &[], base: Base::Buffer(&[]), at: At::Null };
+        let none = Current { rowid: 0, payload: &[], base: Base::Buffer, at: At::Null };
         DirectRun { direct, txn, parameters, memory, records: [none; RECORDS_MAX] }
     }
 
     /// Puts the current row into the batch.
     #[inline]
-    fn note(&mut self, outputs: &[Operand]) {
+    pub(super) fn put_in_batch(&mut self, outputs: &[Operand]) {
         let Memory { slots, fields, buffers, rows, .. } = &mut *self.memory;
         note(&self.records, fields, buffers, self.parameters, outputs, slots);
         *rows += 1;
     }
 
     /// The outermost loop: goes on where it was, until the batch has `enough` rows.
-    fn outer<S>(&mut self, enough: usize, sink: &mut S) -> Result<(), Error>
+    pub(super) fn outer<S>(&mut self, enough: usize, sink: &mut S) -> Result<(), Error>
     where
         S: FnMut(&mut DirectRun<'a, 't>) -> Result<(), Error>,
     {
@@ -409,7 +289,7 @@ impl<'a, 't> DirectRun<'a, 't> {
     }
 
     /// Whether a row with that rowid can meet the conditions, as far as they ask for no field of it.
-    #[inline]
+    #[inline(always)]
     fn may_match(&mut self, level: &DirectLevel, rowid: i64) -> bool {
         if level.before.is_empty() {
             return true;
@@ -420,7 +300,7 @@ impl<'a, 't> DirectRun<'a, 't> {
     }
 
     /// A row of a leaf: whether it matches, and what follows from it.
-    #[inline]
+    #[inline(always)]
     fn row<S>(
         &mut self,
         number: usize,
@@ -433,13 +313,14 @@ impl<'a, 't> DirectRun<'a, 't> {
     {
         let direct = self.direct;
         let level = &direct.levels[number];
-        let cell = page.table_leaf(index).map_err(Error::corrupt)?;
-        self.put(level.record, cell.rowid, cell.payload, page)?;
+        let cell = page.leaf_row(index).map_err(Error::corrupt)?;
+        let payload = page.payload(index, cell).map_err(Error::corrupt)?;
+        self.put(level.record, cell.rowid, payload, page)?;
         self.matched(number, level, sink)
     }
 
     /// With the level's row in place: the inner loops if it matches.
-    #[inline]
+    #[inline(always)]
     pub(super) fn matched<S>(
         &mut self,
         number: usize,
@@ -462,7 +343,7 @@ impl<'a, 't> DirectRun<'a, 't> {
         Ok(true)
     }
 
-    #[inline]
+    #[inline(always)]
     fn rowid_of(&self, key: &Operand) -> Option<i64> {
         match self.value(key) {
             ValueRef::Int(rowid) => Some(rowid),
@@ -472,7 +353,7 @@ impl<'a, 't> DirectRun<'a, 't> {
     }
 
     /// Makes a payload the current one of a record, and finds the fields that tests need.
-    #[inline]
+    #[inline(always)]
     pub(super) fn put(
         &mut self,
         record: usize,
@@ -489,19 +370,14 @@ impl<'a, 't> DirectRun<'a, 't> {
         if plan.places.is_empty() {
             return Ok(());
         }
-        let Memory { fields, buffers, shapes, .. } = &mut *self.memory;
+        let Memory { fields, buffers, .. } = &mut *self.memory;
         let mut bytes = payload.local;
         if payload.overflow.is_some() {
             self.txn.read_payload(payload, &mut buffers[record])?;
             current.at = At::Buffer;
             bytes = &buffers[record];
         }
-        let [shape, _] = &mut shapes[record];
-        if plan.early == 0 {
-            return Ok(());
-        }
-        let fields = &mut fields[plan.first..plan.first + plan.early];
-        leaf::find(bytes, &plan.places[..plan.early], fields, shape)
+        find(&plan.early, bytes, &mut fields[plan.first..])
     }
 
     /// Puts together the current payload of a record that goes on on other pages and of which no
@@ -521,25 +397,23 @@ impl<'a, 't> DirectRun<'a, 't> {
 
     /// Finds the fields that tests did not need.
     #[inline]
-    fn find_late(&mut self) -> Result<(), Error> {
-        let Memory { fields, buffers, shapes, .. } = &mut *self.memory;
+    pub(super) fn find_late(&mut self) -> Result<(), Error> {
+        let Memory { fields, buffers, .. } = &mut *self.memory;
         for (record, plan) in self.direct.records.iter().enumerate() {
             let current = &self.records[record];
-            if plan.early == plan.places.len() || current.at == At::Null {
+            if current.at == At::Null {
                 continue;
             }
             let bytes = match current.at {
                 At::Buffer => &buffers[record],
                 _ => current.payload,
             };
-            let [_, shape] = &mut shapes[record];
-            let fields = &mut fields[plan.first + plan.early..plan.first + plan.places.len()];
-            leaf::find(bytes, &plan.places[plan.early..], fields, shape)?;
+            find(&plan.late, bytes, &mut fields[plan.first + plan.early.len()..])?;
         }
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn bytes(&self, record: usize) -> &[u8] {
         match self.records[record].at {
             At::Buffer => &self.memory.buffers[record],
@@ -548,7 +422,7 @@ impl<'a, 't> DirectRun<'a, 't> {
     }
 
     /// The current row's value of an operand.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn value<'v>(&'v self, operand: &'v Operand) -> ValueRef<'v> {
         match operand {
             Operand::Field { record, field, real, missing } => {
@@ -567,7 +441,7 @@ impl<'a, 't> DirectRun<'a, 't> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn all(&self, tests: &[Test]) -> bool {
         tests.iter().all(|test| match test {
             Test::Compare { rule, left, right } => {
@@ -578,9 +452,19 @@ impl<'a, 't> DirectRun<'a, 't> {
     }
 }
 
+/// Finds columns of a record that is all of `bytes`; those are the first of `fields`.
+#[inline]
+fn find(finder: &ColumnFinder, bytes: &[u8], fields: &mut [ColumnPlace]) -> Result<(), Error> {
+    if finder.is_empty() {
+        return Ok(());
+    }
+    let fields = &mut fields[..finder.len()];
+    finder.find(bytes, 0..bytes.len(), fields).map_err(Error::corrupt)
+}
+
 /// Appends what operands are of the current records.
 #[inline]
-fn note(
+pub(super) fn note(
     records: &[Current<'_>; RECORDS_MAX],
     fields: &[ColumnPlace],
     buffers: &[Vec<u8>],
@@ -594,11 +478,8 @@ fn note(
                 let current = &records[*record];
                 let field = fields[*field];
                 match current.at {
-                    At::Page => slots.push(field.locate(current.payload), *real, current.base),
-                    At::Buffer => {
-                        let buffer = &buffers[*record];
-                        slots.push(field.locate(buffer), *real, Base::Buffer(buffer));
-                    }
+                    At::Page => slots.push(field, current.payload, *real, current.base),
+                    At::Buffer => slots.push(field, &buffers[*record], *real, Base::Buffer),
                     At::Null => slots.push_value(ValueRef::Null),
                 }
             }
@@ -613,7 +494,7 @@ fn note(
 }
 
 /// A field's value as SQL sees it.
-#[inline]
+#[inline(always)]
 pub(super) fn field_value<'v>(
     found: Option<ValueRef<'v>>,
     real: bool,

@@ -6,8 +6,9 @@
 
 use shoal_store::Transaction;
 
+use super::each::RowView;
 use super::plan::{Direct, Operand, root_parts};
-use super::run::{Memory, RowView, Start};
+use super::run::{Memory, Start};
 use super::slots::{Slots, fixed};
 use crate::Error;
 use crate::exec::key::{HashPlaces, hash_value, is_equal};

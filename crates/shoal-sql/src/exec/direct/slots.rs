@@ -2,49 +2,77 @@
 
 use std::ops::Range;
 
-use shoal_store::{Page, Pgno, Stored, Transaction};
+use shoal_store::{ColumnPlace, Page, Pgno, Stored, Transaction};
 
 use super::plan::Operand;
 use super::run::{field_value, parameter};
 use crate::value::{Value, ValueRef};
 
 /// One value of a row, without a borrow.
+///
+/// Two words that are written and read as they are: an enum with parts of several sizes is copied in
+/// pieces that a processor cannot pass on from a store to the next load.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Slot {
+pub(super) struct Slot {
+    kind: Kind,
+    word: u64,
+}
+
+/// What the word of a slot is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
     Null,
-    Int(i64),
-    Real(f64),
-    /// On a page, which was read when the row was found and stays as long as the transaction.
-    Text(OnPage),
-    Blob(OnPage),
-    /// Among [`Slots::far`].
-    FarText(u32),
-    FarBlob(u32),
-    /// As its operand says: a constant, a parameter, a default.
+    /// The number.
+    Int,
+    /// Its bits.
+    Real,
+    /// Where it is on a page, which was read when the row was found and stays as long as the
+    /// transaction: the page's number, the offset, and how many bytes.
+    Text,
+    Blob,
+    /// The number among [`Slots::far`].
+    FarText,
+    FarBlob,
+    /// Nothing: the value is what the operand says, a constant, a parameter, a default.
     Operand,
 }
 
-/// Bytes of a page.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct OnPage {
-    page: Pgno,
-    start: u16,
-    len: u16,
+impl Slot {
+    const NULL: Slot = Slot { kind: Kind::Null, word: 0 };
+    const OPERAND: Slot = Slot { kind: Kind::Operand, word: 0 };
+
+    #[inline(always)]
+    fn int(int: i64) -> Slot {
+        Slot { kind: Kind::Int, word: int.cast_unsigned() }
+    }
+
+    #[inline(always)]
+    fn real(real: f64) -> Slot {
+        Slot { kind: Kind::Real, word: real.to_bits() }
+    }
+
+    #[inline(always)]
+    fn on_page(kind: Kind, (page, from): (Pgno, u32), start: u32, len: u32) -> Slot {
+        // A page has at most 65,536 bytes; only an empty part can begin behind the last one, and then
+        // it does not matter where.
+        let (start, len) = (u64::from((from + start) as u16), u64::from(len as u16));
+        Slot { kind, word: u64::from(page.get()) << 32 | start << 16 | len }
+    }
 }
 
 /// Where a payload is, from which values are taken.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Base<'p> {
+pub(super) enum Base {
     /// On a page, from this place on.
     Page(Pgno, u32),
     /// In a buffer that the next row overwrites.
-    Buffer(&'p [u8]),
+    Buffer,
 }
 
-impl<'p> Base<'p> {
+impl Base {
     /// Of a payload that is part of a page.
     #[inline]
-    pub(super) fn of(page: &Page<'_>, payload: &[u8]) -> Base<'p> {
+    pub(super) fn of(page: &Page<'_>, payload: &[u8]) -> Base {
         // A page has fewer bytes than that.
         Base::Page(page.pgno(), page.offset_of(payload) as u32)
     }
@@ -75,26 +103,29 @@ impl Slots {
     /// Appends an integer.
     #[inline(always)]
     pub(super) fn push_int(&mut self, int: i64) {
-        self.slots.push(Slot::Int(int));
+        self.slots.push(Slot::int(int));
     }
 
-    /// Appends a column of a record.
+    /// Appends a column of a record that was found in `bytes`, which are at `base`.
     #[inline(always)]
-    pub(super) fn push(&mut self, stored: Stored, real: bool, base: Base<'_>) {
-        let slot = match stored {
-            Stored::Int(int) if real => Slot::Real(int as f64),
-            Stored::Int(int) => Slot::Int(int),
-            Stored::Null => Slot::Null,
-            Stored::Real(real) => Slot::Real(real),
-            Stored::Missing => Slot::Operand,
-            Stored::Text { start, len } => match base {
-                Base::Page(page, from) => Slot::Text(on_page(page, from, start, len)),
-                Base::Buffer(bytes) => Slot::FarText(self.keep(part(bytes, start, len))),
-            },
-            Stored::Blob { start, len } => match base {
-                Base::Page(page, from) => Slot::Blob(on_page(page, from, start, len)),
-                Base::Buffer(bytes) => Slot::FarBlob(self.keep(part(bytes, start, len))),
-            },
+    pub(super) fn push(&mut self, place: ColumnPlace, bytes: &[u8], real: bool, base: Base) {
+        let slot = if let Some(int) = place.int(bytes) {
+            if real { Slot::real(int as f64) } else { Slot::int(int) }
+        } else {
+            match place.locate(bytes) {
+                Stored::Int(int) => Slot::int(int),
+                Stored::Null => Slot::NULL,
+                Stored::Real(real) => Slot::real(real),
+                Stored::Missing => Slot::OPERAND,
+                Stored::Text { start, len } => match base {
+                    Base::Page(page, from) => Slot::on_page(Kind::Text, (page, from), start, len),
+                    Base::Buffer => self.keep(Kind::FarText, part(bytes, start, len)),
+                },
+                Stored::Blob { start, len } => match base {
+                    Base::Page(page, from) => Slot::on_page(Kind::Blob, (page, from), start, len),
+                    Base::Buffer => self.keep(Kind::FarBlob, part(bytes, start, len)),
+                },
+            }
         };
         self.slots.push(slot);
     }
@@ -102,11 +133,11 @@ impl Slots {
     /// Appends a value that is on no page, or not known to be.
     pub(super) fn push_value(&mut self, value: ValueRef<'_>) {
         let slot = match value {
-            ValueRef::Null => Slot::Null,
-            ValueRef::Int(int) => Slot::Int(int),
-            ValueRef::Real(real) => Slot::Real(real),
-            ValueRef::Text(text) => Slot::FarText(self.keep(text)),
-            ValueRef::Blob(blob) => Slot::FarBlob(self.keep(blob)),
+            ValueRef::Null => Slot::NULL,
+            ValueRef::Int(int) => Slot::int(int),
+            ValueRef::Real(real) => Slot::real(real),
+            ValueRef::Text(text) => self.keep(Kind::FarText, text),
+            ValueRef::Blob(blob) => self.keep(Kind::FarBlob, blob),
         };
         self.slots.push(slot);
     }
@@ -116,19 +147,18 @@ impl Slots {
     pub(super) fn settle<'v>(&mut self, width: usize, operand: impl Fn(usize) -> ValueRef<'v>) {
         let first = self.slots.len() - width;
         for place in 0..width {
-            if matches!(self.slots[first + place], Slot::Operand) {
+            if self.slots[first + place].kind == Kind::Operand {
                 self.push_value(operand(place));
                 self.slots.swap_remove(first + place);
             }
         }
     }
 
-    fn keep(&mut self, bytes: &[u8]) -> u32 {
+    fn keep(&mut self, kind: Kind, bytes: &[u8]) -> Slot {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(bytes);
         self.far.push(start..self.bytes.len());
-        // Four billion values do not fit into memory.
-        (self.far.len() - 1) as u32
+        Slot { kind, word: (self.far.len() - 1) as u64 }
     }
 
     /// The value of a slot; what its operand says is said by `operand`.
@@ -139,29 +169,22 @@ impl Slots {
         txn: &'v Transaction,
         operand: impl FnOnce() -> ValueRef<'v>,
     ) -> ValueRef<'v> {
-        match slot {
-            Slot::Int(int) => ValueRef::Int(int),
-            Slot::Real(real) => ValueRef::Real(real),
-            Slot::Text(place) => ValueRef::Text(bytes(txn, place)),
-            Slot::Null => ValueRef::Null,
-            Slot::Blob(place) => ValueRef::Blob(bytes(txn, place)),
-            Slot::FarText(number) => ValueRef::Text(self.far(number)),
-            Slot::FarBlob(number) => ValueRef::Blob(self.far(number)),
-            Slot::Operand => operand(),
+        match slot.kind {
+            Kind::Int => ValueRef::Int(slot.word.cast_signed()),
+            Kind::Real => ValueRef::Real(f64::from_bits(slot.word)),
+            Kind::Text => ValueRef::Text(bytes_on_page(txn, slot.word)),
+            Kind::Null => ValueRef::Null,
+            Kind::Blob => ValueRef::Blob(bytes_on_page(txn, slot.word)),
+            Kind::FarText => ValueRef::Text(self.far(slot.word)),
+            Kind::FarBlob => ValueRef::Blob(self.far(slot.word)),
+            Kind::Operand => operand(),
         }
     }
 
-    fn far(&self, number: u32) -> &[u8] {
+    fn far(&self, number: u64) -> &[u8] {
         let range = self.far.get(number as usize).cloned();
         range.and_then(|range| self.bytes.get(range)).unwrap_or_default()
     }
-}
-
-#[inline]
-fn on_page(page: Pgno, from: u32, start: u32, len: u32) -> OnPage {
-    // A page has at most 65,536 bytes; only an empty part can begin behind the last one, and then
-    // it does not matter where.
-    OnPage { page, start: (from + start) as u16, len: len as u16 }
 }
 
 fn part(bytes: &[u8], start: u32, len: u32) -> &[u8] {
@@ -169,10 +192,13 @@ fn part(bytes: &[u8], start: u32, len: u32) -> &[u8] {
     bytes.get(start..start.wrapping_add(len as usize)).unwrap_or_default()
 }
 
+/// The bytes of a page that the word of a slot tells of.
 #[inline]
-fn bytes(txn: &Transaction, place: OnPage) -> &[u8] {
-    let range = usize::from(place.start)..usize::from(place.start) + usize::from(place.len);
-    txn.page_bytes(place.page).and_then(|bytes| bytes.get(range)).unwrap_or_default()
+fn bytes_on_page(txn: &Transaction, word: u64) -> &[u8] {
+    let (start, len) = ((word >> 16) as u16, word as u16);
+    let range = usize::from(start)..usize::from(start) + usize::from(len);
+    let bytes = Pgno::new((word >> 32) as u32).and_then(|page| txn.page_bytes(page));
+    bytes.and_then(|bytes| bytes.get(range)).unwrap_or_default()
 }
 
 /// The value of an operand that no row takes part in, or that a record ends before.

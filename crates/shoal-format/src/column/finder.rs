@@ -1,0 +1,335 @@
+//! Finding columns in the headers of records.
+
+use std::ops::Range;
+
+use super::{ColumnPlace, NONE};
+use crate::{Corrupt, varint};
+
+/// A walk through a record's header.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HeaderWalk {
+    /// The next serial type.
+    at: u32,
+    /// Where the header ends.
+    end: u32,
+    /// Where the next column's value begins.
+    body: u32,
+    /// The next column.
+    column: u32,
+}
+
+/// Bytes of a value by the first byte of its serial type; [`LONG`] for types of more bytes and for
+/// those that are no types.
+pub(super) const LENGTHS: [u32; 256] = {
+    let mut out = [LONG; 256];
+    let small = [0, 1, 2, 3, 4, 6, 8, 8, 0, 0];
+    let mut serial = 0;
+    while serial < 128 {
+        if serial < small.len() {
+            out[serial] = small[serial];
+        } else if serial >= 12 {
+            out[serial] = (serial as u32 - 12) / 2;
+        }
+        serial += 1;
+    }
+    out
+};
+
+/// More than any record has bytes that is looked at with sums of [`LENGTHS`]; 127 of them, the types
+/// of a short header and where it began, do not pass 2^32.
+const LONG: u32 = 1 << 24;
+
+/// Which columns are wanted of many records.
+#[derive(Clone, Debug, Default)]
+pub struct ColumnFinder {
+    /// Numbers of columns, ascending.
+    indexes: Box<[usize]>,
+    runs: Box<[Run]>,
+}
+
+/// Columns beside each other: so many are passed over, so many are wanted.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    pass: usize,
+    take: usize,
+}
+
+impl ColumnFinder {
+    /// For the columns `indexes`, which ascend.
+    pub fn new(indexes: &[usize]) -> ColumnFinder {
+        let mut runs: Vec<Run> = Vec::new();
+        let mut next = 0;
+        for &index in indexes {
+            match runs.last_mut() {
+                Some(run) if index == next => run.take += 1,
+                _ => runs.push(Run { pass: index - next, take: 1 }),
+            }
+            next = index + 1;
+        }
+        ColumnFinder { indexes: indexes.into(), runs: runs.into() }
+    }
+
+    /// How many columns are wanted.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.indexes.len()
+    }
+
+    /// Whether no column is wanted.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.indexes.is_empty()
+    }
+
+    /// Finds the columns of the record that is `bytes[record]` and puts where they are in `bytes`
+    /// into `found`, which is as long as there are columns.
+    ///
+    /// Cost: a few instructions per column up to the last one wanted, where every serial type up to
+    /// there has one byte; a [`HeaderWalk`] otherwise. No allocation.
+    ///
+    /// # Errors
+    /// As [`HeaderWalk::new`] and [`HeaderWalk::find_each`]; [`Corrupt`] when `bytes` has no such
+    /// range, or more than 4 GiB.
+    #[inline(always)]
+    pub fn find(
+        &self,
+        bytes: &[u8],
+        record: Range<usize>,
+        found: &mut [ColumnPlace],
+    ) -> Result<(), Corrupt> {
+        if self.find_short(bytes, record.clone(), found) {
+            return Ok(());
+        }
+        self.find_any(bytes, record, found)
+    }
+
+    /// Finds them where the header is of the usual kind, with types of one byte; false where it is
+    /// not, or anything is wrong.
+    #[inline(always)]
+    fn find_short(&self, bytes: &[u8], record: Range<usize>, found: &mut [ColumnPlace]) -> bool {
+        let Some((&length, rest)) = bytes.get(record.clone()).and_then(<[u8]>::split_first) else {
+            return false;
+        };
+        if length.wrapping_sub(1) >= 0x7f || record.end >= LONG as usize {
+            return false;
+        }
+        let Some(mut types) = rest.get(..usize::from(length) - 1) else { return false };
+        let mut at = record.start as u32 + u32::from(length);
+        let mut found = found;
+        for run in &self.runs {
+            let Some((passed, behind)) = types.split_at_checked(run.pass) else { return false };
+            at += length_of(passed);
+            let Some((taken, behind)) = behind.split_at_checked(run.take) else { return false };
+            let Some((places, rest)) = found.split_at_mut_checked(run.take) else { return false };
+            for (&serial, place) in taken.iter().zip(places) {
+                *place = ColumnPlace::new(u32::from(serial), at);
+                at += LENGTHS[usize::from(serial)];
+            }
+            (types, found) = (behind, rest);
+        }
+        // A long type makes it larger than the end.
+        at as usize <= record.end
+    }
+
+    #[inline(never)]
+    fn find_any(
+        &self,
+        bytes: &[u8],
+        record: Range<usize>,
+        found: &mut [ColumnPlace],
+    ) -> Result<(), Corrupt> {
+        let too_long = Corrupt::new("record", "is longer than can be", record.end as u64);
+        let from = u32::try_from(record.start).map_err(|_| too_long)?;
+        let payload = bytes.get(record).filter(|_| u32::try_from(bytes.len()).is_ok());
+        let payload = payload.ok_or(too_long)?;
+        let mut walk = HeaderWalk::new(payload)?;
+        walk.find_each(payload, &self.indexes, found)?;
+        for place in found {
+            *place = place.moved(from);
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of the values of types of one byte, at least [`LONG`] where one is longer.
+#[inline(always)]
+fn length_of(types: &[u8]) -> u32 {
+    let (fours, rest) = types.as_chunks::<4>();
+    let mut sum = 0;
+    for [a, b, c, d] in fours {
+        let (a, b) = (LENGTHS[usize::from(*a)], LENGTHS[usize::from(*b)]);
+        let (c, d) = (LENGTHS[usize::from(*c)], LENGTHS[usize::from(*d)]);
+        sum += (a + b) + (c + d);
+    }
+    for &serial in rest {
+        sum += LENGTHS[usize::from(serial)];
+    }
+    sum
+}
+
+impl HeaderWalk {
+    /// A walk through the record in `payload`.
+    ///
+    /// # Errors
+    /// [`Corrupt`] if the header overruns the payload.
+    #[inline]
+    pub fn new(payload: &[u8]) -> Result<HeaderWalk, Corrupt> {
+        let corrupt = |value: u64| Corrupt::new("record", "header passes the payload", value);
+        let (length, start) = varint::read(payload).ok_or_else(|| corrupt(0))?;
+        if length > payload.len() as u64 || (start as u64) > length {
+            return Err(corrupt(length));
+        }
+        let end = u32::try_from(length).map_err(|_| corrupt(length))?;
+        Ok(HeaderWalk { at: start as u32, end, body: end, column: 0 })
+    }
+
+    /// Finds column `index`, which is not before one that was found already.
+    ///
+    /// # Errors
+    /// As [`HeaderWalk::find_each`].
+    #[inline]
+    pub fn find(&mut self, payload: &[u8], index: usize) -> Result<ColumnPlace, Corrupt> {
+        let mut found = [ColumnPlace::MISSING];
+        self.find_each(payload, &[index], &mut found)?;
+        Ok(found[0])
+    }
+
+    /// Finds the columns `indexes`, which ascend and are not before one that was found already, and
+    /// puts where they are into `found`, which is as long.
+    ///
+    /// Cost: a table lookup per column passed; no allocation.
+    ///
+    /// # Errors
+    /// [`Corrupt`] if a serial type on the way is reserved (10, 11), the header ends inside one, or
+    /// a wanted column passes the payload.
+    #[inline]
+    pub fn find_each(
+        &mut self,
+        payload: &[u8],
+        indexes: &[usize],
+        found: &mut [ColumnPlace],
+    ) -> Result<(), Corrupt> {
+        let header = payload.get(..self.end as usize).unwrap_or_default();
+        let (mut at, mut body) = (self.at as usize, u64::from(self.body));
+        let mut column = self.column as usize;
+        for (&index, found) in indexes.iter().zip(found) {
+            loop {
+                let Some(&byte) = header.get(at) else {
+                    *found = ColumnPlace::MISSING;
+                    break;
+                };
+                let start = body;
+                let (serial, size, length) = match LENGTHS[usize::from(byte)] {
+                    LONG => long_serial(&header[at..])?,
+                    length => (u64::from(byte), 1, u64::from(length)),
+                };
+                at += size;
+                // Terms below 2^63; a column wanted is compared with the payload, which has fewer
+                // bytes than 2^32.
+                body = body.saturating_add(length);
+                column += 1;
+                if column > index {
+                    let serial = u32::try_from(serial).ok().filter(|&serial| serial != NONE);
+                    *found = match serial {
+                        Some(serial) if body <= payload.len() as u64 => {
+                            ColumnPlace::new(serial, start as u32)
+                        }
+                        _ => {
+                            return Err(Corrupt::new(
+                                "record",
+                                "column passes the payload",
+                                length,
+                            ));
+                        }
+                    };
+                    break;
+                }
+            }
+        }
+        // Past the payload only where no wanted column followed, and so none will be found.
+        self.body = u32::try_from(body).unwrap_or(u32::MAX);
+        (self.at, self.column) = (at as u32, column as u32);
+        Ok(())
+    }
+}
+
+/// A serial type of more than one byte, or a reserved one: the type, its size, its value's length.
+#[inline]
+fn long_serial(header: &[u8]) -> Result<(u64, usize, u64), Corrupt> {
+    let ends = || Corrupt::new("record", "header ends inside a serial type", 0);
+    let (serial, size) = varint::read(header).ok_or_else(ends)?;
+    match serial {
+        10 | 11 => Err(Corrupt::new("record", "has a reserved serial type", serial)),
+        0..10 => Ok((serial, size, u64::from(LENGTHS[serial as usize]))),
+        _ => Ok((serial, size, (serial - 12) / 2)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{ValueRef, encode_record};
+
+    /// What a finder gives for the record in the middle of other bytes is what a walk through the
+    /// record alone gives.
+    fn finds(bytes: &[u8], record: Range<usize>, wanted: &[usize]) {
+        let payload = &bytes[record.clone()];
+        let mut expect = vec![ColumnPlace::MISSING; wanted.len()];
+        let walked = HeaderWalk::new(payload)
+            .and_then(|mut walk| walk.find_each(payload, wanted, &mut expect));
+        let mut found = vec![ColumnPlace::MISSING; wanted.len()];
+        let got = ColumnFinder::new(wanted).find(bytes, record, &mut found);
+        assert_eq!(got, walked, "{payload:?} {wanted:?}");
+        if got.is_ok() {
+            let show = |places: &[ColumnPlace], bytes: &[u8]| {
+                let values = places.iter().map(|place| format!("{:?}", place.decode(bytes)));
+                values.collect::<Vec<_>>()
+            };
+            assert_eq!(show(&found, bytes), show(&expect, payload), "{payload:?} {wanted:?}");
+        }
+    }
+
+    #[test]
+    fn headers_with_long_types_and_few_columns() {
+        let long = [b'x'; 90];
+        let values =
+            [ValueRef::Text(&long), ValueRef::Int(5), ValueRef::Text(b"ab"), ValueRef::Real(0.5)];
+        let mut bytes = vec![7; 5];
+        encode_record(&values, 4, &mut bytes);
+        let end = bytes.len();
+        bytes.push(9);
+        for wanted in [&[0][..], &[0, 1], &[1, 2, 3], &[3], &[0, 3, 4], &[2, 9], &[]] {
+            finds(&bytes, 5..end, wanted);
+            finds(&bytes, 5..end - 1, wanted);
+        }
+        let mut one = [ColumnPlace::MISSING];
+        assert!(ColumnFinder::new(&[0]).find(&bytes, 5..400, &mut one).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn finders_find_what_walks_find(
+            before in proptest::collection::vec(any::<u8>(), 0..5),
+            payload in proptest::collection::vec(any::<u8>(), 0..60),
+            after in proptest::collection::vec(any::<u8>(), 0..9),
+            header in 0_u8..24,
+            serials in proptest::collection::vec(prop_oneof![0_u8..24, any::<u8>()], 0..12),
+            wanted in proptest::collection::btree_set(0..12_usize, 0..6),
+        ) {
+            let mut payload = payload;
+            for (place, serial) in serials.into_iter().enumerate() {
+                if let Some(target) = payload.get_mut(place + 1) {
+                    *target = serial;
+                }
+            }
+            if let Some(first) = payload.first_mut() {
+                *first = header;
+            }
+            let record = before.len()..before.len() + payload.len();
+            let bytes = [before, payload, after].concat();
+            finds(&bytes, record, &wanted.into_iter().collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The rows of a direct select: all of them to whoever takes them, or some at a time.
+
+use shoal_store::Transaction;
+
+use super::leaf::{
+    Begin, CHUNK, EVERYWHERE, LeafMemory, LeafRow, LeafRows, LeafScan, whole_leaves,
+};
+use super::plan::{Direct, Operand};
+use super::run::{DirectRun, Memory, Start, note};
+use super::slots::{Slots, fixed};
+use crate::Error;
+use crate::exec::scan::exact_rowid;
+use crate::value::{Value, ValueRef};
+
+/// A row of a direct select while a loop is on it.
+#[derive(Clone, Copy)]
+pub(crate) enum RowView<'r, 'a, 't> {
+    Leaf(LeafRow<'r>),
+    Run(&'r DirectRun<'a, 't>),
+}
+
+impl<'r> RowView<'r, '_, '_> {
+    /// The row's value of an operand.
+    #[inline]
+    pub(crate) fn value(self, operand: &'r Operand) -> ValueRef<'r> {
+        match self {
+            RowView::Leaf(row) => row.value(operand),
+            RowView::Run(run) => run.value(operand),
+        }
+    }
+
+    /// Appends the row's values of operands.
+    #[inline]
+    pub(super) fn note(self, outputs: &[Operand], slots: &mut Slots) {
+        match self {
+            RowView::Leaf(row) => row.note(outputs, slots),
+            RowView::Run(run) => {
+                let Memory { fields, buffers, .. } = &*run.memory;
+                note(&run.records, fields, buffers, run.parameters, outputs, slots);
+            }
+        }
+    }
+}
+
+impl Direct {
+    /// Calls `sink` with every row.
+    ///
+    /// # Errors
+    /// What `sink` raises and what is wrong with the file.
+    pub(crate) fn for_each(
+        &self,
+        txn: &Transaction,
+        parameters: &[Value],
+        memory: &mut Memory,
+        mut sink: impl FnMut(RowView<'_, '_, '_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        if self.is_scan() {
+            return self.for_each_within(txn, parameters, &mut memory.leaf, EVERYWHERE, |rows| {
+                (0..rows.len()).try_for_each(|row| sink(RowView::Leaf(rows.row(row))))
+            });
+        }
+        memory.start = Start::Fresh;
+        DirectRun::new(self, txn, parameters, memory).outer(usize::MAX, &mut |run| {
+            run.find_late()?;
+            sink(RowView::Run(run))
+        })
+    }
+
+    /// Whether the rows are those of one table in their order.
+    pub(crate) fn is_scan(&self) -> bool {
+        whole_leaves(self).is_some()
+    }
+
+    /// Whether rows are given as places on pages, from which values are decoded when they are asked
+    /// for.
+    pub(super) fn is_lazy(&self) -> bool {
+        self.point.is_some() || self.is_scan()
+    }
+
+    /// Calls `sink` with all rows of a range of rowids, some at a time, when the rows are those of one
+    /// table.
+    ///
+    /// # Errors
+    /// What `sink` raises and what is wrong with the file.
+    pub(crate) fn for_each_within(
+        &self,
+        txn: &Transaction,
+        parameters: &[Value],
+        memory: &mut LeafMemory,
+        within: (i64, i64),
+        mut sink: impl FnMut(LeafRows<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let scan = LeafScan::new(self, txn, parameters, memory, Begin::First, within)?;
+        let Some(mut scan) = scan else { return Ok(()) };
+        while scan.next(CHUNK, false)? {
+            match scan.rows() {
+                Some(rows) if rows.len() > 0 => sink(rows)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Ranges of rowids that are worth being read side by side; empty where they are not, or where
+    /// the rows are not those of one table.
+    pub(crate) fn ranges(&self, txn: &Transaction) -> Vec<(i64, i64)> {
+        whole_leaves(self).map_or_else(Vec::new, |(root, _, _)| txn.row_ranges(root))
+    }
+
+    /// Finds rows until there are `enough` of them in the batch, or no more.
+    ///
+    /// # Errors
+    /// What is wrong with the file.
+    pub(super) fn fill(
+        &self,
+        txn: &Transaction,
+        parameters: &[Value],
+        memory: &mut Memory,
+        enough: usize,
+    ) -> Result<(), Error> {
+        if let Some(key) = &self.point {
+            memory.start = Start::Done;
+            return self.look_up(key, txn, parameters, memory);
+        }
+        if !self.is_scan() {
+            let outputs = self.outputs.as_deref().unwrap_or_default();
+            return DirectRun::new(self, txn, parameters, memory).outer(enough, &mut |run| {
+                run.find_late()?;
+                run.put_in_batch(outputs);
+                Ok(())
+            });
+        }
+        let start = std::mem::replace(&mut memory.start, Start::Done);
+        let Memory { leaf, place, .. } = &mut *memory;
+        let from = match (start, &*place) {
+            (Start::Fresh, _) => Begin::First,
+            (Start::At, Some(place)) => Begin::After(place),
+            _ => return Ok(()),
+        };
+        let scan = LeafScan::new(self, txn, parameters, leaf, from, EVERYWHERE)?;
+        let Some(mut scan) = scan else { return Ok(()) };
+        loop {
+            if !scan.next(scan.wish(enough), true)? {
+                return Ok(());
+            }
+            scan.give();
+            if scan.is_full(enough) {
+                break;
+            }
+        }
+        *place = scan.pause()?;
+        if place.is_some() {
+            memory.start = Start::At;
+        }
+        Ok(())
+    }
+
+    /// Finds the one row with a rowid.
+    #[inline]
+    fn look_up(
+        &self,
+        key: &Operand,
+        txn: &Transaction,
+        parameters: &[Value],
+        memory: &mut Memory,
+    ) -> Result<(), Error> {
+        let rowid = match fixed(key, parameters) {
+            ValueRef::Int(rowid) => rowid,
+            other => match exact_rowid(&other.into()) {
+                Some(rowid) => rowid,
+                None => return Ok(()),
+            },
+        };
+        let Memory { lookups, leaf, .. } = memory;
+        match (&mut **lookups, self.records.first()) {
+            ([lookup, ..], Some(plan)) => leaf.look_up(plan, lookup, txn, rowid),
+            _ => Ok(()),
+        }
+    }
+}

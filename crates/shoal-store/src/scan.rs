@@ -1,0 +1,141 @@
+//! Reading chosen columns of all rows of a table, a leaf at a time.
+
+use shoal_format::{ColumnFinder, ColumnPlace, LeafCell, Page, ValueRef};
+
+use crate::{Error, TableCursor, Transaction};
+
+/// The rows of a table in their order, of which certain columns are wanted.
+///
+/// Rows are taken from a leaf many at a time: where their records are, in one loop, and where the
+/// columns are in those, in another. Values are decoded when they are asked for. Text in UTF-16 is
+/// given as the file has it.
+///
+/// Cost of a row: its share of those loops, and a few instructions to step to it. No allocation but for
+/// rows that continue on other pages, which go through a buffer that is used again.
+#[derive(Debug)]
+pub struct TableScan<'t> {
+    cursor: TableCursor<'t>,
+    columns: ColumnFinder,
+    cells: Box<[LeafCell; CHUNK]>,
+    /// Of each of the cells where the columns are.
+    places: Vec<ColumnPlace>,
+    page: Option<Page<'t>>,
+    /// The cell behind the current one, and how many there are.
+    next: usize,
+    count: usize,
+    /// The row of the leaf that comes behind them.
+    behind: usize,
+    far: Vec<u8>,
+}
+
+/// Most rows that are taken from a leaf at a time.
+const CHUNK: usize = 64;
+
+/// A row of a [`TableScan`].
+#[derive(Clone, Copy, Debug)]
+pub struct ScannedRow<'r> {
+    rowid: i64,
+    bytes: &'r [u8],
+    places: &'r [ColumnPlace],
+}
+
+impl<'r> ScannedRow<'r> {
+    /// The row's key.
+    #[inline]
+    pub fn rowid(&self) -> i64 {
+        self.rowid
+    }
+
+    /// A column by its number among those that are wanted; `None` for one that the record ends before,
+    /// and for numbers past the last.
+    #[inline]
+    pub fn value(&self, number: usize) -> Option<ValueRef<'r>> {
+        self.places.get(number)?.decode(self.bytes)
+    }
+}
+
+impl<'t> TableScan<'t> {
+    /// A scan of all rows that `cursor` has before it: all of the table's for a new one.
+    pub fn new(cursor: TableCursor<'t>, columns: ColumnFinder) -> TableScan<'t> {
+        TableScan {
+            cursor,
+            places: vec![ColumnPlace::MISSING; CHUNK * columns.len()],
+            columns,
+            cells: Box::new([LeafCell::default(); CHUNK]),
+            page: None,
+            next: 0,
+            count: 0,
+            behind: 0,
+            far: Vec::new(),
+        }
+    }
+
+    /// Moves to the next row and gives it; `None` after the last.
+    ///
+    /// # Errors
+    /// When a page cannot be read or is corrupt.
+    #[allow(clippy::should_implement_trait)] // it lends, and can fail
+    #[inline]
+    pub fn next(&mut self) -> Result<Option<ScannedRow<'_>>, Error> {
+        if self.next >= self.count && !self.take()? {
+            return Ok(None);
+        }
+        let (at, width) = (self.next, self.columns.len());
+        self.next += 1;
+        let cell = &self.cells[at];
+        if cell.goes_on() {
+            self.find_far(at)?;
+        }
+        let cell = &self.cells[at];
+        let bytes = match &self.page {
+            Some(page) if !cell.goes_on() => page.bytes(),
+            _ => &self.far[..],
+        };
+        let places = &self.places[at * width..(at + 1) * width];
+        Ok(Some(ScannedRow { rowid: cell.rowid, bytes, places }))
+    }
+
+    /// Takes the next rows of this leaf or the next one; false at the end.
+    #[inline(never)]
+    fn take(&mut self) -> Result<bool, Error> {
+        (self.next, self.count) = (0, 0);
+        let page = match self.page {
+            Some(page) if self.behind < page.cell_count() => page,
+            found => {
+                let more =
+                    if found.is_some() { self.cursor.next_leaf()? } else { self.cursor.next()? };
+                let Some((page, index)) = self.cursor.leaf().filter(|_| more) else {
+                    return Ok(false);
+                };
+                self.page = Some(page);
+                self.behind = index;
+                page
+            }
+        };
+        let (count, _) = page.leaf_cells(self.behind, &mut self.cells[..])?;
+        let width = self.columns.len();
+        if width > 0 {
+            let places = self.places.chunks_exact_mut(width);
+            for (cell, places) in self.cells[..count].iter().zip(places) {
+                if !cell.goes_on() {
+                    self.columns.find(page.bytes(), cell.range(), places)?;
+                }
+            }
+        }
+        self.behind += count;
+        self.count = count;
+        Ok(count > 0)
+    }
+
+    /// Reads a record that goes on on other pages, and finds its columns.
+    #[cold]
+    fn find_far(&mut self, at: usize) -> Result<(), Error> {
+        let Some(page) = self.page else { return Ok(()) };
+        let payload = page.table_leaf(self.behind - self.count + at)?.payload;
+        let txn: &Transaction = self.cursor.transaction();
+        txn.read_payload(payload, &mut self.far)?;
+        let width = self.columns.len();
+        let places = &mut self.places[at * width..(at + 1) * width];
+        Ok(self.columns.find(&self.far, 0..self.far.len(), places)?)
+    }
+}
