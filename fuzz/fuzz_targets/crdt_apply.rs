@@ -22,6 +22,10 @@ fuzz_target!(|data: &[u8]| {
             }
         }
         document::read(&doc);
+        document::read_past(&doc);
+        if data.len() % 32 == 0 && doc.queued_changes().is_empty() {
+            document::anonymize(&doc);
+        }
         if !all_applied || !causal {
             document::edit(&mut doc, &mut script);
             return;

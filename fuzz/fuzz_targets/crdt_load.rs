@@ -24,6 +24,7 @@ fuzz_target!(|data: &[u8]| {
         }
         let Ok(mut doc) = Document::load(&bytes, me(), &options) else { return };
         document::read(&doc);
+        document::read_past(&doc);
         let digest = document::digest(&doc);
         let mut applied = Document::new(me());
         applied.apply_changes(doc.changes().cloned()).expect("a document's changes apply");

@@ -1,6 +1,8 @@
 //! Reading and editing a document whose content is somebody else's.
 
-use shoal_crdt::{ChangeHash, CommitOptions, Document, ObjId, ObjType, ROOT, ReadDoc};
+use shoal_crdt::{
+    ActorId, ChangeHash, CommitOptions, Document, ExpandedChange, ObjId, ObjType, ROOT, ReadDoc,
+};
 
 use crate::script::Script;
 
@@ -42,6 +44,52 @@ pub fn read(doc: &Document) {
     }
 }
 
+/// Reads some of the states that the document had: each reads as a document that has only its
+/// changes, and patches lead from it to the present and back. Changes lead through JSON and back.
+pub fn read_past(doc: &Document) {
+    let present = doc.heads();
+    let step = doc.changes().len() / 4 + 1;
+    for change in doc.changes().step_by(step) {
+        let heads = [change.hash()];
+        let at = doc.at(&heads);
+        for (obj, kind) in objects(&at) {
+            let length = at.length(&obj).expect("the object is there");
+            if kind.is_sequence() {
+                for index in 0..length {
+                    assert!(at.get(&obj, index).expect("a sequence has items").is_some());
+                }
+                assert!(at.get(&obj, length).expect("a sequence has items").is_none());
+            } else {
+                assert_eq!(at.keys(&obj).expect("a map has keys").count(), length);
+            }
+        }
+        assert!(at.iter().count() >= at.length(&ROOT).expect("there is a root"));
+        let _ = (doc.diff(&heads, &present), doc.diff(&present, &heads));
+        let forked = doc.fork_at(ActorId::new(&[7]), &heads);
+        if let (Ok(past), Ok(fork)) = (at.hydrate(&ROOT), forked) {
+            let past = serde_json::to_string(&past).expect("what is read is JSON");
+            if let Ok(fork) = serde_json::to_string(&fork.to_json()) {
+                assert_eq!(past, fork);
+            }
+        }
+        // Only the reference's form of a change is lost on the way: what it cannot say is told.
+        let json = serde_json::to_string(&ExpandedChange::from(change)).expect("a change is JSON");
+        let expanded: ExpandedChange =
+            serde_json::from_str(&json).expect("what is written is read");
+        if let Ok(again) = expanded.to_change() {
+            assert_eq!(again.raw_bytes(), change.raw_bytes());
+        }
+    }
+}
+
+/// A document of the same shape has as many ops, objects and changes.
+pub fn anonymize(doc: &Document) {
+    let Ok(copy) = doc.anonymize(ActorId::new(&[8]), [5; 32]) else { return };
+    assert_eq!(copy.stats(), doc.stats());
+    assert_eq!(copy.heads().len(), doc.heads().len());
+    assert_eq!(objects(&copy).len(), objects(doc).len());
+}
+
 /// Edits it as a person would, commits, and takes other edits back.
 pub fn edit(doc: &mut Document, script: &mut Script<'_>) {
     let before = digest(doc);
@@ -74,7 +122,7 @@ pub fn edit(doc: &mut Document, script: &mut Script<'_>) {
 }
 
 /// The root and what is reached from it, up to a number that a script cannot exceed by much.
-fn objects(doc: &Document) -> Vec<(ObjId, ObjType)> {
+fn objects(doc: &impl ReadDoc) -> Vec<(ObjId, ObjType)> {
     let mut objects = vec![(ROOT, ObjType::Map)];
     let mut next = 0;
     while next < objects.len() && objects.len() < 200 {

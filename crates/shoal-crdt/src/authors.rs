@@ -48,6 +48,14 @@ impl Document {
         self.graph.change_of(actor, 1)?.author()
     }
 
+    /// The actors whose first change names `author`, in the order of their bytes. O(a) for a actors.
+    pub fn actors_of(&self, author: &[u8]) -> Vec<&ActorId> {
+        let is_theirs = |actor: &&ActorId| self.author_of(actor) == Some(author);
+        let mut actors: Vec<&ActorId> = self.authors().filter(is_theirs).collect();
+        actors.sort_unstable();
+        actors
+    }
+
     /// Every author that a change names, with the actors who did, in the order of their bytes.
     pub fn named_authors(&self) -> Vec<(&[u8], Vec<&ActorId>)> {
         let mut named: Vec<(&[u8], &ActorId)> =

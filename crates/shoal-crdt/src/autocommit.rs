@@ -261,6 +261,14 @@ impl AutoCommit {
         self.document().save()
     }
 
+    /// Commits what is pending, then [`Document::save_and_verify`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn save_and_verify(&mut self) -> Result<Vec<u8>, Error> {
+        self.document().save_and_verify()
+    }
+
     /// Commits what is pending, then [`Document::to_bytes`].
     pub fn to_bytes(&mut self, options: SaveOptions) -> Vec<u8> {
         self.document().to_bytes(options)
@@ -307,5 +315,9 @@ impl Transactable for AutoCommit {
 
     fn pending_ops(&self) -> usize {
         self.open.as_ref().map_or(0, Suspended::pending_ops)
+    }
+
+    fn base_heads(&self) -> Vec<ChangeHash> {
+        self.isolated.as_ref().map_or_else(|| self.doc.heads(), |past| past.heads().to_vec())
     }
 }

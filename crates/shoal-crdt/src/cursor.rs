@@ -9,7 +9,6 @@ use shoal_history::{ActorId, OpId};
 use crate::encoded::{Reader, write_uleb};
 use crate::error::Error;
 use crate::id::ObjId;
-use crate::read::to_usize;
 use crate::sequence::NO_OP;
 use crate::value::Prop;
 use crate::view::{View, scoped};
@@ -203,11 +202,11 @@ impl View<'_> {
         };
         let unknown = || Error::UnknownCursor(id.clone());
         let id = self.doc.import(id).filter(|id| self.covers(*id)).ok_or_else(unknown)?;
-        if self.clock.is_none()
-            && let Some(place) = sequence.locate(id)
-            && (moves == MoveCursor::After || sequence.is_visible(place))
+        if let Some(place) = sequence.locate(id)
+            && (moves == MoveCursor::After || self.is_visible(sequence, place))
+            && let Some(index) = self.index_in(self.doc.resolve(obj)?, sequence, place)
         {
-            return Ok(to_usize(sequence.index_of(place)));
+            return Ok(index);
         }
         // The op may have overwritten an element, or a visible one before it is asked for.
         let mut elems: FxHashMap<OpId, Known> = FxHashMap::default();

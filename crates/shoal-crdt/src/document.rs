@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use shoal_history::{ActorId, ActorIdx, Change, ChangeGraph, ChangeHash};
+use shoal_history::{ActorId, ActorIdx, Change, ChangeGraph, ChangeHash, Limits};
 
 use crate::error::Error;
 use crate::opset::OpSet;
@@ -46,10 +46,13 @@ pub struct Document {
     pub(crate) saved_heads: Vec<ChangeHash>,
     /// Room for the next transaction.
     pub(crate) spare: Spare,
+    /// How much chunks that come later may expand to.
+    limits: Limits,
 }
 
-/// Sizes of a document.
+/// Sizes of a document, and what counted them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Stats {
     /// Ops, deletes not counted: the rows of a saved document.
     pub num_ops: u64,
@@ -59,6 +62,12 @@ pub struct Stats {
     pub num_actors: u64,
     /// Changes that wait for others.
     pub num_queued: u64,
+    /// The name of this crate.
+    pub cargo_package_name: &'static str,
+    /// Its version.
+    pub cargo_package_version: &'static str,
+    /// The compiler that built it, as it calls itself.
+    pub rustc_version: &'static str,
 }
 
 impl Document {
@@ -80,6 +89,7 @@ impl Document {
             queue: Queue::default(),
             saved_heads: Vec::new(),
             spare: Spare::default(),
+            limits: Limits::default(),
         }
     }
 
@@ -99,9 +109,23 @@ impl Document {
     }
 
     /// Sets how many objects may be nested in each other: edits and changes that would make more are
-    /// refused. What is there stays. The default is that of [`Limits`](crate::Limits).
+    /// refused. What is there stays. The default is that of [`Limits`].
     pub fn set_max_depth(&mut self, max_depth: u32) {
+        self.limits.max_depth = max_depth;
         self.ops.max_depth = max_depth;
+    }
+
+    /// How much a chunk may expand to that [`Document::load_incremental`] and
+    /// [`Document::receive_sync_message`] take in.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Sets [`Document::limits`]. The default is that of [`Limits`], whatever limits the document was
+    /// loaded with, but for the depth.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+        self.ops.max_depth = limits.max_depth;
     }
 
     /// Begins a transaction on the current state.
@@ -119,8 +143,9 @@ impl Document {
     /// Cost: that of applying them.
     ///
     /// # Errors
-    /// [`Error::UnknownHead`] if one of `heads` is not here; [`Error::History`] if a history that
-    /// was loaded without verifying it turns out to be unsound.
+    /// [`Error::UnknownHead`] if one of `heads` is not here; [`Error::Op`] if a change names an op that
+    /// is here, but not in the past of `heads`; [`Error::History`] if a history that was loaded without
+    /// verifying it turns out to be unsound.
     pub fn fork_at(&self, actor: ActorId, heads: &[ChangeHash]) -> Result<Self, Error> {
         self.graph.verify()?;
         if let Some(missing) = heads.iter().find(|hash| !self.graph.contains(hash)) {
@@ -132,15 +157,27 @@ impl Document {
             actor.is_some_and(|actor| change.seq() <= clock.get(actor).seq)
         });
         let mut fork = Self::with_encoding(actor, self.text_encoding());
-        fork.ops.max_depth = self.ops.max_depth;
+        fork.set_limits(self.limits);
         fork.author.clone_from(&self.author);
         fork.apply_changes(changes.cloned())?;
-        Ok(fork)
+        // A change that names ops of others which it does not depend on waits for them in vain.
+        match heads.iter().find(|head| !fork.graph.contains(head)) {
+            None => Ok(fork),
+            Some(head) => {
+                let stalled = fork.queue.stalled_error().cloned();
+                Err(stalled.unwrap_or(Error::UnknownHead(*head)))
+            }
+        }
     }
 
     /// The hashes of the changes that no other change depends on, ascending.
     pub fn heads(&self) -> Vec<ChangeHash> {
         self.graph.heads()
+    }
+
+    /// Whether every one of `heads` is an applied change. O(1) for each.
+    pub fn has_heads(&self, heads: &[ChangeHash]) -> bool {
+        heads.iter().all(|head| self.graph.contains(head))
     }
 
     /// Every applied change, dependencies first.
@@ -184,13 +221,16 @@ impl Document {
         self.ops.op_count()
     }
 
-    /// Sizes of the document.
+    /// Sizes of the document. O(a) for a actors.
     pub fn stats(&self) -> Stats {
         Stats {
             num_ops: self.ops.op_count(),
             num_changes: self.graph.len() as u64,
             num_actors: self.authors().count() as u64,
-            num_queued: self.queue.changes().len() as u64,
+            num_queued: self.queue.len() as u64,
+            cargo_package_name: env!("CARGO_PKG_NAME"),
+            cargo_package_version: env!("CARGO_PKG_VERSION"),
+            rustc_version: env!("SHOAL_RUSTC_VERSION"),
         }
     }
 

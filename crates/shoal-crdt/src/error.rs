@@ -24,8 +24,12 @@ pub enum Error {
         fault: OpFault,
     },
     /// A row of a document chunk contradicts the rows before it.
-    #[error("document chunk: op {op}: {fault}")]
+    #[error("document chunk: {column}, row {row}: op {op}: {fault}")]
     Row {
+        /// The row, counted from 0.
+        row: u32,
+        /// The column that names what is wrong.
+        column: &'static str,
         /// The op of the row.
         op: ObjId,
         /// The contradiction.
@@ -88,6 +92,9 @@ pub enum Error {
         /// The index.
         index: usize,
     },
+    /// A scalar where an object is to be made.
+    #[error("a scalar where an object is to be made")]
+    NotAnObject,
     /// Objects are nested more deeply than a value that is read whole may be, or would be more deeply
     /// than the document may hold.
     #[error("objects are nested more deeply than: {max}")]
@@ -148,6 +155,23 @@ pub enum OpFault {
     RowOrder,
 }
 
+impl OpFault {
+    /// The column of a document chunk that says what is wrong with a row.
+    pub(crate) fn column(self) -> &'static str {
+        match self {
+            Self::UnknownActor => "id actor column",
+            Self::UnknownObject | Self::TooDeep => "object counter column",
+            Self::UnknownElement | Self::RefersAhead => "key counter column",
+            Self::UnknownPredecessor => "succ counter column",
+            Self::WrongKey => "key string column",
+            Self::MalformedDelete | Self::MalformedIncrement | Self::MalformedMark => {
+                "action column"
+            }
+            Self::RowOrder => "id counter column",
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,7 +180,9 @@ mod tests {
     fn errors_stay_small_and_say_where() {
         assert!(size_of::<Error>() <= 96, "{}", size_of::<Error>());
         let op = ObjId::new(7, ActorId::new(&[0xab]));
-        let error = Error::Row { op, fault: OpFault::UnknownElement };
-        assert_eq!(error.to_string(), "document chunk: op 7@ab: no such element");
+        let fault = OpFault::UnknownElement;
+        let error = Error::Row { row: 3, column: fault.column(), op, fault };
+        let text = "document chunk: key counter column, row 3: op 7@ab: no such element";
+        assert_eq!(error.to_string(), text);
     }
 }

@@ -148,6 +148,33 @@ impl Transaction<'_> {
         self.insert_tree(obj, index, value)
     }
 
+    /// Makes `value` the value at `prop`, or, if `insert`, an item before the one at that index, with
+    /// all that is in it, and returns the id of the object.
+    ///
+    /// # Errors
+    /// [`Error::NotAnObject`] for a scalar; else as [`Transaction::put_value`] and
+    /// [`Transaction::insert_value`].
+    pub fn batch_create_object<'p>(
+        &mut self,
+        obj: &ObjId,
+        prop: impl Into<Prop<'p>>,
+        value: &Value,
+        insert: bool,
+    ) -> Result<ObjId, Error> {
+        self.create_tree(obj, prop.into(), value, insert)
+    }
+
+    /// Puts every entry of the map `value` into the root, over what is there. Other entries stay.
+    ///
+    /// # Errors
+    /// [`Error::RootNotObject`] for anything but a map; else as [`Transaction::put_value`].
+    pub fn init_root_from_hydrate(&mut self, value: &Value) -> Result<(), Error> {
+        match value {
+            Value::Map(_) => self.fill_root(value),
+            _ => Err(Error::RootNotObject),
+        }
+    }
+
     /// [`Transaction::splice`] with values of any kind, and all that is in them: first the values
     /// themselves are inserted, then their contents breadth first, then items are deleted.
     ///

@@ -11,6 +11,7 @@ use shoal_history::Scalar;
 
 use crate::error::Error;
 use crate::id::{ObjId, ROOT};
+use crate::read::wrong_type;
 use crate::transaction::Transaction;
 use crate::value::{ObjType, Prop};
 
@@ -114,6 +115,33 @@ impl Transaction<'_> {
                 self.fill(made, node)
             }
         }
+    }
+
+    /// Writes the tree, which is no scalar, as a new object at `prop`, or before it.
+    pub(crate) fn create_tree<T: Tree>(
+        &mut self,
+        obj: &ObjId,
+        prop: Prop<'_>,
+        tree: &T,
+        insert: bool,
+    ) -> Result<ObjId, Error> {
+        let node = tree.node();
+        let kind = node.object_type().ok_or(Error::NotAnObject)?;
+        let made = match (insert, prop) {
+            (false, prop) => self.put_object(obj, prop, kind)?,
+            (true, Prop::Index(index)) => self.insert_object(obj, index, kind)?,
+            (true, Prop::Key(_)) => {
+                let kind = crate::ReadDoc::object_type(self, obj)?;
+                return Err(wrong_type(obj, kind, "insert at a key"));
+            }
+        };
+        self.fill(made.clone(), node)?;
+        Ok(made)
+    }
+
+    /// Puts the entries of a map into the root.
+    pub(crate) fn fill_root<T: Tree>(&mut self, tree: &T) -> Result<(), Error> {
+        self.fill(ROOT, tree.node())
     }
 
     pub(crate) fn insert_tree<T: Tree>(

@@ -230,4 +230,8 @@ impl Transactable for TransactionAt<'_> {
     fn pending_ops(&self) -> usize {
         self.open.as_ref().map_or(0, Suspended::pending_ops)
     }
+
+    fn base_heads(&self) -> Vec<ChangeHash> {
+        self.past.heads().to_vec()
+    }
 }

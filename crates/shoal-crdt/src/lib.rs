@@ -6,14 +6,17 @@
 #![forbid(unsafe_code)]
 
 mod actors;
+mod anonymize;
 mod apply;
 mod authors;
 mod autocommit;
 mod bundle;
 mod cursor;
+mod doc_iter;
 mod document;
 mod encoded;
 mod error;
+mod expanded;
 pub mod hydrate;
 mod id;
 mod import;
@@ -30,6 +33,8 @@ mod patch;
 mod pending;
 pub mod pointer;
 mod queue;
+#[cfg(test)]
+mod random_edits;
 mod read;
 mod read_doc;
 mod register;
@@ -37,8 +42,10 @@ mod save;
 mod sequence;
 mod shared;
 mod slots;
+mod snapshot;
 mod sync;
 mod text_diff;
+mod touched;
 mod transact;
 mod transactable;
 mod transaction;
@@ -49,8 +56,10 @@ mod view;
 
 pub use autocommit::AutoCommit;
 pub use cursor::{Cursor, CursorPosition, MoveCursor, ParseCursorError};
+pub use doc_iter::{DocItem, DocIter, DocObjItem};
 pub use document::{Document, Stats};
 pub use error::{Error, OpFault};
+pub use expanded::{ExpandedChange, ExpandedChangeError, ExpandedKey, ExpandedOp, OpType};
 pub use id::{ObjId, ObjIdFromBytesError, ParseObjIdError, ROOT};
 pub use isolated::TransactionAt;
 pub use json::{DEFAULT_MAX_DEPTH, DocumentJson};
@@ -64,6 +73,7 @@ pub use save::SaveOptions;
 pub use shoal_history::{
     ActorId, Bundle, Change, ChangeHash, Limits, Scalar, ScalarRef, SyncMessage, SyncState, Verify,
 };
+pub use snapshot::Snapshot;
 pub use transactable::Transactable;
 pub use transaction::{CommitOptions, ExpandMark, Transaction};
 pub use update_spans::{NewSpan, UpdateSpansConfig};

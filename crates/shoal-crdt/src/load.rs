@@ -75,7 +75,8 @@ impl Document {
     /// lacks some they depend on.
     pub fn load(bytes: &[u8], actor: ActorId, options: &LoadOptions) -> Result<Self, Error> {
         let mut doc = Self::with_encoding(actor, options.encoding);
-        doc.ops.max_depth = options.limits.max_depth;
+        // What a trusted file may ask for is not what strangers may later.
+        doc.set_max_depth(options.limits.max_depth);
         let mut chunks = chunks(bytes, &options.limits);
         let mut changes = Vec::new();
         let begins_with_document = match chunks.next().transpose()? {
@@ -125,13 +126,14 @@ impl Document {
         let options = LoadOptions {
             on_partial: OnPartial::Ignore,
             encoding: self.text_encoding(),
-            limits: Limits { max_depth: self.ops.max_depth, ..Limits::default() },
+            limits: *self.limits(),
             ..LoadOptions::default()
         };
         if self.is_empty() {
             let mut loaded = Self::load(bytes, self.actor().clone(), &options)?;
             loaded.saved_heads.clone_from(&self.saved_heads);
             loaded.author.clone_from(&self.author);
+            loaded.set_limits(*self.limits());
             *self = loaded;
             return Ok(self.op_count());
         }

@@ -6,7 +6,6 @@ use crate::error::Error;
 use crate::id::ObjId;
 use crate::opset::Data;
 use crate::patch::PatchProp;
-use crate::read::to_usize;
 use crate::register::ObjIdx;
 use crate::value::ObjType;
 use crate::view::{View, scoped};
@@ -64,14 +63,19 @@ impl View<'_> {
     }
 
     /// The same of a sequence.
-    fn place_of(self, sequence: ObjIdx, id: OpId) -> Option<(PatchProp, bool)> {
-        let Data::Sequence(sequence) = &self.doc.ops.object(sequence).data else { return None };
-        if self.clock.is_none()
-            && let Some(place) = sequence.locate(id)
+    fn place_of(self, holder: ObjIdx, id: OpId) -> Option<(PatchProp, bool)> {
+        let Data::Sequence(sequence) = &self.doc.ops.object(holder).data else { return None };
+        if let Some(place) = sequence.locate(id)
+            && let Some(index) = self.index_in(holder, sequence, place)
         {
-            let index = to_usize(sequence.index_of(place));
-            let visible = sequence.visible_at(place).next_back().is_some_and(|op| op.id == id);
-            return Some((PatchProp::Index(index), visible));
+            let visible = match self.clock {
+                None => sequence.visible_at(place).next_back().map(|op| op.id),
+                Some(clock) => {
+                    let actors = &self.doc.ops.actors;
+                    scoped::visible_at(sequence, place, clock, actors).last().map(|op| op.id)
+                }
+            };
+            return Some((PatchProp::Index(index), visible == Some(id)));
         }
         let mut found = None;
         scoped::walk(sequence, self.clock, &self.doc.ops.actors, |elem| {

@@ -16,9 +16,11 @@ use crate::json::DEFAULT_MAX_DEPTH;
 use crate::map::MapObject;
 use crate::marks::{Mark, MarkSet, OpenMarks};
 use crate::opset::Data;
+use crate::read::to_usize;
 use crate::read_doc::ReadDoc;
 use crate::register::{OpRef, Register};
 use crate::sequence::{Place, Sequence};
+use crate::touched::{Places, Touched};
 use crate::transaction::Transaction;
 use crate::value::{ObjType, Value};
 use crate::view::View;
@@ -26,9 +28,6 @@ use crate::view::scoped::{self, Seen};
 
 #[cfg(test)]
 mod tests;
-mod touched;
-
-use touched::{Places, Touched};
 
 /// If more than one op in so many is new, looking everywhere is no dearer than looking where they
 /// are.
@@ -140,17 +139,19 @@ pub enum PatchAction {
 }
 
 impl Document {
-    /// The patches that lead from the state at the heads `before` to that at `after`. Cost: if
-    /// `after` is the present and a small part of the document came since `before`, about O(log n)
-    /// for each op of that part, and the size of the maps that hold what changed, and of texts
-    /// with marks; else the size of all maps, lists and texts that readers reach.
+    /// The patches that lead from the state at the heads `before` to that at `after`. Cost: if few of
+    /// the document's ops lie between the two, and `after` is not far from the present, about O(log n)
+    /// for each of them, and the size of the maps that hold what changed, and of texts with marks. If
+    /// `after` is far from the present, the size of the lists and texts in which something changed. If
+    /// many ops lie between, or changes that would have to be made from a loaded document first, the
+    /// size of all that readers reach.
     ///
     /// # Errors
     /// [`Error::TooDeep`] beyond [`DEFAULT_MAX_DEPTH`].
     pub fn diff(&self, before: &[ChangeHash], after: &[ChangeHash]) -> Result<Vec<Patch>, Error> {
         let clock = self.graph.clock(before);
-        let after = self.at(after);
-        Diff::since(&clock, before, after.view()).run()
+        let at = self.at(after);
+        Diff::between(&clock, before, after, at.view()).run()
     }
 
     /// The patches of [`Document::diff`] that change `obj`; if `recursive`, also those that change the
@@ -165,10 +166,10 @@ impl Document {
         after: &[ChangeHash],
         recursive: bool,
     ) -> Result<Vec<Patch>, Error> {
-        let after = self.at(after);
-        let path = after.path_of(obj)?;
+        let at = self.at(after);
+        let path = at.path_of(obj)?;
         let clock = self.graph.clock(before);
-        let mut diff = Diff::since(&clock, before, after.view());
+        let mut diff = Diff::between(&clock, before, after, at.view());
         diff.queue = VecDeque::from([Visit { obj: obj.clone(), path, is_new: false }]);
         diff.recursive = recursive;
         diff.run()
@@ -253,14 +254,17 @@ impl<'a> Diff<'a> {
         Self { before, nothing, after, touched: None, recursive: true, queue, patches }
     }
 
-    /// From the state at the heads `heads`, whose clock is `before`: looks only where ops are, if the
-    /// present is asked for and few came since.
-    fn since(before: &'a Clock, heads: &[ChangeHash], after: View<'a>) -> Self {
+    /// From the state at the heads `heads`, whose clock is `before`, to that at the heads `want`: looks
+    /// only where ops are, if few came in between.
+    fn between(
+        before: &'a Clock,
+        heads: &[ChangeHash],
+        want: &[ChangeHash],
+        after: View<'a>,
+    ) -> Self {
         let mut diff = Self::new(before, after);
-        if after.clock.is_none() {
-            let most = after.doc.ops.op_count() / FEW;
-            diff.touched = Touched::since(after.doc, heads, most);
-        }
+        let most = after.doc.ops.op_count() / FEW;
+        diff.touched = Touched::between(after.doc, heads, want, most);
         diff
     }
 
@@ -307,7 +311,7 @@ impl<'a> Diff<'a> {
 
     fn list(&mut self, visit: &Visit, sequence: &'a Sequence) {
         let actors = &self.after.doc.ops.actors;
-        let places = self.places(visit, sequence);
+        let places = self.places(visit, sequence, false);
         scoped::walk_at(sequence, places.as_deref(), self.after.clock, actors, |elem| {
             let before = self.before(visit, elem.rows);
             let index = elem.index;
@@ -334,7 +338,7 @@ impl<'a> Diff<'a> {
         let actors = &self.after.doc.ops.actors;
         let (mut old_marks, mut new_marks) = (OpenMarks::default(), OpenMarks::default());
         let mut changed: Vec<Mark> = Vec::new();
-        let places = self.places(visit, sequence);
+        let places = self.places(visit, sequence, true);
         scoped::walk_at(sequence, places.as_deref(), self.after.clock, actors, |elem| {
             let before = self.before(visit, elem.rows);
             let old = Seen { ops: &before, ..*elem };
@@ -384,9 +388,32 @@ impl<'a> Diff<'a> {
         entries
     }
 
-    /// The elements of a sequence that may differ, in order; `None` for all.
-    fn places(&self, visit: &Visit, sequence: &Sequence) -> Option<Vec<Place>> {
-        self.touched_in(visit)?.in_order(sequence)
+    /// The elements of a sequence that may differ, in order, each with its index; `None` for all.
+    fn places(
+        &self,
+        visit: &Visit,
+        sequence: &Sequence,
+        is_text: bool,
+    ) -> Option<Vec<(Place, usize)>> {
+        let places = self.touched_in(visit)?;
+        let shifts = match self.after.clock {
+            None => None,
+            Some(_) => Some(self.after.shifts(self.after.doc.resolve(&visit.obj).ok()?)?),
+        };
+        // Where marks begin or end, what stands between them may change as well, and what comes
+        // between them has them; at present there may be fewer than there were.
+        let has_marks = || match shifts {
+            None => sequence.has_marks(),
+            Some(_) => scoped::had_marks(sequence),
+        };
+        if is_text && (has_marks() || places.have_marks(sequence)) {
+            return None;
+        }
+        let index = |place| match shifts {
+            None => to_usize(sequence.index_of(place)),
+            Some(shifts) => shifts.index_of(sequence, place),
+        };
+        Some(places.in_order(sequence)?.into_iter().map(|place| (place, index(place))).collect())
     }
 
     /// Where in an object to look; `None` for everywhere.

@@ -36,6 +36,10 @@ impl Queue {
         self.waiting.is_empty()
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
     pub(crate) fn contains(&self, hash: &ChangeHash) -> bool {
         self.waiting.contains_key(hash)
     }

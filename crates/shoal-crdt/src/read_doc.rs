@@ -4,9 +4,10 @@ use std::ops::RangeBounds;
 use std::sync::Arc;
 
 use crate::cursor::{Cursor, CursorPosition, MoveCursor};
+use crate::doc_iter::DocIter;
 use crate::error::Error;
 use crate::hydrate;
-use crate::id::ObjId;
+use crate::id::{ObjId, ROOT};
 use crate::marks::{Mark, MarkSet, Span};
 use crate::parents::Parent;
 use crate::patch::PatchProp;
@@ -124,6 +125,40 @@ pub trait ReadDoc {
     /// [`Error::UnknownObject`], [`Error::WrongType`] for sequences.
     fn entries(&self, obj: &ObjId) -> Result<impl Iterator<Item = MapEntry<'_>>, Error> {
         self.view().entries(obj)
+    }
+
+    /// The values in a map or a list, or the elements of a text, in order, each with the op that wrote
+    /// it. Cost: as [`ReadDoc::entries`] and [`ReadDoc::items`].
+    ///
+    /// # Errors
+    /// [`Error::UnknownObject`].
+    fn values(&self, obj: &ObjId) -> Result<impl Iterator<Item = (Value<'_>, ObjId)>, Error> {
+        self.view().values(obj)
+    }
+
+    /// Everything in the document: what is in the root, then what is in the objects that were met, the
+    /// oldest of these first. Memory: the ids of objects that are still to come.
+    ///
+    /// ```
+    /// use shoal_crdt::{ActorId, AutoCommit, DocItem, ReadDoc, Transactable};
+    ///
+    /// let mut doc = AutoCommit::new(ActorId::new(&[1]));
+    /// doc.import_json(&serde_json::json!({"a": 1, "b": [2, {"c": 3}]}))?;
+    /// assert_eq!(doc.iter().count(), 5);
+    /// let keys: Vec<_> = doc.iter().filter_map(|found| found.item.key()).collect();
+    /// assert_eq!(keys, ["a", "b", "c"]);
+    /// # Ok::<(), shoal_crdt::Error>(())
+    /// ```
+    fn iter(&self) -> DocIter<'_> {
+        self.view().iter_from(&ROOT).expect("every document has a root")
+    }
+
+    /// What [`ReadDoc::iter`] gives of one object and what is in it.
+    ///
+    /// # Errors
+    /// [`Error::UnknownObject`].
+    fn iter_from(&self, obj: &ObjId) -> Result<DocIter<'_>, Error> {
+        self.view().iter_from(obj)
     }
 
     /// The items of a list, or the elements of a text, from the one that covers `start` on.

@@ -254,11 +254,22 @@ impl Register {
 
     /// Every op, ascending by id, as rows of a document list them.
     pub(crate) fn rows<'a>(&'a self, actors: &Actors, rows: &mut Vec<OpRef<'a>>) {
+        self.rows_of(|_| true, actors, rows);
+    }
+
+    /// The ops whose ids are asked for, ascending by id. O(n) for n ops, and little but for those.
+    pub(crate) fn rows_of<'a>(
+        &'a self,
+        is_wanted: impl Fn(OpId) -> bool,
+        actors: &Actors,
+        rows: &mut Vec<OpRef<'a>>,
+    ) {
         match &self.0 {
-            Repr::One(op) => rows.push(op.as_ref()),
+            Repr::One(op) => rows.extend(is_wanted(op.id).then(|| op.as_ref())),
             Repr::Many(many) => {
                 let start = rows.len();
-                rows.extend(many.ops.iter().map(RegOp::as_ref));
+                let wanted = many.ops.iter().filter(|op| is_wanted(op.id));
+                rows.extend(wanted.map(RegOp::as_ref));
                 rows[start..].sort_by(|a, b| actors.compare(a.id, b.id));
             }
         }

@@ -1,12 +1,14 @@
 //! Writing documents as bytes.
 
 use shoal_history::{
-    ActorId, ActorIdx, ChangeHash, DocumentWriter, InsertRun, Key, ObjId as StoredObjId, Op, OpId,
-    TextRun,
+    ActorId, ActorIdx, ChangeHash, DocumentWriter, InsertRun, Key, Limits, ObjId as StoredObjId,
+    Op, OpId, TextRun,
 };
 
 use crate::actors::Actors;
 use crate::document::Document;
+use crate::error::Error;
+use crate::load::LoadOptions;
 use crate::names::Names;
 use crate::opset::{Data, Object};
 use crate::register::OpRef;
@@ -35,6 +37,25 @@ impl Document {
     pub fn save(&mut self) -> Vec<u8> {
         self.saved_heads = self.heads();
         self.to_bytes(SaveOptions::default())
+    }
+
+    /// Like [`Document::save`], and loads what it wrote, to see that it is this document. Cost: that of
+    /// saving and loading.
+    ///
+    /// # Errors
+    /// As [`Document::load`]: then this crate has a bug, and the bytes are not to replace good ones.
+    pub fn save_and_verify(&mut self) -> Result<Vec<u8>, Error> {
+        let bytes = self.save();
+        let options = LoadOptions {
+            encoding: self.text_encoding(),
+            limits: Limits::FORMAT,
+            ..LoadOptions::default()
+        };
+        let loaded = Self::load(&bytes, self.actor().clone(), &options)?;
+        match self.heads().into_iter().find(|head| !loaded.has_heads(&[*head])) {
+            None => Ok(bytes),
+            Some(lost) => Err(Error::UnknownHead(lost)),
+        }
     }
 
     /// What [`Document::save`] writes, with other options and without noting the heads.

@@ -18,8 +18,8 @@ mod tree;
 
 pub(crate) use build::Builder;
 use leaf::{Leaf, NewRun};
-pub(crate) use run::{ElemView, Kind, NO_OP, RunView, Unit};
-use run::{Mark, Run, Sides};
+pub(crate) use run::{ElemView, Kind, NO_OP, Run, RunView, Unit};
+use run::{Mark, Sides};
 pub(crate) use tree::Place;
 use tree::Tree;
 

@@ -1,6 +1,7 @@
 //! The edits that transactions and documents with an implicit one have in common.
 
 use serde_json::Value as Json;
+use shoal_history::ChangeHash;
 
 use crate::error::Error;
 use crate::hydrate;
@@ -180,6 +181,28 @@ pub trait Transactable: ReadDoc {
         self.edit(|tx| tx.insert_value(obj, index, value))
     }
 
+    /// [`Transaction::batch_create_object`].
+    ///
+    /// # Errors
+    /// As there.
+    fn batch_create_object<'p>(
+        &mut self,
+        obj: &ObjId,
+        prop: impl Into<Prop<'p>>,
+        value: &hydrate::Value,
+        insert: bool,
+    ) -> Result<ObjId, Error> {
+        self.edit(|tx| tx.batch_create_object(obj, prop, value, insert))
+    }
+
+    /// [`Transaction::init_root_from_hydrate`].
+    ///
+    /// # Errors
+    /// As there.
+    fn init_root_from_hydrate(&mut self, value: &hydrate::Value) -> Result<(), Error> {
+        self.edit(|tx| tx.init_root_from_hydrate(value))
+    }
+
     /// [`Transaction::splice_values`].
     ///
     /// # Errors
@@ -264,6 +287,9 @@ pub trait Transactable: ReadDoc {
 
     /// [`Transaction::pending_ops`].
     fn pending_ops(&self) -> usize;
+
+    /// The heads that the edits are based on.
+    fn base_heads(&self) -> Vec<ChangeHash>;
 }
 
 impl Transactable for Transaction<'_> {
@@ -273,5 +299,9 @@ impl Transactable for Transaction<'_> {
 
     fn pending_ops(&self) -> usize {
         Transaction::pending_ops(self)
+    }
+
+    fn base_heads(&self) -> Vec<ChangeHash> {
+        Transaction::base_heads(self)
     }
 }

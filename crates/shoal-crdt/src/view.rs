@@ -4,8 +4,9 @@
 //! ops count. [`scoped`] is the only part that knows how objects keep their ops.
 
 use std::ops::{Bound, RangeBounds};
+use std::sync::OnceLock;
 
-use shoal_history::{ChangeHash, Clock};
+use shoal_history::{Action, ChangeHash, Clock};
 
 use crate::document::Document;
 use crate::error::Error;
@@ -13,11 +14,17 @@ use crate::id::ObjId;
 use crate::opset::Data;
 use crate::read::{ListItem, MapEntry, to_usize, wrong_prop, wrong_type};
 use crate::read_doc::ReadDoc;
-use crate::register::OpRef;
-use crate::sequence::Sequence;
+use crate::register::{ObjIdx, OpRef};
+use crate::sequence::{Kind, Place, Sequence};
 use crate::value::{ObjType, Prop, Value};
 
+mod recent;
 pub(crate) mod scoped;
+#[cfg(test)]
+mod tests;
+
+use recent::{Recent, Shifts, Since};
+use scoped::Part;
 
 /// A document together with the ops of it that count. Made by this crate only.
 #[derive(Clone, Copy, Debug)]
@@ -25,15 +32,29 @@ pub struct View<'a> {
     pub(crate) doc: &'a Document,
     /// `None` when every op counts.
     pub(crate) clock: Option<&'a Clock>,
+    /// What else is known of a past state.
+    past: Option<&'a Past>,
 }
 
 /// A document as it was when it had given heads: what [`Document::at`] returns. Everything that
-/// [`ReadDoc`] has can be read. Costs of reads are those of walking the whole object, whatever
-/// they are at present.
+/// [`ReadDoc`] has can be read.
+///
+/// If few ops came since, an object that none of them is about is read as at present, and in others
+/// an index is found in O(log n); the first read looks at those ops. Else a read walks its object:
+/// a list or text run by run, where elements were typed or deleted together.
 #[derive(Clone, Debug)]
 pub struct DocumentAt<'a> {
     doc: &'a Document,
-    clock: Option<Clock>,
+    past: Option<Past>,
+}
+
+/// A past state.
+#[derive(Clone, Debug)]
+struct Past {
+    clock: Clock,
+    heads: Vec<ChangeHash>,
+    /// How it differs from the present, once somebody asked, if that is not much.
+    recent: OnceLock<Option<Recent>>,
 }
 
 impl Document {
@@ -55,20 +76,25 @@ impl Document {
     /// # Ok::<(), shoal_crdt::Error>(())
     /// ```
     pub fn at(&self, heads: &[ChangeHash]) -> DocumentAt<'_> {
-        let clock = (!self.graph.has_heads(heads)).then(|| self.graph.clock(heads));
-        DocumentAt { doc: self, clock }
+        let past = (!self.graph.has_heads(heads)).then(|| Past {
+            clock: self.graph.clock(heads),
+            heads: heads.to_vec(),
+            recent: OnceLock::new(),
+        });
+        DocumentAt { doc: self, past }
     }
 }
 
 impl ReadDoc for DocumentAt<'_> {
     fn view(&self) -> View<'_> {
-        View { doc: self.doc, clock: self.clock.as_ref() }
+        let past = self.past.as_ref();
+        View { doc: self.doc, clock: past.map(|past| &past.clock), past }
     }
 }
 
 impl ReadDoc for Document {
     fn view(&self) -> View<'_> {
-        View { doc: self, clock: None }
+        View { doc: self, clock: None, past: None }
     }
 }
 
@@ -85,20 +111,62 @@ impl<'a> View<'a> {
         }
     }
 
+    /// How the present state differs, if that is known, and from which on.
+    fn recent(self) -> Option<&'a Recent> {
+        let past = self.past?;
+        past.recent.get_or_init(|| Recent::of(self.doc, &past.heads, &past.clock)).as_ref()
+    }
+
+    /// How the indexes of a sequence differ from the present ones, if that is known.
+    pub(crate) fn shifts(self, object: ObjIdx) -> Option<&'a Shifts> {
+        self.recent()?.shifts(object)
+    }
+
+    /// The present state, if an object of the view is as it is there.
+    fn same_as_now(self, obj: &ObjId) -> Result<Option<Self>, Error> {
+        let Some(recent) = self.recent() else { return Ok(None) };
+        Ok(match recent.since_in(self.doc.resolve(obj)?) {
+            Since::Nothing => Some(self.doc.view()),
+            Since::At(_) | Since::Somewhere => None,
+        })
+    }
+
     pub(crate) fn length(self, obj: &ObjId) -> Result<usize, Error> {
         let Some(clock) = self.clock else { return self.doc.length(obj) };
         self.object_type(obj)?;
         let actors = &self.doc.ops.actors;
+        let object = self.doc.resolve(obj)?;
+        let recent = self.recent();
         Ok(match self.data(obj)? {
             Data::Map(map) => {
                 let visible = |register| !scoped::visible(register, clock, actors).is_empty();
-                scoped::entries(self.doc, map).filter(|(_, register)| visible(register)).count()
+                match recent.map(|recent| recent.since_in(object)) {
+                    Some(Since::Nothing) => map.visible,
+                    Some(Since::At(places)) => {
+                        let registers = || places.names().filter_map(|name| map.get(name));
+                        let now = registers().filter(|register| register.winner().is_some());
+                        let then = registers().filter(|register| visible(register));
+                        map.visible - now.count() + then.count()
+                    }
+                    Some(Since::Somewhere) | None => scoped::entries(self.doc, map)
+                        .filter(|(_, register)| visible(register))
+                        .count(),
+                }
             }
-            Data::Sequence(_) => {
-                let mut length = 0;
-                self.for_each_visible(obj, |elem| length += elem.width)?;
-                length
-            }
+            Data::Sequence(sequence) => match self.shifts(object) {
+                Some(shifts) => shifts.length(sequence),
+                None => {
+                    let mut length = 0;
+                    scoped::walk_parts(sequence, clock, actors, |part| {
+                        length += match part {
+                            Part::Stretch(stretch) => stretch.width,
+                            Part::Elem(elem) => elem.width,
+                        };
+                        true
+                    });
+                    length
+                }
+            },
         })
     }
 
@@ -129,13 +197,21 @@ impl<'a> View<'a> {
                 let visible = scoped::visible(register, clock, &self.doc.ops.actors);
                 Ok(visible.iter().map(read).collect())
             }
-            (Data::Sequence(_), Prop::Index(index)) => {
+            (Data::Sequence(sequence), Prop::Index(index)) => {
+                let actors = &self.doc.ops.actors;
+                if let Some(shifts) = self.shifts(self.doc.resolve(obj)?) {
+                    let Some((place, _)) = shifts.find(sequence, index) else {
+                        return Ok(Vec::new());
+                    };
+                    let visible = scoped::visible_at(sequence, place, clock, actors);
+                    return Ok(visible.iter().map(read).collect());
+                }
                 let mut found = Vec::new();
-                self.for_each_visible(obj, |elem| {
-                    if elem.index <= index && index < elem.index + elem.width {
-                        found = elem.ops.iter().map(read).collect();
-                    }
-                })?;
+                scoped::walk_visible(sequence, clock, actors, index, |elem| {
+                    // The first one that ends behind the index is the one that covers it.
+                    found = elem.ops.iter().map(read).collect();
+                    false
+                });
                 Ok(found)
             }
             _ => Err(wrong_prop(obj, kind)),
@@ -145,6 +221,9 @@ impl<'a> View<'a> {
     pub(crate) fn entries(self, obj: &ObjId) -> Result<Walk<'a, MapEntry<'a>>, Error> {
         let Some(clock) = self.clock else { return Ok(Box::new(self.doc.entries(obj)?)) };
         let kind = self.object_type(obj)?;
+        if let Some(now) = self.same_as_now(obj)? {
+            return now.entries(obj);
+        }
         let Data::Map(map) = self.data(obj)? else {
             return Err(wrong_type(obj, kind, "walk its entries"));
         };
@@ -161,23 +240,32 @@ impl<'a> View<'a> {
         Ok(Box::new(entries))
     }
 
+    pub(crate) fn values(self, obj: &ObjId) -> Result<Walk<'a, (Value<'a>, ObjId)>, Error> {
+        if self.object_type(obj)?.is_sequence() {
+            Ok(Box::new(self.items(obj, 0)?.map(|item| (item.value, item.id))))
+        } else {
+            Ok(Box::new(self.entries(obj)?.map(|entry| (entry.value, entry.id))))
+        }
+    }
+
     pub(crate) fn items(self, obj: &ObjId, start: usize) -> Result<Walk<'a, ListItem<'a>>, Error> {
-        if self.clock.is_none() {
-            return Ok(Box::new(self.doc.items(obj, start)?));
+        let Some(clock) = self.clock else { return Ok(Box::new(self.doc.items(obj, start)?)) };
+        let sequence = self.sequence(obj, "walk its items")?;
+        if let Some(now) = self.same_as_now(obj)? {
+            return now.items(obj, start);
         }
         let mut items = Vec::new();
-        self.for_each_visible(obj, |elem| {
-            if elem.index + elem.width <= start {
-                return;
+        scoped::walk_visible(sequence, clock, &self.doc.ops.actors, start, |elem| {
+            if let Some(winner) = elem.ops.last() {
+                items.push(ListItem {
+                    value: self.doc.value(winner),
+                    id: self.doc.export(winner.id),
+                    elem: self.doc.export(elem.id),
+                    conflict: elem.ops.len() > 1,
+                });
             }
-            let Some(winner) = elem.ops.last() else { return };
-            items.push(ListItem {
-                value: self.doc.value(winner),
-                id: self.doc.export(winner.id),
-                elem: self.doc.export(elem.id),
-                conflict: elem.ops.len() > 1,
-            });
-        })?;
+            true
+        });
         Ok(Box::new(items.into_iter()))
     }
 
@@ -206,39 +294,91 @@ impl<'a> View<'a> {
     /// The index at which the element that covers `index` begins.
     fn item_start(self, obj: &ObjId, index: usize) -> Result<usize, Error> {
         let sequence = self.sequence(obj, "walk its items")?;
-        if self.clock.is_none() {
+        let Some(clock) = self.clock else {
             return Ok(sequence.find(index as u64).map_or(index, |(_, start)| to_usize(start)));
+        };
+        if let Some(shifts) = self.shifts(self.doc.resolve(obj)?) {
+            return Ok(shifts.find(sequence, index).map_or(index, |(_, start)| start));
         }
         let mut start = index;
-        self.for_each_visible(obj, |elem| {
-            if elem.index <= index && index < elem.index + elem.width {
-                start = elem.index;
-            }
-        })?;
+        scoped::walk_visible(sequence, clock, &self.doc.ops.actors, index, |elem| {
+            start = elem.index;
+            false
+        });
         Ok(start)
     }
 
     pub(crate) fn text(self, obj: &ObjId) -> Result<String, Error> {
-        if self.clock.is_none() {
-            return self.doc.text(obj);
+        let Some(clock) = self.clock else { return self.doc.text(obj) };
+        let sequence = self.sequence(obj, "read its text")?;
+        if let Some(now) = self.same_as_now(obj)? {
+            return now.text(obj);
         }
         let mut text = String::new();
-        self.for_each_visible(obj, |elem| text.push_str(elem.text()))?;
+        scoped::walk_parts(sequence, clock, &self.doc.ops.actors, |part| {
+            match part {
+                Part::Elem(elem) => text.push_str(elem.text()),
+                Part::Stretch(stretch) if stretch.run.run.kind == Kind::Chars => {
+                    text.push_str(stretch.text);
+                }
+                Part::Stretch(stretch) => {
+                    for at in stretch.elems.clone() {
+                        let op = stretch.run.elem(at).op(sequence.sides());
+                        text.push_str(scoped::op_text(&op));
+                    }
+                }
+            }
+            true
+        });
         Ok(text)
     }
 
     pub(crate) fn index_of(self, obj: &ObjId, elem: &ObjId) -> Result<Option<usize>, Error> {
-        if self.clock.is_none() {
-            return self.doc.index_of(obj, elem);
+        let Some(clock) = self.clock else { return self.doc.index_of(obj, elem) };
+        let sequence = self.sequence(obj, "find an element")?;
+        let Some(id) = self.doc.import(elem) else { return Ok(None) };
+        let actors = &self.doc.ops.actors;
+        let Some(place) = sequence.locate(id) else { return Ok(None) };
+        if !self.is_visible(sequence, place) {
+            return Ok(None);
         }
-        let id = self.doc.import(elem);
-        let mut found = None;
-        self.for_each_visible(obj, |elem| {
-            if Some(elem.id) == id {
-                found = Some(elem.index);
+        let mut found = self.index_in(self.doc.resolve(obj)?, sequence, place);
+        if found.is_some() {
+            return Ok(found);
+        }
+        scoped::walk_parts(sequence, clock, actors, |part| {
+            match part {
+                Part::Elem(elem) if elem.id == id => found = Some(elem.index),
+                Part::Stretch(stretch) => {
+                    let at = stretch.position(id);
+                    found = at.map(|at| stretch.index + stretch.width_before(sequence.unit(), at));
+                }
+                Part::Elem(_) => {}
             }
-        })?;
+            found.is_none()
+        });
         Ok(found)
+    }
+
+    /// Whether readers see a value of the element at `place`.
+    pub(crate) fn is_visible(self, sequence: &Sequence, place: Place) -> bool {
+        let Some(clock) = self.clock else { return sequence.is_visible(place) };
+        let visible = scoped::visible_at(sequence, place, clock, &self.doc.ops.actors);
+        visible.last().is_some_and(|op| !is_mark(op))
+    }
+
+    /// The index at which the element at `place` begins, or would if it were visible; `None` if it
+    /// takes a walk to find it.
+    pub(crate) fn index_in(
+        self,
+        object: ObjIdx,
+        sequence: &Sequence,
+        place: Place,
+    ) -> Option<usize> {
+        match self.clock {
+            None => Some(to_usize(sequence.index_of(place))),
+            Some(_) => Some(self.shifts(object)?.index_of(sequence, place)),
+        }
     }
 
     pub(crate) fn covers(self, id: shoal_history::OpId) -> bool {
@@ -261,19 +401,8 @@ impl<'a> View<'a> {
             Data::Map(_) => Err(wrong_type(obj, kind, operation)),
         }
     }
+}
 
-    /// Visits what readers see of a sequence, in order, marks left out.
-    pub(crate) fn for_each_visible(
-        self,
-        obj: &ObjId,
-        mut visit: impl FnMut(&scoped::Seen<'_, 'a>),
-    ) -> Result<(), Error> {
-        let sequence = self.sequence(obj, "walk its items")?;
-        scoped::walk(sequence, self.clock, &self.doc.ops.actors, |elem| {
-            if elem.is_visible() {
-                visit(elem);
-            }
-        });
-        Ok(())
-    }
+fn is_mark(op: &OpRef<'_>) -> bool {
+    op.action == Action::Mark
 }

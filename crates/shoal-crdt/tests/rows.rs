@@ -121,6 +121,27 @@ fn rows_in_document_order_load() {
     assert_eq!(json(&doc), r#"{"list":["y",9,3],"text":"ayxcd","zero":"y"}"#);
 }
 
+/// A refusal names the row, its op and a column.
+#[test]
+fn refusals_name_the_place() {
+    let doc = sample();
+    let sound = rows(&doc);
+    let mut refused = 0;
+    for at in 1..sound.len() {
+        let mut rows = sound.clone();
+        rows.swap(at - 1, at);
+        let Err(error) = load(&doc, &rows) else { continue };
+        let text = error.to_string();
+        let Error::Row { row, column, op, fault } = error else { continue };
+        let of_row = rows[row as usize].id;
+        assert_eq!(op.counter(), of_row.counter);
+        assert!(row as usize + 1 >= at, "{at}: {text}");
+        assert_eq!(text, format!("document chunk: {column}, row {row}: op {op}: {fault}"));
+        refused += 1;
+    }
+    assert!(refused > 4, "{refused}");
+}
+
 /// Whatever two rows trade places: the document is refused, or it means the same.
 #[test]
 fn rows_out_of_order_are_refused_or_mean_the_same() {
@@ -181,10 +202,4 @@ fn keys_and_objects_come_once_and_with_the_right_kind_of_key() {
     let row = late.remove(0);
     late.push(row);
     assert!(load(&doc, &late).is_err());
-}
-
-#[test]
-fn documents_cross_threads() {
-    fn is_send_and_sync<T: Send + Sync>(_: &T) {}
-    is_send_and_sync(&sample());
 }

@@ -5,7 +5,10 @@
 
 use automerge::ReadDoc as _;
 use automerge::transaction::Transactable as _;
-use shoal_crdt::{ActorId, Change, CommitOptions, Document, Error, LoadOptions, ROOT};
+use shoal_crdt::{
+    ActorId, AutoCommit, Change, CommitOptions, Document, Error, LoadOptions, ROOT, ReadDoc as _,
+    Transactable as _,
+};
 use shoal_history::{
     Action, ActorIdx, ChangeHeader, ChangeWriter, Key, ObjId, Op, OpId, ScalarRef,
 };
@@ -102,6 +105,30 @@ fn an_op_outside_of_the_past_is_waited_for() {
         Document::load(&strict, actor(8), &LoadOptions::default()),
         Err(Error::Op { .. })
     ));
+}
+
+/// Without what it names, such a change cannot be gone back to.
+#[test]
+fn a_past_that_lacks_what_its_changes_name_is_an_error() {
+    let first = change(&[1], 1, &[], "k", &[]);
+    let seen = OpId { counter: first.start_op(), actor: ActorIdx(1) };
+    let base = change(&[3], 1, &[], "b", &[]);
+    let stray = change(&[2, 1], 1, &[&base], "k", &[seen]);
+    let after = change(&[4], 1, &[&stray], "c", &[]);
+    let mut doc = Document::new(actor(9));
+    doc.apply_changes([first.clone(), base, stray.clone(), after.clone()]).unwrap();
+    assert_eq!(doc.heads().len(), 2);
+    for head in [&stray, &after] {
+        let heads = [head.hash()];
+        assert!(matches!(doc.fork_at(actor(8), &heads), Err(Error::Op { .. })));
+        assert!(matches!(doc.transaction_at(&heads), Err(Error::Op { .. })));
+        assert!(matches!(AutoCommit::from(doc.clone()).isolate(&heads), Err(Error::Op { .. })));
+        assert!(doc.at(&heads).get(&ROOT, "k").unwrap().is_some());
+        let both = [head.hash(), first.hash()];
+        let mut tx = doc.transaction_at(&both).unwrap();
+        tx.put(&ROOT, "own", 1_i64).unwrap();
+        assert!(tx.commit(CommitOptions::default()).is_some());
+    }
 }
 
 #[test]

@@ -213,6 +213,9 @@ pub enum Fault {
     /// An op superseded by one that is not after it, by this counter.
     #[error("superseded by an op that is not after it: {0}")]
     NotAfter(u32),
+    /// An op that refers to one of a change in a later row, by this counter.
+    #[error("refers to an op of a later change: {0}")]
+    LaterChange(u32),
     /// The same op named twice in one list.
     #[error("the same op twice in a list: {0}")]
     RepeatedLink(u32),

@@ -5,7 +5,7 @@
 //! What a document chunk brought is kept as columns that all copies of the graph share; changes
 //! that were added one by one come after it.
 
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
@@ -19,6 +19,7 @@ mod heads;
 mod index;
 mod past;
 mod select;
+mod since;
 
 use base::{Base, SharedBase};
 pub use clock::{Clock, ClockEntry};
@@ -192,7 +193,9 @@ impl ChangeGraph {
     /// Whether `heads` are the heads, in any order.
     pub fn has_heads(&self, heads: &[ChangeHash]) -> bool {
         let known = &self.inner.heads;
-        heads.len() == known.len() && heads.iter().all(|head| known.get(head).is_some())
+        heads.len() == known.len()
+            && heads.iter().all(|head| known.get(head).is_some())
+            && (heads.len() < 2 || is_without_repeats(heads))
     }
 
     /// Whether the change with this hash is in the graph.
@@ -328,33 +331,6 @@ impl ChangeGraph {
         }
         inner.actors.truncate(actors);
         (inner.max_op, inner.heads) = (max_op, heads);
-    }
-
-    /// The changes that are neither among `have` nor ancestors of those, in the order in which
-    /// they were added. Hashes that are not in the graph are ignored. Cost: about the number of
-    /// changes returned, not the size of the graph.
-    pub fn changes_since(&self, have: &[ChangeHash]) -> Vec<&Change> {
-        let mut since = Vec::new();
-        self.inner.visit_since(have, |place| since.extend(self.inner.change_at(place)));
-        since.reverse();
-        since
-    }
-
-    /// What [`ChangeGraph::changes_since`] returns, unless changes of a loaded document are among
-    /// them that would have to be made first. Cost: as there.
-    pub fn changes_at_hand_since(&self, have: &[ChangeHash]) -> Option<Vec<&Change>> {
-        let mut since = Some(Vec::new());
-        self.inner.visit_since(have, |place| {
-            let change = self.inner.change_at_hand(place);
-            since = since.take().zip(change).map(|(mut since, change)| {
-                since.push(change);
-                since
-            });
-        });
-        if let Some(since) = &mut since {
-            since.reverse();
-        }
-        since
     }
 
     /// Those of `hashes` that are not in the graph, in the order given.
@@ -603,50 +579,12 @@ impl Inner {
     fn places<'a>(&'a self, hashes: &'a [ChangeHash]) -> impl Iterator<Item = u32> + 'a {
         hashes.iter().filter_map(|hash| self.place_of(hash))
     }
+}
 
-    /// Visits, last first, the places that `have` does not reach. Goes from the heads and from
-    /// `have` backwards by place: when a change comes up, all that depend on it have been seen, so
-    /// it is known whether `have` reaches it; when only such ones are left, the rest is as well.
-    fn visit_since(&self, have: &[ChangeHash], mut visit: impl FnMut(u32)) {
-        let mut had: FxHashSet<u32> = self.places(have).collect();
-        if had.is_empty() {
-            let count = u32::try_from(self.len()).expect("places fit 32 bits");
-            (0..count).rev().for_each(visit);
-            return;
-        }
-        let mut queue: BinaryHeap<u32> = had.iter().copied().collect();
-        let mut queued = had.clone();
-        let mut wanted = 0_usize;
-        for (_, place) in self.heads.iter() {
-            if queued.insert(place) {
-                queue.push(place);
-                wanted += 1;
-            }
-        }
-        while wanted > 0
-            && let Some(place) = queue.pop()
-        {
-            let is_had = had.remove(&place);
-            queued.remove(&place);
-            if !is_had {
-                wanted -= 1;
-                visit(place);
-            }
-            for &dep in self.deps_at(place) {
-                let newly_queued = queued.insert(dep);
-                if newly_queued {
-                    queue.push(dep);
-                }
-                if is_had {
-                    if had.insert(dep) && !newly_queued {
-                        wanted -= 1;
-                    }
-                } else if newly_queued {
-                    wanted += 1;
-                }
-            }
-        }
-    }
+fn is_without_repeats(hashes: &[ChangeHash]) -> bool {
+    let mut sorted = hashes.to_vec();
+    sorted.sort_unstable();
+    sorted.windows(2).all(|pair| pair[0] != pair[1])
 }
 
 fn seq(count: usize) -> u32 {

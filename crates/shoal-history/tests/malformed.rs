@@ -505,6 +505,11 @@ fn document_changes() {
         &[0x7f, 1],
         "change dep row column, row 1: dependency is not an earlier row: 1",
     );
+    change_row_refused(
+        67,
+        &[0x7f, 0xe4, 0x00],
+        "change dep row column, row 1: dependency is not an earlier row: 100",
+    );
     change_row_refused(67, &[0x7f, 0x7f], "change dep row column, row 1: number out of range: -1");
     change_row_refused(
         86,
@@ -535,6 +540,12 @@ fn document_ops() {
     op_row_refused(33, &[0, 6], "id actor column, row 0: null where a value is needed");
     op_row_refused(35, &[6, 0], "id counter column, row 0: number out of range: 0");
     op_row_refused(66, &[0x7a, 1, 3, 4, 7, 1, 7], "action column, row 1: delete op in a document");
+    op_row_refused(66, &[0x7a, 1, 8, 4, 7, 1, 7], "action column, row 1: unknown action: 8");
+    op_row_refused(
+        66,
+        &[0x7a, 1, 5, 4, 7, 1, 7],
+        "value column, row 1: increment is not an integer",
+    );
     op_row_refused(
         131,
         &[0x7e, 7, 0x7d],
@@ -554,7 +565,11 @@ fn document_ops() {
         "object counter column, row 4: not in ascending order",
     );
     // The second change's op ascribed to the first one's actor.
-    op_row_refused(33, &[6, 0], "ops of a change: op belongs to no change, with the counter: 7");
+    op_row_refused(
+        33,
+        &[6, 0],
+        "id counter column, row 1: op belongs to no change, with the counter: 7",
+    );
     // The same id twice.
     op_row_refused(
         35,
@@ -582,18 +597,18 @@ fn document_ops() {
     // A succ in nobody's change.
     document_refused(
         |parts| put(&mut parts.ops, 131, Some(&[0x7e, 7, 1])),
-        "ops of a change: op belongs to no change, with the counter: 8",
+        "succ counter column, row 4: op belongs to no change, with the counter: 8",
     );
     change_row_refused(
         19,
         &[0x7e, 5, 3],
-        "ops of a change, row 1: op is missing, with the counter: 8",
+        "change max op column, row 1: op is missing, with the counter: 8",
     );
     // The first change takes an op more, which is then not left for the second one.
     change_row_refused(
         19,
         &[0x7e, 6, 1],
-        "ops of a change: op belongs to no change, with the counter: 6",
+        "succ counter column, row 4: op belongs to no change, with the counter: 6",
     );
 }
 
@@ -656,7 +671,8 @@ fn a_broken_history_that_is_verified_later() {
         panic!("each row is valid by itself")
     };
     let mut graph = ChangeGraph::new();
-    let expect = "document chunk: ops of a change: op belongs to no change, with the counter: 8";
+    let expect = "document chunk: succ counter column, row 4: op belongs to no change, \
+                  with the counter: 8";
     for verify in [Verify::Heads, Verify::Nothing] {
         assert_eq!(graph.load(&document, verify).unwrap_err().to_string(), expect);
         assert!(graph.is_empty() && graph.heads().is_empty());

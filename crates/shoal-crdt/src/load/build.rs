@@ -30,7 +30,7 @@ pub(super) fn build(set: &mut OpSet, chunk: &DocumentChunk) -> Result<(), Error>
         StoredObjId::Op(id) => StoredObjId::Op(map(id)),
     };
     while let Some(read) = ops.next_rows() {
-        let (id, pushed) = match read {
+        let (id, len, pushed) = match read {
             DocumentRows::Text(run) => {
                 let run = TextRun {
                     id: map(run.id),
@@ -39,7 +39,7 @@ pub(super) fn build(set: &mut OpSet, chunk: &DocumentChunk) -> Result<(), Error>
                     succ: run.succ.map(map),
                     ..run
                 };
-                (run.id, rows.push_text(&run))
+                (run.id, run.len, rows.push_text(&run))
             }
             DocumentRows::Scalars(run, values) => {
                 let run = InsertRun {
@@ -49,7 +49,7 @@ pub(super) fn build(set: &mut OpSet, chunk: &DocumentChunk) -> Result<(), Error>
                     succ: run.succ.map(map),
                     ..run
                 };
-                (run.id, rows.push_scalars(&run, values))
+                (run.id, run.len, rows.push_scalars(&run, values))
             }
             DocumentRows::Op(op) => {
                 links.clear();
@@ -64,12 +64,15 @@ pub(super) fn build(set: &mut OpSet, chunk: &DocumentChunk) -> Result<(), Error>
                     links: &links,
                     ..op
                 };
-                (op.id, rows.push(&op))
+                (op.id, 1, rows.push(&op))
             }
         };
         if let Err(fault) = pushed {
             let actor = set.actors.id(id.actor).clone();
-            return Err(Error::Row { op: ObjId::new(id.counter, actor), fault });
+            let op = ObjId::new(id.counter, actor);
+            let row = chunk.op_count() - ops.remaining() - len as usize;
+            let row = u32::try_from(row).unwrap_or(u32::MAX);
+            return Err(Error::Row { row, column: fault.column(), op, fault });
         }
     }
     rows.finish();

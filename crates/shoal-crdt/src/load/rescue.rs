@@ -101,7 +101,7 @@ impl Document {
     pub fn rescue(bytes: &[u8], actor: ActorId, encoding: TextEncoding, limits: &Limits) -> Rescue {
         let document = Self::with_encoding(actor, encoding);
         let mut rescue = Rescue { document, lost: Vec::new() };
-        rescue.document.ops.max_depth = limits.max_depth;
+        rescue.document.set_max_depth(limits.max_depth);
         let mut changes = Vec::new();
         let mut values = Vec::new();
         for salvaged in salvage(bytes, limits) {
@@ -171,7 +171,7 @@ impl Rescue {
     fn empty(&self) -> Document {
         let document = &self.document;
         let mut empty = Document::with_encoding(document.actor().clone(), document.text_encoding());
-        empty.ops.max_depth = document.ops.max_depth;
+        empty.set_limits(*document.limits());
         empty
     }
 

@@ -2,81 +2,48 @@
 
 use std::collections::VecDeque;
 
-use shoal_history::{ActorId, Scalar};
+use shoal_history::{ActorId, ChangeHash};
 
-use super::touched::Touched;
 use super::{Diff, Patch, Visit};
-use crate::ExpandMark;
 use crate::autocommit::AutoCommit;
 use crate::document::Document;
-use crate::id::{ObjId, ROOT};
+use crate::id::ROOT;
+use crate::random_edits::{KEYS, KINDS, Random, edit};
 use crate::read_doc::ReadDoc;
+use crate::touched::Touched;
 use crate::transactable::Transactable;
 use crate::value::ObjType;
 
-/// Numbers without a pattern.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % bound as u64).unwrap()
-    }
-}
-
-const KEYS: [&str; 5] = ["a", "b", "c", "list", "text"];
-const KINDS: [ObjType; 3] = [ObjType::Map, ObjType::List, ObjType::Text];
-
-/// Does something to some object; edits that an object refuses are none.
-fn edit(doc: &mut AutoCommit, objects: &mut Vec<ObjId>, random: &mut Random, marks: bool) {
-    let obj = objects[random.below(objects.len())].clone();
-    let number = i64::try_from(random.below(9)).unwrap();
-    let key = KEYS[random.below(KEYS.len())];
-    let Ok(length) = doc.length(&obj) else { return };
-    let index = random.below(length + 1);
-    let kind = KINDS[random.below(KINDS.len())];
-    let made = match (doc.object_type(&obj), random.below(7)) {
-        (Ok(ObjType::Map | ObjType::Table), 0) => doc.put_object(&obj, key, kind).ok(),
-        (Ok(ObjType::Map | ObjType::Table), 1) => drop_ok(doc.delete(&obj, key)),
-        (Ok(ObjType::Map | ObjType::Table), 2) => drop_ok(
-            doc.increment(&obj, key, number)
-                .or_else(|_| doc.put(&obj, key, Scalar::Counter(number))),
-        ),
-        (Ok(ObjType::Map | ObjType::Table), _) => drop_ok(doc.put(&obj, key, number)),
-        (Ok(ObjType::List), 0) => doc.insert_object(&obj, index, kind).ok(),
-        (Ok(ObjType::List), 1) => doc.put_object(&obj, index, kind).ok(),
-        (Ok(ObjType::List), 2) => drop_ok(doc.delete(&obj, index)),
-        (Ok(ObjType::List), 3) => drop_ok(doc.put(&obj, index, number)),
-        (Ok(ObjType::List), _) => drop_ok(doc.insert(&obj, index, number)),
-        (Ok(ObjType::Text), 0) if marks && length > 2 => {
-            let (start, end) = (length / 3, length - 1);
-            drop_ok(doc.mark(&obj, start, end, "bold", number, ExpandMark::After))
-        }
-        (Ok(ObjType::Text), 1 | 2) => {
-            let count = random.below(length - index + 1).min(4);
-            drop_ok(doc.splice_text(&obj, index, isize::try_from(count).unwrap(), ""))
-        }
-        (Ok(ObjType::Text), _) => drop_ok(doc.splice_text(&obj, index, 0, "héllo")),
-        (Err(_), _) => None,
-    };
-    objects.extend(made);
-}
-
-fn drop_ok(_: Result<(), crate::error::Error>) -> Option<ObjId> {
-    None
-}
-
 /// What is found without knowing where to look.
-fn everywhere(doc: &Document, before: &[shoal_history::ChangeHash]) -> Vec<Patch> {
-    Diff::new(&doc.graph.clock(before), doc.view()).run().unwrap()
+fn everywhere(doc: &Document, before: &[ChangeHash], after: &[ChangeHash]) -> Vec<Patch> {
+    Diff::new(&doc.graph.clock(before), doc.at(after).view()).run().unwrap()
+}
+
+/// Between two states of the past, whether it is known how they differ from the present or not.
+fn check_past(doc: &Document, random: &mut Random, seed: u64) {
+    let hashes: Vec<ChangeHash> = doc.changes().map(|change| change.hash()).collect();
+    for _ in 0..3 {
+        let mut heads = || {
+            let count = random.below(3);
+            (0..count).map(|_| hashes[random.below(hashes.len())]).collect::<Vec<_>>()
+        };
+        let (before, after) = (heads(), heads());
+        let wanted = everywhere(doc, &before, &after);
+        let clock = doc.graph.clock(&before);
+        for at in [doc.at(&after), doc.at(&after).knowing_all(), doc.at(&after).knowing_nothing()] {
+            let touched = Touched::between(doc, &before, &after, u64::MAX).unwrap();
+            let mut diff = Diff::new(&clock, at.view());
+            diff.touched = Some(touched);
+            assert_eq!(diff.run().unwrap(), wanted, "seed {seed}: {before:?} to {after:?}");
+        }
+        assert_eq!(doc.diff(&before, &after).unwrap(), wanted, "seed {seed}");
+    }
 }
 
 #[test]
 fn patches_of_touched_places_are_all() {
     for seed in 1..120_u64 {
-        let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let mut random = Random::new(seed);
         let marks = seed % 3 == 0;
         let mut ours = AutoCommit::new(ActorId::new(&[1]));
         let mut objects = vec![ROOT];
@@ -105,11 +72,13 @@ fn patches_of_touched_places_are_all() {
                 theirs.merge(&mut ours).unwrap();
             }
             let doc = ours.document();
-            let touched = Touched::since(doc, &before, u64::MAX).unwrap();
+            let heads = doc.heads();
+            let touched = Touched::between(doc, &before, &heads, u64::MAX).unwrap();
             let clock = doc.graph.clock(&before);
             let mut diff = Diff::new(&clock, doc.view());
             diff.touched = Some(touched);
-            assert_eq!(diff.run().unwrap(), everywhere(doc, &before), "seed {seed}");
+            assert_eq!(diff.run().unwrap(), everywhere(doc, &before, &heads), "seed {seed}");
+            check_past(doc, &mut random, seed);
             for obj in &objects {
                 let Ok(path) = doc.path_of(obj) else { continue };
                 let mut whole = Diff::new(&clock, doc.view());
@@ -129,8 +98,10 @@ fn a_patch_of_one_key_does_not_look_at_the_others() {
     let before = doc.heads();
     doc.splice_text(&text, 500, 1, "yz").unwrap();
     let doc = doc.document();
-    let touched = Touched::since(doc, &before, doc.ops.op_count() / 8).unwrap();
+    let heads = doc.heads();
+    let touched = Touched::between(doc, &before, &heads, doc.ops.op_count() / 8).unwrap();
     let places = touched.places(doc.resolve(&text).unwrap()).unwrap();
     assert_eq!(places.elems().count(), 3);
-    assert_eq!(doc.diff(&before, &doc.heads()).unwrap(), everywhere(doc, &before));
+    assert_eq!(doc.diff(&before, &heads).unwrap(), everywhere(doc, &before, &heads));
+    assert_eq!(doc.diff(&heads, &before).unwrap(), everywhere(doc, &heads, &before));
 }

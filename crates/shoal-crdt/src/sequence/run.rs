@@ -25,7 +25,7 @@ pub(crate) enum Unit {
 
 impl Unit {
     /// What `text` counts for if it is `count` elements.
-    pub(super) fn width(self, text: &str, count: u32) -> u32 {
+    pub(crate) fn width(self, text: &str, count: u32) -> u32 {
         match self {
             Self::Element => count,
             // Characters of one op each stay apart, whatever they look like together.
@@ -273,6 +273,14 @@ impl<'a> RunView<'a> {
             return at as usize;
         }
         self.text.char_indices().nth(at as usize).map_or(self.text.len(), |(byte, _)| byte)
+    }
+
+    /// Of [`Kind::Chars`] the characters of these elements; else nothing.
+    pub(crate) fn text_of(&self, elems: &std::ops::Range<u32>) -> &'a str {
+        match self.run.kind {
+            Kind::Chars => &self.text[self.byte_at(elems.start)..self.byte_at(elems.end)],
+            _ => "",
+        }
     }
 
     /// The character at `at`.

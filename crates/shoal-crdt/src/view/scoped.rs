@@ -2,6 +2,8 @@
 //!
 //! The one place that depends on how registers and sequences keep their ops.
 
+use std::ops::Range;
+
 use shoal_history::{Action, Clock, OpId, ScalarRef};
 
 use crate::actors::Actors;
@@ -9,7 +11,7 @@ use crate::document::Document;
 use crate::map::MapObject;
 use crate::read::to_usize;
 use crate::register::{OpRef, Register};
-use crate::sequence::{ElemView, Place, Sequence, Unit};
+use crate::sequence::{ElemView, Kind, NO_OP, Place, Run, RunView, Sequence, Unit};
 use crate::value::{OBJECT_REPLACEMENT, Value};
 
 /// An element of a sequence as a walk meets it, tombstones and marks included.
@@ -84,7 +86,8 @@ pub(crate) fn visible<'a>(
     actors: &Actors,
 ) -> Vec<OpRef<'a>> {
     let mut rows = Vec::new();
-    register.rows(actors, &mut rows);
+    // What supersedes an op at the clock is covered by it as well.
+    register.rows_of(|id| clock.covers(id), actors, &mut rows);
     let mut seen = Vec::new();
     keep_visible(&rows, Some(clock), &mut seen);
     seen
@@ -139,23 +142,194 @@ pub(crate) fn walk<'a>(
     }
 }
 
-/// Visits the elements of a sequence at `places`, which are in document order, if the present is
-/// asked for; without places every element.
+/// Visits the elements of a sequence at `places`, which are in document order, each with the index at
+/// which it begins; without places every element.
 pub(crate) fn walk_at<'a>(
     sequence: &'a Sequence,
-    places: Option<&[Place]>,
+    places: Option<&[(Place, usize)]>,
     clock: Option<&Clock>,
     actors: &Actors,
     mut visit: impl FnMut(&Seen<'_, 'a>),
 ) {
-    let Some(places) = places.filter(|_| clock.is_none()) else {
+    let Some(places) = places else {
         return walk(sequence, clock, actors, visit);
     };
     let mut look = Look::new(sequence, clock, actors);
-    for place in places {
+    for (place, index) in places {
         let Some(elem) = sequence.elem_at(*place) else { continue };
-        look.at(elem, to_usize(sequence.index_of(*place)), &mut visit);
+        look.at(elem, *index, &mut visit);
     }
+}
+
+/// Consecutive elements of a run that readers see at a clock, and whose ops are but the inserts.
+pub(crate) struct Stretch<'a> {
+    pub(crate) run: RunView<'a>,
+    /// Which of the run's elements.
+    pub(crate) elems: Range<u32>,
+    /// Of [`Kind::Chars`] what they read as.
+    pub(crate) text: &'a str,
+    /// The index at which they begin.
+    pub(crate) index: usize,
+    /// Their length in the index unit.
+    pub(crate) width: usize,
+}
+
+impl Stretch<'_> {
+    /// Where in the run the element `id` is, if it is one of these.
+    pub(crate) fn position(&self, id: OpId) -> Option<u32> {
+        let run = self.run.run;
+        let at = id.counter.checked_sub(run.id.counter)?;
+        (run.id.actor == id.actor && self.elems.contains(&at)).then_some(at)
+    }
+
+    /// The length of its elements before the run's element `at`.
+    pub(crate) fn width_before(&self, unit: Unit, at: u32) -> usize {
+        let before = self.elems.start..at;
+        if self.run.run.len == self.run.run.width || before.is_empty() {
+            return before.len();
+        }
+        unit.width(self.run.text_of(&before), before.end - before.start) as usize
+    }
+}
+
+/// Some of what readers see of a sequence at a clock.
+pub(crate) enum Part<'v, 'a> {
+    Stretch(&'v Stretch<'a>),
+    /// One element, or a mark.
+    Elem(&'v Seen<'v, 'a>),
+}
+
+/// Visits what readers see of a sequence at a clock, marks included, in document order, run by run
+/// where there are runs; ends when `visit` says false.
+pub(crate) fn walk_parts<'a>(
+    sequence: &'a Sequence,
+    clock: &Clock,
+    actors: &Actors,
+    mut visit: impl FnMut(Part<'_, 'a>) -> bool,
+) {
+    let mut look = Look::new(sequence, Some(clock), actors);
+    let mut index = 0;
+    for run in sequence.runs() {
+        if matches!(run.run.kind, Kind::Chars | Kind::Scalars) {
+            let elems = visible_elems(run.run, clock);
+            if elems.is_empty() {
+                continue;
+            }
+            let text = run.text_of(&elems);
+            let width = match run.run.kind {
+                _ if run.run.len == run.run.width => to_usize(elems.len() as u64),
+                Kind::Chars => sequence.unit().width(text, elems.end - elems.start) as usize,
+                _ => run.run.width as usize,
+            };
+            let stretch = Stretch { run, elems, text, index, width };
+            index += width;
+            if !visit(Part::Stretch(&stretch)) {
+                return;
+            }
+            continue;
+        }
+        for at in 0..run.run.len {
+            let mut goes_on = true;
+            index += look.at(run.elem(at), index, &mut |elem| {
+                if !elem.ops.is_empty() {
+                    goes_on = visit(Part::Elem(elem));
+                }
+            });
+            if !goes_on {
+                return;
+            }
+        }
+    }
+}
+
+/// Which elements of a run that has no registers were inserted, and not deleted yet, at a clock. Ids
+/// count up, and those of the deletes up or down: so these are neighbours.
+fn visible_elems(run: &Run, clock: &Clock) -> Range<u32> {
+    let covered = |id: OpId| clock.get(id.actor).max_op;
+    let inserted = (u64::from(covered(run.id)) + 1).saturating_sub(run.id.counter.into());
+    let inserted = u32::try_from(inserted).unwrap_or(u32::MAX).min(run.len);
+    if run.succ == NO_OP {
+        return 0..inserted;
+    }
+    let done = covered(run.succ);
+    if run.succ_descends {
+        // The ids of the deletes count down: the last ones were first.
+        0..inserted.min(run.succ.counter.saturating_sub(done))
+    } else {
+        let deleted = (u64::from(done) + 1).saturating_sub(run.succ.counter.into());
+        u32::try_from(deleted).unwrap_or(u32::MAX).min(inserted)..inserted
+    }
+}
+
+/// Visits what readers see of a sequence at a clock, marks left out, from the element that covers
+/// `from` on; ends when `visit` says false. What comes before costs a step for each run.
+pub(crate) fn walk_visible<'a>(
+    sequence: &'a Sequence,
+    clock: &Clock,
+    actors: &Actors,
+    from: usize,
+    mut visit: impl FnMut(&Seen<'_, 'a>) -> bool,
+) {
+    let mut look = Look::new(sequence, Some(clock), actors);
+    walk_parts(sequence, clock, actors, |part| match part {
+        Part::Elem(elem) => !elem.is_visible() || elem.index + elem.width <= from || visit(elem),
+        Part::Stretch(stretch) => {
+            if stretch.index + stretch.width <= from {
+                return true;
+            }
+            let mut index = stretch.index;
+            let mut goes_on = true;
+            for at in stretch.elems.clone() {
+                index += look.at(stretch.run.elem(at), index, &mut |elem| {
+                    if elem.index + elem.width > from {
+                        goes_on = visit(elem);
+                    }
+                });
+                if !goes_on {
+                    break;
+                }
+            }
+            goes_on
+        }
+    });
+}
+
+/// Whether a sequence has, or ever had, marks. O(r) for r runs.
+pub(crate) fn had_marks(sequence: &Sequence) -> bool {
+    sequence.runs().any(|run| match run.run.kind {
+        Kind::Chars | Kind::Scalars | Kind::Object => false,
+        Kind::Mark => true,
+        Kind::Register => {
+            let register = run.elem(0).register(sequence.sides());
+            let insert = register.and_then(|register| register.get(run.run.id));
+            insert.is_some_and(|op| op.action == Action::Mark)
+        }
+    })
+}
+
+/// The length at a clock of the element at `place`.
+pub(crate) fn width_at(sequence: &Sequence, place: Place, clock: &Clock, actors: &Actors) -> usize {
+    let elem = sequence.elem_at(place);
+    let mut look = Look::new(sequence, Some(clock), actors);
+    elem.map_or(0, |elem| look.at(elem, 0, &mut |_| {}))
+}
+
+/// The ops of the element at `place` that readers see at a clock, ascending by id.
+pub(crate) fn visible_at<'a>(
+    sequence: &'a Sequence,
+    place: Place,
+    clock: &Clock,
+    actors: &Actors,
+) -> Vec<OpRef<'a>> {
+    let (mut rows, mut seen) = (Vec::new(), Vec::new());
+    if let Some(elem) = sequence.elem_at(place) {
+        if let Some(register) = elem.register(sequence.sides()) {
+            return visible(register, clock, actors);
+        }
+        elem.rows(sequence.sides(), actors, &mut rows);
+        keep_visible(&rows, Some(clock), &mut seen);
+    }
+    seen
 }
 
 /// The length of an element where `op` wins.

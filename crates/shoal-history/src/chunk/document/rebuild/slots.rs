@@ -6,11 +6,13 @@
 //! a change by counter. Where these lie side by side, they are its ops. Where they overlap, as ops
 //! do that supersede others and have a row, op by op is looked at.
 
+use super::super::ID_COUNTER_NAME;
 use super::super::change_rows::ChangeTable;
 use super::super::op_table::{KeyKind, OpTable};
 use crate::chunk::header::ChunkType;
 use crate::{Error, Fault, OpId};
 
+mod causal;
 mod spread;
 mod windows;
 
@@ -91,6 +93,13 @@ impl Piece {
         u64::from(self.counter) << 1 | u64::from(self.kind != Kind::Rows)
     }
 
+    /// Its op at `at`, with this counter, belongs to no change.
+    fn stray(&self, at: u32, counter: u32) -> Error {
+        let part = if self.kind == Kind::Rows { ID_COUNTER_NAME } else { SUCC_COUNTER_NAME };
+        let (chunk, row) = (ChunkType::Document, Some(self.row_at(at)));
+        Error::Corrupt { chunk, part, row, fault: Fault::StrayOp(counter) }
+    }
+
     fn row_at(&self, at: u32) -> u32 {
         if self.kind == Kind::Down { self.row - at } else { self.row + at }
     }
@@ -125,6 +134,9 @@ impl Slots {
         };
         cutter.cut_rows(rows)?;
         cutter.cut_succs(rows)?;
+        if actor_count > 1 {
+            causal::check(rows, &mut cutter.windows)?;
+        }
         let Cutter { seen, pieces, changes: of_piece, .. } = cutter;
 
         let count = changes.len();
@@ -333,7 +345,8 @@ impl Cutter {
         let mut done = 0;
         while done < piece.len {
             let counter = piece.counter + done;
-            let window = self.windows.find(OpId { counter, ..id })?;
+            let window = self.windows.find(OpId { counter, ..id });
+            let window = window.ok_or_else(|| piece.stray(done, counter))?;
             let len = (piece.len - done).min(window.end - counter + 1);
             let seen = &mut self.seen[window.change as usize];
             seen.least = seen.least.min(counter);
@@ -398,7 +411,9 @@ fn ops_of(change: usize, fault: Fault) -> Error {
     Error::Corrupt { chunk: ChunkType::Document, part: PART, row, fault }
 }
 
-const PART: &str = "ops of a change";
+/// Where a row of a change says which ops are its own.
+const PART: &str = "change max op column";
+const SUCC_COUNTER_NAME: &str = "succ counter column";
 
 const TOO_MANY: Error =
     Error::Limit { chunk: ChunkType::Document, what: "ops and succs", max: u32::MAX as u64 - 1 };

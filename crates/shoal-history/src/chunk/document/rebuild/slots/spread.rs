@@ -1,9 +1,9 @@
 //! The ops of a change one by one, where some of them both have a row and supersede others, or
 //! supersede several.
 
-use super::{Kind, OpRun, Piece, Preds, TOO_MANY, ops_of, same_target};
-use crate::chunk::document::lamport;
+use super::{Kind, OpRun, Piece, Preds, SUCC_COUNTER_NAME, TOO_MANY, ops_of, same_target};
 use crate::chunk::document::op_table::OpTable;
+use crate::chunk::document::{ID_COUNTER_NAME, lamport};
 use crate::chunk::header::ChunkType;
 use crate::{Error, Fault};
 
@@ -40,7 +40,7 @@ impl Spread {
                 } else if std::mem::replace(&mut self.rows[slot as usize], row) != DELETE {
                     return Err(Error::Corrupt {
                         chunk: ChunkType::Document,
-                        part: "id counter column",
+                        part: ID_COUNTER_NAME,
                         row: Some(row),
                         fault: Fault::RepeatedOpId(piece.counter + at),
                     });
@@ -89,7 +89,7 @@ impl Spread {
             {
                 return Err(Error::Corrupt {
                     chunk: ChunkType::Document,
-                    part: "succ counter column",
+                    part: SUCC_COUNTER_NAME,
                     row: Some(other),
                     fault: Fault::DeleteOfDifferentKeys(least + slot),
                 });

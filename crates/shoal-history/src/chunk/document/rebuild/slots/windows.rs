@@ -1,8 +1,7 @@
 //! Which change an op belongs to, by its id.
 
 use super::super::super::change_rows::ChangeTable;
-use crate::chunk::header::ChunkType;
-use crate::{Error, Fault, OpId};
+use crate::OpId;
 
 /// For each change the counters that its ops may have: above those of its dependencies and of the
 /// author's change before, up to its greatest op.
@@ -48,9 +47,17 @@ impl Windows {
         Self { windows, starts, last }
     }
 
-    /// The change with this op, and what its ops may be.
+    /// Whether `op` is of a change that comes after the one of `other`; not if either is of none.
+    pub(super) fn is_later(&mut self, op: OpId, other: OpId) -> bool {
+        match (self.find(op), self.find(other)) {
+            (Some(window), Some(other)) => window.change > other.change,
+            _ => false,
+        }
+    }
+
+    /// The change with this op, and what its ops may be; `None` if there is none.
     #[inline]
-    pub(super) fn find(&mut self, id: OpId) -> Result<Window, Error> {
+    pub(super) fn find(&mut self, id: OpId) -> Option<Window> {
         let actor = id.actor.as_usize();
         let last = &mut self.last[actor];
         if let Some(window) = self.windows.get(*last as usize)
@@ -58,7 +65,7 @@ impl Windows {
             && id.counter <= window.end
             && *last < self.starts[actor + 1]
         {
-            return Ok(*window);
+            return Some(*window);
         }
         let (start, end) = (self.starts[actor] as usize, self.starts[actor + 1] as usize);
         let windows = &self.windows[start..end];
@@ -75,14 +82,9 @@ impl Windows {
         match windows.get(found) {
             Some(window) if fits(window) => {
                 *last = (start + found) as u32;
-                Ok(*window)
+                Some(*window)
             }
-            _ => Err(Error::Corrupt {
-                chunk: ChunkType::Document,
-                part: super::PART,
-                row: None,
-                fault: Fault::StrayOp(id.counter),
-            }),
+            _ => None,
         }
     }
 }

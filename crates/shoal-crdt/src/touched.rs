@@ -8,18 +8,19 @@ use crate::document::Document;
 use crate::names::NameIdx;
 use crate::opset::Data;
 use crate::pending::{PendingKey, PendingOps};
+use crate::read::to_usize;
 use crate::register::ObjIdx;
 use crate::sequence::{Place, Sequence};
 
 /// The objects that ops are about, or that hold such objects, and the places in them.
-#[derive(Debug, Default)]
-pub(super) struct Touched {
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Touched {
     objects: FxHashMap<ObjIdx, Places>,
 }
 
 /// Places in one object.
-#[derive(Debug, Default)]
-pub(super) struct Places {
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Places {
     names: FxHashSet<NameIdx>,
     elems: FxHashSet<OpId>,
     /// There may be others.
@@ -27,24 +28,32 @@ pub(super) struct Places {
 }
 
 impl Touched {
-    /// Of the changes since `before`; `None` if these have more than `most` ops, or would have to be
-    /// made from a loaded document first.
-    pub(super) fn since(doc: &Document, before: &[ChangeHash], most: u64) -> Option<Self> {
-        let changes = doc.graph.changes_at_hand_since(before)?;
-        let ops: usize = changes.iter().map(|change| change.len()).sum();
-        if ops as u64 > most {
-            return None;
-        }
+    /// Of the changes that are in the past of either `before` or `after`, but not of both; `None` if
+    /// these, or their ops, are more than `most`, or would have to be made from a loaded document first.
+    pub(crate) fn between(
+        doc: &Document,
+        before: &[ChangeHash],
+        after: &[ChangeHash],
+        most: u64,
+    ) -> Option<Self> {
         let mut touched = Self::default();
-        for change in changes {
-            touched.add_change(doc, change)?;
+        let mut ops = 0;
+        for (have, want) in [(before, after), (after, before)] {
+            let changes = doc.graph.changes_at_hand_between(have, want, to_usize(most))?;
+            ops += changes.iter().map(|change| change.len() as u64).sum::<u64>();
+            if ops > most {
+                return None;
+            }
+            for change in changes {
+                touched.add_change(doc, change)?;
+            }
         }
         touched.add_holders(doc);
         Some(touched)
     }
 
     /// Of the ops of a transaction, which are done already.
-    pub(super) fn pending(doc: &Document, pending: &PendingOps) -> Self {
+    pub(crate) fn pending(doc: &Document, pending: &PendingOps) -> Self {
         let mut touched = Self::default();
         pending.for_each_place(|obj, key| touched.add(doc, obj, &key));
         touched.add_holders(doc);
@@ -102,40 +111,52 @@ impl Touched {
     }
 
     /// Whether anything in the object, or in one that it holds, is touched.
-    pub(super) fn contains(&self, object: ObjIdx) -> bool {
+    pub(crate) fn contains(&self, object: ObjIdx) -> bool {
         self.objects.contains_key(&object)
     }
 
+    /// The objects, and the places in each.
+    pub(crate) fn objects(&self) -> impl Iterator<Item = (ObjIdx, &Places)> {
+        self.objects.iter().map(|(object, places)| (*object, places))
+    }
+
     /// The places in an object, if those are all.
-    pub(super) fn places(&self, object: ObjIdx) -> Option<&Places> {
+    pub(crate) fn places(&self, object: ObjIdx) -> Option<&Places> {
         self.objects.get(&object).filter(|places| !places.more)
     }
 }
 
 impl Places {
-    pub(super) fn names(&self) -> impl Iterator<Item = NameIdx> {
+    /// Whether there may be others.
+    pub(crate) fn is_part(&self) -> bool {
+        self.more
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = NameIdx> {
         self.names.iter().copied()
     }
 
-    pub(super) fn elems(&self) -> impl Iterator<Item = OpId> {
+    pub(crate) fn elems(&self) -> impl Iterator<Item = OpId> {
         self.elems.iter().copied()
     }
 
-    /// The elements in document order. `None` where marks begin or end, which change what stands
-    /// between them.
-    pub(super) fn in_order(&self, sequence: &Sequence) -> Option<Vec<Place>> {
-        if sequence.has_marks() {
-            return None;
-        }
+    /// The elements in document order.
+    pub(crate) fn in_order(&self, sequence: &Sequence) -> Option<Vec<Place>> {
         let mut places = Vec::with_capacity(self.elems.len());
         for id in self.elems() {
             let place = sequence.locate(id)?;
-            if sequence.insert_action(place)? == Action::Mark {
-                return None;
-            }
             places.push((sequence.rank_of(place), place));
         }
         places.sort_unstable_by_key(|(rank, _)| *rank);
         Some(places.into_iter().map(|(_, place)| place).collect())
+    }
+
+    /// Whether marks begin or end at one of the elements.
+    pub(crate) fn have_marks(&self, sequence: &Sequence) -> bool {
+        let is_mark = |id| {
+            let action = sequence.locate(id).and_then(|place| sequence.insert_action(place));
+            action.is_none_or(|action| action == Action::Mark)
+        };
+        self.elems().any(is_mark)
     }
 }
