@@ -15,6 +15,7 @@ pub mod address;
 mod faults;
 mod http;
 mod ledger;
+mod log;
 mod node;
 mod pool;
 mod rules;

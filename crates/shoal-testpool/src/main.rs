@@ -50,9 +50,9 @@ struct PoolArgs {
     /// Keep the difficulty as it is
     #[arg(long)]
     no_vardiff: bool,
-    /// Difficulty of a block
-    #[arg(long, default_value_t = 1000)]
-    network_difficulty: u64,
+    /// Difficulty of a block [default: twenty times that of the first share]
+    #[arg(long)]
+    network_difficulty: Option<u64>,
     /// Seconds after which somebody else finds the block [default: never]
     #[arg(long)]
     block_secs: Option<u64>,
@@ -100,17 +100,24 @@ fn pool(args: &PoolArgs) -> Result<(), String> {
     for fault in &args.faults {
         faults.switch_on(fault)?;
     }
+    let difficulty = args.difficulty.max(1);
+    // Most shares are none, and still a block comes while one looks on.
+    let blocks = args.network_difficulty.unwrap_or_else(|| difficulty.saturating_mul(20));
     let rules = Rules {
         memory_kib: args.memory_kib,
-        difficulty: args.difficulty.max(1),
-        network_difficulty: args.network_difficulty,
+        difficulty,
+        network_difficulty: blocks,
         vardiff: (!args.no_vardiff).then(VardiffRules::default),
         ..Rules::default()
     };
     let pool = TestPool::start_at(args.listen, rules)
         .map_err(|error| format!("{}: {error}", args.listen))?;
     pool.set_faults(faults);
-    println!("pool at {}, {} KiB a hash", pool.url(), args.memory_kib);
+    println!(
+        "pool at {}, {} KiB a hash, difficulty {difficulty}, of blocks {blocks}",
+        pool.url(),
+        args.memory_kib
+    );
     let mut said = 0;
     let mut since_block = Duration::ZERO;
     loop {

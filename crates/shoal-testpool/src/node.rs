@@ -1,12 +1,14 @@
 //! A node: templates over HTTP, submits, events. A chain of its own, which nobody else extends.
 
-use std::collections::{HashMap, VecDeque};
+mod desk;
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs;
 use std::io::{self, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -18,6 +20,7 @@ use shoal_stdx::hex;
 use crate::address::{self, Network};
 use crate::faults::NodeFaults;
 use crate::http::{self, Request};
+use crate::log::{Log, lock};
 use crate::work::{Header, random_id};
 
 /// What a node is set up with.
@@ -33,6 +36,8 @@ pub struct NodeSettings {
     pub data_dir: Option<PathBuf>,
     /// The network that addresses must belong to.
     pub network: Network,
+    /// Whether a wallet is loaded from the start. Without one, templates need an address.
+    pub wallet: bool,
     /// How long a template lives.
     pub lease: Duration,
     /// Submits that may come at once.
@@ -49,6 +54,7 @@ impl Default for NodeSettings {
             height: 1,
             data_dir: None,
             network: Network::Main,
+            wallet: true,
             lease: Duration::from_secs(600),
             burst: 4,
             refill: Duration::from_millis(500),
@@ -93,8 +99,7 @@ struct Shared {
     settings: NodeSettings,
     faults: Mutex<NodeFaults>,
     state: Mutex<State>,
-    log: Mutex<Vec<(Instant, NodeEvent)>>,
-    logged: Condvar,
+    log: Log<(Instant, NodeEvent)>,
     streams: Mutex<HashMap<u64, Served>>,
     verifying: AtomicUsize,
     stop: AtomicBool,
@@ -107,6 +112,9 @@ type Served = (Arc<TcpStream>, Option<JoinHandle<()>>);
 struct State {
     token: Option<String>,
     height: u64,
+    /// Ids of the blocks so far, by height, and whether they were found here.
+    blocks: BTreeMap<u64, (String, bool)>,
+    wallet: bool,
     templates: HashMap<String, (Header, Instant)>,
     order: VecDeque<String>,
     allowance: f64,
@@ -120,11 +128,12 @@ impl State {
     fn extend(&mut self, hash: &str, ours: bool) {
         let height = self.height;
         self.height += 1;
+        self.blocks.insert(height, (hash.to_owned(), ours));
         let seconds = unix_ms() / 1000;
         let block = json!({ "height": height, "hash": hash, "timestamp": seconds, "tx_count": 1 });
         self.events.push(("new_block", block));
         if ours {
-            let mined = json!({ "height": height, "hash": hash, "reward": 1 });
+            let mined = json!({ "height": height, "hash": hash, "reward": desk::REWARD });
             self.events.push(("mined_block", mined));
         }
     }
@@ -148,6 +157,8 @@ impl TestNode {
         let state = State {
             token: None,
             height: settings.height,
+            blocks: BTreeMap::new(),
+            wallet: settings.wallet,
             templates: HashMap::new(),
             order: VecDeque::new(),
             allowance: f64::from(settings.burst),
@@ -158,8 +169,7 @@ impl TestNode {
             settings,
             faults: Mutex::default(),
             state: Mutex::new(state),
-            log: Mutex::default(),
-            logged: Condvar::new(),
+            log: Log::default(),
             streams: Mutex::default(),
             verifying: AtomicUsize::new(0),
             stop: AtomicBool::new(false),
@@ -220,12 +230,12 @@ impl TestNode {
 
     /// Everything it saw and did.
     pub fn log(&self) -> Vec<(Instant, NodeEvent)> {
-        lock(&self.shared.log).clone()
+        self.shared.log.all()
     }
 
     /// How many of the events so far are so.
     pub fn count(&self, which: impl Fn(&NodeEvent) -> bool) -> usize {
-        lock(&self.shared.log).iter().filter(|(_, event)| which(event)).count()
+        self.shared.log.count(|(_, event)| which(event))
     }
 
     /// Blocks accepted so far.
@@ -234,18 +244,8 @@ impl TestNode {
     }
 
     /// Waits until the log is so; `false` when that takes longer than `timeout`.
-    pub fn wait(
-        &self,
-        timeout: Duration,
-        mut so: impl FnMut(&[(Instant, NodeEvent)]) -> bool,
-    ) -> bool {
-        let log = lock(&self.shared.log);
-        let (_log, waited) = self
-            .shared
-            .logged
-            .wait_timeout_while(log, timeout, |log| !so(log))
-            .unwrap_or_else(PoisonError::into_inner);
-        !waited.timed_out()
+    pub fn wait(&self, timeout: Duration, so: impl FnMut(&[(Instant, NodeEvent)]) -> bool) -> bool {
+        self.shared.log.wait(timeout, so)
     }
 }
 
@@ -309,8 +309,7 @@ impl Shared {
     }
 
     fn note(&self, event: NodeEvent) {
-        lock(&self.log).push((Instant::now(), event));
-        self.logged.notify_all();
+        self.log.note((Instant::now(), event));
     }
 
     fn answer(&self, stream: &mut TcpStream, request: &Request) -> io::Result<()> {
@@ -337,16 +336,11 @@ impl Shared {
             ("GET", "/api/mining/blocktemplate") => self.template(stream, request),
             ("POST", "/api/mining/renewtemplate") => self.renew(stream, request),
             ("POST", "/api/mining/submitblock") => self.submit(stream, request),
-            ("GET", "/api/status") => {
-                self.note(NodeEvent::Other);
-                let height = lock(&self.state).height - 1;
-                let status = json!({ "peers": 1, "chain_height": height, "syncing": false });
-                respond(stream, 200, &[], &status)
-            }
             ("GET", "/api/events") if !faults.no_events => self.events(stream),
             _ => {
                 self.note(NodeEvent::Other);
-                respond(stream, 404, &[], &json!({ "error": "not found" }))
+                let (status, body) = desk::answer(&mut lock(&self.state), &self.settings, request);
+                respond(stream, status, &[], &body)
             }
         }
     }
@@ -379,6 +373,10 @@ impl Shared {
         if !asked.is_empty() && address::check(asked, self.settings.network).is_err() {
             self.note(NodeEvent::Template(400));
             return respond(stream, 400, &[], &json!({ "error": "invalid address" }));
+        }
+        if asked.is_empty() && !lock(&self.state).wallet {
+            self.note(NodeEvent::Template(503));
+            return respond(stream, 503, &[], &json!({ "error": "no wallet loaded" }));
         }
         let (id, header, expires) = self.lease();
         let block = json!({
@@ -592,10 +590,6 @@ fn write_private(path: &Path, text: &str) -> io::Result<()> {
 fn unix_ms() -> u64 {
     let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 const TEMPLATES_MAX: usize = 512;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,7 @@ use shoal_pow::Target;
 use shoal_stdx::hex;
 
 use crate::faults::Faults;
+use crate::log::{Log, lock};
 use crate::rules::{Accepted, Book, Login, Rules, Submit};
 use crate::work::{Assignment, Template};
 
@@ -74,8 +75,7 @@ pub enum Event {
 struct Shared {
     book: Book,
     faults: Mutex<Faults>,
-    log: Mutex<Vec<(u64, Instant, Event)>>,
-    logged: Condvar,
+    log: Log<(u64, Instant, Event)>,
     connections: Mutex<BTreeMap<u64, Connection>>,
     per_ip: Mutex<HashMap<IpAddr, usize>>,
     next_connection: AtomicU64,
@@ -107,8 +107,7 @@ impl TestPool {
         let shared = Arc::new(Shared {
             book: Book::new(rules),
             faults: Mutex::default(),
-            log: Mutex::default(),
-            logged: Condvar::new(),
+            log: Log::default(),
             connections: Mutex::default(),
             per_ip: Mutex::default(),
             next_connection: AtomicU64::new(1),
@@ -177,12 +176,12 @@ impl TestPool {
 
     /// Everything it saw and did: connection, moment, event.
     pub fn log(&self) -> Vec<(u64, Instant, Event)> {
-        lock(&self.shared.log).clone()
+        self.shared.log.all()
     }
 
     /// How many of the events so far are so.
     pub fn count(&self, which: impl Fn(&Event) -> bool) -> usize {
-        lock(&self.shared.log).iter().filter(|(_, _, event)| which(event)).count()
+        self.shared.log.count(|(_, _, event)| which(event))
     }
 
     /// Shares accepted so far.
@@ -194,15 +193,9 @@ impl TestPool {
     pub fn wait(
         &self,
         timeout: Duration,
-        mut so: impl FnMut(&[(u64, Instant, Event)]) -> bool,
+        so: impl FnMut(&[(u64, Instant, Event)]) -> bool,
     ) -> bool {
-        let log = lock(&self.shared.log);
-        let (_log, waited) = self
-            .shared
-            .logged
-            .wait_timeout_while(log, timeout, |log| !so(log))
-            .unwrap_or_else(PoisonError::into_inner);
-        !waited.timed_out()
+        self.shared.log.wait(timeout, so)
     }
 
     /// Waits until this many shares were accepted.
@@ -247,8 +240,7 @@ impl Writer {
 
 impl Shared {
     fn note(&self, connection: u64, event: Event) {
-        lock(&self.log).push((connection, Instant::now(), event));
-        self.logged.notify_all();
+        self.log.note((connection, Instant::now(), event));
     }
 
     fn faults(&self) -> Faults {
@@ -650,10 +642,6 @@ fn job_line(assignment: &Assignment) -> Value {
         "nonce_start": assignment.first,
         "nonce_end": assignment.last,
     }})
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};

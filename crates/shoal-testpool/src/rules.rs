@@ -1,7 +1,7 @@
 //! The pool's rules: who may log in, what becomes of a share. No sockets; moments are handed in.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use shoal_pow::{Challenge, Options, TAG_BYTES, Target};
@@ -9,6 +9,7 @@ use shoal_stdx::hex;
 
 use crate::address::{self, Network};
 use crate::ledger::{Ledger, Policy};
+use crate::log::lock;
 use crate::vardiff::{Vardiff, VardiffRules};
 use crate::work::{Assignment, Assignments, Lifetimes, Template};
 
@@ -342,18 +343,19 @@ impl Book {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 
 /// A claimed hash, or the words that refuse it.
 fn tag(text: &str) -> Result<[u8; TAG_BYTES], String> {
+    let refused = |why: &str| format!("invalid claimed hash: {why}");
     if !text.len().is_multiple_of(2) {
-        return Err("hex length must be even".to_owned());
+        return Err(refused("hex length must be even"));
     }
-    let bytes = hex::decode(text).map_err(|_| "invalid hex".to_owned())?;
+    let bytes = hex::decode(text).map_err(|_| refused("invalid hex"))?;
     let length = bytes.len();
-    bytes.try_into().map_err(|_| format!("expected 32-byte hash, got {length} bytes"))
+    bytes.try_into().map_err(|_| refused(&format!("expected 32-byte hash, got {length} bytes")))
 }
 
 const ADDRESS_CHARS_MAX: usize = 128;
@@ -438,12 +440,15 @@ mod tests {
         check(&Submit { claimed_hash: None, ..good.clone() }, "claimed hash required");
         check(
             &Submit { claimed_hash: Some("abc".into()), ..good.clone() },
-            "hex length must be even",
+            "invalid claimed hash: hex length must be even",
         );
-        check(&Submit { claimed_hash: Some("zz".into()), ..good.clone() }, "invalid hex");
+        check(
+            &Submit { claimed_hash: Some("zz".into()), ..good.clone() },
+            "invalid claimed hash: invalid hex",
+        );
         check(
             &Submit { claimed_hash: Some("00".into()), ..good.clone() },
-            "expected 32-byte hash, got 1 bytes",
+            "invalid claimed hash: expected 32-byte hash, got 1 bytes",
         );
         let accepted = book.submit(1, &good, now).expect("it is good");
         assert!(accepted.verified && !accepted.block && accepted.next_difficulty.is_none());
@@ -454,6 +459,15 @@ mod tests {
         book.login(2, &other, now).expect("it may log in");
         let foreign = Submit { nonce: good.nonce + 1, ..good };
         assert_eq!(book.submit(2, &foreign, now), Err("job not assigned to this miner".to_owned()));
+    }
+
+    #[test]
+    fn a_hash_that_cannot_be_computed_is_said_to_be_so() {
+        // Less memory than Argon2 takes.
+        let (book, job, now) = miner(Rules { memory_kib: 7, ..Rules::small() });
+        let claimed_hash = Some("00".repeat(32));
+        let submit = Submit { job_id: job.job_id, nonce: job.first, claimed_hash };
+        assert_eq!(book.submit(1, &submit, now), Err("hash computation failed".to_owned()));
     }
 
     #[test]
