@@ -31,6 +31,7 @@ pub mod ui;
 pub mod work;
 
 mod crew;
+mod host_port;
 mod lease;
 mod rate;
 mod schedule;

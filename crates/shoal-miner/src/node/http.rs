@@ -19,15 +19,13 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use crate::host_port::HostPort;
 use crate::secret::Secret;
 use crate::source::{SourceError, clean};
 
 /// Where a node is: `http://HOST[:PORT]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeUrl {
-    host: String,
-    port: u16,
-}
+pub struct NodeUrl(HostPort);
 
 /// Why a text is no node's URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -49,50 +47,21 @@ impl FromStr for NodeUrl {
         if !scheme.eq_ignore_ascii_case("http") {
             return Err(NodeUrlError::Scheme);
         }
-        let rest = rest.strip_suffix('/').unwrap_or(rest);
-        // With a user's name and password in it, the URL would be a secret.
-        let strange = |c: char| !c.is_ascii_graphic() || "/@?#".contains(c);
-        if rest.contains(strange) {
-            return Err(NodeUrlError::Host);
-        }
-        let (host, port) = match rest.rsplit_once(':') {
-            Some((host, _)) if host.starts_with('[') && !host.ends_with(']') => {
-                (rest, DEFAULT_PORT)
-            }
-            Some((host, port)) => {
-                let port = port.parse().ok().filter(|&port| port != 0);
-                (host, port.ok_or(NodeUrlError::Host)?)
-            }
-            None => (rest, DEFAULT_PORT),
-        };
-        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-        let host = bare.unwrap_or(host);
-        if host.is_empty() || (bare.is_none() && host.contains([':', '[', ']'])) {
-            return Err(NodeUrlError::Host);
-        }
-        Ok(Self { host: host.to_owned(), port })
+        HostPort::read(rest, Some(DEFAULT_PORT)).map(Self).map_err(|_| NodeUrlError::Host)
     }
 }
 
 impl fmt::Display for NodeUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "http://{}", self.authority())
+        write!(f, "http://{}", self.0)
     }
 }
 
 impl NodeUrl {
-    fn authority(&self) -> String {
-        if self.host.contains(':') {
-            format!("[{}]:{}", self.host, self.port)
-        } else {
-            format!("{}:{}", self.host, self.port)
-        }
-    }
-
     /// Whether a request stays on this machine, as far as the host's name tells.
     pub fn is_local(&self) -> bool {
-        let address = self.host.parse::<std::net::IpAddr>();
-        self.host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+        let address = self.0.host.parse::<std::net::IpAddr>();
+        self.0.host == "localhost" || address.is_ok_and(|address| address.is_loopback())
     }
 }
 
@@ -243,7 +212,7 @@ impl Api {
         if self.secret.is_none() {
             self.secret = self.token.read()?;
         }
-        let address = (self.url.host.as_str(), self.url.port);
+        let address = (self.url.0.host.as_str(), self.url.0.port);
         let stream = TcpStream::connect(address).await.map_err(AskError::Connect)?;
         stream.set_nodelay(true).map_err(AskError::Connect)?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
@@ -254,7 +223,7 @@ impl Api {
         let mut request = Request::builder()
             .method(question.method.clone())
             .uri(question.target)
-            .header(header::HOST, self.url.authority())
+            .header(header::HOST, self.url.0.to_string())
             .header(header::ACCEPT, "*/*")
             .header(header::CONNECTION, "close");
         if let Some(secret) = &self.secret {

@@ -117,8 +117,8 @@ impl Client {
     /// A connection to the first address that takes one, those of version 4 first. `None` as the
     /// error when it is to end.
     async fn open(&mut self) -> Result<TcpStream, Option<io::Error>> {
-        let PoolUrl { host, port } = &self.options.url;
-        let host = (host.as_str(), *port);
+        let PoolUrl(at) = &self.options.url;
+        let host = (at.host.as_str(), at.port);
         let each = self.options.connect_timeout;
         let attempt = async {
             let found = timeout(each, tokio::net::lookup_host(host)).await;

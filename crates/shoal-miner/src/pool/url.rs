@@ -3,14 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::host_port::{HostPort, Wrong};
+
 /// The host and the port of a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PoolUrl {
-    /// A name, an IPv4 address, or an IPv6 address without brackets.
-    pub host: String,
-    /// The port.
-    pub port: u16,
-}
+pub struct PoolUrl(pub(crate) HostPort);
 
 /// Why a text is no pool's URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -37,29 +34,16 @@ impl FromStr for PoolUrl {
             Some(_) => return Err(UrlError::Scheme),
             None => text,
         };
-        let rest = rest.strip_suffix('/').unwrap_or(rest);
-        let (host, port) = rest.rsplit_once(':').ok_or(UrlError::Port)?;
-        let port = port.parse().ok().filter(|&port| port != 0).ok_or(UrlError::Port)?;
-        let host = match host.strip_prefix('[') {
-            Some(inner) => inner.strip_suffix(']').ok_or(UrlError::Host)?,
-            None if host.contains(':') => return Err(UrlError::Host),
-            None => host,
-        };
-        let strange = |c: char| c.is_control() || c.is_whitespace() || "/@?#".contains(c);
-        if host.is_empty() || host.contains(strange) {
-            return Err(UrlError::Host);
-        }
-        Ok(Self { host: host.to_owned(), port })
+        HostPort::read(rest, None).map(Self).map_err(|wrong| match wrong {
+            Wrong::Host => UrlError::Host,
+            Wrong::Port => UrlError::Port,
+        })
     }
 }
 
 impl fmt::Display for PoolUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.host.contains(':') {
-            write!(f, "stratum+tcp://[{}]:{}", self.host, self.port)
-        } else {
-            write!(f, "stratum+tcp://{}:{}", self.host, self.port)
-        }
+        write!(f, "stratum+tcp://{}", self.0)
     }
 }
 
