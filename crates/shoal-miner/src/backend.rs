@@ -3,7 +3,8 @@
 //! A backend is owned by one thread of the engine, which makes every call, so a call that blocks
 //! holds up nobody else; only [`Interrupt`] is called from another. What a backend has done it
 //! tells its [`Sink`], from whatever thread it likes. Everything it says is checked: nonces it was
-//! not given, more than it was given, and solutions that are none cost it its place.
+//! not given, more than it was given, nonces left out and solutions that are none cost it its
+//! place.
 
 pub mod cpu;
 pub mod sim;
@@ -88,7 +89,8 @@ pub trait Interrupt: Send + Sync {
 pub struct Lease {
     /// Its name; reports carry it.
     pub id: u64,
-    /// The work.
+    /// The work. For a backend that is not trusted, its target is easier than the one that is
+    /// searched for: it is to report every tag that meets this one.
     pub work: Arc<Work>,
     /// The nonces to try, a part of the work's.
     pub nonces: Range<u64>,

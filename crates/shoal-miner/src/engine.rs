@@ -14,6 +14,7 @@ use shoal_pow::Challenge;
 use crate::backend::Backend;
 use crate::crew::Crew;
 use crate::schedule::{Input, Output, Rules, Scheduler};
+use crate::source::random_u64;
 use crate::status::Status;
 use crate::work::{Handover, Solution, Work};
 
@@ -23,6 +24,8 @@ pub struct EngineOptions {
     pub backends: Vec<Box<dyn Backend>>,
     /// Whose solutions are computed again before they are reported.
     pub verify: Verify,
+    /// How devices are watched that could leave nonces out; `None` believes them.
+    pub spot_checks: Option<SpotChecks>,
     /// How work is shared between backends.
     pub allocation: Allocation,
     /// How much work a backend is dealt at a time, as time at its present rate.
@@ -40,6 +43,26 @@ pub enum Verify {
     Untrusted,
     /// All.
     All,
+}
+
+/// How backends are watched whose tags do not come from our own kernels: they are asked for easier
+/// tags than solutions, and some of these are computed again.
+///
+/// With the defaults, one hash of the processor for 256 of the device. A device that tries nothing
+/// is found out after 288 nonces, one that makes tags up after 256 on average, one that tries half
+/// of its nonces after a thousand or so; one that tries all of them, never.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct SpotChecks {
+    /// One tag in so many is to be reported; at least 1.
+    pub difficulty: u64,
+    /// One reported tag in so many is computed again, by chance; at least 1.
+    pub one_in: u32,
+}
+
+impl Default for SpotChecks {
+    fn default() -> Self {
+        Self { difficulty: 4, one_in: 64 }
+    }
 }
 
 /// How work is shared between backends.
@@ -170,6 +193,16 @@ pub enum Fault {
         /// The nonce.
         nonce: u64,
     },
+    /// It said that it tried nonces which it left out: too few of their tags were reported.
+    #[error("it left nonces out: {witnesses} tags of {nonces} nonces, usual is {expected}")]
+    LeftOut {
+        /// Nonces that it said it tried.
+        nonces: u64,
+        /// Tags that it reported of them.
+        witnesses: u64,
+        /// About as many they must have had.
+        expected: u64,
+    },
     /// It reported nonces that it was not given, or twice.
     #[error("it reported nonces that were not its own: {start}..{end}")]
     ForeignNonces {
@@ -219,6 +252,7 @@ impl EngineOptions {
         Self {
             backends,
             verify: Verify::default(),
+            spot_checks: Some(SpotChecks::default()),
             allocation: Allocation::default(),
             horizon: Duration::from_secs(10),
             timeouts: Timeouts::default(),
@@ -250,7 +284,8 @@ impl Engine {
     /// # Errors
     /// [`EngineError`] when there is no backend, two share a name, or no thread can be started.
     pub fn start(options: EngineOptions) -> Result<(Self, Receiver<Event>), EngineError> {
-        let EngineOptions { backends, verify, allocation, horizon, timeouts } = options;
+        let EngineOptions { backends, verify, spot_checks, allocation, horizon, timeouts } =
+            options;
         if backends.is_empty() {
             return Err(EngineError::NoBackend);
         }
@@ -258,7 +293,9 @@ impl Engine {
         if names.len() != backends.len() {
             return Err(EngineError::SameName);
         }
-        let rules = Rules { verify, allocation, horizon, timeouts };
+        // Without entropy, a device could know which of its tags are looked at; it has no way to.
+        let seed = random_u64().unwrap_or_default();
+        let rules = Rules { verify, spot_checks, allocation, horizon, timeouts, seed };
         let members: Vec<_> =
             backends.iter().map(|backend| (backend.name(), backend.capabilities())).collect();
         let scheduler = Scheduler::new(members, rules, Instant::now());

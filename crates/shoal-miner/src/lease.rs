@@ -4,7 +4,7 @@
 //! and not yet told to be done, or done. So none is dealt twice while somebody has it, and none is
 //! forgotten. Knows no threads and no time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// The account of one work's nonces.
@@ -25,6 +25,17 @@ pub(crate) struct Ledger {
 struct Held {
     backend: usize,
     open: Spans,
+    /// Open nonces whose tag it reported.
+    reported: BTreeSet<u64>,
+}
+
+/// What came of a backend's word that it tried nonces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Done {
+    /// Whether the lease is done with it.
+    pub(crate) complete: bool,
+    /// How many of the nonces it had reported a tag of.
+    pub(crate) reported: u64,
 }
 
 /// A backend reported what it cannot have done.
@@ -66,22 +77,27 @@ impl Ledger {
             }
             None => return None,
         };
-        let held = Held { backend, open: Spans::of(nonces.clone()) };
+        let held = Held { backend, open: Spans::of(nonces.clone()), reported: BTreeSet::new() };
         let before = self.leases.insert(lease, held);
         assert!(before.is_none(), "leases have names of their own");
         Some(nonces)
     }
 
-    /// Takes note that a backend tried nonces of a lease. Whether the lease is done with it.
+    /// Takes note that a backend tried nonces of a lease.
     pub(crate) fn done(
         &mut self,
         lease: u64,
         backend: usize,
         nonces: &Range<u64>,
-    ) -> Result<bool, Foreign> {
+    ) -> Result<Done, Foreign> {
         let held = self.leases.get_mut(&lease).ok_or(Foreign::NotItsOwn)?;
         if held.backend != backend || nonces.is_empty() || !held.open.remove(nonces) {
             return Err(Foreign::NotItsOwn);
+        }
+        let mut reported = 0;
+        while let Some(nonce) = held.reported.range(nonces.clone()).next().copied() {
+            held.reported.remove(&nonce);
+            reported += 1;
         }
         let complete = held.open.is_empty();
         let scattered = held.open.count() > PIECES_MAX;
@@ -92,14 +108,20 @@ impl Ledger {
         if scattered {
             return Err(Foreign::Scattered);
         }
-        Ok(complete)
+        Ok(Done { complete, reported })
     }
 
-    /// Whether a nonce is in a backend's lease and not told to be done.
-    pub(crate) fn is_open(&self, lease: u64, backend: usize, nonce: u64) -> bool {
-        self.leases
-            .get(&lease)
-            .is_some_and(|held| held.backend == backend && held.open.contains(nonce))
+    /// Takes note that a backend reported the tag of a nonce that it has and has not told to be
+    /// done. Whether it did not before.
+    pub(crate) fn tag(&mut self, lease: u64, backend: usize, nonce: u64) -> Result<bool, Foreign> {
+        let held = self.leases.get_mut(&lease).ok_or(Foreign::NotItsOwn)?;
+        if held.backend != backend || !held.open.contains(nonce) {
+            return Err(Foreign::NotItsOwn);
+        }
+        if held.reported.len() == TAGS_MAX {
+            return Err(Foreign::Scattered);
+        }
+        Ok(held.reported.insert(nonce))
     }
 
     /// Takes back a lease that a backend did not take, or all it has of it.
@@ -255,6 +277,9 @@ impl Spans {
 /// leaves more makes the ledger grow.
 const PIECES_MAX: usize = 1 << 16;
 
+/// Tags of a lease that may be reported before any of their nonces is told to be done.
+const TAGS_MAX: usize = 1 << 20;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -266,7 +291,7 @@ mod tests {
         let mut ledger = Ledger::new(10..30);
         assert_eq!(ledger.deal(1, 0, 8), Some(10..18));
         assert_eq!(ledger.deal(2, 1, 8), Some(18..26));
-        assert_eq!(ledger.done(1, 0, &(12..14)), Ok(false));
+        assert_eq!(ledger.done(1, 0, &(12..14)), Ok(Done { complete: false, reported: 0 }));
         assert_eq!(ledger.tried(), 2);
         ledger.evict(0, false);
         assert_eq!(ledger.waiting(), 10);
@@ -288,10 +313,26 @@ mod tests {
         assert_eq!(ledger.done(1, 0, &(8..12)), own, "beyond its end");
         assert_eq!(ledger.done(9, 0, &(0..2)), own, "no such lease");
         assert_eq!(ledger.done(1, 0, &(4..4)), own, "nothing");
-        assert_eq!(ledger.done(1, 0, &(4..6)), Ok(false));
+        assert_eq!(ledger.done(1, 0, &(4..6)), Ok(Done { complete: false, reported: 0 }));
         assert_eq!(ledger.done(1, 0, &(5..7)), own, "told before");
-        assert!(ledger.is_open(1, 0, 6) && !ledger.is_open(1, 0, 5) && !ledger.is_open(1, 1, 6));
+        assert_eq!(ledger.tag(1, 0, 6), Ok(true));
+        assert_eq!(ledger.tag(1, 0, 6), Ok(false), "the same again");
+        assert_eq!(ledger.tag(1, 0, 5), Err(Foreign::NotItsOwn), "told to be done");
+        assert_eq!(ledger.tag(1, 1, 7), Err(Foreign::NotItsOwn), "another's lease");
         ledger.check();
+    }
+
+    #[test]
+    fn tags_are_counted_with_the_nonces_they_are_of() {
+        let mut ledger = Ledger::new(0..20);
+        ledger.deal(1, 0, 20);
+        for nonce in [3, 4, 9, 19] {
+            assert_eq!(ledger.tag(1, 0, nonce), Ok(true));
+        }
+        assert_eq!(ledger.done(1, 0, &(4..10)), Ok(Done { complete: false, reported: 2 }));
+        assert_eq!(ledger.done(1, 0, &(10..20)), Ok(Done { complete: false, reported: 1 }));
+        assert_eq!(ledger.done(1, 0, &(0..4)), Ok(Done { complete: true, reported: 1 }));
+        assert_eq!(ledger.tag(1, 0, 3), Err(Foreign::NotItsOwn));
     }
 
     #[test]
@@ -312,7 +353,8 @@ mod tests {
     fn the_last_nonces_there_are() {
         let mut ledger = Ledger::new(u64::MAX - 3..u64::MAX);
         assert_eq!(ledger.deal(1, 0, u64::MAX), Some(u64::MAX - 3..u64::MAX));
-        assert_eq!(ledger.done(1, 0, &(u64::MAX - 3..u64::MAX)), Ok(true));
+        let all = Done { complete: true, reported: 0 };
+        assert_eq!(ledger.done(1, 0, &(u64::MAX - 3..u64::MAX)), Ok(all));
         assert!(ledger.is_exhausted());
     }
 
@@ -360,7 +402,7 @@ mod tests {
             }
             let mut name = 1 << 32;
             while let Some(nonces) = ledger.deal(name, 9, 7) {
-                prop_assert_eq!(ledger.done(name, 9, &nonces), Ok(true));
+                prop_assert!(ledger.done(name, 9, &nonces).is_ok_and(|done| done.complete));
                 name += 1;
             }
             ledger.check();

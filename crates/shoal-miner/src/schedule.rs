@@ -7,23 +7,26 @@
 //! ones when several backends come to the end of a window, so that they end together. A backend
 //! that appends has its next lease before it needs it.
 
+mod evidence;
 mod member;
 mod round;
 #[cfg(test)]
 mod tests;
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use shoal_pow::TAG_BYTES;
 
 use crate::backend::{BackendError, Capabilities, Fence, Hashes, Lease, Report, Telemetry};
-use crate::engine::{Allocation, Event, Fault, Timeouts, Verify, WorkEnd};
+use crate::engine::{Allocation, Event, Fault, SpotChecks, Timeouts, Verify, WorkEnd};
 use crate::lease::Foreign;
 use crate::rate::{Stopwatch, per_second};
 use crate::status::{EnginePhase, Status, WorkStatus};
 use crate::work::{Handover, Solution, Work};
+use evidence::Omission;
 use member::{Kind, Member, Overdue, State};
 use round::{Round, Rounds};
 
@@ -95,22 +98,27 @@ pub(crate) enum Output {
     },
 }
 
-/// A solution that is to be computed again.
+/// A tag that is to be computed again.
 #[derive(Clone, Debug)]
 pub(crate) struct Claim {
     pub(crate) backend: usize,
     pub(crate) work: Arc<Work>,
     pub(crate) nonce: u64,
     pub(crate) tag: [u8; TAG_BYTES],
+    /// Whether it is a solution; a witness is looked at and forgotten.
+    pub(crate) solves: bool,
 }
 
 /// What does not change.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
     pub(crate) verify: Verify,
+    pub(crate) spot_checks: Option<SpotChecks>,
     pub(crate) allocation: Allocation,
     pub(crate) horizon: Duration,
     pub(crate) timeouts: Timeouts,
+    /// What decides which witnesses are computed again. Backends must not know it.
+    pub(crate) seed: u64,
 }
 
 /// The engine's mind.
@@ -128,6 +136,8 @@ pub(crate) struct Scheduler {
     working: Stopwatch,
     solutions: u64,
     false_solutions: u64,
+    /// Of the choice of witnesses.
+    dice: u64,
     out: Vec<Output>,
 }
 
@@ -159,6 +169,7 @@ impl Scheduler {
             working: Stopwatch::default(),
             solutions: 0,
             false_solutions: 0,
+            dice: rules.seed,
             out: Vec::new(),
         };
         for backend in 0..scheduler.members.len() {
@@ -191,7 +202,8 @@ impl Scheduler {
         match input {
             Input::Assign(work, handover) => {
                 self.end_round(WorkEnd::Replaced, handover, now);
-                self.rounds.current = Some(Round::new(work, self.next_lease, now));
+                let witness = self.rules.spot_checks.map(|checks| checks.difficulty);
+                self.rounds.current = Some(Round::new(work, witness, self.next_lease, now));
                 if self.stopping {
                     self.end_round(WorkEnd::Stopped, Handover::Abandon, now);
                 } else if !self.members.iter().any(Member::is_alive) {
@@ -348,22 +360,28 @@ impl Scheduler {
         match report {
             Report::Done { lease, nonces } => {
                 let Some((round, current)) = self.rounds.of_lease(lease) else { return };
-                match round.ledger.done(lease, backend, &nonces) {
-                    Ok(complete) if current => {
-                        let count = nonces.end - nonces.start;
-                        let horizon = self.rules.horizon;
-                        self.members[backend].did(lease, count, complete, horizon, now);
-                    }
-                    Ok(_) => self.members[backend].progress_at = now,
+                let chance = round.chance;
+                let done = match round.ledger.done(lease, backend, &nonces) {
+                    Ok(done) => done,
                     Err(foreign) => {
-                        let fault = match foreign {
-                            Foreign::NotItsOwn => {
-                                Fault::ForeignNonces { start: nonces.start, end: nonces.end }
-                            }
-                            Foreign::Scattered => Fault::Scattered,
-                        };
-                        self.quarantine(backend, fault, true, now);
+                        self.quarantine(backend, fault_of(foreign, &nonces), true, now);
+                        return;
                     }
+                };
+                let count = nonces.end - nonces.start;
+                let member = &mut self.members[backend];
+                if current {
+                    member.did(lease, count, done.complete, self.rules.horizon, now);
+                } else {
+                    member.progress_at = now;
+                }
+                if !member.capabilities.trusted
+                    && self.rules.spot_checks.is_some()
+                    && let Some(omission) = member.evidence.add(count, done.reported, chance)
+                {
+                    let Omission { nonces, witnesses, expected } = omission;
+                    let fault = Fault::LeftOut { nonces, witnesses, expected };
+                    self.quarantine(backend, fault, true, now);
                 }
             }
             Report::Found { lease, nonce, tag } => self.found(backend, lease, nonce, tag, now),
@@ -382,22 +400,36 @@ impl Scheduler {
         tag: [u8; TAG_BYTES],
         now: Instant,
     ) {
+        let trusted = self.members[backend].capabilities.trusted;
         let Some((round, _)) = self.rounds.of_lease(lease) else { return };
-        if !round.ledger.is_open(lease, backend, nonce) {
-            let fault = Fault::ForeignNonces { start: nonce, end: nonce.saturating_add(1) };
-            self.quarantine(backend, fault, true, now);
-            return;
-        }
-        if !round.work.target.is_met_by(&tag) {
+        let new = match round.ledger.tag(lease, backend, nonce) {
+            Ok(new) => new,
+            Err(foreign) => {
+                let nonces = nonce..nonce.saturating_add(1);
+                self.quarantine(backend, fault_of(foreign, &nonces), true, now);
+                return;
+            }
+        };
+        let asked = if trusted { &round.work } else { &round.asked };
+        if !asked.target.is_met_by(&tag) {
             self.false_solutions += 1;
             self.quarantine(backend, Fault::FalseSolution { nonce }, true, now);
             return;
         }
-        if !round.is_news(nonce) {
+        let solves = round.work.target.is_met_by(&tag);
+        if solves && !round.is_news(nonce) {
             return;
         }
-        let claim = Claim { backend, work: round.work.clone(), nonce, tag };
-        let trusted = self.members[backend].capabilities.trusted;
+        let claim = Claim { backend, work: round.work.clone(), nonce, tag, solves };
+        if !trusted && new {
+            self.members[backend].witnesses += 1;
+        }
+        if !solves {
+            if new && self.looks_at_it() {
+                self.check(claim);
+            }
+            return;
+        }
         if trusted && self.rules.verify == Verify::Untrusted {
             self.report(claim, now);
             return;
@@ -407,16 +439,39 @@ impl Scheduler {
             self.warn(backend, format!("too many solutions to verify; one is dropped: {nonce}"));
             return;
         }
+        self.check(claim);
+    }
+
+    /// Has a tag computed again when those before it were.
+    fn check(&mut self, claim: Claim) {
         self.claims.push_back(claim.clone());
         if self.claims.len() == 1 {
             self.out.push(Output::Verify(claim));
         }
     }
 
+    /// Whether a witness is computed again: by chance, and not when many wait already.
+    fn looks_at_it(&mut self) -> bool {
+        let Some(SpotChecks { one_in, .. }) = self.rules.spot_checks else { return false };
+        // SplitMix64: a step of a counter, mixed.
+        self.dice = self.dice.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.dice;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^= bits >> 31;
+        let waiting = || self.claims.iter().filter(|claim| !claim.solves).count();
+        bits.is_multiple_of(u64::from(one_in.max(1))) && waiting() < CHECKS_MAX
+    }
+
     fn verified(&mut self, result: Result<bool, String>, now: Instant) {
         let Some(claim) = self.claims.pop_front() else { return };
         match result {
-            Ok(true) => self.report(claim, now),
+            Ok(true) => {
+                self.members[claim.backend].spot_checks += 1;
+                if claim.solves {
+                    self.report(claim, now);
+                }
+            }
             Ok(false) => {
                 self.false_solutions += 1;
                 self.forget(&claim);
@@ -432,9 +487,12 @@ impl Scheduler {
                 self.quarantine(backend, Fault::FalseSolution { nonce }, true, now);
             }
             Err(why) => {
-                let Claim { backend, nonce, .. } = claim;
-                let text =
-                    format!("a solution could not be verified and is dropped: {nonce}: {why}");
+                let Claim { backend, nonce, solves, .. } = claim;
+                let text = if solves {
+                    format!("a solution could not be verified and is dropped: {nonce}: {why}")
+                } else {
+                    format!("a spot check could not be made: {why}")
+                };
                 self.warn(backend, text);
             }
         }
@@ -670,8 +728,10 @@ impl Scheduler {
         let round = self.rounds.current.as_mut()?;
         let nonces = round.ledger.deal(id, backend, count)?;
         self.next_lease += 1;
-        self.members[backend].hold(id, now);
-        Some(Lease { id, work: round.work.clone(), nonces })
+        let member = &mut self.members[backend];
+        member.hold(id, now);
+        let work = if member.capabilities.trusted { &round.work } else { &round.asked };
+        Some(Lease { id, work: Arc::clone(work), nonces })
     }
 
     /// How many nonces a backend gets of `waiting`.
@@ -704,8 +764,20 @@ impl Scheduler {
     }
 }
 
+/// What a report is that the account refuses.
+fn fault_of(foreign: Foreign, nonces: &Range<u64>) -> Fault {
+    match foreign {
+        Foreign::NotItsOwn => Fault::ForeignNonces { start: nonces.start, end: nonces.end },
+        Foreign::Scattered => Fault::Scattered,
+    }
+}
+
 /// Solutions that wait to be verified.
 const CLAIMS_MAX: usize = 4096;
+
+/// Witnesses that wait to be computed again: where devices are faster than the processor verifies,
+/// fewer are looked at.
+const CHECKS_MAX: usize = 16;
 
 /// How often clocks are looked at.
 const TICK_EVERY: Duration = Duration::from_millis(100);

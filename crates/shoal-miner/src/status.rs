@@ -23,7 +23,7 @@ pub struct Status {
     pub late_hashes: u64,
     /// Solutions reported.
     pub solutions: u64,
-    /// Solutions of backends that were none.
+    /// Solutions and witnesses of backends that were none.
     pub false_solutions: u64,
     /// The work of the moment.
     pub work: Option<WorkStatus>,
@@ -83,6 +83,10 @@ pub struct BackendStatus {
     pub share: f64,
     /// Times it was slow to take work.
     pub strikes: u32,
+    /// Tags that a device reported, solutions among them: one nonce in so many has one.
+    pub witnesses: u64,
+    /// Its tags that were computed again and were true.
+    pub spot_checks: u64,
     /// Why it is quarantined.
     pub fault: Option<String>,
     /// Its workers.

@@ -57,8 +57,15 @@ pub enum SimFault {
     Die,
     /// It panics.
     Panic,
-    /// It never tries anything, says it did, and in the end reports a solution that is none.
+    /// It reports solutions that are none, and tries nothing.
     Lie,
+    /// It says that it tried nonces, and tries none of them.
+    LeaveOut,
+    /// It tries one nonce in two of those it says it tried.
+    Halve,
+    /// It tries nothing, and makes up as many tags as it is asked for; none of them good enough for
+    /// anybody but the engine.
+    MakeUp,
     /// It says it did nonces that it was not given.
     Foreign,
     /// A call to assign takes this long, or until it is interrupted.
@@ -151,7 +158,6 @@ impl SimBackend {
 
     /// Tries the next nonces of the first lease, as many as there are lanes.
     fn go(&mut self) -> Result<(), BackendError> {
-        let lies = self.options.fault == SimFault::Lie;
         if self.is_faulty(SimFault::Die) {
             return Err(BackendError::Device("it fell off the bus".into()));
         }
@@ -171,11 +177,26 @@ impl SimBackend {
             });
             return Ok(());
         }
+        let mut tries: fn(&u64) -> bool = |_| true;
         if self.is_faulty(SimFault::Lie) {
             let tag = [0; TAG_BYTES];
-            self.tell(Report::Found { lease: lease.id, nonce: nonces.start, tag });
+            for nonce in nonces.clone() {
+                self.tell(Report::Found { lease: lease.id, nonce, tag });
+            }
+            tries = |_| false;
+        } else if self.is_faulty(SimFault::LeaveOut) {
+            tries = |_| false;
+        } else if self.is_faulty(SimFault::Halve) {
+            tries = |nonce| nonce.is_multiple_of(2);
+        } else if self.is_faulty(SimFault::MakeUp) {
+            // The largest tag that meets the target: of every fourth nonce, as chance would have it.
+            let tag = challenge.target().to_bytes();
+            for nonce in nonces.clone().filter(|nonce| nonce.is_multiple_of(4)) {
+                self.tell(Report::Found { lease: lease.id, nonce, tag });
+            }
+            tries = |_| false;
         }
-        for nonce in nonces.clone().filter(|_| !lies) {
+        for nonce in nonces.clone().filter(tries) {
             let tag = challenge.tag(nonce, &Options::default()).map_err(BackendError::Memory)?;
             if let Some(log) = &self.options.log {
                 let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Command;
+use super::evidence::Evidence;
 use crate::backend::{Capabilities, Hashes, Queue, Telemetry};
 use crate::engine::{Timeouts, WorkEnd};
 use crate::rate::{Meter, Stopwatch, per_second};
@@ -27,6 +28,12 @@ pub(super) struct Member {
     pub(super) fault: Option<String>,
     /// When it last did something it was asked to, or had nothing to do.
     pub(super) progress_at: Instant,
+    /// Whether it tries what it says, where it is a device.
+    pub(super) evidence: Evidence,
+    /// Tags that it reported because it was asked for more than solutions.
+    pub(super) witnesses: u64,
+    /// Its tags that were computed again and were true.
+    pub(super) spot_checks: u64,
     /// Since when it has no work.
     idle_since: Option<Instant>,
     pace: Pace,
@@ -95,6 +102,9 @@ impl Member {
             strikes: 0,
             fault: None,
             progress_at: now,
+            evidence: Evidence::default(),
+            witnesses: 0,
+            spot_checks: 0,
             idle_since: None,
             pace: Pace::default(),
             counted: Meter::new(now),
@@ -275,6 +285,8 @@ impl Member {
             late_hashes: self.late,
             share,
             strikes: self.strikes,
+            witnesses: self.witnesses,
+            spot_checks: self.spot_checks,
             fault: self.fault.clone(),
             workers,
         }

@@ -4,12 +4,18 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::evidence;
 use crate::lease::Ledger;
 use crate::work::Work;
 
 /// A work and the account of its nonces.
 pub(super) struct Round {
     pub(super) work: Arc<Work>,
+    /// The work as devices see it: with the target of witnesses, so that none knows which of the
+    /// tags that it reports is a solution.
+    pub(super) asked: Arc<Work>,
+    /// The share of all tags that a device is to report.
+    pub(super) chance: f64,
     pub(super) ledger: Ledger,
     pub(super) begun: Instant,
     /// Names of its leases begin here.
@@ -26,10 +32,16 @@ pub(super) struct Rounds {
 }
 
 impl Round {
-    pub(super) fn new(work: Work, first_lease: u64, now: Instant) -> Self {
+    /// `witness` is the difficulty of what devices are asked for, where they are.
+    pub(super) fn new(work: Work, witness: Option<u64>, first_lease: u64, now: Instant) -> Self {
+        let target =
+            witness.map_or(work.target, |difficulty| evidence::asked_for(work.target, difficulty));
+        let asked = Work { target, pause_on_solution: false, ..work.clone() };
         Self {
             ledger: Ledger::new(work.nonces.clone()),
             work: Arc::new(work),
+            asked: Arc::new(asked),
+            chance: evidence::chance(target),
             begun: now,
             first_lease,
             found: HashSet::new(),

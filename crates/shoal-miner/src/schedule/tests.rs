@@ -18,6 +18,12 @@ enum Wrong {
     Dies,
     /// Said it did what it did not, then reports a false solution.
     Lies,
+    /// Says it did what it did not.
+    LeavesOut,
+    /// Tries every second nonce that it says it did.
+    Halves,
+    /// Says it did what it did not, and makes up tags that are no solutions.
+    MakesUp,
     /// Says it did what it was not given.
     Foreign,
     /// Says twice that it did something.
@@ -62,11 +68,23 @@ struct World {
     warnings: usize,
 }
 
-/// One nonce in seven is a solution, of every work.
-fn is_solution(nonce: u64) -> bool {
-    nonce.is_multiple_of(7)
+/// The tag of a nonce, of every work: as good as random.
+fn tag(nonce: u64) -> [u8; TAG_BYTES] {
+    let mut bits = nonce.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    bits = (bits ^ (bits >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    let mut tag = [0; TAG_BYTES];
+    tag[..8].copy_from_slice(&(bits ^ (bits >> 32)).to_be_bytes());
+    tag
 }
 
+/// One nonce in eight is a solution, of every work.
+fn is_solution(nonce: u64) -> bool {
+    Target::from_difficulty(DIFFICULTY).is_met_by(&tag(nonce))
+}
+
+const DIFFICULTY: u64 = 8;
+
+/// A tag that is too good to be true.
 const TAG: [u8; TAG_BYTES] = [0; TAG_BYTES];
 
 impl World {
@@ -176,7 +194,10 @@ impl World {
                 let number = backend[1..].parse().unwrap();
                 if matches!(
                     fault,
-                    Fault::FalseSolution { .. } | Fault::ForeignNonces { .. } | Fault::Scattered
+                    Fault::FalseSolution { .. }
+                        | Fault::ForeignNonces { .. }
+                        | Fault::LeftOut { .. }
+                        | Fault::Scattered
                 ) {
                     for tried_by in self.tries.values_mut() {
                         tried_by.retain(|by| *by != number);
@@ -195,7 +216,7 @@ impl World {
         self.now += later;
         if let Some((claim, at)) = self.verifying.take() {
             if at <= self.now {
-                self.input(Input::Verified(Ok(is_solution(claim.nonce))));
+                self.input(Input::Verified(Ok(tag(claim.nonce) == claim.tag)));
             } else {
                 self.verifying = Some((claim, at));
             }
@@ -292,13 +313,28 @@ impl World {
                 }
                 continue;
             }
-            let found: Vec<u64> = match wrong {
-                Wrong::Lies if faulty => nonces.clone().filter(|n| !is_solution(*n)).collect(),
-                Wrong::Lies => Vec::new(),
-                _ => nonces.clone().filter(|n| is_solution(*n)).collect(),
+            let target = lease.work.target;
+            let real = |nonce: u64| Some((nonce, tag(nonce))).filter(|(_, t)| target.is_met_by(t));
+            let found: Vec<_> = match wrong {
+                Wrong::Lies if faulty => {
+                    nonces.clone().filter(|n| !is_solution(*n)).map(|n| (n, TAG)).collect()
+                }
+                Wrong::LeavesOut | Wrong::MakesUp if !faulty => {
+                    nonces.clone().filter_map(real).collect()
+                }
+                Wrong::MakesUp => nonces
+                    .clone()
+                    .filter(|n| n.is_multiple_of(4))
+                    .map(|n| (n, target.to_bytes()))
+                    .collect(),
+                Wrong::LeavesOut => Vec::new(),
+                Wrong::Halves => {
+                    nonces.clone().filter(|n| n.is_multiple_of(2)).filter_map(real).collect()
+                }
+                _ => nonces.clone().filter_map(real).collect(),
             };
-            for nonce in found {
-                let report = Report::Found { lease: lease.id, nonce, tag: TAG };
+            for (nonce, tag) in found {
+                let report = Report::Found { lease: lease.id, nonce, tag };
                 self.input(Input::Reported { backend: number, report });
             }
             // Its report may have ended it, or its work, before it says what it did.
@@ -343,7 +379,7 @@ fn work(id: u64, nonces: Range<u64>) -> Work {
         id,
         header: vec![0; 8],
         memory_kib: 8,
-        target: Target::from_difficulty(1),
+        target: Target::from_difficulty(DIFFICULTY),
         nonces,
         deadline: None,
         pause_on_solution: false,
@@ -361,9 +397,11 @@ fn rules() -> Rules {
     };
     Rules {
         verify: Verify::Untrusted,
+        spot_checks: Some(SpotChecks::default()),
         allocation: Allocation::Adaptive,
         horizon: Duration::from_secs(1),
         timeouts,
+        seed: 17,
     }
 }
 
@@ -451,6 +489,92 @@ fn the_same_seed_is_the_same_run() {
     };
     assert_eq!(run(5), run(5));
     assert_ne!(run(5), run(6));
+}
+
+/// Nonces that a device said it tried, and did not, until it lost its place, and why it did. Beside
+/// it stand an honest processor and an honest device.
+fn found_out(wrong: Wrong, seed: u64) -> (u64, Fault) {
+    let kinds = [(Wrong::Nothing, 6, true), (wrong, 12, false), (Wrong::Nothing, 6, false)];
+    let rules = Rules { seed, ..rules() };
+    let mut world = World::new(seed, &kinds, rules);
+    // Nobody has a solution of this that would have to be verified first.
+    let hard = Work { target: Target::from_difficulty(1 << 40), ..work(1, 0..1 << 40) };
+    world.works.insert(1, hard.nonces.clone());
+    world.input(Input::Assign(hard, Handover::Abandon));
+    world.run_until("it is found out", |world| world.quarantined.contains_key(&1));
+    let lies = world.backends[1].did - world.backends[1].after;
+    // All of it is done again: nothing of this window was tried by the liar alone.
+    world.assign(2, 0..3000, Handover::Finish);
+    world.run_until("the honest are done", |world| world.ended.contains_key(&2));
+    world.check_exhausted(2);
+    assert_eq!(world.quarantined.len(), 1, "{:?}", world.quarantined);
+    (lies, world.quarantined.remove(&1).expect("it is"))
+}
+
+#[test]
+fn a_device_that_leaves_nonces_out_is_found_out() {
+    for seed in 1..9 {
+        let (lies, fault) = found_out(Wrong::LeavesOut, seed);
+        assert!(matches!(fault, Fault::LeftOut { .. }), "{fault:?}");
+        // 288, and what it says at a time.
+        assert!(lies <= 288 + 12, "{lies}");
+        let (lies, fault) = found_out(Wrong::Halves, seed);
+        assert!(matches!(fault, Fault::LeftOut { .. }), "{fault:?}");
+        assert!(lies <= 4000, "{lies}");
+        // Once in 256 nonces, one that it made up is looked at.
+        let (lies, fault) = found_out(Wrong::MakesUp, seed);
+        assert!(matches!(fault, Fault::FalseSolution { .. }), "{fault:?}");
+        assert!(lies <= 256 * 16, "{lies}");
+    }
+}
+
+#[test]
+fn what_a_device_left_out_of_a_window_is_done_by_others() {
+    for seed in 1..9 {
+        let kinds =
+            [(Wrong::LeavesOut, 30, false), (Wrong::Nothing, 4, true), (Wrong::Halves, 30, false)];
+        let mut world = World::new(seed, &kinds, rules());
+        world.assign(1, 500..20_500, Handover::Abandon);
+        world.run_until("the window is done", |world| world.ended.contains_key(&1));
+        assert_eq!(world.quarantined.len(), 2, "{:?}", world.quarantined);
+        world.check_exhausted(1);
+    }
+}
+
+#[test]
+fn an_honest_device_is_never_found_out_and_costs_a_hash_in_256() {
+    let mut world =
+        World::new(9, &[(Wrong::Nothing, 12, false), (Wrong::Nothing, 5, false)], rules());
+    let hard = Work { target: Target::from_difficulty(1 << 40), ..work(1, 0..1 << 40) };
+    world.works.insert(1, hard.nonces.clone());
+    world.input(Input::Assign(hard, Handover::Abandon));
+    for _ in 0..40_000 {
+        world.step();
+    }
+    assert_eq!(world.quarantined.len(), 0, "{:?}", world.quarantined);
+    let tried: u64 = world.backends.iter().map(|backend| backend.did).sum();
+    let status = world.scheduler.status(world.now);
+    let checks: u64 = status.backends.iter().map(|backend| backend.spot_checks).sum();
+    let witnesses: u64 = status.backends.iter().map(|backend| backend.witnesses).sum();
+    assert!(tried > 200_000, "{tried}");
+    assert!((witnesses * 4).abs_diff(tried) < tried / 20, "{witnesses} of {tried}");
+    assert!((checks * 256).abs_diff(tried) < tried / 5, "{checks} of {tried}");
+}
+
+#[test]
+fn devices_do_not_know_what_is_searched_for() {
+    let mut world =
+        World::new(1, &[(Wrong::Nothing, 9, true), (Wrong::Nothing, 9, false)], rules());
+    world.assign(1, 0..1 << 20, Handover::Abandon);
+    let mut seen = [None, None];
+    world.run_until("both have work", |world| {
+        world.backends.iter().all(|backend| !backend.leases.is_empty())
+    });
+    for (number, backend) in world.backends.iter().enumerate() {
+        seen[number] = backend.leases.front().map(|(lease, _)| lease.work.target);
+    }
+    let target = Target::from_difficulty;
+    assert_eq!(seen, [Some(target(DIFFICULTY)), Some(target(4))]);
 }
 
 #[test]

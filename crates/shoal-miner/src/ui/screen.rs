@@ -304,6 +304,8 @@ mod tests {
             late_hashes: 1,
             share: 1.0,
             strikes: 0,
+            witnesses: 0,
+            spot_checks: 0,
             fault: None,
             workers: vec![worker],
         };
