@@ -211,8 +211,11 @@ async fn stop(State(api): State<Api>, body: Body) -> Response {
     }
 }
 
-async fn restart(State(api): State<Api>) -> Response {
-    act(&api, miner::Request::Restart).await
+async fn restart(State(api): State<Api>, body: Body) -> Response {
+    match read::<Settings>(body) {
+        Ok(settings) => act(&api, miner::Request::Restart(Box::new(settings))).await,
+        Err(refused) => *refused,
+    }
 }
 
 async fn live_config(State(api): State<Api>, body: Body) -> Response {
@@ -224,12 +227,11 @@ async fn live_config(State(api): State<Api>, body: Body) -> Response {
 
 async fn act(api: &Api, request: miner::Request) -> Response {
     match api.control.ask(request).await {
-        Ok(Outcome { message, requires_restart }) => answer(
+        Ok(Outcome { message }) => answer(
             StatusCode::OK,
             &json!({
                 "ok": true,
                 "message": message,
-                "requires_restart": requires_restart,
                 "state": api.board.state(),
             }),
         ),
@@ -240,6 +242,9 @@ async fn act(api: &Api, request: miner::Request) -> Response {
                     refusal(StatusCode::BAD_REQUEST, "bad_settings", &words)
                 }
                 RequestError::Conflict(_) => refusal(StatusCode::CONFLICT, "conflict", &words),
+                RequestError::RestartNeeded(_) => {
+                    refusal(StatusCode::CONFLICT, "restart_needed", &words)
+                }
                 RequestError::Ending => refusal(StatusCode::SERVICE_UNAVAILABLE, "ending", &words),
             }
         }

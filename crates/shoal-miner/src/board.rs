@@ -346,14 +346,20 @@ impl Board {
 
     /// What the run is done with.
     pub fn set_config(&self, config: &Config) {
-        let mut inner = self.inner();
-        inner.source = SourceState { url: config.source_url(), ..SourceState::default() };
-        inner.config = Some(config.clone());
+        self.set_source(&config.source_url());
+        self.inner().config = Some(config.clone());
     }
 
     /// The configuration changed under the running miner.
     pub fn change_config(&self, config: &Config) {
         self.inner().config = Some(config.clone());
+    }
+
+    /// Somebody else is worked for.
+    pub fn set_source(&self, url: &str) {
+        let mut inner = self.inner();
+        inner.source = SourceState { url: url.to_owned(), ..SourceState::default() };
+        inner.task = None;
     }
 
     /// The other side is there, or not.

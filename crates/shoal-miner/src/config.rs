@@ -26,16 +26,16 @@ macro_rules! settings {
         }
 
         impl Settings {
-            /// These settings where they are given, those of `base` elsewhere.
-            #[must_use]
-            pub fn over(self, base: Self) -> Self {
+            fn filled(self, base: Self) -> Self {
                 Self { $($name: self.$name.or(base.$name),)* }
             }
 
-            /// The names of what is given.
-            pub fn given(&self) -> Vec<&'static str> {
+            /// The names of what is given and is not what `base` says.
+            pub fn changes(&self, base: &Self) -> Vec<&'static str> {
                 let mut names = Vec::new();
-                $(if self.$name.is_some() { names.push(stringify!($name)); })*
+                $(if self.$name.is_some() && self.$name != base.$name {
+                    names.push(stringify!($name));
+                })*
                 names
             }
         }
@@ -100,6 +100,19 @@ settings! {
 }
 
 impl Settings {
+    /// These settings where they are given, those of `base` elsewhere. What excludes each other
+    /// displaces: a node takes the place of a pool, a token that of a cookie.
+    #[must_use]
+    pub fn over(self, mut base: Self) -> Self {
+        if self.pool.is_some() || self.node.is_some() {
+            (base.pool, base.node) = (None, None);
+        }
+        if self.token.is_some() || self.cookie.is_some() {
+            (base.token, base.cookie) = (None, None);
+        }
+        self.filled(base)
+    }
+
     /// Reads a file.
     ///
     /// # Errors
@@ -304,6 +317,16 @@ impl Config {
         }
     }
 
+    /// Whether both work for the same, in the same way.
+    pub fn same_source(&self, other: &Self) -> bool {
+        let of = |config: &Self| {
+            let Self { refresh_secs, request_timeout_secs, events, .. } = *config;
+            let Self { retry_first_ms, retry_longest_ms, .. } = *config;
+            (refresh_secs, request_timeout_secs, events, retry_first_ms, retry_longest_ms)
+        };
+        self.source == other.source && of(self) == of(other)
+    }
+
     /// What hashes, and on what.
     pub fn cpu_options(&self) -> CpuOptions {
         CpuOptions {
@@ -455,13 +478,30 @@ mod tests {
         )
         .unwrap();
         let flags = Settings { threads: Some(4), ..Settings::default() };
-        assert_eq!(flags.given(), ["threads"]);
+        assert_eq!(flags.changes(&file), ["threads"]);
+        assert_eq!(flags.changes(&flags), [""; 0]);
         let config = flags.over(file).resolve().unwrap();
         assert_eq!(config.threads, Some(4));
         assert_eq!(config.source_url(), "stratum+tcp://a:1");
         assert_eq!((config.stats_secs, config.api), (10, false));
         let Some(SourceConfig::Pool { worker, .. }) = config.source else { panic!("a pool") };
         assert_eq!(worker, "shoal");
+    }
+
+    #[test]
+    fn what_excludes_each_other_displaces() {
+        let cookie = Settings { cookie: Some("a.cookie".into()), ..Settings::default() };
+        let node = Settings { node: Some("http://n".into()), ..Settings::default() };
+        let token = Settings { token: Some(Secret::new("t".into())), ..Settings::default() };
+        let over = node.over(pool());
+        assert_eq!((over.pool.as_deref(), over.node.as_deref()), (None, Some("http://n")));
+        assert_eq!(over.address.as_deref(), Some("abc"), "the rest stays");
+        let back = pool().over(over);
+        assert_eq!((back.pool.as_deref(), back.node.as_deref()), (Some("pool:3333"), None));
+        let over = token.over(cookie);
+        assert!(over.token.is_some() && over.cookie.is_none());
+        let both = Settings { node: Some("http://n".into()), ..pool() }.over(Settings::default());
+        assert!(both.pool.is_some() && both.node.is_some(), "to be refused");
     }
 
     #[test]

@@ -1,20 +1,19 @@
 //! The miner as a whole: starts and ends runs, as the command line or the API asks.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
-use crate::backend::cpu::CpuBackend;
+use crate::backend::cpu::{CpuBackend, Dial};
 use crate::board::{Board, Level, Lifecycle};
 use crate::config::{Config, ConfigError, Settings};
 use crate::engine::{Engine, EngineError, EngineOptions};
 use crate::pool::finished;
 use crate::session::{Session, SessionError};
 use crate::tune::{TuneError, TuneOptions, Tuned, autotune};
-use crate::{node, pool};
 
 /// Why there is no run, or no longer.
 #[derive(Debug, thiserror::Error)]
@@ -50,9 +49,9 @@ pub enum Request {
     Start(Box<Settings>),
     /// End the run, and wait this long for its end.
     Stop(Duration),
-    /// End the run, and begin another.
-    Restart,
-    /// Change the settings; what can be changed under way is.
+    /// End the run, and begin another with these settings above those there are.
+    Restart(Box<Settings>),
+    /// Change the settings, also under way: all that is asked for, or nothing.
     Change(Box<Settings>),
 }
 
@@ -61,8 +60,6 @@ pub enum Request {
 pub struct Outcome {
     /// What happened, for people.
     pub message: String,
-    /// Whether some of it counts only after a restart.
-    pub requires_restart: bool,
 }
 
 /// Why a request is refused.
@@ -78,6 +75,9 @@ pub enum RequestError {
     /// It is the wrong time for that.
     #[error("{0}")]
     Conflict(&'static str),
+    /// What is asked for is what the run's memory and threads were taken for.
+    #[error("a restart is needed to change {}; nothing was changed", .0.join(", "))]
+    RestartNeeded(Vec<&'static str>),
     /// The miner is at its end.
     #[error("the miner is ending")]
     Ending,
@@ -111,6 +111,10 @@ pub struct Miner {
 #[derive(Debug)]
 struct Run {
     stop: watch::Sender<bool>,
+    /// What it is to go on with.
+    config: watch::Sender<Config>,
+    /// Its workers, once they are planned.
+    dial: Arc<OnceLock<Dial>>,
     task: JoinHandle<Result<(), MinerError>>,
 }
 
@@ -161,19 +165,14 @@ impl Miner {
     }
 
     async fn answer(&mut self, request: Request) -> Result<Outcome, RequestError> {
-        let done = |message: &str| Outcome { message: message.to_owned(), requires_restart: false };
+        let done = |message: &str| Outcome { message: message.to_owned() };
         match request {
             Request::Start(settings) => {
                 self.board.count(|counters| counters.start_requests += 1);
                 if self.run.is_some() {
                     return Err(RequestError::Conflict("the miner runs already"));
                 }
-                let settings = settings.over(self.settings.clone());
-                let config = settings.resolve()?;
-                if config.source.is_none() {
-                    return Err(RequestError::NoSource);
-                }
-                self.settings = settings;
+                let config = self.take(*settings)?;
                 self.start(config);
                 Ok(done("the miner starts"))
             }
@@ -197,12 +196,9 @@ impl Miner {
                     Err(_) => Ok(done("the miner is stopping")),
                 }
             }
-            Request::Restart => {
+            Request::Restart(settings) => {
                 self.board.count(|counters| counters.restart_requests += 1);
-                let config = self.settings.resolve()?;
-                if config.source.is_none() {
-                    return Err(RequestError::NoSource);
-                }
+                let config = self.take(*settings)?;
                 if self.run.is_some() {
                     self.board.move_to(Lifecycle::Stopping, "asked to restart");
                     let result = self.end().await;
@@ -211,28 +207,72 @@ impl Miner {
                 self.start(config);
                 Ok(done("the miner starts again"))
             }
-            Request::Change(changes) => {
+            Request::Change(settings) => {
                 self.board.count(|counters| counters.live_config_patches += 1);
-                let given = changes.given();
-                let fixed = ["api", "api_bind", "api_allow_unsafe_bind", "service"];
-                if given.iter().any(|name| fixed.contains(name)) {
-                    return Err(RequestError::Conflict("the API cannot change itself"));
-                }
-                let settings = changes.over(self.settings.clone());
-                let config = settings.resolve()?;
-                self.settings = settings;
-                self.board.change_config(&config);
-                // What the run was begun with it keeps; the log's pace is read anew each time.
-                let live = ["stats_secs", "schema_version"];
-                let requires_restart =
-                    self.run.is_some() && given.iter().any(|name| !live.contains(name));
-                let message = match given.len() {
-                    0 => "nothing was changed".to_owned(),
-                    _ => format!("changed: {}", given.join(", ")),
-                };
-                Ok(Outcome { message, requires_restart })
+                self.change(*settings)
             }
         }
+    }
+
+    /// Takes settings over for a run that is to begin.
+    fn take(&mut self, settings: Settings) -> Result<Config, RequestError> {
+        self.keep_api(&settings)?;
+        let settings = settings.over(self.settings.clone());
+        let config = settings.resolve()?;
+        if config.source.is_none() {
+            return Err(RequestError::NoSource);
+        }
+        self.settings = settings;
+        Ok(config)
+    }
+
+    /// Who is asked over the API cannot take it away.
+    fn keep_api(&self, settings: &Settings) -> Result<(), RequestError> {
+        if settings.changes(&self.settings).iter().any(|name| API.contains(name)) {
+            return Err(RequestError::Conflict("the API cannot change itself"));
+        }
+        Ok(())
+    }
+
+    /// Changes what can be changed while a run is under way, or everything while there is none.
+    fn change(&mut self, settings: Settings) -> Result<Outcome, RequestError> {
+        self.keep_api(&settings)?;
+        let mut changed = settings.changes(&self.settings);
+        changed.retain(|name| *name != "schema_version");
+        let wanted = settings.over(self.settings.clone());
+        let config = wanted.resolve()?;
+        if let Some(run) = &self.run {
+            let more = |dial: &Dial| config.threads.is_some_and(|count| count > dial.workers());
+            let fixed: Vec<_> = changed
+                .iter()
+                .copied()
+                .filter(|name| match *name {
+                    // Fewer can rest; more would need memory. Before they are there, nobody knows.
+                    "threads" => run.dial.get().is_none_or(more),
+                    name => FIXED.contains(&name),
+                })
+                .collect();
+            if !fixed.is_empty() {
+                return Err(RequestError::RestartNeeded(fixed));
+            }
+            if config.source.is_none() {
+                return Err(RequestError::NoSource);
+            }
+            if let (Some(dial), Some(threads)) = (run.dial.get(), config.threads)
+                && changed.contains(&"threads")
+            {
+                dial.set(threads);
+            }
+            run.config.send_replace(config.clone());
+        }
+        self.settings = wanted;
+        self.board.change_config(&config);
+        if changed.is_empty() {
+            return Ok(Outcome { message: "nothing was changed".to_owned() });
+        }
+        let message = format!("changed: {}", changed.join(", "));
+        self.board.log(Level::Info, "config", message.clone());
+        Ok(Outcome { message })
     }
 
     /// Begins a run and shows when it does not even begin.
@@ -249,8 +289,10 @@ impl Miner {
         }
         self.board.move_to(Lifecycle::Starting, "a run begins");
         let (stop, stopped) = watch::channel(false);
-        let task = tokio::spawn(run(config, Arc::clone(&self.board), stopped));
-        self.run = Some(Run { stop, task });
+        let (config, live) = watch::channel(config);
+        let dial = Arc::new(OnceLock::new());
+        let task = tokio::spawn(run(live, Arc::clone(&self.board), Arc::clone(&dial), stopped));
+        self.run = Some(Run { stop, config, dial, task });
         Ok(())
     }
 
@@ -274,10 +316,12 @@ impl Miner {
 
 /// A run, from its plan to its end.
 async fn run(
-    config: Config,
+    mut live: watch::Receiver<Config>,
     board: Arc<Board>,
+    dial: Arc<OnceLock<Dial>>,
     mut stop: watch::Receiver<bool>,
 ) -> Result<(), MinerError> {
+    let config = live.borrow_and_update().clone();
     let mut options = config.cpu_options();
     if config.autotune && options.threads.is_none() {
         let Some(tuned) = tune(&config, &board, &mut stop).await? else { return Ok(()) };
@@ -285,6 +329,8 @@ async fn run(
         options.side_by_side = Some(tuned.side_by_side);
     }
     let backend = CpuBackend::new(&options)?;
+    // Set once: this is the only run that has it.
+    let _ = dial.set(backend.dial());
     let plan = backend.plan();
     let words = format!(
         "{} threads with {} hashes side by side, {} MiB, kernel {}",
@@ -295,18 +341,7 @@ async fn run(
     );
     board.log(Level::Info, "engine", words);
     let (engine, events) = Engine::start(EngineOptions::new(vec![Box::new(backend)]))?;
-    let source = match (config.pool_options(), config.node_options()) {
-        (Some(options), _) => pool::connect(options),
-        (None, Some(options)) => {
-            if options.token != node::Token::None && !options.url.is_local() {
-                let words = "the token goes to another machine, unencrypted";
-                board.log(Level::Warn, "node", words);
-            }
-            node::connect(options)
-        }
-        (None, None) => return Err(MinerError::NoSource),
-    };
-    let session = Session::new(source, engine, events, board, config.memory_kib)?;
+    let session = Session::new(live, engine, events, board)?;
     Ok(session.run(stop).await?)
 }
 
@@ -352,3 +387,17 @@ async fn ended(run: &mut Option<Run>) -> Result<(), MinerError> {
 }
 
 const REQUESTS_MAX: usize = 16;
+/// What the API itself was started with.
+const API: [&str; 4] = ["api", "api_bind", "api_allow_unsafe_bind", "service"];
+/// What a run takes its memory and its threads for.
+const FIXED: [&str; 9] = [
+    "memory_kib",
+    "side_by_side",
+    "affinity",
+    "isa",
+    "memory_budget_kib",
+    "oversubscribe",
+    "autotune",
+    "autotune_secs",
+    "autotune_cache",
+];

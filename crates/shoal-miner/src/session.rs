@@ -7,14 +7,17 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::board::{Board, Level};
+use crate::config::Config;
 use crate::engine::{Engine, Event, WorkEnd};
 use crate::pool::finished;
 use crate::source::{Order, Share, Source, SourceError, SourceEvent, Task, Verdict};
 use crate::status::EnginePhase;
 use crate::work::{Handover, Solution, Work};
+use crate::{node, pool};
 
 /// Why a run ended before it was told to.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -40,11 +43,15 @@ pub enum SessionError {
 /// A source and an engine that belong together.
 pub struct Session {
     source: Source,
+    /// What it works with, and what it is to go on with.
+    config: Config,
+    live: watch::Receiver<Config>,
+    /// Sources that were left, and wait for their last answers.
+    left: JoinSet<()>,
     engine: Arc<Engine>,
     engine_events: mpsc::UnboundedReceiver<Event>,
     bridge: thread::JoinHandle<()>,
     board: Arc<Board>,
-    memory_kib: u32,
     /// What the engine knows by a number. Newest last.
     tasks: VecDeque<(u64, Arc<Task>)>,
     next_work: u64,
@@ -57,17 +64,19 @@ pub struct Session {
 }
 
 impl Session {
-    /// Joins a source and an engine that has started.
+    /// Joins an engine that has started and the source that the settings name. When they change,
+    /// it goes over to another.
     ///
     /// # Errors
-    /// [`SessionError::Thread`].
+    /// [`SessionError::Thread`], [`SessionError::SourceGone`] where the settings name none.
     pub fn new(
-        source: Source,
+        mut live: watch::Receiver<Config>,
         engine: Engine,
         events: Receiver<Event>,
         board: Arc<Board>,
-        memory_kib: u32,
     ) -> Result<Self, SessionError> {
+        let config = live.borrow_and_update().clone();
+        let source = connect(&config, &board).ok_or(SessionError::SourceGone)?;
         let (tell, engine_events) = mpsc::unbounded_channel();
         // The engine's threads know nothing of tasks; one thread carries what they tell over. It
         // ends with the engine.
@@ -83,11 +92,13 @@ impl Session {
             .map_err(|_| SessionError::Thread)?;
         Ok(Self {
             source,
+            config,
+            live,
+            left: JoinSet::new(),
             engine: Arc::new(engine),
             engine_events,
             bridge,
             board,
-            memory_kib,
             tasks: VecDeque::new(),
             next_work: 1,
             seen: HashSet::new(),
@@ -122,6 +133,7 @@ impl Session {
                         Ok(())
                     }
                 },
+                Ok(()) = self.live.changed() => self.go_over(),
                 _ = tick.tick() => {
                     self.look();
                     Ok(())
@@ -133,6 +145,33 @@ impl Session {
         };
         let ended = self.end().await;
         result.and(ended)
+    }
+
+    /// The settings changed. Where another source is wanted, what was found for the one before is
+    /// sold there, and work goes on for the new one; memory and threads stay.
+    fn go_over(&mut self) -> Result<(), SessionError> {
+        let config = self.live.borrow_and_update().clone();
+        let same = config.same_source(&self.config);
+        self.config = config;
+        if same {
+            return Ok(());
+        }
+        let Some(next) = connect(&self.config, &self.board) else {
+            return Err(SessionError::SourceGone);
+        };
+        while let Ok(event) = self.engine_events.try_recv() {
+            self.engine_says(event)?;
+        }
+        self.engine.cancel(Handover::Abandon);
+        let before = std::mem::replace(&mut self.source, next);
+        self.left.spawn(leave(before, Arc::clone(&self.board)));
+        // Nobody buys what is found from now on for the tasks before.
+        self.tasks.clear();
+        self.apart_since = Some(Instant::now());
+        self.paused = false;
+        self.board.set_source(&self.config.source_url());
+        self.board.log(Level::Info, "source", format!("now {}", self.config.source_url()));
+        Ok(())
     }
 
     /// Copies what the engine does to the board; ends work that nobody would buy.
@@ -167,7 +206,7 @@ impl Session {
                 self.board.set_task(None);
                 self.board.log(Level::Warn, "source", format!("no work: {reason}"));
             }
-            SourceEvent::Verdict { share, verdict } => self.judged(&share, &verdict),
+            SourceEvent::Verdict { share, verdict } => judged(&self.board, &share, &verdict),
             SourceEvent::Notice { kind, message } => {
                 self.board.log(Level::Info, "source", format!("{kind}: {message}"));
             }
@@ -183,7 +222,7 @@ impl Session {
         let work = Work {
             id,
             header: task.header.clone(),
-            memory_kib: self.memory_kib,
+            memory_kib: self.config.memory_kib,
             target: task.target,
             nonces: task.nonces.clone(),
             deadline: None,
@@ -287,18 +326,9 @@ impl Session {
         if let Err(error) = self.source.orders.try_send(Order::Sell(share)) {
             let verdict = Verdict::Lost { reason: "too many shares wait" };
             if let Order::Sell(share) = error.into_inner() {
-                self.judged(&share, &verdict);
+                judged(&self.board, &share, &verdict);
             }
         }
-    }
-
-    fn judged(&self, share: &Share, verdict: &Verdict) {
-        self.board.judged(verdict);
-        let level = match verdict {
-            Verdict::Accepted { .. } => Level::Success,
-            Verdict::Refused { .. } | Verdict::Lost { .. } => Level::Warn,
-        };
-        self.board.log(level, "share", format!("nonce {} {verdict}", share.nonce));
     }
 
     fn task(&self, work_id: u64) -> Option<Arc<Task>> {
@@ -317,20 +347,9 @@ impl Session {
         }
         let engine = Arc::clone(&self.engine);
         let stopping = tokio::task::spawn_blocking(move || engine.stop());
-        // An error means that the source has ended by itself.
-        let _ = self.source.finish.send(true);
-        let farewell = async {
-            while let Some(event) = self.source.events.recv().await {
-                if let SourceEvent::Verdict { share, verdict } = event {
-                    self.board.judged(&verdict);
-                    let words = format!("nonce {} {verdict}", share.nonce);
-                    self.board.log(Level::Info, "share", words);
-                }
-            }
-        };
-        if timeout(FAREWELL, farewell).await.is_err() {
-            self.source.task.abort();
-        }
+        leave(self.source, Arc::clone(&self.board)).await;
+        // They were left before, so they end before.
+        while self.left.join_next().await.is_some() {}
         let stopped = stopping.await.unwrap_or(false);
         self.board.set_engine(self.engine.status());
         // With the engine its events end, and with them the bridge.
@@ -343,6 +362,44 @@ impl Session {
         let _ = tokio::task::spawn_blocking(move || bridge.join()).await;
         Ok(())
     }
+}
+
+/// Starts the client of whoever the settings name.
+fn connect(config: &Config, board: &Board) -> Option<Source> {
+    if let Some(options) = config.pool_options() {
+        return Some(pool::connect(options));
+    }
+    let options = config.node_options()?;
+    if options.token != node::Token::None && !options.url.is_local() {
+        board.log(Level::Warn, "node", "the token goes to another machine, unencrypted");
+    }
+    Some(node::connect(options))
+}
+
+/// Ends a source when shares under way are answered, and shows the answers.
+async fn leave(mut source: Source, board: Arc<Board>) {
+    // An error means that the source has ended by itself.
+    let _ = source.finish.send(true);
+    let farewell = async {
+        while let Some(event) = source.events.recv().await {
+            if let SourceEvent::Verdict { share, verdict } = event {
+                judged(&board, &share, &verdict);
+            }
+        }
+    };
+    if timeout(FAREWELL, farewell).await.is_err() {
+        source.task.abort();
+    }
+}
+
+/// Shows what became of a share.
+fn judged(board: &Board, share: &Share, verdict: &Verdict) {
+    board.judged(verdict);
+    let level = match verdict {
+        Verdict::Accepted { .. } => Level::Success,
+        Verdict::Refused { .. } | Verdict::Lost { .. } => Level::Warn,
+    };
+    board.log(level, "share", format!("nonce {} {verdict}", share.nonce));
 }
 
 const STATUS_TICK: Duration = Duration::from_millis(250);

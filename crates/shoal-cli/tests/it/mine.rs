@@ -10,24 +10,22 @@ use shoal_testpool::{NodeSettings, Rules, TestNode, TestPool};
 
 use crate::shoal;
 
-const LONG: Duration = Duration::from_secs(30);
+const LONG: Duration = Duration::from_secs(60);
 const SMALL: [&str; 6] = ["--memory-kib", "256", "--threads", "1", "--side-by-side", "1"];
 
 fn pool() -> TestPool {
     TestPool::start(Rules { memory_kib: 256, difficulty: 2000, ..Rules::small() }).unwrap()
 }
 
+fn mine(dir: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_shoal"));
+    command.arg("mine").args(args).current_dir(dir);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
 fn start(dir: &Path, args: &[&str]) -> Child {
-    Command::new(env!("CARGO_BIN_EXE_shoal"))
-        .arg("mine")
-        .args(args)
-        .args(SMALL)
-        .current_dir(dir)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap()
+    mine(dir, &[args, &SMALL].concat()).spawn().unwrap()
 }
 
 fn interrupt(child: &Child) {
@@ -65,6 +63,7 @@ fn a_pool_gets_shares_until_the_interrupt() {
     assert!(pool.wait_accepted(2, LONG));
     interrupt(&child);
     assert_eq!(ended(&mut child), Some(0));
+    // Answers that were under way are waited for, so both stand there.
     let said = errors(&mut child);
     assert!(said.contains("connected to stratum+tcp://127.0.0.1:"), "{said}");
     assert!(said.contains("ok    share: nonce "), "{said}");
@@ -97,28 +96,45 @@ fn node_has_block(node: &TestNode) -> bool {
     node.height() > 1
 }
 
-/// At whatever moment it comes, also while memory is taken and sockets are opened.
+/// At whatever moment it comes, also while memory is taken, sockets are opened and threads tried out.
 #[test]
 fn an_interrupt_at_any_moment_leaves_nothing_behind() {
     let pool = pool();
     let (url, address) = (pool.url(), sample(1, Network::Main));
-    for wait_ms in [0, 2, 5, 10, 20, 35, 50, 80, 130, 210, 340] {
-        let dir = tempfile::tempdir().unwrap();
-        let args =
-            ["--pool", &url, "--address", &address, "--ui", "plain", "--api-bind", "127.0.0.1:0"];
-        let mut child = start(dir.path(), &args);
-        std::thread::sleep(Duration::from_millis(wait_ms));
+    let args =
+        ["--pool", &url, "--address", &address, "--ui", "plain", "--api-bind", "127.0.0.1:0"];
+    let autotune = [&args[..], &["--autotune"]].concat();
+    for (round, longest_ms) in [0, 4, 10, 20, 40, 70, 100, 160, 260, 420].into_iter().enumerate() {
+        // At another moment each time the test is run; a failure names it.
+        let wait = Duration::from_micros(longest_ms * 500 + random_below(longest_ms * 500 + 1));
+        let (dir, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let mut command = if round % 2 == 0 {
+            mine(dir.path(), &[&args[..], &SMALL].concat())
+        } else {
+            mine(dir.path(), &[&autotune[..], &["--memory-kib", "256"]].concat())
+        };
+        let mut child = command.env("XDG_CACHE_HOME", cache.path()).spawn().unwrap();
+        std::thread::sleep(wait);
         interrupt(&child);
         let code = ended(&mut child);
         let said = errors(&mut child);
         // Before the first word nobody has promised to end in order.
         assert!(
             code == Some(0) || (code.is_none() && said.is_empty()),
-            "{wait_ms}: {code:?} {said}"
+            "{wait:?}: {code:?} {said}"
         );
         let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().collect();
-        assert!(left.is_empty(), "{wait_ms}: {left:?}");
+        assert!(left.is_empty(), "{wait:?}: {left:?}");
+        // What was tried out in time may be kept; half of it may not.
+        for file in std::fs::read_dir(cache.path().join("shoal")).into_iter().flatten() {
+            assert_eq!(file.unwrap().file_name(), "autotune.json", "{wait:?}");
+        }
     }
+}
+
+fn random_below(limit: u64) -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    std::collections::hash_map::RandomState::new().build_hasher().finish() % limit
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod plan;
 pub(crate) mod worker;
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -97,7 +98,7 @@ impl CpuBackend {
     fn planned(options: &CpuOptions, plan: CpuPlan) -> Self {
         let counters = (0..plan.threads).map(|_| Counter::default()).collect();
         let shared = Shared {
-            state: Mutex::default(),
+            state: Mutex::new(State { working: plan.threads, ..State::default() }),
             wake: Condvar::new(),
             idle: Condvar::new(),
             generation: AtomicU64::new(0),
@@ -120,6 +121,34 @@ impl CpuBackend {
     pub fn plan(&self) -> &CpuPlan {
         &self.plan
     }
+
+    /// Sets how many of its workers work, also while it is an engine's.
+    pub fn dial(&self) -> Dial {
+        Dial(Arc::clone(&self.shared))
+    }
+}
+
+/// How many of a backend's workers work. The others rest, and keep their memory.
+#[derive(Clone)]
+pub struct Dial(Arc<Shared>);
+
+impl Dial {
+    /// Workers there are, at work or at rest.
+    pub fn workers(&self) -> usize {
+        self.0.counters.len()
+    }
+
+    /// From now on so many work, at least one and at most all. What is under way is finished.
+    pub fn set(&self, working: usize) {
+        self.0.lock().working = working.clamp(1, self.workers());
+        self.0.wake.notify_all();
+    }
+}
+
+impl fmt::Debug for Dial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dial").field("workers", &self.workers()).finish_non_exhaustive()
+    }
 }
 
 impl Backend for CpuBackend {
@@ -129,7 +158,8 @@ impl Backend for CpuBackend {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities {
-            lanes: u32::try_from(self.plan.threads * self.plan.side_by_side).unwrap_or(u32::MAX),
+            lanes: u32::try_from(self.shared.lock().working * self.plan.side_by_side)
+                .unwrap_or(u32::MAX),
             device_memory_kib: None,
             calls: Calls::Blocking,
             queue: Queue::Append { depth: 2 },
@@ -279,6 +309,8 @@ struct State {
     last: Option<(Arc<crate::work::Work>, Arc<Challenge>)>,
     /// Workers that have nonces.
     busy: usize,
+    /// Workers with a number below this work, the others rest.
+    working: usize,
     stopped: bool,
 }
 
@@ -340,7 +372,9 @@ impl Shared {
             if state.stopped {
                 return None;
             }
-            if let Some(piece) = self.cut(&mut state, gang, count) {
+            if number < state.working
+                && let Some(piece) = self.cut(&mut state, gang, count)
+            {
                 state.busy += 1;
                 self.counters[number].give_up.store(false, Relaxed);
                 return Some(piece);
@@ -356,6 +390,7 @@ impl Shared {
     /// Cuts a piece off the first lease that is not past its deadline.
     fn cut(&self, state: &mut State, gang: u64, count: u64) -> Option<Piece> {
         loop {
+            let working = state.working as u64;
             let first = state.queue.front_mut()?;
             if first.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                 state.queue.pop_front();
@@ -363,7 +398,7 @@ impl Shared {
             }
             // The last nonces of a lease are shared out, or one worker ends long after the rest.
             let left = first.left.end - first.left.start;
-            let share = left.div_ceil(self.counters.len() as u64);
+            let share = left.div_ceil(working.max(1));
             let count = count.min(share).div_ceil(gang).saturating_mul(gang).min(left);
             let nonces = first.left.start..first.left.start + count;
             first.left.start = nonces.end;

@@ -4,13 +4,12 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::mpsc;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use shoal_miner::api::Server;
 use shoal_miner::config::Settings;
 use shoal_testpool::address::{Network, sample};
-use shoal_testpool::{Rules, TestPool};
+use shoal_testpool::{Event, NodeEvent, NodeSettings, Rules, TestNode, TestPool};
 use tokio::sync::watch;
 
 use crate::{LONG, Running, runtime, small};
@@ -90,15 +89,19 @@ fn a_service_is_started_changed_watched_and_stopped() {
         let mut stream = stream;
         let request = "GET /v1/events/stream HTTP/1.1\r\nHost: localhost\r\n\r\n";
         stream.write_all(request.as_bytes()).unwrap();
-        for line in BufReader::new(stream).lines() {
+        for (number, line) in BufReader::new(stream).lines().enumerate() {
             let Ok(line) = line else { return };
+            if number == 0 {
+                // With the head of the answer, it listens.
+                let _ = tell.send(line.clone());
+            }
             if let Some(name) = line.strip_prefix("event: ") {
                 // The test has heard enough when this fails.
                 let _ = tell.send(name.to_owned());
             }
         }
     });
-    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(heard.recv_timeout(LONG).unwrap(), "HTTP/1.1 200 OK");
 
     let settings = json!({ "pool": pool.url(), "address": sample(1, Network::Main) }).to_string();
     let (status, started) = served.json("POST", "/v1/miner/start", &settings);
@@ -119,10 +122,8 @@ fn a_service_is_started_changed_watched_and_stopped() {
     let (_, defaults) = served.json("GET", "/v1/runtime/config/defaults", "");
     assert_eq!(defaults["config"]["memory_kib"], 2 * 1024 * 1024);
     let (_, changed) = served.json("PATCH", "/v1/miner/live-config", r#"{"stats_secs": 3}"#);
-    assert_eq!(changed["requires_restart"], false);
-    let (_, changed) = served.json("PATCH", "/v1/miner/live-config", r#"{"threads": 2}"#);
-    assert_eq!(changed["requires_restart"], true);
-    assert_eq!(changed["state"]["effective_config"]["threads"], 2);
+    assert_eq!(changed["message"], "changed: stats_secs");
+    assert_eq!(changed["state"]["effective_config"]["stats_secs"], 3);
     let (_, backends) = served.json("GET", "/v1/backends", "");
     assert_eq!(backends["backends"][0]["name"], "cpu0");
 
@@ -148,6 +149,105 @@ fn a_service_is_started_changed_watched_and_stopped() {
     assert_eq!(status, 409);
     served.end();
     listener.join().unwrap();
+}
+
+fn logged_in_as(pool: &TestPool, name: &str) -> bool {
+    pool.wait(LONG, |log| {
+        let login = |event: &Event| matches!(event, Event::Login { worker, .. } if worker == name);
+        log.iter().any(|(_, _, event)| login(event))
+    })
+}
+
+#[test]
+fn what_can_be_changed_under_way_is_and_the_rest_is_refused() {
+    let rules = || Rules { difficulty: 200, ..Rules::small() };
+    let (first, second) = (TestPool::start(rules()).unwrap(), TestPool::start(rules()).unwrap());
+    let served = Served::start(Settings { threads: Some(2), ..small() });
+    let change = |body: &Value| served.json("PATCH", "/v1/miner/live-config", &body.to_string());
+    // Before there is a run, everything can be changed.
+    let (status, _) = change(&json!({ "memory_kib": 32 }));
+    assert_eq!(status, 200);
+    let settings = json!({
+        "pool": first.url(), "address": sample(1, Network::Main), "memory_kib": 64,
+    });
+    assert_eq!(served.json("POST", "/v1/miner/start", &settings.to_string()).0, 200);
+    assert!(first.wait_accepted(2, LONG));
+
+    // Another name at the pool: memory and workers stay.
+    let hashes = || served.miner.board.state().engine.map_or(0, |engine| engine.hashes);
+    let before = hashes();
+    assert_eq!(change(&json!({ "worker": "renamed" })).0, 200);
+    assert!(logged_in_as(&first, "renamed"));
+    let (status, changed) = change(&json!({ "pool": second.url(), "stats_secs": 7 }));
+    assert_eq!((status, &changed["message"]), (200, &json!("changed: pool, stats_secs")));
+    assert!(second.wait_accepted(2, LONG));
+    assert!(logged_in_as(&second, "renamed"));
+    let gone = |log: &[(u64, std::time::Instant, Event)]| {
+        let count = |which: fn(&Event) -> bool| log.iter().filter(|(_, _, e)| which(e)).count();
+        count(|event| *event == Event::Connected) == count(|event| *event == Event::Closed)
+    };
+    assert!(first.wait(LONG, gone), "nobody stays behind at the first pool");
+    assert!(hashes() >= before, "the engine is the same");
+    let state = served.miner.board.state();
+    assert_eq!((state.run_id, state.source.url), (1, second.url()));
+    assert_eq!((state.shares.refused, state.shares.stale), (0, 0));
+
+    // Fewer workers: the others rest, until they are wanted again.
+    let each = || {
+        let engine = served.miner.board.state().engine;
+        let backend = engine.map(|mut engine| engine.backends.remove(0));
+        let workers = backend.map(|backend| backend.workers).unwrap_or_default();
+        workers.iter().map(|worker| worker.worker.hashes).collect::<Vec<_>>()
+    };
+    assert!(served.miner.wait(|_| each().len() == 2 && !each().contains(&0)));
+    assert_eq!(change(&json!({ "threads": 1 })).0, 200);
+    let rests = || {
+        let before = each();
+        let so_far = second.accepted();
+        assert!(second.wait_accepted(so_far + 5, LONG));
+        assert!(served.miner.wait(|_| each()[0] > before[0]));
+        each()[1] == before[1]
+    };
+    assert!(served.miner.wait(|_| rests()), "the second worker rests");
+    let before = each();
+    assert_eq!(change(&json!({ "threads": 2 })).0, 200);
+    assert!(served.miner.wait(|_| each()[1] > before[1]), "it works again");
+
+    // What memory and threads were taken for needs a restart, and nothing else of it is done.
+    for (body, names) in [
+        (json!({ "threads": 3 }), "threads"),
+        (json!({ "memory_kib": 128, "worker": "x" }), "memory_kib"),
+        (json!({ "isa": "scalar", "affinity": "auto" }), "affinity, isa"),
+    ] {
+        let (status, error) = change(&body);
+        assert_eq!((status, &error["code"]), (409, &json!("restart_needed")), "{error}");
+        let words = format!("a restart is needed to change {names}; nothing was changed");
+        assert_eq!(error["message"], words);
+    }
+    let (status, error) = change(&json!({ "address": "not one", "worker": "x" }));
+    assert_eq!((status, &error["code"]), (400, &json!("bad_settings")));
+    let config = served.json("GET", "/v1/runtime/config/effective", "").1["config"].clone();
+    assert_eq!((&config["source"]["worker"], &config["threads"]), (&json!("renamed"), &json!(2)));
+    let (_, changed) = change(&json!({ "worker": "renamed" }));
+    assert_eq!(changed["message"], "nothing was changed");
+
+    // A restart takes it along.
+    let body = json!({ "threads": 3, "worker": "after" }).to_string();
+    assert_eq!(served.json("POST", "/v1/miner/restart", &body).0, 200);
+    assert!(logged_in_as(&second, "after"));
+    assert!(served.miner.wait(|_| each().len() == 3));
+    assert_eq!(served.miner.board.state().run_id, 2);
+
+    // And from a pool to a node.
+    let node =
+        TestNode::start(NodeSettings { memory_kib: 64, difficulty: 50, ..Default::default() });
+    let node = node.unwrap();
+    let (status, changed) = change(&json!({ "node": node.url() }));
+    assert_eq!(status, 200, "{changed}");
+    assert!(node.wait(LONG, |log| {
+        log.iter().any(|(_, event)| matches!(event, NodeEvent::Submit { height: Some(_), .. }))
+    }));
+    served.end();
 }
 
 #[test]
@@ -180,6 +280,10 @@ fn every_refusal_is_json() {
         ("POST", "/v1/miner/start", r#"{"threads": 0}"#, 400, "bad_settings"),
         ("POST", "/v1/miner/stop", r#"{"wait": 1}"#, 400, "bad_request"),
         ("PATCH", "/v1/miner/live-config", r#"{"api_bind": "0.0.0.0:1"}"#, 409, "conflict"),
+        ("PATCH", "/v1/miner/live-config", r#"{"stats_secs": 0}"#, 400, "bad_settings"),
+        ("POST", "/v1/miner/start", r#"{"service": false}"#, 409, "conflict"),
+        ("POST", "/v1/miner/restart", r#"{"colour": "red"}"#, 400, "bad_request"),
+        ("POST", "/v1/miner/restart", "", 400, "bad_settings"),
     ] {
         let (got, answer) = served.json(method, path, body);
         assert_eq!((got, answer["code"].as_str()), (status, Some(code)), "{method} {path} {body}");

@@ -7,21 +7,24 @@ mod api;
 mod node;
 mod pool;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use shoal_miner::board::Board;
 use shoal_miner::config::Settings;
 use shoal_miner::miner::{Control, Miner};
+use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;
 
 /// Long enough for a busy machine; tests do not wait for it when all goes well.
-const LONG: Duration = Duration::from_secs(30);
+const LONG: Duration = Duration::from_secs(60);
 
 /// A miner in a thread of its own.
 struct Running {
     board: Arc<Board>,
+    /// Every line of the log: the board keeps the last ones only, and shares come fast.
+    lines: Arc<Mutex<Vec<String>>>,
     control: Control,
     stop: watch::Sender<bool>,
     thread: JoinHandle<Result<(), String>>,
@@ -30,12 +33,27 @@ struct Running {
 impl Running {
     fn start(settings: Settings) -> Self {
         let board = Arc::new(Board::new());
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let (mut heard, kept) = (board.subscribe(), Arc::clone(&lines));
+        // It ends with the board.
+        std::thread::spawn(move || {
+            loop {
+                match heard.blocking_recv() {
+                    Ok(news) if news.name == "miner.log" => {
+                        let words = news.data["message"].as_str().unwrap_or_default();
+                        kept.lock().unwrap().push(words.to_owned());
+                    }
+                    Ok(_) | Err(RecvError::Lagged(_)) => {}
+                    Err(RecvError::Closed) => return,
+                }
+            }
+        });
         let (miner, control) = Miner::new(settings, Arc::clone(&board));
         let (stop, stopped) = watch::channel(false);
         let thread = std::thread::spawn(move || {
             runtime().block_on(miner.live(stopped)).map_err(|error| error.to_string())
         });
-        Self { board, control, stop, thread }
+        Self { board, lines, control, stop, thread }
     }
 
     /// Ends it; that must not take long.
@@ -64,9 +82,11 @@ impl Running {
         false
     }
 
-    /// Whether the log has these words.
-    fn said(&self, words: &str) -> bool {
-        self.board.state().recent_logs.iter().any(|line| line.message.contains(words))
+    /// Waits until the log has these words.
+    #[track_caller]
+    fn hear(&self, words: &str) {
+        let heard = || self.lines.lock().unwrap().iter().any(|line| line.contains(words));
+        assert!(self.wait(|_| heard()), "nobody said: {words}");
     }
 }
 

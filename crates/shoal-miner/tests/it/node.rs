@@ -1,6 +1,6 @@
 //! Against the test node.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use shoal_miner::config::{Secret, Settings};
 use shoal_testpool::address::{Network, sample};
@@ -96,7 +96,7 @@ fn a_cookie_that_comes_late_is_waited_for() {
     let hidden = dir.path().join("hidden");
     std::fs::rename(&cookie, &hidden).unwrap();
     let miner = Running::start(for_node(&node));
-    assert!(miner.wait(|_| miner.said("cannot read the node's token")));
+    miner.hear("cannot read the node's token");
     std::fs::rename(&hidden, &cookie).unwrap();
     assert!(found(&node, 1));
     miner.stop().unwrap();
@@ -116,13 +116,18 @@ fn an_invalid_address_ends_the_run() {
 
 #[test]
 fn a_node_that_is_not_ready_is_asked_again_with_patience() {
-    for words in ["no wallet loaded", "node is syncing", "mining_template_cache_full"] {
+    for words in [
+        "no wallet loaded",
+        "node is syncing",
+        "mining_template_cache_full",
+        "mining_template_tip_changed",
+    ] {
         let node = TestNode::start(rules()).unwrap();
         let refuse_templates = Some((503, words.to_owned(), 4));
         node.set_faults(NodeFaults { refuse_templates, ..NodeFaults::default() });
         let miner = Running::start(for_node(&node));
         assert!(found(&node, 1), "{words}");
-        assert!(miner.said(words));
+        miner.hear(words);
         miner.stop().unwrap();
     }
 }
@@ -154,10 +159,13 @@ fn a_node_that_fails_in_any_way_is_not_hammered() {
     ] {
         let node = TestNode::start(rules()).unwrap();
         node.set_faults(faults);
+        let begun = Instant::now();
         let miner = Running::start(Settings { events: Some(false), ..for_node(&node) });
         std::thread::sleep(Duration::from_millis(900));
         let asked = node.count(|_| true);
-        assert!(asked <= 8, "{name}: asked {asked} times");
+        // Waits of 50, 100, 200, 400, 400 ms, three quarters of that at the least.
+        let bound = 5 + (begun.elapsed().as_millis() / 300) as usize;
+        assert!(asked <= bound, "{name}: asked {asked} times, {bound} at most");
         node.set_faults(NodeFaults::default());
         assert!(found(&node, 1), "{name}: it never recovered");
         miner.stop().unwrap();
@@ -170,7 +178,7 @@ fn a_silent_node_keeps_nobody_from_ending() {
     node.set_faults(NodeFaults { silent: true, ..NodeFaults::default() });
     let settings = Settings { request_timeout_secs: Some(1), ..for_node(&node) };
     let miner = Running::start(settings);
-    assert!(miner.wait(|_| miner.said("no answer in time")));
+    miner.hear("no answer in time");
     miner.stop().unwrap();
 }
 
@@ -184,13 +192,15 @@ fn news_of_a_block_brings_a_new_template_at_once() {
     };
     assert!(node.wait(LONG, listens));
     assert!(miner.wait(|state| state.task.is_some()));
+    let begun = Instant::now();
     for _ in 0..3 {
         node.advance();
         let height = node.height();
         assert!(miner.wait(|state| state.task.as_ref().is_some_and(|task| task.height == height)));
     }
-    // One at the start, one for each block: not one for each event.
-    assert!(templates(&node) <= 6, "{}", templates(&node));
+    // One at the start, one for each block and one each time that is over: not one for each event.
+    let bound = 6 + (begun.elapsed().as_secs() / 20) as usize;
+    assert!(templates(&node) <= bound, "{}", templates(&node));
     miner.stop().unwrap();
 }
 
@@ -198,10 +208,13 @@ fn news_of_a_block_brings_a_new_template_at_once() {
 fn a_stream_that_breaks_is_opened_again_without_hammering() {
     let node = TestNode::start(NodeSettings { difficulty: u64::MAX, ..rules() }).unwrap();
     node.set_faults(NodeFaults { close_events: true, ..NodeFaults::default() });
+    let begun = Instant::now();
     let miner = Running::start(for_node(&node));
     std::thread::sleep(Duration::from_millis(900));
     let opened = node.count(|event| *event == NodeEvent::Listener);
-    assert!(opened <= 6, "{opened}");
+    // Waits of 100, 200, 400, 800 ms, three quarters of that at the least.
+    let bound = 5 + (begun.elapsed().as_millis() / 600) as usize;
+    assert!(opened <= bound, "{opened}, {bound} at most");
     assert!(node.wait(LONG, |log| {
         log.iter().filter(|(_, event)| *event == NodeEvent::Listener).count() >= 2
     }));
@@ -229,7 +242,8 @@ fn without_events_templates_are_asked_for_from_time_to_time() {
 
 #[test]
 fn leases_are_renewed_and_lost_ones_replaced() {
-    let lease = Duration::from_secs(2);
+    // Renewed after two seconds, with two more for a machine that is busy.
+    let lease = Duration::from_secs(4);
     let node = TestNode::start(NodeSettings { difficulty: u64::MAX, lease, ..rules() }).unwrap();
     let miner = Running::start(for_node(&node));
     let renewed = |status| {
@@ -262,6 +276,10 @@ fn a_submit_is_tried_again_when_that_helps_and_counted_when_not() {
     // nothing of the first.
     node.set_faults(refuse(400, "block rejected as stale", u32::MAX));
     assert!(miner.wait(|state| state.shares.stale >= 1));
+    let stale = miner.board.state().shares.stale;
+    node.set_faults(refuse(400, "unknown or expired template_id", u32::MAX));
+    assert!(miner.wait(|state| state.shares.stale > stale));
+    miner.hear("refused: unknown or expired template_id");
     node.set_faults(refuse(400, "block rejected", u32::MAX));
     assert!(miner.wait(|state| state.shares.refused >= 1));
     node.set_faults(NodeFaults::default());

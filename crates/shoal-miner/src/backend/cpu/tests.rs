@@ -128,8 +128,10 @@ fn cancelled_leases_end_and_what_was_done_is_known() {
     for handover in [Handover::Abandon, Handover::Finish] {
         let (mut backend, reports) = started(&options(2, 2));
         let mut counted = Hashes::default();
-        let mut all = 0;
-        for round in 0..20 {
+        let (mut all, mut round) = (0, 0);
+        let until = Instant::now() + Duration::from_secs(60);
+        // Where others use the processor, a few milliseconds may not suffice for a hash.
+        while round < 20 || (all == 0 && Instant::now() < until) {
             backend.assign(lease(round, 0..1 << 40, 0)).unwrap();
             std::thread::sleep(Duration::from_millis(round % 5));
             backend.cancel(handover).unwrap();
@@ -140,6 +142,7 @@ fn cancelled_leases_end_and_what_was_done_is_known() {
             let done = done(&reports);
             assert!(done.iter().all(|(lease, _)| *lease == round));
             all += done.len() as u64;
+            round += 1;
         }
         assert_eq!(counted.counted + counted.late, all, "{handover:?}: {counted:?}");
         assert!(all > 0);
@@ -149,15 +152,24 @@ fn cancelled_leases_end_and_what_was_done_is_known() {
 #[test]
 fn nothing_is_begun_after_the_deadline() {
     let (mut backend, reports) = started(&options(2, 2));
-    let Lease { id, work, nonces } = lease(1, 0..1 << 40, 0);
-    let deadline = Instant::now() + Duration::from_millis(30);
-    let work = Arc::new(Work { deadline: Some(deadline), ..(*work).clone() });
-    backend.assign(Lease { id, work: Arc::clone(&work), nonces }).unwrap();
-    idle(&mut backend);
-    assert!(Instant::now() >= deadline);
-    let hashes = backend.take_hashes();
-    assert!(hashes.counted > 0 && hashes.late <= 4, "{hashes:?}");
-    assert_eq!(done(&reports).len() as u64, hashes.counted + hashes.late);
+    let mut millis = 30;
+    let (work, hashes) = loop {
+        let Lease { id, work, nonces } = lease(millis, 0..1 << 40, 0);
+        let deadline = Instant::now() + Duration::from_millis(millis);
+        let work = Arc::new(Work { deadline: Some(deadline), ..(*work).clone() });
+        backend.assign(Lease { id, work: Arc::clone(&work), nonces }).unwrap();
+        idle(&mut backend);
+        assert!(Instant::now() >= deadline);
+        let hashes = backend.take_hashes();
+        assert!(hashes.late <= 4, "{hashes:?}");
+        assert_eq!(done(&reports).len() as u64, hashes.counted + hashes.late);
+        // Where others use the processor, nothing may have been begun before the deadline either.
+        if hashes.counted > 0 || millis > 20_000 {
+            break (work, hashes);
+        }
+        millis *= 2;
+    };
+    assert!(hashes.counted > 0, "{hashes:?}");
     backend.assign(Lease { id: 2, work, nonces: 0..100 }).unwrap();
     idle(&mut backend);
     assert_eq!(backend.take_hashes(), Hashes::default());
@@ -231,6 +243,40 @@ fn a_worker_that_panics_is_a_failure() {
     // The second worker may have been told to stop before it asked for memory.
     let failures = reports.try_iter().filter(|r| matches!(r, Report::Failed(_))).count();
     assert!(matches!(failures, 1 | 2), "{failures}");
+}
+
+#[test]
+fn resting_workers_leave_the_nonces_to_the_others() {
+    let (mut backend, reports) = started(&options(3, 2));
+    let dial = backend.dial();
+    assert_eq!((dial.workers(), backend.capabilities().lanes), (3, 6));
+    let of_each = |backend: &CpuBackend| -> Vec<u64> {
+        backend.telemetry().workers.iter().map(|worker| worker.hashes).collect()
+    };
+    dial.set(1);
+    assert_eq!(backend.capabilities().lanes, 2);
+    backend.assign(lease(1, 0..2000, 0)).unwrap();
+    idle(&mut backend);
+    let alone = of_each(&backend);
+    assert_eq!(alone, [2000, 0, 0]);
+    // More than there are is all of them, none is one.
+    dial.set(100);
+    assert_eq!(backend.capabilities().lanes, 6);
+    dial.set(0);
+    assert_eq!(backend.capabilities().lanes, 2);
+    // Also in the middle of a lease, and the others go on where they were.
+    backend.assign(lease(2, 0..1 << 40, 0)).unwrap();
+    let until = Instant::now() + Duration::from_secs(60);
+    dial.set(3);
+    while of_each(&backend)[1..].contains(&0) && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    dial.set(1);
+    backend.cancel(Handover::Finish).unwrap();
+    idle(&mut backend);
+    assert!(of_each(&backend).iter().all(|hashes| *hashes > 0), "{:?}", of_each(&backend));
+    let hashes = backend.take_hashes();
+    assert_eq!(done(&reports).len() as u64, hashes.counted + hashes.late);
 }
 
 #[test]
