@@ -182,7 +182,8 @@ impl TableEngine for Typed {
         rowid: i64,
         mut visit: impl FnMut(&Row<'_>),
     ) -> Result<(), Miss> {
-        let read = db.read.as_ref().ok_or(Miss::absent("reads of a table being written"))?;
+        let read =
+            db.read.as_ref().ok_or_else(|| Miss::absent("reads of a table being written"))?;
         let Some(payload) = stored(reader.lookup.seek(read, rowid))? else { return Ok(()) };
         if payload.overflow.is_some() {
             stored(read.read_payload(payload, &mut reader.overflow))?;
@@ -199,7 +200,8 @@ impl TableEngine for Typed {
         rowids: &[i64],
         mut visit: impl FnMut(&Row<'_>),
     ) -> Result<(), Miss> {
-        let read = db.read.as_ref().ok_or(Miss::absent("reads of a table being written"))?;
+        let read =
+            db.read.as_ref().ok_or_else(|| Miss::absent("reads of a table being written"))?;
         let mut found = [None; BATCH];
         stored(reader.lookup.seek_batch(read, rowids, &mut found))?;
         for (&rowid, payload) in rowids.iter().zip(found) {
