@@ -1,7 +1,5 @@
 //! Applying changes from elsewhere, in whatever order they come.
 
-use std::sync::Arc;
-
 use rustc_hash::FxHashSet;
 use shoal_history::{
     ActorId, ActorIdx, Change, ChangeHash, ChangeRows, Checkpoint, DeleteRun, Key,
@@ -11,6 +9,7 @@ use shoal_history::{
 use crate::document::Document;
 use crate::error::{Error, OpFault};
 use crate::id::ObjId;
+use crate::opset::OpSet;
 use crate::pending::Pending;
 
 mod batch;
@@ -41,9 +40,17 @@ impl Document {
         &mut self,
         changes: impl IntoIterator<Item = Change>,
     ) -> Result<(), Error> {
+        let mut changes = changes.into_iter();
+        let Some(first) = changes.next() else { return Ok(()) };
         let mut batch = Batch::default();
-        for change in changes {
-            batch.admit(change, &self.graph, &self.queue)?;
+        match changes.next() {
+            None if self.apply_next(&first) => return Ok(()),
+            None => batch.admit(first, &self.graph, &self.queue)?,
+            Some(second) => {
+                for change in [first, second].into_iter().chain(changes) {
+                    batch.admit(change, &self.graph, &self.queue)?;
+                }
+            }
         }
         // With others waiting, the queue finds the order of all; else it need not see the batch.
         let is_apart = self.queue.is_empty();
@@ -58,6 +65,11 @@ impl Document {
         let queued: Vec<ChangeHash> = waiting.iter().map(Change::hash).collect();
         for change in waiting {
             self.queue.add(change, &self.graph);
+        }
+        if is_apart && self.apply_joined(&direct) {
+            self.queue.release(&direct);
+            self.retry_stalled(direct);
+            return Ok(());
         }
         let ready = self.queue.ready(direct);
         let is_new = |hash: &ChangeHash| is_apart || batch.position(hash).is_some();
@@ -80,6 +92,50 @@ impl Document {
             }
             Err(Stop::Awaits) => unreachable!("what awaits ops can be left out"),
         }
+    }
+
+    /// Applies a change that follows what is here, if none waits: the most common case. False when it
+    /// is anything else, or contradicts the document; nothing has changed then.
+    fn apply_next(&mut self, change: &Change) -> bool {
+        let follows = self.queue.is_empty()
+            && change.max_op() < u32::MAX
+            && self.graph.seq_of(change.actor()).checked_add(1) == Some(change.seq())
+            && change.deps().iter().all(|dep| self.graph.contains(dep));
+        follows && self.apply_joined(std::slice::from_ref(change))
+    }
+
+    /// Applies changes that are new, and whose dependencies are here or before them, while none
+    /// waits. What is typed or deleted across several of them is taken in at once. False when that
+    /// is not possible because one of them contradicts the document or awaits an op: nothing has
+    /// changed then, and which it is has to be found out change by change.
+    fn apply_joined(&mut self, changes: &[Change]) -> bool {
+        let before = self.checkpoint();
+        let mut applier = std::mem::take(&mut self.spare.applier);
+        applier.runs.done = 0;
+        self.graph.reserve(changes.len());
+        let mut added = 0;
+        let taken = changes.iter().all(|change| {
+            let is_added = self.graph.add(change.clone()).is_ok();
+            added += usize::from(is_added);
+            is_added && self.take_ops(change, &mut applier).is_ok()
+        });
+        let is_done = taken && applier.runs.flush(&mut self.ops).is_ok();
+        if is_done {
+            applier.keep_little();
+            self.spare.applier = applier;
+            return true;
+        }
+        let mut left = applier.runs.done;
+        let mut counts = Vec::with_capacity(added);
+        for change in &changes[..added] {
+            counts.push(left.min(change.len()));
+            left -= left.min(change.len());
+        }
+        for (change, count) in changes.iter().zip(counts).rev() {
+            self.undo_ops(change, count);
+        }
+        self.restore(before);
+        false
     }
 
     /// Applies changes whose dependencies are here or before them, those that are new and others
@@ -115,7 +171,7 @@ impl Document {
                 continue;
             }
             let last = (careful || !is_new).then(|| self.checkpoint());
-            let added = Arc::make_mut(&mut self.graph).add(change.clone());
+            let added = self.graph.add(change.clone());
             let refused = match added {
                 Ok(_) => match self.apply_ops(change, &mut applier) {
                     Ok(()) => {
@@ -184,50 +240,16 @@ impl Document {
 
     /// Forgets changes, whose ops were taken back, and actors.
     fn restore(&mut self, (graph, actors): (Checkpoint, usize)) {
-        Arc::make_mut(&mut self.graph).restore(graph);
+        self.graph.restore(graph);
         self.ops.forget_actors(actors);
     }
 
     /// Applies the ops of a change, which is in the graph, to the objects; all of them or none.
     fn apply_ops(&mut self, change: &Change, applier: &mut Applier) -> Result<(), Refused> {
-        let author = match &applier.author {
-            Some((actor, index)) if actor == change.actor() => *index,
-            _ => {
-                let index = self.intern_actor(change.actor());
-                applier.author = Some((change.actor().clone(), index));
-                index
-            }
-        };
-        let Applier { actors, links, runs, .. } = applier;
-        self.local_actors(change, author, actors);
-        runs.done = 0;
-        let mut ops = change.ops();
-        let mut applied = Ok(());
-        while applied.is_ok()
-            && let Some(rows) = ops.next_rows()
-        {
-            let (first, pushed) = match rows {
-                ChangeRows::Text(run) => {
-                    let local = localize_text(&run, actors);
-                    (run.id, local.map(|run| runs.push_text(&mut self.ops, &run)))
-                }
-                ChangeRows::Deletes(run) => {
-                    let local = localize_deletes(&run, actors);
-                    (run.id, local.map(|run| runs.push_deletes(&mut self.ops, run)))
-                }
-                ChangeRows::Op(op) => {
-                    let id = OpId { counter: op.id.counter, actor: author };
-                    let local = localize(&op, id, actors, links);
-                    (op.id, local.map(|op| runs.push(&mut self.ops, &op)))
-                }
-            };
-            applied = pushed.unwrap_or_else(|| {
-                // An earlier op may be worse: the first is what is told of.
-                let id = OpId { counter: first.counter, actor: author };
-                runs.flush(&mut self.ops).and(Err((id, OpFault::UnknownActor)))
-            });
-        }
-        let Err((id, fault)) = applied.and_then(|()| runs.flush(&mut self.ops)) else {
+        applier.runs.done = 0;
+        let taken = self.take_ops(change, applier);
+        let runs = &mut applier.runs;
+        let Err((id, fault)) = taken.and_then(|()| runs.flush(&mut self.ops)) else {
             return Ok(());
         };
         let op = ObjId::new(id.counter, change.actor().clone());
@@ -241,6 +263,33 @@ impl Document {
             _ => None,
         };
         Err(Refused { error: Error::Op { change: change.hash(), op, fault }, awaits })
+    }
+
+    /// Takes in the ops of a change, which is in the graph. Some, up to the last, may be applied
+    /// later: with what goes on where they end, or by [`Runs::flush`].
+    #[inline]
+    fn take_ops(&mut self, change: &Change, applier: &mut Applier) -> Result<(), runs::Refused> {
+        let author = match &applier.author {
+            Some((actor, index)) if actor == change.actor() => *index,
+            _ => {
+                let index = self.intern_actor(change.actor());
+                applier.author = Some((change.actor().clone(), index));
+                index
+            }
+        };
+        self.local_actors(change, author, &mut applier.actors);
+        let mut preds = std::mem::take(&mut applier.preds);
+        let only = change.only_op(&mut preds);
+        let only = only.map(|rows| applier.take_rows(rows, author, &mut self.ops));
+        applier.preds = preds;
+        if let Some(taken) = only {
+            return taken;
+        }
+        let mut ops = change.ops();
+        while let Some(rows) = ops.next_rows() {
+            applier.take_rows(rows, author, &mut self.ops)?;
+        }
+        Ok(())
     }
 
     /// The first op that an op of a change, by its counter, names and that may still come: one that
@@ -322,13 +371,59 @@ struct Refused {
 }
 
 /// What one change leaves to the next: buffers, and the author that was looked up last.
-#[derive(Default)]
-struct Applier {
+#[derive(Debug, Default)]
+pub(crate) struct Applier {
     author: Option<(ActorId, ActorIdx)>,
     actors: Vec<Option<ActorIdx>>,
+    /// What an op supersedes: by its change's actors, and by the document's.
+    preds: Vec<OpId>,
     links: Vec<OpId>,
     runs: Runs,
 }
+
+impl Applier {
+    /// Takes in the next ops of a change by `author`, whose actors are [`Applier::actors`].
+    #[inline]
+    fn take_rows(
+        &mut self,
+        rows: ChangeRows<'_>,
+        author: ActorIdx,
+        set: &mut OpSet,
+    ) -> Result<(), runs::Refused> {
+        let Self { actors, links, runs, .. } = self;
+        let (first, pushed) = match rows {
+            ChangeRows::Text(run) => {
+                let local = localize_text(&run, actors);
+                (run.id, local.map(|run| runs.push_text(set, &run)))
+            }
+            ChangeRows::Deletes(run) => {
+                let local = localize_deletes(&run, actors);
+                (run.id, local.map(|run| runs.push_deletes(set, run)))
+            }
+            ChangeRows::Op(op) => {
+                let id = OpId { counter: op.id.counter, actor: author };
+                let local = localize(&op, id, actors, links);
+                (op.id, local.map(|op| runs.push(set, &op)))
+            }
+        };
+        pushed.unwrap_or_else(|| {
+            // An earlier op may be worse: the first is what is told of.
+            let id = OpId { counter: first.counter, actor: author };
+            runs.flush(set).and(Err((id, OpFault::UnknownActor)))
+        })
+    }
+
+    /// Gives up room that an unusual call needed.
+    fn keep_little(&mut self) {
+        if self.runs.room() > KEPT || self.actors.capacity() > KEPT || self.links.capacity() > KEPT
+        {
+            *self = Self::default();
+        }
+    }
+}
+
+/// How much room is kept from call to call.
+const KEPT: usize = 1 << 10;
 
 /// The document's index for each actor of a change, the author first.
 pub(crate) type LocalActors = [Option<ActorIdx>];

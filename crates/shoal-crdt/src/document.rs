@@ -40,7 +40,7 @@ pub struct Document {
     /// Whom the first change of an actor names.
     pub(crate) author: Option<Arc<[u8]>>,
     pub(crate) ops: OpSet,
-    pub(crate) graph: Arc<ChangeGraph>,
+    pub(crate) graph: ChangeGraph,
     pub(crate) queue: Queue,
     /// The heads that [`Document::save_incremental`] goes on from.
     pub(crate) saved_heads: Vec<ChangeHash>,
@@ -85,7 +85,7 @@ impl Document {
             actor,
             author: None,
             ops: OpSet::new(encoding),
-            graph: Arc::default(),
+            graph: ChangeGraph::new(),
             queue: Queue::default(),
             saved_heads: Vec::new(),
             spare: Spare::default(),
@@ -254,7 +254,7 @@ impl Document {
     pub(crate) fn intern_actor(&mut self, actor: &ActorId) -> ActorIdx {
         let index = self.ops.intern_actor(actor);
         if self.graph.actors().len() <= index.as_usize() {
-            let in_graph = Arc::make_mut(&mut self.graph).intern_actor(actor);
+            let in_graph = self.graph.intern_actor(actor);
             debug_assert_eq!(index, in_graph, "actors are interned in both tables at once");
         }
         index

@@ -6,8 +6,6 @@ mod strings;
 
 pub use rescue::{Loss, Rescue};
 
-use std::sync::Arc;
-
 use shoal_history::{ActorId, Change, Chunk, ChunkType, DocumentChunk, Limits, Verify, chunks};
 
 use crate::document::Document;
@@ -168,7 +166,7 @@ impl Document {
         for actor in chunk.actors() {
             self.intern_actor(actor);
         }
-        let graph = Arc::make_mut(&mut self.graph);
+        let graph = &mut self.graph;
         let ops = &mut self.ops;
         // Hashing the history and building the objects do not need each other.
         let is_large = chunk.op_count() + chunk.change_count() >= PARALLEL_FROM;

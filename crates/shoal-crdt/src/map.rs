@@ -125,9 +125,9 @@ impl MapObject {
             return;
         };
         let Some(entry) = self.entries.get_mut(at) else { return };
-        let before = entry.register.winner().is_some();
+        let before = entry.register.is_visible();
         change(Some(&mut entry.register));
-        let after = entry.register.winner().is_some();
+        let after = entry.register.is_visible();
         if entry.register.is_empty() {
             debug_assert_eq!(at as usize + 1, self.entries.len(), "ops are undone last first");
             self.pop();
@@ -137,7 +137,7 @@ impl MapObject {
 
     /// Adds the entry of a key that has none.
     pub(crate) fn push(&mut self, name: NameIdx, register: Register) {
-        self.visible += usize::from(register.winner().is_some());
+        self.visible += usize::from(register.is_visible());
         let at = self.entries.push(Entry { name, register });
         if self.entries.len() == SCAN_MAX + 1 {
             for (at, entry) in (0_u32..).zip(self.entries.iter()) {

@@ -8,6 +8,7 @@ use shoal_history::{
     ScalarRef, TextRun,
 };
 
+use crate::apply::Applier;
 use crate::names::{NameIdx, Names};
 use crate::opset::OpSet;
 use crate::register::Succ;
@@ -80,11 +81,13 @@ impl Pending {
     }
 }
 
-/// What one transaction leaves to the next: buffers, but nothing in them.
+/// What one transaction leaves to the next, and one call that applies changes: buffers, but nothing
+/// in them.
 #[derive(Debug, Default)]
 pub(crate) struct Spare {
     pub(crate) pending: PendingOps,
     pub(crate) buffers: ChangeBuffers,
+    pub(crate) applier: Applier,
 }
 
 /// Copies of a document find their own.

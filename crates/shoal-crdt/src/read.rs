@@ -123,7 +123,8 @@ impl Document {
         &'a self,
         obj: &ObjId,
     ) -> Result<impl Iterator<Item = &'a str> + use<'a>, Error> {
-        Ok(self.entries(obj)?.map(|entry| entry.key))
+        let sorted = self.map(obj, "walk its entries")?.sorted(&self.ops.names);
+        Ok(sorted.filter(|(_, register)| register.is_visible()).map(|(key, _)| key))
     }
 
     /// The entries of a map in the order of their keys' bytes. O(n) for all, and n log n the first

@@ -239,6 +239,14 @@ impl Register {
         one.into_iter().chain(many)
     }
 
+    /// Whether readers see an op.
+    pub(crate) fn is_visible(&self) -> bool {
+        match &self.0 {
+            Repr::One(op) => op_alone_is_visible(op),
+            Repr::Many(many) => !many.visible.is_empty(),
+        }
+    }
+
     /// The op that readers see, if any is visible.
     pub(crate) fn winner(&self) -> Option<OpRef<'_>> {
         self.visible().next_back()

@@ -5,8 +5,6 @@ mod sequence;
 
 pub use sequence::ExpandMark;
 
-use std::sync::Arc;
-
 use shoal_history::{
     Action, ActorIdx, ChangeHash, ChangeHeader, ChangeWriter, ObjId as StoredObjId, OpId, Scalar,
 };
@@ -188,7 +186,7 @@ impl<'a> Transaction<'a> {
         let author = change.actor().clone();
         self.doc.queue.remove_branch(&author, self.seq);
         let awaited = self.doc.queue.has_stalled().then(|| change.clone());
-        let added = Arc::make_mut(&mut self.doc.graph).add(change);
+        let added = self.doc.graph.add(change);
         debug_assert!(added.is_ok(), "a local change follows the heads: {added:?}");
         if let Some(change) = awaited {
             self.doc.retry_stalled(vec![change]);

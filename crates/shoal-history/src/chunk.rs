@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use rayon::prelude::*;
 
 use crate::{Error, Limits};
-use change::Store;
+use change::{SHARD_BYTES, Store};
 use header::Envelope;
 
 mod bundle;
@@ -15,6 +15,7 @@ mod columns;
 mod compressed;
 mod document;
 mod header;
+mod op_one;
 mod op_rows;
 mod op_runs;
 mod salvage;
@@ -133,9 +134,6 @@ impl Chunks<'_> {
         Ok(())
     }
 }
-
-/// Changes of about this many bytes share memory, and are read by one thread.
-const SHARD_BYTES: usize = 1 << 17;
 
 /// How many such are read ahead at most.
 const MAX_SHARDS: usize = 32;

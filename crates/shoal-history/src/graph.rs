@@ -15,6 +15,7 @@ use crate::{ActorId, ActorIdx, Change, ChangeHash, DocumentChunk, Error, OpId, V
 
 mod base;
 mod clock;
+mod grow;
 mod heads;
 mod index;
 mod past;
@@ -23,6 +24,7 @@ mod since;
 
 use base::{Base, SharedBase};
 pub use clock::{Clock, ClockEntry};
+pub use grow::Checkpoint;
 use heads::Heads;
 use index::HashIndex;
 
@@ -68,15 +70,6 @@ struct Node {
     deps_end: u32,
     /// See [`Inner::all_before`].
     all_before: u32,
-}
-
-/// What a graph was before changes were added, to take them back.
-#[derive(Clone, Debug)]
-pub struct Checkpoint {
-    added: usize,
-    actors: usize,
-    max_op: u32,
-    heads: Heads,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -225,114 +218,6 @@ impl ChangeGraph {
         self.inner.changes.iter().all(Change::is_canonical)
     }
 
-    /// Adds a change; false when it is there already. Cost: its dependencies, not the graph.
-    ///
-    /// # Errors
-    /// [`Error::MissingDep`]; [`Error::DuplicateSeq`], [`Error::SeqGap`], [`Error::NotOnOwn`] or
-    /// [`Error::StartOpTooSmall`] when the change cannot be by an honest author who has seen its
-    /// dependencies: whatever else the graph holds, as long as it holds those. The graph is then as
-    /// before.
-    pub fn add(&mut self, change: Change) -> Result<bool, Error> {
-        let hash = change.hash();
-        let known_actor = self.inner.by_actor.get(change.actor()).copied();
-        let own = known_actor.map(|actor| &self.inner.actors[actor.as_usize()]);
-        let seq = change.seq();
-        let own_count = own.map_or(0, |own| own.changes.len());
-        // A change that is there is among its author's, so there is no need to look for it.
-        if let Some(&known) = own.and_then(|own| own.changes.get(seq as usize - 1)) {
-            let known = self.inner.hash_at(known);
-            if known == hash {
-                return Ok(false);
-            }
-            return Err(Error::DuplicateSeq { change: hash, known, seq });
-        }
-
-        let before = own.and_then(|own| own.changes.last().copied());
-        let mut max_op = own.map_or(0, |own| own.max_op);
-        let mut is_on_own = before.is_none();
-        for dep in change.deps() {
-            let Some(place) = self.inner.place_of(dep) else {
-                return Err(Error::MissingDep { change: hash, dep: *dep });
-            };
-            max_op = max_op.max(self.inner.max_op_at(place));
-            is_on_own |= Some(place) == before;
-        }
-        if seq as usize != own_count + 1 {
-            let expected = u32::try_from(own_count + 1).unwrap_or(u32::MAX);
-            return Err(Error::SeqGap { change: hash, expected, seq });
-        }
-        if let Some(before) = before.filter(|_| !is_on_own) {
-            let deps: Vec<u32> = self.inner.places(change.deps()).collect();
-            if !self.inner.reaches(&deps, before, &mut { past::MAX_STEPS }) {
-                return Err(Error::NotOnOwn { change: hash, seq });
-            }
-        }
-        if change.start_op() <= max_op {
-            let start_op = change.start_op();
-            return Err(Error::StartOpTooSmall { change: hash, max_op, start_op });
-        }
-
-        let author = known_actor.unwrap_or_else(|| self.intern_actor(change.actor()));
-        let inner = Arc::make_mut(&mut self.inner);
-        let place = u32::try_from(inner.len()).expect("there are fewer than 2^32 changes");
-        let own = &mut inner.actors[author.as_usize()];
-        own.changes.push(place);
-        own.max_op = change.max_op();
-        inner.max_op = inner.max_op.max(change.max_op());
-        let deps_start = inner.deps.len();
-        for dep in change.deps() {
-            // Looked up once more rather than kept: most are heads.
-            let dep_place = inner.heads.remove(dep).or_else(|| inner.place_of(dep));
-            inner.deps.extend(dep_place);
-        }
-        inner.heads.insert(hash, place);
-        let (nodes, base_len) = (&inner.nodes, inner.base_len);
-        inner.index.insert(hash, place, |place| nodes[(place - base_len) as usize].hash);
-        let deps_end = u32::try_from(inner.deps.len()).expect("there are fewer than 2^32 links");
-        let all_before = if inner.heads.len() == 1 {
-            place
-        } else {
-            inner.all_before_with(&inner.deps[deps_start..])
-        };
-        inner.nodes.push(Node { hash, author, max_op: change.max_op(), deps_end, all_before });
-        inner.changes.push(change);
-        Ok(true)
-    }
-
-    /// What to [`restore`](Self::restore). Cost: that of the heads.
-    pub fn checkpoint(&self) -> Checkpoint {
-        let inner = &*self.inner;
-        let (added, actors) = (inner.nodes.len(), inner.actors.len());
-        Checkpoint { added, actors, max_op: inner.max_op, heads: inner.heads.clone() }
-    }
-
-    /// Takes back the changes that were added since, and the actors that got an index. Cost: those
-    /// changes.
-    pub fn restore(&mut self, checkpoint: Checkpoint) {
-        let inner = Arc::make_mut(&mut self.inner);
-        let Checkpoint { added, actors, max_op, heads } = checkpoint;
-        while inner.nodes.len() > added {
-            let (nodes, base_len) = (&inner.nodes, inner.base_len);
-            let last = nodes[nodes.len() - 1];
-            let place = base_len + u32::try_from(nodes.len() - 1).expect("places fit 32 bits");
-            let hash_at = |place: u32| nodes[(place - base_len) as usize].hash;
-            inner.index.remove(&last.hash, place, hash_at);
-            inner.nodes.pop();
-            inner.changes.pop();
-            inner.actors[last.author.as_usize()].changes.pop();
-            let own = inner.actors[last.author.as_usize()].changes.last().copied();
-            let own_max_op = own.map_or(0, |place| inner.max_op_at(place));
-            inner.actors[last.author.as_usize()].max_op = own_max_op;
-        }
-        let deps_end = inner.nodes.last().map_or(0, |node| node.deps_end);
-        inner.deps.truncate(deps_end as usize);
-        for actor in inner.actor_ids.drain(actors.min(inner.actor_ids.len())..) {
-            inner.by_actor.remove(&actor);
-        }
-        inner.actors.truncate(actors);
-        (inner.max_op, inner.heads) = (max_op, heads);
-    }
-
     /// Those of `hashes` that are not in the graph, in the order given.
     pub fn missing_deps(&self, hashes: &[ChangeHash]) -> Vec<ChangeHash> {
         hashes.iter().copied().filter(|hash| !self.contains(hash)).collect()
@@ -364,12 +249,12 @@ impl ChangeGraph {
 
     /// The index of an actor.
     pub fn actor_idx(&self, actor: &ActorId) -> Option<ActorIdx> {
-        self.inner.by_actor.get(actor).copied()
+        self.inner.author(actor)
     }
 
     /// The index of an actor, a new one if it has none.
     pub fn intern_actor(&mut self, actor: &ActorId) -> ActorIdx {
-        if let Some(&index) = self.inner.by_actor.get(actor) {
+        if let Some(index) = self.inner.author(actor) {
             return index;
         }
         let inner = Arc::make_mut(&mut self.inner);
@@ -431,7 +316,6 @@ impl ChangeGraph {
             for row in 0..table.len() {
                 let deps = table.deps_at(row);
                 let change = ChangeRow {
-                    hash: None,
                     seq: table.seqs[row],
                     max_op: table.max_ops[row],
                     time: table.times[row],
@@ -447,7 +331,6 @@ impl ChangeGraph {
         {
             let deps = inner.deps_at(place);
             let row = ChangeRow {
-                hash: None,
                 seq: change.seq(),
                 max_op: node.max_op,
                 time: change.time(),
@@ -506,6 +389,15 @@ impl ChangeGraph {
 }
 
 impl Inner {
+    /// The index of an author. Most changes are by the author of the one before.
+    #[inline]
+    fn author(&self, actor: &ActorId) -> Option<ActorIdx> {
+        match self.nodes.last().map(|last| last.author) {
+            Some(last) if self.actor_ids[last.as_usize()] == *actor => Some(last),
+            _ => self.by_actor.get(actor).copied(),
+        }
+    }
+
     fn len(&self) -> usize {
         self.base_len as usize + self.changes.len()
     }

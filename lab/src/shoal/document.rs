@@ -247,8 +247,6 @@ impl DocEngine for Documents {
     }
 
     fn apply(&self, doc: &mut Document, changes: &[Vec<u8>]) -> Result<(), Miss> {
-        let changes: Result<Vec<Change>, _> =
-            changes.iter().map(|bytes| Change::from_bytes(bytes)).collect();
-        failed(doc.apply_changes(failed(changes)?))
+        failed(doc.apply_changes(failed(Change::read_all(changes))?))
     }
 }

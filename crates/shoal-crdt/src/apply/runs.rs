@@ -1,5 +1,5 @@
-//! The ops of a change on their way into the objects: what was typed or deleted in one go is taken
-//! in as one. The result is that of op by op.
+//! The ops of changes on their way into the objects: what was typed or deleted in one go is taken
+//! in as one, also across changes. The result is that of op by op.
 
 use shoal_history::{Action, DeleteRun, Key, ObjId as StoredObjId, Op, OpId, ScalarRef, TextRun};
 
@@ -27,6 +27,11 @@ enum Open {
 pub(super) type Refused = (OpId, OpFault);
 
 impl Runs {
+    /// How much text it has room for.
+    pub(super) fn room(&self) -> usize {
+        self.text.capacity()
+    }
+
     /// Takes in the next op of a change, which is no run.
     pub(super) fn push(&mut self, ops: &mut OpSet, op: &Op<'_>) -> Result<(), Refused> {
         self.flush(ops)?;
@@ -39,7 +44,8 @@ impl Runs {
     pub(super) fn push_text(&mut self, ops: &mut OpSet, run: &TextRun<'_>) -> Result<(), Refused> {
         if let Some(Open::Text { obj, id, len, .. }) = &mut self.open
             && *obj == run.obj
-            && run.reference == Some(OpId { counter: id.counter + (*len - 1), actor: id.actor })
+            && run.id == op_after(*id, *len)
+            && run.reference == Some(op_after(*id, *len - 1))
         {
             *len += run.len;
             self.text.push_str(run.text);
@@ -56,6 +62,7 @@ impl Runs {
     pub(super) fn push_deletes(&mut self, ops: &mut OpSet, run: DeleteRun) -> Result<(), Refused> {
         if let Some(Open::Deletes(open)) = &mut self.open
             && open.obj == run.obj
+            && run.id == op_after(open.id, open.len)
             && let Some(descends) = continues(open, &run)
         {
             open.descends = descends;
@@ -111,6 +118,12 @@ impl Runs {
         }
         Ok(())
     }
+}
+
+/// The op of the same actor so many after this one; of those here the ids are all below the
+/// greatest.
+fn op_after(id: OpId, count: u32) -> OpId {
+    OpId { counter: id.counter + count, actor: id.actor }
 }
 
 /// Whether the elements of `next` go on where those of `run` end; if so, whether their ids count

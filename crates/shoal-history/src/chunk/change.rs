@@ -5,26 +5,28 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use super::compressed::{self, InflateError};
+use super::compressed;
 use super::header::{self, ChunkType, Envelope};
-use super::op_rows::{self, Body, COLUMN_COUNT, OpColumns, OpReader, Row, RowValue};
+use super::op_one::{self, OneOp};
+use super::op_rows::{Body, OpColumns, OpReader, Row, RowValue};
 use super::op_runs::RunRows;
-use crate::column::leb128::Reader;
-use crate::column::spec;
 use crate::column::value::RawValue;
 use crate::error::ColumnFault;
-use crate::{
-    Action, ActorId, ActorIdx, ChangeHash, DeleteRun, Error, Fault, Limits, Op, OpId, TextRun,
-};
+use crate::{Action, ActorId, ActorIdx, ChangeHash, DeleteRun, Key, Op, OpId, TextRun};
 
 mod author;
+mod encoder;
 mod few;
+mod local_actors;
+mod read;
 mod store;
 mod write;
 
+pub(crate) use encoder::{ChangeEncoder, Meta};
+use read::columns;
+pub(crate) use read::{SHARD_BYTES, check_preds};
 pub(crate) use store::{Canonical, Entry, Span, Store};
 pub use write::{ChangeBuffers, ChangeHeader, ChangeWriter};
-pub(crate) use write::{ChangeEncoder, Meta};
 
 /// A chunk of more bytes than this is handed out deflated by [`Change::bytes`].
 const DEFLATE_ABOVE: usize = 256;
@@ -41,21 +43,6 @@ pub struct Change {
 }
 
 impl Change {
-    /// Reads the one change or compressed change chunk that `bytes` are, with the default limits.
-    ///
-    /// # Errors
-    /// When it is something else, or invalid.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
-        let envelope = Envelope::read(bytes)?;
-        if envelope.len < bytes.len() {
-            let left = (bytes.len() - envelope.len) as u64;
-            return Err(Error::Envelope { fault: Fault::Leftover(left) });
-        }
-        let mut store = Store::default();
-        store.read(bytes, &envelope, &Limits::default())?;
-        Ok(store.into_change())
-    }
-
     /// The name of the change.
     pub fn hash(&self) -> ChangeHash {
         self.entry().hash
@@ -187,6 +174,36 @@ impl Change {
         ChangeOps::new(&columns, self.actors(), entry.start_op, entry.op_count)
     }
 
+    /// The op, if it is the only one, and is one that most such changes hold. `links` is room for
+    /// what it supersedes. Cost: less than that of [`ops`](Self::ops), which gives the same.
+    #[inline]
+    pub fn only_op<'a>(&'a self, links: &'a mut Vec<OpId>) -> Option<ChangeRows<'a>> {
+        let entry = self.entry();
+        if entry.op_count != 1 {
+            return None;
+        }
+        let bytes = &self.raw_bytes()[entry.column_table as usize..];
+        let id = OpId { counter: entry.start_op, actor: ActorIdx(0) };
+        let actor_count = entry.actors.range().len() as u32;
+        let put = match op_one::read(bytes, id, actor_count)?.0 {
+            OneOp::Run(rows) => return Some(rows.into()),
+            OneOp::Put(put) => put,
+        };
+        links.clear();
+        links.extend(put.pred);
+        Some(ChangeRows::Op(Op {
+            id,
+            obj: put.obj,
+            key: Key::Map(put.key),
+            insert: false,
+            action: put.action,
+            value: put.value.scalar().ok()?,
+            expand: false,
+            mark_name: None,
+            links,
+        }))
+    }
+
     fn entry(&self) -> &Entry {
         &self.store.entries.as_slice()[self.at as usize]
     }
@@ -260,8 +277,7 @@ impl<'a> ChangeOps<'a> {
         }
         let run = self.next_run().expect("the ops were read when it was parsed");
         match run {
-            Some(RunRows::Text(run)) => Some(ChangeRows::Text(run)),
-            Some(RunRows::Deletes(run)) => Some(ChangeRows::Deletes(run)),
+            Some(run) => Some(run.into()),
             None => self.next_op().map(ChangeRows::Op),
         }
     }
@@ -313,6 +329,15 @@ pub enum ChangeRows<'a> {
     Deletes(DeleteRun),
 }
 
+impl<'a> From<RunRows<'a>> for ChangeRows<'a> {
+    fn from(rows: RunRows<'a>) -> Self {
+        match rows {
+            RunRows::Text(run) => Self::Text(run),
+            RunRows::Deletes(run) => Self::Deletes(run),
+        }
+    }
+}
+
 /// Sorts by counter, then by the bytes of the actor.
 fn sort_links(links: &mut [OpId], actors: &[ActorId]) {
     let key = |link: &OpId| (link.counter, &actors[link.actor.as_usize()]);
@@ -329,228 +354,6 @@ fn op_id(counter: u64) -> Option<OpId> {
 /// The length of an actor table of a chunk, which is below 4 GiB.
 pub(crate) fn actor_count(actors: &[ActorId]) -> u32 {
     u32::try_from(actors.len()).expect("a chunk names fewer than 2^32 actors")
-}
-
-impl Store {
-    /// Adds the change that a change or compressed change chunk holds. `bytes` begin with the
-    /// chunk, whose envelope is `envelope`.
-    ///
-    /// # Errors
-    /// When it is another chunk, or invalid; nothing is added then.
-    pub(crate) fn read(
-        &mut self,
-        bytes: &[u8],
-        envelope: &Envelope<'_>,
-        limits: &Limits,
-    ) -> Result<(), Error> {
-        let (raw_len, actors_len, deps_len) = (self.raw.len(), self.actors.len(), self.deps.len());
-        envelope.check_len(limits)?;
-        let result = match envelope.chunk_type {
-            ChunkType::Change => check(bytes, envelope).and_then(|hash| {
-                // The length may be written in one way only, so these are the bytes that a writer
-                // would write.
-                self.raw.extend_from_slice(&bytes[..envelope.len]);
-                self.parse(raw_len, envelope.len - envelope.body.len(), hash, limits)
-            }),
-            ChunkType::CompressedChange => self.inflate(envelope, limits),
-            chunk => Err(Error::Unsupported { chunk }),
-        };
-        if result.is_err() {
-            self.raw.truncate(raw_len);
-            self.actors.truncate(actors_len);
-            self.deps.truncate(deps_len);
-        }
-        result
-    }
-
-    /// Adds a compressed change: its checksum is that of the change it stands for.
-    fn inflate(&mut self, envelope: &Envelope<'_>, limits: &Limits) -> Result<(), Error> {
-        let chunk = ChunkType::CompressedChange;
-        let max = limits.max_decompressed_bytes.min(u64::from(u32::MAX));
-        let mut body = Vec::new();
-        compressed::inflate(envelope.body, max, &mut body).map_err(|error| match error {
-            InflateError::Fault(fault) => {
-                Error::Corrupt { chunk, part: "deflated body", row: None, fault }
-            }
-            InflateError::TooLong => Error::Limit { chunk, what: "inflated bytes", max },
-        })?;
-        let hash = header::hash(ChunkType::Change, &body);
-        if !hash.0.starts_with(&envelope.checksum) {
-            return Err(Error::Envelope { fault: Fault::Checksum });
-        }
-        let start = self.raw.len();
-        header::write(ChunkType::Change, hash, &body, &mut self.raw);
-        self.parse(start, self.raw.len() - start - body.len(), hash, limits)
-    }
-
-    /// Reads the chunk that the raw bytes end with.
-    fn parse(
-        &mut self,
-        start: usize,
-        body_start: usize,
-        hash: ChangeHash,
-        limits: &Limits,
-    ) -> Result<(), Error> {
-        let raw = &self.raw[start..];
-        let mut reader = Reader::new(&raw[body_start..]);
-        let at = |reader: &Reader<'_>| raw.len() - reader.len();
-        let dep_count = reader.count(32).map_err(in_part("deps"))?;
-        let deps_start = self.deps.len();
-        for _ in 0..dep_count {
-            self.deps.push(reader.hash().map_err(in_part("deps"))?);
-        }
-        let deps = Span::new(deps_start..self.deps.len());
-        let author = reader.length_prefixed().map_err(in_part("actor"))?;
-        let seq = reader.u32_minimal().and_then(nonzero).map_err(in_part("seq"))?;
-        let start_op = reader.u32_minimal().and_then(nonzero).map_err(in_part("start op"))?;
-        let time = reader.sleb_minimal().map_err(in_part("time"))?;
-        let message = reader.length_prefixed().map_err(in_part("message"))?;
-        if std::str::from_utf8(message).is_err() {
-            return Err(in_part("message")(Fault::NotUtf8));
-        }
-        let message = Span::new(at(&reader) - message.len()..at(&reader));
-        let other_count = reader.count(1).map_err(in_part("other actors"))?;
-        if other_count as u64 >= u64::from(limits.max_actors) {
-            let max = u64::from(limits.max_actors);
-            return Err(Error::Limit { chunk: ChunkType::Change, what: "actors", max });
-        }
-        let mut others = reader.clone();
-        for _ in 0..other_count {
-            reader.length_prefixed().map_err(in_part("other actors"))?;
-        }
-        let others = std::iter::repeat_with(move || others.length_prefixed().unwrap_or_default());
-        let table = std::iter::once(author).chain(others.take(other_count));
-        let actors = store::intern(&self.entries, &mut self.actors, table, other_count + 1);
-
-        let column_table = u32::try_from(at(&reader)).expect("a chunk is smaller than 4 GiB");
-        let mut deflated = None;
-        let mut ranges = [const { 0..0 }; COLUMN_COUNT];
-        let data_len = spec::each_column(&mut reader, |spec, range| {
-            if spec.is_deflated() && deflated.is_none() {
-                deflated = Some(spec.0);
-            } else if let Some(index) = op_rows::change_column(spec) {
-                ranges[index] = range;
-            }
-        });
-        let data_len = data_len.map_err(in_part("column table"))?;
-        let data = reader.bytes(data_len).map_err(in_part("columns"))?;
-        if let Some(spec) = deflated {
-            return Err(in_part("column table")(Fault::ColumnDeflated(spec)));
-        }
-        let extra = Span::new(at(&reader)..raw.len());
-
-        let columns = ranges.map(|range| &data[range]);
-        let counts =
-            op_rows::count_rows(&columns).map_err(|fault| fault.in_chunk(ChunkType::Change))?;
-        let max = u64::from(limits.max_ops);
-        for (what, count) in [("ops", counts.ops), ("preds", counts.links)] {
-            if count > max {
-                return Err(Error::Limit { chunk: ChunkType::Change, what, max });
-            }
-        }
-        let op_count = u32::try_from(counts.ops)
-            .ok()
-            .filter(|&count| (start_op - 1).checked_add(count).is_some())
-            .ok_or_else(|| {
-                let last = u64::from(start_op).saturating_add(counts.ops);
-                in_part("start op")(Fault::Beyond32Bits(last))
-            })?;
-        check_ops(ChangeOps::new(
-            &columns,
-            &self.actors.as_slice()[actors.range()],
-            start_op,
-            op_count,
-        ))?;
-        self.entries.push(Entry {
-            hash,
-            start,
-            len: u32::try_from(raw.len()).expect("a chunk is smaller than 4 GiB"),
-            actors,
-            deps,
-            seq,
-            start_op,
-            op_count,
-            time,
-            message,
-            extra,
-            column_table,
-            canonical: Canonical::default(),
-        });
-        Ok(())
-    }
-}
-
-/// The hash of a change chunk, which its checksum must begin.
-fn check(bytes: &[u8], envelope: &Envelope<'_>) -> Result<ChangeHash, Error> {
-    let hash = header::hash_of_chunk(&bytes[..envelope.len]);
-    if hash.0.starts_with(&envelope.checksum) {
-        Ok(hash)
-    } else {
-        Err(Error::Envelope { fault: Fault::Checksum })
-    }
-}
-
-/// The columns of the ops in a chunk that has been read. Columns that are not known stay in the
-/// bytes, and are not read.
-fn columns(raw: &[u8], column_table: u32) -> OpColumns<'_> {
-    let mut reader = Reader::new(&raw[column_table as usize..]);
-    let mut ranges = [const { 0..0 }; COLUMN_COUNT];
-    spec::each_column(&mut reader, |spec, range| {
-        if let Some(index) = op_rows::change_column(spec) {
-            ranges[index] = range;
-        }
-    })
-    .expect("the table was read when it was parsed");
-    let data = &raw[raw.len() - reader.len()..];
-    ranges.map(|range| &data[range])
-}
-
-/// Reads every op once, so that reading them again cannot fail.
-fn check_ops(mut ops: ChangeOps<'_>) -> Result<(), Error> {
-    let start = ops.next;
-    while ops.next < ops.end {
-        let row = u32::try_from(ops.next - start).expect("a change has fewer than 2^32 ops");
-        let at_row = |fault: ColumnFault| fault.at_row(ChunkType::Change, row);
-        if ops.next_run().map_err(at_row)?.is_some() {
-            continue;
-        }
-        let id = op_id(ops.next).expect("the greatest id was checked");
-        let body = ops.rows.next(&mut ops.links).map_err(at_row)?;
-        body.check(id).map_err(at_row)?;
-        check_preds(&mut ops.links, id, ops.actors).map_err(at_row)?;
-        ops.next += 1;
-    }
-    ops.rows.finish().map_err(|fault| fault.in_chunk(ChunkType::Change))
-}
-
-/// Checks that the ops in `links` are before `id` and differ; sorts them.
-pub(crate) fn check_preds(
-    links: &mut [OpId],
-    id: OpId,
-    actors: &[ActorId],
-) -> Result<(), ColumnFault> {
-    if links.is_empty() {
-        return Ok(());
-    }
-    let column = op_rows::NAMES[op_rows::LINK_COUNTER];
-    if let Some(link) = links.iter().find(|link| link.counter >= id.counter) {
-        return Err(ColumnFault { column, fault: Fault::NotBefore(link.counter) });
-    }
-    if links.len() > 1 {
-        sort_links(links, actors);
-    }
-    match links.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => Err(ColumnFault { column, fault: Fault::RepeatedLink(pair[0].counter) }),
-        None => Ok(()),
-    }
-}
-
-fn nonzero(value: u32) -> Result<u32, Fault> {
-    if value == 0 { Err(Fault::OutOfRange(0)) } else { Ok(value) }
-}
-
-fn in_part(part: &'static str) -> impl Fn(Fault) -> Error {
-    move |fault| Error::Corrupt { chunk: ChunkType::Change, part, row: None, fault }
 }
 
 #[cfg(test)]

@@ -55,7 +55,7 @@ pub struct DocumentChunk {
     heads: Box<[ChangeHash]>,
     /// For each head the row of its change, unless the writer left that out.
     head_rows: Option<Box<[u64]>>,
-    changes: ChangeTable,
+    changes: Arc<ChangeTable>,
     ops: OpTable,
     /// The values of the ops, one after the other.
     payloads: Box<[u8]>,
@@ -140,7 +140,7 @@ impl DocumentChunk {
             actors,
             heads,
             head_rows,
-            changes: ChangeTable::default(),
+            changes: Arc::default(),
             ops: OpTable::default(),
             payloads: Box::default(),
             source,
@@ -149,7 +149,7 @@ impl DocumentChunk {
         let change_count = chunk.count_changes(&change_columns)?;
         let op_count = chunk.count_ops(&op_columns)?;
         let actor_count = actor_count(&chunk.actors);
-        chunk.changes = ChangeTable::read(&change_columns, actor_count, change_count)?;
+        chunk.changes = ChangeTable::read(&change_columns, actor_count, change_count)?.into();
         chunk.check_head_rows()?;
         let marks = MarkOrder { any: chunk.source.any_mark_order, ..MarkOrder::default() };
         match OpTable::read(&op_columns, op_count as usize, actor_count, marks.clone()) {
@@ -184,11 +184,13 @@ impl DocumentChunk {
         self.source.clone()
     }
 
-    /// The rows of the changes, with `local` for the actors.
-    pub(crate) fn change_table(&self, local: &[ActorIdx]) -> ChangeTable {
+    /// The rows of the changes, with `local` for the actors. Cost: none if those are the same.
+    pub(crate) fn change_table(&self, local: &[ActorIdx]) -> Arc<ChangeTable> {
         let mut table = self.changes.clone();
-        for actor in &mut table.actors {
-            *actor = local[actor.as_usize()];
+        if !(0..).map(ActorIdx).zip(local).all(|(own, local)| own == *local) {
+            for actor in &mut Arc::make_mut(&mut table).actors {
+                *actor = local[actor.as_usize()];
+            }
         }
         table
     }

@@ -340,6 +340,9 @@ pub(crate) struct OpEncoder {
     pub(super) link_counter: DeltaEncoder,
     pub(super) expand: BooleanEncoder,
     pub(super) mark_name: RleEncoder<Text>,
+    /// Rows that insert plain values into one object, so many: what they have in common is not in
+    /// its columns yet.
+    pub(super) inserts: Option<(ObjId, u64)>,
 }
 
 /// The value of a row to be written.
@@ -365,6 +368,7 @@ impl OpEncoder {
     /// Appends a row; `links` in the order in which they are to be stored.
     #[inline]
     pub(crate) fn push(&mut self, row: &Row<'_>, links: impl ExactSizeIterator<Item = OpId>) {
+        self.end_inserts();
         match row.obj {
             ObjId::Root => {
                 self.obj_actor.push_null();
@@ -400,6 +404,7 @@ impl OpEncoder {
 
     /// Ends the columns.
     pub(crate) fn finish(&mut self) {
+        self.end_inserts();
         self.obj_actor.finish();
         self.obj_counter.finish();
         self.key_actor.finish();
@@ -437,6 +442,7 @@ impl OpEncoder {
 
     /// Starts anew, keeping the buffers.
     pub(crate) fn clear(&mut self) {
+        self.inserts = None;
         self.obj_actor.clear();
         self.obj_counter.clear();
         self.key_actor.clear();

@@ -324,10 +324,17 @@ impl OpEncoder {
         values.for_each(|value| self.value.push(value));
     }
 
-    /// All columns of a run but those of the values.
+    /// All columns of a run but those of the values, and what runs of one object have in common:
+    /// see [`end_inserts`](Self::end_inserts).
     fn push_inserts(&mut self, run: &InsertRun) {
         let count = u64::from(run.len);
-        self.push_object(run.obj, count);
+        match &mut self.inserts {
+            Some((obj, inserts)) if *obj == run.obj => *inserts += count,
+            _ => {
+                self.end_inserts();
+                self.inserts = Some((run.obj, count));
+            }
+        }
         let own = u64::from(run.id.actor.0);
         match run.reference {
             None => self.key_actor.push_null(),
@@ -338,19 +345,27 @@ impl OpEncoder {
             self.key_actor.push_values(own, count - 1);
             self.key_counter.push_series(i64::from(run.id.counter), 1, count - 1);
         }
-        self.key_string.push_nulls(count);
-        self.insert.push_values(true, count);
-        self.action.push_values(Action::Set as u64, count);
         match run.succ {
             None => self.link_count.push_values(0, count),
             Some(succ) => self.push_links(succ, run.succ_descends, count),
         }
+    }
+
+    /// Appends what the runs so far have in common.
+    #[inline]
+    pub(super) fn end_inserts(&mut self) {
+        let Some((obj, count)) = self.inserts.take() else { return };
+        self.push_object(obj, count);
+        self.key_string.push_nulls(count);
+        self.insert.push_values(true, count);
+        self.action.push_values(Action::Set as u64, count);
         self.expand.push_values(false, count);
         self.mark_name.push_nulls(count);
     }
 
     /// Appends the rows of a run.
     pub(crate) fn push_deletes(&mut self, run: &DeleteRun) {
+        self.end_inserts();
         let count = u64::from(run.len);
         self.push_object(run.obj, count);
         self.key_actor.push_values(u64::from(run.elem.actor.0), count);

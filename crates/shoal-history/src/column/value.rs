@@ -1,7 +1,7 @@
 //! Scalar values: a metadata column of `byte length << 4 | type` and a column with the payloads,
 //! one after the other (format: value metadata).
 
-use super::leb128::{Reader, sleb_len, uleb_len, write_sleb, write_uleb};
+use super::leb128::{Reader, write_sleb, write_uleb};
 use super::rle::{RleDecoder, RleEncoder, Uint};
 use crate::{Fault, ScalarRef};
 
@@ -118,23 +118,9 @@ pub(crate) struct ValueEncoder {
 impl ValueEncoder {
     #[inline]
     pub(crate) fn push(&mut self, value: ScalarRef<'_>) {
-        let (type_code, len) = match value {
-            ScalarRef::Null => (NULL, 0),
-            ScalarRef::Boolean(false) => (FALSE, 0),
-            ScalarRef::Boolean(true) => (TRUE, 0),
-            ScalarRef::Uint(value) => {
-                write_uleb(value, &mut self.payloads);
-                (UINT, uleb_len(value))
-            }
-            ScalarRef::Int(value) => (INT, self.push_sleb(value)),
-            ScalarRef::F64(value) => (F64, self.push_bytes(&value.to_le_bytes())),
-            ScalarRef::Str(value) => (STR, self.push_bytes(value.as_bytes())),
-            ScalarRef::Bytes(value) => (BYTES, self.push_bytes(value)),
-            ScalarRef::Counter(value) => (COUNTER, self.push_sleb(value)),
-            ScalarRef::Timestamp(value) => (TIMESTAMP, self.push_sleb(value)),
-            ScalarRef::Unknown { type_code, bytes } => (type_code & 15, self.push_bytes(bytes)),
-        };
-        self.push_meta(type_code, len);
+        let start = self.payloads.len();
+        let type_code = write_payload(value, &mut self.payloads);
+        self.push_meta(type_code, self.payloads.len() - start);
     }
 
     /// Appends a string of one character for each of `text`.
@@ -185,15 +171,47 @@ impl ValueEncoder {
     fn push_meta(&mut self, type_code: u8, len: usize) {
         self.meta.push_value((len as u64) << 4 | u64::from(type_code));
     }
+}
 
-    fn push_sleb(&mut self, value: i64) -> usize {
-        write_sleb(value, &mut self.payloads);
-        sleb_len(value)
-    }
-
-    fn push_bytes(&mut self, bytes: &[u8]) -> usize {
-        self.payloads.extend_from_slice(bytes);
-        bytes.len()
+/// Appends the payload of a value; returns its type.
+#[inline]
+pub(crate) fn write_payload(value: ScalarRef<'_>, out: &mut Vec<u8>) -> u8 {
+    match value {
+        ScalarRef::Null => NULL,
+        ScalarRef::Boolean(false) => FALSE,
+        ScalarRef::Boolean(true) => TRUE,
+        ScalarRef::Uint(value) => {
+            write_uleb(value, out);
+            UINT
+        }
+        ScalarRef::Int(value) => {
+            write_sleb(value, out);
+            INT
+        }
+        ScalarRef::F64(value) => {
+            out.extend_from_slice(&value.to_le_bytes());
+            F64
+        }
+        ScalarRef::Str(value) => {
+            out.extend_from_slice(value.as_bytes());
+            STR
+        }
+        ScalarRef::Bytes(value) => {
+            out.extend_from_slice(value);
+            BYTES
+        }
+        ScalarRef::Counter(value) => {
+            write_sleb(value, out);
+            COUNTER
+        }
+        ScalarRef::Timestamp(value) => {
+            write_sleb(value, out);
+            TIMESTAMP
+        }
+        ScalarRef::Unknown { type_code, bytes } => {
+            out.extend_from_slice(bytes);
+            type_code & 15
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::{Change, ChangeHash, DocumentChunk, Error};
 #[derive(Debug)]
 pub(super) struct Base {
     /// With actors by their index in the graph.
-    pub(super) table: ChangeTable,
+    pub(super) table: Arc<ChangeTable>,
     source: DocumentSource,
     hashes: OnceLock<Result<Hashes, Error>>,
     index: OnceLock<HashIndex>,
@@ -22,7 +22,7 @@ pub(super) struct Base {
 impl Base {
     pub(super) fn new(
         chunk: &DocumentChunk,
-        table: ChangeTable,
+        table: Arc<ChangeTable>,
         verify: Verify,
     ) -> Result<Self, Error> {
         let hashes = OnceLock::new();

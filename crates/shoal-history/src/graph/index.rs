@@ -22,6 +22,13 @@ impl HashIndex {
         index
     }
 
+    /// Makes room for so many places more; `hash_at` knows those that are here.
+    pub(super) fn reserve(&mut self, places: usize, hash_at: impl Fn(u32) -> ChangeHash) {
+        if (self.len + places) * 4 > self.slots.len() * 3 {
+            self.grow(self.len + places, hash_at);
+        }
+    }
+
     /// The place of `hash`, if it is there.
     #[inline]
     pub(super) fn get(

@@ -11,6 +11,11 @@ pub(super) enum Few<T> {
 }
 
 impl<T> Few<T> {
+    /// None, with room for some.
+    pub(super) fn with_capacity(capacity: usize) -> Self {
+        if capacity > 1 { Self::Many(Vec::with_capacity(capacity)) } else { Self::None }
+    }
+
     #[inline]
     pub(super) fn as_slice(&self) -> &[T] {
         match self {

@@ -2,6 +2,7 @@
 //! so that a history of many small changes costs no allocation for each.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -72,6 +73,16 @@ pub(crate) struct Span {
 }
 
 impl Store {
+    /// An empty one with room for some changes.
+    pub(super) fn with_room(changes: usize, bytes: usize) -> Self {
+        Self {
+            raw: Vec::with_capacity(bytes),
+            entries: Few::with_capacity(changes),
+            actors: Few::None,
+            deps: Few::with_capacity(changes),
+        }
+    }
+
     /// The table of these actors: that of one of the changes before, if it is the same.
     pub(crate) fn add_actors<'a>(
         &mut self,
@@ -124,8 +135,8 @@ impl Store {
 }
 
 thread_local! {
-    /// The author that was read last: changes that are read one by one mostly have the same.
-    static LAST_ACTOR: RefCell<Option<ActorId>> = const { RefCell::new(None) };
+    /// The actors that were read last: changes that are read one by one mostly have the same few.
+    static LAST_ACTORS: RefCell<VecDeque<ActorId>> = const { RefCell::new(VecDeque::new()) };
 }
 
 /// A longer id is not kept.
@@ -133,10 +144,16 @@ const KEPT_ACTOR: usize = 64;
 
 /// The actor with this id.
 fn actor(id: &[u8]) -> ActorId {
-    LAST_ACTOR.with_borrow_mut(|last| match last {
-        Some(last) if last.as_bytes() == id => last.clone(),
-        _ if id.len() > KEPT_ACTOR => ActorId::new(id),
-        _ => last.insert(ActorId::new(id)).clone(),
+    LAST_ACTORS.with_borrow_mut(|last| {
+        if let Some(known) = last.iter().find(|known| known.as_bytes() == id) {
+            return known.clone();
+        }
+        let actor = ActorId::new(id);
+        if id.len() <= KEPT_ACTOR {
+            last.truncate(NEIGHBOURS - 1);
+            last.push_front(actor.clone());
+        }
+        actor
     })
 }
 

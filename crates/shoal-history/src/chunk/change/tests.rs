@@ -1,7 +1,7 @@
 //! Tests of reading and writing changes.
 
 use super::*;
-use crate::{Action, Key, ObjId, Op, ScalarRef};
+use crate::{Action, Error, Key, ObjId, Op, ScalarRef};
 
 fn actor(byte: u8) -> ActorId {
     ActorId::new(&[byte; 4])

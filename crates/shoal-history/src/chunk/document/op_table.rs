@@ -285,17 +285,19 @@ impl OpTable {
             total += rows * succs as usize;
             row += rows;
         }
-        let mut counters = Vec::with_capacity(total);
-        DeltaDecoder::new(&columns[LINK_COUNTER]).read_counters(total, &mut counters)?;
         self.succs.reserve_exact(total);
+        let mut counters = Vec::new();
+        let mut counter = DeltaDecoder::new(&columns[LINK_COUNTER]);
         let mut ids = RleDecoder::<u64>::new(&columns[LINK_ACTOR]);
         while self.succs.len() < total {
-            let left = total - self.succs.len();
+            // Piece by piece, so that the counters need no memory for all of them.
+            let left = (total - self.succs.len()).min(SUCC_PIECE);
             let (index, run) = ids.next_equal_of(left as u64)?;
             let run = usize::try_from(run).map_err(|_| Faulty)?;
             let actor = ActorIdx(actor(index.ok_or(Faulty)?, actors)?);
-            let own = &counters[self.succs.len()..][..run];
-            self.succs.extend(own.iter().map(|counter| OpId { counter: *counter, actor }));
+            counters.clear();
+            counter.read_counters(run, &mut counters)?;
+            self.succs.extend(counters.iter().map(|counter| OpId { counter: *counter, actor }));
         }
         self.check_succs()
     }
@@ -438,6 +440,9 @@ impl Segment {
         &payloads[start..start + count as usize * len]
     }
 }
+
+/// How many successors are read at once.
+const SUCC_PIECE: usize = 1 << 12;
 
 /// Stands for a null among counters: no op may have this one.
 const NULL: u32 = u32::MAX;

@@ -82,7 +82,7 @@ impl DocumentChunk {
 
     fn parts(&self) -> Result<Parts<'_>, Error> {
         let slots = Slots::assign(&self.changes, self.actors.len(), &self.ops)?;
-        let (actors, changes, rows) = (&*self.actors, &self.changes, &self.ops);
+        let (actors, changes, rows) = (&*self.actors, &*self.changes, &self.ops);
         Ok(Parts { actors, changes, rows, payloads: &self.payloads, slots })
     }
 
@@ -122,7 +122,9 @@ impl DocumentChunk {
             return Ok(hashes);
         }
         let mut next = 0;
-        let mut ready: Vec<Batch> = Vec::new();
+        // Batches, each with what encoded it: the buffers go from round to round.
+        let mut ready: Vec<(Encoder, Batch)> = Vec::new();
+        let mut filling: Vec<(Encoder, Batch)> = Vec::new();
         loop {
             let mut ranges = Vec::with_capacity(threads);
             while ranges.len() < threads
@@ -134,16 +136,18 @@ impl DocumentChunk {
             if ranges.is_empty() && ready.is_empty() {
                 return Ok(hashes);
             }
-            let encode = |range| {
-                let mut batch = Batch::default();
-                Encoder::default().encode_all(parts, range, left, &mut batch).map(|()| batch)
+            filling.resize_with(ranges.len(), Default::default);
+            let encode = |((encoder, batch), range): (&mut (Encoder, Batch), Range<usize>)| {
+                batch.clear();
+                encoder.encode_all(parts, range, left, batch)
             };
             let (sealed, encoded) = rayon::join(
-                || ready.iter_mut().try_fold(left, |_, batch| seal(batch, &mut hashes)),
-                || ranges.into_par_iter().map(encode).collect::<Option<Vec<Batch>>>(),
+                || ready.iter_mut().try_fold(left, |_, (_, batch)| seal(batch, &mut hashes)),
+                || filling.par_iter_mut().zip(ranges).try_for_each(encode),
             );
             left = sealed.ok_or(too_many)?;
-            ready = encoded.ok_or(too_many)?;
+            encoded.ok_or(too_many)?;
+            std::mem::swap(&mut ready, &mut filling);
         }
     }
 

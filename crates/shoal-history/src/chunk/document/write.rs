@@ -1,6 +1,9 @@
 //! Writing document chunks.
 
 use std::borrow::Cow;
+use std::cell::Cell;
+use std::cmp::Reverse;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -36,21 +39,36 @@ pub struct DocumentWriter<'a> {
     actors: &'a [ActorId],
     /// The number of changes by each actor.
     seqs: Vec<u32>,
-    changes: ChangeEncoders,
     rows: FxHashMap<ChangeHash, u32>,
-    /// Of each row its hash, and whether no later one depends on it.
-    heads: Vec<(ChangeHash, bool)>,
-    id_actor: RleEncoder<Uint>,
-    id_counter: DeltaEncoder,
-    ops: OpEncoder,
+    /// Of each row whether no later one depends on it.
+    is_head: Vec<bool>,
+    /// The hashes of rows: of all those that are heads at least.
+    hashes: Vec<(ChangeHash, u32)>,
+    columns: Box<Encoders>,
     deflate: bool,
     misuse: Option<&'static str>,
 }
 
+/// All columns of a document.
+#[derive(Debug, Default)]
+struct Encoders {
+    changes: ChangeEncoders,
+    id_actor: RleEncoder<Uint>,
+    id_counter: DeltaEncoder,
+    ops: OpEncoder,
+}
+
+thread_local! {
+    /// What the last writer of this thread used, cleared: growing two dozen columns from nothing is
+    /// a good part of writing a small document.
+    static SPARE: Cell<Option<Box<Encoders>>> = const { Cell::new(None) };
+}
+
+/// The encoders of a longer document are not kept.
+const KEPT_BYTES: usize = 1 << 14;
+
 /// A change to be written, without its author and dependencies.
 pub(crate) struct ChangeRow<'a> {
-    /// Only that of a head is written.
-    pub(crate) hash: Option<ChangeHash>,
     pub(crate) seq: u32,
     pub(crate) max_op: u32,
     pub(crate) time: i64,
@@ -80,12 +98,10 @@ impl<'a> DocumentWriter<'a> {
         Self {
             actors,
             seqs: vec![0; actors.len()],
-            changes: ChangeEncoders::default(),
             rows: FxHashMap::default(),
-            heads: Vec::new(),
-            id_actor: RleEncoder::default(),
-            id_counter: DeltaEncoder::default(),
-            ops: OpEncoder::default(),
+            is_head: Vec::new(),
+            hashes: Vec::new(),
+            columns: SPARE.take().unwrap_or_default(),
             deflate: true,
             misuse: (!sorted).then_some("the actors of a document ascend"),
         }
@@ -115,8 +131,8 @@ impl<'a> DocumentWriter<'a> {
         if self.misuse.is_some() {
             return;
         }
-        self.id_actor.push_value(u64::from(op.id.actor.0));
-        self.id_counter.push_value(i64::from(op.id.counter));
+        self.columns.id_actor.push_value(u64::from(op.id.actor.0));
+        self.columns.id_counter.push_value(i64::from(op.id.counter));
         let row = Row {
             obj: op.obj,
             key: op.key,
@@ -127,11 +143,11 @@ impl<'a> DocumentWriter<'a> {
             mark_name: op.mark_name,
         };
         if op.links.is_sorted_by_key(|link| lamport(*link)) {
-            self.ops.push(&row, op.links.iter().copied());
+            self.columns.ops.push(&row, op.links.iter().copied());
         } else {
             let mut links = op.links.to_vec();
             super::sort_links(&mut links);
-            self.ops.push(&row, links.iter().copied());
+            self.columns.ops.push(&row, links.iter().copied());
         }
     }
 
@@ -147,7 +163,7 @@ impl<'a> DocumentWriter<'a> {
             return;
         }
         self.push_ids(run.id, run.len);
-        self.ops.push_text(run);
+        self.columns.ops.push_text(run);
     }
 
     /// Appends the ops of a run that inserts `values`, in document order. A mistake makes
@@ -167,13 +183,13 @@ impl<'a> DocumentWriter<'a> {
             return;
         }
         self.push_ids(run.id, run.len);
-        self.ops.push_scalars(run, values);
+        self.columns.ops.push_scalars(run, values);
     }
 
     fn push_ids(&mut self, first: OpId, len: u32) {
         let count = u64::from(len);
-        self.id_actor.push_values(u64::from(first.actor.0), count);
-        self.id_counter.push_series(i64::from(first.counter), 1, count);
+        self.columns.id_actor.push_values(u64::from(first.actor.0), count);
+        self.columns.id_counter.push_series(i64::from(first.counter), 1, count);
     }
 
     fn check_inserts(&self, run: &InsertRun) -> Result<(), &'static str> {
@@ -205,80 +221,21 @@ impl<'a> DocumentWriter<'a> {
         if let Some(why) = self.misuse {
             return Err(Error::Misuse { why });
         }
-        let mut heads: Vec<(ChangeHash, usize)> = self
-            .heads
-            .iter()
-            .enumerate()
-            .filter(|(_, (_, is_head))| *is_head)
-            .map(|(row, (hash, _))| (*hash, row))
-            .collect();
+        let Self { actors, is_head, hashes, mut columns, deflate, .. } = self;
+        let mut heads = hashes;
+        heads.retain(|(_, row)| is_head[*row as usize]);
         heads.sort_unstable();
-
-        let mut body = Vec::new();
-        write_uleb(self.actors.len() as u64, &mut body);
-        for actor in self.actors {
-            write_length_prefixed(actor.as_bytes(), &mut body);
-        }
-        write_uleb(heads.len() as u64, &mut body);
-        for (hash, _) in &heads {
-            body.extend_from_slice(&hash.0);
-        }
-        self.changes.finish();
-        self.id_actor.finish();
-        self.id_counter.finish();
-        self.ops.finish();
-        let changes = self.changes.columns();
-        let changes = CHANGE_ROW_SPECS.into_iter().zip(changes);
-        let mut ops: [(ColumnSpec, &[u8]); OP_COLUMN_COUNT] =
-            [(ColumnSpec(0), &[]); OP_COLUMN_COUNT];
-        let ids = [(ID_ACTOR, self.id_actor.bytes()), (ID_COUNTER, self.id_counter.bytes())];
-        let shared = DOCUMENT_SPECS.into_iter().zip(self.ops.columns());
-        for (slot, column) in ops.iter_mut().zip(shared.chain(ids)) {
-            *slot = column;
-        }
-        ops.sort_unstable_by_key(|(spec, _)| spec.0);
-
-        let columns: Vec<(ColumnSpec, &[u8])> = changes.chain(ops).collect();
-        let columns = self.deflate_columns(&columns);
-        let (changes, ops) = columns.split_at(CHANGE_COLUMN_COUNT);
-        for part in [changes, ops] {
-            spec::write_table(part.iter().map(|(spec, data)| (*spec, &**data)), &mut body);
-        }
-        for (_, data) in &columns {
-            body.extend_from_slice(data);
-        }
-        for (_, row) in heads {
-            write_uleb(row as u64, &mut body);
-        }
-        if u32::try_from(body.len()).is_err() {
-            return Err(Error::Misuse { why: "a document chunk is smaller than 4 GiB" });
-        }
-        let hash = header::hash(ChunkType::Document, &body);
-        let mut out = Vec::new();
-        header::write(ChunkType::Document, hash, &body, &mut out);
-        Ok(out)
-    }
-
-    /// The columns as they are written: those deflated that are to be. Large ones side by side.
-    fn deflate_columns<'c>(
-        &self,
-        columns: &[(ColumnSpec, &'c [u8])],
-    ) -> Vec<(ColumnSpec, Cow<'c, [u8]>)> {
-        let finished = |&(spec, data): &(ColumnSpec, &'c [u8])| {
-            if self.deflate && data.len() >= DEFLATE_FROM {
-                let mut out = Vec::new();
-                compressed::deflate(data, &mut out);
-                (spec.deflated(), Cow::Owned(out))
-            } else {
-                (spec, Cow::Borrowed(data))
-            }
-        };
-        let size: usize = columns.iter().map(|(_, data)| data.len()).sum();
-        if self.deflate && size >= PARALLEL_FROM {
-            columns.par_iter().with_max_len(1).map(finished).collect()
+        let size = columns.finish();
+        let written = if deflate {
+            write_chunk(actors, &heads, &deflated(&columns.columns(), size))
         } else {
-            columns.iter().map(finished).collect()
+            write_chunk(actors, &heads, &columns.columns())
+        };
+        if size <= KEPT_BYTES {
+            columns.clear();
+            SPARE.set(Some(columns));
         }
+        written
     }
 
     fn try_push_change(&mut self, change: &Change) -> Result<(), &'static str> {
@@ -292,10 +249,10 @@ impl<'a> DocumentWriter<'a> {
             self.push_dep(dep);
         }
         self.rows.insert(change.hash(), row);
+        self.hashes.push((change.hash(), row));
         self.push_row(
             ActorIdx(u32::try_from(actor).expect("actors have 32-bit indices")),
             &ChangeRow {
-                hash: Some(change.hash()),
                 seq: change.seq(),
                 max_op: change.max_op(),
                 time: change.time(),
@@ -328,19 +285,17 @@ impl<'a> DocumentWriter<'a> {
             let actor = ActorIdx(u32::try_from(actor).expect("actors have 32-bit indices"));
             self.push_row(actor, row)
         })?;
-        for (hash, place) in graph.head_places() {
-            self.heads[place as usize].0 = hash;
-        }
+        self.hashes.extend(graph.head_places());
         Ok(())
     }
 
     fn row_count(&self) -> Result<u32, &'static str> {
-        u32::try_from(self.heads.len()).map_err(|_| "there are fewer than 2^32 changes")
+        u32::try_from(self.is_head.len()).map_err(|_| "there are fewer than 2^32 changes")
     }
 
     fn push_dep(&mut self, row: u32) {
-        self.heads[row as usize].1 = false;
-        self.changes.dep_row.push_value(i64::from(row));
+        self.is_head[row as usize] = false;
+        self.columns.changes.dep_row.push_value(i64::from(row));
     }
 
     fn push_row(&mut self, actor: ActorIdx, row: &ChangeRow<'_>) -> Result<(), &'static str> {
@@ -349,8 +304,8 @@ impl<'a> DocumentWriter<'a> {
             return Err("the changes of an actor are in order");
         }
         *seq += 1;
-        self.heads.push((row.hash.unwrap_or(ChangeHash([0; 32])), true));
-        let changes = &mut self.changes;
+        self.is_head.push(true);
+        let changes = &mut self.columns.changes;
         changes.dep_count.push_value(row.dep_count as u64);
         changes.actor.push_value(u64::from(actor.0));
         changes.seq.push_value(i64::from(row.seq));
@@ -381,7 +336,121 @@ impl<'a> DocumentWriter<'a> {
     }
 }
 
+/// Writes the chunk of these actors, heads and columns.
+fn write_chunk<D: AsRef<[u8]>>(
+    actors: &[ActorId],
+    heads: &[(ChangeHash, u32)],
+    columns: &[(ColumnSpec, D)],
+) -> Result<Vec<u8>, Error> {
+    let mut head = Vec::with_capacity(256);
+    write_uleb(actors.len() as u64, &mut head);
+    for actor in actors {
+        write_length_prefixed(actor.as_bytes(), &mut head);
+    }
+    write_uleb(heads.len() as u64, &mut head);
+    for (hash, _) in heads {
+        head.extend_from_slice(&hash.0);
+    }
+    let (changes, ops) = columns.split_at(CHANGE_COLUMN_COUNT);
+    for part in [changes, ops] {
+        spec::write_table(part.iter().map(|(spec, data)| (*spec, data.as_ref())), &mut head);
+    }
+    let mut tail = Vec::new();
+    for (_, row) in heads {
+        write_uleb(u64::from(*row), &mut tail);
+    }
+    let data_len: usize = columns.iter().map(|(_, data)| data.as_ref().len()).sum();
+    let body_len = head.len() + data_len + tail.len();
+    if u32::try_from(body_len).is_err() {
+        return Err(Error::Misuse { why: "a document chunk is smaller than 4 GiB" });
+    }
+    let mut out = Vec::with_capacity(header::header_len(body_len) + body_len);
+    header::write_header(ChunkType::Document, ChangeHash([0; 32]), body_len, &mut out);
+    out.extend_from_slice(&head);
+    columns.iter().for_each(|(_, data)| out.extend_from_slice(data.as_ref()));
+    out.extend_from_slice(&tail);
+    let hash = header::hash_of_chunk(&out);
+    out[header::CHECKSUM].copy_from_slice(&hash.0[..header::CHECKSUM.len()]);
+    Ok(out)
+}
+
+/// The columns, `size` bytes together, as they are written: those deflated that are to be. Large
+/// ones side by side, the largest first.
+fn deflated<'c>(
+    columns: &[(ColumnSpec, &'c [u8])],
+    size: usize,
+) -> Vec<(ColumnSpec, Cow<'c, [u8]>)> {
+    let mut out: Vec<(ColumnSpec, Cow<'c, [u8]>)> =
+        columns.iter().map(|(spec, data)| (*spec, Cow::Borrowed(*data))).collect();
+    let mut order: Vec<usize> =
+        (0..columns.len()).filter(|at| columns[*at].1.len() >= DEFLATE_FROM).collect();
+    order.sort_by_key(|at| Reverse(columns[*at].1.len()));
+    let next = AtomicUsize::new(0);
+    let deflate_some = |_: usize| {
+        let mut done = Vec::new();
+        while let Some(&at) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let mut deflated = Vec::new();
+            compressed::deflate(columns[at].1, &mut deflated);
+            done.push((at, deflated));
+        }
+        done
+    };
+    let done: Vec<Vec<(usize, Vec<u8>)>> = if size >= PARALLEL_FROM {
+        let threads = rayon::current_num_threads().min(order.len());
+        (0..threads).into_par_iter().with_max_len(1).map(deflate_some).collect()
+    } else {
+        vec![deflate_some(0)]
+    };
+    for (at, deflated) in done.into_iter().flatten() {
+        out[at] = (columns[at].0.deflated(), Cow::Owned(deflated));
+    }
+    out
+}
+
+impl Encoders {
+    /// Ends the columns; returns how many bytes they are together.
+    fn finish(&mut self) -> usize {
+        self.changes.finish();
+        self.id_actor.finish();
+        self.id_counter.finish();
+        self.ops.finish();
+        self.columns().iter().map(|(_, data)| data.len()).sum()
+    }
+
+    /// The finished columns: those of the changes, then those of the ops, each as they are listed.
+    fn columns(&self) -> [(ColumnSpec, &[u8]); CHANGE_COLUMN_COUNT + OP_COLUMN_COUNT] {
+        let mut columns = [(ColumnSpec(0), &[][..]); CHANGE_COLUMN_COUNT + OP_COLUMN_COUNT];
+        let changes = CHANGE_ROW_SPECS.into_iter().zip(self.changes.columns());
+        let ids = [(ID_ACTOR, self.id_actor.bytes()), (ID_COUNTER, self.id_counter.bytes())];
+        let shared = DOCUMENT_SPECS.into_iter().zip(self.ops.columns());
+        for (slot, column) in columns.iter_mut().zip(changes.chain(shared).chain(ids)) {
+            *slot = column;
+        }
+        columns[CHANGE_COLUMN_COUNT..].sort_unstable_by_key(|(spec, _)| spec.0);
+        columns
+    }
+
+    /// Starts anew, keeping the buffers.
+    fn clear(&mut self) {
+        self.changes.clear();
+        self.id_actor.clear();
+        self.id_counter.clear();
+        self.ops.clear();
+    }
+}
+
 impl ChangeEncoders {
+    fn clear(&mut self) {
+        self.actor.clear();
+        self.seq.clear();
+        self.max_op.clear();
+        self.time.clear();
+        self.message.clear();
+        self.dep_count.clear();
+        self.dep_row.clear();
+        self.extra.clear();
+    }
+
     fn finish(&mut self) {
         self.actor.finish();
         self.seq.finish();

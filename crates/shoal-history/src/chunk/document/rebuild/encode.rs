@@ -7,6 +7,7 @@ use super::super::op_table::{KeyKind, OpTable, Segment};
 use super::slots::{OpRun, Preds, Slots};
 use crate::chunk::change::Span;
 use crate::chunk::header::{self, ChunkType};
+use crate::chunk::op_one::{self, Written};
 use crate::chunk::op_rows::{
     ACTION, CHANGE_SPECS, COLUMN_COUNT, EXPAND, INSERT, KEY_ACTOR, KEY_COUNTER, KEY_STRING,
     LINK_ACTOR, LINK_COUNT, LINK_COUNTER, MARK_NAME, OBJ_ACTOR, OBJ_COUNTER, VALUE, VALUE_META,
@@ -53,6 +54,14 @@ pub(super) struct Shape {
 
 /// There are more bytes than allowed.
 pub(super) struct TooLong;
+
+/// The columns of a change.
+enum Encoded {
+    /// With their table.
+    OneOp(Written),
+    /// In the encoder, one after the other: their lengths.
+    Columns([usize; COLUMN_COUNT]),
+}
 
 /// Encodes one change after the other, keeping its buffers.
 #[derive(Default)]
@@ -108,12 +117,13 @@ impl Encoder {
         self.find_actors(parts, runs, author);
         let room = usize::try_from(max_bytes).unwrap_or(usize::MAX);
         let room = room.checked_sub(batch.bytes.len()).ok_or(TooLong)?;
-        let lens = match runs {
-            [run] if self.is_plain(parts, run) => Ok(self.encode_run(parts, run)),
-            _ => self.encode_columns(parts, runs, room),
+        let encoded = match runs {
+            [run] if let Some(row) = self.one_op(parts, run) => Ok(Encoded::OneOp(row.write())),
+            [run] if self.is_plain(parts, run) => Ok(Encoded::Columns(self.encode_run(parts, run))),
+            _ => self.encode_columns(parts, runs, room).map(Encoded::Columns),
         };
         self.forget_actors(author);
-        let lens = lens?;
+        let encoded = encoded?;
 
         let body = &mut self.body;
         body.clear();
@@ -133,12 +143,20 @@ impl Encoder {
             write_length_prefixed(parts.actors[actor as usize].as_bytes(), body);
         }
         let column_table = body.len();
-        let count = lens.iter().filter(|len| **len > 0).count();
-        body.push(count as u8);
-        for (spec, &len) in CHANGE_SPECS.iter().zip(&lens) {
-            if len > 0 {
-                write_uleb(u64::from(spec.0), body);
-                write_uleb(len as u64, body);
+        match encoded {
+            Encoded::OneOp(written) => {
+                body.extend_from_slice(written.bytes());
+                self.data.clear();
+            }
+            Encoded::Columns(lens) => {
+                let count = lens.iter().filter(|len| **len > 0).count();
+                body.push(count as u8);
+                for (spec, &len) in CHANGE_SPECS.iter().zip(&lens) {
+                    if len > 0 {
+                        write_uleb(u64::from(spec.0), body);
+                        write_uleb(len as u64, body);
+                    }
+                }
             }
         }
         let extra = parts.changes.extra(change);
@@ -393,6 +411,62 @@ impl Encoder {
             }
             Preds::Deleted { .. } => !matches!(segment.key, KeyKind::Map(_)),
             Preds::Listed { .. } => false,
+        }
+    }
+
+    /// The op of a change of one, if it is one of those that are written at once.
+    fn one_op<'p>(&self, parts: &Parts<'p>, run: &OpRun) -> Option<op_one::Row<'p>> {
+        if run.len != 1 {
+            return None;
+        }
+        let rows = parts.rows;
+        let segment = rows.segment(run.row);
+        let (row, is_delete) = (run.row as usize, run.is_delete());
+        let local = |actor: u32| self.local[actor as usize];
+        let id = |row: u32| (local(rows.segment(row).id_actor), rows.id_counters[row as usize]);
+        let pred = match run.preds {
+            Preds::None => None,
+            Preds::Deleted { .. } => Some(id(run.row)),
+            Preds::Listed { start, count, .. } => match parts.slots.preds(start, count) {
+                [] => None,
+                [pred] => Some(id(*pred)),
+                _ => return None,
+            },
+        };
+        let key = match run.key(segment) {
+            KeyKind::Map(string) => op_one::Key::Map(rows.text(string)),
+            KeyKind::Head => op_one::Key::Elem(None, 0),
+            KeyKind::Elem(actor) if is_delete && segment.insert => {
+                op_one::Key::Elem(Some(local(actor)), rows.id_counters[row])
+            }
+            KeyKind::Elem(actor) => op_one::Key::Elem(Some(local(actor)), rows.key_counters[row]),
+        };
+        if matches!(key, op_one::Key::Map(key) if key.len() > op_one::MAX_KEY) {
+            return None;
+        }
+        let obj =
+            (segment.obj_counter > 0).then(|| (local(segment.obj_actor), segment.obj_counter));
+        let delete = op_one::Row {
+            obj,
+            key,
+            insert: false,
+            action: Action::Delete,
+            meta: 0,
+            payload: &[],
+            pred,
+        };
+        let is_plain = !segment.expand
+            && segment.mark_name == 0
+            && segment.payload_len as usize <= op_one::MAX_PAYLOAD;
+        match is_delete {
+            true => pred.is_some().then_some(delete),
+            false => is_plain.then(|| op_one::Row {
+                insert: segment.insert,
+                action: segment.action,
+                meta: segment.payload_len << 4 | u32::from(segment.value_type),
+                payload: segment.payload(parts.payloads, run.row),
+                ..delete
+            }),
         }
     }
 
