@@ -39,6 +39,10 @@ impl KeyColumn {
                 let mut first = first_bytes(text);
                 if self.collation == Collation::NoCase {
                     first.make_ascii_lowercase();
+                    // What comes behind a NUL does not count.
+                    if let Some(end) = first.iter().position(|&byte| byte == 0) {
+                        first[end..].fill(0);
+                    }
                 }
                 TEXT | u64::from_be_bytes(first) >> 2
             }

@@ -233,7 +233,11 @@ fn units(character: char, order: ByteOrder) -> [u8; 4] {
 /// The character at `at`, which is before the end, and where the next one begins, as SQLite reads
 /// them: overlong forms and U+FFFE/F are U+FFFD, a stray continuation byte is itself. A surrogate,
 /// which [`decode`] gives for one at the end of a text, stays what it is.
-fn read_utf8(text: &[u8], at: usize) -> (u32, usize) {
+///
+/// # Panics
+/// When `at` is not before the end.
+#[inline]
+pub fn read_utf8(text: &[u8], at: usize) -> (u32, usize) {
     let lead = text[at];
     let mut next = at + 1;
     if lead < 0xc0 {

@@ -76,7 +76,8 @@ pub enum Collation {
     /// Byte by byte.
     #[default]
     Binary,
-    /// As [`Collation::Binary`] with ASCII letters folded to lower case.
+    /// As [`Collation::Binary`] with ASCII letters folded to lower case. Texts that are equal up to
+    /// a NUL are ordered by their lengths alone: SQLite does not look behind it.
     NoCase,
     /// As [`Collation::Binary`] without trailing spaces.
     Rtrim,
@@ -92,7 +93,16 @@ impl Collation {
         match self {
             Collation::Binary => a.cmp(b),
             Collation::NoCase => {
-                a.iter().map(u8::to_ascii_lowercase).cmp(b.iter().map(u8::to_ascii_lowercase))
+                for (a, b) in a.iter().zip(b) {
+                    let order = a.to_ascii_lowercase().cmp(&b.to_ascii_lowercase());
+                    if order.is_ne() {
+                        return order;
+                    }
+                    if *a == 0 {
+                        break;
+                    }
+                }
+                a.len().cmp(&b.len())
             }
             Collation::Rtrim => trim_spaces(a).cmp(trim_spaces(b)),
             Collation::Utf16(order) => utf16::compare(a, b, order),
@@ -104,6 +114,14 @@ impl Collation {
         [Collation::Binary, Collation::NoCase, Collation::Rtrim]
             .into_iter()
             .find(|collation| collation.name().eq_ignore_ascii_case(name))
+    }
+
+    /// The bytes of a text that [`Collation::NoCase`] looks at, folded; beside them only the text's
+    /// length counts.
+    #[inline]
+    pub fn folded(text: &[u8]) -> impl Iterator<Item = u8> {
+        let end = text.iter().position(|&byte| byte == 0).map_or(text.len(), |at| at + 1);
+        text[..end].iter().map(u8::to_ascii_lowercase)
     }
 
     /// Returns SQLite's name of the collation.
@@ -167,6 +185,10 @@ mod tests {
         check(Collation::NoCase, b"a", b"B", Ordering::Less);
         check(Collation::NoCase, b"ABC", b"abc", Ordering::Equal);
         check(Collation::NoCase, b"ab", b"ABC", Ordering::Less);
+        check(Collation::NoCase, b"a\0b", b"A\0C", Ordering::Equal);
+        check(Collation::NoCase, b"a\0b", b"a\0ab", Ordering::Less);
+        check(Collation::NoCase, b"a\0z", b"ab", Ordering::Less);
+        check(Collation::NoCase, b"a", b"a\0", Ordering::Less);
         check(Collation::NoCase, "\u{c4}".as_bytes(), "\u{e4}".as_bytes(), Ordering::Less);
         check(Collation::Rtrim, b"a  ", b"a", Ordering::Equal);
         check(Collation::Rtrim, b"a\t", b"a", Ordering::Greater);

@@ -117,9 +117,7 @@ impl<'t> Path<'t> {
 
     /// Enters page `pgno`.
     fn enter(&mut self, pgno: Pgno) -> Result<(), Error> {
-        if let Some(watch) = &self.txn.watch {
-            watch.check()?;
-        }
+        self.txn.check_watch()?;
         self.entered += 1;
         if self.depth == MAX_DEPTH || self.entered > u64::from(self.txn.page_count().max(1)) {
             let why = "is deeper or larger than the file, it goes in a circle at depth";

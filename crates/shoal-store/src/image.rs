@@ -12,7 +12,7 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use shoal_format::{Corrupt, Pgno};
 use shoal_vfs::Mapping;
 
@@ -214,6 +214,26 @@ impl Image {
             }
         }
         next
+    }
+
+    /// Takes over the pages of the state before, but for those that changed since.
+    pub(crate) fn take_over(&self, old: Image, changed: &FxHashSet<Pgno>) {
+        let (Pages::Read(old), Pages::Read(slots)) = (old.pages, &self.pages) else { return };
+        for (number, (slot, old)) in slots.iter().zip(old).enumerate() {
+            let pgno = u32::try_from(number).ok().and_then(Pgno::new);
+            if let Some(pgno) = pgno.filter(|pgno| !changed.contains(pgno))
+                && pgno != self.lock_page
+                && let Some(bytes) = old.into_inner()
+                && slot.set(bytes).is_ok()
+            {
+                self.kept.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Bytes of a page.
+    pub(crate) fn page_size(&self) -> u32 {
+        self.page_size
     }
 }
 

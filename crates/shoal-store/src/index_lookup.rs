@@ -322,6 +322,24 @@ impl<'t> IndexWalk<'_, 't> {
         }
     }
 
+    /// Moves to the entry before, from behind the last one to the last; false when there is none.
+    ///
+    /// # Errors
+    /// When a page cannot be read or is corrupt.
+    #[inline]
+    pub fn prev(&mut self) -> Result<bool, Error> {
+        match &mut self.way {
+            Way::Flat(flat) => {
+                if flat.state == State::Leaf && flat.index > 0 {
+                    flat.index -= 1;
+                    return Ok(true);
+                }
+                flat.prev_page()
+            }
+            Way::Cursor(cursor) => cursor.prev(),
+        }
+    }
+
     /// Notes where the walk is, to go on from there with [`IndexLookup::resume`].
     pub fn place(&self) -> WalkPlace {
         WalkPlace(match &self.way {
@@ -390,6 +408,7 @@ impl Flat<'_, '_> {
         match self.state {
             State::Leaf => self.leave_leaf()?,
             State::Between => {
+                self.txn.check_watch()?;
                 self.leaf += 1;
                 self.page = self.tree.leaf(self.txn, self.leaf)?;
                 self.index = 0;
@@ -403,6 +422,37 @@ impl Flat<'_, '_> {
             State::End => {}
         }
         Ok(self.state != State::End)
+    }
+}
+
+impl Flat<'_, '_> {
+    /// From the beginning of a leaf to the entry before it, from there to the end of the leaf
+    /// before.
+    fn prev_page(&mut self) -> Result<bool, Error> {
+        self.state = match self.state {
+            State::Leaf => match self.leaf.checked_sub(1) {
+                None => return Ok(false),
+                Some(before) => {
+                    let (page, cell) = self.tree.between[before];
+                    self.leaf = before;
+                    self.page = self.txn.btree_page(page)?;
+                    self.index = usize::from(cell);
+                    State::Between
+                }
+            },
+            State::Between | State::End => {
+                self.txn.check_watch()?;
+                self.page = self.tree.leaf(self.txn, self.leaf)?;
+                let Some(last) = self.page.cell_count().checked_sub(1) else {
+                    // An empty index is one empty leaf.
+                    self.state = State::End;
+                    return Ok(false);
+                };
+                self.index = last;
+                State::Leaf
+            }
+        };
+        Ok(true)
     }
 }
 

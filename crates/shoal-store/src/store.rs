@@ -392,7 +392,17 @@ impl Inner {
         {
             return Ok((found.file, Snapshot { image: Arc::clone(image), mapping: None }));
         }
-        let snapshot = Snapshot::of(Image::read(&found.file, Some(found.pages)));
+        let image = Image::read(&found.file, Some(found.pages));
+        // Nobody else has the image before: this is the first of the transactions that are open.
+        if let Some(changes) = found.changes
+            && let Some(old) = state.image.take().and_then(Arc::into_inner)
+            && old.log_version() == Some(changes.from)
+            && old.kept() <= self.options.cache_pages
+            && old.page_size() == image.page_size()
+        {
+            image.take_over(old, &changes.pages);
+        }
+        let snapshot = Snapshot::of(image);
         state.file = Some(found.file);
         state.image = Some(Arc::clone(&snapshot.image));
         Ok((found.file, snapshot))

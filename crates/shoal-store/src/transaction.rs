@@ -32,6 +32,16 @@ impl Transaction {
         self.watch = watch;
     }
 
+    /// # Errors
+    /// [`Error::Interrupted`] and [`Error::TimedOut`] when the watch says to stop.
+    #[inline]
+    pub(crate) fn check_watch(&self) -> Result<(), Error> {
+        match &self.watch {
+            Some(watch) => watch.check(),
+            None => Ok(()),
+        }
+    }
+
     /// Returns the file header.
     pub fn header(&self) -> &FileHeader {
         &self.file.header

@@ -25,6 +25,24 @@ impl Transaction {
         }
     }
 
+    /// The state that this transaction began at, whatever it has changed since.
+    pub fn began_at(&self) -> Version {
+        let file = self.changes.as_ref().map_or(self.file, |changes| changes.original);
+        Version {
+            header: file.header,
+            page_count: file.page_count,
+            log: self.snapshot.image.log_version(),
+        }
+    }
+
+    /// A number that stands for the state that this transaction began at: within one process no other
+    /// state has the same. The next transaction has it, too, unless somebody committed or the store
+    /// forgot its pages. Cost: a load.
+    #[inline]
+    pub fn state_id(&self) -> u64 {
+        self.snapshot.image.id
+    }
+
     /// Whether anybody has committed since this transaction began.
     ///
     /// With a rollback journal nobody can as long as it reads: no system call. With a write-ahead
@@ -37,6 +55,14 @@ impl Transaction {
             None => Ok(false),
             Some(known) => self.store.state().wal.is_past(&self.store, known),
         }
+    }
+}
+
+impl Version {
+    /// Whether one commit without a log led from `before` to this state.
+    pub fn follows(&self, before: &Version) -> bool {
+        let next = before.header.change_counter.wrapping_add(1);
+        self.log.is_none() && before.log.is_none() && self.header.change_counter == next
     }
 }
 

@@ -19,7 +19,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use shoal_format::wal::{Frame, FrameHeader, WalHeader, WalStart};
 use shoal_format::wal_index::{READ_LOCK, READ_MARKS, SIZE, WalIndex, read_mark};
 use shoal_format::{FileHeader, Pgno};
@@ -102,6 +102,14 @@ pub(crate) struct WalSnapshot {
     pub(crate) pages: WalPages,
     /// The same as at the transaction before, pages that were read included.
     pub(crate) unchanged: bool,
+    /// An earlier state and the pages that changed since, where that is known.
+    pub(crate) changes: Option<Changes>,
+}
+
+/// What led from one state of the log to the next.
+pub(crate) struct Changes {
+    pub(crate) from: LogVersion,
+    pub(crate) pages: FxHashSet<Pgno>,
 }
 
 impl fmt::Debug for WalState {
@@ -157,18 +165,27 @@ impl WalState {
             && known.pages.log.is_none() == whole
         {
             let pages = known.pages.clone();
-            return Ok(WalSnapshot { file: before, pages, unchanged: true });
+            return Ok(WalSnapshot { file: before, pages, unchanged: true, changes: None });
         }
-        let pages = match whole {
+        let from = self.known.as_ref().filter(|known| known.salt == shared.salt);
+        let from = from.map(|known| (known.salt, known.frames));
+        let (pages, changed) = match whole {
             true => {
                 let version = (shared.salt, shared.frames);
-                WalPages { log: None, places: Arc::default(), unguarded: false, version }
+                let pages =
+                    WalPages { log: None, places: Arc::default(), unguarded: false, version };
+                // A log that went into the database without another commit.
+                (pages, (from == Some(version)).then(FxHashSet::default))
             }
-            false => self.extend(store, &shared)?,
+            false => {
+                let (pages, changed) = self.extend(store, &shared)?;
+                (pages, Some(changed))
+            }
         };
+        let changes = from.zip(changed).map(|(from, pages)| Changes { from, pages });
         let file = state(store, &pages, shared.page_count, file)?;
         self.known = Some(Known { salt: shared.salt, frames: shared.frames, pages: pages.clone() });
-        Ok(WalSnapshot { file, pages, unchanged: false })
+        Ok(WalSnapshot { file, pages, unchanged: false, changes })
     }
 
     /// Whether the log is at another state than it was. Cost: two reads of 136 bytes.
@@ -232,8 +249,14 @@ impl WalState {
         Err(busy())
     }
 
-    /// The pages of the log's first frames, of which the index says how many are committed.
-    fn extend(&self, store: &Inner, shared: &WalIndex) -> Result<WalPages, Error> {
+    /// The pages of the log's first frames, of which the index says how many are committed; and those
+    /// of the frames that came since the state that is known, if that is of the same log.
+    fn extend(
+        &self,
+        store: &Inner,
+        shared: &WalIndex,
+    ) -> Result<(WalPages, FxHashSet<Pgno>), Error> {
+        let mut changed = FxHashSet::default();
         let (log, mut places, mut number) = match &self.known {
             Some(Known { salt, frames, pages: WalPages { log: Some(log), places, .. } })
                 if *salt == shared.salt && *frames <= shared.frames =>
@@ -256,9 +279,11 @@ impl WalState {
                 return Err(Error::busy(&store.path));
             };
             places.insert(frame.pgno, at + FrameHeader::SIZE as u64);
+            changed.insert(frame.pgno);
         }
         let version = (shared.salt, shared.frames);
-        Ok(WalPages { log: Some(log), places: Arc::new(places), unguarded: false, version })
+        let places = Arc::new(places);
+        Ok((WalPages { log: Some(log), places, unguarded: false, version }, changed))
     }
 
     /// The state of a log whose index says nothing: what its checksums vouch for.
@@ -282,7 +307,7 @@ impl WalState {
             Some(count) => state(store, &pages, count, file)?,
             None => file,
         };
-        Ok(WalSnapshot { file, pages, unchanged: false })
+        Ok(WalSnapshot { file, pages, unchanged: false, changes: None })
     }
 }
 

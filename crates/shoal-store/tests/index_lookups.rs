@@ -12,7 +12,8 @@ use common::{database, open, record, root};
 use proptest::prelude::*;
 use shoal_store::vfs::MemVfs;
 use shoal_store::{
-    Access, Collation, IndexLookup, KeyColumn, KeyOrder, Mode, Pgno, Store, Transaction, ValueRef,
+    Access, Collation, IndexCursor, IndexLookup, IndexWalk, KeyColumn, KeyOrder, Mode, Pgno, Store,
+    Transaction, ValueRef,
 };
 
 const DB: &str = "db";
@@ -62,7 +63,8 @@ fn order() -> impl Strategy<Value = KeyOrder> {
     })
 }
 
-/// The records from a place on, at most `most`, by cursor and by lookup, which pauses now and then.
+/// The records from a place on, at most `most`, by cursor and by lookup, which pauses now and then:
+/// forwards from the place and backwards from before it.
 fn check(
     txn: &Transaction,
     index: Pgno,
@@ -71,7 +73,16 @@ fn check(
     key: &[ValueRef<'_>],
     most: usize,
 ) {
-    for passed in [Ordering::Less, Ordering::Equal] {
+    let cases = [Ordering::Less, Ordering::Equal].map(|passed| [(passed, true), (passed, false)]);
+    for (passed, forward) in cases.into_iter().flatten() {
+        let step_cursor = |cursor: &mut IndexCursor<'_>| {
+            let found = if forward { cursor.next() } else { cursor.prev() };
+            found.unwrap()
+        };
+        let step = |walk: &mut IndexWalk<'_, '_>| {
+            let found = if forward { walk.next() } else { walk.prev() };
+            found.unwrap()
+        };
         let mut expect = Vec::new();
         let mut cursor = txn.index(index).unwrap();
         if passed == Ordering::Less {
@@ -79,16 +90,16 @@ fn check(
         } else {
             cursor.seek_after(key, order).unwrap();
         }
-        let mut more = cursor.is_valid();
+        let mut more = if forward { cursor.is_valid() } else { step_cursor(&mut cursor) };
         while more && expect.len() < most {
             expect.push(cursor.payload().unwrap().to_vec());
-            more = cursor.next().unwrap();
+            more = step_cursor(&mut cursor);
         }
         let mut got = Vec::new();
         let mut buffer = Vec::new();
         let mut place = None;
         let mut walk = lookup.seek(txn, key, order, passed).unwrap();
-        let mut more = walk.is_valid();
+        let mut more = if forward { walk.is_valid() } else { step(&mut walk) };
         while more && got.len() < most {
             txn.read_payload(walk.payload().unwrap(), &mut buffer).unwrap();
             got.push(buffer.clone());
@@ -96,11 +107,11 @@ fn check(
                 place = Some(walk.place());
                 break;
             }
-            more = walk.next().unwrap();
+            more = step(&mut walk);
         }
         while let Some(from) = place.take() {
             let mut walk = lookup.resume(txn, &from).unwrap();
-            while got.len() < most && walk.next().unwrap() {
+            while got.len() < most && step(&mut walk) {
                 txn.read_payload(walk.payload().unwrap(), &mut buffer).unwrap();
                 got.push(buffer.clone());
                 if got.len() % 7 == 3 {

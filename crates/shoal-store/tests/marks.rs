@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use common::{options, root};
 use shoal_store::vfs::OsVfs;
-use shoal_store::{Access, Mode, Record, Store, Transaction, ValueRef};
+use shoal_store::{Access, Mode, Pgno, Record, Store, Transaction, ValueRef};
 
 /// A `sqlite3` command that answers statements, one row and one line at a time.
 struct Peer {
@@ -169,4 +169,44 @@ fn an_index_that_was_made_anew_is_the_one_that_counts() {
     assert!(two > one);
     write(&mut second, 3, 3);
     assert!(sum(&store.begin(Mode::Read).unwrap()) > two);
+}
+
+/// A commit costs those who read the pages that it changed, and no other.
+#[test]
+fn pages_that_did_not_change_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("db");
+    let Some(mut peer) = peer(&path) else {
+        eprintln!("skipped: there is no sqlite3 command");
+        return;
+    };
+    let store = open(&path);
+    let before = sum(&store.begin(Mode::Read).unwrap());
+    let known = |txn: &Transaction| {
+        let pages = (1..=txn.page_count()).filter_map(Pgno::new);
+        let known = pages.filter(|pgno| txn.page_bytes(*pgno).is_some());
+        (known.count(), txn.page_count() as usize)
+    };
+    for round in 1..5 {
+        assert_eq!(peer.ask("UPDATE t SET round = round + 1 WHERE id = 5; SELECT 1;"), "1");
+        if round == 3 {
+            // What goes from the log into the database changes nothing.
+            let (log, moved) = peer.checkpoint();
+            assert_eq!(log, moved);
+        }
+        let txn = store.begin(Mode::Read).unwrap();
+        if round == 3 {
+            assert_eq!(sum(&txn), before + round);
+            continue;
+        }
+        let (known, all) = known(&txn);
+        assert!(all > 50 && (round == 4 || known + 5 > all), "{round}: {known} of {all}");
+        assert_eq!(sum(&txn), before + round);
+    }
+    write(&mut peer, 9, 1);
+    write(&mut peer, 11, 2);
+    assert_eq!(
+        sum(&store.begin(Mode::Read).unwrap()),
+        sum(&open(&path).begin(Mode::Read).unwrap())
+    );
 }

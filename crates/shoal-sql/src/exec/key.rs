@@ -31,8 +31,10 @@ pub(crate) fn push_key(value: ValueRef<'_>, collation: Collation, out: &mut Vec<
             match collation {
                 Collation::Binary | Collation::Utf16(_) => push_bytes(bytes, out),
                 Collation::NoCase => {
+                    let end = out.len() + size_of::<u64>() + bytes.len();
                     push_len(bytes.len(), out);
-                    out.extend(bytes.iter().map(u8::to_ascii_lowercase));
+                    out.extend(Collation::folded(bytes));
+                    out.resize(end, 0);
                 }
                 Collation::Rtrim => {
                     let end = bytes.iter().rposition(|&byte| byte != b' ').map_or(0, |at| at + 1);
@@ -385,9 +387,8 @@ pub(crate) fn hash_value(value: ValueRef<'_>, collation: Collation, seed: u64) -
         }
         ValueRef::Text(bytes) => match collation {
             Collation::Binary | Collation::Utf16(_) => hash_bytes(bytes, seed ^ 4),
-            Collation::NoCase => bytes
-                .iter()
-                .fold(mix(seed, 5), |hash, byte| mix(hash, byte.to_ascii_lowercase().into())),
+            Collation::NoCase => Collation::folded(bytes)
+                .fold(mix(seed ^ bytes.len() as u64, 5), |hash, byte| mix(hash, byte.into())),
             Collation::Rtrim => {
                 let end = bytes.iter().rposition(|&byte| byte != b' ').map_or(0, |at| at + 1);
                 hash_bytes(&bytes[..end], seed ^ 6)
@@ -437,6 +438,9 @@ mod tests {
             ValueRef::Text(b"a"),
             ValueRef::Text(b"A"),
             ValueRef::Text(b"a "),
+            ValueRef::Text(b"a\0b"),
+            ValueRef::Text(b"A\0c"),
+            ValueRef::Text(b"a\0bc"),
             ValueRef::Blob(b""),
             ValueRef::Blob(b"a"),
         ];
