@@ -2,6 +2,7 @@
 
 pub(crate) mod attached;
 pub(crate) mod control;
+mod data_version;
 pub(crate) mod plans;
 pub(crate) mod pragma;
 mod registered;
@@ -27,6 +28,7 @@ use crate::value::{Value, text_of};
 use crate::write::{self, TableWriter};
 use attached::{Databases, Schemas};
 use control::{Control, Interrupter, Limits};
+use data_version::DataVersions;
 use plans::{Plan, Plans};
 use pragma::Pragma;
 use savepoints::Savepoints;
@@ -50,6 +52,7 @@ pub struct Connection {
     pinned: Option<Pinned>,
     savepoints: Savepoints,
     counts: Counts,
+    data_versions: DataVersions,
     /// What a table writer's functions see.
     session: Option<StatementSession>,
     /// How the names of tables begin that statements may not change.
@@ -89,6 +92,7 @@ impl Connection {
             store,
             savepoints: Savepoints::default(),
             counts: Counts::default(),
+            data_versions: DataVersions::default(),
             session: None,
             reserved: None,
         };
@@ -153,6 +157,22 @@ impl Connection {
         }
     }
 
+    /// What stands for the states of the databases that a statement would read now.
+    pub(crate) fn state_of(&self, compiled: &Compiled) -> Result<u64, Error> {
+        let known = self.transaction.as_ref().or(self.pinned.as_ref().and_then(Pinned::get));
+        let main = match known {
+            Some(transaction) => transaction.state_id(),
+            None => self.store.begin(Mode::Read)?.state_id(),
+        };
+        let mut attached = Vec::new();
+        for place in self.databases.places() {
+            if compiled.reads_attached(place + FIRST_ATTACHED) {
+                attached.push(self.databases.snapshot(place, &self.control.watch)?);
+            }
+        }
+        Ok(state_of(main, attached.iter()))
+    }
+
     /// A handle that stops the running statement from another thread.
     pub fn interrupter(&self) -> Interrupter {
         self.control.interrupter()
@@ -210,8 +230,13 @@ impl Connection {
                 Snapshot::Own(Box::new(attached::begin(&self.store, &self.control.watch)?))
             }
         };
-        let compiled = compile(&schema, &parsed, sql, snapshot.get())?;
-        drop(snapshot);
+        let mut attached = AttachedSnapshots::new();
+        for place in self.databases.places() {
+            attached.push(Some(self.databases.snapshot(place, &self.control.watch)?));
+        }
+        let txns = Txns::new(snapshot.get(), &attached);
+        let compiled = compile(&schema, &parsed, sql, txns)?;
+        drop((snapshot, attached));
         let plan = Plan { compiled: Arc::new(compiled), parsed: Arc::new(parsed), schema };
         if kept {
             self.plans.keep(&text, plan.clone());
@@ -256,6 +281,7 @@ impl Connection {
             let (schemas, databases) = (&mut self.schemas, &self.databases);
             attached = prepared_snapshots(schemas, databases, &self.control, statement, main)?;
         }
+        statement.state = state_of(snapshot.get().state_id(), attached.iter().flatten());
         let Statement { compiled, parameters, memory, spare, schema, columns, .. } = statement;
         let rows = match &**compiled {
             Compiled::Query(program) => match &program.direct {
@@ -277,7 +303,14 @@ impl Connection {
             },
             Compiled::Explain(rows) => Rows::of_values(columns.len(), rows),
             Compiled::Pragma(pragma) => {
-                let rows = pragma.rows(schema, Txns::new(snapshot.get(), &attached))?;
+                let txns = Txns::new(snapshot.get(), &attached);
+                let rows = match pragma.data_version_of(schema)? {
+                    Some(database) => {
+                        let version = txns.of(database)?.began_at();
+                        vec![vec![Value::Int(self.data_versions.number(database, version))]]
+                    }
+                    None => pragma.rows(schema, txns)?,
+                };
                 Rows::of_values(columns.len(), &rows)
             }
             _ => return Err(Error::Misuse { what: "a statement changed its kind" }),
@@ -345,7 +378,7 @@ impl Connection {
         };
         self.savepoints = Savepoints::default();
         self.databases.end();
-        let result = end(transaction);
+        let result = self.end(transaction);
         if result.is_err() {
             self.schemas.forget();
         }
@@ -491,7 +524,11 @@ impl Connection {
         })?;
         match &*words {
             [path, name] => self.databases.attach(&self.store, &schema, path, name)?,
-            [name] => self.databases.detach(name)?,
+            [name] => {
+                let number = schema.database(name);
+                self.databases.detach(name)?;
+                number.into_iter().for_each(|number| self.data_versions.detached(number));
+            }
             _ => return Err(Error::Misuse { what: "a statement changed its kind" }),
         }
         // The databases behind another one's place have new numbers.
@@ -570,7 +607,7 @@ impl Connection {
             // Another connection may give the next schema the number that this one's had.
             self.schemas.forget();
         } else if own {
-            if let Err(error) = end(transaction) {
+            if let Err(error) = self.end(transaction) {
                 self.schemas.forget();
                 return Err(error);
             }
@@ -579,13 +616,25 @@ impl Connection {
         }
         result.map_err(|failure| failure.error)
     }
+
+    /// Commits what a transaction wrote.
+    fn end(&mut self, transaction: Transaction) -> Result<(), Error> {
+        if transaction.is_writer() {
+            let before = self.data_versions.knows_main().then(|| transaction.began_at());
+            transaction.commit()?;
+            if let Some(before) = before
+                && let Ok(after) = self.store.version()
+            {
+                self.data_versions.own_commit(&before, after);
+            }
+        }
+        Ok(())
+    }
 }
 
-fn end(transaction: Transaction) -> Result<(), Error> {
-    if transaction.is_writer() {
-        transaction.commit()?;
-    }
-    Ok(())
+/// One number for the states of `main` and of attached databases.
+fn state_of<'s>(main: u64, attached: impl Iterator<Item = &'s Snapshot<'s>>) -> u64 {
+    attached.fold(main, |state, other| state.rotate_left(17) ^ other.get().state_id())
 }
 
 fn meaning(message: &str) -> Error {
@@ -617,7 +666,7 @@ fn prepared_snapshots<'c>(
         if Arc::ptr_eq(&statement.schema, &schema) {
             return Ok(snapshots);
         }
-        refresh(statement, &schema, main)?;
+        refresh(statement, &schema, Txns::new(main, &snapshots))?;
     }
 }
 
@@ -626,13 +675,9 @@ fn main_schema(schemas: &Schemas) -> Result<&Arc<Schema>, Error> {
 }
 
 /// Plans a statement again when it was planned for another schema.
-fn refresh(
-    statement: &mut Statement,
-    schema: &Arc<Schema>,
-    transaction: &Transaction,
-) -> Result<(), Error> {
+fn refresh(statement: &mut Statement, schema: &Arc<Schema>, txns: Txns<'_>) -> Result<(), Error> {
     if !Arc::ptr_eq(&statement.schema, schema) {
-        let compiled = compile(schema, &statement.parsed, &statement.sql, transaction)?;
+        let compiled = compile(schema, &statement.parsed, &statement.sql, txns)?;
         statement.compiled = Arc::new(compiled);
         statement.columns = statement.compiled.columns();
         statement.memory.clear();
@@ -646,11 +691,11 @@ fn compile(
     schema: &Arc<Schema>,
     parsed: &Parsed,
     sql: &str,
-    transaction: &Transaction,
+    txns: Txns<'_>,
 ) -> Result<Compiled, Error> {
     Ok(match &parsed.stmt {
         Stmt::Select(select) => {
-            let mut program = plan::plan(schema, select, Some(transaction))?;
+            let mut program = plan::plan(schema, select, Some(txns))?;
             program.schema = program.needs_schema.then(|| Arc::clone(schema));
             Compiled::Query(Box::new(program))
         }
@@ -667,7 +712,7 @@ fn compile(
         Stmt::Release(name) => Compiled::Release(name.clone()),
         Stmt::Explain { query_plan: true, stmt, offset } => match &**stmt {
             Stmt::Select(select) => {
-                Compiled::Explain(plan::plan(schema, select, Some(transaction))?.explain())
+                Compiled::Explain(plan::plan(schema, select, Some(txns))?.explain())
             }
             _ => return Err(Error::unsupported("EXPLAIN QUERY PLAN of this statement", *offset)),
         },

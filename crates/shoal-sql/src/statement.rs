@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::Error;
 use crate::connection::plans::Plan;
 use crate::connection::pragma::Pragma;
 use crate::connection::session::StatementSession;
@@ -14,6 +13,7 @@ use crate::plan::Program;
 use crate::schema::Schema;
 use crate::value::{Affinity, Value, ValueRef};
 use crate::write;
+use crate::{Connection, Error};
 
 /// A statement, parsed and planned; run it as often as you like.
 ///
@@ -31,6 +31,8 @@ pub struct Statement {
     /// What running it leaves for the next time; of no use once it is planned again.
     pub(crate) memory: Vec<Memory>,
     pub(crate) spare: Option<Spare>,
+    /// What stands for the states of the databases that it read last; 0 before it ran.
+    pub(crate) state: u64,
 }
 
 /// A run that has ended, and the batch its rows went through.
@@ -94,6 +96,7 @@ impl Statement {
             parameters: vec![Value::Null; parsed.parameters.len()],
             memory: Vec::new(),
             spare: None,
+            state: 0,
             compiled,
             parsed,
             schema,
@@ -158,6 +161,19 @@ impl Statement {
     /// Makes every parameter NULL again.
     pub fn clear_bindings(&mut self) {
         self.parameters.fill(Value::Null);
+    }
+
+    /// Whether what the statement gave when it last ran may have changed by now: whether anybody has
+    /// committed since, this connection included, to `main` or an attached database that it reads.
+    /// True before it ran, and sometimes where the file's pages were forgotten since or a log has no
+    /// commit in it.
+    ///
+    /// Cost: as [`Connection::is_stale`].
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub fn is_stale(&self, connection: &Connection) -> Result<bool, Error> {
+        Ok(self.state == 0 || self.state != connection.state_of(&self.compiled)?)
     }
 
     /// Whether the rows are a plan: `EXPLAIN QUERY PLAN`.

@@ -219,6 +219,25 @@ fn attached_files_are_read_and_not_written() {
     }
 }
 
+/// What lies in an attached file is looked into as what lies in `main`.
+#[test]
+fn plans_look_into_attached_files() {
+    let script = "CREATE TABLE big(a INT, b INT); CREATE INDEX big_a ON big(a); CREATE INDEX big_b ON big(b);
+        WITH RECURSIVE c(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM c WHERE i < 3000)
+        INSERT INTO big SELECT 7, i FROM c;";
+    let (main, other) = (Scratch::new("CREATE TABLE t(a)"), Scratch::new(script));
+    let mut connection = main.ours();
+    ours(&mut connection, &format!("ATTACH '{}' AS o", other.path().display())).unwrap();
+    let plan = |connection: &mut Connection, sql: &str| {
+        let rows = ours(connection, &format!("EXPLAIN QUERY PLAN {sql}")).unwrap().rows;
+        rows[0][3].clone()
+    };
+    // Every row has that a, and one has that b.
+    let expect = Value::text("SEARCH big USING INDEX big_b (b=?)");
+    assert_eq!(plan(&mut connection, "SELECT * FROM big WHERE a = 7 AND b = 5"), expect);
+    assert_eq!(plan(&mut connection, "SELECT * FROM o.big WHERE b = 5 AND a = 7"), expect);
+}
+
 #[test]
 fn encodings_must_agree() {
     let main = Scratch::new(MAIN);

@@ -5,7 +5,7 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use common::{Scratch, ours};
+use common::{Scratch, check, ours};
 use shoal_sql::{Connection, Error, Limits, Value};
 
 const SCHEMA: &str = "
@@ -130,14 +130,11 @@ fn the_memory_is_limited() {
     let mut connection = scratch.ours();
     let limits = |bytes| Limits { memory_bytes: Some(bytes), ..Limits::default() };
     for sql in [
-        "SELECT b, count(*) FROM t GROUP BY b",
-        "SELECT substr(b, 1, 7), count(DISTINCT a) FROM t GROUP BY 1",
+        "SELECT count(DISTINCT b) FROM t",
         "SELECT group_concat(b ORDER BY b) FROM t",
-        "SELECT DISTINCT b FROM t",
         "SELECT b FROM t UNION SELECT b || 'x' FROM t",
         "SELECT b FROM t EXCEPT SELECT b || 'x' FROM t",
         "SELECT b FROM t UNION ALL SELECT b || 'x' FROM t INTERSECT SELECT b FROM t",
-        "SELECT count(*) FROM t x JOIN t y ON x.b = y.b",
         "SELECT count(*) FROM t WHERE b || '' IN (SELECT b || '' FROM t)",
         "SELECT count(*) FROM t WHERE (a, b) IN (SELECT a, b FROM t)",
         "SELECT rank() OVER (ORDER BY b) FROM t",
@@ -179,6 +176,95 @@ fn sorts_go_on_in_a_file() {
         let got = ours(&mut limited, sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
         assert_eq!(got.rows.len(), expect.rows.len(), "{sql}");
         assert!(got == expect, "{sql}");
+    }
+}
+
+/// Groups, distinct rows, joins and windows that do not fit into memory give what they give when
+/// they fit.
+#[test]
+fn what_does_not_fit_goes_through_files() {
+    let scratch = Scratch::new(&SCHEMA.replace("20000", "3000"));
+    let peer = scratch.theirs();
+    let mut connection = scratch.ours();
+    for sql in [
+        // Groups, in the order of their keys.
+        "SELECT b, count(*), max(a) FROM t GROUP BY b",
+        "SELECT a % 701 AS k, count(*), sum(id), min(b) FROM t GROUP BY k ORDER BY k",
+        "SELECT substr(b, 1, 7) AS k, count(DISTINCT a), sum(a) FILTER (WHERE id > 9) FROM t GROUP BY k ORDER BY k",
+        "SELECT id % 401 AS k, group_concat(id ORDER BY a DESC) FROM t GROUP BY k ORDER BY k",
+        "SELECT a % 301 AS k, max(id), b FROM t GROUP BY k HAVING count(*) > 6 ORDER BY k",
+        "SELECT lower(b), count(*) FROM t GROUP BY b COLLATE NOCASE, a % 2 ORDER BY 1",
+        "SELECT count(*), sum(n) FROM (SELECT count(*) AS n FROM t GROUP BY b)",
+        // Distinct rows, of columns and of what is computed.
+        "SELECT DISTINCT b FROM t",
+        "SELECT DISTINCT a % 2001, id % 3 FROM t",
+        "SELECT DISTINCT upper(b) FROM t ORDER BY 1",
+        "SELECT count(*) FROM (SELECT DISTINCT b, a FROM t)",
+        // Joins without an index on either side.
+        "SELECT x.id, y.id FROM t x JOIN t y ON x.b = y.b",
+        "SELECT count(*), sum(y.id) FROM t x JOIN t y ON x.id % 501 = y.a % 501 WHERE x.id < 900",
+        "SELECT x.id, y.b FROM t x LEFT JOIN t y ON y.b = x.b AND y.id % 2 = 0 WHERE x.id < 500",
+        "SELECT x.id, y.id FROM t x RIGHT JOIN t y ON x.b = y.b AND x.id > 1500",
+        "SELECT x.id, y.id FROM (SELECT * FROM t WHERE id % 2) x FULL JOIN (SELECT * FROM t WHERE a % 3) y ON x.b = y.b",
+        // Windows with partitions that fit.
+        "SELECT id, row_number() OVER (PARTITION BY a % 300 ORDER BY id) FROM t ORDER BY id",
+        "SELECT id, sum(a) OVER (PARTITION BY id % 100 ORDER BY b ROWS 3 PRECEDING), rank() OVER (PARTITION BY a % 99 ORDER BY id % 4), count(*) FILTER (WHERE a > 50) OVER (PARTITION BY id % 100) FROM t ORDER BY id",
+        "SELECT id, lag(b, 1, 'none') OVER (PARTITION BY length(b), a % 300 ORDER BY id DESC) FROM t ORDER BY id",
+    ] {
+        connection.set_limits(Limits::default());
+        let mut expect = ours(&mut connection, sql).unwrap();
+        check(&mut connection, &peer, sql, &[]).unwrap();
+        connection.set_limits(Limits { memory_bytes: Some(60_000), ..Limits::default() });
+        let mut got = ours(&mut connection, sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+        if !sql.contains("ORDER BY") {
+            common::sort(&mut got.rows);
+            common::sort(&mut expect.rows);
+        }
+        assert_eq!(got.rows.len(), expect.rows.len(), "{sql}");
+        assert!(got == expect, "{sql}");
+    }
+}
+
+/// A partition is computed in memory.
+#[test]
+fn a_partition_must_fit() {
+    let scratch = Scratch::new(SCHEMA);
+    let mut connection = scratch.ours();
+    connection.set_limits(Limits { memory_bytes: Some(300_000), ..Limits::default() });
+    let sql = "SELECT sum(a) OVER (PARTITION BY id % 2 ORDER BY b) FROM t";
+    match drain(&mut connection, sql) {
+        Err(Error::Limit { max: 300_000, .. }) => {}
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A walk over an index is stopped at the next leaf, whichever way it goes.
+#[test]
+fn walks_over_an_index_are_stopped() {
+    let scratch = Scratch::new(SCHEMA);
+    let mut connection = scratch.ours();
+    for sql in ["SELECT a FROM t ORDER BY a", "SELECT a FROM t ORDER BY a DESC", "SELECT b FROM t"]
+    {
+        let mut statement = connection.prepare(sql).unwrap();
+        let interrupter = connection.interrupter();
+        // By then the way through the index is known.
+        for _ in 0..20 {
+            let mut rows = connection.query(&mut statement).unwrap();
+            rows.next().unwrap().unwrap();
+        }
+        let mut rows = connection.query(&mut statement).unwrap();
+        rows.next().unwrap().unwrap();
+        interrupter.interrupt();
+        let mut count = 0;
+        let error = loop {
+            match rows.next() {
+                Ok(Some(_)) => count += 1,
+                Ok(None) => panic!("{sql}: went through {count} rows"),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(error, Error::Interrupted), "{sql}: {error:?}");
+        assert!(count < 2000, "{sql}: {count} rows after the interrupt");
     }
 }
 

@@ -63,7 +63,16 @@ fn keys_and_indexes_are_sought() {
     check("select * from w order by y, x", &["SCAN w"]);
     check("select * from t where b = 'x' order by c", &["SEARCH t USING INDEX t_bc (b=?)"]);
     check("select * from t order by b", &["SCAN t", "USE TEMP B-TREE FOR ORDER BY"]);
-    check("select c, count(*) from t group by c", &["SCAN t", "USE TEMP B-TREE FOR GROUP BY"]);
+    check("select d, max(b) from t group by d", &["SCAN t", "USE TEMP B-TREE FOR GROUP BY"]);
+    // Groups and distinct rows are not looked for where an index has them side by side.
+    check("select c, count(*) from t group by c", &["SCAN t USING COVERING INDEX t_c"]);
+    check("select distinct c from t", &["SCAN t USING COVERING INDEX t_c"]);
+    check("select b, c from t group by c, b", &["SCAN t USING COVERING INDEX t_bc"]);
+    check(
+        "select c, max(a) from t where b = 'x' group by c",
+        &["SEARCH t USING COVERING INDEX t_bc (b=?)"],
+    );
+    check("select y, count(*) from w group by y order by y desc", &["SCAN w"]);
     // A view costs nothing, and conditions reach the table within.
     check("select * from vv where id = 7", &[rowid]);
     check("select * from (select * from v where c > 1) x where x.id = 7", &[rowid]);

@@ -6,9 +6,9 @@ use crate::Error;
 use crate::error::NameKind;
 use crate::exec::Txns;
 use crate::parse::ast::{Name, ObjectName, PragmaArgument};
-use crate::schema::{Index, IndexOrigin, IndexSource, MAIN, Object, Schema, Table};
+use crate::schema::{Index, IndexOrigin, IndexSource, MAIN, Object, Schema, TEMP, Table};
 use crate::value::{Value, to_int};
-use crate::write::integrity;
+use crate::write::{foreign_keys, integrity};
 
 /// A `PRAGMA` statement.
 #[derive(Clone, Debug)]
@@ -27,8 +27,10 @@ pub(crate) enum Kind {
     CacheSize,
     CollationList,
     CompileOptions,
+    DataVersion,
     DatabaseList,
     Encoding,
+    ForeignKeyCheck,
     ForeignKeyList,
     ForeignKeys,
     /// A setting that Shoal does not have: what it does instead of having it, as SQLite's number.
@@ -59,19 +61,28 @@ const KINDS: &[(&str, Kind)] = &[
     ("analysis_limit", Kind::Fixed(&["analysis_limit"], 0)),
     ("application_id", Kind::ApplicationId),
     ("auto_vacuum", Kind::AutoVacuum),
+    // Joins make an index of their own where there is none.
+    ("automatic_index", Kind::Fixed(&["automatic_index"], 1)),
     ("busy_timeout", Kind::BusyTimeout),
     ("cache_size", Kind::CacheSize),
+    ("cache_spill", Kind::Fixed(&["cache_spill"], 0)),
+    // The cells of a page are checked whenever they are read.
+    ("cell_size_check", Kind::Fixed(&["cell_size_check"], 1)),
+    ("checkpoint_fullfsync", Kind::Fixed(&["checkpoint_fullfsync"], 0)),
     ("collation_list", Kind::CollationList),
     ("compile_options", Kind::CompileOptions),
     ("count_changes", Kind::Fixed(&["count_changes"], 0)),
+    ("data_version", Kind::DataVersion),
     ("database_list", Kind::DatabaseList),
     ("defer_foreign_keys", Kind::Fixed(&["defer_foreign_keys"], 0)),
     ("empty_result_callbacks", Kind::Fixed(&["empty_result_callbacks"], 0)),
     ("encoding", Kind::Encoding),
+    ("foreign_key_check", Kind::ForeignKeyCheck),
     ("foreign_key_list", Kind::ForeignKeyList),
     ("foreign_keys", Kind::ForeignKeys),
     ("freelist_count", Kind::FreelistCount),
     ("full_column_names", Kind::Fixed(&["full_column_names"], 0)),
+    ("fullfsync", Kind::Fixed(&["fullfsync"], 0)),
     ("function_list", Kind::FunctionList),
     ("hard_heap_limit", Kind::Fixed(&["hard_heap_limit"], 0)),
     ("ignore_check_constraints", Kind::Fixed(&["ignore_check_constraints"], 0)),
@@ -102,7 +113,10 @@ const KINDS: &[(&str, Kind)] = &[
     ("table_list", Kind::TableList),
     ("table_xinfo", Kind::TableXinfo),
     ("threads", Kind::Fixed(&["threads"], 0)),
+    ("trusted_schema", Kind::Fixed(&["trusted_schema"], 1)),
     ("user_version", Kind::UserVersion),
+    // A log is read and not written, so nothing moves it into the file.
+    ("wal_autocheckpoint", Kind::Fixed(&["wal_autocheckpoint"], 0)),
     ("writable_schema", Kind::Fixed(&["writable_schema"], 0)),
 ];
 
@@ -136,6 +150,7 @@ impl Pragma {
             Kind::IndexInfo | Kind::IndexList | Kind::IndexXinfo | Kind::ForeignKeyList => true,
             Kind::CompileOptions | Kind::FunctionList | Kind::ModuleList | Kind::PragmaList => true,
             Kind::Unknown | Kind::IntegrityCheck | Kind::QuickCheck => true,
+            Kind::ForeignKeyCheck => true,
             Kind::TableInfo | Kind::TableList | Kind::TableXinfo => true,
             Kind::JournalMode => pragma.argument_is("delete"),
             Kind::LockingMode => pragma.argument_is("normal"),
@@ -167,6 +182,20 @@ impl Pragma {
             Value::Int(int) => Some(int.to_string()),
             _ => None,
         }
+    }
+
+    /// The database whose [`Kind::DataVersion`] is asked for, which the connection knows.
+    ///
+    /// # Errors
+    /// A database that does not exist.
+    pub(crate) fn data_version_of(&self, schema: &Schema) -> Result<Option<usize>, Error> {
+        if self.kind != Kind::DataVersion {
+            return Ok(None);
+        }
+        let name = self.database.as_ref().map_or("main", |name| name.text.as_str());
+        let database = schema.database(name).ok_or_else(|| unknown_database(name))?;
+        // Nobody commits to `temp`.
+        Ok(Some(database).filter(|database| *database != TEMP))
     }
 
     /// Whether it sets something in the file.
@@ -218,7 +247,8 @@ impl Kind {
     /// The pragma behind a `pragma_...` in a `FROM`.
     pub(crate) fn of_table(name: &str) -> Option<Kind> {
         let known = KINDS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
-        known.map(|(_, kind)| *kind)
+        // What the connection alone can tell has no rows within a query.
+        known.map(|(_, kind)| *kind).filter(|kind| *kind != Kind::DataVersion)
     }
 
     /// Whether it takes the name of a table or index.
@@ -231,6 +261,7 @@ impl Kind {
                 | Kind::TableInfo
                 | Kind::TableList
                 | Kind::TableXinfo
+                | Kind::ForeignKeyCheck
                 | Kind::ForeignKeyList
                 | Kind::IntegrityCheck
                 | Kind::QuickCheck
@@ -248,8 +279,10 @@ impl Kind {
             Kind::LockingMode => &["locking_mode"],
             Kind::CollationList => &["seq", "name"],
             Kind::CompileOptions => &["compile_options"],
+            Kind::DataVersion => &["data_version"],
             Kind::DatabaseList => &["seq", "name", "file"],
             Kind::Encoding => &["encoding"],
+            Kind::ForeignKeyCheck => &["table", "rowid", "parent", "fkid"],
             Kind::ForeignKeyList => {
                 &["id", "seq", "table", "from", "to", "on_update", "on_delete", "match"]
             }
@@ -338,7 +371,11 @@ impl Kind {
                 .into(),
             ]],
             Kind::ForeignKeys => number(0),
-            Kind::CompileOptions => Vec::new(),
+            Kind::CompileOptions | Kind::DataVersion => Vec::new(),
+            Kind::ForeignKeyCheck => {
+                let only = given.then_some(argument.as_str());
+                foreign_keys::check(schema, transaction, only)?
+            }
             Kind::ForeignKeyList => foreign_key_list(schema, &argument),
             Kind::FunctionList => function_list(),
             Kind::ModuleList => {
@@ -407,24 +444,15 @@ fn argument_text(argument: Option<&Value>) -> Option<String> {
 
 /// Pragmas of SQLite that are refused, where any other name means none.
 const REFUSED: &[&str] = &[
-    "automatic_index",
-    "cache_spill",
     "case_sensitive_like",
-    "cell_size_check",
-    "checkpoint_fullfsync",
     "data_store_directory",
-    "data_version",
     "default_cache_size",
-    "foreign_key_check",
-    "fullfsync",
     "incremental_vacuum",
     "mmap_size",
     "optimize",
     "shrink_memory",
     "temp_store",
     "temp_store_directory",
-    "trusted_schema",
-    "wal_autocheckpoint",
     "wal_checkpoint",
 ];
 

@@ -1,4 +1,8 @@
 //! Groups and their aggregates.
+//!
+//! Groups are found by a hash of their keys, and given out once all rows were taken. Where the rows
+//! of one group come one after the other, only the last group is looked at. Where memory is limited
+//! and full, rows of new groups wait in a file ([`Overflow`]).
 
 use std::cmp::Ordering;
 
@@ -9,12 +13,13 @@ use super::direct::{
     CHUNK, Direct, DirectGroup, EVERYWHERE, LeafMemory, LeafRows, Memory, RowView,
 };
 use super::key::{HashPlaces, RowSet, hash_value, is_equal};
+use super::overflow::Overflow;
 use super::sort::compare;
 use super::{Kept, Machine, RowStore, assign, row_size};
 use crate::Error;
 use crate::expr::{eval, eval_condition};
 use crate::functions::{AggregateState, Session};
-use crate::plan::GroupPlan;
+use crate::plan::{AggregatePlan, GroupPlan};
 use crate::value::{Value, ValueRef};
 
 /// The groups of one select, gathered from all its rows.
@@ -32,11 +37,15 @@ pub(super) struct Groups {
     /// What the groups take, and what of it is not counted yet.
     kept: Kept,
     uncounted: usize,
+    /// Rows of groups that do not fit into memory.
+    overflow: Option<Box<Overflow>>,
+    /// While a group is given out before all rows were taken: what its values took the places of.
+    covered: Vec<Value>,
 }
 
 #[derive(Debug, Default)]
-struct Group {
-    keys: Vec<Value>,
+pub(super) struct Group {
+    pub(super) keys: Vec<Value>,
     states: Vec<AggregateState>,
     /// For aggregates that take rows in an order: the keys and arguments of those so far.
     waiting: Vec<Option<RowStore>>,
@@ -53,7 +62,10 @@ impl Groups {
         plan: &GroupPlan,
         machine: &mut Machine<'_, '_>,
     ) -> Result<(), Error> {
-        let place = self.place(plan, machine)?;
+        let Some(place) = self.place(plan, machine)? else {
+            let overflow = self.overflow.get_or_insert_with(|| Box::new(Overflow::new(plan)));
+            return overflow.push(plan, machine);
+        };
         self.count(machine.session)?;
         for (index, aggregate) in plan.aggregates.iter().enumerate() {
             if let Some(filter) = &aggregate.filter
@@ -61,41 +73,47 @@ impl Groups {
             {
                 continue;
             }
-            for argument in &aggregate.arguments {
-                eval(machine, argument)?;
+            for code in aggregate.arguments.iter().chain(aggregate.order.iter().map(|(key, _)| key))
+            {
+                eval(machine, code)?;
             }
-            let group = &mut self.groups[place];
+            let registers = &machine.registers;
             let range = aggregate.first..aggregate.first + aggregate.arguments.len();
-            let arguments = &machine.registers[range];
-            if let Some(seen) = &mut group.seen[index] {
-                let values = arguments.iter().map(Value::as_ref);
-                if !seen.insert(values.clone(), &[aggregate.collation]) {
-                    continue;
-                }
-                self.kept.add(machine.session, row_size(values))?;
-            }
-            if !aggregate.order.is_empty() {
-                for (key, _) in &aggregate.order {
-                    eval(machine, key)?;
-                }
-                let registers = &machine.registers;
-                let keys = aggregate.order.iter().map(|(key, _)| registers[key.result].as_ref());
-                let range = aggregate.first..aggregate.first + aggregate.arguments.len();
-                let arguments = registers[range].iter().map(Value::as_ref);
-                let row = keys.chain(arguments);
-                self.kept.add(machine.session, row_size(row.clone()))?;
-                let waiting = self.groups[place].waiting[index].get_or_insert_default();
-                waiting.push(row);
-                continue;
-            }
-            let holds = group.states[index].step(arguments)?;
-            if holds && plan.picks == Some(index) {
-                for (kept, &reg) in group.kept.iter_mut().zip(&plan.kept) {
-                    assign(kept, machine.registers[reg].as_ref());
-                }
-            }
+            let keys = aggregate.order.iter().map(|(key, _)| registers[key.result].as_ref());
+            let kept = plan.kept.iter().map(|&reg| registers[reg].as_ref());
+            let session = machine.session;
+            let group = &mut self.groups[place];
+            group.step((plan, index), &registers[range], keys, kept, (&mut self.kept, session))?;
         }
         Ok(())
+    }
+
+    /// Whether a group is complete although not all rows were taken: where the rows of a group come
+    /// one after the other, as soon as another has begun. With `ended` the last one is. Its values
+    /// are in the registers then, until [`Groups::uncover`].
+    pub(super) fn next_complete(
+        &mut self,
+        plan: &GroupPlan,
+        machine: &mut Machine<'_, '_>,
+        ended: bool,
+    ) -> Result<bool, Error> {
+        if self.groups.len() < if ended { 1 } else { 2 } {
+            return Ok(false);
+        }
+        let mut group = self.groups.remove(0);
+        self.covered.clear();
+        self.covered.extend(plan.kept.iter().map(|&reg| machine.registers[reg].clone()));
+        group.give(plan, machine)?;
+        self.spare.push(group);
+        self.kept.clear();
+        Ok(true)
+    }
+
+    /// Puts the row that began the next group back into the registers.
+    pub(super) fn uncover(&mut self, plan: &GroupPlan, machine: &mut Machine<'_, '_>) {
+        for (&reg, value) in plan.kept.iter().zip(self.covered.drain(..)) {
+            machine.registers[reg] = value;
+        }
     }
 
     /// Takes every row of a direct select.
@@ -109,7 +127,7 @@ impl Groups {
         let txn = machine.txn(direct.database)?;
         if direct.counts_rows {
             let count = direct.count_rows(txn)?;
-            let place = self.place_of(plan, |_| 0, |_, _| true, |_| ValueRef::Null);
+            let place = self.place_of(plan, |_| 0, |_| true, |_| ValueRef::Null);
             for state in &mut self.groups[place].states {
                 state.add_rows(count);
             }
@@ -121,9 +139,13 @@ impl Groups {
         };
         let parameters = &machine.parameters;
         let session = machine.session;
+        if plan.ends_early {
+            let result = self.add_first(plan, direct, machine, &mut memory);
+            self.memory = Some(memory);
+            return result;
+        }
         let merges = plan.aggregates.iter().all(|aggregate| aggregate.function.merges());
-        // What is kept is counted where rows come one after the other.
-        let ranges = match merges && session.budget().is_none() {
+        let ranges = match merges && !plan.ordered {
             true => direct.ranges(txn),
             false => Vec::new(),
         };
@@ -145,6 +167,27 @@ impl Groups {
         }
         self.memory = Some(memory);
         Ok(())
+    }
+
+    /// Takes rows up to the first one whose argument is not NULL, which has all that is asked for.
+    fn add_first(
+        &mut self,
+        plan: &GroupPlan,
+        direct: &Direct,
+        machine: &Machine<'_, '_>,
+        memory: &mut Memory,
+    ) -> Result<(), Error> {
+        let Some(group) = &direct.group else { return Ok(()) };
+        let txn = machine.txn(direct.database)?;
+        let mut found = false;
+        direct.for_each_until(txn, &machine.parameters, memory, |row| {
+            if !found {
+                self.take_direct(plan, group, row)?;
+                let argument = group.arguments.first().and_then(Option::as_ref);
+                found = argument.is_some_and(|argument| row.value(argument) != ValueRef::Null);
+            }
+            Ok(!found)
+        })
     }
 
     /// Takes every row of a large table, ranges of rowids side by side, and puts their groups
@@ -278,7 +321,7 @@ impl Groups {
             self.place_of(
                 plan,
                 |seed| hash_value(key, *by, seed),
-                |known, _| known.first().is_some_and(|known| is_equal(key, known.as_ref(), *by)),
+                |known| known.first().is_some_and(|known| is_equal(key, known.as_ref(), *by)),
                 from,
             )
         } else {
@@ -286,7 +329,7 @@ impl Groups {
             self.place_of(
                 plan,
                 |seed| keys().fold(seed, |hash, (value, by)| hash_value(value, by, hash)),
-                |known, _| {
+                |known| {
                     keys()
                         .zip(known)
                         .all(|((value, by), known)| is_equal(value, known.as_ref(), by))
@@ -317,30 +360,50 @@ impl Groups {
         Ok(())
     }
 
-    /// The current row's group, which is made when it is the first of its keys.
-    fn place(&mut self, plan: &GroupPlan, machine: &mut Machine<'_, '_>) -> Result<usize, Error> {
+    /// The current row's group, which is made when it is the first of its keys; `None` where there is
+    /// no room for it.
+    fn place(
+        &mut self,
+        plan: &GroupPlan,
+        machine: &mut Machine<'_, '_>,
+    ) -> Result<Option<usize>, Error> {
         for (code, _) in &plan.keys {
             eval(machine, code)?;
         }
         let registers = &machine.registers;
         let key = |key: usize| registers[plan.keys[key].0.result].as_ref();
-        Ok(self.place_of(
-            plan,
-            |seed| {
-                let keys = plan.keys.iter().enumerate();
-                keys.fold(seed, |hash, (index, (_, by))| hash_value(key(index), *by, hash))
-            },
-            |known, _| {
-                let mut keys = known.iter().zip(&plan.keys).enumerate();
-                keys.all(|(index, (known, (_, by)))| {
-                    key(index).compare(known.as_ref(), *by).is_eq()
-                })
-            },
-            |from| match from {
-                From::Key(index) => key(index),
-                From::Kept(kept) => registers[plan.kept[kept]].as_ref(),
-            },
-        ))
+        let hash = |seed| {
+            let keys = plan.keys.iter().enumerate();
+            keys.fold(seed, |hash, (index, (_, by))| hash_value(key(index), *by, hash))
+        };
+        let equals = |known: &[Value]| {
+            let mut keys = known.iter().zip(&plan.keys).enumerate();
+            keys.all(|(index, (known, (_, by)))| key(index).compare(known.as_ref(), *by).is_eq())
+        };
+        let value = |from| match from {
+            From::Key(index) => key(index),
+            From::Kept(kept) => registers[plan.kept[kept]].as_ref(),
+        };
+        if let Some(budget) = machine.session.budget()
+            && !plan.keys.is_empty()
+            && !plan.ordered
+        {
+            let hash = hash(0);
+            let groups = &self.groups;
+            let known = self.by_key.find(hash, |place| equals(&groups[place].keys));
+            let values = (0..plan.keys.len()).map(From::Key);
+            let values = values.chain((0..plan.kept.len()).map(From::Kept)).map(value);
+            // What grows with its rows is gathered for one group after the other.
+            let grows =
+                |aggregate: &AggregatePlan| aggregate.distinct || !aggregate.order.is_empty();
+            let full = self.overflow.is_some()
+                || plan.aggregates.iter().any(grows)
+                || !budget.has_room(Group::size(plan, values));
+            if known.is_some() || full {
+                return Ok(known);
+            }
+        }
+        Ok(Some(self.place_of(plan, hash, equals, value)))
     }
 
     /// The group of the row that the functions tell of: the hash of its keys, whether they equal
@@ -350,7 +413,7 @@ impl Groups {
         &mut self,
         plan: &GroupPlan,
         hash: impl FnOnce(u64) -> u64,
-        equals: impl Fn(&[Value], usize) -> bool,
+        equals: impl Fn(&[Value]) -> bool,
         value: impl Fn(From) -> ValueRef<'v>,
     ) -> usize {
         if plan.keys.is_empty() {
@@ -359,9 +422,15 @@ impl Groups {
             }
             return 0;
         }
+        if plan.ordered {
+            return match self.groups.last() {
+                Some(last) if equals(&last.keys) => self.groups.len() - 1,
+                _ => self.start(plan, value),
+            };
+        }
         let hash = hash(0);
         let groups = &self.groups;
-        let found = self.by_key.find(hash, |place| equals(&groups[place].keys, place));
+        let found = self.by_key.find(hash, |place| equals(&groups[place].keys));
         if let Some(place) = found {
             return place;
         }
@@ -388,9 +457,8 @@ impl Groups {
         for (index, kept) in group.kept.iter_mut().enumerate() {
             assign(kept, value(From::Kept(index)));
         }
-        self.uncounted += size_of::<Group>()
-            + plan.aggregates.len() * size_of::<AggregateState>()
-            + row_size(group.keys.iter().chain(&group.kept).map(Value::as_ref));
+        let values = group.keys.iter().chain(&group.kept).map(Value::as_ref);
+        self.uncounted += Group::size(plan, values);
         self.groups.push(group);
         self.groups.len() - 1
     }
@@ -402,15 +470,23 @@ impl Groups {
         self.by_key.clear();
         self.order.clear();
         self.next = 0;
+        self.overflow = None;
+        self.covered.clear();
     }
 
-    /// Ends the gathering: groups will be given out by their keys.
-    pub(super) fn finish(&mut self, plan: &GroupPlan) {
+    /// Ends the gathering: groups will be given out by their keys, or as their rows came.
+    pub(super) fn finish(&mut self, plan: &GroupPlan, session: &dyn Session) -> Result<(), Error> {
         if plan.keys.is_empty() && self.groups.is_empty() {
             self.start(plan, |_| ValueRef::Null);
         }
         self.order.clear();
         self.order.extend(0..self.groups.len());
+        if let Some(overflow) = &mut self.overflow {
+            overflow.finish(session)?;
+        }
+        if plan.ordered || plan.distinct {
+            return Ok(());
+        }
         let groups = &self.groups;
         self.order.sort_by(|&a, &b| {
             let pairs = groups[a].keys.iter().zip(&groups[b].keys).zip(&plan.keys);
@@ -421,6 +497,7 @@ impl Groups {
                 .find(|order| order.is_ne())
                 .unwrap_or(Ordering::Equal)
         });
+        Ok(())
     }
 
     /// Puts the next group's values into the registers; false when there is none.
@@ -429,16 +506,18 @@ impl Groups {
         plan: &GroupPlan,
         machine: &mut Machine<'_, '_>,
     ) -> Result<bool, Error> {
-        let Some(&place) = self.order.get(self.next) else { return Ok(false) };
+        let place = self.order.get(self.next).copied();
+        if let Some(overflow) = &mut self.overflow {
+            let known = place.map(|place| self.groups[place].keys.as_slice());
+            if overflow.goes_first(plan, known) {
+                let group = overflow.next_group(plan, machine.session)?;
+                group.give(plan, machine)?;
+                return Ok(true);
+            }
+        }
+        let Some(place) = place else { return Ok(false) };
         self.next += 1;
-        let group = &mut self.groups[place];
-        group.take_waiting(plan)?;
-        for (aggregate, state) in plan.aggregates.iter().zip(&group.states) {
-            machine.registers[aggregate.result] = state.finish()?;
-        }
-        for (kept, &reg) in group.kept.iter().zip(&plan.kept) {
-            assign(&mut machine.registers[reg], kept.as_ref());
-        }
+        self.groups[place].give(plan, machine)?;
         Ok(true)
     }
 }
@@ -457,8 +536,62 @@ enum From {
 }
 
 impl Group {
+    /// About how many bytes a group takes that has these keys and values of a row.
+    fn size<'v>(plan: &GroupPlan, values: impl Iterator<Item = ValueRef<'v>>) -> usize {
+        let states = plan.aggregates.len() * size_of::<AggregateState>();
+        size_of::<Group>() + states + row_size(values)
+    }
+
+    /// Takes one aggregate's arguments, the keys it is ordered by, and what is kept of the row.
+    pub(super) fn step<'v>(
+        &mut self,
+        (plan, index): (&GroupPlan, usize),
+        arguments: &'v [Value],
+        keys: impl Iterator<Item = ValueRef<'v>> + Clone,
+        kept: impl Iterator<Item = ValueRef<'v>>,
+        (counted, session): (&mut Kept, &dyn Session),
+    ) -> Result<(), Error> {
+        let aggregate = &plan.aggregates[index];
+        let values = arguments.iter().map(Value::as_ref);
+        if let Some(seen) = &mut self.seen[index] {
+            if !seen.insert(values.clone(), &[aggregate.collation]) {
+                return Ok(());
+            }
+            counted.add(session, row_size(values.clone()))?;
+        }
+        if !aggregate.order.is_empty() {
+            counted.add(session, row_size(keys.clone()) + row_size(values.clone()))?;
+            let waiting = self.waiting[index].get_or_insert_default();
+            waiting.push(keys.chain(values));
+            return Ok(());
+        }
+        if self.states[index].step(arguments)? && plan.picks == Some(index) {
+            self.keep(kept);
+        }
+        Ok(())
+    }
+
+    /// Keeps the values of a row.
+    pub(super) fn keep<'v>(&mut self, kept: impl Iterator<Item = ValueRef<'v>>) {
+        for (target, value) in self.kept.iter_mut().zip(kept) {
+            assign(target, value);
+        }
+    }
+
+    /// Puts the group's values into the registers.
+    fn give(&mut self, plan: &GroupPlan, machine: &mut Machine<'_, '_>) -> Result<(), Error> {
+        self.take_waiting(plan)?;
+        for (aggregate, state) in plan.aggregates.iter().zip(&self.states) {
+            machine.registers[aggregate.result] = state.finish()?;
+        }
+        for (kept, &reg) in self.kept.iter().zip(&plan.kept) {
+            assign(&mut machine.registers[reg], kept.as_ref());
+        }
+        Ok(())
+    }
+
     /// Makes this a group without rows. What it had is used again where it fits.
-    fn restart(&mut self, plan: &GroupPlan) {
+    pub(super) fn restart(&mut self, plan: &GroupPlan) {
         self.keys.resize(plan.keys.len(), Value::Null);
         self.kept.resize(plan.kept.len(), Value::Null);
         self.states.clear();

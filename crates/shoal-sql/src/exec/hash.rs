@@ -1,17 +1,24 @@
-//! Hash joins: one side's rows are kept by key, the other side's rows look theirs up.
+//! Hash joins: one side's rows are kept by key, the other side's rows look theirs up. Where memory is
+//! limited and they do not fit, they are kept in a file, sorted by key.
 
 use super::key::{KeyPlaces, push_converted_key};
 use super::scan::ScanRun;
+use super::sort::{Sorter, Values};
+use super::sorted::{SortedPlace, SortedRows, load_values};
 use super::{Kept, Machine, RowStore, row_size};
 use crate::Error;
 use crate::expr::{Code, eval, eval_condition};
-use crate::plan::{HashKey, HashScan};
-use crate::value::ValueRef;
+use crate::plan::{HashKey, HashScan, SortKey, SortPlan};
+use crate::value::{Collation, ValueRef};
 
 /// Kept rows and where those of each key are.
 #[derive(Debug, Default)]
 pub(super) struct HashStore {
     rows: RowStore,
+    /// The rows, where there is no room for them: each has its number before what is kept of it.
+    sorted: Option<SortedRows>,
+    /// How many rows there are.
+    count: usize,
     /// The keys by number, and the first and the last row of each.
     keys: KeyPlaces,
     ends: Vec<(usize, usize)>,
@@ -30,6 +37,8 @@ pub(super) struct HashStore {
 pub(super) struct HashRun {
     /// The row to be given next.
     next: Option<usize>,
+    /// Where that is, if the rows are in a file.
+    place: SortedPlace,
     /// The row given last.
     last: usize,
     /// Whether only rows without a match are given, whatever their keys.
@@ -44,6 +53,14 @@ impl HashRun {
         let mut key = store.map_or_else(Vec::new, |store| std::mem::take(&mut store.key));
         let null = push_keys(plan, machine, |key| &key.probe, &mut key)?;
         let Some(store) = &mut machine.stores[plan.store] else { return Ok(HashRun::default()) };
+        if let Some(sorted) = &mut store.sorted {
+            let mut run = HashRun::default();
+            if !null {
+                (run.place, run.next) = (sorted.find(&key)?, Some(0));
+            }
+            store.key = key;
+            return Ok(run);
+        }
         let next = if plan.keys.is_empty() {
             (store.rows.len() > 0).then_some(0)
         } else if null {
@@ -60,7 +77,7 @@ impl HashRun {
             machine.stores[plan.store] = None;
             let mut store = build(plan, machine)?;
             if plan.marks {
-                store.matched = vec![false; store.rows.len()];
+                store.matched = vec![false; store.count];
             }
             machine.stores[plan.store] = Some(store);
         }
@@ -82,7 +99,7 @@ impl HashRun {
         machine: &mut Machine<'_, '_>,
     ) -> Result<HashRun, Error> {
         HashRun::gather(plan, machine)?;
-        Ok(HashRun { next: Some(0), last: 0, unmatched: true })
+        Ok(HashRun { next: Some(0), unmatched: true, ..HashRun::default() })
     }
 
     /// Notes that the row given last found a match.
@@ -95,19 +112,43 @@ impl HashRun {
     }
 
     /// Puts the next matching row into the registers; false when there is none.
-    pub(super) fn next(&mut self, plan: &HashScan, machine: &mut Machine<'_, '_>) -> bool {
-        let (Some(place), Some(store)) = (self.next, &machine.stores[plan.store]) else {
-            return false;
+    ///
+    /// # Errors
+    /// When rows cannot be read from the file they are in.
+    pub(super) fn next(
+        &mut self,
+        plan: &HashScan,
+        machine: &mut Machine<'_, '_>,
+    ) -> Result<bool, Error> {
+        let (Some(place), Some(store)) = (self.next, &mut machine.stores[plan.store]) else {
+            return Ok(false);
         };
+        if let Some(sorted) = &mut store.sorted {
+            let key = (!self.unmatched).then_some(store.key.as_slice());
+            while let Some((mut row, next)) = sorted.values(self.place, key)? {
+                self.place = next;
+                self.last = match row.next() {
+                    Some(ValueRef::Int(number)) => usize::try_from(number).unwrap_or(usize::MAX),
+                    _ => usize::MAX,
+                };
+                if self.unmatched && store.matched.get(self.last) == Some(&true) {
+                    continue;
+                }
+                load_values(row, &mut machine.registers, &plan.row);
+                return Ok(true);
+            }
+            self.next = None;
+            return Ok(false);
+        }
         if self.unmatched {
             let rest = store.matched.get(place..).unwrap_or_default();
             let Some(skip) = rest.iter().position(|matched| !matched) else {
                 self.next = None;
-                return false;
+                return Ok(false);
             };
             store.rows.load(place + skip, &mut machine.registers, plan.row.iter());
             self.next = Some(place + skip + 1);
-            return true;
+            return Ok(true);
         }
         store.rows.load(place, &mut machine.registers, plan.row.iter());
         self.last = place;
@@ -116,12 +157,82 @@ impl HashRun {
         } else {
             Some(store.next[place]).filter(|&next| next != place)
         };
-        true
+        Ok(true)
     }
 }
 
 fn build(plan: &HashScan, machine: &mut Machine<'_, '_>) -> Result<HashStore, Error> {
     let mut store = HashStore::default();
+    let mut full = false;
+    each_row(plan, machine, |machine, key| {
+        let row = plan.row.iter().map(|&reg| machine.registers[reg].as_ref());
+        let size = row_size(row.clone()) + 2 * key.map_or(0, <[u8]>::len);
+        full = machine.session.budget().is_some_and(|budget| !budget.has_room(size));
+        if full {
+            return Ok(false);
+        }
+        store.kept.add(machine.session, size)?;
+        let place = store.rows.len();
+        store.rows.push(row);
+        if plan.keys.is_empty() {
+            return Ok(true);
+        }
+        store.next.push(place);
+        let Some(key) = key else { return Ok(true) };
+        match store.keys.find(key) {
+            Some(number) => {
+                let (_, last) = &mut store.ends[number];
+                store.next[*last] = place;
+                *last = place;
+            }
+            None => {
+                store.keys.insert(key);
+                store.ends.push((place, place));
+            }
+        }
+        Ok(true)
+    })?;
+    store.count = store.rows.len();
+    if !full {
+        return Ok(store);
+    }
+    drop(store);
+    build_sorted(plan, machine)
+}
+
+/// The rows in a file, for which there is no room in memory. They are gone through once more.
+fn build_sorted(plan: &HashScan, machine: &mut Machine<'_, '_>) -> Result<HashStore, Error> {
+    /// What no key that is looked for is: those with a NULL are not looked for.
+    const NO_KEY: &[u8] = &[0];
+    let key =
+        SortKey { reg: 0, descending: false, nulls_first: true, collation: Collation::Binary };
+    let sort = SortPlan { keys: vec![key] };
+    let mut sorter = Sorter::default();
+    let mut count = 0_usize;
+    each_row(plan, machine, |machine, key| {
+        let number = i64::try_from(count).unwrap_or(i64::MAX);
+        let values = Values { first: 0, width: 2 + plan.row.len() };
+        let value = |place: usize| match place {
+            0 => ValueRef::Blob(key.unwrap_or(NO_KEY)),
+            1 => ValueRef::Int(number),
+            place => machine.registers[plan.row[place - 2]].as_ref(),
+        };
+        sorter.push(machine.session, (values, &sort), value, None)?;
+        count += 1;
+        Ok(true)
+    })?;
+    sorter.sort(machine.session, &sort)?;
+    let sorted = Some(SortedRows::write(machine.session, &mut sorter, &sort)?);
+    Ok(HashStore { sorted, count, ..HashStore::default() })
+}
+
+/// Calls `each` with every row that is to be kept, which is in the registers, and its key; `None` for
+/// one with a NULL in it. Until that says false.
+fn each_row(
+    plan: &HashScan,
+    machine: &mut Machine<'_, '_>,
+    mut each: impl FnMut(&mut Machine<'_, '_>, Option<&[u8]>) -> Result<bool, Error>,
+) -> Result<(), Error> {
     let mut run = ScanRun::open(&plan.source, machine)?;
     let mut key = Vec::new();
     'rows: while run.next(&plan.source, machine)? {
@@ -135,30 +246,11 @@ fn build(plan: &HashScan, machine: &mut Machine<'_, '_>) -> Result<HashStore, Er
         if null && !plan.marks {
             continue;
         }
-        let place = store.rows.len();
-        let row = plan.row.iter().map(|&reg| machine.registers[reg].as_ref());
-        store.kept.add(machine.session, row_size(row.clone()) + 2 * key.len())?;
-        store.rows.push(row);
-        if plan.keys.is_empty() {
-            continue;
-        }
-        store.next.push(place);
-        if null {
-            continue;
-        }
-        match store.keys.find(&key) {
-            Some(number) => {
-                let (_, last) = &mut store.ends[number];
-                store.next[*last] = place;
-                *last = place;
-            }
-            None => {
-                store.keys.insert(&key);
-                store.ends.push((place, place));
-            }
+        if !each(machine, (!null).then_some(key.as_slice()))? {
+            return Ok(());
         }
     }
-    Ok(store)
+    Ok(())
 }
 
 /// Makes the key of one side; true when a part of it is NULL, which equals nothing.

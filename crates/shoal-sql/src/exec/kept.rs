@@ -19,6 +19,11 @@ impl Budget {
         Budget { max, used: AtomicU64::new(0) }
     }
 
+    /// Whether so many more bytes may be kept and leave something for what grows besides.
+    pub(crate) fn has_room(&self, bytes: usize) -> bool {
+        self.left() >= (bytes as u64).saturating_add(self.max / 4)
+    }
+
     /// How many more bytes there may be.
     pub(crate) fn left(&self) -> u64 {
         self.max.saturating_sub(self.used.load(Ordering::Relaxed))

@@ -13,12 +13,15 @@ mod hash;
 mod kept;
 mod key;
 mod memo;
+mod overflow;
+mod partitions;
 mod query;
 mod recursion;
 mod rows;
 mod scan;
 mod select;
 mod sort;
+mod sorted;
 mod spill;
 mod txns;
 mod window;
@@ -415,23 +418,37 @@ impl<'m, 't> Machine<'m, 't> {
 
     /// The first column of every row of a query that depends on no row.
     fn values(&mut self, index: usize) -> Result<Vec<Value>, Error> {
-        let plans = self.plans;
-        let plan = &plans[index].plan;
         if let Some(values) = &self.queries[index].values {
             return Ok(values.clone());
         }
-        let mut run = std::mem::take(&mut self.queries[index].run);
         let mut values = Vec::new();
+        self.gather(index, |row| {
+            values.push(row[0].clone());
+            value_size(row[0].as_ref())
+        })?;
+        self.queries[index].values = Some(values.clone());
+        Ok(values)
+    }
+
+    /// Runs a query to its end; `take` keeps a row and tells how many bytes that takes.
+    fn gather(
+        &mut self,
+        index: usize,
+        mut take: impl FnMut(&[Value]) -> usize,
+    ) -> Result<(), Error> {
+        let plans = self.plans;
+        let plan = &plans[index].plan;
+        let mut run = std::mem::take(&mut self.queries[index].run);
+        self.queries[index].kept.clear();
         let mut kept = Kept::default();
         run.start(plan, self)?;
         while run.next(plan, self)? {
-            let value = &self.registers[plan.output];
-            kept.add(self.session, value_size(value.as_ref()))?;
-            values.push(value.clone());
+            let bytes = take(&self.registers[plan.output..plan.output + plan.width]);
+            kept.add(self.session, bytes)?;
         }
         self.queries[index].kept = kept;
-        self.queries[index].values = Some(values.clone());
-        Ok(values)
+        self.queries[index].run = run;
+        Ok(())
     }
 
     /// Whether a row of registers is among a query's rows; NULL where only a NULL could tell.
@@ -441,21 +458,12 @@ impl<'m, 't> Machine<'m, 't> {
         row: &[usize],
         rules: &[(Option<Affinity>, Collation)],
     ) -> Result<Option<bool>, Error> {
-        let plans = self.plans;
-        let SubqueryPlan { plan, correlated, .. } = &plans[index];
-        if self.queries[index].rows.is_none() || *correlated {
-            let mut run = std::mem::take(&mut self.queries[index].run);
+        if self.queries[index].rows.is_none() || self.plans[index].correlated {
             let mut set = KeyRows::default();
-            self.queries[index].kept.clear();
-            let mut kept = Kept::default();
-            run.start(plan, self)?;
-            while run.next(plan, self)? {
-                let row = &self.registers[plan.output..plan.output + plan.width];
-                kept.add(self.session, 2 * row_size(row.iter().map(Value::as_ref)))?;
+            self.gather(index, |row| {
                 set.insert(row, rules);
-            }
-            self.queries[index].kept = kept;
-            self.queries[index].run = run;
+                2 * row_size(row.iter().map(Value::as_ref))
+            })?;
             self.queries[index].rows = Some(set);
         }
         let row: Vec<Value> = row.iter().map(|&reg| self.registers[reg].clone()).collect();
@@ -471,24 +479,17 @@ impl<'m, 't> Machine<'m, 't> {
         from: usize,
         rule: crate::expr::InRule,
     ) -> Result<Option<bool>, Error> {
-        let plans = self.plans;
-        let SubqueryPlan { plan, correlated, may_fail, .. } = &plans[index];
+        let SubqueryPlan { correlated, may_fail, .. } = &self.plans[index];
         if *correlated && !may_fail {
             return self.in_rows(index, from, rule);
         }
         if self.queries[index].set.is_none() || *correlated {
-            let mut run = std::mem::take(&mut self.queries[index].run);
             let mut set = KeySet::default();
-            self.queries[index].kept.clear();
-            let mut kept = Kept::default();
-            run.start(plan, self)?;
-            while run.next(plan, self)? {
-                let value = self.registers[plan.output].as_ref();
-                kept.add(self.session, 2 * value_size(value))?;
+            self.gather(index, |row| {
+                let value = row[0].as_ref();
                 set.insert(value, rule.affinity, rule.collation);
-            }
-            self.queries[index].kept = kept;
-            self.queries[index].run = run;
+                2 * value_size(value)
+            })?;
             self.queries[index].set = Some(set);
         }
         let value = self.registers[from].as_ref();

@@ -7,7 +7,7 @@ use super::key::RowSet;
 use super::recursion::RecursiveRun;
 use super::rows::RowValues;
 use super::select::SelectRun;
-use super::sort::Sorter;
+use super::sort::{Sorter, Values};
 use super::{Kept, Machine, RowStore, row_size};
 use crate::Error;
 use crate::expr::{Code, eval};
@@ -118,9 +118,10 @@ impl QueryRun {
             let bound = self.limit.map(|limit| limit.saturating_add(self.offset));
             let bound = bound.and_then(|bound| usize::try_from(bound).ok());
             let session = machine.session;
+            let values = Values::of(plan);
             if !first_of_ranges(plan, sort, machine, bound, &mut sorter)? {
                 each_row(plan, machine, |row| {
-                    sorter.push(session, (plan, sort), |output| row.get(output), bound)
+                    sorter.push(session, (values, sort), |output| row.get(output), bound)
                 })?;
             }
             sorter.sort(session, sort)?;
@@ -128,7 +129,7 @@ impl QueryRun {
             self.sorter = Some(sorter);
         }
         let Some(sorter) = &mut self.sorter else { return Ok(false) };
-        sorter.next(plan, sort, &mut machine.registers)
+        sorter.next(sort, &mut machine.registers[plan.output..plan.output + plan.width])
     }
 
     /// Notes where the cursors are, which are about to go.
@@ -363,14 +364,14 @@ fn first_of_ranges(
     if ranges.is_empty() {
         return Ok(false);
     }
-    let (parameters, width) = (&machine.parameters, plan.width);
+    let (parameters, width, values) = (&machine.parameters, plan.width, Values::of(plan));
     let gather = |range: &(i64, i64)| {
         let mut sorter = Sorter::default();
         let mut memory = LeafMemory::default();
         direct.for_each_within(txn, parameters, &mut memory, *range, |rows| {
             (0..rows.len()).try_for_each(|number| {
                 let row = BodyRow::Direct { row: RowView::Leaf(rows.row(number)), outputs, width };
-                sorter.push(session, (plan, sort), |output| row.get(output), Some(bound))
+                sorter.push(session, (values, sort), |output| row.get(output), Some(bound))
             })
         })?;
         Ok(sorter)

@@ -121,7 +121,7 @@ impl ScanRun {
             (ScanRun::Table(run), Scan::Table(plan)) => run.next(plan, machine),
             (ScanRun::Index(run), Scan::Index(plan)) => run.next(plan, machine),
             (ScanRun::Query(run), Scan::Query(plan)) => run.next(plan, machine),
-            (ScanRun::Hash(run), Scan::Hash(plan)) => Ok(run.next(plan, machine)),
+            (ScanRun::Hash(run), Scan::Hash(plan)) => run.next(plan, machine),
             (ScanRun::Taken(given), Scan::Taken(plan)) => {
                 let first = !std::mem::replace(given, true);
                 if first {

@@ -3,12 +3,13 @@
 use super::group::Groups;
 use super::hash::HashRun;
 use super::key::RowSet;
+use super::overflow::DistinctOverflow;
 use super::scan::{ScanRun, load_late};
 use super::window::WindowRun;
-use super::{Kept, Machine, row_size};
+use super::{Kept, Machine, assign, row_size};
 use crate::Error;
 use crate::expr::{eval, eval_condition};
-use crate::plan::{Level, QueryPlan, Scan, SelectPlan};
+use crate::plan::{DistinctPlan, GroupPlan, Level, QueryPlan, Scan, SelectPlan};
 use crate::value::Value;
 
 /// Where a select stands.
@@ -25,9 +26,82 @@ pub(super) struct SelectRun {
     /// Groups of an earlier run, empty.
     spare: Option<Groups>,
     windows: Option<WindowRun>,
-    seen: Option<RowSet>,
+    distinct: DistinctRun,
+}
+
+/// Which rows of a `DISTINCT` were given.
+#[derive(Debug, Default)]
+struct DistinctRun {
+    seen: RowSet,
+    /// The row given last, where equal rows come one after the other.
+    last: Option<Vec<Value>>,
     /// What the rows seen take.
     kept: Kept,
+    /// Rows that do not fit into memory, and whether they are being given.
+    overflow: Option<Box<DistinctOverflow>>,
+    ended: bool,
+}
+
+impl DistinctRun {
+    /// Whether the current row equals none before it, as far as memory tells: a row that there is
+    /// no room for waits.
+    fn is_new(
+        &mut self,
+        query: &QueryPlan,
+        plan: &SelectPlan,
+        distinct: &DistinctPlan,
+        machine: &Machine<'_, '_>,
+    ) -> Result<bool, Error> {
+        let DistinctPlan { collations, ordered } = distinct;
+        let values = &machine.registers[query.output..query.output + query.width];
+        if *ordered {
+            let equal = |last: &Vec<Value>| {
+                let mut pairs = last.iter().zip(values).zip(collations);
+                pairs.all(|((a, b), by)| a.as_ref().compare(b.as_ref(), *by).is_eq())
+            };
+            if self.last.as_ref().is_some_and(equal) {
+                return Ok(false);
+            }
+            let last = self.last.get_or_insert_with(|| vec![Value::Null; values.len()]);
+            for (last, value) in last.iter_mut().zip(values) {
+                assign(last, value.as_ref());
+            }
+            return Ok(true);
+        }
+        let session = machine.session;
+        let row = values.iter().map(Value::as_ref);
+        if let Some(budget) = session.budget() {
+            let size = row_size(row.clone());
+            if (self.overflow.is_some() || !budget.has_room(size))
+                && !self.seen.contains(row.clone(), collations)
+            {
+                let whole = query.output..query.output + plan.outputs.len();
+                let new = || Box::new(DistinctOverflow::new(collations));
+                let overflow = self.overflow.get_or_insert_with(new);
+                overflow.push(session, &machine.registers[whole])?;
+                return Ok(false);
+            }
+        }
+        let new = self.seen.insert(row.clone(), collations);
+        if new {
+            self.kept.add(session, row_size(row))?;
+        }
+        Ok(new)
+    }
+
+    /// The next of the rows that waited, once all others were given.
+    fn next(
+        &mut self,
+        query: &QueryPlan,
+        plan: &SelectPlan,
+        machine: &mut Machine<'_, '_>,
+    ) -> Result<bool, Error> {
+        let Some(overflow) = &mut self.overflow else { return Ok(false) };
+        if !std::mem::replace(&mut self.ended, true) {
+            overflow.finish(machine.session)?;
+        }
+        overflow.next(&mut machine.registers[query.output..query.output + plan.outputs.len()])
+    }
 }
 
 #[derive(Debug, Default)]
@@ -49,6 +123,9 @@ impl SelectRun {
         machine: &mut Machine<'_, '_>,
     ) -> Result<bool, Error> {
         loop {
+            if self.distinct.ended {
+                return self.distinct.next(query, plan, machine);
+            }
             let found = match &plan.windows {
                 None => self.next_grouped(plan, machine)?,
                 Some(windows) => {
@@ -60,22 +137,22 @@ impl SelectRun {
                         run.finish(windows, machine)?;
                         self.windows = Some(run);
                     }
-                    self.windows.as_mut().is_some_and(|run| run.next(windows, machine))
+                    match &mut self.windows {
+                        Some(run) => run.next(windows, machine)?,
+                        None => false,
+                    }
                 }
             };
             if !found {
-                return Ok(false);
+                return self.distinct.next(query, plan, machine);
             }
             for output in &plan.outputs {
                 eval(machine, output)?;
             }
-            if let Some(collations) = &plan.distinct {
-                let row = &machine.registers[query.output..query.output + query.width];
-                let row = row.iter().map(Value::as_ref);
-                if !self.seen.get_or_insert_default().insert(row.clone(), collations) {
-                    continue;
-                }
-                self.kept.add(machine.session, row_size(row))?;
+            if let Some(distinct) = &plan.distinct
+                && !self.distinct.is_new(query, plan, distinct, machine)?
+            {
+                continue;
             }
             return Ok(true);
         }
@@ -97,9 +174,14 @@ impl SelectRun {
         machine: &mut Machine<'_, '_>,
     ) -> Result<bool, Error> {
         let Some(group) = &plan.group else { return self.next_joined(plan, machine) };
+        // What is kept is counted, and put into files, where rows come one after the other.
+        let direct = plan.direct.as_ref().filter(|_| machine.session.budget().is_none());
+        if group.ordered && direct.is_none() {
+            return self.next_ordered(plan, group, machine);
+        }
         if self.groups.is_none() {
             let mut groups = self.spare.take().unwrap_or_default();
-            match &plan.direct {
+            match direct {
                 Some(direct) => groups.add_direct(group, direct, machine)?,
                 None => {
                     while self.next_joined(plan, machine)? {
@@ -114,7 +196,7 @@ impl SelectRun {
                     }
                 }
             }
-            groups.finish(group);
+            groups.finish(group, machine.session)?;
             self.groups = Some(groups);
         }
         let Some(groups) = &mut self.groups else { return Ok(false) };
@@ -125,6 +207,36 @@ impl SelectRun {
             }
         }
         Ok(false)
+    }
+
+    /// The next group, where the rows of each come one after the other: no more than two are kept.
+    fn next_ordered(
+        &mut self,
+        plan: &SelectPlan,
+        group: &GroupPlan,
+        machine: &mut Machine<'_, '_>,
+    ) -> Result<bool, Error> {
+        let spare = &mut self.spare;
+        let mut groups = self.groups.take().unwrap_or_else(|| spare.take().unwrap_or_default());
+        groups.uncover(group, machine);
+        let found = loop {
+            let ended = !self.next_joined(plan, machine)?;
+            if !ended {
+                groups.add(group, machine)?;
+            }
+            if groups.next_complete(group, machine, ended)? {
+                match &group.having {
+                    Some(having) if !eval_condition(machine, having)? => {
+                        groups.uncover(group, machine);
+                    }
+                    _ => break true,
+                }
+            } else if ended {
+                break false;
+            }
+        };
+        self.groups = Some(groups);
+        Ok(found)
     }
 
     /// The next combination of the sources' rows that meets the conditions.

@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use rayon::slice::ParallelSliceMut;
 use shoal_store::KeyColumn;
 
+use super::rows::RowValues;
 use super::spill::{Runs, SpilledRows};
 use super::{Budget, RowStore};
 use crate::Error;
@@ -28,6 +29,21 @@ pub(super) struct Sorter {
     spilled: Option<SpilledRows>,
 }
 
+/// Where a row's values are: the first one, from which the registers of sort keys are counted, and
+/// how many of them are given back.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Values {
+    pub(super) first: usize,
+    pub(super) width: usize,
+}
+
+impl Values {
+    /// The columns of a query.
+    pub(super) fn of(plan: &QueryPlan) -> Values {
+        Values { first: plan.output, width: plan.width }
+    }
+}
+
 /// So many rows are sorted on all cores.
 const PARALLEL_MIN: usize = 1 << 15;
 
@@ -49,11 +65,11 @@ impl Sorter {
     pub(super) fn push<'v>(
         &mut self,
         session: &dyn Session,
-        (plan, sort): (&QueryPlan, &SortPlan),
+        (values, sort): (Values, &SortPlan),
         output: impl Fn(usize) -> ValueRef<'v>,
         bound: Option<usize>,
     ) -> Result<(), Error> {
-        let key = |key: &SortKey| output(key.reg - plan.output);
+        let key = |key: &SortKey| output(key.reg - values.first);
         let prefix = sort.keys.first().map_or(0, |first| prefix(key(first), *first));
         if let Some((last_prefix, last)) = self.last {
             // An equal row that comes later stays behind.
@@ -64,7 +80,7 @@ impl Sorter {
             }
         }
         self.prefixes.push(prefix);
-        self.rows.push(sort.keys.iter().map(key).chain((0..plan.width).map(&output)));
+        self.rows.push(sort.keys.iter().map(key).chain((0..values.width).map(&output)));
         if let Some(bound) = bound
             && self.rows.len() >= bound.saturating_mul(2).max(BOUND_MIN)
         {
@@ -197,29 +213,35 @@ impl Sorter {
         self.next = 0;
     }
 
-    /// Puts the next row's values into the query's registers; false when there is none.
+    /// The next row's values; `None` when there is none.
     ///
     /// # Errors
     /// When rows cannot be read from the file they are in.
-    pub(super) fn next(
+    pub(super) fn next_row(
         &mut self,
-        plan: &QueryPlan,
         sort: &SortPlan,
-        registers: &mut [Value],
-    ) -> Result<bool, Error> {
-        let row = match &mut self.spilled {
+    ) -> Result<Option<impl Iterator<Item = ValueRef<'_>>>, Error> {
+        let row: RowValues<'_> = match &mut self.spilled {
             Some(rows) => match rows.next(&sort.keys)? {
                 Some(row) => row,
-                None => return Ok(false),
+                None => return Ok(None),
             },
             None => {
-                let Some(&(_, place)) = self.order.get(self.next) else { return Ok(false) };
+                let Some(&(_, place)) = self.order.get(self.next) else { return Ok(None) };
                 self.next += 1;
                 self.rows.row(place as usize)
             }
         };
-        let values = row.skip(sort.keys.len());
-        for (value, target) in values.zip(&mut registers[plan.output..plan.output + plan.width]) {
+        Ok(Some(row.skip(sort.keys.len())))
+    }
+
+    /// Puts the next row's values into registers; false when there is none.
+    ///
+    /// # Errors
+    /// As [`Sorter::next_row`].
+    pub(super) fn next(&mut self, sort: &SortPlan, registers: &mut [Value]) -> Result<bool, Error> {
+        let Some(row) = self.next_row(sort)? else { return Ok(false) };
+        for (value, target) in row.zip(registers) {
             super::assign(target, value);
         }
         Ok(true)
@@ -277,6 +299,8 @@ mod tests {
             ValueRef::Text(b"a"),
             ValueRef::Text(b"A"),
             ValueRef::Text(b"a "),
+            ValueRef::Text(b"a\0z"),
+            ValueRef::Text(b"A\0b"),
             ValueRef::Text(b"abcdefghi"),
             ValueRef::Text(b"\xff\xff\xff\xff\xff\xff\xff\xff\xff"),
             ValueRef::Blob(b""),

@@ -1,4 +1,5 @@
-//! Sorted rows in a temporary file: what a sort does that may not keep all its rows in memory.
+//! Sorted rows in a temporary file: what a sort does that may not keep all its rows in memory, and
+//! what groups, distinct rows, joins and windows do with the rows that they may not keep.
 //!
 //! A run is a list of rows in order, written once and read once. When a file has as many runs as
 //! are merged at a time, they become one.

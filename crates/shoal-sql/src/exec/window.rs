@@ -4,14 +4,16 @@
 //! Frames only move forwards within a partition. So counts and sums add the rows that enter and
 //! take back those that leave, `min` and `max` keep the rows that may still become the extreme;
 //! only frames with an `EXCLUDE`, and functions whose result is as long as the frame, are computed
-//! row by row.
+//! row by row. Where memory is limited and rows do not fit, they go through files
+//! ([`Partitions`]).
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use super::partitions::Partitions;
 use super::sort::compare;
-use super::{Kept, Machine, assign, row_size, value_size};
+use super::{Kept, Machine, assign, row_size};
 use crate::Error;
 use crate::expr::{Code, eval, eval_condition};
 use crate::functions::{AggregateFunction, AggregateState, WindowFunction};
@@ -30,11 +32,15 @@ pub(super) struct WindowRun {
     next: usize,
     /// What all of it takes.
     bytes: Kept,
+    /// A row on its way in.
+    row: Vec<Value>,
+    /// Where the rows are that do not fit into memory.
+    partitions: Option<Box<Partitions>>,
 }
 
 /// What one window needs of the rows.
 #[derive(Debug, Default)]
-struct PassRows {
+pub(super) struct PassRows {
     keys: Vec<Value>,
     calls: Vec<CallRows>,
 }
@@ -65,32 +71,57 @@ impl WindowRun {
         plan: &WindowPlan,
         machine: &mut Machine<'_, '_>,
     ) -> Result<(), Error> {
+        let mut row = std::mem::take(&mut self.row);
+        current_row(plan, machine, &mut row)?;
+        let session = machine.session;
+        if let Some(partitions) = &mut self.partitions {
+            partitions.push(session, &row)?;
+            self.row = row;
+            return Ok(());
+        }
+        // The results come to it.
+        let size = 2 * row_size(row.iter().map(Value::as_ref));
+        if session.budget().is_some_and(|budget| !budget.has_room(size)) {
+            let mut partitions = Box::new(Partitions::new(plan, self, session)?);
+            partitions.push(session, &row)?;
+            *self = WindowRun { partitions: Some(partitions), ..WindowRun::default() };
+            return Ok(());
+        }
+        self.bytes.add(session, size)?;
         self.rows += 1;
-        let kept = plan.kept.iter().map(|&reg| machine.registers[reg].as_ref());
-        self.bytes.add(machine.session, row_size(kept.clone()))?;
-        self.kept.extend(kept.map(Value::from));
-        self.passes.resize_with(plan.passes.len(), PassRows::default);
+        if self.passes.is_empty() {
+            self.passes.extend(plan.passes.iter().map(|pass| PassRows::new(pass, 0)));
+        }
+        let mut values = row.drain(..);
+        self.kept.extend(values.by_ref().take(plan.kept.len()));
         for (pass, rows) in plan.passes.iter().zip(&mut self.passes) {
-            for key in &pass.keys {
-                eval(machine, key)?;
-                let key = &machine.registers[key.result];
-                self.bytes.add(machine.session, value_size(key.as_ref()))?;
-                rows.keys.push(key.clone());
-            }
-            rows.calls.resize_with(pass.calls.len(), CallRows::default);
-            for (call, rows) in pass.calls.iter().zip(&mut rows.calls) {
-                for argument in &call.arguments {
-                    eval(machine, argument)?;
-                    let argument = &machine.registers[argument.result];
-                    self.bytes.add(machine.session, value_size(argument.as_ref()))?;
-                    rows.arguments.push(argument.clone());
-                }
-                if let Some(filter) = &call.filter {
-                    rows.passes.push(eval_condition(machine, filter)?);
+            rows.push(pass, &mut values);
+        }
+        drop(values);
+        self.row = row;
+        Ok(())
+    }
+
+    /// How many rows were gathered.
+    pub(super) fn row_count(&self) -> usize {
+        self.rows
+    }
+
+    /// A gathered row, as [`current_row`] gave it.
+    pub(super) fn row(&self, plan: &WindowPlan, number: usize) -> Vec<Value> {
+        let of =
+            |values: &[Value], width: usize| values[number * width..(number + 1) * width].to_vec();
+        let mut row = of(&self.kept, plan.kept.len());
+        for (pass, rows) in plan.passes.iter().zip(&self.passes) {
+            row.extend(of(&rows.keys, pass.keys.len()));
+            for (call, rows) in pass.calls.iter().zip(&rows.calls) {
+                row.extend_from_slice(rows.arguments(call, number));
+                if call.filter.is_some() {
+                    row.push(Value::Int(rows.lets_in(number).into()));
                 }
             }
         }
-        Ok(())
+        row
     }
 
     /// Ends the gathering and computes every function.
@@ -99,13 +130,20 @@ impl WindowRun {
         plan: &WindowPlan,
         machine: &mut Machine<'_, '_>,
     ) -> Result<(), Error> {
+        let any = self.rows > 0 || self.partitions.is_some();
+        let mut ends = Vec::with_capacity(plan.passes.len());
+        for pass in &plan.passes {
+            ends.push(Ends {
+                start: Edge::of(&pass.start, pass.unit, "starting", machine, any)?,
+                end: Edge::of(&pass.end, pass.unit, "ending", machine, any)?,
+            });
+        }
+        if let Some(partitions) = &mut self.partitions {
+            return partitions.finish(plan, ends, machine);
+        }
         self.order = (0..self.rows).collect();
-        for (pass, rows) in plan.passes.iter().zip(&mut self.passes) {
-            let frame = Frame {
-                start: Edge::of(&pass.start, pass.unit, "starting", machine, self.rows)?,
-                end: Edge::of(&pass.end, pass.unit, "ending", machine, self.rows)?,
-                pass,
-            };
+        for ((pass, rows), ends) in plan.passes.iter().zip(&mut self.passes).zip(&ends) {
+            let frame = Frame::new(ends, pass);
             if !pass.keys.is_empty() {
                 self.order.sort_by(|&a, &b| rows.compare(pass, a, b, 0));
             }
@@ -129,8 +167,18 @@ impl WindowRun {
     }
 
     /// Puts the next row's values into the registers; false when there is none.
-    pub(super) fn next(&mut self, plan: &WindowPlan, machine: &mut Machine<'_, '_>) -> bool {
-        let Some(&row) = self.order.get(self.next) else { return false };
+    ///
+    /// # Errors
+    /// When a partition that was put into a file cannot be read or does not fit into memory.
+    pub(super) fn next(
+        &mut self,
+        plan: &WindowPlan,
+        machine: &mut Machine<'_, '_>,
+    ) -> Result<bool, Error> {
+        if let Some(partitions) = &mut self.partitions {
+            return partitions.next(plan, machine);
+        }
+        let Some(&row) = self.order.get(self.next) else { return Ok(false) };
         self.next += 1;
         let kept = &self.kept[row * plan.kept.len()..(row + 1) * plan.kept.len()];
         for (&reg, value) in plan.kept.iter().zip(kept) {
@@ -141,11 +189,61 @@ impl WindowRun {
                 assign(&mut machine.registers[call.result], rows.results[row].as_ref());
             }
         }
-        true
+        Ok(true)
     }
 }
 
+/// Makes `row` what is kept of the current row; then for each window its keys, and for each call the
+/// arguments and, as 0 or 1, whether its `FILTER` lets the row in.
+fn current_row(
+    plan: &WindowPlan,
+    machine: &mut Machine<'_, '_>,
+    row: &mut Vec<Value>,
+) -> Result<(), Error> {
+    row.clear();
+    row.extend(plan.kept.iter().map(|&reg| machine.registers[reg].clone()));
+    for pass in &plan.passes {
+        for key in &pass.keys {
+            eval(machine, key)?;
+            row.push(machine.registers[key.result].clone());
+        }
+        for call in &pass.calls {
+            for argument in &call.arguments {
+                eval(machine, argument)?;
+                row.push(machine.registers[argument.result].clone());
+            }
+            if let Some(filter) = &call.filter {
+                row.push(Value::Int(eval_condition(machine, filter)?.into()));
+            }
+        }
+    }
+    Ok(())
+}
+
 impl PassRows {
+    /// Room for the results of so many rows.
+    pub(super) fn new(pass: &WindowPass, rows: usize) -> PassRows {
+        let call = |_| CallRows { results: vec![Value::Null; rows], ..CallRows::default() };
+        PassRows { keys: Vec::new(), calls: pass.calls.iter().map(call).collect() }
+    }
+
+    /// Takes a row's keys, and for each call the arguments and, if it has a `FILTER`, whether that
+    /// lets the row in.
+    pub(super) fn push(&mut self, pass: &WindowPass, values: &mut impl Iterator<Item = Value>) {
+        self.keys.extend(values.by_ref().take(pass.keys.len()));
+        for (call, rows) in pass.calls.iter().zip(&mut self.calls) {
+            rows.arguments.extend(values.by_ref().take(call.arguments.len()));
+            if call.filter.is_some() {
+                rows.passes.push(values.next() == Some(Value::Int(1)));
+            }
+        }
+    }
+
+    /// The results of each call, by row.
+    pub(super) fn into_results(self) -> impl Iterator<Item = Vec<Value>> {
+        self.calls.into_iter().map(|call| call.results)
+    }
+
     fn key(&self, pass: &WindowPass, row: usize, key: usize) -> &Value {
         &self.keys[row * pass.keys.len() + key]
     }
@@ -172,7 +270,7 @@ impl PassRows {
 }
 
 /// The rows of one partition in order, and the groups of peers among them.
-struct Partition<'o> {
+pub(super) struct Partition<'o> {
     rows: &'o [usize],
     /// Where each group of peers begins, and the partition's end.
     starts: Vec<usize>,
@@ -181,7 +279,7 @@ struct Partition<'o> {
 }
 
 impl<'o> Partition<'o> {
-    fn new(rows: &'o [usize], keys: &PassRows, pass: &WindowPass) -> Partition<'o> {
+    pub(super) fn new(rows: &'o [usize], keys: &PassRows, pass: &WindowPass) -> Partition<'o> {
         let mut starts = vec![0];
         let mut group = Vec::with_capacity(rows.len());
         for place in 0..rows.len() {
@@ -233,7 +331,7 @@ impl Edge {
         unit: FrameUnit,
         which: &str,
         machine: &mut Machine<'_, '_>,
-        rows: usize,
+        any_rows: bool,
     ) -> Result<Edge, Error> {
         let (code, following) = match bound {
             BoundPlan::UnboundedPreceding | BoundPlan::UnboundedFollowing => {
@@ -243,7 +341,7 @@ impl Edge {
             BoundPlan::Preceding(code) => (code, false),
             BoundPlan::Following(code) => (code, true),
         };
-        if rows == 0 {
+        if !any_rows {
             return Ok(Edge::CurrentRow);
         }
         let value = distance(code, machine)?;
@@ -276,15 +374,30 @@ fn distance(code: &Code, machine: &mut Machine<'_, '_>) -> Result<Value, Error> 
     Ok(machine.registers[code.result].clone())
 }
 
-/// A window's frame.
-struct Frame<'p> {
+/// Both ends of a frame.
+#[derive(Debug)]
+pub(super) struct Ends {
     start: Edge,
     end: Edge,
+}
+
+/// A window's frame.
+pub(super) struct Frame<'p> {
+    start: &'p Edge,
+    end: &'p Edge,
     pass: &'p WindowPass,
 }
 
-impl Frame<'_> {
-    fn compute(&self, partition: &Partition<'_>, rows: &mut PassRows) -> Result<(), Error> {
+impl<'p> Frame<'p> {
+    pub(super) fn new(ends: &'p Ends, pass: &'p WindowPass) -> Frame<'p> {
+        Frame { start: &ends.start, end: &ends.end, pass }
+    }
+
+    pub(super) fn compute(
+        &self,
+        partition: &Partition<'_>,
+        rows: &mut PassRows,
+    ) -> Result<(), Error> {
         let ranges: Vec<Range<usize>> =
             (0..partition.len()).map(|place| self.range(place, partition, rows)).collect();
         for (call, rows) in self.pass.calls.iter().zip(&mut rows.calls) {
@@ -307,7 +420,7 @@ impl Frame<'_> {
     /// The rows of a frame, before any are excluded.
     fn range(&self, place: usize, partition: &Partition<'_>, rows: &PassRows) -> Range<usize> {
         let peers = partition.peers(place);
-        let start = match (&self.start, self.pass.unit) {
+        let start = match (self.start, self.pass.unit) {
             (Edge::Unbounded, _) => 0,
             (Edge::CurrentRow, FrameUnit::Rows) => place,
             (Edge::CurrentRow, _) => peers.start,
@@ -319,7 +432,7 @@ impl Frame<'_> {
                 self.reach(place, value, *following, false, partition, rows)
             }
         };
-        let end = match (&self.end, self.pass.unit) {
+        let end = match (self.end, self.pass.unit) {
             (Edge::Unbounded, _) => partition.len(),
             (Edge::CurrentRow, FrameUnit::Rows) => place + 1,
             (Edge::CurrentRow, _) => peers.end,
@@ -347,22 +460,28 @@ impl Frame<'_> {
         let key_place = self.pass.partition_count;
         let Some(&key) = self.pass.sort.keys.get(key_place) else { return place };
         let own = rows.key(self.pass, partition.rows[place], key_place);
-        let edge = match own {
-            // Only numbers have a distance; of other values only equal ones are near.
-            Value::Int(_) | Value::Real(_) => {
-                if following != key.descending {
-                    value::add(own.as_ref(), distance.as_ref())
-                } else {
-                    value::subtract(own.as_ref(), distance.as_ref())
-                }
+        // Only numbers have a distance; of other values only equal ones are near.
+        let further = |from: &Value| match from {
+            Value::Int(_) | Value::Real(_) if key.descending => {
+                value::subtract(from.as_ref(), distance.as_ref())
             }
+            Value::Int(_) | Value::Real(_) => value::add(from.as_ref(), distance.as_ref()),
             other => other.clone(),
         };
-        let before = |row: &usize| {
-            let order = compare_key(rows.key(self.pass, *row, key_place), &edge, key);
-            if past { order.is_le() } else { order.is_lt() }
-        };
-        partition.rows.partition_point(before)
+        let is_before = |order: Ordering| if past { order.is_le() } else { order.is_lt() };
+        // As in SQLite the distance is added to the value that comes first: it shows where sums are
+        // rounded, or leave the integers.
+        if following {
+            let edge = further(own);
+            partition.rows.partition_point(|&row| {
+                is_before(compare_key(rows.key(self.pass, row, key_place), &edge, key))
+            })
+        } else {
+            partition.rows.partition_point(|&row| {
+                let from = further(rows.key(self.pass, row, key_place));
+                is_before(compare_key(&from, own, key))
+            })
+        }
     }
 
     /// Whether the frame of a row leaves out a row within its range.
@@ -405,7 +524,7 @@ impl Frame<'_> {
             // What leaves goes before what enters, unless it is still to enter; in a range that
             // lies before the row SQLite takes what enters first.
             let before = |edge: &Edge| matches!(edge, Edge::Distance { following: false, .. });
-            let enters_first = before(&self.start) && before(&self.end);
+            let enters_first = before(self.start) && before(self.end);
             let leaving = if enters_first { 0 } else { range.start.min(seen.end) };
             for (end, enter) in [(leaving, false), (range.end, true), (range.start, false)] {
                 let edge = if enter { &mut seen.end } else { &mut seen.start };

@@ -115,8 +115,9 @@ impl Lines<'_> {
         }
         self.subqueries(query, parent);
         if let Some(group) = &plan.group {
-            if !group.keys.is_empty() {
-                self.add(parent, "USE TEMP B-TREE FOR GROUP BY");
+            if !group.keys.is_empty() && !group.ordered {
+                let what = if group.distinct { "DISTINCT" } else { "GROUP BY" };
+                self.add(parent, format!("USE TEMP B-TREE FOR {what}"));
             }
             for aggregate in group.aggregates.iter().filter(|aggregate| aggregate.distinct) {
                 let name = aggregate.function.name();
@@ -129,7 +130,7 @@ impl Lines<'_> {
             }
             self.add(outer, format!("SCAN {name}"));
         }
-        if plan.distinct.is_some() {
+        if plan.distinct.as_ref().is_some_and(|distinct| !distinct.ordered) {
             self.add(outer, "USE TEMP B-TREE FOR DISTINCT");
         }
     }

@@ -15,9 +15,10 @@ mod scan;
 mod select;
 mod window;
 
-use shoal_store::{KeyOrder, Pgno, Transaction};
+use shoal_store::{KeyOrder, Pgno};
 
 use crate::Error;
+use crate::exec::Txns;
 use crate::expr::{Code, Compiler, Reg};
 use crate::functions::TableFunction;
 use crate::parse::ast::{self, CompoundOp};
@@ -141,9 +142,18 @@ pub(crate) struct SelectPlan {
     pub(crate) windows: Option<WindowPlan>,
     /// The columns of the result, then the keys it is sorted by, each in its register.
     pub(crate) outputs: Vec<Code>,
-    pub(crate) distinct: Option<Vec<Collation>>,
+    pub(crate) distinct: Option<DistinctPlan>,
     /// The same once more, where its rows can be read straight from the pages.
     pub(crate) direct: Option<Box<crate::exec::direct::Direct>>,
+}
+
+/// Which rows of a `DISTINCT` are the same.
+#[derive(Debug)]
+pub(crate) struct DistinctPlan {
+    /// One for each column.
+    pub(crate) collations: Vec<Collation>,
+    /// Whether equal rows come one after the other.
+    pub(crate) ordered: bool,
 }
 
 /// One loop: a source, how its rows are found, and what must hold for them.
@@ -312,6 +322,8 @@ pub(crate) struct EachScan {
 #[derive(Debug)]
 pub(crate) struct AnyScan {
     pub(crate) arms: Vec<Scan>,
+    /// What the scans read together, as the table's row has it.
+    pub(crate) early: Loads,
     /// The register in which every scan leaves the rowid.
     pub(crate) rowid: Reg,
     pub(crate) cursor: usize,
@@ -361,6 +373,10 @@ pub(crate) struct GroupPlan {
     pub(crate) having: Option<Code>,
     /// Whether the first row whose argument is not NULL has the only aggregate's value.
     pub(crate) ends_early: bool,
+    /// Whether the rows of one group come one after the other.
+    pub(crate) ordered: bool,
+    /// Whether the groups are the rows of a `DISTINCT`, given out as they come.
+    pub(crate) distinct: bool,
 }
 
 #[derive(Debug)]
@@ -378,7 +394,7 @@ pub(crate) struct AggregatePlan {
     pub(crate) result: Reg,
 }
 
-/// Resolves and plans a query. Where a transaction is given, the trees that could serve are looked
+/// Resolves and plans a query. Where transactions are given, the trees that could serve are looked
 /// into, so that their sizes decide.
 ///
 /// # Errors
@@ -386,7 +402,7 @@ pub(crate) struct AggregatePlan {
 pub(crate) fn plan(
     schema: &Schema,
     select: &ast::Select,
-    txn: Option<&Transaction>,
+    txns: Option<Txns<'_>>,
 ) -> Result<Program, Error> {
     let mut query = Resolver::new(schema).query(select)?;
     let utf16 = schema.utf16();
@@ -394,8 +410,8 @@ pub(crate) fn plan(
         in_utf16(&mut query, order);
     }
     push_down(&mut query);
-    if let Some(txn) = txn {
-        sample::sample(&query, txn);
+    if let Some(txns) = txns {
+        sample::sample(&query, txns);
     }
     plan_resolved(query, utf16.is_some())
 }

@@ -2,9 +2,12 @@
 //! is asked for.
 
 use super::access::{Frame, KeyExpr, Path, PathKind, Sources, best, reads_of};
-use super::keyed::key_columns;
+use super::keyed::{KeyColumn, key_columns};
 use crate::resolve::tree::{Aggregate, Expr, Key, OrderKey, ROWID, Select, Source, SourceKind};
 use crate::value::Collation;
+
+/// About what it costs to find a row's group by a hash.
+const HASHED: f64 = 3.0;
 
 /// More sources than this are ordered step by step instead of by trying every order.
 const EXHAUSTIVE_MAX: usize = 8;
@@ -14,6 +17,8 @@ pub(super) struct Wanted<'e> {
     keys: Vec<WantedKey<'e>>,
     /// How many of them are taken.
     limit: Option<f64>,
+    /// Whether it is enough that rows which are equal by the keys come one after the other.
+    together: bool,
 }
 
 /// One key of such an order.
@@ -71,12 +76,19 @@ pub(super) fn choose<'e>(frame: &Frame<'e>, wanted: Option<&Wanted<'e>>) -> Choi
     let Some(wanted) = wanted else { return unsorted };
     let Some(&first) = plain.order.first() else { return unsorted };
     let share = |rows: f64| wanted.limit.map_or(1.0, |limit| (limit / rows.max(1.0)).min(1.0));
+    let serves = |place: usize, path: &Path<'_>| {
+        in_order(frame, place, path, wanted).or_else(|| {
+            let together = wanted.together && brings_together(frame, place, path, &wanted.terms());
+            together.then_some(false)
+        })
+    };
     let path = best(frame, first, 0, 1.0);
-    if let Some(descending) = in_order(frame, first, &path, wanted) {
+    if let Some(descending) = serves(first, &path) {
         return Choice { descending: Some(descending), ..unsorted };
     }
     let rows = plain.rows.max(2.0);
     let sort = match wanted.limit {
+        _ if wanted.together => rows * HASHED,
         Some(limit) => rows * (1.0 + limit.clamp(2.0, rows).log2() / 4.0),
         None => rows * (2.0 + rows.log2()),
     };
@@ -86,7 +98,7 @@ pub(super) fn choose<'e>(frame: &Frame<'e>, wanted: Option<&Wanted<'e>>) -> Choi
             continue;
         }
         for path in frame.paths(place, 0) {
-            let Some(descending) = in_order(frame, place, &path, wanted) else { continue };
+            let Some(descending) = serves(place, &path) else { continue };
             let sorted = order(frame, Some((place, &path)));
             let cost = sorted.cost * share(sorted.rows);
             if cost < cheapest.0 {
@@ -200,48 +212,26 @@ fn greedy(frame: &Frame<'_>, first: Option<(usize, &Path<'_>)>) -> Partial {
 /// it must run backwards.
 fn in_order(frame: &Frame<'_>, place: usize, path: &Path<'_>, wanted: &Wanted<'_>) -> Option<bool> {
     let source = &frame.sources[place];
-    let SourceKind::Table(table) = &source.kind else { return None };
-    if path.each.is_some() || frame.sources.iter().any(Source::keeps_right) {
-        return None;
-    }
-    let alone = frame.sources.len() == 1;
-    let (index, equal) = match &path.kind {
-        PathKind::Hash(_) | PathKind::Any { .. } => return None,
-        PathKind::RowidEqual(_) => return alone.then_some(false),
-        PathKind::Full | PathKind::RowidRange { .. } if !table.without_rowid => {
-            let key = wanted.keys.first()?;
-            let rowid = matches!(key.expr,
-                Expr::Column { source: of, column: ROWID } if *of == source.id);
-            // No two rows have one rowid, so what comes after it orders nothing.
-            let unique = alone || wanted.keys.len() == 1;
-            return (rowid && unique).then_some(key.descending);
+    let walk = Walk::of(frame, place, path)?;
+    let Walk::Index { columns, equal, unique, .. } = &walk else {
+        let Walk::Rowids { one_row } = walk else { return None };
+        let alone = frame.sources.len() == 1;
+        if one_row {
+            return alone.then_some(false);
         }
-        PathKind::Full | PathKind::RowidRange { .. } => (None, &[][..]),
-        PathKind::Index { index, equal, .. } => (*index, equal.as_slice()),
+        let key = wanted.keys.first()?;
+        // No two rows have one rowid, so what comes after it orders nothing.
+        let unique = alone || wanted.keys.len() == 1;
+        return (is_rowid(source, key.expr) && unique).then_some(key.descending);
     };
-    let columns = key_columns(source, index);
-    let unique = match index {
-        None => columns.len(),
-        Some(number) => {
-            let index = &table.indexes[number];
-            let key = &columns[..index.key_columns];
-            let one = index.unique && key.iter().all(|column| column.not_null);
-            if one { index.key_columns } else { columns.len() }
-        }
-    };
-    let mut next = equal.len();
+    let mut next = *equal;
     let mut backwards = None;
     for key in &wanted.keys {
         // What is equal in all rows orders nothing.
-        let constant = columns[..equal.len()].iter().zip(equal).any(|(column, (value, ..))| {
-            matches!(value, KeyExpr::Expr(_))
-                && column.is(source.id, key.expr)
-                && column.collation == Some(key.collation)
-        });
-        if constant {
+        if walk.is_constant(source, key.expr, key.collation) {
             continue;
         }
-        if next >= unique && alone {
+        if next >= *unique {
             break;
         }
         let column = columns.get(next)?;
@@ -258,6 +248,97 @@ fn in_order(frame: &Frame<'_>, place: usize, path: &Path<'_>, wanted: &Wanted<'_
     Some(backwards.unwrap_or(false))
 }
 
+/// In what order a way gives the rows of the first source.
+enum Walk<'e> {
+    /// By their rowids, or a single row.
+    Rowids { one_row: bool },
+    /// By the columns of an index behind the first `equal`, which are the same in all rows. Those up
+    /// to `unique` tell any two rows of the select apart.
+    Index { columns: Vec<KeyColumn<'e>>, equal: usize, unique: usize, constant: Vec<bool> },
+}
+
+impl<'e> Walk<'e> {
+    /// `None` where it is in no order that is known.
+    fn of(frame: &Frame<'e>, place: usize, path: &Path<'_>) -> Option<Walk<'e>> {
+        let source = &frame.sources[place];
+        let SourceKind::Table(table) = &source.kind else { return None };
+        if path.each.is_some() || frame.sources.iter().any(Source::keeps_right) {
+            return None;
+        }
+        let (index, equal) = match &path.kind {
+            PathKind::Hash(_) | PathKind::Any { .. } => return None,
+            PathKind::RowidEqual(_) => return Some(Walk::Rowids { one_row: true }),
+            PathKind::Full | PathKind::RowidRange { .. } if !table.without_rowid => {
+                return Some(Walk::Rowids { one_row: false });
+            }
+            PathKind::Full | PathKind::RowidRange { .. } => (None, &[][..]),
+            PathKind::Index { index, equal, .. } => (*index, equal.as_slice()),
+        };
+        let columns = key_columns(source, index);
+        let unique = match index {
+            None => columns.len(),
+            Some(number) => {
+                let index = &table.indexes[number];
+                let key = &columns[..index.key_columns];
+                let one = index.unique && key.iter().all(|column| column.not_null);
+                if one { index.key_columns } else { columns.len() }
+            }
+        };
+        // Other sources give a row of this one several times.
+        let unique = if frame.sources.len() == 1 { unique } else { usize::MAX };
+        let constant = equal.iter().map(|(value, ..)| matches!(value, KeyExpr::Expr(_))).collect();
+        Some(Walk::Index { columns, equal: equal.len(), unique, constant })
+    }
+
+    /// Whether an expression has one value in all rows.
+    fn is_constant(&self, source: &Source, expr: &Expr, collation: Collation) -> bool {
+        let Walk::Index { columns, constant, .. } = self else { return false };
+        columns.iter().zip(constant).any(|(column, constant)| {
+            *constant && column.is(source.id, expr) && column.collation == Some(collation)
+        })
+    }
+}
+
+fn is_rowid(source: &Source, expr: &Expr) -> bool {
+    matches!(expr, Expr::Column { source: of, column: ROWID } if *of == source.id)
+}
+
+/// Whether a way to the rows of the first source gives those that are equal by all of the
+/// expressions one after the other.
+pub(super) fn brings_together(
+    frame: &Frame<'_>,
+    place: usize,
+    path: &Path<'_>,
+    terms: &[(&Expr, Collation)],
+) -> bool {
+    let source = &frame.sources[place];
+    let alone = frame.sources.len() == 1;
+    let Some(walk) = Walk::of(frame, place, path) else { return false };
+    let Walk::Index { columns, equal, unique, .. } = &walk else {
+        let Walk::Rowids { one_row } = walk else { return false };
+        let rowid = |(expr, _): &(&Expr, Collation)| is_rowid(source, expr);
+        return match alone {
+            true => one_row || terms.iter().any(rowid),
+            false => terms.iter().all(rowid),
+        };
+    };
+    let mut left = terms.to_vec();
+    left.retain(|(expr, collation)| !walk.is_constant(source, expr, *collation));
+    let mut next = *equal;
+    while !left.is_empty() && next < *unique {
+        let Some(column) = columns.get(next) else { return false };
+        let count = left.len();
+        left.retain(|(expr, collation)| {
+            !(column.is(source.id, expr) && column.collation == Some(*collation))
+        });
+        if left.len() == count {
+            return false;
+        }
+        next += 1;
+    }
+    true
+}
+
 /// The order that a select's rows are best read in.
 pub(super) fn wanted<'e>(
     select: &'e Select,
@@ -267,20 +348,93 @@ pub(super) fn wanted<'e>(
     if !select.window_calls.is_empty() {
         return None;
     }
-    if select.group_by.is_some() {
-        return end_of_order(select);
+    if let Some(keys) = &select.group_by {
+        return match keys.as_slice() {
+            [] => end_of_order(select),
+            keys => Some(groups(select, keys, order_by)),
+        };
     }
     let keys = order_by.iter().map(|key| WantedKey {
-        expr: match &key.key {
-            Key::Output(index) => &select.outputs[*index],
-            Key::Expr(expr) => expr,
-        },
+        expr: key.expr(select),
         descending: key.descending,
         nulls_first: key.nulls_first,
         collation: key.collation,
     });
     let keys: Vec<WantedKey<'e>> = keys.collect();
-    (!keys.is_empty()).then_some(Wanted { keys, limit })
+    match (&select.distinct, keys.is_empty()) {
+        (_, false) => Some(Wanted { keys, limit, together: false }),
+        (Some(collations), true) => {
+            let keys = select.outputs.iter().zip(collations);
+            let keys = keys.map(|(expr, collation)| WantedKey::ascending(expr, *collation));
+            Some(Wanted { keys: keys.collect(), limit, together: true })
+        }
+        (None, true) => None,
+    }
+}
+
+impl<'e> WantedKey<'e> {
+    fn ascending(expr: &'e Expr, collation: Collation) -> WantedKey<'e> {
+        WantedKey { expr, descending: false, nulls_first: true, collation }
+    }
+}
+
+impl<'e> Wanted<'e> {
+    fn terms(&self) -> Vec<(&'e Expr, Collation)> {
+        self.keys.iter().map(|key| (key.expr, key.collation)).collect()
+    }
+}
+
+/// The order in which groups need not be looked for, and that of the select if it can be both.
+fn groups<'e>(
+    select: &'e Select,
+    keys: &'e [(Expr, Collation)],
+    order_by: &'e [OrderKey],
+) -> Wanted<'e> {
+    let ascending = keys.iter().map(|(expr, by)| WantedKey::ascending(expr, *by));
+    let mut wanted: Vec<WantedKey<'e>> = ascending.collect();
+    let fits = |(key, order): (&WantedKey<'_>, &OrderKey)| {
+        key.collation == order.collation && order.expr(select).is_same(key.expr)
+    };
+    if order_by.len() <= keys.len() && wanted.iter().zip(order_by).all(fits) {
+        for (key, order) in wanted.iter_mut().zip(order_by) {
+            (key.descending, key.nulls_first) = (order.descending, order.nulls_first);
+        }
+        // What is not ordered goes on in the same direction.
+        if let Some(last) = order_by.last() {
+            for key in &mut wanted[order_by.len()..] {
+                (key.descending, key.nulls_first) = (last.descending, !last.descending);
+            }
+        }
+    }
+    Wanted { keys: wanted, limit: None, together: true }
+}
+
+/// Whether the groups of rows that a way gives come in the order asked for, and if so whether it
+/// must run backwards.
+pub(super) fn walk_in_order(
+    frame: &Frame<'_>,
+    place: usize,
+    path: &Path<'_>,
+    (select, order_by): (&Select, &[OrderKey]),
+) -> Option<bool> {
+    let keys = order_by.iter().map(|key| WantedKey {
+        expr: key.expr(select),
+        descending: key.descending,
+        nulls_first: key.nulls_first,
+        collation: key.collation,
+    });
+    let wanted = Wanted { keys: keys.collect(), limit: None, together: false };
+    in_order(frame, place, path, &wanted)
+}
+
+impl OrderKey {
+    /// What is ordered by.
+    fn expr<'e>(&'e self, select: &'e Select) -> &'e Expr {
+        match &self.key {
+            Key::Output(index) => &select.outputs[*index],
+            Key::Expr(expr) => expr,
+        }
+    }
 }
 
 /// The order whose first row has all that is asked for: that of a `min` or `max` alone.
@@ -300,7 +454,7 @@ fn end_of_order(select: &Select) -> Option<Wanted<'_>> {
         _ => return None,
     };
     let key = WantedKey { expr, descending, nulls_first: !descending, collation: *collation };
-    Some(Wanted { keys: vec![key], limit: Some(1.0) })
+    Some(Wanted { keys: vec![key], limit: Some(1.0), together: false })
 }
 
 /// Whether groups, which are given out by their keys, come in the order asked for.
@@ -311,11 +465,7 @@ pub(super) fn groups_in_order(
 ) -> bool {
     order_by.len() <= keys.len()
         && order_by.iter().zip(keys).all(|(wanted, (expr, collation))| {
-            let of = match &wanted.key {
-                Key::Output(index) => &select.outputs[*index],
-                Key::Expr(expr) => expr,
-            };
-            of.is_same(expr)
+            wanted.expr(select).is_same(expr)
                 && wanted.collation == *collation
                 && !wanted.descending
                 && wanted.nulls_first

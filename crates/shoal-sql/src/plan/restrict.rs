@@ -1,7 +1,7 @@
 //! What single conditions say about a source: which of its columns, or of the expressions that its
 //! indexes hold, are equal to something or lie between two values.
 
-use crate::resolve::tree::{CompareOp, Expr, Query, Source, SourceId};
+use crate::resolve::tree::{CompareOp, Comparison, Expr, Query, Source, SourceId};
 use crate::value::{Affinity, Collation, Value};
 
 /// What a condition says about one column of the source.
@@ -83,6 +83,14 @@ pub(super) fn restrict<'e>(
 ) {
     let own = |expr: &Expr| is_subject(source, expr);
     let free = |expr: &Expr| !reads(expr, source.id);
+    let compared = |subject: &'e Expr, op, value: &'e Expr, rule: &Comparison| {
+        let (affinity, collation) = (rule.affinity, rule.collation);
+        Restriction { term, subject, op, value, each: None, affinity, collation }
+    };
+    let within = |subject: &'e Expr, values, affinity, collation| {
+        let (op, value, each) = (RestrictionOp::In, &NULL, Some(values));
+        Restriction { term, subject, op, value, each, affinity, collation }
+    };
     match condition {
         Expr::Compare(rule, left, right) => {
             for (subject, value, op) in [(left, right, rule.op), (right, left, rule.op.flipped())] {
@@ -96,16 +104,7 @@ pub(super) fn restrict<'e>(
                     CompareOp::NotEqual | CompareOp::IsNot => continue,
                 };
                 if own(subject) && free(value) {
-                    let (affinity, collation) = (rule.affinity, rule.collation);
-                    out.push(Restriction {
-                        term,
-                        subject,
-                        op,
-                        value,
-                        each: None,
-                        affinity,
-                        collation,
-                    });
+                    out.push(compared(subject, op, value, rule));
                 }
             }
         }
@@ -116,16 +115,7 @@ pub(super) fn restrict<'e>(
             ];
             for ((rule, value), op) in ends {
                 if free(value) {
-                    let (affinity, collation) = (rule.affinity, rule.collation);
-                    out.push(Restriction {
-                        term,
-                        subject,
-                        op,
-                        value,
-                        each: None,
-                        affinity,
-                        collation,
-                    });
+                    out.push(compared(subject, op, value, rule));
                 }
             }
         }
@@ -141,28 +131,12 @@ pub(super) fn restrict<'e>(
         Expr::InList { expr: subject, not: false, list, affinity, collation }
             if own(subject) && list.iter().all(free) =>
         {
-            out.push(Restriction {
-                term,
-                subject,
-                op: RestrictionOp::In,
-                value: &NULL,
-                each: Some(EachValues::List(list)),
-                affinity: *affinity,
-                collation: *collation,
-            });
+            out.push(within(subject, EachValues::List(list), *affinity, *collation));
         }
         Expr::InQuery { expr: subject, not: false, query, affinity, collation }
             if own(subject) && !query.correlated =>
         {
-            out.push(Restriction {
-                term,
-                subject,
-                op: RestrictionOp::In,
-                value: &NULL,
-                each: Some(EachValues::Query(query)),
-                affinity: *affinity,
-                collation: *collation,
-            });
+            out.push(within(subject, EachValues::Query(query), *affinity, *collation));
         }
         _ => {}
     }

@@ -1,45 +1,43 @@
 //! Which tables' sizes a query's plan depends on.
 
-use shoal_store::Transaction;
-
+use crate::exec::Txns;
 use crate::resolve::tree::{Body, CompareOp, Expr, Query, ROWID, Select, SourceKind};
-use crate::schema::MAIN;
 
 /// Looks into the trees of every table that could be read in more than one way.
-pub(super) fn sample(query: &Query, txn: &Transaction) {
-    sample_body(&query.body, txn);
+pub(super) fn sample(query: &Query, txns: Txns<'_>) {
+    sample_body(&query.body, txns);
     query.walk(&mut |expr| {
         if let Some(query) = expr.query() {
-            sample_body(&query.body, txn);
+            sample_body(&query.body, txns);
         }
     });
 }
 
-fn sample_body(body: &Body, txn: &Transaction) {
+fn sample_body(body: &Body, txns: Txns<'_>) {
     match body {
         Body::Values(_) => {}
-        Body::Select(select) => sample_select(select, txn),
+        Body::Select(select) => sample_select(select, txns),
         Body::Compound { first, rest, .. } => {
-            sample_body(first, txn);
-            rest.iter().for_each(|(_, body)| sample_body(body, txn));
+            sample_body(first, txns);
+            rest.iter().for_each(|(_, body)| sample_body(body, txns));
         }
         Body::Recursive(recursion) => {
-            sample_body(&recursion.first, txn);
-            recursion.steps.iter().for_each(|body| sample_body(body, txn));
+            sample_body(&recursion.first, txns);
+            recursion.steps.iter().for_each(|body| sample_body(body, txns));
         }
     }
 }
 
-fn sample_select(select: &Select, txn: &Transaction) {
+fn sample_select(select: &Select, txns: Txns<'_>) {
     for source in &select.sources {
         match &source.kind {
-            SourceKind::Query(query) => sample_body(&query.body, txn),
+            SourceKind::Query(query) => sample_body(&query.body, txns),
             SourceKind::Table(table) => {
                 let alone = select.sources.len() == 1;
                 let one_row = alone && select.conjuncts.iter().any(is_rowid);
-                // The transaction is `main`'s.
-                let here = table.database == MAIN;
-                if here && !(one_row || alone && table.indexes.is_empty()) {
+                if !(one_row || alone && table.indexes.is_empty())
+                    && let Ok(txn) = txns.of(table.database)
+                {
                     table.sample(txn);
                 }
             }

@@ -1,5 +1,7 @@
 //! Scans of tables and indexes, now that it is known which of their columns anything reads.
 
+use shoal_store::{KeyOrder, Pgno};
+
 use super::select::{CompiledEach, CompiledScan};
 use super::{
     AnyScan, Bound, EachScan, FunctionScan, IndexScan, IndexedTable, Load, Loads, NullKey,
@@ -125,7 +127,7 @@ impl Compiler {
             };
             scans.push(for_each(each, scan));
         }
-        let scan = AnyScan { arms: scans, rowid, cursor };
+        let scan = AnyScan { arms: scans, early: row_loads(table, &early), rowid, cursor };
         (Scan::Any(Box::new(scan)), row_loads(table, late))
     }
 }
@@ -137,6 +139,32 @@ struct KeyCodes {
     low: Option<Bound>,
     high: Option<Bound>,
     descending: bool,
+}
+
+impl KeyCodes {
+    /// A walk over a tree that has all that is read.
+    fn scan(
+        self,
+        cursor: usize,
+        (root, order): (Pgno, KeyOrder),
+        range_descending: bool,
+        early: Loads,
+    ) -> IndexScan {
+        let KeyCodes { equal, low, high, descending } = self;
+        IndexScan {
+            cursor,
+            root,
+            order,
+            equal,
+            low,
+            high,
+            range_descending,
+            above_null: false,
+            descending,
+            early,
+            table: None,
+        }
+    }
 }
 
 /// A scan once for each value of an `IN`, where there is one.
@@ -185,21 +213,10 @@ fn index_entries(
     early: &[(usize, Reg)],
 ) -> (IndexScan, Vec<(usize, Reg)>) {
     let index = &table.indexes[number];
-    let KeyCodes { equal, low, high, descending } = keys;
-    let range_descending = index.columns.get(equal.len()).is_some_and(|column| column.descending);
-    let scan = IndexScan {
-        cursor,
-        root: index.root,
-        order: index.order(),
-        equal,
-        low,
-        high,
-        range_descending,
-        above_null: false,
-        descending,
-        early: entry_loads(table, number, early),
-        table: None,
-    };
+    let next = index.columns.get(keys.equal.len());
+    let range_descending = next.is_some_and(|column| column.descending);
+    let early_loads = entry_loads(table, number, early);
+    let scan = keys.scan(cursor, (index.root, index.order()), range_descending, early_loads);
     let missing = early.iter().copied();
     let missing = missing.filter(|(column, _)| entry_place(table, number, *column).is_none());
     (scan, missing.collect())
@@ -231,21 +248,10 @@ fn primary_scan(
     early: &[(usize, Reg)],
     late: &[(usize, Reg)],
 ) -> (Scan, Loads) {
-    let KeyCodes { equal, low, high, descending } = keys;
-    let range_descending = table.primary_key.get(equal.len()).is_some_and(|part| part.descending);
-    let scan = IndexScan {
-        cursor,
-        root: table.root,
-        order: table.primary_key_order(),
-        equal,
-        low,
-        high,
-        range_descending,
-        above_null: false,
-        descending,
-        early: row_loads(table, early),
-        table: None,
-    };
+    let next = table.primary_key.get(keys.equal.len());
+    let range_descending = next.is_some_and(|part| part.descending);
+    let tree = (table.root, table.primary_key_order());
+    let scan = keys.scan(cursor, tree, range_descending, row_loads(table, early));
     (Scan::Index(scan), row_loads(table, late))
 }
 

@@ -2,12 +2,12 @@
 
 use super::access::{Equality, Frame, KeyExpr, Path, PathKind, Sources, Term, best, reads_of};
 use super::explain::{label, name};
-use super::order::{Choice, groups_in_order, skips_nulls, wanted};
+use super::order::{Choice, brings_together, groups_in_order, skips_nulls, walk_in_order, wanted};
 use super::restrict::{EachValues, End, prefix};
 use super::scan::for_each;
 use super::{
-    AggregatePlan, Bound, EachCodes, GroupPlan, HashKey, HashScan, Level, Loads, NullKey, Scan,
-    SelectPlan, SortKey, TakenScan, order, picking,
+    AggregatePlan, Bound, DistinctPlan, EachCodes, GroupPlan, HashKey, HashScan, Level, Loads,
+    NullKey, Scan, SelectPlan, SortKey, TakenScan, order, picking,
 };
 use crate::expr::{Code, Compiler, Reg};
 use crate::resolve::tree::{Expr, IndexHint, Key, OrderKey, Select, Source, SourceId, SourceKind};
@@ -78,7 +78,11 @@ impl Compiler {
         let counts = count.is_some();
         let choice = count.unwrap_or_else(|| order::choose(&frame, wanted.as_ref()));
         let Choice { places, mut first, descending } = choice;
-        let ends_early = descending.is_some() && select.group_by.is_some();
+        let one_group = select.group_by.as_ref().is_some_and(Vec::is_empty);
+        let ends_early = descending.is_some() && one_group;
+        let same = same_rows(select);
+        // Whether rows that are the same come one after the other, and in the order asked for.
+        let (mut ordered, mut groups_sorted) = (false, false);
 
         // A query's rows appear in its own registers; what reads them must know which.
         let mut queries: Vec<Option<super::QueryPlan>> = Vec::with_capacity(sources.len());
@@ -115,6 +119,13 @@ impl Compiler {
                 && !source.keeps_right()
                 && !matches!(path.kind, PathKind::Index { .. });
             above_null |= ends_early && known == 0 && skips_nulls(select, place, &path);
+            if known == 0 && !same.is_empty() {
+                ordered = brings_together(&frame, place, &path, &same);
+                groups_sorted = ordered
+                    && select.window_calls.is_empty()
+                    && walk_in_order(&frame, place, &path, (select, order_by))
+                        == Some(descending == Some(true));
+            }
             known |= 1 << place;
             rows *= path.rows;
             drafts.push(draft(sources, &terms, &mut placed, place, path, known));
@@ -127,7 +138,14 @@ impl Compiler {
         let mut group = self.plan_group(select, order_by);
         if let Some(group) = &mut group {
             group.ends_early = ends_early;
+            group.ordered = ordered;
         }
+        let distinct_group = match &select.distinct {
+            Some(collations) if limit.is_none() && has_plain_outputs(select) => {
+                Some(self.plan_distinct(select, order_by, collations, ordered))
+            }
+            _ => None,
+        };
         let windows = self.plan_windows(select, order_by);
         let mut outputs = Vec::with_capacity(select.outputs.len() + order_by.len());
         for (index, expr) in select.outputs.iter().enumerate() {
@@ -149,12 +167,22 @@ impl Compiler {
             }
             levels.push(level);
         }
-        let distinct = select.distinct.clone();
         let mut plan =
-            SelectPlan { constant, levels, group, windows, outputs, distinct, direct: None };
-        plan.direct = crate::exec::direct::compile(&plan, self).map(Box::new);
+            SelectPlan { constant, levels, group, windows, outputs, distinct: None, direct: None };
+        if let Some(group) = distinct_group {
+            plan.group = Some(group);
+            plan.direct = crate::exec::direct::compile(&plan, self).map(Box::new);
+            plan.group = plan.group.filter(|_| plan.direct.is_some());
+        }
+        if plan.direct.is_none() {
+            let ordered = ordered && select.group_by.is_none();
+            let distinct = select.distinct.clone();
+            plan.distinct = distinct.map(|collations| DistinctPlan { collations, ordered });
+            plan.direct = crate::exec::direct::compile(&plan, self).map(Box::new);
+        }
         let sorted = match &select.group_by {
             None => descending.is_some(),
+            Some(_) if ordered => groups_sorted,
             Some(keys) => select.window_calls.is_empty() && groups_in_order(select, keys, order_by),
         };
         (plan, sorted)
@@ -300,35 +328,61 @@ impl Compiler {
             });
         }
         let having = select.having.as_ref().map(|having| self.code(having));
-        // Whatever is read once the group is complete comes from one of its rows.
+        let kept = self.kept_of_group(select, order_by);
+        let picks = picking(&select.aggregates);
+        let (ends_early, ordered, distinct) = (false, false, false);
+        Some(GroupPlan { keys, aggregates, kept, picks, having, ends_early, ordered, distinct })
+    }
+
+    /// The rows of a `DISTINCT` as groups without aggregates.
+    fn plan_distinct(
+        &mut self,
+        select: &Select,
+        order_by: &[OrderKey],
+        collations: &[Collation],
+        ordered: bool,
+    ) -> GroupPlan {
+        let keys = select.outputs.iter().zip(collations);
+        GroupPlan {
+            keys: keys.map(|(expr, collation)| (self.code(expr), *collation)).collect(),
+            aggregates: Vec::new(),
+            kept: self.kept_of_group(select, order_by),
+            picks: None,
+            having: None,
+            ends_early: false,
+            ordered,
+            distinct: true,
+        }
+    }
+
+    /// Where the values of one row are that a group keeps: whatever is read once the group is
+    /// complete.
+    fn kept_of_group(&mut self, select: &Select, order_by: &[OrderKey]) -> Vec<Reg> {
         let mut kept = Vec::new();
         let own = |source: SourceId| select.sources.iter().any(|known| known.id == source);
-        {
-            let mut keep = |source: SourceId, column: usize| {
-                if own(source) {
-                    let reg = self.column(source, column);
-                    if !kept.contains(&reg) {
-                        kept.push(reg);
-                    }
-                }
-            };
-            select.outputs.iter().for_each(|expr| expr.columns(&mut keep));
-            if let Some(having) = &select.having {
-                having.columns(&mut keep);
-            }
-            for key in order_by {
-                if let Key::Expr(expr) = &key.key {
-                    expr.columns(&mut keep);
+        let mut keep = |source: SourceId, column: usize| {
+            if own(source) {
+                let reg = self.column(source, column);
+                if !kept.contains(&reg) {
+                    kept.push(reg);
                 }
             }
-            select.walk_windows(&mut |expr| {
-                if let Expr::Column { source, column } = expr {
-                    keep(*source, *column);
-                }
-            });
+        };
+        select.outputs.iter().for_each(|expr| expr.columns(&mut keep));
+        if let Some(having) = &select.having {
+            having.columns(&mut keep);
         }
-        let picks = picking(&select.aggregates);
-        Some(GroupPlan { keys, aggregates, kept, picks, having, ends_early: false })
+        for key in order_by {
+            if let Key::Expr(expr) = &key.key {
+                expr.columns(&mut keep);
+            }
+        }
+        select.walk_windows(&mut |expr| {
+            if let Expr::Column { source, column } = expr {
+                keep(*source, *column);
+            }
+        });
+        kept
     }
 
     /// The level as it runs, now that it is known which columns anything reads.
@@ -412,6 +466,26 @@ impl Compiler {
             registers,
         }
     }
+}
+
+/// By what rows of a select are the same: the keys of its groups, or the columns of its `DISTINCT`.
+fn same_rows(select: &Select) -> Vec<(&Expr, Collation)> {
+    match (&select.group_by, &select.distinct) {
+        (Some(keys), _) => keys.iter().map(|(expr, collation)| (expr, *collation)).collect(),
+        (None, Some(collations)) if select.window_calls.is_empty() => {
+            select.outputs.iter().zip(collations.iter().copied()).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Whether the result has rows of the sources as they are, and nothing but their columns.
+fn has_plain_outputs(select: &Select) -> bool {
+    let own = |expr: &Expr| match expr {
+        Expr::Column { source, .. } => select.sources.iter().any(|known| known.id == *source),
+        _ => false,
+    };
+    select.group_by.is_none() && select.window_calls.is_empty() && select.outputs.iter().all(own)
 }
 
 /// Whether an expression reads columns of one source alone and runs no query.

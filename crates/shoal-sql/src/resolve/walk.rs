@@ -2,10 +2,11 @@
 
 use super::tree::{Body, Expr, Key, OrderKey, Query, Select, SourceId, SourceKind};
 
-impl Expr {
-    /// Calls `see` for every direct part of the expression, queries excepted.
-    pub(crate) fn parts<'e>(&'e self, see: &mut dyn FnMut(&'e Expr)) {
-        match self {
+/// Calls `$see` for every direct part of the expression `$expr`, queries excepted; `$iter` goes through
+/// a list, and `$mut` stands before what may change.
+macro_rules! each_part {
+    ($expr:expr, $see:expr, $iter:ident $(, $mut:tt)?) => {
+        match $expr {
             Expr::Const(_)
             | Expr::Parameter(_)
             | Expr::CurrentTime(_)
@@ -23,96 +24,52 @@ impl Expr {
             | Expr::IsTruth { expr, .. }
             | Expr::Cast { expr, .. }
             | Expr::Stored { expr, .. }
-            | Expr::InQuery { expr, .. } => see(expr),
+            | Expr::InQuery { expr, .. } => $see(expr),
             Expr::Arithmetic(_, left, right)
             | Expr::And(left, right)
             | Expr::Or(left, right)
             | Expr::Compare(_, left, right) => {
-                see(left);
-                see(right);
+                $see(left);
+                $see(right);
             }
             Expr::Between { expr, low, high, .. } => {
-                see(expr);
-                see(&low.1);
-                see(&high.1);
+                $see(expr);
+                $see(&$($mut)? low.1);
+                $see(&$($mut)? high.1);
             }
-            Expr::RowInQuery { row, .. } => row.iter().for_each(see),
+            Expr::RowInQuery { row, .. } => row.$iter().for_each($see),
             Expr::InList { expr, list, .. } => {
-                see(expr);
-                list.iter().for_each(see);
+                $see(expr);
+                list.$iter().for_each($see);
             }
             Expr::Case { base, branches, otherwise } => {
                 if let Some(base) = base {
-                    see(base);
+                    $see(base);
                 }
                 for (_, when, then) in branches {
-                    see(when);
-                    see(then);
+                    $see(when);
+                    $see(then);
                 }
                 if let Some(otherwise) = otherwise {
-                    see(otherwise);
+                    $see(otherwise);
                 }
             }
             Expr::Call { arguments, .. } | Expr::Coalesce(arguments) => {
-                arguments.iter().for_each(see);
+                arguments.$iter().for_each($see);
             }
         }
+    };
+}
+
+impl Expr {
+    /// Calls `see` for every direct part of the expression, queries excepted.
+    pub(crate) fn parts<'e>(&'e self, see: &mut dyn FnMut(&'e Expr)) {
+        each_part!(self, see, iter);
     }
 
     /// Calls `change` for every direct part of the expression, queries excepted.
     pub(crate) fn parts_mut(&mut self, change: &mut dyn FnMut(&mut Expr)) {
-        match self {
-            Expr::Const(_)
-            | Expr::Parameter(_)
-            | Expr::CurrentTime(_)
-            | Expr::Column { .. }
-            | Expr::Aggregate { .. }
-            | Expr::Window { .. }
-            | Expr::Exists(_)
-            | Expr::Scalar(_)
-            | Expr::ScalarColumn(..) => {}
-            Expr::Plus(expr)
-            | Expr::Negate(expr)
-            | Expr::BitNot(expr)
-            | Expr::Not(expr)
-            | Expr::IsNull { expr, .. }
-            | Expr::IsTruth { expr, .. }
-            | Expr::Cast { expr, .. }
-            | Expr::Stored { expr, .. }
-            | Expr::InQuery { expr, .. } => change(expr),
-            Expr::Arithmetic(_, left, right)
-            | Expr::And(left, right)
-            | Expr::Or(left, right)
-            | Expr::Compare(_, left, right) => {
-                change(left);
-                change(right);
-            }
-            Expr::Between { expr, low, high, .. } => {
-                change(expr);
-                change(&mut low.1);
-                change(&mut high.1);
-            }
-            Expr::RowInQuery { row, .. } => row.iter_mut().for_each(change),
-            Expr::InList { expr, list, .. } => {
-                change(expr);
-                list.iter_mut().for_each(change);
-            }
-            Expr::Case { base, branches, otherwise } => {
-                if let Some(base) = base {
-                    change(base);
-                }
-                for (_, when, then) in branches {
-                    change(when);
-                    change(then);
-                }
-                if let Some(otherwise) = otherwise {
-                    change(otherwise);
-                }
-            }
-            Expr::Call { arguments, .. } | Expr::Coalesce(arguments) => {
-                arguments.iter_mut().for_each(change);
-            }
-        }
+        each_part!(self, change, iter_mut, mut);
     }
 
     /// How many parts the expression has, itself included.

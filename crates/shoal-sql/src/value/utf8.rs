@@ -1,31 +1,18 @@
 //! Characters of text that should be UTF-8 and may not be, read the way SQLite reads them.
 
+use shoal_store::utf16;
+
 /// The character at `pos` and where the next begins; 0 at the end of the text.
 ///
 /// A stray continuation byte is itself; overlong forms, surrogates and U+FFFE/F are U+FFFD.
 pub(crate) fn read(text: &[u8], pos: usize) -> (u32, usize) {
-    let Some(&lead) = text.get(pos) else { return (0, pos) };
-    if lead < 0xc0 {
-        return (lead.into(), pos + 1);
+    if pos >= text.len() {
+        return (0, pos);
     }
-    let mut code: u32 = match lead {
-        0xc0..0xe0 => lead & 0x1f,
-        0xe0..0xf0 => lead & 0x0f,
-        0xf0..0xf8 => lead & 0x07,
-        0xf8..0xfc => lead & 0x03,
-        0xfc..0xfe => lead & 0x01,
-        _ => 0,
+    match utf16::read_utf8(text, pos) {
+        (0xd800..=0xdfff, next) => (0xfffd, next),
+        read => read,
     }
-    .into();
-    let mut next = pos + 1;
-    while let Some(&byte) = text.get(next).filter(|&&byte| is_continuation(byte)) {
-        code = code.wrapping_shl(6).wrapping_add(u32::from(byte & 0x3f));
-        next += 1;
-    }
-    if code < 0x80 || code & 0xffff_f800 == 0xd800 || code & 0xffff_fffe == 0xfffe {
-        code = 0xfffd;
-    }
-    (code, next)
 }
 
 /// Where the character after the one at `pos` begins.

@@ -171,7 +171,7 @@ fn check_table(
 
 /// Definitions may call no function that asks the connection anything.
 #[derive(Debug)]
-struct Nobody;
+pub(super) struct Nobody;
 
 impl Session for Nobody {
     fn changes(&self) -> i64 {

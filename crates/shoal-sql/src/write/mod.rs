@@ -11,6 +11,7 @@ mod create_table;
 mod create_view;
 mod delete;
 mod drop;
+pub(crate) mod foreign_keys;
 mod insert;
 pub(crate) mod integrity;
 mod query;

@@ -147,7 +147,6 @@ fn one(
             ["skip-if" | "skip-file-if", "sqlite", ..] => return skip("not meant for SQLite"),
             ["skip", ..] => return skip("skipped by its file"),
             ["backend", ..] => return skip("for one program's own interface"),
-            ["requires" | "requires-file", "trigger", ..] => return skip("triggers"),
             ["var", ..] => return skip("a family of tests with variables"),
             _ => {}
         }

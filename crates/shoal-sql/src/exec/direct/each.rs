@@ -66,6 +66,44 @@ impl Direct {
         })
     }
 
+    /// Calls `sink` with one row after the other until it says false; rows that were found beside that
+    /// one may still follow.
+    ///
+    /// # Errors
+    /// What `sink` raises and what is wrong with the file.
+    pub(crate) fn for_each_until(
+        &self,
+        txn: &Transaction,
+        parameters: &[Value],
+        memory: &mut Memory,
+        mut sink: impl FnMut(RowView<'_, '_, '_>) -> Result<bool, Error>,
+    ) -> Result<(), Error> {
+        memory.clear();
+        if self.is_scan() {
+            let leaf = &mut memory.leaf;
+            let scan = LeafScan::new(self, txn, parameters, leaf, Begin::First, EVERYWHERE)?;
+            let Some(mut scan) = scan else { return Ok(()) };
+            while scan.next(1, false)? {
+                let Some(rows) = scan.rows() else { continue };
+                for number in 0..rows.len() {
+                    if !sink(RowView::Leaf(rows.row(number)))? {
+                        return Ok(());
+                    }
+                }
+            }
+            return Ok(());
+        }
+        memory.start = Start::Fresh;
+        DirectRun::new(self, txn, parameters, memory).outer(1, &mut |run| {
+            run.find_late()?;
+            if !sink(RowView::Run(run))? {
+                // The batch has all that was asked for.
+                run.memory.rows = 1;
+            }
+            Ok(())
+        })
+    }
+
     /// Whether the rows are those of one table in their order.
     pub(crate) fn is_scan(&self) -> bool {
         whole_leaves(self).is_some()

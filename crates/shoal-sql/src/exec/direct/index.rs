@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use shoal_store::{BATCH, IndexLookup, IndexWalk};
 
-use super::plan::{DirectLevel, End, IndexAccess, KEYS_MAX};
+use super::plan::{DirectLevel, IndexAccess, KEYS_MAX};
 use super::run::{DirectRun, Start};
 use crate::Error;
 use crate::plan::NullKey;
@@ -20,6 +20,8 @@ struct Limits<'k> {
     equal: &'k [ValueRef<'k>],
     /// These, and where the range of the next column ends; whether the end is in the range.
     stop: Option<(&'k [ValueRef<'k>], bool)>,
+    /// Whether the walk goes backwards.
+    descending: bool,
 }
 
 impl Limits<'_> {
@@ -33,6 +35,7 @@ impl Limits<'_> {
         }
         let Some((stop, inclusive)) = self.stop else { return Ok(true) };
         let order = access.order.compare(record, stop).map_err(Error::corrupt)?;
+        let order = if self.descending { order.reverse() } else { order };
         Ok(order.is_lt() || (inclusive && order.is_eq()))
     }
 }
@@ -86,30 +89,32 @@ impl<'a, 't> DirectRun<'a, 't> {
             *key = value.as_ref();
         }
         let prefix = access.equal.len();
+        let descending = access.descending;
+        let (mut from, mut to) = (access.start.as_ref(), access.stop.as_ref());
         // The end of the range takes the place of its beginning, once that is found.
         let mut stop_refs = refs;
-        let stop = match (&access.stop, keys) {
-            (Some(end), [.., stop]) => {
-                stop_refs[prefix] = stop.as_ref();
-                Some((&stop_refs[..=prefix], end.inclusive))
-            }
-            _ => None,
-        };
-        let limits = Limits { equal: &refs[..prefix], stop };
+        if let (Some(_), [.., stop]) = (&access.stop, keys) {
+            stop_refs[prefix] = stop.as_ref();
+        }
+        if descending {
+            (from, to) = (to, from);
+            std::mem::swap(&mut refs, &mut stop_refs);
+        }
+        let stop = to.map(|end| (&stop_refs[..=prefix], end.inclusive));
+        let limits = Limits { equal: &refs[..prefix], stop, descending };
         let (mut walk, mut more) = match (start, &self.memory.walk) {
             (Start::At, Some(place)) => {
                 let mut walk = lookup.resume(self.txn, place)?;
-                let more = walk.next()?;
+                let more = if descending { walk.prev()? } else { walk.next()? };
                 (walk, more)
             }
             _ => {
-                let (key, passed) = match &access.start {
-                    Some(End { inclusive: true, .. }) => (&refs[..=prefix], Ordering::Less),
-                    Some(_) => (&refs[..=prefix], Ordering::Equal),
-                    None => (&refs[..prefix], Ordering::Less),
-                };
-                let walk = lookup.seek(self.txn, key, &access.order, passed)?;
-                let more = walk.is_valid();
+                let key = if from.is_some() { &refs[..=prefix] } else { &refs[..prefix] };
+                // Backwards, the walk begins before the first entry that is past the range.
+                let inclusive = from.is_none_or(|end| end.inclusive);
+                let passed = if inclusive == descending { Ordering::Equal } else { Ordering::Less };
+                let mut walk = lookup.seek(self.txn, key, &access.order, passed)?;
+                let more = if descending { walk.prev()? } else { walk.is_valid() };
                 (walk, more)
             }
         };
@@ -139,21 +144,23 @@ impl<'a, 't> DirectRun<'a, 't> {
                     return Ok(matched);
                 }
                 found += 1;
-                if found == ENTRIES_BEFORE_LAST {
+                if found == ENTRIES_BEFORE_LAST && !descending {
                     found = 0;
                     sure = self.sure_of(&walk, access, &limits)?;
                 }
             }
-            if let Some((place, lookup)) = access.row {
-                self.follow(access.entry, place, level.record, lookup)?;
+            if match access.row {
+                Some((place, lookup)) => self.follow(access, place, level.record, lookup)?,
+                None => true,
+            } {
+                matched |= self.matched(number, level, sink)?;
             }
-            matched |= self.matched(number, level, sink)?;
             if self.memory.is_full(enough) {
                 self.memory.start = Start::At;
                 self.memory.walk = Some(walk.place());
                 return Ok(matched);
             }
-            more = walk.next()?;
+            more = if descending { walk.prev()? } else { walk.next()? };
         }
         Ok(matched)
     }
@@ -170,15 +177,16 @@ impl<'a, 't> DirectRun<'a, 't> {
         Ok(if within { left - 1 } else { 0 })
     }
 
-    /// Finds the row that an index's entry names.
+    /// Finds the row that an index's entry names; false when it was found before and is wanted once.
     #[inline]
     fn follow(
         &mut self,
-        entry: usize,
+        access: &IndexAccess,
         place: usize,
         record: usize,
         lookup: usize,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
+        let entry = access.entry;
         let missing = |rowid: u64| {
             let why = "names a row that is not there";
             Error::corrupt(shoal_store::Corrupt::new("index", why, rowid))
@@ -187,11 +195,15 @@ impl<'a, 't> DirectRun<'a, 't> {
         let field = plan.first + plan.places.partition_point(|&known| known < place);
         let found = self.memory.fields[field].int(self.bytes(entry));
         let Some(rowid) = found else { return Err(missing(0)) };
+        if access.once && !self.memory.any.seen.insert(rowid) {
+            return Ok(false);
+        }
         let lookup = &mut self.memory.lookups[lookup];
         let Some((page, payload)) = lookup.find(self.txn, rowid)? else {
             return Err(missing(rowid.cast_unsigned()));
         };
-        self.put(record, rowid, payload, &page)
+        self.put(record, rowid, payload, &page)?;
+        Ok(true)
     }
 
     /// Puts the values that the index is sought by into `memory.keys`: those of the equalities,

@@ -5,9 +5,10 @@
 //! their results are columns. Such a select is compiled once more, into loops over leaves, lookups
 //! and index entries; columns are found in the record's header when they are wanted and decoded
 //! where they are. What does not fit stays with the general executor: `plan` says which does, `leaf`
-//! goes through the rows of one table and `ready` leaves those that are wanted, `run` and `index` go
-//! through those of several loops, `slots` keeps what was found, `each` and `rows` give it out.
+//! goes through the rows of one table and `ready` leaves those that are wanted, `run`, `index` and `any`
+//! go through those of several loops, `slots` keeps what was found, `each` and `rows` give it out.
 
+mod any;
 mod each;
 mod index;
 mod leaf;

@@ -5,8 +5,8 @@ use shoal_store::{ColumnFinder, KeyOrder, Pgno};
 
 use crate::expr::{Code, Compiler, Op, Reg};
 use crate::plan::{
-    BodyPlan, Bound, GroupPlan, IndexScan, Level, Loads, NullKey, QueryPlan, RowidRange, Scan,
-    SelectPlan, TableKey, TableScan,
+    AnyScan, BodyPlan, Bound, GroupPlan, IndexScan, Level, Loads, NullKey, QueryPlan, RowidRange,
+    Scan, SelectPlan, TableKey, TableScan,
 };
 use crate::resolve::tree::Comparison;
 use crate::value::{Affinity, Collation, Value};
@@ -58,9 +58,30 @@ pub(super) struct DirectLevel {
 /// How a level's rows are found.
 #[derive(Debug)]
 pub(super) enum Access {
-    Rows { root: Pgno, low: Option<End>, high: Option<End>, descending: bool },
-    Rowid { key: Operand, lookup: usize },
+    Rows {
+        root: Pgno,
+        low: Option<End>,
+        high: Option<End>,
+        descending: bool,
+    },
+    Rowid {
+        key: Operand,
+        lookup: usize,
+    },
     Index(Box<IndexAccess>),
+    /// The rows that any arm finds, each once; of the outermost loop alone.
+    Any {
+        arms: Box<[Arm]>,
+        lookup: usize,
+    },
+}
+
+/// One of several ways to the rows of a table.
+#[derive(Debug)]
+pub(super) enum Arm {
+    Rowid { key: Operand },
+    Rows { root: Pgno, low: Option<End>, high: Option<End> },
+    Index(IndexAccess),
 }
 
 #[derive(Debug)]
@@ -72,10 +93,14 @@ pub(super) struct IndexAccess {
     /// Where the range begins and ends, in the index's own direction. NULL is in no range.
     pub(super) start: Option<End>,
     pub(super) stop: Option<End>,
+    /// Whether the entries are walked backwards, from the stop to the start.
+    pub(super) descending: bool,
     /// The record of the entry.
     pub(super) entry: usize,
     /// Where the entry has the rowid, and the lookup that finds the row, when the row is read.
     pub(super) row: Option<(usize, usize)>,
+    /// Whether rows that were found before are left out.
+    pub(super) once: bool,
 }
 
 /// One end of a range.
@@ -259,7 +284,8 @@ pub(crate) fn compile(select: &SelectPlan, compiler: &Compiler) -> Option<Direct
     }
     let mut drafts = Vec::with_capacity(levels.len());
     for level in levels {
-        drafts.push(builder.level(level)?);
+        let first = drafts.is_empty();
+        drafts.push(builder.level(level, first)?);
     }
     let group_draft = match group {
         Some(group) => Some(builder.group(group)?),
@@ -301,7 +327,7 @@ pub(crate) fn compile(select: &SelectPlan, compiler: &Compiler) -> Option<Direct
                         && access.stop.is_none()
                         && access.row.is_none()
                 }
-                Access::Rowid { .. } => false,
+                Access::Rowid { .. } | Access::Any { .. } => false,
             };
             all && level.filter.is_empty()
         }
@@ -355,6 +381,7 @@ fn database_of(levels: &[Level], compiler: &Compiler) -> Option<usize> {
     let cursor = |level: &Level| match &level.scan {
         Scan::Table(scan) => Some(scan.cursor),
         Scan::Index(scan) => Some(scan.cursor),
+        Scan::Any(scan) => Some(scan.cursor),
         _ => None,
     };
     let database = |level: &Level| compiler.cursors.get(cursor(level)?).copied();
@@ -372,25 +399,22 @@ struct LevelDraft {
 }
 
 enum AccessDraft {
-    Rows {
-        root: Pgno,
-        low: Option<EndDraft>,
-        high: Option<EndDraft>,
-        descending: bool,
-    },
-    Rowid {
-        key: Draft,
-        lookup: usize,
-    },
-    Index {
-        lookup: usize,
-        order: KeyOrder,
-        equal: Vec<(Draft, Option<Affinity>, NullKey)>,
-        start: Option<EndDraft>,
-        stop: Option<EndDraft>,
-        entry: usize,
-        row: Option<(usize, usize)>,
-    },
+    Rows { root: Pgno, low: Option<EndDraft>, high: Option<EndDraft>, descending: bool },
+    Rowid { key: Draft, lookup: usize },
+    Index(IndexDraft),
+    Any { arms: Vec<AccessDraft>, lookup: usize },
+}
+
+struct IndexDraft {
+    lookup: usize,
+    order: KeyOrder,
+    equal: Vec<(Draft, Option<Affinity>, NullKey)>,
+    start: Option<EndDraft>,
+    stop: Option<EndDraft>,
+    descending: bool,
+    entry: usize,
+    row: Option<(usize, usize)>,
+    once: bool,
 }
 
 struct EndDraft {
@@ -450,7 +474,7 @@ impl Builder {
         }
     }
 
-    fn level(&mut self, level: &Level) -> Option<LevelDraft> {
+    fn level(&mut self, level: &Level, first: bool) -> Option<LevelDraft> {
         let Level {
             name: _,
             label: _,
@@ -468,25 +492,14 @@ impl Builder {
         }
         let (access, record) = match scan {
             Scan::Table(TableScan { cursor: _, root, early, range, descending }) => {
-                let access = match range {
-                    RowidRange::Equal(key) => {
-                        let key = self.plain(key)?;
-                        self.want(&key, true);
-                        AccessDraft::Rowid { key, lookup: self.lookup(*root) }
-                    }
-                    RowidRange::Between { low, high } => AccessDraft::Rows {
-                        root: *root,
-                        low: self.end(low.as_ref())?,
-                        high: self.end(high.as_ref())?,
-                        descending: *descending,
-                    },
-                };
+                let access = self.rows(*root, range, *descending)?;
                 let record = self.record()?;
                 self.load(record, early);
                 self.load(record, late);
                 (access, record)
             }
             Scan::Index(scan) => self.index(scan, late)?,
+            Scan::Any(scan) if first => self.any(scan, late)?,
             Scan::Query(_)
             | Scan::Hash(_)
             | Scan::Each(_)
@@ -500,7 +513,80 @@ impl Builder {
         Some(LevelDraft { access, record, left_join: *keeps_left, on, filter })
     }
 
+    /// The rows of a table by their rowids.
+    fn rows(&mut self, root: Pgno, range: &RowidRange, descending: bool) -> Option<AccessDraft> {
+        Some(match range {
+            RowidRange::Equal(key) => {
+                let key = self.plain(key)?;
+                self.want(&key, true);
+                AccessDraft::Rowid { key, lookup: self.lookup(root) }
+            }
+            RowidRange::Between { low, high } => {
+                let (low, high) = (self.end(low.as_ref())?, self.end(high.as_ref())?);
+                AccessDraft::Rows { root, low, high, descending }
+            }
+        })
+    }
+
+    /// The rows that any of several scans finds. All columns are read from the table's row.
+    fn any(&mut self, scan: &AnyScan, late: &Loads) -> Option<(AccessDraft, usize)> {
+        let AnyScan { arms: scans, early, rowid: _, cursor: _ } = scan;
+        let mut arms = Vec::with_capacity(scans.len());
+        let mut root = None;
+        for arm in scans {
+            arms.push(match arm {
+                Scan::Table(scan) => {
+                    root = Some(scan.root);
+                    self.rows(scan.root, &scan.range, false)?
+                }
+                Scan::Index(scan) => {
+                    let table = scan.table.as_ref()?;
+                    let TableKey::Rowid { place } = &table.key else { return None };
+                    root = Some(table.root);
+                    let mut index = self.entries(scan)?;
+                    self.wanted[index.entry].push((*place, true));
+                    (index.row, index.once) = (Some((*place, 0)), true);
+                    AccessDraft::Index(index)
+                }
+                _ => return None,
+            });
+        }
+        let lookup = self.lookup(root?);
+        for arm in &mut arms {
+            if let AccessDraft::Index(IndexDraft { row: Some((_, target)), .. }) = arm {
+                *target = lookup;
+            }
+        }
+        let record = self.record()?;
+        self.load(record, early);
+        self.load(record, late);
+        Some((AccessDraft::Any { arms, lookup }, record))
+    }
+
     fn index(&mut self, scan: &IndexScan, late: &Loads) -> Option<(AccessDraft, usize)> {
+        let mut index = self.entries(scan)?;
+        let entry = index.entry;
+        self.load(entry, &scan.early);
+        let record = match &scan.table {
+            None => {
+                self.load(entry, late);
+                entry
+            }
+            Some(table) => {
+                let TableKey::Rowid { place } = &table.key else { return None };
+                let record = self.record()?;
+                self.load(record, &table.early);
+                self.load(record, late);
+                self.wanted[entry].push((*place, true));
+                index.row = Some((*place, self.lookup(table.root)));
+                record
+            }
+        };
+        Some((AccessDraft::Index(index), record))
+    }
+
+    /// The entries of an index, without what is read of them.
+    fn entries(&mut self, scan: &IndexScan) -> Option<IndexDraft> {
         let IndexScan {
             cursor: _,
             root,
@@ -511,10 +597,10 @@ impl Builder {
             range_descending,
             above_null,
             descending,
-            early,
-            table,
+            early: _,
+            table: _,
         } = scan;
-        if keys.len() + 2 > KEYS_MAX || *above_null || *descending {
+        if keys.len() + 2 > KEYS_MAX {
             return None;
         }
         let mut equal = Vec::with_capacity(keys.len());
@@ -532,31 +618,17 @@ impl Builder {
         };
         // NULL is below everything and in no range.
         let (start, stop) = match (low, high) {
-            (None, None) => (None, None),
+            (None, None) if !above_null => (None, None),
             (low, high) => {
                 let low = Some(low.unwrap_or_else(null));
                 if *range_descending { (high, low) } else { (low, high) }
             }
         };
         let entry = self.record()?;
-        self.load(entry, early);
-        let (row, record) = match table {
-            None => {
-                self.load(entry, late);
-                (None, entry)
-            }
-            Some(table) => {
-                let TableKey::Rowid { place } = &table.key else { return None };
-                let record = self.record()?;
-                self.load(record, &table.early);
-                self.load(record, late);
-                self.wanted[entry].push((*place, true));
-                (Some((*place, self.lookup(table.root))), record)
-            }
-        };
         self.indexes.push(*root);
-        let (lookup, order) = (self.indexes.len() - 1, order.clone());
-        Some((AccessDraft::Index { lookup, order, equal, start, stop, entry, row }, record))
+        let (lookup, order, descending) = (self.indexes.len() - 1, order.clone(), *descending);
+        let (row, once) = (None, false);
+        Some(IndexDraft { lookup, order, equal, start, stop, descending, entry, row, once })
     }
 
     fn end(&mut self, bound: Option<&Bound>) -> Option<Option<EndDraft>> {
@@ -615,10 +687,17 @@ impl Builder {
     }
 
     fn group(&mut self, group: &GroupPlan) -> Option<GroupDraft> {
-        let GroupPlan { keys, aggregates, kept, picks: _, having: _, ends_early } = group;
-        if *ends_early {
-            return None;
-        }
+        // The groups themselves know in which order their rows come, and when to stop.
+        let GroupPlan {
+            keys,
+            aggregates,
+            kept,
+            picks: _,
+            having: _,
+            ends_early: _,
+            ordered: _,
+            distinct: _,
+        } = group;
         let keys: Option<Vec<_>> =
             keys.iter().map(|(code, by)| Some((self.copied(code)?, *by))).collect();
         let mut arguments = Vec::with_capacity(aggregates.len());
@@ -698,22 +777,41 @@ impl LevelDraft {
                 above_null: draft.above_null,
             })
         };
+        let index = |draft: IndexDraft| {
+            let IndexDraft { lookup, order, equal, start, stop, descending, entry, row, once } =
+                draft;
+            let equal = equal.into_iter().map(|(draft, by, null)| (finish(draft), by, null));
+            IndexAccess {
+                lookup,
+                order,
+                equal: equal.collect(),
+                start: end(start),
+                stop: end(stop),
+                descending,
+                entry,
+                row,
+                once,
+            }
+        };
         let access = match self.access {
             AccessDraft::Rows { root, low, high, descending } => {
                 Access::Rows { root, low: end(low), high: end(high), descending }
             }
             AccessDraft::Rowid { key, lookup } => Access::Rowid { key: finish(key), lookup },
-            AccessDraft::Index { lookup, order, equal, start, stop, entry, row } => {
-                let equal = equal.into_iter().map(|(draft, by, null)| (finish(draft), by, null));
-                Access::Index(Box::new(IndexAccess {
-                    lookup,
-                    order,
-                    equal: equal.collect(),
-                    start: end(start),
-                    stop: end(stop),
-                    entry,
-                    row,
-                }))
+            AccessDraft::Index(draft) => Access::Index(Box::new(index(draft))),
+            AccessDraft::Any { arms, lookup } => {
+                let arm = |draft| {
+                    Some(match draft {
+                        AccessDraft::Rowid { key, .. } => Arm::Rowid { key: finish(key) },
+                        AccessDraft::Rows { root, low, high, .. } => {
+                            Arm::Rows { root, low: end(low), high: end(high) }
+                        }
+                        AccessDraft::Index(draft) => Arm::Index(index(draft)),
+                        // No way is made of such ways.
+                        AccessDraft::Any { .. } => return None,
+                    })
+                };
+                Access::Any { arms: arms.into_iter().filter_map(arm).collect(), lookup }
             }
         };
         let (record, left_join) = (self.record, self.left_join);

@@ -5,6 +5,7 @@ use shoal_store::{
     TableLookup, Transaction, WalkPlace,
 };
 
+use super::any::AnyMemory;
 use super::leaf::LeafMemory;
 use super::plan::{Access, Direct, DirectLevel, End, Operand, RECORDS_MAX, Test};
 use super::set::SetMemory;
@@ -34,6 +35,7 @@ pub(crate) struct Memory {
     pub(super) start: Start,
     pub(super) place: Option<Place>,
     pub(super) walk: Option<WalkPlace>,
+    pub(super) any: AnyMemory,
 }
 
 /// Where the outermost loop goes on.
@@ -63,6 +65,7 @@ impl Memory {
             start: Start::Fresh,
             place: None,
             walk: None,
+            any: AnyMemory::default(),
         }
     }
 
@@ -202,6 +205,7 @@ impl<'a, 't> DirectRun<'a, 't> {
                 Ok(())
             }
             Access::Index(access) => self.entries(0, level, access, start, enough, sink).map(drop),
+            Access::Any { arms, lookup } => self.any((level, *lookup), arms, start, enough, sink),
             Access::Rowid { .. } => match start {
                 Start::Fresh => self.level(0, sink),
                 _ => Ok(()),
@@ -231,7 +235,7 @@ impl<'a, 't> DirectRun<'a, 't> {
     }
 
     /// Notes where the outermost loop goes on.
-    fn pause(&mut self, place: Place) {
+    pub(super) fn pause(&mut self, place: Place) {
         self.memory.start = Start::At;
         self.memory.place = Some(place);
     }
@@ -275,6 +279,9 @@ impl<'a, 't> DirectRun<'a, 't> {
             Access::Index(access) => {
                 self.entries(number, level, access, Start::Fresh, usize::MAX, sink)?
             }
+            Access::Any { .. } => {
+                return Err(Error::Misuse { what: "an inner loop has several ways to its rows" });
+            }
         };
         if level.left_join && !matched {
             self.records[level.record].at = At::Null;
@@ -301,7 +308,7 @@ impl<'a, 't> DirectRun<'a, 't> {
 
     /// A row of a leaf: whether it matches, and what follows from it.
     #[inline(always)]
-    fn row<S>(
+    pub(super) fn row<S>(
         &mut self,
         number: usize,
         page: &Page<'t>,
@@ -344,7 +351,7 @@ impl<'a, 't> DirectRun<'a, 't> {
     }
 
     #[inline(always)]
-    fn rowid_of(&self, key: &Operand) -> Option<i64> {
+    pub(super) fn rowid_of(&self, key: &Operand) -> Option<i64> {
         match self.value(key) {
             ValueRef::Int(rowid) => Some(rowid),
             ValueRef::Null => None,

@@ -1,0 +1,123 @@
+//! The rows that any of several ways finds, each once: an `OR` by several indexes.
+
+use rustc_hash::FxHashSet;
+
+use super::plan::{Arm, DirectLevel};
+use super::run::{DirectRun, Start, rowids, seek_first};
+use crate::Error;
+use shoal_store::TableCursor;
+
+/// What such a loop keeps between its rows.
+#[derive(Debug, Default)]
+pub(super) struct AnyMemory {
+    /// The rowids of the rows found so far.
+    pub(super) seen: FxHashSet<i64>,
+    /// The way that the loop is on, and whether it has begun.
+    arm: usize,
+    begun: bool,
+}
+
+impl<'t> DirectRun<'_, 't> {
+    /// The outermost loop, as one way after the other.
+    pub(super) fn any<S>(
+        &mut self,
+        (level, lookup): (&DirectLevel, usize),
+        arms: &[Arm],
+        start: Start,
+        enough: usize,
+        sink: &mut S,
+    ) -> Result<(), Error>
+    where
+        S: FnMut(&mut Self) -> Result<(), Error>,
+    {
+        match start {
+            Start::Done => return Ok(()),
+            Start::At => {}
+            Start::Fresh => {
+                let any = &mut self.memory.any;
+                any.seen.clear();
+                (any.arm, any.begun) = (0, false);
+            }
+        }
+        while let Some(arm) = arms.get(self.memory.any.arm) {
+            let begun = std::mem::replace(&mut self.memory.any.begun, true);
+            let start = if begun { Start::At } else { Start::Fresh };
+            match arm {
+                Arm::Index(access) => {
+                    self.entries(0, level, access, start, enough, sink)?;
+                }
+                Arm::Rowid { key } => {
+                    if let Some(rowid) = self.rowid_of(key)
+                        && self.memory.any.seen.insert(rowid)
+                        && let Some((page, payload)) =
+                            self.memory.lookups[lookup].find(self.txn, rowid)?
+                    {
+                        self.put(level.record, rowid, payload, &page)?;
+                        self.matched(0, level, sink)?;
+                    }
+                }
+                Arm::Rows { root, low, high } => {
+                    let range = rowids(low.as_ref(), high.as_ref(), |operand| self.value(operand));
+                    if let Some((low, high)) = range {
+                        let cursor = match (start, &self.memory.place) {
+                            (Start::At, Some(place)) => {
+                                let mut cursor = TableCursor::resume(self.txn, place)?;
+                                let more = cursor.next()?;
+                                more.then_some(cursor)
+                            }
+                            _ => {
+                                let mut cursor = self.txn.table(*root)?;
+                                let more = seek_first(&mut cursor, low)?;
+                                more.then_some(cursor)
+                            }
+                        };
+                        if let Some(cursor) = cursor {
+                            self.rows_of_arm(cursor, high, enough, sink)?;
+                        }
+                    }
+                }
+            }
+            if self.memory.start == Start::At {
+                return Ok(());
+            }
+            let any = &mut self.memory.any;
+            (any.arm, any.begun) = (any.arm + 1, false);
+            // A way that ended with the batch full.
+            if self.memory.is_full(enough) {
+                self.memory.start = Start::At;
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn rows_of_arm<S>(
+        &mut self,
+        mut cursor: TableCursor<'t>,
+        high: i64,
+        enough: usize,
+        sink: &mut S,
+    ) -> Result<(), Error>
+    where
+        S: FnMut(&mut Self) -> Result<(), Error>,
+    {
+        loop {
+            let rowid = cursor.rowid()?;
+            if rowid > high {
+                return Ok(());
+            }
+            if self.memory.any.seen.insert(rowid)
+                && let Some((page, index)) = cursor.leaf()
+            {
+                self.row(0, &page, index, sink)?;
+            }
+            if self.memory.is_full(enough) {
+                self.pause(cursor.place());
+                return Ok(());
+            }
+            if !cursor.next()? {
+                return Ok(());
+            }
+        }
+    }
+}

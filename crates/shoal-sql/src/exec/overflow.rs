@@ -1,0 +1,207 @@
+//! Rows whose groups, or which themselves, do not fit into memory: they wait in a file, sorted, so
+//! that one group after the other comes back.
+
+use std::cmp::Ordering;
+
+use super::group::Group;
+use super::sort::{Sorter, Values};
+use super::{Kept, Machine, assign};
+use crate::Error;
+use crate::expr::{eval, eval_condition};
+use crate::functions::Session;
+use crate::plan::{GroupPlan, SortKey, SortPlan};
+use crate::value::{Collation, Value};
+
+/// Rows that wait, in the order of their first values; those that are equal as they came.
+#[derive(Debug)]
+struct Waiting {
+    sorter: Sorter,
+    sort: SortPlan,
+    /// The row that comes next, once all of them wait; empty after the last.
+    row: Vec<Value>,
+}
+
+impl Waiting {
+    fn new(collations: impl Iterator<Item = Collation>) -> Waiting {
+        let key =
+            |(reg, collation)| SortKey { reg, descending: false, nulls_first: true, collation };
+        let keys = collations.enumerate().map(key).collect();
+        Waiting { sorter: Sorter::default(), sort: SortPlan { keys }, row: Vec::new() }
+    }
+
+    fn push(&mut self, session: &dyn Session, row: &[Value]) -> Result<(), Error> {
+        let values = Values { first: 0, width: row.len() };
+        self.sorter.push(session, (values, &self.sort), |place| row[place].as_ref(), None)
+    }
+
+    fn finish(&mut self, session: &dyn Session) -> Result<(), Error> {
+        self.sorter.sort(session, &self.sort)?;
+        self.step()
+    }
+
+    fn step(&mut self) -> Result<(), Error> {
+        let mut width = 0;
+        if let Some(row) = self.sorter.next_row(&self.sort)? {
+            for value in row {
+                match self.row.get_mut(width) {
+                    Some(known) => assign(known, value),
+                    None => self.row.push(value.into()),
+                }
+                width += 1;
+            }
+        }
+        self.row.truncate(width);
+        Ok(())
+    }
+
+    /// The order of the next row and of one with these first values.
+    fn compare(&self, keys: &[Value]) -> Ordering {
+        let pairs = self.row.iter().zip(keys).zip(&self.sort.keys);
+        pairs
+            .map(|((next, key), by)| next.as_ref().compare(key.as_ref(), by.collation))
+            .find(|order| order.is_ne())
+            .unwrap_or(Ordering::Equal)
+    }
+}
+
+/// Rows of groups that do not fit into memory. A row has the keys, what a group keeps of a row, and
+/// for each aggregate whether its `FILTER` lets the row in, its arguments, and the keys it is
+/// ordered by.
+#[derive(Debug)]
+pub(super) struct Overflow {
+    waiting: Waiting,
+    group: Group,
+    buffer: Vec<Value>,
+    /// What the group takes.
+    kept: Kept,
+}
+
+impl Overflow {
+    pub(super) fn new(plan: &GroupPlan) -> Overflow {
+        let waiting = Waiting::new(plan.keys.iter().map(|(_, collation)| *collation));
+        Overflow { waiting, group: Group::default(), buffer: Vec::new(), kept: Kept::default() }
+    }
+
+    /// Takes the current row, whose keys were evaluated.
+    pub(super) fn push(
+        &mut self,
+        plan: &GroupPlan,
+        machine: &mut Machine<'_, '_>,
+    ) -> Result<(), Error> {
+        let row = &mut self.buffer;
+        row.clear();
+        let keys = plan.keys.iter().map(|(key, _)| key.result);
+        row.extend(keys.chain(plan.kept.iter().copied()).map(|reg| machine.registers[reg].clone()));
+        for aggregate in &plan.aggregates {
+            let mut lets_in = true;
+            if let Some(filter) = &aggregate.filter {
+                lets_in = eval_condition(machine, filter)?;
+                row.push(Value::Int(lets_in.into()));
+            }
+            let order = aggregate.order.iter().map(|(key, _)| key);
+            for code in aggregate.arguments.iter().chain(order) {
+                if lets_in {
+                    eval(machine, code)?;
+                }
+                row.push(if lets_in {
+                    machine.registers[code.result].clone()
+                } else {
+                    Value::Null
+                });
+            }
+        }
+        self.waiting.push(machine.session, row)
+    }
+
+    /// Ends the taking of rows.
+    pub(super) fn finish(&mut self, session: &dyn Session) -> Result<(), Error> {
+        self.waiting.finish(session)
+    }
+
+    /// Whether the next group of these rows comes before the next one in memory.
+    pub(super) fn goes_first(&self, plan: &GroupPlan, keys: Option<&[Value]>) -> bool {
+        let any = !self.waiting.row.is_empty();
+        any && keys.is_none_or(|keys| !plan.distinct && self.waiting.compare(keys).is_lt())
+    }
+
+    /// The next group of these rows, of which there is one.
+    pub(super) fn next_group(
+        &mut self,
+        plan: &GroupPlan,
+        session: &dyn Session,
+    ) -> Result<&mut Group, Error> {
+        let Overflow { waiting, group, kept: counted, .. } = self;
+        counted.clear();
+        let keys = plan.keys.len();
+        group.restart(plan);
+        for (key, value) in group.keys.iter_mut().zip(&waiting.row) {
+            assign(key, value.as_ref());
+        }
+        group.keep(waiting.row[keys..].iter().map(Value::as_ref));
+        while !waiting.row.is_empty() && waiting.compare(&group.keys).is_eq() {
+            let (kept, mut rest) = waiting.row[keys..].split_at(plan.kept.len());
+            for (index, aggregate) in plan.aggregates.iter().enumerate() {
+                let mut lets_in = true;
+                if aggregate.filter.is_some()
+                    && let Some((flag, behind)) = rest.split_first()
+                {
+                    lets_in = *flag == Value::Int(1);
+                    rest = behind;
+                }
+                let (arguments, behind) = rest.split_at(aggregate.arguments.len());
+                let (order, behind) = behind.split_at(aggregate.order.len());
+                rest = behind;
+                if lets_in {
+                    let order = order.iter().map(Value::as_ref);
+                    let kept = kept.iter().map(Value::as_ref);
+                    group.step((plan, index), arguments, order, kept, (&mut *counted, session))?;
+                }
+            }
+            waiting.step()?;
+        }
+        Ok(group)
+    }
+}
+
+/// Rows of a `DISTINCT` that do not fit into memory: the columns and what follows them.
+#[derive(Debug)]
+pub(super) struct DistinctOverflow {
+    waiting: Waiting,
+    /// The columns of the row given last.
+    last: Option<Vec<Value>>,
+}
+
+impl DistinctOverflow {
+    pub(super) fn new(collations: &[Collation]) -> DistinctOverflow {
+        DistinctOverflow { waiting: Waiting::new(collations.iter().copied()), last: None }
+    }
+
+    pub(super) fn push(&mut self, session: &dyn Session, row: &[Value]) -> Result<(), Error> {
+        self.waiting.push(session, row)
+    }
+
+    /// Ends the taking of rows.
+    pub(super) fn finish(&mut self, session: &dyn Session) -> Result<(), Error> {
+        self.waiting.finish(session)
+    }
+
+    /// Puts the next row that equals none before it into the registers; false when there is none.
+    pub(super) fn next(&mut self, registers: &mut [Value]) -> Result<bool, Error> {
+        let waiting = &mut self.waiting;
+        if let Some(last) = &self.last {
+            while !waiting.row.is_empty() && waiting.compare(last).is_eq() {
+                waiting.step()?;
+            }
+        }
+        if waiting.row.is_empty() {
+            return Ok(false);
+        }
+        for (target, value) in registers.iter_mut().zip(&waiting.row) {
+            assign(target, value.as_ref());
+        }
+        let columns = &waiting.row[..waiting.sort.keys.len()];
+        self.last = Some(columns.to_vec());
+        waiting.step()?;
+        Ok(true)
+    }
+}
