@@ -122,7 +122,7 @@ pub(crate) enum DocVerb {
     /// Print heads, actors, and counts of a document
     Info(InfoArgs),
     /// Print one line per change, oldest first
-    History(InfoArgs),
+    History(HistoryArgs),
     /// List the documents of a database
     Ls(LsArgs),
     /// Make a document from JSON, or store an Automerge file in a database
@@ -133,6 +133,8 @@ pub(crate) enum DocVerb {
     Merge(MergeArgs),
     /// Write what can still be read of a damaged Automerge file, and say what was lost
     Rescue(RescueArgs),
+    /// Write a copy with the same shape and other content, to show to whoever looks for a bug
+    Anonymize(AnonymizeArgs),
     /// Print what turns one state of a document, or one document, into another
     Diff(DiffArgs),
     /// Apply a JSON Patch or a JSON Merge Patch, as one change
@@ -254,7 +256,45 @@ pub(crate) struct PatchArgs {
     pub(crate) format: Format,
 }
 
-/// `shoal doc info` and `shoal doc history`.
+/// `shoal doc anonymize`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Keys, texts, numbers, names of actors, messages and times are replaced; how long things are, what \
+changed when, and which characters are white space stay. Whoever looks at the copy still sees how \
+the document was edited.
+
+Example:
+  shoal doc anonymize notes.automerge -o for-the-report.automerge")]
+pub(crate) struct AnonymizeArgs {
+    /// FILE, - or DB::NAME
+    #[arg(value_name = "DOC")]
+    pub(crate) doc: String,
+    /// FILE or DB::NAME, which must not exist yet
+    #[arg(short, long, value_name = "COPY")]
+    pub(crate) output: String,
+}
+
+/// `shoal doc history`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+With --ops each change is printed with everything in it, in the JSON of Automerge's decodeChange.
+
+Examples:
+  shoal doc history notes.automerge
+  shoal doc history notes.automerge --ops --format json")]
+pub(crate) struct HistoryArgs {
+    /// FILE, - or DB::NAME
+    #[arg(value_name = "DOC")]
+    pub(crate) doc: String,
+    /// Print every op of each change
+    #[arg(long)]
+    pub(crate) ops: bool,
+    /// The form of the answer
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+/// `shoal doc info`.
 #[derive(Debug, Args)]
 pub(crate) struct InfoArgs {
     /// FILE, - or DB::NAME

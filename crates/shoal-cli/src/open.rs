@@ -110,12 +110,37 @@ pub(crate) fn stdin() -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
+/// Reads what is at a place that is no document in a database: those have the `refusal`.
+pub(crate) fn bytes(place: &Place, refusal: &str) -> Result<Vec<u8>, Failure> {
+    match place {
+        Place::Stream => stdin(),
+        Place::File(path) => read(path),
+        Place::Stored { .. } => Err(Failure::at(place, refusal)),
+    }
+}
+
 /// Parses an Automerge file.
 pub(crate) fn parse(place: &Place, bytes: &[u8]) -> Result<Document, Failure> {
     let actor = Environment::os().new_actor();
-    spin("loading", || Document::load(bytes, actor, &LoadOptions::default()))
-        .map_err(|error| Failure::at(place, error))
+    spin("loading", || Document::load(bytes, actor, &LoadOptions::default())).map_err(|error| {
+        if bytes.starts_with(&MAGIC) {
+            let hint =
+                format_args!("shoal doc rescue {place} -o FILE writes what can still be read");
+            return Failure::at(place, error).hint(hint);
+        }
+        let failure = Failure::at(place, "not an Automerge file");
+        match bytes.trim_ascii_start().first() {
+            _ if bytes.starts_with(b"SQLite format 3\0") => failure.hint(format_args!(
+                "{place} is a database: {place}::NAME is a document in it, shoal doc ls lists them"
+            )),
+            Some(b'{') => failure.hint("shoal doc import makes a document of a JSON object"),
+            _ => failure.hint("shoal doc rescue finds what is left in a damaged file"),
+        }
+    })
 }
+
+/// The first bytes of every Automerge chunk.
+pub(crate) const MAGIC: [u8; 4] = [0x85, 0x6f, 0x4a, 0x83];
 
 /// The failure of an operation on the file at `path`, which the sentence names once.
 pub(crate) fn about(path: &Path, error: &dyn Display) -> Failure {

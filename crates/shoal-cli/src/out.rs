@@ -29,15 +29,16 @@ pub(crate) fn stderr() -> io::Stderr {
 
 /// Says something that is not data.
 pub(crate) fn note(text: impl Display) {
-    eprintln!("{text}");
+    // A reader that has gone is no reason to stop the work.
+    let _ = writeln!(stderr(), "{text}");
 }
 
 /// Reports what failed.
 pub(crate) fn error(text: impl Display) {
-    eprintln!("error: {text}");
+    let _ = writeln!(stderr(), "error: {text}");
 }
 
 /// Adds how to go on after an error.
 pub(crate) fn hint(text: impl Display) {
-    eprintln!("hint: {text}");
+    let _ = writeln!(stderr(), "hint: {text}");
 }

@@ -18,6 +18,7 @@ pub(crate) fn run(verb: &DocVerb) -> Result<(), Failure> {
         DocVerb::Import(args) => transfer::import(args),
         DocVerb::Export(args) => transfer::export(args),
         DocVerb::Rescue(args) => transfer::rescue(args),
+        DocVerb::Anonymize(args) => transfer::anonymize(args),
         DocVerb::Merge(args) => transfer::merge(args),
         DocVerb::Diff(args) => diff::diff(args),
         DocVerb::Patch(args) => diff::patch(args),

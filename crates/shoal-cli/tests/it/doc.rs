@@ -260,3 +260,81 @@ fn what_is_left_of_a_damaged_file_is_written() {
     shoal(dir, &["doc", "rescue", "good.automerge", "-o", "same.automerge"]).ok();
     assert_eq!(heads(dir, "same.automerge"), heads(dir, "a.automerge"));
 }
+
+#[test]
+fn a_failure_says_what_to_try_next() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    copy(dir, "automerge/exemplar", "e.automerge");
+    let document = std::fs::read(dir.join("e.automerge")).unwrap();
+    std::fs::write(dir.join("cut.automerge"), &document[..document.len() / 2]).unwrap();
+    std::fs::write(dir.join("notes.json"), b" {\"a\": 1}").unwrap();
+    std::fs::write(dir.join("text"), b"neither").unwrap();
+    shoal(dir, &["doc", "import", "e.automerge", "d.db::e"]).ok();
+    for (doc, reason, hint) in [
+        ("cut.automerge", "ends too early", "shoal doc rescue cut.automerge -o FILE"),
+        ("notes.json", "not an Automerge file", "shoal doc import makes a document"),
+        ("d.db", "not an Automerge file", "d.db::NAME is a document in it"),
+        ("text", "not an Automerge file", "shoal doc rescue"),
+    ] {
+        let error = shoal(dir, &["doc", "show", doc]).error();
+        assert!(error.contains(reason) && error.contains(hint), "{doc}: {error}");
+    }
+    let error = shoal(dir, &["doc", "put", "e.automerge", "/title", "Draft"]).error();
+    assert!(error.contains("hint: a string is written as '\"Draft\"'"), "{error}");
+}
+
+#[test]
+fn a_copy_to_show_has_the_shape_and_not_the_content() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    copy(dir, "automerge/exemplar", "e.automerge");
+    shoal(dir, &["doc", "anonymize", "e.automerge", "-o", "copy.automerge"]).ok();
+    let info = |doc: &str| -> serde_json::Value {
+        serde_json::from_str(&shoal(dir, &["doc", "info", doc, "--format", "json"]).ok()).unwrap()
+    };
+    let (original, made) = (info("e.automerge"), info("copy.automerge"));
+    assert_eq!((&original["ops"], &original["changes"]), (&made["ops"], &made["changes"]));
+    assert_ne!(original["actors"], made["actors"]);
+    let shown = show(dir, "copy.automerge");
+    for word in ["title", "Hello", "location", "automerge.org", "3.14159267"] {
+        assert!(!shown.contains(word), "{word} in {shown}");
+    }
+    let error = shoal(dir, &["doc", "anonymize", "e.automerge", "-o", "copy.automerge"]).error();
+    assert!(error.contains("copy.automerge: the document exists already"), "{error}");
+}
+
+#[test]
+fn a_history_tells_every_op() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    shoal_with(dir, &["doc", "import", "-", "a.automerge"], br#"{"n": 1.5, "t": "ab"}"#).ok();
+    let told = shoal(dir, &["doc", "history", "a.automerge", "--ops", "--format", "json"]).ok();
+    let changes: Vec<serde_json::Value> =
+        told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(changes.len(), 1);
+    let ops = changes[0]["ops"].as_array().unwrap();
+    assert_eq!(ops.len(), 4);
+    assert_eq!(ops[0]["value"], 1.5);
+    assert_eq!(ops[3]["insert"], true);
+    assert_eq!(changes[0]["hash"], hashes(dir, "a.automerge")[0]);
+}
+
+/// Whoever reads the notes may stop listening.
+#[test]
+fn notes_to_nobody_are_no_failure() {
+    use std::process::{Command, Stdio};
+    let dir = tempfile::tempdir().unwrap();
+    let mut damaged = std::fs::read(shoal_testkit::testdata("automerge/exemplar")).unwrap();
+    damaged.extend(b"junk");
+    std::fs::write(dir.path().join("d.automerge"), damaged).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_shoal"))
+        .args(["doc", "rescue", "d.automerge", "-o", "r.automerge"])
+        .current_dir(dir.path())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stderr.take());
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    assert!(dir.path().join("r.automerge").exists());
+}

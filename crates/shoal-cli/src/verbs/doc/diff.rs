@@ -190,13 +190,8 @@ fn scalar(value: &Scalar) -> Json {
 
 /// `shoal doc patch`.
 pub(super) fn patch(args: &PatchArgs) -> Result<(), Failure> {
-    let bytes = match Place::parse(&args.patch) {
-        Place::Stream => open::stdin()?,
-        Place::File(path) => open::read(&path)?,
-        stored @ Place::Stored { .. } => {
-            return Err(Failure::at(stored, "a patch is a file, or - for stdin"));
-        }
-    };
+    let source = Place::parse(&args.patch);
+    let bytes = open::bytes(&source, "a patch is a file, or - for stdin")?;
     let patch: Json = serde_json::from_slice(&bytes)
         .map_err(|error| Failure::at(&args.patch, format_args!("not JSON: {error}")))?;
     let change = edit::edit(&args.doc, &args.edit, |transaction, place| match &patch {

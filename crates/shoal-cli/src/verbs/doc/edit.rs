@@ -110,6 +110,12 @@ pub(super) fn edit(
 }
 
 fn json(what: &str, text: &str) -> Result<Json, Failure> {
-    serde_json::from_str(text)
-        .map_err(|error| Failure::new(format_args!("{what} is not JSON: {error}")))
+    serde_json::from_str(text).map_err(|error| {
+        let failure = Failure::new(format_args!("{what} is not JSON: {error}"));
+        match text.trim_start().starts_with(['{', '[', '"']) {
+            true => failure,
+            // Most likely a string whose quotes the shell took.
+            false => failure.hint(format_args!("a string is written as '{}'", Json::from(text))),
+        }
+    })
 }

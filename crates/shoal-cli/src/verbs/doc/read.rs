@@ -5,10 +5,10 @@ use std::io::Write;
 use serde::Serialize;
 use serde_json::json;
 use shoal::{Access, Document};
-use shoal_crdt::{ROOT, ReadDoc, pointer};
+use shoal_crdt::{ExpandedChange, ROOT, ReadDoc, pointer};
 
 use super::heads::heads;
-use crate::args::{Format, InfoArgs, LsArgs, ShowArgs};
+use crate::args::{Format, HistoryArgs, InfoArgs, LsArgs, ShowArgs};
 use crate::failure::Failure;
 use crate::open;
 use crate::out::{self, Stdout};
@@ -120,10 +120,15 @@ fn load_measured(place: &Place) -> Result<(Document, u64), Failure> {
 }
 
 /// `shoal doc history`.
-pub(super) fn history(args: &InfoArgs) -> Result<(), Failure> {
+pub(super) fn history(args: &HistoryArgs) -> Result<(), Failure> {
     let document = open::load(&Place::parse(&args.doc))?;
     let mut out = out::stdout();
     for change in document.changes() {
+        if args.ops {
+            write_json(&mut out, args.format, &ExpandedChange::from(change))?;
+            writeln!(out)?;
+            continue;
+        }
         match args.format {
             Format::Json => writeln!(
                 out,

@@ -4,7 +4,7 @@ use serde_json::json;
 use shoal::{Document, Environment};
 use shoal_crdt::{CommitOptions, Limits, Rescue, TextEncoding};
 
-use crate::args::{ExportArgs, Format, ImportArgs, MergeArgs, RescueArgs};
+use crate::args::{AnonymizeArgs, ExportArgs, Format, ImportArgs, MergeArgs, RescueArgs};
 use crate::failure::Failure;
 use crate::open;
 use crate::out;
@@ -28,7 +28,7 @@ pub(super) fn import(args: &ImportArgs) -> Result<(), Failure> {
 
 /// An Automerge file begins with its magic bytes; anything else has to be JSON.
 fn from_bytes(source: &Place, bytes: &[u8]) -> Result<Document, Failure> {
-    if bytes.starts_with(&MAGIC) {
+    if bytes.starts_with(&open::MAGIC) {
         return open::parse(source, bytes);
     }
     let json: serde_json::Value = serde_json::from_slice(bytes).map_err(|error| {
@@ -56,13 +56,7 @@ pub(super) fn export(args: &ExportArgs) -> Result<(), Failure> {
 
 /// `shoal doc rescue`.
 pub(super) fn rescue(args: &RescueArgs) -> Result<(), Failure> {
-    let bytes = match Place::parse(&args.file) {
-        Place::Stream => open::stdin()?,
-        Place::File(path) => open::read(&path)?,
-        stored @ Place::Stored { .. } => {
-            return Err(Failure::at(stored, "only files are rescued, not databases"));
-        }
-    };
+    let bytes = open::bytes(&Place::parse(&args.file), "only files are rescued, not databases")?;
     let actor = Environment::os().new_actor();
     let limits = Limits::default();
     let Rescue { mut document, lost } =
@@ -81,6 +75,22 @@ pub(super) fn rescue(args: &RescueArgs) -> Result<(), Failure> {
     }
 }
 
+/// `shoal doc anonymize`.
+pub(super) fn anonymize(args: &AnonymizeArgs) -> Result<(), Failure> {
+    let (source, target) = (Place::parse(&args.doc), Place::parse(&args.output));
+    let document = open::load(&source)?;
+    if open::load_if_there(&target)?.is_some() {
+        return Err(Failure::at(&target, "the document exists already"));
+    }
+    let environment = Environment::os();
+    let mut seed = [0; 32];
+    for half in seed.chunks_mut(16) {
+        half.copy_from_slice(environment.new_actor().as_bytes());
+    }
+    let copy = document.anonymize(environment.new_actor(), seed);
+    open::save(&target, &mut copy.map_err(|error| Failure::at(&source, error))?)
+}
+
 /// `shoal doc merge`.
 pub(super) fn merge(args: &MergeArgs) -> Result<(), Failure> {
     let (a, b) = (Place::parse(&args.a), Place::parse(&args.b));
@@ -92,6 +102,3 @@ pub(super) fn merge(args: &MergeArgs) -> Result<(), Failure> {
     document.merge(&other).map_err(|error| Failure::at(&b, error))?;
     open::save(&Place::parse(&args.output), &mut document)
 }
-
-/// The first bytes of every Automerge chunk.
-const MAGIC: [u8; 4] = [0x85, 0x6f, 0x4a, 0x83];
