@@ -104,17 +104,17 @@ impl Queue {
         self.awaits.get(hash).map(|(_, _, error)| error)
     }
 
-    /// The changes that await ops of `applied`; they no longer do.
+    /// The changes that await ops of `applied`, or ops that can no longer come, because `applied`
+    /// holds later ones of their authors; they no longer do. Who tries them again finds out which.
     pub(crate) fn awaiting(&mut self, applied: &[Change]) -> Vec<Change> {
         let mut found = Vec::new();
         for change in applied {
-            let first = (change.actor().clone(), change.start_op(), ChangeHash([0; 32]));
+            let first = (change.actor().clone(), 0, ChangeHash([0; 32]));
             let last = (change.actor().clone(), change.max_op(), ChangeHash([0xff; 32]));
-            if !change.is_empty() {
-                found.extend(self.stalled.range(first..=last).map(|(_, _, hash)| *hash));
-            }
+            let from = found.len();
+            found.extend(self.stalled.range(first..=last).map(|(_, _, hash)| *hash));
+            found[from..].iter().for_each(|hash| self.unstall(hash));
         }
-        found.iter().for_each(|hash| self.unstall(hash));
         found.iter().filter_map(|hash| Some(self.waiting.get(hash)?.change.clone())).collect()
     }
 

@@ -107,6 +107,38 @@ fn an_op_outside_of_the_past_is_waited_for() {
     ));
 }
 
+/// An op that its author has passed by can come no more. A change that awaited it would make the
+/// file one that cannot be loaded.
+#[test]
+fn what_can_no_longer_come_is_not_waited_for() {
+    let base = change(&[3], 1, &[], "b", &[]);
+    let never = OpId { counter: base.start_op(), actor: ActorIdx(1) };
+    let stray = change(&[2, 1], 1, &[&base], "k", &[never]);
+    let after = change(&[4], 1, &[&stray], "c", &[]);
+    let passing = change(&[1], 1, &[&base], "p", &[]);
+    for all in [&[&stray, &passing][..], &[&stray, &after, &passing], &[&after, &stray, &passing]] {
+        let mut doc = Document::new(actor(9));
+        doc.apply_changes([base.clone()]).unwrap();
+        for change in all {
+            doc.apply_changes([(*change).clone()]).unwrap();
+        }
+        assert_eq!(doc.heads(), [passing.hash()]);
+        // What depends on it waits for it, as for any change that is not here.
+        assert_eq!(doc.queued_changes().len(), all.len() - 2);
+        let loaded = Document::load(&doc.save(), actor(8), &LoadOptions::default()).unwrap();
+        assert_eq!((loaded.heads(), show(&loaded)), (doc.heads(), show(&doc)));
+    }
+    // The same when it is the document's own author who passes.
+    let mut doc = Document::new(actor(1));
+    doc.apply_changes([base, stray]).unwrap();
+    assert_eq!(doc.queued_changes().len(), 1);
+    let mut tx = doc.transaction();
+    tx.put(&ROOT, "own", 1_i64).unwrap();
+    tx.commit(CommitOptions::default());
+    assert!(doc.queued_changes().is_empty());
+    Document::load(&doc.save(), actor(8), &LoadOptions::default()).unwrap();
+}
+
 /// Without what it names, such a change cannot be gone back to.
 #[test]
 fn a_past_that_lacks_what_its_changes_name_is_an_error() {
