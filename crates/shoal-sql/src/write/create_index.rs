@@ -121,27 +121,12 @@ impl CreateIndexPlan {
 fn entries(rows: &Rows, index: &Index, env: &RowEnv<'_>) -> Result<Vec<Vec<Value>>, Error> {
     let (table, transaction) = (&*rows.table, env.transaction);
     let mut entries = Vec::new();
-    let mut add = |mut row: Row| -> Result<(), Error> {
+    let add = |mut row: Row| -> Result<(), Error> {
         rows.compute(&mut row, env)?;
         entries.push(row.entry(table, index, &[]).into_iter().map(Value::from).collect());
         Ok(())
     };
-    if table.without_rowid {
-        let mut cursor = transaction.index(table.root)?;
-        let mut more = cursor.first()?;
-        while more {
-            add(Row::decode(table, 0, cursor.payload()?)?)?;
-            more = cursor.next()?;
-        }
-    } else {
-        let mut cursor = transaction.table(table.root)?;
-        let mut more = cursor.first()?;
-        while more {
-            let rowid = cursor.rowid()?;
-            add(Row::decode(table, rowid, cursor.payload()?)?)?;
-            more = cursor.next()?;
-        }
-    }
+    Row::each(table, transaction, add)?;
     Ok(entries)
 }
 

@@ -137,7 +137,7 @@ fn check_table(
     let computes = table.foreign_keys.iter().any(computed);
     let rows = if computes { Some(Rows::new(schema, table)?) } else { None };
     let env = RowEnv { transaction, session: &Nobody };
-    let mut see = |mut row: Row| -> Result<(), Error> {
+    let see = |mut row: Row| -> Result<(), Error> {
         if let Some(rows) = &rows {
             rows.compute(&mut row, &env)?;
         }
@@ -154,21 +154,5 @@ fn check_table(
         }
         Ok(())
     };
-    if table.without_rowid {
-        let mut cursor = transaction.index(table.root)?;
-        let mut more = cursor.first()?;
-        while more {
-            see(Row::decode(table, 0, cursor.payload()?)?)?;
-            more = cursor.next()?;
-        }
-    } else {
-        let mut cursor = transaction.table(table.root)?;
-        let mut more = cursor.first()?;
-        while more {
-            let rowid = cursor.rowid()?;
-            see(Row::decode(table, rowid, cursor.payload()?)?)?;
-            more = cursor.next()?;
-        }
-    }
-    Ok(())
+    Row::each(table, transaction, see)
 }

@@ -1,6 +1,6 @@
 //! One row between its record and its values.
 
-use shoal_store::{Record, ValueRef, encode_record};
+use shoal_store::{Record, Transaction, ValueRef, encode_record};
 
 use crate::Error;
 use crate::schema::{Index, IndexSource, Table};
@@ -47,6 +47,34 @@ impl Row {
         } else {
             RowKey::Rowid(self.rowid)
         }
+    }
+
+    /// Gives every row of a table, in the order of the tree; virtual columns are NULL.
+    ///
+    /// # Errors
+    /// [`Error::Store`] for a broken tree or record; whatever `see` says.
+    pub(crate) fn each(
+        table: &Table,
+        transaction: &Transaction,
+        mut see: impl FnMut(Row) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        if table.without_rowid {
+            let mut cursor = transaction.index(table.root)?;
+            let mut more = cursor.first()?;
+            while more {
+                see(Row::decode(table, 0, cursor.payload()?)?)?;
+                more = cursor.next()?;
+            }
+        } else {
+            let mut cursor = transaction.table(table.root)?;
+            let mut more = cursor.first()?;
+            while more {
+                let rowid = cursor.rowid()?;
+                see(Row::decode(table, rowid, cursor.payload()?)?)?;
+                more = cursor.next()?;
+            }
+        }
+        Ok(())
     }
 
     /// The row in a table's record. Virtual columns are NULL until they are computed.
