@@ -9,7 +9,7 @@ use shoal_history::{
 use crate::document::Document;
 use crate::error::{Error, OpFault};
 use crate::id::ObjId;
-use crate::opset::OpSet;
+use crate::opset::{OpSet, check_by_itself, named};
 use crate::pending::Pending;
 
 mod batch;
@@ -255,13 +255,7 @@ impl Document {
         let op = ObjId::new(id.counter, change.actor().clone());
         let done = std::mem::take(runs).done;
         self.undo_ops(change, done);
-        let awaits = match fault {
-            OpFault::UnknownActor
-            | OpFault::UnknownObject
-            | OpFault::UnknownElement
-            | OpFault::UnknownPredecessor => self.awaited(change, id.counter),
-            _ => None,
-        };
+        let (fault, awaits) = verdict(change, id.counter, fault, |id| self.may_come(change, id));
         Err(Refused { error: Error::Op { change: change.hash(), op, fault }, awaits })
     }
 
@@ -292,33 +286,12 @@ impl Document {
         Ok(())
     }
 
-    /// The first op that an op of a change, by its counter, names and that may still come: one that
-    /// its actor, of whom so much is not known here, could have made concurrently.
-    fn awaited(&self, change: &Change, counter: u32) -> Option<(ActorId, u32)> {
-        let may_come = |id: OpId| {
-            let actor = change.actors().get(id.actor.as_usize())?;
-            let is_new = id.actor.0 > 0 && id.counter > self.graph.max_op_of(actor);
-            is_new.then(|| (actor.clone(), id.counter))
-        };
-        let mut ops = change.ops();
-        while let Some(op) = ops.next_op() {
-            if op.id.counter == counter {
-                let obj = match op.obj {
-                    StoredObjId::Root => None,
-                    StoredObjId::Op(id) => Some(id),
-                };
-                let key = match op.key {
-                    Key::Elem(id) => Some(id),
-                    Key::Map(_) | Key::Head => None,
-                };
-                return obj
-                    .into_iter()
-                    .chain(key)
-                    .chain(op.links.iter().copied())
-                    .find_map(may_come);
-            }
-        }
-        None
+    /// The op that a change names, if it may still come: its actor, of whom so much is not known
+    /// here, could have made it concurrently.
+    fn may_come(&self, change: &Change, id: OpId) -> Option<(ActorId, u32)> {
+        let actor = change.actors().get(id.actor.as_usize())?;
+        let is_new = id.actor.0 > 0 && id.counter > self.graph.max_op_of(actor);
+        is_new.then(|| (actor.clone(), id.counter))
     }
 
     /// Takes the first `count` ops of a change back, last first.
@@ -368,6 +341,34 @@ enum Stop {
 struct Refused {
     error: Error,
     awaits: Option<(ActorId, u32)>,
+}
+
+/// What is wrong with the op of a change that `fault` was found in, by its counter, and what it may
+/// wait for.
+///
+/// The answer is the same whatever else is here, as long as the ops which may come are not: a
+/// change that waits is saved, and must wait again where that is loaded. So what is wrong with the
+/// op by itself comes first, then what may still come, and last what is here and contradicts it.
+fn verdict(
+    change: &Change,
+    counter: u32,
+    fault: OpFault,
+    may_come: impl Fn(OpId) -> Option<(ActorId, u32)>,
+) -> (OpFault, Option<(ActorId, u32)>) {
+    let mut ops = change.ops();
+    while let Some(op) = ops.next_op() {
+        if op.id.counter != counter {
+            continue;
+        }
+        let actor = |id: OpId| change.actors().get(id.actor.as_usize());
+        let order =
+            |a: OpId, b: OpId| a.counter.cmp(&b.counter).then_with(|| actor(a).cmp(&actor(b)));
+        if let Err(fault) = check_by_itself(&op, order) {
+            return (fault, None);
+        }
+        return (fault, named(&op).find_map(may_come));
+    }
+    (fault, None)
 }
 
 /// What one change leaves to the next: buffers, and the author that was looked up last.

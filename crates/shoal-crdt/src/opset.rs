@@ -168,9 +168,8 @@ impl OpSet {
     /// # Errors
     /// When the op contradicts the document; nothing has changed then.
     pub(crate) fn apply(&mut self, op: &Op<'_>) -> Result<(), OpFault> {
-        self.check_order(op)?;
+        check_by_itself(op, |a, b| self.actors.compare(a, b))?;
         let object = self.find(op.obj).ok_or(OpFault::UnknownObject)?;
-        check_shape(op)?;
         if ObjType::made_by(op.action).is_some() && !self.has_room_below(object) {
             return Err(OpFault::TooDeep);
         }
@@ -281,24 +280,6 @@ impl OpSet {
         Some(deleted?.count)
     }
 
-    /// All that an op names is older than the op.
-    fn check_order(&self, op: &Op<'_>) -> Result<(), OpFault> {
-        let older = |id| self.actors.compare(id, op.id) == Ordering::Less;
-        let object = match op.obj {
-            StoredObjId::Root => true,
-            StoredObjId::Op(id) => older(id),
-        };
-        let key = match op.key {
-            Key::Elem(id) => older(id),
-            Key::Map(_) | Key::Head => true,
-        };
-        if object && key && op.links.iter().all(|id| older(*id)) {
-            Ok(())
-        } else {
-            Err(OpFault::RefersAhead)
-        }
-    }
-
     fn apply_to_map(&mut self, object: ObjIdx, name: NameIdx, op: &Op<'_>) {
         let made = self.make_object(op, object);
         let Some((map, actors)) = self.map_mut(object) else { return };
@@ -395,8 +376,38 @@ impl OpSet {
     }
 }
 
-/// What must hold for an op whatever the document.
-fn check_shape(op: &Op<'_>) -> Result<(), OpFault> {
+/// Every op that an op names.
+pub(crate) fn named(op: &Op<'_>) -> impl Iterator<Item = OpId> {
+    let obj = match op.obj {
+        StoredObjId::Root => None,
+        StoredObjId::Op(id) => Some(id),
+    };
+    let key = match op.key {
+        Key::Elem(id) => Some(id),
+        Key::Map(_) | Key::Head => None,
+    };
+    obj.into_iter().chain(key).chain(op.links.iter().copied())
+}
+
+/// What must hold for an op whatever the document: all that it names is older by `order`, and its
+/// parts fit together.
+#[inline]
+pub(crate) fn check_by_itself(
+    op: &Op<'_>,
+    order: impl Fn(OpId, OpId) -> Ordering,
+) -> Result<(), OpFault> {
+    let older = |id| order(id, op.id).is_lt();
+    let object = match op.obj {
+        StoredObjId::Root => true,
+        StoredObjId::Op(id) => older(id),
+    };
+    let key = match op.key {
+        Key::Elem(id) => older(id),
+        Key::Map(_) | Key::Head => true,
+    };
+    if !(object && key && op.links.iter().all(|id| older(*id))) {
+        return Err(OpFault::RefersAhead);
+    }
     match op.action {
         Action::Delete if op.insert || op.links.is_empty() => Err(OpFault::MalformedDelete),
         // Deletes have no row in a saved document, so what else they say would be lost, and with

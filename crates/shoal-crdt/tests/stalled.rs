@@ -6,8 +6,8 @@
 use automerge::ReadDoc as _;
 use automerge::transaction::Transactable as _;
 use shoal_crdt::{
-    ActorId, AutoCommit, Change, CommitOptions, Document, Error, LoadOptions, ROOT, ReadDoc as _,
-    Transactable as _,
+    ActorId, AutoCommit, Change, CommitOptions, Document, Error, LoadOptions, OpFault, ROOT,
+    ReadDoc as _, Transactable as _,
 };
 use shoal_history::{
     Action, ActorIdx, ChangeHeader, ChangeWriter, Key, ObjId, Op, OpId, ScalarRef,
@@ -137,6 +137,69 @@ fn what_can_no_longer_come_is_not_waited_for() {
     tx.commit(CommitOptions::default());
     assert!(doc.queued_changes().is_empty());
     Document::load(&doc.save(), actor(8), &LoadOptions::default()).unwrap();
+}
+
+/// What is wrong with an op was once told in the order of the checks: first that its actor was not
+/// here, so that the change waited, and with that actor here its shape, so that the saved file was
+/// refused.
+#[test]
+fn what_waits_still_waits_where_it_was_saved_whatever_else_came() {
+    let unknown = OpId { counter: 40, actor: ActorIdx(1) };
+    let with = |at: fn(&mut Op<'_>)| {
+        let actors = [actor(2), actor(1)];
+        let header = ChangeHeader {
+            actor: ActorIdx(0),
+            seq: 1,
+            start_op: 50,
+            time: 0,
+            message: None,
+            deps: Vec::new(),
+            extra_bytes: &[],
+        };
+        let mut writer = ChangeWriter::new(header, &actors);
+        let mut op = Op {
+            id: OpId { counter: 50, actor: ActorIdx(0) },
+            obj: ObjId::Root,
+            key: Key::Map("k"),
+            insert: false,
+            action: Action::Set,
+            value: ScalarRef::Int(1),
+            expand: false,
+            mark_name: None,
+            links: &[unknown],
+        };
+        at(&mut op);
+        writer.push(&op);
+        writer.finish().unwrap()
+    };
+    // Bad by itself: refused, whoever is here.
+    let bad = with(|op| op.action = Action::Mark);
+    // Bad where it is: it waits all the same for as long as what it names may come.
+    let misplaced = with(|op| (op.key, op.insert) = (Key::Head, true));
+    let first = change(&[1], 1, &[], "k", &[]);
+    for known in [false, true] {
+        let mut doc = Document::new(actor(9));
+        if known {
+            doc.apply_changes([first.clone()]).unwrap();
+        }
+        let refused = doc.apply_changes([bad.clone()]);
+        let fault = OpFault::MalformedMark;
+        assert!(matches!(refused, Err(Error::Op { fault: found, .. }) if found == fault));
+        doc.apply_changes([misplaced.clone()]).unwrap();
+        doc.apply_changes([first.clone()]).unwrap();
+        assert_eq!(doc.queued_changes().len(), 1);
+        let mut loaded = Document::load(&doc.save(), actor(8), &LoadOptions::default()).unwrap();
+        assert_eq!((loaded.heads(), loaded.queued_changes().len()), (doc.heads(), 1));
+        // It is dropped once that has come, or its author has passed it by.
+        let base = change(&[3], 1, &[], "b", &[]);
+        let other = change(&[4], 1, &[&base], "c", &[]);
+        let later = change(&[3], 2, &[&base, &other], "d", &[]);
+        let far = change(&[1], 2, &[&first, &later], "p", &[]);
+        assert!(far.max_op() >= unknown.counter);
+        loaded.apply_changes([base, other, later, far]).unwrap();
+        assert!(loaded.queued_changes().is_empty());
+        assert!(loaded.get(&ROOT, "p").unwrap().is_some());
+    }
 }
 
 /// Without what it names, such a change cannot be gone back to.
