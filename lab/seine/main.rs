@@ -2,34 +2,39 @@
 
 use std::process::ExitCode;
 
-use pow_kernel::{FixedArgon2id, PowBlock};
+use blocknet_pow_kernel::{FixedArgon2id, PowBlock, active_isa_label};
 use shoal_lab::engine::hash::Costs;
 use shoal_lab::engine::{About, HashEngine, Miss};
+use shoal_lab::memory::HugePages;
 
 struct Seine;
 
 impl HashEngine for Seine {
-    type Arena = Vec<PowBlock>;
+    type Arena = (FixedArgon2id, HugePages);
 
     fn about(&self) -> About {
-        About::peer("kernel", "checkout", "seine's pow-kernel; t = 1, p = 1 only; memory of a Vec")
+        let note = format!("seine's pow-kernel ({}); t = 1, p = 1 only", active_isa_label());
+        About::peer("kernel", "checkout", &note)
     }
 
-    fn arena(&self, costs: Costs) -> Result<Vec<PowBlock>, Miss> {
+    fn arena(&self, costs: Costs) -> Result<Self::Arena, Miss> {
         let hasher = hasher(costs)?;
-        Ok(vec![PowBlock::default(); hasher.block_count()])
+        let memory = HugePages::new(hasher.block_count() * size_of::<PowBlock>())?;
+        Ok((hasher, memory))
     }
 
     fn hash_in(
         &self,
-        arena: &mut Vec<PowBlock>,
-        costs: Costs,
+        (hasher, memory): &mut Self::Arena,
+        _costs: Costs,
         password: &[u8],
         salt: &[u8],
         tag: &mut [u8; 32],
     ) -> Result<(), Miss> {
-        hasher(costs)?
-            .hash_password_into_with_memory(password, salt, tag, arena)
+        // SAFETY: a block is 128 words, for which any bytes will do, and the memory begins at a page.
+        let (_, blocks, _) = unsafe { memory.bytes().align_to_mut::<PowBlock>() };
+        hasher
+            .hash_password_into_with_memory(password, salt, tag, blocks)
             .map_err(|error| Miss::Failed(format!("{error:?}")))
     }
 

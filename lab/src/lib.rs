@@ -14,6 +14,7 @@ mod dataset;
 pub mod engine;
 mod environment;
 mod measure;
+pub mod memory;
 mod out;
 mod peers;
 mod profile;

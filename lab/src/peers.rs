@@ -157,7 +157,7 @@ fn seine(root: &Path, checkout: &Path) -> Result<PathBuf, String> {
         root.join("lab").canonicalize().map_err(|error| format!("{}: {error}", root.display()))?;
     let manifest = format!(
         "[package]\nname = \"shoal-lab-seine\"\nedition = \"2024\"\n\n[workspace]\n\n\
-         [dependencies]\nshoal-lab = {{ path = {lab:?} }}\npow-kernel = {{ path = {kernel:?} }}\n"
+         [dependencies]\nshoal-lab = {{ path = {lab:?} }}\nblocknet-pow-kernel = {{ path = {kernel:?} }}\n"
     );
     let write = |name: &str, text: &str| {
         let path = folder.join(name);

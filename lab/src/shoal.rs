@@ -2,6 +2,7 @@
 
 mod document;
 mod hash;
+mod miner;
 mod table;
 mod typed;
 

@@ -6,15 +6,13 @@ use std::ffi::c_int;
 use argon2_sys::{ARGON2_OK, Argon2_Context, argon2id_ctx};
 use shoal_lab::engine::hash::Costs;
 use shoal_lab::engine::{About, HashEngine, Miss};
+use shoal_lab::memory::HugePages;
 
 pub(crate) struct LibArgon2;
 
-/// Memory that the library's callbacks hand out again and again: one block at a time, since a hash
-/// asks for its memory once.
-pub(crate) struct Arena(Vec<u64>);
-
 thread_local! {
-    /// The arena that the hash under way on this thread is to use.
+    /// The memory that the hash under way on this thread is to use. The library's callbacks hand it
+    /// out whole: a hash asks once.
     static LENT: std::cell::Cell<(*mut u8, usize)> =
         const { std::cell::Cell::new((std::ptr::null_mut(), 0)) };
 }
@@ -39,15 +37,16 @@ unsafe extern "C" fn take_back(_memory: *mut u8, _bytes: usize) {}
 /// Runs the hash; with `arena`, in its memory and without wiping.
 fn run(
     costs: Costs,
-    arena: Option<&mut Arena>,
+    arena: Option<&mut HugePages>,
     password: &[u8],
     salt: &[u8],
     tag: &mut [u8; 32],
 ) -> Result<(), Miss> {
     let (mut password, mut salt) = (password.to_vec(), salt.to_vec());
     let lent = arena.is_some();
-    if let Some(Arena(memory)) = arena {
-        LENT.set((memory.as_mut_ptr().cast(), memory.len() * 8));
+    if let Some(arena) = arena {
+        let memory = arena.bytes();
+        LENT.set((memory.as_mut_ptr(), memory.len()));
     }
     let mut context = Argon2_Context {
         out: tag.as_mut_ptr(),
@@ -81,7 +80,7 @@ fn run(
 }
 
 impl HashEngine for LibArgon2 {
-    type Arena = Arena;
+    type Arena = HugePages;
 
     fn about(&self) -> About {
         let (name, note) = if cfg!(feature = "libargon2-native") {
@@ -96,14 +95,13 @@ impl HashEngine for LibArgon2 {
         About::peer(name, "20190702", note).c_heap()
     }
 
-    fn arena(&self, costs: Costs) -> Result<Arena, Miss> {
-        let words = usize::try_from(costs.memory_kib).map_err(Miss::failed)? * 128;
-        Ok(Arena(vec![0; words]))
+    fn arena(&self, costs: Costs) -> Result<HugePages, Miss> {
+        HugePages::new(usize::try_from(costs.memory_kib).map_err(Miss::failed)? * 1024)
     }
 
     fn hash_in(
         &self,
-        arena: &mut Arena,
+        arena: &mut HugePages,
         costs: Costs,
         password: &[u8],
         salt: &[u8],

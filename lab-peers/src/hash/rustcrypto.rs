@@ -3,6 +3,7 @@
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use shoal_lab::engine::hash::Costs;
 use shoal_lab::engine::{About, HashEngine, Miss};
+use shoal_lab::memory::HugePages;
 
 pub(crate) struct RustCrypto;
 
@@ -13,7 +14,7 @@ fn hasher(costs: Costs) -> Result<Argon2<'static>, Miss> {
 }
 
 impl HashEngine for RustCrypto {
-    type Arena = Vec<Block>;
+    type Arena = HugePages;
 
     fn about(&self) -> About {
         About::peer(
@@ -23,21 +24,22 @@ impl HashEngine for RustCrypto {
         )
     }
 
-    fn arena(&self, costs: Costs) -> Result<Vec<Block>, Miss> {
-        let blocks = hasher(costs)?.params().block_count();
-        Ok(vec![Block::default(); blocks])
+    fn arena(&self, costs: Costs) -> Result<HugePages, Miss> {
+        HugePages::new(hasher(costs)?.params().block_count() * size_of::<Block>())
     }
 
     fn hash_in(
         &self,
-        arena: &mut Vec<Block>,
+        arena: &mut HugePages,
         costs: Costs,
         password: &[u8],
         salt: &[u8],
         tag: &mut [u8; 32],
     ) -> Result<(), Miss> {
+        // SAFETY: a block is 128 words, for which any bytes will do, and the memory begins at a page.
+        let (_, blocks, _) = unsafe { arena.bytes().align_to_mut::<Block>() };
         hasher(costs)?
-            .hash_password_into_with_memory(password, salt, tag, arena)
+            .hash_password_into_with_memory(password, salt, tag, blocks)
             .map_err(Miss::failed)
     }
 

@@ -66,6 +66,12 @@ pub trait HashEngine: Send + Sync + 'static {
             .try_for_each(|(password, tag)| self.hash_in(arena, costs, password, salt, tag))
     }
 
+    /// A loop over nonces on that many threads, for rows of a miner. Who has none of its own leaves
+    /// it out: hashes one by one are other rows.
+    fn nonces(&self, _costs: Costs, _thread_count: usize) -> Result<Box<dyn TryNonces>, Miss> {
+        Err(Miss::absent("a loop over nonces"))
+    }
+
     /// Hashes as a caller with nothing at hand would: memory is found, and given back, within.
     fn hash(
         &self,
@@ -74,4 +80,11 @@ pub trait HashEngine: Send + Sync + 'static {
         salt: &[u8],
         tag: &mut [u8; 32],
     ) -> Result<(), Miss>;
+}
+
+/// A loop over nonces whose threads and memory are there: the password is the nonce, eight bytes
+/// with the least first, the salt a header.
+pub trait TryNonces: Send {
+    /// The tags of the nonces from `first` on.
+    fn try_nonces(&mut self, header: &[u8], first: u64, tags: &mut [[u8; 32]]) -> Result<(), Miss>;
 }

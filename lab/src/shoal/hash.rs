@@ -4,7 +4,7 @@
 use shoal_argon::{Arena, Argon2, Inputs, Isa, Job, Options, Params, Variant, Version};
 
 use crate::contenders::Contenders;
-use crate::engine::hash::Costs;
+use crate::engine::hash::{Costs, TryNonces};
 use crate::engine::{About, HashEngine, Miss};
 
 /// Adds the kernel that is chosen here, the others of this machine, and names those it lacks.
@@ -30,6 +30,7 @@ pub(super) fn add(contenders: &mut Contenders) {
         let name = format!("shoal x{side_by_side}");
         contenders.hash(Argon { isa: chosen, name, side_by_side });
     }
+    contenders.hash(super::miner::Backend);
 }
 
 /// One kernel, with that many hashes side by side on each thread.
@@ -102,6 +103,11 @@ impl HashEngine for Argon {
             .collect();
         let options = Options::default().isa(self.isa);
         function(costs)?.hash_side_by_side(&mut jobs, &options).map_err(Miss::failed)
+    }
+
+    fn nonces(&self, costs: Costs, thread_count: usize) -> Result<Box<dyn TryNonces>, Miss> {
+        let loops = super::miner::BareLoops::new(self.isa, costs, thread_count)?;
+        Ok(Box::new(loops))
     }
 
     fn hash(

@@ -19,6 +19,9 @@ pub(crate) fn rows<E: HashEngine>() -> Bench<E> {
         }
     }
     add_batch(&mut bench);
+    for thread_count in [1, 2] {
+        add_nonces(&mut bench, thread_count);
+    }
     bench
 }
 
@@ -108,6 +111,40 @@ fn add_batch<E: HashEngine>(bench: &mut Bench<E>) {
         in_arenas(engine, costs, BATCH, 1, cx)
     });
 }
+
+/// What a miner's engine costs beside bare loops of the same hashes.
+fn add_nonces<E: HashEngine>(bench: &mut Bench<E>, thread_count: usize) {
+    let costs = SHAPES[0].costs;
+    let text = format!(
+        "{NONCES} nonces for each of {thread_count} thread{}, m = {} KiB, t = 1, p = 1, one hash at \
+         a time on each: in bare loops, or dealt by the miner's engine to workers that stay; from \
+         the common start to the last one's end",
+        if thread_count == 1 { "" } else { "s" },
+        costs.memory_kib
+    );
+    let name = format!("2GiB_t1_p1/nonces/{thread_count}");
+    let row = Row::new(Family::Argon, &name, "hash", &text).taking_turns();
+    bench.add(row, move |engine, cx| {
+        if engine.side_by_side() > 1 {
+            return Err(Miss::NotRun("one hash at a time is another contender's".into()));
+        }
+        let costs = picked(costs, cx);
+        refuse_swapping(costs, thread_count, cx)?;
+        let mut nonces = engine.nonces(costs, thread_count)?;
+        sampler(move |watch| {
+            let mut tags = vec![[0; 32]; NONCES * thread_count];
+            watch.time_threads(tags.len() as u64, || nonces.try_nonces(HEADER, 0, &mut tags))?;
+            watch.figure("blocks per hash", costs.blocks() as f64);
+            Ok(Some(digest(&tags)))
+        })
+    });
+}
+
+/// Nonces of a sample for each thread.
+const NONCES: usize = 8;
+
+/// As long as a real one.
+const HEADER: &[u8; 92] = &[0x5a; 92];
 
 /// Hashes of a batch: a multiple of every number that is computed side by side.
 const BATCH: usize = 12;

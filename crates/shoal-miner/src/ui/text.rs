@@ -49,7 +49,8 @@ pub(super) fn stats(state: &State) -> String {
         .as_ref()
         .map_or((0.0, 0.0, 0), |engine| (engine.rate_now, engine.rate_average, engine.hashes));
     let shares = state.shares;
-    let apart = if state.source.connected { "" } else { ", not connected" };
+    // After an orderly end nobody is connected, and nothing is amiss.
+    let apart = if state.running && !state.source.connected { ", not connected" } else { "" };
     format!(
         "{} now, {} on average, {hashes} hashes; shares: {} accepted, {} stale, {} refused, {} lost{apart}",
         rate(now),
@@ -75,6 +76,16 @@ pub(super) const fn phase(phase: BackendPhase) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_run_under_way_can_miss_its_source() {
+        let mut state = crate::board::Board::new().state();
+        assert!(!stats(&state).contains("not connected"));
+        state.running = true;
+        assert!(stats(&state).ends_with("0 lost, not connected"));
+        state.source.connected = true;
+        assert!(stats(&state).ends_with("0 lost"));
+    }
 
     #[test]
     fn numbers_are_short() {
