@@ -27,7 +27,7 @@ mod op_table;
 mod rebuild;
 mod write;
 
-use op_table::{Columns, Faulty, OpTable};
+use op_table::{Columns, Faulty, OpTable, Place, Succs};
 
 pub(crate) use change_rows::ChangeTable;
 pub(crate) use rebuild::Hashes;
@@ -223,10 +223,10 @@ impl DocumentChunk {
         DocumentOps {
             table: &self.ops,
             payloads: &self.payloads,
+            place: Place::default(),
             row: 0,
-            succ: 0,
             succ_run: 0,
-            succ_left: 0,
+            link: [OpId { counter: 0, actor: ActorIdx(0) }],
         }
     }
 
@@ -320,54 +320,65 @@ fn shared(columns: &Columns) -> OpColumns<'_> {
 pub struct DocumentOps<'a> {
     table: &'a OpTable,
     payloads: &'a [u8],
+    /// The next row.
+    place: Place,
     row: u32,
-    /// Where the row's successors begin; in which run it is, and the rows that run has left.
-    succ: usize,
+    /// Where what supersedes it is, if anything does.
     succ_run: usize,
-    succ_left: u32,
+    /// The successor of the op that is lent, where it has one.
+    link: [OpId; 1],
 }
 
 impl<'a> DocumentOps<'a> {
     /// The next op, or `None` after the last.
-    pub fn next_op(&mut self) -> Option<Op<'a>> {
-        let row = self.row as usize;
-        let counter = *self.table.id_counters.get(row)?;
-        let segment = self.table.segment(self.row);
-        let payload = segment.payload(self.payloads, self.row);
+    pub fn next_op(&mut self) -> Option<Op<'_>> {
+        if self.remaining() == 0 {
+            return None;
+        }
+        let (table, place) = (self.table, self.place);
+        let segment = table.segment(place);
+        let payload = table.payloads(self.payloads, place, 1);
         let value = RawValue { type_code: segment.value_type, payload };
         let value = value.scalar().expect("the values were read when it was parsed");
-        while self.succ_left == 0 {
-            self.succ_left = self.table.succ_runs[self.succ_run].rows;
-            self.succ_run += 1;
-        }
-        self.succ_left -= 1;
-        let start = self.succ;
-        self.succ += self.table.succ_runs[self.succ_run - 1].count as usize;
-        self.row += 1;
+        let succs = self.succs().0;
+        self.advance(1);
+        let links = match succs {
+            None => &[][..],
+            Some(Succs::Up(id) | Succs::Down(id)) => {
+                self.link = [id];
+                &self.link
+            }
+            Some(Succs::List { start, count }) => table.listed_of_row(start, count),
+        };
         Some(Op {
-            id: OpId { counter, actor: ActorIdx(segment.id_actor) },
+            id: table.id(place),
             obj: segment.obj(),
-            key: self.table.key(segment, row),
+            key: table.key(segment, place),
             insert: segment.insert,
             action: segment.action,
             value,
             expand: segment.expand,
-            mark_name: self.table.mark_name(segment),
-            links: &self.table.succs[start..self.succ],
+            mark_name: table.mark_name(segment),
+            links,
         })
     }
 
     /// The next op, or the next ones where they are a run, or `None` after the last.
-    pub fn next_rows(&mut self) -> Option<DocumentRows<'a>> {
-        self.next_run().or_else(|| self.next_op().map(DocumentRows::Op))
+    pub fn next_rows(&mut self) -> Option<DocumentRows<'_>> {
+        match self.next_run() {
+            Some(run) => Some(run),
+            None => self.next_op().map(DocumentRows::Op),
+        }
     }
 
     /// The next ops, if they insert a character or a scalar each, the later ones after the one
     /// before.
     fn next_run(&mut self) -> Option<DocumentRows<'a>> {
-        let (table, row) = (self.table, self.row as usize);
-        let index = *table.segment_of.get(row)? as usize;
-        let segment = *table.segments.get(index)?;
+        if self.remaining() == 0 {
+            return None;
+        }
+        let (table, place) = (self.table, self.place);
+        let segment = table.segment(place);
         let value_len = segment.payload_len as usize;
         let is_text = segment.value_type == op_runs::STR && (1..=4).contains(&value_len);
         let is_plain = segment.insert
@@ -376,32 +387,15 @@ impl<'a> DocumentOps<'a> {
         if !is_plain || !(is_text || value::is_plain(segment.value_type)) {
             return None;
         }
-        while self.succ_left == 0 {
-            self.succ_left = table.succ_runs[self.succ_run].rows;
-            self.succ_run += 1;
-        }
-        let succ_count = table.succ_runs[self.succ_run - 1].count;
-        if succ_count > 1 {
-            return None;
-        }
-        let end = table.segment_end(index).min(self.row + self.succ_left);
-        let mut len = table.chain_len(&segment, self.row, end) as usize;
-        let mut succ_descends = false;
-        let succs = &table.succs[self.succ..self.succ + len * succ_count as usize];
-        if let [first, second, ..] = succs {
-            let step = second.counter.wrapping_sub(first.counter);
-            if step == 1 || step == u32::MAX {
-                let follows = |pair: &&[OpId]| {
-                    pair[1].counter == pair[0].counter.wrapping_add(step)
-                        && pair[1].actor == pair[0].actor
-                };
-                len = 1 + succs.windows(2).take_while(follows).count();
-            } else {
-                len = 1;
-            }
-            succ_descends = len > 1 && step != 1;
-        }
-        let mut values = segment.payloads(self.payloads, self.row, len as u32);
+        let (succs, alike) = self.succs();
+        let (succ, descends) = match succs {
+            None => (None, false),
+            Some(Succs::Up(id)) => (Some(id), false),
+            Some(Succs::Down(id)) => (Some(id), true),
+            Some(Succs::List { .. }) => return None,
+        };
+        let mut len = (table.chain_len(place.chain as usize) - place.at).min(alike) as usize;
+        let mut values = table.payloads(self.payloads, place, len as u32);
         let mut text = "";
         if is_text {
             if value_len > 1 {
@@ -413,19 +407,17 @@ impl<'a> DocumentOps<'a> {
             text = std::str::from_utf8(values).ok().filter(|text| !text.is_empty())?;
         }
         let run = InsertRun {
-            id: OpId { counter: table.id_counters[row], actor: ActorIdx(segment.id_actor) },
+            id: table.id(place),
             obj: segment.obj(),
-            reference: match table.key(&segment, row) {
+            reference: match table.key(segment, place) {
                 Key::Elem(id) => Some(id),
                 Key::Head | Key::Map(_) => None,
             },
             len: len as u32,
-            succ: succs.first().copied(),
-            succ_descends: succ_descends && len > 1,
+            succ,
+            succ_descends: descends && len > 1,
         };
-        self.row += run.len;
-        self.succ_left -= run.len;
-        self.succ += len * succ_count as usize;
+        self.advance(run.len);
         if is_text {
             let InsertRun { id, obj, reference, len, succ, succ_descends } = run;
             let run = TextRun { id, obj, reference, text, len, succ, succ_descends };
@@ -433,6 +425,29 @@ impl<'a> DocumentOps<'a> {
         }
         let values = Scalars { type_code: segment.value_type, len: value_len, count: len, values };
         Some(DocumentRows::Scalars(run, values))
+    }
+
+    /// What supersedes the next row, and how many rows from it on are superseded likewise.
+    fn succs(&mut self) -> (Option<Succs>, u32) {
+        while let Some(run) = self.table.succ_runs.get(self.succ_run) {
+            let Some(done) = self.row.checked_sub(run.first_row) else {
+                return (None, run.first_row - self.row);
+            };
+            if done < run.rows {
+                return (Some(run.succs.after(done)), run.rows - done);
+            }
+            self.succ_run += 1;
+        }
+        (None, u32::MAX)
+    }
+
+    /// Goes over rows of the chain.
+    fn advance(&mut self, rows: u32) {
+        self.row += rows;
+        self.place.at += rows;
+        if self.place.at == self.table.chain_len(self.place.chain as usize) {
+            self.place = Place { chain: self.place.chain + 1, at: 0 };
+        }
     }
 
     /// How many ops are left.
@@ -591,6 +606,12 @@ fn sort_links(links: &mut [OpId]) {
 #[inline]
 fn lamport(id: OpId) -> u64 {
     u64::from(id.counter) << 32 | u64::from(id.actor.0)
+}
+
+/// The id with this number.
+#[inline]
+fn of_lamport(number: u64) -> OpId {
+    OpId { counter: (number >> 32) as u32, actor: ActorIdx(number as u32) }
 }
 
 /// The same of objects; the root comes first.

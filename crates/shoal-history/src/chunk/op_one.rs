@@ -227,6 +227,49 @@ pub(crate) struct Written {
     /// Where the table and the columns go on.
     table: usize,
     data: usize,
+    places: Places,
+}
+
+/// Where in the bytes of an op in a sequence those are in which ops that look alike differ.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Places {
+    /// The counter of the key.
+    pub(crate) key: Number,
+    /// Where the payload begins.
+    pub(crate) payload: usize,
+    /// The counter of what it supersedes.
+    pub(crate) pred: Number,
+}
+
+/// Where a number is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Number {
+    start: usize,
+    len: usize,
+}
+
+impl Number {
+    pub(crate) fn new(place: std::ops::Range<usize>) -> Self {
+        Self { start: place.start, len: place.len() }
+    }
+
+    /// How many bytes it takes.
+    pub(crate) fn len(self) -> usize {
+        self.len
+    }
+
+    /// Puts another there, which takes as many bytes: of a signed one, its bits.
+    #[inline]
+    pub(crate) fn put(self, bytes: &mut [u8], mut value: u64) {
+        let Some((last, others)) = bytes[self.start..self.start + self.len].split_last_mut() else {
+            return;
+        };
+        for byte in others {
+            *byte = (value & 0x7f) as u8 | 0x80;
+            value >>= 7;
+        }
+        *last = (value & 0x7f) as u8;
+    }
 }
 
 impl Row<'_> {
@@ -240,7 +283,8 @@ impl Row<'_> {
         let of_pair = |pair: Option<(u32, u32)>| if pair.is_some() { 2 } else { 0 };
         let has_payload = !self.payload.is_empty();
         let count = 4 + of_key + of_pair(self.obj) + of_pair(self.pred) + usize::from(has_payload);
-        let mut out = Written { bytes: [0; MAX_LEN], table: 1, data: 1 + 2 * count };
+        let (table, data) = (1, 1 + 2 * count);
+        let mut out = Written { bytes: [0; MAX_LEN], table, data, places: Places::default() };
         out.bytes[0] = count as u8;
         if let Some((actor, counter)) = self.obj {
             out.unsigned(OBJ_ACTOR, actor);
@@ -258,7 +302,7 @@ impl Row<'_> {
                 if let Some(actor) = actor {
                     out.unsigned(KEY_ACTOR, actor);
                 }
-                out.difference(KEY_COUNTER, counter);
+                out.places.key = out.difference(KEY_COUNTER, counter);
             }
         }
         let start = out.data;
@@ -271,13 +315,14 @@ impl Row<'_> {
         out.unsigned(VALUE_META, self.meta);
         if has_payload {
             let start = out.data;
+            out.places.payload = start;
             out.extend(self.payload);
             out.end(VALUE, start);
         }
         out.unsigned(LINK_COUNT, u32::from(self.pred.is_some()));
         if let Some((actor, counter)) = self.pred {
             out.unsigned(LINK_ACTOR, actor);
-            out.difference(LINK_COUNTER, counter);
+            out.places.pred = out.difference(LINK_COUNTER, counter);
         }
         out
     }
@@ -286,6 +331,10 @@ impl Row<'_> {
 impl Written {
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[..self.data]
+    }
+
+    pub(crate) fn places(&self) -> Places {
+        self.places
     }
 
     #[inline]
@@ -309,8 +358,10 @@ impl Written {
 
     /// Where numbers are signed, the last byte leaves a bit for the sign.
     #[inline]
-    fn difference(&mut self, spec: u8, value: u32) {
+    fn difference(&mut self, spec: u8, value: u32) -> Number {
+        let start = self.data + 1;
         self.number(spec, value, 0x40);
+        Number::new(start..self.data)
     }
 
     #[inline]

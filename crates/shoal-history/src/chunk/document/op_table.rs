@@ -1,6 +1,6 @@
-//! The op rows of a document chunk as flat arrays: each column is decoded and checked once, by
-//! itself and in runs, and every later walk, in whatever order, costs a few loads a row. Most
-//! columns change seldom from row to row, so those are kept for runs of rows.
+//! The op rows of a document chunk as runs: each column is decoded and checked once, by itself and in
+//! runs, and rows that follow from the one before are kept as one. Typed text, and what deletes it,
+//! costs as much memory as it took strokes of the cursor, however long it is.
 //!
 //! A fault is found here, but not told where: for that the rows are read one by one, as
 //! [`super::DocumentChunk`] then does.
@@ -20,25 +20,22 @@ use crate::{Action, ActorIdx, Fault, Key, ObjId, OpId, ScalarRef};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OpTable {
     pub(crate) segments: Vec<Segment>,
-    /// Of each row its segment.
-    pub(crate) segment_of: Vec<u32>,
-    /// Of each row the counter of its id.
-    pub(crate) id_counters: Vec<u32>,
-    /// Of each row the counter of its key; 0 for the head of a sequence and for keys of maps.
-    pub(crate) key_counters: Vec<u32>,
+    /// All rows, one chain after the other.
+    pub(crate) chains: Vec<Chain>,
+    row_count: u32,
     /// Keys of maps and names of marks, one after the other, and where each ends. Rows that repeat
     /// one share it.
     text: String,
     text_ends: Vec<u32>,
-    /// The ops that supersede rows, row after row, each row's ascending.
-    pub(crate) succs: Vec<OpId>,
-    /// How many each row has, in runs.
+    /// What supersedes rows; those that nothing supersedes lie between.
     pub(crate) succ_runs: Vec<SuccRun>,
+    /// The ops of [`Succs::List`], each row's ascending.
+    succs: Vec<OpId>,
 }
 
 /// Neighbouring rows that differ in their ids, the counters of their keys, their payloads and
 /// what supersedes them only.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
     pub(crate) first_row: u32,
     pub(crate) id_actor: u32,
@@ -68,11 +65,50 @@ pub(crate) enum KeyKind {
     Elem(u32),
 }
 
-/// Neighbouring rows that are superseded by equally many ops.
+/// Rows of a segment that follow each other: their ids count up, and in a sequence each but the first
+/// has the one before as its key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Chain {
+    pub(crate) first_row: u32,
+    pub(crate) segment: u32,
+    /// The counter of the first id.
+    pub(crate) id_counter: u32,
+    /// The counter of the first key; 0 for the head of a sequence and for keys of maps.
+    key_counter: u32,
+}
+
+/// A row: its chain, and how many rows of that come before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    pub(crate) chain: u32,
+    pub(crate) at: u32,
+}
+
+/// Neighbouring rows that are superseded alike.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SuccRun {
+    pub(crate) first_row: u32,
     pub(crate) rows: u32,
-    pub(crate) count: u32,
+    pub(crate) succs: Succs,
+}
+
+/// By what neighbouring rows are superseded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Succs {
+    /// One op each, of ids that count up from this one.
+    Up(OpId),
+    /// The same, counting down.
+    Down(OpId),
+    /// So many each, which are listed from `start` on.
+    List { start: u32, count: u32 },
+}
+
+/// Rows of one chain that are superseded alike.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SuccPart {
+    pub(crate) place: Place,
+    pub(crate) len: u32,
+    pub(crate) succs: Succs,
 }
 
 /// The columns of a chunk.
@@ -97,17 +133,12 @@ impl OpTable {
         actors: u32,
         marks: MarkOrder,
     ) -> Result<Self, Faulty> {
-        let mut table = Self {
-            segment_of: Vec::with_capacity(count),
-            id_counters: Vec::with_capacity(count),
-            key_counters: Vec::with_capacity(count),
-            ..Self::default()
-        };
-        DeltaDecoder::new(&columns[ID_COUNTER_COLUMN])
-            .read_counters(count, &mut table.id_counters)?;
-        DeltaDecoder::new(&columns[KEY_COUNTER]).read_counters(count, &mut table.key_counters)?;
+        let row_count = u32::try_from(count).map_err(|_| Faulty)?;
+        let mut table = Self { row_count, ..Self::default() };
         table.read_segments(columns, count, actors, marks)?;
         table.read_succs(columns, count, actors)?;
+        table.chains.shrink_to_fit();
+        table.succ_runs.shrink_to_fit();
         Ok(table)
     }
 
@@ -129,6 +160,8 @@ impl OpTable {
         let mut mark_name = RleDecoder::<&str>::new(&columns[MARK_NAME]);
         let mut insert = BooleanDecoder::new(&columns[INSERT]);
         let mut expand = BooleanDecoder::new(&columns[EXPAND]);
+        let mut ids = DeltaDecoder::new(&columns[ID_COUNTER_COLUMN]);
+        let mut keys = DeltaDecoder::new(&columns[KEY_COUNTER]);
 
         let mut segment = Segment {
             first_row: 0,
@@ -225,110 +258,196 @@ impl OpTable {
             payload_end = payload_start.checked_add(payload_len).ok_or(Faulty)?;
             let payload = payloads.get(payload_start..payload_end).ok_or(Faulty)?;
             check_values(&segment, payload)?;
-            let rows = row..row + len;
-            self.check_counters(&segment, rows.clone())?;
-            if segment.action == Action::Mark {
-                for counter in &self.id_counters[rows] {
-                    let id = OpId { counter: *counter, actor: ActorIdx(segment.id_actor) };
-                    marks.check_mark(id, segment.obj(), segment.mark_name > 0)?;
-                }
-            }
-
-            let index = u32::try_from(self.segments.len()).map_err(|_| Faulty)?;
             segment.first_row = u32::try_from(row).map_err(|_| Faulty)?;
             segment.payload_start = u32::try_from(payload_start).map_err(|_| Faulty)?;
-            self.segments.push(segment);
+            let first_chain = self.chains.len();
+            self.read_chains(&segment, run, &mut ids, &mut keys)?;
             row += len;
-            self.segment_of.resize(row, index);
+            if segment.action == Action::Mark {
+                self.check_marks(&segment, first_chain, row, &mut marks)?;
+            }
+            self.segments.push(segment);
         }
         if payload_end == payloads.len() { Ok(()) } else { Err(Faulty) }
     }
 
-    /// Ids are numbers from 1; keys are null in maps, 0 at the head, else numbers below the id's;
-    /// the object is before the op.
-    fn check_counters(
+    /// Reads the counters of the ids and keys of a segment of `len` rows, which comes next. Ids are
+    /// numbers from 1; keys are null in maps, 0 at the head, else numbers below the id's; the object
+    /// is before the op.
+    fn read_chains(
+        &mut self,
+        segment: &Segment,
+        len: u64,
+        ids: &mut DeltaDecoder<'_>,
+        keys: &mut DeltaDecoder<'_>,
+    ) -> Result<(), Faulty> {
+        let index = u32::try_from(self.segments.len()).map_err(|_| Faulty)?;
+        let mut done = 0;
+        while done < len {
+            let (id, step, _) = ids.peek()?;
+            ids.skip(step, 1);
+            let id_counter = counter(id)?;
+            if id_counter <= segment.obj_counter {
+                return Err(Faulty);
+            }
+            let (key, step, _) = keys.peek()?;
+            keys.skip(step, 1);
+            let (key_counter, may_go_on) = match segment.key {
+                KeyKind::Map(_) if key.is_none() => (0, true),
+                KeyKind::Head if key == Some(0) => (0, false),
+                KeyKind::Elem(actor) => {
+                    let key = counter(key)?;
+                    if key == 0 || key >= id_counter {
+                        return Err(Faulty);
+                    }
+                    (key, actor == segment.id_actor)
+                }
+                _ => return Err(Faulty),
+            };
+            let first_row = segment.first_row + done as u32;
+            let mut rows = 1;
+            while may_go_on && done + rows < len {
+                let (_, step, id_run) = ids.peek()?;
+                let (key, key_step, key_run) = keys.peek()?;
+                let last = i64::from(id_counter) + (rows - 1).cast_signed();
+                let both = id_run.min(key_run);
+                let more = match (segment.key, key) {
+                    _ if step != 1 => break,
+                    (KeyKind::Map(_), None) => both,
+                    (KeyKind::Elem(_), Some(key)) if key == last => {
+                        if key_step == 1 {
+                            both
+                        } else {
+                            1
+                        }
+                    }
+                    _ => break,
+                };
+                let more = more.min(len - done - rows);
+                ids.skip(1, more);
+                keys.skip(key_step, more);
+                rows += more;
+            }
+            if u64::from(id_counter) + rows > u64::from(u32::MAX) {
+                return Err(Faulty);
+            }
+            self.chains.push(Chain { first_row, segment: index, id_counter, key_counter });
+            done += rows;
+        }
+        Ok(())
+    }
+
+    /// Sees that marks of the segment that is read end after they begin; its chains begin with
+    /// `first_chain`, and its rows end with `row_end`.
+    fn check_marks(
         &self,
         segment: &Segment,
-        rows: std::ops::Range<usize>,
+        first_chain: usize,
+        row_end: usize,
+        marks: &mut MarkOrder,
     ) -> Result<(), Faulty> {
-        let (ids, keys) = (&self.id_counters[rows.clone()], &self.key_counters[rows]);
-        let ids_are_after = |counter: u32| ids.iter().fold(true, |all, id| all & (*id > counter));
-        let keys_fit = match segment.key {
-            KeyKind::Map(_) => keys.iter().fold(true, |all, key| all & (*key == NULL)),
-            KeyKind::Head => keys.iter().fold(true, |all, key| all & (*key == 0)),
-            // A null is greater than any id but one, which is none then either.
-            KeyKind::Elem(_) => {
-                ids.iter().zip(keys).fold(true, |all, (id, key)| all & (*key > 0) & (*key < *id))
+        let chains = &self.chains[first_chain..];
+        for (index, chain) in chains.iter().enumerate() {
+            let end = chains.get(index + 1).map_or(row_end, |next| next.first_row as usize);
+            for at in 0..(end - chain.first_row as usize) as u32 {
+                let id = OpId { counter: chain.id_counter + at, actor: ActorIdx(segment.id_actor) };
+                marks.check_mark(id, segment.obj(), segment.mark_name > 0)?;
             }
-        };
-        // A null as an id would be the greatest counter, which no change leaves room for; it is
-        // looked at more closely.
-        let are_counters = ids.iter().fold(true, |all, id| all & (*id != NULL));
-        if keys_fit && are_counters && ids_are_after(segment.obj_counter) {
-            Ok(())
-        } else {
-            Err(Faulty)
         }
+        Ok(())
     }
 
     fn read_succs(&mut self, columns: &Columns, count: usize, actors: u32) -> Result<(), Faulty> {
         let mut counts = RleDecoder::<u64>::new(&columns[LINK_COUNT]);
-        let mut row = 0_usize;
-        let mut total = 0_usize;
+        let mut reader = SuccReader {
+            ids: RleDecoder::new(&columns[LINK_ACTOR]),
+            counters: DeltaDecoder::new(&columns[LINK_COUNTER]),
+            actors,
+        };
+        let mut row = 0;
         while row < count {
             let (succs, run) = counts.next_equal()?;
             let rows = usize::try_from(run).unwrap_or(usize::MAX).min(count - row);
-            let succs = u32::try_from(succs.unwrap_or(0)).map_err(|_| Faulty)?;
-            let run = u32::try_from(rows).map_err(|_| Faulty)?;
-            self.succ_runs.push(SuccRun { rows: run, count: succs });
-            // Both columns were counted: they have as many rows as this comes to.
-            total += rows * succs as usize;
+            match u32::try_from(succs.unwrap_or(0)).map_err(|_| Faulty)? {
+                0 => {}
+                1 => self.read_single_succs(row as u32, rows as u32, &mut reader)?,
+                each => self.read_listed_succs(row as u32, rows as u32, each, &mut reader)?,
+            }
             row += rows;
-        }
-        self.succs.reserve_exact(total);
-        let mut counters = Vec::new();
-        let mut counter = DeltaDecoder::new(&columns[LINK_COUNTER]);
-        let mut ids = RleDecoder::<u64>::new(&columns[LINK_ACTOR]);
-        while self.succs.len() < total {
-            // Piece by piece, so that the counters need no memory for all of them.
-            let left = (total - self.succs.len()).min(SUCC_PIECE);
-            let (index, run) = ids.next_equal_of(left as u64)?;
-            let run = usize::try_from(run).map_err(|_| Faulty)?;
-            let actor = ActorIdx(actor(index.ok_or(Faulty)?, actors)?);
-            counters.clear();
-            counter.read_counters(run, &mut counters)?;
-            self.succs.extend(counters.iter().map(|counter| OpId { counter: *counter, actor }));
         }
         self.check_succs()
     }
 
-    /// What supersedes a row comes after it, and no op does so twice. A null is greater than any
-    /// counter that an op may have. Sorts those of each row.
-    fn check_succs(&mut self) -> Result<(), Faulty> {
-        let (mut row, mut start) = (0_usize, 0_usize);
-        for run in &self.succ_runs {
-            let (rows, count) = (run.rows as usize, run.count as usize);
-            let ids = &self.id_counters[row..row + rows];
-            let own = &mut self.succs[start..start + rows * count];
-            (row, start) = (row + rows, start + rows * count);
-            if count == 1 {
-                let fits = |(id, succ): (&u32, &OpId)| (succ.counter > *id) & (succ.counter < NULL);
-                if !ids.iter().zip(own.iter()).fold(true, |all, pair| all & fits(pair)) {
-                    return Err(Faulty);
+    /// Reads the successors of rows that have one each.
+    fn read_single_succs(
+        &mut self,
+        mut first_row: u32,
+        mut left: u32,
+        reader: &mut SuccReader<'_>,
+    ) -> Result<(), Faulty> {
+        while left > 0 {
+            let first = reader.next()?;
+            let (mut rows, mut direction) = (1, 0);
+            while rows < left {
+                let (step, run) = reader.peek_steps(first.actor)?;
+                let more = run.min(u64::from(left - rows)) as u32;
+                if more == 0 || (direction != 0 && direction != step) {
+                    break;
                 }
-            } else if count > 1 {
-                for (id, own) in ids.iter().zip(own.chunks_exact_mut(count)) {
-                    if own.iter().any(|succ| succ.counter <= *id || succ.counter == NULL) {
-                        return Err(Faulty);
-                    }
-                    sort_links(own);
-                    if own.windows(2).any(|pair| pair[0] == pair[1]) {
-                        return Err(Faulty);
-                    }
-                }
+                direction = step;
+                reader.skip(step, u64::from(more));
+                rows += more;
             }
+            let succs = if direction < 0 { Succs::Down(first) } else { Succs::Up(first) };
+            // The others lie between the first and the last.
+            let last = i64::from(first.counter) + direction * i64::from(rows - 1);
+            counter(Some(last))?;
+            self.succ_runs.push(SuccRun { first_row, rows, succs });
+            first_row += rows;
+            left -= rows;
         }
         Ok(())
+    }
+
+    /// Reads the successors of rows that have `count` each, and sorts those of each row.
+    fn read_listed_succs(
+        &mut self,
+        first_row: u32,
+        rows: u32,
+        count: u32,
+        reader: &mut SuccReader<'_>,
+    ) -> Result<(), Faulty> {
+        let start = self.succs.len();
+        // The columns were counted: they have as many rows as this comes to.
+        for _ in 0..u64::from(rows) * u64::from(count) {
+            self.succs.push(reader.next()?);
+        }
+        for own in self.succs[start..].chunks_exact_mut(count as usize) {
+            sort_links(own);
+            if own.windows(2).any(|pair| pair[0] == pair[1]) {
+                return Err(Faulty);
+            }
+        }
+        u32::try_from(self.succs.len()).map_err(|_| Faulty)?;
+        let succs = Succs::List { start: start as u32, count };
+        self.succ_runs.push(SuccRun { first_row, rows, succs });
+        Ok(())
+    }
+
+    /// What supersedes a row comes after it.
+    fn check_succs(&self) -> Result<(), Faulty> {
+        let fits = |part: SuccPart| {
+            let first = self.id(part.place).counter;
+            let last = first + (part.len - 1);
+            match part.succs {
+                Succs::Up(succ) => succ.counter > first,
+                Succs::Down(succ) => succ.counter - (part.len - 1) > last,
+                Succs::List { count, .. } => {
+                    (0..).zip(self.listed(part)).all(|(at, succ)| succ.counter > first + at / count)
+                }
+            }
+        };
+        if self.succ_parts().all(fits) { Ok(()) } else { Err(Faulty) }
     }
 
     fn add_text(&mut self, text: &str) -> u32 {
@@ -354,73 +473,194 @@ impl OpTable {
         Some(self.text(segment.mark_name.checked_sub(1)?))
     }
 
-    /// The row after the last of the segment at `index`.
-    pub(crate) fn segment_end(&self, index: usize) -> u32 {
-        match self.segments.get(index + 1) {
-            Some(next) => next.first_row,
-            None => self.id_counters.len() as u32,
-        }
+    /// The number of rows.
+    pub(crate) fn len(&self) -> usize {
+        self.row_count as usize
     }
 
-    /// How many rows from `row` on, but before `end`, which is in the same segment or ends it,
-    /// follow each other: their ids count up, and in a sequence each but the first has the one
-    /// before as its key.
+    /// How many rows the chain at `index` has.
     #[inline]
-    pub(crate) fn chain_len(&self, segment: &Segment, row: u32, end: u32) -> u32 {
-        let range = row as usize..end as usize;
-        let ids = &self.id_counters[range.clone()];
-        let ascending = || {
-            let follows = |pair: &&[u32]| pair[1] == pair[0].wrapping_add(1);
-            ids.windows(2).take_while(follows).count()
-        };
-        let followers = match segment.key {
-            KeyKind::Map(_) => ascending(),
-            KeyKind::Elem(actor) if actor == segment.id_actor => {
-                let keys = &self.key_counters[range];
-                let follows = |at: &usize| {
-                    ids[*at] == ids[*at - 1].wrapping_add(1) && keys[*at] == ids[*at - 1]
-                };
-                (1..ids.len()).take_while(follows).count()
-            }
-            KeyKind::Elem(_) | KeyKind::Head => 0,
-        };
-        1 + followers as u32
+    pub(crate) fn chain_len(&self, index: usize) -> u32 {
+        let end = self.chains.get(index + 1).map_or(self.row_count, |next| next.first_row);
+        end - self.chains[index].first_row
     }
 
-    /// Whether a row follows the one before it as [`chain_len`](Self::chain_len) has it.
-    pub(crate) fn is_chained(&self, row: u32) -> bool {
-        let Some(before) = row.checked_sub(1) else { return false };
-        self.segment_of[row as usize] == self.segment_of[before as usize]
-            && self.chain_len(self.segment(row), before, row + 1) == 2
+    #[inline]
+    pub(crate) fn segment(&self, place: Place) -> &Segment {
+        &self.segments[self.chains[place.chain as usize].segment as usize]
     }
 
-    pub(crate) fn segment(&self, row: u32) -> &Segment {
-        &self.segments[self.segment_of[row as usize] as usize]
+    /// The number of a row.
+    pub(crate) fn row(&self, place: Place) -> u32 {
+        self.chains[place.chain as usize].first_row + place.at
     }
 
     /// The id of a row.
-    pub(crate) fn id(&self, row: u32) -> OpId {
-        let actor = ActorIdx(self.segment(row).id_actor);
-        OpId { counter: self.id_counters[row as usize], actor }
+    #[inline]
+    pub(crate) fn id(&self, place: Place) -> OpId {
+        let chain = &self.chains[place.chain as usize];
+        let actor = ActorIdx(self.segments[chain.segment as usize].id_actor);
+        OpId { counter: chain.id_counter + place.at, actor }
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.id_counters.len()
+    /// The counter of the key of a row; 0 for the head of a sequence and for keys of maps.
+    #[inline]
+    pub(crate) fn key_counter(&self, place: Place) -> u32 {
+        self.chains[place.chain as usize].key_counter_at(place.at)
     }
 
-    /// The key of a row.
-    pub(crate) fn key(&self, segment: &Segment, row: usize) -> Key<'_> {
+    /// The payloads of `count` rows of a chain.
+    pub(crate) fn payloads<'a>(&self, payloads: &'a [u8], place: Place, count: u32) -> &'a [u8] {
+        self.segment(place).payloads(payloads, self.row(place), count)
+    }
+
+    /// What supersedes rows, in their order, cut where a chain ends.
+    pub(crate) fn succ_parts(&self) -> SuccParts<'_> {
+        SuccParts { table: self, run: 0, done: 0, chain: 0 }
+    }
+
+    /// The successors of a part that has [`Succs::List`].
+    pub(crate) fn listed(&self, part: SuccPart) -> &[OpId] {
+        match part.succs {
+            Succs::List { start, count } => self.list(start, part.len as usize * count as usize),
+            _ => &[],
+        }
+    }
+
+    fn list(&self, start: u32, len: usize) -> &[OpId] {
+        &self.succs[start as usize..start as usize + len]
+    }
+
+    /// The key of a row, which is in `segment`.
+    pub(crate) fn key(&self, segment: &Segment, place: Place) -> Key<'_> {
         match segment.key {
             KeyKind::Map(string) => Key::Map(self.text(string)),
             KeyKind::Head => Key::Head,
             KeyKind::Elem(actor) => {
-                Key::Elem(OpId { counter: self.key_counters[row], actor: ActorIdx(actor) })
+                Key::Elem(OpId { counter: self.key_counter(place), actor: ActorIdx(actor) })
             }
+        }
+    }
+
+    /// The successors of a row of a run with [`Succs::List`], from `start` on.
+    pub(crate) fn listed_of_row(&self, start: u32, count: u32) -> &[OpId] {
+        self.list(start, count as usize)
+    }
+}
+
+impl Chain {
+    #[inline]
+    fn key_counter_at(&self, at: u32) -> u32 {
+        match at {
+            0 => self.key_counter,
+            // Of the keys of a map nothing is asked.
+            at => self.id_counter + (at - 1),
         }
     }
 }
 
+impl Succs {
+    /// Those of the rows after the first `rows`.
+    #[inline]
+    pub(crate) fn after(self, rows: u32) -> Self {
+        match self {
+            Self::Up(id) => Self::Up(OpId { counter: id.counter + rows, ..id }),
+            Self::Down(id) => Self::Down(OpId { counter: id.counter - rows, ..id }),
+            Self::List { start, count } => Self::List { start: start + rows * count, count },
+        }
+    }
+}
+
+/// See [`OpTable::succ_parts`].
+#[derive(Clone, Debug)]
+pub(crate) struct SuccParts<'a> {
+    table: &'a OpTable,
+    /// The run, how many of its rows were seen, and the chain of the next one or one before.
+    run: usize,
+    done: u32,
+    chain: usize,
+}
+
+impl Iterator for SuccParts<'_> {
+    type Item = SuccPart;
+
+    fn next(&mut self) -> Option<SuccPart> {
+        let run = self.table.succ_runs.get(self.run)?;
+        let row = run.first_row + self.done;
+        let chains = &self.table.chains;
+        if chains.get(self.chain + 1).is_some_and(|next| next.first_row <= row) {
+            self.chain += 1;
+            if chains.get(self.chain + 1).is_some_and(|next| next.first_row <= row) {
+                // It is further off.
+                self.chain += step_to(&chains[self.chain..], row);
+            }
+        }
+        let at = row - chains[self.chain].first_row;
+        let len = (run.rows - self.done).min(self.table.chain_len(self.chain) - at);
+        let succs = run.succs.after(self.done);
+        self.done += len;
+        if self.done == run.rows {
+            (self.run, self.done) = (self.run + 1, 0);
+        }
+        Some(SuccPart { place: Place { chain: self.chain as u32, at }, len, succs })
+    }
+}
+
+/// How far from the first of `chains` the one with this row is.
+fn step_to(chains: &[Chain], row: u32) -> usize {
+    let mut ahead = 1;
+    while chains.get(ahead).is_some_and(|chain| chain.first_row <= row) {
+        ahead *= 2;
+    }
+    let near = &chains[..ahead.min(chains.len())];
+    near.partition_point(|chain| chain.first_row <= row) - 1
+}
+
+/// Reads successors in runs.
+struct SuccReader<'a> {
+    ids: RleDecoder<'a, u64>,
+    counters: DeltaDecoder<'a>,
+    actors: u32,
+}
+
+impl SuccReader<'_> {
+    #[inline]
+    fn next(&mut self) -> Result<OpId, Faulty> {
+        let (index, _) = self.ids.peek()?;
+        self.ids.skip(1);
+        let (value, step, _) = self.counters.peek()?;
+        self.counters.skip(step, 1);
+        let actor = ActorIdx(actor(index.ok_or(Faulty)?, self.actors)?);
+        Ok(OpId { counter: counter(value)?, actor })
+    }
+
+    /// How many successors by `actor` follow in steps of one, and which way; none if the steps are
+    /// others.
+    #[inline]
+    fn peek_steps(&mut self, actor: ActorIdx) -> Result<(i64, u64), Faulty> {
+        let (_, step, run) = self.counters.peek()?;
+        if step != 1 && step != -1 {
+            return Ok((step, 0));
+        }
+        let (index, of_actor) = self.ids.peek()?;
+        Ok((step, if index == Some(u64::from(actor.0)) { run.min(of_actor) } else { 0 }))
+    }
+
+    #[inline]
+    fn skip(&mut self, step: i64, count: u64) {
+        self.ids.skip(count);
+        self.counters.skip(step, count);
+    }
+}
+
 impl Segment {
+    /// Whether rows of both differ in nothing but what rows of one segment differ in.
+    #[inline]
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        let Self { first_row, payload_start, .. } = *other;
+        *other == Self { first_row, payload_start, ..*self }
+    }
+
     pub(crate) fn obj(&self) -> ObjId {
         match self.obj_counter {
             0 => ObjId::Root,
@@ -428,24 +668,13 @@ impl Segment {
         }
     }
 
-    /// The payload of a row out of the value column.
-    pub(crate) fn payload<'a>(&self, payloads: &'a [u8], row: u32) -> &'a [u8] {
-        self.payloads(payloads, row, 1)
-    }
-
-    /// The payloads of `count` rows from `row` on.
-    pub(crate) fn payloads<'a>(&self, payloads: &'a [u8], row: u32, count: u32) -> &'a [u8] {
+    /// The payloads of `count` rows from `row` on, out of the value column.
+    fn payloads<'a>(&self, payloads: &'a [u8], row: u32, count: u32) -> &'a [u8] {
         let len = self.payload_len as usize;
         let start = self.payload_start as usize + (row - self.first_row) as usize * len;
         &payloads[start..start + count as usize * len]
     }
 }
-
-/// How many successors are read at once.
-const SUCC_PIECE: usize = 1 << 12;
-
-/// Stands for a null among counters: no op may have this one.
-const NULL: u32 = u32::MAX;
 
 /// What the payloads of the rows of a segment must fulfil.
 fn check_values(segment: &Segment, payloads: &[u8]) -> Result<(), Faulty> {
@@ -470,4 +699,11 @@ fn check_value(segment: &Segment, value: ScalarRef<'_>) -> Result<(), Faulty> {
 
 fn actor(index: u64, actors: u32) -> Result<u32, Faulty> {
     u32::try_from(index).ok().filter(|index| *index < actors).ok_or(Faulty)
+}
+
+/// A counter of an op: at most one below the greatest of 32 bits, which no change leaves room for.
+#[inline]
+fn counter(value: Option<i64>) -> Result<u32, Faulty> {
+    let value = value.and_then(|value| u32::try_from(value).ok());
+    value.filter(|value| *value < u32::MAX).ok_or(Faulty)
 }

@@ -2,12 +2,14 @@
 //! written in runs, and a small change costs no allocation. The hashes of the dependencies, which
 //! are not known yet, are left open.
 
+use std::ops::Range;
+
 use super::super::change_rows::ChangeTable;
 use super::super::op_table::{KeyKind, OpTable, Segment};
 use super::slots::{OpRun, Preds, Slots};
 use crate::chunk::change::Span;
 use crate::chunk::header::{self, ChunkType};
-use crate::chunk::op_one::{self, Written};
+use crate::chunk::op_one::{self, Number, Written};
 use crate::chunk::op_rows::{
     ACTION, CHANGE_SPECS, COLUMN_COUNT, EXPAND, INSERT, KEY_ACTOR, KEY_COUNTER, KEY_STRING,
     LINK_ACTOR, LINK_COUNT, LINK_COUNTER, MARK_NAME, OBJ_ACTOR, OBJ_COUNTER, VALUE, VALUE_META,
@@ -18,6 +20,10 @@ use crate::column::delta::DeltaState;
 use crate::column::leb128::{write_length_prefixed, write_sleb, write_uleb};
 use crate::column::rle::{RleState, Text, Uint};
 use crate::{Action, ActorId, ChangeHash};
+
+mod stencil;
+
+use stencil::{Stencil, Stencils};
 
 /// What changes are encoded from.
 pub(super) struct Parts<'a> {
@@ -41,6 +47,7 @@ pub(super) struct Batch {
 }
 
 /// Where the parts of a chunk are. All but `end` count from its begin.
+#[derive(Clone, Copy)]
 pub(super) struct Shape {
     /// Where the chunk ends in the bytes.
     pub(super) end: usize,
@@ -74,6 +81,7 @@ pub(super) struct Encoder {
     numbers: RleState<Uint>,
     delta: DeltaState,
     text: RleState<Text>,
+    stencils: Stencils,
 }
 
 impl Parts<'_> {
@@ -92,11 +100,8 @@ impl Parts<'_> {
         }
         let mut sum = 0_u64;
         for run in self.slots.runs() {
-            let each = len(self.rows.segment(run.row));
+            let each = len(self.rows.segment(run.place));
             sum = sum.saturating_add(u64::from(run.len).saturating_mul(each));
-        }
-        for row in self.slots.listed() {
-            sum = sum.saturating_add(len(self.rows.segment(*row)));
         }
         sum
     }
@@ -114,9 +119,18 @@ impl Encoder {
         let slots = &parts.slots;
         let runs = slots.runs_of(change);
         let author = parts.changes.actors[change].0;
-        self.find_actors(parts, runs, author);
         let room = usize::try_from(max_bytes).unwrap_or(usize::MAX);
         let room = room.checked_sub(batch.bytes.len()).ok_or(TooLong)?;
+        if let [run] = runs
+            && let Some(stencil) = self.stencils.fill(parts, change, run)
+        {
+            if stencil.bytes.len() > room {
+                return Err(TooLong);
+            }
+            stencil.write(batch);
+            return Ok(());
+        }
+        self.find_actors(parts, runs, author);
         let encoded = match runs {
             [run] if let Some(row) = self.one_op(parts, run) => Ok(Encoded::OneOp(row.write())),
             [run] if self.is_plain(parts, run) => Ok(Encoded::Columns(self.encode_run(parts, run))),
@@ -132,9 +146,13 @@ impl Encoder {
         let deps_start = body.len();
         body.resize(deps_start + deps.len() * 32, 0);
         write_length_prefixed(parts.actors[author as usize].as_bytes(), body);
+        let seq = body.len();
         write_uleb(u64::from(parts.changes.seqs[change]), body);
+        let start_op = body.len();
         write_uleb(u64::from(slots.start_ops[change]), body);
+        let time = body.len();
         write_sleb(parts.changes.times[change], body);
+        let time_end = body.len();
         let message = parts.changes.message(change).as_bytes();
         write_length_prefixed(message, body);
         let message_end = body.len();
@@ -143,7 +161,7 @@ impl Encoder {
             write_length_prefixed(parts.actors[actor as usize].as_bytes(), body);
         }
         let column_table = body.len();
-        match encoded {
+        match &encoded {
             Encoded::OneOp(written) => {
                 body.extend_from_slice(written.bytes());
                 self.data.clear();
@@ -151,7 +169,7 @@ impl Encoder {
             Encoded::Columns(lens) => {
                 let count = lens.iter().filter(|len| **len > 0).count();
                 body.push(count as u8);
-                for (spec, &len) in CHANGE_SPECS.iter().zip(&lens) {
+                for (spec, &len) in CHANGE_SPECS.iter().zip(lens) {
                     if len > 0 {
                         write_uleb(u64::from(spec.0), body);
                         write_uleb(len as u64, body);
@@ -176,15 +194,38 @@ impl Encoder {
         batch.others.extend_from_slice(&self.others);
         let place = |at: usize| (header_len + at) as u32;
         let span = |start: usize, end: usize| Span::new(header_len + start..header_len + end);
-        batch.shapes.push(Shape {
+        let shape = Shape {
             end: bytes.len(),
             deps: place(deps_start),
             message: span(message_end - message.len(), message_end),
             column_table: place(column_table),
             extra: span(body_len - extra.len(), body_len),
             others_end: batch.others.len(),
-        });
+        };
+        batch.shapes.push(shape);
         debug_assert_eq!(bytes.len() - start, header_len + body_len);
+        if let (Encoded::OneOp(written), [run]) = (encoded, runs)
+            && !matches!(run.preds, Preds::Listed { .. })
+            && !matches!(run.key(parts.rows.segment(run.place)), KeyKind::Map(_))
+            && message.is_empty()
+            && extra.is_empty()
+        {
+            let number =
+                |place: Range<usize>| Number::new(header_len + place.start..header_len + place.end);
+            *self.stencils.of(author, run.is_delete()) = Some(Stencil {
+                bytes: bytes[start..].to_vec(),
+                shape,
+                others: self.others.clone(),
+                author,
+                dep_count: deps.len(),
+                segment: *parts.rows.segment(run.place),
+                seq: number(seq..start_op),
+                start_op: number(start_op..time),
+                time: number(time..time_end),
+                columns: header_len + column_table,
+                places: written.places(),
+            });
+        }
         Ok(())
     }
 
@@ -204,7 +245,7 @@ impl Encoder {
             }
         };
         for run in runs {
-            let segment = parts.rows.segment(run.row);
+            let segment = parts.rows.segment(run.place);
             if segment.obj_counter > 0 {
                 note(segment.obj_actor);
             }
@@ -214,9 +255,8 @@ impl Encoder {
             match run.preds {
                 Preds::None => {}
                 Preds::Deleted { .. } => note(segment.id_actor),
-                Preds::Listed { start, count, .. } => {
-                    let preds = parts.slots.preds(start, count);
-                    preds.iter().for_each(|row| note(parts.rows.segment(*row).id_actor));
+                Preds::Listed { list, .. } => {
+                    parts.slots.preds(list).iter().for_each(|id| note(id.actor.0));
                 }
             }
         }
@@ -237,7 +277,7 @@ impl Encoder {
         let Parts { rows, slots, .. } = parts;
         let Self { data, local, numbers, delta, text, .. } = self;
         let local = |actor: u32| u64::from(local[actor as usize]);
-        let segment = |run: &OpRun| rows.segment(run.row);
+        let segment = |run: &OpRun| rows.segment(run.place);
         data.clear();
         let mut lens = [0; COLUMN_COUNT];
         if runs.is_empty() {
@@ -328,7 +368,7 @@ impl Encoder {
         numbers.finish(data);
         end_column(VALUE_META, data);
         for run in runs.iter().filter(|run| !run.is_delete()) {
-            data.extend_from_slice(segment(run).payloads(parts.payloads, run.row, run.len));
+            data.extend_from_slice(rows.payloads(parts.payloads, run.place, run.len));
         }
         end_column(VALUE, data);
         numbers.begin(data);
@@ -336,24 +376,24 @@ impl Encoder {
             let count = match run.preds {
                 Preds::None => 0,
                 Preds::Deleted { .. } => 1,
-                Preds::Listed { count, .. } => count,
+                Preds::Listed { list, .. } => slots.preds(list).len() as u32,
             };
             numbers.push_value(u64::from(count), u64::from(run.len), data);
         }
         numbers.finish(data);
         end_column(LINK_COUNT, data);
         if any_preds {
-            let id_actor = |row: u32| local(rows.segment(row).id_actor);
             numbers.begin(data);
             for run in runs {
                 match run.preds {
                     Preds::None => {}
                     Preds::Deleted { .. } => {
-                        numbers.push_value(id_actor(run.row), u64::from(run.len), data);
+                        let actor = local(segment(run).id_actor);
+                        numbers.push_value(actor, u64::from(run.len), data);
                     }
-                    Preds::Listed { start, count, .. } => {
-                        for row in slots.preds(start, count) {
-                            numbers.push_value(id_actor(*row), 1, data);
+                    Preds::Listed { list, .. } => {
+                        for id in slots.preds(list) {
+                            numbers.push_value(local(id.actor.0), 1, data);
                         }
                     }
                 }
@@ -365,13 +405,12 @@ impl Encoder {
                 match run.preds {
                     Preds::None => {}
                     Preds::Deleted { descends } => {
-                        let first = i64::from(rows.id_counters[run.row as usize]);
-                        delta.push_value(first, data);
+                        delta.push_value(i64::from(rows.id(run.place).counter), data);
                         push_others(delta, descends, run.len, data);
                     }
-                    Preds::Listed { start, count, .. } => {
-                        for row in slots.preds(start, count) {
-                            delta.push_value(i64::from(rows.id_counters[*row as usize]), data);
+                    Preds::Listed { list, .. } => {
+                        for id in slots.preds(list) {
+                            delta.push_value(i64::from(id.counter), data);
                         }
                     }
                 }
@@ -404,7 +443,7 @@ impl Encoder {
 
     /// Whether [`encode_run`](Self::encode_run) can encode a change of this run alone.
     fn is_plain(&self, parts: &Parts<'_>, run: &OpRun) -> bool {
-        let segment = parts.rows.segment(run.row);
+        let segment = parts.rows.segment(run.place);
         match run.preds {
             Preds::None => {
                 segment.mark_name == 0 && !segment.expand && !matches!(segment.key, KeyKind::Map(_))
@@ -420,26 +459,28 @@ impl Encoder {
             return None;
         }
         let rows = parts.rows;
-        let segment = rows.segment(run.row);
-        let (row, is_delete) = (run.row as usize, run.is_delete());
+        let segment = rows.segment(run.place);
+        let is_delete = run.is_delete();
         let local = |actor: u32| self.local[actor as usize];
-        let id = |row: u32| (local(rows.segment(row).id_actor), rows.id_counters[row as usize]);
         let pred = match run.preds {
             Preds::None => None,
-            Preds::Deleted { .. } => Some(id(run.row)),
-            Preds::Listed { start, count, .. } => match parts.slots.preds(start, count) {
+            Preds::Deleted { .. } => Some(rows.id(run.place)),
+            Preds::Listed { list, .. } => match parts.slots.preds(list) {
                 [] => None,
-                [pred] => Some(id(*pred)),
+                [pred] => Some(*pred),
                 _ => return None,
             },
         };
+        let pred = pred.map(|id| (local(id.actor.0), id.counter));
         let key = match run.key(segment) {
             KeyKind::Map(string) => op_one::Key::Map(rows.text(string)),
             KeyKind::Head => op_one::Key::Elem(None, 0),
             KeyKind::Elem(actor) if is_delete && segment.insert => {
-                op_one::Key::Elem(Some(local(actor)), rows.id_counters[row])
+                op_one::Key::Elem(Some(local(actor)), rows.id(run.place).counter)
             }
-            KeyKind::Elem(actor) => op_one::Key::Elem(Some(local(actor)), rows.key_counters[row]),
+            KeyKind::Elem(actor) => {
+                op_one::Key::Elem(Some(local(actor)), rows.key_counter(run.place))
+            }
         };
         if matches!(key, op_one::Key::Map(key) if key.len() > op_one::MAX_KEY) {
             return None;
@@ -464,7 +505,7 @@ impl Encoder {
                 insert: segment.insert,
                 action: segment.action,
                 meta: segment.payload_len << 4 | u32::from(segment.value_type),
-                payload: segment.payload(parts.payloads, run.row),
+                payload: rows.payloads(parts.payloads, run.place, 1),
                 ..delete
             }),
         }
@@ -473,10 +514,9 @@ impl Encoder {
     /// Encodes the columns of a change that is one run in a sequence.
     fn encode_run(&mut self, parts: &Parts<'_>, run: &OpRun) -> [usize; COLUMN_COUNT] {
         let rows = parts.rows;
-        let segment = rows.segment(run.row);
+        let segment = rows.segment(run.place);
         let local = |actor: u32| u64::from(self.local[actor as usize]);
-        let row = run.row as usize;
-        let id = rows.id_counters[row];
+        let id = rows.id(run.place).counter;
         let key_actor = match run.key(segment) {
             KeyKind::Elem(actor) => Some(local(actor)),
             _ => None,
@@ -485,7 +525,7 @@ impl Encoder {
             len: run.len,
             obj: (segment.obj_counter > 0).then(|| (local(segment.obj_actor), segment.obj_counter)),
             key_actors: (key_actor, key_actor.unwrap_or(0)),
-            keys: (rows.key_counters[row], id, 1),
+            keys: (rows.key_counter(run.place), id, 1),
             insert: segment.insert,
             action: segment.action,
             meta: u64::from(segment.payload_len) << 4 | u64::from(segment.value_type),
@@ -500,7 +540,7 @@ impl Encoder {
             one.preds = Some((local(segment.id_actor), id, step));
             (one.insert, one.action, one.meta) = (false, Action::Delete, 0);
         } else {
-            one.payloads = segment.payloads(parts.payloads, run.row, run.len);
+            one.payloads = rows.payloads(parts.payloads, run.place, run.len);
         }
         one.write(&mut self.delta, &mut self.data)
     }
@@ -522,21 +562,21 @@ fn push_others(delta: &mut DeltaState, descends: bool, len: u32, data: &mut Vec<
 
 fn encode_key_counters(parts: &Parts<'_>, run: &OpRun, delta: &mut DeltaState, data: &mut Vec<u8>) {
     let rows = parts.rows;
-    let segment = rows.segment(run.row);
-    let row = run.row as usize;
+    let segment = rows.segment(run.place);
+    let id = || i64::from(rows.id(run.place).counter);
     match run.preds {
         _ if matches!(segment.key, KeyKind::Map(_)) => delta.push_null(u64::from(run.len), data),
         Preds::Deleted { descends } if segment.insert => {
-            delta.push_value(i64::from(rows.id_counters[row]), data);
+            delta.push_value(id(), data);
             push_others(delta, descends, run.len, data);
         }
         Preds::Listed { is_delete: true, .. } if segment.insert => {
-            delta.push_value(i64::from(rows.id_counters[row]), data);
+            delta.push_value(id(), data);
         }
         _ => {
-            delta.push_value(i64::from(rows.key_counters[row]), data);
+            delta.push_value(i64::from(rows.key_counter(run.place)), data);
             if run.len > 1 {
-                delta.push_value(i64::from(rows.id_counters[row]), data);
+                delta.push_value(id(), data);
                 push_others(delta, false, run.len - 1, data);
             }
         }

@@ -8,7 +8,7 @@
 
 use super::super::ID_COUNTER_NAME;
 use super::super::change_rows::ChangeTable;
-use super::super::op_table::{KeyKind, OpTable};
+use super::super::op_table::{KeyKind, OpTable, Place, SuccPart, Succs};
 use crate::chunk::header::ChunkType;
 use crate::{Error, Fault, OpId};
 
@@ -29,8 +29,15 @@ pub(super) struct Slots {
     /// Of each change where its runs begin; one more tells where all end.
     run_starts: Vec<u32>,
     runs: Vec<OpRun>,
-    /// The rows that ops of [`Preds::Listed`] supersede.
-    preds: Vec<u32>,
+    lists: Lists,
+}
+
+/// What ops of [`Preds::Listed`] supersede.
+#[derive(Default)]
+struct Lists {
+    ids: Vec<OpId>,
+    /// Where each list ends; it begins where the one before ends.
+    ends: Vec<u32>,
 }
 
 /// Ops of a change whose ids follow each other, and which have everything else in common but what
@@ -38,9 +45,9 @@ pub(super) struct Slots {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OpRun {
     pub(super) len: u32,
-    /// The row of the first; those of the others follow, and each is inserted after the one before.
-    /// Of deletes, which have no rows, the row of what the first deletes.
-    pub(super) row: u32,
+    /// The row of the first; those of the others follow in its chain. Of deletes, which have no
+    /// rows, the row of what the first deletes.
+    pub(super) place: Place,
     pub(super) preds: Preds,
 }
 
@@ -51,8 +58,8 @@ pub(super) enum Preds {
     None,
     /// They are deletes of one row each, which follow each other upwards or downwards.
     Deleted { descends: bool },
-    /// It is one op, and supersedes some rows.
-    Listed { start: u32, count: u32, is_delete: bool },
+    /// It is one op, and supersedes some rows, which the list of this number has.
+    Listed { list: u32, is_delete: bool },
 }
 
 impl OpRun {
@@ -70,8 +77,8 @@ impl OpRun {
 struct Piece {
     counter: u32,
     len: u32,
-    /// The row of the first; those of the others follow as `kind` says.
-    row: u32,
+    /// The row of the first; those of the others follow in its chain as `kind` says.
+    place: Place,
     kind: Kind,
 }
 
@@ -94,14 +101,15 @@ impl Piece {
     }
 
     /// Its op at `at`, with this counter, belongs to no change.
-    fn stray(&self, at: u32, counter: u32) -> Error {
+    fn stray(&self, rows: &OpTable, at: u32, counter: u32) -> Error {
         let part = if self.kind == Kind::Rows { ID_COUNTER_NAME } else { SUCC_COUNTER_NAME };
-        let (chunk, row) = (ChunkType::Document, Some(self.row_at(at)));
+        let (chunk, row) = (ChunkType::Document, Some(rows.row(self.place_at(at))));
         Error::Corrupt { chunk, part, row, fault: Fault::StrayOp(counter) }
     }
 
-    fn row_at(&self, at: u32) -> u32 {
-        if self.kind == Kind::Down { self.row - at } else { self.row + at }
+    fn place_at(&self, at: u32) -> Place {
+        let Place { chain, at: first } = self.place;
+        Place { chain, at: if self.kind == Kind::Down { first - at } else { first + at } }
     }
 }
 
@@ -145,7 +153,7 @@ impl Slots {
             start_ops: Vec::with_capacity(count),
             run_starts: Vec::with_capacity(count + 1),
             runs: Vec::new(),
-            preds: Vec::new(),
+            lists: Lists::default(),
         };
         // Of each change where its pieces go.
         let mut next = Vec::with_capacity(count);
@@ -201,7 +209,7 @@ impl Slots {
             if is_plain && next == least + len {
                 self.runs.extend(own.iter().map(|piece| OpRun {
                     len: piece.len,
-                    row: piece.row,
+                    place: piece.place,
                     preds: match piece.kind {
                         Kind::Rows => Preds::None,
                         kind => Preds::Deleted { descends: kind == Kind::Down },
@@ -209,7 +217,7 @@ impl Slots {
                 }));
             } else {
                 spread.fill(rows, own, least, len)?;
-                spread.take(rows, change, least, &mut self.runs, &mut self.preds)?;
+                spread.take(rows, change, least, &mut self.runs, &mut self.lists)?;
             }
         }
         self.run_starts.push(run_count(&self.runs)?);
@@ -226,14 +234,11 @@ impl Slots {
         &self.runs
     }
 
-    /// The rows that some ops supersede, besides those that follow from their runs.
-    pub(super) fn listed(&self) -> &[u32] {
-        &self.preds
-    }
-
-    /// The rows that an op of [`Preds::Listed`] supersedes.
-    pub(super) fn preds(&self, start: u32, count: u32) -> &[u32] {
-        &self.preds[start as usize..(start + count) as usize]
+    /// What an op of [`Preds::Listed`] supersedes.
+    pub(super) fn preds(&self, list: u32) -> &[OpId] {
+        let list = list as usize;
+        let start = list.checked_sub(1).map_or(0, |before| self.lists.ends[before]);
+        &self.lists.ids[start as usize..self.lists.ends[list] as usize]
     }
 
     /// How many ops there are.
@@ -254,105 +259,63 @@ struct Cutter {
 
 impl Cutter {
     fn cut_rows(&mut self, rows: &OpTable) -> Result<(), Error> {
-        for (index, segment) in rows.segments.iter().enumerate() {
-            let actor = crate::ActorIdx(segment.id_actor);
-            let (mut row, end) = (segment.first_row, rows.segment_end(index));
-            while row < end {
-                let len = rows.chain_len(segment, row, end);
-                let counter = rows.id_counters[row as usize];
-                self.cut(OpId { counter, actor }, Piece { counter, len, row, kind: Kind::Rows })?;
-                row += len;
-            }
+        for (index, chain) in (0_u32..).zip(&rows.chains) {
+            let place = Place { chain: index, at: 0 };
+            let (id, len) = (rows.id(place), rows.chain_len(index as usize));
+            self.cut(rows, id, Piece { counter: chain.id_counter, len, place, kind: Kind::Rows })?;
         }
         Ok(())
     }
 
     /// Successors, in the order of their rows.
     fn cut_succs(&mut self, rows: &OpTable) -> Result<(), Error> {
-        let mut succs = &rows.succs[..];
-        let (mut row, mut index) = (0_u32, 0_usize);
-        for run in &rows.succ_runs {
-            let run_end = row + run.rows;
-            if run.count == 0 {
-                row = run_end;
-                continue;
-            }
-            while row < run_end {
-                while rows.segment_end(index) <= row {
-                    index += 1;
+        for part in rows.succ_parts() {
+            let SuccPart { place, len, succs } = part;
+            let is_insert = rows.segment(place).insert;
+            let single = |counter: u32, place| Piece { counter, len: 1, place, kind: Kind::Up };
+            match succs {
+                Succs::Up(id) if is_insert => {
+                    self.cut(rows, id, Piece { len, ..single(id.counter, place) })?;
                 }
-                let end = run_end.min(rows.segment_end(index));
-                if run.count == 1 && rows.segments[index].insert {
-                    let (own, rest) = succs.split_at((end - row) as usize);
-                    succs = rest;
-                    self.cut_deletes(rows, own, row)?;
-                } else {
-                    let own;
-                    (own, succs) = succs.split_at((end - row) as usize * run.count as usize);
-                    for (at, succ) in own.iter().enumerate() {
-                        let row = row + at as u32 / run.count;
-                        let piece = Piece { counter: succ.counter, len: 1, row, kind: Kind::Up };
-                        self.cut(*succ, piece)?;
+                Succs::Down(first) if is_insert => {
+                    // Cut from the least counter on, which is that of the last row.
+                    let back = len - 1;
+                    let id = OpId { counter: first.counter - back, ..first };
+                    let place = Place { at: place.at + back, ..place };
+                    let kind = if len > 1 { Kind::Down } else { Kind::Up };
+                    self.cut(rows, id, Piece { counter: id.counter, len, place, kind })?;
+                }
+                Succs::Up(_) | Succs::Down(_) => {
+                    for at in 0..len {
+                        let (Succs::Up(id) | Succs::Down(id)) = succs.after(at) else { continue };
+                        let place = Place { at: place.at + at, ..place };
+                        self.cut(rows, id, single(id.counter, place))?;
                     }
                 }
-                row = end;
-            }
-        }
-        Ok(())
-    }
-
-    /// Successors of inserts of a segment, one of each row from `row` on.
-    fn cut_deletes(&mut self, rows: &OpTable, succs: &[OpId], row: u32) -> Result<(), Error> {
-        let ids = &rows.id_counters[row as usize..][..succs.len()];
-        let mut at = 0;
-        while at < succs.len() {
-            let first = succs[at];
-            let step = match succs.get(at + 1) {
-                Some(next)
-                    if next.actor == first.actor && ids[at + 1] == ids[at].wrapping_add(1) =>
-                {
-                    next.counter.wrapping_sub(first.counter)
+                Succs::List { count, .. } => {
+                    for (index, id) in (0..).zip(rows.listed(part)) {
+                        let place = Place { at: place.at + index / count, ..place };
+                        self.cut(rows, *id, single(id.counter, place))?;
+                    }
                 }
-                _ => 0,
-            };
-            let mut len = 1;
-            if step == 1 || step == u32::MAX {
-                let follows = |next: &usize| {
-                    let (last, next) = (*next - 1, *next);
-                    succs[next].actor == first.actor
-                        && succs[next].counter == succs[last].counter.wrapping_add(step)
-                        && ids[next] == ids[last].wrapping_add(1)
-                };
-                len += (at + 1..succs.len()).take_while(follows).count();
             }
-            let last = succs[at + len - 1];
-            let piece_row = row + at as u32;
-            let piece =
-                Piece { counter: first.counter, len: len as u32, row: piece_row, kind: Kind::Up };
-            if len > 1 && step != 1 {
-                let row = piece_row + (len - 1) as u32;
-                self.cut(last, Piece { counter: last.counter, row, kind: Kind::Down, ..piece })?;
-            } else {
-                self.cut(first, piece)?;
-            }
-            at += len;
         }
         Ok(())
     }
 
     /// Cuts a piece whose first id is `id` to pieces of one change each.
-    fn cut(&mut self, id: OpId, piece: Piece) -> Result<(), Error> {
+    fn cut(&mut self, rows: &OpTable, id: OpId, piece: Piece) -> Result<(), Error> {
         let mut done = 0;
         while done < piece.len {
             let counter = piece.counter + done;
             let window = self.windows.find(OpId { counter, ..id });
-            let window = window.ok_or_else(|| piece.stray(done, counter))?;
+            let window = window.ok_or_else(|| piece.stray(rows, done, counter))?;
             let len = (piece.len - done).min(window.end - counter + 1);
             let seen = &mut self.seen[window.change as usize];
             seen.least = seen.least.min(counter);
             seen.ids = seen.ids.saturating_add(len);
             seen.pieces += 1;
-            self.pieces.push(Piece { counter, len, row: piece.row_at(done), ..piece });
+            self.pieces.push(Piece { counter, len, place: piece.place_at(done), ..piece });
             self.changes.push(window.change);
             done += len;
         }
@@ -365,18 +328,18 @@ impl Cutter {
 
 /// Where in its object a row is found, but for a key of a map: an insertion is at the element that
 /// it makes.
-fn target(rows: &OpTable, row: u32) -> (u32, u32, KeyKind, u32) {
-    let segment = rows.segment(row);
+fn target(rows: &OpTable, place: Place) -> (u32, u32, KeyKind, u32) {
+    let segment = rows.segment(place);
     let (key, counter) = if segment.insert {
-        (KeyKind::Elem(segment.id_actor), rows.id_counters[row as usize])
+        (KeyKind::Elem(segment.id_actor), rows.id(place).counter)
     } else {
-        (segment.key, rows.key_counters[row as usize])
+        (segment.key, rows.key_counter(place))
     };
     (segment.obj_counter, segment.obj_actor, key, counter)
 }
 
 /// Whether two rows are at the same place.
-fn same_target(rows: &OpTable, a: u32, b: u32) -> bool {
+fn same_target(rows: &OpTable, a: Place, b: Place) -> bool {
     let (a, b) = (target(rows, a), target(rows, b));
     match (a.2, b.2) {
         (KeyKind::Map(x), KeyKind::Map(y)) => {

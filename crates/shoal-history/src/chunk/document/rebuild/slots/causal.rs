@@ -6,7 +6,7 @@
 //! changes could wait for each other, and nobody who gets them one by one would ever see them.
 
 use super::windows::Windows;
-use super::{KeyKind, OpTable, SUCC_COUNTER_NAME};
+use super::{KeyKind, OpTable, Place, SUCC_COUNTER_NAME, SuccPart, Succs};
 use crate::chunk::header::ChunkType;
 use crate::chunk::op_rows::{KEY_COUNTER, NAMES, OBJ_COUNTER};
 use crate::{ActorIdx, Error, Fault, OpId};
@@ -14,48 +14,68 @@ use crate::{ActorIdx, Error, Fault, OpId};
 /// Checks the ops of each actor that name ops of others; of their own they can name earlier ones only,
 /// which their counters tell. Cost: linear in those.
 pub(super) fn check(rows: &OpTable, windows: &mut Windows) -> Result<(), Error> {
-    for (index, segment) in rows.segments.iter().enumerate() {
-        let own = |row: u32| OpId {
-            counter: rows.id_counters[row as usize],
-            actor: ActorIdx(segment.id_actor),
-        };
-        let in_segment = segment.first_row..rows.segment_end(index);
+    let mut first = 0;
+    for (index, segment) in (0_u32..).zip(&rows.segments) {
+        let count = rows.chains[first..].iter().take_while(|chain| chain.segment == index).count();
+        let chains = first as u32..(first + count) as u32;
+        first += count;
+        let mut places = chains.map(|chain| Place { chain, at: 0 });
         if segment.obj_counter > 0 && segment.obj_actor != segment.id_actor {
             // The change that comes first has the least counter.
-            let first = in_segment.clone().min_by_key(|row| rows.id_counters[*row as usize]);
+            let least = places.clone().min_by_key(|place| rows.id(*place).counter);
             let object = OpId { counter: segment.obj_counter, actor: ActorIdx(segment.obj_actor) };
-            if let Some(row) = first.filter(|row| windows.is_later(object, own(*row))) {
-                return Err(later(NAMES[OBJ_COUNTER], row, object));
+            if let Some(place) = least.filter(|place| windows.is_later(object, rows.id(*place))) {
+                return Err(later(NAMES[OBJ_COUNTER], rows.row(place), object));
             }
         }
         if let KeyKind::Elem(actor) = segment.key
             && actor != segment.id_actor
         {
-            for row in in_segment {
-                let counter = rows.key_counters[row as usize];
-                let elem = OpId { counter, actor: ActorIdx(actor) };
-                if windows.is_later(elem, own(row)) {
-                    return Err(later(NAMES[KEY_COUNTER], row, elem));
-                }
+            let elem = |place| OpId { counter: rows.key_counter(place), actor: ActorIdx(actor) };
+            if let Some(place) = places.find(|at| windows.is_later(elem(*at), rows.id(*at))) {
+                return Err(later(NAMES[KEY_COUNTER], rows.row(place), elem(place)));
             }
         }
     }
-    let (mut row, mut succs) = (0_u32, &rows.succs[..]);
-    for run in &rows.succ_runs {
-        if run.count == 0 {
-            row += run.rows;
-            continue;
+    for part in rows.succ_parts() {
+        check_succs(rows, part, windows)?;
+    }
+    Ok(())
+}
+
+fn check_succs(rows: &OpTable, part: SuccPart, windows: &mut Windows) -> Result<(), Error> {
+    let SuccPart { place, len, succs } = part;
+    let first = rows.id(place);
+    if let Succs::Up(succ) | Succs::Down(succ) = succs {
+        if succ.actor == first.actor {
+            return Ok(());
         }
-        for _ in 0..run.rows {
-            let of_row;
-            (of_row, succs) = succs.split_at(run.count as usize);
-            let superseded = rows.id(row);
-            for succ in of_row {
-                if succ.actor != superseded.actor && windows.is_later(superseded, *succ) {
-                    return Err(later(SUCC_COUNTER_NAME, row, superseded));
-                }
+        // The changes of an actor's ops ascend with them, so if the last row is not later than the
+        // least successor, none is.
+        let last = OpId { counter: first.counter + (len - 1), ..first };
+        let least = match succs {
+            Succs::Down(succ) => OpId { counter: succ.counter - (len - 1), ..succ },
+            _ => succ,
+        };
+        if len > 1 && windows.is_at_or_before(last, least) {
+            return Ok(());
+        }
+    }
+    for at in 0..len {
+        let (of_row, one);
+        match succs.after(at) {
+            Succs::Up(id) | Succs::Down(id) => {
+                one = [id];
+                of_row = &one[..];
             }
-            row += 1;
+            Succs::List { start, count } => of_row = rows.listed_of_row(start, count),
+        }
+        let place = Place { at: place.at + at, ..place };
+        let superseded = rows.id(place);
+        for succ in of_row {
+            if succ.actor != superseded.actor && windows.is_later(superseded, *succ) {
+                return Err(later(SUCC_COUNTER_NAME, rows.row(place), superseded));
+            }
         }
     }
     Ok(())

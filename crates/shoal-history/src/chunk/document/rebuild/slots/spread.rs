@@ -1,9 +1,9 @@
 //! The ops of a change one by one, where some of them both have a row and supersede others, or
 //! supersede several.
 
-use super::{Kind, OpRun, Piece, Preds, SUCC_COUNTER_NAME, TOO_MANY, ops_of, same_target};
-use crate::chunk::document::op_table::OpTable;
-use crate::chunk::document::{ID_COUNTER_NAME, lamport};
+use super::{Kind, Lists, OpRun, Piece, Preds, SUCC_COUNTER_NAME, TOO_MANY, ops_of, same_target};
+use crate::chunk::document::op_table::{OpTable, Place};
+use crate::chunk::document::{ID_COUNTER_NAME, lamport, of_lamport};
 use crate::chunk::header::ChunkType;
 use crate::{Error, Fault};
 
@@ -11,13 +11,14 @@ use crate::{Error, Fault};
 #[derive(Default)]
 pub(super) struct Spread {
     /// Of each op its row, or [`DELETE`].
-    rows: Vec<u32>,
-    /// An op, by its place, and a row that it supersedes, with the id of that to sort by.
-    edges: Vec<(u32, u64, u32)>,
+    rows: Vec<Place>,
+    /// An op, by its number in the change, and a row that it supersedes, with the id of that to sort
+    /// by.
+    edges: Vec<(u32, u64, Place)>,
 }
 
 /// Stands for the row of a delete, which has none.
-const DELETE: u32 = u32::MAX;
+const DELETE: Place = Place { chain: u32::MAX, at: 0 };
 
 impl Spread {
     /// Takes in the pieces of a change of `len` ops from `least` on.
@@ -34,14 +35,14 @@ impl Spread {
         for piece in pieces {
             let first = piece.counter - least;
             for at in 0..piece.len {
-                let (slot, row) = (first + at, piece.row_at(at));
+                let (slot, row) = (first + at, piece.place_at(at));
                 if piece.kind != Kind::Rows {
                     self.edges.push((slot, lamport(rows.id(row)), row));
                 } else if std::mem::replace(&mut self.rows[slot as usize], row) != DELETE {
                     return Err(Error::Corrupt {
                         chunk: ChunkType::Document,
                         part: ID_COUNTER_NAME,
-                        row: Some(row),
+                        row: Some(rows.row(row)),
                         fault: Fault::RepeatedOpId(piece.counter + at),
                     });
                 }
@@ -51,14 +52,14 @@ impl Spread {
         Ok(())
     }
 
-    /// Appends the ops to `runs`, and what they supersede to `preds`.
+    /// Appends the ops to `runs`, and what they supersede to `lists`.
     pub(super) fn take(
         &self,
         rows: &OpTable,
         change: usize,
         least: u32,
         runs: &mut Vec<OpRun>,
-        preds: &mut Vec<u32>,
+        lists: &mut Lists,
     ) -> Result<(), Error> {
         let first_run = runs.len();
         let mut edges = &self.edges[..];
@@ -74,12 +75,12 @@ impl Spread {
                 match runs[first_run..].last_mut() {
                     Some(last)
                         if last.preds == Preds::None
-                            && row == last.row + last.len
-                            && rows.is_chained(row) =>
+                            && last.place.chain == row.chain
+                            && last.place.at + last.len == row.at =>
                     {
                         last.len += 1;
                     }
-                    _ => runs.push(OpRun { len: 1, row, preds: Preds::None }),
+                    _ => runs.push(OpRun { len: 1, place: row, preds: Preds::None }),
                 }
                 continue;
             };
@@ -90,15 +91,15 @@ impl Spread {
                 return Err(Error::Corrupt {
                     chunk: ChunkType::Document,
                     part: SUCC_COUNTER_NAME,
-                    row: Some(other),
+                    row: Some(rows.row(other)),
                     fault: Fault::DeleteOfDifferentKeys(least + slot),
                 });
             }
-            let start = u32::try_from(preds.len()).map_err(|_| TOO_MANY)?;
-            let count = own.len() as u32;
-            preds.extend(own.iter().map(|edge| edge.2));
-            let row = if is_delete { first } else { row };
-            runs.push(OpRun { len: 1, row, preds: Preds::Listed { start, count, is_delete } });
+            let list = u32::try_from(lists.ends.len()).map_err(|_| TOO_MANY)?;
+            lists.ids.extend(own.iter().map(|edge| of_lamport(edge.1)));
+            lists.ends.push(u32::try_from(lists.ids.len()).map_err(|_| TOO_MANY)?);
+            let place = if is_delete { first } else { row };
+            runs.push(OpRun { len: 1, place, preds: Preds::Listed { list, is_delete } });
         }
         Ok(())
     }

@@ -55,6 +55,14 @@ impl Windows {
         }
     }
 
+    /// Whether `op` is of the change of `other`, or of one that comes before; not if either is of none.
+    pub(super) fn is_at_or_before(&mut self, op: OpId, other: OpId) -> bool {
+        match (self.find(op), self.find(other)) {
+            (Some(window), Some(other)) => window.change <= other.change,
+            _ => false,
+        }
+    }
+
     /// The change with this op, and what its ops may be; `None` if there is none.
     #[inline]
     pub(super) fn find(&mut self, id: OpId) -> Option<Window> {
