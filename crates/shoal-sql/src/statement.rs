@@ -254,8 +254,9 @@ struct DirectSource<'c> {
     part: usize,
     direct: &'c Direct,
     rows: DirectRows,
-    /// Whether the parts are still to be compared.
+    /// Whether the parts are still to be compared, and whether they were and each has its own rows.
     compares: bool,
+    kept: bool,
 }
 
 impl DirectSource<'_> {
@@ -280,7 +281,7 @@ impl DirectSource<'_> {
         self.compares = false;
         let body = &self.program.root.body;
         combine(body, self.snapshot.get(), self.parameters, self.memory)?;
-        self.rows.start_combined(&self.memory[0]);
+        self.kept = !self.rows.start_combined(&self.memory[0]);
         Ok(())
     }
 
@@ -297,14 +298,19 @@ impl DirectSource<'_> {
     /// Goes on with the next part, if there is one whose rows are given.
     #[cold]
     fn next_part(&mut self) -> bool {
-        if self.program.direct.as_ref().is_none_or(|root| root.compares) {
+        if self.program.direct.as_ref().is_none_or(|root| root.compares && !self.kept) {
             return false;
         }
         let next = root_parts(&self.program.root.body).nth(self.part + 1).flatten();
         let Some(direct) = next.filter(|_| self.rows.wants_more()) else { return false };
         self.part += 1;
         self.direct = direct;
-        self.rows.start_part(direct, &mut self.memory[self.part]);
+        let memory = &mut self.memory[self.part];
+        if self.kept {
+            self.rows.start_kept(memory);
+        } else {
+            self.rows.start_part(direct, memory);
+        }
         true
     }
 }
@@ -383,10 +389,18 @@ impl<'c> Rows<'c> {
         }
         let direct = root_parts(&program.root.body).next().flatten().ok_or_else(misuse)?;
         let rows = DirectRows::start(direct, &mut memory[0], limit, offset);
-        let (part, compares) = (0, root.compares);
-        let source =
-            DirectSource { snapshot, program, parameters, memory, part, direct, rows, compares };
-        let source = Source::Direct(source);
+        let (part, compares, kept) = (0, root.compares, false);
+        let source = Source::Direct(DirectSource {
+            snapshot,
+            program,
+            parameters,
+            memory,
+            part,
+            direct,
+            rows,
+            compares,
+            kept,
+        });
         Ok(Rows::of_source(source, Batch::default()))
     }
 

@@ -78,6 +78,15 @@ fn a_statement_that_ran_before_allocates_nothing() {
         ("SELECT id FROM t WHERE id BETWEEN 10 AND ?1 UNION ALL SELECT age FROM t", 0),
         ("SELECT id, name FROM t WHERE id < 900 UNION SELECT id, name FROM t WHERE id > 800", 3000),
         ("SELECT age, dept FROM t INTERSECT SELECT age, dept FROM t WHERE id = ?1", 1),
+        ("SELECT id, name FROM t WHERE age > 3 EXCEPT SELECT id, name FROM t WHERE id < ?1", 0),
+        ("SELECT id, age FROM t INTERSECT SELECT id, age FROM t WHERE score > ?1", 0),
+        ("SELECT a.id, b.name FROM t a JOIN t b ON b.id = a.age", 2950),
+        ("SELECT a.id, b.name FROM t a LEFT JOIN t b ON b.id = a.age AND b.age > ?1", 3000),
+        (
+            "SELECT b.dept, count(*), sum(a.age) FROM t a JOIN t b ON b.id = a.age GROUP BY b.dept",
+            5,
+        ),
+        ("SELECT b.id, count(*) FROM t a LEFT JOIN t b ON b.id = a.age GROUP BY b.id", 60),
         ("SELECT dept FROM t EXCEPT SELECT dept FROM t WHERE age > 90", 5),
     ];
     for locking in [Locking::Exclusive, Locking::Shared] {

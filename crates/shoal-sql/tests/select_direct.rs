@@ -152,6 +152,49 @@ fn index_loops() {
     ]);
 }
 
+/// Rows with those of other tables that they name by rowid: keys of every class, of one table and of
+/// the next, conditions on either side, rows without a partner, records on several pages.
+#[test]
+fn rows_with_those_they_name() {
+    check(&[
+        "select t.id, u.id, u.note, t.x from u join t on t.id = u.t",
+        "select t.x, u.id from u left join t on t.id = u.t",
+        "select a.id, b.id, b.x from t a join t b on b.id = a.x",
+        "select a.id, a.r, b.id, b.late, b.none from t a left join t b on b.id = a.r",
+        "select a.id, b.id, b.s from t a left join t b on b.id = a.x and b.i > ?1",
+        "select a.id, b.id, b.r from t a left join t b on b.id = a.i where b.id is null",
+        "select a.id, b.x from t a left join t b on b.id = a.i where b.x is null or b.id = 3",
+        "select u.id, t.x from u join t on t.id = u.t where t.id < ?1 and u.id > 100",
+        "select u.id, t.x from u join t on t.id = u.t where t.id <> ?1 and t.id >= 30",
+        "select u.id, t.id from u join t on t.id = u.t where t.x = ?1",
+        "select u.id, t.i, t.r from u join t on t.id = u.t where t.i > t.r and u.note is null",
+        "select u.id, t.i from u join t on t.id = u.t where t.i = u.t",
+        "select u.id, a.i, b.x from u join t a on a.id = u.t join t b on b.id = a.i",
+        "select u.id, a.i, b.x from u left join t a on a.id = u.t left join t b on b.id = a.i",
+        "select u.id, a.i, b.s, c.late from u join t a on a.id = u.t left join t b on b.id = a.r
+         left join t c on c.id = b.i where c.id is not ?1",
+        "select u.id, a.i, b.id from u left join t a on a.id = u.t join t b on b.id = u.id + 0",
+        "select u.id from u left join t on t.id = u.t",
+        "select t.id from u join t on t.id = u.t where u.id > ?1",
+        "select u.id, t.x, u.note, ?1, 5 from u left join t on t.id = u.t limit 7",
+        "select u.id, t.x, u.note from u left join t on t.id = u.t limit 300 offset 90",
+        "select u.id, t.x, u.note from u left join t on t.id = u.t where t.s is 'b' limit 11 offset 2",
+        "select u.id, t.x from u join t on t.id = u.t order by t.x, u.id",
+        "select u.id, t.late from u left join t on t.id = u.t order by t.i desc, u.id limit 20",
+        "select t.id, count(u.id), count(*), max(u.note) from u left join t on t.id = u.t
+         group by t.id order by t.id",
+        "select t.s, t.n, count(*), sum(t.i), avg(t.r) from u join t on t.id = u.t
+         group by t.s, t.n order by 1, 2",
+        "select count(*), sum(t.i), min(t.x) from u join t on t.id = u.t where t.id > ?1",
+        "select count(*), count(t.id) from u left join t on t.id = u.t where u.id < 0",
+        "select t.i, max(u.id), t.x from u join t on t.id = u.t group by t.i order by t.i",
+        "select distinct t.n, t.late from u left join t on t.id = u.t",
+        "select t.i from u join t on t.id = u.t union select u.t from u left join t on t.id = u.id",
+        "select u.t, t.x from u join t on t.id = u.t except select t.id, x from t where r > ?1",
+        "select count(*) from (select t.x from u left join t on t.id = u.t union all select i from t)",
+    ]);
+}
+
 /// Indexes from behind, the ends that `min` and `max` are at, rows that any of several ways finds, and
 /// groups and distinct rows in the order of an index.
 #[test]
@@ -253,6 +296,42 @@ fn compounds_by_hash() {
     ]);
 }
 
+/// Parts whose rowids are the same column: rows that meet and differ, in every operator's place, with
+/// records on several pages, values that equal across classes, and other collations.
+#[test]
+fn compounds_by_rowid() {
+    check(&[
+        "select id, i from t union select id, t from u",
+        "select id, i, s from t intersect select id, i, s from t where r > ?1",
+        "select id, x from t intersect select id, x from t where id > 900",
+        "select id, x, late from t except select id, x, late from t where id between 300 and ?1",
+        "select id, n from t intersect select id, upper(n) as n from t",
+        "select id, n from t intersect select id, s from t",
+        "select id, n from t except select id, note from u",
+        "select id, note from u except select id, n from t",
+        "select id, note from u intersect select id, n from t",
+        "select i, id from t intersect select r, id from t",
+        "select i, id from t except select r, id from t",
+        "select r, id from t union select i, id from t",
+        "select x, id from t union select i, id from t union select r, id from t",
+        "select x, id from t union select i, id from t except select r, id from t",
+        "select x, id from t union select i, id from t intersect select r, id from t where id > ?1",
+        "select i, id from t intersect select x, id from t union select t, id from u",
+        "select i, id from t except select x, id from t where i > ?1 union select x, id from t
+         where id < 900 except select r, id from t",
+        "select id from t union select id from u",
+        "select id from u intersect select id from t where id < 100 or id > 4000",
+        "select id, 3 from t intersect select id, i from t",
+        "select id, ?1 from t except select id, i from t",
+        "select id, late, none from t union select id, note, t from u order by 1, 2, 3",
+        "select id, x from t except select id, x from t where id < 4000 order by x desc, id limit 9",
+        "select count(*), count(x) from (select id, x from t union select id, i from t)",
+        "select id from t where id in (select id from t where i > ?1 except select id from u)",
+        "select id, i from t where id > 5000 intersect select id, t from u",
+        "select id, i from t where id < ?1 except select id, t from u where id > 9000000000",
+    ]);
+}
+
 #[test]
 fn groups_and_orders() {
     check(&[
@@ -309,6 +388,12 @@ fn large_tables_in_parts() {
         "select sum(i) from big where id between 300 and 9000",
         "select ref.id, big.i, note from ref join big on big.id = ref.big order by ref.id",
         "select ref.id, big.s from ref left join big on big.id = ref.big order by ref.id",
+        "select big.s, count(*), sum(ref.id), min(big.i) from ref join big on big.id = ref.big
+         group by big.s order by big.s",
+        "select ref.id, count(*), max(big.r), sum(big.i) from big left join ref on ref.id = big.i
+         where big.id > 0 group by ref.id order by ref.id",
+        "select big.id, ref.note from big join ref on ref.id = big.i order by big.r, big.id limit 30",
+        "select count(*), sum(big.i), avg(big.r) from big left join ref on ref.id = big.i",
         "select id, i, s from big where i between 3 and 90 order by id",
         "select id, s from big where i = 33 order by id",
         "select sum(x), min(x), max(x), count(x) from big where id <> 20001",

@@ -46,6 +46,9 @@ fn check(txn: &Transaction, table: Pgno, rowids: &[i64], lookup: &mut TableLooku
         let expect = by_cursor(txn, table, asked[place]);
         assert_eq!(by_lookup(lookup, txn, asked[place]), expect, "{}", asked[place]);
     }
+    check_each(txn, table, &asked, lookup);
+    let jumps: Vec<i64> = (0..count).map(|place| asked[place * 7919 % count]).collect();
+    check_each(txn, table, &jumps, lookup);
     for rowids in asked.chunks(BATCH) {
         let mut found = [None; BATCH];
         lookup.seek_batch(txn, rowids, &mut found).unwrap();
@@ -58,6 +61,22 @@ fn check(txn: &Transaction, table: Pgno, rowids: &[i64], lookup: &mut TableLooku
             assert_eq!(found, by_cursor(txn, table, *rowid), "{rowid}");
         }
     }
+}
+
+/// Many at a time: those that are there, each once, in the order in which they were asked for.
+fn check_each(txn: &Transaction, table: Pgno, asked: &[i64], lookup: &mut TableLookup) {
+    let mut found = Vec::new();
+    lookup
+        .locate_each(txn, asked, |number, page, index, cell| {
+            assert_eq!(cell.rowid, asked[number]);
+            let mut bytes = Vec::new();
+            txn.read_payload(page.payload(index, cell)?, &mut bytes)?;
+            found.push((asked[number], bytes));
+            Ok(())
+        })
+        .unwrap();
+    let expect = asked.iter().filter_map(|&rowid| Some((rowid, by_cursor(txn, table, rowid)?)));
+    assert_eq!(found, expect.collect::<Vec<_>>());
 }
 
 /// What a scan finds is what a cursor finds, of all rows.

@@ -9,9 +9,7 @@ use std::cmp::Ordering;
 use rayon::prelude::*;
 use shoal_store::Transaction;
 
-use super::direct::{
-    CHUNK, Direct, DirectGroup, EVERYWHERE, LeafMemory, LeafRows, Memory, RowView,
-};
+use super::direct::{CHUNK, Direct, DirectGroup, EVERYWHERE, ManyRows, Memory, Operand, RowView};
 use super::key::{HashPlaces, RowSet, hash_value, is_equal};
 use super::overflow::Overflow;
 use super::sort::compare;
@@ -156,6 +154,11 @@ impl Groups {
                     self.take_rows(plan, group, rows)?;
                     self.count(session)
                 })
+            } else if direct.is_join() {
+                direct.for_each_joined(txn, parameters, &mut memory, EVERYWHERE, |rows| {
+                    self.take_rows(plan, group, rows)?;
+                    self.count(session)
+                })
             } else {
                 direct.for_each(txn, parameters, &mut memory, |row| {
                     self.take_direct(plan, group, row)?;
@@ -207,10 +210,16 @@ impl Groups {
         let Some(group) = &direct.group else { return Ok(false) };
         let gather = |range: &(i64, i64)| {
             let mut groups = Groups::default();
-            let mut memory = LeafMemory::default();
-            direct.for_each_within(txn, parameters, &mut memory, *range, |rows| {
-                groups.take_rows(plan, group, rows)
-            })?;
+            let mut memory = Memory::new(direct);
+            if direct.is_join() {
+                direct.for_each_joined(txn, parameters, &mut memory, *range, |rows| {
+                    groups.take_rows(plan, group, rows)
+                })?;
+            } else {
+                direct.for_each_within(txn, parameters, &mut memory.leaf, *range, |rows| {
+                    groups.take_rows(plan, group, rows)
+                })?;
+            }
             Ok(groups)
         };
         for wave in ranges.chunks(RANGES_AT_ONCE) {
@@ -259,23 +268,22 @@ impl Groups {
 
     /// Takes rows of one leaf: first the group of each is found, then each aggregate takes its column.
     #[inline(never)]
-    fn take_rows(
+    fn take_rows<'r>(
         &mut self,
         plan: &GroupPlan,
-        group: &DirectGroup,
-        rows: LeafRows<'_>,
+        group: &'r DirectGroup,
+        rows: impl ManyRows<'r>,
     ) -> Result<(), Error> {
         if plan.picks.is_some() || rows.len() > CHUNK {
             // What else is kept of a row depends on what its aggregates say, row by row.
             let mut numbers = 0..rows.len();
-            return numbers
-                .try_for_each(|row| self.take_direct(plan, group, RowView::Leaf(rows.row(row))));
+            return numbers.try_for_each(|row| self.take_direct(plan, group, rows.row(row)));
         }
         if plan.keys.is_empty() {
             if rows.len() == 0 {
                 return Ok(());
             }
-            let place = self.place_of_row(plan, group, RowView::Leaf(rows.row(0)));
+            let place = self.place_of_row(plan, group, |operand| rows.value(0, operand));
             let states = &mut self.groups[place].states;
             for (state, argument) in states.iter_mut().zip(&group.arguments) {
                 match argument {
@@ -292,7 +300,7 @@ impl Groups {
         let places = &mut places[..rows.len()];
         for (row, place) in places.iter_mut().enumerate() {
             // Four billion groups do not fit into memory.
-            *place = self.place_of_row(plan, group, RowView::Leaf(rows.row(row))) as u32;
+            *place = self.place_of_row(plan, group, |operand| rows.value(row, operand)) as u32;
         }
         for (index, argument) in group.arguments.iter().enumerate() {
             for (row, place) in places.iter().enumerate() {
@@ -305,19 +313,19 @@ impl Groups {
 
     /// The group of a row, which is made when it is the first of its keys.
     #[inline]
-    fn place_of_row(
+    fn place_of_row<'v>(
         &mut self,
         plan: &GroupPlan,
-        group: &DirectGroup,
-        row: RowView<'_, '_, '_>,
+        group: &'v DirectGroup,
+        value: impl Fn(&'v Operand) -> ValueRef<'v>,
     ) -> usize {
         let from = |from| match from {
-            From::Key(key) => row.value(&group.keys[key].0),
-            From::Kept(kept) => row.value(&group.kept[kept]),
+            From::Key(key) => value(&group.keys[key].0),
+            From::Kept(kept) => value(&group.kept[kept]),
         };
         if let [(operand, by)] = &*group.keys {
             // One key, which is looked at once.
-            let key = row.value(operand);
+            let key = value(operand);
             self.place_of(
                 plan,
                 |seed| hash_value(key, *by, seed),
@@ -325,7 +333,7 @@ impl Groups {
                 from,
             )
         } else {
-            let keys = || group.keys.iter().map(|(operand, by)| (row.value(operand), *by));
+            let keys = || group.keys.iter().map(|(operand, by)| (value(operand), *by));
             self.place_of(
                 plan,
                 |seed| keys().fold(seed, |hash, (value, by)| hash_value(value, by, hash)),
@@ -346,7 +354,7 @@ impl Groups {
         group: &DirectGroup,
         row: RowView<'_, '_, '_>,
     ) -> Result<(), Error> {
-        let place = self.place_of_row(plan, group, row);
+        let place = self.place_of_row(plan, group, |operand| row.value(operand));
         let target = &mut self.groups[place];
         for (index, argument) in group.arguments.iter().enumerate() {
             let value = argument.as_ref().map(|argument| row.value(argument));

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::direct::{LeafMemory, Memory, Operand, RowView, combined, parts};
+use super::direct::{Memory, Operand, RowView, combined, parts};
 use super::key::RowSet;
 use super::recursion::RecursiveRun;
 use super::rows::RowValues;
@@ -367,12 +367,10 @@ fn first_of_ranges(
     let (parameters, width, values) = (&machine.parameters, plan.width, Values::of(plan));
     let gather = |range: &(i64, i64)| {
         let mut sorter = Sorter::default();
-        let mut memory = LeafMemory::default();
-        direct.for_each_within(txn, parameters, &mut memory, *range, |rows| {
-            (0..rows.len()).try_for_each(|number| {
-                let row = BodyRow::Direct { row: RowView::Leaf(rows.row(number)), outputs, width };
-                sorter.push(session, (values, sort), |output| row.get(output), Some(bound))
-            })
+        let mut memory = Memory::new(direct);
+        direct.for_each_row_within(txn, parameters, &mut memory, *range, |row| {
+            let row = BodyRow::Direct { row, outputs, width };
+            sorter.push(session, (values, sort), |output| row.get(output), Some(bound))
         })?;
         Ok(sorter)
     };

@@ -31,7 +31,7 @@ impl<'t> DirectRun<'_, 't> {
         S: FnMut(&mut Self) -> Result<(), Error>,
     {
         match start {
-            Start::Done => return Ok(()),
+            Start::Done | Start::Kept => return Ok(()),
             Start::At => {}
             Start::Fresh => {
                 let any = &mut self.memory.any;

@@ -2,8 +2,9 @@
 
 use shoal_store::Transaction;
 
+use super::join::{JoinRow, JoinRows, JoinScan};
 use super::leaf::{
-    Begin, CHUNK, EVERYWHERE, LeafMemory, LeafRow, LeafRows, LeafScan, whole_leaves,
+    Begin, CHUNK, EVERYWHERE, LeafMemory, LeafRow, LeafRows, LeafScan, outer_leaves, whole_leaves,
 };
 use super::plan::{Direct, Operand};
 use super::run::{DirectRun, Memory, Start, note};
@@ -16,6 +17,7 @@ use crate::value::{Value, ValueRef};
 #[derive(Clone, Copy)]
 pub(crate) enum RowView<'r, 'a, 't> {
     Leaf(LeafRow<'r>),
+    Join(JoinRow<'r>),
     Run(&'r DirectRun<'a, 't>),
 }
 
@@ -25,6 +27,7 @@ impl<'r> RowView<'r, '_, '_> {
     pub(crate) fn value(self, operand: &'r Operand) -> ValueRef<'r> {
         match self {
             RowView::Leaf(row) => row.value(operand),
+            RowView::Join(row) => row.value(operand),
             RowView::Run(run) => run.value(operand),
         }
     }
@@ -34,11 +37,56 @@ impl<'r> RowView<'r, '_, '_> {
     pub(super) fn note(self, outputs: &[Operand], slots: &mut Slots) {
         match self {
             RowView::Leaf(row) => row.note(outputs, slots),
+            RowView::Join(row) => row.note(outputs, slots),
             RowView::Run(run) => {
                 let Memory { fields, buffers, .. } = &*run.memory;
                 note(&run.records, fields, buffers, run.parameters, outputs, slots);
             }
         }
+    }
+}
+
+/// Rows of a direct select that were found together.
+pub(crate) trait ManyRows<'r>: Copy {
+    /// How many they are.
+    fn len(self) -> usize;
+    /// The value of an operand of a row, by number from 0.
+    fn value(self, number: usize, operand: &'r Operand) -> ValueRef<'r>;
+    /// A row, by number from 0.
+    fn row<'a, 't>(self, number: usize) -> RowView<'r, 'a, 't>;
+}
+
+impl<'r> ManyRows<'r> for LeafRows<'r> {
+    #[inline(always)]
+    fn len(self) -> usize {
+        LeafRows::len(self)
+    }
+
+    #[inline(always)]
+    fn value(self, number: usize, operand: &'r Operand) -> ValueRef<'r> {
+        LeafRows::value(self, number, operand)
+    }
+
+    #[inline(always)]
+    fn row<'a, 't>(self, number: usize) -> RowView<'r, 'a, 't> {
+        RowView::Leaf(LeafRows::row(self, number))
+    }
+}
+
+impl<'r> ManyRows<'r> for &'r JoinRows<'r> {
+    #[inline(always)]
+    fn len(self) -> usize {
+        JoinRows::len(*self)
+    }
+
+    #[inline(always)]
+    fn value(self, number: usize, operand: &'r Operand) -> ValueRef<'r> {
+        JoinRows::value(*self, number, operand)
+    }
+
+    #[inline(always)]
+    fn row<'a, 't>(self, number: usize) -> RowView<'r, 'a, 't> {
+        RowView::Join(JoinRows::row(self, number))
     }
 }
 
@@ -54,10 +102,8 @@ impl Direct {
         memory: &mut Memory,
         mut sink: impl FnMut(RowView<'_, '_, '_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        if self.is_scan() {
-            return self.for_each_within(txn, parameters, &mut memory.leaf, EVERYWHERE, |rows| {
-                (0..rows.len()).try_for_each(|row| sink(RowView::Leaf(rows.row(row))))
-            });
+        if self.is_scan() || self.joins {
+            return self.for_each_row_within(txn, parameters, memory, EVERYWHERE, sink);
         }
         memory.start = Start::Fresh;
         DirectRun::new(self, txn, parameters, memory).outer(usize::MAX, &mut |run| {
@@ -109,6 +155,11 @@ impl Direct {
         whole_leaves(self).is_some()
     }
 
+    /// Whether the rows are those of one table in their order, with those of others that each names.
+    pub(crate) fn is_join(&self) -> bool {
+        self.joins
+    }
+
     /// Whether rows are given as places on pages, from which values are decoded when they are asked
     /// for.
     pub(super) fn is_lazy(&self) -> bool {
@@ -139,10 +190,60 @@ impl Direct {
         Ok(())
     }
 
+    /// The same where rows of other tables are joined to those of one.
+    ///
+    /// # Errors
+    /// What `sink` raises and what is wrong with the file.
+    pub(crate) fn for_each_joined(
+        &self,
+        txn: &Transaction,
+        parameters: &[Value],
+        memory: &mut Memory,
+        within: (i64, i64),
+        mut sink: impl FnMut(&JoinRows<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let Memory { leaf, join, lookups, .. } = memory;
+        let memory = (leaf, join, &mut **lookups);
+        let scan = JoinScan::new(self, txn, parameters, memory, Begin::First, within)?;
+        let Some(mut scan) = scan else { return Ok(()) };
+        while scan.next(CHUNK, false)? {
+            match scan.rows() {
+                Some(rows) if rows.len() > 0 => sink(&rows)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The same, of one row after the other.
+    ///
+    /// # Errors
+    /// What `sink` raises and what is wrong with the file.
+    pub(crate) fn for_each_row_within(
+        &self,
+        txn: &Transaction,
+        parameters: &[Value],
+        memory: &mut Memory,
+        within: (i64, i64),
+        mut sink: impl FnMut(RowView<'_, '_, '_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        if self.joins {
+            return self.for_each_joined(txn, parameters, memory, within, |rows| {
+                (0..rows.len()).try_for_each(|row| sink(RowView::Join(rows.row(row))))
+            });
+        }
+        self.for_each_within(txn, parameters, &mut memory.leaf, within, |rows| {
+            (0..rows.len()).try_for_each(|row| sink(RowView::Leaf(rows.row(row))))
+        })
+    }
+
     /// Ranges of rowids that are worth being read side by side; empty where they are not, or where
-    /// the rows are not those of one table.
+    /// the rows are not those of one table, alone or with those that each names.
     pub(crate) fn ranges(&self, txn: &Transaction) -> Vec<(i64, i64)> {
-        whole_leaves(self).map_or_else(Vec::new, |(root, _, _)| txn.row_ranges(root))
+        if !self.joins && !self.is_scan() {
+            return Vec::new();
+        }
+        outer_leaves(self).map_or_else(Vec::new, |(root, _, _)| txn.row_ranges(root))
     }
 
     /// Finds rows until there are `enough` of them in the batch, or no more.
@@ -156,9 +257,21 @@ impl Direct {
         memory: &mut Memory,
         enough: usize,
     ) -> Result<(), Error> {
+        if memory.start == Start::Kept {
+            let Memory { leaf, kept, start, .. } = &mut *memory;
+            let plan = self.records.first();
+            plan.map_or(Ok(()), |plan| leaf.find_kept(plan, txn, kept.take(enough)))?;
+            if kept.ended() {
+                *start = Start::Done;
+            }
+            return Ok(());
+        }
         if let Some(key) = &self.point {
             memory.start = Start::Done;
             return self.look_up(key, txn, parameters, memory);
+        }
+        if self.joins {
+            return self.fill_joined(txn, parameters, memory, enough);
         }
         if !self.is_scan() {
             let outputs = self.outputs.as_deref().unwrap_or_default();
@@ -176,6 +289,40 @@ impl Direct {
             _ => return Ok(()),
         };
         let scan = LeafScan::new(self, txn, parameters, leaf, from, EVERYWHERE)?;
+        let Some(mut scan) = scan else { return Ok(()) };
+        loop {
+            if !scan.next(scan.wish(enough), true)? {
+                return Ok(());
+            }
+            scan.give();
+            if scan.is_full(enough) {
+                break;
+            }
+        }
+        *place = scan.pause()?;
+        if place.is_some() {
+            memory.start = Start::At;
+        }
+        Ok(())
+    }
+
+    /// As [`Direct::fill`], of a join.
+    fn fill_joined(
+        &self,
+        txn: &Transaction,
+        parameters: &[Value],
+        memory: &mut Memory,
+        enough: usize,
+    ) -> Result<(), Error> {
+        let start = std::mem::replace(&mut memory.start, Start::Done);
+        let Memory { leaf, join, lookups, place, .. } = &mut *memory;
+        let from = match (start, &*place) {
+            (Start::Fresh, _) => Begin::First,
+            (Start::At, Some(place)) => Begin::After(place),
+            _ => return Ok(()),
+        };
+        let parts = (leaf, join, &mut **lookups);
+        let scan = JoinScan::new(self, txn, parameters, parts, from, EVERYWHERE)?;
         let Some(mut scan) = scan else { return Ok(()) };
         loop {
             if !scan.next(scan.wish(enough), true)? {

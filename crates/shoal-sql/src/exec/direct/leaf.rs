@@ -10,6 +10,7 @@ use shoal_store::{
     ColumnFinder, ColumnPlace, LeafCell, Page, Pgno, Place, TableCursor, TableLookup, Transaction,
 };
 
+use super::ascending::RowAt;
 use super::plan::{Access, Direct, End, Operand, RecordPlan, Test};
 use super::ready::Ready;
 use super::run::{FAR_BYTES_MAX, field_value, parameter, rowids, seek_first};
@@ -34,6 +35,16 @@ pub(crate) struct LeafRow<'r> {
 }
 
 impl<'r> LeafRow<'r> {
+    /// A row on a page, or elsewhere, with the places of its wanted fields.
+    pub(super) fn new(
+        rowid: i64,
+        (page, bytes): (Option<Pgno>, &'r [u8]),
+        fields: &'r [ColumnPlace],
+        parameters: &'r [Value],
+    ) -> LeafRow<'r> {
+        LeafRow { rowid, bytes, page, fields, parameters }
+    }
+
     /// The row's value of an operand.
     #[inline(always)]
     pub(crate) fn value(self, operand: &'r Operand) -> ValueRef<'r> {
@@ -90,13 +101,18 @@ impl<'r> LeafRows<'r> {
     /// A row that is wanted, by number from 0.
     #[inline(always)]
     pub(crate) fn row(self, number: usize) -> LeafRow<'r> {
-        self.found(usize::from(self.selected[number]))
+        self.found(self.at(number))
     }
 
     /// The value of an operand of a row that is wanted, by number from 0.
     #[inline(always)]
     pub(crate) fn value(self, number: usize, operand: &'r Operand) -> ValueRef<'r> {
-        let row = usize::from(self.selected[number]);
+        self.value_at(self.at(number), operand)
+    }
+
+    /// The same of any row that was found, by the number of its cell.
+    #[inline(always)]
+    pub(super) fn value_at(self, row: usize, operand: &'r Operand) -> ValueRef<'r> {
         match operand {
             Operand::Field { field, real, missing, .. } => {
                 let (place, bytes) = self.place(row, *field);
@@ -106,6 +122,36 @@ impl<'r> LeafRows<'r> {
             Operand::Constant(value) => value.as_ref(),
             Operand::Parameter(number) => parameter(self.parameters, *number),
         }
+    }
+
+    /// The number of the cell of a row that is wanted.
+    #[inline(always)]
+    pub(super) fn at(self, number: usize) -> usize {
+        usize::from(self.selected[number])
+    }
+
+    /// The numbers of the cells that are wanted.
+    #[inline]
+    pub(super) fn selected(self) -> &'r [u8] {
+        self.selected
+    }
+
+    /// Where a row that was found is.
+    #[inline(always)]
+    pub(super) fn cell(self, at: usize) -> LeafCell {
+        self.cells[at]
+    }
+
+    /// The page that the rows are on.
+    #[inline]
+    pub(super) fn pgno(self) -> Pgno {
+        self.page.pgno()
+    }
+
+    /// How many rows were found.
+    #[inline]
+    pub(super) fn cells(self) -> usize {
+        self.cells.len()
     }
 
     /// Where a field of any row that was found is, and in which bytes.
@@ -238,6 +284,44 @@ impl LeafMemory {
         }
     }
 
+    /// Finds the columns of rows that are known, to be given.
+    ///
+    /// # Errors
+    /// What is wrong with the file.
+    pub(super) fn find_kept(
+        &mut self,
+        plan: &RecordPlan,
+        txn: &Transaction,
+        rows: &[RowAt],
+    ) -> Result<(), Error> {
+        let stride = plan.places.len();
+        if self.fields.len() < rows.len() * stride {
+            self.fields.resize(rows.len() * stride, ColumnPlace::MISSING);
+        }
+        for (number, row) in rows.iter().enumerate() {
+            let cell = row.cell();
+            let first = number * stride;
+            let mut page = None;
+            if stride > 0 {
+                let fields = &mut self.fields[first..first + stride];
+                if cell.goes_on() {
+                    row.read(txn, &mut self.buffer)?;
+                    let start = self.far.len();
+                    self.far.extend_from_slice(&self.buffer);
+                    plan.all.find(&self.far, start..self.far.len(), fields)
+                } else {
+                    page = Some(row.page());
+                    let bytes = txn.page_bytes(row.page()).unwrap_or_default();
+                    plan.all.find(bytes, cell.range(), fields)
+                }
+                .map_err(Error::corrupt)?;
+            }
+            // A batch has fewer than 2^32 fields.
+            self.found.push(Found { rowid: cell.rowid, page, fields: first as u32 });
+        }
+        Ok(())
+    }
+
     /// Finds one row by its rowid, to be given.
     ///
     /// # Errors
@@ -281,8 +365,13 @@ pub(super) enum Begin<'p> {
 /// A table's root and the range of rowids, when a select's rows are those of one table in their
 /// order.
 pub(super) fn whole_leaves(direct: &Direct) -> Option<(Pgno, Option<&End>, Option<&End>)> {
+    if direct.levels.len() == 1 { outer_leaves(direct) } else { None }
+}
+
+/// The same of the first table, whatever is joined to its rows.
+pub(super) fn outer_leaves(direct: &Direct) -> Option<(Pgno, Option<&End>, Option<&End>)> {
     match &*direct.levels {
-        [level] if level.on.is_empty() && !level.left_join => match &level.access {
+        [level, ..] if level.on.is_empty() && !level.left_join => match &level.access {
             Access::Rows { root, low, high, descending: false } => {
                 Some((*root, low.as_ref(), high.as_ref()))
             }
@@ -306,6 +395,8 @@ pub(super) struct LeafScan<'a, 't> {
     /// `None` once there is no more row.
     leaf: Option<Leaf<'t>>,
     high: i64,
+    /// Whether columns are found for conditions alone.
+    places_only: bool,
     /// How many rows were taken last, and how many of them are wanted.
     count: usize,
     wanted: usize,
@@ -337,7 +428,7 @@ impl<'a, 't> LeafScan<'a, 't> {
         from: Begin<'_>,
         within: (i64, i64),
     ) -> Result<Option<LeafScan<'a, 't>>, Error> {
-        let Some((root, low, high)) = whole_leaves(direct) else { return Ok(None) };
+        let Some((root, low, high)) = outer_leaves(direct) else { return Ok(None) };
         let (Some(level), Some(plan)) = (direct.levels.first(), direct.records.first()) else {
             return Ok(None);
         };
@@ -378,10 +469,21 @@ impl<'a, 't> LeafScan<'a, 't> {
             cursor,
             leaf,
             high,
+            places_only: false,
             count,
             wanted,
             fields,
         }))
+    }
+
+    /// Finds no columns from now on but those that conditions ask for.
+    pub(super) fn want_places_only(&mut self) {
+        self.places_only = true;
+    }
+
+    /// The number on its leaf of the first of the rows that were taken last.
+    pub(super) fn first(&self) -> Option<usize> {
+        Some(self.leaf?.first)
     }
 
     /// Takes the next rows of a leaf, at most so many; false at the end. With `keep` the fields of the
@@ -431,13 +533,17 @@ impl<'a, 't> LeafScan<'a, 't> {
         if self.memory.fields.len() < end {
             self.memory.fields.resize(end, ColumnPlace::MISSING);
         }
-        if goes_on && stride > 0 {
+        let asked = !self.places_only || !self.tests.is_empty();
+        if goes_on && stride > 0 && asked {
             self.find_far(leaf)?;
         }
         let LeafMemory { ready, cells, selected, fields, far, .. } = &mut *self.memory;
         let (page, cells, fields) = (leaf.page, &cells[..count], &mut fields[self.fields..end]);
         *selected = EVERY;
         self.wanted = count;
+        if !asked {
+            return Ok(());
+        }
         if ready.is_empty() {
             return find_each(&plan.all, page, cells, fields, stride);
         }
@@ -448,7 +554,7 @@ impl<'a, 't> LeafScan<'a, 't> {
         for condition in &*ready {
             self.wanted = condition.select(self.tests, rows, selected, self.wanted);
         }
-        if plan.late.is_empty() {
+        if plan.late.is_empty() || self.places_only {
             return Ok(());
         }
         let bytes = page.bytes();
@@ -496,6 +602,12 @@ impl<'a, 't> LeafScan<'a, 't> {
             stride,
             parameters: self.parameters,
         })
+    }
+
+    /// Wants these rows alone of those that were taken last: some of the wanted ones, in their order.
+    pub(super) fn retain(&mut self, selected: &[u8]) {
+        self.memory.selected[..selected.len()].copy_from_slice(selected);
+        self.wanted = selected.len();
     }
 
     /// Puts those that are wanted among the rows to be given.

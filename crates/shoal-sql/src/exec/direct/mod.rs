@@ -5,12 +5,16 @@
 //! their results are columns. Such a select is compiled once more, into loops over leaves, lookups
 //! and index entries; columns are found in the record's header when they are wanted and decoded
 //! where they are. What does not fit stays with the general executor: `plan` says which does, `leaf`
-//! goes through the rows of one table and `ready` leaves those that are wanted, `run`, `index` and `any`
-//! go through those of several loops, `slots` keeps what was found, `each` and `rows` give it out.
+//! goes through the rows of one table and `ready` leaves those that are wanted, `join` finds the rows
+//! of other tables that each of those names, `run`, `index` and `any` go through those of several
+//! loops, `set` and `ascending` compare those of several selects, `slots` keeps what was found, `each`
+//! and `rows` give it out.
 
 mod any;
+mod ascending;
 mod each;
 mod index;
+mod join;
 mod leaf;
 mod plan;
 mod ready;
@@ -19,8 +23,8 @@ mod run;
 mod set;
 mod slots;
 
-pub(crate) use each::RowView;
-pub(crate) use leaf::{CHUNK, EVERYWHERE, LeafMemory, LeafRows};
+pub(crate) use each::{ManyRows, RowView};
+pub(crate) use leaf::{CHUNK, EVERYWHERE};
 pub(crate) use plan::{Direct, DirectGroup, Operand, Root, compile, parts, root_parts};
 pub(crate) use rows::DirectRows;
 pub(crate) use run::Memory;

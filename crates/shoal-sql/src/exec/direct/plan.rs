@@ -28,6 +28,8 @@ pub(crate) struct Direct {
     /// The result's columns and sort keys, when each is a column, a constant or a parameter.
     pub(crate) outputs: Option<Box<[Operand]>>,
     pub(crate) group: Option<DirectGroup>,
+    /// Whether the rows are those of a table with those of others that each names by their rowids.
+    pub(super) joins: bool,
     /// Whether all that is asked is how many rows a table has.
     pub(crate) counts_rows: bool,
     /// The roots of the tables whose rows are looked up, and of the indexes.
@@ -361,12 +363,14 @@ pub(crate) fn compile(select: &SelectPlan, compiler: &Compiler) -> Option<Direct
         },
         _ => None,
     };
+    let joins = super::join::is_join(&levels);
     Some(Direct {
         levels,
         records,
         fields,
         outputs,
         group,
+        joins,
         counts_rows,
         lookups,
         indexes,

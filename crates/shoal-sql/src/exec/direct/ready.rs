@@ -41,7 +41,7 @@ pub(super) struct IntRange {
 
 impl IntRange {
     /// `None` for comparisons that no integer satisfies, and for those that are also true of NULL.
-    fn of(op: CompareOp, value: i64) -> Option<IntRange> {
+    pub(super) fn of(op: CompareOp, value: i64) -> Option<IntRange> {
         let (low, high, outside) = match op {
             CompareOp::Equal => (value, value, false),
             CompareOp::NotEqual => (value, value, true),
@@ -55,7 +55,7 @@ impl IntRange {
     }
 
     #[inline(always)]
-    fn has(self, int: i64) -> bool {
+    pub(super) fn has(self, int: i64) -> bool {
         let within = int.wrapping_sub(self.low).cast_unsigned() <= self.width;
         within != self.outside
     }

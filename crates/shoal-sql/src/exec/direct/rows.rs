@@ -23,6 +23,8 @@ pub(crate) struct DirectRows {
     end: usize,
     /// Whether rows are given as places on pages.
     lazy: bool,
+    /// Whether they are those of a compound whose parts were compared.
+    combined: bool,
     /// How many rows the next batch is to have.
     size: usize,
     /// Rows that come after the batch and are to be passed over and to be given.
@@ -41,7 +43,8 @@ impl DirectRows {
         memory.start = Start::Fresh;
         memory.clear();
         let lazy = direct.is_lazy();
-        DirectRows { next: 0, end: 0, lazy, size: BATCH_ROWS_MIN, offset, limit }
+        let combined = false;
+        DirectRows { next: 0, end: 0, lazy, combined, size: BATCH_ROWS_MIN, offset, limit }
     }
 
     /// Begins the next part, within the same bounds.
@@ -49,10 +52,23 @@ impl DirectRows {
         *self = DirectRows::start(direct, memory, self.limit, self.offset);
     }
 
-    /// Gives the rows of a compound that was combined.
-    pub(crate) fn start_combined(&mut self, memory: &Memory) {
-        self.lazy = false;
+    /// Gives the rows of a compound that was combined; whether those of the first part alone are to be
+    /// given, and not then those of the others.
+    pub(crate) fn start_combined(&mut self, memory: &Memory) -> bool {
+        if memory.start == Start::Kept {
+            return false;
+        }
+        (self.lazy, self.combined) = (false, true);
         self.take(memory.rows);
+        true
+    }
+
+    /// Begins the next part of a compound that was combined, within the same bounds.
+    pub(crate) fn start_kept(&mut self, memory: &mut Memory) {
+        let (limit, offset, lazy) = (self.limit, self.offset, self.lazy);
+        memory.clear();
+        let (next, end, combined, size) = (0, 0, false, BATCH_ROWS_MIN);
+        *self = DirectRows { next, end, lazy, combined, size, offset, limit };
     }
 
     /// Whether the bounds leave room for more rows.
@@ -97,7 +113,8 @@ impl DirectRows {
             let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
             direct.fill(txn, parameters, memory, self.size.min(wanted))?;
             self.size = (self.size * 8).min(BATCH_ROWS_MAX);
-            if self.take(if self.lazy { memory.leaf.len() } else { memory.rows }) {
+            let places = self.lazy || direct.joins;
+            if self.take(if places { memory.leaf.len() } else { memory.rows }) {
                 return Ok(true);
             }
         }
@@ -163,6 +180,13 @@ impl DirectRows {
     ) -> ValueRef<'v> {
         if output >= direct.width() {
             return ValueRef::Null;
+        }
+        if direct.joins && !self.combined {
+            let number = self.next.wrapping_sub(1);
+            return match direct.outputs.as_ref().and_then(|outputs| outputs.get(output)) {
+                Some(operand) => memory.joined_value(direct, number, operand, txn, parameters),
+                None => ValueRef::Null,
+            };
         }
         let place = self.next.wrapping_sub(1).wrapping_mul(direct.width()).wrapping_add(output);
         let Some(&slot) = memory.slots.slots.get(place) else {

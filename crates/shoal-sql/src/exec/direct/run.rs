@@ -6,6 +6,8 @@ use shoal_store::{
 };
 
 use super::any::AnyMemory;
+use super::ascending::KeptRows;
+use super::join::JoinMemory;
 use super::leaf::LeafMemory;
 use super::plan::{Access, Direct, DirectLevel, End, Operand, RECORDS_MAX, Test};
 use super::set::SetMemory;
@@ -28,7 +30,10 @@ pub(crate) struct Memory {
     /// Keys of the index being read, converted.
     pub(super) keys: Vec<Value>,
     pub(crate) leaf: LeafMemory,
+    pub(super) join: JoinMemory,
     pub(super) set: SetMemory,
+    /// Rows that stay of a part of a compound.
+    pub(super) kept: KeptRows,
     /// Rows of several loops that were found and are not given yet, and how many they are.
     pub(super) slots: Slots,
     pub(super) rows: usize,
@@ -44,6 +49,8 @@ pub(super) enum Start {
     Fresh,
     /// At [`Memory::place`] or [`Memory::walk`].
     At,
+    /// With the rows in [`Memory::kept`].
+    Kept,
     Done,
 }
 
@@ -59,7 +66,9 @@ impl Memory {
             indexes: direct.indexes.iter().map(|&root| Some(IndexLookup::new(root))).collect(),
             keys: Vec::new(),
             leaf: LeafMemory::default(),
+            join: JoinMemory::default(),
             set: SetMemory::default(),
+            kept: KeptRows::default(),
             slots: Slots::default(),
             rows: 0,
             start: Start::Fresh,
@@ -73,6 +82,7 @@ impl Memory {
     pub(super) fn clear(&mut self) {
         self.slots.clear();
         self.leaf.clear();
+        self.join.clear();
         self.rows = 0;
     }
 
@@ -143,7 +153,7 @@ impl<'a, 't> DirectRun<'a, 't> {
                 let range = rowids(low.as_ref(), high.as_ref(), |operand| self.value(operand));
                 let Some((low, high)) = range else { return Ok(()) };
                 let (mut cursor, mut more) = match (start, &self.memory.place) {
-                    (Start::Done, _) | (Start::At, None) => return Ok(()),
+                    (Start::Done | Start::Kept, _) | (Start::At, None) => return Ok(()),
                     (Start::At, Some(place)) => {
                         let mut cursor = TableCursor::resume(self.txn, place)?;
                         let more = if *descending { cursor.prev()? } else { cursor.next()? };

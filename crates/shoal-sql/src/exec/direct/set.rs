@@ -6,6 +6,7 @@
 
 use shoal_store::Transaction;
 
+use super::ascending;
 use super::each::RowView;
 use super::plan::{Direct, Operand, root_parts};
 use super::run::{Memory, Start};
@@ -37,8 +38,8 @@ struct Set<'s> {
     matched: Vec<bool>,
 }
 
-/// Combines the parts of a compound from left to right and makes the result the batch of the first
-/// part's memory, which is the last one it gives.
+/// Combines the parts of a compound from left to right. The result is the batch of the first part's
+/// memory, which is the last one it gives, or the rows that are kept in each part's memory.
 ///
 /// # Errors
 /// What is wrong with the file.
@@ -49,6 +50,9 @@ pub(crate) fn combine(
     memory: &mut [Memory],
 ) -> Result<(), Error> {
     let BodyPlan::Compound(plan) = body else { return Ok(()) };
+    if ascending::is_ascending(body) {
+        return ascending::combine(body, plan, txn, parameters, memory);
+    }
     let Some(first) = memory.first_mut() else { return Ok(()) };
     let (slots, SetMemory { places, matched }) =
         (std::mem::take(&mut first.slots), std::mem::take(&mut first.set));
@@ -84,6 +88,12 @@ pub(crate) fn combined(
     let mut memory: Vec<Memory> = root_parts(body).flatten().map(Memory::new).collect();
     combine(body, txn, parameters, &mut memory)?;
     let mut out = RowStore::default();
+    if ascending::is_ascending(body) {
+        ascending::for_each(body, txn, parameters, &mut memory, |outputs, row| {
+            out.push(outputs.iter().map(|operand| row.value(operand)));
+        })?;
+        return Ok(Some(out));
+    }
     if let Some(Memory { slots, rows, .. }) = memory.first() {
         let width = plan.collations.len();
         for row in 0..*rows {
@@ -92,6 +102,15 @@ pub(crate) fn combined(
         }
     }
     Ok(Some(out))
+}
+
+/// Whether two values are equal in every respect.
+#[inline]
+fn is_same(a: ValueRef<'_>, b: ValueRef<'_>) -> bool {
+    match (a, b) {
+        (ValueRef::Real(a), ValueRef::Real(b)) => a.to_bits() == b.to_bits(),
+        _ => a == b,
+    }
 }
 
 impl Set<'_> {
@@ -121,9 +140,12 @@ impl Set<'_> {
                 CompoundOp::UnionAll => {}
                 CompoundOp::Union => self.each(part, memory, |set, row, outputs| {
                     let hash = set.hash(row, outputs);
-                    if set.find(hash, row, outputs).is_none() {
-                        set.places.insert(hash);
-                        set.push(row, outputs);
+                    match set.find(hash, row, outputs) {
+                        Some(place) => set.replace(place, row, outputs),
+                        None => {
+                            set.places.insert(hash);
+                            set.push(row, outputs);
+                        }
                     }
                 })?,
                 CompoundOp::Intersect | CompoundOp::Except => {
@@ -186,6 +208,22 @@ impl Set<'_> {
         // What operands say depends on the part, so it is said now.
         self.slots.settle(outputs.len(), |place| fixed(&outputs[place], self.parameters));
         self.rows += 1;
+    }
+
+    /// Puts a row in place of one that equals it, unless they are the same: of equal rows SQLite gives
+    /// the later.
+    #[inline]
+    fn replace(&mut self, place: usize, row: RowView<'_, '_, '_>, outputs: &[Operand]) {
+        let mut columns = outputs.iter().enumerate();
+        if columns.all(|(column, operand)| is_same(row.value(operand), self.value(place, column))) {
+            return;
+        }
+        let width = outputs.len();
+        self.push(row, outputs);
+        self.rows -= 1;
+        let last = self.slots.slots.len() - width;
+        self.slots.slots.copy_within(last.., place * width);
+        self.slots.slots.truncate(last);
     }
 
     /// Leaves rows out that equal one before them, and finds the others by their hashes.

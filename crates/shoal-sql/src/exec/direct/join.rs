@@ -1,0 +1,600 @@
+//! The rows of one table, each with the rows of other tables that it names by their rowids.
+//!
+//! A row finds one row of each such table or none, so a joined row is a row of the first table with
+//! more columns. They are taken as those of one table are, many of a leaf at a time: the keys of all
+//! are read in one loop, the rows they name are located in the next, then their columns, then what is
+//! asked of them leaves fewer. What was found are places; values are decoded when they are asked for.
+
+use shoal_store::{ColumnPlace, LeafCell, Pgno, Place, TableLookup, Transaction};
+
+use super::leaf::{Begin, CHUNK, LeafMemory, LeafRows, LeafScan};
+use super::plan::{Access, Direct, DirectLevel, Operand, RecordPlan, Test};
+use super::ready::IntRange;
+use super::run::{FAR_BYTES_MAX, Memory, compare, field_value, parameter};
+use super::slots::{Base, Slots};
+use crate::Error;
+use crate::exec::scan::exact_rowid;
+use crate::value::{Value, ValueRef};
+
+/// The row of another table that belongs to a row of the first one.
+#[derive(Clone, Copy, Debug)]
+struct Partner {
+    rowid: i64,
+    /// The page it is on; `None` for one whose bytes are in [`JoinMemory::far`], or are not asked for.
+    page: Option<Pgno>,
+    /// Whether there is none: all its columns are NULL then.
+    null: bool,
+}
+
+const NONE: Partner = Partner { rowid: 0, page: None, null: true };
+
+/// What a join keeps between its rows and between runs.
+#[derive(Debug, Default)]
+pub(super) struct JoinMemory {
+    /// Of the rows taken last, for one table after the other, by number of the first table's cell.
+    partners: Vec<Partner>,
+    /// Where the records of those of one table are on their pages.
+    cells: Vec<LeafCell>,
+    /// Where the columns of all other tables are, of all rows of the batch.
+    fields: Vec<ColumnPlace>,
+    /// Payloads that continue on other pages, one behind the other.
+    far: Vec<u8>,
+    /// The last of them.
+    buffer: Vec<u8>,
+    /// Of each row to be given its partners, and where their fields begin.
+    found: Vec<Partner>,
+    starts: Vec<u32>,
+}
+
+impl JoinMemory {
+    /// Forgets the rows that were not given.
+    pub(super) fn clear(&mut self) {
+        self.far.clear();
+        self.found.clear();
+        self.starts.clear();
+    }
+}
+
+/// A batch ends once it knows where so many columns are: 64 KiB.
+const FIELDS_MAX: usize = 1 << 13;
+
+/// Of a row of the first table that is asked for by another's rows, take so many.
+const ROWS_MIN: usize = CHUNK / 4;
+
+/// Joined rows that were found together.
+#[derive(Clone, Copy)]
+pub(crate) struct JoinRows<'r> {
+    leaf: LeafRows<'r>,
+    partners: &'r [Partner],
+    /// Of every cell the wanted fields of all other tables.
+    fields: &'r [ColumnPlace],
+    far: &'r [u8],
+    txn: &'r Transaction,
+    /// How many fields the first table's rows have, and how many the others'.
+    first: usize,
+    stride: usize,
+}
+
+impl<'r> JoinRows<'r> {
+    /// How many rows are wanted.
+    #[inline]
+    pub(crate) fn len(self) -> usize {
+        self.leaf.len()
+    }
+
+    /// The value of an operand of a row that is wanted, by number from 0.
+    #[inline(always)]
+    pub(crate) fn value(self, number: usize, operand: &'r Operand) -> ValueRef<'r> {
+        self.value_at(self.leaf.at(number), operand)
+    }
+
+    /// A row that is wanted, by number from 0.
+    #[inline(always)]
+    pub(crate) fn row(&'r self, number: usize) -> JoinRow<'r> {
+        JoinRow { rows: self, at: self.leaf.at(number) }
+    }
+
+    /// Of any row, by the number of its cell.
+    #[inline(always)]
+    fn value_at(self, at: usize, operand: &'r Operand) -> ValueRef<'r> {
+        match operand {
+            Operand::Field { record, field, real, missing } if *record > 0 => {
+                let partner = self.partners[(*record - 1) * CHUNK + at];
+                if partner.null {
+                    return ValueRef::Null;
+                }
+                let place = self.fields[at * self.stride + field - self.first];
+                field_value(place.decode(self.bytes(partner)), *real, missing)
+            }
+            Operand::Rowid { record } if *record > 0 => {
+                match self.partners[(*record - 1) * CHUNK + at] {
+                    Partner { null: true, .. } => ValueRef::Null,
+                    Partner { rowid, .. } => ValueRef::Int(rowid),
+                }
+            }
+            operand => self.leaf.value_at(at, operand),
+        }
+    }
+
+    #[inline(always)]
+    fn bytes(self, partner: Partner) -> &'r [u8] {
+        bytes_of(partner, self.txn, self.far)
+    }
+
+    fn all(self, tests: &[Test], at: usize) -> bool {
+        tests.iter().all(|test| match test {
+            Test::Compare { rule, left, right } => {
+                compare(rule, self.value_at(at, left), self.value_at(at, right))
+            }
+            Test::IsNull { operand, not } => (self.value_at(at, operand) == ValueRef::Null) != *not,
+        })
+    }
+}
+
+#[inline(always)]
+fn bytes_of<'v>(partner: Partner, txn: &'v Transaction, far: &'v [u8]) -> &'v [u8] {
+    match partner.page {
+        Some(page) => txn.page_bytes(page).unwrap_or_default(),
+        None => far,
+    }
+}
+
+/// One of them.
+#[derive(Clone, Copy)]
+pub(crate) struct JoinRow<'r> {
+    rows: &'r JoinRows<'r>,
+    at: usize,
+}
+
+impl<'r> JoinRow<'r> {
+    /// The row's value of an operand.
+    #[inline]
+    pub(crate) fn value(self, operand: &'r Operand) -> ValueRef<'r> {
+        self.rows.value_at(self.at, operand)
+    }
+
+    /// Appends the row's values of operands.
+    pub(super) fn note(self, outputs: &[Operand], slots: &mut Slots) {
+        let JoinRows { partners, fields, stride, first, leaf, .. } = *self.rows;
+        for operand in outputs {
+            match operand {
+                Operand::Field { record, field, real, .. } if *record > 0 => {
+                    let partner = partners[(*record - 1) * CHUNK + self.at];
+                    if partner.null {
+                        slots.push_value(ValueRef::Null);
+                        continue;
+                    }
+                    let base = partner.page.map_or(Base::Buffer, |page| Base::Page(page, 0));
+                    let place = fields[self.at * stride + field - first];
+                    slots.push(place, self.rows.bytes(partner), *real, base);
+                }
+                Operand::Rowid { record } if *record > 0 => slots.push_value(self.value(operand)),
+                operand => leaf.found(self.at).note(std::slice::from_ref(operand), slots),
+            }
+        }
+    }
+}
+
+/// A join on its way.
+pub(super) struct JoinScan<'a, 't> {
+    scan: LeafScan<'a, 't>,
+    levels: &'a [DirectLevel],
+    records: &'a [RecordPlan],
+    lookups: &'a mut [TableLookup],
+    memory: &'a mut JoinMemory,
+    txn: &'t Transaction,
+    first: usize,
+    stride: usize,
+    /// Where the fields of the rows taken last begin, and of how many rows they are.
+    fields: usize,
+    count: usize,
+}
+
+/// Whether a select is a join of this kind.
+pub(super) fn is_join(levels: &[DirectLevel]) -> bool {
+    let [outer, inner @ ..] = levels else { return false };
+    let outer = matches!(outer.access, Access::Rows { descending: false, .. })
+        && !outer.left_join
+        && outer.on.is_empty()
+        && outer.record == 0;
+    let mut inner_levels = inner.iter().enumerate();
+    outer
+        && !inner.is_empty()
+        && inner_levels.all(|(number, level)| {
+            matches!(level.access, Access::Rowid { .. }) && level.record == number + 1
+        })
+}
+
+impl<'a, 't> JoinScan<'a, 't> {
+    /// Begins a join; `None` where there is no row.
+    ///
+    /// # Errors
+    /// What is wrong with the file.
+    pub(super) fn new(
+        direct: &'a Direct,
+        txn: &'t Transaction,
+        parameters: &'a [Value],
+        (leaf, memory, lookups): (&'a mut LeafMemory, &'a mut JoinMemory, &'a mut [TableLookup]),
+        from: Begin<'_>,
+        within: (i64, i64),
+    ) -> Result<Option<JoinScan<'a, 't>>, Error> {
+        let ([_, levels @ ..], [first, records @ ..]) = (&*direct.levels, &*direct.records) else {
+            return Ok(None);
+        };
+        let Some(scan) = LeafScan::new(direct, txn, parameters, leaf, from, within)? else {
+            return Ok(None);
+        };
+        memory.partners.resize(levels.len() * CHUNK, NONE);
+        memory.cells.resize(CHUNK, LeafCell::default());
+        let first = first.places.len();
+        let stride = direct.fields - first;
+        let (fields, count) = (0, 0);
+        Ok(Some(JoinScan {
+            scan,
+            levels,
+            records,
+            lookups,
+            memory,
+            txn,
+            first,
+            stride,
+            fields,
+            count,
+        }))
+    }
+
+    /// Takes the next rows of a leaf, at most so many of the first table; false at the end. With
+    /// `keep` the fields of the rows before stay where they are.
+    ///
+    /// # Errors
+    /// What is wrong with the file.
+    #[inline(never)]
+    pub(super) fn next(&mut self, most: usize, keep: bool) -> Result<bool, Error> {
+        if !self.scan.next(most, keep)? {
+            return Ok(false);
+        }
+        if keep {
+            self.fields += self.count * self.stride;
+        } else {
+            self.fields = 0;
+            self.memory.far.clear();
+        }
+        let Some(rows) = self.scan.rows() else { return Ok(false) };
+        self.count = rows.cells();
+        let end = self.fields + self.count * self.stride;
+        if self.memory.fields.len() < end {
+            self.memory.fields.resize(end, ColumnPlace::MISSING);
+        }
+        let mut selected = [0; CHUNK];
+        let mut wanted = rows.len();
+        selected[..wanted].copy_from_slice(rows.selected());
+        let mut step = Step {
+            rows,
+            txn: self.txn,
+            memory: &mut *self.memory,
+            range: self.fields..end,
+            first: self.first,
+            stride: self.stride,
+        };
+        for (number, (level, plan)) in self.levels.iter().zip(self.records).enumerate() {
+            let Access::Rowid { key, lookup } = &level.access else { continue };
+            let lookup = &mut self.lookups[*lookup];
+            wanted = step.level((number, level, plan), key, lookup, &mut selected, wanted)?;
+        }
+        self.scan.retain(&selected[..wanted]);
+        Ok(true)
+    }
+
+    /// The rows that were taken last.
+    #[inline]
+    pub(super) fn rows(&self) -> Option<JoinRows<'_>> {
+        let JoinMemory { partners, fields, far, .. } = &*self.memory;
+        let fields = &fields[self.fields..self.fields + self.count * self.stride];
+        let (first, stride, txn) = (self.first, self.stride, self.txn);
+        Some(JoinRows { leaf: self.scan.rows()?, partners, fields, far, txn, first, stride })
+    }
+
+    /// Puts those that are wanted among the rows to be given.
+    pub(super) fn give(&mut self) {
+        if let Some(rows) = self.scan.rows() {
+            let JoinMemory { partners, found, starts, .. } = &mut *self.memory;
+            for &at in rows.selected() {
+                let at = usize::from(at);
+                // A batch has fewer than 2^32 fields.
+                starts.push((self.fields + at * self.stride) as u32);
+                found.extend((0..self.levels.len()).map(|level| partners[level * CHUNK + at]));
+            }
+            if rows.len() == 0 {
+                // Nobody will ask for their fields.
+                self.count = 0;
+            }
+        }
+        self.scan.give();
+    }
+
+    /// How many rows of the first table to take next, when so many rows are enough.
+    pub(super) fn wish(&self, enough: usize) -> usize {
+        let wish = self.scan.wish(enough);
+        // Where every row has its partners or goes without, it is one of them.
+        let all = |level: &DirectLevel| level.left_join && level.filter.is_empty();
+        if self.levels.iter().all(all) { wish } else { wish.max(ROWS_MIN) }
+    }
+
+    /// Whether so many rows or more are to be given, or there is no room for more.
+    pub(super) fn is_full(&self, enough: usize) -> bool {
+        self.scan.is_full(enough)
+            || self.memory.far.len() > FAR_BYTES_MAX
+            || self.fields + self.count * self.stride > FIELDS_MAX
+    }
+
+    /// Where to go on behind the rows taken so far; `None` where there are no more.
+    ///
+    /// # Errors
+    /// What is wrong with the file.
+    pub(super) fn pause(self) -> Result<Option<Place>, Error> {
+        self.scan.pause()
+    }
+}
+
+/// The rows of one chunk while their partners are found.
+struct Step<'s, 't> {
+    rows: LeafRows<'s>,
+    txn: &'t Transaction,
+    memory: &'s mut JoinMemory,
+    /// Where the fields of these rows are.
+    range: std::ops::Range<usize>,
+    first: usize,
+    stride: usize,
+}
+
+impl Step<'_, '_> {
+    /// Finds the partners in one table and leaves the rows that are wanted still in front of
+    /// `selected`; gives how many they are.
+    fn level(
+        &mut self,
+        (number, level, plan): (usize, &DirectLevel, &RecordPlan),
+        key: &Operand,
+        lookup: &mut TableLookup,
+        selected: &mut [u8; CHUNK],
+        wanted: usize,
+    ) -> Result<usize, Error> {
+        let mut keys = [0_i64; CHUNK];
+        let mut rows = [0_u8; CHUNK];
+        let mut count = self.keys(number, key, &selected[..wanted], &mut keys, &mut rows);
+        for test in &level.before {
+            count = self.ask_before((number, test), &mut keys, &mut rows, count);
+        }
+        let asked = !level.filter.is_empty() || !level.on.is_empty();
+        self.locate((number, plan, asked), lookup, &keys[..count], &rows[..count])?;
+        if !asked && level.left_join {
+            return Ok(wanted);
+        }
+        if !asked {
+            let partners = &self.memory.partners[number * CHUNK..(number + 1) * CHUNK];
+            let mut kept = 0;
+            for &at in &rows[..count] {
+                selected[kept] = at;
+                kept += usize::from(!partners[usize::from(at)].null);
+            }
+            return Ok(kept);
+        }
+        let mut kept = 0;
+        for place in 0..wanted {
+            let at = selected[place];
+            selected[kept] = at;
+            kept += usize::from(self.stays(number, level, usize::from(at)));
+        }
+        self.find_late((number, plan), &selected[..kept])?;
+        Ok(kept)
+    }
+
+    fn joined(&self) -> JoinRows<'_> {
+        let JoinMemory { partners, fields, far, .. } = &*self.memory;
+        JoinRows {
+            leaf: self.rows,
+            partners,
+            fields: &fields[self.range.clone()],
+            far,
+            txn: self.txn,
+            first: self.first,
+            stride: self.stride,
+        }
+    }
+
+    /// Reads the keys of rows that have one. None has a partner so far.
+    fn keys(
+        &mut self,
+        number: usize,
+        key: &Operand,
+        selected: &[u8],
+        keys: &mut [i64; CHUNK],
+        rows: &mut [u8; CHUNK],
+    ) -> usize {
+        self.memory.partners[number * CHUNK..(number + 1) * CHUNK].fill(NONE);
+        let mut count = 0;
+        for &at in selected {
+            let row = usize::from(at);
+            let found = match key {
+                Operand::Field { record: 0, field, real: false, .. } => {
+                    let (place, bytes) = self.rows.place(row, *field);
+                    place.int(bytes)
+                }
+                _ => None,
+            };
+            let found = match found {
+                Some(rowid) => Some(rowid),
+                None => rowid_of(self.joined().value_at(row, key)),
+            };
+            if let Some(rowid) = found {
+                (keys[count], rows[count]) = (rowid, at);
+                count += 1;
+            }
+        }
+        count
+    }
+
+    /// Leaves the keys that meet a condition which asks for nothing else of their rows.
+    fn ask_before(
+        &mut self,
+        (number, test): (usize, &Test),
+        keys: &mut [i64; CHUNK],
+        rows: &mut [u8; CHUNK],
+        count: usize,
+    ) -> usize {
+        let range = match test {
+            Test::Compare { rule, left: Operand::Rowid { record }, right }
+                if *record == number + 1 =>
+            {
+                let right = match right {
+                    Operand::Constant(value) => value.as_ref(),
+                    Operand::Parameter(number) => parameter(self.rows.parameters(), *number),
+                    _ => ValueRef::Null,
+                };
+                match right {
+                    ValueRef::Int(right) => IntRange::of(rule.op, right),
+                    _ => None,
+                }
+            }
+            _ => None,
+        };
+        let mut kept = 0;
+        for place in 0..count {
+            let (rowid, at) = (keys[place], rows[place]);
+            let stays = match range {
+                Some(range) => range.has(rowid),
+                None => {
+                    let partner = &mut self.memory.partners[number * CHUNK + usize::from(at)];
+                    *partner = Partner { rowid, page: None, null: false };
+                    let stays = self.joined().all(std::slice::from_ref(test), usize::from(at));
+                    self.memory.partners[number * CHUNK + usize::from(at)] = NONE;
+                    stays
+                }
+            };
+            (keys[kept], rows[kept]) = (rowid, at);
+            kept += usize::from(stays);
+        }
+        kept
+    }
+
+    /// Finds the rows with these keys and their columns; where they are `asked` something, those that
+    /// this asks for.
+    fn locate(
+        &mut self,
+        (number, plan, asked): (usize, &RecordPlan, bool),
+        lookup: &mut TableLookup,
+        keys: &[i64],
+        rows: &[u8],
+    ) -> Result<(), Error> {
+        let (txn, first, stride) = (self.txn, self.first, self.stride);
+        let JoinMemory { partners, cells, fields, far, buffer, .. } = &mut *self.memory;
+        let partners = &mut partners[number * CHUNK..(number + 1) * CHUNK];
+        let fields = &mut fields[self.range.clone()];
+        let places = plan.places.len();
+        let finder = if asked { &plan.early } else { &plan.all };
+        lookup.locate_each(txn, keys, |place, page, index, cell| {
+            let at = usize::from(rows[place]);
+            let mut partner = Partner { rowid: keys[place], page: None, null: false };
+            if places > 0 {
+                let start = at * stride + plan.first - first;
+                if cell.goes_on() {
+                    let payload = page.table_leaf(index)?.payload;
+                    txn.read_payload(payload, buffer)?;
+                    let from = far.len();
+                    far.extend_from_slice(buffer);
+                    plan.all.find(far, from..far.len(), &mut fields[start..start + places])?;
+                } else {
+                    partner.page = Some(page.pgno());
+                    cells[at] = cell;
+                    if !finder.is_empty() {
+                        let fields = &mut fields[start..start + finder.len()];
+                        finder.find(page.bytes(), cell.range(), fields)?;
+                    }
+                }
+            }
+            partners[at] = partner;
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    /// Whether a row stays in the join, with the partner that was found or without.
+    fn stays(&mut self, number: usize, level: &DirectLevel, at: usize) -> bool {
+        let found = !self.memory.partners[number * CHUNK + at].null;
+        let matched = found && self.joined().all(&level.on, at);
+        if !matched {
+            if !level.left_join {
+                return false;
+            }
+            self.memory.partners[number * CHUNK + at] = NONE;
+        }
+        self.joined().all(&level.filter, at)
+    }
+
+    /// Finds the columns that no condition asked for.
+    fn find_late(
+        &mut self,
+        (number, plan): (usize, &RecordPlan),
+        selected: &[u8],
+    ) -> Result<(), Error> {
+        if plan.late.is_empty() {
+            return Ok(());
+        }
+        let JoinMemory { partners, cells, fields, .. } = &mut *self.memory;
+        let fields = &mut fields[self.range.clone()];
+        for &at in selected {
+            let at = usize::from(at);
+            // Of those that are not on one page, all were found.
+            let Some(page) = partners[number * CHUNK + at].page else { continue };
+            let start = at * self.stride + plan.first - self.first + plan.early.len();
+            let bytes = self.txn.page_bytes(page).unwrap_or_default();
+            let fields = &mut fields[start..start + plan.late.len()];
+            plan.late.find(bytes, cells[at].range(), fields).map_err(Error::corrupt)?;
+        }
+        Ok(())
+    }
+}
+
+/// The rowid that a value asks for.
+#[inline]
+fn rowid_of(value: ValueRef<'_>) -> Option<i64> {
+    match value {
+        ValueRef::Int(rowid) => Some(rowid),
+        ValueRef::Null => None,
+        other => exact_rowid(&other.into()),
+    }
+}
+
+impl Memory {
+    /// The value of an operand of a joined row to be given, by its number.
+    #[inline]
+    pub(super) fn joined_value<'r>(
+        &'r self,
+        direct: &'r Direct,
+        number: usize,
+        operand: &'r Operand,
+        txn: &'r Transaction,
+        parameters: &'r [Value],
+    ) -> ValueRef<'r> {
+        let JoinMemory { found, starts, fields, far, .. } = &self.join;
+        let width = direct.records.len() - 1;
+        let partner =
+            |record: usize| found.get(number * width + record - 1).copied().unwrap_or(NONE);
+        match operand {
+            Operand::Field { record, field, real, missing } if *record > 0 => {
+                let partner = partner(*record);
+                if partner.null {
+                    return ValueRef::Null;
+                }
+                let start = starts.get(number).copied().unwrap_or(0) as usize;
+                let place = start + field - direct.records[0].places.len();
+                let place = fields.get(place).copied().unwrap_or(ColumnPlace::MISSING);
+                field_value(place.decode(bytes_of(partner, txn, far)), *real, missing)
+            }
+            Operand::Rowid { record } if *record > 0 => match partner(*record) {
+                Partner { null: true, .. } => ValueRef::Null,
+                Partner { rowid, .. } => ValueRef::Int(rowid),
+            },
+            operand => self.leaf.value(number, self.leaf.bytes(number, txn), operand, parameters),
+        }
+    }
+}
