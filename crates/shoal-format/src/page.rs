@@ -321,6 +321,34 @@ impl<'a> Page<'a> {
         IndexCell::parse(bytes, self.kind, self.bytes.len()).map_err(|error| error.at(self.pgno))
     }
 
+    /// Finds entries `from`, `from + 1` ... of an index page and puts where their records are into
+    /// `out`, as many as it holds or the page has; returns how many, and whether one of them goes on
+    /// on other pages. They have no rowids.
+    ///
+    /// # Errors
+    /// As [`Page::index`].
+    #[inline]
+    pub fn index_cells(&self, from: usize, out: &mut [LeafCell]) -> Result<(usize, bool), Corrupt> {
+        let count = out.len().min(self.cell_count.saturating_sub(from));
+        let mut goes_on = false;
+        for (index, cell) in out[..count].iter_mut().enumerate() {
+            *cell = self.record_of(self.index(from + index)?.payload);
+            goes_on |= cell.goes_on();
+        }
+        Ok((count, goes_on))
+    }
+
+    /// Where a payload of this page is.
+    #[inline(always)]
+    pub fn record_of(&self, payload: Payload<'_>) -> LeafCell {
+        if payload.overflow.is_some() {
+            return LeafCell::default();
+        }
+        let start = self.offset_of(payload.local);
+        // A page has at most 65,536 bytes.
+        LeafCell { rowid: 0, start: start as u32, end: (start + payload.local.len()) as u32 }
+    }
+
     /// Returns the rowid of cell `index` of a table page, leaf or interior. Cheaper than the whole
     /// cell: its payload is not looked at.
     ///

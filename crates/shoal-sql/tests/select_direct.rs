@@ -149,6 +149,17 @@ fn index_loops() {
         "select u.id, t.x from u left join t on t.id = u.t where t.id is null or t.id > ?1",
         "select count(*), sum(t.id) from u join t on t.i = u.t",
         "select a.id, b.id from t a join t b on b.i = a.i and b.id < a.id where a.id < 300",
+        "select id, i, x from t where i = ?1 and s > 'b'",
+        "select id, s, x from t where s = ?1 and i > 3 and r < 9",
+        "select id, s, x from t where s >= ?1 and i is not null and id > 900",
+        "select s, i from t where s >= ?1 and i is not null",
+        "select t.id, u.note, t.x from t left join u on u.id = t.i where t.i between 3 and ?1",
+        "select a.id, b.x, c.note from t a join t b on b.id = a.i left join u c on c.id = b.id
+         where a.i > ?1",
+        "select count(*), sum(r), max(x) from t where i > ?1",
+        "select s, count(*), sum(id) from t where s > ?1 group by s",
+        "select id, i, x from t where s = ?1 order by i, id limit 30 offset 20",
+        "select i, id, x from t where i >= ?1 order by i, id limit 500",
     ]);
 }
 

@@ -10,7 +10,9 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use shoal_format::{Corrupt, KeyColumn, KeyOrder, Page, PageKind, Payload, Pgno, Record, ValueRef};
+use shoal_format::{
+    Corrupt, KeyColumn, KeyOrder, LeafCell, Page, PageKind, Payload, Pgno, Record, ValueRef,
+};
 
 use crate::cursor::{IndexCursor, MAX_DEPTH};
 use crate::{Error, Place, Transaction};
@@ -292,9 +294,57 @@ impl<'t> IndexWalk<'_, 't> {
         Ok(Some((count - flat.index, flat.page.index(count - 1)?.payload)))
     }
 
+    /// Finds this entry and those behind it on the same page: where their records are on it, as many
+    /// as `out` holds. Gives the page, how many they are, and whether one goes on on other pages.
+    ///
+    /// # Errors
+    /// As [`IndexWalk::payload`].
+    #[inline]
+    pub fn entries(&self, out: &mut [LeafCell]) -> Result<(Page<'t>, usize, bool), Error> {
+        if let Way::Flat(flat) = &self.way
+            && flat.state == State::Leaf
+        {
+            let (count, goes_on) = flat.page.index_cells(flat.index, out)?;
+            return Ok((flat.page, count, goes_on));
+        }
+        let (page, Some(first)) = (self.page(), out.first_mut()) else {
+            return Ok((self.page(), 0, false));
+        };
+        *first = page.record_of(self.payload()?);
+        Ok((page, 1, first.goes_on()))
+    }
+
+    /// Moves behind so many entries, which [`IndexWalk::entries`] gave; false when there is none.
+    ///
+    /// # Errors
+    /// As [`IndexWalk::next`].
+    #[inline]
+    pub fn skip(&mut self, entries: usize) -> Result<bool, Error> {
+        if let Way::Flat(flat) = &mut self.way
+            && flat.state == State::Leaf
+        {
+            let last = flat.page.cell_count().saturating_sub(1);
+            flat.index = last.min(flat.index + entries.saturating_sub(1));
+        }
+        self.next()
+    }
+
+    /// As [`IndexWalk::place`], of the entry so many behind this one, which [`IndexWalk::entries`]
+    /// gave.
+    pub fn place_ahead(&self, by: usize) -> WalkPlace {
+        let mut place = self.place();
+        if let Kept::Flat { index, state: State::Leaf, .. } = &mut place.0 {
+            *index += by;
+        }
+        place
+    }
+
     /// The entry that is so many behind this one, if it is on the same leaf.
     #[inline]
     pub fn ahead(&self, by: usize) -> Option<Payload<'t>> {
+        if by == 0 {
+            return self.payload().ok();
+        }
         match &self.way {
             Way::Flat(flat) if flat.state == State::Leaf => {
                 flat.page.index(flat.index + by).ok().map(|cell| cell.payload)

@@ -4,7 +4,8 @@ use shoal_store::Transaction;
 
 use super::join::{JoinRow, JoinRows, JoinScan};
 use super::leaf::{
-    Begin, CHUNK, EVERYWHERE, LeafMemory, LeafRow, LeafRows, LeafScan, outer_leaves, whole_leaves,
+    Begin, CHUNK, EVERYWHERE, LeafMemory, LeafRow, LeafRows, LeafScan, Pause, outer_leaves,
+    whole_leaves,
 };
 use super::plan::{Direct, Operand};
 use super::run::{DirectRun, Memory, Start, note};
@@ -155,7 +156,8 @@ impl Direct {
         whole_leaves(self).is_some()
     }
 
-    /// Whether the rows are those of one table in their order, with those of others that each names.
+    /// Whether the rows are those of one table or the entries of one index, in their order, with those
+    /// that each names.
     pub(crate) fn is_join(&self) -> bool {
         self.joins
     }
@@ -163,7 +165,7 @@ impl Direct {
     /// Whether rows are given as places on pages, from which values are decoded when they are asked
     /// for.
     pub(super) fn is_lazy(&self) -> bool {
-        self.point.is_some() || self.is_scan()
+        self.point.is_some() || self.is_scan() || (self.joins && self.records.len() == 1)
     }
 
     /// Calls `sink` with all rows of a range of rowids, some at a time, when the rows are those of one
@@ -202,17 +204,16 @@ impl Direct {
         within: (i64, i64),
         mut sink: impl FnMut(&JoinRows<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let Memory { leaf, join, lookups, .. } = memory;
-        let memory = (leaf, join, &mut **lookups);
-        let scan = JoinScan::new(self, txn, parameters, memory, Begin::First, within)?;
-        let Some(mut scan) = scan else { return Ok(()) };
-        while scan.next(CHUNK, false)? {
-            match scan.rows() {
-                Some(rows) if rows.len() > 0 => sink(&rows)?,
-                _ => {}
+        JoinScan::run(self, txn, parameters, memory, (Start::Fresh, within), |scan| {
+            while scan.next(CHUNK, false)? {
+                match scan.rows() {
+                    Some(rows) if rows.len() > 0 => sink(&rows)?,
+                    _ => {}
+                }
             }
-        }
-        Ok(())
+            Ok(None)
+        })
+        .map(drop)
     }
 
     /// The same, of one row after the other.
@@ -299,8 +300,8 @@ impl Direct {
                 break;
             }
         }
-        *place = scan.pause()?;
-        if place.is_some() {
+        if let Some(Pause::Row(at)) = scan.pause()? {
+            *place = Some(at);
             memory.start = Start::At;
         }
         Ok(())
@@ -315,28 +316,24 @@ impl Direct {
         enough: usize,
     ) -> Result<(), Error> {
         let start = std::mem::replace(&mut memory.start, Start::Done);
-        let Memory { leaf, join, lookups, place, .. } = &mut *memory;
-        let from = match (start, &*place) {
-            (Start::Fresh, _) => Begin::First,
-            (Start::At, Some(place)) => Begin::After(place),
-            _ => return Ok(()),
-        };
-        let parts = (leaf, join, &mut **lookups);
-        let scan = JoinScan::new(self, txn, parameters, parts, from, EVERYWHERE)?;
-        let Some(mut scan) = scan else { return Ok(()) };
-        loop {
-            if !scan.next(scan.wish(enough), true)? {
-                return Ok(());
+        let from = (start, EVERYWHERE);
+        let pause = JoinScan::run(self, txn, parameters, memory, from, |scan| {
+            loop {
+                if !scan.next(scan.wish(enough), true)? {
+                    return Ok(None);
+                }
+                scan.give();
+                if scan.is_full(enough) {
+                    return scan.pause();
+                }
             }
-            scan.give();
-            if scan.is_full(enough) {
-                break;
-            }
+        })?;
+        match pause {
+            Some(Pause::Row(place)) => memory.place = Some(place),
+            Some(Pause::Entry(place)) => memory.walk = Some(place),
+            None => return Ok(()),
         }
-        *place = scan.pause()?;
-        if place.is_some() {
-            memory.start = Start::At;
-        }
+        memory.start = Start::At;
         Ok(())
     }
 

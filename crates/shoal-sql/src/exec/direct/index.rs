@@ -2,9 +2,9 @@
 
 use std::cmp::Ordering;
 
-use shoal_store::{BATCH, IndexLookup, IndexWalk};
+use shoal_store::{BATCH, IndexLookup, IndexWalk, Transaction};
 
-use super::plan::{DirectLevel, IndexAccess, KEYS_MAX};
+use super::plan::{DirectLevel, End, IndexAccess, KEYS_MAX, Operand};
 use super::run::{DirectRun, Start};
 use crate::Error;
 use crate::plan::NullKey;
@@ -12,10 +12,11 @@ use crate::value::{Affinity, Value, ValueRef};
 
 /// After so many entries of a leaf that had the wanted key it is asked whether the leaf's last one
 /// has it, too: then those between need no look.
-const ENTRIES_BEFORE_LAST: usize = 6;
+pub(super) const ENTRIES_BEFORE_LAST: usize = 6;
 
 /// Up to where a walk goes.
-struct Limits<'k> {
+#[derive(Clone, Copy)]
+pub(super) struct Limits<'k> {
     /// The values of the first columns.
     equal: &'k [ValueRef<'k>],
     /// These, and where the range of the next column ends; whether the end is in the range.
@@ -24,10 +25,58 @@ struct Limits<'k> {
     descending: bool,
 }
 
+/// What an index is sought by, and where its range of entries ends.
+pub(super) struct Keys<'k> {
+    first: [ValueRef<'k>; KEYS_MAX],
+    stop: [ValueRef<'k>; KEYS_MAX],
+}
+
+impl<'k> Keys<'k> {
+    /// Of the values that [`make_keys`] made, of a walk forwards.
+    pub(super) fn new(access: &IndexAccess, keys: &'k [Value]) -> Keys<'k> {
+        let mut first = [ValueRef::Null; KEYS_MAX];
+        for (key, value) in first.iter_mut().zip(keys) {
+            *key = value.as_ref();
+        }
+        // The end of the range takes the place of its beginning, once that is found.
+        let mut stop = first;
+        if let (Some(_), [.., last]) = (&access.stop, keys) {
+            stop[access.equal.len()] = last.as_ref();
+        }
+        Keys { first, stop }
+    }
+
+    /// Up to where a walk goes.
+    pub(super) fn limits(&self, access: &IndexAccess) -> Limits<'_> {
+        let prefix = access.equal.len();
+        let stop = access.stop.as_ref().map(|end| (&self.stop[..=prefix], end.inclusive));
+        Limits { equal: &self.first[..prefix], stop, descending: false }
+    }
+
+    /// The first entry of the range.
+    ///
+    /// # Errors
+    /// What is wrong with the file.
+    pub(super) fn seek<'l, 't>(
+        &self,
+        access: &IndexAccess,
+        lookup: &'l mut IndexLookup,
+        txn: &'t Transaction,
+    ) -> Result<IndexWalk<'l, 't>, Error> {
+        let prefix = access.equal.len();
+        let (key, passed) = match &access.start {
+            Some(End { inclusive: true, .. }) => (&self.first[..=prefix], Ordering::Less),
+            Some(_) => (&self.first[..=prefix], Ordering::Equal),
+            None => (&self.first[..prefix], Ordering::Less),
+        };
+        Ok(lookup.seek(txn, key, &access.order, passed)?)
+    }
+}
+
 impl Limits<'_> {
     /// Whether the entry with that record is within.
     #[inline]
-    fn hold(&self, access: &IndexAccess, record: &[u8]) -> Result<bool, Error> {
+    pub(super) fn hold(&self, access: &IndexAccess, record: &[u8]) -> Result<bool, Error> {
         if !self.equal.is_empty()
             && access.order.compare(record, self.equal).map_err(Error::corrupt)?.is_ne()
         {
@@ -150,6 +199,7 @@ impl<'a, 't> DirectRun<'a, 't> {
                 }
             }
             if match access.row {
+                _ if !self.all(&level.before) => false,
                 Some((place, lookup)) => self.follow(access, place, level.record, lookup)?,
                 None => true,
             } {
@@ -210,33 +260,44 @@ impl<'a, 't> DirectRun<'a, 't> {
     /// then the ends of the range. False when no entry can have them.
     fn make_keys(&mut self, access: &IndexAccess) -> bool {
         let mut keys = std::mem::take(&mut self.memory.keys);
-        let mut count = 0;
-        let mut set = |value: ValueRef<'_>, affinity: Option<Affinity>| {
-            if keys.len() == count {
-                keys.push(Value::Null);
-            }
-            let key = &mut keys[count];
-            count += 1;
-            match affinity {
-                Some(affinity) if needs_conversion(affinity, value) => {
-                    *key = affinity.apply_for_comparison(value.into());
-                }
-                _ => crate::exec::assign(key, value),
-            }
-            key.is_null()
-        };
-        let mut any = true;
-        for (operand, affinity, null) in &access.equal {
-            any &= !(set(self.value(operand), *affinity) && *null == NullKey::FindsNothing);
-        }
-        for end in [&access.start, &access.stop].into_iter().flatten() {
-            let null = set(self.value(&end.value), end.affinity);
-            any &= !null || end.above_null;
-        }
-        keys.truncate(count);
+        let any = make_keys(access, &mut keys, |operand| self.value(operand));
         self.memory.keys = keys;
         any
     }
+}
+
+/// Puts the values that an index is sought by into `keys`: those of the equalities, then the ends of
+/// the range. False when no entry can have them.
+pub(super) fn make_keys<'v>(
+    access: &'v IndexAccess,
+    keys: &mut Vec<Value>,
+    value: impl Fn(&'v Operand) -> ValueRef<'v>,
+) -> bool {
+    let mut count = 0;
+    let mut set = |value: ValueRef<'_>, affinity: Option<Affinity>| {
+        if keys.len() == count {
+            keys.push(Value::Null);
+        }
+        let key = &mut keys[count];
+        count += 1;
+        match affinity {
+            Some(affinity) if needs_conversion(affinity, value) => {
+                *key = affinity.apply_for_comparison(value.into());
+            }
+            _ => crate::exec::assign(key, value),
+        }
+        key.is_null()
+    };
+    let mut any = true;
+    for (operand, affinity, null) in &access.equal {
+        any &= !(set(value(operand), *affinity) && *null == NullKey::FindsNothing);
+    }
+    for end in [&access.start, &access.stop].into_iter().flatten() {
+        let null = set(value(&end.value), end.affinity);
+        any &= !null || end.above_null;
+    }
+    keys.truncate(count);
+    any
 }
 
 /// Whether an affinity may make another value of this one before it is compared.

@@ -1,17 +1,19 @@
-//! The rows of one table, each with the rows of other tables that it names by their rowids.
+//! The rows of one table, or the entries of one index, each with the rows of other tables that it names
+//! by their rowids; the table of the index is the first of those.
 //!
 //! A row finds one row of each such table or none, so a joined row is a row of the first table with
 //! more columns. They are taken as those of one table are, many of a leaf at a time: the keys of all
 //! are read in one loop, the rows they name are located in the next, then their columns, then what is
 //! asked of them leaves fewer. What was found are places; values are decoded when they are asked for.
 
-use shoal_store::{ColumnPlace, LeafCell, Pgno, Place, TableLookup, Transaction};
+use shoal_store::{ColumnPlace, Corrupt, LeafCell, Pgno, TableLookup, Transaction};
 
-use super::leaf::{Begin, CHUNK, LeafMemory, LeafRows, LeafScan};
+use super::index::{Keys, make_keys};
+use super::leaf::{Begin, CHUNK, Entries, LeafRows, LeafScan, Pause};
 use super::plan::{Access, Direct, DirectLevel, Operand, RecordPlan, Test};
 use super::ready::IntRange;
-use super::run::{FAR_BYTES_MAX, Memory, compare, field_value, parameter};
-use super::slots::{Base, Slots};
+use super::run::{FAR_BYTES_MAX, Memory, Start, compare, field_value, parameter};
+use super::slots::{Base, Slots, fixed};
 use crate::Error;
 use crate::exec::scan::exact_rowid;
 use crate::value::{Value, ValueRef};
@@ -178,8 +180,7 @@ impl<'r> JoinRow<'r> {
 /// A join on its way.
 pub(super) struct JoinScan<'a, 't> {
     scan: LeafScan<'a, 't>,
-    levels: &'a [DirectLevel],
-    records: &'a [RecordPlan],
+    direct: &'a Direct,
     lookups: &'a mut [TableLookup],
     memory: &'a mut JoinMemory,
     txn: &'t Transaction,
@@ -193,54 +194,136 @@ pub(super) struct JoinScan<'a, 't> {
 /// Whether a select is a join of this kind.
 pub(super) fn is_join(levels: &[DirectLevel]) -> bool {
     let [outer, inner @ ..] = levels else { return false };
-    let outer = matches!(outer.access, Access::Rows { descending: false, .. })
+    let (first, last) = match &outer.access {
+        Access::Rows { descending: false, .. } => (0, 0),
+        Access::Index(access) if !access.descending && !access.once => {
+            (access.entry, usize::from(access.row.is_some()))
+        }
+        _ => return false,
+    };
+    // What a table gives alone is a scan.
+    let alone = inner.is_empty() && matches!(outer.access, Access::Rows { .. });
+    let mut inner_levels = inner.iter().zip(last + 1..);
+    first == 0
+        && outer.record == last
+        && !alone
         && !outer.left_join
         && outer.on.is_empty()
-        && outer.record == 0;
-    let mut inner_levels = inner.iter().enumerate();
-    outer
-        && !inner.is_empty()
-        && inner_levels.all(|(number, level)| {
-            matches!(level.access, Access::Rowid { .. }) && level.record == number + 1
+        && inner_levels.all(|(level, record)| {
+            matches!(level.access, Access::Rowid { .. }) && level.record == record
         })
 }
 
+/// How the partners in one table are found.
+struct Inner<'a> {
+    key: &'a Operand,
+    lookup: usize,
+    left_join: bool,
+    /// Whether there must be one: that an index names.
+    must: bool,
+    before: &'a [Test],
+    on: &'a [Test],
+    filter: &'a [Test],
+}
+
+impl<'a> Inner<'a> {
+    /// By number from 0: of the records behind the first.
+    fn of(direct: &'a Direct, number: usize) -> Option<Inner<'a>> {
+        let outer = direct.levels.first()?;
+        let mut passed = 1;
+        if let Access::Index(access) = &outer.access
+            && let (Some(key), Some((_, lookup))) = (&access.rowid, access.row)
+        {
+            if number == 0 {
+                let (filter, left_join, must) = (&*outer.filter, false, true);
+                let none = &[];
+                return Some(Inner {
+                    key,
+                    lookup,
+                    left_join,
+                    must,
+                    before: none,
+                    on: none,
+                    filter,
+                });
+            }
+            passed = 0;
+        }
+        let level = direct.levels.get(number + passed)?;
+        let Access::Rowid { key, lookup } = &level.access else { return None };
+        let DirectLevel { left_join, before, on, filter, .. } = level;
+        let (left_join, must, lookup) = (*left_join, false, *lookup);
+        Some(Inner { key, lookup, left_join, must, before, on, filter })
+    }
+
+    /// Whether every row stays.
+    fn keeps_all(&self) -> bool {
+        (self.left_join || self.must) && self.filter.is_empty()
+    }
+}
+
 impl<'a, 't> JoinScan<'a, 't> {
-    /// Begins a join; `None` where there is no row.
+    /// Begins a join, or goes on with it where it was, and calls `work` with it unless there is no
+    /// row. A join over a table goes over the rows with rowids `within` a range.
     ///
     /// # Errors
-    /// What is wrong with the file.
-    pub(super) fn new(
-        direct: &'a Direct,
-        txn: &'t Transaction,
-        parameters: &'a [Value],
-        (leaf, memory, lookups): (&'a mut LeafMemory, &'a mut JoinMemory, &'a mut [TableLookup]),
-        from: Begin<'_>,
-        within: (i64, i64),
-    ) -> Result<Option<JoinScan<'a, 't>>, Error> {
-        let ([_, levels @ ..], [first, records @ ..]) = (&*direct.levels, &*direct.records) else {
+    /// What `work` raises and what is wrong with the file.
+    pub(super) fn run(
+        direct: &Direct,
+        txn: &Transaction,
+        parameters: &[Value],
+        memory: &mut Memory,
+        (start, within): (Start, (i64, i64)),
+        work: impl FnOnce(&mut JoinScan<'_, '_>) -> Result<Option<Pause>, Error>,
+    ) -> Result<Option<Pause>, Error> {
+        let Memory { leaf, join, lookups, indexes, keys, place, walk, .. } = memory;
+        let (Some(level), Some(first)) = (direct.levels.first(), direct.records.first()) else {
             return Ok(None);
         };
-        let Some(scan) = LeafScan::new(direct, txn, parameters, leaf, from, within)? else {
-            return Ok(None);
+        let bounds;
+        let scan = match &level.access {
+            Access::Index(access) => {
+                if !make_keys(access, keys, |operand| fixed(operand, parameters)) {
+                    return Ok(None);
+                }
+                bounds = Keys::new(access, keys);
+                let Some(lookup) = indexes[access.lookup].as_mut() else { return Ok(None) };
+                let (walk, more) = match (start, walk) {
+                    (Start::At, Some(place)) => {
+                        let mut walk = lookup.resume(txn, place)?;
+                        let more = walk.next()?;
+                        (walk, more)
+                    }
+                    (Start::Fresh, _) => {
+                        let walk = bounds.seek(access, lookup, txn)?;
+                        let more = walk.is_valid();
+                        (walk, more)
+                    }
+                    _ => return Ok(None),
+                };
+                let entries = Entries::new(walk, access, bounds.limits(access));
+                if more {
+                    LeafScan::of_entries(direct, txn, parameters, leaf, entries)
+                } else {
+                    None
+                }
+            }
+            _ => {
+                let from = match (start, &*place) {
+                    (Start::Fresh, _) => Begin::First,
+                    (Start::At, Some(place)) => Begin::After(place),
+                    _ => return Ok(None),
+                };
+                LeafScan::new(direct, txn, parameters, leaf, from, within)?
+            }
         };
-        memory.partners.resize(levels.len() * CHUNK, NONE);
-        memory.cells.resize(CHUNK, LeafCell::default());
+        let Some(scan) = scan else { return Ok(None) };
+        join.partners.resize((direct.records.len() - 1) * CHUNK, NONE);
+        join.cells.resize(CHUNK, LeafCell::default());
         let first = first.places.len();
         let stride = direct.fields - first;
-        let (fields, count) = (0, 0);
-        Ok(Some(JoinScan {
-            scan,
-            levels,
-            records,
-            lookups,
-            memory,
-            txn,
-            first,
-            stride,
-            fields,
-            count,
-        }))
+        let (memory, fields, count) = (join, 0, 0);
+        work(&mut JoinScan { scan, direct, lookups, memory, txn, first, stride, fields, count })
     }
 
     /// Takes the next rows of a leaf, at most so many of the first table; false at the end. With
@@ -276,10 +359,10 @@ impl<'a, 't> JoinScan<'a, 't> {
             first: self.first,
             stride: self.stride,
         };
-        for (number, (level, plan)) in self.levels.iter().zip(self.records).enumerate() {
-            let Access::Rowid { key, lookup } = &level.access else { continue };
-            let lookup = &mut self.lookups[*lookup];
-            wanted = step.level((number, level, plan), key, lookup, &mut selected, wanted)?;
+        for (number, plan) in self.direct.records.iter().skip(1).enumerate() {
+            let Some(inner) = Inner::of(self.direct, number) else { continue };
+            let lookup = &mut self.lookups[inner.lookup];
+            wanted = step.inner((number, &inner, plan), lookup, &mut selected, wanted)?;
         }
         self.scan.retain(&selected[..wanted]);
         Ok(true)
@@ -302,7 +385,10 @@ impl<'a, 't> JoinScan<'a, 't> {
                 let at = usize::from(at);
                 // A batch has fewer than 2^32 fields.
                 starts.push((self.fields + at * self.stride) as u32);
-                found.extend((0..self.levels.len()).map(|level| partners[level * CHUNK + at]));
+                found.extend(
+                    (1..self.direct.records.len())
+                        .map(|record| partners[(record - 1) * CHUNK + at]),
+                );
             }
             if rows.len() == 0 {
                 // Nobody will ask for their fields.
@@ -316,8 +402,10 @@ impl<'a, 't> JoinScan<'a, 't> {
     pub(super) fn wish(&self, enough: usize) -> usize {
         let wish = self.scan.wish(enough);
         // Where every row has its partners or goes without, it is one of them.
-        let all = |level: &DirectLevel| level.left_join && level.filter.is_empty();
-        if self.levels.iter().all(all) { wish } else { wish.max(ROWS_MIN) }
+        let mut inner =
+            (1..self.direct.records.len()).map(|record| Inner::of(self.direct, record - 1));
+        let all = inner.all(|inner| inner.is_some_and(|inner| inner.keeps_all()));
+        if all { wish } else { wish.max(ROWS_MIN) }
     }
 
     /// Whether so many rows or more are to be given, or there is no room for more.
@@ -331,7 +419,7 @@ impl<'a, 't> JoinScan<'a, 't> {
     ///
     /// # Errors
     /// What is wrong with the file.
-    pub(super) fn pause(self) -> Result<Option<Place>, Error> {
+    pub(super) fn pause(&mut self) -> Result<Option<Pause>, Error> {
         self.scan.pause()
     }
 }
@@ -350,42 +438,56 @@ struct Step<'s, 't> {
 impl Step<'_, '_> {
     /// Finds the partners in one table and leaves the rows that are wanted still in front of
     /// `selected`; gives how many they are.
-    fn level(
+    fn inner(
         &mut self,
-        (number, level, plan): (usize, &DirectLevel, &RecordPlan),
-        key: &Operand,
+        (number, inner, plan): (usize, &Inner<'_>, &RecordPlan),
         lookup: &mut TableLookup,
         selected: &mut [u8; CHUNK],
         wanted: usize,
     ) -> Result<usize, Error> {
         let mut keys = [0_i64; CHUNK];
         let mut rows = [0_u8; CHUNK];
-        let mut count = self.keys(number, key, &selected[..wanted], &mut keys, &mut rows);
-        for test in &level.before {
+        let mut count = self.keys(number, inner.key, &selected[..wanted], &mut keys, &mut rows);
+        for test in inner.before {
             count = self.ask_before((number, test), &mut keys, &mut rows, count);
         }
-        let asked = !level.filter.is_empty() || !level.on.is_empty();
+        let asked = !inner.filter.is_empty() || !inner.on.is_empty();
         self.locate((number, plan, asked), lookup, &keys[..count], &rows[..count])?;
-        if !asked && level.left_join {
+        if inner.must {
+            self.must_be_there(number, &selected[..wanted])?;
+        }
+        if !asked && (inner.left_join || inner.must) {
             return Ok(wanted);
         }
+        let mut kept = 0;
         if !asked {
             let partners = &self.memory.partners[number * CHUNK..(number + 1) * CHUNK];
-            let mut kept = 0;
             for &at in &rows[..count] {
                 selected[kept] = at;
                 kept += usize::from(!partners[usize::from(at)].null);
             }
             return Ok(kept);
         }
-        let mut kept = 0;
         for place in 0..wanted {
             let at = selected[place];
             selected[kept] = at;
-            kept += usize::from(self.stays(number, level, usize::from(at)));
+            kept += usize::from(self.stays(number, inner, usize::from(at)));
         }
         self.find_late((number, plan), &selected[..kept])?;
         Ok(kept)
+    }
+
+    /// An error where an index names a row that is not there.
+    fn must_be_there(&self, number: usize, selected: &[u8]) -> Result<(), Error> {
+        let partners = &self.memory.partners[number * CHUNK..(number + 1) * CHUNK];
+        match selected.iter().find(|&&at| partners[usize::from(at)].null) {
+            None => Ok(()),
+            Some(&at) => {
+                let why = "names a row that is not there, by its entry";
+                let number = u64::from(at);
+                Err(Error::corrupt(Corrupt::on_page(self.rows.pgno(), "index", why, number)))
+            }
+        }
     }
 
     fn joined(&self) -> JoinRows<'_> {
@@ -518,16 +620,16 @@ impl Step<'_, '_> {
     }
 
     /// Whether a row stays in the join, with the partner that was found or without.
-    fn stays(&mut self, number: usize, level: &DirectLevel, at: usize) -> bool {
+    fn stays(&mut self, number: usize, inner: &Inner<'_>, at: usize) -> bool {
         let found = !self.memory.partners[number * CHUNK + at].null;
-        let matched = found && self.joined().all(&level.on, at);
+        let matched = found && self.joined().all(inner.on, at);
         if !matched {
-            if !level.left_join {
+            if !inner.left_join {
                 return false;
             }
             self.memory.partners[number * CHUNK + at] = NONE;
         }
-        self.joined().all(&level.filter, at)
+        self.joined().all(inner.filter, at)
     }
 
     /// Finds the columns that no condition asked for.

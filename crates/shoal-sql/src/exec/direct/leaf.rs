@@ -7,11 +7,13 @@
 //! left. Nothing is decoded before somebody asks for it.
 
 use shoal_store::{
-    ColumnFinder, ColumnPlace, LeafCell, Page, Pgno, Place, TableCursor, TableLookup, Transaction,
+    ColumnFinder, ColumnPlace, Corrupt, IndexWalk, LeafCell, Page, Payload, Pgno, Place,
+    TableCursor, TableLookup, Transaction, WalkPlace,
 };
 
 use super::ascending::RowAt;
-use super::plan::{Access, Direct, End, Operand, RecordPlan, Test};
+use super::index::{ENTRIES_BEFORE_LAST, Limits};
+use super::plan::{Access, Direct, End, IndexAccess, Operand, RecordPlan, Test};
 use super::ready::Ready;
 use super::run::{FAR_BYTES_MAX, field_value, parameter, rowids, seek_first};
 use super::slots::{Base, Slots, fixed};
@@ -241,6 +243,13 @@ const EVERY: [u8; CHUNK] = {
 const FIELDS_MAX: usize = 1 << 13;
 
 impl LeafMemory {
+    fn make_ready(&mut self, tests: &[Test], parameters: &[Value]) {
+        self.cells.resize(CHUNK, LeafCell::default());
+        self.ready.clear();
+        let numbered = tests.iter().enumerate();
+        self.ready.extend(numbered.map(|(at, test)| Ready::of(at, test, parameters)));
+    }
+
     /// Forgets the rows that were not given.
     pub(super) fn clear(&mut self) {
         self.found.clear();
@@ -384,14 +393,88 @@ pub(super) fn outer_leaves(direct: &Direct) -> Option<(Pgno, Option<&End>, Optio
 /// All rowids.
 pub(crate) const EVERYWHERE: (i64, i64) = (i64::MIN, i64::MAX);
 
-/// A scan on its way: the rows of a table within a range of rowids that meet the conditions.
+/// Where the rows of a scan come from.
+enum Source<'a, 't> {
+    Rows(TableCursor<'t>),
+    Entries(Entries<'a, 't>),
+}
+
+/// The entries of an index, up to the limits.
+pub(super) struct Entries<'a, 't> {
+    walk: IndexWalk<'a, 't>,
+    access: &'a IndexAccess,
+    limits: Limits<'a>,
+    /// How many were taken, from where the walk is on.
+    taken: usize,
+    ended: bool,
+}
+
+impl<'a, 't> Entries<'a, 't> {
+    /// From where `walk` is, which is on an entry.
+    pub(super) fn new(
+        walk: IndexWalk<'a, 't>,
+        access: &'a IndexAccess,
+        limits: Limits<'a>,
+    ) -> Entries<'a, 't> {
+        Entries { walk, access, limits, taken: 0, ended: false }
+    }
+
+    /// Takes the next entries, as many as `cells` holds or there are on a page; `None` at the end.
+    fn take(
+        &mut self,
+        txn: &Transaction,
+        cells: &mut [LeafCell],
+        buffer: &mut Vec<u8>,
+    ) -> Result<Option<(Page<'t>, usize, bool)>, Error> {
+        if self.ended || (self.taken > 0 && !self.walk.skip(self.taken)?) {
+            self.ended = true;
+            return Ok(None);
+        }
+        let (page, count, goes_on) = self.walk.entries(cells)?;
+        let cells = &cells[..count];
+        let mut holds = |number: usize| {
+            let cell = &cells[number];
+            if cell.goes_on() {
+                txn.read_payload(ahead(&self.walk, number)?, buffer)?;
+                return self.limits.hold(self.access, buffer);
+            }
+            self.limits.hold(self.access, page.bytes().get(cell.range()).unwrap_or_default())
+        };
+        let mut within = 0;
+        while within < count && holds(within)? {
+            within += 1;
+            // If the last one is within, so are those before it.
+            if within == ENTRIES_BEFORE_LAST && count > within && holds(count - 1)? {
+                within = count;
+            }
+        }
+        self.ended = within < count;
+        self.taken = within;
+        Ok((within > 0).then_some((page, within, goes_on)))
+    }
+}
+
+/// The payload of an entry that was found so many behind the one that a walk is on.
+fn ahead<'t>(walk: &IndexWalk<'_, 't>, by: usize) -> Result<Payload<'t>, Error> {
+    let missing = || Corrupt::new("index", "has no such entry, behind", by as u64);
+    walk.ahead(by).ok_or_else(|| Error::corrupt(missing()))
+}
+
+/// Where a scan goes on.
+pub(super) enum Pause {
+    Row(Place),
+    Entry(WalkPlace),
+}
+
+/// A scan on its way: the rows of a table within a range of rowids, or the entries of an index, that
+/// meet the conditions.
 pub(super) struct LeafScan<'a, 't> {
     plan: &'a RecordPlan,
     tests: &'a [Test],
     parameters: &'a [Value],
     txn: &'t Transaction,
     memory: &'a mut LeafMemory,
-    cursor: TableCursor<'t>,
+    source: Source<'a, 't>,
     /// `None` once there is no more row.
     leaf: Option<Leaf<'t>>,
     high: i64,
@@ -454,10 +537,7 @@ impl<'a, 't> LeafScan<'a, 't> {
             return Ok(None);
         }
         let tests = &*level.filter;
-        let numbered = tests.iter().enumerate();
-        memory.cells.resize(CHUNK, LeafCell::default());
-        memory.ready.clear();
-        memory.ready.extend(numbered.map(|(at, test)| Ready::of(at, test, parameters)));
+        memory.make_ready(tests, parameters);
         let (count, wanted, fields) = (0, 0, 0);
         let leaf = leaf_of(&cursor, high)?;
         Ok(Some(LeafScan {
@@ -466,7 +546,7 @@ impl<'a, 't> LeafScan<'a, 't> {
             parameters,
             txn,
             memory,
-            cursor,
+            source: Source::Rows(cursor),
             leaf,
             high,
             places_only: false,
@@ -474,6 +554,33 @@ impl<'a, 't> LeafScan<'a, 't> {
             wanted,
             fields,
         }))
+    }
+
+    /// Begins a scan of an index's entries, which are what the first record is.
+    pub(super) fn of_entries(
+        direct: &'a Direct,
+        txn: &'t Transaction,
+        parameters: &'a [Value],
+        memory: &'a mut LeafMemory,
+        entries: Entries<'a, 't>,
+    ) -> Option<LeafScan<'a, 't>> {
+        let (level, plan) = (direct.levels.first()?, direct.records.first()?);
+        let tests = if entries.access.row.is_some() { &*level.before } else { &*level.filter };
+        memory.make_ready(tests, parameters);
+        Some(LeafScan {
+            plan,
+            tests,
+            parameters,
+            txn,
+            memory,
+            source: Source::Entries(entries),
+            leaf: None,
+            high: i64::MAX,
+            places_only: false,
+            count: 0,
+            wanted: 0,
+            fields: 0,
+        })
     }
 
     /// Finds no columns from now on but those that conditions ask for.
@@ -493,19 +600,33 @@ impl<'a, 't> LeafScan<'a, 't> {
     /// What is wrong with the file.
     #[inline(never)]
     pub(super) fn next(&mut self, most: usize, keep: bool) -> Result<bool, Error> {
-        let Some(mut leaf) = self.leaf else { return Ok(false) };
-        if leaf.next >= leaf.page.cell_count() {
-            let more = leaf.inside && self.cursor.next_leaf()?;
-            self.leaf = if more { leaf_of(&self.cursor, self.high)? } else { None };
-            let Some(entered) = self.leaf else { return Ok(false) };
-            leaf = entered;
-        }
         let stride = self.plan.places.len();
         if keep {
             self.fields += self.count * stride;
         } else {
             self.fields = 0;
             self.memory.far.clear();
+        }
+        self.count = 0;
+        let cursor = match &mut self.source {
+            Source::Rows(cursor) => cursor,
+            Source::Entries(entries) => {
+                let most = most.min(FIELDS_MAX / stride.max(1)).clamp(1, CHUNK);
+                let LeafMemory { cells, buffer, .. } = &mut *self.memory;
+                let taken = entries.take(self.txn, &mut cells[..most], buffer)?;
+                let Some((page, count, goes_on)) = taken else { return Ok(false) };
+                let leaf = Leaf { page, first: 0, next: count, inside: true };
+                (self.leaf, self.count) = (Some(leaf), count);
+                self.find(leaf, goes_on)?;
+                return Ok(true);
+            }
+        };
+        let Some(mut leaf) = self.leaf else { return Ok(false) };
+        if leaf.next >= leaf.page.cell_count() {
+            let more = leaf.inside && cursor.next_leaf()?;
+            self.leaf = if more { leaf_of(cursor, self.high)? } else { None };
+            let Some(entered) = self.leaf else { return Ok(false) };
+            leaf = entered;
         }
         let most = most.min(FIELDS_MAX / stride.max(1)).clamp(1, CHUNK);
         let cells = &mut self.memory.cells[..most];
@@ -578,7 +699,12 @@ impl<'a, 't> LeafScan<'a, 't> {
             if !cell.goes_on() {
                 continue;
             }
-            let payload = leaf.page.table_leaf(leaf.first + at).map_err(Error::corrupt)?.payload;
+            let payload = match &self.source {
+                Source::Rows(_) => {
+                    leaf.page.table_leaf(leaf.first + at).map_err(Error::corrupt)?.payload
+                }
+                Source::Entries(entries) => ahead(&entries.walk, at)?,
+            };
             self.txn.read_payload(payload, buffer)?;
             let start = far.len();
             far.extend_from_slice(buffer);
@@ -646,13 +772,20 @@ impl<'a, 't> LeafScan<'a, 't> {
     ///
     /// # Errors
     /// What is wrong with the file.
-    pub(super) fn pause(mut self) -> Result<Option<Place>, Error> {
+    pub(super) fn pause(&mut self) -> Result<Option<Pause>, Error> {
         let Some(leaf) = self.leaf else { return Ok(None) };
-        if leaf.next >= leaf.page.cell_count() && !leaf.inside {
-            return Ok(None);
+        match &mut self.source {
+            Source::Rows(_) if leaf.next >= leaf.page.cell_count() && !leaf.inside => Ok(None),
+            Source::Rows(cursor) => {
+                cursor.move_on_leaf(leaf.next.saturating_sub(1))?;
+                Ok(Some(Pause::Row(cursor.place())))
+            }
+            Source::Entries(entries) if entries.ended => Ok(None),
+            Source::Entries(entries) => {
+                let last = entries.taken.saturating_sub(1);
+                Ok(Some(Pause::Entry(entries.walk.place_ahead(last))))
+            }
         }
-        self.cursor.move_on_leaf(leaf.next.saturating_sub(1))?;
-        Ok(Some(self.cursor.place()))
     }
 }
 

@@ -28,7 +28,8 @@ pub(crate) struct Direct {
     /// The result's columns and sort keys, when each is a column, a constant or a parameter.
     pub(crate) outputs: Option<Box<[Operand]>>,
     pub(crate) group: Option<DirectGroup>,
-    /// Whether the rows are those of a table with those of others that each names by their rowids.
+    /// Whether the rows are those of a table, or the entries of an index, with the rows of tables that
+    /// each names by their rowids.
     pub(super) joins: bool,
     /// Whether all that is asked is how many rows a table has.
     pub(crate) counts_rows: bool,
@@ -50,7 +51,8 @@ pub(super) struct DirectLevel {
     /// The record of the row; of an index's entry where the index is all that is read.
     pub(super) record: usize,
     pub(super) left_join: bool,
-    /// Conditions that ask for nothing of a row but its rowid, where it is looked up by that.
+    /// Conditions that ask for nothing of a row but its rowid, where it is looked up by that; that ask
+    /// for nothing but an index's entry, where that names the row.
     pub(super) before: Box<[Test]>,
     /// What decides whether a row matches a left join.
     pub(super) on: Box<[Test]>,
@@ -101,6 +103,8 @@ pub(super) struct IndexAccess {
     pub(super) entry: usize,
     /// Where the entry has the rowid, and the lookup that finds the row, when the row is read.
     pub(super) row: Option<(usize, usize)>,
+    /// That rowid, where the row is read.
+    pub(super) rowid: Option<Operand>,
     /// Whether rows that were found before are left out.
     pub(super) once: bool,
 }
@@ -168,6 +172,13 @@ impl Test {
 impl Operand {
     fn is_field_of(&self, wanted: usize) -> bool {
         matches!(self, Operand::Field { record, .. } if *record == wanted)
+    }
+
+    fn is_of(&self, wanted: usize) -> bool {
+        matches!(
+            self,
+            Operand::Field { record, .. } | Operand::Rowid { record } if *record == wanted
+        )
     }
 }
 
@@ -785,6 +796,9 @@ impl LevelDraft {
             let IndexDraft { lookup, order, equal, start, stop, descending, entry, row, once } =
                 draft;
             let equal = equal.into_iter().map(|(draft, by, null)| (finish(draft), by, null));
+            let rowid = row.map(|(place, _)| {
+                finish(Draft::Field { record: entry, place, real: false, missing: Value::Null })
+            });
             IndexAccess {
                 lookup,
                 order,
@@ -794,6 +808,7 @@ impl LevelDraft {
                 descending,
                 entry,
                 row,
+                rowid,
                 once,
             }
         };
@@ -820,8 +835,13 @@ impl LevelDraft {
         };
         let (record, left_join) = (self.record, self.left_join);
         let (mut before, mut filter) = (Vec::new(), Vec::from(tests(self.filter)));
-        if matches!(access, Access::Rowid { .. }) && !left_join {
-            let asks = |test: &Test| test.operands().any(|operand| operand.is_field_of(record));
+        let asks: Option<fn(&Operand, usize) -> bool> = match &access {
+            Access::Rowid { .. } => Some(Operand::is_field_of),
+            Access::Index(access) if access.row.is_some() => Some(Operand::is_of),
+            _ => None,
+        };
+        if let Some(asks) = asks.filter(|_| !left_join) {
+            let asks = |test: &Test| test.operands().any(|operand| asks(operand, record));
             (filter, before) = filter.into_iter().partition(asks);
         }
         let (before, on, filter) = (before.into(), tests(self.on), filter.into());
