@@ -98,11 +98,13 @@ impl LeafCell {
         self.start as usize..self.end as usize
     }
 
-    /// Reads the cell at `offset` of a page's usable bytes, if it has the form that most have: all on
-    /// the page, a payload of less than 2^14 bytes, a rowid of less than 2^28.
+    /// Reads the cell at `at` of the area of cells, whose last byte is the last usable one of the page
+    /// and whose first one is at `first`, if it has the form that most have: all on the page, a payload
+    /// of less than 2^14 bytes, a rowid of less than 2^28.
     #[inline(always)]
-    pub(crate) fn quick(bytes: &[u8], offset: usize) -> Option<LeafCell> {
-        let word = u64::from_be_bytes(*bytes.get(offset..)?.first_chunk()?);
+    pub(crate) fn quick(area: &[u8], first: u32, at: u16) -> Option<LeafCell> {
+        let offset = usize::from(at);
+        let word = u64::from_be_bytes(*area.get(offset..offset + 8)?.first_chunk()?);
         // The payload's length has one or two bytes. Lengths around 128 are so common and so little
         // foreseeable that this is no branch.
         let two = (word >> 63) as u32;
@@ -110,7 +112,7 @@ impl LeafCell {
             return None;
         }
         let long = (word >> 49) & 0x3f80 | (word >> 48) & 0x7f;
-        let len = if two == 1 { long } else { word >> 56 } as usize;
+        let len = if two == 1 { long } else { word >> 56 } as u32;
         let rest = word << (8 + 8 * two);
         let (rowid, rowid_len) = if rest >> 63 == 0 {
             (rest >> 56, 1)
@@ -124,14 +126,13 @@ impl LeafCell {
         } else {
             return None;
         };
-        let start = offset + 1 + two as usize + rowid_len;
-        let end = start + len;
+        let start = first + u32::from(at) + 1 + two + rowid_len;
+        let (end, page_end) = (start + len, first + area.len() as u32);
         // Longer ones go on on other pages.
-        if len + MAX_LOCAL_LESS > bytes.len() || end > bytes.len() {
+        if end > page_end || len + MAX_LOCAL_LESS > page_end {
             return None;
         }
-        // A page has at most 65,536 bytes.
-        Some(LeafCell { rowid: rowid.cast_signed(), start: start as u32, end: end as u32 })
+        Some(LeafCell { rowid: rowid.cast_signed(), start, end })
     }
 }
 
@@ -140,7 +141,7 @@ const INDEX_LOCAL_MIN: usize = (480 - 12) * 64 / 255 - 23;
 
 /// By so much less than a page's usable bytes are the bytes of the longest payload that is all in a
 /// cell of a table leaf.
-const MAX_LOCAL_LESS: usize = 35;
+const MAX_LOCAL_LESS: u32 = 35;
 
 impl TableInteriorCell {
     /// Reads the cell at the start of `bytes`.

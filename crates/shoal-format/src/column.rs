@@ -127,6 +127,24 @@ impl ColumnPlace {
         if self.is_text() { bytes.get(self.range()) } else { None }
     }
 
+    /// The serial type and the bytes of a value of at most eight bytes: of two columns for which they are
+    /// the same, the same is stored. `None` for longer values, and where no eight bytes follow.
+    #[inline(always)]
+    pub fn short(self, bytes: &[u8]) -> Option<(u32, u64)> {
+        let serial = self.serial();
+        let len = match serial {
+            0..12 => LENGTHS[serial as usize],
+            _ => (serial - 12) >> 1,
+        };
+        if len > 8 {
+            return None;
+        }
+        let start = self.start() as usize;
+        let word = bytes.get(start..start.wrapping_add(8))?.first_chunk()?;
+        let unused = 64 - 8 * len;
+        Some((serial, u64::from_be_bytes(*word).checked_shr(unused).unwrap_or(0)))
+    }
+
     /// Whether NULL is stored, as far as the type tells: not of a float, which may be forged as none,
     /// and not of a missing column.
     #[inline(always)]
@@ -162,23 +180,29 @@ impl ColumnPlace {
         if let Some(int) = self.int(bytes) {
             return ValueRef::Int(int);
         }
-        if self.serial() != 7 {
-            return ValueRef::Null;
-        }
-        let real = f64::from_bits(self.word(bytes).unwrap_or(0).cast_unsigned());
         // No writer stores a NaN; SQLite reads a forged one as NULL.
-        if real.is_nan() { ValueRef::Null } else { ValueRef::Real(real) }
+        self.real(bytes).map_or(ValueRef::Null, ValueRef::Real)
     }
 
     /// The bytes of a type from 1 to 7 as a number in two's complement.
     #[inline(always)]
     fn word(self, bytes: &[u8]) -> Option<i64> {
-        let rest = bytes.get(self.start() as usize..)?;
+        let start = self.start() as usize;
         // What lies behind the value is shifted out.
-        match rest.first_chunk() {
+        match bytes.get(start..start.wrapping_add(8)).and_then(<[u8]>::first_chunk) {
             Some(word) => Some(i64::from_be_bytes(*word) >> SHIFTS[(self.serial() & 7) as usize]),
-            None => short_word(rest, self.serial()),
+            None => short_word(bytes.get(start..)?, self.serial()),
         }
+    }
+
+    /// The float that is stored; `None` for anything else, a forged NaN included.
+    #[inline(always)]
+    pub fn real(self, bytes: &[u8]) -> Option<f64> {
+        if self.serial() != 7 {
+            return None;
+        }
+        let real = f64::from_bits(self.word(bytes).unwrap_or(0).cast_unsigned());
+        (!real.is_nan()).then_some(real)
     }
 
     /// The same place seen from `by` bytes before.
@@ -289,6 +313,11 @@ mod tests {
                         _ => None,
                     };
                     assert_eq!(field.text(payload), text);
+                    let real = match got {
+                        Some(ValueRef::Real(real)) => Some(real),
+                        _ => None,
+                    };
+                    assert_eq!(field.real(payload), real);
                 }
                 (Err(_), Err(_)) => return,
                 (expect, got) => panic!("{expect:?} {got:?}: column {index} of {payload:?}"),
@@ -322,6 +351,43 @@ mod tests {
         assert_eq!(walk.find(&record, 5).unwrap(), ColumnPlace::MISSING);
         assert_eq!(third.decode(&record), Some(values[2]));
         assert_eq!(last.decode(&record), Some(values[4]));
+    }
+
+    #[test]
+    fn short_columns_are_alike_when_they_are_stored_alike() {
+        let values = [
+            ValueRef::Null,
+            ValueRef::Int(0),
+            ValueRef::Int(1),
+            ValueRef::Int(7),
+            ValueRef::Int(-7),
+            ValueRef::Int(i64::MIN),
+            ValueRef::Real(0.5),
+            ValueRef::Text(b""),
+            ValueRef::Text(b"a"),
+            ValueRef::Text(b"a\0"),
+            ValueRef::Text(b"12345678"),
+            ValueRef::Blob(b""),
+            ValueRef::Blob(b"a"),
+            ValueRef::Blob(b"12345678"),
+        ];
+        let short = |value: ValueRef<'_>, behind: &[u8]| {
+            let mut record = Vec::new();
+            encode_record(&[value], 4, &mut record);
+            let place = HeaderWalk::new(&record).unwrap().find(&record, 0).unwrap();
+            record.extend_from_slice(behind);
+            place.short(&record)
+        };
+        for (at, &value) in values.iter().enumerate() {
+            let here = short(value, b"something");
+            assert!(here.is_some() && here == short(value, &[0xff; 8]), "{value:?}");
+            for &other in &values[..at] {
+                assert_ne!(here, short(other, b"something"), "{value:?} {other:?}");
+            }
+        }
+        assert_eq!(short(ValueRef::Text(b"123456789"), b"something"), None);
+        assert_eq!(short(ValueRef::Text(b"a"), b""), None);
+        assert_eq!(ColumnPlace::MISSING.short(b"123456789"), None);
     }
 
     #[test]

@@ -227,21 +227,30 @@ impl<'a> Page<'a> {
     /// [`Corrupt`] when a cell is broken or the page is of another kind.
     pub fn leaf_cells(&self, from: usize, out: &mut [LeafCell]) -> Result<(usize, bool), Corrupt> {
         self.require(PageKind::TableLeaf)?;
-        let first_cell = self.pointers + 2 * self.cell_count;
-        let (pointers, _) = self.bytes[self.pointers..first_cell].as_chunks::<2>();
+        let (first, area) = self.cell_area();
+        let (pointers, _) = self.bytes[self.pointers..first].as_chunks::<2>();
         let pointers = pointers.get(from..).unwrap_or_default();
         let mut goes_on = false;
         for ((index, pointer), cell) in pointers.iter().enumerate().zip(&mut *out) {
-            let offset = usize::from(u16::from_be_bytes(*pointer));
-            match LeafCell::quick(self.bytes, offset) {
-                Some(quick) if offset >= first_cell => *cell = quick,
-                _ => {
+            // A pointer into the header becomes one behind the area, which ends by then.
+            let at = u16::from_be_bytes(*pointer).wrapping_sub(first as u16);
+            match LeafCell::quick(area, first as u32, at) {
+                Some(quick) => *cell = quick,
+                None => {
                     *cell = self.leaf_cell(from + index)?;
                     goes_on |= cell.goes_on();
                 }
             }
         }
         Ok((pointers.len().min(out.len()), goes_on))
+    }
+
+    /// Where the area begins in which cells may be, and its bytes, of which no page has so many that
+    /// there is a 65,537th byte of the page.
+    #[inline(always)]
+    fn cell_area(&self) -> (usize, &'a [u8]) {
+        let first = self.pointers + 2 * self.cell_count;
+        (first, self.bytes.get(first..self.bytes.len().min(1 << 16)).unwrap_or_default())
     }
 
     /// Finds row `index` of a table leaf. Cheaper than the whole cell.
@@ -252,9 +261,10 @@ impl<'a> Page<'a> {
     pub fn leaf_row(&self, index: usize) -> Result<LeafCell, Corrupt> {
         if self.kind == PageKind::TableLeaf && index < self.cell_count {
             let at = self.pointers + 2 * index;
-            let offset = usize::from(u16::from_be_bytes([self.bytes[at], self.bytes[at + 1]]));
-            if offset >= self.pointers + 2 * self.cell_count
-                && let Some(cell) = LeafCell::quick(self.bytes, offset)
+            let (first, area) = self.cell_area();
+            let pointer = u16::from_be_bytes([self.bytes[at], self.bytes[at + 1]]);
+            if let Some(cell) =
+                LeafCell::quick(area, first as u32, pointer.wrapping_sub(first as u16))
             {
                 return Ok(cell);
             }
@@ -598,6 +608,57 @@ mod tests {
         assert!(page.rowid(2).is_err() && page.child(0).is_err() && page.index(0).is_err());
     }
 
+    /// A page of so many bytes with one row, whose pointer and head are these.
+    fn page_of_one(size: usize, pointer: usize, head: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![7; size];
+        if let Some(target) = bytes.get_mut(pointer..) {
+            let length = head.len().min(target.len());
+            target[..length].copy_from_slice(&head[..length]);
+        }
+        bytes[..8].copy_from_slice(&[13, 0, 0, 0, 1, 0, 0, 0]);
+        bytes[8..10].copy_from_slice(&(pointer as u16).to_be_bytes());
+        bytes
+    }
+
+    #[test]
+    fn rows_at_once_wherever_their_pointers_lead() {
+        let heads: [&[u8]; 9] = [
+            &[1, 1],
+            &[0x7f, 0x7f],
+            &[0x81, 0, 0xff, 0x7f],
+            &[0xff, 0x7f, 0x81, 0x80, 0],
+            &[9, 0xff, 0xff, 0xff, 0x7f],
+            &[9, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1],
+            &[0xff, 0xff, 0xff, 0x7f, 1],
+            &[0x83, 0x5d, 1],
+            &[0xff; 12],
+        ];
+        let edges = |size: usize| {
+            let near = [0, 8, 10, size / 2, size - 129, size, 1 << 16];
+            near.map(|near: usize| near.saturating_sub(12)..(near + 12).min(1 << 16))
+        };
+        for size in [512, 4096, 1 << 16] {
+            for (head, pointer) in heads.iter().flat_map(|head| {
+                edges(size).into_iter().flatten().map(move |pointer| (head, pointer))
+            }) {
+                let bytes = page_of_one(size, pointer, head);
+                let page = Page::new(&bytes, Pgno::new(2).unwrap(), size).unwrap();
+                finds_rows_at_once(&page);
+            }
+        }
+        // Reserved bytes are none of a cell.
+        let bytes = page_of_one(512, 470, &[9, 1]);
+        let page = Page::new(&bytes, Pgno::new(2).unwrap(), 480).unwrap();
+        finds_rows_at_once(&page);
+        assert!(page.leaf_cells(0, &mut [LeafCell::default()]).is_err());
+        // As many pointers as there is room for leave none for cells.
+        let mut bytes = vec![0; 1 << 16];
+        bytes[..8].copy_from_slice(&[13, 0, 0, 0x7f, 0xfc, 0, 0, 0]);
+        let page = Page::new(&bytes, Pgno::new(2).unwrap(), 1 << 16).unwrap();
+        assert_eq!(page.cell_count(), 0x7ffc);
+        assert!(page.leaf_cells(0, &mut [LeafCell::default()]).is_err());
+    }
+
     #[test]
     fn broken_pages_are_named() {
         let check = |offset: usize, value: u8, why: &str| {
@@ -634,6 +695,7 @@ mod tests {
             for index in 0..=page.cell_count() {
                 let _ = (page.rowid(index), page.child(index), page.cell(index));
             }
+            finds_rows_at_once(&page);
         }
     }
 }

@@ -22,8 +22,9 @@ use crate::parse::ast::{Conflict, Name, Stmt, TransactionMode};
 use crate::parse::{Hint, Parsed, hint, parse};
 use crate::plan;
 use crate::reader::TableReader;
+use crate::rows::Rows;
 use crate::schema::{FIRST_ATTACHED, Schema};
-use crate::statement::{Compiled, Rows, Statement};
+use crate::statement::{Compiled, Statement};
 use crate::value::{Value, text_of};
 use crate::write::{self, TableWriter};
 use attached::{Databases, Schemas};
@@ -203,43 +204,54 @@ impl Connection {
             // Places in the text stay what they are.
             Some((_, start)) => Cow::Owned(" ".repeat(start) + &sql[start..]),
         };
-        let schema = match hint {
-            None => None,
-            Some(_) => Some(self.schema()?),
+        let parsed = match hint {
+            None => Some(parse(&text)?),
+            Some(_) => None,
         };
+        self.control.begin();
+        let Connection {
+            store,
+            control,
+            schemas,
+            databases,
+            plans,
+            transaction,
+            pinned,
+            reserved,
+            ..
+        } = self;
+        let watch = &control.watch;
+        // One transaction for the schema and the plan: in the shared mode each costs its locks.
+        let snapshot = match (transaction, pinned) {
+            (Some(transaction), _) => Snapshot::Shared(transaction),
+            (None, Some(pinned)) => Snapshot::Shared(pinned.get_or_begin(store, watch)?),
+            (None, None) => Snapshot::Own(Box::new(attached::begin(store, watch)?)),
+        };
+        schemas.refresh_main(store, snapshot.get())?;
+        let mut attached = AttachedSnapshots::new();
+        for place in databases.places() {
+            let snapshot = databases.snapshot(place, watch)?;
+            schemas.refresh(databases, place, snapshot.get())?;
+            attached.push(Some(snapshot));
+        }
+        let schema = schemas.combine(databases)?;
         let kept = hint.is_some_and(|(hint, _)| hint == Hint::Kept);
-        if let Some(schema) = schema.as_ref().filter(|_| kept)
-            && let Some(plan) = self.plans.get(&text, schema)
-        {
+        if kept && let Some(plan) = plans.get(&text, &schema) {
             return Ok(Statement::new(sql, plan));
         }
-        let parsed = parse(&text)?;
-        let schema = match schema {
-            Some(schema) => schema,
-            None => self.schema()?,
+        let parsed = match parsed {
+            Some(parsed) => parsed,
+            None => parse(&text)?,
         };
-        if let Some(prefix) = self.reserved {
+        if let Some(prefix) = *reserved {
             write::refuse_reserved(&schema, &parsed.stmt, prefix)?;
-        }
-        let snapshot = match (&self.transaction, &mut self.pinned) {
-            (Some(transaction), _) => Snapshot::Shared(transaction),
-            (None, Some(pinned)) => {
-                Snapshot::Shared(pinned.get_or_begin(&self.store, &self.control.watch)?)
-            }
-            (None, None) => {
-                Snapshot::Own(Box::new(attached::begin(&self.store, &self.control.watch)?))
-            }
-        };
-        let mut attached = AttachedSnapshots::new();
-        for place in self.databases.places() {
-            attached.push(Some(self.databases.snapshot(place, &self.control.watch)?));
         }
         let txns = Txns::new(snapshot.get(), &attached);
         let compiled = compile(&schema, &parsed, sql, txns)?;
         drop((snapshot, attached));
         let plan = Plan { compiled: Arc::new(compiled), parsed: Arc::new(parsed), schema };
         if kept {
-            self.plans.keep(&text, plan.clone());
+            plans.keep(&text, plan.clone());
         }
         Ok(Statement::new(sql, plan))
     }

@@ -1,7 +1,7 @@
 //! The best rows of a query by a score that the caller computes.
 
 use crate::Error;
-use crate::statement::{Row, Rows};
+use crate::rows::{Row, Rows};
 use crate::value::Value;
 
 /// A row and its score.

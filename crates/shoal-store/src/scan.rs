@@ -114,14 +114,7 @@ impl<'t> TableScan<'t> {
         };
         let (count, _) = page.leaf_cells(self.behind, &mut self.cells[..])?;
         let width = self.columns.len();
-        if width > 0 {
-            let places = self.places.chunks_exact_mut(width);
-            for (cell, places) in self.cells[..count].iter().zip(places) {
-                if !cell.goes_on() {
-                    self.columns.find(page.bytes(), cell.range(), places)?;
-                }
-            }
-        }
+        self.columns.find_cells(page.bytes(), &self.cells[..count], &mut self.places, width)?;
         self.behind += count;
         self.count = count;
         Ok(count > 0)

@@ -42,6 +42,7 @@ impl Watch {
     }
 
     /// Says "go on" again, for as long as `limit` says where there is one.
+    #[inline]
     pub fn restart(&self, limit: Option<Duration>) {
         let state = match limit {
             None => 0,

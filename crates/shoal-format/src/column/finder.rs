@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{ColumnPlace, NONE};
-use crate::{Corrupt, varint};
+use crate::{Corrupt, LeafCell, varint};
 
 /// A walk through a record's header.
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,29 +44,25 @@ const LONG: u32 = 1 << 24;
 pub struct ColumnFinder {
     /// Numbers of columns, ascending.
     indexes: Box<[usize]>,
-    runs: Box<[Run]>,
+    /// For each of them how many columns are passed over before it.
+    skips: Box<[usize]>,
+    /// How many columns there are up to the last one.
+    span: usize,
 }
 
-/// Columns beside each other: so many are passed over, so many are wanted.
-#[derive(Clone, Copy, Debug)]
-struct Run {
-    pass: usize,
-    take: usize,
-}
+/// Most columns of a span that is looked for in headers of one-byte types: such a header has no more.
+const SPAN_MAX: usize = 126;
 
 impl ColumnFinder {
     /// For the columns `indexes`, which ascend.
     pub fn new(indexes: &[usize]) -> ColumnFinder {
-        let mut runs: Vec<Run> = Vec::new();
+        let mut skips = Vec::with_capacity(indexes.len());
         let mut next = 0;
         for &index in indexes {
-            match runs.last_mut() {
-                Some(run) if index == next => run.take += 1,
-                _ => runs.push(Run { pass: index - next, take: 1 }),
-            }
+            skips.push(index - next);
             next = index + 1;
         }
-        ColumnFinder { indexes: indexes.into(), runs: runs.into() }
+        ColumnFinder { indexes: indexes.into(), skips: skips.into(), span: next }
     }
 
     /// How many columns are wanted.
@@ -97,37 +93,128 @@ impl ColumnFinder {
         record: Range<usize>,
         found: &mut [ColumnPlace],
     ) -> Result<(), Corrupt> {
-        if self.find_short(bytes, record.clone(), found) {
+        if record.end <= bytes.len() && self.find_short(bytes, &record, found) {
             return Ok(());
         }
         self.find_any(bytes, record, found)
     }
 
-    /// Finds them where the header is of the usual kind, with types of one byte; false where it is
-    /// not, or anything is wrong.
+    /// Finds the columns of the records of `cells`, which are of the page of these `bytes`: those of
+    /// `cells[i]` are put in front of `found[i * stride..]`. A cell whose record goes on on other pages
+    /// is passed over.
+    ///
+    /// Cost: one loop; of a record as [`ColumnFinder::find`], which has more to ask each time.
+    ///
+    /// # Errors
+    /// As [`ColumnFinder::find`].
+    pub fn find_cells(
+        &self,
+        bytes: &[u8],
+        cells: &[LeafCell],
+        found: &mut [ColumnPlace],
+        stride: usize,
+    ) -> Result<(), Corrupt> {
+        match &*self.skips {
+            [] => Ok(()),
+            [pass] => self.find_run::<1>(*pass, bytes, cells, found, stride),
+            [pass, 0] => self.find_run::<2>(*pass, bytes, cells, found, stride),
+            _ => match self.span {
+                3 => self.find_span::<3>(bytes, cells, found, stride),
+                4 => self.find_span::<4>(bytes, cells, found, stride),
+                5 => self.find_span::<5>(bytes, cells, found, stride),
+                6 => self.find_span::<6>(bytes, cells, found, stride),
+                7 => self.find_span::<7>(bytes, cells, found, stride),
+                8 => self.find_span::<8>(bytes, cells, found, stride),
+                9 => self.find_span::<9>(bytes, cells, found, stride),
+                10 => self.find_span::<10>(bytes, cells, found, stride),
+                _ => self.find_each(bytes, cells, found, stride, |bytes, cell, found| {
+                    self.find_short(bytes, &cell.range(), found)
+                }),
+            },
+        }
+    }
+
+    /// The same for columns of which the last one is the `SPAN`th.
+    #[inline]
+    fn find_span<const SPAN: usize>(
+        &self,
+        bytes: &[u8],
+        cells: &[LeafCell],
+        found: &mut [ColumnPlace],
+        stride: usize,
+    ) -> Result<(), Corrupt> {
+        self.find_each(bytes, cells, found, stride, |bytes, cell, found| {
+            span_of::<SPAN>(&self.indexes, bytes, cell, found)
+        })
+    }
+
+    /// The same for `TAKE` columns beside each other.
+    #[inline]
+    fn find_run<const TAKE: usize>(
+        &self,
+        pass: usize,
+        bytes: &[u8],
+        cells: &[LeafCell],
+        found: &mut [ColumnPlace],
+        stride: usize,
+    ) -> Result<(), Corrupt> {
+        // Loops of their own, so that their bounds are known when they are compiled.
+        match pass {
+            0 => self.find_each(bytes, cells, found, stride, run_of::<0, TAKE>),
+            1 => self.find_each(bytes, cells, found, stride, run_of::<1, TAKE>),
+            2 => self.find_each(bytes, cells, found, stride, run_of::<2, TAKE>),
+            3 => self.find_each(bytes, cells, found, stride, run_of::<3, TAKE>),
+            4 => self.find_each(bytes, cells, found, stride, run_of::<4, TAKE>),
+            5 => self.find_each(bytes, cells, found, stride, run_of::<5, TAKE>),
+            6 => self.find_each(bytes, cells, found, stride, run_of::<6, TAKE>),
+            7 => self.find_each(bytes, cells, found, stride, run_of::<7, TAKE>),
+            _ => self.find_each(bytes, cells, found, stride, |bytes, cell, found| {
+                self.find_short(bytes, &cell.range(), found)
+            }),
+        }
+    }
+
+    /// The loop over cells, with `short` for headers of the usual kind.
     #[inline(always)]
-    fn find_short(&self, bytes: &[u8], record: Range<usize>, found: &mut [ColumnPlace]) -> bool {
-        let Some((&length, rest)) = bytes.get(record.clone()).and_then(<[u8]>::split_first) else {
-            return false;
-        };
-        if length.wrapping_sub(1) >= 0x7f || record.end >= LONG as usize {
+    fn find_each(
+        &self,
+        bytes: &[u8],
+        cells: &[LeafCell],
+        found: &mut [ColumnPlace],
+        stride: usize,
+        short: impl Fn(&[u8], &LeafCell, &mut [ColumnPlace]) -> bool,
+    ) -> Result<(), Corrupt> {
+        for (cell, found) in cells.iter().zip(found.chunks_exact_mut(stride.max(1))) {
+            if !cell.goes_on() && !short(bytes, cell, found) {
+                let found = found.get_mut(..self.len()).unwrap_or_default();
+                self.find_any(bytes, cell.range(), found)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds them where the header is of the usual kind, with types of one byte; false where it is
+    /// not, or anything is wrong with a record that is within `bytes`.
+    #[inline(always)]
+    fn find_short(&self, bytes: &[u8], record: &Range<usize>, found: &mut [ColumnPlace]) -> bool {
+        let head = bytes.get(record.start..record.start.wrapping_add(1 + self.span));
+        let Some((&length, types)) = head.and_then(<[u8]>::split_first) else { return false };
+        if !is_short(length, self.span) || record.end >= LONG as usize {
             return false;
         }
-        let Some(mut types) = rest.get(..usize::from(length) - 1) else { return false };
+        let mut types = types;
         let mut at = record.start as u32 + u32::from(length);
-        let mut found = found;
-        for run in &self.runs {
-            let Some((passed, behind)) = types.split_at_checked(run.pass) else { return false };
-            at += length_of(passed);
-            let Some((taken, behind)) = behind.split_at_checked(run.take) else { return false };
-            let Some((places, rest)) = found.split_at_mut_checked(run.take) else { return false };
-            for (&serial, place) in taken.iter().zip(places) {
-                *place = ColumnPlace::new(u32::from(serial), at);
+        for (&skip, place) in self.skips.iter().zip(found) {
+            let Some((passed, rest)) = types.split_at_checked(skip) else { return false };
+            let Some((&serial, rest)) = rest.split_first() else { return false };
+            for &serial in passed {
                 at += LENGTHS[usize::from(serial)];
             }
-            (types, found) = (behind, rest);
+            *place = ColumnPlace::new(u32::from(serial), at);
+            at += LENGTHS[usize::from(serial)];
+            types = rest;
         }
-        // A long type makes it larger than the end.
+        // A long type makes it larger than the end; so does a header that passes the record.
         at as usize <= record.end
     }
 
@@ -151,20 +238,73 @@ impl ColumnFinder {
     }
 }
 
-/// Bytes of the values of types of one byte, at least [`LONG`] where one is longer.
+/// Whether the header of a record, whose first byte is this, has one byte for its length and at least
+/// so many types.
 #[inline(always)]
-fn length_of(types: &[u8]) -> u32 {
-    let (fours, rest) = types.as_chunks::<4>();
-    let mut sum = 0;
-    for [a, b, c, d] in fours {
-        let (a, b) = (LENGTHS[usize::from(*a)], LENGTHS[usize::from(*b)]);
-        let (c, d) = (LENGTHS[usize::from(*c)], LENGTHS[usize::from(*d)]);
-        sum += (a + b) + (c + d);
+fn is_short(length: u8, span: usize) -> bool {
+    span <= SPAN_MAX && usize::from(length) > span && length < 0x80
+}
+
+/// Finds `TAKE` columns behind the first `PASS` as [`ColumnFinder::find_short`] does, in a cell of the
+/// page of these `bytes`.
+#[inline(always)]
+fn run_of<const PASS: usize, const TAKE: usize>(
+    bytes: &[u8],
+    cell: &LeafCell,
+    found: &mut [ColumnPlace],
+) -> bool {
+    let start = cell.start as usize;
+    let Some(head) = bytes.get(start..start.wrapping_add(1 + PASS + TAKE)) else { return false };
+    let Some(found) = found.first_chunk_mut::<TAKE>() else { return false };
+    if !is_short(head[0], PASS + TAKE) || cell.end >= LONG {
+        return false;
     }
-    for &serial in rest {
-        sum += LENGTHS[usize::from(serial)];
+    let mut at = cell.start + u32::from(head[0]);
+    for column in 0..PASS {
+        at += LENGTHS[usize::from(head[1 + column])];
     }
-    sum
+    for (column, place) in found.iter_mut().enumerate() {
+        let serial = head[1 + PASS + column];
+        *place = ColumnPlace::new(u32::from(serial), at);
+        at += LENGTHS[usize::from(serial)];
+    }
+    at <= cell.end
+}
+
+/// Finds the columns `indexes`, which are all among the first `SPAN`, as [`run_of`] does: where all of
+/// those begin is found first.
+#[inline(always)]
+fn span_of<const SPAN: usize>(
+    indexes: &[usize],
+    bytes: &[u8],
+    cell: &LeafCell,
+    found: &mut [ColumnPlace],
+) -> bool {
+    let start = cell.start as usize;
+    let Some(head) = bytes.get(start..start.wrapping_add(1 + SPAN)) else { return false };
+    if !is_short(head[0], SPAN) || cell.end >= LONG {
+        return false;
+    }
+    let types: &[u8; SPAN] = match head[1..].first_chunk() {
+        Some(types) => types,
+        None => return false,
+    };
+    let mut starts = [0; SPAN];
+    let mut at = cell.start + u32::from(head[0]);
+    for (start, &serial) in starts.iter_mut().zip(types) {
+        *start = at;
+        at += LENGTHS[usize::from(serial)];
+    }
+    if at > cell.end {
+        return false;
+    }
+    for (&index, place) in indexes.iter().zip(found) {
+        let (Some(&serial), Some(&start)) = (types.get(index), starts.get(index)) else {
+            return false;
+        };
+        *place = ColumnPlace::new(u32::from(serial), start);
+    }
+    true
 }
 
 impl HeaderWalk {
@@ -270,7 +410,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{ValueRef, encode_record};
+    use crate::{LeafCell, ValueRef, encode_record};
 
     /// What a finder gives for the record in the middle of other bytes is what a walk through the
     /// record alone gives.
@@ -280,8 +420,9 @@ mod tests {
         let walked = HeaderWalk::new(payload)
             .and_then(|mut walk| walk.find_each(payload, wanted, &mut expect));
         let mut found = vec![ColumnPlace::MISSING; wanted.len()];
-        let got = ColumnFinder::new(wanted).find(bytes, record, &mut found);
+        let got = ColumnFinder::new(wanted).find(bytes, record.clone(), &mut found);
         assert_eq!(got, walked, "{payload:?} {wanted:?}");
+        finds_in_cells(bytes, &record, wanted, got.as_ref().err().map_or(Ok(&found), Err));
         if got.is_ok() {
             let show = |places: &[ColumnPlace], bytes: &[u8]| {
                 let values = places.iter().map(|place| format!("{:?}", place.decode(bytes)));
@@ -289,6 +430,34 @@ mod tests {
             };
             assert_eq!(show(&found, bytes), show(&expect, payload), "{payload:?} {wanted:?}");
         }
+    }
+
+    /// The same of the record in a cell, with another one before it that goes on on other pages.
+    fn finds_in_cells(
+        bytes: &[u8],
+        record: &Range<usize>,
+        wanted: &[usize],
+        expect: Result<&Vec<ColumnPlace>, &Corrupt>,
+    ) {
+        // Of no column nothing is looked at.
+        if record.start == 0 || wanted.is_empty() {
+            return;
+        }
+        let cell = LeafCell { rowid: 1, start: record.start as u32, end: record.end as u32 };
+        let stride = wanted.len() + 1;
+        let mut found = vec![ColumnPlace::MISSING; 2 * stride];
+        let got = ColumnFinder::new(wanted).find_cells(
+            bytes,
+            &[LeafCell::default(), cell],
+            &mut found,
+            stride,
+        );
+        match expect {
+            Ok(places) => assert_eq!(found[stride..2 * stride - 1], **places),
+            Err(error) => assert_eq!(got.as_ref(), Err(error)),
+        }
+        assert_eq!(got.is_ok(), expect.is_ok());
+        assert!(found[..stride].iter().all(|&place| place == ColumnPlace::MISSING));
     }
 
     #[test]

@@ -12,19 +12,35 @@ use shoal_store::Transaction;
 use super::direct::{CHUNK, Direct, DirectGroup, EVERYWHERE, ManyRows, Memory, Operand, RowView};
 use super::key::{HashPlaces, RowSet, hash_value, is_equal};
 use super::overflow::Overflow;
+use super::short_keys::ShortKeys;
 use super::sort::compare;
 use super::{Kept, Machine, RowStore, assign, row_size};
 use crate::Error;
 use crate::expr::{eval, eval_condition};
-use crate::functions::{AggregateState, Session};
+use crate::functions::{AggregateState, ForEach, Session};
 use crate::plan::{AggregatePlan, GroupPlan};
 use crate::value::{Value, ValueRef};
+
+/// A column of rows that were found together.
+struct Column<'r, R> {
+    rows: R,
+    operand: &'r Operand,
+}
+
+impl<'r, R: ManyRows<'r>> ForEach<'r> for Column<'r, R> {
+    #[inline(always)]
+    fn for_each(self, each: impl FnMut(ValueRef<'r>)) {
+        self.rows.each_value(self.operand, each);
+    }
+}
 
 /// The groups of one select, gathered from all its rows.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     groups: Vec<Group>,
     by_key: HashPlaces,
+    /// Those of direct selects by how keys of few bytes are stored.
+    by_short: ShortKeys,
     /// The order in which groups are given out: by their keys.
     order: Vec<usize>,
     next: usize,
@@ -274,7 +290,7 @@ impl Groups {
         group: &'r DirectGroup,
         rows: impl ManyRows<'r>,
     ) -> Result<(), Error> {
-        if plan.picks.is_some() || rows.len() > CHUNK {
+        if (plan.picks.is_some() && !group.kept.is_empty()) || rows.len() > CHUNK {
             // What else is kept of a row depends on what its aggregates say, row by row.
             let mut numbers = 0..rows.len();
             return numbers.try_for_each(|row| self.take_direct(plan, group, rows.row(row)));
@@ -290,7 +306,7 @@ impl Groups {
                     // A batch has few rows.
                     None => state.add_rows(rows.len() as i64),
                     Some(argument) => {
-                        state.step_each((0..rows.len()).map(|row| rows.value(row, argument)))?;
+                        state.step_each(Column { rows, operand: argument })?;
                     }
                 }
             }
@@ -298,17 +314,58 @@ impl Groups {
         }
         let mut places = [0_u32; CHUNK];
         let places = &mut places[..rows.len()];
-        for (row, place) in places.iter_mut().enumerate() {
-            // Four billion groups do not fit into memory.
-            *place = self.place_of_row(plan, group, |operand| rows.value(row, operand)) as u32;
-        }
-        for (index, argument) in group.arguments.iter().enumerate() {
-            for (row, place) in places.iter().enumerate() {
-                let state = &mut self.groups[*place as usize].states[index];
-                state.step_borrowed(argument.as_ref().map(|argument| rows.value(row, argument)))?;
+        match &*group.keys {
+            [(key, _)] if !plan.ordered => self.places_by_short(plan, group, rows, key, places),
+            _ => {
+                for (row, place) in places.iter_mut().enumerate() {
+                    // Four billion groups do not fit into memory.
+                    *place =
+                        self.place_of_row(plan, group, |operand| rows.value(row, operand)) as u32;
+                }
             }
         }
+        for (index, argument) in group.arguments.iter().enumerate() {
+            let groups = &mut self.groups;
+            let Some(argument) = argument else {
+                for &place in &*places {
+                    groups[place as usize].states[index].step_borrowed(None)?;
+                }
+                continue;
+            };
+            let mut places = places.iter();
+            let mut result = Ok(());
+            rows.each_value(argument, |value| {
+                let Some(&place) = places.next() else { return };
+                let state = &mut groups[place as usize].states[index];
+                if !state.step_number(value) && result.is_ok() {
+                    result = state.step_borrowed(Some(value)).map(drop);
+                }
+            });
+            result?;
+        }
         Ok(())
+    }
+
+    /// The groups of rows by one key: of few bytes by what is stored, where that was seen before.
+    fn places_by_short<'r>(
+        &mut self,
+        plan: &GroupPlan,
+        group: &'r DirectGroup,
+        rows: impl ManyRows<'r>,
+        key: &Operand,
+        places: &mut [u32],
+    ) {
+        for (row, place) in places.iter_mut().enumerate() {
+            let short = rows.short(row, key);
+            if let Some(known) = short.and_then(|short| self.by_short.get(short)) {
+                *place = known;
+                continue;
+            }
+            *place = self.place_of_row(plan, group, |operand| rows.value(row, operand)) as u32;
+            if let Some(short) = short {
+                self.by_short.note(short, *place);
+            }
+        }
     }
 
     /// The group of a row, which is made when it is the first of its keys.
@@ -476,6 +533,7 @@ impl Groups {
         self.spare.append(&mut self.groups);
         self.kept.clear();
         self.by_key.clear();
+        self.by_short.clear();
         self.order.clear();
         self.next = 0;
         self.overflow = None;

@@ -20,6 +20,7 @@ mod recursion;
 mod rows;
 mod scan;
 mod select;
+mod short_keys;
 mod sort;
 mod sorted;
 mod spill;

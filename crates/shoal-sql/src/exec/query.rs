@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::direct::{Memory, Operand, RowView, combined, parts};
+use super::direct::{EVERYWHERE, LeafMemory, Memory, Operand, RowView, combined, parts};
 use super::key::RowSet;
 use super::recursion::RecursiveRun;
 use super::rows::RowValues;
@@ -119,7 +119,9 @@ impl QueryRun {
             let bound = bound.and_then(|bound| usize::try_from(bound).ok());
             let session = machine.session;
             let values = Values::of(plan);
-            if !first_of_ranges(plan, sort, machine, bound, &mut sorter)? {
+            if !first_of_ranges(plan, sort, machine, bound, &mut sorter)?
+                && !all_of_scan(plan, sort, machine, bound, &mut sorter)?
+            {
                 each_row(plan, machine, |row| {
                     sorter.push(session, (values, sort), |output| row.get(output), bound)
                 })?;
@@ -368,6 +370,12 @@ fn first_of_ranges(
     let gather = |range: &(i64, i64)| {
         let mut sorter = Sorter::default();
         let mut memory = Memory::new(direct);
+        if direct.is_scan() {
+            direct.for_each_within(txn, parameters, &mut memory.leaf, *range, |rows| {
+                sorter.push_leaf(session, (values, sort), (rows, outputs), Some(bound))
+            })?;
+            return Ok(sorter);
+        }
         direct.for_each_row_within(txn, parameters, &mut memory, *range, |row| {
             let row = BodyRow::Direct { row, outputs, width };
             sorter.push(session, (values, sort), |output| row.get(output), Some(bound))
@@ -378,6 +386,28 @@ fn first_of_ranges(
     for part in parts {
         sorter.absorb(sort, &part?, bound);
     }
+    Ok(true)
+}
+
+/// Puts the rows of one table into `sorter`. False, with nothing done, when the body is not a select of
+/// one in its order.
+fn all_of_scan(
+    plan: &QueryPlan,
+    sort: &SortPlan,
+    machine: &Machine<'_, '_>,
+    bound: Option<usize>,
+    sorter: &mut Sorter,
+) -> Result<bool, Error> {
+    let BodyPlan::Select(select) = &plan.body else { return Ok(false) };
+    let Some(direct) = select.direct.as_deref().filter(|direct| direct.is_scan()) else {
+        return Ok(false);
+    };
+    let Some(outputs) = direct.outputs.as_deref() else { return Ok(false) };
+    let (txn, session) = (machine.txn(direct.database)?, machine.session);
+    let mut memory = LeafMemory::default();
+    direct.for_each_within(txn, &machine.parameters, &mut memory, EVERYWHERE, |rows| {
+        sorter.push_leaf(session, (Values::of(plan), sort), (rows, outputs), bound)
+    })?;
     Ok(true)
 }
 

@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use rayon::slice::ParallelSliceMut;
 use shoal_store::KeyColumn;
 
+use super::direct::{CHUNK, LeafRows, Operand};
 use super::rows::RowValues;
 use super::spill::{Runs, SpilledRows};
 use super::{Budget, RowStore};
@@ -90,6 +91,41 @@ impl Sorter {
             Some(budget) if self.is_full(budget) => self.spill(session, sort, bound),
             _ => Ok(()),
         }
+    }
+
+    /// Takes rows of one leaf, as [`Sorter::push`] takes one: their outputs are these. The first key of
+    /// all of them is looked at first, in a loop of its own.
+    ///
+    /// # Errors
+    /// As [`Sorter::push`].
+    pub(super) fn push_leaf(
+        &mut self,
+        session: &dyn Session,
+        (values, sort): (Values, &SortPlan),
+        (rows, outputs): (LeafRows<'_>, &[Operand]),
+        bound: Option<usize>,
+    ) -> Result<(), Error> {
+        let mut prefixes = [0; CHUNK];
+        let first = sort.keys.first();
+        if let Some((key, operand)) =
+            first.and_then(|key| Some((key, outputs.get(key.reg - values.first)?)))
+        {
+            let mut targets = prefixes.iter_mut();
+            rows.each_value(operand, |value| {
+                if let Some(target) = targets.next() {
+                    *target = prefix(value, *key);
+                }
+            });
+        }
+        for number in 0..rows.len() {
+            // What is past the numbers is asked as usual.
+            let prefix = prefixes.get(number).copied().unwrap_or(0);
+            if self.last.is_none_or(|(last, _)| prefix <= last) {
+                let row = rows.row(number);
+                self.push(session, (values, sort), |output| row.value(&outputs[output]), bound)?;
+            }
+        }
+        Ok(())
     }
 
     fn is_full(&self, budget: &Budget) -> bool {

@@ -142,6 +142,12 @@ impl fmt::Debug for AggregateFunction {
 #[derive(Clone, Debug)]
 pub(crate) struct AggregateState(State);
 
+/// Values that are gone through by a loop of their own.
+pub(crate) trait ForEach<'v> {
+    /// Calls `each` with every one, in order.
+    fn for_each(self, each: impl FnMut(ValueRef<'v>));
+}
+
 #[derive(Clone, Debug)]
 enum State {
     Count(i64),
@@ -291,7 +297,6 @@ impl AggregateState {
     ///
     /// # Errors
     /// As [`AggregateState::step`].
-    #[inline]
     pub(crate) fn step_borrowed(&mut self, value: Option<ValueRef<'_>>) -> Result<bool, Error> {
         let Some(value) = value else {
             let State::Count(count) = &mut self.0 else { return self.step(&[]) };
@@ -336,39 +341,53 @@ impl AggregateState {
         Ok(true)
     }
 
-    /// As [`AggregateState::step_borrowed`], of one argument after the other.
+    /// As [`AggregateState::step_borrowed`] with an argument, where it is a matter of a few
+    /// instructions; false, and nothing is done, where it is not.
+    #[inline(always)]
+    pub(crate) fn step_number(&mut self, value: ValueRef<'_>) -> bool {
+        match (&mut self.0, value) {
+            (State::Sum(sum, _), ValueRef::Real(real)) => sum.take(TextNumber::Real(real)),
+            (State::Sum(sum, _), ValueRef::Int(int)) => sum.take(TextNumber::Int(int)),
+            (State::Count(count), value) => *count += i64::from(value != ValueRef::Null),
+            (State::Extreme { best: Some(Value::Real(best)), max, .. }, ValueRef::Real(real)) => {
+                if if *max { real > *best } else { real < *best } {
+                    *best = real;
+                }
+            }
+            (State::Extreme { best: Some(Value::Int(best)), max, .. }, ValueRef::Int(int)) => {
+                *best = if *max { int.max(*best) } else { int.min(*best) };
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// As [`AggregateState::step_borrowed`], of one argument after the other, which `values` calls the
+    /// function with that it is given.
     ///
     /// # Errors
     /// As [`AggregateState::step`].
     #[inline]
-    pub(crate) fn step_each<'v>(
-        &mut self,
-        values: impl Iterator<Item = ValueRef<'v>>,
-    ) -> Result<(), Error> {
-        match &mut self.0 {
-            State::Count(count) => {
-                *count += values.map(|value| i64::from(value != ValueRef::Null)).sum::<i64>();
-            }
-            State::Sum(sum, _) => {
-                // Of its own while the loop runs, so that it stays in registers.
-                let mut total = *sum;
-                for value in values {
-                    match value {
-                        ValueRef::Null => {}
-                        ValueRef::Int(int) => total.take(TextNumber::Int(int)),
-                        ValueRef::Real(real) => total.take(TextNumber::Real(real)),
-                        other => total.step(&other.into()),
-                    }
+    pub(crate) fn step_each<'v>(&mut self, values: impl ForEach<'v>) -> Result<(), Error> {
+        let mut result = Ok(());
+        if let State::Sum(sum, _) = &mut self.0 {
+            // Of its own while the loop runs, so that it stays in registers.
+            let mut total = *sum;
+            values.for_each(|value| match value {
+                ValueRef::Null => {}
+                ValueRef::Int(int) => total.take(TextNumber::Int(int)),
+                ValueRef::Real(real) => total.take(TextNumber::Real(real)),
+                other => total.step(&other.into()),
+            });
+            *sum = total;
+        } else {
+            values.for_each(|value| {
+                if !self.step_number(value) && result.is_ok() {
+                    result = self.step_borrowed(Some(value)).map(drop);
                 }
-                *sum = total;
-            }
-            State::Extreme { .. } | State::Concat(_) | State::Json { .. } => {
-                for value in values {
-                    self.step_borrowed(Some(value))?;
-                }
-            }
+            });
         }
-        Ok(())
+        result
     }
 
     /// The aggregate of the rows so far.
@@ -455,7 +474,7 @@ impl Sum {
         self.take(number);
     }
 
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, number: TextNumber) {
         self.count += 1;
         if !self.approximate {

@@ -24,7 +24,7 @@ use crate::Error;
 use crate::exec::Budget;
 use crate::value::{Collation, Value};
 
-pub(crate) use aggregate::{AggregateFunction, AggregateState};
+pub(crate) use aggregate::{AggregateFunction, AggregateState, ForEach};
 pub(crate) use table::{FunctionRows, TableFunction};
 pub(crate) use window::{WindowFunction, window_function};
 

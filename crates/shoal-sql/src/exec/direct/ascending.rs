@@ -8,7 +8,8 @@
 
 use shoal_store::{ColumnPlace, Corrupt, LeafCell, Pgno, Transaction};
 
-use super::leaf::{Begin, CHUNK, EVERYWHERE, LeafMemory, LeafRow, LeafScan};
+use super::leaf::{Begin, CHUNK, EVERYWHERE, LeafMemory, LeafScan};
+use super::leaf_rows::LeafRow;
 use super::plan::{Direct, Operand, RecordPlan, root_parts};
 use super::run::{Memory, Start};
 use crate::Error;

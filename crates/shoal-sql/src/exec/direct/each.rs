@@ -4,9 +4,9 @@ use shoal_store::Transaction;
 
 use super::join::{JoinRow, JoinRows, JoinScan};
 use super::leaf::{
-    Begin, CHUNK, EVERYWHERE, LeafMemory, LeafRow, LeafRows, LeafScan, Pause, outer_leaves,
-    whole_leaves,
+    Begin, CHUNK, EVERYWHERE, LeafMemory, LeafScan, Pause, outer_leaves, whole_leaves,
 };
+use super::leaf_rows::{LeafRow, LeafRows};
 use super::plan::{Direct, Operand};
 use super::run::{DirectRun, Memory, Start, note};
 use super::slots::{Slots, fixed};
@@ -55,6 +55,19 @@ pub(crate) trait ManyRows<'r>: Copy {
     fn value(self, number: usize, operand: &'r Operand) -> ValueRef<'r>;
     /// A row, by number from 0.
     fn row<'a, 't>(self, number: usize) -> RowView<'r, 'a, 't>;
+
+    /// What is stored for an operand of a row, where that is known to be of few bytes: see
+    /// [`LeafRows::short`].
+    #[inline(always)]
+    fn short(self, _number: usize, _operand: &Operand) -> Option<(u32, u64)> {
+        None
+    }
+
+    /// Calls `each` with the values of an operand of all rows, in their order.
+    #[inline(always)]
+    fn each_value(self, operand: &'r Operand, mut each: impl FnMut(ValueRef<'r>)) {
+        (0..self.len()).for_each(|number| each(self.value(number, operand)));
+    }
 }
 
 impl<'r> ManyRows<'r> for LeafRows<'r> {
@@ -71,6 +84,16 @@ impl<'r> ManyRows<'r> for LeafRows<'r> {
     #[inline(always)]
     fn row<'a, 't>(self, number: usize) -> RowView<'r, 'a, 't> {
         RowView::Leaf(LeafRows::row(self, number))
+    }
+
+    #[inline(always)]
+    fn short(self, number: usize, operand: &Operand) -> Option<(u32, u64)> {
+        LeafRows::short(self, number, operand)
+    }
+
+    #[inline(always)]
+    fn each_value(self, operand: &'r Operand, each: impl FnMut(ValueRef<'r>)) {
+        LeafRows::each_value(self, operand, each);
     }
 }
 
@@ -164,7 +187,7 @@ impl Direct {
 
     /// Whether rows are given as places on pages, from which values are decoded when they are asked
     /// for.
-    pub(super) fn is_lazy(&self) -> bool {
+    pub(crate) fn is_lazy(&self) -> bool {
         self.point.is_some() || self.is_scan() || (self.joins && self.records.len() == 1)
     }
 
@@ -247,7 +270,8 @@ impl Direct {
         outer_leaves(self).map_or_else(Vec::new, |(root, _, _)| txn.row_ranges(root))
     }
 
-    /// Finds rows until there are `enough` of them in the batch, or no more.
+    /// Finds rows until there are `enough` of them in the batch, or no more. Not of those that are
+    /// looked up.
     ///
     /// # Errors
     /// What is wrong with the file.
@@ -266,10 +290,6 @@ impl Direct {
                 *start = Start::Done;
             }
             return Ok(());
-        }
-        if let Some(key) = &self.point {
-            memory.start = Start::Done;
-            return self.look_up(key, txn, parameters, memory);
         }
         if self.joins {
             return self.fill_joined(txn, parameters, memory, enough);
@@ -338,8 +358,11 @@ impl Direct {
     }
 
     /// Finds the one row with a rowid.
+    ///
+    /// # Errors
+    /// What is wrong with the file.
     #[inline]
-    fn look_up(
+    pub(super) fn look_up(
         &self,
         key: &Operand,
         txn: &Transaction,

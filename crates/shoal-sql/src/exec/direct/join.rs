@@ -9,7 +9,8 @@
 use shoal_store::{ColumnPlace, Corrupt, LeafCell, Pgno, TableLookup, Transaction};
 
 use super::index::{Keys, make_keys};
-use super::leaf::{Begin, CHUNK, Entries, LeafRows, LeafScan, Pause};
+use super::leaf::{Begin, CHUNK, Entries, LeafScan, Pause};
+use super::leaf_rows::{Given, LeafRows};
 use super::plan::{Access, Direct, DirectLevel, Operand, RecordPlan, Test};
 use super::ready::IntRange;
 use super::run::{FAR_BYTES_MAX, Memory, Start, compare, field_value, parameter};
@@ -696,7 +697,10 @@ impl Memory {
                 Partner { null: true, .. } => ValueRef::Null,
                 Partner { rowid, .. } => ValueRef::Int(rowid),
             },
-            operand => self.leaf.value(number, self.leaf.bytes(number, txn), operand, parameters),
+            operand => match self.leaf.row(number, txn).value(Given::of(operand)) {
+                Some(value) => value,
+                None => fixed(operand, parameters),
+            },
         }
     }
 }

@@ -7,194 +7,22 @@
 //! left. Nothing is decoded before somebody asks for it.
 
 use shoal_store::{
-    ColumnFinder, ColumnPlace, Corrupt, IndexWalk, LeafCell, Page, Payload, Pgno, Place,
-    TableCursor, TableLookup, Transaction, WalkPlace,
+    ColumnPlace, Corrupt, IndexWalk, LeafCell, Page, Payload, Pgno, Place, TableCursor,
+    TableLookup, Transaction, WalkPlace,
 };
 
 use super::ascending::RowAt;
 use super::index::{ENTRIES_BEFORE_LAST, Limits};
-use super::plan::{Access, Direct, End, IndexAccess, Operand, RecordPlan, Test};
+use super::leaf_rows::{Found, GivenRow, LeafRows};
+use super::plan::{Access, Direct, End, IndexAccess, RecordPlan, Test};
 use super::ready::Ready;
-use super::run::{FAR_BYTES_MAX, field_value, parameter, rowids, seek_first};
-use super::slots::{Base, Slots, fixed};
+use super::run::{FAR_BYTES_MAX, rowids, seek_first};
+use super::slots::fixed;
 use crate::Error;
-use crate::value::{Value, ValueRef};
+use crate::value::Value;
 
 /// Most rows that are taken from a leaf at a time.
 pub(crate) const CHUNK: usize = 128;
-
-/// A row of a table whose columns were found.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LeafRow<'r> {
-    rowid: i64,
-    /// The page it is on, or what was read of those on several.
-    bytes: &'r [u8],
-    /// `None` for a row on several pages.
-    page: Option<Pgno>,
-    /// The wanted fields, in the order of their places.
-    fields: &'r [ColumnPlace],
-    parameters: &'r [Value],
-}
-
-impl<'r> LeafRow<'r> {
-    /// A row on a page, or elsewhere, with the places of its wanted fields.
-    pub(super) fn new(
-        rowid: i64,
-        (page, bytes): (Option<Pgno>, &'r [u8]),
-        fields: &'r [ColumnPlace],
-        parameters: &'r [Value],
-    ) -> LeafRow<'r> {
-        LeafRow { rowid, bytes, page, fields, parameters }
-    }
-
-    /// The row's value of an operand.
-    #[inline(always)]
-    pub(crate) fn value(self, operand: &'r Operand) -> ValueRef<'r> {
-        match operand {
-            Operand::Field { field, real, missing, .. } => {
-                field_value(self.fields[*field].decode(self.bytes), *real, missing)
-            }
-            Operand::Rowid { .. } => ValueRef::Int(self.rowid),
-            Operand::Constant(value) => value.as_ref(),
-            Operand::Parameter(number) => parameter(self.parameters, *number),
-        }
-    }
-
-    /// Appends the row's values of operands.
-    #[inline(always)]
-    pub(super) fn note(self, outputs: &[Operand], slots: &mut Slots) {
-        let base = match self.page {
-            Some(page) => Base::Page(page, 0),
-            None => Base::Buffer,
-        };
-        for operand in outputs {
-            match operand {
-                Operand::Field { field, real, .. } => {
-                    slots.push(self.fields[*field], self.bytes, *real, base);
-                }
-                Operand::Rowid { .. } => slots.push_int(self.rowid),
-                fixed_operand => slots.push_value(fixed(fixed_operand, self.parameters)),
-            }
-        }
-    }
-}
-
-/// Rows of one leaf that were found together, and which of them are wanted.
-#[derive(Clone, Copy)]
-pub(crate) struct LeafRows<'r> {
-    page: Page<'r>,
-    far: &'r [u8],
-    cells: &'r [LeafCell],
-    selected: &'r [u8],
-    /// Of every cell the wanted fields.
-    fields: &'r [ColumnPlace],
-    /// How many fields are wanted of a row.
-    stride: usize,
-    parameters: &'r [Value],
-}
-
-impl<'r> LeafRows<'r> {
-    /// How many rows are wanted.
-    #[inline]
-    pub(crate) fn len(self) -> usize {
-        self.selected.len()
-    }
-
-    /// A row that is wanted, by number from 0.
-    #[inline(always)]
-    pub(crate) fn row(self, number: usize) -> LeafRow<'r> {
-        self.found(self.at(number))
-    }
-
-    /// The value of an operand of a row that is wanted, by number from 0.
-    #[inline(always)]
-    pub(crate) fn value(self, number: usize, operand: &'r Operand) -> ValueRef<'r> {
-        self.value_at(self.at(number), operand)
-    }
-
-    /// The same of any row that was found, by the number of its cell.
-    #[inline(always)]
-    pub(super) fn value_at(self, row: usize, operand: &'r Operand) -> ValueRef<'r> {
-        match operand {
-            Operand::Field { field, real, missing, .. } => {
-                let (place, bytes) = self.place(row, *field);
-                field_value(place.decode(bytes), *real, missing)
-            }
-            Operand::Rowid { .. } => ValueRef::Int(self.cells[row].rowid),
-            Operand::Constant(value) => value.as_ref(),
-            Operand::Parameter(number) => parameter(self.parameters, *number),
-        }
-    }
-
-    /// The number of the cell of a row that is wanted.
-    #[inline(always)]
-    pub(super) fn at(self, number: usize) -> usize {
-        usize::from(self.selected[number])
-    }
-
-    /// The numbers of the cells that are wanted.
-    #[inline]
-    pub(super) fn selected(self) -> &'r [u8] {
-        self.selected
-    }
-
-    /// Where a row that was found is.
-    #[inline(always)]
-    pub(super) fn cell(self, at: usize) -> LeafCell {
-        self.cells[at]
-    }
-
-    /// The page that the rows are on.
-    #[inline]
-    pub(super) fn pgno(self) -> Pgno {
-        self.page.pgno()
-    }
-
-    /// How many rows were found.
-    #[inline]
-    pub(super) fn cells(self) -> usize {
-        self.cells.len()
-    }
-
-    /// Where a field of any row that was found is, and in which bytes.
-    #[inline(always)]
-    pub(super) fn place(self, row: usize, field: usize) -> (ColumnPlace, &'r [u8]) {
-        (self.fields[row * self.stride + field], self.bytes(row))
-    }
-
-    #[inline(always)]
-    fn bytes(self, row: usize) -> &'r [u8] {
-        if self.cells[row].goes_on() { self.far } else { self.page.bytes() }
-    }
-
-    /// Any row that was found.
-    #[inline(always)]
-    pub(super) fn found(self, row: usize) -> LeafRow<'r> {
-        let cell = &self.cells[row];
-        LeafRow {
-            rowid: cell.rowid,
-            bytes: self.bytes(row),
-            page: (!cell.goes_on()).then_some(self.page.pgno()),
-            fields: &self.fields[row * self.stride..(row + 1) * self.stride],
-            parameters: self.parameters,
-        }
-    }
-
-    #[inline]
-    pub(super) fn parameters(self) -> &'r [Value] {
-        self.parameters
-    }
-}
-
-/// A row that was found and is not given yet.
-#[derive(Clone, Copy, Debug)]
-struct Found {
-    rowid: i64,
-    /// The page it is on; `None` for one whose bytes are in [`LeafMemory::far`], or are not asked for.
-    page: Option<Pgno>,
-    /// Where its fields begin in [`LeafMemory::fields`].
-    fields: u32,
-}
 
 /// What a scan needs beside the plan and keeps between runs.
 #[derive(Debug)]
@@ -262,35 +90,15 @@ impl LeafMemory {
         self.found.len()
     }
 
-    /// The bytes in which a row to be given was found, by its number.
+    /// A row to be given, by its number.
     #[inline(always)]
-    pub(super) fn bytes<'r>(&'r self, number: usize, txn: &'r Transaction) -> &'r [u8] {
-        match self.found.get(number) {
-            Some(Found { page: Some(page), .. }) => txn.page_bytes(*page).unwrap_or_default(),
-            _ => &self.far,
-        }
-    }
-
-    /// The value of an operand of a row to be given, by its number, whose bytes are these.
-    #[inline(always)]
-    pub(super) fn value<'r>(
-        &'r self,
-        number: usize,
-        bytes: &'r [u8],
-        operand: &'r Operand,
-        parameters: &'r [Value],
-    ) -> ValueRef<'r> {
-        let Some(found) = self.found.get(number) else { return ValueRef::Null };
-        match operand {
-            Operand::Field { field, real, missing, .. } => {
-                let place = self.fields.get(found.fields as usize + field);
-                let place = place.copied().unwrap_or(ColumnPlace::MISSING);
-                field_value(place.decode(bytes), *real, missing)
-            }
-            Operand::Rowid { .. } => ValueRef::Int(found.rowid),
-            Operand::Constant(value) => value.as_ref(),
-            Operand::Parameter(number) => parameter(parameters, *number),
-        }
+    pub(crate) fn row<'r>(&'r self, number: usize, txn: &'r Transaction) -> GivenRow<'r> {
+        let found = self.found.get(number).copied().unwrap_or_default();
+        let bytes = match found.page {
+            Some(page) => txn.page_bytes(page).unwrap_or_default(),
+            None => &self.far,
+        };
+        GivenRow { found, bytes, fields: &self.fields }
     }
 
     /// Finds the columns of rows that are known, to be given.
@@ -480,8 +288,10 @@ pub(super) struct LeafScan<'a, 't> {
     high: i64,
     /// Whether columns are found for conditions alone.
     places_only: bool,
-    /// How many rows were taken last, and how many of them are wanted.
+    /// How many rows were taken last, whether some of them go on on other pages, and how many are
+    /// wanted.
     count: usize,
+    has_far: bool,
     wanted: usize,
     /// Where their fields begin.
     fields: usize,
@@ -551,6 +361,7 @@ impl<'a, 't> LeafScan<'a, 't> {
             high,
             places_only: false,
             count,
+            has_far: false,
             wanted,
             fields,
         }))
@@ -578,6 +389,7 @@ impl<'a, 't> LeafScan<'a, 't> {
             high: i64::MAX,
             places_only: false,
             count: 0,
+            has_far: false,
             wanted: 0,
             fields: 0,
         })
@@ -614,10 +426,10 @@ impl<'a, 't> LeafScan<'a, 't> {
                 let most = most.min(FIELDS_MAX / stride.max(1)).clamp(1, CHUNK);
                 let LeafMemory { cells, buffer, .. } = &mut *self.memory;
                 let taken = entries.take(self.txn, &mut cells[..most], buffer)?;
-                let Some((page, count, goes_on)) = taken else { return Ok(false) };
+                let Some((page, count, has_far)) = taken else { return Ok(false) };
                 let leaf = Leaf { page, first: 0, next: count, inside: true };
-                (self.leaf, self.count) = (Some(leaf), count);
-                self.find(leaf, goes_on)?;
+                (self.leaf, self.count, self.has_far) = (Some(leaf), count, has_far);
+                self.find(leaf)?;
                 return Ok(true);
             }
         };
@@ -630,7 +442,7 @@ impl<'a, 't> LeafScan<'a, 't> {
         }
         let most = most.min(FIELDS_MAX / stride.max(1)).clamp(1, CHUNK);
         let cells = &mut self.memory.cells[..most];
-        let (mut count, goes_on) =
+        let (mut count, has_far) =
             leaf.page.leaf_cells(leaf.next, cells).map_err(Error::corrupt)?;
         leaf.first = leaf.next;
         leaf.next += count;
@@ -640,14 +452,14 @@ impl<'a, 't> LeafScan<'a, 't> {
             count = end;
             leaf.next = leaf.page.cell_count();
         }
-        (self.leaf, self.count) = (Some(leaf), count);
-        self.find(leaf, goes_on)?;
+        (self.leaf, self.count, self.has_far) = (Some(leaf), count, has_far);
+        self.find(leaf)?;
         Ok(true)
     }
 
     /// Finds the columns of the rows that were taken, and which rows are wanted.
     #[inline]
-    fn find(&mut self, leaf: Leaf<'t>, goes_on: bool) -> Result<(), Error> {
+    fn find(&mut self, leaf: Leaf<'t>) -> Result<(), Error> {
         let (plan, count) = (self.plan, self.count);
         let stride = plan.places.len();
         let end = self.fields + count * stride;
@@ -655,7 +467,8 @@ impl<'a, 't> LeafScan<'a, 't> {
             self.memory.fields.resize(end, ColumnPlace::MISSING);
         }
         let asked = !self.places_only || !self.tests.is_empty();
-        if goes_on && stride > 0 && asked {
+        let has_far = self.has_far;
+        if has_far && stride > 0 && asked {
             self.find_far(leaf)?;
         }
         let LeafMemory { ready, cells, selected, fields, far, .. } = &mut *self.memory;
@@ -666,12 +479,24 @@ impl<'a, 't> LeafScan<'a, 't> {
             return Ok(());
         }
         if ready.is_empty() {
-            return find_each(&plan.all, page, cells, fields, stride);
+            return plan
+                .all
+                .find_cells(page.bytes(), cells, fields, stride)
+                .map_err(Error::corrupt);
         }
-        find_each(&plan.early, page, cells, fields, stride)?;
+        plan.early.find_cells(page.bytes(), cells, fields, stride).map_err(Error::corrupt)?;
         let (far, parameters): (&[u8], _) = (far, self.parameters);
-        let rows =
-            LeafRows { page, far, cells, selected: &[], fields: &*fields, stride, parameters };
+        let fields_found = &*fields;
+        let rows = LeafRows {
+            page,
+            far,
+            cells,
+            selected: &[],
+            has_far,
+            fields: fields_found,
+            stride,
+            parameters,
+        };
         for condition in &*ready {
             self.wanted = condition.select(self.tests, rows, selected, self.wanted);
         }
@@ -724,6 +549,7 @@ impl<'a, 't> LeafScan<'a, 't> {
             far,
             cells: &cells[..self.count],
             selected: &selected[..self.wanted],
+            has_far: self.has_far,
             fields: &fields[self.fields..self.fields + self.count * stride],
             stride,
             parameters: self.parameters,
@@ -744,13 +570,21 @@ impl<'a, 't> LeafScan<'a, 't> {
             self.count = 0;
             return;
         }
-        let (pgno, first, stride) = (leaf.page.pgno(), self.fields, self.plan.places.len());
+        let (pgno, stride) = (leaf.page.pgno(), self.plan.places.len());
         let LeafMemory { cells, selected, found, .. } = &mut *self.memory;
+        // A batch has fewer than 2^32 fields.
+        let (first, step) = (self.fields as u32, stride as u32);
+        let page = (stride > 0).then_some(pgno);
+        if self.wanted == self.count && !self.has_far {
+            let fields = (first..).step_by(stride.max(1));
+            let rows = cells[..self.count].iter().zip(fields);
+            found.extend(rows.map(|(cell, fields)| Found { rowid: cell.rowid, page, fields }));
+            return;
+        }
         found.extend(selected[..self.wanted].iter().map(|&at| {
             let cell = &cells[usize::from(at)];
-            let page = (stride > 0 && !cell.goes_on()).then_some(pgno);
-            // A batch has fewer than 2^32 fields.
-            Found { rowid: cell.rowid, page, fields: (first + usize::from(at) * stride) as u32 }
+            let page = page.filter(|_| !cell.goes_on());
+            Found { rowid: cell.rowid, page, fields: first + u32::from(at) * step }
         }));
     }
 
@@ -796,26 +630,4 @@ fn leaf_of<'t>(cursor: &TableCursor<'t>, high: i64) -> Result<Option<Leaf<'t>>, 
     let last = page.cell_count().saturating_sub(1);
     let inside = high == i64::MAX || page.rowid(last).map_err(Error::corrupt)? <= high;
     Ok(Some(Leaf { page, first: next, next, inside }))
-}
-
-/// Finds columns of all rows that are all on the page; those are the first of each row's fields.
-#[inline]
-fn find_each(
-    finder: &ColumnFinder,
-    page: Page<'_>,
-    cells: &[LeafCell],
-    fields: &mut [ColumnPlace],
-    stride: usize,
-) -> Result<(), Error> {
-    if finder.is_empty() {
-        return Ok(());
-    }
-    let bytes = page.bytes();
-    for (cell, fields) in cells.iter().zip(fields.chunks_exact_mut(stride)) {
-        if !cell.goes_on() {
-            let fields = &mut fields[..finder.len()];
-            finder.find(bytes, cell.range(), fields).map_err(Error::corrupt)?;
-        }
-    }
-    Ok(())
 }

@@ -5,7 +5,7 @@
 //! their results are columns. Such a select is compiled once more, into loops over leaves, lookups
 //! and index entries; columns are found in the record's header when they are wanted and decoded
 //! where they are. What does not fit stays with the general executor: `plan` says which does, `leaf`
-//! goes through the rows of one table and `ready` leaves those that are wanted, `join` finds the rows
+//! goes through the rows of one table (`leaf_rows`) and `ready` leaves those that are wanted, `join` finds the rows
 //! of other tables that each of those names, `run`, `index` and `any` go through those of several
 //! loops, `set` and `ascending` compare those of several selects, `slots` keeps what was found, `each`
 //! and `rows` give it out.
@@ -16,6 +16,7 @@ mod each;
 mod index;
 mod join;
 mod leaf;
+mod leaf_rows;
 mod plan;
 mod ready;
 mod rows;
@@ -24,7 +25,8 @@ mod set;
 mod slots;
 
 pub(crate) use each::{ManyRows, RowView};
-pub(crate) use leaf::{CHUNK, EVERYWHERE};
+pub(crate) use leaf::{CHUNK, EVERYWHERE, LeafMemory};
+pub(crate) use leaf_rows::{GivenRow, LeafRows};
 pub(crate) use plan::{Direct, DirectGroup, Operand, Root, compile, parts, root_parts};
 pub(crate) use rows::DirectRows;
 pub(crate) use run::Memory;

@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 use shoal_store::{ColumnFinder, KeyOrder, Pgno};
 
+use super::leaf_rows::Given;
 use crate::expr::{Code, Compiler, Op, Reg};
 use crate::plan::{
     AnyScan, BodyPlan, Bound, GroupPlan, IndexScan, Level, Loads, NullKey, QueryPlan, RowidRange,
@@ -27,6 +28,8 @@ pub(crate) struct Direct {
     pub(super) fields: usize,
     /// The result's columns and sort keys, when each is a column, a constant or a parameter.
     pub(crate) outputs: Option<Box<[Operand]>>,
+    /// What those are of a row that is given as places on a page.
+    pub(super) given: Box<[Given]>,
     pub(crate) group: Option<DirectGroup>,
     /// Whether the rows are those of a table, or the entries of an index, with the rows of tables that
     /// each names by their rowids.
@@ -329,7 +332,9 @@ pub(crate) fn compile(select: &SelectPlan, compiler: &Compiler) -> Option<Direct
         arguments: arguments.into_iter().map(|draft| draft.map(finish)).collect(),
         kept: kept.into_iter().map(finish).collect(),
     });
-    let outputs = outputs.map(|drafts| drafts.into_iter().map(finish).collect());
+    let outputs: Option<Box<[Operand]>> =
+        outputs.map(|drafts| drafts.into_iter().map(finish).collect());
+    let given = outputs.iter().flatten().map(Given::of).collect();
     let whole = match &*levels {
         [level] => {
             let all = match &level.access {
@@ -380,6 +385,7 @@ pub(crate) fn compile(select: &SelectPlan, compiler: &Compiler) -> Option<Direct
         records,
         fields,
         outputs,
+        given,
         group,
         joins,
         counts_rows,

@@ -5,9 +5,9 @@
 //! all rows of a leaf that the ones before have left, in a loop of its own; what does not fit is asked
 //! of a row by its own rules.
 
-use shoal_store::TextProbe;
+use shoal_store::{ColumnPlace, TextProbe};
 
-use super::leaf::LeafRows;
+use super::leaf_rows::LeafRows;
 use super::plan::{Operand, Test};
 use super::run::{compare, parameter};
 use super::slots::fixed;
@@ -138,46 +138,72 @@ impl Ready {
         count: usize,
     ) -> usize {
         match self {
-            Ready::Int { field, range, test } => keep(selected, count, |row| {
-                let (place, bytes) = rows.place(row, field);
-                match place.int(bytes) {
-                    Some(int) => range.has(int),
-                    None => any(&tests[test], rows, row),
-                }
-            }),
-            Ready::Number { field, holds, value, test } => keep(selected, count, |row| {
-                let (place, bytes) = rows.place(row, field);
-                let number = match place.decode(bytes) {
-                    Some(ValueRef::Int(int)) if int.unsigned_abs() <= EXACT_MAX => int as f64,
-                    Some(ValueRef::Real(real)) => real,
-                    _ => return any(&tests[test], rows, row),
-                };
-                holds.hold(number, value)
-            }),
+            Ready::Int { field, range, test } => {
+                keep_places(rows, field, selected, count, |place, bytes, row| {
+                    match place.int(bytes) {
+                        Some(int) => range.has(int),
+                        None => any(&tests[test], rows, row),
+                    }
+                })
+            }
+            Ready::Number { field, holds, value, test } => {
+                keep_places(rows, field, selected, count, |place, bytes, row| {
+                    if let Some(real) = place.real(bytes) {
+                        return holds.hold(real, value);
+                    }
+                    match place.int(bytes) {
+                        Some(int) if int.unsigned_abs() <= EXACT_MAX => {
+                            holds.hold(int as f64, value)
+                        }
+                        _ => any(&tests[test], rows, row),
+                    }
+                })
+            }
             Ready::Text { field, probe, test } => {
                 let wanted = match &tests[test] {
                     Test::Compare { right, .. } => fixed(right, rows.parameters()),
                     Test::IsNull { .. } => ValueRef::Null,
                 };
                 let ValueRef::Text(wanted) = wanted else { return 0 };
-                keep(selected, count, |row| {
-                    let (place, bytes) = rows.place(row, field);
+                keep_places(rows, field, selected, count, |place, bytes, row| {
                     match probe.equals(place, bytes, wanted) {
                         Some(equal) => equal,
                         None => any(&tests[test], rows, row),
                     }
                 })
             }
-            Ready::Null { field, not, test } => keep(selected, count, |row| {
-                let (place, _) = rows.place(row, field);
-                match place.null() {
+            Ready::Null { field, not, test } => {
+                keep_places(rows, field, selected, count, |place, _, row| match place.null() {
                     Some(null) => null != not,
                     None => any(&tests[test], rows, row),
-                }
-            }),
+                })
+            }
             Ready::Any { test } => keep(selected, count, |row| any(&tests[test], rows, row)),
         }
     }
+}
+
+/// [`keep`] by a field: where it is, in which bytes, and of which row. Where all rows are on one page,
+/// in a loop that asks nothing else of a row.
+#[inline(always)]
+fn keep_places(
+    rows: LeafRows<'_>,
+    field: usize,
+    selected: &mut [u8],
+    count: usize,
+    stays: impl Fn(ColumnPlace, &[u8], usize) -> bool,
+) -> usize {
+    let Some((bytes, places, stride)) = rows.on_page() else {
+        return keep(selected, count, |row| {
+            let (place, bytes) = rows.place(row, field);
+            stays(place, bytes, row)
+        });
+    };
+    let places = places.get(field..).unwrap_or_default();
+    keep(selected, count, |row| {
+        let place = places.get(row * stride).copied().unwrap_or(ColumnPlace::MISSING);
+        stays(place, bytes, row)
+    })
 }
 
 /// Moves the numbers of the rows that are to stay to the front. No branch depends on which do.

@@ -1,8 +1,11 @@
 //! The rows of a direct select, given one after the other.
 
+use std::ops::Range;
+
 use shoal_store::Transaction;
 
-use super::plan::{Access, Direct, Operand};
+use super::leaf_rows::Given;
+use super::plan::{Access, Direct};
 use super::run::{Memory, Start};
 use super::slots::fixed;
 use crate::Error;
@@ -18,57 +21,49 @@ const BATCH_ROWS_MIN: usize = 8;
 /// Where the giving of rows stands. All that is larger is in the [`Memory`].
 #[derive(Debug)]
 pub(crate) struct DirectRows {
-    /// The row behind the current one, and where those of the batch end that are to be given.
-    next: usize,
-    end: usize,
-    /// Whether rows are given as places on pages.
-    lazy: bool,
-    /// Whether they are those of a compound whose parts were compared.
-    combined: bool,
     /// How many rows the next batch is to have.
     size: usize,
     /// Rows that come after the batch and are to be passed over and to be given.
     offset: u64,
     limit: u64,
+    /// Whether they are those of a compound whose parts were compared.
+    combined: bool,
 }
 
 impl DirectRows {
-    /// Begins a run.
-    pub(crate) fn start(
-        direct: &Direct,
-        memory: &mut Memory,
-        limit: u64,
-        offset: u64,
-    ) -> DirectRows {
+    /// The rows behind the first `offset`, at most `limit` of them.
+    #[inline]
+    pub(crate) fn new(limit: u64, offset: u64) -> DirectRows {
+        DirectRows { size: BATCH_ROWS_MIN, offset, limit, combined: false }
+    }
+
+    /// Begins a part, within what the parts before left of the bounds.
+    #[inline]
+    pub(crate) fn begin(&mut self, memory: &mut Memory) {
         memory.start = Start::Fresh;
+        self.size = BATCH_ROWS_MIN;
+    }
+
+    /// Begins the next part of a compound that was combined, within what the parts before left of the
+    /// bounds.
+    pub(crate) fn begin_kept(&mut self, memory: &mut Memory) {
         memory.clear();
-        let lazy = direct.is_lazy();
-        let combined = false;
-        DirectRows { next: 0, end: 0, lazy, combined, size: BATCH_ROWS_MIN, offset, limit }
+        self.size = BATCH_ROWS_MIN;
     }
 
-    /// Begins the next part, within the same bounds.
-    pub(crate) fn start_part(&mut self, direct: &Direct, memory: &mut Memory) {
-        *self = DirectRows::start(direct, memory, self.limit, self.offset);
-    }
-
-    /// Gives the rows of a compound that was combined; whether those of the first part alone are to be
-    /// given, and not then those of the others.
-    pub(crate) fn start_combined(&mut self, memory: &Memory) -> bool {
+    /// Which of the rows of a compound that was combined are given; `None` where each part gives its own.
+    pub(crate) fn combined(&mut self, memory: &Memory) -> Option<Range<usize>> {
         if memory.start == Start::Kept {
-            return false;
+            return None;
         }
-        (self.lazy, self.combined) = (false, true);
-        self.take(memory.rows);
-        true
+        self.combined = true;
+        Some(self.take(memory.rows))
     }
 
-    /// Begins the next part of a compound that was combined, within the same bounds.
-    pub(crate) fn start_kept(&mut self, memory: &mut Memory) {
-        let (limit, offset, lazy) = (self.limit, self.offset, self.lazy);
-        memory.clear();
-        let (next, end, combined, size) = (0, 0, false, BATCH_ROWS_MIN);
-        *self = DirectRows { next, end, lazy, combined, size, offset, limit };
+    /// Whether the rows are those of several parts, as values.
+    #[inline]
+    pub(crate) fn are_combined(&self) -> bool {
+        self.combined
     }
 
     /// Whether the bounds leave room for more rows.
@@ -76,134 +71,100 @@ impl DirectRows {
         self.limit > 0
     }
 
-    /// Moves to the next row; false when there is none.
+    /// Makes a new batch: which of its rows are given; none when no row is left.
     ///
     /// # Errors
     /// What is wrong with the file.
     #[inline]
-    pub(crate) fn next(
+    pub(crate) fn fill(
         &mut self,
         direct: &Direct,
         txn: &Transaction,
         parameters: &[Value],
         memory: &mut Memory,
-    ) -> Result<bool, Error> {
-        if self.next >= self.end && !self.fill(direct, txn, parameters, memory)? {
-            return Ok(false);
+    ) -> Result<Range<usize>, Error> {
+        if memory.start == Start::Done || self.limit == 0 {
+            return Ok(0..0);
         }
-        self.next += 1;
-        Ok(true)
+        if let Some(key) = &direct.point
+            && memory.start == Start::Fresh
+        {
+            memory.start = Start::Done;
+            memory.leaf.clear();
+            direct.look_up(key, txn, parameters, memory)?;
+            return Ok(self.take(memory.leaf.len()));
+        }
+        self.fill_many(direct, txn, parameters, memory)
     }
 
-    /// Makes a new batch; false when no row is left to be given.
+    /// The same for rows that are not looked up one by one.
     #[inline(never)]
-    fn fill(
+    fn fill_many(
         &mut self,
         direct: &Direct,
         txn: &Transaction,
         parameters: &[Value],
         memory: &mut Memory,
-    ) -> Result<bool, Error> {
-        loop {
-            if memory.start == Start::Done || self.limit == 0 {
-                return Ok(false);
-            }
+    ) -> Result<Range<usize>, Error> {
+        while memory.start != Start::Done && self.limit > 0 {
             memory.clear();
             let wanted = self.limit.saturating_add(self.offset);
             let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
             direct.fill(txn, parameters, memory, self.size.min(wanted))?;
             self.size = (self.size * 8).min(BATCH_ROWS_MAX);
-            let places = self.lazy || direct.joins;
-            if self.take(if places { memory.leaf.len() } else { memory.rows }) {
-                return Ok(true);
+            let places = direct.is_lazy() || direct.joins;
+            let given = self.take(if places { memory.leaf.len() } else { memory.rows });
+            if !given.is_empty() {
+                return Ok(given);
             }
         }
+        Ok(0..0)
     }
 
-    /// Begins a batch of so many rows; false when the bounds leave none of them.
+    /// Which rows of a batch of so many the bounds leave.
     #[inline]
-    fn take(&mut self, rows: usize) -> bool {
+    fn take(&mut self, rows: usize) -> Range<usize> {
         let passed = self.offset.min(rows as u64);
         self.offset -= passed;
         let given = self.limit.min(rows as u64 - passed);
         self.limit -= given;
         // Neither is larger than the number of rows.
-        (self.next, self.end) = (passed as usize, (passed + given) as usize);
-        given > 0
-    }
-
-    /// Moves to the next row of the batch; false when it has no more.
-    #[inline(always)]
-    pub(crate) fn step(&mut self) -> bool {
-        let more = self.next < self.end;
-        self.next += usize::from(more);
-        more
-    }
-
-    /// Where the current row was found, where rows are given as places on pages.
-    #[inline(always)]
-    pub(crate) fn leaf_bytes<'v>(
-        &self,
-        txn: &'v Transaction,
-        memory: &'v Memory,
-    ) -> Option<&'v [u8]> {
-        self.lazy.then(|| memory.leaf.bytes(self.next.wrapping_sub(1), txn))
-    }
-
-    /// The value of an output of the current row, whose bytes are these.
-    #[inline(always)]
-    pub(crate) fn get_in<'v>(
-        &self,
-        outputs: &'v [Operand],
-        parameters: &'v [Value],
-        memory: &'v Memory,
-        bytes: &'v [u8],
-        output: usize,
-    ) -> ValueRef<'v> {
-        match outputs.get(output) {
-            Some(operand) => {
-                memory.leaf.value(self.next.wrapping_sub(1), bytes, operand, parameters)
-            }
-            None => ValueRef::Null,
-        }
-    }
-
-    /// The value of an output of the current row.
-    #[inline]
-    pub(crate) fn get<'v>(
-        &self,
-        direct: &'v Direct,
-        txn: &'v Transaction,
-        parameters: &'v [Value],
-        memory: &'v Memory,
-        output: usize,
-    ) -> ValueRef<'v> {
-        if output >= direct.width() {
-            return ValueRef::Null;
-        }
-        if direct.joins && !self.combined {
-            let number = self.next.wrapping_sub(1);
-            return match direct.outputs.as_ref().and_then(|outputs| outputs.get(output)) {
-                Some(operand) => memory.joined_value(direct, number, operand, txn, parameters),
-                None => ValueRef::Null,
-            };
-        }
-        let place = self.next.wrapping_sub(1).wrapping_mul(direct.width()).wrapping_add(output);
-        let Some(&slot) = memory.slots.slots.get(place) else {
-            return ValueRef::Null;
-        };
-        memory.slots.value(slot, txn, || {
-            let operand = direct.outputs.as_ref().and_then(|outputs| outputs.get(output));
-            operand.map_or(ValueRef::Null, |operand| fixed(operand, parameters))
-        })
+        passed as usize..(passed + given) as usize
     }
 }
 
 impl Direct {
-    /// How many values a row has.
-    #[inline]
-    fn width(&self) -> usize {
-        self.outputs.as_ref().map_or(0, |outputs| outputs.len())
+    /// What of a row an output is.
+    #[inline(always)]
+    pub(crate) fn given(&self, output: usize) -> Given {
+        self.given.get(output).copied().unwrap_or(Given::FIXED)
+    }
+
+    /// The value of an output that is nothing of the row; NULL where there is no such output.
+    #[inline(never)]
+    pub(crate) fn fixed<'v>(&'v self, output: usize, parameters: &'v [Value]) -> ValueRef<'v> {
+        let outputs = self.outputs.as_deref().unwrap_or_default();
+        outputs.get(output).map_or(ValueRef::Null, |operand| fixed(operand, parameters))
+    }
+
+    /// A value of a row that is kept as slots, or of one of several tables, by the numbers of the row in
+    /// the batch and of the output; whether it is one of several parts.
+    pub(crate) fn kept<'v>(
+        &'v self,
+        memory: &'v Memory,
+        (row, output, combined): (usize, usize, bool),
+        txn: &'v Transaction,
+        parameters: &'v [Value],
+    ) -> ValueRef<'v> {
+        let outputs = self.outputs.as_deref().unwrap_or_default();
+        let Some(operand) = outputs.get(output) else { return ValueRef::Null };
+        if self.joins && !combined {
+            return memory.joined_value(self, row, operand, txn, parameters);
+        }
+        match memory.slots.slots.get(row * outputs.len() + output) {
+            Some(&slot) => memory.slots.value(slot, txn, || fixed(operand, parameters)),
+            None => ValueRef::Null,
+        }
     }
 
     /// How many rows the table of a `count(*)` has: its leaves' counts of cells.

@@ -1,0 +1,268 @@
+//! Rows of one table as its scan found them: where their columns are, and what those are when somebody
+//! asks.
+
+use shoal_store::{ColumnPlace, LeafCell, Page, Pgno};
+
+use super::plan::Operand;
+use super::run::{field_value, parameter};
+use super::slots::{Base, Slots, fixed};
+use crate::value::{Value, ValueRef};
+
+/// A row of a table whose columns were found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LeafRow<'r> {
+    rowid: i64,
+    /// The page it is on, or what was read of those on several.
+    bytes: &'r [u8],
+    /// `None` for a row on several pages.
+    page: Option<Pgno>,
+    /// Those that begin with the wanted fields, which are in the order of their places.
+    fields: &'r [ColumnPlace],
+    parameters: &'r [Value],
+}
+
+impl<'r> LeafRow<'r> {
+    /// A row on a page, or elsewhere, with the places of its wanted fields.
+    pub(super) fn new(
+        rowid: i64,
+        (page, bytes): (Option<Pgno>, &'r [u8]),
+        fields: &'r [ColumnPlace],
+        parameters: &'r [Value],
+    ) -> LeafRow<'r> {
+        LeafRow { rowid, bytes, page, fields, parameters }
+    }
+
+    /// The row's value of an operand.
+    #[inline(always)]
+    pub(crate) fn value(self, operand: &'r Operand) -> ValueRef<'r> {
+        match operand {
+            Operand::Field { field, real, missing, .. } => {
+                field_value(self.fields[*field].decode(self.bytes), *real, missing)
+            }
+            Operand::Rowid { .. } => ValueRef::Int(self.rowid),
+            Operand::Constant(value) => value.as_ref(),
+            Operand::Parameter(number) => parameter(self.parameters, *number),
+        }
+    }
+
+    /// Appends the row's values of operands.
+    #[inline(always)]
+    pub(super) fn note(self, outputs: &[Operand], slots: &mut Slots) {
+        let base = match self.page {
+            Some(page) => Base::Page(page, 0),
+            None => Base::Buffer,
+        };
+        for operand in outputs {
+            match operand {
+                Operand::Field { field, real, .. } => {
+                    slots.push(self.fields[*field], self.bytes, *real, base);
+                }
+                Operand::Rowid { .. } => slots.push_int(self.rowid),
+                fixed_operand => slots.push_value(fixed(fixed_operand, self.parameters)),
+            }
+        }
+    }
+}
+
+/// Rows of one leaf that were found together, and which of them are wanted.
+#[derive(Clone, Copy)]
+pub(crate) struct LeafRows<'r> {
+    pub(super) page: Page<'r>,
+    pub(super) far: &'r [u8],
+    pub(super) cells: &'r [LeafCell],
+    pub(super) selected: &'r [u8],
+    /// Whether some go on on other pages.
+    pub(super) has_far: bool,
+    /// Of every cell the wanted fields.
+    pub(super) fields: &'r [ColumnPlace],
+    /// How many fields are wanted of a row.
+    pub(super) stride: usize,
+    pub(super) parameters: &'r [Value],
+}
+
+impl<'r> LeafRows<'r> {
+    /// How many rows are wanted.
+    #[inline]
+    pub(crate) fn len(self) -> usize {
+        self.selected.len()
+    }
+
+    /// A row that is wanted, by number from 0.
+    #[inline(always)]
+    pub(crate) fn row(self, number: usize) -> LeafRow<'r> {
+        self.found(self.at(number))
+    }
+
+    /// The value of an operand of a row that is wanted, by number from 0.
+    #[inline(always)]
+    pub(crate) fn value(self, number: usize, operand: &'r Operand) -> ValueRef<'r> {
+        self.value_at(self.at(number), operand)
+    }
+
+    /// The same of any row that was found, by the number of its cell.
+    #[inline(always)]
+    pub(super) fn value_at(self, row: usize, operand: &'r Operand) -> ValueRef<'r> {
+        match operand {
+            Operand::Field { field, real, missing, .. } => {
+                let (place, bytes) = self.place(row, *field);
+                field_value(place.decode(bytes), *real, missing)
+            }
+            Operand::Rowid { .. } => ValueRef::Int(self.cells[row].rowid),
+            Operand::Constant(value) => value.as_ref(),
+            Operand::Parameter(number) => parameter(self.parameters, *number),
+        }
+    }
+
+    /// The number of the cell of a row that is wanted.
+    #[inline(always)]
+    pub(super) fn at(self, number: usize) -> usize {
+        usize::from(self.selected[number])
+    }
+
+    /// The numbers of the cells that are wanted.
+    #[inline]
+    pub(super) fn selected(self) -> &'r [u8] {
+        self.selected
+    }
+
+    /// Where a row that was found is.
+    #[inline(always)]
+    pub(super) fn cell(self, at: usize) -> LeafCell {
+        self.cells[at]
+    }
+
+    /// The page that the rows are on.
+    #[inline]
+    pub(super) fn pgno(self) -> Pgno {
+        self.page.pgno()
+    }
+
+    /// How many rows were found.
+    #[inline]
+    pub(super) fn cells(self) -> usize {
+        self.cells.len()
+    }
+
+    /// What is stored for an operand of a row that is wanted, by number from 0, where that is a field of
+    /// few bytes: see [`ColumnPlace::short`].
+    #[inline(always)]
+    pub(crate) fn short(self, number: usize, operand: &Operand) -> Option<(u32, u64)> {
+        let Operand::Field { field, .. } = operand else { return None };
+        let (place, bytes) = self.place(usize::from(self.selected[number]), *field);
+        place.short(bytes)
+    }
+
+    /// Calls `each` with the values of an operand of all rows that are wanted, in their order.
+    #[inline(always)]
+    pub(crate) fn each_value(self, operand: &'r Operand, mut each: impl FnMut(ValueRef<'r>)) {
+        let (Operand::Field { field, real, missing, .. }, Some((bytes, places, stride))) =
+            (operand, self.on_page())
+        else {
+            (0..self.len()).for_each(|number| each(self.value(number, operand)));
+            return;
+        };
+        let places = places.get(*field..).unwrap_or_default();
+        for &row in self.selected {
+            let place = places.get(usize::from(row) * stride).copied();
+            let place = place.unwrap_or(ColumnPlace::MISSING);
+            each(field_value(place.decode(bytes), *real, missing));
+        }
+    }
+
+    /// Where a field of any row that was found is, and in which bytes.
+    #[inline(always)]
+    pub(super) fn place(self, row: usize, field: usize) -> (ColumnPlace, &'r [u8]) {
+        (self.fields[row * self.stride + field], self.bytes(row))
+    }
+
+    #[inline(always)]
+    fn bytes(self, row: usize) -> &'r [u8] {
+        if self.cells[row].goes_on() { self.far } else { self.page.bytes() }
+    }
+
+    /// Any row that was found.
+    #[inline(always)]
+    pub(super) fn found(self, row: usize) -> LeafRow<'r> {
+        let cell = &self.cells[row];
+        LeafRow {
+            rowid: cell.rowid,
+            bytes: self.bytes(row),
+            page: (!cell.goes_on()).then_some(self.page.pgno()),
+            fields: &self.fields[row * self.stride..(row + 1) * self.stride],
+            parameters: self.parameters,
+        }
+    }
+
+    /// Where a field of those rows is, by number: the places of row `i` begin at `i * stride`; `None`
+    /// where rows go on on other pages.
+    #[inline(always)]
+    pub(super) fn on_page(self) -> Option<(&'r [u8], &'r [ColumnPlace], usize)> {
+        (!self.has_far).then_some((self.page.bytes(), self.fields, self.stride))
+    }
+
+    #[inline]
+    pub(super) fn parameters(self) -> &'r [Value] {
+        self.parameters
+    }
+}
+
+/// A row that was found and is not given yet.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Found {
+    pub(super) rowid: i64,
+    /// The page it is on; `None` for one whose bytes are in [`LeafMemory::far`], or are not asked for.
+    pub(super) page: Option<Pgno>,
+    /// Where its fields begin in [`LeafMemory::fields`].
+    pub(super) fields: u32,
+}
+
+/// A row that is given.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GivenRow<'r> {
+    pub(super) found: Found,
+    pub(super) bytes: &'r [u8],
+    /// Of the whole batch.
+    pub(super) fields: &'r [ColumnPlace],
+}
+
+/// What of a row an output is, in so few bytes that asking costs little.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Given {
+    /// The number of a field, or one of the two below.
+    field: u32,
+    /// Whether integers are reals that were stored short.
+    real: bool,
+}
+
+impl Given {
+    const ROWID: u32 = u32::MAX - 1;
+    /// Nothing of it.
+    pub(super) const FIXED: Given = Given { field: u32::MAX, real: false };
+
+    pub(super) fn of(operand: &Operand) -> Given {
+        match operand {
+            Operand::Field { field, real, .. } => match u32::try_from(*field) {
+                Ok(field) if field < Given::ROWID => Given { field, real: *real },
+                _ => Given::FIXED,
+            },
+            Operand::Rowid { .. } => Given { field: Given::ROWID, real: false },
+            Operand::Constant(_) | Operand::Parameter(_) => Given::FIXED,
+        }
+    }
+}
+
+impl<'r> GivenRow<'r> {
+    /// What an output is; `None` where the row does not tell: a constant, or a column that its record
+    /// ends before.
+    #[inline(always)]
+    pub(crate) fn value(&self, given: Given) -> Option<ValueRef<'r>> {
+        if given.field >= Given::ROWID {
+            return (given.field == Given::ROWID).then_some(ValueRef::Int(self.found.rowid));
+        }
+        let place = *self.fields.get(self.found.fields as usize + given.field as usize)?;
+        match place.decode(self.bytes) {
+            Some(ValueRef::Int(int)) if given.real => Some(ValueRef::Real(int as f64)),
+            value => value,
+        }
+    }
+}

@@ -1,0 +1,460 @@
+//! The rows of a query.
+//!
+//! Rows are made ready some at a time, by loops over pages or by the general executor. What the caller
+//! walks is two numbers: the next row that is ready and where those end. A row is where it was found,
+//! and its values are decoded when they are asked for; both are so small that they are inlined into
+//! the caller's loop. Everything that happens once a batch is behind a call.
+
+use std::ops::Range;
+
+use crate::Error;
+use crate::connection::session::StatementSession;
+use crate::exec::direct::{
+    Direct, DirectRows, GivenRow, Memory, Operand, Root, combine, root_parts,
+};
+use crate::exec::{AttachedSnapshots, Batch, Run, Snapshot, Txns};
+use crate::plan::{BodyPlan, Program};
+use crate::value::{Affinity, Value, ValueRef};
+
+/// The rows of a query, computed as they are asked for.
+///
+/// Outside a transaction they hold a read transaction of their own until the last row was given
+/// or they are dropped.
+#[derive(Debug)]
+pub struct Rows<'c> {
+    /// The next of the rows that are ready, and where those end.
+    next: usize,
+    end: usize,
+    source: Source<'c>,
+    /// Where a run that can be used again goes.
+    spare: Option<&'c mut Option<Box<General>>>,
+    /// How many more rows may be made ready, and whether there were more than that.
+    left: u64,
+    is_over: bool,
+    rows_max: u64,
+}
+
+/// The general executor at work: its run, and the batch its rows go through.
+#[derive(Debug)]
+pub(crate) struct General {
+    run: Run,
+    batch: Batch,
+    /// How many rows the next batch asks for.
+    size: usize,
+    session: Option<StatementSession>,
+}
+
+#[derive(Debug)]
+enum Source<'c> {
+    /// Of which the rows that are ready are places on pages.
+    Leaf(DirectSource<'c>),
+    /// Of which they are values.
+    Direct(DirectSource<'c>),
+    General {
+        snapshot: Snapshot<'c>,
+        attached: AttachedSnapshots<'c>,
+        program: &'c Program,
+        general: Box<General>,
+    },
+    /// All rows are in the batch; the run may serve again.
+    Ended(Box<General>),
+    Values(Box<Batch>),
+    Done,
+}
+
+/// Rows straight from the pages.
+#[derive(Debug)]
+struct DirectSource<'c> {
+    /// That of the part whose rows are given, and behind it those of the parts that follow.
+    memory: &'c mut [Memory],
+    direct: &'c Direct,
+    parameters: &'c [Value],
+    snapshot: Snapshot<'c>,
+    program: &'c Program,
+    rows: DirectRows,
+    part: usize,
+    /// Whether the parts are still to be compared, and whether they were and each gives its own rows.
+    compares: bool,
+    kept: bool,
+}
+
+/// Batches grow up to this many rows, so that few rows cost little and many rows little each.
+const BATCH_ROWS_MAX: usize = 256;
+
+impl<'c> DirectSource<'c> {
+    /// Makes more rows ready: where they are, nowhere when there are none.
+    #[inline]
+    fn refill(&mut self) -> Result<Range<usize>, Error> {
+        if self.compares
+            && let Some(ready) = self.compare()?
+        {
+            return Ok(ready);
+        }
+        loop {
+            let Some(memory) = self.memory.first_mut() else { return Ok(0..0) };
+            let txn = self.snapshot.get();
+            let ready = self.rows.fill(self.direct, txn, self.parameters, memory)?;
+            if !ready.is_empty() || self.memory.len() < 2 || !self.next_part() {
+                return Ok(ready);
+            }
+        }
+    }
+
+    /// Compares the parts; `None` where each gives its own rows then.
+    #[cold]
+    fn compare(&mut self) -> Result<Option<Range<usize>>, Error> {
+        self.compares = false;
+        let body = &self.program.root.body;
+        combine(body, self.snapshot.get(), self.parameters, self.memory)?;
+        let Some(first) = self.memory.first() else { return Ok(Some(0..0)) };
+        let ready = self.rows.combined(first);
+        self.kept = ready.is_none();
+        Ok(ready)
+    }
+
+    /// Goes on with the next part, if there is one whose rows are given.
+    #[cold]
+    fn next_part(&mut self) -> bool {
+        let gives_all = |root: &Root| !root.compares || self.kept;
+        if !self.program.direct.as_ref().is_some_and(gives_all) || !self.rows.wants_more() {
+            return false;
+        }
+        let next = root_parts(&self.program.root.body).nth(self.part + 1).flatten();
+        let (Some(direct), Some((_, rest))) =
+            (next, std::mem::take(&mut self.memory).split_first_mut())
+        else {
+            return false;
+        };
+        (self.direct, self.memory) = (direct, rest);
+        self.part += 1;
+        match self.memory.first_mut() {
+            Some(memory) if self.kept => self.rows.begin_kept(memory),
+            Some(memory) => self.rows.begin(memory),
+            None => {}
+        }
+        true
+    }
+
+    /// Whether the rows that are ready are places on pages.
+    #[inline]
+    fn is_lazy(&self) -> bool {
+        !self.rows.are_combined() && self.direct.is_lazy()
+    }
+}
+
+/// What `LIMIT` or `OFFSET` says.
+fn row_count(operand: &Operand, parameters: &[Value]) -> Result<i64, Error> {
+    let value = match operand {
+        Operand::Constant(value) => value.clone(),
+        Operand::Parameter(number) => parameters.get(number - 1).cloned().unwrap_or_default(),
+        Operand::Field { .. } | Operand::Rowid { .. } => Value::Null,
+    };
+    match Affinity::Integer.apply(value) {
+        Value::Int(count) => Ok(count),
+        _ => Err(Error::runtime("datatype mismatch")),
+    }
+}
+
+impl<'c> Rows<'c> {
+    pub(crate) fn of_query(
+        (snapshot, attached): (Snapshot<'c>, AttachedSnapshots<'c>),
+        program: &'c Program,
+        parameters: &[Value],
+        session: StatementSession,
+        spare: &'c mut Option<Box<General>>,
+    ) -> Rows<'c> {
+        let mut general = spare.take().unwrap_or_else(|| {
+            let (run, batch) = (Run::new(program, parameters), Batch::new(program.columns.len()));
+            Box::new(General { run, batch, size: 1, session: None })
+        });
+        general.run.restart(program, parameters);
+        general.batch.clear();
+        (general.size, general.session) = (1, Some(session));
+        let spare = Run::can_restart(program).then_some(spare);
+        let source = Source::General { snapshot, attached, program, general };
+        let mut rows = Rows::of_source(source);
+        rows.spare = spare;
+        rows
+    }
+
+    #[inline(always)]
+    fn of_source(source: Source<'c>) -> Rows<'c> {
+        let (left, rows_max) = (u64::MAX, u64::MAX);
+        Rows { next: 0, end: 0, source, spare: None, left, is_over: false, rows_max }
+    }
+
+    /// The same rows, of which more than so many are an error.
+    #[inline(always)]
+    pub(crate) fn at_most(mut self, rows: Option<u64>) -> Rows<'c> {
+        if let Some(rows) = rows {
+            (self.left, self.rows_max) = (rows, rows);
+        }
+        self
+    }
+
+    /// Rows straight from the pages; an error when the program's are not.
+    #[inline(always)]
+    pub(crate) fn of_direct(
+        snapshot: Snapshot<'c>,
+        program: &'c Program,
+        parameters: &'c [Value],
+        memory: &'c mut Vec<Memory>,
+    ) -> Result<Rows<'c>, Error> {
+        if memory.is_empty() {
+            memory.extend(root_parts(&program.root.body).flatten().map(Memory::new));
+        }
+        let misuse = || Error::Misuse { what: "a statement changed its kind" };
+        let root = program.direct.as_ref().ok_or_else(misuse)?;
+        let (mut limit, mut offset) = (u64::MAX, 0);
+        if let Some(operand) = &root.limit {
+            // Negative stands for no limit.
+            limit = u64::try_from(row_count(operand, parameters)?).unwrap_or(u64::MAX);
+        }
+        if let Some(operand) = &root.offset {
+            offset = u64::try_from(row_count(operand, parameters)?).unwrap_or(0);
+        }
+        let direct = match &program.root.body {
+            // The usual case, in a few instructions.
+            BodyPlan::Select(select) => select.direct.as_deref(),
+            body => root_parts(body).next().flatten(),
+        };
+        let direct = direct.filter(|direct| direct.outputs.is_some()).ok_or_else(misuse)?;
+        let (part, compares, kept) = (0, root.compares, false);
+        let mut rows = DirectRows::new(limit, offset);
+        rows.begin(memory.first_mut().ok_or_else(misuse)?);
+        let source = DirectSource {
+            memory,
+            direct,
+            parameters,
+            snapshot,
+            program,
+            rows,
+            part,
+            compares,
+            kept,
+        };
+        Ok(Rows::of_source(Source::Leaf(source)))
+    }
+
+    /// Rows that are known already.
+    pub(crate) fn of_values(width: usize, rows: &[Vec<Value>]) -> Rows<'c> {
+        let mut batch = Batch::new(width);
+        rows.iter().for_each(|row| batch.push(row));
+        let mut this = Rows::of_source(Source::Values(Box::new(batch)));
+        this.end = rows.len();
+        this
+    }
+
+    /// Whether anybody has committed since the statement began, to a database that it reads: see
+    /// [`shoal_store::Transaction::is_stale`]. False once the last row was given.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub fn is_stale(&self) -> Result<bool, Error> {
+        let none: &[Option<Snapshot<'_>>] = &[];
+        let (snapshot, attached) = match &self.source {
+            Source::General { snapshot, attached, .. } => (snapshot, attached.as_slice()),
+            Source::Leaf(source) | Source::Direct(source) => (&source.snapshot, none),
+            Source::Ended(_) | Source::Values(_) | Source::Done => return Ok(false),
+        };
+        for snapshot in std::iter::once(snapshot).chain(attached.iter().flatten()) {
+            if snapshot.get().is_stale()? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The next row, which stays valid until the next call; `None` after the last.
+    ///
+    /// Cost: a step to a row that is ready, inlined into the caller's loop; a call for each batch.
+    ///
+    /// # Errors
+    /// What the statement's expressions raise, and what is wrong with the file. There are no more
+    /// rows then.
+    #[allow(clippy::should_implement_trait)] // it lends, and can fail
+    #[inline]
+    pub fn next(&mut self) -> Result<Option<Row<'_>>, Error> {
+        if self.next >= self.end && !self.refill()? {
+            return Ok(None);
+        }
+        let row = self.next;
+        self.next += 1;
+        Ok(Some(self.row(row)))
+    }
+
+    /// A row that is ready.
+    #[inline(always)]
+    fn row(&self, row: usize) -> Row<'_> {
+        if let Source::Leaf(source) = &self.source
+            && let Some(memory) = source.memory.first()
+        {
+            let row = memory.leaf.row(row, source.snapshot.get());
+            return Row { place: RowPlace::Leaf { source, row } };
+        }
+        Row { place: RowPlace::Kept { rows: self, row } }
+    }
+
+    /// Makes more rows ready; false when there are none.
+    #[inline(never)]
+    fn refill(&mut self) -> Result<bool, Error> {
+        if self.is_over {
+            return self.refuse_more();
+        }
+        let ready = match &mut self.source {
+            Source::Leaf(source) | Source::Direct(source) => source.refill(),
+            Source::General { .. } => self.refill_general(),
+            Source::Ended(_) | Source::Values(_) | Source::Done => return Ok(false),
+        };
+        let ready = match ready {
+            Ok(ready) if !ready.is_empty() => {
+                match &self.source {
+                    Source::Leaf(source) if !source.is_lazy() => self.turn(),
+                    Source::Direct(source) if source.is_lazy() => self.turn(),
+                    _ => {}
+                }
+                ready
+            }
+            ended => {
+                // A snapshot of its own ends here.
+                if !matches!(self.source, Source::Ended(_)) {
+                    self.source = Source::Done;
+                }
+                return ended.map(|_| false);
+            }
+        };
+        let given = usize::try_from(self.left).unwrap_or(usize::MAX).min(ready.len());
+        self.left -= given as u64;
+        (self.next, self.end) = (ready.start, ready.start + given);
+        // Whoever asks for the row behind these is told.
+        self.is_over = given < ready.len();
+        if given == 0 { self.refuse_more() } else { Ok(true) }
+    }
+
+    /// Goes on with a part whose rows are of the other kind.
+    #[cold]
+    fn turn(&mut self) {
+        self.source = match std::mem::replace(&mut self.source, Source::Done) {
+            Source::Leaf(source) => Source::Direct(source),
+            Source::Direct(source) => Source::Leaf(source),
+            other => other,
+        };
+    }
+
+    /// The row that is one too many.
+    #[cold]
+    fn refuse_more(&mut self) -> Result<bool, Error> {
+        (self.source, self.is_over) = (Source::Done, false);
+        Err(Error::Limit { what: "rows of a result", max: self.rows_max })
+    }
+
+    fn refill_general(&mut self) -> Result<Range<usize>, Error> {
+        let Source::General { snapshot, attached, program, general } = &mut self.source else {
+            return Ok(0..0);
+        };
+        let General { run, batch, size, session } = &mut **general;
+        let Some(session) = session else { return Ok(0..0) };
+        loop {
+            batch.clear();
+            let txns = Txns::new(snapshot.get(), attached);
+            let more = run.fill(program, txns, session, *size, batch)?;
+            *size = (*size * 2).min(BATCH_ROWS_MAX);
+            if !more || batch.len() > 0 {
+                let ready = 0..batch.len();
+                if !more
+                    && let Source::General { mut general, .. } =
+                        std::mem::replace(&mut self.source, Source::Done)
+                {
+                    // The snapshot ends here.
+                    general.session = None;
+                    self.source = Source::Ended(general);
+                }
+                return Ok(ready);
+            }
+        }
+    }
+}
+
+impl Drop for Rows<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(spare) = self.spare.take()
+            && let Source::Ended(general) = std::mem::replace(&mut self.source, Source::Done)
+        {
+            *spare = Some(general);
+        }
+    }
+}
+
+/// One row of a result.
+#[derive(Clone, Copy, Debug)]
+pub struct Row<'r> {
+    place: RowPlace<'r>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum RowPlace<'r> {
+    /// Where its columns are on its page, from which they are decoded when they are asked for.
+    Leaf { source: &'r DirectSource<'r>, row: GivenRow<'r> },
+    /// The number of one of the rows that are ready.
+    Kept { rows: &'r Rows<'r>, row: usize },
+}
+
+impl<'r> Row<'r> {
+    /// The value of a column, from 0; NULL past the last column.
+    ///
+    /// Cost: of a row straight from a page, the decoding of that one value, inlined into the caller.
+    #[inline]
+    pub fn get(&self, column: usize) -> ValueRef<'r> {
+        match &self.place {
+            RowPlace::Leaf { source, row } => match row.value(source.direct.given(column)) {
+                Some(value) => value,
+                None => source.direct.fixed(column, source.parameters),
+            },
+            RowPlace::Kept { rows, row } => rows.kept(*row, column),
+        }
+    }
+
+    /// How many columns there are.
+    pub fn len(&self) -> usize {
+        match &self.place {
+            RowPlace::Leaf { source, .. } => source.program.columns.len(),
+            RowPlace::Kept { rows, .. } => match &rows.source {
+                Source::Leaf(source) | Source::Direct(source) => source.program.columns.len(),
+                Source::General { general, .. } | Source::Ended(general) => general.batch.width(),
+                Source::Values(batch) => batch.width(),
+                Source::Done => 0,
+            },
+        }
+    }
+
+    /// Whether there is no column, which no query's row has.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The values from first to last.
+    pub fn values(&self) -> impl Iterator<Item = ValueRef<'r>> {
+        let row = *self;
+        (0..row.len()).map(move |column| row.get(column))
+    }
+}
+
+impl Rows<'_> {
+    /// A column of a row that is ready and on no page.
+    #[inline(never)]
+    fn kept(&self, row: usize, column: usize) -> ValueRef<'_> {
+        match &self.source {
+            Source::Leaf(source) | Source::Direct(source) => {
+                let Some(memory) = source.memory.first() else { return ValueRef::Null };
+                let (txn, at) = (source.snapshot.get(), (row, column, source.rows.are_combined()));
+                source.direct.kept(memory, at, txn, source.parameters)
+            }
+            Source::General { general, .. } | Source::Ended(general) => {
+                general.batch.get(row, column)
+            }
+            Source::Values(batch) => batch.get(row, column),
+            Source::Done => ValueRef::Null,
+        }
+    }
+}
