@@ -50,7 +50,7 @@ struct Inner {
     nodes: Vec<Node>,
     /// Places of dependencies, change after change.
     deps: Vec<u32>,
-    /// The places of the changes that were added.
+    /// The places of the changes that were added, but for the last few.
     index: HashIndex,
     heads: Heads,
     actors: Vec<Actor>,
@@ -465,7 +465,15 @@ impl Inner {
             return Some(place);
         }
         let of_added = |place: u32| self.nodes[(place - self.base_len) as usize].hash;
-        self.index.get(hash, of_added).or_else(|| self.base.as_ref()?.place_of(hash))
+        let indexed = self.index.get(hash, of_added);
+        indexed
+            .or_else(|| self.place_of_unindexed(hash))
+            .or_else(|| self.base.as_ref()?.place_of(hash))
+    }
+
+    fn place_of_unindexed(&self, hash: &ChangeHash) -> Option<u32> {
+        let added = self.unindexed().iter().position(|node| node.hash == *hash)?;
+        u32::try_from(self.index.len() + added).ok().map(|added| self.base_len + added)
     }
 
     fn places<'a>(&'a self, hashes: &'a [ChangeHash]) -> impl Iterator<Item = u32> + 'a {

@@ -168,7 +168,16 @@ impl<'a> Reader<'a> {
 
 /// Appends `value` in its shortest form.
 #[inline]
-pub(crate) fn write_uleb(mut value: u64, out: &mut Vec<u8>) {
+pub(crate) fn write_uleb(value: u64, out: &mut Vec<u8>) {
+    match value {
+        ..0x80 => out.push(low_byte(value)),
+        0x80..0x4000 => out.extend_from_slice(&[low_byte(value) | 0x80, low_byte(value >> 7)]),
+        _ => write_long_uleb(value, out),
+    }
+}
+
+#[inline(never)]
+fn write_long_uleb(mut value: u64, out: &mut Vec<u8>) {
     while value >= 0x80 {
         out.push(low_byte(value) | 0x80);
         value >>= 7;
@@ -178,7 +187,19 @@ pub(crate) fn write_uleb(mut value: u64, out: &mut Vec<u8>) {
 
 /// Appends `value` in its shortest form.
 #[inline]
-pub(crate) fn write_sleb(mut value: i64, out: &mut Vec<u8>) {
+pub(crate) fn write_sleb(value: i64, out: &mut Vec<u8>) {
+    let bits = value.cast_unsigned();
+    match value {
+        -0x40..0x40 => out.push(low_byte(bits) & 0x7f),
+        -0x2000..0x2000 => {
+            out.extend_from_slice(&[low_byte(bits) | 0x80, low_byte(bits >> 7) & 0x7f]);
+        }
+        _ => write_long_sleb(value, out),
+    }
+}
+
+#[inline(never)]
+fn write_long_sleb(mut value: i64, out: &mut Vec<u8>) {
     while !(-64..64).contains(&value) {
         out.push(low_byte(value.cast_unsigned()) | 0x80);
         value >>= 7;

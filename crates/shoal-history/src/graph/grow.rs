@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::heads::Heads;
-use super::{ChangeGraph, Node, past};
+use super::{ChangeGraph, Inner, Node, past};
 use crate::{Change, Error};
 
 /// What a graph was before changes were added, to take them back.
@@ -87,8 +87,6 @@ impl ChangeGraph {
             inner.deps.extend(dep_place);
         }
         inner.heads.insert(hash, place);
-        let (nodes, base_len) = (&inner.nodes, inner.base_len);
-        inner.index.insert(hash, place, |place| nodes[(place - base_len) as usize].hash);
         let deps_end = u32::try_from(inner.deps.len()).expect("there are fewer than 2^32 links");
         let all_before = if inner.heads.len() == 1 {
             place
@@ -97,6 +95,9 @@ impl ChangeGraph {
         };
         inner.nodes.push(Node { hash, author, max_op: change.max_op(), deps_end, all_before });
         inner.changes.push(change);
+        if inner.unindexed().len() == UNINDEXED_MAX {
+            inner.index_all();
+        }
         Ok(true)
     }
 
@@ -117,7 +118,9 @@ impl ChangeGraph {
             let last = nodes[nodes.len() - 1];
             let place = base_len + u32::try_from(nodes.len() - 1).expect("places fit 32 bits");
             let hash_at = |place: u32| nodes[(place - base_len) as usize].hash;
-            inner.index.remove(&last.hash, place, hash_at);
+            if inner.index.len() == nodes.len() {
+                inner.index.remove(&last.hash, place, hash_at);
+            }
             inner.nodes.pop();
             inner.changes.pop();
             inner.actors[last.author.as_usize()].changes.pop();
@@ -132,5 +135,26 @@ impl ChangeGraph {
         }
         inner.actors.truncate(actors);
         (inner.max_op, inner.heads) = (max_op, heads);
+    }
+}
+
+/// How many changes are added before their hashes go into the index. Each goes to a place far from
+/// the others, and the processor fetches those of several at once only where there is little in
+/// between.
+const UNINDEXED_MAX: usize = 32;
+
+impl Inner {
+    /// The changes that are in no index yet: fewer than [`UNINDEXED_MAX`].
+    pub(super) fn unindexed(&self) -> &[Node] {
+        &self.nodes[self.index.len()..]
+    }
+
+    fn index_all(&mut self) {
+        let (nodes, base_len) = (&self.nodes, self.base_len);
+        let first = self.index.len();
+        let places = (base_len..).skip(first);
+        for (node, place) in nodes[first..].iter().zip(places) {
+            self.index.insert(node.hash, place, |place| nodes[(place - base_len) as usize].hash);
+        }
     }
 }

@@ -22,6 +22,11 @@ impl HashIndex {
         index
     }
 
+    /// The number of places.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
     /// Makes room for so many places more; `hash_at` knows those that are here.
     pub(super) fn reserve(&mut self, places: usize, hash_at: impl Fn(u32) -> ChangeHash) {
         if (self.len + places) * 4 > self.slots.len() * 3 {

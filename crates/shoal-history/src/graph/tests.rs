@@ -80,6 +80,34 @@ fn changes_that_do_not_fit_are_refused_and_leave_no_trace() {
 /// An author's change must build on the one before, directly or through others; it does not matter
 /// whether that one is here already.
 #[test]
+fn changes_are_found_and_taken_back_whether_they_are_in_the_index_or_not() {
+    let mut graph = ChangeGraph::new();
+    let mut hashes: Vec<ChangeHash> = Vec::new();
+    let mut checkpoints = Vec::new();
+    for seq in 1..=100 {
+        checkpoints.push(graph.checkpoint());
+        let change = change(1, seq, seq, 1, hashes.last().map_or(&[], std::slice::from_ref));
+        hashes.push(change.hash());
+        assert_eq!(graph.add(change), Ok(true));
+        let places = hashes.iter().map(|hash| graph.inner.place_of(hash));
+        assert!(places.eq((0..seq).map(Some)), "{seq}");
+    }
+    // Taken back to before, within and after what one filling of the index holds, and added again.
+    for kept in [97_usize, 70, 64, 63, 31, 0] {
+        let taken: Vec<Change> = graph.changes().skip(kept).cloned().collect();
+        graph.restore(checkpoints[kept].clone());
+        for (at, hash) in hashes.iter().enumerate() {
+            assert_eq!(graph.contains(hash), at < kept, "{kept} {at}");
+        }
+        for change in taken {
+            assert_eq!(graph.add(change), Ok(true));
+        }
+        let places = hashes.iter().map(|hash| graph.inner.place_of(hash));
+        assert!(places.eq((0..100).map(Some)), "{kept}");
+    }
+}
+
+#[test]
 fn a_change_that_does_not_build_on_its_authors_last_one_is_refused() {
     let first = change(1, 1, 1, 1, &[]);
     let other = change(2, 1, 2, 1, &[first.hash()]);
