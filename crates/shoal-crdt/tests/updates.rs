@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "reference/values.rs"]
+mod values;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -14,6 +17,7 @@ use shoal_crdt::{
     ObjId, ObjType, PatchProp, ROOT, ReadDoc, Scalar, Span, StringMigration, TextEncoding,
     Transactable, UpdateSpansConfig,
 };
+use values::their_value;
 
 fn new(number: u8) -> AutoCommit {
     AutoCommit::new(ActorId::new(&[number]))
@@ -43,27 +47,6 @@ fn json() -> impl Strategy<Value = serde_json::Value> {
 
 fn object() -> impl Strategy<Value = serde_json::Value> {
     prop::collection::btree_map("[a-c]", json(), 0..4).prop_map(|entries| json!(entries))
-}
-
-fn their_value(json: &serde_json::Value) -> automerge::hydrate::Value {
-    use automerge::hydrate;
-    match json {
-        serde_json::Value::String(text) => {
-            hydrate::Value::text(automerge::TextEncoding::UnicodeCodePoint, text)
-        }
-        serde_json::Value::Number(number) => {
-            hydrate::Value::Scalar(automerge::ScalarValue::Int(number.as_i64().unwrap()))
-        }
-        serde_json::Value::Array(items) => {
-            hydrate::Value::List(items.iter().map(their_value).collect::<Vec<_>>().into())
-        }
-        serde_json::Value::Object(entries) => {
-            let entries = entries.iter().map(|(key, value)| (key.as_str(), their_value(value)));
-            let entries: std::collections::HashMap<&str, hydrate::Value> = entries.collect();
-            hydrate::Value::Map(entries.into())
-        }
-        _ => hydrate::Value::Scalar(automerge::ScalarValue::Null),
-    }
 }
 
 /// Whether no array in `new` is shorter than the one in its place in `old`: the reference deletes

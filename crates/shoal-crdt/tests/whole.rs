@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "reference/values.rs"]
+mod values;
+
 use std::collections::BTreeMap;
 use std::sync::mpsc;
 use std::thread;
@@ -14,6 +17,7 @@ use shoal_crdt::{
     ActorId, AutoCommit, CommitOptions, DocItem, Document, Error, Limits, LoadOptions, ObjType,
     Prop, ROOT, ReadDoc, Scalar, Span, SyncMessage, SyncState, Transactable, Value,
 };
+use values::their_value;
 
 fn show(doc: &Document) -> serde_json::Value {
     serde_json::to_value(doc.to_json()).unwrap()
@@ -173,28 +177,6 @@ proptest! {
             theirs.get_heads().into_iter().map(|head| head.0).collect();
         let heads: Vec<[u8; 32]> = ours.heads().into_iter().map(|head| head.0).collect();
         prop_assert_eq!(heads, their_heads);
-    }
-}
-
-fn their_value(json: &serde_json::Value) -> automerge::hydrate::Value {
-    use automerge::hydrate;
-    match json {
-        serde_json::Value::String(text) => {
-            hydrate::Value::text(automerge::TextEncoding::UnicodeCodePoint, text)
-        }
-        serde_json::Value::Bool(value) => hydrate::Value::Scalar((*value).into()),
-        serde_json::Value::Number(number) => {
-            hydrate::Value::Scalar(automerge::ScalarValue::Int(number.as_i64().unwrap()))
-        }
-        serde_json::Value::Array(items) => {
-            hydrate::Value::List(items.iter().map(their_value).collect::<Vec<_>>().into())
-        }
-        serde_json::Value::Object(entries) => {
-            let entries = entries.iter().map(|(key, value)| (key.as_str(), their_value(value)));
-            let entries: std::collections::HashMap<&str, hydrate::Value> = entries.collect();
-            hydrate::Value::Map(entries.into())
-        }
-        _ => hydrate::Value::Scalar(automerge::ScalarValue::Null),
     }
 }
 
