@@ -434,6 +434,20 @@ fn joins_and_indexes() -> Vec<OnFile> {
         ),
         (
             "idx",
+            "group_by_index",
+            "orders counted by user_id, which has an index: 5,000 groups; all read",
+            Query::new("SELECT user_id, count(*) FROM orders GROUP BY user_id", 2).giving(5_000),
+            20,
+        ),
+        (
+            "idx",
+            "group_by_text_index",
+            "users counted by dept, which has an index: 5 groups; all read",
+            Query::new("SELECT dept, count(*) FROM users GROUP BY dept", 2).giving(5),
+            50,
+        ),
+        (
+            "idx",
             "text_index_seek",
             "users WHERE dept = ?1 ('Engineering') through the index; all read",
             Query::new("SELECT id, name, dept FROM users WHERE dept = ?1", 3)
