@@ -22,7 +22,7 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 use shoal_format::wal::{Frame, FrameHeader, WalHeader, WalStart};
 use shoal_format::wal_index::{READ_LOCK, READ_MARKS, SIZE, WalIndex, read_mark};
-use shoal_format::{FileHeader, Pgno};
+use shoal_format::{Corrupt, FileHeader, Pgno};
 use shoal_vfs::{ByteLock, File, OpenMode, VfsError};
 
 use crate::Error;
@@ -305,7 +305,7 @@ impl WalState {
         }
         let file = match page_count {
             Some(count) => state(store, &pages, count, file)?,
-            None => file,
+            None => checked(store, &pages, file)?,
         };
         Ok(WalSnapshot { file, pages, unchanged: false, changes: None })
     }
@@ -426,5 +426,18 @@ fn state(
     if header.page_size != file.header.page_size {
         return Err(Error::busy(&store.path));
     }
-    Ok(FileState { header, page_count })
+    checked(store, pages, FileState { header, page_count })
+}
+
+/// Refuses a state with pages that are neither in the file nor in the log: what is kept of a state
+/// grows with its pages. Whoever adds a page writes it to the log, also one that is free at once;
+/// only that of the lock is in neither. Cost: asks for the size of the file.
+fn checked(store: &Inner, pages: &WalPages, file: FileState) -> Result<FileState, Error> {
+    let in_file = store.file.size()?.div_ceil(u64::from(file.header.page_size));
+    let most = in_file.saturating_add(pages.places.len() as u64).saturating_add(1);
+    if u64::from(file.page_count) <= most {
+        return Ok(file);
+    }
+    let why = "states more pages than the file and its log have";
+    Err(Corrupt::new("file header", why, u64::from(file.page_count)).into())
 }

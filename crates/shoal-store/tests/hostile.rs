@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use common::{database, options, orders, record};
 use proptest::prelude::*;
+use shoal_format::wal;
 use shoal_store::vfs::{Image, MemVfs, SimVfs};
 use shoal_store::{
     Access, BATCH, BtreeKind, ColumnFinder, Error, Mode, Pgno, Store, TableLookup, TableScan,
@@ -114,6 +115,51 @@ fn corrupt_databases_can_be_changed_without_a_panic() {
             exercise(&bytes, number as u32 * 4 + salt);
         }
     }
+}
+
+/// A state is kept with a place for each of its pages. A file of 512 bytes in write-ahead log mode
+/// that stated 4,294,967,294 of them made the process ask for 100 GB.
+#[test]
+fn files_with_a_log_that_state_pages_which_are_not_there_are_refused() {
+    let mut bytes = database(512, 0, "CREATE TABLE t(a)");
+    bytes[18..20].fill(2);
+    assert!(open(&bytes).is_ok());
+    bytes[28..32].copy_from_slice(&u32::MAX.saturating_sub(1).to_be_bytes());
+    assert!(matches!(open(&bytes), Err(Error::Corrupt(_))));
+    // A log of one frame: a page far behind the others, and a commit of as many.
+    bytes[28..32].copy_from_slice(&0_u32.to_be_bytes());
+    let refused = |pgno: u32, page_count: u32| {
+        let mut log = Vec::new();
+        for word in [wal::MAGIC, wal::VERSION, 512, 0, 7, 8] {
+            log.extend_from_slice(&word.to_be_bytes());
+        }
+        let mut checksum = wal::Checksum { big_endian: false, sums: [0; 2] };
+        checksum.add(&log);
+        log.extend_from_slice(&checksum.bytes());
+        let mut frame = [pgno.to_be_bytes(), page_count.to_be_bytes()].concat();
+        let page = [0; 512];
+        checksum.add(&frame);
+        checksum.add(&page);
+        for word in [7_u32, 8] {
+            frame.extend_from_slice(&word.to_be_bytes());
+        }
+        frame.extend_from_slice(&checksum.bytes());
+        let vfs = MemVfs::new();
+        vfs.put(Path::new(DB), bytes.clone());
+        vfs.put(Path::new("db-wal"), [log, frame, page.to_vec()].concat());
+        let opened = Store::open_with(Arc::new(vfs), Path::new(DB), options(Access::ReadOnly));
+        match opened {
+            Ok(store) => {
+                assert_eq!(store.begin(Mode::Read).unwrap().page_count(), page_count);
+                false
+            }
+            Err(error) => matches!(error, Error::Corrupt(_)),
+        }
+    };
+    let pages = u32::try_from(bytes.len() / 512).unwrap();
+    assert!(!refused(pages + 1, pages + 1));
+    assert!(refused(pages + 1, u32::MAX - 1));
+    assert!(refused(u32::MAX - 1, u32::MAX - 1));
 }
 
 /// A small database with interior pages, overflow pages and a freelist.
