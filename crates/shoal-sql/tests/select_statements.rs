@@ -167,7 +167,7 @@ fn errors_know_their_place() {
     check("select a from t, u", "ambiguous column name: a", "a from");
     check("select sin2(a) from t", "no such function: sin2", "sin2");
     check("select abs(a, b) from t", "wrong number of arguments to function abs()", "abs");
-    check("select a from t where sum(b) > 1", "misuse of aggregate: sum()", "sum");
+    check("select a from t where sum(b) > 1", "misuse of aggregate function sum()", "sum");
     check(
         "select 1 from t order by 3",
         "1st ORDER BY term out of range - should be between 1 and 1",

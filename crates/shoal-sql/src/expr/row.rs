@@ -5,8 +5,8 @@ use crate::Error;
 use crate::exec::{Machine, assign};
 use crate::functions::Session;
 use crate::parse::ast;
-use crate::resolve::Resolver;
 use crate::resolve::tree::{Expr, ROWID};
+use crate::resolve::{Clause, Resolver};
 use crate::schema::{Schema, Table};
 use crate::value::Value;
 
@@ -31,7 +31,7 @@ impl RowExpr {
         table: &Table,
         expr: &ast::Expr,
     ) -> Result<RowExpr, Error> {
-        let tree = Resolver::new(schema).row_expr(table, expr)?;
+        let tree = Resolver::new(schema).row_expr(table, expr, Clause::Where)?;
         check(&tree, expr.offset)?;
         let mut compiler = Compiler::default();
         let code = compiler.code(&tree);

@@ -207,6 +207,11 @@ pub(crate) fn lookup(name: &str, count: usize) -> Result<Function, LookupError> 
     Err(LookupError::Unknown(name.to_owned()))
 }
 
+/// Whether an aggregate has the name, for whatever arguments.
+pub(crate) fn is_aggregate(name: &str) -> bool {
+    aggregate::FUNCTIONS.iter().any(|function| function.name().eq_ignore_ascii_case(name))
+}
+
 /// Every function: its name, `s`calar, `a`ggregate or `w`indow function, how many arguments it takes
 /// (-1 for any number, one entry for each number otherwise), whether it is deterministic.
 pub(crate) fn list() -> Vec<(&'static str, &'static str, i64, bool)> {

@@ -52,9 +52,13 @@ impl Converter<'_> {
     pub(super) fn with(&mut self, with: Option<&grammar::With<'_>>) -> Result<Option<With>, Error> {
         let Some(with) = with else { return Ok(None) };
         let offset = self.tokens.find_kind(TokenType::TK_WITH);
-        let mut tables = Vec::with_capacity(with.ctes.len());
+        let mut tables: Vec<CommonTable> = Vec::with_capacity(with.ctes.len());
         for table in with.ctes {
             let name = self.name(&table.tbl_name);
+            if tables.iter().any(|other| name.is(&other.name.text)) {
+                let message = format!("duplicate WITH table name: {}", name.text);
+                return Err(Error::meaning(message, name.offset));
+            }
             let columns = table.columns.unwrap_or_default();
             let columns = columns.iter().map(|column| self.name(&column.col_name)).collect();
             tables.push(CommonTable { name, columns, select: self.select(table.select)? });

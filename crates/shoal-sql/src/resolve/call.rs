@@ -71,9 +71,15 @@ impl<'a> Resolver<'a> {
         call: &'a ast::Call,
     ) -> Result<Bound, Error> {
         let offset = call.name.offset;
-        let misuse =
-            || Error::meaning(format!("misuse of aggregate: {}()", call.name.text), offset);
-        let inner = self.scopes.len().checked_sub(1).ok_or_else(misuse)?;
+        let misuse = |clause| {
+            let name = &call.name.text;
+            let message = match clause {
+                Clause::OrderBy | Clause::PlainOrderBy => format!("misuse of aggregate: {name}()"),
+                _ => format!("misuse of aggregate function {name}()"),
+            };
+            Error::meaning(message, offset)
+        };
+        let inner = self.scopes.len().checked_sub(1).ok_or_else(|| misuse(Clause::Constant))?;
         if call.distinct && call.arguments.len() != 1 {
             return Err(Error::meaning(
                 "DISTINCT aggregates must have exactly one argument",
@@ -82,10 +88,7 @@ impl<'a> Resolver<'a> {
         }
         let clause = self.scopes[inner].clause;
         if clause == Clause::Aggregate {
-            return Err(Error::meaning(
-                format!("misuse of aggregate function {}()", call.name.text),
-                offset,
-            ));
+            return Err(misuse(clause));
         }
         self.scopes[inner].clause = Clause::Aggregate;
         let resolved = self.aggregate_arguments(call);
@@ -98,7 +101,7 @@ impl<'a> Resolver<'a> {
         });
         let depth = depth.unwrap_or(inner);
         if !self.scopes[depth].clause.allows_aggregates() {
-            return Err(misuse());
+            return Err(misuse(self.scopes[depth].clause));
         }
         let collation =
             arguments.iter().map(|argument| argument.collation).fold(Coll::None, Coll::or);

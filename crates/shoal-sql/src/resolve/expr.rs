@@ -472,6 +472,10 @@ impl<'a> Resolver<'a> {
                 .collect::<Vec<_>>()
                 .join(".")
         };
+        if table.is_some() && self.scopes.last().is_some_and(|it| it.clause == Clause::Generated) {
+            let message = "the \".\" operator prohibited in generated columns";
+            return Err(Error::meaning(message, offset));
+        }
         let number = database.map(|database| self.schema.database(&database.text));
         if number == Some(None) {
             return Err(Error::no_such(NameKind::Column, &qualified(), offset));

@@ -26,7 +26,8 @@ use crate::error::NameKind;
 use crate::parse::{EXPR_DEPTH_MAX, ast};
 use crate::schema::{Schema, Table};
 use collation::Coll;
-use scope::{Clause, Scope, ScopeColumn, ScopeTable};
+pub(crate) use scope::Clause;
+use scope::{Scope, ScopeColumn, ScopeTable};
 use tree::{Query, SelectId, SourceId};
 
 /// One statement may read this many tables, views expanded: what stops views that double.
@@ -114,10 +115,11 @@ impl<'a> Resolver<'a> {
         &mut self,
         table: &'a Table,
         expr: &'a ast::Expr,
+        clause: Clause,
     ) -> Result<tree::Expr, Error> {
         let source = self.new_source()?;
         let scope_table = scope_table(table, source, table.name.clone());
-        self.in_scope(vec![scope_table], Clause::Where, |resolver| {
+        self.in_scope(vec![scope_table], clause, |resolver| {
             resolver.bind(expr).map(|bound| bound.expr)
         })
     }

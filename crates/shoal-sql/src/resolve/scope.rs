@@ -43,6 +43,8 @@ pub(crate) enum Clause {
     Window,
     /// `LIMIT`, `VALUES` and other places without a row.
     Constant,
+    /// The value of a generated column: it names columns alone, without their table.
+    Generated,
 }
 
 impl Clause {
@@ -152,7 +154,9 @@ impl Scope<'_> {
         if let Some(found) = found {
             return Ok(found);
         }
-        if ["rowid", "_rowid_", "oid"].iter().any(|name| column.is(name)) {
+        if self.clause != Clause::Generated
+            && ["rowid", "_rowid_", "oid"].iter().any(|name| column.is(name))
+        {
             for (index, candidate) in self.tables.iter().enumerate() {
                 if !named(candidate) || candidate.rowid.is_none() {
                     continue;

@@ -35,7 +35,6 @@ impl<'a> Resolver<'a> {
         self.deeper(QUERY_DEPTH)?;
         let common = self.common.len();
         if let Some(with) = &select.with {
-            check_names(&with.tables)?;
             self.common.push(Frame { tables: &with.tables, scopes: self.scopes.len() });
         }
         let query = self.resolve_body(select);
@@ -467,17 +466,6 @@ impl<'a> Resolver<'a> {
             correlated,
         })
     }
-}
-
-/// Refuses two common tables of one name.
-fn check_names(tables: &[ast::CommonTable]) -> Result<(), Error> {
-    for (place, table) in tables.iter().enumerate() {
-        if tables[..place].iter().any(|other| table.name.is(&other.name.text)) {
-            let message = format!("duplicate WITH table name: {}", table.name.text);
-            return Err(Error::meaning(message, table.name.offset));
-        }
-    }
-    Ok(())
 }
 
 pub(super) fn compound_word(op: CompoundOp) -> &'static str {

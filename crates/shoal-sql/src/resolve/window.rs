@@ -1,13 +1,15 @@
 //! Calls with `OVER`: window functions and the windows they look through.
 
 use super::Resolver;
-use super::call::{unknown, unordered};
+use super::call::{unknown, unordered, wrong_count};
 use super::collation::Coll;
 use super::expr::Bound;
 use super::scope::Clause;
 use super::tree::{Expr, Frame, FrameBound, Key, OrderKey, Window, WindowCall};
 use crate::Error;
-use crate::functions::{Function, WindowFunction, lookup, window_function};
+use crate::functions::{
+    Function, LookupError, WindowFunction, is_aggregate, lookup, window_function,
+};
 use crate::parse::ast::{self, FrameExclude, FrameUnit, Name, Over};
 use crate::value::{Collation, Value};
 
@@ -30,12 +32,17 @@ impl<'a> Resolver<'a> {
         let count = call.arguments.len();
         let function = match window_function(name, count) {
             Some(found) => found.map_err(|why| unknown(why, offset))?,
-            None => match lookup(name, count).map_err(|why| unknown(why, offset))? {
-                Function::Aggregate(function) => WindowFunction::Aggregate(function),
-                Function::Scalar(_) => {
+            None => match lookup(name, count) {
+                Ok(Function::Aggregate(function)) => WindowFunction::Aggregate(function),
+                // Whatever its arguments.
+                Err(LookupError::ArgumentCount(_)) if is_aggregate(name) => {
+                    return Err(wrong_count(name, offset));
+                }
+                Ok(Function::Scalar(_)) | Err(LookupError::ArgumentCount(_)) => {
                     let message = format!("{name}() may not be used as a window function");
                     return Err(Error::meaning(message, offset));
                 }
+                Err(why) => return Err(unknown(why, offset)),
             },
         };
         if !call.order_by.is_empty() {

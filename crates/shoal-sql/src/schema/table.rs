@@ -148,7 +148,7 @@ impl Builder {
                 }
                 ColumnConstraint::Unique { conflict } => {
                     let part = self.part(index, false);
-                    self.add(vec![part], IndexOrigin::Unique, *conflict);
+                    self.add(vec![part], IndexOrigin::Unique, *conflict)?;
                 }
                 _ => {}
             }
@@ -164,7 +164,7 @@ impl Builder {
             }
             TableConstraint::Unique { columns, conflict } => {
                 let parts = self.parts(columns)?;
-                self.add(parts, IndexOrigin::Unique, *conflict);
+                self.add(parts, IndexOrigin::Unique, *conflict)?;
             }
             TableConstraint::Check { name, expr, text } => self.table.checks.push(Check {
                 label: name.as_ref().map_or_else(|| text.clone(), |name| name.text.clone()),
@@ -247,13 +247,18 @@ impl Builder {
         if alias.is_some() {
             self.table.rowid_alias = alias.filter(|_| !self.table.without_rowid);
         } else {
-            self.add(parts, IndexOrigin::PrimaryKey, conflict);
+            self.add(parts, IndexOrigin::PrimaryKey, conflict)?;
         }
         Ok(())
     }
 
     /// Notes a key unless an earlier one covers the same columns.
-    fn add(&mut self, parts: Vec<KeyPart>, origin: IndexOrigin, conflict: Option<Conflict>) {
+    fn add(
+        &mut self,
+        parts: Vec<KeyPart>,
+        origin: IndexOrigin,
+        conflict: Option<Conflict>,
+    ) -> Result<(), String> {
         let same = |known: &Constraint| {
             known.parts.len() == parts.len()
                 && known.parts.iter().zip(&parts).all(|(a, b)| {
@@ -262,6 +267,9 @@ impl Builder {
         };
         match self.constraints.iter_mut().find(|known| same(known)) {
             Some(known) => {
+                if known.conflict.is_some() && conflict.is_some() && known.conflict != conflict {
+                    return Err("conflicting ON CONFLICT clauses specified".to_owned());
+                }
                 if origin == IndexOrigin::PrimaryKey {
                     known.origin = origin;
                 }
@@ -269,6 +277,7 @@ impl Builder {
             }
             None => self.constraints.push(Constraint { parts, origin, conflict }),
         }
+        Ok(())
     }
 
     fn finish(mut self) -> Result<Built, String> {

@@ -38,6 +38,10 @@ pub(crate) fn prepare(schema: &Schema, create: &CreateIndex, sql: &str) -> Resul
     let main = Name { text: "main".to_owned(), ..create.table.clone() };
     let on = ObjectName { database: Some(main), name: create.table.clone() };
     let table = writable_table(schema, &on)?;
+    if table.name.to_ascii_lowercase().starts_with("sqlite_") {
+        let message = format!("table {} may not be indexed", table.name);
+        return Err(Error::meaning(message, create.table.offset));
+    }
     if schema.object(&name.text).is_some() {
         let message = format!("there is already a table named {}", name.text);
         return Err(Error::meaning(message, name.offset));

@@ -188,9 +188,21 @@ impl CreateTablePlan {
             if strict {
                 check_strict_type(&table, def)?;
             }
+            let mut generated = false;
+            let mut default = false;
             for constraint in &def.constraints {
                 match constraint {
-                    ColumnConstraint::Default { expr, .. } => check_default(def, expr, sql)?,
+                    ColumnConstraint::Generated { .. } if default => {
+                        return meaning(format!("error in generated column \"{}\"", def.name.text));
+                    }
+                    ColumnConstraint::Generated { .. } => generated = true,
+                    ColumnConstraint::Default { .. } if generated => {
+                        return meaning("cannot use DEFAULT on a generated column".to_owned());
+                    }
+                    ColumnConstraint::Default { expr, .. } => {
+                        check_default(def, expr, sql)?;
+                        default = true;
+                    }
                     ColumnConstraint::ForeignKey(key) if key.columns.len() > 1 => {
                         return meaning(format!(
                             "foreign key on {} should reference only one column of table {}",

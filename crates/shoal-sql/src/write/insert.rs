@@ -34,7 +34,8 @@ enum Target {
     Column(usize),
     /// By one of its own names, not the alias.
     Rowid,
-    /// To a column that was named before: the first value counts.
+    /// To a column that was named before, the first value of which counts, or a rowid that is named
+    /// again.
     Nowhere,
 }
 
@@ -99,7 +100,21 @@ fn named_targets(table: &Table, names: &[Name]) -> Result<Vec<Target>, Error> {
     let mut targets = Vec::with_capacity(names.len());
     for name in names {
         let target = target(table, name)?;
-        targets.push(if targets.contains(&target) { Target::Nowhere } else { target });
+        let is_rowid = match target {
+            Target::Column(index) => table.rowid_alias == Some(index),
+            Target::Rowid => true,
+            Target::Nowhere => false,
+        };
+        let earlier = targets.iter_mut().find(|known| **known == target);
+        match earlier {
+            // Of a rowid the last value counts, by whichever of its names.
+            Some(earlier) if is_rowid => {
+                *earlier = Target::Nowhere;
+                targets.push(target);
+            }
+            Some(_) => targets.push(Target::Nowhere),
+            None => targets.push(target),
+        }
     }
     Ok(targets)
 }

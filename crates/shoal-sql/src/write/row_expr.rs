@@ -7,7 +7,7 @@ use crate::Error;
 use crate::expr;
 use crate::functions::Session;
 use crate::parse::ast;
-use crate::resolve::{Resolver, tree};
+use crate::resolve::{Clause, Resolver, tree};
 use crate::schema::{Schema, Table};
 use crate::value::Value;
 
@@ -63,7 +63,11 @@ impl RowExpr {
         expr: &ast::Expr,
         place: Place,
     ) -> Result<RowExpr, Error> {
-        let resolved = Resolver::new(schema).row_expr(table, expr)?;
+        let clause = match place {
+            Place::Generated => Clause::Generated,
+            _ => Clause::Where,
+        };
+        let resolved = Resolver::new(schema).row_expr(table, expr, clause)?;
         check(&resolved, expr.offset, place)?;
         if let tree::Expr::Const(value) = resolved {
             return Ok(RowExpr::Constant(value));

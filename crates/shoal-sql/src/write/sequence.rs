@@ -19,6 +19,8 @@ pub(crate) struct Sequence {
     name: String,
     /// The row of `sqlite_sequence`, where there is one yet.
     rowid: Option<i64>,
+    /// What the row says.
+    stored: i64,
     largest: i64,
 }
 
@@ -41,7 +43,7 @@ impl Sequence {
         };
         let root = schema.table(NAME).ok_or_else(missing)?.root;
         let name = table.name.clone();
-        let mut sequence = Sequence { root, name, rowid: None, largest: 0 };
+        let mut sequence = Sequence { root, name, rowid: None, stored: 0, largest: 0 };
         let mut cursor = transaction.table(root)?;
         let mut more = cursor.first()?;
         while more {
@@ -50,7 +52,8 @@ impl Sequence {
             let column = |index| record.column(index).map_err(shoal_store::Error::from);
             if is_name(column(0)?.as_ref(), &sequence.name) {
                 sequence.rowid = Some(rowid);
-                sequence.largest = column(1)?.map_or(0, to_int);
+                sequence.stored = column(1)?.map_or(0, to_int);
+                sequence.largest = sequence.stored;
                 break;
             }
             more = cursor.next()?;
@@ -76,12 +79,13 @@ impl Sequence {
         self.largest = self.largest.max(used);
     }
 
-    /// Stores the counter.
+    /// Stores the counter, unless it says as much already, in whatever words.
     ///
     /// # Errors
     /// [`Error::Store`].
     pub(crate) fn store(&self, transaction: &mut Transaction) -> Result<(), Error> {
         let rowid = match self.rowid {
+            Some(_) if self.largest == self.stored => return Ok(()),
             Some(rowid) => rowid,
             None => {
                 let mut cursor = transaction.table(self.root)?;

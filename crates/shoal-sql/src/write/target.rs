@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::sequence;
 use crate::Error;
 use crate::error::NameKind;
 use crate::parse::ast::ObjectName;
@@ -35,7 +36,9 @@ pub(crate) fn writable_table(schema: &Schema, name: &ObjectName) -> Result<Arc<T
             Err(Error::Schema { object: name.clone(), why: why.clone() })
         }
         Some(Object::Table(table)) => {
-            if table.name.to_ascii_lowercase().starts_with("sqlite_") {
+            // The counters of AUTOINCREMENT are for whoever wants to set them.
+            let is_sequence = table.name.eq_ignore_ascii_case(sequence::NAME);
+            if !is_sequence && table.name.to_ascii_lowercase().starts_with("sqlite_") {
                 return refused(format!("table {} may not be modified", table.name));
             }
             if let Some(owner) = shadow_owner(schema, &table.name) {

@@ -9,38 +9,23 @@ use super::{Counts, Outcome, open, query, reads};
 
 /// A block of a file: `word name { body }`, and the lines with `@` before it.
 #[derive(Debug)]
-struct Block {
-    marks: Vec<String>,
-    head: String,
-    body: String,
+pub(crate) struct Block {
+    pub(crate) marks: Vec<String>,
+    pub(crate) head: String,
+    pub(crate) body: String,
 }
 
 pub(crate) fn run(path: &Path, name: &str, counts: &mut Counts) {
-    let text = std::fs::read_to_string(path).unwrap();
-    let (file_marks, blocks) = blocks(&text);
-    let mut setups = BTreeMap::new();
-    let mut place = 0;
-    while place < blocks.len() {
-        let block = &blocks[place];
-        place += 1;
-        let words: Vec<&str> = block.head.split_whitespace().collect();
+    each(path, |file_marks, test, expects, setups| {
+        let words: Vec<&str> = test.head.split_whitespace().collect();
         match words.as_slice() {
-            ["setup", name] => {
-                setups.insert((*name).to_owned(), block.body.clone());
+            ["test", head, ..] => {
+                counts.note(&format!("{name} {head}"), one(file_marks, test, expects, setups));
             }
-            ["test", test, ..] => {
-                let mut expects = Vec::new();
-                while blocks.get(place).is_some_and(|next| next.head.starts_with("expect")) {
-                    expects.push(&blocks[place]);
-                    place += 1;
-                }
-                let outcome = one(&file_marks, block, &expects, &setups);
-                counts.note(&format!("{name} {test}"), outcome);
-            }
-            ["matrix", test, ..] => {
-                for (number, body) in combinations(block).into_iter().enumerate() {
-                    let outcome = beside_sqlite(block, &body, &setups);
-                    counts.note(&format!("{name} {test} {}", number + 1), outcome);
+            ["matrix", head, ..] => {
+                for (number, body) in combinations(test).into_iter().enumerate() {
+                    let outcome = beside_sqlite(test, &body, setups);
+                    counts.note(&format!("{name} {head} {}", number + 1), outcome);
                 }
             }
             [other, ..] => {
@@ -49,6 +34,34 @@ pub(crate) fn run(path: &Path, name: &str, counts: &mut Counts) {
             }
             [] => {}
         }
+    });
+}
+
+/// Calls `then` with the marks of the file, each block but the set-ups, what it expects, and the set-ups
+/// before it.
+pub(crate) fn each(
+    path: &Path,
+    mut then: impl FnMut(&[String], &Block, &[&Block], &BTreeMap<String, String>),
+) {
+    let text = std::fs::read_to_string(path).unwrap();
+    let (file_marks, blocks) = blocks(&text);
+    let mut setups = BTreeMap::new();
+    let mut place = 0;
+    while let Some(block) = blocks.get(place) {
+        place += 1;
+        let words: Vec<&str> = block.head.split_whitespace().collect();
+        if let ["setup", name] = words.as_slice() {
+            setups.insert((*name).to_owned(), block.body.clone());
+            continue;
+        }
+        let mut expects = Vec::new();
+        if words.first() == Some(&"test") {
+            while blocks.get(place).is_some_and(|next| next.head.starts_with("expect")) {
+                expects.push(&blocks[place]);
+                place += 1;
+            }
+        }
+        then(&file_marks, block, &expects, &setups);
     }
 }
 
@@ -139,18 +152,10 @@ fn one(
     setups: &BTreeMap<String, String>,
 ) -> Outcome {
     let skip = |why: &str| Outcome::Skipped(why.to_owned());
-    let mut setup = Vec::new();
-    for mark in file_marks.iter().chain(&test.marks) {
-        let words: Vec<&str> = mark.split_whitespace().collect();
-        match words.as_slice() {
-            ["setup", name] => setup.push(setups[*name].as_str()),
-            ["skip-if" | "skip-file-if", "sqlite", ..] => return skip("not meant for SQLite"),
-            ["skip", ..] => return skip("skipped by its file"),
-            ["backend", ..] => return skip("for one program's own interface"),
-            ["var", ..] => return skip("a family of tests with variables"),
-            _ => {}
-        }
-    }
+    let setup = match setup_of(file_marks, test, setups) {
+        Ok(setup) => setup,
+        Err(why) => return skip(why),
+    };
     let body = test.body.to_ascii_lowercase();
     let temporary = ["temp table", "temporary table", "temp view", "temp.", "'temp'"];
     let setup_text = setup.concat().to_ascii_lowercase();
@@ -160,23 +165,12 @@ fn one(
     if body.contains("last_insert_rowid") || body.contains("changes()") {
         return skip("what the writing connection remembers");
     }
-    let database = |mark: &String| mark.strip_prefix("database ").map(str::to_owned);
-    let databases: Vec<String> = file_marks.iter().filter_map(database).collect();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("test.db");
-    match databases.first().map(String::as_str) {
-        Some(":memory:" | ":temp:") | None => {}
-        Some(":default:") => {
-            std::fs::copy(shoal_testkit::testdata("sqlite/testing-wal.db"), &file).unwrap();
-        }
-        Some(_) => return skip("a database that is not at hand"),
-    }
-    let Some(expect) = expects.iter().find(|expect| !expect.head.contains('@')) else {
-        return skip("no result given for SQL");
+    let expect = match begin(file_marks, &file).and_then(|()| expected(expects)) {
+        Ok(expect) => expect,
+        Err(why) => return skip(why),
     };
-    if expect.head.contains("pattern") {
-        return skip("a regular expression as the result");
-    }
     let expects_error = expect.head.contains("error");
 
     let peer = rusqlite::Connection::open(&file).unwrap();
@@ -245,6 +239,52 @@ fn one(
     }
 }
 
+/// The set-ups of a test, or why it is not run.
+pub(crate) fn setup_of<'s>(
+    file_marks: &[String],
+    test: &Block,
+    setups: &'s BTreeMap<String, String>,
+) -> Result<Vec<&'s str>, &'static str> {
+    let mut setup = Vec::new();
+    for mark in file_marks.iter().chain(&test.marks) {
+        let words: Vec<&str> = mark.split_whitespace().collect();
+        match words.as_slice() {
+            ["setup", name] => setup.push(setups[*name].as_str()),
+            ["skip-if" | "skip-file-if", "sqlite", ..] => return Err("not meant for SQLite"),
+            ["skip", ..] => return Err("skipped by its file"),
+            ["backend", ..] => return Err("for one program's own interface"),
+            ["var", ..] => return Err("a family of tests with variables"),
+            _ => {}
+        }
+    }
+    Ok(setup)
+}
+
+/// Makes the database that a file of tests begins with.
+pub(crate) fn begin(file_marks: &[String], file: &Path) -> Result<(), &'static str> {
+    let database = |mark: &String| mark.strip_prefix("database ").map(str::to_owned);
+    let databases: Vec<String> = file_marks.iter().filter_map(database).collect();
+    match databases.first().map(String::as_str) {
+        Some(":memory:" | ":temp:") | None => Ok(()),
+        Some(":default:") => {
+            std::fs::copy(shoal_testkit::testdata("sqlite/testing-wal.db"), file).unwrap();
+            Ok(())
+        }
+        Some(_) => Err("a database that is not at hand"),
+    }
+}
+
+/// What a test expects of SQL.
+pub(crate) fn expected<'b>(expects: &[&'b Block]) -> Result<&'b Block, &'static str> {
+    match expects.iter().find(|expect| !expect.head.contains('@')) {
+        None => Err("no result given for SQL"),
+        Some(expect) if expect.head.contains("pattern") => {
+            Err("a regular expression as the result")
+        }
+        Some(expect) => Ok(expect),
+    }
+}
+
 pub(crate) fn peer_rows(
     peer: &rusqlite::Connection,
     sql: &str,
@@ -269,7 +309,7 @@ pub(crate) fn peer_rows(
 }
 
 /// Whether the rows are the same, in any order where the statement asks for none.
-fn same_rows(ours: &[Vec<Value>], theirs: &[Vec<Value>], sql: &str) -> bool {
+pub(crate) fn same_rows(ours: &[Vec<Value>], theirs: &[Vec<Value>], sql: &str) -> bool {
     let ordered = sql.to_ascii_lowercase().contains("order by");
     let text = |rows: &[Vec<Value>]| {
         let mut rows: Vec<_> = rows.iter().map(|row| row_text(row)).collect();
@@ -281,20 +321,27 @@ fn same_rows(ours: &[Vec<Value>], theirs: &[Vec<Value>], sql: &str) -> bool {
     text(ours) == text(theirs)
 }
 
-fn attaches(sql: &str) -> bool {
+pub(crate) fn attaches(sql: &str) -> bool {
     let first = super::sql_words(sql).next().unwrap_or_default();
     matches!(first.as_str(), "attach" | "detach")
 }
 
 /// A message without the names in it.
-fn kind(message: &str) -> String {
+pub(crate) fn kind(message: &str) -> String {
     message.split([':', '"', '\'']).next().unwrap_or_default().trim().to_owned()
 }
 
-fn check_error(error: &Error, expect: &Block, theirs: Option<rusqlite::Error>) -> Outcome {
+pub(crate) fn check_error(
+    error: &Error,
+    expect: &Block,
+    theirs: Option<rusqlite::Error>,
+) -> Outcome {
     let wanted = expect.body.trim().to_ascii_lowercase();
     let got = error.to_string().to_ascii_lowercase();
-    if got.contains(&wanted) || wanted.contains(&got) {
+    // Some say in parentheses what else it may be.
+    let either = wanted.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
+    let any = either.is_some_and(|either| either.split('|').any(|wanted| got.contains(wanted)));
+    if any || got.contains(&wanted) || wanted.contains(&got) {
         return Outcome::Passed;
     }
     if theirs.is_some_and(|theirs| theirs.to_string().to_ascii_lowercase().contains(&got)) {
@@ -303,7 +350,7 @@ fn check_error(error: &Error, expect: &Block, theirs: Option<rusqlite::Error>) -
     Outcome::Failed(format!("the error is worded otherwise: {error}, not {}", expect.body.trim()))
 }
 
-fn check_rows(lines: Vec<(String, String)>, expect: &Block, body: &str) -> Outcome {
+pub(crate) fn check_rows(lines: Vec<(String, String)>, expect: &Block, body: &str) -> Outcome {
     let clean = |line: &str| line.trim().to_owned();
     let mut wanted: Vec<String> = expect.body.lines().map(clean).collect();
     let (mut long, mut short): (Vec<String>, Vec<String>) = lines
@@ -342,7 +389,7 @@ fn nearly(wanted: &[String], got: &[String]) -> bool {
 }
 
 /// A row with bars between its values: reals with all their digits, and as older programs print.
-fn row_text(row: &[Value]) -> (String, String) {
+pub(crate) fn row_text(row: &[Value]) -> (String, String) {
     let text = |real: fn(f64) -> String| {
         let values: Vec<String> = row
             .iter()
