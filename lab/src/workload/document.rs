@@ -5,6 +5,7 @@ mod many;
 mod maps;
 mod real;
 mod scale;
+mod strokes;
 mod text;
 mod trace;
 
@@ -24,6 +25,7 @@ pub(crate) fn rows<E: DocEngine>() -> Bench<E> {
     many::add(&mut bench);
     scale::add(&mut bench);
     trace::add(&mut bench);
+    strokes::add(&mut bench);
     real::add(&mut bench);
     bench
 }

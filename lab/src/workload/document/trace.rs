@@ -55,7 +55,7 @@ fn replayed<E: DocEngine>(
 }
 
 /// The bytes of the trace saved after a transaction per patch.
-fn saved<E: DocEngine>(engine: &E, cx: &Context, name: &str) -> Result<Vec<u8>, Miss> {
+pub(super) fn saved<E: DocEngine>(engine: &E, cx: &Context, name: &str) -> Result<Vec<u8>, Miss> {
     cx.artifact(&format!("trace-{name}"), || {
         let (mut doc, _) = replayed(engine, &load(cx, name)?, true)?;
         engine.save(&mut doc)
