@@ -2,6 +2,9 @@
 
 use crate::value::{Value, ValueRef};
 
+/// A batch ends at this many bytes, so that long values do not pile up.
+const BATCH_BYTES_MAX: usize = 1 << 20;
+
 /// Rows of one width, their bytes in one buffer that is used again.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
@@ -40,30 +43,43 @@ impl Batch {
         self.width
     }
 
-    /// Bytes that the rows' texts and blobs take.
-    pub(crate) fn byte_len(&self) -> usize {
-        self.bytes.len()
+    /// Whether it has so many bytes that it is to end.
+    #[inline]
+    pub(crate) fn is_long(&self) -> bool {
+        self.bytes.len() > BATCH_BYTES_MAX
     }
 
     /// Appends a row, which has the batch's width.
     pub(crate) fn push(&mut self, row: &[Value]) {
         self.rows += 1;
         for value in row {
-            let slot = match value {
-                Value::Null => Slot::Null,
-                Value::Int(int) => Slot::Int(*int),
-                Value::Real(real) => Slot::Real(*real),
-                Value::Text(text) => {
-                    let (start, end) = self.keep(text);
-                    Slot::Text { start, end }
-                }
-                Value::Blob(blob) => {
-                    let (start, end) = self.keep(blob);
-                    Slot::Blob { start, end }
-                }
-            };
-            self.slots.push(slot);
+            self.push_value(value.as_ref());
         }
+    }
+
+    /// Begins a row, whose values follow one after the other.
+    #[inline]
+    pub(crate) fn begin_row(&mut self) {
+        self.rows += 1;
+    }
+
+    /// Appends a value to the row that was begun last.
+    #[inline]
+    pub(crate) fn push_value(&mut self, value: ValueRef<'_>) {
+        let slot = match value {
+            ValueRef::Null => Slot::Null,
+            ValueRef::Int(int) => Slot::Int(int),
+            ValueRef::Real(real) => Slot::Real(real),
+            ValueRef::Text(text) => {
+                let (start, end) = self.keep(text);
+                Slot::Text { start, end }
+            }
+            ValueRef::Blob(blob) => {
+                let (start, end) = self.keep(blob);
+                Slot::Blob { start, end }
+            }
+        };
+        self.slots.push(slot);
     }
 
     fn keep(&mut self, bytes: &[u8]) -> (usize, usize) {

@@ -9,12 +9,14 @@ use std::cmp::Ordering;
 use rayon::prelude::*;
 use shoal_store::Transaction;
 
-use super::direct::{CHUNK, Direct, DirectGroup, EVERYWHERE, ManyRows, Memory, Operand, RowView};
+use super::direct::{
+    CHUNK, Direct, DirectGroup, EVERYWHERE, GroupColumn, ManyRows, Memory, Operand, RowView,
+};
 use super::key::{HashPlaces, RowSet, hash_value, is_equal};
 use super::overflow::Overflow;
 use super::short_keys::ShortKeys;
 use super::sort::compare;
-use super::{Kept, Machine, RowStore, assign, row_size};
+use super::{Batch, Kept, Machine, RowStore, assign, row_size};
 use crate::Error;
 use crate::expr::{eval, eval_condition};
 use crate::functions::{AggregateState, ForEach, Session};
@@ -564,6 +566,30 @@ impl Groups {
                 .unwrap_or(Ordering::Equal)
         });
         Ok(())
+    }
+
+    /// Appends the next group's values to `out`, as they are given; false when there is none.
+    ///
+    /// # Errors
+    /// What aggregates raise.
+    pub(super) fn push_next(
+        &mut self,
+        given: &[GroupColumn],
+        out: &mut Batch,
+    ) -> Result<bool, Error> {
+        let Some(&place) = self.order.get(self.next) else { return Ok(false) };
+        self.next += 1;
+        let Group { states, kept, .. } = &self.groups[place];
+        out.begin_row();
+        for given in given {
+            match given {
+                GroupColumn::Kept(number) => out.push_value(kept[*number].as_ref()),
+                GroupColumn::Aggregate(number) => {
+                    out.push_value(states[*number].finish()?.as_ref())
+                }
+            }
+        }
+        Ok(true)
     }
 
     /// Puts the next group's values into the registers; false when there is none.

@@ -100,9 +100,6 @@ pub(crate) struct Run {
     done: bool,
 }
 
-/// A batch ends at this many bytes, so that long values do not pile up.
-const BATCH_BYTES_MAX: usize = 1 << 20;
-
 impl Run {
     /// Prepares an execution with its parameters, by number from 1.
     pub(crate) fn new(program: &Program, parameters: &[Value]) -> Run {
@@ -193,12 +190,15 @@ impl Run {
             self.started = true;
             self.root.start_again(plan, machine)?;
         }
+        if let Some(more) = self.root.fill_groups(plan, machine, count, out)? {
+            return Ok(more);
+        }
         for _ in 0..count {
             if !self.root.next(plan, machine)? {
                 return Ok(false);
             }
             out.push(&machine.registers[plan.output..plan.output + plan.width]);
-            if out.byte_len() > BATCH_BYTES_MAX {
+            if out.is_long() {
                 break;
             }
         }

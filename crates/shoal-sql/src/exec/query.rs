@@ -8,7 +8,7 @@ use super::recursion::RecursiveRun;
 use super::rows::RowValues;
 use super::select::SelectRun;
 use super::sort::{Sorter, Values};
-use super::{Kept, Machine, RowStore, row_size};
+use super::{Batch, Kept, Machine, RowStore, row_size};
 use crate::Error;
 use crate::expr::{Code, eval};
 use crate::parse::ast::CompoundOp;
@@ -105,6 +105,33 @@ impl QueryRun {
             }
             return Ok(true);
         }
+    }
+
+    /// Appends up to `count` groups to `out`, where the query's rows are those: see
+    /// [`SelectRun::fill_groups`].
+    ///
+    /// # Errors
+    /// As there.
+    pub(super) fn fill_groups(
+        &mut self,
+        plan: &QueryPlan,
+        machine: &mut Machine<'_, '_>,
+        count: usize,
+        out: &mut Batch,
+    ) -> Result<Option<bool>, Error> {
+        let BodyPlan::Select(select) = &plan.body else { return Ok(None) };
+        if select.group.is_none()
+            || plan.sort.is_some()
+            || plan.limit.is_some()
+            || plan.offset.is_some()
+        {
+            return Ok(None);
+        }
+        if matches!(self.body, BodyRun::Fresh) {
+            self.body = BodyRun::Select(Box::default());
+        }
+        let BodyRun::Select(run) = &mut self.body else { return Ok(None) };
+        run.fill_groups((select, plan.width), machine, count, out)
     }
 
     fn next_sorted(

@@ -6,7 +6,7 @@ use super::key::RowSet;
 use super::overflow::DistinctOverflow;
 use super::scan::{ScanRun, load_late};
 use super::window::WindowRun;
-use super::{Kept, Machine, assign, row_size};
+use super::{Batch, Kept, Machine, assign, row_size};
 use crate::Error;
 use crate::expr::{eval, eval_condition};
 use crate::plan::{DistinctPlan, GroupPlan, Level, QueryPlan, Scan, SelectPlan};
@@ -179,6 +179,54 @@ impl SelectRun {
         if group.ordered && direct.is_none() {
             return self.next_ordered(plan, group, machine);
         }
+        self.gather(plan, group, machine)?;
+        let Some(groups) = &mut self.groups else { return Ok(false) };
+        while groups.next(group, machine)? {
+            match &group.having {
+                Some(having) if !eval_condition(machine, having)? => {}
+                _ => return Ok(true),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Appends up to `count` groups to `out`, where groups are the result as they are; false when there
+    /// are no more, `None` where they are not.
+    ///
+    /// # Errors
+    /// What aggregates raise and what is wrong with the file.
+    pub(super) fn fill_groups(
+        &mut self,
+        (plan, width): (&SelectPlan, usize),
+        machine: &mut Machine<'_, '_>,
+        count: usize,
+        out: &mut Batch,
+    ) -> Result<Option<bool>, Error> {
+        let direct = plan.direct.as_ref().filter(|_| machine.session.budget().is_none());
+        let given = direct.and_then(|direct| direct.group.as_ref()?.given.as_deref());
+        let (Some(given), Some(group)) = (given, &plan.group) else { return Ok(None) };
+        self.gather(plan, group, machine)?;
+        let Some(groups) = &mut self.groups else { return Ok(None) };
+        for _ in 0..count {
+            // What is behind the columns was to be sorted by.
+            if !groups.push_next(given.get(..width).unwrap_or(given), out)? {
+                return Ok(Some(false));
+            }
+            if out.is_long() {
+                break;
+            }
+        }
+        Ok(Some(true))
+    }
+
+    /// Takes all rows into their groups, unless that was done.
+    fn gather(
+        &mut self,
+        plan: &SelectPlan,
+        group: &GroupPlan,
+        machine: &mut Machine<'_, '_>,
+    ) -> Result<(), Error> {
+        let direct = plan.direct.as_ref().filter(|_| machine.session.budget().is_none());
         if self.groups.is_none() {
             let mut groups = self.spare.take().unwrap_or_default();
             match direct {
@@ -199,14 +247,7 @@ impl SelectRun {
             groups.finish(group, machine.session)?;
             self.groups = Some(groups);
         }
-        let Some(groups) = &mut self.groups else { return Ok(false) };
-        while groups.next(group, machine)? {
-            match &group.having {
-                Some(having) if !eval_condition(machine, having)? => {}
-                _ => return Ok(true),
-            }
-        }
-        Ok(false)
+        Ok(())
     }
 
     /// The next group, where the rows of each come one after the other: no more than two are kept.

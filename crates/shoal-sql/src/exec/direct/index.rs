@@ -28,19 +28,21 @@ pub(super) struct Limits<'k> {
 /// What an index is sought by, and where its range of entries ends.
 pub(super) struct Keys<'k> {
     first: [ValueRef<'k>; KEYS_MAX],
-    stop: [ValueRef<'k>; KEYS_MAX],
+    /// The same with the end of the range in place of its beginning.
+    stop: Option<[ValueRef<'k>; KEYS_MAX]>,
 }
 
 impl<'k> Keys<'k> {
     /// Of the values that [`make_keys`] made, of a walk forwards.
+    #[inline(always)]
     pub(super) fn new(access: &IndexAccess, keys: &'k [Value]) -> Keys<'k> {
         let mut first = [ValueRef::Null; KEYS_MAX];
         for (key, value) in first.iter_mut().zip(keys) {
             *key = value.as_ref();
         }
-        // The end of the range takes the place of its beginning, once that is found.
-        let mut stop = first;
+        let mut stop = None;
         if let (Some(_), [.., last]) = (&access.stop, keys) {
+            let stop = stop.insert(first);
             stop[access.equal.len()] = last.as_ref();
         }
         Keys { first, stop }
@@ -49,7 +51,8 @@ impl<'k> Keys<'k> {
     /// Up to where a walk goes.
     pub(super) fn limits(&self, access: &IndexAccess) -> Limits<'_> {
         let prefix = access.equal.len();
-        let stop = access.stop.as_ref().map(|end| (&self.stop[..=prefix], end.inclusive));
+        let stop = access.stop.as_ref().zip(self.stop.as_ref());
+        let stop = stop.map(|(end, stop)| (&stop[..=prefix], end.inclusive));
         Limits { equal: &self.first[..prefix], stop, descending: false }
     }
 

@@ -27,7 +27,9 @@ mod slots;
 pub(crate) use each::{ManyRows, RowView};
 pub(crate) use leaf::{CHUNK, EVERYWHERE, LeafMemory};
 pub(crate) use leaf_rows::{GivenRow, LeafRows};
-pub(crate) use plan::{Direct, DirectGroup, Operand, Root, compile, parts, root_parts};
+pub(crate) use plan::{
+    Direct, DirectGroup, GroupColumn, Operand, Root, compile, parts, root_parts,
+};
 pub(crate) use rows::DirectRows;
 pub(crate) use run::Memory;
 pub(crate) use set::{combine, combined};

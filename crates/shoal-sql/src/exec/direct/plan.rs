@@ -192,6 +192,29 @@ pub(crate) struct DirectGroup {
     /// One for each aggregate; `None` for `count(*)`.
     pub(crate) arguments: Box<[Option<Operand>]>,
     pub(crate) kept: Box<[Operand]>,
+    /// The result's columns, where each is one of these and every group is given.
+    pub(crate) given: Option<Box<[GroupColumn]>>,
+}
+
+/// What a column of a result is of a group: by number.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum GroupColumn {
+    /// A value of the row that is kept.
+    Kept(usize),
+    Aggregate(usize),
+}
+
+impl GroupColumn {
+    fn of(code: &Code, group: &GroupPlan) -> Option<GroupColumn> {
+        let reg = match &*code.ops {
+            [Op::Copy { from, to }] if *to == code.result => *from,
+            _ => return None,
+        };
+        if let Some(number) = group.aggregates.iter().position(|it| it.result == reg) {
+            return Some(GroupColumn::Aggregate(number));
+        }
+        Some(GroupColumn::Kept(group.kept.iter().position(|&kept| kept == reg)?))
+    }
 }
 
 /// A whole statement that is direct selects: one after the other, or compared with one another.
@@ -307,6 +330,12 @@ pub(crate) fn compile(select: &SelectPlan, compiler: &Compiler) -> Option<Direct
         Some(group) => Some(builder.group(group)?),
         None => None,
     };
+    let given = match group {
+        Some(group) if windows.is_none() && group.having.is_none() => {
+            outputs.iter().map(|code| GroupColumn::of(code, group)).collect()
+        }
+        _ => None,
+    };
     let outputs: Option<Vec<Draft>> = match group {
         None if windows.is_none() => outputs.iter().map(|code| builder.copied(code)).collect(),
         _ => None,
@@ -331,6 +360,7 @@ pub(crate) fn compile(select: &SelectPlan, compiler: &Compiler) -> Option<Direct
         keys: keys.into_iter().map(|(draft, by)| (finish(draft), by)).collect(),
         arguments: arguments.into_iter().map(|draft| draft.map(finish)).collect(),
         kept: kept.into_iter().map(finish).collect(),
+        given,
     });
     let outputs: Option<Box<[Operand]>> =
         outputs.map(|drafts| drafts.into_iter().map(finish).collect());
