@@ -296,6 +296,9 @@ fn compounds_by_hash() {
         "select i from t union all select t from u except select i from t where i > 5",
         "select i from t union all select i from t union select t from u",
         "select late, none from t union select s, x from t where id < 400",
+        // `Eng` and `eng` are equal and not the same, within a part and between parts.
+        "select n from t union select n from t where id > 40",
+        "select n from t where id > 4 union select note from u union select n from t where id < 30",
         "select i from t except select t from u union all select 3 from u where t = 3",
         "select i from t intersect select r from t intersect select x from t",
         "select k from w except select s from t where id > ?1",

@@ -23,7 +23,7 @@ use crate::value::{Collation, Value, ValueRef};
 pub(super) struct SetMemory {
     /// The rows by their hashes, while no two of them are equal.
     places: HashPlaces,
-    /// Which rows a later part has.
+    /// Which rows a later part has; of a `UNION`, which rows are of the part at hand.
     matched: Vec<bool>,
 }
 
@@ -138,16 +138,21 @@ impl Set<'_> {
             }
             match op {
                 CompoundOp::UnionAll => {}
-                CompoundOp::Union => self.each(part, memory, |set, row, outputs| {
-                    let hash = set.hash(row, outputs);
-                    match set.find(hash, row, outputs) {
-                        Some(place) => set.replace(place, row, outputs),
-                        None => {
-                            set.places.insert(hash);
-                            set.push(row, outputs);
+                CompoundOp::Union => {
+                    self.matched.clear();
+                    self.matched.resize(self.rows, false);
+                    self.each(part, memory, |set, row, outputs| {
+                        let hash = set.hash(row, outputs);
+                        match set.find(hash, row, outputs) {
+                            Some(place) => set.replace(place, row, outputs),
+                            None => {
+                                set.places.insert(hash);
+                                set.push(row, outputs);
+                                set.matched.push(true);
+                            }
                         }
-                    }
-                })?,
+                    })?;
+                }
                 CompoundOp::Intersect | CompoundOp::Except => {
                     self.matched.clear();
                     self.matched.resize(self.rows, false);
@@ -211,9 +216,12 @@ impl Set<'_> {
     }
 
     /// Puts a row in place of one that equals it, unless they are the same: of equal rows SQLite gives
-    /// the later.
+    /// the last part's, and within a part the first.
     #[inline]
     fn replace(&mut self, place: usize, row: RowView<'_, '_, '_>, outputs: &[Operand]) {
+        if std::mem::replace(&mut self.matched[place], true) {
+            return;
+        }
         let mut columns = outputs.iter().enumerate();
         if columns.all(|(column, operand)| is_same(row.value(operand), self.value(place, column))) {
             return;
