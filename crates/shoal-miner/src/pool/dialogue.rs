@@ -457,8 +457,11 @@ impl Dialogue {
                 let result = result.unwrap_or_else(|| serde_json::json!({}));
                 match serde_json::from_value::<SubmitResult>(result) {
                     Ok(SubmitResult { accepted: true, verified, difficulty }) => {
-                        // A hint for the next login only: the job tells what counts.
-                        self.difficulty = difficulty.or(self.difficulty);
+                        // A hint for the next login only: the job tells what counts. The answer
+                        // to a share of an earlier job repeats that job's difficulty.
+                        if self.is_current(&under_way.share) {
+                            self.difficulty = difficulty.or(self.difficulty);
+                        }
                         vec![verdict(under_way.share, Verdict::Accepted { verified })]
                     }
                     Ok(_) => vec![refused(under_way.share, "not accepted".to_owned(), false)],
@@ -474,6 +477,10 @@ impl Dialogue {
         effects
     }
 
+    fn is_current(&self, share: &Share) -> bool {
+        self.job.as_ref().is_some_and(|job| job.id == share.task.id)
+    }
+
     fn refusal(&mut self, under_way: UnderWay, words: String, now: Instant) -> Vec<Effect> {
         let UnderWay { share, attempt, again, .. } = under_way;
         match Refusal::read(&words) {
@@ -486,7 +493,7 @@ impl Dialogue {
                 Vec::new()
             }
             Refusal::Stale { unknown_job, stale_for } => {
-                let current = self.job.as_ref().is_some_and(|job| job.id == share.task.id);
+                let current = self.is_current(&share);
                 let long = stale_for.is_some_and(|time| time >= self.limits.stale_for);
                 self.stale.push_back(now);
                 while self.stale.front().is_some_and(|&at| now - at > self.limits.stale_window) {

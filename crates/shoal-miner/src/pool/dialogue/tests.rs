@@ -113,6 +113,16 @@ fn a_login_names_what_we_can_and_gives_a_hint_the_second_time() {
 }
 
 #[test]
+fn a_late_answer_to_an_earlier_job_gives_no_hint() {
+    let (mut talk, earlier) = Talk::working();
+    talk.sell(&earlier, 100);
+    talk.job("j2");
+    talk.hear(json!({ "id": 2, "status": "ok", "result": { "accepted": true, "difficulty": 8 } }));
+    talk.dialogue.disconnected(talk.now);
+    assert_eq!(talk.connect()["params"]["difficulty_hint"], 16, "that of the second job");
+}
+
+#[test]
 fn old_pools_get_hashes_too_and_no_hints() {
     let mut talk = Talk::new();
     talk.connect();
