@@ -5,6 +5,7 @@
 //! (4, 5) c and (6, 7) d, each with its first two words in one row and its last two in the other.
 
 use std::arch::x86_64::*;
+use std::hint::black_box;
 
 use super::x86::{prefetch, prefetch_first, settle};
 use crate::block::Block;
@@ -19,24 +20,24 @@ segment_loops! { #[target_feature(enable = "avx2")] }
 
 /// GB on two chains side by side.
 macro_rules! quarters {
-    ($a:ident, $b:ident, $c:ident, $d:ident) => {
+    ($turns:ident, $a:ident, $b:ident, $c:ident, $d:ident) => {
         for i in 0..2 {
             $a[i] = multiply_add($a[i], $b[i]);
         }
         for i in 0..2 {
-            $d[i] = _mm256_shuffle_epi32::<0b10_11_00_01>(_mm256_xor_si256($d[i], $a[i]));
+            $d[i] = _mm256_shuffle_epi8(_mm256_xor_si256($d[i], $a[i]), $turns.by_32);
         }
         for i in 0..2 {
             $c[i] = multiply_add($c[i], $d[i]);
         }
         for i in 0..2 {
-            $b[i] = _mm256_shuffle_epi8(_mm256_xor_si256($b[i], $c[i]), by_24());
+            $b[i] = _mm256_shuffle_epi8(_mm256_xor_si256($b[i], $c[i]), $turns.by_24);
         }
         for i in 0..2 {
             $a[i] = multiply_add($a[i], $b[i]);
         }
         for i in 0..2 {
-            $d[i] = _mm256_shuffle_epi8(_mm256_xor_si256($d[i], $a[i]), by_16());
+            $d[i] = _mm256_shuffle_epi8(_mm256_xor_si256($d[i], $a[i]), $turns.by_16);
         }
         for i in 0..2 {
             $c[i] = multiply_add($c[i], $d[i]);
@@ -63,6 +64,7 @@ pub(super) unsafe fn compress<const XOR: bool, const NEAR: bool>(
     known: impl FnOnce(u64),
 ) {
     let zero = _mm256_setzero_si256();
+    let turns = turns();
     // R waits for the end of P in the copy of `prev` where there is one, else where the new block
     // will be.
     let waiting = if NEAR { prev } else { next };
@@ -80,14 +82,14 @@ pub(super) unsafe fn compress<const XOR: bool, const NEAR: bool>(
                 }
             }
         }
-        quarters!(a, b, c, d);
+        quarters!(turns, a, b, c, d);
         // Diagonals by turning a, c and d: b is the last to be ready.
         for i in 0..2 {
             a[i] = _mm256_permute4x64_epi64::<0b10_01_00_11>(a[i]);
             c[i] = _mm256_permute4x64_epi64::<0b00_11_10_01>(c[i]);
             d[i] = _mm256_permute4x64_epi64::<0b01_00_11_10>(d[i]);
         }
-        quarters!(a, b, c, d);
+        quarters!(turns, a, b, c, d);
         for row in 0..2 {
             let i = 8 * pair + 4 * row;
             // SAFETY: as above, and `work` is valid as well.
@@ -108,13 +110,13 @@ pub(super) unsafe fn compress<const XOR: bool, const NEAR: bool>(
                 unsafe { *v = load(work, 8 * letter + 4 * half + quarter) };
             }
         }
-        quarters!(a, b, c, d);
+        quarters!(turns, a, b, c, d);
         (b, c, d) = (
             [second(b[0], b[1]), second(b[1], b[0])],
             [c[1], c[0]],
             [second(d[1], d[0]), second(d[0], d[1])],
         );
-        quarters!(a, b, c, d);
+        quarters!(turns, a, b, c, d);
         (b, c, d) = (
             [second(b[1], b[0]), second(b[0], b[1])],
             [c[1], c[0]],
@@ -131,7 +133,6 @@ pub(super) unsafe fn compress<const XOR: bool, const NEAR: bool>(
                             out = _mm256_xor_si256(out, load(next, i));
                         }
                         store(prev, i, out);
-                        _mm256_stream_si256(next.cast::<__m256i>().add(i), out);
                     } else {
                         store(next, i, out);
                     }
@@ -147,6 +148,44 @@ pub(super) unsafe fn compress<const XOR: bool, const NEAR: bool>(
             }
         }
     }
+    if NEAR {
+        // In the order of the lines. A column is half a line of every row: a line whose halves
+        // come one column apart may leave the write buffer between them, and reach the memory
+        // as two writes of parts, which take several times as long as one of a whole.
+        for i in 0..32 {
+            // SAFETY: as above.
+            unsafe { _mm256_stream_si256(next.cast::<__m256i>().add(i), load(prev, i)) };
+        }
+    }
+}
+
+/// What turns the words of a vector to the right, as the bytes of a shuffle.
+struct Turns {
+    by_32: __m256i,
+    by_24: __m256i,
+    by_16: __m256i,
+}
+
+/// Hidden from the compiler, which takes a shuffle that it knows apart into two.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn turns() -> Turns {
+    #[rustfmt::skip]
+    let by_32 = _mm256_setr_epi8(
+        4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11,
+        4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11,
+    );
+    #[rustfmt::skip]
+    let by_24 = _mm256_setr_epi8(
+        3, 4, 5, 6, 7, 0, 1, 2, 11, 12, 13, 14, 15, 8, 9, 10,
+        3, 4, 5, 6, 7, 0, 1, 2, 11, 12, 13, 14, 15, 8, 9, 10,
+    );
+    #[rustfmt::skip]
+    let by_16 = _mm256_setr_epi8(
+        2, 3, 4, 5, 6, 7, 0, 1, 10, 11, 12, 13, 14, 15, 8, 9,
+        2, 3, 4, 5, 6, 7, 0, 1, 10, 11, 12, 13, 14, 15, 8, 9,
+    );
+    Turns { by_32: black_box(by_32), by_24: black_box(by_24), by_16: black_box(by_16) }
 }
 
 /// `x + y + 2 * lo32(x) * lo32(y)` in each lane.
@@ -155,26 +194,6 @@ pub(super) unsafe fn compress<const XOR: bool, const NEAR: bool>(
 fn multiply_add(x: __m256i, y: __m256i) -> __m256i {
     let product = _mm256_mul_epu32(x, y);
     _mm256_add_epi64(_mm256_add_epi64(x, y), _mm256_add_epi64(product, product))
-}
-
-/// The bytes of a rotation to the right by 24 bits.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn by_24() -> __m256i {
-    _mm256_setr_epi8(
-        3, 4, 5, 6, 7, 0, 1, 2, 11, 12, 13, 14, 15, 8, 9, 10, 3, 4, 5, 6, 7, 0, 1, 2, 11, 12, 13,
-        14, 15, 8, 9, 10,
-    )
-}
-
-/// The bytes of a rotation to the right by 16 bits.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn by_16() -> __m256i {
-    _mm256_setr_epi8(
-        2, 3, 4, 5, 6, 7, 0, 1, 10, 11, 12, 13, 14, 15, 8, 9, 2, 3, 4, 5, 6, 7, 0, 1, 10, 11, 12,
-        13, 14, 15, 8, 9,
-    )
 }
 
 /// In each half: the second word of `x`, then the first of `y`.
