@@ -15,6 +15,10 @@ use crate::transaction::Transaction;
 use crate::value::{ObjType, Prop, Value as Read};
 use crate::view::View;
 
+mod apply;
+
+pub use apply::PatchMismatch;
+
 /// A value with all that is in it. Serializes to the JSON that
 /// [`Document::to_json`](crate::Document::to_json) gives.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use shoal_history::{ChangeHash, Clock, Scalar, ScalarRef};
+use unicode_segmentation::UnicodeSegmentation;
 
 use crate::document::Document;
 use crate::error::Error;
@@ -22,7 +23,7 @@ use crate::register::{OpRef, Register};
 use crate::sequence::{Place, Sequence};
 use crate::touched::{Places, Touched};
 use crate::transaction::Transaction;
-use crate::value::{ObjType, Value};
+use crate::value::{ObjType, TextEncoding, Value};
 use crate::view::View;
 use crate::view::scoped::{self, Seen};
 
@@ -77,14 +78,15 @@ pub enum PatchScalar {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum PatchAction {
-    /// Sets the entry of a map.
+    /// Sets the entry of a map; also where the same value stays, and the conflict that it was in is
+    /// over.
     PutMap {
         /// Its key.
         key: Arc<str>,
         /// Its value.
         value: PatchValue,
     },
-    /// Sets the item of a list.
+    /// Sets the item of a list; also where a conflict is over, as in maps.
     PutSeq {
         /// Its index.
         index: usize,
@@ -245,13 +247,15 @@ struct Diff<'a> {
     recursive: bool,
     queue: VecDeque<Visit>,
     patches: Vec<Patch>,
+    /// Where in its text the last [`PatchAction::SpliceText`] ends.
+    spliced: usize,
 }
 
 impl<'a> Diff<'a> {
     fn new(before: &'a Clock, after: View<'a>) -> Self {
         let queue = VecDeque::from([Visit { obj: ROOT, path: Vec::new(), is_new: false }]);
         let (nothing, patches) = (Clock::default(), Vec::new());
-        Self { before, nothing, after, touched: None, recursive: true, queue, patches }
+        Self { before, nothing, after, touched: None, recursive: true, queue, patches, spliced: 0 }
     }
 
     /// From the state at the heads `heads`, whose clock is `before`, to that at the heads `want`: looks
@@ -297,7 +301,7 @@ impl<'a> Diff<'a> {
             match (before.last(), after.last()) {
                 (None, None) => {}
                 (Some(_), None) => self.push(visit, PatchAction::DeleteMap { key }),
-                (Some(old), Some(new)) if old.id == new.id => {
+                (Some(old), Some(new)) if old.id == new.id && !is_settled(&before, &after) => {
                     self.same(visit, PatchProp::Key(key), &before, &after);
                 }
                 (_, Some(new)) => {
@@ -318,7 +322,7 @@ impl<'a> Diff<'a> {
             match (before.last(), elem.winner()) {
                 (None, None) => {}
                 (Some(_), None) => self.delete(visit, index, 1),
-                (Some(old), Some(new)) if old.id == new.id => {
+                (Some(old), Some(new)) if old.id == new.id && !is_settled(&before, elem.ops) => {
                     self.same(visit, PatchProp::Index(index), &before, elem.ops);
                 }
                 (old, Some(new)) => {
@@ -501,10 +505,12 @@ impl<'a> Diff<'a> {
         if elem.width == 0 {
             return;
         }
-        let encoding = self.after.doc.text_encoding();
-        if let Some(PatchAction::SpliceText { index, text, marks }) = self.last(visit)
+        let (unit, end) = (self.after.doc.text_encoding(), self.spliced);
+        self.spliced = elem.index + elem.width;
+        if let Some(PatchAction::SpliceText { text, marks, .. }) = self.last(visit)
+            && end == elem.index
             && *marks == with
-            && *index + encoding.width(text) == elem.index
+            && !makes_one(unit, text, elem.text())
         {
             text.push_str(elem.text());
             return;
@@ -523,6 +529,20 @@ impl<'a> Diff<'a> {
         let (obj, path) = (visit.obj.clone(), visit.path.clone());
         self.patches.push(Patch { obj, path, action });
     }
+}
+
+/// Whether readers see as one character what ends `text` and begins `next`, and yet they are two
+/// elements, each with its index: such do not go into one patch.
+fn makes_one(unit: TextEncoding, text: &str, next: &str) -> bool {
+    unit == TextEncoding::GraphemeCluster
+        && text.graphemes(true).next_back().is_some_and(|last| {
+            unit.width(&[last, next].concat()) != unit.width(last) + unit.width(next)
+        })
+}
+
+/// Whether a conflict is over, and what is left of it is to be told anew.
+fn is_settled(before: &[OpRef<'_>], after: &[OpRef<'_>]) -> bool {
+    before.len() > 1 && after.len() == 1
 }
 
 /// Notes how the marks of an element that stays have changed.

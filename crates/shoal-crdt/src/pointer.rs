@@ -4,6 +4,10 @@ use crate::id::{ObjId, ROOT};
 use crate::read_doc::ReadDoc;
 use crate::value::{ObjType, Prop, Value};
 
+mod flat;
+
+pub use flat::{flatten, unflatten};
+
 /// What a pointer names: a property of an object that exists. The property itself may not exist
 /// yet, so that it can be written.
 #[derive(Clone, Debug, PartialEq, Eq)]

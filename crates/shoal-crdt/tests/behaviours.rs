@@ -43,19 +43,22 @@ fn meet(one: &mut AutoCommit, two: &mut AutoCommit) {
 /// What `edit` does to a document is what its patches do to a copy. Returns them.
 fn mirrored(doc: &mut AutoCommit, edit: impl FnOnce(&mut AutoCommit)) -> Vec<PatchAction> {
     let before = doc.heads();
-    let mut mirror = Mirror::of(doc);
+    let mut mirror = Mirror::of(doc, TextEncoding::UnicodeCodePoint);
     edit(doc);
     let after = doc.heads();
     let patches = doc.document().diff(&before, &after).unwrap();
     for patch in &patches {
         mirror.apply(patch);
     }
-    assert_eq!(mirror.shown(), Mirror::of(doc).shown());
+    assert_eq!(mirror.shown(), Mirror::of(doc, TextEncoding::UnicodeCodePoint).shown());
     // And back again.
     for patch in doc.document().diff(&after, &before).unwrap() {
         mirror.apply(&patch);
     }
-    assert_eq!(mirror.shown(), Mirror::of(&doc.at(&before)).shown());
+    assert_eq!(
+        mirror.shown(),
+        Mirror::of(&doc.at(&before), TextEncoding::UnicodeCodePoint).shown()
+    );
     patches.into_iter().map(|patch| patch.action).collect()
 }
 
@@ -492,7 +495,7 @@ proptest! {
         let mut heads = vec![doc.heads()];
         let mut remote = doc.fork(ActorId::new(&[2]));
         doc.update_diff_cursor();
-        let mut mirror = Mirror::of(&doc);
+        let mut mirror = Mirror::of(&doc, TextEncoding::UnicodeCodePoint);
         for step in &steps {
             // What an edit is refused for is of no interest here.
             let _ = apply(step, &mut doc, &mut remote, (&text, &list), &mut heads);
@@ -500,14 +503,14 @@ proptest! {
                 for patch in doc.diff_incremental().unwrap() {
                     mirror.apply(&patch);
                 }
-                prop_assert_eq!(mirror.shown(), Mirror::of(&doc).shown());
+                prop_assert_eq!(mirror.shown(), Mirror::of(&doc, TextEncoding::UnicodeCodePoint).shown());
             }
         }
         doc.integrate();
         for patch in doc.diff_incremental().unwrap() {
             mirror.apply(&patch);
         }
-        prop_assert_eq!(mirror.shown(), Mirror::of(&doc).shown());
+        prop_assert_eq!(mirror.shown(), Mirror::of(&doc, TextEncoding::UnicodeCodePoint).shown());
     }
 }
 

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use automerge::ReadDoc as _;
-use shoal_crdt::{Change, ChangeHash, Cursor, MoveCursor, ObjId, ObjType, ReadDoc, Span};
+use shoal_crdt::{Change, ChangeHash, Cursor, MoveCursor, ObjId, ObjType, ROOT, ReadDoc, Span};
 
 use super::mirror::Mirror;
 use super::session::{Pair, compare_all, is_counter, objects, their_id, their_scalar};
@@ -217,12 +217,17 @@ pub(crate) fn check_patches(pair: &Pair) {
     for before in &all {
         for after in &all {
             let (old, new) = (pair.ours.at(before), pair.ours.at(after));
-            let mut mirror = Mirror::of(&old);
+            let encoding = pair.ours.text_encoding();
+            let mut mirror = Mirror::of(&old, encoding);
             let patches = pair.ours.diff(before, after).unwrap();
+            let mut value = old.hydrate(&ROOT).unwrap();
             for patch in &patches {
                 mirror.apply(patch);
+                value.apply_patch(patch, encoding).unwrap();
             }
-            assert_eq!(mirror.shown(), Mirror::of(&new).shown(), "{patches:#?}");
+            assert_eq!(value, new.hydrate(&ROOT).unwrap(), "{patches:#?}");
+            let shown = Mirror::of(&new, encoding).shown();
+            assert_eq!(mirror.shown(), shown, "{patches:#?}");
         }
     }
 }
