@@ -346,25 +346,9 @@ impl<'a, 't> LeafScan<'a, 't> {
         if !more {
             return Ok(None);
         }
-        let tests = &*level.filter;
-        memory.make_ready(tests, parameters);
-        let (count, wanted, fields) = (0, 0, 0);
         let leaf = leaf_of(&cursor, high)?;
-        Ok(Some(LeafScan {
-            plan,
-            tests,
-            parameters,
-            txn,
-            memory,
-            source: Source::Rows(cursor),
-            leaf,
-            high,
-            places_only: false,
-            count,
-            has_far: false,
-            wanted,
-            fields,
-        }))
+        let asked = (plan, &*level.filter, parameters);
+        Ok(Some(LeafScan::begin(asked, txn, memory, Source::Rows(cursor), leaf, high)))
     }
 
     /// Begins a scan of an index's entries, which are what the first record is.
@@ -377,22 +361,37 @@ impl<'a, 't> LeafScan<'a, 't> {
     ) -> Option<LeafScan<'a, 't>> {
         let (level, plan) = (direct.levels.first()?, direct.records.first()?);
         let tests = if entries.access.row.is_some() { &*level.before } else { &*level.filter };
+        let source = Source::Entries(entries);
+        Some(LeafScan::begin((plan, tests, parameters), txn, memory, source, None, i64::MAX))
+    }
+
+    /// A scan that has taken no row yet: what is asked of rows, where they come from, up to which rowid.
+    fn begin(
+        (plan, tests, parameters): (&'a RecordPlan, &'a [Test], &'a [Value]),
+        txn: &'t Transaction,
+        memory: &'a mut LeafMemory,
+        source: Source<'a, 't>,
+        leaf: Option<Leaf<'t>>,
+        high: i64,
+    ) -> LeafScan<'a, 't> {
         memory.make_ready(tests, parameters);
-        Some(LeafScan {
+        let (places_only, has_far) = (false, false);
+        let (count, wanted, fields) = (0, 0, 0);
+        LeafScan {
             plan,
             tests,
             parameters,
             txn,
             memory,
-            source: Source::Entries(entries),
-            leaf: None,
-            high: i64::MAX,
-            places_only: false,
-            count: 0,
-            has_far: false,
-            wanted: 0,
-            fields: 0,
-        })
+            source,
+            leaf,
+            high,
+            places_only,
+            count,
+            has_far,
+            wanted,
+            fields,
+        }
     }
 
     /// Finds no columns from now on but those that conditions ask for.
