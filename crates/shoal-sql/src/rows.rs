@@ -32,6 +32,8 @@ pub struct Rows<'c> {
     left: u64,
     is_over: bool,
     rows_max: u64,
+    /// Whether there is no row behind those that are ready, and nothing to be given back for them.
+    ended: bool,
 }
 
 /// The general executor at work: its run, and the batch its rows go through.
@@ -135,10 +137,18 @@ impl<'c> DirectSource<'c> {
         true
     }
 
+    /// Whether all rows were made ready, and the snapshot goes on without them.
+    #[inline]
+    fn has_ended(&self) -> bool {
+        let last = matches!(&*self.memory, [memory] if memory.has_ended());
+        last && matches!(self.snapshot, Snapshot::Shared(_))
+    }
+
     /// Whether the rows that are ready are places on pages.
     #[inline]
     fn is_lazy(&self) -> bool {
-        !self.rows.are_combined() && self.direct.is_lazy()
+        let memory = self.memory.first();
+        !self.rows.are_combined() && memory.is_some_and(|memory| self.direct.is_lazy(memory))
     }
 }
 
@@ -180,7 +190,8 @@ impl<'c> Rows<'c> {
     #[inline(always)]
     fn of_source(source: Source<'c>) -> Rows<'c> {
         let (left, rows_max) = (u64::MAX, u64::MAX);
-        Rows { next: 0, end: 0, source, spare: None, left, is_over: false, rows_max }
+        let (next, end, spare, is_over, ended) = (0, 0, None, false, false);
+        Rows { next, end, source, spare, left, is_over, rows_max, ended }
     }
 
     /// The same rows, of which more than so many are an error.
@@ -252,6 +263,9 @@ impl<'c> Rows<'c> {
     /// [`Error::Store`].
     pub fn is_stale(&self) -> Result<bool, Error> {
         let none: &[Option<Snapshot<'_>>] = &[];
+        if self.ended && self.next >= self.end {
+            return Ok(false);
+        }
         let (snapshot, attached) = match &self.source {
             Source::General { snapshot, attached, .. } => (snapshot, attached.as_slice()),
             Source::Leaf(source) | Source::Direct(source) => (&source.snapshot, none),
@@ -275,7 +289,7 @@ impl<'c> Rows<'c> {
     #[allow(clippy::should_implement_trait)] // it lends, and can fail
     #[inline]
     pub fn next(&mut self) -> Result<Option<Row<'_>>, Error> {
-        if self.next >= self.end && !self.refill()? {
+        if self.next >= self.end && (self.ended || !self.refill()?) {
             return Ok(None);
         }
         let row = self.next;
@@ -328,6 +342,8 @@ impl<'c> Rows<'c> {
         (self.next, self.end) = (ready.start, ready.start + given);
         // Whoever asks for the row behind these is told.
         self.is_over = given < ready.len();
+        self.ended =
+            !self.is_over && matches!(&self.source, Source::Leaf(source) if source.has_ended());
         if given == 0 { self.refuse_more() } else { Ok(true) }
     }
 

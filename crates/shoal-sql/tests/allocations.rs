@@ -19,11 +19,13 @@ const ROWS: i64 = 3000;
 fn database(path: &Path) {
     let peer = rusqlite::Connection::open(path).unwrap();
     peer.execute_batch(&format!(
-        "CREATE TABLE t(id INTEGER PRIMARY KEY, name TEXT, age INTEGER, score REAL, dept TEXT);
+        "CREATE TABLE t(id INTEGER PRIMARY KEY, name TEXT, age INTEGER, score REAL, dept TEXT,
+           third INTEGER);
          CREATE INDEX by_age ON t(age);
+         CREATE INDEX by_third ON t(third);
          WITH RECURSIVE c(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM c WHERE x < {ROWS})
          INSERT INTO t SELECT x, 'name ' || x, x * 7 % 60, x / 3.0,
-         CASE x % 5 WHEN 0 THEN 'a department' ELSE 'another ' || (x % 5) END FROM c;"
+         CASE x % 5 WHEN 0 THEN 'a department' ELSE 'another ' || (x % 5) END, x / 3 FROM c;"
     ))
     .unwrap();
 }
@@ -60,6 +62,8 @@ fn a_statement_that_ran_before_allocates_nothing() {
         ("SELECT name FROM t WHERE age > ?1 AND score < 500", 0),
         ("SELECT name FROM t WHERE dept = 'a department'", 600),
         ("SELECT id, name FROM t WHERE age = ?1", 50),
+        ("SELECT id, name, third FROM t WHERE third = ?1", 3),
+        ("SELECT third FROM t WHERE third = ?1", 3),
         ("SELECT id, name FROM t WHERE age BETWEEN 5 AND 7", 150),
         ("SELECT id FROM t ORDER BY id DESC LIMIT 10 OFFSET 5", 10),
         ("SELECT count(*) FROM t", 1),
@@ -105,7 +109,8 @@ fn a_statement_that_ran_before_allocates_nothing() {
             };
             bind(&mut statement, 20);
             let expect = run(&mut connection, &mut statement);
-            for number in [3, 40, 20] {
+            // Often enough that what is worth while to be decoded was.
+            for number in [3, 40, 20].repeat(20) {
                 bind(&mut statement, number);
                 run(&mut connection, &mut statement);
             }

@@ -17,7 +17,7 @@ use shoal_format::{Corrupt, Pgno};
 use shoal_vfs::Mapping;
 
 use crate::header::FileState;
-use crate::index_lookup::IndexTree;
+use crate::index_tree::IndexTree;
 use crate::lookup::TableTree;
 use crate::page::PageRef;
 use crate::store::Inner;

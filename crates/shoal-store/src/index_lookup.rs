@@ -10,98 +10,11 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use shoal_format::{
-    Corrupt, KeyColumn, KeyOrder, LeafCell, Page, PageKind, Payload, Pgno, Record, ValueRef,
-};
+use shoal_format::{Corrupt, KeyColumn, KeyOrder, LeafCell, Page, Payload, Pgno, ValueRef};
 
-use crate::cursor::{IndexCursor, MAX_DEPTH};
+use crate::cursor::IndexCursor;
+use crate::index_tree::IndexTree;
 use crate::{Error, Place, Transaction};
-
-/// The leaves of an index, in order, and the entries between them.
-#[derive(Debug)]
-pub(crate) struct IndexTree {
-    /// How the first column is ordered, which the prefixes depend on.
-    column: KeyColumn,
-    leaves: Box<[Pgno]>,
-    /// The prefix of the entry between leaf `i` and leaf `i + 1`, by [`KeyColumn::prefix`].
-    prefixes: Box<[u64]>,
-    /// Where that entry is: an interior page and the cell on it.
-    between: Box<[(Pgno, u16)]>,
-}
-
-/// Most leaves that are noted: 18 bytes each.
-const MAX_LEAVES: usize = 1 << 23;
-
-impl IndexTree {
-    /// Reads the interior pages of the tree at `root`. `None` when they cannot be read or anything
-    /// about them is not as it should be: a plain descent will say what.
-    pub(crate) fn build(txn: &Transaction, root: Pgno, column: KeyColumn) -> Option<IndexTree> {
-        let mut leaves = Vec::new();
-        let mut prefixes = Vec::new();
-        let mut between = Vec::new();
-        let mut buffer = Vec::new();
-        let mut pages_left = u64::from(txn.page_count());
-        // Interior pages to go through, each with the next child.
-        let mut trail: Vec<(Pgno, usize)> = vec![(root, 0)];
-        if txn.btree_page(root).ok()?.kind() == PageKind::IndexLeaf {
-            leaves.push(root);
-            trail.clear();
-        }
-        while let Some((pgno, child)) = trail.last_mut() {
-            let (pgno, index) = (*pgno, *child);
-            *child += 1;
-            let page = txn.btree_page(pgno).ok()?;
-            if page.kind() != PageKind::IndexInterior {
-                return None;
-            }
-            if index > page.cell_count() {
-                trail.pop();
-                continue;
-            }
-            if let Some(before) = index.checked_sub(1) {
-                let payload = page.index(before).ok()?.payload;
-                let record = if payload.overflow.is_none() {
-                    payload.local
-                } else {
-                    txn.read_payload(payload, &mut buffer).ok()?;
-                    buffer.as_slice()
-                };
-                let first = Record::new(record).ok()?.column(0).ok()??;
-                prefixes.push(column.prefix(first));
-                between.push((pgno, u16::try_from(before).ok()?));
-            }
-            let below = page.child(index).ok()?;
-            pages_left = pages_left.checked_sub(1)?;
-            // All children of a page are leaves or none is; the first tells.
-            let first = txn.btree_page(page.child(0).ok()?).ok()?;
-            match first.kind() {
-                PageKind::IndexLeaf if leaves.len() < MAX_LEAVES => leaves.push(below),
-                PageKind::IndexInterior if trail.len() < MAX_DEPTH => trail.push((below, 0)),
-                _ => return None,
-            }
-        }
-        if leaves.len() != between.len() + 1 || !prefixes.is_sorted() {
-            return None;
-        }
-        let (leaves, prefixes, between) = (leaves.into(), prefixes.into(), between.into());
-        Some(IndexTree { column, leaves, prefixes, between })
-    }
-
-    /// How the index's first column is ordered.
-    pub(crate) fn column(&self) -> KeyColumn {
-        self.column
-    }
-
-    fn leaf<'t>(&self, txn: &'t Transaction, number: usize) -> Result<Page<'t>, Error> {
-        let page = txn.btree_page(self.leaves[number])?;
-        if page.kind() != PageKind::IndexLeaf {
-            let why = "has a page of the wrong kind";
-            let kind = u64::from(page.kind().byte());
-            return Err(Corrupt::on_page(page.pgno(), "b-tree", why, kind).into());
-        }
-        Ok(page)
-    }
-}
 
 /// Finds entries of one index by key. It borrows nothing, so a prepared statement keeps it, over
 /// transactions and changes of the file.
@@ -113,8 +26,8 @@ impl IndexTree {
 pub struct IndexLookup {
     root: Pgno,
     /// The image that the rest belongs to.
-    image: u64,
-    tree: Option<Arc<IndexTree>>,
+    pub(crate) image: u64,
+    pub(crate) tree: Option<Arc<IndexTree>>,
     /// Descents since the image was new.
     descents: u32,
     overflow: Vec<u8>,
@@ -157,6 +70,16 @@ impl IndexLookup {
             }
             return Ok(IndexWalk { way: Way::Cursor(Box::new(cursor)) });
         };
+        if let &[ValueRef::Int(int)] = key
+            && let Some((leaf, index)) = tree.place_of_int(txn, int, passed)
+        {
+            let page = tree.leaf(txn, leaf)?;
+            let mut flat = Flat { txn, tree, leaf, page, index, state: State::Leaf };
+            if index == page.cell_count() {
+                flat.leave_leaf()?;
+            }
+            return Ok(IndexWalk { way: Way::Flat(flat) });
+        }
         let overflow = &mut self.overflow;
         let mut goes_before = |payload: Payload<'_>| -> Result<bool, Error> {
             let order = if payload.overflow.is_none() {
@@ -170,7 +93,7 @@ impl IndexLookup {
         let (mut low, mut high) = match key.first() {
             None => (0, tree.prefixes.len()),
             Some(&first) => {
-                let prefix = tree.column.prefix(first);
+                let prefix = tree.column().prefix(first);
                 let low = tree.prefixes.partition_point(|&known| known < prefix);
                 let same = tree.prefixes[low..].iter().take_while(|&&known| known == prefix);
                 (low, low + same.count())
@@ -522,17 +445,4 @@ fn partition(
         }
     }
     Ok(low)
-}
-
-impl Transaction {
-    /// The leaves of the index at `root`, whose first column is ordered as `column` says; `None`
-    /// for a writer, and when anything about the tree is not as it should be.
-    fn index_tree(&self, root: Pgno, column: KeyColumn) -> Option<Arc<IndexTree>> {
-        if self.is_writer() {
-            return None;
-        }
-        let tree =
-            self.snapshot.image.index_trees.get(root, || IndexTree::build(self, root, column));
-        tree.filter(|tree| tree.column() == column)
-    }
 }

@@ -12,8 +12,8 @@ use common::{database, open, record, root};
 use proptest::prelude::*;
 use shoal_store::vfs::MemVfs;
 use shoal_store::{
-    Access, Collation, IndexCursor, IndexLookup, IndexWalk, KeyColumn, KeyOrder, Mode, Pgno, Store,
-    Transaction, ValueRef,
+    Access, Collation, Error, IndexCursor, IndexLookup, IndexWalk, KeyColumn, KeyOrder, Mode, Pgno,
+    Record, Store, Transaction, ValueRef,
 };
 
 const DB: &str = "db";
@@ -167,5 +167,145 @@ proptest! {
             check(&txn, index, &order, &mut lookup, &[key.value()], 9);
         }
         check(&txn, index, &order, &mut lookup, &[], usize::MAX);
+    }
+}
+
+/// The rowids of the entries with a key by a cursor; `None` where there are more than `most`.
+fn by_cursor(
+    txn: &Transaction,
+    index: Pgno,
+    order: &KeyOrder,
+    key: &[ValueRef<'_>],
+    most: usize,
+) -> Result<Option<Vec<i64>>, Error> {
+    let mut cursor = txn.index(index)?;
+    let mut found = Vec::new();
+    cursor.seek(key, order)?;
+    let mut more = cursor.is_valid();
+    while more {
+        let record = cursor.payload()?;
+        if order.compare(record, key)?.is_ne() {
+            break;
+        }
+        let Some(ValueRef::Int(rowid)) = Record::new(record)?.column(1)? else {
+            return Err(Error::Misuse("an entry names no row"));
+        };
+        if found.len() == most {
+            return Ok(None);
+        }
+        found.push(rowid);
+        more = cursor.next()?;
+    }
+    Ok(Some(found))
+}
+
+/// The same by a lookup, twice: their rowids, and from their records.
+fn by_lookup(
+    txn: &Transaction,
+    lookup: &mut IndexLookup,
+    order: &KeyOrder,
+    key: &[ValueRef<'_>],
+    most: usize,
+) -> Result<Option<Vec<i64>>, Error> {
+    let mut rowids = vec![0; most];
+    let count = lookup.rowids(txn, key, order, 1, &mut rowids)?;
+    let mut found = Vec::new();
+    let all = lookup.equal(txn, key, order, |page, payload| {
+        assert_eq!(page.bytes()[page.record_of(payload).range()], *payload.local);
+        let column = Record::new(payload.local)?.column(1)?;
+        if found.len() == most {
+            return Ok(false);
+        }
+        if let Some(ValueRef::Int(rowid)) = column {
+            found.push(rowid);
+        }
+        Ok(true)
+    })?;
+    let rowids = count.map(|count| rowids[..count].to_vec());
+    assert_eq!(rowids, all.then_some(found), "{key:?}");
+    Ok(rowids)
+}
+
+/// Keys of which most are few integers, so that leaves have them alone.
+fn few() -> impl Strategy<Value = Vec<Key>> {
+    let ints = prop::collection::vec((-30_i64..30).prop_map(Key::Int), 0..900);
+    (ints, prop::collection::vec(key(), 0..3)).prop_map(|(mut keys, others)| {
+        keys.extend(others.into_iter().filter(|other| other.value() != ValueRef::Null));
+        keys
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    #[test]
+    fn few_entries_are_those_with_the_key(keys in few(), more in few(), order in order()) {
+        let (store, index) = store();
+        let mut lookup = IndexLookup::new(index);
+        let goes_on = |key: &Key| matches!(key, Key::Text(text) if text.len() > 50);
+        let far = keys.iter().chain(&more).any(goes_on);
+        for (keys, from) in [(&keys, 1), (&more, 10_000)] {
+            insert(&store, index, &order, keys, from);
+            let txn = store.begin(Mode::Read).unwrap();
+            // Often enough that leaves are decoded.
+            for wanted in (0..6).flat_map(|_| -31..32) {
+                let key = [ValueRef::Int(wanted)];
+                let expect = by_cursor(&txn, index, &order, &key, 16).unwrap();
+                let got = by_lookup(&txn, &mut lookup, &order, &key, 16).unwrap();
+                // Of what goes on on other pages it is not told, nor of what lies before that.
+                prop_assert!(got == expect || (far && got.is_none()), "{got:?} {expect:?}");
+                check(&txn, index, &order, &mut lookup, &key, 4);
+            }
+            for key in keys.iter().filter(|key| !matches!(key, Key::Int(_))) {
+                let key = [key.value()];
+                let expect = by_cursor(&txn, index, &order, &key, 3).unwrap();
+                let got = by_lookup(&txn, &mut lookup, &order, &key, 3).unwrap();
+                prop_assert!(got == expect || (far && got.is_none()), "{got:?} {expect:?}");
+            }
+        }
+        let mut txn = store.begin(Mode::Write).unwrap();
+        txn.index_insert(index, &record(&[ValueRef::Int(5), ValueRef::Int(0)]), &order).unwrap();
+        let key = [ValueRef::Int(5)];
+        let expect = by_cursor(&txn, index, &order, &key, 900).unwrap();
+        let got = by_lookup(&txn, &mut lookup, &order, &key, 900).unwrap();
+        prop_assert!(got == expect || (far && got.is_none()), "{got:?} {expect:?}");
+    }
+
+    /// Whatever is wrong with the pages is found out, or what is found is what a cursor finds.
+    #[test]
+    fn decoded_leaves_hide_no_damage(
+        keys in few(),
+        descending in any::<bool>(),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+    ) {
+        let order =
+            KeyOrder::new(vec![KeyColumn { collation: Collation::Binary, descending }]);
+        let vfs = MemVfs::new();
+        let bytes = database(512, 0, "CREATE TABLE t(a); CREATE INDEX i ON t(a);");
+        vfs.put(Path::new(DB), bytes);
+        let store = open(&vfs, Path::new(DB), Access::ReadWrite);
+        let index = root(&store.begin(Mode::Read).unwrap(), "i");
+        insert(&store, index, &order, &keys, 1);
+        drop(store);
+        let mut bytes = vfs.get(Path::new(DB)).unwrap();
+        for (place, byte) in damage {
+            // Behind the header, the schema and the table.
+            let place = 1024 + place.index(bytes.len() - 1024);
+            bytes[place] = byte;
+        }
+        vfs.put(Path::new(DB), bytes);
+        let store = open(&vfs, Path::new(DB), Access::ReadOnly);
+        let txn = store.begin(Mode::Read).unwrap();
+        let mut lookup = IndexLookup::new(index);
+        for wanted in (0..4).flat_map(|_| -31..32) {
+            let key = [ValueRef::Int(wanted)];
+            let expect = by_cursor(&txn, index, &order, &key, 16);
+            let mut out = [0; 16];
+            let got = lookup.rowids(&txn, &key, &order, 1, &mut out);
+            if let (Ok(Some(expect)), Ok(Some(count))) = (expect, got) {
+                prop_assert_eq!(&expect, &out[..count]);
+            }
+            let _ = lookup.equal(&txn, &key, &order, |_, _| Ok(true));
+        }
     }
 }

@@ -48,6 +48,8 @@ pub struct ColumnFinder {
     skips: Box<[usize]>,
     /// How many columns there are up to the last one.
     span: usize,
+    /// Where the wanted columns lie beside each other, how many are before them.
+    run: Option<usize>,
 }
 
 /// Most columns of a span that is looked for in headers of one-byte types: such a header has no more.
@@ -62,7 +64,9 @@ impl ColumnFinder {
             skips.push(index - next);
             next = index + 1;
         }
-        ColumnFinder { indexes: indexes.into(), skips: skips.into(), span: next }
+        let beside = skips.iter().skip(1).all(|&skip| skip == 0);
+        let run = skips.first().copied().filter(|_| beside);
+        ColumnFinder { indexes: indexes.into(), skips: skips.into(), span: next, run }
     }
 
     /// How many columns are wanted.
@@ -202,8 +206,20 @@ impl ColumnFinder {
         if !is_short(length, self.span) || record.end >= LONG as usize {
             return false;
         }
-        let mut types = types;
         let mut at = record.start as u32 + u32::from(length);
+        if let Some(run) = self.run
+            && let Some((passed, taken)) = types.split_at_checked(run)
+        {
+            for &serial in passed {
+                at += LENGTHS[usize::from(serial)];
+            }
+            for (&serial, place) in taken.iter().zip(found) {
+                *place = ColumnPlace::new(u32::from(serial), at);
+                at += LENGTHS[usize::from(serial)];
+            }
+            return at as usize <= record.end;
+        }
+        let mut types = types;
         for (&skip, place) in self.skips.iter().zip(found) {
             let Some((passed, rest)) = types.split_at_checked(skip) else { return false };
             let Some((&serial, rest)) = rest.split_first() else { return false };

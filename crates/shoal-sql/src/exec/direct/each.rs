@@ -185,10 +185,13 @@ impl Direct {
         self.joins
     }
 
-    /// Whether rows are given as places on pages, from which values are decoded when they are asked
-    /// for.
-    pub(crate) fn is_lazy(&self) -> bool {
-        self.point.is_some() || self.is_scan() || (self.joins && self.records.len() == 1)
+    /// Whether the rows of the batch are given as places on pages, from which values are decoded when
+    /// they are asked for.
+    pub(crate) fn is_lazy(&self, memory: &Memory) -> bool {
+        self.point.is_some()
+            || memory.sought
+            || self.is_scan()
+            || (self.joins && self.records.len() == 1)
     }
 
     /// Calls `sink` with all rows of a range of rowids, some at a time, when the rows are those of one

@@ -304,7 +304,7 @@ pub(super) fn make_keys<'v>(
 }
 
 /// Whether an affinity may make another value of this one before it is compared.
-fn needs_conversion(affinity: Affinity, value: ValueRef<'_>) -> bool {
+pub(super) fn needs_conversion(affinity: Affinity, value: ValueRef<'_>) -> bool {
     match value {
         ValueRef::Null | ValueRef::Blob(_) => false,
         ValueRef::Int(_) => !affinity.is_numeric(),

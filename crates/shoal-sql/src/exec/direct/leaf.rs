@@ -33,13 +33,13 @@ pub(crate) struct LeafMemory {
     /// Numbers of cells that are wanted, in front.
     selected: [u8; CHUNK],
     /// Where the columns are, of all rows of the batch.
-    fields: Vec<ColumnPlace>,
+    pub(super) fields: Vec<ColumnPlace>,
     /// Payloads that continue on other pages, one behind the other.
-    far: Vec<u8>,
+    pub(super) far: Vec<u8>,
     /// The last of them.
-    buffer: Vec<u8>,
+    pub(super) buffer: Vec<u8>,
     /// Rows found and not given yet.
-    found: Vec<Found>,
+    pub(super) found: Vec<Found>,
 }
 
 impl Default for LeafMemory {

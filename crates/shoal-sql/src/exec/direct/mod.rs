@@ -6,7 +6,7 @@
 //! and index entries; columns are found in the record's header when they are wanted and decoded
 //! where they are. What does not fit stays with the general executor: `plan` says which does, `leaf`
 //! goes through the rows of one table (`leaf_rows`) and `ready` leaves those that are wanted, `join` finds the rows
-//! of other tables that each of those names, `run`, `index` and `any` go through those of several
+//! of other tables that each of those names, `seek` the few that an index finds by equality, `run`, `index` and `any` go through those of several
 //! loops, `set` and `ascending` compare those of several selects, `slots` keeps what was found, `each`
 //! and `rows` give it out.
 
@@ -21,6 +21,7 @@ mod plan;
 mod ready;
 mod rows;
 mod run;
+mod seek;
 mod set;
 mod slots;
 

@@ -34,6 +34,8 @@ pub(crate) struct Direct {
     /// Whether the rows are those of a table, or the entries of an index, with the rows of tables that
     /// each names by their rowids.
     pub(super) joins: bool,
+    /// Whether the rows are those that an index finds by equality, and nothing else is asked.
+    pub(super) seeks: bool,
     /// Whether all that is asked is how many rows a table has.
     pub(crate) counts_rows: bool,
     /// The roots of the tables whose rows are looked up, and of the indexes.
@@ -410,6 +412,7 @@ pub(crate) fn compile(select: &SelectPlan, compiler: &Compiler) -> Option<Direct
         _ => None,
     };
     let joins = super::join::is_join(&levels);
+    let seeks = super::seek::is_seek(&levels, outputs.as_deref());
     Some(Direct {
         levels,
         records,
@@ -418,6 +421,7 @@ pub(crate) fn compile(select: &SelectPlan, compiler: &Compiler) -> Option<Direct
         given,
         group,
         joins,
+        seeks,
         counts_rows,
         lookups,
         indexes,

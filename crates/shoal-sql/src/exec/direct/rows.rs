@@ -94,6 +94,14 @@ impl DirectRows {
             direct.look_up(key, txn, parameters, memory)?;
             return Ok(self.take(memory.leaf.len()));
         }
+        if direct.seeks && memory.start == Start::Fresh {
+            memory.leaf.clear();
+            memory.sought = direct.seek(txn, parameters, memory)?;
+            if memory.sought {
+                memory.start = Start::Done;
+                return Ok(self.take(memory.leaf.len()));
+            }
+        }
         self.fill_many(direct, txn, parameters, memory)
     }
 
@@ -112,7 +120,7 @@ impl DirectRows {
             let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
             direct.fill(txn, parameters, memory, self.size.min(wanted))?;
             self.size = (self.size * 8).min(BATCH_ROWS_MAX);
-            let places = direct.is_lazy() || direct.joins;
+            let places = direct.is_lazy(memory) || direct.joins;
             let given = self.take(if places { memory.leaf.len() } else { memory.rows });
             if !given.is_empty() {
                 return Ok(given);

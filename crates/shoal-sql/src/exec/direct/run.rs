@@ -37,6 +37,8 @@ pub(crate) struct Memory {
     /// Rows of several loops that were found and are not given yet, and how many they are.
     pub(super) slots: Slots,
     pub(super) rows: usize,
+    /// Whether the rows of the batch were sought by an index, and are places on pages.
+    pub(super) sought: bool,
     pub(super) start: Start,
     pub(super) place: Option<Place>,
     pub(super) walk: Option<WalkPlace>,
@@ -71,6 +73,7 @@ impl Memory {
             kept: KeptRows::default(),
             slots: Slots::default(),
             rows: 0,
+            sought: false,
             start: Start::Fresh,
             place: None,
             walk: None,
@@ -84,6 +87,13 @@ impl Memory {
         self.leaf.clear();
         self.join.clear();
         self.rows = 0;
+        self.sought = false;
+    }
+
+    /// Whether there are no more rows than those of the batch.
+    #[inline]
+    pub(crate) fn has_ended(&self) -> bool {
+        self.start == Start::Done
     }
 
     #[inline]

@@ -1,0 +1,149 @@
+//! The rows that an index finds by equality, when they are few: the usual lookup by anything but a rowid.
+//!
+//! Most such statements find a handful of rows, and what a batch needs would cost more than they do. So
+//! nothing is set up here: entries, rows and columns are found one after the other, and given as places on
+//! pages, as the rows of a scan are.
+
+use shoal_store::{ColumnPlace, Corrupt, IndexLookup, TableLookup, Transaction};
+
+use super::index::needs_conversion;
+use super::leaf::LeafMemory;
+use super::leaf_rows::Found;
+use super::plan::{Access, Direct, DirectLevel, IndexAccess, Operand, RecordPlan};
+use super::run::Memory;
+use super::slots::fixed;
+use crate::Error;
+use crate::value::{Value, ValueRef};
+
+/// Most rows that are few.
+const FEW: usize = 16;
+
+/// Most values that such rows are sought by.
+const KEYS_MAX: usize = 4;
+
+/// Whether a select finds its rows by equality with an index's first columns and asks nothing else of
+/// them, and all that it gives is of one record.
+pub(super) fn is_seek(levels: &[DirectLevel], outputs: Option<&[Operand]>) -> bool {
+    let ([level], Some(outputs)) = (levels, outputs) else { return false };
+    let Access::Index(access) = &level.access else { return false };
+    let tests = [&level.before, &level.on, &level.filter];
+    let bare = !level.left_join && tests.iter().all(|tests| tests.is_empty());
+    let by_equality = access.start.is_none() && access.stop.is_none() && !access.once;
+    let of_one = outputs.iter().all(|output| match output {
+        Operand::Field { record, .. } | Operand::Rowid { record } => *record == level.record,
+        Operand::Constant(_) | Operand::Parameter(_) => true,
+    });
+    let keys = 1..=KEYS_MAX;
+    bare && by_equality && !access.descending && keys.contains(&access.equal.len()) && of_one
+}
+
+impl Direct {
+    /// Finds all rows of such a select, to be given; false where they are to be found as those of others
+    /// are: there are more than a few, or the keys need to be converted first.
+    ///
+    /// # Errors
+    /// What is wrong with the file.
+    pub(super) fn seek(
+        &self,
+        txn: &Transaction,
+        parameters: &[Value],
+        memory: &mut Memory,
+    ) -> Result<bool, Error> {
+        let [level] = &*self.levels else { return Ok(false) };
+        let Access::Index(access) = &level.access else { return Ok(false) };
+        let mut keys = [ValueRef::Null; KEYS_MAX];
+        for ((operand, affinity, _), key) in access.equal.iter().zip(&mut keys) {
+            *key = fixed(operand, parameters);
+            let converts = affinity.is_some_and(|affinity| needs_conversion(affinity, *key));
+            if converts || *key == ValueRef::Null {
+                return Ok(false);
+            }
+        }
+        let Some(keys) = keys.get(..access.equal.len()) else { return Ok(false) };
+        let Memory { leaf, lookups, indexes, .. } = memory;
+        let (Some(plan), Some(Some(index))) =
+            (self.records.get(level.record), indexes.get_mut(access.lookup))
+        else {
+            return Ok(false);
+        };
+        match access.row {
+            None => leaf.seek_entries((plan, self.fields), (access, keys), index, txn),
+            Some((column, lookup)) => {
+                let Some(rows) = lookups.get_mut(lookup) else { return Ok(false) };
+                leaf.seek_rows((plan, self.fields), (access, keys, column), (index, rows), txn)
+            }
+        }
+    }
+}
+
+impl LeafMemory {
+    /// Finds the entries with a key, to be given: each has `stride` fields, of which those of its plan
+    /// are some.
+    fn seek_entries(
+        &mut self,
+        (plan, stride): (&RecordPlan, usize),
+        (access, keys): (&IndexAccess, &[ValueRef<'_>]),
+        index: &mut IndexLookup,
+        txn: &Transaction,
+    ) -> Result<bool, Error> {
+        self.make_room(FEW * stride);
+        let LeafMemory { fields, found, .. } = self;
+        let all = index.equal(txn, keys, &access.order, |page, payload| {
+            let first = found.len() * stride;
+            if found.len() == FEW {
+                return Ok(false);
+            }
+            let places = &mut fields[first + plan.first..][..plan.places.len()];
+            plan.all.find(page.bytes(), page.record_of(payload).range(), places)?;
+            // A batch has fewer than 2^32 fields.
+            found.push(Found { rowid: 0, page: Some(page.pgno()), fields: first as u32 });
+            Ok(true)
+        })?;
+        if !all {
+            found.clear();
+        }
+        Ok(all)
+    }
+
+    /// Finds the rows that the entries with a key name, to be given.
+    fn seek_rows(
+        &mut self,
+        (plan, stride): (&RecordPlan, usize),
+        (access, keys, column): (&IndexAccess, &[ValueRef<'_>], usize),
+        (index, rows): (&mut IndexLookup, &mut TableLookup),
+        txn: &Transaction,
+    ) -> Result<bool, Error> {
+        let mut rowids = [0; FEW];
+        let count = index.rowids(txn, keys, &access.order, column, &mut rowids)?;
+        let Some(rowids) = count.and_then(|count| rowids.get(..count)) else { return Ok(false) };
+        self.make_room(rowids.len() * stride);
+        for (number, &rowid) in rowids.iter().enumerate() {
+            let Some((page, place, cell)) = rows.locate(txn, rowid)? else {
+                let why = "names a row that is not there";
+                return Err(Error::corrupt(Corrupt::new("index", why, rowid.cast_unsigned())));
+            };
+            let first = number * stride;
+            let fields = &mut self.fields[first + plan.first..][..plan.places.len()];
+            let mut on = Some(page.pgno());
+            if cell.goes_on() && !fields.is_empty() {
+                let payload = page.table_leaf(place).map_err(Error::corrupt)?.payload;
+                txn.read_payload(payload, &mut self.buffer)?;
+                let start = self.far.len();
+                self.far.extend_from_slice(&self.buffer);
+                plan.all.find(&self.far, start..self.far.len(), fields).map_err(Error::corrupt)?;
+                on = None;
+            } else {
+                plan.all.find(page.bytes(), cell.range(), fields).map_err(Error::corrupt)?;
+            }
+            self.found.push(Found { rowid, page: on, fields: first as u32 });
+        }
+        Ok(true)
+    }
+
+    #[inline]
+    fn make_room(&mut self, fields: usize) {
+        if self.fields.len() < fields {
+            self.fields.resize(fields, ColumnPlace::MISSING);
+        }
+    }
+}

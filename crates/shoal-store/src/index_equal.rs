@@ -1,0 +1,125 @@
+//! The entries of an index that have a key, when few are expected.
+//!
+//! A walk is made for many entries: it is a position that can be kept, and every entry is compared
+//! with the key. Here entries that lie beside each other are found at once, where what is known of
+//! their leaf tells which they are.
+
+use std::cmp::Ordering;
+
+use shoal_format::{Corrupt, KeyOrder, Page, Payload, Record, ValueRef};
+
+use crate::index_tree::IndexTree;
+use crate::{Error, IndexLookup, Transaction};
+
+impl IndexLookup {
+    /// Puts the rowids of the entries whose first columns are `key` into `out`, in the order of the
+    /// entries, which have them at `column`; returns how many they are, or `None` when `out` does not
+    /// hold them all or an entry goes on on other pages.
+    ///
+    /// Cost: two searches among decoded integers where the key is one integer, its entries are on one leaf
+    /// and this was searched a dozen times before; else that of [`IndexLookup::seek`] and a comparison an entry.
+    ///
+    /// # Errors
+    /// When a page cannot be read or is corrupt; [`Error::Corrupt`] for an entry without rowid.
+    #[inline]
+    pub fn rowids(
+        &mut self,
+        txn: &Transaction,
+        key: &[ValueRef<'_>],
+        order: &KeyOrder,
+        column: usize,
+        out: &mut [i64],
+    ) -> Result<Option<usize>, Error> {
+        if let &[ValueRef::Int(int)] = key
+            && let Some(tree) = self.known_tree(txn)
+            && let Some((leaf, range)) = tree.find_int(txn, int)
+            && let Some(rowids) = tree.rowids(txn, leaf, column).and_then(|all| all.get(range))
+        {
+            let Some(out) = out.get_mut(..rowids.len()) else { return Ok(None) };
+            out.copy_from_slice(rowids);
+            return Ok(Some(rowids.len()));
+        }
+        let mut count = 0;
+        let fits = self.walk_equal(txn, key, order, |page, payload| {
+            let Some(target) = out.get_mut(count) else { return Ok(false) };
+            count += 1;
+            match Record::new(payload.local)?.column(column)? {
+                Some(ValueRef::Int(rowid)) => *target = rowid,
+                _ => {
+                    let why = "has an entry that names no row, at";
+                    let at = page.offset_of(payload.local) as u64;
+                    return Err(Corrupt::on_page(page.pgno(), "index", why, at).into());
+                }
+            }
+            Ok(true)
+        })?;
+        Ok(fits.then_some(count))
+    }
+
+    /// Calls `each` with the payloads of the entries whose first columns are `key`, in their order, and
+    /// the pages they are on; false when it said that it has enough or an entry goes on on other pages.
+    ///
+    /// Cost: as [`IndexLookup::rowids`], and the head of each entry.
+    ///
+    /// # Errors
+    /// When a page cannot be read or is corrupt, and what `each` raises.
+    #[inline]
+    pub fn equal<'t>(
+        &mut self,
+        txn: &'t Transaction,
+        key: &[ValueRef<'_>],
+        order: &KeyOrder,
+        mut each: impl FnMut(&Page<'t>, Payload<'t>) -> Result<bool, Error>,
+    ) -> Result<bool, Error> {
+        if let &[ValueRef::Int(int)] = key
+            && let Some(tree) = self.known_tree(txn)
+            && let Some((leaf, range)) = tree.find_int(txn, int)
+        {
+            if range.is_empty() {
+                return Ok(true);
+            }
+            let page = tree.leaf(txn, leaf)?;
+            for index in range {
+                let payload = page.index(index)?.payload;
+                if payload.overflow.is_some() || !each(&page, payload)? {
+                    return Ok(false);
+                }
+            }
+            return Ok(true);
+        }
+        self.walk_equal(txn, key, order, each)
+    }
+
+    /// What is known of the tree, if anything is of this transaction's pages.
+    #[inline(always)]
+    fn known_tree(&self, txn: &Transaction) -> Option<&IndexTree> {
+        if self.image != txn.image_id() || txn.is_writer() { None } else { self.tree.as_deref() }
+    }
+
+    /// The same by a walk.
+    #[inline(never)]
+    fn walk_equal<'t>(
+        &mut self,
+        txn: &'t Transaction,
+        key: &[ValueRef<'_>],
+        order: &KeyOrder,
+        mut each: impl FnMut(&Page<'t>, Payload<'t>) -> Result<bool, Error>,
+    ) -> Result<bool, Error> {
+        let mut walk = self.seek(txn, key, order, Ordering::Less)?;
+        let mut more = walk.is_valid();
+        while more {
+            let payload = walk.payload()?;
+            if payload.overflow.is_some() {
+                return Ok(false);
+            }
+            if order.compare(payload.local, key)?.is_ne() {
+                break;
+            }
+            if !each(&walk.page(), payload)? {
+                return Ok(false);
+            }
+            more = walk.next()?;
+        }
+        Ok(true)
+    }
+}

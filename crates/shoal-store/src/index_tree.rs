@@ -1,0 +1,290 @@
+//! What is known of an index's tree: its leaves, what separates them, and of leaves that are searched
+//! often the first columns of their entries and the rowids these end with, where those are integers.
+//!
+//! All of it belongs to one image of the file, whose pages do not change. It says which page to look at
+//! and which entry; what cannot be decoded as it should be is not known, so that a search of the page
+//! finds out what is wrong with it.
+
+use std::cmp::Ordering as Order;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use shoal_format::{Corrupt, KeyColumn, Page, PageKind, Pgno, Record, ValueRef};
+
+use crate::cursor::MAX_DEPTH;
+use crate::{Error, Transaction};
+
+/// The leaves of an index, in order, and the entries between them.
+#[derive(Debug)]
+pub(crate) struct IndexTree {
+    /// How the first column is ordered, which the prefixes depend on.
+    column: KeyColumn,
+    pub(crate) leaves: Box<[Pgno]>,
+    /// The prefix of the entry between leaf `i` and leaf `i + 1`, by [`KeyColumn::prefix`].
+    pub(crate) prefixes: Box<[u64]>,
+    /// Where that entry is: an interior page and the cell on it.
+    pub(crate) between: Box<[(Pgno, u16)]>,
+    /// Where the first columns of those entries are all integers: these, as in [`Ints`].
+    ints: Option<Ints>,
+    /// What is known of the entries of each leaf.
+    known: Box<[KnownLeaf]>,
+    /// Bytes that is.
+    known_bytes: AtomicUsize,
+}
+
+/// The first columns of entries beside each other, where all are integers. Those of a column that
+/// descends are inverted bit by bit, so that they ascend like the others.
+type Ints = Box<[i64]>;
+
+/// What was decoded of a leaf, once it was worth while; `None` of one of which not all is as it should
+/// be: whoever reads the page is told what.
+#[derive(Debug, Default)]
+struct KnownLeaf {
+    /// Searches so far.
+    visits: AtomicU8,
+    ints: OnceLock<Option<Ints>>,
+    rowids: OnceLock<Option<Rowids>>,
+}
+
+/// The rowids that the entries of a leaf end with, and at which column.
+#[derive(Debug)]
+struct Rowids {
+    column: usize,
+    rowids: Box<[i64]>,
+}
+
+/// Most leaves that are noted: 18 bytes each.
+const MAX_LEAVES: usize = 1 << 23;
+
+impl IndexTree {
+    /// Reads the interior pages of the tree at `root`. `None` when they cannot be read or anything
+    /// about them is not as it should be: a plain descent will say what.
+    pub(crate) fn build(txn: &Transaction, root: Pgno, column: KeyColumn) -> Option<IndexTree> {
+        let mut leaves = Vec::new();
+        let mut prefixes = Vec::new();
+        let mut ints = Some(Vec::new());
+        let mut between = Vec::new();
+        let mut buffer = Vec::new();
+        let mut pages_left = u64::from(txn.page_count());
+        // Interior pages to go through, each with the next child.
+        let mut trail: Vec<(Pgno, usize)> = vec![(root, 0)];
+        if txn.btree_page(root).ok()?.kind() == PageKind::IndexLeaf {
+            leaves.push(root);
+            trail.clear();
+        }
+        while let Some((pgno, child)) = trail.last_mut() {
+            let (pgno, index) = (*pgno, *child);
+            *child += 1;
+            let page = txn.btree_page(pgno).ok()?;
+            if page.kind() != PageKind::IndexInterior {
+                return None;
+            }
+            if index > page.cell_count() {
+                trail.pop();
+                continue;
+            }
+            if let Some(before) = index.checked_sub(1) {
+                let payload = page.index(before).ok()?.payload;
+                let record = if payload.overflow.is_none() {
+                    payload.local
+                } else {
+                    txn.read_payload(payload, &mut buffer).ok()?;
+                    buffer.as_slice()
+                };
+                let first = Record::new(record).ok()?.column(0).ok()??;
+                prefixes.push(column.prefix(first));
+                match (first, &mut ints) {
+                    (ValueRef::Int(int), Some(ints)) => ints.push(ascending(column, int)),
+                    _ => ints = None,
+                }
+                between.push((pgno, u16::try_from(before).ok()?));
+            }
+            let below = page.child(index).ok()?;
+            pages_left = pages_left.checked_sub(1)?;
+            // All children of a page are leaves or none is; the first tells.
+            let first = txn.btree_page(page.child(0).ok()?).ok()?;
+            match first.kind() {
+                PageKind::IndexLeaf if leaves.len() < MAX_LEAVES => leaves.push(below),
+                PageKind::IndexInterior if trail.len() < MAX_DEPTH => trail.push((below, 0)),
+                _ => return None,
+            }
+        }
+        if leaves.len() != between.len() + 1 || !prefixes.is_sorted() {
+            return None;
+        }
+        let ints = ints.filter(|ints| ints.is_sorted()).map(Vec::into);
+        let known = leaves.iter().map(|_| KnownLeaf::default()).collect();
+        let (leaves, prefixes, between) = (leaves.into(), prefixes.into(), between.into());
+        let known_bytes = AtomicUsize::new(0);
+        Some(IndexTree { column, leaves, prefixes, between, ints, known, known_bytes })
+    }
+
+    /// How the index's first column is ordered.
+    pub(crate) fn column(&self) -> KeyColumn {
+        self.column
+    }
+
+    #[inline]
+    pub(crate) fn leaf<'t>(&self, txn: &'t Transaction, number: usize) -> Result<Page<'t>, Error> {
+        let page = txn.btree_page(self.leaves[number])?;
+        if page.kind() != PageKind::IndexLeaf {
+            let why = "has a page of the wrong kind";
+            let kind = u64::from(page.kind().byte());
+            return Err(Corrupt::on_page(page.pgno(), "b-tree", why, kind).into());
+        }
+        Ok(page)
+    }
+
+    /// The leaf that all entries are on whose first column is the integer `key`, and their numbers on it;
+    /// `None` where it is not known, and where they are not on one leaf.
+    #[inline(always)]
+    pub(crate) fn find_int(&self, txn: &Transaction, key: i64) -> Option<(usize, Range<usize>)> {
+        let between = self.ints.as_ref()?;
+        let key = ascending(self.column, key);
+        let leaf = between.partition_point(|&known| known < key);
+        let ints = self.ints(txn, leaf)?;
+        let from = ints.partition_point(|&known| known < key);
+        let count = ints[from..].iter().take_while(|&&known| known == key).count();
+        let ends = from + count < ints.len() || between.get(leaf) != Some(&key);
+        ends.then_some((leaf, from..from + count))
+    }
+
+    /// The leaf and the number on it of the first entry whose order with the integer `key`, by its first
+    /// column, is greater than `passed`; of all of a leaf's entries the number behind the last. `None`
+    /// where it is not known.
+    #[inline]
+    pub(crate) fn place_of_int(
+        &self,
+        txn: &Transaction,
+        key: i64,
+        passed: Order,
+    ) -> Option<(usize, usize)> {
+        let key = ascending(self.column, key);
+        let goes_before = |known: &i64| known.cmp(&key) <= passed;
+        let leaf = self.ints.as_ref()?.partition_point(goes_before);
+        Some((leaf, self.ints(txn, leaf)?.partition_point(goes_before)))
+    }
+
+    /// The first columns of a leaf's entries, if they are known.
+    #[inline(always)]
+    fn ints(&self, txn: &Transaction, leaf: usize) -> Option<&[i64]> {
+        let known = self.known.get(leaf)?;
+        match known.ints.get() {
+            Some(ints) => ints.as_deref(),
+            None => self.learn_ints(txn, leaf, known),
+        }
+    }
+
+    /// The same at the first searches of a leaf: decodes them at the one that makes it worth while.
+    #[inline(never)]
+    fn learn_ints<'k>(
+        &self,
+        txn: &Transaction,
+        leaf: usize,
+        known: &'k KnownLeaf,
+    ) -> Option<&'k [i64]> {
+        let visits = known.visits.load(Ordering::Relaxed);
+        if visits < VISITS_BEFORE {
+            // A visit that two threads count once does no harm.
+            known.visits.store(visits + 1, Ordering::Relaxed);
+            return None;
+        }
+        let decode = || {
+            let (page, between) = (self.leaf(txn, leaf).ok()?, self.ints.as_ref()?);
+            if !self.has_room(page.cell_count()) {
+                return None;
+            }
+            let mut ints = ints_at(&page, 0)?;
+            ints.iter_mut().for_each(|int| *int = ascending(self.column, *int));
+            // In order, also with the entries before and behind the leaf; only a tree that is one leaf
+            // may have none.
+            let before = leaf.checked_sub(1).and_then(|before| between.get(before));
+            let all = before.into_iter().chain(&*ints).chain(between.get(leaf));
+            let whole = !ints.is_empty() || self.leaves.len() == 1;
+            (whole && all.is_sorted()).then_some(ints)
+        };
+        known.ints.get_or_init(decode).as_deref()
+    }
+
+    /// The rowids of a leaf's entries, which are at a column, if they are known.
+    #[inline(always)]
+    pub(crate) fn rowids(&self, txn: &Transaction, leaf: usize, column: usize) -> Option<&[i64]> {
+        let known = self.known.get(leaf)?;
+        let rowids = match known.rowids.get() {
+            Some(rowids) => rowids.as_ref(),
+            None => self.learn_rowids(txn, leaf, known, column),
+        };
+        Some(&rowids.filter(|rowids| rowids.column == column)?.rowids)
+    }
+
+    #[inline(never)]
+    fn learn_rowids<'k>(
+        &self,
+        txn: &Transaction,
+        leaf: usize,
+        known: &'k KnownLeaf,
+        column: usize,
+    ) -> Option<&'k Rowids> {
+        known
+            .rowids
+            .get_or_init(|| {
+                let page =
+                    self.leaf(txn, leaf).ok().filter(|page| self.has_room(page.cell_count()))?;
+                Some(Rowids { column, rowids: ints_at(&page, column)? })
+            })
+            .as_ref()
+    }
+
+    /// Counts so many numbers, if there may be as many.
+    fn has_room(&self, numbers: usize) -> bool {
+        let bytes = 8 * numbers;
+        let before = self.known_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let room = before.saturating_add(bytes) <= KNOWN_BYTES_MAX;
+        if !room {
+            self.known_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        room
+    }
+}
+
+/// Searches of a leaf before its entries are decoded, which costs as much as a few dozen searches do.
+const VISITS_BEFORE: u8 = 12;
+
+/// Most bytes of decoded entries of one index.
+const KNOWN_BYTES_MAX: usize = 16 << 20;
+
+/// An integer of a column as one that is smaller where it comes first.
+#[inline]
+fn ascending(column: KeyColumn, int: i64) -> i64 {
+    if column.descending { !int } else { int }
+}
+
+/// The integers that the entries of a page have at a column, if all have one and are all on the page.
+fn ints_at(page: &Page<'_>, column: usize) -> Option<Box<[i64]>> {
+    let mut ints = Vec::with_capacity(page.cell_count());
+    for index in 0..page.cell_count() {
+        let payload = page.index(index).ok()?.payload;
+        if payload.overflow.is_some() {
+            return None;
+        }
+        match Record::new(payload.local).ok()?.column(column).ok()?? {
+            ValueRef::Int(int) => ints.push(int),
+            _ => return None,
+        }
+    }
+    Some(ints.into())
+}
+
+impl Transaction {
+    /// The leaves of the index at `root`, whose first column is ordered as `column` says; `None`
+    /// for a writer, and when anything about the tree is not as it should be.
+    pub(crate) fn index_tree(&self, root: Pgno, column: KeyColumn) -> Option<Arc<IndexTree>> {
+        if self.is_writer() {
+            return None;
+        }
+        let tree =
+            self.snapshot.image.index_trees.get(root, || IndexTree::build(self, root, column));
+        tree.filter(|tree| tree.column() == column)
+    }
+}
