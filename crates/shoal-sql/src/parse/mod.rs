@@ -3,13 +3,14 @@
 //! The grammar crate is SQLite's own grammar, so whatever SQLite accepts parses here, stored
 //! schemas of every age included. Its tree lives in an arena and has no positions; the conversion
 //! gives every node its byte offset, numbers the parameters, decodes literals, and bounds how deep
-//! an expression or a query may nest.
+//! an expression or a query may nest. Plain definitions of tables are read without it (`plain_table`).
 
 pub(crate) mod ast;
 mod convert;
 mod convert_ddl;
 mod convert_select;
 mod hint;
+mod plain_table;
 mod statements;
 mod tokens;
 
@@ -24,6 +25,7 @@ pub use statements::Statements;
 
 use crate::Error;
 use convert::Converter;
+use plain_table::plain_table;
 use tokens::Tokens;
 
 /// A parsed statement and its parameters.
@@ -41,6 +43,16 @@ pub(crate) struct Parsed {
 /// [`Error::Meaning`] when there is no statement or more than one.
 pub(crate) fn parse(sql: &str) -> Result<Parsed, Error> {
     let tokens = Tokens::new(sql)?;
+    match plain_table(&tokens) {
+        Some(table) => {
+            Ok(Parsed { stmt: ast::Stmt::CreateTable(Box::new(table)), parameters: Vec::new() })
+        }
+        None => by_grammar(tokens, sql),
+    }
+}
+
+/// The same of any statement, whose tokens are these.
+fn by_grammar(tokens: Tokens<'_>, sql: &str) -> Result<Parsed, Error> {
     let arena = Bump::new();
     let mut parser = Parser::new(&arena, sql.as_bytes());
     let Some(cmd) = parser.next().map_err(|error| syntax(error, sql))? else {

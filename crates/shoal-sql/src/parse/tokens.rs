@@ -41,7 +41,8 @@ impl<'a> Tokens<'a> {
     /// nested too deep for the grammar's tree.
     pub(crate) fn new(sql: &'a str) -> Result<Self, Error> {
         let bytes = sql.as_bytes();
-        let mut all = Vec::new();
+        // Few texts have more tokens than a fifth of their bytes.
+        let mut all = Vec::with_capacity(bytes.len() / 5 + 8);
         let mut lexer = Lexer::new(bytes);
         let mut depth = 0usize;
         while let Some(token) = lexer.next_token().map_err(|bad| bad.error(sql))? {
