@@ -141,7 +141,7 @@ impl<'c> DirectSource<'c> {
     #[inline]
     fn has_ended(&self) -> bool {
         let last = matches!(&*self.memory, [memory] if memory.has_ended());
-        last && matches!(self.snapshot, Snapshot::Shared(_))
+        (last || !self.rows.wants_more()) && matches!(self.snapshot, Snapshot::Shared(_))
     }
 
     /// Whether the rows that are ready are places on pages.
@@ -287,7 +287,7 @@ impl<'c> Rows<'c> {
     /// What the statement's expressions raise, and what is wrong with the file. There are no more
     /// rows then.
     #[allow(clippy::should_implement_trait)] // it lends, and can fail
-    #[inline]
+    #[inline(always)]
     pub fn next(&mut self) -> Result<Option<Row<'_>>, Error> {
         if self.next >= self.end && (self.ended || !self.refill()?) {
             return Ok(None);
@@ -420,7 +420,7 @@ impl<'r> Row<'r> {
     /// The value of a column, from 0; NULL past the last column.
     ///
     /// Cost: of a row straight from a page, the decoding of that one value, inlined into the caller.
-    #[inline]
+    #[inline(always)]
     pub fn get(&self, column: usize) -> ValueRef<'r> {
         match &self.place {
             RowPlace::Leaf { source, row } => match row.value(source.direct.given(column)) {

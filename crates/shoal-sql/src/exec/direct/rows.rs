@@ -41,14 +41,21 @@ impl DirectRows {
     #[inline]
     pub(crate) fn begin(&mut self, memory: &mut Memory) {
         memory.start = Start::Fresh;
-        self.size = BATCH_ROWS_MIN;
+        self.begin_batches();
+    }
+
+    /// The size of the first batch: all rows at once, where the bounds leave no more than a batch has.
+    #[inline]
+    fn begin_batches(&mut self) {
+        let wanted = self.limit.saturating_add(self.offset);
+        self.size = if wanted <= BATCH_ROWS_MAX as u64 { wanted as usize } else { BATCH_ROWS_MIN };
     }
 
     /// Begins the next part of a compound that was combined, within what the parts before left of the
     /// bounds.
     pub(crate) fn begin_kept(&mut self, memory: &mut Memory) {
         memory.clear();
-        self.size = BATCH_ROWS_MIN;
+        self.begin_batches();
     }
 
     /// Which of the rows of a compound that was combined are given; `None` where each part gives its own.
