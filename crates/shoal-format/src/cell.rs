@@ -136,6 +136,20 @@ impl LeafCell {
     }
 }
 
+impl LeafCell {
+    /// Reads the cell of an index leaf at `at` of the page of these `bytes`, as [`IndexCell::short`] does.
+    #[inline(always)]
+    pub(crate) fn quick_entry(bytes: &[u8], at: usize) -> Option<LeafCell> {
+        let len = usize::from(*bytes.get(at)?);
+        let end = at + 1 + len;
+        if len > INDEX_LOCAL_MIN || end > bytes.len() {
+            return None;
+        }
+        // A page has at most 65,536 bytes.
+        Some(LeafCell { rowid: 0, start: at as u32 + 1, end: end as u32 })
+    }
+}
+
 /// The longest payload that is all in a cell of an index on a page with the fewest usable bytes, 480.
 const INDEX_LOCAL_MIN: usize = (480 - 12) * 64 / 255 - 23;
 

@@ -339,13 +339,27 @@ impl<'a> Page<'a> {
     /// As [`Page::index`].
     #[inline]
     pub fn index_cells(&self, from: usize, out: &mut [LeafCell]) -> Result<(usize, bool), Corrupt> {
-        let count = out.len().min(self.cell_count.saturating_sub(from));
+        let (first, _) = self.cell_area();
+        let pointers = self.bytes.get(self.pointers..first).unwrap_or_default();
+        let (pointers, _) = pointers.as_chunks::<2>();
+        let pointers = pointers.get(from..).unwrap_or_default();
         let mut goes_on = false;
-        for (index, cell) in out[..count].iter_mut().enumerate() {
-            *cell = self.record_of(self.index(from + index)?.payload);
-            goes_on |= cell.goes_on();
+        for ((index, pointer), cell) in pointers.iter().enumerate().zip(&mut *out) {
+            let at = usize::from(u16::from_be_bytes(*pointer));
+            let quick = if at < first || self.kind != PageKind::IndexLeaf {
+                None
+            } else {
+                LeafCell::quick_entry(self.bytes, at)
+            };
+            match quick {
+                Some(quick) => *cell = quick,
+                None => {
+                    *cell = self.record_of(self.index(from + index)?.payload);
+                    goes_on |= cell.goes_on();
+                }
+            }
         }
-        Ok((count, goes_on))
+        Ok((pointers.len().min(out.len()), goes_on))
     }
 
     /// Where a payload of this page is.

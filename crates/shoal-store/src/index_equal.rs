@@ -6,7 +6,7 @@
 
 use std::cmp::Ordering;
 
-use shoal_format::{Corrupt, KeyOrder, Page, Payload, Record, ValueRef};
+use shoal_format::{Corrupt, KeyOrder, LeafCell, Page, Payload, Record, ValueRef};
 
 use crate::index_tree::IndexTree;
 use crate::{Error, IndexLookup, Transaction};
@@ -40,7 +40,7 @@ impl IndexLookup {
             return Ok(Some(rowids.len()));
         }
         let mut count = 0;
-        let fits = self.walk_equal(txn, key, order, |page, payload| {
+        let fits = self.equal(txn, key, order, |page, payload| {
             let Some(target) = out.get_mut(count) else { return Ok(false) };
             count += 1;
             match Record::new(payload.local)?.column(column)? {
@@ -56,38 +56,28 @@ impl IndexLookup {
         Ok(fits.then_some(count))
     }
 
-    /// Calls `each` with the payloads of the entries whose first columns are `key`, in their order, and
-    /// the pages they are on; false when it said that it has enough or an entry goes on on other pages.
+    /// Puts where the records of the entries whose first columns are `key` are into `out`, in the order of
+    /// the entries, and gives the page that all of them are on and how many they are; `None` where they
+    /// are not known to be on one, when `out` does not hold them all, or one goes on on other pages.
     ///
     /// Cost: as [`IndexLookup::rowids`], and the head of each entry.
     ///
     /// # Errors
-    /// When a page cannot be read or is corrupt, and what `each` raises.
+    /// When a page cannot be read or is corrupt.
     #[inline]
-    pub fn equal<'t>(
-        &mut self,
+    pub fn entries<'t>(
+        &self,
         txn: &'t Transaction,
         key: &[ValueRef<'_>],
-        order: &KeyOrder,
-        mut each: impl FnMut(&Page<'t>, Payload<'t>) -> Result<bool, Error>,
-    ) -> Result<bool, Error> {
-        if let &[ValueRef::Int(int)] = key
-            && let Some(tree) = self.known_tree(txn)
-            && let Some((leaf, range)) = tree.find_int(txn, int)
-        {
-            if range.is_empty() {
-                return Ok(true);
-            }
-            let page = tree.leaf(txn, leaf)?;
-            for index in range {
-                let payload = page.index(index)?.payload;
-                if payload.overflow.is_some() || !each(&page, payload)? {
-                    return Ok(false);
-                }
-            }
-            return Ok(true);
-        }
-        self.walk_equal(txn, key, order, each)
+        out: &mut [LeafCell],
+    ) -> Result<Option<(Page<'t>, usize)>, Error> {
+        let &[ValueRef::Int(int)] = key else { return Ok(None) };
+        let Some(tree) = self.known_tree(txn) else { return Ok(None) };
+        let Some((leaf, range)) = tree.find_int(txn, int) else { return Ok(None) };
+        let page = tree.leaf(txn, leaf)?;
+        let Some(out) = out.get_mut(..range.len()) else { return Ok(None) };
+        let (count, goes_on) = page.index_cells(range.start, out)?;
+        Ok((!goes_on).then_some((page, count)))
     }
 
     /// What is known of the tree, if anything is of this transaction's pages.
@@ -96,9 +86,15 @@ impl IndexLookup {
         if self.image != txn.image_id() || txn.is_writer() { None } else { self.tree.as_deref() }
     }
 
-    /// The same by a walk.
+    /// Calls `each` with the payloads of the entries whose first columns are `key`, in their order, and
+    /// the pages they are on; false when it said that it has enough or an entry goes on on other pages.
+    ///
+    /// Cost: that of [`IndexLookup::seek`] and a comparison an entry.
+    ///
+    /// # Errors
+    /// When a page cannot be read or is corrupt, and what `each` raises.
     #[inline(never)]
-    fn walk_equal<'t>(
+    pub fn equal<'t>(
         &mut self,
         txn: &'t Transaction,
         key: &[ValueRef<'_>],

@@ -12,8 +12,8 @@ use common::{database, open, record, root};
 use proptest::prelude::*;
 use shoal_store::vfs::MemVfs;
 use shoal_store::{
-    Access, Collation, Error, IndexCursor, IndexLookup, IndexWalk, KeyColumn, KeyOrder, Mode, Pgno,
-    Record, Store, Transaction, ValueRef,
+    Access, Collation, Error, IndexCursor, IndexLookup, IndexWalk, KeyColumn, KeyOrder, LeafCell,
+    Mode, Pgno, Record, Store, Transaction, ValueRef,
 };
 
 const DB: &str = "db";
@@ -223,6 +223,13 @@ fn by_lookup(
     })?;
     let rowids = count.map(|count| rowids[..count].to_vec());
     assert_eq!(rowids, all.then_some(found), "{key:?}");
+    let mut cells = vec![LeafCell::default(); most];
+    if let Some((page, count)) = lookup.entries(txn, key, &mut cells)? {
+        let rowid = |cell: &LeafCell| Record::new(&page.bytes()[cell.range()])?.column(1);
+        let found: Result<Vec<_>, _> = cells[..count].iter().map(rowid).collect();
+        let expect = rowids.iter().flatten().map(|&rowid| Some(ValueRef::Int(rowid)));
+        assert_eq!(found?, expect.collect::<Vec<_>>(), "{key:?}");
+    }
     Ok(rowids)
 }
 
@@ -306,6 +313,7 @@ proptest! {
                 prop_assert_eq!(&expect, &out[..count]);
             }
             let _ = lookup.equal(&txn, &key, &order, |_, _| Ok(true));
+            let _ = lookup.entries(&txn, &key, &mut [LeafCell::default(); 16]);
         }
     }
 }

@@ -4,7 +4,7 @@
 //! nothing is set up here: entries, rows and columns are found one after the other, and given as places on
 //! pages, as the rows of a scan are.
 
-use shoal_store::{ColumnPlace, Corrupt, IndexLookup, TableLookup, Transaction};
+use shoal_store::{ColumnPlace, Corrupt, IndexLookup, LeafCell, TableLookup, Transaction};
 
 use super::index::needs_conversion;
 use super::leaf::LeafMemory;
@@ -86,6 +86,19 @@ impl LeafMemory {
         index: &mut IndexLookup,
         txn: &Transaction,
     ) -> Result<bool, Error> {
+        let mut cells = [LeafCell::default(); FEW];
+        if let Some((page, count)) = index.entries(txn, keys, &mut cells)? {
+            self.make_room(count * stride);
+            let LeafMemory { fields, found, .. } = self;
+            let wanted = fields.get_mut(plan.first..).unwrap_or_default();
+            let find = plan.all.find_cells(page.bytes(), &cells[..count], wanted, stride);
+            find.map_err(Error::corrupt)?;
+            // A batch has fewer than 2^32 fields.
+            let rows = (0..).step_by(stride.max(1)).take(count);
+            let page = Some(page.pgno());
+            found.extend(rows.map(|first| Found { rowid: 0, page, fields: first }));
+            return Ok(true);
+        }
         self.make_room(FEW * stride);
         let LeafMemory { fields, found, .. } = self;
         let all = index.equal(txn, keys, &access.order, |page, payload| {
