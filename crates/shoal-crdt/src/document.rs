@@ -239,13 +239,14 @@ impl Document {
         self.graph.actors().iter().filter(|actor| self.graph.seq_of(actor) > 0)
     }
 
-    /// Applies the changes of `other` that are not here.
+    /// Applies the changes of `other` that are not here. Cost: that of those, however long the history
+    /// is that both have.
     ///
     /// # Errors
     /// As [`Document::apply_changes`].
     pub fn merge(&mut self, other: &Self) -> Result<Vec<ChangeHash>, Error> {
         let changes: Vec<Change> =
-            other.changes_since(&self.heads()).into_iter().cloned().collect();
+            self.graph.changes_added(&other.graph).into_iter().cloned().collect();
         self.apply_changes(changes)?;
         Ok(self.heads())
     }

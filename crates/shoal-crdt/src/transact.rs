@@ -37,10 +37,9 @@ impl Document {
         Ok((result, tx.commit(options)))
     }
 
-    /// The changes of `other` that are not applied here, dependencies first.
+    /// The changes of `other` that are not applied here, dependencies first. Cost: about their number.
     pub fn changes_added<'o>(&self, other: &'o Self) -> Vec<&'o Change> {
-        let added = other.changes_since(&self.heads()).into_iter();
-        added.filter(|change| !self.graph.contains(&change.hash())).collect()
+        self.graph.changes_added(&other.graph)
     }
 
     /// The change that made an op, such as the one that an object or a value has its id from. `None`

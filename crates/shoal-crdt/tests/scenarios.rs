@@ -321,3 +321,43 @@ fn forks_at_heads_of_others_are_refused() {
     let one = one.into_document();
     assert_eq!(one.changes_added(&two.into_document()).len(), 1);
 }
+
+/// Two who loaded one file, and both went on: what they have in common is not made again.
+#[test]
+fn a_merge_brings_what_is_new_on_both_sides_of_a_loaded_history() {
+    let mut doc = new(1);
+    let items = list(&mut doc, &[1]);
+    for value in 0..20_i64 {
+        doc.insert(&items, 0, value).unwrap();
+        doc.commit();
+    }
+    let file = doc.save();
+    for verify in [shoal_crdt::Verify::Heads, shoal_crdt::Verify::Later] {
+        let options = LoadOptions { verify, ..LoadOptions::default() };
+        let load = |actor: u8| {
+            AutoCommit::from(Document::load(&file, ActorId::new(&[actor]), &options).unwrap())
+        };
+        let (mut two, mut three) = (load(2), load(3));
+        two.put(&ROOT, "two", 2_i64).unwrap();
+        three.put(&ROOT, "three", 3_i64).unwrap();
+        three.commit();
+        three.delete(&items, 0).unwrap();
+        two.commit();
+        assert_eq!(two.document().changes_added(three.document()).len(), 2);
+        assert_eq!(three.document().changes_added(two.document()).len(), 1);
+        let met = meet(&mut two, &mut three);
+        assert_eq!((met["two"].clone(), met["three"].clone()), (json!(2), json!(3)));
+        assert!(two.document().changes_added(three.document()).is_empty());
+        // A fork has the loaded history itself.
+        let mut four = two.fork(ActorId::new(&[4]));
+        four.put(&ROOT, "four", 4_i64).unwrap();
+        four.commit();
+        assert_eq!(two.document().changes_added(four.document()).len(), 1);
+        meet(&mut two, &mut four);
+        // One who has nothing gets everything.
+        let mut five = new(5);
+        let all = four.document().changes().count();
+        assert_eq!(five.document().changes_added(four.document()).len(), all);
+        meet(&mut five, &mut four);
+    }
+}

@@ -265,6 +265,8 @@ fn what_is_saved_is_what_is_loaded() {
 fn snapshots_stay_while_a_writer_goes_on() {
     fn is_shared<T: Send + Sync + Clone + 'static>(_: &T) {}
     let mut doc = Document::new(ActorId::new(&[1]));
+    is_shared(&doc);
+    is_shared(&AutoCommit::from(doc.clone()));
     let mut tx = doc.transaction();
     let text = tx.put_object(&ROOT, "text", ObjType::Text).unwrap();
     let list = tx.put_object(&ROOT, "list", ObjType::List).unwrap();

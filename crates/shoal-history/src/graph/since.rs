@@ -1,6 +1,7 @@
 //! What some changes have before them and others have not.
 
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
@@ -16,6 +17,29 @@ impl ChangeGraph {
         self.inner.visit_since(have, |place| since.extend(self.inner.change_at(place)));
         since.reverse();
         since
+    }
+
+    /// The changes of `other` that are not here, in the order in which they were added there. Cost:
+    /// about their number, and the first time that of an index of the hashes that were loaded; no other
+    /// change of `other` is made.
+    pub fn changes_added<'o>(&self, other: &'o Self) -> Vec<&'o Change> {
+        let shared = match (&self.inner.base, &other.inner.base) {
+            (Some(own), Some(theirs)) if Arc::ptr_eq(own, theirs) => other.inner.base_len,
+            _ => 0,
+        };
+        // Who has a change has what comes before it, so nothing is looked for behind one.
+        let is_here = |place| place < shared || self.contains(&other.inner.hash_at(place));
+        let mut queue: BinaryHeap<u32> = other.inner.heads.iter().map(|(_, place)| place).collect();
+        let mut added = Vec::new();
+        let mut last = None;
+        while let Some(place) = queue.pop() {
+            if last.replace(place) != Some(place) && !is_here(place) {
+                added.extend(other.inner.change_at(place));
+                queue.extend(other.inner.deps_at(place));
+            }
+        }
+        added.reverse();
+        added
     }
 
     /// The changes that are among `want` or ancestors of those, and neither among `have` nor ancestors

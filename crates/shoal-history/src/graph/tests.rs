@@ -239,6 +239,9 @@ proptest! {
         for change in graph.changes().take(half) {
             again.add(change.clone()).unwrap();
         }
+        let added: Vec<_> = again.changes_added(&graph).into_iter().map(Change::hash).collect();
+        prop_assert_eq!(added, &all[half..]);
+        prop_assert_eq!(graph.changes_added(&again), Vec::<&Change>::new());
         let (checkpoint, before) = (again.checkpoint(), again.clone());
         for change in graph.changes().skip(half) {
             again.add(change.clone()).unwrap();
