@@ -160,3 +160,67 @@ fn namesakes() {
          select * from a natural join a natural join a;",
     );
 }
+
+/// A query with a right join in it becomes part of the query around it only where nothing stands
+/// before it: what it keeps is about its own tables.
+#[test]
+fn right_joins_within_queries_stay_their_own() {
+    let scratch = Scratch::new(
+        "create table t(a, b); create table u(a, b); create table none(a, b);
+         insert into t values (1, 2), (2, 3); insert into u values (2, 1), (9, 9);
+         create view f as select t.a, u.b from t full join u on t.b = u.a;
+         create view r as select t.a, u.b from t right join u on t.b = u.a;",
+    );
+    check_all(
+        &mut scratch.ours(),
+        &scratch.theirs(),
+        "select * from none, f; select * from f, none; select * from none cross join r;
+         select * from t x, f; select * from f, t x; select * from t x join r on x.a = r.a;
+         select * from none left join f on 1; select * from f left join none on 1;
+         select * from none, (select u.a from t right join u on t.b = u.a) s;
+         select * from t x, none, f; select * from (select * from f where b > 0) s, t;
+         select * from t x, (select * from f where a is null) s;",
+    );
+}
+
+/// A virtual column is computed from its own row, whatever a join made of that row's columns.
+#[test]
+fn virtual_columns_under_using() {
+    let scratch = Scratch::new(
+        "create table t(a, b, g as (b || '-' || a)); create table u(a, b, g as (a + b));
+         insert into t values (1, 2), (3, 4), (5, null); insert into u values (1, 2), (7, 4), (null, 4);",
+    );
+    check_all(
+        &mut scratch.ours(),
+        &scratch.theirs(),
+        "select t.g, u.g from t join u using (b); select t.g, u.g from t full join u using (b, a);
+         select t.g, u.g, b from t right join u using (b); select t.g, u.g from t left join u using (a);
+         select * from t full join u using (a); select t.g, x.g, u.g from t join u using (b) left join t x using (a);
+         select rank() over (order by u.g), count(*) over (partition by t.g) from t full join u using (b);",
+    );
+}
+
+/// A function's argument may be a column of a table to its right, which is read first then.
+#[test]
+fn arguments_from_the_right() {
+    let scratch = Scratch::new(
+        "create table t(a, b, j); insert into t values (1, 'x', '[1,2]'), (2, 'y', '[3]'), (3, 'z', null);
+         create table u(j, k); insert into u values ('[7]', 1), ('[8]', 2);",
+    );
+    check_all(
+        &mut scratch.ours(),
+        &scratch.theirs(),
+        "select e.value, t.a from json_each(t.j) e, t; select * from json_each(j) e, t;
+         select e.value from json_each(t.j) e join t on e.value = t.a;
+         select e.value, k from json_each(t.j) e join u on 1 join t on t.a = u.k;
+         select e.value from json_each(t.j, '$[' || (t.a - 1) || ']') e, u, t;
+         select e.value, x.value from json_each(t.j) e, t, json_each(u.j) x, u;
+         select e.value from json_each(u.j) e, t left join u on u.k = t.a;
+         select e.value from json_each(t.j) e left join t on 1;
+         select e.value from json_each(t.j) e right join t on 1;
+         select e.value from json_each(nosuch.j) e join t on 1;
+         select (select count(*) from json_each(x.j) e, u x where x.k = t.a) from t;
+         select * from (select e.value as v from json_each(t.j) e, t) where v > 1;
+         select 1 in json_each(nosuch);",
+    );
+}

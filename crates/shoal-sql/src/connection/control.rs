@@ -31,8 +31,8 @@ pub struct Limits {
     /// included.
     pub time: Option<Duration>,
     /// Bytes of rows that are kept: for groups, joins by hash, distinct rows, set operations,
-    /// windows, recursions and sets of `IN`. Sorts, groups, distinct rows, joins and windows stay below
-    /// by going on in temporary files (`docs/tables.md` says how far).
+    /// windows, recursions and sets of `IN`. They stay below by going on in temporary files
+    /// (`docs/tables.md` says how far, and what may always be kept); what cannot ends the statement.
     /// What a single value takes is not counted.
     pub memory_bytes: Option<u64>,
     /// Rows of a result.

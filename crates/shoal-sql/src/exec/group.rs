@@ -12,7 +12,8 @@ use shoal_store::Transaction;
 use super::direct::{
     CHUNK, Direct, DirectGroup, EVERYWHERE, GroupColumn, ManyRows, Memory, Operand, RowView,
 };
-use super::key::{HashPlaces, RowSet, hash_value, is_equal};
+use super::kept_keys::KeptKeys;
+use super::key::{HashPlaces, RowSet, hash_value, is_equal, push_key};
 use super::overflow::Overflow;
 use super::short_keys::ShortKeys;
 use super::sort::compare;
@@ -21,7 +22,7 @@ use crate::Error;
 use crate::expr::{eval, eval_condition};
 use crate::functions::{AggregateState, ForEach, Session};
 use crate::plan::{AggregatePlan, GroupPlan};
-use crate::value::{Value, ValueRef};
+use crate::value::{Collation, Value, ValueRef};
 
 /// A column of rows that were found together.
 struct Column<'r, R> {
@@ -66,9 +67,35 @@ pub(super) struct Group {
     /// For aggregates that take rows in an order: the keys and arguments of those so far.
     waiting: Vec<Option<RowStore>>,
     /// For aggregates over distinct values: those seen.
-    seen: Vec<Option<RowSet>>,
+    seen: Vec<Option<Seen>>,
     /// The values of one row, for what is neither key nor aggregate.
     kept: Vec<Value>,
+}
+
+/// The values that an aggregate took.
+#[derive(Debug, Default)]
+struct Seen {
+    values: RowSet,
+    /// Where memory is limited: there, instead.
+    limited: Option<Box<KeptKeys>>,
+    key: Vec<u8>,
+}
+
+impl Seen {
+    /// Adds a value; false when it was taken before.
+    fn insert<'v>(
+        &mut self,
+        session: &dyn Session,
+        values: impl Iterator<Item = ValueRef<'v>>,
+        collation: Collation,
+    ) -> Result<bool, Error> {
+        if session.budget().is_none() {
+            return Ok(self.values.insert(values, &[collation]));
+        }
+        self.key.clear();
+        values.take(1).for_each(|value| push_key(value, collation, &mut self.key));
+        self.limited.get_or_insert_default().insert(session, &self.key)
+    }
 }
 
 impl Groups {
@@ -645,11 +672,10 @@ impl Group {
     ) -> Result<(), Error> {
         let aggregate = &plan.aggregates[index];
         let values = arguments.iter().map(Value::as_ref);
-        if let Some(seen) = &mut self.seen[index] {
-            if !seen.insert(values.clone(), &[aggregate.collation]) {
-                return Ok(());
-            }
-            counted.add(session, row_size(values.clone()))?;
+        if let Some(seen) = &mut self.seen[index]
+            && !seen.insert(session, values.clone(), aggregate.collation)?
+        {
+            return Ok(());
         }
         if !aggregate.order.is_empty() {
             counted.add(session, row_size(keys.clone()) + row_size(values.clone()))?;
@@ -693,9 +719,8 @@ impl Group {
                 .map(|aggregate| aggregate.function.start(aggregate.collation, aggregate.json)),
         );
         self.seen.clear();
-        self.seen.extend(
-            plan.aggregates.iter().map(|aggregate| aggregate.distinct.then(RowSet::default)),
-        );
+        self.seen
+            .extend(plan.aggregates.iter().map(|aggregate| aggregate.distinct.then(Seen::default)));
         self.waiting.clear();
         self.waiting.resize_with(plan.aggregates.len(), || None);
     }

@@ -61,6 +61,24 @@ impl Kept {
         Ok(())
     }
 
+    /// Counts more bytes of what goes on in a file when [`is_full`] says so: it may always keep a
+    /// little.
+    pub(crate) fn note(&mut self, session: &dyn Session, bytes: usize) {
+        if let Some(budget) = session.budget() {
+            // The others see that it is more than there may be.
+            let _ = self.take(budget, bytes as u64);
+        }
+    }
+
+    /// Counts so many bytes less.
+    pub(crate) fn give_back(&mut self, bytes: usize) {
+        let bytes = (bytes as u64).min(self.bytes);
+        if let Some(budget) = &self.budget {
+            budget.used.fetch_sub(bytes, Ordering::Relaxed);
+            self.bytes -= bytes;
+        }
+    }
+
     /// Counts nothing any more.
     pub(crate) fn clear(&mut self) {
         if let Some(budget) = self.budget.take() {
@@ -74,6 +92,16 @@ impl Drop for Kept {
     fn drop(&mut self) {
         self.clear();
     }
+}
+
+/// What can go on in a file may always keep so many bytes.
+pub(crate) const SPILL_BYTES_MIN: u64 = 64 << 10;
+
+/// Whether something that keeps so many bytes is to go on in a file rather than to keep so many more.
+#[inline]
+pub(crate) fn is_full(session: &dyn Session, bytes: usize, more: usize) -> bool {
+    let full = |budget: &Arc<Budget>| bytes as u64 >= SPILL_BYTES_MIN && !budget.has_room(more);
+    session.budget().is_some_and(full)
 }
 
 /// About how many bytes a row takes where it is kept.

@@ -1,7 +1,5 @@
 //! Keys of groups, sets and joins: values as bytes that are equal when the values are.
 
-use rustc_hash::FxHashMap;
-
 use crate::value::{Affinity, Collation, Value, ValueRef};
 
 const NULL: u8 = 0;
@@ -133,60 +131,6 @@ impl KeySet {
     }
 }
 
-/// A set of rows as `IN` sees it.
-#[derive(Debug, Default)]
-pub(super) struct KeyRows {
-    whole: FxHashMap<Box<[u8]>, ()>,
-    /// Every row, a key for each value; `None` for NULL.
-    rows: Vec<Vec<Option<Vec<u8>>>>,
-    with_null: Vec<usize>,
-}
-
-type Rules<'r> = &'r [(Option<Affinity>, Collation)];
-
-impl KeyRows {
-    fn keys(row: &[Value], rules: Rules<'_>) -> Vec<Option<Vec<u8>>> {
-        let key = |(value, (affinity, collation)): (&Value, &(Option<Affinity>, Collation))| {
-            if value.is_null() {
-                return None;
-            }
-            let mut key = Vec::new();
-            push_converted_key(value.as_ref(), *affinity, *collation, &mut key);
-            Some(key)
-        };
-        row.iter().zip(rules).map(key).collect()
-    }
-
-    pub(super) fn insert(&mut self, row: &[Value], rules: Rules<'_>) {
-        let keys = KeyRows::keys(row, rules);
-        if keys.iter().any(Option::is_none) {
-            self.with_null.push(self.rows.len());
-        } else {
-            self.whole.insert(keys.iter().flatten().flatten().copied().collect(), ());
-        }
-        self.rows.push(keys);
-    }
-
-    /// Whether the row is in the set; NULL where only a NULL could tell.
-    pub(super) fn contains(&self, row: &[Value], rules: Rules<'_>) -> Option<bool> {
-        let keys = KeyRows::keys(row, rules);
-        let may_be = |place: usize| {
-            let pairs = keys.iter().zip(&self.rows[place]);
-            pairs.into_iter().all(|(a, b)| a.is_none() || b.is_none() || a == b)
-        };
-        let unknown = if keys.iter().any(Option::is_none) {
-            (0..self.rows.len()).any(may_be)
-        } else {
-            let whole: Vec<u8> = keys.iter().flatten().flatten().copied().collect();
-            if self.whole.contains_key(whole.as_slice()) {
-                return Some(true);
-            }
-            self.with_null.iter().copied().any(may_be)
-        };
-        if unknown { None } else { Some(false) }
-    }
-}
-
 /// Rows already seen, by all their values: the bytes of their keys, one behind the other.
 #[derive(Debug, Default)]
 pub(crate) struct RowSet {
@@ -206,7 +150,7 @@ impl RowSet {
         let start = self.keys.len();
         self.encode(row, collations);
         let hash = hash_bytes(&self.keys[start..], 0);
-        if self.find(hash, start) {
+        if self.find(hash, start).is_some() {
             self.keys.truncate(start);
             return false;
         }
@@ -220,6 +164,15 @@ impl RowSet {
         row: impl Iterator<Item = ValueRef<'v>>,
         collations: &[Collation],
     ) -> bool {
+        self.place(row, collations).is_some()
+    }
+
+    /// The number of an equal row, in the order in which they were added.
+    pub(crate) fn place<'v>(
+        &mut self,
+        row: impl Iterator<Item = ValueRef<'v>>,
+        collations: &[Collation],
+    ) -> Option<usize> {
         let start = self.keys.len();
         self.encode(row, collations);
         let hash = hash_bytes(&self.keys[start..], 0);
@@ -228,14 +181,14 @@ impl RowSet {
         found
     }
 
-    /// Whether the key that begins at `start`, the last one, is there already.
-    fn find(&self, hash: u64, start: usize) -> bool {
+    /// The number of the key that begins at `start`, the last one, if it is there already.
+    fn find(&self, hash: u64, start: usize) -> Option<usize> {
         let (keys, key) = self.keys.split_at(start);
         let known = |place: usize| {
             let from = place.checked_sub(1).map_or(0, |before| self.ends[before]);
             keys.get(from..self.ends[place])
         };
-        self.places.find(hash, |place| known(place) == Some(key)).is_some()
+        self.places.find(hash, |place| known(place) == Some(key))
     }
 
     fn encode<'v>(&mut self, row: impl Iterator<Item = ValueRef<'v>>, collations: &[Collation]) {
@@ -262,6 +215,12 @@ impl KeyPlaces {
             let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
             self.bytes.get(start..self.ends[number]) == Some(key)
         })
+    }
+
+    /// All keys, in the order of insertion.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, &end)| &self.bytes[start..end])
     }
 
     /// Adds a key, which was not found.

@@ -11,15 +11,19 @@ pub(crate) mod direct;
 mod group;
 mod hash;
 mod kept;
+mod kept_keys;
 mod key;
 mod memo;
 mod overflow;
 mod partitions;
 mod query;
+mod queue;
 mod recursion;
+mod row_list;
 mod rows;
 mod scan;
 mod select;
+mod sets;
 mod short_keys;
 mod sort;
 mod sorted;
@@ -33,8 +37,9 @@ pub(crate) use batch::Batch;
 pub(crate) use kept::row_size;
 use kept::value_size;
 pub(crate) use kept::{Budget, Kept};
+use kept_keys::{QueryRows, QuerySet, Rules};
 pub(crate) use key::KeySet;
-use key::{KeyRows, push_converted_key};
+use key::push_converted_key;
 use memo::Memo;
 use rows::RowStore;
 pub(crate) use txns::{AttachedSnapshots, Snapshot, Txns};
@@ -44,7 +49,7 @@ use crate::functions::Session;
 use crate::layer::OpenLayer;
 use crate::plan::{BodyPlan, Program, QueryPlan, SubqueryPlan};
 use crate::schema::Schema;
-use crate::value::{Affinity, Collation, Value, ValueRef};
+use crate::value::{Value, ValueRef};
 use hash::HashStore;
 use query::QueryRun;
 
@@ -82,12 +87,12 @@ struct SubqueryRun {
     /// What a query that depends on no row gave.
     value: Option<Value>,
     exists: Option<bool>,
-    set: Option<KeySet>,
-    rows: Option<KeyRows>,
+    set: Option<QuerySet>,
+    rows: Option<QueryRows>,
     values: Option<Vec<Value>>,
     /// What one that depends on rows gave for some of them.
     memo: Memo,
-    /// What the set or the rows take.
+    /// What the values take.
     kept: Kept,
 }
 
@@ -422,32 +427,29 @@ impl<'m, 't> Machine<'m, 't> {
         if let Some(values) = &self.queries[index].values {
             return Ok(values.clone());
         }
-        let mut values = Vec::new();
-        self.gather(index, |row| {
+        let (mut values, mut kept) = (Vec::new(), Kept::default());
+        self.gather(index, |session, row| {
             values.push(row[0].clone());
-            value_size(row[0].as_ref())
+            kept.add(session, value_size(row[0].as_ref()))
         })?;
+        self.queries[index].kept = kept;
         self.queries[index].values = Some(values.clone());
         Ok(values)
     }
 
-    /// Runs a query to its end; `take` keeps a row and tells how many bytes that takes.
+    /// Runs a query to its end and calls `take` with every row.
     fn gather(
         &mut self,
         index: usize,
-        mut take: impl FnMut(&[Value]) -> usize,
+        mut take: impl FnMut(&dyn Session, &[Value]) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let plans = self.plans;
         let plan = &plans[index].plan;
         let mut run = std::mem::take(&mut self.queries[index].run);
-        self.queries[index].kept.clear();
-        let mut kept = Kept::default();
         run.start(plan, self)?;
         while run.next(plan, self)? {
-            let bytes = take(&self.registers[plan.output..plan.output + plan.width]);
-            kept.add(self.session, bytes)?;
+            take(self.session, &self.registers[plan.output..plan.output + plan.width])?;
         }
-        self.queries[index].kept = kept;
         self.queries[index].run = run;
         Ok(())
     }
@@ -457,19 +459,19 @@ impl<'m, 't> Machine<'m, 't> {
         &mut self,
         index: usize,
         row: &[usize],
-        rules: &[(Option<Affinity>, Collation)],
+        rules: Rules<'_>,
     ) -> Result<Option<bool>, Error> {
         if self.queries[index].rows.is_none() || self.plans[index].correlated {
-            let mut set = KeyRows::default();
-            self.gather(index, |row| {
-                set.insert(row, rules);
-                2 * row_size(row.iter().map(Value::as_ref))
-            })?;
+            self.queries[index].rows = None;
+            let mut set = QueryRows::default();
+            self.gather(index, |session, row| set.insert(session, row, rules))?;
             self.queries[index].rows = Some(set);
         }
         let row: Vec<Value> = row.iter().map(|&reg| self.registers[reg].clone()).collect();
-        let set = self.queries[index].rows.as_ref();
-        Ok(set.and_then(|set| set.contains(&row, rules)))
+        match &mut self.queries[index].rows {
+            Some(set) => set.contains(&row, rules),
+            None => Ok(None),
+        }
     }
 
     /// Whether a register's value is among the first column of a query's rows; NULL where only a
@@ -485,17 +487,16 @@ impl<'m, 't> Machine<'m, 't> {
             return self.in_rows(index, from, rule);
         }
         if self.queries[index].set.is_none() || *correlated {
-            let mut set = KeySet::default();
-            self.gather(index, |row| {
-                let value = row[0].as_ref();
-                set.insert(value, rule.affinity, rule.collation);
-                2 * value_size(value)
-            })?;
+            self.queries[index].set = None;
+            let mut set = QuerySet::default();
+            self.gather(index, |session, row| set.insert(session, row[0].as_ref(), rule))?;
             self.queries[index].set = Some(set);
         }
         let value = self.registers[from].as_ref();
-        let set = self.queries[index].set.as_ref();
-        Ok(set.and_then(|set| set.contains(value, rule.affinity, rule.collation)))
+        match &mut self.queries[index].set {
+            Some(set) => set.contains(value, rule),
+            None => Ok(None),
+        }
     }
 
     /// As [`Machine::in_query`] of a query that is asked for one value alone: it is left at the

@@ -14,7 +14,7 @@ use crate::value::{Collation, Value};
 
 /// Rows that wait, in the order of their first values; those that are equal as they came.
 #[derive(Debug)]
-struct Waiting {
+pub(super) struct Waiting {
     sorter: Sorter,
     sort: SortPlan,
     /// The row that comes next, once all of them wait; empty after the last.
@@ -22,24 +22,39 @@ struct Waiting {
 }
 
 impl Waiting {
-    fn new(collations: impl Iterator<Item = Collation>) -> Waiting {
+    pub(super) fn new(collations: impl Iterator<Item = Collation>) -> Waiting {
         let key =
             |(reg, collation)| SortKey { reg, descending: false, nulls_first: true, collation };
         let keys = collations.enumerate().map(key).collect();
         Waiting { sorter: Sorter::default(), sort: SortPlan { keys }, row: Vec::new() }
     }
 
-    fn push(&mut self, session: &dyn Session, row: &[Value]) -> Result<(), Error> {
+    /// # Errors
+    /// When rows that do not fit into memory cannot be written to a file.
+    pub(super) fn push(&mut self, session: &dyn Session, row: &[Value]) -> Result<(), Error> {
         let values = Values { first: 0, width: row.len() };
         self.sorter.push(session, (values, &self.sort), |place| row[place].as_ref(), None)
     }
 
-    fn finish(&mut self, session: &dyn Session) -> Result<(), Error> {
+    /// Ends the taking of rows, and goes to the first.
+    ///
+    /// # Errors
+    /// As [`Waiting::push`].
+    pub(super) fn finish(&mut self, session: &dyn Session) -> Result<(), Error> {
         self.sorter.sort(session, &self.sort)?;
         self.step()
     }
 
-    fn step(&mut self) -> Result<(), Error> {
+    /// The row that comes next; empty after the last.
+    pub(super) fn row(&self) -> &[Value] {
+        &self.row
+    }
+
+    /// Goes to the row behind it.
+    ///
+    /// # Errors
+    /// When rows cannot be read from the file they are in.
+    pub(super) fn step(&mut self) -> Result<(), Error> {
         let mut width = 0;
         if let Some(row) = self.sorter.next_row(&self.sort)? {
             for value in row {
@@ -55,7 +70,7 @@ impl Waiting {
     }
 
     /// The order of the next row and of one with these first values.
-    fn compare(&self, keys: &[Value]) -> Ordering {
+    pub(super) fn compare(&self, keys: &[Value]) -> Ordering {
         let pairs = self.row.iter().zip(keys).zip(&self.sort.keys);
         pairs
             .map(|((next, key), by)| next.as_ref().compare(key.as_ref(), by.collation))

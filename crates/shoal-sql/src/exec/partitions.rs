@@ -197,7 +197,8 @@ impl Partitions {
         let mut columns = self.columns(pass);
         let order: Vec<usize> = (0..self.rows.len()).collect();
         let partition = Partition::new(&order, &columns, pass);
-        Frame::new(&self.ends[self.pass], pass).compute(&partition, &mut columns)?;
+        Frame::new(&self.ends[self.pass], pass, machine.session)
+            .compute(&partition, &mut columns)?;
         for call in columns.into_results() {
             for (row, value) in self.rows.iter_mut().zip(call) {
                 row.push(value);

@@ -3,12 +3,11 @@
 use rayon::prelude::*;
 
 use super::direct::{EVERYWHERE, LeafMemory, Memory, Operand, RowView, combined, parts};
-use super::key::RowSet;
 use super::recursion::RecursiveRun;
-use super::rows::RowValues;
 use super::select::SelectRun;
+use super::sets::SetRows;
 use super::sort::{Sorter, Values};
-use super::{Batch, Kept, Machine, RowStore, row_size};
+use super::{Batch, Machine, RowStore};
 use crate::Error;
 use crate::expr::{Code, eval};
 use crate::parse::ast::CompoundOp;
@@ -37,13 +36,13 @@ enum BodyRun {
         run: Box<QueryRun>,
     },
     Recursive(Box<RecursiveRun>),
-    /// Rows gathered from parts that had to be compared.
+    /// All rows of parts that were compared.
     Rows {
         rows: RowStore,
         next: usize,
-        /// What the rows take.
-        _kept: Kept,
     },
+    /// Those of the parts that are compared; a chain of the others follows.
+    Sets(Box<SetRows>),
 }
 
 impl QueryRun {
@@ -202,19 +201,29 @@ impl BodyRun {
                     BodyRun::Chain { part: 0, run }
                 }
                 BodyPlan::Compound(plan) => {
-                    let mut kept = Kept::default();
                     // What is kept is counted where rows come one after the other.
                     let direct = match machine.session.budget() {
                         None => combined(&query.body, machine.txns()?, &machine.parameters)?,
                         Some(_) => None,
                     };
-                    let rows = match direct {
-                        Some(rows) => rows,
-                        None => combine(plan, machine, &mut kept)?,
-                    };
-                    BodyRun::Rows { rows, next: 0, _kept: kept }
+                    match direct {
+                        Some(rows) => BodyRun::Rows { rows, next: 0 },
+                        None => BodyRun::Sets(Box::new(SetRows::of(plan, machine)?)),
+                    }
                 }
             };
+        }
+        if let (BodyRun::Sets(sets), BodyPlan::Compound(plan)) = (&mut *self, &query.body) {
+            if sets.next(&mut machine.registers[query.output..query.output + query.width])? {
+                return Ok(true);
+            }
+            let part = plan.compared();
+            if part > plan.rest.len() {
+                return Ok(false);
+            }
+            let mut run = Box::new(QueryRun::default());
+            run.start(plan.part(part), machine)?;
+            *self = BodyRun::Chain { part, run };
         }
         match (self, &query.body) {
             (BodyRun::Select(run), BodyPlan::Select(plan)) => run.next(query, plan, machine),
@@ -237,7 +246,7 @@ impl BodyRun {
                 *part += 1;
                 run.start(plan.part(*part), machine)?;
             },
-            (BodyRun::Rows { rows, next, .. }, _) => {
+            (BodyRun::Rows { rows, next }, _) => {
                 if *next >= rows.len() {
                     return Ok(false);
                 }
@@ -265,86 +274,6 @@ impl CompoundPlan {
     }
 }
 
-/// Combines the parts from left to right.
-fn combine(
-    plan: &CompoundPlan,
-    machine: &mut Machine<'_, '_>,
-    kept: &mut Kept,
-) -> Result<RowStore, Error> {
-    let session = machine.session;
-    let collations = plan.collations.as_slice();
-    let mut rows = RowStore::default();
-    // The rows so far as a set; `None` while there may be equal ones among them.
-    let mut set = match plan.rest.first() {
-        Some((CompoundOp::UnionAll, _)) | None => None,
-        Some(_) => Some(RowSet::default()),
-    };
-    each_row(&plan.first, machine, |row| {
-        if set.as_mut().is_none_or(|set| set.insert(row.values(), collations)) {
-            kept.add(session, 2 * row_size(row.values()))?;
-            rows.push(row.values());
-        }
-        Ok(())
-    })?;
-    for (op, part) in &plan.rest {
-        match op {
-            CompoundOp::UnionAll => {
-                set = None;
-                each_row(part, machine, |row| {
-                    kept.add(session, row_size(row.values()))?;
-                    rows.push(row.values());
-                    Ok(())
-                })?;
-            }
-            CompoundOp::Union => {
-                let mut seen = match set.take() {
-                    Some(set) => set,
-                    None => {
-                        let mut seen = RowSet::default();
-                        rows = filtered(&rows, |row| seen.insert(row.clone(), collations));
-                        seen
-                    }
-                };
-                each_row(part, machine, |row| {
-                    if seen.insert(row.values(), collations) {
-                        kept.add(session, 2 * row_size(row.values()))?;
-                        rows.push(row.values());
-                    }
-                    Ok(())
-                })?;
-                set = Some(seen);
-            }
-            CompoundOp::Except | CompoundOp::Intersect => {
-                let mut other = RowSet::default();
-                each_row(part, machine, |row| {
-                    if other.insert(row.values(), collations) {
-                        kept.add(session, row_size(row.values()))?;
-                    }
-                    Ok(())
-                })?;
-                let mut seen = RowSet::default();
-                let wanted = *op == CompoundOp::Intersect;
-                rows = filtered(&rows, |row| {
-                    other.contains(row.clone(), collations) == wanted
-                        && seen.insert(row.clone(), collations)
-                });
-                set = Some(seen);
-            }
-        }
-    }
-    Ok(rows)
-}
-
-fn filtered(rows: &RowStore, mut keep: impl FnMut(&RowValues<'_>) -> bool) -> RowStore {
-    let mut out = RowStore::default();
-    for place in 0..rows.len() {
-        if keep(&rows.row(place)) {
-            out.push(rows.row(place));
-        }
-    }
-    out
-}
-
 /// A row of a query's body, where it is: its columns, then what it is sorted by.
 #[derive(Clone, Copy)]
 pub(super) enum BodyRow<'r, 'a, 't> {
@@ -362,7 +291,7 @@ impl<'r> BodyRow<'r, '_, '_> {
     }
 
     /// The columns.
-    pub(super) fn values(self) -> impl Iterator<Item = ValueRef<'r>> {
+    pub(super) fn values(self) -> impl Iterator<Item = ValueRef<'r>> + Clone {
         let (BodyRow::Registers { width, .. } | BodyRow::Direct { width, .. }) = self;
         (0..width).map(move |output| self.get(output))
     }

@@ -1,16 +1,12 @@
 //! Common tables that read themselves: a queue of rows, each of which goes through the steps once.
 
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
-use std::collections::VecDeque;
-use std::sync::Arc;
-
-use super::key::RowSet;
+use super::kept_keys::KeptKeys;
+use super::key::push_key;
 use super::query::each_row;
-use super::sort::compare;
-use super::{Kept, Machine, assign, row_size};
+use super::queue::Queue;
+use super::{Machine, assign};
 use crate::Error;
-use crate::plan::{QueryPlan, RecursivePlan, SortKey};
+use crate::plan::{QueryPlan, RecursivePlan};
 use crate::value::Value;
 
 /// Where a recursion stands.
@@ -20,27 +16,8 @@ pub(super) struct RecursiveRun {
     /// Whether a row was taken that is still to go through the steps.
     taken: bool,
     queue: Queue,
-    seen: RowSet,
-    /// What the rows seen take; those of the queue come and go.
-    kept: Kept,
-    queued: usize,
-}
-
-/// Rows still to be taken.
-#[derive(Debug, Default)]
-struct Queue {
-    /// Where no order is asked for: the oldest goes first.
-    plain: VecDeque<Vec<Value>>,
-    ordered: BinaryHeap<Item>,
-    count: u64,
-}
-
-/// A row in a queue with an order; the greatest is taken first.
-#[derive(Debug)]
-struct Item {
-    row: Vec<Value>,
-    number: u64,
-    keys: Arc<[SortKey]>,
+    seen: KeptKeys,
+    key: Vec<u8>,
 }
 
 impl RecursiveRun {
@@ -61,7 +38,7 @@ impl RecursiveRun {
                 self.gather(step, plan, machine)?;
             }
         }
-        let Some(row) = self.queue.pop() else {
+        let Some(row) = self.queue.pop()? else {
             self.taken = false;
             return Ok(false);
         };
@@ -81,62 +58,18 @@ impl RecursiveRun {
         machine: &mut Machine<'_, '_>,
     ) -> Result<(), Error> {
         let session = machine.session;
+        let RecursiveRun { queue, seen, key, .. } = self;
         each_row(part, machine, |row| {
-            if !plan.distinct || self.seen.insert(row.values(), &plan.collations) {
-                // Counted when the queue has never been as long: rows that leave make room.
-                let longer = self.queue.len() >= self.queued;
-                if plan.distinct || longer {
-                    self.queued = self.queue.len() + 1;
-                    self.kept.add(session, row_size(row.values()))?;
+            if plan.distinct {
+                key.clear();
+                for (value, collation) in row.values().zip(&plan.collations) {
+                    push_key(value, *collation, key);
                 }
-                self.queue.push(row.values().map(Value::from).collect(), &plan.order);
+                if !seen.insert(session, key)? {
+                    return Ok(());
+                }
             }
-            Ok(())
+            queue.push(session, row.values().map(Value::from).collect(), &plan.order)
         })
     }
 }
-
-impl Queue {
-    fn push(&mut self, row: Vec<Value>, keys: &Arc<[SortKey]>) {
-        if keys.is_empty() {
-            self.plain.push_back(row);
-        } else {
-            self.count += 1;
-            let item = Item { row, number: self.count, keys: Arc::clone(keys) };
-            self.ordered.push(item);
-        }
-    }
-
-    fn len(&self) -> usize {
-        self.plain.len() + self.ordered.len()
-    }
-
-    fn pop(&mut self) -> Option<Vec<Value>> {
-        self.plain.pop_front().or_else(|| self.ordered.pop().map(|item| item.row))
-    }
-}
-
-impl Ord for Item {
-    fn cmp(&self, other: &Item) -> Ordering {
-        let keys = self
-            .keys
-            .iter()
-            .map(|key| compare(other.row[key.reg].as_ref(), self.row[key.reg].as_ref(), *key));
-        let order = keys.fold(Ordering::Equal, Ordering::then);
-        order.then(other.number.cmp(&self.number))
-    }
-}
-
-impl PartialOrd for Item {
-    fn partial_cmp(&self, other: &Item) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Item {
-    fn eq(&self, other: &Item) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Item {}

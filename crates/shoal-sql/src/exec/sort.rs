@@ -6,6 +6,7 @@ use rayon::slice::ParallelSliceMut;
 use shoal_store::KeyColumn;
 
 use super::direct::{CHUNK, LeafRows, Operand};
+use super::kept::SPILL_BYTES_MIN;
 use super::rows::RowValues;
 use super::spill::{Runs, SpilledRows};
 use super::{Budget, RowStore};
@@ -50,9 +51,6 @@ const PARALLEL_MIN: usize = 1 << 15;
 
 /// Fewer rows than this are never thinned out.
 const BOUND_MIN: usize = 256;
-
-/// A sort may always keep so many bytes.
-const SPILL_BYTES_MIN: u64 = 64 << 10;
 
 impl Sorter {
     /// Takes a row: its outputs by number, among which the keys are. With a bound only so many

@@ -115,6 +115,27 @@ impl SortedRows {
         Ok(Some((values, next)))
     }
 
+    /// Calls `each` with the key of every row.
+    ///
+    /// # Errors
+    /// What `each` raises; when the file cannot be read.
+    pub(super) fn for_each_key(
+        &mut self,
+        mut each: impl FnMut(&[u8]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut place = SortedPlace::default();
+        while let Some((row, next)) = self.row(place)? {
+            each(key_of(row))?;
+            place = next;
+        }
+        Ok(())
+    }
+
+    /// Bytes of memory that its directory takes.
+    pub(super) fn byte_len(&self) -> usize {
+        self.blocks.iter().map(|block| size_of::<Block>() + block.first_key.len()).sum()
+    }
+
     /// The bytes of the row at a place, and the place behind it; `None` at the end.
     fn row(&mut self, place: SortedPlace) -> Result<Option<(&[u8], SortedPlace)>, Error> {
         let SortedPlace { mut block, mut offset } = place;

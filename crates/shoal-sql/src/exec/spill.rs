@@ -110,6 +110,75 @@ impl SpilledRows {
     }
 }
 
+/// Runs that are taken from while others are added.
+pub(super) struct OpenRuns {
+    file: Box<dyn File>,
+    end: u64,
+    merge: Merge,
+}
+
+impl OpenRuns {
+    /// No runs, in a temporary file of their own.
+    ///
+    /// # Errors
+    /// When none can be made.
+    pub(super) fn new(session: &dyn Session) -> Result<OpenRuns, Error> {
+        let merge = Merge { readers: Vec::new(), current: None };
+        Ok(OpenRuns { file: session.temporary_file()?, end: 0, merge })
+    }
+
+    /// Adds a run; its rows are given in order.
+    ///
+    /// # Errors
+    /// When the file cannot be read or written; when the statement is to stop.
+    pub(super) fn add<'r>(
+        &mut self,
+        session: &dyn Session,
+        keys: &[SortKey],
+        rows: impl Iterator<Item = &'r [u8]>,
+    ) -> Result<(), Error> {
+        let OpenRuns { file, merge, .. } = self;
+        merge.current = None;
+        merge.readers.retain(|reader| !reader.done);
+        if merge.readers.len() == FAN_IN {
+            let mut run = Writer::new(self.end);
+            while let Some((prefix, row)) = merge.next(&**file, keys)? {
+                run.push(&**file, prefix, row)?;
+                session.check()?;
+            }
+            merge.readers.clear();
+            self.close(run)?;
+        }
+        let mut run = Writer::new(self.end);
+        for row in rows {
+            run.push(&*self.file, 0, row)?;
+        }
+        session.check()?;
+        self.close(run)
+    }
+
+    fn close(&mut self, mut run: Writer) -> Result<(), Error> {
+        run.flush(&*self.file)?;
+        self.merge.readers.push(Reader::open(&*self.file, self.end..run.at)?);
+        self.end = run.at;
+        Ok(())
+    }
+
+    /// The row that comes first of those that were not taken.
+    pub(super) fn first(&mut self, keys: &[SortKey]) -> Option<RowValues<'_>> {
+        self.merge.first(keys);
+        self.merge.row().map(|(_, row)| RowValues::of(row))
+    }
+
+    /// Takes the row that [`OpenRuns::first`] gave last.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub(super) fn take(&mut self) -> Result<(), Error> {
+        self.merge.take(&*self.file)
+    }
+}
+
 /// Several runs as one.
 struct Merge {
     readers: Vec<Reader>,
@@ -118,10 +187,23 @@ struct Merge {
 }
 
 impl Merge {
+    /// The next row, which is taken.
     fn next(&mut self, file: &dyn File, keys: &[SortKey]) -> Result<Option<(u64, &[u8])>, Error> {
-        if let Some(current) = self.current.take() {
-            self.readers[current].step(file)?;
+        self.take(file)?;
+        self.first(keys);
+        Ok(self.row())
+    }
+
+    /// Takes the row that was found to be the first.
+    fn take(&mut self, file: &dyn File) -> Result<(), Error> {
+        match self.current.take() {
+            Some(current) => self.readers[current].step(file),
+            None => Ok(()),
         }
+    }
+
+    /// Looks for the row that comes first.
+    fn first(&mut self, keys: &[SortKey]) {
         let mut first: Option<usize> = None;
         for (place, reader) in self.readers.iter().enumerate() {
             let Some(row) = reader.row() else { continue };
@@ -135,7 +217,10 @@ impl Merge {
             }
         }
         self.current = first;
-        Ok(first.and_then(|place| self.readers[place].row()))
+    }
+
+    fn row(&self) -> Option<(u64, &[u8])> {
+        self.current.and_then(|place| self.readers[place].row())
     }
 }
 
@@ -244,6 +329,12 @@ fn cut_short() -> Error {
 impl fmt::Debug for Runs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Runs").field("runs", &self.runs).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for OpenRuns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenRuns").field("end", &self.end).finish_non_exhaustive()
     }
 }
 

@@ -16,7 +16,7 @@ use super::sort::compare;
 use super::{Kept, Machine, assign, row_size};
 use crate::Error;
 use crate::expr::{Code, eval, eval_condition};
-use crate::functions::{AggregateFunction, AggregateState, WindowFunction};
+use crate::functions::{AggregateFunction, AggregateState, Session, WindowFunction};
 use crate::parse::ast::{FrameExclude, FrameUnit};
 use crate::plan::{BoundPlan, SortKey, WindowCallPlan, WindowPass, WindowPlan};
 use crate::value::{self, Affinity, Value};
@@ -143,7 +143,7 @@ impl WindowRun {
         }
         self.order = (0..self.rows).collect();
         for ((pass, rows), ends) in plan.passes.iter().zip(&mut self.passes).zip(&ends) {
-            let frame = Frame::new(ends, pass);
+            let frame = Frame::new(ends, pass, machine.session);
             if !pass.keys.is_empty() {
                 self.order.sort_by(|&a, &b| rows.compare(pass, a, b, 0));
             }
@@ -386,11 +386,13 @@ pub(super) struct Frame<'p> {
     start: &'p Edge,
     end: &'p Edge,
     pass: &'p WindowPass,
+    /// Asked now and then whether to go on.
+    session: &'p dyn Session,
 }
 
 impl<'p> Frame<'p> {
-    pub(super) fn new(ends: &'p Ends, pass: &'p WindowPass) -> Frame<'p> {
-        Frame { start: &ends.start, end: &ends.end, pass }
+    pub(super) fn new(ends: &'p Ends, pass: &'p WindowPass, session: &'p dyn Session) -> Frame<'p> {
+        Frame { start: &ends.start, end: &ends.end, pass, session }
     }
 
     pub(super) fn compute(
@@ -516,6 +518,9 @@ impl<'p> Frame<'p> {
         let mut state: AggregateState = function.start(call.collation, call.json);
         let mut seen = 0..0;
         for (place, range) in ranges.iter().enumerate() {
+            if place.is_multiple_of(64) {
+                self.session.check()?;
+            }
             if place > 0 && *range == ranges[place - 1] {
                 let last = results[place - 1].clone();
                 results.push(last);
@@ -554,6 +559,7 @@ impl<'p> Frame<'p> {
     ) -> Result<Vec<Value>, Error> {
         let mut results = Vec::with_capacity(ranges.len());
         for (current, range) in ranges.iter().enumerate() {
+            self.session.check()?;
             let mut state = function.start(call.collation, call.json);
             for place in range.clone() {
                 let row = partition.rows[place];

@@ -600,7 +600,12 @@ impl<'a> Resolver<'a> {
                     && known.stored.is_none()
                     && known.generated.is_some()
                 {
-                    let row = table.clone();
+                    let mut row = table.clone();
+                    // What joins made of the row's columns is nothing to the row itself.
+                    for column in &mut row.columns {
+                        column.merged = false;
+                        column.others.clear();
+                    }
                     let present = row.nullable.then(|| present(definition, &row)).flatten();
                     expr = self.generated(definition, place, row, offset)?;
                     if let Some(present) = present {

@@ -28,6 +28,8 @@ pub(super) struct Joined<'a> {
     pub(super) merged: Vec<Expr>,
     /// Whether such a query depends on the row of an enclosing query.
     pub(super) correlated: bool,
+    /// Functions whose arguments name tables to their right, by their place in `sources`.
+    pub(super) late: Vec<(usize, &'a [ast::Expr])>,
     /// How many tables of the clause are still to come.
     remaining: usize,
     /// Whether the clause has a `RIGHT` or `FULL` join, so that every source may be without a row.
@@ -289,7 +291,8 @@ impl<'a> Resolver<'a> {
         nullable: bool,
         joined: &mut Joined<'a>,
     ) -> Result<(), Error> {
-        let query = match mergeable(query, nullable, joined.sources.len() + joined.remaining) {
+        let before = joined.sources.len();
+        let query = match mergeable(query, nullable, (before, before + joined.remaining)) {
             Ok((select, columns, correlated)) => {
                 joined.correlated |= correlated;
                 merge_query(select, &columns, name, joined);
@@ -405,7 +408,8 @@ impl<'a> Resolver<'a> {
         &mut self,
         joined: Joined<'a>,
     ) -> Result<(Vec<Source>, Vec<Expr>), Error> {
-        let Joined { mut sources, conditions, merged, .. } = joined;
+        let Joined { mut sources, conditions, merged, late, .. } = joined;
+        self.late_arguments(&late, &mut sources)?;
         let mut conjuncts = merged;
         for condition in conditions {
             let mut found = Vec::new();
@@ -486,6 +490,8 @@ impl<'a> Resolver<'a> {
             Some(arguments) => self.add_function(name, arguments, None, false, &mut joined)?,
             None => self.add_named(name, &Indexed::Any, None, offset, false, &mut joined)?,
         }
+        // There is no table to the right: what is wrong with the arguments is said now.
+        self.late_arguments(&joined.late, &mut joined.sources)?;
         let table = joined.tables[0].clone();
         let bound = self.in_scope(joined.tables.clone(), Clause::From, |resolver| {
             let depth = resolver.scopes.len() - 1;

@@ -3,7 +3,7 @@
 use super::collation::Coll;
 use super::from::{JOIN_MAX, Joined, first_rules};
 use super::scope::{ScopeColumn, ScopeTable};
-use super::tree::{Body, Expr, OutputColumn, Query, Select};
+use super::tree::{Body, Expr, OutputColumn, Query, Select, Source};
 
 /// A column that is a larger expression is computed once instead of wherever it is named, which
 /// in a chain of views could double its size with every link.
@@ -16,7 +16,7 @@ type Mergeable = (Select, Vec<OutputColumn>, bool);
 pub(super) fn mergeable(
     query: Query,
     nullable: bool,
-    others: usize,
+    (before, others): (usize, usize),
 ) -> Result<Mergeable, Box<Query>> {
     let bare = query.order_by.is_empty() && query.limit.is_none() && query.offset.is_none();
     let fits = match &query.body {
@@ -26,6 +26,8 @@ pub(super) fn mergeable(
                 && select.distinct.is_none()
                 && select.window_calls.is_empty()
                 && others + select.sources.len() <= JOIN_MAX
+                // What a right join keeps is about the sources of its own query alone.
+                && (before == 0 || !select.sources.iter().any(Source::keeps_right))
                 && !select.outputs.iter().any(Expr::runs_query)
                 // Outside of its query a text is no JSON any more.
                 && !select.outputs.iter().any(is_json)

@@ -44,8 +44,18 @@ impl<'a> Resolver<'a> {
             let correlated = resolver.scopes.last().is_some_and(|scope| scope.correlated);
             Ok((bound?, correlated))
         });
-        let (mut bound, correlated) = bound?;
-        joined.correlated |= correlated;
+        let mut bound = match bound {
+            Ok((bound, correlated)) => {
+                joined.correlated |= correlated;
+                bound
+            }
+            // It may be a column of a table to the right.
+            Err(Error::Name { kind: NameKind::Column, .. }) => {
+                joined.late.push((joined.sources.len(), arguments));
+                Vec::new()
+            }
+            Err(error) => return Err(error),
+        };
         bound.resize(hidden.len(), None);
         let source = self.new_source()?;
         let visible = function.columns();
@@ -53,6 +63,46 @@ impl<'a> Resolver<'a> {
         let names = names.chain(hidden.iter().map(|name| (*name, true)));
         let shown = alias.unwrap_or_else(|| text.to_owned());
         add_source(source, function, bound, names, shown, nullable, joined);
+        Ok(())
+    }
+
+    /// Resolves the arguments that name tables to the right of their function, all of which are the
+    /// innermost scope now. Those tables are read before it, so no outer join may stand between.
+    ///
+    /// # Errors
+    /// What the resolver refuses.
+    pub(super) fn late_arguments(
+        &mut self,
+        late: &[(usize, &'a [ast::Expr])],
+        sources: &mut [Source],
+    ) -> Result<(), Error> {
+        for &(place, arguments) in late {
+            let mut bound = Vec::with_capacity(arguments.len());
+            for expr in arguments {
+                bound.push(self.bind_expr(expr)?);
+            }
+            let mut last = 0;
+            for argument in &bound {
+                argument.columns(&mut |source, _| {
+                    let place = sources.iter().position(|known| known.id == source);
+                    last = last.max(place.unwrap_or(0));
+                });
+            }
+            let waits =
+                |other: usize| other != place && late.iter().any(|(late, _)| *late == other);
+            let between = sources.get(place..=last).unwrap_or_default();
+            let moves = between.iter().all(|source| source.join.is_none() && !source.fixed);
+            if last == place || (last > place && (!moves || (place..=last).any(waits))) {
+                let offset = arguments.first().map_or(0, |expr| expr.offset);
+                let message = "table-function argument references tables to its right";
+                return Err(Error::meaning(message, offset));
+            }
+            if let SourceKind::Function { arguments, .. } = &mut sources[place].kind {
+                for (argument, bound) in arguments.iter_mut().zip(bound) {
+                    *argument = Some(bound);
+                }
+            }
+        }
         Ok(())
     }
 

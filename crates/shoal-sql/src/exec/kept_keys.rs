@@ -1,0 +1,251 @@
+//! Sets of keys, and the sets of values and rows that `IN` looks into. Where memory is limited, keys
+//! for which there is no room go into files, sorted.
+
+use std::ops::ControlFlow;
+
+use super::kept::{Kept, SPILL_BYTES_MIN, is_full};
+use super::key::{KeyPlaces, push_converted_key};
+use super::row_list::RowList;
+use super::sort::{Sorter, Values};
+use super::sorted::SortedRows;
+use crate::Error;
+use crate::expr::InRule;
+use crate::functions::Session;
+use crate::plan::{SortKey, SortPlan};
+use crate::value::{Affinity, Collation, Value, ValueRef};
+
+/// Most files that are looked into one after the other; of more, one is made.
+const FILES_MAX: usize = 8;
+/// About what a key takes besides its bytes.
+const SLOT_BYTES: usize = 32;
+
+/// Keys, each of which is there once.
+#[derive(Debug, Default)]
+pub(super) struct KeptKeys {
+    memory: KeyPlaces,
+    /// What those in memory take.
+    bytes: usize,
+    kept: Kept,
+    files: Vec<SortedRows>,
+    /// What the files take of memory.
+    files_kept: Kept,
+}
+
+impl KeptKeys {
+    /// Whether a key is there.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub(super) fn contains(&mut self, key: &[u8]) -> Result<bool, Error> {
+        if self.memory.find(key).is_some() {
+            return Ok(true);
+        }
+        for file in &mut self.files {
+            let place = file.find(key)?;
+            if file.values(place, Some(key))?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Adds a key; false when it is there.
+    ///
+    /// # Errors
+    /// When a file cannot be written; when even the directories of the files take too much.
+    pub(super) fn insert(&mut self, session: &dyn Session, key: &[u8]) -> Result<bool, Error> {
+        if self.contains(key)? {
+            return Ok(false);
+        }
+        let size = SLOT_BYTES + key.len();
+        if is_full(session, self.bytes, size) {
+            self.spill(session)?;
+        }
+        self.kept.note(session, size);
+        self.bytes += size;
+        self.memory.insert(key);
+        Ok(true)
+    }
+
+    /// Writes the keys in memory to a file.
+    #[cold]
+    fn spill(&mut self, session: &dyn Session) -> Result<(), Error> {
+        let key =
+            SortKey { reg: 0, descending: false, nulls_first: true, collation: Collation::Binary };
+        let sort = SortPlan { keys: vec![key] };
+        let mut sorter = Sorter::default();
+        let mut push = |key: &[u8]| {
+            let values = Values { first: 0, width: 1 };
+            sorter.push(session, (values, &sort), |_| ValueRef::Blob(key), None)
+        };
+        for key in self.memory.keys() {
+            push(key)?;
+        }
+        if self.files.len() == FILES_MAX {
+            for file in &mut self.files {
+                file.for_each_key(&mut push)?;
+            }
+            self.files.clear();
+            self.files_kept.clear();
+        }
+        self.memory = KeyPlaces::default();
+        self.kept.clear();
+        self.bytes = 0;
+        sorter.sort(session, &sort)?;
+        let file = SortedRows::write(session, &mut sorter, &sort)?;
+        match file.byte_len() {
+            small if (small as u64) < SPILL_BYTES_MIN => self.files_kept.note(session, small),
+            large => self.files_kept.add(session, large)?,
+        }
+        self.files.push(file);
+        Ok(())
+    }
+}
+
+/// The values of a query, as `IN` sees them.
+#[derive(Debug, Default)]
+pub(super) struct QuerySet {
+    keys: KeptKeys,
+    has_null: bool,
+    any: bool,
+    key: Vec<u8>,
+}
+
+impl QuerySet {
+    /// Adds a value.
+    ///
+    /// # Errors
+    /// As [`KeptKeys::insert`].
+    pub(super) fn insert(
+        &mut self,
+        session: &dyn Session,
+        value: ValueRef<'_>,
+        rule: InRule,
+    ) -> Result<(), Error> {
+        self.any = true;
+        if value == ValueRef::Null {
+            self.has_null = true;
+            return Ok(());
+        }
+        self.key.clear();
+        push_converted_key(value, rule.affinity, rule.collation, &mut self.key);
+        self.keys.insert(session, &self.key).map(|_| ())
+    }
+
+    /// Whether the value is in the set; NULL where only a NULL could tell.
+    ///
+    /// # Errors
+    /// As [`KeptKeys::contains`].
+    pub(super) fn contains(
+        &mut self,
+        value: ValueRef<'_>,
+        rule: InRule,
+    ) -> Result<Option<bool>, Error> {
+        if !self.any {
+            return Ok(Some(false));
+        }
+        if value == ValueRef::Null {
+            return Ok(None);
+        }
+        self.key.clear();
+        push_converted_key(value, rule.affinity, rule.collation, &mut self.key);
+        Ok(match self.keys.contains(&self.key)? {
+            true => Some(true),
+            false => (!self.has_null).then_some(false),
+        })
+    }
+}
+
+/// How each value of a row is compared.
+pub(super) type Rules<'r> = &'r [(Option<Affinity>, Collation)];
+
+/// The rows of a query, as `IN` sees them.
+#[derive(Debug, Default)]
+pub(super) struct QueryRows {
+    keys: KeptKeys,
+    /// The rows without a NULL and those with one: of each value its key, or NULL.
+    whole: RowList,
+    with_null: RowList,
+}
+
+/// The keys of a row's values; `None` for NULL.
+fn value_keys(row: &[Value], rules: Rules<'_>) -> Vec<Option<Vec<u8>>> {
+    let key = |(value, (affinity, collation)): (&Value, &(Option<Affinity>, Collation))| {
+        if value.is_null() {
+            return None;
+        }
+        let mut key = Vec::new();
+        push_converted_key(value.as_ref(), *affinity, *collation, &mut key);
+        Some(key)
+    };
+    row.iter().zip(rules).map(key).collect()
+}
+
+/// One key of all of them. A value's key tells where it ends, and no key begins with the byte that
+/// stands for NULL.
+fn whole_key(keys: &[Option<Vec<u8>>]) -> Vec<u8> {
+    let mut whole = Vec::new();
+    for key in keys {
+        match key {
+            Some(key) => whole.extend_from_slice(key),
+            None => whole.push(0),
+        }
+    }
+    whole
+}
+
+impl QueryRows {
+    /// Adds a row.
+    ///
+    /// # Errors
+    /// As [`KeptKeys::insert`].
+    pub(super) fn insert(
+        &mut self,
+        session: &dyn Session,
+        row: &[Value],
+        rules: Rules<'_>,
+    ) -> Result<(), Error> {
+        let keys = value_keys(row, rules);
+        if !self.keys.insert(session, &whole_key(&keys))? {
+            return Ok(());
+        }
+        let list = match keys.iter().all(Option::is_some) {
+            true => &mut self.whole,
+            false => &mut self.with_null,
+        };
+        list.push(
+            session,
+            keys.iter().map(|key| key.as_deref().map_or(ValueRef::Null, ValueRef::Blob)),
+        )
+    }
+
+    /// Whether the row is in the set; NULL where only a NULL could tell.
+    ///
+    /// # Errors
+    /// As [`KeptKeys::contains`].
+    pub(super) fn contains(
+        &mut self,
+        row: &[Value],
+        rules: Rules<'_>,
+    ) -> Result<Option<bool>, Error> {
+        let keys = value_keys(row, rules);
+        let whole = keys.iter().all(Option::is_some);
+        if whole && self.keys.contains(&whole_key(&keys))? {
+            return Ok(Some(true));
+        }
+        let may_be = |list: &mut RowList| {
+            let mut found = false;
+            list.for_each(|row| {
+                found = row.zip(&keys).all(|(value, key)| match (value, key) {
+                    (ValueRef::Blob(value), Some(key)) => value == key.as_slice(),
+                    _ => true,
+                });
+                if found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            })?;
+            Ok::<bool, Error>(found)
+        };
+        // With no NULL on either side a row that could be it would have been found.
+        let unknown = may_be(&mut self.with_null)? || (!whole && may_be(&mut self.whole)?);
+        Ok((!unknown).then_some(false))
+    }
+}

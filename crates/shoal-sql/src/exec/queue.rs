@@ -1,0 +1,188 @@
+//! The rows that a recursion is still to take: the oldest first, or by an order of their own. Where
+//! memory is limited, rows for which there is no room wait in a file.
+
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, VecDeque};
+use std::sync::Arc;
+
+use super::kept::{Kept, is_full};
+use super::row_size;
+use super::rows::RowStore;
+use super::sort::compare;
+use super::spill::OpenRuns;
+use crate::Error;
+use crate::functions::Session;
+use crate::plan::SortKey;
+use crate::value::{Collation, Value, ValueRef};
+
+/// Rows still to be taken.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    /// Where no order is asked for, by number, in which each is the greatest so far.
+    plain: VecDeque<(u64, Vec<Value>)>,
+    ordered: BinaryHeap<Item>,
+    count: u64,
+    /// What these take.
+    bytes: usize,
+    kept: Kept,
+    runs: Option<Box<Runs>>,
+}
+
+/// Rows in a file, each with the values that it is ordered by and its number before it.
+#[derive(Debug)]
+struct Runs {
+    runs: OpenRuns,
+    /// How they are ordered; the registers are places in the row.
+    keys: Arc<[SortKey]>,
+    /// By the values at the front of a row.
+    front: Vec<SortKey>,
+}
+
+/// A row in a queue with an order; the greatest is taken first.
+#[derive(Debug)]
+struct Item {
+    row: Vec<Value>,
+    number: u64,
+    keys: Arc<[SortKey]>,
+}
+
+fn size_of_row(row: &[Value]) -> usize {
+    size_of::<Item>() + row_size(row.iter().map(Value::as_ref))
+}
+
+impl Queue {
+    /// Adds a row.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub(super) fn push(
+        &mut self,
+        session: &dyn Session,
+        row: Vec<Value>,
+        keys: &Arc<[SortKey]>,
+    ) -> Result<(), Error> {
+        let size = size_of_row(&row);
+        if is_full(session, self.bytes, size) {
+            self.spill(session, keys)?;
+        }
+        self.kept.note(session, size);
+        self.bytes += size;
+        self.count += 1;
+        if keys.is_empty() {
+            self.plain.push_back((self.count, row));
+        } else {
+            self.ordered.push(Item { row, number: self.count, keys: Arc::clone(keys) });
+        }
+        Ok(())
+    }
+
+    /// Puts the rows in memory into a file.
+    #[cold]
+    fn spill(&mut self, session: &dyn Session, keys: &Arc<[SortKey]>) -> Result<(), Error> {
+        let runs = match &mut self.runs {
+            Some(runs) => runs,
+            None => self.runs.insert(Box::new(Runs::new(session, keys)?)),
+        };
+        let mut store = RowStore::default();
+        let mut push = |number: u64, row: &[Value]| {
+            let number = ValueRef::Int(i64::try_from(number).unwrap_or(i64::MAX));
+            let front = keys.iter().map(|key| row[key.reg].as_ref()).chain([number]);
+            store.push(front.chain(row.iter().map(Value::as_ref)));
+        };
+        for (number, row) in self.plain.drain(..) {
+            push(number, &row);
+        }
+        while let Some(item) = self.ordered.pop() {
+            push(item.number, &item.row);
+        }
+        self.kept.clear();
+        self.bytes = 0;
+        let Runs { runs, front, .. } = &mut **runs;
+        runs.add(session, front, (0..store.len()).map(|place| store.row_bytes(place)))
+    }
+
+    /// Takes the row that comes first.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub(super) fn pop(&mut self) -> Result<Option<Vec<Value>>, Error> {
+        let known = match (self.plain.front(), self.ordered.peek()) {
+            (Some((number, row)), _) => Some((*number, row)),
+            (None, Some(item)) => Some((item.number, &item.row)),
+            (None, None) => None,
+        };
+        if let Some(runs) = &mut self.runs
+            && let Some(row) = runs.take_before(known)?
+        {
+            return Ok(Some(row));
+        }
+        let taken = self.plain.pop_front().map(|(_, row)| row);
+        let taken = taken.or_else(|| self.ordered.pop().map(|item| item.row));
+        if let Some(row) = &taken {
+            let size = size_of_row(row);
+            self.kept.give_back(size);
+            self.bytes -= size;
+        }
+        Ok(taken)
+    }
+}
+
+impl Runs {
+    fn new(session: &dyn Session, keys: &Arc<[SortKey]>) -> Result<Runs, Error> {
+        let number =
+            SortKey { reg: 0, descending: false, nulls_first: true, collation: Collation::Binary };
+        let front = keys.iter().copied().chain([number]).collect();
+        Ok(Runs { runs: OpenRuns::new(session)?, keys: Arc::clone(keys), front })
+    }
+
+    /// Takes the first row of the file, unless a row with that number comes before it.
+    fn take_before(
+        &mut self,
+        known: Option<(u64, &Vec<Value>)>,
+    ) -> Result<Option<Vec<Value>>, Error> {
+        let Some(mut values) = self.runs.first(&self.front) else { return Ok(None) };
+        if let Some((number, row)) = known {
+            let keys = self.keys.iter().zip(values.by_ref());
+            let order = keys
+                .map(|(key, value)| compare(value, row[key.reg].as_ref(), *key))
+                .fold(Ordering::Equal, Ordering::then);
+            let own = match values.next() {
+                Some(ValueRef::Int(own)) => u64::try_from(own).unwrap_or(0),
+                _ => 0,
+            };
+            if order.then(own.cmp(&number)).is_gt() {
+                return Ok(None);
+            }
+        } else {
+            values.by_ref().take(self.front.len()).for_each(drop);
+        }
+        let row = values.map(Value::from).collect();
+        self.runs.take()?;
+        Ok(Some(row))
+    }
+}
+
+impl Ord for Item {
+    fn cmp(&self, other: &Item) -> Ordering {
+        let keys = self
+            .keys
+            .iter()
+            .map(|key| compare(other.row[key.reg].as_ref(), self.row[key.reg].as_ref(), *key));
+        let order = keys.fold(Ordering::Equal, Ordering::then);
+        order.then(other.number.cmp(&self.number))
+    }
+}
+
+impl PartialOrd for Item {
+    fn partial_cmp(&self, other: &Item) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Item {
+    fn eq(&self, other: &Item) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Item {}

@@ -1,0 +1,264 @@
+//! `UNION`, `INTERSECT` and `EXCEPT` of any parts. Rows are in memory with a set of their keys; where
+//! memory is limited and they do not fit, they wait in a file, sorted by key, and of each key it is
+//! looked at which parts have it.
+
+use super::key::{RowSet, push_key};
+use super::overflow::Waiting;
+use super::query::each_row;
+use super::{Kept, Machine, RowStore, assign, row_size};
+use crate::Error;
+use crate::functions::Session;
+use crate::parse::ast::CompoundOp;
+use crate::plan::{CompoundPlan, QueryPlan};
+use crate::value::{Collation, Value, ValueRef};
+
+/// The rows of a compound up to its last part that is not simply added with `UNION ALL`.
+#[derive(Debug, Default)]
+pub(super) struct SetRows {
+    rows: RowStore,
+    /// Their keys, by the same numbers.
+    keys: RowSet,
+    next: usize,
+    /// What both take.
+    kept: Kept,
+    file: Option<Box<SetFile>>,
+}
+
+/// Rows that do not fit into memory: of each its key, the number of the part that it is from, and,
+/// where the part adds rows, the columns.
+#[derive(Debug)]
+struct SetFile {
+    waiting: Waiting,
+    /// The operators from the part on whose rows are in the file; what those before it gave counts as
+    /// the first part.
+    ops: Vec<CompoundOp>,
+    /// The number of the part before those.
+    base: usize,
+    /// A row on its way in.
+    row: Vec<Value>,
+    key: Vec<u8>,
+    /// Which parts have the key at hand.
+    has: Vec<bool>,
+}
+
+impl CompoundPlan {
+    /// How many parts there are up to the last that is compared with those before it.
+    pub(super) fn compared(&self) -> usize {
+        let last = self.rest.iter().rposition(|(op, _)| *op != CompoundOp::UnionAll);
+        last.map_or(0, |last| last + 2)
+    }
+}
+
+impl SetRows {
+    /// Combines the parts from left to right, but for those at the end whose rows are simply added.
+    ///
+    /// # Errors
+    /// What the parts raise; when a file cannot be written.
+    pub(super) fn of(plan: &CompoundPlan, machine: &mut Machine<'_, '_>) -> Result<SetRows, Error> {
+        let session = machine.session;
+        let collations = plan.collations.as_slice();
+        let mut this = SetRows::default();
+        let parts = plan.rest.iter().take(plan.compared().saturating_sub(1));
+        let ops: Vec<CompoundOp> = parts.clone().map(|(op, _)| *op).collect();
+        this.add(0, &plan.first, &ops, (machine, collations))?;
+        for (number, (op, part)) in parts.enumerate() {
+            match op {
+                // A later part leaves equal rows out anyway.
+                CompoundOp::Union | CompoundOp::UnionAll => {
+                    this.add(number + 1, part, &ops, (machine, collations))?;
+                }
+                CompoundOp::Except | CompoundOp::Intersect => {
+                    let wanted = *op == CompoundOp::Intersect;
+                    this.restrict(number + 1, part, wanted, (machine, collations))?;
+                }
+            }
+        }
+        if let Some(file) = &mut this.file {
+            file.waiting.finish(session)?;
+        }
+        Ok(this)
+    }
+
+    fn add(
+        &mut self,
+        number: usize,
+        part: &QueryPlan,
+        ops: &[CompoundOp],
+        (machine, collations): (&mut Machine<'_, '_>, &[Collation]),
+    ) -> Result<(), Error> {
+        let session = machine.session;
+        each_row(part, machine, |row| {
+            if let Some(file) = &mut self.file {
+                return file.push(session, number, row.values(), collations);
+            }
+            let size = 2 * row_size(row.values());
+            if session.budget().is_some_and(|budget| !budget.has_room(size)) {
+                if self.keys.contains(row.values(), collations) {
+                    return Ok(());
+                }
+                let mut file = self.spill(session, number, ops, collations)?;
+                file.push(session, number, row.values(), collations)?;
+                self.file = Some(Box::new(file));
+            } else if self.keys.insert(row.values(), collations) {
+                self.kept.add(session, size)?;
+                self.rows.push(row.values());
+            }
+            Ok(())
+        })
+    }
+
+    /// Keeps the rows that a part has, or those that it has not.
+    fn restrict(
+        &mut self,
+        number: usize,
+        part: &QueryPlan,
+        wanted: bool,
+        (machine, collations): (&mut Machine<'_, '_>, &[Collation]),
+    ) -> Result<(), Error> {
+        let session = machine.session;
+        let mut found = vec![false; self.rows.len()];
+        each_row(part, machine, |row| {
+            if let Some(file) = &mut self.file {
+                return file.push_key(session, number, row.values(), collations);
+            }
+            if let Some(place) = self.keys.place(row.values(), collations) {
+                found[place] = true;
+            }
+            Ok(())
+        })?;
+        if self.file.is_some() {
+            return Ok(());
+        }
+        let (mut rows, mut keys) = (RowStore::default(), RowSet::default());
+        self.kept.clear();
+        let places = found.iter().enumerate().filter(|(_, found)| **found == wanted);
+        for (place, _) in places {
+            let row = self.rows.row(place);
+            self.kept.add(session, 2 * row_size(row.clone()))?;
+            keys.insert(row.clone(), collations);
+            rows.push(row);
+        }
+        (self.rows, self.keys) = (rows, keys);
+        Ok(())
+    }
+
+    /// Puts the rows so far into a file; they are of the parts up to a number.
+    fn spill(
+        &mut self,
+        session: &dyn Session,
+        number: usize,
+        ops: &[CompoundOp],
+        collations: &[Collation],
+    ) -> Result<SetFile, Error> {
+        let base = number.saturating_sub(1);
+        let mut file = SetFile {
+            waiting: Waiting::new(std::iter::once(Collation::Binary)),
+            ops: ops[base..].to_vec(),
+            base,
+            row: Vec::new(),
+            key: Vec::new(),
+            has: Vec::new(),
+        };
+        for place in 0..self.rows.len() {
+            file.push(session, base, self.rows.row(place), collations)?;
+        }
+        *self = SetRows::default();
+        Ok(file)
+    }
+
+    /// Puts the next row into registers; false when there is none.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub(super) fn next(&mut self, registers: &mut [Value]) -> Result<bool, Error> {
+        if let Some(file) = &mut self.file {
+            return file.next(registers);
+        }
+        if self.next >= self.rows.len() {
+            return Ok(false);
+        }
+        for (target, value) in registers.iter_mut().zip(self.rows.row(self.next)) {
+            assign(target, value);
+        }
+        self.next += 1;
+        Ok(true)
+    }
+}
+
+impl SetFile {
+    fn push<'v>(
+        &mut self,
+        session: &dyn Session,
+        number: usize,
+        row: impl Iterator<Item = ValueRef<'v>> + Clone,
+        collations: &[Collation],
+    ) -> Result<(), Error> {
+        self.begin(number, row.clone(), collations);
+        self.row.extend(row.map(Value::from));
+        self.waiting.push(session, &self.row)
+    }
+
+    /// As [`SetFile::push`], of a part that only tells which rows stay.
+    fn push_key<'v>(
+        &mut self,
+        session: &dyn Session,
+        number: usize,
+        row: impl Iterator<Item = ValueRef<'v>>,
+        collations: &[Collation],
+    ) -> Result<(), Error> {
+        self.begin(number, row, collations);
+        self.waiting.push(session, &self.row)
+    }
+
+    fn begin<'v>(
+        &mut self,
+        number: usize,
+        row: impl Iterator<Item = ValueRef<'v>>,
+        collations: &[Collation],
+    ) {
+        self.key.clear();
+        for (value, collation) in row.zip(collations) {
+            push_key(value, *collation, &mut self.key);
+        }
+        self.row.clear();
+        let part = i64::try_from(number - self.base).unwrap_or(i64::MAX);
+        self.row.extend([Value::Blob(self.key.clone()), Value::Int(part)]);
+    }
+
+    fn next(&mut self, registers: &mut [Value]) -> Result<bool, Error> {
+        const COLUMNS: usize = 2;
+        while let Some(key) = self.waiting.row().first().cloned() {
+            let key = [key];
+            self.has.clear();
+            self.has.resize(self.ops.len() + 1, false);
+            let mut filled = false;
+            while !self.waiting.row().is_empty() && self.waiting.compare(&key).is_eq() {
+                let row = self.waiting.row();
+                if let Some(Value::Int(part)) = row.get(1)
+                    && let Some(has) =
+                        usize::try_from(*part).ok().and_then(|part| self.has.get_mut(part))
+                {
+                    *has = true;
+                }
+                if !filled && row.len() > COLUMNS {
+                    filled = true;
+                    for (target, value) in registers.iter_mut().zip(&row[COLUMNS..]) {
+                        assign(target, value.as_ref());
+                    }
+                }
+                self.waiting.step()?;
+            }
+            let first = self.has.first() == Some(&true);
+            let stays =
+                self.ops.iter().zip(&self.has[1..]).fold(first, |stays, (op, has)| match op {
+                    CompoundOp::Union | CompoundOp::UnionAll => stays || *has,
+                    CompoundOp::Intersect => stays && *has,
+                    CompoundOp::Except => stays && !*has,
+                });
+            if stays {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
