@@ -36,8 +36,8 @@ fuzz_target!(|text: &str| {
     }
 });
 
-/// Whether it is one statement whose answer depends on it and the tables alone, and not on the hour: a
-/// call of `strftime` with a format only asks for the time of now. For SQLite a text ends at a NUL.
+/// Whether it is one statement whose answer depends on it and the tables alone, and not on the hour. For
+/// SQLite a text ends at a NUL.
 fn is_determined(text: &str) -> bool {
     if text.contains(['\0', ';']) {
         return false;
@@ -53,11 +53,7 @@ fn is_determined(text: &str) -> bool {
         "pragma",
         "explain",
         "limit",
-        "date()",
-        "time()",
-        "julianday()",
-        "unixepoch()",
-        "strftime(",
+        "subsec",
         "concat(",
         "group_array",
         "group_object",
@@ -66,5 +62,40 @@ fn is_determined(text: &str) -> bool {
         "match",
         "regexp",
     ];
-    open.iter().all(|word| !text.contains(word))
+    open.iter().all(|word| !text.contains(word)) && !asks_the_time(&text)
+}
+
+/// Whether a function of dates is called without a moment, which then is now: `date()`, or `strftime`
+/// with a format only. A text with comments in it counts as one, as they may stand anywhere.
+fn asks_the_time(text: &str) -> bool {
+    let calls = |name: &str, moment: usize| {
+        let ends = text.match_indices(name).map(|(place, _)| place + name.len());
+        ends.into_iter().any(|end| {
+            let rest = text[end..].trim_start();
+            let arguments = rest.strip_prefix('(').map_or(moment + 1, argument_count);
+            arguments <= moment
+        })
+    };
+    let dates = ["date", "time", "julianday", "unixepoch"].iter().any(|name| calls(name, 0));
+    let comments = text.contains("--") || text.contains("/*");
+    dates || calls("strftime", 1) || comments && text.contains("strftime")
+}
+
+/// How many arguments stand before the parenthesis that ends them.
+fn argument_count(text: &str) -> usize {
+    let (mut depth, mut count, mut quote) = (0_usize, 0, None);
+    for char in text.chars() {
+        match (char, quote) {
+            (char, Some(open)) if char == open => quote = None,
+            (_, Some(_)) => {}
+            ('\'' | '"' | '`', None) => (quote, count) = (Some(char), count.max(1)),
+            ('(' | '[', None) => depth += 1,
+            (')' | ']', None) if depth == 0 => return count,
+            (')' | ']', None) => depth -= 1,
+            (',', None) if depth == 0 => count = count.max(1) + 1,
+            (char, None) if !char.is_whitespace() => count = count.max(1),
+            _ => {}
+        }
+    }
+    count
 }

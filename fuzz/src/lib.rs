@@ -10,6 +10,8 @@ pub mod chunk;
 pub mod differential;
 pub mod document;
 pub mod history;
+#[cfg(feature = "peers")]
+pub mod peers;
 pub mod query;
 pub mod script;
 pub mod sql;

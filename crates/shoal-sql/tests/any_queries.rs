@@ -1,0 +1,140 @@
+//! Queries of every kind over tables of every kind, made from a seed as the fuzz target
+//! `sql_plans_differential` makes them from its input: Shoal's rows are SQLite's, whatever the plan,
+//! with a statement that runs again, and with next to no memory.
+//!
+//! `SHOAL_SQL_SEED` says where to begin, `SHOAL_SQL_SECONDS` how long to go on (a moment, unless it
+//! says), `SHOAL_SQL_FINDINGS` how many findings to gather (one). Each is made small and printed as a
+//! script and a query.
+#![allow(clippy::unwrap_used, clippy::print_stderr, unreachable_pub)]
+
+// The fuzz targets' own parts, so that they go on building with the crates they are about.
+#[path = "../../../fuzz/src/peers.rs"]
+mod peers;
+#[path = "../../../fuzz/src/query/mod.rs"]
+mod query;
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use peers::{Peers, Verdict};
+
+/// Where a run without a seed begins.
+const SEED: u64 = 1;
+/// Seeds that a run without a time takes.
+const SEEDS: u64 = 12;
+/// Queries asked of the tables of one seed.
+const QUERIES: u64 = 40;
+
+fn setting(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+/// Asks both; a panic is a difference, too.
+fn ask(peers: &mut Peers, query: &query::Query) -> Verdict {
+    let asked = catch_unwind(AssertUnwindSafe(|| peers.ask(query)));
+    asked.unwrap_or_else(|_| Verdict::Differ("a panic".to_owned()))
+}
+
+/// How the answers differ, if they do.
+fn difference(script: &str, choices: &[u8]) -> Option<String> {
+    match ask(&mut Peers::new(script), &query::query(choices)) {
+        Verdict::Differ(how) => Some(how),
+        _ => None,
+    }
+}
+
+/// The shortest choices and script found that still differ.
+fn shrink(script: &str, choices: &[u8]) -> (String, Vec<u8>) {
+    let (mut script, mut choices) = (script.to_owned(), choices.to_vec());
+    let end = Instant::now() + Duration::from_secs(10);
+    let mut chunk = 256;
+    while chunk > 0 && Instant::now() < end {
+        let mut at = 0;
+        let mut gained = false;
+        while at < choices.len() && Instant::now() < end {
+            let until = (at + chunk).min(choices.len());
+            let mut shorter = choices.clone();
+            shorter.drain(at..until);
+            let mut zeroed = choices.clone();
+            zeroed[at..until].fill(0);
+            if difference(&script, &shorter).is_some() {
+                (choices, gained) = (shorter, true);
+            } else if zeroed != choices && difference(&script, &zeroed).is_some() {
+                (choices, gained) = (zeroed, true);
+                at = until;
+            } else {
+                at = until;
+            }
+        }
+        if !gained || chunk > 1 {
+            chunk /= 2;
+        }
+    }
+    let mut at = 0;
+    while at < script.lines().count() && Instant::now() < end {
+        let lines: Vec<&str> = script
+            .lines()
+            .enumerate()
+            .filter(|(place, _)| *place != at)
+            .map(|(_, line)| line)
+            .collect();
+        let shorter = lines.join("\n");
+        match difference(&shorter, &choices).is_some() {
+            true => script = shorter,
+            false => at += 1,
+        }
+    }
+    (script, choices)
+}
+
+#[test]
+fn any_queries() {
+    let first = setting("SHOAL_SQL_SEED").unwrap_or(SEED);
+    let time = setting("SHOAL_SQL_SECONDS").map(Duration::from_secs);
+    let findings_max = setting("SHOAL_SQL_FINDINGS").unwrap_or(1);
+    let start = Instant::now();
+    let mut findings = Vec::new();
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    for seed in first.. {
+        let goes_on = match time {
+            Some(time) => start.elapsed() < time,
+            None => seed < first + SEEDS,
+        };
+        if !goes_on || findings.len() as u64 >= findings_max {
+            break;
+        }
+        let script = query::schema(&query::bytes_of(seed, 600));
+        let mut peers = Peers::new(&script);
+        for number in 0..QUERIES {
+            let choices = query::bytes_of(seed << 16 | number, 300);
+            let query = query::query(&choices);
+            let verdict = match ask(&mut peers, &query) {
+                Verdict::Same { in_little: true } => "same".to_owned(),
+                Verdict::Same { in_little: false } => "same, but for little memory".to_owned(),
+                Verdict::Refused => "refused by both".to_owned(),
+                Verdict::Open => "not told".to_owned(),
+                Verdict::Unsupported(what) => format!("not supported: {what}"),
+                Verdict::Differ(how) => {
+                    peers = Peers::new(&script);
+                    let (script, choices) = shrink(&script, &choices);
+                    let small = query::query(&choices);
+                    let how = difference(&script, &choices).unwrap_or(how);
+                    let finding = format!(
+                        "-- SHOAL_SQL_SEED={seed}, query {number}\n{script}\n{};\n-- {:?}\n{how}\n",
+                        small.sql, small.parameters
+                    );
+                    eprintln!("{finding}");
+                    findings.push(finding);
+                    "different".to_owned()
+                }
+            };
+            *counts.entry(verdict).or_default() += 1;
+        }
+    }
+    eprintln!("{counts:#?}");
+    assert!(findings.is_empty(), "{} findings:\n{}", findings.len(), findings.join("\n"));
+    let same = counts.get("same").copied().unwrap_or(0);
+    let all: u64 = counts.values().sum();
+    assert!(same > all / 2, "most queries are answered by both: {counts:#?}");
+}

@@ -1,0 +1,255 @@
+//! The same tables in Shoal and in SQLite, and a query asked of both.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rusqlite::types::{Value as Theirs, ValueRef as TheirRef};
+use shoal_sql::{Connection, Error, Limits, Value, ValueRef};
+use shoal_store::vfs::MemVfs;
+use shoal_store::{Access, Store};
+
+use crate::query::Query;
+
+/// Rows that are compared; of more, the rest is left out.
+const ROWS_MAX: usize = 20_000;
+/// How long Shoal may take for a query.
+const TIME_MAX: Duration = Duration::from_secs(5);
+/// How many thousand steps SQLite may take for one.
+const STEPS_MAX: u32 = 10_000;
+/// What a query may keep when it is asked once more: next to nothing.
+const MEMORY_BYTES: u64 = 6_000;
+
+/// Both.
+pub struct Peers {
+    ours: Connection,
+    theirs: rusqlite::Connection,
+}
+
+/// What came of a query.
+#[derive(Debug)]
+pub enum Verdict {
+    /// Both gave the same rows; and whether Shoal did so with little memory as well.
+    Same {
+        /// Whether it went with little memory.
+        in_little: bool,
+    },
+    /// Both refused it.
+    Refused,
+    /// Shoal refused it by name: why.
+    Unsupported(String),
+    /// It cannot be told: too many rows, or an error that depends on the plan.
+    Open,
+    /// They differ: how.
+    Differ(String),
+}
+
+type Rows = Vec<Vec<String>>;
+
+impl Peers {
+    /// Both with the tables of a script, one statement a line; those that SQLite refuses are left
+    /// out.
+    ///
+    /// # Panics
+    /// When SQLite does not give its pages, or Shoal cannot open them: that is a finding.
+    #[must_use]
+    pub fn new(script: &str) -> Peers {
+        let mut theirs = rusqlite::Connection::open_in_memory().expect("SQLite opens");
+        for line in script.lines() {
+            // A row may not suit its table.
+            let _ = theirs.execute_batch(line);
+        }
+        let image = theirs.serialize("main").expect("SQLite gives its pages").to_vec();
+        let (vfs, path) = (MemVfs::new(), Path::new("test.db"));
+        vfs.put(path, image);
+        let store = Store::open(Arc::new(vfs), path, Access::ReadOnly).expect("the file opens");
+        let mut ours = Connection::open(store).expect("the schema is read");
+        ours.set_limits(Limits { time: Some(TIME_MAX), ..Limits::default() });
+        Peers { ours, theirs }
+    }
+
+    /// Asks both, Shoal three times: twice with the same statement, and with little memory.
+    ///
+    /// # Panics
+    /// When a literal of a parameter is none.
+    pub fn ask(&mut self, query: &Query) -> Verdict {
+        let parameters: Vec<Theirs> =
+            query.parameters.iter().map(|literal| self.value(literal)).collect();
+        let expect = self.theirs(query, &parameters);
+        let ours = Ours { query, parameters: parameters.iter().map(value).collect() };
+        let mut statement = match self.ours.prepare(&query.sql) {
+            Ok(statement) => statement,
+            Err(Error::Unsupported { what, .. }) => return Verdict::Unsupported(what.to_string()),
+            Err(error) => {
+                return match expect {
+                    Ok(_) => Verdict::Differ(format!("ours: {error}")),
+                    Err(_) => Verdict::Refused,
+                };
+            }
+        };
+        let got = ours.rows(&mut self.ours, &mut statement);
+        let (names, expect, got) = match (expect, got) {
+            (Ok((names, expect)), Ok(got)) => (names, expect, got),
+            (_, Err(Error::Limit { .. })) => return Verdict::Open,
+            (Err(_), Err(_)) => return Verdict::Refused,
+            (Ok(_), Err(error)) if depends_on_plan(&error.to_string()) => return Verdict::Open,
+            (Ok(_), Err(error)) => return Verdict::Differ(format!("ours: {error}")),
+            (Err(error), Ok(_)) if depends_on_plan(&error.to_string()) => return Verdict::Open,
+            (Err(error), Ok(got)) => {
+                return Verdict::Differ(format!("ours: {}\ntheirs: {error}", show(&got)));
+            }
+        };
+        if got.len() == ROWS_MAX || expect.len() == ROWS_MAX {
+            return Verdict::Open;
+        }
+        let own = statement.column_names().iter().map(|name| name.split(':').next());
+        if !own.eq(names.iter().map(|name| Some(name.as_str()))) {
+            return Verdict::Differ(format!(
+                "ours: {:?}\ntheirs: {names:?}",
+                statement.column_names()
+            ));
+        }
+        if got != expect {
+            return Verdict::Differ(format!("ours: {}\ntheirs: {}", show(&got), show(&expect)));
+        }
+        match ours.rows(&mut self.ours, &mut statement) {
+            Ok(again) if again == got => {}
+            Ok(again) => {
+                return Verdict::Differ(format!("ours: {}\nagain: {}", show(&got), show(&again)));
+            }
+            Err(Error::Limit { .. }) => return Verdict::Open,
+            Err(error) => return Verdict::Differ(format!("again: {error}")),
+        }
+        let limits = self.ours.limits();
+        self.ours.set_limits(Limits { memory_bytes: Some(MEMORY_BYTES), ..limits });
+        let little = ours.rows(&mut self.ours, &mut statement);
+        self.ours.set_limits(limits);
+        match little {
+            Ok(little) if little == got => Verdict::Same { in_little: true },
+            Err(Error::Limit { .. }) => Verdict::Same { in_little: false },
+            Ok(little) => Verdict::Differ(format!(
+                "ours: {}\nin little memory: {}",
+                show(&got),
+                show(&little)
+            )),
+            Err(error) => Verdict::Differ(format!("in little memory: {error}")),
+        }
+    }
+
+    fn value(&self, literal: &str) -> Theirs {
+        let query = format!("SELECT {literal}");
+        self.theirs.query_row(&query, [], |row| row.get(0)).expect("a literal is a value")
+    }
+
+    fn theirs(
+        &mut self,
+        query: &Query,
+        parameters: &[Theirs],
+    ) -> rusqlite::Result<(Vec<String>, Rows)> {
+        let mut steps = 0;
+        let too_many = move || {
+            steps += 1;
+            steps > STEPS_MAX
+        };
+        self.theirs.progress_handler(1000, Some(too_many))?;
+        let mut statement = self.theirs.prepare(&query.sql)?;
+        // It numbers names that are there twice, in some compounds.
+        let name = |name: &str| name.split(':').next().unwrap_or(name).to_owned();
+        let names: Vec<String> = statement.column_names().map(name).collect();
+        let mut out = Vec::new();
+        let mut rows = statement.query(rusqlite::params_from_iter(parameters))?;
+        while let Some(row) = rows.next()? {
+            let mut values = Vec::with_capacity(names.len());
+            for column in 0..names.len() {
+                values.push(match row.get_ref(column)? {
+                    TheirRef::Null => text_of(ValueRef::Null),
+                    TheirRef::Integer(int) => text_of(ValueRef::Int(int)),
+                    TheirRef::Real(real) => text_of(ValueRef::Real(real)),
+                    TheirRef::Text(text) => text_of(ValueRef::Text(text)),
+                    TheirRef::Blob(blob) => text_of(ValueRef::Blob(blob)),
+                });
+            }
+            out.push(values);
+            if out.len() == ROWS_MAX {
+                break;
+            }
+        }
+        if !query.ordered {
+            out.sort();
+        }
+        Ok((names, out))
+    }
+}
+
+/// A query with its parameters' values.
+struct Ours<'q> {
+    query: &'q Query,
+    parameters: Vec<Value>,
+}
+
+impl Ours<'_> {
+    fn rows(
+        &self,
+        connection: &mut Connection,
+        statement: &mut shoal_sql::Statement,
+    ) -> Result<Rows, Error> {
+        for (index, value) in self.parameters.iter().enumerate() {
+            statement.bind(index + 1, value.clone())?;
+        }
+        let mut out = Vec::new();
+        let mut rows = connection.query(statement)?;
+        while let Some(row) = rows.next()? {
+            out.push(row.values().map(text_of).collect());
+            if out.len() == ROWS_MAX {
+                break;
+            }
+        }
+        if !self.query.ordered {
+            out.sort();
+        }
+        Ok(out)
+    }
+}
+
+fn value(theirs: &Theirs) -> Value {
+    match theirs {
+        Theirs::Null => Value::Null,
+        Theirs::Integer(int) => Value::Int(*int),
+        Theirs::Real(real) => Value::Real(*real),
+        Theirs::Text(text) => Value::text(text),
+        Theirs::Blob(blob) => Value::Blob(blob.clone()),
+    }
+}
+
+/// A value as a text: which of 1 and 1.0 stands for both is open, and so are the last bits of a sum.
+fn text_of(value: ValueRef<'_>) -> String {
+    const EXACT: u64 = 1 << 53;
+    let number = |real: f64| format!("{:.12e}", real + 0.0);
+    match value {
+        ValueRef::Null => "NULL".to_owned(),
+        ValueRef::Int(int) if int.unsigned_abs() > EXACT => int.to_string(),
+        ValueRef::Int(int) => number(int as f64),
+        ValueRef::Real(real) => number(real),
+        ValueRef::Text(text) => format!("'{}'", text.escape_ascii()),
+        ValueRef::Blob(blob) => format!("x'{}'", blob.escape_ascii()),
+    }
+}
+
+/// Whether an error is one of a function, which another plan does not call for the same rows.
+fn depends_on_plan(error: &str) -> bool {
+    [
+        "interrupted",
+        "JSON",
+        "overflow",
+        "malformed",
+        "second argument to nth_value",
+        "argument of ntile",
+    ]
+    .iter()
+    .any(|known| error.contains(known))
+}
+
+fn show(rows: &Rows) -> String {
+    let text: Vec<String> = rows.iter().take(30).map(|row| row.join(" | ")).collect();
+    format!("{} rows\n  {}", rows.len(), text.join("\n  "))
+}

@@ -1,0 +1,323 @@
+//! Expressions: values, conditions, aggregates.
+
+use super::words::{
+    COLLATE, COLUMNS, COMPARE, DATES, FORMATS, LITERALS, MODIFIERS, MOMENTS, TABLES,
+};
+use super::{Choices, Source};
+
+impl Choices<'_> {
+    /// A value of any kind.
+    pub(super) fn expr(&mut self, scope: &[Source], depth: usize) -> String {
+        if depth == 0 {
+            return if self.below(3) == 2 { self.literal() } else { self.column(scope) };
+        }
+        match self.below(14) {
+            0..=2 => self.column(scope),
+            3 => self.literal(),
+            4 | 5 => {
+                let (left, right) = (self.expr(scope, depth - 1), self.expr(scope, depth - 1));
+                let op = self.one(&["+", "||", "-", "*", "/", "%", "&", "|", "<<", ">>"]);
+                format!("({left} {op} {right})")
+            }
+            6 => {
+                let op = self.one(&["-", "~", "NOT ", "+"]);
+                format!("{op}{}", self.expr(scope, depth - 1))
+            }
+            7 => {
+                let value = self.expr(scope, depth - 1);
+                let kind = self.one(&["INTEGER", "TEXT", "REAL", "NUMERIC", "BLOB", "VARCHAR(2)"]);
+                format!("CAST({value} AS {kind})")
+            }
+            8 => self.case(scope, depth),
+            9 | 10 => self.call(scope, depth),
+            11 => self.date(scope),
+            12 => self.json(scope),
+            _ => match self.below(3) {
+                0 => format!("({})", self.condition(scope, depth - 1)),
+                _ => self.scalar_query(scope, depth - 1),
+            },
+        }
+    }
+
+    fn case(&mut self, scope: &[Source], depth: usize) -> String {
+        let simple = self.once_in(3);
+        let mut text = "CASE".to_owned();
+        if simple {
+            text += &format!(" {}", self.column(scope));
+        }
+        for _ in 0..=self.below(2) {
+            let when = match simple {
+                true => self.expr(scope, 0),
+                false => self.condition(scope, depth - 1),
+            };
+            text += &format!(" WHEN {when} THEN {}", self.expr(scope, depth - 1));
+        }
+        if !self.once_in(3) {
+            text += &format!(" ELSE {}", self.expr(scope, depth - 1));
+        }
+        text + " END"
+    }
+
+    fn call(&mut self, scope: &[Source], depth: usize) -> String {
+        let value = self.expr(scope, depth - 1);
+        match self.below(21) {
+            0 => format!("length({value})"),
+            1 => format!("lower({value})"),
+            2 => format!("upper({value})"),
+            3 => format!("typeof({value})"),
+            4 => format!("quote({value})"),
+            5 => format!("hex({value})"),
+            6 => {
+                format!("substr({value}, {}, {})", self.one(LITERALS), self.one(&["1", "2", "-1"]))
+            }
+            7 => format!("instr({value}, {})", self.expr(scope, 0)),
+            8 => format!("replace({value}, {}, {})", self.expr(scope, 0), self.expr(scope, 0)),
+            9 => {
+                let trim = self.one(&["trim", "ltrim", "rtrim"]);
+                format!("{trim}({value}{})", self.one(&["", ", 'a'", ", 'ab'"]))
+            }
+            10 => format!("coalesce({value}, {})", self.expr(scope, depth - 1)),
+            11 => format!("nullif({value}, {})", self.expr(scope, 0)),
+            12 => {
+                let condition = self.condition(scope, 0);
+                format!("iif({condition}, {value}, {})", self.expr(scope, 0))
+            }
+            13 => format!("round({value}{})", self.one(&["", ", 1", ", -1", ", 30"])),
+            14 => {
+                let function = self.one(&["min", "max"]);
+                format!("{function}({value}, {})", self.expr(scope, depth - 1))
+            }
+            15 => format!("unicode({value})"),
+            16 => {
+                let form = self.one(&[
+                    "'%d|%s'",
+                    "'%5.2f %5s'",
+                    "'%-4d%04d'",
+                    "'%x%Q'",
+                    "'%g %q'",
+                    "'%,d %c'",
+                ]);
+                format!("printf({form}, {value}, {})", self.expr(scope, 0))
+            }
+            17 => format!("abs(CAST({value} AS REAL))"),
+            18 => {
+                format!(
+                    "{}({value})",
+                    self.one(&["likely", "unlikely", "sign", "octet_length", "unhex"])
+                )
+            }
+            19 => format!("ifnull({value}, {})", self.literal()),
+            _ => {
+                let function = self.one(&["concat", "concat_ws", "concat_ws"]);
+                format!(
+                    "{function}({}, {value}, {})",
+                    self.one(&["'-'", "''"]),
+                    self.expr(scope, 0)
+                )
+            }
+        }
+    }
+
+    fn date(&mut self, scope: &[Source]) -> String {
+        let moment = match self.below(4) {
+            0 => self.column(scope),
+            _ => {
+                let moment = self.one(MOMENTS);
+                self.bound(moment)
+            }
+        };
+        let modifiers: Vec<&str> = (0..self.below(3)).map(|_| self.one(MODIFIERS)).collect();
+        let modifiers: String = modifiers.iter().map(|modifier| format!(", {modifier}")).collect();
+        match self.below(5) {
+            0 | 1 => format!("strftime({}, {moment}{modifiers})", self.one(FORMATS)),
+            2 => format!("timediff({moment}, {})", self.one(MOMENTS)),
+            _ => format!("{}({moment}{modifiers})", self.one(DATES)),
+        }
+    }
+
+    fn json(&mut self, scope: &[Source]) -> String {
+        // Every source has a column `j` of valid JSON, but for the table functions.
+        let holders: Vec<&Source> =
+            scope.iter().filter(|source| source.columns == COLUMNS).collect();
+        let json = match holders.len() {
+            0 => "'[1,{\"k\":2}]'".to_owned(),
+            count => format!("{}.j", holders[self.below(count)].name),
+        };
+        let path = self.one(&[
+            "'$.k'",
+            "'$[1]'",
+            "'$'",
+            "'$.l[0]'",
+            "'$[#-1]'",
+            "'$.\"a.b\".k'",
+            "'$[1][0]'",
+        ]);
+        match self.below(14) {
+            0 | 1 => format!("json_extract({json}, {path})"),
+            2 => format!("{json} -> {}", self.one(&["'k'", "0", "'$.k'", "-1"])),
+            3 => format!("{json} ->> {}", self.one(&["'k'", "1", "'$.l'", "'$[#-1]'"])),
+            4 => format!("json_type({json}{})", self.one(&["", ", '$.k'", ", '$[0]'"])),
+            5 => format!("json_array_length({json})"),
+            6 => format!("json_valid({json})"),
+            7 => format!("json({json})"),
+            8 => format!(
+                "json_array({json}, {})",
+                self.one(&["1", "NULL", "'a'", "2.5", "json('[1]')"])
+            ),
+            9 => format!("json_object('x', {json}, 'y', json_quote({json}))"),
+            10 => format!(
+                "json_set({json}, {path}, {})",
+                self.one(&["1", "'b'", "NULL", "json('{}')"])
+            ),
+            11 => format!("json_remove({json}, {})", self.one(&["'$.k'", "'$[0]'", "'$.l'"])),
+            12 => format!("json_patch({json}, '{{\"k\":null,\"m\":1}}')"),
+            _ => format!("json_extract({json}, '$.k', {path})"),
+        }
+    }
+
+    /// A query that gives one value for certain.
+    fn scalar_query(&mut self, scope: &[Source], depth: usize) -> String {
+        let (mut inner, from) = self.table(scope);
+        let filter = self.inner_filter(&mut inner, depth);
+        match self.below(4) {
+            0 | 1 => {
+                let value = self.last_column(&inner);
+                let aggregate =
+                    self.one(&["count(*)", "min(V)", "max(V)", "count(V)", "total(V)", "sum(V)"]);
+                format!("(SELECT {} FROM {from}{filter})", aggregate.replace('V', &value))
+            }
+            2 => {
+                let value = self.last_column(&inner);
+                let direction = self.one(&["", " DESC"]);
+                let offset = self.one(&["", " OFFSET 1"]);
+                format!(
+                    "(SELECT {value} FROM {from}{filter} ORDER BY {value}{direction} LIMIT 1{offset})"
+                )
+            }
+            _ => format!("EXISTS (SELECT 1 FROM {from}{filter})"),
+        }
+    }
+
+    /// A table under a new name, and the scope with it.
+    fn table(&mut self, scope: &[Source]) -> (Vec<Source>, String) {
+        let name = self.name("s");
+        let table = self.one(TABLES);
+        let mut inner = scope.to_vec();
+        inner.push(Source { name: name.clone(), columns: COLUMNS });
+        (inner, format!("{table} {name}"))
+    }
+
+    /// What a query within an expression asks of its rows, mostly about the row outside.
+    fn inner_filter(&mut self, inner: &mut [Source], depth: usize) -> String {
+        let outer = &inner[..inner.len() - 1];
+        match self.below(4) {
+            0 => String::new(),
+            1 | 2 if !outer.is_empty() => {
+                let (column, outer) = (self.column(outer), self.last_column(inner));
+                format!(" WHERE {outer} {} {column}", self.one(COMPARE))
+            }
+            _ => format!(" WHERE {}", self.condition(inner, depth.min(1))),
+        }
+    }
+
+    /// A condition.
+    pub(super) fn condition(&mut self, scope: &[Source], depth: usize) -> String {
+        let column = self.last_column(scope);
+        let kinds = if depth == 0 { 9 } else { 18 };
+        match self.below(kinds) {
+            0..=2 => {
+                let right = self.expr(scope, depth.min(1));
+                format!("{column} {} {right}{}", self.one(COMPARE), self.one(COLLATE))
+            }
+            3 => {
+                let not = self.one(&["", "", "NOT "]);
+                format!("{column} {not}BETWEEN {} AND {}", self.expr(scope, 0), self.expr(scope, 0))
+            }
+            4 => format!(
+                "{column} {}",
+                self.one(&["IS NULL", "IS NOT NULL", "NOTNULL", "IS TRUE", "IS NOT FALSE"])
+            ),
+            5 => {
+                let list: Vec<String> = (0..self.below(6)).map(|_| self.literal()).collect();
+                let collate = self.one(COLLATE);
+                format!("{column}{collate} {}IN ({})", self.one(&["", "", "NOT "]), list.join(", "))
+            }
+            6 => {
+                let like = self.one(&[
+                    "LIKE 'a%'",
+                    "GLOB 'a*'",
+                    "LIKE '_'",
+                    "NOT LIKE '%b'",
+                    "LIKE 'A!%' ESCAPE '!'",
+                    "GLOB '[a-x]'",
+                    "LIKE 'a' || '%'",
+                ]);
+                format!("{column} {like}")
+            }
+            7 => {
+                let second = self.column(scope);
+                let compare = self.one(&["=", "<", ">=", "IS", "<>"]);
+                format!(
+                    "({column}, {second}) {compare} ({}, {})",
+                    self.expr(scope, 0),
+                    self.literal()
+                )
+            }
+            8 => format!("{} {} {column}", self.expr(scope, 0), self.one(COMPARE)),
+            9..=11 => {
+                let (left, right) =
+                    (self.condition(scope, depth - 1), self.condition(scope, depth - 1));
+                format!("({left} {} {right})", self.one(&["AND", "OR", "OR"]))
+            }
+            12 => format!("NOT ({})", self.condition(scope, depth - 1)),
+            13 => self.expr(scope, depth),
+            14 => {
+                let (mut inner, from) = self.table(scope);
+                let filter = self.inner_filter(&mut inner, depth - 1);
+                format!("{}EXISTS (SELECT 1 FROM {from}{filter})", self.one(&["", "", "NOT "]))
+            }
+            15 => {
+                let (mut inner, from) = self.table(scope);
+                let filter = self.inner_filter(&mut inner, depth - 1);
+                let value = self.last_column(&inner);
+                format!(
+                    "{column} {}IN (SELECT {value} FROM {from}{filter})",
+                    self.one(&["", "", "NOT "])
+                )
+            }
+            16 => {
+                let (mut inner, from) = self.table(scope);
+                let filter = self.inner_filter(&mut inner, depth - 1);
+                let (first, second) = (self.last_column(&inner), self.last_column(&inner));
+                let other = self.column(scope);
+                format!("({column}, {other}) IN (SELECT {first}, {second} FROM {from}{filter})")
+            }
+            _ => format!("{column} {} {}", self.one(COMPARE), self.scalar_query(scope, depth - 1)),
+        }
+    }
+
+    /// An aggregate whose value does not depend on the order of the rows.
+    pub(super) fn aggregate(&mut self, scope: &[Source]) -> String {
+        let value = self.column(scope);
+        let plain = match self.below(14) {
+            0 => "count(*)".to_owned(),
+            1 => format!("count({value})"),
+            2 => format!("count(DISTINCT {value})"),
+            3 => format!("min({value})"),
+            4 => format!("max({value})"),
+            5 => format!("sum({value})"),
+            6 => format!("total({value})"),
+            7 => format!("avg({value})"),
+            8 => format!("sum(DISTINCT {value})"),
+            9 => format!("group_concat({value}, '-' ORDER BY {value})"),
+            10 => format!("string_agg({value}, '' ORDER BY {value} DESC)"),
+            11 => format!("json_group_array(quote({value}) ORDER BY {value})"),
+            12 => format!("json_group_object(quote({value}), 1 ORDER BY {value})"),
+            _ => format!("max(length({value}))"),
+        };
+        if self.once_in(5) {
+            return format!("{plain} FILTER (WHERE {})", self.condition(scope, 0));
+        }
+        plain
+    }
+}

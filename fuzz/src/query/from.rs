@@ -1,0 +1,162 @@
+//! What a query reads: tables, views, queries, table functions and common tables, joined.
+
+use super::words::{ALL, COLUMNS, EACH, TABLES};
+use super::{Choices, Source};
+
+impl Choices<'_> {
+    /// One source under a new name; `scope` is what a table function may read.
+    fn source(&mut self, scope: &[Source], ctes: &[String], depth: usize) -> (Source, String) {
+        let name = self.name("r");
+        let plain = Source { name: name.clone(), columns: COLUMNS };
+        match self.below(if depth == 0 { 5 } else { 9 }) {
+            0..=4 => {
+                let named = self.below(TABLES.len() + 2 * ctes.len());
+                let table = match named.checked_sub(TABLES.len()) {
+                    Some(place) => ctes[place / 2].as_str(),
+                    None => TABLES[named],
+                };
+                let hint = if table == "t0" && self.once_in(24) { " NOT INDEXED" } else { "" };
+                (plain, format!("{table} {name}{hint}"))
+            }
+            5 => {
+                let function = self.one(&["json_each", "json_tree"]);
+                let holders: Vec<&Source> =
+                    scope.iter().filter(|source| source.columns == COLUMNS).collect();
+                let json = match holders.len() {
+                    0 => "'{\"k\":[1,2],\"l\":\"a\"}'".to_owned(),
+                    count => format!("{}.j", holders[self.below(count)].name),
+                };
+                let path = self.one(&["", "", ", '$.k'", ", '$[1]'"]);
+                (
+                    Source { name: name.clone(), columns: EACH },
+                    format!("{function}({json}{path}) {name}"),
+                )
+            }
+            _ => {
+                let query = self.table_query(ctes, depth - 1);
+                (plain, format!("({query}) {name}"))
+            }
+        }
+    }
+
+    /// A query that has the columns of a table. What it gives does not depend on an order.
+    pub(super) fn table_query(&mut self, ctes: &[String], depth: usize) -> String {
+        let table = self.one(TABLES);
+        let inner = Source { name: "x".to_owned(), columns: COLUMNS };
+        let scope = [inner];
+        match self.below(10) {
+            0 => format!("SELECT {ALL} FROM {table} x WHERE {}", self.condition(&scope, depth)),
+            1 => format!("SELECT DISTINCT {ALL} FROM {table}"),
+            // SQLite gives a column of parts of different types now one affinity, now the other: the
+            // parts are of one table.
+            2 => {
+                let op = self.one(&["UNION ALL", "UNION", "EXCEPT", "INTERSECT"]);
+                format!(
+                    "SELECT {ALL} FROM {table} {op} SELECT {ALL} FROM {table} x WHERE {}",
+                    self.condition(&scope, depth)
+                )
+            }
+            3 => format!(
+                "SELECT b AS a, c AS b, count(*) AS c, max(a) AS d, NULL AS j, min(d) AS g FROM {table} \
+                 GROUP BY b, c{}",
+                self.one(&["", " HAVING count(*) > 1", " HAVING max(a) IS NOT NULL"])
+            ),
+            4 => {
+                let function =
+                    self.one(&["rank()", "count(*)", "dense_rank()", "min(a)", "sum(b)"]);
+                format!(
+                    "SELECT a, b, c, {function} OVER (PARTITION BY b ORDER BY c) AS d, j, g FROM {table}"
+                )
+            }
+            5 => {
+                let limit = self.one(&["1", "2", "3", "5 OFFSET 1"]);
+                let filter = self.condition(&scope, depth);
+                format!("SELECT {ALL} FROM {table} x WHERE {filter} ORDER BY {ALL} LIMIT {limit}")
+            }
+            6 => {
+                let (first, second) = (self.literal(), self.literal());
+                format!(
+                    "SELECT column1 AS a, column2 AS b, column1 AS c, column2 AS d, NULL AS j, 1 AS g \
+                     FROM (VALUES (1, {first}), (2, {second}), ({first}, NULL))"
+                )
+            }
+            7 => {
+                let kind = self.one(&["JOIN", "LEFT JOIN", "FULL JOIN", "RIGHT JOIN"]);
+                let other = self.one(TABLES);
+                let key = self.one(&["a", "b", "c", "d"]);
+                format!(
+                    "SELECT x.a, y.b, x.c, y.d, y.j, x.g FROM {table} x {kind} {other} y ON x.{key} = y.b"
+                )
+            }
+            8 => {
+                let computed = self.expr(&scope, depth.min(1));
+                format!("SELECT a, {computed} AS b, c, lower(d) AS d, j, g FROM {table} x")
+            }
+            _ => {
+                let filter = self.condition(&scope, depth);
+                let from = match ctes.len() {
+                    0 => table,
+                    count => ctes[self.below(count)].as_str(),
+                };
+                format!(
+                    "SELECT b AS a, a AS b, d AS c, c AS d, j, b AS g FROM {from} x WHERE {filter}"
+                )
+            }
+        }
+    }
+
+    /// A `FROM` of up to three sources, which are added to the scope.
+    pub(super) fn from(
+        &mut self,
+        scope: &mut Vec<Source>,
+        ctes: &[String],
+        depth: usize,
+    ) -> String {
+        let outer = scope.len();
+        let (first, mut text) = self.source(&[], ctes, depth);
+        scope.push(first);
+        let more = match self.below(5) {
+            0 | 1 => 0,
+            2 | 3 => 1,
+            _ => 2,
+        };
+        for _ in 0..more {
+            let kind = self.one(&[
+                "JOIN",
+                "LEFT JOIN",
+                "RIGHT JOIN",
+                "FULL JOIN",
+                "CROSS JOIN",
+                ",",
+                "LEFT JOIN",
+            ]);
+            // A table function may read what stands to its left, if that is there for certain.
+            let readable = match kind {
+                "RIGHT JOIN" | "FULL JOIN" => Vec::new(),
+                _ => scope[outer..].to_vec(),
+            };
+            let (source, reference) = self.source(&readable, ctes, depth);
+            let plain = source.columns == COLUMNS;
+            let last = scope.last().cloned();
+            let name = source.name.clone();
+            scope.push(source);
+            let last = last.filter(|last| plain && last.columns == COLUMNS);
+            let on = match (kind, last) {
+                ("CROSS JOIN" | ",", _) => String::new(),
+                (_, Some(last)) if self.below(3) > 0 => {
+                    let (left, right) = (self.one(COLUMNS), self.one(COLUMNS));
+                    format!(" ON {}.{left} = {name}.{right}", last.name)
+                }
+                (_, Some(_)) if more == 1 && self.once_in(6) => {
+                    format!(" USING ({})", self.one(&["b", "a", "c, b", "d"]))
+                }
+                _ => {
+                    let from = if self.once_in(2) { outer } else { scope.len() - 1 };
+                    format!(" ON {}", self.condition(&scope[from..], 1))
+                }
+            };
+            text += &format!(" {kind} {reference}{on}");
+        }
+        text
+    }
+}

@@ -1,0 +1,135 @@
+//! Queries made of bytes, over tables made of bytes: everything that a `SELECT` has, so that every way
+//! to the rows is taken.
+//!
+//! What SQL leaves open is left out or pinned down. Where several equal values may stand for each
+//! other (`1` and `1.0`, `'a'` and `'A'` under `NOCASE`) the tables have one of them only; an order that
+//! decides the answer (of a `LIMIT`, a `row_number()`, a `group_concat`) goes by all there is. Errors
+//! of functions are left out too: which rows a function meets depends on the plan.
+
+mod expr;
+mod from;
+mod schema;
+mod select;
+mod words;
+
+use words::{LITERALS, PLAIN};
+
+pub use schema::schema;
+
+/// A query and the values of its parameters `?1`, `?2` and so on, as literals of SQL.
+#[derive(Debug)]
+pub struct Query {
+    /// One statement.
+    pub sql: String,
+    /// The values.
+    pub parameters: Vec<&'static str>,
+    /// Whether its rows come in one order only.
+    pub ordered: bool,
+}
+
+/// Bytes that a number stands for.
+#[must_use]
+pub fn bytes_of(seed: u64, count: usize) -> Vec<u8> {
+    // Neighbours begin far apart; zero is where xorshift stays.
+    let mut state = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let next = |_| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 24) as u8
+    };
+    (0..count).map(next).collect()
+}
+
+/// The query that bytes choose.
+#[must_use]
+pub fn query(bytes: &[u8]) -> Query {
+    let mut choices = Choices::new(bytes);
+    let (sql, ordered) = choices.top();
+    Query { sql, parameters: choices.parameters, ordered }
+}
+
+/// Bytes taken for choices, one after the other; zeros when they are used up.
+struct Choices<'b> {
+    bytes: &'b [u8],
+    /// How many names were given out.
+    names: usize,
+    parameters: Vec<&'static str>,
+}
+
+/// Something in a `FROM`: the name it goes by, and its columns.
+#[derive(Clone, Debug)]
+struct Source {
+    name: String,
+    columns: &'static [&'static str],
+}
+
+impl<'b> Choices<'b> {
+    fn new(bytes: &'b [u8]) -> Choices<'b> {
+        Choices { bytes, names: 0, parameters: Vec::new() }
+    }
+
+    /// A number below `count`, which is at most 256.
+    fn below(&mut self, count: usize) -> usize {
+        match self.bytes.split_first() {
+            Some((first, rest)) => {
+                self.bytes = rest;
+                usize::from(*first) % count
+            }
+            None => 0,
+        }
+    }
+
+    /// True once in `count` times.
+    fn once_in(&mut self, count: usize) -> bool {
+        self.below(count) == count - 1
+    }
+
+    fn one<'c>(&mut self, of: &[&'c str]) -> &'c str {
+        of[self.below(of.len())]
+    }
+
+    /// A name that is not taken.
+    fn name(&mut self, stem: &str) -> String {
+        self.names += 1;
+        format!("{stem}{}", self.names)
+    }
+
+    fn literal(&mut self) -> String {
+        let literal = self.one(LITERALS);
+        self.bound(literal)
+    }
+
+    /// A literal, or now and then a parameter that has it as its value.
+    fn bound(&mut self, literal: &'static str) -> String {
+        if self.once_in(6) {
+            self.parameters.push(literal);
+            return format!("?{}", self.parameters.len());
+        }
+        literal.to_owned()
+    }
+
+    /// A column of any source.
+    fn column(&mut self, scope: &[Source]) -> String {
+        if scope.is_empty() {
+            return self.one(LITERALS).to_owned();
+        }
+        let source = &scope[self.below(scope.len())];
+        let column = self.one(source.columns);
+        format!("{}.{column}", source.name)
+    }
+
+    /// A column of the source that came last, so that a condition is about it.
+    fn last_column(&mut self, scope: &[Source]) -> String {
+        let from = scope.len().saturating_sub(1);
+        self.column(&scope[from..])
+    }
+
+    /// A column or a simple literal: what stands for its equals too.
+    fn plain(&mut self, scope: &[Source]) -> String {
+        match self.below(5) {
+            1..5 if !scope.is_empty() => self.column(scope),
+            _ => self.one(PLAIN).to_owned(),
+        }
+    }
+}
