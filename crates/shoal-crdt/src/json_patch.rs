@@ -318,7 +318,7 @@ fn diff_items(old: &[Json], new: &[Json], path: &mut String, operations: &mut Ve
 fn at(path: &mut String, segment: &str, then: impl FnOnce(&mut String)) {
     let length = path.len();
     path.push('/');
-    path.push_str(&segment.replace('~', "~0").replace('/', "~1"));
+    path.push_str(&pointer::escape(segment));
     then(path);
     path.truncate(length);
 }

@@ -157,6 +157,11 @@ fn enter(doc: &impl ReadDoc, resolved: &Resolved, segment: String) -> Result<Obj
     }
 }
 
+/// The segment of a pointer that stands for a key.
+pub(crate) fn escape(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
+}
+
 fn unescape(segment: &str) -> Result<String, PointerError> {
     let mut text = String::with_capacity(segment.len());
     let mut rest = segment;

@@ -5,27 +5,16 @@
 
 #[path = "conformance/mirror.rs"]
 mod mirror;
+mod small;
 
 use mirror::Mirror;
 use proptest::prelude::*;
 use serde_json::json;
 use shoal_crdt::{
-    ActorId, AutoCommit, CommitOptions, Document, Error, ExpandMark, LoadOptions, ObjId, ObjType,
-    PatchAction, PatchProp, ROOT, ReadDoc, Scalar, Span, SyncMessage, SyncState, TextEncoding,
-    Transactable,
+    ActorId, AutoCommit, CommitOptions, Error, ExpandMark, ObjId, ObjType, PatchAction, PatchProp,
+    ROOT, ReadDoc, Scalar, Span, SyncMessage, SyncState, TextEncoding, Transactable,
 };
-
-fn new(number: u8) -> AutoCommit {
-    AutoCommit::new(ActorId::new(&[number]))
-}
-
-fn show(doc: &impl ReadDoc) -> serde_json::Value {
-    serde_json::to_value(doc.hydrate(&ROOT).unwrap()).unwrap()
-}
-
-fn load(bytes: &[u8]) -> Document {
-    Document::load(bytes, ActorId::new(&[99]), &LoadOptions::default()).unwrap()
-}
+use small::{load, new, show};
 
 /// What the reference makes of the saved document.
 fn theirs(doc: &mut AutoCommit) -> serde_json::Value {

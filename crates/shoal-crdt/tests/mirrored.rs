@@ -5,23 +5,17 @@
 
 #[path = "conformance/mirror.rs"]
 mod mirror;
+mod small;
 
 use mirror::Mirror;
 use serde_json::json;
 use shoal_crdt::hydrate::Value as Tree;
 use shoal_crdt::{
-    ActorId, AutoCommit, ChangeHash, CommitOptions, Document, Error, ExpandMark, LoadOptions,
-    NewSpan, ObjId, ObjType, PatchAction, PatchProp, ROOT, ReadDoc, Scalar, ScalarRef,
-    TextEncoding, Transactable, UpdateSpansConfig, Value,
+    ActorId, AutoCommit, ChangeHash, CommitOptions, Error, ExpandMark, NewSpan, ObjId, ObjType,
+    PatchAction, PatchProp, ROOT, ReadDoc, Scalar, ScalarRef, TextEncoding, Transactable,
+    UpdateSpansConfig, Value,
 };
-
-fn new(number: u8) -> AutoCommit {
-    AutoCommit::new(ActorId::new(&[number]))
-}
-
-fn show(doc: &impl ReadDoc) -> serde_json::Value {
-    serde_json::to_value(doc.hydrate(&ROOT).unwrap()).unwrap()
-}
+use small::{load, new, show};
 
 /// What `edit` does to a document is what its patches do to a copy, and back. Returns those forth.
 fn mirrored(doc: &mut AutoCommit, edit: impl FnOnce(&mut AutoCommit)) -> Vec<PatchAction> {
@@ -456,8 +450,4 @@ fn states_apart_lead_to_each_other() {
         leads(&mut doc, &base, &isolated);
         leads(&mut doc, &integrated, &[]);
     }
-}
-
-fn load(bytes: &[u8]) -> Document {
-    Document::load(bytes, ActorId::new(&[99]), &LoadOptions::default()).unwrap()
 }

@@ -3,26 +3,17 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod small;
+
 use std::fs;
 use std::path::Path;
 
 use serde_json::json;
 use shoal_crdt::{
-    ActorId, AutoCommit, Change, Document, ExpandMark, LoadOptions, ObjType, ROOT, ReadDoc,
-    SaveOptions, Scalar, TextEncoding, Transactable, Value,
+    ActorId, AutoCommit, Change, ExpandMark, ObjType, ROOT, ReadDoc, SaveOptions, Scalar,
+    TextEncoding, Transactable, Value,
 };
-
-fn new(number: u8) -> AutoCommit {
-    AutoCommit::new(ActorId::new(&[number]))
-}
-
-fn show(doc: &impl ReadDoc) -> serde_json::Value {
-    serde_json::to_value(doc.hydrate(&ROOT).unwrap()).unwrap()
-}
-
-fn load(bytes: &[u8]) -> Document {
-    Document::load(bytes, ActorId::new(&[99]), &LoadOptions::default()).unwrap()
-}
+use small::{load, new, show};
 
 /// What is saved is loaded as the same, here and by the reference.
 fn survives(doc: &mut AutoCommit) {

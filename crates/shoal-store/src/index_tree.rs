@@ -6,6 +6,7 @@
 //! finds out what is wrong with it.
 
 use std::cmp::Ordering as Order;
+use std::iter;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -27,7 +28,7 @@ pub(crate) struct IndexTree {
     pub(crate) between: Box<[(Pgno, u16)]>,
     /// Where the first columns of those entries are all integers: these, as in [`Ints`].
     ints: Option<Ints>,
-    /// What is known of the entries of each leaf.
+    /// What is known of the entries of each leaf, where `ints` are known.
     known: Box<[KnownLeaf]>,
     /// Bytes that is.
     known_bytes: AtomicUsize,
@@ -54,7 +55,7 @@ struct Rowids {
     rowids: Box<[i64]>,
 }
 
-/// Most leaves that are noted: 18 bytes each.
+/// Most leaves that are noted: 18 bytes each, about a hundred where keys are integers.
 const MAX_LEAVES: usize = 1 << 23;
 
 impl IndexTree {
@@ -114,7 +115,8 @@ impl IndexTree {
             return None;
         }
         let ints = ints.filter(|ints| ints.is_sorted()).map(Vec::into);
-        let known = leaves.iter().map(|_| KnownLeaf::default()).collect();
+        let known = if ints.is_some() { leaves.len() } else { 0 };
+        let known = iter::repeat_with(KnownLeaf::default).take(known).collect();
         let (leaves, prefixes, between) = (leaves.into(), prefixes.into(), between.into());
         let known_bytes = AtomicUsize::new(0);
         Some(IndexTree { column, leaves, prefixes, between, ints, known, known_bytes })

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value as Json};
 
-use super::{PointerError, unescape};
+use super::{PointerError, escape, unescape};
 use crate::json::DEFAULT_MAX_DEPTH;
 
 /// Every scalar and every empty object or array in `json`, by its pointer; a scalar by itself is at the
@@ -31,10 +31,8 @@ pub fn flatten(json: &Json) -> BTreeMap<String, Json> {
                 left.extend(items.iter().enumerate().map(item));
             }
             Json::Object(entries) if !entries.is_empty() => {
-                let entry = |(key, json): (&String, _)| {
-                    let key = key.replace('~', "~0").replace('/', "~1");
-                    (format!("{pointer}/{key}"), json)
-                };
+                let entry =
+                    |(key, json): (&String, _)| (format!("{pointer}/{}", escape(key)), json);
                 left.extend(entries.iter().map(entry));
             }
             _ => drop(flat.insert(pointer, json.clone())),

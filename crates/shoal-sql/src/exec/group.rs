@@ -13,7 +13,7 @@ use super::direct::{
     CHUNK, Direct, DirectGroup, EVERYWHERE, GroupColumn, ManyRows, Memory, Operand, RowView,
 };
 use super::kept_keys::KeptKeys;
-use super::key::{HashPlaces, RowSet, hash_value, is_equal, push_key};
+use super::key::{HashPlaces, RowSet, hash_value, is_equal, push_row_key};
 use super::overflow::Overflow;
 use super::short_keys::ShortKeys;
 use super::sort::compare;
@@ -93,7 +93,7 @@ impl Seen {
             return Ok(self.values.insert(values, &[collation]));
         }
         self.key.clear();
-        values.take(1).for_each(|value| push_key(value, collation, &mut self.key));
+        push_row_key(values, &[collation], &mut self.key);
         self.limited.get_or_insert_default().insert(session, &self.key)
     }
 }

@@ -204,9 +204,7 @@ fn build(plan: &HashScan, machine: &mut Machine<'_, '_>) -> Result<HashStore, Er
 fn build_sorted(plan: &HashScan, machine: &mut Machine<'_, '_>) -> Result<HashStore, Error> {
     /// What no key that is looked for is: those with a NULL are not looked for.
     const NO_KEY: &[u8] = &[0];
-    let key =
-        SortKey { reg: 0, descending: false, nulls_first: true, collation: Collation::Binary };
-    let sort = SortPlan { keys: vec![key] };
+    let sort = SortPlan { keys: vec![SortKey::ascending(0, Collation::Binary)] };
     let mut sorter = Sorter::default();
     let mut count = 0_usize;
     each_row(plan, machine, |machine, key| {

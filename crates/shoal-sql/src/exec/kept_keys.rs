@@ -70,9 +70,7 @@ impl KeptKeys {
     /// Writes the keys in memory to a file.
     #[cold]
     fn spill(&mut self, session: &dyn Session) -> Result<(), Error> {
-        let key =
-            SortKey { reg: 0, descending: false, nulls_first: true, collation: Collation::Binary };
-        let sort = SortPlan { keys: vec![key] };
+        let sort = SortPlan { keys: vec![SortKey::ascending(0, Collation::Binary)] };
         let mut sorter = Sorter::default();
         let mut push = |key: &[u8]| {
             let values = Values { first: 0, width: 1 };

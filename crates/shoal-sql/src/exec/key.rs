@@ -47,6 +47,17 @@ pub(crate) fn push_key(value: ValueRef<'_>, collation: Collation, out: &mut Vec<
     }
 }
 
+/// Appends the key of a row, one value's behind the other's: as many as there are collations.
+pub(crate) fn push_row_key<'v>(
+    row: impl Iterator<Item = ValueRef<'v>>,
+    collations: &[Collation],
+    out: &mut Vec<u8>,
+) {
+    for (value, collation) in row.zip(collations) {
+        push_key(value, *collation, out);
+    }
+}
+
 fn push_int(int: i64, out: &mut Vec<u8>) {
     out.push(INT);
     out.extend_from_slice(&int.to_le_bytes());
@@ -148,7 +159,7 @@ impl RowSet {
         collations: &[Collation],
     ) -> bool {
         let start = self.keys.len();
-        self.encode(row, collations);
+        push_row_key(row, collations, &mut self.keys);
         let hash = hash_bytes(&self.keys[start..], 0);
         if self.find(hash, start).is_some() {
             self.keys.truncate(start);
@@ -174,7 +185,7 @@ impl RowSet {
         collations: &[Collation],
     ) -> Option<usize> {
         let start = self.keys.len();
-        self.encode(row, collations);
+        push_row_key(row, collations, &mut self.keys);
         let hash = hash_bytes(&self.keys[start..], 0);
         let found = self.find(hash, start);
         self.keys.truncate(start);
@@ -189,12 +200,6 @@ impl RowSet {
             keys.get(from..self.ends[place])
         };
         self.places.find(hash, |place| known(place) == Some(key))
-    }
-
-    fn encode<'v>(&mut self, row: impl Iterator<Item = ValueRef<'v>>, collations: &[Collation]) {
-        for (value, collation) in row.zip(collations) {
-            push_key(value, *collation, &mut self.keys);
-        }
     }
 }
 

@@ -23,8 +23,7 @@ pub(super) struct Waiting {
 
 impl Waiting {
     pub(super) fn new(collations: impl Iterator<Item = Collation>) -> Waiting {
-        let key =
-            |(reg, collation)| SortKey { reg, descending: false, nulls_first: true, collation };
+        let key = |(reg, collation)| SortKey::ascending(reg, collation);
         let keys = collations.enumerate().map(key).collect();
         Waiting { sorter: Sorter::default(), sort: SortPlan { keys }, row: Vec::new() }
     }

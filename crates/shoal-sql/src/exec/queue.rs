@@ -129,8 +129,7 @@ impl Queue {
 
 impl Runs {
     fn new(session: &dyn Session, keys: &Arc<[SortKey]>) -> Result<Runs, Error> {
-        let number =
-            SortKey { reg: 0, descending: false, nulls_first: true, collation: Collation::Binary };
+        let number = SortKey::ascending(0, Collation::Binary);
         let front = keys.iter().copied().chain([number]).collect();
         Ok(Runs { runs: OpenRuns::new(session)?, keys: Arc::clone(keys), front })
     }

@@ -1,7 +1,7 @@
 //! Common tables that read themselves: a queue of rows, each of which goes through the steps once.
 
 use super::kept_keys::KeptKeys;
-use super::key::push_key;
+use super::key::push_row_key;
 use super::query::each_row;
 use super::queue::Queue;
 use super::{Machine, assign};
@@ -62,9 +62,7 @@ impl RecursiveRun {
         each_row(part, machine, |row| {
             if plan.distinct {
                 key.clear();
-                for (value, collation) in row.values().zip(&plan.collations) {
-                    push_key(value, *collation, key);
-                }
+                push_row_key(row.values(), &plan.collations, key);
                 if !seen.insert(session, key)? {
                     return Ok(());
                 }

@@ -1,5 +1,6 @@
 //! One `SELECT`: nested loops, groups, distinct rows.
 
+use super::direct::Direct;
 use super::group::Groups;
 use super::hash::HashRun;
 use super::key::RowSet;
@@ -174,9 +175,7 @@ impl SelectRun {
         machine: &mut Machine<'_, '_>,
     ) -> Result<bool, Error> {
         let Some(group) = &plan.group else { return self.next_joined(plan, machine) };
-        // What is kept is counted, and put into files, where rows come one after the other.
-        let direct = plan.direct.as_ref().filter(|_| machine.session.budget().is_none());
-        if group.ordered && direct.is_none() {
+        if group.ordered && grouped_directly(plan, machine).is_none() {
             return self.next_ordered(plan, group, machine);
         }
         self.gather(plan, group, machine)?;
@@ -202,7 +201,7 @@ impl SelectRun {
         count: usize,
         out: &mut Batch,
     ) -> Result<Option<bool>, Error> {
-        let direct = plan.direct.as_ref().filter(|_| machine.session.budget().is_none());
+        let direct = grouped_directly(plan, machine);
         let given = direct.and_then(|direct| direct.group.as_ref()?.given.as_deref());
         let (Some(given), Some(group)) = (given, &plan.group) else { return Ok(None) };
         self.gather(plan, group, machine)?;
@@ -226,10 +225,9 @@ impl SelectRun {
         group: &GroupPlan,
         machine: &mut Machine<'_, '_>,
     ) -> Result<(), Error> {
-        let direct = plan.direct.as_ref().filter(|_| machine.session.budget().is_none());
         if self.groups.is_none() {
             let mut groups = self.spare.take().unwrap_or_default();
-            match direct {
+            match grouped_directly(plan, machine) {
                 Some(direct) => groups.add_direct(group, direct, machine)?,
                 None => {
                     while self.next_joined(plan, machine)? {
@@ -421,4 +419,10 @@ fn all(conditions: &[crate::expr::Code], machine: &mut Machine<'_, '_>) -> Resul
         }
     }
     Ok(true)
+}
+
+/// How rows are grouped straight from the pages. Not where memory is limited: what is kept is counted,
+/// and put into files, where rows come one after the other.
+fn grouped_directly<'p>(plan: &'p SelectPlan, machine: &Machine<'_, '_>) -> Option<&'p Direct> {
+    plan.direct.as_deref().filter(|_| machine.session.budget().is_none())
 }

@@ -2,7 +2,7 @@
 //! memory is limited and they do not fit, they wait in a file, sorted by key, and of each key it is
 //! looked at which parts have it.
 
-use super::key::{RowSet, push_key};
+use super::key::{RowSet, push_row_key};
 use super::overflow::Waiting;
 use super::query::each_row;
 use super::{Kept, Machine, RowStore, assign, row_size};
@@ -217,9 +217,7 @@ impl SetFile {
         collations: &[Collation],
     ) {
         self.key.clear();
-        for (value, collation) in row.zip(collations) {
-            push_key(value, *collation, &mut self.key);
-        }
+        push_row_key(row, collations, &mut self.key);
         self.row.clear();
         let part = i64::try_from(number - self.base).unwrap_or(i64::MAX);
         self.row.extend([Value::Blob(self.key.clone()), Value::Int(part)]);

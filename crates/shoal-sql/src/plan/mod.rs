@@ -132,6 +132,13 @@ pub(crate) struct SortKey {
     pub(crate) collation: Collation,
 }
 
+impl SortKey {
+    /// Upwards, NULLs first: the order that nobody asks for otherwise.
+    pub(crate) const fn ascending(reg: Reg, collation: Collation) -> SortKey {
+        SortKey { reg, descending: false, nulls_first: true, collation }
+    }
+}
+
 /// One `SELECT`: nested loops over its sources, then groups, then the result's columns.
 #[derive(Debug)]
 pub(crate) struct SelectPlan {

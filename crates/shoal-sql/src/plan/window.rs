@@ -68,12 +68,7 @@ impl Compiler {
             let mut keys = Vec::new();
             let mut sort = Vec::new();
             for (expr, collation) in &window.partition_by {
-                sort.push(SortKey {
-                    reg: keys.len(),
-                    descending: false,
-                    nulls_first: true,
-                    collation: *collation,
-                });
+                sort.push(SortKey::ascending(keys.len(), *collation));
                 keys.push(self.code(expr));
             }
             for key in &window.order_by {
