@@ -1,6 +1,8 @@
-//! Some changes of a document as one bundle.
+//! Some changes of a document as one bundle, and the parts that are worth one.
 
-use shoal_history::{ActorIdx, BundleWriter, ChangeHash, ObjId as StoredObjId, OpId};
+use std::ops::RangeBounds;
+
+use shoal_history::{ActorIdx, BundleWriter, ChangeHash, Fragment, ObjId as StoredObjId, OpId};
 
 use crate::document::Document;
 use crate::error::Error;
@@ -46,5 +48,54 @@ impl Document {
             Some(sequence.rank_of(sequence.locate(known(elem)?)?))
         };
         Ok(writer.finish(|obj, elem| rank(obj, elem).unwrap_or_default())?)
+    }
+
+    /// The parts of these levels into which the history falls by the hashes of its changes, the oldest
+    /// first; at level 0 the changes on their own that no part has yet. Peers that have the same changes
+    /// cut them alike. Experimental in the reference. See [`shoal_history::ChangeGraph::fragments`] for
+    /// the cost.
+    ///
+    /// ```
+    /// use shoal_crdt::{ActorId, AutoCommit, Document, ROOT, Transactable};
+    ///
+    /// let mut doc = AutoCommit::new(ActorId::new(&[1]));
+    /// for n in 0..600_i64 {
+    ///     doc.put(&ROOT, "n", n)?;
+    ///     doc.commit();
+    /// }
+    /// let doc = doc.document();
+    /// let mut copy = Document::new(ActorId::new(&[2]));
+    /// for bytes in doc.bundle_fragments(&doc.fragments(..))? {
+    ///     copy.load_incremental(&bytes)?;
+    /// }
+    /// assert_eq!(copy.heads(), doc.heads());
+    /// # Ok::<(), shoal_crdt::Error>(())
+    /// ```
+    pub fn fragments(&self, levels: impl RangeBounds<usize>) -> Vec<Fragment> {
+        self.graph.fragments(levels)
+    }
+
+    /// The part with this head; any change whose hash does not begin with a zero byte is one on its own.
+    pub fn get_fragment(&self, head: &ChangeHash) -> Option<Fragment> {
+        self.graph.fragment(head)
+    }
+
+    /// Each part as bytes, for [`Document::load_incremental`]: a change on its own as its chunk, others
+    /// as bundles.
+    ///
+    /// # Errors
+    /// As [`Document::bundle`].
+    pub fn bundle_fragments<'f>(
+        &self,
+        fragments: impl IntoIterator<Item = &'f Fragment>,
+    ) -> Result<Vec<Vec<u8>>, Error> {
+        let bytes = |fragment: &Fragment| match &fragment.members[..] {
+            [alone] if fragment.level == 0 => {
+                let change = self.graph.get(alone).ok_or(Error::UnknownHead(*alone))?;
+                Ok(change.bytes().into_owned())
+            }
+            members => self.bundle(members),
+        };
+        fragments.into_iter().map(bytes).collect()
     }
 }

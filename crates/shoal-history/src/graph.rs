@@ -15,6 +15,7 @@ use crate::{ActorId, ActorIdx, Change, ChangeHash, DocumentChunk, Error, OpId, V
 
 mod base;
 mod clock;
+mod fragments;
 mod grow;
 mod heads;
 mod index;
@@ -24,6 +25,7 @@ mod since;
 
 use base::{Base, SharedBase};
 pub use clock::{Clock, ClockEntry};
+pub use fragments::Fragment;
 pub use grow::Checkpoint;
 use heads::Heads;
 use index::HashIndex;

@@ -24,7 +24,7 @@ pub use chunk::{
     Scalars, Verify, chunks, salvage,
 };
 pub use error::{Error, Fault};
-pub use graph::{ChangeGraph, Changes, Checkpoint, Clock, ClockEntry};
+pub use graph::{ChangeGraph, Changes, Checkpoint, Clock, ClockEntry, Fragment};
 pub use hash::ChangeHash;
 pub use limits::Limits;
 pub use op::{Action, DeleteRun, InsertRun, Key, ObjId, Op, OpId, TextRun};

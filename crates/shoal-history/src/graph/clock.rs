@@ -33,6 +33,13 @@ impl Clock {
         }
     }
 
+    /// Covers what the other does, too.
+    pub(super) fn raise_all(&mut self, other: &Self) {
+        for (actor, entry) in (0..).map(ActorIdx).zip(&other.entries) {
+            self.raise(actor, *entry);
+        }
+    }
+
     /// What is covered of an actor; nothing of one that had no index when the clock was made.
     #[inline]
     pub fn get(&self, actor: ActorIdx) -> ClockEntry {

@@ -1,0 +1,191 @@
+//! The history cut into parts that peers name alike without asking each other: the reference's
+//! fragments, which it calls experimental. A change whose hash begins with zero bytes is the head of a
+//! fragment, and the more there are the greater the fragment: about every 256th change is one of level 1,
+//! every 65,536th of level 2.
+
+use std::collections::{HashSet, VecDeque};
+use std::ops::RangeBounds;
+
+use rustc_hash::FxBuildHasher;
+
+use super::{ChangeGraph, Clock, ClockEntry, Inner, seq};
+use crate::ChangeHash;
+
+/// A change and those before it that no fragment of its level or above has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fragment {
+    /// The last change, by which the fragment is named.
+    pub head: ChangeHash,
+    /// How many zero bytes its hash begins with; 0 for a change on its own.
+    pub level: usize,
+    /// Where the fragment ends: the heads of the fragments before it, of its level or above, the latest
+    /// first. Of a change on its own, the changes it depends on.
+    pub boundary: Vec<ChangeHash>,
+    /// Those members, but for the head, whose level is not 0: heads of fragments that this one made
+    /// superfluous.
+    pub checkpoints: Vec<ChangeHash>,
+    /// The changes, from the head backwards, the nearest first.
+    pub members: Vec<ChangeHash>,
+}
+
+/// The head of a fragment.
+struct Node {
+    place: u32,
+    level: usize,
+    /// The heads of the fragments it ends at.
+    boundary: Vec<u32>,
+    /// What it and all before it hold.
+    clock: Clock,
+}
+
+/// The fragments of a history, but for changes on their own.
+struct Cut {
+    /// By place.
+    nodes: Vec<Node>,
+    /// What all of them hold together.
+    clock: Clock,
+}
+
+impl ChangeGraph {
+    /// The fragments of these levels that hold the history between them, the oldest first; at level 0
+    /// the changes on their own that no fragment has yet. Which they are depends on the order in which
+    /// concurrent changes came only where a fragment of a higher level is concurrent with one below it.
+    ///
+    /// Cost: the number of changes, and for each fragment the number of actors and of fragments of level
+    /// 1 and above.
+    pub fn fragments(&self, levels: impl RangeBounds<usize>) -> Vec<Fragment> {
+        let cut = self.inner.cut();
+        let wanted = cut.nodes.iter().filter(|node| levels.contains(&node.level));
+        let mut fragments: Vec<Fragment> =
+            wanted.map(|node| self.inner.fragment_of(node, &cut)).collect();
+        if levels.contains(&0) {
+            let heads = self.inner.heads.iter();
+            let heads = heads.filter(|(hash, _)| hash.fragment_level() == 0);
+            let heads = heads.map(|(_, place)| place).collect();
+            let alone = self.inner.before_until(heads, &cut.clock);
+            fragments.extend(alone.into_iter().rev().map(|place| self.inner.alone(place)));
+        }
+        fragments
+    }
+
+    /// The fragment with this head: a change on its own for any change of level 0. `None` for a change
+    /// that is not here or that a fragment of a higher level has. Cost: as of [`fragments`](Self::fragments),
+    /// nothing at level 0.
+    pub fn fragment(&self, head: &ChangeHash) -> Option<Fragment> {
+        let place = self.inner.place_of(head)?;
+        if head.fragment_level() == 0 {
+            return Some(self.inner.alone(place));
+        }
+        let cut = self.inner.cut();
+        let at = cut.nodes.binary_search_by_key(&place, |node| node.place).ok()?;
+        Some(self.inner.fragment_of(&cut.nodes[at], &cut))
+    }
+}
+
+impl Inner {
+    fn cut(&self) -> Cut {
+        let empty = Clock::new(vec![ClockEntry::default(); self.actors.len()]);
+        let mut cut = Cut { nodes: Vec::new(), clock: empty.clone() };
+        let count = u32::try_from(self.len()).expect("places fit 32 bits");
+        for place in 0..count {
+            let level = self.hash_at(place).fragment_level();
+            if level == 0 {
+                continue;
+            }
+            let mut clock = empty.clone();
+            self.raise(&mut clock, place, &cut.nodes);
+            let mut boundary = Vec::new();
+            let mut kept = Vec::with_capacity(cut.nodes.len() + 1);
+            for node in cut.nodes.drain(..) {
+                let is_before = self.is_in(node.place, &clock);
+                if is_before && node.level >= level {
+                    boundary.push(node.place);
+                }
+                if !is_before || node.level >= level {
+                    kept.push(node);
+                }
+            }
+            boundary.reverse();
+            cut.clock.raise_all(&clock);
+            kept.push(Node { place, level, boundary, clock });
+            cut.nodes = kept;
+        }
+        cut
+    }
+
+    /// Raises a clock to hold the change and all before it. Goes backwards no further than to heads
+    /// whose clocks are known.
+    fn raise(&self, clock: &mut Clock, place: u32, known: &[Node]) {
+        let mut stack = vec![place];
+        while let Some(place) = stack.pop() {
+            if self.is_in(place, clock) {
+                continue;
+            }
+            if let Ok(at) = known.binary_search_by_key(&place, |node| node.place) {
+                clock.raise_all(&known[at].clock);
+                continue;
+            }
+            // A change raises the clock when all before it have, else these would seem to be in it.
+            let before = stack.len();
+            stack.push(place);
+            stack.extend(self.deps_at(place).iter().filter(|dep| !self.is_in(**dep, clock)));
+            if stack.len() == before + 1 {
+                stack.pop();
+                clock.raise(self.author_at(place), self.entry_at(place));
+            }
+        }
+    }
+
+    fn fragment_of(&self, node: &Node, cut: &Cut) -> Fragment {
+        let head = self.hash_at(node.place);
+        let mut end = Clock::new(vec![ClockEntry::default(); self.actors.len()]);
+        for place in &node.boundary {
+            match cut.nodes.binary_search_by_key(place, |node| node.place) {
+                Ok(at) => end.raise_all(&cut.nodes[at].clock),
+                // One that a fragment of a higher level has taken since.
+                Err(_) => self.raise(&mut end, *place, &cut.nodes),
+            }
+        }
+        let hashes =
+            |places: Vec<u32>| places.into_iter().map(|place| self.hash_at(place)).collect();
+        let members: Vec<ChangeHash> = hashes(self.before_until(vec![node.place], &end));
+        let is_checkpoint = |hash: &&ChangeHash| **hash != head && hash.fragment_level() > 0;
+        Fragment {
+            head,
+            level: node.level,
+            boundary: hashes(node.boundary.clone()),
+            checkpoints: members.iter().filter(is_checkpoint).copied().collect(),
+            members,
+        }
+    }
+
+    fn alone(&self, place: u32) -> Fragment {
+        let head = self.hash_at(place);
+        let boundary = self.deps_at(place).iter().map(|dep| self.hash_at(*dep)).collect();
+        Fragment { head, level: 0, boundary, checkpoints: Vec::new(), members: vec![head] }
+    }
+
+    /// These changes and what is before them, breadth first, down to what the clock holds.
+    fn before_until(&self, from: Vec<u32>, end: &Clock) -> Vec<u32> {
+        let mut seen: HashSet<u32, FxBuildHasher> = from.iter().copied().collect();
+        let mut queue = VecDeque::from(from);
+        let mut out = Vec::new();
+        while let Some(place) = queue.pop_front() {
+            out.push(place);
+            let deps = self.deps_at(place).iter().copied();
+            queue.extend(deps.filter(|&dep| !self.is_in(dep, end) && seen.insert(dep)));
+        }
+        out
+    }
+
+    fn is_in(&self, place: u32, clock: &Clock) -> bool {
+        self.entry_at(place).seq <= clock.get(self.author_at(place)).seq
+    }
+
+    /// How far the change's author is covered by it.
+    fn entry_at(&self, place: u32) -> ClockEntry {
+        let changes = &self.actors[self.author_at(place).as_usize()].changes;
+        let at = changes.partition_point(|own| *own < place);
+        ClockEntry { seq: seq(at + 1), max_op: self.max_op_at(place) }
+    }
+}
