@@ -58,6 +58,13 @@ pub struct Place {
     position: Position,
 }
 
+impl Place {
+    /// Moves so many cells on, on the same leaf.
+    pub(crate) fn move_ahead(&mut self, by: usize) {
+        self.index += by;
+    }
+}
+
 impl<'t> Path<'t> {
     pub(crate) fn new(txn: &'t Transaction, root: Pgno, kind: TreeKind) -> Path<'t> {
         let above = [(Pgno::FIRST, 0); MAX_DEPTH];

@@ -209,12 +209,18 @@ impl<'t> IndexWalk<'_, 't> {
     /// # Errors
     /// [`Error::Corrupt`].
     pub fn last_on_leaf(&self) -> Result<Option<(usize, Payload<'t>)>, Error> {
-        let Way::Flat(flat) = &self.way else { return Ok(None) };
-        if flat.state != State::Leaf {
-            return Ok(None);
+        let Some((page, index)) = self.leaf() else { return Ok(None) };
+        let count = page.cell_count();
+        Ok(Some((count - index, page.index(count - 1)?.payload)))
+    }
+
+    /// The leaf that this entry is on, and its place there; `None` where it is on none.
+    #[inline]
+    fn leaf(&self) -> Option<(Page<'t>, usize)> {
+        match &self.way {
+            Way::Flat(flat) => (flat.state == State::Leaf).then_some((flat.page, flat.index)),
+            Way::Cursor(cursor) => cursor.leaf(),
         }
-        let count = flat.page.cell_count();
-        Ok(Some((count - flat.index, flat.page.index(count - 1)?.payload)))
     }
 
     /// Finds this entry and those behind it on the same page: where their records are on it, as many
@@ -224,11 +230,9 @@ impl<'t> IndexWalk<'_, 't> {
     /// As [`IndexWalk::payload`].
     #[inline]
     pub fn entries(&self, out: &mut [LeafCell]) -> Result<(Page<'t>, usize, bool), Error> {
-        if let Way::Flat(flat) = &self.way
-            && flat.state == State::Leaf
-        {
-            let (count, goes_on) = flat.page.index_cells(flat.index, out)?;
-            return Ok((flat.page, count, goes_on));
+        if let Some((page, index)) = self.leaf() {
+            let (count, goes_on) = page.index_cells(index, out)?;
+            return Ok((page, count, goes_on));
         }
         let (page, Some(first)) = (self.page(), out.first_mut()) else {
             return Ok((self.page(), 0, false));
@@ -243,11 +247,14 @@ impl<'t> IndexWalk<'_, 't> {
     /// As [`IndexWalk::next`].
     #[inline]
     pub fn skip(&mut self, entries: usize) -> Result<bool, Error> {
-        if let Way::Flat(flat) = &mut self.way
-            && flat.state == State::Leaf
-        {
-            let last = flat.page.cell_count().saturating_sub(1);
-            flat.index = last.min(flat.index + entries.saturating_sub(1));
+        let by = entries.saturating_sub(1);
+        match &mut self.way {
+            Way::Flat(flat) if flat.state == State::Leaf => {
+                let last = flat.page.cell_count().saturating_sub(1);
+                flat.index = last.min(flat.index + by);
+            }
+            Way::Flat(_) => {}
+            Way::Cursor(cursor) => cursor.move_on_leaf(by),
         }
         self.next()
     }
@@ -256,8 +263,10 @@ impl<'t> IndexWalk<'_, 't> {
     /// gave.
     pub fn place_ahead(&self, by: usize) -> WalkPlace {
         let mut place = self.place();
-        if let Kept::Flat { index, state: State::Leaf, .. } = &mut place.0 {
-            *index += by;
+        match &mut place.0 {
+            Kept::Flat { index, state: State::Leaf, .. } => *index += by,
+            Kept::Cursor(place) => place.move_ahead(by),
+            Kept::Flat { .. } => {}
         }
         place
     }
@@ -268,12 +277,8 @@ impl<'t> IndexWalk<'_, 't> {
         if by == 0 {
             return self.payload().ok();
         }
-        match &self.way {
-            Way::Flat(flat) if flat.state == State::Leaf => {
-                flat.page.index(flat.index + by).ok().map(|cell| cell.payload)
-            }
-            _ => None,
-        }
+        let (page, index) = self.leaf()?;
+        page.index(index + by).ok().map(|cell| cell.payload)
     }
 
     /// Moves to the next entry; false when there is none.

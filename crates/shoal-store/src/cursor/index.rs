@@ -98,6 +98,24 @@ impl<'t> IndexCursor<'t> {
         self.up_to_entry()
     }
 
+    /// The leaf that the cursor is on, and its place there; `None` on no entry and on one between
+    /// leaves.
+    #[inline]
+    pub(crate) fn leaf(&self) -> Option<(Page<'t>, usize)> {
+        match self.position {
+            Position::On if self.path.is_leaf() => Some((self.path.page(), self.path.index)),
+            _ => None,
+        }
+    }
+
+    /// Moves so many entries on on the leaf that the cursor is on, to its last one at most.
+    pub(crate) fn move_on_leaf(&mut self, by: usize) {
+        if self.leaf().is_some() {
+            let last = self.path.cell_count().saturating_sub(1);
+            self.path.index = last.min(self.path.index + by);
+        }
+    }
+
     /// From the end of a leaf to the entry that follows it on a page above.
     fn up_to_entry(&mut self) -> Result<bool, Error> {
         while self.path.pop()? {
