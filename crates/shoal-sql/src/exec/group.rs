@@ -345,6 +345,7 @@ impl Groups {
         let places = &mut places[..rows.len()];
         match &*group.keys {
             [(key, _)] if !plan.ordered => self.places_by_short(plan, group, rows, key, places),
+            [(key, _)] => self.places_in_order(plan, group, rows, key, places),
             _ => {
                 for (row, place) in places.iter_mut().enumerate() {
                     // Four billion groups do not fit into memory.
@@ -356,8 +357,9 @@ impl Groups {
         for (index, argument) in group.arguments.iter().enumerate() {
             let groups = &mut self.groups;
             let Some(argument) = argument else {
-                for &place in &*places {
-                    groups[place as usize].states[index].step_borrowed(None)?;
+                // Rows of a group often lie beside each other.
+                for run in places.chunk_by(|a, b| a == b) {
+                    groups[run[0] as usize].states[index].add_rows(run.len() as i64);
                 }
                 continue;
             };
@@ -394,6 +396,39 @@ impl Groups {
             if let Some(short) = short {
                 self.by_short.note(short, *place);
             }
+        }
+    }
+
+    /// The groups of rows by one key of which equal ones come one after the other: where the first row's
+    /// is the last one's, it is that of all between; a row whose key is stored as the one before is in the
+    /// same group.
+    fn places_in_order<'r>(
+        &mut self,
+        plan: &GroupPlan,
+        group: &'r DirectGroup,
+        rows: impl ManyRows<'r>,
+        key: &'r Operand,
+        places: &mut [u32],
+    ) {
+        let (mut last, mut last_place) = (None, 0);
+        let end = places.len().saturating_sub(1);
+        if end > 1
+            && let [(_, by)] = &*group.keys
+            && is_equal(rows.value(0, key), rows.value(end, key), *by)
+        {
+            let first = self.place_of_row(plan, group, |operand| rows.value(0, operand));
+            places.fill(first as u32);
+            return;
+        }
+        for (row, place) in places.iter_mut().enumerate() {
+            let short = rows.short(row, key);
+            if short.is_none() || short != last {
+                // Four billion groups do not fit into memory.
+                last_place =
+                    self.place_of_row(plan, group, |operand| rows.value(row, operand)) as u32;
+                last = short;
+            }
+            *place = last_place;
         }
     }
 
@@ -543,7 +578,12 @@ impl Groups {
 
     #[inline(never)]
     fn start<'v>(&mut self, plan: &GroupPlan, value: impl Fn(From) -> ValueRef<'v>) -> usize {
-        let mut group = self.spare.pop().unwrap_or_default();
+        match self.spare.pop() {
+            Some(group) => self.groups.push(group),
+            None => self.groups.push(Group::default()),
+        }
+        let place = self.groups.len() - 1;
+        let group = &mut self.groups[place];
         group.restart(plan);
         for (index, key) in group.keys.iter_mut().enumerate() {
             assign(key, value(From::Key(index)));
@@ -553,8 +593,7 @@ impl Groups {
         }
         let values = group.keys.iter().chain(&group.kept).map(Value::as_ref);
         self.uncounted += Group::size(plan, values);
-        self.groups.push(group);
-        self.groups.len() - 1
+        place
     }
 
     /// Forgets the groups and keeps their memory, for another run of the same plan.
@@ -672,7 +711,7 @@ impl Group {
     ) -> Result<(), Error> {
         let aggregate = &plan.aggregates[index];
         let values = arguments.iter().map(Value::as_ref);
-        if let Some(seen) = &mut self.seen[index]
+        if let Some(Some(seen)) = self.seen.get_mut(index)
             && !seen.insert(session, values.clone(), aggregate.collation)?
         {
             return Ok(());
@@ -710,25 +749,41 @@ impl Group {
 
     /// Makes this a group without rows. What it had is used again where it fits.
     pub(super) fn restart(&mut self, plan: &GroupPlan) {
-        self.keys.resize(plan.keys.len(), Value::Null);
-        self.kept.resize(plan.kept.len(), Value::Null);
-        self.states.clear();
-        self.states.extend(
-            plan.aggregates
-                .iter()
-                .map(|aggregate| aggregate.function.start(aggregate.collation, aggregate.json)),
-        );
+        if self.keys.len() != plan.keys.len() {
+            self.keys.resize(plan.keys.len(), Value::Null);
+        }
+        if self.kept.len() != plan.kept.len() {
+            self.kept.resize(plan.kept.len(), Value::Null);
+        }
+        if self.states.len() == plan.aggregates.len() {
+            for (state, aggregate) in self.states.iter_mut().zip(&plan.aggregates) {
+                state.start_again(aggregate.function, aggregate.collation, aggregate.json);
+            }
+        } else {
+            self.states.clear();
+            let start = |aggregate: &AggregatePlan| {
+                aggregate.function.start(aggregate.collation, aggregate.json)
+            };
+            self.states.extend(plan.aggregates.iter().map(start));
+        }
+        // Most are neither ordered nor distinct: nothing is kept of them then.
         self.seen.clear();
-        self.seen
-            .extend(plan.aggregates.iter().map(|aggregate| aggregate.distinct.then(Seen::default)));
+        if plan.aggregates.iter().any(|aggregate| aggregate.distinct) {
+            let seen = |aggregate: &AggregatePlan| aggregate.distinct.then(Seen::default);
+            self.seen.extend(plan.aggregates.iter().map(seen));
+        }
         self.waiting.clear();
-        self.waiting.resize_with(plan.aggregates.len(), || None);
+        if plan.aggregates.iter().any(|aggregate| !aggregate.order.is_empty()) {
+            self.waiting.resize_with(plan.aggregates.len(), || None);
+        }
     }
 
     /// Gives the aggregates that take rows in an order their rows.
     fn take_waiting(&mut self, plan: &GroupPlan) -> Result<(), Error> {
-        for (index, aggregate) in plan.aggregates.iter().enumerate() {
-            let Some(rows) = self.waiting[index].take() else { continue };
+        for (index, waiting) in self.waiting.iter_mut().enumerate() {
+            let (Some(rows), Some(aggregate)) = (waiting.take(), plan.aggregates.get(index)) else {
+                continue;
+            };
             let mut rows: Vec<Vec<Value>> =
                 (0..rows.len()).map(|row| rows.row(row).map(Value::from).collect()).collect();
             rows.sort_by(|a, b| {

@@ -176,6 +176,21 @@ enum SumResult {
 }
 
 impl AggregateState {
+    /// Makes this the state of an empty group, as [`AggregateFunction::start`] gives it: in place where
+    /// it counts rows.
+    #[inline]
+    pub(crate) fn start_again(
+        &mut self,
+        function: &AggregateFunction,
+        collation: Collation,
+        json: u64,
+    ) {
+        match (&mut self.0, function.kind) {
+            (State::Count(count), Kind::Count) => *count = 0,
+            _ => *self = function.start(collation, json),
+        }
+    }
+
     /// Takes one row's arguments.
     ///
     /// Gives whether a `min` or `max` now holds this row's value, so that bare columns are read

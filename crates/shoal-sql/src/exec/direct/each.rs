@@ -112,6 +112,11 @@ impl<'r> ManyRows<'r> for &'r JoinRows<'r> {
     fn row<'a, 't>(self, number: usize) -> RowView<'r, 'a, 't> {
         RowView::Join(JoinRows::row(self, number))
     }
+
+    #[inline(always)]
+    fn short(self, number: usize, operand: &Operand) -> Option<(u32, u64)> {
+        JoinRows::short(*self, number, operand)
+    }
 }
 
 impl Direct {

@@ -79,6 +79,16 @@ pub(crate) struct JoinRows<'r> {
 }
 
 impl<'r> JoinRows<'r> {
+    /// What is stored for an operand of a row that is wanted, where that is of the first table: see
+    /// [`LeafRows::short`].
+    #[inline(always)]
+    pub(super) fn short(self, number: usize, operand: &Operand) -> Option<(u32, u64)> {
+        match operand {
+            Operand::Field { record: 0, .. } => self.leaf.short(number, operand),
+            _ => None,
+        }
+    }
+
     /// How many rows are wanted.
     #[inline]
     pub(crate) fn len(self) -> usize {
