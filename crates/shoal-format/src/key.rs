@@ -17,40 +17,44 @@ pub struct KeyColumn {
 impl KeyColumn {
     /// A number that is smaller only for values that come first, and equal for many that differ:
     /// most comparisons of two values end with that of their numbers.
-    #[inline]
+    #[inline(always)]
     pub fn prefix(self, value: ValueRef<'_>) -> u64 {
-        const NUMBER: u64 = 1 << 62;
-        const TEXT: u64 = 2 << 62;
-        const BLOB: u64 = 3 << 62;
         let number = match value {
             ValueRef::Null => 0,
             // The rounding of large integers keeps their order.
             ValueRef::Int(int) => NUMBER | sortable(int as f64) >> 2,
             ValueRef::Real(real) => NUMBER | sortable(real) >> 2,
-            ValueRef::Text(text) => {
-                let text = match self.collation {
-                    Collation::Utf16(order) => &crate::utf16::first_bytes(text, order),
-                    Collation::Rtrim => {
-                        let end = text.iter().rposition(|&byte| byte != b' ');
-                        &text[..end.map_or(0, |at| at + 1)]
-                    }
-                    _ => text,
-                };
-                let mut first = first_bytes(text);
-                if self.collation == Collation::NoCase {
-                    first.make_ascii_lowercase();
-                    // What comes behind a NUL does not count.
-                    if let Some(end) = first.iter().position(|&byte| byte == 0) {
-                        first[end..].fill(0);
-                    }
-                }
-                TEXT | u64::from_be_bytes(first) >> 2
-            }
+            ValueRef::Text(text) => self.prefix_of_text(text),
             ValueRef::Blob(blob) => BLOB | u64::from_be_bytes(first_bytes(blob)) >> 2,
         };
         if self.descending { !number } else { number }
     }
+
+    fn prefix_of_text(self, text: &[u8]) -> u64 {
+        let text = match self.collation {
+            Collation::Utf16(order) => &crate::utf16::first_bytes(text, order),
+            Collation::Rtrim => {
+                let end = text.iter().rposition(|&byte| byte != b' ');
+                &text[..end.map_or(0, |at| at + 1)]
+            }
+            _ => text,
+        };
+        let mut first = first_bytes(text);
+        if self.collation == Collation::NoCase {
+            first.make_ascii_lowercase();
+            // What comes behind a NUL does not count.
+            if let Some(end) = first.iter().position(|&byte| byte == 0) {
+                first[end..].fill(0);
+            }
+        }
+        TEXT | u64::from_be_bytes(first) >> 2
+    }
 }
+
+/// Two bits in front of a prefix: NULL has none of them.
+const NUMBER: u64 = 1 << 62;
+const TEXT: u64 = 2 << 62;
+const BLOB: u64 = 3 << 62;
 
 #[inline]
 fn first_bytes(bytes: &[u8]) -> [u8; 8] {

@@ -1,8 +1,9 @@
 //! A whole query: bodies and compounds of them, order, bounds.
 
 use rayon::prelude::*;
+use shoal_store::Transaction;
 
-use super::direct::{EVERYWHERE, LeafMemory, Memory, Operand, RowView, combined, parts};
+use super::direct::{Direct, EVERYWHERE, LeafMemory, Memory, Operand, RowView, combined, parts};
 use super::recursion::RecursiveRun;
 use super::select::SelectRun;
 use super::sets::SetRows;
@@ -10,6 +11,7 @@ use super::sort::{Sorter, Values};
 use super::{Batch, Machine, RowStore};
 use crate::Error;
 use crate::expr::{Code, eval};
+use crate::functions::Session;
 use crate::parse::ast::CompoundOp;
 use crate::plan::{BodyPlan, CompoundPlan, QueryPlan, SortPlan};
 use crate::value::{Affinity, Value, ValueRef};
@@ -327,9 +329,15 @@ fn first_of_ranges(
         let mut sorter = Sorter::default();
         let mut memory = Memory::new(direct);
         if direct.is_scan() {
-            direct.for_each_within(txn, parameters, &mut memory.leaf, *range, |rows| {
-                sorter.push_leaf(session, (values, sort), (rows, outputs), Some(bound))
-            })?;
+            let (by, leaf) = ((values, sort), &mut memory.leaf);
+            sorter.take_scan(
+                session,
+                by,
+                (direct, parameters),
+                (txn, *range),
+                leaf,
+                Some(bound),
+            )?;
             return Ok(sorter);
         }
         direct.for_each_row_within(txn, parameters, &mut memory, *range, |row| {
@@ -345,8 +353,8 @@ fn first_of_ranges(
     Ok(true)
 }
 
-/// Puts the rows of one table into `sorter`. False, with nothing done, when the body is not a select of
-/// one in its order.
+/// Puts the rows of one table, or of several one after the other, into `sorter`. False, with nothing
+/// done, when the body is not made of selects of one table in its order.
 fn all_of_scan(
     plan: &QueryPlan,
     sort: &SortPlan,
@@ -354,17 +362,48 @@ fn all_of_scan(
     bound: Option<usize>,
     sorter: &mut Sorter,
 ) -> Result<bool, Error> {
-    let BodyPlan::Select(select) = &plan.body else { return Ok(false) };
-    let Some(direct) = select.direct.as_deref().filter(|direct| direct.is_scan()) else {
+    if !parts(&plan.body).all(|part| part.is_some_and(Direct::is_scan)) {
         return Ok(false);
-    };
-    let Some(outputs) = direct.outputs.as_deref() else { return Ok(false) };
-    let (txn, session) = (machine.txn(direct.database)?, machine.session);
+    }
+    let (session, by) = (machine.session, (Values::of(plan), sort));
     let mut memory = LeafMemory::default();
-    direct.for_each_within(txn, &machine.parameters, &mut memory, EVERYWHERE, |rows| {
-        sorter.push_leaf(session, (Values::of(plan), sort), (rows, outputs), bound)
-    })?;
+    for direct in parts(&plan.body).flatten() {
+        let within = (machine.txn(direct.database)?, EVERYWHERE);
+        let asked = (direct, machine.parameters.as_slice());
+        sorter.take_scan(session, by, asked, within, &mut memory, bound)?;
+    }
     Ok(true)
+}
+
+impl Sorter {
+    /// Takes the rows of a select of one table in its order, within a range of rowids.
+    ///
+    /// # Errors
+    /// As [`Sorter::push`], and what is wrong with the file.
+    fn take_scan(
+        &mut self,
+        session: &dyn Session,
+        by: (Values, &SortPlan),
+        (direct, parameters): (&Direct, &[Value]),
+        (txn, within): (&Transaction, (i64, i64)),
+        memory: &mut LeafMemory,
+        bound: Option<usize>,
+    ) -> Result<(), Error> {
+        let outputs = direct.outputs.as_deref().unwrap_or_default();
+        if !direct.chooses {
+            return direct.for_each_within(txn, parameters, memory, within, |rows| {
+                self.push_leaf(session, by, (rows, outputs), bound)
+            });
+        }
+        direct.for_each_chosen(
+            txn,
+            parameters,
+            memory,
+            (within, self),
+            |sorter, rows, chosen| sorter.choose(by, (rows, outputs), chosen),
+            |sorter, rows| sorter.push_leaf(session, by, (rows, outputs), bound),
+        )
+    }
 }
 
 /// Most first rows that are gathered of every range.

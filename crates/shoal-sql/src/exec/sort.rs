@@ -19,8 +19,8 @@ use crate::value::{Value, ValueRef};
 #[derive(Debug, Default)]
 pub(super) struct Sorter {
     rows: RowStore,
-    /// The first key of each row as a number that orders nearly as the key does.
-    prefixes: Vec<u64>,
+    /// Of each row that may be wanted its first key, as a number that orders nearly as the key does, and
+    /// its place among the rows; in order once all rows were taken.
     order: Vec<(u64, u32)>,
     next: usize,
     /// A row that so many others precede that nothing after it is wanted.
@@ -49,8 +49,11 @@ impl Values {
 /// So many rows are sorted on all cores.
 const PARALLEL_MIN: usize = 1 << 15;
 
-/// Fewer rows than this are never thinned out.
+/// Fewer rows than this are kept although others precede them.
 const BOUND_MIN: usize = 256;
+
+/// Fewer rows than this are not asked which of them are wanted.
+const TIGHTEN_MIN: usize = 16;
 
 impl Sorter {
     /// Takes a row: its outputs by number, among which the keys are. With a bound only so many
@@ -69,7 +72,7 @@ impl Sorter {
         bound: Option<usize>,
     ) -> Result<(), Error> {
         let key = |key: &SortKey| output(key.reg - values.first);
-        let prefix = sort.keys.first().map_or(0, |first| prefix(key(first), *first));
+        let prefix = sort.keys.first().map_or(0, |first| prefix_of(key(first), *first));
         if let Some((last_prefix, last)) = self.last {
             // An equal row that comes later stays behind.
             if prefix > last_prefix
@@ -78,12 +81,11 @@ impl Sorter {
                 return Ok(());
             }
         }
-        self.prefixes.push(prefix);
+        // Four billion rows do not fit into memory.
+        self.order.push((prefix, self.rows.len() as u32));
         self.rows.push(sort.keys.iter().map(key).chain((0..values.width).map(&output)));
-        if let Some(bound) = bound
-            && self.rows.len() >= bound.saturating_mul(2).max(BOUND_MIN)
-        {
-            self.thin(sort, bound);
+        if let Some(bound) = bound {
+            self.tighten(sort, bound);
         }
         match session.budget() {
             Some(budget) if self.is_full(budget) => self.spill(session, sort, bound),
@@ -91,43 +93,64 @@ impl Sorter {
         }
     }
 
-    /// Takes rows of one leaf, as [`Sorter::push`] takes one: their outputs are these. The first key of
-    /// all of them is looked at first, in a loop of its own.
+    /// Of rows of one leaf those that may be among the first ones, as far as their first key tells: their
+    /// numbers on it are put in front of `chosen`; gives how many they are.
+    pub(super) fn choose(
+        &self,
+        (values, sort): (Values, &SortPlan),
+        (rows, outputs): (LeafRows<'_>, &[Operand]),
+        chosen: &mut [u8; CHUNK],
+    ) -> usize {
+        let selected = rows.selected();
+        let first = sort.keys.first();
+        let first = first.and_then(|key| Some((*key, outputs.get(key.reg - values.first)?)));
+        let (Some((last, _)), Some((key, operand))) = (self.last, first) else {
+            chosen[..selected.len()].copy_from_slice(selected);
+            return selected.len();
+        };
+        let mut count = 0;
+        if let (Some((bytes, places, stride)), Operand::Field { field, .. }) =
+            (rows.on_page(), operand)
+        {
+            for (number, &row) in selected.iter().enumerate() {
+                let place = places.get(usize::from(row) * stride + field);
+                // Floats are told apart here, whatever else it is by its value.
+                let prefix = match place.and_then(|place| place.real(bytes)) {
+                    Some(real) => prefix(ValueRef::Real(real), key),
+                    None => prefix_of(rows.value(number, operand), key),
+                };
+                chosen[count] = row;
+                count += usize::from(prefix <= last);
+            }
+            return count;
+        }
+        for (number, &row) in selected.iter().enumerate() {
+            chosen[count] = row;
+            count += usize::from(prefix_of(rows.value(number, operand), key) <= last);
+        }
+        count
+    }
+
+    /// Takes rows of one leaf, as [`Sorter::push`] takes one: their outputs are these.
     ///
     /// # Errors
     /// As [`Sorter::push`].
     pub(super) fn push_leaf(
         &mut self,
         session: &dyn Session,
-        (values, sort): (Values, &SortPlan),
+        by: (Values, &SortPlan),
         (rows, outputs): (LeafRows<'_>, &[Operand]),
         bound: Option<usize>,
     ) -> Result<(), Error> {
-        let mut prefixes = [0; CHUNK];
-        let first = sort.keys.first();
-        if let Some((key, operand)) =
-            first.and_then(|key| Some((key, outputs.get(key.reg - values.first)?)))
-        {
-            let mut targets = prefixes.iter_mut();
-            rows.each_value(operand, |value| {
-                if let Some(target) = targets.next() {
-                    *target = prefix(value, *key);
-                }
-            });
-        }
         for number in 0..rows.len() {
-            // What is past the numbers is asked as usual.
-            let prefix = prefixes.get(number).copied().unwrap_or(0);
-            if self.last.is_none_or(|(last, _)| prefix <= last) {
-                let row = rows.row(number);
-                self.push(session, (values, sort), |output| row.value(&outputs[output]), bound)?;
-            }
+            let row = rows.row(number);
+            self.push(session, by, |output| row.value(&outputs[output]), bound)?;
         }
         Ok(())
     }
 
     fn is_full(&self, budget: &Budget) -> bool {
-        let bytes = self.rows.byte_len() + self.prefixes.len() * size_of::<(u64, u64, u32)>();
+        let bytes = self.rows.byte_len() + self.order.len() * size_of::<(u64, u32)>();
         bytes as u64 > budget.left().max(SPILL_BYTES_MIN)
     }
 
@@ -150,7 +173,7 @@ impl Sorter {
         let ordered = ordered.map(|&(prefix, place)| (prefix, rows.row_bytes(place as usize)));
         runs.add(session, &sort.keys, ordered)?;
         self.rows.clear();
-        self.prefixes.clear();
+        self.order.clear();
         self.last = None;
         Ok(())
     }
@@ -170,7 +193,11 @@ impl Sorter {
 
     /// Takes the rows that another one took, which come after this one's, within a bound.
     pub(super) fn absorb(&mut self, sort: &SortPlan, other: &Sorter, bound: usize) {
-        for (place, &prefix) in other.prefixes.iter().enumerate() {
+        // As they came, so that equal ones stay in that order.
+        let mut entries = other.order.clone();
+        entries.sort_unstable_by_key(|&(_, place)| place);
+        for (prefix, place) in entries {
+            let place = place as usize;
             if let Some((last_prefix, last)) = self.last {
                 let order = prefix.cmp(&last_prefix).then_with(|| {
                     let pairs = other.rows.row(place).zip(self.rows.row(last)).zip(&sort.keys);
@@ -183,26 +210,46 @@ impl Sorter {
                     continue;
                 }
             }
-            self.prefixes.push(prefix);
+            self.order.push((prefix, self.rows.len() as u32));
             self.rows.push(other.rows.row(place));
-            if self.rows.len() >= bound.saturating_mul(2).max(BOUND_MIN) {
-                self.thin(sort, bound);
-            }
+            self.tighten(sort, bound);
         }
     }
 
-    fn thin(&mut self, sort: &SortPlan, bound: usize) {
-        self.order_rows(sort);
+    /// Once twice as many rows as are wanted may be, leaves the first `bound` of them: nothing that comes
+    /// after the last one is wanted from then on.
+    #[inline]
+    fn tighten(&mut self, sort: &SortPlan, bound: usize) {
+        if self.order.len() >= bound.saturating_mul(2).max(TIGHTEN_MIN) {
+            self.leave_first(sort, bound);
+        }
+    }
+
+    #[inline(never)]
+    fn leave_first(&mut self, sort: &SortPlan, bound: usize) {
+        let Some(last) = bound.checked_sub(1).filter(|&last| last < self.order.len()) else {
+            return;
+        };
+        let rows = &self.rows;
+        let (_, &mut (prefix, place), _) =
+            self.order.select_nth_unstable_by(last, |a, b| order_of(rows, sort, a, b));
+        self.order.truncate(bound);
+        self.last = Some((prefix, place as usize));
+        if self.rows.len() < bound.saturating_mul(2).max(BOUND_MIN) {
+            return;
+        }
+        // Only those that are left stay, in the order in which they came.
+        self.order.sort_unstable_by_key(|&(_, place)| place);
         let mut kept = RowStore::default();
-        let mut prefixes = Vec::with_capacity(bound * 2);
-        for &(prefix, place) in self.order.iter().take(bound) {
-            kept.push(self.rows.row(place as usize));
-            prefixes.push(prefix);
+        for (_, known) in &mut self.order {
+            let new = kept.len();
+            kept.push(rows.row(*known as usize));
+            if *known == place {
+                self.last = Some((prefix, new));
+            }
+            *known = new as u32;
         }
         self.rows = kept;
-        self.prefixes = prefixes;
-        let place = self.rows.len().checked_sub(1).filter(|_| self.rows.len() >= bound);
-        self.last = place.map(|place| (self.prefixes[place], place));
     }
 
     /// Puts the rows in order. Rows with equal keys stay in the order in which they came.
@@ -221,23 +268,8 @@ impl Sorter {
     }
 
     fn order_rows(&mut self, sort: &SortPlan) {
-        self.order.clear();
-        // Four billion rows do not fit into memory.
-        let places = self.prefixes.iter().enumerate();
-        self.order.extend(places.map(|(place, &prefix)| (prefix, place as u32)));
         let rows = &self.rows;
-        let compare = |a: &(u64, u32), b: &(u64, u32)| {
-            let (left, right) = (a.1 as usize, b.1 as usize);
-            a.0.cmp(&b.0)
-                .then_with(|| {
-                    let pairs = rows.row(left).zip(rows.row(right)).zip(&sort.keys);
-                    pairs
-                        .map(|((left, right), key)| compare(left, right, *key))
-                        .find(|order| order.is_ne())
-                        .unwrap_or(Ordering::Equal)
-                })
-                .then(left.cmp(&right))
-        };
+        let compare = |a: &(u64, u32), b: &(u64, u32)| order_of(rows, sort, a, b);
         // No two are equal, so it does not matter which way they are sorted.
         if self.order.len() < PARALLEL_MIN {
             self.order.sort_unstable_by(compare);
@@ -282,6 +314,19 @@ impl Sorter {
     }
 }
 
+/// The order of two gathered rows. Those with equal keys are in the order in which they came.
+#[inline]
+fn order_of(rows: &RowStore, sort: &SortPlan, a: &(u64, u32), b: &(u64, u32)) -> Ordering {
+    let by_keys = || {
+        let pairs = rows.row(a.1 as usize).zip(rows.row(b.1 as usize)).zip(&sort.keys);
+        pairs
+            .map(|((left, right), key)| compare(left, right, *key))
+            .find(|order| order.is_ne())
+            .unwrap_or(Ordering::Equal)
+    };
+    a.0.cmp(&b.0).then_with(by_keys).then(a.1.cmp(&b.1))
+}
+
 pub(super) fn compare(left: ValueRef<'_>, right: ValueRef<'_>, key: SortKey) -> Ordering {
     let nulls = (left == ValueRef::Null, right == ValueRef::Null);
     match nulls {
@@ -298,7 +343,7 @@ pub(super) fn compare(left: ValueRef<'_>, right: ValueRef<'_>, key: SortKey) -> 
 }
 
 /// A number that is smaller only for values that come first, and equal for many that differ.
-#[inline]
+#[inline(always)]
 fn prefix(value: ValueRef<'_>, key: SortKey) -> u64 {
     match value {
         ValueRef::Null if key.nulls_first => 0,
@@ -308,6 +353,11 @@ fn prefix(value: ValueRef<'_>, key: SortKey) -> u64 {
             column.prefix(value).clamp(1, u64::MAX - 1)
         }
     }
+}
+
+/// The same, not within a loop.
+fn prefix_of(value: ValueRef<'_>, key: SortKey) -> u64 {
+    prefix(value, key)
 }
 
 #[cfg(test)]

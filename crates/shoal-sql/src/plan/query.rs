@@ -12,7 +12,14 @@ impl Compiler {
         let width = query.columns.len();
         let key_count = query.order_by.iter().filter(|key| matches!(key.key, Key::Expr(_))).count();
         let output = self.register_range(width + key_count);
-        let order = (query.order_by.as_slice(), limit(query));
+        let limited = limit(query);
+        // The first key that is an expression comes behind the columns.
+        let chooses = query.order_by.first().filter(|_| limited.is_some());
+        let chooses = chooses.map(|key| match &key.key {
+            Key::Output(number) => *number,
+            Key::Expr(_) => width,
+        });
+        let order = (query.order_by.as_slice(), limited, chooses);
         let (body, sorted) = self.plan_body(&query.body, output, width, order);
         let sort = (!sorted && !query.order_by.is_empty()).then(|| {
             let mut next = output + width;
@@ -40,13 +47,14 @@ impl Compiler {
         QueryPlan { body, output, width, sort, limit, offset, queries }
     }
 
-    /// Plans a body of whose rows about so many are taken; also tells whether its rows come in the order asked for.
+    /// Plans a body of whose rows about so many are taken, those that are first by the output of that
+    /// number; also tells whether its rows come in the order asked for.
     fn plan_body(
         &mut self,
         body: &Body,
         output: Reg,
         width: usize,
-        (order_by, limit): (&[OrderKey], Option<f64>),
+        (order_by, limit, chooses): (&[OrderKey], Option<f64>, Option<usize>),
     ) -> (BodyPlan, bool) {
         match body {
             Body::Values(rows) => {
@@ -62,7 +70,7 @@ impl Compiler {
                 (BodyPlan::Values(rows), false)
             }
             Body::Select(select) => {
-                let (plan, sorted) = self.plan_select(select, output, order_by, limit);
+                let (plan, sorted) = self.plan_select(select, output, (order_by, limit, chooses));
                 (BodyPlan::Select(Box::new(plan)), sorted)
             }
             Body::Recursive(recursion) => {
@@ -77,9 +85,9 @@ impl Compiler {
                     Key::Expr(_) => None,
                 });
                 let order = order.collect();
-                let first = self.plan_part(&recursion.first, output, width);
+                let first = self.plan_part(&recursion.first, output, width, None);
                 let steps = recursion.steps.iter();
-                let steps = steps.map(|body| self.plan_part(body, output, width)).collect();
+                let steps = steps.map(|body| self.plan_part(body, output, width, None)).collect();
                 let plan = RecursivePlan {
                     slot: recursion.slot,
                     first,
@@ -91,10 +99,10 @@ impl Compiler {
                 (BodyPlan::Recursive(Box::new(plan)), false)
             }
             Body::Compound { first, rest, collations } => {
-                let first = self.plan_part(first, output, width);
+                let first = self.plan_part(first, output, width, chooses);
                 let rest = rest
                     .iter()
-                    .map(|(op, body)| (*op, self.plan_part(body, output, width)))
+                    .map(|(op, body)| (*op, self.plan_part(body, output, width, chooses)))
                     .collect();
                 let plan = CompoundPlan { first, rest, collations: collations.clone() };
                 (BodyPlan::Compound(Box::new(plan)), false)
@@ -103,9 +111,15 @@ impl Compiler {
     }
 
     /// Plans one part of a compound, whose rows appear in the compound's registers.
-    fn plan_part(&mut self, body: &Body, output: Reg, width: usize) -> QueryPlan {
+    fn plan_part(
+        &mut self,
+        body: &Body,
+        output: Reg,
+        width: usize,
+        chooses: Option<usize>,
+    ) -> QueryPlan {
         let outer = std::mem::take(&mut self.own_queries);
-        let (body, _) = self.plan_body(body, output, width, (&[], None));
+        let (body, _) = self.plan_body(body, output, width, (&[], None, chooses));
         let queries = std::mem::replace(&mut self.own_queries, outer);
         QueryPlan { body, output, width, sort: None, limit: None, offset: None, queries }
     }

@@ -60,14 +60,13 @@ pub(super) enum CompiledScan {
 }
 
 impl Compiler {
-    /// Plans a select of whose rows about `limit` are taken; also tells whether they come in the
-    /// order asked for.
+    /// Plans a select of whose rows about `limit` are taken, those that are first by the output that
+    /// `chooses` numbers; also tells whether they come in the order asked for.
     pub(super) fn plan_select(
         &mut self,
         select: &Select,
         output: Reg,
-        order_by: &[OrderKey],
-        limit: Option<f64>,
+        (order_by, limit, chooses): (&[OrderKey], Option<f64>, Option<usize>),
     ) -> (SelectPlan, bool) {
         let sources = &select.sources;
         let terms = terms(select);
@@ -171,14 +170,14 @@ impl Compiler {
             SelectPlan { constant, levels, group, windows, outputs, distinct: None, direct: None };
         if let Some(group) = distinct_group {
             plan.group = Some(group);
-            plan.direct = crate::exec::direct::compile(&plan, self).map(Box::new);
+            plan.direct = crate::exec::direct::compile(&plan, chooses, self).map(Box::new);
             plan.group = plan.group.filter(|_| plan.direct.is_some());
         }
         if plan.direct.is_none() {
             let ordered = ordered && select.group_by.is_none();
             let distinct = select.distinct.clone();
             plan.distinct = distinct.map(|collations| DistinctPlan { collations, ordered });
-            plan.direct = crate::exec::direct::compile(&plan, self).map(Box::new);
+            plan.direct = crate::exec::direct::compile(&plan, chooses, self).map(Box::new);
         }
         let sorted = match &select.group_by {
             None => descending.is_some(),

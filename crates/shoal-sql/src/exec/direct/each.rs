@@ -223,6 +223,41 @@ impl Direct {
         Ok(())
     }
 
+    /// The same of the rows that `choose` leaves, which is asked about those found together: it puts the
+    /// numbers of the rows that are wanted in front of the others' and says how many they are. Of what is
+    /// not wanted no columns are found but those that conditions ask for and [`Direct::chooses`] tells.
+    ///
+    /// # Errors
+    /// What `sink` raises and what is wrong with the file.
+    pub(crate) fn for_each_chosen<C>(
+        &self,
+        txn: &Transaction,
+        parameters: &[Value],
+        memory: &mut LeafMemory,
+        (within, chooser): ((i64, i64), &mut C),
+        mut choose: impl FnMut(&mut C, LeafRows<'_>, &mut [u8; CHUNK]) -> usize,
+        mut sink: impl FnMut(&mut C, LeafRows<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let scan = LeafScan::new(self, txn, parameters, memory, Begin::First, within)?;
+        let Some(mut scan) = scan else { return Ok(()) };
+        scan.want_chosen();
+        while scan.next(CHUNK, false)? {
+            let mut chosen = [0; CHUNK];
+            let count = match scan.rows() {
+                Some(rows) if rows.len() > 0 => choose(chooser, rows, &mut chosen),
+                _ => continue,
+            };
+            if count == 0 {
+                continue;
+            }
+            scan.choose(&chosen[..count])?;
+            if let Some(rows) = scan.rows() {
+                sink(chooser, rows)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The same where rows of other tables are joined to those of one.
     ///
     /// # Errors

@@ -7,8 +7,8 @@
 //! left. Nothing is decoded before somebody asks for it.
 
 use shoal_store::{
-    ColumnPlace, Corrupt, IndexWalk, LeafCell, Page, Payload, Pgno, Place, TableCursor,
-    TableLookup, Transaction, WalkPlace,
+    ColumnFinder, ColumnPlace, Corrupt, IndexWalk, LeafCell, Page, Payload, Pgno, Place,
+    TableCursor, TableLookup, Transaction, WalkPlace,
 };
 
 use super::ascending::RowAt;
@@ -286,8 +286,10 @@ pub(super) struct LeafScan<'a, 't> {
     /// `None` once there is no more row.
     leaf: Option<Leaf<'t>>,
     high: i64,
-    /// Whether columns are found for conditions alone.
-    places_only: bool,
+    /// Which columns are found of the rows that are wanted.
+    finds: Finds,
+    /// Whether most of the rows that were taken last were wanted.
+    keeps_most: bool,
     /// How many rows were taken last, whether some of them go on on other pages, and how many are
     /// wanted.
     count: usize,
@@ -295,6 +297,17 @@ pub(super) struct LeafScan<'a, 't> {
     wanted: usize,
     /// Where their fields begin.
     fields: usize,
+}
+
+/// Which columns a scan finds of the rows that its conditions leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Finds {
+    All,
+    /// Those that conditions ask for, and those that decide which rows are chosen; the others once they
+    /// are.
+    Chosen,
+    /// None but those that conditions ask for.
+    None,
 }
 
 /// The leaf that a scan is on.
@@ -375,7 +388,7 @@ impl<'a, 't> LeafScan<'a, 't> {
         high: i64,
     ) -> LeafScan<'a, 't> {
         memory.make_ready(tests, parameters);
-        let (places_only, has_far) = (false, false);
+        let (finds, keeps_most, has_far) = (Finds::All, false, false);
         let (count, wanted, fields) = (0, 0, 0);
         LeafScan {
             plan,
@@ -386,7 +399,8 @@ impl<'a, 't> LeafScan<'a, 't> {
             source,
             leaf,
             high,
-            places_only,
+            finds,
+            keeps_most,
             count,
             has_far,
             wanted,
@@ -396,7 +410,13 @@ impl<'a, 't> LeafScan<'a, 't> {
 
     /// Finds no columns from now on but those that conditions ask for.
     pub(super) fn want_places_only(&mut self) {
-        self.places_only = true;
+        self.finds = Finds::None;
+    }
+
+    /// Finds of the rows that the conditions leave no columns from now on but those that decide which of
+    /// them are chosen, until [`LeafScan::choose`].
+    pub(super) fn want_chosen(&mut self) {
+        self.finds = Finds::Chosen;
     }
 
     /// The number on its leaf of the first of the rows that were taken last.
@@ -462,30 +482,45 @@ impl<'a, 't> LeafScan<'a, 't> {
         let (plan, count) = (self.plan, self.count);
         let stride = plan.places.len();
         let end = self.fields + count * stride;
-        if self.memory.fields.len() < end {
-            self.memory.fields.resize(end, ColumnPlace::MISSING);
+        // One row more: of the last row's fields those behind its own are lent, too.
+        if self.memory.fields.len() < end + stride {
+            self.memory.fields.resize(end + stride, ColumnPlace::MISSING);
         }
-        let asked = !self.places_only || !self.tests.is_empty();
+        let asked = self.finds != Finds::None || !self.tests.is_empty();
         let has_far = self.has_far;
         if has_far && stride > 0 && asked {
             self.find_far(leaf)?;
         }
         let LeafMemory { ready, cells, selected, fields, far, .. } = &mut *self.memory;
-        let (page, cells, fields) = (leaf.page, &cells[..count], &mut fields[self.fields..end]);
+        let (page, cells) = (leaf.page, &cells[..count]);
+        let fields = &mut fields[self.fields..end + stride];
         *selected = EVERY;
         self.wanted = count;
         if !asked {
             return Ok(());
         }
+        let bytes = page.bytes();
         if ready.is_empty() {
-            return plan
-                .all
-                .find_cells(page.bytes(), cells, fields, stride)
-                .map_err(Error::corrupt);
+            let found = match (&self.finds, &plan.key) {
+                (Finds::Chosen, None) => Ok(()),
+                (Finds::Chosen, Some((number, finder))) => {
+                    finder.find_cells(bytes, cells, &mut fields[*number..], stride)
+                }
+                _ => plan.all.find_cells(bytes, cells, &mut fields[..count * stride], stride),
+            };
+            return found.map_err(Error::corrupt);
         }
-        plan.early.find_cells(page.bytes(), cells, fields, stride).map_err(Error::corrupt)?;
+        // Where most rows are wanted, one walk through a header costs less than two. What is wrong with
+        // a column that nobody asked for is no error.
+        let whole = self.keeps_most
+            && self.finds == Finds::All
+            && !plan.late.is_empty()
+            && plan.all.find_cells(bytes, cells, fields, stride).is_ok();
+        if !whole {
+            plan.early.find_cells(bytes, cells, fields, stride).map_err(Error::corrupt)?;
+        }
         let (far, parameters): (&[u8], _) = (far, self.parameters);
-        let fields_found = &*fields;
+        let fields_found = &fields[..count * stride];
         let rows = LeafRows {
             page,
             far,
@@ -499,19 +534,56 @@ impl<'a, 't> LeafScan<'a, 't> {
         for condition in &*ready {
             self.wanted = condition.select(self.tests, rows, selected, self.wanted);
         }
-        if plan.late.is_empty() || self.places_only {
+        self.keeps_most = self.wanted > count / 2;
+        if whole || self.finds != Finds::All {
             return Ok(());
         }
-        let bytes = page.bytes();
+        self.find_late(leaf)
+    }
+
+    /// Finds the columns that no condition asked for of the rows that are wanted.
+    #[inline]
+    fn find_late(&mut self, leaf: Leaf<'t>) -> Result<(), Error> {
+        self.find_wanted(leaf, &self.plan.late, self.plan.early.len())
+    }
+
+    /// Finds columns of the rows that are wanted; those of a row are behind the first `passed` of its own.
+    #[inline(always)]
+    fn find_wanted(
+        &mut self,
+        leaf: Leaf<'t>,
+        finder: &ColumnFinder,
+        passed: usize,
+    ) -> Result<(), Error> {
+        if finder.is_empty() {
+            return Ok(());
+        }
+        let stride = self.plan.places.len();
+        let LeafMemory { cells, selected, fields, .. } = &mut *self.memory;
+        let (bytes, fields) = (leaf.page.bytes(), &mut fields[self.fields..]);
         for &at in &selected[..self.wanted] {
             let at = usize::from(at);
             if cells[at].goes_on() {
                 continue;
             }
-            let fields = &mut fields[at * stride + plan.early.len()..(at + 1) * stride];
-            plan.late.find(bytes, cells[at].range(), fields).map_err(Error::corrupt)?;
+            let fields = &mut fields[at * stride + passed..(at + 1) * stride];
+            finder.find(bytes, cells[at].range(), fields).map_err(Error::corrupt)?;
         }
         Ok(())
+    }
+
+    /// Wants these rows alone of those that were taken last: some of the wanted ones, in their order. All
+    /// their columns are found.
+    ///
+    /// # Errors
+    /// What is wrong with the file.
+    pub(super) fn choose(&mut self, chosen: &[u8]) -> Result<(), Error> {
+        self.retain(chosen);
+        let Some(leaf) = self.leaf else { return Ok(()) };
+        match self.tests {
+            [] => self.find_wanted(leaf, &self.plan.all, 0),
+            _ => self.find_late(leaf),
+        }
     }
 
     /// Reads the records that go on on other pages, and finds all their columns.

@@ -121,7 +121,7 @@ impl<'r> LeafRows<'r> {
 
     /// The numbers of the cells that are wanted.
     #[inline]
-    pub(super) fn selected(self) -> &'r [u8] {
+    pub(crate) fn selected(self) -> &'r [u8] {
         self.selected
     }
 
@@ -196,7 +196,7 @@ impl<'r> LeafRows<'r> {
     /// Where a field of those rows is, by number: the places of row `i` begin at `i * stride`; `None`
     /// where rows go on on other pages.
     #[inline(always)]
-    pub(super) fn on_page(self) -> Option<(&'r [u8], &'r [ColumnPlace], usize)> {
+    pub(crate) fn on_page(self) -> Option<(&'r [u8], &'r [ColumnPlace], usize)> {
         (!self.has_far).then_some((self.page.bytes(), self.fields, self.stride))
     }
 

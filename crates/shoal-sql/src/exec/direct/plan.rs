@@ -36,6 +36,9 @@ pub(crate) struct Direct {
     pub(super) joins: bool,
     /// Whether the rows are those that an index finds by equality, and nothing else is asked.
     pub(super) seeks: bool,
+    /// Whether the column that its rows are sorted by first, of which so many are wanted, is found
+    /// before others.
+    pub(crate) chooses: bool,
     /// Whether all that is asked is how many rows a table has.
     pub(crate) counts_rows: bool,
     /// The roots of the tables whose rows are looked up, and of the indexes.
@@ -133,6 +136,9 @@ pub(super) struct RecordPlan {
     pub(super) all: ColumnFinder,
     pub(super) early: ColumnFinder,
     pub(super) late: ColumnFinder,
+    /// The one by which rows are chosen, where nothing else is asked of them first: its number among
+    /// these.
+    pub(super) key: Option<(usize, ColumnFinder)>,
     /// Where the first one is kept among the fields of all records.
     pub(super) first: usize,
 }
@@ -309,8 +315,15 @@ struct Builder {
 
 /// Compiles a select that runs directly; `None` for one that does not.
 ///
+/// `chooses` is the number of the output that the rows are sorted by first, where so many of them are
+/// wanted.
+///
 /// Every part of the plan is named here: a plan that learns more must say what that means.
-pub(crate) fn compile(select: &SelectPlan, compiler: &Compiler) -> Option<Direct> {
+pub(crate) fn compile(
+    select: &SelectPlan,
+    chooses: Option<usize>,
+    compiler: &Compiler,
+) -> Option<Direct> {
     let SelectPlan { constant, levels, group, windows, outputs, distinct, direct: _ } = select;
     if !constant.is_empty() || levels.is_empty() || distinct.is_some() || compiler.utf16 {
         return None;
@@ -345,8 +358,8 @@ pub(crate) fn compile(select: &SelectPlan, compiler: &Compiler) -> Option<Direct
     if group_draft.is_none() && outputs.is_none() {
         return None;
     }
-    for draft in outputs.iter().flatten() {
-        builder.want(draft, false);
+    for (number, draft) in outputs.iter().flatten().enumerate() {
+        builder.want(draft, chooses == Some(number));
     }
     if let Some((keys, arguments, kept)) = &group_draft {
         let drafts = keys.iter().map(|(draft, _)| draft).chain(arguments.iter().flatten());
@@ -354,7 +367,11 @@ pub(crate) fn compile(select: &SelectPlan, compiler: &Compiler) -> Option<Direct
             builder.want(draft, false);
         }
     }
-    let (records, fields) = builder.records();
+    let key = chooses.and_then(|number| match outputs.as_ref()?.get(number)? {
+        Draft::Field { record, place, .. } => Some((*record, *place)),
+        Draft::Ready(_) => None,
+    });
+    let (records, fields) = builder.records(key);
     let finish = |draft: Draft| finish(draft, &records);
     let levels: Box<[DirectLevel]> =
         drafts.into_iter().map(|level| level.finish(&finish)).collect();
@@ -422,6 +439,7 @@ pub(crate) fn compile(select: &SelectPlan, compiler: &Compiler) -> Option<Direct
         group,
         joins,
         seeks,
+        chooses: chooses.is_some(),
         counts_rows,
         lookups,
         indexes,
@@ -770,20 +788,27 @@ impl Builder {
         Some((keys?, arguments, kept?))
     }
 
-    /// Where each record's fields are kept, and how many there are.
-    fn records(&mut self) -> (Box<[RecordPlan]>, usize) {
+    /// Where each record's fields are kept, and how many there are. Rows are chosen by the `key`, a place
+    /// in a record.
+    fn records(&mut self, key: Option<(usize, usize)>) -> (Box<[RecordPlan]>, usize) {
         let mut first = 0;
         let records = self
             .wanted
             .iter_mut()
-            .map(|wanted| {
+            .enumerate()
+            .map(|(record, wanted)| {
                 // A place that is wanted twice is early when it once is.
                 wanted.sort_unstable_by_key(|&(place, early)| (place, !early));
                 wanted.dedup_by_key(|(place, _)| *place);
                 // The walk to an early field passes the others before it.
                 let early = wanted.iter().rposition(|(_, early)| *early).map_or(0, |at| at + 1);
                 let places: Box<[usize]> = wanted.iter().map(|(place, _)| *place).collect();
+                let key = key.filter(|&(of, _)| of == record).map(|(_, place)| {
+                    let number = places.partition_point(|&known| known < place);
+                    (number, ColumnFinder::new(&[place]))
+                });
                 let record = RecordPlan {
+                    key,
                     all: ColumnFinder::new(&places),
                     early: ColumnFinder::new(&places[..early]),
                     late: ColumnFinder::new(&places[early..]),
