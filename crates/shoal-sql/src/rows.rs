@@ -50,6 +50,8 @@ pub(crate) struct General {
 enum Source<'c> {
     /// Of which the rows that are ready are places on pages.
     Leaf(DirectSource<'c>),
+    /// Of which they are such places of several tables.
+    Joined(DirectSource<'c>),
     /// Of which they are values.
     Direct(DirectSource<'c>),
     General {
@@ -144,12 +146,49 @@ impl<'c> DirectSource<'c> {
         (last || !self.rows.wants_more()) && matches!(self.snapshot, Snapshot::Shared(_))
     }
 
-    /// Whether the rows that are ready are places on pages.
+    /// What the rows that are ready are.
     #[inline]
-    fn is_lazy(&self) -> bool {
-        let memory = self.memory.first();
-        !self.rows.are_combined() && memory.is_some_and(|memory| self.direct.is_lazy(memory))
+    fn kind(&self) -> Kind {
+        match self.memory.first() {
+            Some(memory) if !self.rows.are_combined() => {
+                if self.direct.is_lazy(memory) {
+                    Kind::Leaf
+                } else if self.direct.is_lazy_join(memory) {
+                    Kind::Joined
+                } else {
+                    Kind::Direct
+                }
+            }
+            _ => Kind::Direct,
+        }
     }
+
+    /// A column of a row that does not tell what it is; whether the row is none.
+    #[inline(never)]
+    fn untold(&self, is_none: bool, column: usize) -> ValueRef<'_> {
+        let of_none = is_none && self.direct.given(column).is_of_row();
+        if of_none { ValueRef::Null } else { self.direct.fixed(column, self.parameters) }
+    }
+
+    /// A column of a joined row that is ready.
+    #[inline(always)]
+    fn joined(&self, row: usize, column: usize) -> ValueRef<'_> {
+        let Some(memory) = self.memory.first() else { return ValueRef::Null };
+        let given = self.direct.given(column);
+        let row = memory.joined(row, given.record, self.snapshot.get());
+        match row.value(given) {
+            Some(value) => value,
+            None => self.untold(row.is_none(), column),
+        }
+    }
+}
+
+/// Which of the sources of rows straight from the pages they are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Leaf,
+    Joined,
+    Direct,
 }
 
 /// What `LIMIT` or `OFFSET` says.
@@ -268,7 +307,9 @@ impl<'c> Rows<'c> {
         }
         let (snapshot, attached) = match &self.source {
             Source::General { snapshot, attached, .. } => (snapshot, attached.as_slice()),
-            Source::Leaf(source) | Source::Direct(source) => (&source.snapshot, none),
+            Source::Leaf(source) | Source::Joined(source) | Source::Direct(source) => {
+                (&source.snapshot, none)
+            }
             Source::Ended(_) | Source::Values(_) | Source::Done => return Ok(false),
         };
         for snapshot in std::iter::once(snapshot).chain(attached.iter().flatten()) {
@@ -300,13 +341,17 @@ impl<'c> Rows<'c> {
     /// A row that is ready.
     #[inline(always)]
     fn row(&self, row: usize) -> Row<'_> {
-        if let Source::Leaf(source) = &self.source
-            && let Some(memory) = source.memory.first()
-        {
-            let row = memory.leaf.row(row, source.snapshot.get());
-            return Row { place: RowPlace::Leaf { source, row } };
-        }
-        Row { place: RowPlace::Kept { rows: self, row } }
+        let place = match &self.source {
+            Source::Leaf(source) => match source.memory.first() {
+                Some(memory) => {
+                    let row = memory.leaf.row(row, source.snapshot.get());
+                    RowPlace::Leaf { source, row }
+                }
+                None => RowPlace::Kept { rows: self, row },
+            },
+            _ => RowPlace::Kept { rows: self, row },
+        };
+        Row { place }
     }
 
     /// Makes more rows ready; false when there are none.
@@ -316,16 +361,22 @@ impl<'c> Rows<'c> {
             return self.refuse_more();
         }
         let ready = match &mut self.source {
-            Source::Leaf(source) | Source::Direct(source) => source.refill(),
+            Source::Leaf(source) | Source::Joined(source) | Source::Direct(source) => {
+                source.refill()
+            }
             Source::General { .. } => self.refill_general(),
             Source::Ended(_) | Source::Values(_) | Source::Done => return Ok(false),
         };
         let ready = match ready {
             Ok(ready) if !ready.is_empty() => {
-                match &self.source {
-                    Source::Leaf(source) if !source.is_lazy() => self.turn(),
-                    Source::Direct(source) if source.is_lazy() => self.turn(),
-                    _ => {}
+                let (kind, source) = match &self.source {
+                    Source::Leaf(source) => (Kind::Leaf, Some(source)),
+                    Source::Joined(source) => (Kind::Joined, Some(source)),
+                    Source::Direct(source) => (Kind::Direct, Some(source)),
+                    _ => (Kind::Direct, None),
+                };
+                if let Some(turned) = source.map(DirectSource::kind).filter(|&it| it != kind) {
+                    self.turn(turned);
                 }
                 ready
             }
@@ -342,17 +393,23 @@ impl<'c> Rows<'c> {
         (self.next, self.end) = (ready.start, ready.start + given);
         // Whoever asks for the row behind these is told.
         self.is_over = given < ready.len();
-        self.ended =
-            !self.is_over && matches!(&self.source, Source::Leaf(source) if source.has_ended());
+        let has_ended = match &self.source {
+            Source::Leaf(source) | Source::Joined(source) => source.has_ended(),
+            _ => false,
+        };
+        self.ended = !self.is_over && has_ended;
         if given == 0 { self.refuse_more() } else { Ok(true) }
     }
 
     /// Goes on with a part whose rows are of the other kind.
     #[cold]
-    fn turn(&mut self) {
+    fn turn(&mut self, kind: Kind) {
         self.source = match std::mem::replace(&mut self.source, Source::Done) {
-            Source::Leaf(source) => Source::Direct(source),
-            Source::Direct(source) => Source::Leaf(source),
+            Source::Leaf(source) | Source::Joined(source) | Source::Direct(source) => match kind {
+                Kind::Leaf => Source::Leaf(source),
+                Kind::Joined => Source::Joined(source),
+                Kind::Direct => Source::Direct(source),
+            },
             other => other,
         };
     }
@@ -425,7 +482,7 @@ impl<'r> Row<'r> {
         match &self.place {
             RowPlace::Leaf { source, row } => match row.value(source.direct.given(column)) {
                 Some(value) => value,
-                None => source.direct.fixed(column, source.parameters),
+                None => source.untold(row.is_none(), column),
             },
             RowPlace::Kept { rows, row } => rows.kept(*row, column),
         }
@@ -436,7 +493,9 @@ impl<'r> Row<'r> {
         match &self.place {
             RowPlace::Leaf { source, .. } => source.program.columns.len(),
             RowPlace::Kept { rows, .. } => match &rows.source {
-                Source::Leaf(source) | Source::Direct(source) => source.program.columns.len(),
+                Source::Leaf(source) | Source::Joined(source) | Source::Direct(source) => {
+                    source.program.columns.len()
+                }
                 Source::General { general, .. } | Source::Ended(general) => general.batch.width(),
                 Source::Values(batch) => batch.width(),
                 Source::Done => 0,
@@ -461,10 +520,11 @@ impl Rows<'_> {
     #[inline(never)]
     fn kept(&self, row: usize, column: usize) -> ValueRef<'_> {
         match &self.source {
+            Source::Joined(source) => source.joined(row, column),
             Source::Leaf(source) | Source::Direct(source) => {
                 let Some(memory) = source.memory.first() else { return ValueRef::Null };
-                let (txn, at) = (source.snapshot.get(), (row, column, source.rows.are_combined()));
-                source.direct.kept(memory, at, txn, source.parameters)
+                let txn = source.snapshot.get();
+                source.direct.kept(memory, (row, column), txn, source.parameters)
             }
             Source::General { general, .. } | Source::Ended(general) => {
                 general.batch.get(row, column)

@@ -28,6 +28,11 @@ fn script(page_size: u32) -> String {
            case p % 6 when 0 then null when 1 then p when 2 then p + 0.5 when 3 then 'x' || p % 20
              when 4 then zeroblob(p % 30) else replace(hex(zeroblob(p % 90 * 20)), '00', 'ab') end
          from c;
+         create table g(id integer primary key, k, j int);
+         insert into g select id, case when id % 2 then 'department number ' || (id / 500)
+             when id % 5 then id / 900 else id / 900 * 1.0 end, id / 7 from t;
+         create index g_k on g(k);
+         create index g_j on g(j);
          insert or ignore into w select distinct s, i, x from t where s is not null and i is not null;
          insert into u select id, abs(i) * 3 % 700, n from t where id % 2 = 0;
          create index t_i on t(i);
@@ -390,6 +395,63 @@ fn groups_and_orders() {
         "select x, id from t order by x, id",
         "select i, s, id from t where i is not null order by s desc, i, id",
         "select id, x from t order by id desc limit 20",
+    ]);
+}
+
+/// The first rows by an order: those behind the bound are not looked at as a whole.
+#[test]
+fn first_rows_by_an_order() {
+    check(&[
+        "select id, s, r from t order by r, id limit 1",
+        "select id, s, r, x from t order by r desc, id limit 40",
+        "select r, id from t order by r nulls last, id desc limit 700 offset 9",
+        "select id, i, x, n from t where i > ?1 order by i desc, id limit 25",
+        "select id, x from t where i > -4 and r < 9 order by x, id limit 17 offset 3",
+        "select x, id, none from t order by x desc nulls last, id limit 300",
+        "select id, late from t order by late, id desc limit 9",
+        "select id, n from t order by n collate nocase desc, id limit 31",
+        "select s from t order by x, id limit 12",
+        "select id, r from t order by ?1, id limit 5",
+        "select id, r from t order by i + 0, id limit 6",
+        "select id, s from t order by id + 0 desc limit 50",
+        "select id, r as o, s from t union all select id, note, t from u order by o, id limit 33",
+        "select id, i as o from t where r > ?1 union all select id, t from u order by 2 desc, 1 limit 60",
+        "select id, i as o from t union select id, t from u order by 2, 1 limit 21",
+        "select id, r from t order by r, id limit -1",
+    ]);
+}
+
+/// Rows that a join, or an index, finds in another table, of which alone columns are given.
+#[test]
+fn rows_of_another_table_alone() {
+    check(&[
+        "select t.s, t.x, t.id from u join t on t.id = u.t",
+        "select t.s, t.x, t.id, ?1, t.late from u left join t on t.id = u.t",
+        "select u.note, u.id from u left join t on t.id = u.t",
+        "select b.x, b.r, b.none from u join t a on a.id = u.t join t b on b.id = a.i",
+        "select a.s from u left join t a on a.id = u.t left join t b on b.id = a.i",
+        "select b.late, b.id from u left join t a on a.id = u.t left join t b on b.id = a.i",
+        "select u.note, b.x, a.x from u left join t a on a.id = u.t left join t b on b.id = a.i",
+        "select t.x, t.late, t.id from t where i > ?1",
+        "select x, r, none from t where s > ?1 and i > 3",
+        "select count(t.x), count(u.note), count(*) from u left join t on t.id = u.t",
+        "select t.x from u join t on t.id = u.t union all select x from t where i > ?1",
+    ]);
+}
+
+/// Groups whose rows an index gives one after the other: with long keys, and with equal ones that are
+/// stored in several ways.
+#[test]
+fn groups_in_the_order_of_an_index() {
+    check(&[
+        "select k, count(*), sum(j), max(id) from g group by k order by k",
+        "select k, count(*) from g group by k order by k",
+        "select j, count(*) from g group by j order by j",
+        "select j, count(*), avg(id), min(k) from g where j > ?1 group by j order by j",
+        "select distinct k from g order by k",
+        "select count(distinct k), count(distinct j) from g",
+        "select j, group_concat(distinct k), count(distinct k) from g group by j order by j",
+        "select j, group_concat(id, ',' order by id desc) from g group by j order by j",
     ]);
 }
 

@@ -190,13 +190,18 @@ impl Direct {
         self.joins
     }
 
+    /// Whether the rows of the batch are given as places on the pages of several tables.
+    pub(crate) fn is_lazy_join(&self, memory: &Memory) -> bool {
+        self.joins && !self.is_lazy(memory)
+    }
+
     /// Whether the rows of the batch are given as places on pages, from which values are decoded when
     /// they are asked for.
     pub(crate) fn is_lazy(&self, memory: &Memory) -> bool {
         self.point.is_some()
             || memory.sought
             || self.is_scan()
-            || (self.joins && self.records.len() == 1)
+            || (self.joins && self.gives.is_some())
     }
 
     /// Calls `sink` with all rows of a range of rowids, some at a time, when the rows are those of one
@@ -391,12 +396,18 @@ impl Direct {
                 }
             }
         })?;
+        let more = pause.is_some();
         match pause {
             Some(Pause::Row(place)) => memory.place = Some(place),
             Some(Pause::Entry(place)) => memory.walk = Some(place),
-            None => return Ok(()),
+            None => {}
         }
-        memory.start = Start::At;
+        if more {
+            memory.start = Start::At;
+        }
+        if self.gives.is_some_and(|record| record > 0) {
+            memory.give_partners();
+        }
         Ok(())
     }
 

@@ -6,11 +6,11 @@
 //! are read in one loop, the rows they name are located in the next, then their columns, then what is
 //! asked of them leaves fewer. What was found are places; values are decoded when they are asked for.
 
-use shoal_store::{ColumnPlace, Corrupt, LeafCell, Pgno, TableLookup, Transaction};
+use shoal_store::{ColumnPlace, Corrupt, LeafCell, Page, TableLookup, Transaction};
 
 use super::index::{Keys, make_keys};
 use super::leaf::{Begin, CHUNK, Entries, LeafScan, Pause};
-use super::leaf_rows::{Given, LeafRows};
+use super::leaf_rows::{Found, GivenRow, LeafRows};
 use super::plan::{Access, Direct, DirectLevel, Operand, RecordPlan, Test};
 use super::ready::IntRange;
 use super::run::{FAR_BYTES_MAX, Memory, Start, compare, field_value, parameter};
@@ -19,23 +19,12 @@ use crate::Error;
 use crate::exec::scan::exact_rowid;
 use crate::value::{Value, ValueRef};
 
-/// The row of another table that belongs to a row of the first one.
-#[derive(Clone, Copy, Debug)]
-struct Partner {
-    rowid: i64,
-    /// The page it is on; `None` for one whose bytes are in [`JoinMemory::far`], or are not asked for.
-    page: Option<Pgno>,
-    /// Whether there is none: all its columns are NULL then.
-    null: bool,
-}
-
-const NONE: Partner = Partner { rowid: 0, page: None, null: true };
-
 /// What a join keeps between its rows and between runs.
 #[derive(Debug, Default)]
 pub(super) struct JoinMemory {
-    /// Of the rows taken last, for one table after the other, by number of the first table's cell.
-    partners: Vec<Partner>,
+    /// Of the rows taken last the rows of the other tables that belong to them, for one table after the
+    /// other, by number of the first table's cell.
+    partners: Vec<Found>,
     /// Where the records of those of one table are on their pages.
     cells: Vec<LeafCell>,
     /// Where the columns of all other tables are, of all rows of the batch.
@@ -44,9 +33,9 @@ pub(super) struct JoinMemory {
     far: Vec<u8>,
     /// The last of them.
     buffer: Vec<u8>,
-    /// Of each row to be given its partners, and where their fields begin.
-    found: Vec<Partner>,
-    starts: Vec<u32>,
+    /// Of each row to be given its partners, and how many those are.
+    found: Vec<Found>,
+    width: usize,
 }
 
 impl JoinMemory {
@@ -54,7 +43,6 @@ impl JoinMemory {
     pub(super) fn clear(&mut self) {
         self.far.clear();
         self.found.clear();
-        self.starts.clear();
     }
 }
 
@@ -68,7 +56,7 @@ const ROWS_MIN: usize = CHUNK / 4;
 #[derive(Clone, Copy)]
 pub(crate) struct JoinRows<'r> {
     leaf: LeafRows<'r>,
-    partners: &'r [Partner],
+    partners: &'r [Found],
     /// Of every cell the wanted fields of all other tables.
     fields: &'r [ColumnPlace],
     far: &'r [u8],
@@ -79,16 +67,6 @@ pub(crate) struct JoinRows<'r> {
 }
 
 impl<'r> JoinRows<'r> {
-    /// What is stored for an operand of a row that is wanted, where that is of the first table: see
-    /// [`LeafRows::short`].
-    #[inline(always)]
-    pub(super) fn short(self, number: usize, operand: &Operand) -> Option<(u32, u64)> {
-        match operand {
-            Operand::Field { record: 0, .. } => self.leaf.short(number, operand),
-            _ => None,
-        }
-    }
-
     /// How many rows are wanted.
     #[inline]
     pub(crate) fn len(self) -> usize {
@@ -99,6 +77,16 @@ impl<'r> JoinRows<'r> {
     #[inline(always)]
     pub(crate) fn value(self, number: usize, operand: &'r Operand) -> ValueRef<'r> {
         self.value_at(self.leaf.at(number), operand)
+    }
+
+    /// What is stored for an operand of a row that is wanted, where that is of the first table: see
+    /// [`LeafRows::short`].
+    #[inline(always)]
+    pub(super) fn short(self, number: usize, operand: &Operand) -> Option<(u32, u64)> {
+        match operand {
+            Operand::Field { record: 0, .. } => self.leaf.short(number, operand),
+            _ => None,
+        }
     }
 
     /// A row that is wanted, by number from 0.
@@ -113,7 +101,7 @@ impl<'r> JoinRows<'r> {
         match operand {
             Operand::Field { record, field, real, missing } if *record > 0 => {
                 let partner = self.partners[(*record - 1) * CHUNK + at];
-                if partner.null {
+                if partner.is_none() {
                     return ValueRef::Null;
                 }
                 let place = self.fields[at * self.stride + field - self.first];
@@ -121,8 +109,8 @@ impl<'r> JoinRows<'r> {
             }
             Operand::Rowid { record } if *record > 0 => {
                 match self.partners[(*record - 1) * CHUNK + at] {
-                    Partner { null: true, .. } => ValueRef::Null,
-                    Partner { rowid, .. } => ValueRef::Int(rowid),
+                    partner if partner.is_none() => ValueRef::Null,
+                    partner => ValueRef::Int(partner.rowid),
                 }
             }
             operand => self.leaf.value_at(at, operand),
@@ -130,7 +118,7 @@ impl<'r> JoinRows<'r> {
     }
 
     #[inline(always)]
-    fn bytes(self, partner: Partner) -> &'r [u8] {
+    fn bytes(self, partner: Found) -> &'r [u8] {
         bytes_of(partner, self.txn, self.far)
     }
 
@@ -145,7 +133,7 @@ impl<'r> JoinRows<'r> {
 }
 
 #[inline(always)]
-fn bytes_of<'v>(partner: Partner, txn: &'v Transaction, far: &'v [u8]) -> &'v [u8] {
+fn bytes_of<'v>(partner: Found, txn: &'v Transaction, far: &'v [u8]) -> &'v [u8] {
     match partner.page {
         Some(page) => txn.page_bytes(page).unwrap_or_default(),
         None => far,
@@ -173,7 +161,7 @@ impl<'r> JoinRow<'r> {
             match operand {
                 Operand::Field { record, field, real, .. } if *record > 0 => {
                     let partner = partners[(*record - 1) * CHUNK + self.at];
-                    if partner.null {
+                    if partner.is_none() {
                         slots.push_value(ValueRef::Null);
                         continue;
                     }
@@ -329,10 +317,11 @@ impl<'a, 't> JoinScan<'a, 't> {
             }
         };
         let Some(scan) = scan else { return Ok(None) };
-        join.partners.resize((direct.records.len() - 1) * CHUNK, NONE);
+        join.partners.resize((direct.records.len() - 1) * CHUNK, Found::NONE);
         join.cells.resize(CHUNK, LeafCell::default());
         let first = first.places.len();
         let stride = direct.fields - first;
+        join.width = direct.records.len() - 1;
         let (memory, fields, count) = (join, 0, 0);
         work(&mut JoinScan { scan, direct, lookups, memory, txn, first, stride, fields, count })
     }
@@ -356,8 +345,9 @@ impl<'a, 't> JoinScan<'a, 't> {
         let Some(rows) = self.scan.rows() else { return Ok(false) };
         self.count = rows.cells();
         let end = self.fields + self.count * self.stride;
-        if self.memory.fields.len() < end {
-            self.memory.fields.resize(end, ColumnPlace::MISSING);
+        // One row more: of the last row's fields those behind its own are lent, too.
+        if self.memory.fields.len() < end + self.stride {
+            self.memory.fields.resize(end + self.stride, ColumnPlace::MISSING);
         }
         let mut selected = [0; CHUNK];
         let mut wanted = rows.len();
@@ -388,25 +378,39 @@ impl<'a, 't> JoinScan<'a, 't> {
         Some(JoinRows { leaf: self.scan.rows()?, partners, fields, far, txn, first, stride })
     }
 
-    /// Puts those that are wanted among the rows to be given.
+    /// Puts those that are wanted among the rows to be given: of those that give columns of one other
+    /// table alone, the rows of that table ([`Memory::give_partners`]).
     pub(super) fn give(&mut self) {
-        if let Some(rows) = self.scan.rows() {
-            let JoinMemory { partners, found, starts, .. } = &mut *self.memory;
-            for &at in rows.selected() {
-                let at = usize::from(at);
-                // A batch has fewer than 2^32 fields.
-                starts.push((self.fields + at * self.stride) as u32);
-                found.extend(
-                    (1..self.direct.records.len())
-                        .map(|record| partners[(record - 1) * CHUNK + at]),
-                );
+        let Some(rows) = self.scan.rows() else { return };
+        let (count, selected) = (rows.len(), rows.selected());
+        let JoinMemory { partners, found, width, .. } = &mut *self.memory;
+        match self.direct.gives {
+            Some(0) => {}
+            Some(record) => {
+                let mut chosen = [0; CHUNK];
+                chosen[..count].copy_from_slice(selected);
+                let partners = &partners[(record - 1) * CHUNK..record * CHUNK];
+                self.scan.give_others(chosen[..count].iter().map(|&at| partners[usize::from(at)]));
             }
-            if rows.len() == 0 {
-                // Nobody will ask for their fields.
-                self.count = 0;
+            None => {
+                if let (1, Some(partners)) = (*width, partners.first_chunk::<CHUNK>()) {
+                    let of = |&at: &u8| partners[usize::from(at) % CHUNK];
+                    found.extend(selected.iter().map(of));
+                } else {
+                    for &at in selected {
+                        let of = |record| partners[record * CHUNK + usize::from(at)];
+                        found.extend((0..*width).map(of));
+                    }
+                }
             }
         }
-        self.scan.give();
+        if count == 0 {
+            // Nobody will ask for their fields.
+            self.count = 0;
+        }
+        if self.direct.gives.is_none_or(|record| record == 0) {
+            self.scan.give();
+        }
     }
 
     /// How many rows of the first table to take next, when so many rows are enough.
@@ -475,7 +479,7 @@ impl Step<'_, '_> {
             let partners = &self.memory.partners[number * CHUNK..(number + 1) * CHUNK];
             for &at in &rows[..count] {
                 selected[kept] = at;
-                kept += usize::from(!partners[usize::from(at)].null);
+                kept += usize::from(!partners[usize::from(at)].is_none());
             }
             return Ok(kept);
         }
@@ -491,7 +495,7 @@ impl Step<'_, '_> {
     /// An error where an index names a row that is not there.
     fn must_be_there(&self, number: usize, selected: &[u8]) -> Result<(), Error> {
         let partners = &self.memory.partners[number * CHUNK..(number + 1) * CHUNK];
-        match selected.iter().find(|&&at| partners[usize::from(at)].null) {
+        match selected.iter().find(|&&at| partners[usize::from(at)].is_none()) {
             None => Ok(()),
             Some(&at) => {
                 let why = "names a row that is not there, by its entry";
@@ -523,17 +527,20 @@ impl Step<'_, '_> {
         keys: &mut [i64; CHUNK],
         rows: &mut [u8; CHUNK],
     ) -> usize {
-        self.memory.partners[number * CHUNK..(number + 1) * CHUNK].fill(NONE);
+        self.memory.partners[number * CHUNK..][..self.rows.cells()].fill(Found::NONE);
+        // Most keys are columns of the first table, and integers.
+        let column = match key {
+            Operand::Field { record: 0, field, real: false, .. } => {
+                self.rows.on_page().map(|found| (found, *field))
+            }
+            _ => None,
+        };
         let mut count = 0;
         for &at in selected {
             let row = usize::from(at);
-            let found = match key {
-                Operand::Field { record: 0, field, real: false, .. } => {
-                    let (place, bytes) = self.rows.place(row, *field);
-                    place.int(bytes)
-                }
-                _ => None,
-            };
+            let found = column.and_then(|((bytes, places, stride), field)| {
+                places.get(row * stride + field)?.int(bytes)
+            });
             let found = match found {
                 Some(rowid) => Some(rowid),
                 None => rowid_of(self.joined().value_at(row, key)),
@@ -577,9 +584,9 @@ impl Step<'_, '_> {
                 Some(range) => range.has(rowid),
                 None => {
                     let partner = &mut self.memory.partners[number * CHUNK + usize::from(at)];
-                    *partner = Partner { rowid, page: None, null: false };
+                    *partner = Found { rowid, page: None, fields: 0 };
                     let stays = self.joined().all(std::slice::from_ref(test), usize::from(at));
-                    self.memory.partners[number * CHUNK + usize::from(at)] = NONE;
+                    self.memory.partners[number * CHUNK + usize::from(at)] = Found::NONE;
                     stays
                 }
             };
@@ -601,44 +608,61 @@ impl Step<'_, '_> {
         let (txn, first, stride) = (self.txn, self.first, self.stride);
         let JoinMemory { partners, cells, fields, far, buffer, .. } = &mut *self.memory;
         let partners = &mut partners[number * CHUNK..(number + 1) * CHUNK];
-        let fields = &mut fields[self.range.clone()];
+        let (from, fields) = (self.range.start, &mut fields[self.range.start..]);
         let places = plan.places.len();
         let finder = if asked { &plan.early } else { &plan.all };
+        let offset = plan.first - first;
+        cells[..self.rows.cells()].fill(LeafCell::default());
+        // The rows found on the page that the last one is on: the first and the last.
+        let mut run: Option<(Page<'_>, usize, usize)> = None;
         lookup.locate_each(txn, keys, |place, page, index, cell| {
             let at = usize::from(rows[place]);
-            let mut partner = Partner { rowid: keys[place], page: None, null: false };
+            // A batch has fewer fields than 2^31.
+            let start = ((from + at * stride) as u32).wrapping_sub(first as u32);
+            let mut partner = Found { rowid: keys[place], page: None, fields: start };
             if places > 0 {
-                let start = at * stride + plan.first - first;
                 if cell.goes_on() {
                     let payload = page.table_leaf(index)?.payload;
                     txn.read_payload(payload, buffer)?;
-                    let from = far.len();
+                    let far_from = far.len();
                     far.extend_from_slice(buffer);
-                    plan.all.find(far, from..far.len(), &mut fields[start..start + places])?;
+                    let fields = &mut fields[at * stride + offset..][..places];
+                    plan.all.find(far, far_from..far.len(), fields)?;
                 } else {
                     partner.page = Some(page.pgno());
                     cells[at] = cell;
-                    if !finder.is_empty() {
-                        let fields = &mut fields[start..start + finder.len()];
-                        finder.find(page.bytes(), cell.range(), fields)?;
+                    match &mut run {
+                        Some((on, _, last)) if on.pgno() == page.pgno() => *last = at,
+                        _ => {
+                            if let Some((page, first, last)) = run.replace((*page, at, at)) {
+                                let fields = &mut fields[first * stride + offset..];
+                                let cells = &cells[first..=last];
+                                finder.find_cells(page.bytes(), cells, fields, stride)?;
+                            }
+                        }
                     }
                 }
             }
             partners[at] = partner;
             Ok(())
         })?;
+        if let Some((page, first, last)) = run {
+            // Cells between them that are none of these are passed over.
+            let (cells, fields) = (&cells[first..=last], &mut fields[first * stride + offset..]);
+            finder.find_cells(page.bytes(), cells, fields, stride).map_err(Error::corrupt)?;
+        }
         Ok(())
     }
 
     /// Whether a row stays in the join, with the partner that was found or without.
     fn stays(&mut self, number: usize, inner: &Inner<'_>, at: usize) -> bool {
-        let found = !self.memory.partners[number * CHUNK + at].null;
+        let found = !self.memory.partners[number * CHUNK + at].is_none();
         let matched = found && self.joined().all(inner.on, at);
         if !matched {
             if !inner.left_join {
                 return false;
             }
-            self.memory.partners[number * CHUNK + at] = NONE;
+            self.memory.partners[number * CHUNK + at] = Found::NONE;
         }
         self.joined().all(inner.filter, at)
     }
@@ -678,39 +702,27 @@ fn rowid_of(value: ValueRef<'_>) -> Option<i64> {
 }
 
 impl Memory {
-    /// The value of an operand of a joined row to be given, by its number.
-    #[inline]
-    pub(super) fn joined_value<'r>(
+    /// Lets the rows to be given be those of another table than the first: where their columns are, and
+    /// what was read of them, takes the place of the first table's.
+    pub(super) fn give_partners(&mut self) {
+        std::mem::swap(&mut self.leaf.fields, &mut self.join.fields);
+        std::mem::swap(&mut self.leaf.far, &mut self.join.far);
+    }
+
+    /// The row of a table that belongs to a joined row to be given, by the numbers of the row and of the
+    /// table's record.
+    #[inline(always)]
+    pub(crate) fn joined<'r>(
         &'r self,
-        direct: &'r Direct,
-        number: usize,
-        operand: &'r Operand,
+        row: usize,
+        record: u8,
         txn: &'r Transaction,
-        parameters: &'r [Value],
-    ) -> ValueRef<'r> {
-        let JoinMemory { found, starts, fields, far, .. } = &self.join;
-        let width = direct.records.len() - 1;
-        let partner =
-            |record: usize| found.get(number * width + record - 1).copied().unwrap_or(NONE);
-        match operand {
-            Operand::Field { record, field, real, missing } if *record > 0 => {
-                let partner = partner(*record);
-                if partner.null {
-                    return ValueRef::Null;
-                }
-                let start = starts.get(number).copied().unwrap_or(0) as usize;
-                let place = start + field - direct.records[0].places.len();
-                let place = fields.get(place).copied().unwrap_or(ColumnPlace::MISSING);
-                field_value(place.decode(bytes_of(partner, txn, far)), *real, missing)
-            }
-            Operand::Rowid { record } if *record > 0 => match partner(*record) {
-                Partner { null: true, .. } => ValueRef::Null,
-                Partner { rowid, .. } => ValueRef::Int(rowid),
-            },
-            operand => match self.leaf.row(number, txn).value(Given::of(operand)) {
-                Some(value) => value,
-                None => fixed(operand, parameters),
-            },
-        }
+    ) -> GivenRow<'r> {
+        let Some(record) = usize::from(record).checked_sub(1) else {
+            return self.leaf.row(row, txn);
+        };
+        let JoinMemory { found, fields, far, width, .. } = &self.join;
+        let found = found.get(row * width + record).copied().unwrap_or(Found::NONE);
+        GivenRow { found, bytes: bytes_of(found, txn, far), fields }
     }
 }

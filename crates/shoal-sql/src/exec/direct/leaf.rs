@@ -659,6 +659,14 @@ impl<'a, 't> LeafScan<'a, 't> {
         }));
     }
 
+    /// Puts rows of another table among those to be given, in the place of these.
+    pub(super) fn give_others(&mut self, rows: impl Iterator<Item = Found>) {
+        self.memory.found.extend(rows);
+        if self.wanted == 0 {
+            self.count = 0;
+        }
+    }
+
     /// How many rows to take next, when so many are enough.
     pub(super) fn wish(&self, enough: usize) -> usize {
         let wish = enough.saturating_sub(self.memory.found.len());

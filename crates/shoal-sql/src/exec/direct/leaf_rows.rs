@@ -212,8 +212,20 @@ pub(super) struct Found {
     pub(super) rowid: i64,
     /// The page it is on; `None` for one whose bytes are in [`LeafMemory::far`], or are not asked for.
     pub(super) page: Option<Pgno>,
-    /// Where its fields begin in [`LeafMemory::fields`].
+    /// Where its fields begin in [`LeafMemory::fields`]: to be added to a field's number without
+    /// overflow.
     pub(super) fields: u32,
+}
+
+impl Found {
+    /// Stands for a row of another table where there is none: all its columns are NULL.
+    pub(super) const NONE: Found = Found { rowid: 0, page: None, fields: 1 << 31 };
+
+    /// Whether there is none.
+    #[inline(always)]
+    pub(super) fn is_none(self) -> bool {
+        self.fields == Found::NONE.fields
+    }
 }
 
 /// A row that is given.
@@ -232,34 +244,53 @@ pub(crate) struct Given {
     field: u32,
     /// Whether integers are reals that were stored short.
     real: bool,
+    /// The record that it is of.
+    pub(crate) record: u8,
 }
 
 impl Given {
     const ROWID: u32 = u32::MAX - 1;
     /// Nothing of it.
-    pub(super) const FIXED: Given = Given { field: u32::MAX, real: false };
+    pub(super) const FIXED: Given = Given { field: u32::MAX, real: false, record: 0 };
+
+    /// Whether it is a column of a row, or its rowid.
+    pub(crate) fn is_of_row(self) -> bool {
+        self.field != Given::FIXED.field
+    }
 
     pub(super) fn of(operand: &Operand) -> Given {
+        // A row has few records.
         match operand {
-            Operand::Field { field, real, .. } => match u32::try_from(*field) {
-                Ok(field) if field < Given::ROWID => Given { field, real: *real },
+            Operand::Field { record, field, real, .. } => match u32::try_from(*field) {
+                Ok(field) if field < Given::ROWID => {
+                    Given { field, real: *real, record: *record as u8 }
+                }
                 _ => Given::FIXED,
             },
-            Operand::Rowid { .. } => Given { field: Given::ROWID, real: false },
+            Operand::Rowid { record } => {
+                Given { field: Given::ROWID, real: false, record: *record as u8 }
+            }
             Operand::Constant(_) | Operand::Parameter(_) => Given::FIXED,
         }
     }
 }
 
 impl<'r> GivenRow<'r> {
+    /// Whether there is no such row, and all its columns are NULL.
+    #[inline]
+    pub(crate) fn is_none(&self) -> bool {
+        self.found.is_none()
+    }
+
     /// What an output is; `None` where the row does not tell: a constant, or a column that its record
-    /// ends before.
+    /// ends before, or any of a row that is none.
     #[inline(always)]
     pub(crate) fn value(&self, given: Given) -> Option<ValueRef<'r>> {
         if given.field >= Given::ROWID {
-            return (given.field == Given::ROWID).then_some(ValueRef::Int(self.found.rowid));
+            let known = given.field == Given::ROWID && !self.found.is_none();
+            return known.then_some(ValueRef::Int(self.found.rowid));
         }
-        let place = *self.fields.get(self.found.fields as usize + given.field as usize)?;
+        let place = *self.fields.get(self.found.fields.wrapping_add(given.field) as usize)?;
         match place.decode(self.bytes) {
             Some(ValueRef::Int(int)) if given.real => Some(ValueRef::Real(int as f64)),
             value => value,

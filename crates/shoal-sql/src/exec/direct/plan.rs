@@ -34,6 +34,8 @@ pub(crate) struct Direct {
     /// Whether the rows are those of a table, or the entries of an index, with the rows of tables that
     /// each names by their rowids.
     pub(super) joins: bool,
+    /// The one record that all columns of the result are of, where that is one.
+    pub(super) gives: Option<usize>,
     /// Whether the rows are those that an index finds by equality, and nothing else is asked.
     pub(super) seeks: bool,
     /// Whether the column that its rows are sorted by first, of which so many are wanted, is found
@@ -383,7 +385,10 @@ pub(crate) fn compile(
     });
     let outputs: Option<Box<[Operand]>> =
         outputs.map(|drafts| drafts.into_iter().map(finish).collect());
-    let given = outputs.iter().flatten().map(Given::of).collect();
+    let given: Box<[Given]> = outputs.iter().flatten().map(Given::of).collect();
+    let mut given_of = given.iter().filter(|given| given.is_of_row());
+    let gives = given_of.next().map_or(0, |first| first.record);
+    let gives = given_of.all(|given| given.record == gives).then_some(usize::from(gives));
     let whole = match &*levels {
         [level] => {
             let all = match &level.access {
@@ -438,6 +443,7 @@ pub(crate) fn compile(
         given,
         group,
         joins,
+        gives,
         seeks,
         chooses: chooses.is_some(),
         counts_rows,

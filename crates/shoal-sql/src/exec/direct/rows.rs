@@ -162,20 +162,16 @@ impl Direct {
         outputs.get(output).map_or(ValueRef::Null, |operand| fixed(operand, parameters))
     }
 
-    /// A value of a row that is kept as slots, or of one of several tables, by the numbers of the row in
-    /// the batch and of the output; whether it is one of several parts.
+    /// A value of a row that is kept as slots, by the numbers of the row in the batch and of the output.
     pub(crate) fn kept<'v>(
         &'v self,
         memory: &'v Memory,
-        (row, output, combined): (usize, usize, bool),
+        (row, output): (usize, usize),
         txn: &'v Transaction,
         parameters: &'v [Value],
     ) -> ValueRef<'v> {
         let outputs = self.outputs.as_deref().unwrap_or_default();
         let Some(operand) = outputs.get(output) else { return ValueRef::Null };
-        if self.joins && !combined {
-            return memory.joined_value(self, row, operand, txn, parameters);
-        }
         match memory.slots.slots.get(row * outputs.len() + output) {
             Some(&slot) => memory.slots.value(slot, txn, || fixed(operand, parameters)),
             None => ValueRef::Null,
