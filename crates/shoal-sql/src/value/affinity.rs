@@ -27,8 +27,10 @@ impl Affinity {
         if declared.is_empty() {
             return Affinity::Blob;
         }
-        let upper = declared.to_ascii_uppercase();
-        let has = |word: &str| upper.contains(word);
+        let has = |word: &str| {
+            let mut places = declared.as_bytes().windows(word.len());
+            places.any(|found| found.eq_ignore_ascii_case(word.as_bytes()))
+        };
         if has("INT") {
             Affinity::Integer
         } else if has("CHAR") || has("CLOB") || has("TEXT") {
