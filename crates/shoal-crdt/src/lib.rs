@@ -71,8 +71,8 @@ pub use read::{ListItem, MapEntry};
 pub use read_doc::ReadDoc;
 pub use save::SaveOptions;
 pub use shoal_history::{
-    ActorId, Bundle, Change, ChangeHash, Fragment, Limits, Scalar, ScalarRef, SyncMessage,
-    SyncState, Verify,
+    ActorId, Allowance, Bundle, BySize, Change, ChangeHash, Fragment, Limits, Scalar, ScalarRef,
+    SyncMessage, SyncState, Verify,
 };
 pub use snapshot::Snapshot;
 pub use transactable::Transactable;

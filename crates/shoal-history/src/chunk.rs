@@ -41,7 +41,15 @@ pub enum Chunk {
 
 /// Reads the chunks that `bytes` are, one after the other; none when there are no bytes.
 pub fn chunks<'a>(bytes: &'a [u8], limits: &Limits) -> Chunks<'a> {
-    Chunks { bytes, offset: 0, limits: *limits, ready: VecDeque::new(), failed: None, ended: false }
+    Chunks {
+        bytes,
+        offset: 0,
+        limits: *limits,
+        left: limits.of_input(bytes.len()),
+        ready: VecDeque::new(),
+        failed: None,
+        ended: false,
+    }
 }
 
 /// The chunks of a byte string. Ends after the first error. Changes that follow each other are
@@ -51,6 +59,8 @@ pub struct Chunks<'a> {
     bytes: &'a [u8],
     offset: usize,
     limits: Limits,
+    /// What the chunks so far have left of the limits.
+    left: Limits,
     /// Changes that were read ahead, each with the place where it ends.
     ready: VecDeque<(Change, usize)>,
     /// What comes after them.
@@ -69,7 +79,9 @@ impl Chunks<'_> {
         let envelope = Envelope::read(bytes)?;
         match envelope.chunk_type {
             ChunkType::Document => {
-                let document = DocumentChunk::from_envelope(&envelope, &self.limits)?;
+                let limits = self.limits_of(&envelope);
+                let document = DocumentChunk::from_envelope(&envelope, &limits)?;
+                self.left.spend(ChunkType::Document, document.used())?;
                 self.offset += envelope.len;
                 Ok(Chunk::Document(Box::new(document)))
             }
@@ -80,17 +92,24 @@ impl Chunks<'_> {
                 Ok(Chunk::Change(change))
             }
             ChunkType::Bundle => {
-                let bundle = Bundle::from_envelope(&envelope, &self.limits)?;
+                let (bundle, used) = Bundle::from_envelope(&envelope, &self.limits_of(&envelope))?;
+                self.left.spend(ChunkType::Bundle, &used)?;
                 self.offset += envelope.len;
                 Ok(Chunk::Bundle(bundle))
             }
         }
     }
 
+    fn limits_of(&self, envelope: &Envelope<'_>) -> Limits {
+        self.left.of_chunk(&self.limits, envelope.len, self.bytes.len())
+    }
+
     /// Reads the changes from the offset on until something else comes, or until they are many.
     fn read_changes(&mut self) -> Result<(), Error> {
         let mut shards = vec![Vec::new()];
         let (mut end, mut shard_start) = (self.offset, self.offset);
+        // Side by side they do not know what the others inflate.
+        let mut inflated = 0;
         while end < self.bytes.len() && shards.len() <= MAX_SHARDS {
             let envelope = match Envelope::read(&self.bytes[end..]) {
                 Ok(envelope) if envelope.chunk_type.is_change() => envelope,
@@ -100,6 +119,10 @@ impl Chunks<'_> {
                     break;
                 }
             };
+            inflated += envelope.inflated_at_most();
+            if end > self.offset && inflated > self.left.max_decompressed_bytes {
+                break;
+            }
             if end - shard_start >= SHARD_BYTES {
                 shards.push(Vec::new());
                 shard_start = end;
@@ -108,19 +131,27 @@ impl Chunks<'_> {
             end += envelope.len;
         }
         let read = |shard: &Vec<(usize, Envelope<'_>)>| {
-            let mut store = Store::default();
+            let (mut store, mut used) = (Store::default(), Vec::with_capacity(shard.len()));
             let read = shard.iter().try_for_each(|(start, envelope)| {
-                store.read(&self.bytes[*start..], envelope, &self.limits)
+                let limits = self.limits_of(envelope);
+                used.push(store.read(&self.bytes[*start..], envelope, &limits)?);
+                Ok(())
             });
-            (store.into_changes(), read.err())
+            (store.into_changes(), used, read.err())
         };
         let parsed: Vec<_> = match &shards[..] {
             [only] => vec![read(only)],
             many => many.par_iter().map(read).collect(),
         };
-        for ((changes, error), shard) in parsed.into_iter().zip(&shards) {
-            let ends = shard.iter().map(|(start, envelope)| start + envelope.len);
-            self.ready.extend(changes.into_iter().zip(ends));
+        for ((changes, used, error), shard) in parsed.into_iter().zip(&shards) {
+            let mut error = error;
+            for ((change, used), (start, envelope)) in changes.into_iter().zip(used).zip(shard) {
+                if let Err(spent) = self.left.spend(ChunkType::Change, &used) {
+                    error = Some(spent);
+                    break;
+                }
+                self.ready.push_back((change, start + envelope.len));
+            }
             if error.is_some() {
                 self.failed = error;
                 break;

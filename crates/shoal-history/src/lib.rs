@@ -26,7 +26,7 @@ pub use chunk::{
 pub use error::{Error, Fault};
 pub use graph::{ChangeGraph, Changes, Checkpoint, Clock, ClockEntry, Fragment};
 pub use hash::ChangeHash;
-pub use limits::Limits;
+pub use limits::{Allowance, BySize, Limits};
 pub use op::{Action, DeleteRun, InsertRun, Key, ObjId, Op, OpId, TextRun};
 pub use scalar::{Scalar, ScalarRef};
 pub use sync::{BloomFilter, ChangeData, Have, SyncFlags, SyncMessage, SyncState, SyncVersion};

@@ -12,6 +12,14 @@ pub struct OpId {
     pub actor: ActorIdx,
 }
 
+impl OpId {
+    /// The op that its author made before, if any.
+    #[inline]
+    pub(crate) fn before(self) -> Option<Self> {
+        Some(Self { counter: self.counter.checked_sub(1)?, actor: self.actor })
+    }
+}
+
 /// The id of an object: the root map, or the op that made the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ObjId {

@@ -421,7 +421,7 @@ fn claims_of_too_many_rows_cost_nothing() {
         (112, repeat(rows, 0)),
     ];
     let bytes = seal(1, &parts.body());
-    refused(&bytes, "change chunk: more ops than allowed: 16777216");
+    refused(&bytes, "change chunk: more ops than allowed: 4194304");
     let limits = Limits { max_ops: 2, ..Limits::default() };
     let error = load(sample_change().raw_bytes(), &limits).unwrap_err();
     assert_eq!(error.to_string(), "change chunk: more ops than allowed: 2");
@@ -429,7 +429,7 @@ fn claims_of_too_many_rows_cost_nothing() {
     parts.columns[4] = (112, repeat(rows, 1));
     parts.columns.push((113, repeat(rows, 0)));
     parts.columns.push((115, repeat(rows, 1)));
-    refused(&seal(1, &parts.body()), "change chunk: more ops than allowed: 16777216");
+    refused(&seal(1, &parts.body()), "change chunk: more ops than allowed: 4194304");
 }
 
 #[test]
@@ -656,7 +656,7 @@ fn document_limits() {
     }
     encoder.finish().unwrap();
     parts.ops[0] = (parts.ops[0].0 | 8, bomb);
-    refused(&parts.seal(), "document chunk: more inflated bytes than allowed: 268435456");
+    refused(&parts.seal(), "document chunk: more inflated bytes than allowed: 39162496");
 }
 
 /// What is looked at later is refused later: until then the heads that the chunk names are known,
@@ -750,7 +750,7 @@ fn rebuilding_does_not_multiply_long_keys_beyond_the_limit() {
     }
     let bytes = writer.finish().unwrap();
     assert!(bytes.len() < 2_000, "{}", bytes.len());
-    refused(&bytes, "document chunk: more bytes of rebuilt changes than allowed: 1073741824");
+    refused(&bytes, "document chunk: more bytes of rebuilt changes than allowed: 134217728");
 }
 
 /// Whatever is accepted can be walked, and accepted changes fit a graph or are refused by it.

@@ -11,7 +11,7 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use shoal_history::{Change, ChangeHash};
+use shoal_history::{Change, ChangeHash, Limits};
 use shoal_sql::{Connection, Value, ValueRef};
 
 use crate::Error;
@@ -147,11 +147,10 @@ pub(crate) fn changes(connection: &mut Connection, doc: i64) -> Result<Vec<Chang
                 return Err(corrupt("the document is not the one that the id names"));
             }
             let ValueRef::Blob(chunk) = chunk else { return Err(corrupt("the chunk is no blob")) };
-            let change = Change::from_bytes(chunk).map_err(|source| Error::Chunk {
-                table: CHANGE,
-                rowid,
-                source,
-            })?;
+            // It was within the limits when it came, or is one's own.
+            let limits = Limits { by_size: None, ..Limits::default() };
+            let change = Change::from_bytes_within(chunk, &limits)
+                .map_err(|source| Error::Chunk { table: CHANGE, rowid, source })?;
             if hash != ValueRef::Blob(&change.hash().0) {
                 return Err(corrupt("the hash is not that of the chunk"));
             }

@@ -18,6 +18,7 @@ use super::header::{ChunkType, Envelope};
 use super::op_rows;
 use crate::column::leb128::Reader;
 use crate::column::spec::{self, ColumnSpec, RawColumn};
+use crate::limits::Used;
 use crate::{Change, ChangeHash, Error, Fault, Limits};
 
 mod packed;
@@ -115,13 +116,19 @@ impl Bundle {
             return Err(Error::Envelope { fault: Fault::Leftover(left) });
         }
         match envelope.chunk_type {
-            ChunkType::Bundle => Self::from_envelope(&envelope, limits),
+            ChunkType::Bundle => {
+                let limits = limits.of_input(bytes.len());
+                Self::from_envelope(&envelope, &limits).map(|(bundle, _)| bundle)
+            }
             chunk => Err(Error::Unsupported { chunk }),
         }
     }
 
-    /// Reads the bundle that `envelope` holds.
-    pub(crate) fn from_envelope(envelope: &Envelope<'_>, limits: &Limits) -> Result<Self, Error> {
+    /// Reads the bundle that `envelope` holds. Returns what it took of the limits as well.
+    pub(crate) fn from_envelope(
+        envelope: &Envelope<'_>,
+        limits: &Limits,
+    ) -> Result<(Self, Used), Error> {
         envelope.check_len(limits)?;
         envelope.check()?;
         let mut reader = Reader::new(envelope.body);
@@ -151,8 +158,9 @@ impl Bundle {
         let rows = read::ChangeRows::read(&change_columns, count, deps.len(), limits)?;
         let obj_counters = read::object_counters(&op_columns, &rows)?;
         let ops = read::OpRows::read(&op_columns, &obj_counters, &rows, count, limits)?;
-        let changes = read::rebuild(&rows, &ops, &actors, &deps, limits)?;
-        Ok(Self { deps: deps.into(), changes })
+        let (changes, mut used) = read::rebuild(&rows, &ops, &actors, &deps, limits)?;
+        used.decompressed_bytes = limits.max_decompressed_bytes - budget;
+        Ok((Self { deps: deps.into(), changes }, used))
     }
 
     /// The changes that those of the bundle depend on and that it does not hold.

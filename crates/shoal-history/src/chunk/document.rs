@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::change::actor_count;
 use super::columns;
 use super::header::{ChunkType, Envelope};
-use super::op_rows::{self, Body, DOCUMENT_SPECS, OpColumns, OpReader};
+use super::op_rows::{self, Body, DOCUMENT_SPECS, OpColumns, OpReader, RowCounts};
 use super::op_runs;
 use crate::column::delta::{self, DeltaDecoder};
 use crate::column::leb128::Reader;
@@ -15,6 +15,7 @@ use crate::column::rle::{self, RleDecoder};
 use crate::column::spec::{self, ColumnSpec};
 use crate::column::value::{self, RawValue};
 use crate::error::{ColumnFault, InColumn};
+use crate::limits::Used;
 use crate::{
     Action, ActorId, ActorIdx, ChangeHash, Error, Fault, InsertRun, Key, Limits, ObjId, Op, OpId,
     ScalarRef, TextRun,
@@ -60,6 +61,7 @@ pub struct DocumentChunk {
     /// The values of the ops, one after the other.
     payloads: Box<[u8]>,
     source: DocumentSource,
+    used: Used,
 }
 
 /// The body of a document chunk that can be read, as it was written: the least memory that a
@@ -144,10 +146,12 @@ impl DocumentChunk {
             ops: OpTable::default(),
             payloads: Box::default(),
             source,
+            used: Used::default(),
         };
         let change_columns = std::array::from_fn(|index| &*change_columns[index]);
         let change_count = chunk.count_changes(&change_columns)?;
-        let op_count = chunk.count_ops(&op_columns)?;
+        let counts = chunk.count_ops(&op_columns)?;
+        let op_count = u32::try_from(counts.ops).map_err(|_| too_many("ops"))?;
         let actor_count = actor_count(&chunk.actors);
         chunk.changes = ChangeTable::read(&change_columns, actor_count, change_count)?.into();
         chunk.check_head_rows()?;
@@ -166,6 +170,16 @@ impl DocumentChunk {
             }
         }
         chunk.payloads = std::mem::take(&mut op_columns[op_rows::VALUE]);
+        let limits = &chunk.source.limits;
+        let runs = chunk.ops.runs();
+        columns::within(ChunkType::Document, runs, limits.max_runs, "runs of ops")?;
+        chunk.used = Used {
+            ops: counts.ops.max(counts.links),
+            runs,
+            changes: u64::from(change_count),
+            decompressed_bytes: limits.max_decompressed_bytes - budget,
+            rebuilt_bytes: 0,
+        };
         Ok(chunk)
     }
 
@@ -177,6 +191,11 @@ impl DocumentChunk {
     /// The hashes of the changes that no other depends on, ascending.
     pub fn heads(&self) -> &[ChangeHash] {
         &self.heads
+    }
+
+    /// What it took of the limits; its changes have a share of their own.
+    pub(crate) fn used(&self) -> &Used {
+        &self.used
     }
 
     /// What changes can be made from later.
@@ -247,7 +266,7 @@ impl DocumentChunk {
         u32::try_from(counts.changes).map_err(|_| too_many("changes"))
     }
 
-    fn count_ops(&self, columns: &Columns) -> Result<u32, Error> {
+    fn count_ops(&self, columns: &Columns) -> Result<RowCounts, Error> {
         let counts = op_rows::count_rows(&shared(columns)).map_err(in_document)?;
         let ids = [
             (ID_ACTOR_NAME, rle::count_rows::<u64>(&columns[ID_ACTOR_COLUMN])),
@@ -261,7 +280,7 @@ impl DocumentChunk {
         }
         columns::within(ChunkType::Document, counts.ops, self.source.limits.max_ops, "ops")?;
         columns::within(ChunkType::Document, counts.links, self.source.limits.max_ops, "succs")?;
-        u32::try_from(counts.ops).map_err(|_| too_many("ops"))
+        Ok(counts)
     }
 
     fn check_head_rows(&self) -> Result<(), Error> {

@@ -11,6 +11,9 @@ use crate::{ChangeHash, Error, Fault, Limits};
 
 pub(crate) const MAGIC: [u8; 4] = [0x85, 0x6f, 0x4a, 0x83];
 
+/// How many bytes DEFLATE can make of one: 258 of two bits.
+const DEFLATE_MOST: u64 = 1032;
+
 /// The type of a chunk; the discriminants are the format's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -88,6 +91,14 @@ impl<'a> Envelope<'a> {
             return Err(Fault::Beyond32Bits(body.len() as u64));
         }
         Ok(Self { chunk_type, checksum, body, len: bytes.len() - reader.len() })
+    }
+
+    /// The most bytes that it can be inflated to: none, unless it is a compressed change.
+    pub(crate) fn inflated_at_most(&self) -> u64 {
+        match self.chunk_type {
+            ChunkType::CompressedChange => self.body.len() as u64 * DEFLATE_MOST,
+            _ => 0,
+        }
     }
 
     /// Checks that the chunk is not longer than allowed.

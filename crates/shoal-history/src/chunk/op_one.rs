@@ -3,6 +3,7 @@
 //! What looks any different is left to [`super::op_rows`], which writes the same, and reads the same
 //! out of these bytes.
 
+use super::op_rows;
 use super::op_runs::{self, RunRows};
 use crate::column::leb128::Reader;
 use crate::column::value::RawValue;
@@ -35,6 +36,16 @@ pub(crate) enum OneOp<'a> {
     Run(RunRows<'a>),
     /// It sets a key.
     Put(Put<'a>),
+}
+
+impl OneOp<'_> {
+    /// How many runs it counts as.
+    pub(crate) fn runs(&self) -> u64 {
+        match self {
+            Self::Run(run) => run.runs(),
+            Self::Put(put) => op_rows::runs_of(put.action),
+        }
+    }
 }
 
 /// An op that sets the key of a map to a value or a new object.

@@ -153,6 +153,20 @@ pub(crate) struct Body<'a> {
     pub(crate) mark_name: Option<&'a str>,
 }
 
+/// How many runs of ops the making of an object counts as: it takes more memory than other ops.
+pub(crate) const OBJECT_RUNS: u32 = 4;
+
+/// How many runs an op counts as that goes on with no other.
+#[inline]
+pub(crate) fn runs_of(action: Action) -> u64 {
+    match action {
+        Action::MakeMap | Action::MakeList | Action::MakeText | Action::MakeTable => {
+            u64::from(OBJECT_RUNS)
+        }
+        Action::Set | Action::Delete | Action::Increment | Action::Mark => 1,
+    }
+}
+
 /// Reads op rows off the columns. The number of rows must have come from [`count_rows`]: it is
 /// what keeps a row beyond the end from looking like one of nulls.
 #[derive(Clone, Debug)]
@@ -297,6 +311,15 @@ impl<'a> OpReader<'a> {
 }
 
 impl Body<'_> {
+    /// How many runs the op counts as: none where it goes on with what its author typed just before.
+    #[inline]
+    pub(crate) fn runs(&self, id: OpId) -> u64 {
+        let goes_on = self.insert
+            && self.action == Action::Set
+            && id.before().is_some_and(|before| self.key == Key::Elem(before));
+        if goes_on { 0 } else { runs_of(self.action) }
+    }
+
     /// What a row must fulfil by itself: a payload that fits, an increment by an integer,
     /// references to ops before `id` only. Returns the value.
     #[inline]

@@ -28,6 +28,16 @@ pub(crate) enum RunRows<'a> {
     Deletes(DeleteRun),
 }
 
+impl RunRows<'_> {
+    /// How many runs they count as: none where they go on with what the author typed just before.
+    pub(crate) fn runs(&self) -> u64 {
+        match self {
+            Self::Text(run) => u64::from(run.reference != run.id.before()),
+            Self::Deletes(_) => 1,
+        }
+    }
+}
+
 impl<'a> OpReader<'a> {
     /// The next rows of a change, if they are typing or deleting: `max` of them at most, of which
     /// the first has the id `id`, and the others those that follow. They need no check any more.

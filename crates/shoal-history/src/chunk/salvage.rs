@@ -48,7 +48,8 @@ pub enum Salvaged {
 /// about sixteen times that of reading a sound file; what bytes that were made to look like many
 /// chunks would cost beyond that is lost.
 pub fn salvage<'a>(bytes: &'a [u8], limits: &Limits) -> impl Iterator<Item = Salvaged> + 'a {
-    Salvage { bytes, offset: 0, limits: *limits, budget: bytes.len().saturating_mul(TRIES) }
+    let (left, budget) = (limits.of_input(bytes.len()), bytes.len().saturating_mul(TRIES));
+    Salvage { bytes, offset: 0, limits: *limits, left, budget }
 }
 
 /// How often each byte is read at most, on average.
@@ -58,6 +59,8 @@ struct Salvage<'a> {
     bytes: &'a [u8],
     offset: usize,
     limits: Limits,
+    /// What the chunks so far have left of the limits.
+    left: Limits,
     /// How many bytes of chunks may still be read.
     budget: usize,
 }
@@ -65,10 +68,12 @@ struct Salvage<'a> {
 impl Salvage<'_> {
     fn read(&mut self, envelope: &Envelope<'_>) -> Result<Salvaged, Error> {
         let (start, end) = (self.offset, self.offset + envelope.len);
+        let limits = self.left.of_chunk(&self.limits, envelope.len, self.bytes.len());
         match envelope.chunk_type {
             ChunkType::Document => {
-                let error = match DocumentChunk::salvage(envelope, &self.limits, false) {
+                let error = match DocumentChunk::salvage(envelope, &limits, false) {
                     Ok(chunk) => {
+                        self.left.spend(ChunkType::Document, chunk.used())?;
                         let chunk = Chunk::Document(Box::new(chunk));
                         return Ok(Salvaged::Chunk { start, end, chunk });
                     }
@@ -77,18 +82,21 @@ impl Salvage<'_> {
                 if !matches!(error, Error::Corrupt { fault: Fault::MarkOrder, .. }) {
                     return Err(error);
                 }
-                let chunk = Box::new(DocumentChunk::salvage(envelope, &self.limits, true)?);
+                let chunk = Box::new(DocumentChunk::salvage(envelope, &limits, true)?);
+                self.left.spend(ChunkType::Document, chunk.used())?;
                 Ok(Salvaged::Unordered { start, end, chunk, error })
             }
             ChunkType::Change | ChunkType::CompressedChange => {
                 let mut store = Store::default();
-                store.read(&self.bytes[start..], envelope, &self.limits)?;
+                let used = store.read(&self.bytes[start..], envelope, &limits)?;
+                self.left.spend(ChunkType::Change, &used)?;
                 let chunk = Chunk::Change(store.into_change());
                 Ok(Salvaged::Chunk { start, end, chunk })
             }
             ChunkType::Bundle => {
-                let chunk = Chunk::Bundle(Bundle::from_envelope(envelope, &self.limits)?);
-                Ok(Salvaged::Chunk { start, end, chunk })
+                let (bundle, used) = Bundle::from_envelope(envelope, &limits)?;
+                self.left.spend(ChunkType::Bundle, &used)?;
+                Ok(Salvaged::Chunk { start, end, chunk: Chunk::Bundle(bundle) })
             }
         }
     }

@@ -15,7 +15,8 @@ use crate::chunk::op_rows::{self, Body, OBJ_COUNTER, OpColumns, OpReader, Row, R
 use crate::column::delta::{self, DeltaDecoder};
 use crate::column::rle::{self, RleDecoder, RleEncoder, Uint};
 use crate::error::{ColumnFault, InColumn};
-use crate::{ActorId, ActorIdx, Change, ChangeHash, Error, Fault, Key, Limits, OpId};
+use crate::limits::Used;
+use crate::{Action, ActorId, ActorIdx, Change, ChangeHash, Error, Fault, Key, Limits, OpId};
 
 /// No row.
 const NONE: u32 = u32::MAX;
@@ -424,7 +425,7 @@ fn read_places(
     Ok(places)
 }
 
-/// Encodes each change as its author did.
+/// Encodes each change as its author did. Returns what they took of the limits as well.
 ///
 /// # Errors
 /// When an op breaks a rule that holds for it alone; [`Error::Limit`].
@@ -434,7 +435,7 @@ pub(super) fn rebuild(
     actors: &[ActorId],
     external: &[ChangeHash],
     limits: &Limits,
-) -> Result<Vec<Change>, Error> {
+) -> Result<(Vec<Change>, Used), Error> {
     let mut firsts = vec![0; changes.rows.len()];
     for (row, first) in &changes.by_actor {
         firsts[*row as usize] = *first;
@@ -443,16 +444,20 @@ pub(super) fn rebuild(
     let mut encoder = ChangeEncoder::default();
     let mut rebuilt: Vec<Change> = Vec::with_capacity(changes.rows.len());
     let mut preds = Vec::new();
+    let mut runs = 0;
     for (change, first) in changes.rows.iter().zip(firsts) {
         let author = ActorIdx(change.actor);
         encoder.begin(author);
         let mut names = ("", "");
+        let mut deleted = None;
         for (counter, slot) in (change.start_op..=change.max_op).zip(first..) {
             let row = ops.rows[slot as usize];
             let at_row = |fault: ColumnFault| fault.at_row(ChunkType::Bundle, row);
             let body = ops.body_at(row);
             let id = OpId { counter, actor: author };
             body.check(id).map_err(at_row)?;
+            let last = std::mem::replace(&mut deleted, deleted_by(&body));
+            runs += if is_beside(last, deleted) { 0 } else { body.runs(id) };
             preds.clear();
             preds.extend_from_slice(ops.links_at(row));
             check_preds(&mut preds, id, actors).map_err(at_row)?;
@@ -482,11 +487,19 @@ pub(super) fn rebuild(
             deps: deps.collect(),
             extra_bytes: change.extra,
         };
+        columns::within(ChunkType::Bundle, runs, limits.max_runs, "runs of ops")?;
         let change = encoder.finish(meta, actors)?;
         budget.take(change.raw_bytes().len())?;
         rebuilt.push(change);
     }
-    Ok(rebuilt)
+    let used = Used {
+        ops: u64::from(changes.op_count).max(ops.links.len() as u64),
+        runs,
+        changes: rebuilt.len() as u64,
+        decompressed_bytes: 0,
+        rebuilt_bytes: budget.max - budget.left,
+    };
+    Ok((rebuilt, used))
 }
 
 /// How many bytes may still be made.
@@ -504,6 +517,20 @@ impl Budget {
         })?;
         Ok(())
     }
+}
+
+/// The element that the op deletes, if it does.
+fn deleted_by(body: &Body<'_>) -> Option<OpId> {
+    match body.key {
+        Key::Elem(elem) if body.action == Action::Delete => Some(elem),
+        _ => None,
+    }
+}
+
+/// Whether both are there, and their author made them one after the other.
+fn is_beside(one: Option<OpId>, other: Option<OpId>) -> bool {
+    let (Some(one), Some(other)) = (one, other) else { return false };
+    one.actor == other.actor && one.counter.abs_diff(other.counter) == 1
 }
 
 fn name_of<'a>(body: &Body<'a>) -> &'a str {

@@ -5,6 +5,7 @@ use rayon::prelude::*;
 
 use super::store::{self, Canonical, Entry, Span, Store};
 use super::{Change, ChangeOps, op_id, sort_links};
+use crate::chunk::columns;
 use crate::chunk::compressed::{self, InflateError};
 use crate::chunk::header::{self, ChunkType, Envelope};
 use crate::chunk::op_one;
@@ -12,6 +13,7 @@ use crate::chunk::op_rows::{self, COLUMN_COUNT, OpColumns};
 use crate::column::leb128::Reader;
 use crate::column::spec;
 use crate::error::ColumnFault;
+use crate::limits::Used;
 use crate::{ActorId, ActorIdx, ChangeHash, Error, Fault, Limits, OpId};
 
 /// Changes of about this many bytes share memory, and are read by one thread.
@@ -23,8 +25,16 @@ impl Change {
     /// # Errors
     /// When it is something else, or invalid.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
+        Self::from_bytes_within(bytes, &Limits::default())
+    }
+
+    /// Like [`from_bytes`](Self::from_bytes), with other limits.
+    ///
+    /// # Errors
+    /// When it is something else, or invalid, or exceeds `limits`.
+    pub fn from_bytes_within(bytes: &[u8], limits: &Limits) -> Result<Self, Error> {
         let mut store = Store::default();
-        store.read_alone(bytes)?;
+        store.read_alone(bytes, &limits.of_input(bytes.len()))?;
         Ok(store.into_change())
     }
 
@@ -33,7 +43,8 @@ impl Change {
     /// them keeps 128 KiB of its neighbours in memory at most.
     ///
     /// # Errors
-    /// For the first that is something else, or invalid.
+    /// For the first that is something else, or invalid; when together they exceed the default
+    /// limits.
     pub fn read_all<B: AsRef<[u8]> + Sync>(chunks: &[B]) -> Result<Vec<Self>, Error> {
         if let [only] = chunks {
             return Ok(vec![Self::from_bytes(only.as_ref())?]);
@@ -48,36 +59,54 @@ impl Change {
             len += chunk.as_ref().len();
         }
         shards.push((start..chunks.len(), len));
-        let read = |(range, len): &(std::ops::Range<usize>, usize)| {
+        let all = Limits::default();
+        let input_len = chunks.iter().map(|chunk| chunk.as_ref().len()).sum();
+        let mut left = all.of_input(input_len);
+        let read = |(range, len): &(std::ops::Range<usize>, usize), left: &Limits| {
             let mut store = Store::with_room(range.len(), *len);
-            chunks[range.clone()].iter().try_for_each(|chunk| store.read_alone(chunk.as_ref()))?;
-            Ok(store.into_changes())
+            let mut used = Vec::with_capacity(range.len());
+            for chunk in chunks[range.clone()].iter().map(AsRef::as_ref) {
+                let limits = left.of_chunk(&all, chunk.len(), input_len);
+                used.push(store.read_alone(chunk, &limits)?);
+            }
+            Ok((store.into_changes(), used))
         };
-        if let [only] = &shards[..] {
-            return read(only);
-        }
-        let parts: Vec<Result<Vec<Self>, Error>> = shards.par_iter().map(read).collect();
         let mut changes = Vec::with_capacity(chunks.len());
+        let mut add = |part: Result<(Vec<Self>, Vec<Used>), Error>, left: &mut Limits| {
+            let (mut part, used) = part?;
+            used.iter().try_for_each(|used| left.spend(ChunkType::Change, used))?;
+            changes.append(&mut part);
+            Ok(())
+        };
+        // Side by side they do not know what the others inflate.
+        let inflated = chunks.iter().map(|chunk| inflated_at_most(chunk.as_ref()));
+        if shards.len() == 1 || inflated.sum::<u64>() > left.max_decompressed_bytes {
+            for shard in &shards {
+                add(read(shard, &left), &mut left)?;
+            }
+            return Ok(changes);
+        }
+        let parts: Vec<_> = shards.par_iter().map(|shard| read(shard, &left)).collect();
         for part in parts {
-            changes.append(&mut part?);
+            add(part, &mut left)?;
         }
         Ok(changes)
     }
 }
 
 impl Store {
-    /// Adds the one change that `bytes` are, with the default limits.
-    fn read_alone(&mut self, bytes: &[u8]) -> Result<(), Error> {
+    /// Adds the one change that `bytes` are.
+    fn read_alone(&mut self, bytes: &[u8], limits: &Limits) -> Result<Used, Error> {
         let envelope = Envelope::read(bytes)?;
         if envelope.len < bytes.len() {
             let left = (bytes.len() - envelope.len) as u64;
             return Err(Error::Envelope { fault: Fault::Leftover(left) });
         }
-        self.read(bytes, &envelope, &Limits::default())
+        self.read(bytes, &envelope, limits)
     }
 
     /// Adds the change that a change or compressed change chunk holds. `bytes` begin with the
-    /// chunk, whose envelope is `envelope`.
+    /// chunk, whose envelope is `envelope`. Returns what it took of the limits.
     ///
     /// # Errors
     /// When it is another chunk, or invalid; nothing is added then.
@@ -86,7 +115,7 @@ impl Store {
         bytes: &[u8],
         envelope: &Envelope<'_>,
         limits: &Limits,
-    ) -> Result<(), Error> {
+    ) -> Result<Used, Error> {
         let (raw_len, actors_len, deps_len) = (self.raw.len(), self.actors.len(), self.deps.len());
         envelope.check_len(limits)?;
         let result = match envelope.chunk_type {
@@ -108,7 +137,7 @@ impl Store {
     }
 
     /// Adds a compressed change: its checksum is that of the change it stands for.
-    fn inflate(&mut self, envelope: &Envelope<'_>, limits: &Limits) -> Result<(), Error> {
+    fn inflate(&mut self, envelope: &Envelope<'_>, limits: &Limits) -> Result<Used, Error> {
         let chunk = ChunkType::CompressedChange;
         let max = limits.max_decompressed_bytes.min(u64::from(u32::MAX));
         let mut body = Vec::new();
@@ -124,7 +153,8 @@ impl Store {
         }
         let start = self.raw.len();
         header::write(ChunkType::Change, hash, &body, &mut self.raw);
-        self.parse(start, self.raw.len() - start - body.len(), hash, limits)
+        let used = self.parse(start, self.raw.len() - start - body.len(), hash, limits)?;
+        Ok(Used { decompressed_bytes: body.len() as u64, ..used })
     }
 
     /// Reads the chunk that the raw bytes end with.
@@ -134,7 +164,7 @@ impl Store {
         body_start: usize,
         hash: ChangeHash,
         limits: &Limits,
-    ) -> Result<(), Error> {
+    ) -> Result<Used, Error> {
         let raw = &self.raw[start..];
         let mut reader = Reader::new(&raw[body_start..]);
         let at = |reader: &Reader<'_>| raw.len() - reader.len();
@@ -170,14 +200,16 @@ impl Store {
         let table = &raw[column_table as usize..];
         let id = OpId { counter: start_op, actor: ActorIdx(0) };
         let only = op_one::read(table, id, (other_count + 1) as u32);
-        let (op_count, columns_len) = match only.filter(|_| limits.max_ops > 0) {
+        let only = only.filter(|_| limits.max_ops > 0 && limits.max_runs >= op_rows::OBJECT_RUNS);
+        let (op_count, columns_len, used) = match only {
             Some((op, len)) => {
-                debug_assert!(
-                    check_columns(table, &self.actors.as_slice()[actors.range()], start_op, limits)
-                        .is_ok_and(|read| read == (1, len)),
+                let used = Used { ops: 1, runs: op.runs(), changes: 1, ..Used::default() };
+                debug_assert_eq!(
+                    check_columns(table, &self.actors.as_slice()[actors.range()], start_op, limits),
+                    Ok((1, len, used)),
                     "{op:?} is read the same from the columns"
                 );
-                (1, len)
+                (1, len, used)
             }
             None => {
                 let actors = &self.actors.as_slice()[actors.range()];
@@ -200,18 +232,19 @@ impl Store {
             column_table,
             canonical: Canonical::default(),
         });
-        Ok(())
+        Ok(used)
     }
 }
 
 /// Reads the table of columns that `bytes` begin with, and the columns: every op once, so that
-/// reading them again cannot fail. Returns how many ops there are, and how many bytes it all takes.
+/// reading them again cannot fail. Returns how many ops there are, how many bytes it all takes, and
+/// what it took of the limits.
 fn check_columns(
     bytes: &[u8],
     actors: &[ActorId],
     start_op: u32,
     limits: &Limits,
-) -> Result<(u32, usize), Error> {
+) -> Result<(u32, usize, Used), Error> {
     let mut reader = Reader::new(bytes);
     let mut deflated = None;
     let mut ranges = [const { 0..0 }; COLUMN_COUNT];
@@ -243,8 +276,10 @@ fn check_columns(
             let last = u64::from(start_op).saturating_add(counts.ops);
             in_part("start op")(Fault::Beyond32Bits(last))
         })?;
-    check_ops(ChangeOps::new(&columns, actors, start_op, op_count))?;
-    Ok((op_count, bytes.len() - reader.len()))
+    let runs = check_ops(ChangeOps::new(&columns, actors, start_op, op_count), limits)?;
+    let ops = counts.ops.max(counts.links);
+    let used = Used { ops, runs, changes: 1, ..Used::default() };
+    Ok((op_count, bytes.len() - reader.len(), used))
 }
 
 /// The hash of a change chunk, which its checksum must begin.
@@ -272,13 +307,20 @@ pub(super) fn columns(raw: &[u8], column_table: u32) -> OpColumns<'_> {
     ranges.map(|range| &data[range])
 }
 
-/// Reads every op once, so that reading them again cannot fail.
-fn check_ops(mut ops: ChangeOps<'_>) -> Result<(), Error> {
+/// The most bytes that the chunk `bytes` can be inflated to: none, unless it is a compressed change.
+fn inflated_at_most(bytes: &[u8]) -> u64 {
+    Envelope::read(bytes).map_or(0, |envelope| envelope.inflated_at_most())
+}
+
+/// Reads every op once, so that reading them again cannot fail. Returns how many runs they are.
+fn check_ops(mut ops: ChangeOps<'_>, limits: &Limits) -> Result<u64, Error> {
     let start = ops.next;
+    let mut runs = 0;
     while ops.next < ops.end {
         let row = u32::try_from(ops.next - start).expect("a change has fewer than 2^32 ops");
         let at_row = |fault: ColumnFault| fault.at_row(ChunkType::Change, row);
-        if ops.next_run().map_err(at_row)?.is_some() {
+        if let Some(run) = ops.next_run().map_err(at_row)? {
+            runs += run.runs();
             continue;
         }
         let id = op_id(ops.next).expect("the greatest id was checked");
@@ -286,8 +328,12 @@ fn check_ops(mut ops: ChangeOps<'_>) -> Result<(), Error> {
         body.check(id).map_err(at_row)?;
         check_preds(&mut ops.links, id, ops.actors).map_err(at_row)?;
         ops.next += 1;
+        runs += body.runs(id);
+        columns::within(ChunkType::Change, runs, limits.max_runs, "runs of ops")?;
     }
-    ops.rows.finish().map_err(|fault| fault.in_chunk(ChunkType::Change))
+    ops.rows.finish().map_err(|fault| fault.in_chunk(ChunkType::Change))?;
+    columns::within(ChunkType::Change, runs, limits.max_runs, "runs of ops")?;
+    Ok(runs)
 }
 
 /// Checks that the ops in `links` are before `id` and differ; sorts them.

@@ -7,8 +7,8 @@ use super::encoder::{ChangeEncoder, Meta};
 use crate::chunk::op_rows::{Row, RowValue};
 use crate::chunk::op_runs;
 use crate::{
-    Action, ActorId, ActorIdx, ChangeHash, DeleteRun, Error, Key, ObjId, Op, OpId, ScalarRef,
-    TextRun,
+    Action, ActorId, ActorIdx, ChangeHash, DeleteRun, Error, Key, Limits, ObjId, Op, OpId,
+    ScalarRef, TextRun,
 };
 
 /// What a change says besides its ops.
@@ -179,7 +179,10 @@ impl<'a> ChangeWriter<'a> {
         let message = message.unwrap_or_default();
         let meta = Meta { seq, start_op, time, message, deps, extra_bytes };
         let change = self.encoder.finish(meta, self.actors)?;
-        debug_assert!(Change::from_bytes(change.raw_bytes()).is_ok(), "what is written is valid");
+        debug_assert!(
+            Change::from_bytes_within(change.raw_bytes(), &Limits::FORMAT).is_ok(),
+            "what is written is valid"
+        );
         Ok(change)
     }
 

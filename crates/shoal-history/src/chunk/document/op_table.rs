@@ -7,8 +7,8 @@
 
 use super::{ID_ACTOR_COLUMN, ID_COUNTER_COLUMN, MarkOrder, OP_COLUMN_COUNT};
 use crate::chunk::op_rows::{
-    ACTION, EXPAND, INSERT, KEY_ACTOR, KEY_COUNTER, KEY_STRING, MARK_NAME, OBJ_ACTOR, OBJ_COUNTER,
-    VALUE, VALUE_META,
+    self, ACTION, EXPAND, INSERT, KEY_ACTOR, KEY_COUNTER, KEY_STRING, MARK_NAME, OBJ_ACTOR,
+    OBJ_COUNTER, VALUE, VALUE_META,
 };
 use crate::column::boolean::BooleanDecoder;
 use crate::column::delta::DeltaDecoder;
@@ -355,6 +355,20 @@ impl OpTable {
     /// The name of a mark, as a segment gives it.
     pub(crate) fn mark_name(&self, segment: &Segment) -> Option<&str> {
         Some(self.text(segment.mark_name.checked_sub(1)?))
+    }
+
+    /// How many runs of ops the rows are, see [`Limits::max_runs`](crate::Limits::max_runs).
+    pub(super) fn runs(&self) -> u64 {
+        let runs = (0..).zip(&self.chains).map(|(index, chain)| {
+            let segment = &self.segments[chain.segment as usize];
+            if !segment.insert || segment.action != Action::Set {
+                return u64::from(self.chain_len(index)) * op_rows::runs_of(segment.action);
+            }
+            let goes_on = segment.key == KeyKind::Elem(segment.id_actor)
+                && chain.key_counter + 1 == chain.id_counter;
+            u64::from(!goes_on)
+        });
+        runs.sum()
     }
 
     /// The number of rows.
