@@ -233,11 +233,31 @@ pub(crate) fn on_threads<T: Sync, R: Send>(
     let part = items.len().div_ceil(thread_count).max(1);
     std::thread::scope(|scope| {
         let workers: Vec<_> = items.chunks(part).map(|part| scope.spawn(|| work(part))).collect();
-        workers
-            .into_iter()
-            .map(|worker| {
-                worker.join().unwrap_or_else(|_| Err(Miss::Failed("a thread panicked".into())))
-            })
-            .collect()
+        workers.into_iter().map(joined).collect()
     })
+}
+
+/// The same with items that `work` changes.
+pub(crate) fn on_threads_mut<T: Send, R: Send>(
+    items: &mut [T],
+    thread_count: usize,
+    work: impl Fn(&mut [T]) -> Result<R, Miss> + Sync,
+) -> Result<Vec<R>, Miss> {
+    if thread_count < 2 {
+        return Ok(vec![work(items)?]);
+    }
+    let part = items.len().div_ceil(thread_count).max(1);
+    let work = &work;
+    std::thread::scope(|scope| {
+        let parts = items.chunks_mut(part);
+        let workers: Vec<_> = parts.map(|part| scope.spawn(move || work(part))).collect();
+        workers.into_iter().map(joined).collect()
+    })
+}
+
+/// What a worker found.
+pub(crate) fn joined<R>(
+    worker: std::thread::ScopedJoinHandle<'_, Result<R, Miss>>,
+) -> Result<R, Miss> {
+    worker.join().unwrap_or_else(|_| Err(Miss::Failed("a thread panicked".into())))
 }

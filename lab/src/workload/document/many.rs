@@ -2,16 +2,17 @@
 
 use std::hint::black_box;
 
-use super::{ALICE, answer, fill, filled, held, int, map_digest, names, row};
+use super::{ALICE, answer, fill, filled, held, int, map_digest, names, real, row};
 use crate::answer::{Answer, Digest};
 use crate::engine::{DocEngine, Miss};
 use crate::watch::Watch;
-use crate::workload::{Bench, Context, on_threads, sampler, threads};
+use crate::workload::{Bench, Context, joined, on_threads, on_threads_mut, sampler, threads};
 
 pub(super) fn add<E: DocEngine>(bench: &mut Bench<E>) {
     for (form, parallel) in [("one", false), ("all", true)] {
         batches(bench, form, parallel);
         documents(bench, form, parallel);
+        real_documents(bench, form, parallel);
         concurrent_reads(bench, form, parallel);
         reduce(bench, form, parallel);
         for (size, label) in [(100_000, "100k"), (500_000, "500k"), (1_000_000, "1M")] {
@@ -79,10 +80,6 @@ fn batches<E: DocEngine>(bench: &mut Bench<E>, form: &str, parallel: bool) {
     });
 }
 
-fn joined(worker: std::thread::ScopedJoinHandle<'_, Result<(), Miss>>) -> Result<(), Miss> {
-    worker.join().unwrap_or_else(|_| Err(Miss::Failed("a thread panicked".into())))
-}
-
 fn documents<E: DocEngine>(bench: &mut Bench<E>, form: &str, parallel: bool) {
     let text =
         format!("500 documents of 50 keys f0 ... = i*1000+k; save every one, {}", how(parallel));
@@ -92,33 +89,9 @@ fn documents<E: DocEngine>(bench: &mut Bench<E>, form: &str, parallel: bool) {
             let mut docs = (0..count)
                 .map(|number| small(&*engine, number))
                 .collect::<Result<Vec<_>, Miss>>()?;
-            let share = count.div_ceil(thread_count(parallel));
-            let saved =
-                timed(watch, parallel, count as u64, || {
-                    if !parallel {
-                        return docs.iter_mut().map(|doc| engine.save(doc)).collect();
-                    }
-                    std::thread::scope(|scope| {
-                        let workers: Vec<_> = docs
-                            .chunks_mut(share)
-                            .map(|docs| {
-                                let engine = &engine;
-                                scope.spawn(move || {
-                                    docs.iter_mut()
-                                        .map(|doc| engine.save(doc))
-                                        .collect::<Result<Vec<_>, _>>()
-                                })
-                            })
-                            .collect();
-                        let mut saved = Vec::new();
-                        for worker in workers {
-                            saved.extend(worker.join().unwrap_or_else(|_| {
-                                Err(Miss::Failed("a thread panicked".into()))
-                            })?);
-                        }
-                        Ok(saved)
-                    })
-                })?;
+            let saved = timed(watch, parallel, count as u64, || {
+                save_all(&*engine, &mut docs, thread_count(parallel))
+            })?;
             watch.figure("bytes", saved.iter().map(|bytes| bytes.len() as f64).sum());
             let last = saved.last().ok_or(Miss::Failed("nothing was saved".into()))?;
             let mut loaded = engine.load(last, ALICE)?;
@@ -133,19 +106,88 @@ fn documents<E: DocEngine>(bench: &mut Bench<E>, form: &str, parallel: bool) {
             .map(|number| engine.save(&mut small(&*engine, number)?))
             .collect::<Result<Vec<_>, Miss>>()?;
         sampler(move |watch| {
-            let parts = timed(watch, parallel, count as u64, || {
-                on_threads(&saved, thread_count(parallel), |part| {
-                    part.iter()
-                        .map(|bytes| engine.load(bytes, ALICE))
-                        .collect::<Result<Vec<_>, _>>()
-                })
+            let mut docs = timed(watch, parallel, count as u64, || {
+                load_all(&*engine, &saved, thread_count(parallel))
             })?;
-            let mut docs: Vec<_> = parts.into_iter().flatten().collect();
             let last = docs.last_mut().ok_or(Miss::Failed("nothing was loaded".into()))?;
             let digest = map_digest(&*engine, last, &engine.root(last)?)?;
             Ok(answer(&*engine, last, digest))
         })
     });
+}
+
+fn load_all<E: DocEngine>(
+    engine: &E,
+    files: &[Vec<u8>],
+    thread_count: usize,
+) -> Result<Vec<E::Doc>, Miss> {
+    let parts = on_threads(files, thread_count, |part| {
+        part.iter().map(|bytes| engine.load(bytes, ALICE)).collect::<Result<Vec<_>, _>>()
+    })?;
+    Ok(parts.into_iter().flatten().collect())
+}
+
+fn save_all<E: DocEngine>(
+    engine: &E,
+    docs: &mut [E::Doc],
+    thread_count: usize,
+) -> Result<Vec<Vec<u8>>, Miss> {
+    let parts = on_threads_mut(docs, thread_count, |part| {
+        part.iter_mut().map(|doc| engine.save(doc)).collect::<Result<Vec<_>, _>>()
+    })?;
+    Ok(parts.into_iter().flatten().collect())
+}
+
+/// Real documents, which are large enough that an engine may use all cores for each.
+fn real_documents<E: DocEngine>(bench: &mut Bench<E>, form: &str, parallel: bool) {
+    let how = if parallel { "on one thread per core" } else { "one after the other" };
+    let text = format!(
+        "eight times three real documents of 85 to 342 KB, loaded and hashed {how} (an engine may \
+         use more cores for each)"
+    );
+    bench.add(row(&format!("load_real_docs/{form}"), "document", &text), move |engine, cx| {
+        let engine = held(engine);
+        let files = real::copies(&*engine, cx)?;
+        sampler(move |watch| {
+            let mut docs = timed(watch, parallel, files.len() as u64, || {
+                load_all(&*engine, &files, thread_count(parallel))
+            })?;
+            if !watch.verifying() {
+                return Ok(None);
+            }
+            answer_of_all(&*engine, &mut docs)
+        })
+    });
+    let text = format!("the same documents, each one key richer, saved {how}");
+    bench.add(row(&format!("save_real_docs/{form}"), "document", &text), move |engine, cx| {
+        let engine = held(engine);
+        let files = real::copies(&*engine, cx)?;
+        sampler(move |watch| {
+            let mut docs = load_all(&*engine, &files, thread_count(parallel))?;
+            for doc in &mut docs {
+                let root = engine.root(doc)?;
+                engine.transact(doc, |tx| engine.put(tx, &root, "lab", 1))?;
+            }
+            let saved = timed(watch, parallel, files.len() as u64, || {
+                save_all(&*engine, &mut docs, thread_count(parallel))
+            })?;
+            watch.figure("bytes", saved.iter().map(|bytes| bytes.len() as f64).sum());
+            if !watch.verifying() {
+                return Ok(None);
+            }
+            answer_of_all(&*engine, &mut load_all(&*engine, &saved, thread_count(parallel))?)
+        })
+    });
+}
+
+/// What all documents hold, and the heads of the last.
+fn answer_of_all<E: DocEngine>(engine: &E, docs: &mut [E::Doc]) -> Result<Option<Answer>, Miss> {
+    let mut digest = Digest::new();
+    for doc in &*docs {
+        digest = digest.text(&engine.json(doc)?);
+    }
+    let last = docs.last_mut().ok_or(Miss::Failed("there is no document".into()))?;
+    Ok(answer(engine, last, digest))
 }
 
 /// Document `number` of the 500: 50 keys f0 ... = number*1000+k.

@@ -37,6 +37,19 @@ fn bytes<E: DocEngine>(engine: &E, cx: &Context, file: &str, small: bool) -> Res
     std::fs::read(cx.corpus(&format!("automerge/documents/{file}"))?).map_err(Miss::failed)
 }
 
+/// Three documents of different shape, eight times each: neighbours differ.
+pub(super) fn copies<E: DocEngine>(engine: &E, cx: &Context) -> Result<Vec<Vec<u8>>, Miss> {
+    let mut files = Vec::new();
+    for (index, (name, file)) in DOCUMENTS.into_iter().enumerate() {
+        let is_taken = index < cx.pick(2, 1) || (name == "S1" && cx.pick(1, 0) == 1);
+        if is_taken {
+            files.push(bytes(engine, cx, file, index < 2)?);
+        }
+    }
+    let count = files.len() * cx.pick(8, 2);
+    Ok(files.into_iter().cycle().take(count).collect())
+}
+
 fn contents<E: DocEngine>(engine: &E, doc: &E::Doc) -> Result<Digest, Miss> {
     Ok(Digest::new().text(&engine.json(doc)?))
 }
