@@ -11,9 +11,11 @@ pub const LIMITS: Limits = Limits {
     max_actors: 1 << 12,
     max_decompressed_bytes: 1 << 20,
     max_ops: 1 << 16,
+    max_runs: 1 << 16,
     max_changes: 1 << 12,
     max_rebuilt_bytes: 1 << 20,
     max_depth: 1 << 12,
+    by_size: None,
 };
 
 /// What a chunk within [`LIMITS`] may hold in memory, all operations included.
