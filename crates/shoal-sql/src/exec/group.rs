@@ -16,8 +16,8 @@ use super::kept_keys::KeptKeys;
 use super::key::{HashPlaces, RowSet, hash_value, is_equal, push_row_key};
 use super::overflow::Overflow;
 use super::short_keys::ShortKeys;
-use super::sort::compare;
-use super::{Batch, Kept, Machine, RowStore, assign, row_size};
+use super::sort::{Sorter, Values};
+use super::{Batch, Kept, Machine, assign, row_size};
 use crate::Error;
 use crate::expr::{eval, eval_condition};
 use crate::functions::{AggregateState, ForEach, Session};
@@ -64,8 +64,8 @@ pub(super) struct Groups {
 pub(super) struct Group {
     pub(super) keys: Vec<Value>,
     states: Vec<AggregateState>,
-    /// For aggregates that take rows in an order: the keys and arguments of those so far.
-    waiting: Vec<Option<RowStore>>,
+    /// For aggregates that take rows in an order: the arguments of those so far, by their keys.
+    waiting: Vec<Option<Sorter>>,
     /// For aggregates over distinct values: those seen.
     seen: Vec<Option<Seen>>,
     /// The values of one row, for what is neither key nor aggregate.
@@ -116,17 +116,16 @@ impl Groups {
             {
                 continue;
             }
-            for code in aggregate.arguments.iter().chain(aggregate.order.iter().map(|(key, _)| key))
-            {
+            for code in aggregate.arguments.iter().chain(&aggregate.order) {
                 eval(machine, code)?;
             }
             let registers = &machine.registers;
             let range = aggregate.first..aggregate.first + aggregate.arguments.len();
-            let keys = aggregate.order.iter().map(|(key, _)| registers[key.result].as_ref());
+            let keys = aggregate.order.iter().map(|key| registers[key.result].as_ref());
             let kept = plan.kept.iter().map(|&reg| registers[reg].as_ref());
             let session = machine.session;
             let group = &mut self.groups[place];
-            group.step((plan, index), &registers[range], keys, kept, (&mut self.kept, session))?;
+            group.step((plan, index), &registers[range], keys, kept, session)?;
         }
         Ok(())
     }
@@ -707,7 +706,7 @@ impl Group {
         arguments: &'v [Value],
         keys: impl Iterator<Item = ValueRef<'v>> + Clone,
         kept: impl Iterator<Item = ValueRef<'v>>,
-        (counted, session): (&mut Kept, &dyn Session),
+        session: &dyn Session,
     ) -> Result<(), Error> {
         let aggregate = &plan.aggregates[index];
         let values = arguments.iter().map(Value::as_ref);
@@ -717,10 +716,13 @@ impl Group {
             return Ok(());
         }
         if !aggregate.order.is_empty() {
-            counted.add(session, row_size(keys.clone()) + row_size(values.clone()))?;
             let waiting = self.waiting[index].get_or_insert_default();
-            waiting.push(keys.chain(values));
-            return Ok(());
+            let value = |place: usize| match arguments.get(place) {
+                Some(argument) => argument.as_ref(),
+                None => keys.clone().nth(place - arguments.len()).unwrap_or(ValueRef::Null),
+            };
+            let values = Values { first: 0, width: arguments.len() };
+            return waiting.push(session, (values, &aggregate.sort), value, None);
         }
         if self.states[index].step(arguments)? && plan.picks == Some(index) {
             self.keep(kept);
@@ -737,7 +739,7 @@ impl Group {
 
     /// Puts the group's values into the registers.
     fn give(&mut self, plan: &GroupPlan, machine: &mut Machine<'_, '_>) -> Result<(), Error> {
-        self.take_waiting(plan)?;
+        self.take_waiting(plan, machine.session)?;
         for (aggregate, state) in plan.aggregates.iter().zip(&self.states) {
             machine.registers[aggregate.result] = state.finish()?;
         }
@@ -779,21 +781,20 @@ impl Group {
     }
 
     /// Gives the aggregates that take rows in an order their rows.
-    fn take_waiting(&mut self, plan: &GroupPlan) -> Result<(), Error> {
+    fn take_waiting(&mut self, plan: &GroupPlan, session: &dyn Session) -> Result<(), Error> {
+        let mut row = Vec::new();
         for (index, waiting) in self.waiting.iter_mut().enumerate() {
-            let (Some(rows), Some(aggregate)) = (waiting.take(), plan.aggregates.get(index)) else {
+            let (Some(mut rows), Some(aggregate)) = (waiting.take(), plan.aggregates.get(index))
+            else {
                 continue;
             };
-            let mut rows: Vec<Vec<Value>> =
-                (0..rows.len()).map(|row| rows.row(row).map(Value::from).collect()).collect();
-            rows.sort_by(|a, b| {
-                let keys = aggregate.order.iter().enumerate();
-                keys.map(|(place, (_, key))| compare(a[place].as_ref(), b[place].as_ref(), *key))
-                    .find(|order| order.is_ne())
-                    .unwrap_or(Ordering::Equal)
-            });
-            for row in rows {
-                self.states[index].step(&row[aggregate.order.len()..])?;
+            rows.sort(session, &aggregate.sort)?;
+            row.resize(aggregate.arguments.len(), Value::Null);
+            while let Some(values) = rows.next_row(&aggregate.sort)? {
+                for (target, value) in row.iter_mut().zip(values) {
+                    assign(target, value);
+                }
+                self.states[index].step(&row)?;
             }
         }
         Ok(())

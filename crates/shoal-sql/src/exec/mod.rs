@@ -13,6 +13,7 @@ mod hash;
 mod kept;
 mod kept_keys;
 mod key;
+mod listed;
 mod memo;
 mod overflow;
 mod partitions;
@@ -35,11 +36,11 @@ use shoal_store::{IndexCursor, TableCursor, Transaction};
 
 pub(crate) use batch::Batch;
 pub(crate) use kept::row_size;
-use kept::value_size;
 pub(crate) use kept::{Budget, Kept};
 use kept_keys::{QueryRows, QuerySet, Rules};
 pub(crate) use key::KeySet;
 use key::push_converted_key;
+use listed::{ListPlace, ListRule, Listed, Listing};
 use memo::Memo;
 use rows::RowStore;
 pub(crate) use txns::{AttachedSnapshots, Snapshot, Txns};
@@ -89,11 +90,10 @@ struct SubqueryRun {
     exists: Option<bool>,
     set: Option<QuerySet>,
     rows: Option<QueryRows>,
-    values: Option<Vec<Value>>,
+    /// The values that an `IN` seeks.
+    listed: Option<Listed>,
     /// What one that depends on rows gave for some of them.
     memo: Memo,
-    /// What the values take.
-    kept: Kept,
 }
 
 /// One execution of a program.
@@ -422,19 +422,22 @@ impl<'m, 't> Machine<'m, 't> {
         Ok(found)
     }
 
-    /// The first column of every row of a query that depends on no row.
-    fn values(&mut self, index: usize) -> Result<Vec<Value>, Error> {
-        if let Some(values) = &self.queries[index].values {
-            return Ok(values.clone());
+    /// Lists the first column of every row of a query that depends on no row, unless that was done.
+    fn list(&mut self, index: usize, rule: ListRule) -> Result<(), Error> {
+        if self.queries[index].listed.is_none() {
+            let mut listing = Listing::new(rule);
+            self.gather(index, |session, row| listing.push(session, row[0].clone()))?;
+            self.queries[index].listed = Some(listing.finish(self.session)?);
         }
-        let (mut values, mut kept) = (Vec::new(), Kept::default());
-        self.gather(index, |session, row| {
-            values.push(row[0].clone());
-            kept.add(session, value_size(row[0].as_ref()))
-        })?;
-        self.queries[index].kept = kept;
-        self.queries[index].values = Some(values.clone());
-        Ok(values)
+        Ok(())
+    }
+
+    /// The value at a place of what [`Machine::list`] listed.
+    fn next_listed(&mut self, index: usize, at: &mut ListPlace) -> Result<Option<Value>, Error> {
+        match &mut self.queries[index].listed {
+            Some(listed) => listed.next(at),
+            None => Ok(None),
+        }
     }
 
     /// Runs a query to its end and calls `take` with every row.

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use super::group::Group;
 use super::sort::{Sorter, Values};
-use super::{Kept, Machine, assign};
+use super::{Machine, assign};
 use crate::Error;
 use crate::expr::{eval, eval_condition};
 use crate::functions::Session;
@@ -86,14 +86,12 @@ pub(super) struct Overflow {
     waiting: Waiting,
     group: Group,
     buffer: Vec<Value>,
-    /// What the group takes.
-    kept: Kept,
 }
 
 impl Overflow {
     pub(super) fn new(plan: &GroupPlan) -> Overflow {
         let waiting = Waiting::new(plan.keys.iter().map(|(_, collation)| *collation));
-        Overflow { waiting, group: Group::default(), buffer: Vec::new(), kept: Kept::default() }
+        Overflow { waiting, group: Group::default(), buffer: Vec::new() }
     }
 
     /// Takes the current row, whose keys were evaluated.
@@ -112,8 +110,7 @@ impl Overflow {
                 lets_in = eval_condition(machine, filter)?;
                 row.push(Value::Int(lets_in.into()));
             }
-            let order = aggregate.order.iter().map(|(key, _)| key);
-            for code in aggregate.arguments.iter().chain(order) {
+            for code in aggregate.arguments.iter().chain(&aggregate.order) {
                 if lets_in {
                     eval(machine, code)?;
                 }
@@ -144,8 +141,7 @@ impl Overflow {
         plan: &GroupPlan,
         session: &dyn Session,
     ) -> Result<&mut Group, Error> {
-        let Overflow { waiting, group, kept: counted, .. } = self;
-        counted.clear();
+        let Overflow { waiting, group, .. } = self;
         let keys = plan.keys.len();
         group.restart(plan);
         for (key, value) in group.keys.iter_mut().zip(&waiting.row) {
@@ -168,7 +164,7 @@ impl Overflow {
                 if lets_in {
                     let order = order.iter().map(Value::as_ref);
                     let kept = kept.iter().map(Value::as_ref);
-                    group.step((plan, index), arguments, order, kept, (&mut *counted, session))?;
+                    group.step((plan, index), arguments, order, kept, session)?;
                 }
             }
             waiting.step()?;

@@ -6,6 +6,7 @@ use rustc_hash::FxHashSet;
 use shoal_store::{Corrupt, Record};
 
 use super::hash::HashRun;
+use super::listed::{ListPlace, ListRule};
 use super::query::QueryRun;
 use super::{Machine, Slot, assign};
 use crate::Error;
@@ -43,8 +44,51 @@ pub(super) struct FunctionRun {
 /// A scan once for each value.
 #[derive(Debug)]
 pub(super) struct EachRun {
-    values: std::vec::IntoIter<Value>,
+    values: EachValues,
     inner: ScanRun,
+}
+
+/// The values still to come.
+#[derive(Debug)]
+enum EachValues {
+    List(std::vec::IntoIter<Value>),
+    /// Those of a query.
+    Query(ListPlace),
+}
+
+impl EachValues {
+    /// Those of an `IN`, converted, in order, each once.
+    fn of(plan: &EachScan, machine: &mut Machine<'_, '_>) -> Result<EachValues, Error> {
+        let rule = ListRule { affinity: plan.affinity, collation: plan.collation };
+        match &plan.values {
+            EachCodes::List(codes) => {
+                let mut values = Vec::with_capacity(codes.len());
+                for code in codes {
+                    eval(machine, code)?;
+                    values.push(machine.registers[code.result].clone());
+                }
+                Ok(EachValues::List(rule.prepare(values).into_iter()))
+            }
+            EachCodes::Query(query) => {
+                machine.list(*query, rule)?;
+                Ok(EachValues::Query(ListPlace::default()))
+            }
+        }
+    }
+
+    fn next(
+        &mut self,
+        plan: &EachScan,
+        machine: &mut Machine<'_, '_>,
+    ) -> Result<Option<Value>, Error> {
+        match (self, &plan.values) {
+            (EachValues::Query(place), EachCodes::Query(query)) => {
+                machine.next_listed(*query, place)
+            }
+            (EachValues::List(values), _) => Ok(values.next()),
+            (EachValues::Query(_), EachCodes::List(_)) => Ok(None),
+        }
+    }
 }
 
 /// Several scans, one after the other.
@@ -101,7 +145,7 @@ impl ScanRun {
             }
             Scan::Hash(plan) => ScanRun::Hash(HashRun::open(plan, machine)?),
             Scan::Each(plan) => {
-                let values = each_values(plan, machine)?.into_iter();
+                let values = EachValues::of(plan, machine)?;
                 ScanRun::Each(Box::new(EachRun { values, inner: ScanRun::Closed }))
             }
             Scan::Any(_) => ScanRun::Any(Box::default()),
@@ -137,7 +181,7 @@ impl ScanRun {
                 if run.inner.next(&plan.inner, machine)? {
                     return Ok(true);
                 }
-                let Some(value) = run.values.next() else { return Ok(false) };
+                let Some(value) = run.values.next(plan, machine)? else { return Ok(false) };
                 machine.registers[plan.reg] = value;
                 run.inner = ScanRun::open(&plan.inner, machine)?;
             },
@@ -246,29 +290,6 @@ pub(super) fn load_late(
         _ => return Ok(()),
     };
     load_from(cursor, loads, machine)
-}
-
-/// The values of an `IN`, converted, in order, each once; NULL is equal to nothing.
-fn each_values(plan: &EachScan, machine: &mut Machine<'_, '_>) -> Result<Vec<Value>, Error> {
-    let mut values = match &plan.values {
-        EachCodes::List(codes) => {
-            let mut values = Vec::with_capacity(codes.len());
-            for code in codes {
-                eval(machine, code)?;
-                values.push(machine.registers[code.result].clone());
-            }
-            values
-        }
-        EachCodes::Query(query) => machine.values(*query)?,
-    };
-    values.retain(|value| !value.is_null());
-    if let Some(affinity) = plan.affinity {
-        values = values.into_iter().map(|it| affinity.apply_for_comparison(it)).collect();
-    }
-    let compare = |a: &Value, b: &Value| a.as_ref().compare(b.as_ref(), plan.collation);
-    values.sort_by(compare);
-    values.dedup_by(|a, b| compare(a, b).is_eq());
-    Ok(values)
 }
 
 /// Reads columns of the row that a cursor is on.

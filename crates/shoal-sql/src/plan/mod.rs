@@ -392,9 +392,10 @@ pub(crate) struct AggregatePlan {
     pub(crate) arguments: Vec<Code>,
     pub(crate) first: Reg,
     pub(crate) filter: Option<Code>,
-    /// In which order rows are taken, by codes and how their values compare; the registers of the
-    /// keys are places among them.
-    pub(crate) order: Vec<(Code, SortKey)>,
+    /// In which order rows are taken, if in one: by codes, and how their values compare. The registers
+    /// of the keys count from the first argument; the values of the codes stand behind the arguments.
+    pub(crate) order: Vec<Code>,
+    pub(crate) sort: SortPlan,
     pub(crate) distinct: bool,
     pub(crate) collation: Collation,
     pub(crate) json: u64,

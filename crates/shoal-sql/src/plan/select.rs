@@ -7,7 +7,7 @@ use super::restrict::{EachValues, End, prefix};
 use super::scan::for_each;
 use super::{
     AggregatePlan, Bound, DistinctPlan, EachCodes, GroupPlan, HashKey, HashScan, Level, Loads,
-    NullKey, Scan, SelectPlan, SortKey, TakenScan, order, picking,
+    NullKey, Scan, SelectPlan, SortKey, SortPlan, TakenScan, order, picking,
 };
 use crate::expr::{Code, Compiler, Reg};
 use crate::resolve::tree::{Expr, IndexHint, Key, OrderKey, Select, Source, SourceId, SourceKind};
@@ -303,19 +303,21 @@ impl Compiler {
                 .enumerate()
                 .map(|(number, expr)| self.code_to(expr, first + number))
                 .collect();
-            let order = aggregate.order_by.iter().enumerate().filter_map(|(place, key)| {
-                let Key::Expr(expr) = &key.key else { return None };
-                let sort = SortKey {
-                    reg: place,
+            let mut order = Vec::with_capacity(aggregate.order_by.len());
+            let mut sort = SortPlan { keys: Vec::new() };
+            for key in &aggregate.order_by {
+                let Key::Expr(expr) = &key.key else { continue };
+                sort.keys.push(SortKey {
+                    reg: aggregate.arguments.len() + order.len(),
                     descending: key.descending,
                     nulls_first: key.nulls_first,
                     collation: key.collation,
-                };
-                Some((self.code(expr), sort))
-            });
-            let order = order.collect();
+                });
+                order.push(self.code(expr));
+            }
             aggregates.push(AggregatePlan {
                 order,
+                sort,
                 function: aggregate.function,
                 arguments,
                 first,

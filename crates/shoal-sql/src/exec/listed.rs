@@ -1,0 +1,135 @@
+//! The values of an `IN` that are sought one after the other: in order, each once. Where memory is
+//! limited, those for which there is no room are read from a file.
+
+use super::kept::{Kept, value_size};
+use super::sort::{Sorter, Values};
+use super::sorted::{SortedPlace, SortedRows};
+use crate::Error;
+use crate::functions::Session;
+use crate::plan::{SortKey, SortPlan};
+use crate::value::{Affinity, Collation, Value, ValueRef};
+
+/// How the values of an `IN` are compared.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ListRule {
+    pub(super) affinity: Option<Affinity>,
+    pub(super) collation: Collation,
+}
+
+impl ListRule {
+    /// The values as they are sought. NULL is equal to nothing.
+    pub(super) fn prepare(self, mut values: Vec<Value>) -> Vec<Value> {
+        values.retain(|value| !value.is_null());
+        if let Some(affinity) = self.affinity {
+            values = values.into_iter().map(|it| affinity.apply_for_comparison(it)).collect();
+        }
+        let compare = |a: &Value, b: &Value| a.as_ref().compare(b.as_ref(), self.collation);
+        values.sort_by(compare);
+        values.dedup_by(|a, b| compare(a, b).is_eq());
+        values
+    }
+}
+
+/// Values that come in, which may be more than fit into memory.
+#[derive(Debug)]
+pub(super) struct Listing {
+    rule: ListRule,
+    sorter: Sorter,
+    sort: SortPlan,
+    /// About what they would take in memory.
+    bytes: usize,
+}
+
+impl Listing {
+    pub(super) fn new(rule: ListRule) -> Listing {
+        let key =
+            SortKey { reg: 1, descending: false, nulls_first: true, collation: rule.collation };
+        Listing { rule, sorter: Sorter::default(), sort: SortPlan { keys: vec![key] }, bytes: 0 }
+    }
+
+    /// Takes a value.
+    ///
+    /// # Errors
+    /// When values that do not fit into memory cannot be written to a file.
+    pub(super) fn push(&mut self, session: &dyn Session, value: Value) -> Result<(), Error> {
+        if value.is_null() {
+            return Ok(());
+        }
+        let value = match self.rule.affinity {
+            Some(affinity) => affinity.apply_for_comparison(value),
+            None => value,
+        };
+        self.bytes += value_size(value.as_ref());
+        // In a file the value stands behind a key, which nothing asks for.
+        let row = [ValueRef::Blob(&[]), value.as_ref()];
+        let values = Values { first: 0, width: row.len() };
+        self.sorter.push(session, (values, &self.sort), |place| row[place], None)
+    }
+
+    /// Ends the taking of values.
+    ///
+    /// # Errors
+    /// As [`Listing::push`].
+    pub(super) fn finish(self, session: &dyn Session) -> Result<Listed, Error> {
+        let Listing { rule, mut sorter, sort, bytes } = self;
+        sorter.sort(session, &sort)?;
+        let mut kept = Kept::default();
+        if session.budget().is_some_and(|budget| !budget.has_room(bytes)) {
+            let file = SortedRows::write(session, &mut sorter, &sort)?;
+            kept.note(session, file.byte_len());
+            return Ok(Listed { rule, values: Vec::new(), file: Some(file), _kept: kept });
+        }
+        let mut values: Vec<Value> = Vec::new();
+        while let Some(mut row) = sorter.next_row(&sort)? {
+            let Some(value) = row.nth(1) else { continue };
+            let known = values.last();
+            if known.is_none_or(|known| known.as_ref().compare(value, rule.collation).is_ne()) {
+                values.push(value.into());
+            }
+        }
+        kept.note(session, values.iter().map(|value| value_size(value.as_ref())).sum());
+        Ok(Listed { rule, values, file: None, _kept: kept })
+    }
+}
+
+/// The values, in order.
+#[derive(Debug)]
+pub(super) struct Listed {
+    rule: ListRule,
+    values: Vec<Value>,
+    file: Option<SortedRows>,
+    /// What they take of memory.
+    _kept: Kept,
+}
+
+/// Where somebody is who goes through them.
+#[derive(Debug, Default)]
+pub(super) struct ListPlace {
+    next: usize,
+    place: SortedPlace,
+    last: Option<Value>,
+}
+
+impl Listed {
+    /// The next value; `None` after the last.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub(super) fn next(&mut self, at: &mut ListPlace) -> Result<Option<Value>, Error> {
+        let Some(file) = &mut self.file else {
+            at.next += 1;
+            return Ok(self.values.get(at.next - 1).cloned());
+        };
+        while let Some((mut row, next)) = file.values(at.place, None)? {
+            at.place = next;
+            let Some(value) = row.next() else { continue };
+            let collation = self.rule.collation;
+            let known = at.last.as_ref();
+            if known.is_none_or(|known| known.as_ref().compare(value, collation).is_ne()) {
+                at.last = Some(value.into());
+                return Ok(at.last.clone());
+            }
+        }
+        Ok(None)
+    }
+}
