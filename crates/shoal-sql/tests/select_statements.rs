@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Scratch, ours, ours_with, theirs_with};
-use shoal_sql::{Connection, Error, NameKind, Value};
+use shoal_sql::{Limits, Connection, Error, NameKind, Value};
 use shoal_store::{Mode, Store};
 
 fn memory(script: &str) -> Connection {
@@ -332,4 +332,40 @@ fn pragmas_that_read() {
     let mut connection = memory("pragma user_version = 42; pragma application_id = 77");
     assert_eq!(ours(&mut connection, "pragma user_version").unwrap().rows, [[Value::Int(42)]]);
     assert_eq!(ours(&mut connection, "pragma application_id").unwrap().rows, [[Value::Int(77)]]);
+}
+
+/// Of equal rows that differ a `UNION` gives the last part's, and within a part the first; with next to no
+/// memory, too.
+#[test]
+fn equal_rows_of_a_union() {
+    let scratch = Scratch::new(
+        "create table p(c text collate nocase); insert into p values ('x'), ('X'), ('b'), ('B');
+         create table q(c text collate nocase); insert into q values ('X'), ('x'), ('B');
+         create table n(c text collate nocase);
+         with recursive i(x) as (select 1 union all select x + 1 from i where x < 3000)
+         insert into n select 'a row of some length ' || x from i;",
+    );
+    let peer = scratch.theirs();
+    let mut connection = scratch.ours();
+    for memory_bytes in [None, Some(6000)] {
+        connection.set_limits(Limits { memory_bytes, ..Limits::default() });
+        for sql in [
+            "select c from p union select 1",
+            "select 1 collate nocase union select c || '' from p",
+            "select c || '' collate nocase from p union all select c from q union select 1",
+            "select c from p union select c from q",
+            "select c from p union select c || '' from q",
+            "select c from p union select c || '' from q order by 1",
+            "select c from p union select c || '' from q union select 'b' order by 1",
+            "select c from p union select c || '' from q union all select 'B' union select 1",
+            "select c from p except select 'b' union all select 'b' union select 1 order by 1",
+            "select c || '' collate nocase from p intersect select c from q union select 'b'",
+            "select typeof(x) from (select 1 as x union select 1.0 union all select 2)",
+            "select c from n union select upper(c) from n where c like '%1%' order by 1",
+            "select c from n union select upper(c) from n union all select c from n union select 'A ROW OF SOME LENGTH 7' order by 1",
+            "select upper(c) from n except select c || 'x' from n intersect select c from n union select c from n where c like '%2%' order by 1",
+        ] {
+            common::check(&mut connection, &peer, sql, &[]).unwrap_or_else(|how| panic!("{how}"));
+        }
+    }
 }

@@ -2,6 +2,9 @@
 //! memory is limited and they do not fit, they wait in a file, sorted by key, and of each key it is
 //! looked at which parts have it.
 
+use std::ops::Range;
+
+use super::direct::is_same;
 use super::key::{RowSet, push_row_key};
 use super::overflow::Waiting;
 use super::query::each_row;
@@ -13,11 +16,16 @@ use crate::plan::{CompoundPlan, QueryPlan};
 use crate::value::{Collation, Value, ValueRef};
 
 /// The rows of a compound up to its last part that is not simply added with `UNION ALL`.
+///
+/// Of equal rows SQLite gives the last part's of a `UNION`, and within a part the first.
 #[derive(Debug, Default)]
 pub(super) struct SetRows {
     rows: RowStore,
-    /// Their keys, by the same numbers.
     keys: RowSet,
+    /// Where the row of each key is.
+    places: Vec<usize>,
+    /// While a part of a `UNION` is added: whether the row of each key is of that part.
+    taken: Vec<bool>,
     next: usize,
     /// What both take.
     kept: Kept,
@@ -37,8 +45,6 @@ struct SetFile {
     /// A row on its way in.
     row: Vec<Value>,
     key: Vec<u8>,
-    /// Which parts have the key at hand.
-    has: Vec<bool>,
 }
 
 impl CompoundPlan {
@@ -65,6 +71,9 @@ impl SetRows {
             match op {
                 // A later part leaves equal rows out anyway.
                 CompoundOp::Union | CompoundOp::UnionAll => {
+                    let taken = *op == CompoundOp::UnionAll;
+                    this.taken.clear();
+                    this.taken.resize(this.places.len(), taken);
                     this.add(number + 1, part, &ops, (machine, collations))?;
                 }
                 CompoundOp::Except | CompoundOp::Intersect => {
@@ -92,17 +101,34 @@ impl SetRows {
                 return file.push(session, number, row.values(), collations);
             }
             let size = 2 * row_size(row.values());
-            if session.budget().is_some_and(|budget| !budget.has_room(size)) {
-                if self.keys.contains(row.values(), collations) {
-                    return Ok(());
+            let full = session.budget().is_some_and(|budget| !budget.has_room(size));
+            if !full && self.keys.insert(row.values(), collations) {
+                self.places.push(self.rows.len());
+                self.taken.push(true);
+            } else {
+                let known = self.keys.place(row.values(), collations);
+                if let Some(key) = known {
+                    let mut pairs = self.rows.row(self.places[key]).zip(row.values());
+                    if self.taken[key] || pairs.all(|(a, b)| is_same(a, b)) {
+                        self.taken[key] = true;
+                        return Ok(());
+                    }
                 }
-                let mut file = self.spill(session, number, ops, collations)?;
-                file.push(session, number, row.values(), collations)?;
-                self.file = Some(Box::new(file));
-            } else if self.keys.insert(row.values(), collations) {
-                self.kept.add(session, size)?;
-                self.rows.push(row.values());
+                match known {
+                    Some(key) if !full => {
+                        self.taken[key] = true;
+                        self.places[key] = self.rows.len();
+                    }
+                    _ => {
+                        let mut file = self.spill(session, number, ops, collations)?;
+                        file.push(session, number, row.values(), collations)?;
+                        self.file = Some(Box::new(file));
+                        return Ok(());
+                    }
+                }
             }
+            self.kept.add(session, size)?;
+            self.rows.push(row.values());
             Ok(())
         })
     }
@@ -116,7 +142,7 @@ impl SetRows {
         (machine, collations): (&mut Machine<'_, '_>, &[Collation]),
     ) -> Result<(), Error> {
         let session = machine.session;
-        let mut found = vec![false; self.rows.len()];
+        let mut found = vec![false; self.places.len()];
         each_row(part, machine, |row| {
             if let Some(file) = &mut self.file {
                 return file.push_key(session, number, row.values(), collations);
@@ -131,13 +157,14 @@ impl SetRows {
         }
         let (mut rows, mut keys) = (RowStore::default(), RowSet::default());
         self.kept.clear();
-        let places = found.iter().enumerate().filter(|(_, found)| **found == wanted);
-        for (place, _) in places {
+        let stay = self.places.iter().zip(&found).filter(|(_, found)| **found == wanted);
+        for (&place, _) in stay {
             let row = self.rows.row(place);
             self.kept.add(session, 2 * row_size(row.clone()))?;
             keys.insert(row.clone(), collations);
             rows.push(row);
         }
+        self.places = (0..rows.len()).collect();
         (self.rows, self.keys) = (rows, keys);
         Ok(())
     }
@@ -157,10 +184,11 @@ impl SetRows {
             base,
             row: Vec::new(),
             key: Vec::new(),
-            has: Vec::new(),
         };
-        for place in 0..self.rows.len() {
-            file.push(session, base, self.rows.row(place), collations)?;
+        // Those of the part at hand come after those before it, as such.
+        for (&place, taken) in self.places.iter().zip(&self.taken) {
+            let of = if *taken && number > 0 { number } else { base };
+            file.push(session, of, self.rows.row(place), collations)?;
         }
         *self = SetRows::default();
         Ok(file)
@@ -174,10 +202,8 @@ impl SetRows {
         if let Some(file) = &mut self.file {
             return file.next(registers);
         }
-        if self.next >= self.rows.len() {
-            return Ok(false);
-        }
-        for (target, value) in registers.iter_mut().zip(self.rows.row(self.next)) {
+        let Some(&place) = self.places.get(self.next) else { return Ok(false) };
+        for (target, value) in registers.iter_mut().zip(self.rows.row(place)) {
             assign(target, value);
         }
         self.next += 1;
@@ -227,36 +253,47 @@ impl SetFile {
         const COLUMNS: usize = 2;
         while let Some(key) = self.waiting.row().first().cloned() {
             let key = [key];
-            self.has.clear();
-            self.has.resize(self.ops.len() + 1, false);
-            let mut filled = false;
+            // Whether a row with the key is among those of the parts before `next`.
+            let (mut stays, mut next) = (false, 0);
             while !self.waiting.row().is_empty() && self.waiting.compare(&key).is_eq() {
                 let row = self.waiting.row();
-                if let Some(Value::Int(part)) = row.get(1)
-                    && let Some(has) =
-                        usize::try_from(*part).ok().and_then(|part| self.has.get_mut(part))
-                {
-                    *has = true;
-                }
-                if !filled && row.len() > COLUMNS {
-                    filled = true;
-                    for (target, value) in registers.iter_mut().zip(&row[COLUMNS..]) {
-                        assign(target, value.as_ref());
+                let part = match row.get(1) {
+                    Some(Value::Int(part)) => usize::try_from(*part).unwrap_or(0),
+                    _ => 0,
+                };
+                // Another row of the same part changes nothing.
+                if part >= next {
+                    stays &= !self.leaves_out(next..part);
+                    next = part + 1;
+                    let op = part.checked_sub(1).and_then(|op| self.ops.get(op));
+                    let adds = match op {
+                        None | Some(CompoundOp::Union) => true,
+                        Some(CompoundOp::UnionAll) => !stays,
+                        Some(CompoundOp::Intersect) => false,
+                        Some(CompoundOp::Except) => {
+                            stays = false;
+                            false
+                        }
+                    };
+                    if adds {
+                        stays = true;
+                        for (target, value) in registers.iter_mut().zip(&row[COLUMNS..]) {
+                            assign(target, value.as_ref());
+                        }
                     }
                 }
                 self.waiting.step()?;
             }
-            let first = self.has.first() == Some(&true);
-            let stays =
-                self.ops.iter().zip(&self.has[1..]).fold(first, |stays, (op, has)| match op {
-                    CompoundOp::Union | CompoundOp::UnionAll => stays || *has,
-                    CompoundOp::Intersect => stays && *has,
-                    CompoundOp::Except => stays && !*has,
-                });
-            if stays {
+            if stays && !self.leaves_out(next..self.ops.len() + 1) {
                 return Ok(true);
             }
         }
         Ok(false)
+    }
+
+    /// Whether rows that none of these parts has are left out by one of them.
+    fn leaves_out(&self, parts: Range<usize>) -> bool {
+        let mut ops = parts.filter_map(|part| self.ops.get(part.checked_sub(1)?));
+        ops.any(|op| *op == CompoundOp::Intersect)
     }
 }

@@ -33,4 +33,4 @@ pub(crate) use plan::{
 };
 pub(crate) use rows::DirectRows;
 pub(crate) use run::Memory;
-pub(crate) use set::{combine, combined};
+pub(crate) use set::{combine, combined, is_same};

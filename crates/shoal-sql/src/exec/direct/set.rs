@@ -106,7 +106,7 @@ pub(crate) fn combined(
 
 /// Whether two values are equal in every respect.
 #[inline]
-fn is_same(a: ValueRef<'_>, b: ValueRef<'_>) -> bool {
+pub(crate) fn is_same(a: ValueRef<'_>, b: ValueRef<'_>) -> bool {
     match (a, b) {
         (ValueRef::Real(a), ValueRef::Real(b)) => a.to_bits() == b.to_bits(),
         _ => a == b,
