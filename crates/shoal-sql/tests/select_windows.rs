@@ -149,3 +149,24 @@ select g, max(v), row_number() over (order by max(v)) from t group by g order by
 "#,
     );
 }
+
+/// Functions of a row's place have a frame of their own, so what is written is not looked at.
+#[test]
+fn frames_that_nothing_reads() {
+    let scratch = Scratch::new(ROWS);
+    let mut queries = String::new();
+    for frame in [
+        "rows between (select 1) preceding and 1 following",
+        "rows between 1 preceding and -1 following",
+        "range between 'x' preceding and current row exclude ties",
+    ] {
+        for function in ["row_number()", "rank()", "ntile(2)", "lag(v)", "cume_dist()", "count(*)"]
+        {
+            queries += &format!(
+                "select id, {function} over (order by id {frame}) from t order by id;
+                 select id, {function} over w, max(v) over w from t window w as (order by id {frame}) order by id;"
+            );
+        }
+    }
+    check_all(&mut scratch.ours(), &scratch.theirs(), &queries);
+}

@@ -20,6 +20,14 @@ pub(crate) enum WindowFunction {
     NthValue,
 }
 
+impl WindowFunction {
+    /// Whether what it gives depends on a row's frame.
+    pub(crate) fn has_frame(self) -> bool {
+        use WindowFunction::{Aggregate, FirstValue, LastValue, NthValue};
+        matches!(self, Aggregate(_) | FirstValue | LastValue | NthValue)
+    }
+}
+
 /// Name, least and greatest number of arguments.
 const FUNCTIONS: &[(&str, usize, usize, WindowFunction)] = &[
     ("row_number", 0, 0, WindowFunction::RowNumber),
