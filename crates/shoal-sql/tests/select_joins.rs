@@ -224,3 +224,34 @@ fn arguments_from_the_right() {
          select 1 in json_each(nosuch);",
     );
 }
+
+/// What the name of a merged column alone stands for: the left one's, after a `RIGHT JOIN` the right
+/// one's, after a `FULL JOIN` the first that is not NULL, compared as the first of them is.
+#[test]
+fn names_of_merged_columns() {
+    let scratch = Scratch::new(
+        "create table p(x integer primary key, b text collate nocase, c int);
+         insert into p values (1, 'a', 1), (2, 'B', 2), (3, null, 3);
+         create table q(x text, b text, c); insert into q values ('1', 'A', '1'), ('2', 'b', 2), ('9', 'z', null);
+         create table r(x, b, d); insert into r values (1, 'A', 1), ('2', 'b', 2), (9, 'z', 3), (10, 'y', 4);",
+    );
+    let mut queries = String::new();
+    for first in ["left", "right", "full", "inner"] {
+        for filter in ["x = 1", "x = '1'", "b = 'A'", "b in ('a', 1)", "typeof(x) = 'text'", "1"] {
+            queries += &format!(
+                "select x, typeof(x), b from p {first} join q using (x, b) where {filter};
+                 select x, typeof(x), b from q natural {first} join p where {filter};
+                 select b, count(*) from p {first} join q using (b) group by b having max(p.x) is not {filter};"
+            );
+        }
+        for second in ["left", "right", "full", "inner"] {
+            queries += &format!(
+                "select b, p.b, q.b, r.b from p {first} join q using (b) {second} join r using (b);
+                 select * from p natural {first} join q natural {second} join r;
+                 select x, b from p {first} join (q {second} join r using (x, b)) using (x, b);
+                 select x from r {first} join p using (x) {second} join q using (x) where x = 2;"
+            );
+        }
+    }
+    check_all(&mut scratch.ours(), &scratch.theirs(), &queries);
+}

@@ -550,8 +550,11 @@ impl<'a> Resolver<'a> {
         place: (usize, usize),
         offset: usize,
     ) -> Result<Bound, Error> {
-        let others = self.scopes[depth].tables[place.0].columns[place.1].others.clone();
-        self.first_of(depth, place, &others, offset)
+        let named = self.scopes[depth].tables[place.0].columns[place.1].named.clone();
+        match named.split_first() {
+            Some((first, others)) => self.first_of(depth, *first, others, offset),
+            None => self.column_at(depth, place, offset),
+        }
     }
 
     pub(super) fn column_at(
@@ -605,6 +608,7 @@ impl<'a> Resolver<'a> {
                     for column in &mut row.columns {
                         column.merged = false;
                         column.others.clear();
+                        column.named.clear();
                     }
                     let present = row.nullable.then(|| present(definition, &row)).flatten();
                     expr = self.generated(definition, place, row, offset)?;

@@ -111,7 +111,7 @@ impl<'a> Resolver<'a> {
                 JoinConstraint::None => continue,
             };
             for name in names {
-                merge(joined, first_table, &name, of)?;
+                merge(joined, (first_table, join.kind), &name, of)?;
             }
         }
         Ok(())
@@ -351,6 +351,7 @@ impl<'a> Resolver<'a> {
                 outer.columns.push(ScopeColumn {
                     expr: Expr::Column { source, column: outputs.len() },
                     others: column.others.iter().map(shift).collect(),
+                    named: column.named.iter().map(shift).collect(),
                     ..column.clone()
                 });
                 outputs.push(bound.expr);
@@ -472,9 +473,8 @@ impl<'a> Resolver<'a> {
         for &other in others {
             parts.push(self.column_at(depth, other, offset)?.expr);
         }
+        // Affinity and collation stay the first one's.
         bound.expr = Expr::Coalesce(parts);
-        bound.affinity = None;
-        bound.collation = Coll::None;
         Ok(bound)
     }
 
@@ -643,7 +643,7 @@ fn natural_names(joined: &Joined<'_>, first_table: usize) -> Vec<Name> {
 /// Makes a column of the tables from `first_table` on one with the first of that name before.
 fn merge(
     joined: &mut Joined<'_>,
-    first_table: usize,
+    (first_table, kind): (usize, JoinKind),
     name: &Name,
     of: Option<usize>,
 ) -> Result<(), Error> {
@@ -689,6 +689,19 @@ fn merge(
         let others = &mut joined.tables[left.0].columns[left.1].others;
         others.push(right);
         others.extend(&whole_right.others);
+    }
+    // The name stands for the side that is never without a row; for both where there is none.
+    if matches!(kind, JoinKind::Right | JoinKind::Full) {
+        let stands_for = |place: (usize, usize)| {
+            let named = &joined.tables[place.0].columns[place.1].named;
+            if named.is_empty() { vec![place] } else { named.clone() }
+        };
+        let mut named = match kind {
+            JoinKind::Full => stands_for(left),
+            _ => Vec::new(),
+        };
+        named.extend(stands_for(right));
+        joined.tables[left.0].columns[left.1].named = named;
     }
     joined.conditions.push(Condition {
         kind: ConditionKind::Equal { name: name.clone(), left: whole_left, right: whole_right },

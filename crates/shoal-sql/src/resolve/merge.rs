@@ -98,6 +98,7 @@ pub(super) fn query_column(
         declared_type: column.declared_type.clone(),
         merged: false,
         others: Vec::new(),
+        named: Vec::new(),
         shown: None,
         hidden: false,
     }

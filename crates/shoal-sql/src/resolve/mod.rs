@@ -191,6 +191,7 @@ fn scope_table(table: &Table, source: SourceId, name: String) -> ScopeTable<'_> 
             declared_type: Some(column.declared_type.clone()),
             merged: false,
             others: Vec::new(),
+            named: Vec::new(),
             shown: None,
             hidden: false,
         })

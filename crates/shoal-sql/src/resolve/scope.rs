@@ -95,8 +95,10 @@ pub(crate) struct ScopeColumn {
     /// Whether `USING` or `NATURAL` merged it into a column further left.
     pub(crate) merged: bool,
     /// The columns further right that were merged into this one where it may be NULL and they are
-    /// not: by table and column of the same scope.
+    /// not: by table and column of the same scope. A further join compares the first that is not NULL.
     pub(crate) others: Vec<(usize, usize)>,
+    /// The columns whose first value that is not NULL its name alone stands for; none for itself.
+    pub(crate) named: Vec<(usize, usize)>,
     /// Its name in a result, where that differs.
     pub(crate) shown: Option<String>,
     /// Whether `*` leaves it out.

@@ -144,6 +144,7 @@ fn add_source<'n>(
             declared_type: Some(String::new()),
             merged: false,
             others: Vec::new(),
+            named: Vec::new(),
             shown: None,
             hidden,
         })
