@@ -1,7 +1,8 @@
 //! Expressions: values, conditions, aggregates.
 
 use super::words::{
-    COLLATE, COLUMNS, COMPARE, DATES, FORMATS, LITERALS, MODIFIERS, MOMENTS, TABLES,
+    COLLATE, COLUMNS, COMPARE, DATES, DIRECTION, FORMATS, LITERALS, MODIFIERS, MOMENTS, PATTERNS,
+    TABLES,
 };
 use super::{Choices, Source};
 
@@ -137,11 +138,10 @@ impl Choices<'_> {
 
     fn json(&mut self, scope: &[Source]) -> String {
         // Every source has a column `j` of valid JSON, but for the table functions.
-        let holders: Vec<&Source> =
-            scope.iter().filter(|source| source.columns == COLUMNS).collect();
+        let holders: Vec<&Source> = scope.iter().filter(|source| source.is_whole()).collect();
         let json = match holders.len() {
             0 => "'[1,{\"k\":2}]'".to_owned(),
-            count => format!("{}.j", holders[self.below(count)].name),
+            count => holders[self.below(count)].at("j"),
         };
         let path = self.one(&[
             "'$.k'",
@@ -152,7 +152,7 @@ impl Choices<'_> {
             "'$.\"a.b\".k'",
             "'$[1][0]'",
         ]);
-        match self.below(14) {
+        match self.below(26) {
             0 | 1 => format!("json_extract({json}, {path})"),
             2 => format!("{json} -> {}", self.one(&["'k'", "0", "'$.k'", "-1"])),
             3 => format!("{json} ->> {}", self.one(&["'k'", "1", "'$.l'", "'$[#-1]'"])),
@@ -171,6 +171,21 @@ impl Choices<'_> {
             ),
             11 => format!("json_remove({json}, {})", self.one(&["'$.k'", "'$[0]'", "'$.l'"])),
             12 => format!("json_patch({json}, '{{\"k\":null,\"m\":1}}')"),
+            13 => format!("json_insert({json}, {path}, {})", self.one(&["1", "'b'", "json('[]')"])),
+            14 => format!("json_replace({json}, {path}, {}, '$.k', 7)", self.one(&["1", "2.5"])),
+            15 => format!("json_pretty({json}{})", self.one(&["", ", '-'"])),
+            16 => format!("json_error_position({})", self.one(&["'[1,}'", "'{\"a\":'", "'[]'"])),
+            17 => format!("json(jsonb({json}))"),
+            18 => format!("json(jsonb_set({json}, {path}, {}))", self.one(&["1", "NULL", "'a'"])),
+            19 => format!("json(jsonb_extract({json}, '$.k', {path}))"),
+            20 => format!("json_valid({json}, {})", self.one(&["1", "2", "4", "6", "8"])),
+            21 => format!("json_array_length({json}, {path})"),
+            22 => format!(
+                "json_extract({}, {path})",
+                self.one(&["'{k:1,l:[+2,.5,0x1F]}'", "'[1,2,\"x\",]'", "jsonb('{k:\'a\\x41\'}')",])
+            ),
+            23 => format!("json_type(jsonb({json}), {path})"),
+            24 => format!("json(jsonb_remove({json}, {path}, '$.k'))"),
             _ => format!("json_extract({json}, '$.k', {path})"),
         }
     }
@@ -179,7 +194,16 @@ impl Choices<'_> {
     fn scalar_query(&mut self, scope: &[Source], depth: usize) -> String {
         let (mut inner, from) = self.table(scope);
         let filter = self.inner_filter(&mut inner, depth);
-        match self.below(4) {
+        match self.below(5) {
+            4 => {
+                // As many rows as the outer one has elements, numbered.
+                let (value, key) = (self.last_column(&inner), self.last_column(&inner));
+                let outer = self.column(scope);
+                format!(
+                    "(SELECT sum(n) FROM (SELECT rank() OVER (ORDER BY {key}) + count({outer}) OVER () AS n, \
+                     {value} AS v FROM {from}{filter}))"
+                )
+            }
             0 | 1 => {
                 let value = self.last_column(&inner);
                 let aggregate =
@@ -198,13 +222,24 @@ impl Choices<'_> {
         }
     }
 
-    /// A table under a new name, and the scope with it.
+    /// A table under a new name, or two joined, and the scope with them.
     fn table(&mut self, scope: &[Source]) -> (Vec<Source>, String) {
         let name = self.name("s");
         let table = self.one(TABLES);
         let mut inner = scope.to_vec();
-        inner.push(Source { name: name.clone(), columns: COLUMNS });
-        (inner, format!("{table} {name}"))
+        let mut from = format!("{table} {name}");
+        let first = Source::whole(&name);
+        if self.once_in(4) {
+            let (other, table) = (self.name("s"), self.one(TABLES));
+            let kind = self.one(&["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"]);
+            let second = Source::whole(&other);
+            let (left, right) = (self.one(COLUMNS), self.one(COLUMNS));
+            from +=
+                &format!(" {kind} {table} {other} ON {} = {}", first.at(left), second.at(right));
+            inner.push(second);
+        }
+        inner.push(first);
+        (inner, from)
     }
 
     /// What a query within an expression asks of its rows, mostly about the row outside.
@@ -223,7 +258,7 @@ impl Choices<'_> {
     /// A condition.
     pub(super) fn condition(&mut self, scope: &[Source], depth: usize) -> String {
         let column = self.last_column(scope);
-        let kinds = if depth == 0 { 9 } else { 18 };
+        let kinds = if depth == 0 { 10 } else { 22 };
         match self.below(kinds) {
             0..=2 => {
                 let right = self.expr(scope, depth.min(1));
@@ -243,15 +278,7 @@ impl Choices<'_> {
                 format!("{column}{collate} {}IN ({})", self.one(&["", "", "NOT "]), list.join(", "))
             }
             6 => {
-                let like = self.one(&[
-                    "LIKE 'a%'",
-                    "GLOB 'a*'",
-                    "LIKE '_'",
-                    "NOT LIKE '%b'",
-                    "LIKE 'A!%' ESCAPE '!'",
-                    "GLOB '[a-x]'",
-                    "LIKE 'a' || '%'",
-                ]);
+                let like = self.one(PATTERNS);
                 format!("{column} {like}")
             }
             7 => {
@@ -264,7 +291,66 @@ impl Choices<'_> {
                 )
             }
             8 => format!("{} {} {column}", self.expr(scope, 0), self.one(COMPARE)),
-            9..=11 => {
+            9 => {
+                let like = self.one(&["LIKE", "GLOB", "NOT LIKE", "NOT GLOB"]);
+                format!("{column} {like} {}", self.expr(scope, 0))
+            }
+            18 => {
+                let (mut inner, from) = self.table(scope);
+                let filter = self.inner_filter(&mut inner, depth - 1);
+                let (first, second) = (self.last_column(&inner), self.last_column(&inner));
+                let other = self.column(scope);
+                let compare = self.one(&["=", "<", ">=", "IS", "<>", "IS NOT"]);
+                format!(
+                    "({column}, {other}) {compare} (SELECT min({first}), max({second}) FROM {from}{filter})"
+                )
+            }
+            19 => {
+                let (other, third) = (self.column(scope), self.literal());
+                let rows: Vec<String> = (0..=self.below(3))
+                    .map(|_| format!("({}, {})", self.literal(), self.one(LITERALS)))
+                    .collect();
+                match self.below(3) {
+                    0 => format!(
+                        "({column}, {other}) BETWEEN ({third}, {}) AND ({}, {other})",
+                        self.literal(),
+                        self.literal()
+                    ),
+                    not => {
+                        let not = if not == 1 { "" } else { "NOT " };
+                        format!("({column}, {other}) {not}IN (VALUES {})", rows.join(", "))
+                    }
+                }
+            }
+            20 => {
+                let value = self.expr(scope, 0);
+                let (mut inner, from) = self.table(scope);
+                let filter = self.inner_filter(&mut inner, depth - 1);
+                let (first, second) = (self.last_column(&inner), self.last_column(&inner));
+                let op = self.one(&["UNION", "UNION ALL", "EXCEPT", "INTERSECT"]);
+                let table = self.one(TABLES);
+                format!(
+                    "{column} {}IN (SELECT {first} FROM {from}{filter} {op} SELECT b FROM {table} \
+                     WHERE a IS NOT {value} {op} SELECT {second} FROM {from}{filter})",
+                    self.one(&["", "", "NOT "])
+                )
+            }
+            21 => {
+                let name = self.name("e");
+                let holders: Vec<&Source> =
+                    scope.iter().filter(|source| source.is_whole()).collect();
+                let json = match holders.len() {
+                    0 => "'[1,\"a\"]'".to_owned(),
+                    count => holders[self.below(count)].at("j"),
+                };
+                let function = self.one(&["json_each", "json_tree"]);
+                format!(
+                    "{}EXISTS (SELECT 1 FROM {function}({json}) {name} WHERE {name}.atom {} {column})",
+                    self.one(&["", "NOT "]),
+                    self.one(COMPARE)
+                )
+            }
+            10 | 11 => {
                 let (left, right) =
                     (self.condition(scope, depth - 1), self.condition(scope, depth - 1));
                 format!("({left} {} {right})", self.one(&["AND", "OR", "OR"]))
@@ -299,7 +385,7 @@ impl Choices<'_> {
     /// An aggregate whose value does not depend on the order of the rows.
     pub(super) fn aggregate(&mut self, scope: &[Source]) -> String {
         let value = self.column(scope);
-        let plain = match self.below(14) {
+        let plain = match self.below(17) {
             0 => "count(*)".to_owned(),
             1 => format!("count({value})"),
             2 => format!("count(DISTINCT {value})"),
@@ -309,10 +395,18 @@ impl Choices<'_> {
             6 => format!("total({value})"),
             7 => format!("avg({value})"),
             8 => format!("sum(DISTINCT {value})"),
-            9 => format!("group_concat({value}, '-' ORDER BY {value})"),
+            9 => format!("group_concat({value}, '-' ORDER BY {value}{})", self.one(DIRECTION)),
             10 => format!("string_agg({value}, '' ORDER BY {value} DESC)"),
-            11 => format!("json_group_array(quote({value}) ORDER BY {value})"),
+            11 => {
+                format!("json_group_array(quote({value}) ORDER BY {value}{})", self.one(DIRECTION))
+            }
             12 => format!("json_group_object(quote({value}), 1 ORDER BY {value})"),
+            13 => format!("count({})", self.expr(scope, 1)),
+            14 => {
+                let query = self.scalar_query(scope, 0);
+                format!("{}({query})", self.one(&["max", "min", "total", "count"]))
+            }
+            15 => format!("json(jsonb_group_array(quote({value}) ORDER BY {value}))"),
             _ => format!("max(length({value}))"),
         };
         if self.once_in(5) {

@@ -1,14 +1,14 @@
 //! What a query reads: tables, views, queries, table functions and common tables, joined.
 
-use super::words::{ALL, COLUMNS, EACH, TABLES};
+use super::words::{ALL, COLLATE, COLUMNS, EACH, NARROW, SERIES, TABLES};
 use super::{Choices, Source};
 
 impl Choices<'_> {
     /// One source under a new name; `scope` is what a table function may read.
     fn source(&mut self, scope: &[Source], ctes: &[String], depth: usize) -> (Source, String) {
         let name = self.name("r");
-        let plain = Source { name: name.clone(), columns: COLUMNS };
-        match self.below(if depth == 0 { 5 } else { 9 }) {
+        let plain = Source::whole(&name);
+        match self.below(if depth == 0 { 5 } else { 11 }) {
             0..=4 => {
                 let named = self.below(TABLES.len() + 2 * ctes.len());
                 let table = match named.checked_sub(TABLES.len()) {
@@ -21,7 +21,7 @@ impl Choices<'_> {
             5 => {
                 let function = self.one(&["json_each", "json_tree"]);
                 let holders: Vec<&Source> =
-                    scope.iter().filter(|source| source.columns == COLUMNS).collect();
+                    scope.iter().filter(|source| source.is_whole()).collect();
                 let json = match holders.len() {
                     0 => "'{\"k\":[1,2],\"l\":\"a\"}'".to_owned(),
                     count => format!("{}.j", holders[self.below(count)].name),
@@ -32,6 +32,8 @@ impl Choices<'_> {
                     format!("{function}({json}{path}) {name}"),
                 )
             }
+            6 => self.series(name),
+            7 => self.narrow(name),
             _ => {
                 let query = self.table_query(ctes, depth - 1);
                 (plain, format!("({query}) {name}"))
@@ -39,11 +41,33 @@ impl Choices<'_> {
         }
     }
 
+    /// A few numbers.
+    fn series(&mut self, name: String) -> (Source, String) {
+        let (first, last) = (self.one(&["1", "0", "-2", "3"]), self.one(&["3", "0", "6", "1"]));
+        let step = self.one(&["", "", ", 2"]);
+        let call = format!("generate_series({first}, {last}{step})");
+        let by = if step.is_empty() { 1 } else { 2 };
+        let query = format!(
+            "(SELECT value FROM numbers WHERE value BETWEEN {first} AND {last} AND (value - {first}) % {by} = 0)"
+        );
+        let text = format!("{call} {name}");
+        self.series.push((call, query));
+        (Source { name, columns: SERIES }, text)
+    }
+
+    /// Some columns of a table.
+    fn narrow(&mut self, name: String) -> (Source, String) {
+        let columns = NARROW[self.below(NARROW.len())];
+        let table = self.one(TABLES);
+        let distinct = self.one(&["", "", "DISTINCT "]);
+        let text = format!("(SELECT {distinct}{} FROM {table}) {name}", columns.join(", "));
+        (Source { name, columns }, text)
+    }
+
     /// A query that has the columns of a table. What it gives does not depend on an order.
     pub(super) fn table_query(&mut self, ctes: &[String], depth: usize) -> String {
         let table = self.one(TABLES);
-        let inner = Source { name: "x".to_owned(), columns: COLUMNS };
-        let scope = [inner];
+        let scope = [Source::whole("x")];
         match self.below(10) {
             0 => format!("SELECT {ALL} FROM {table} x WHERE {}", self.condition(&scope, depth)),
             1 => format!("SELECT DISTINCT {ALL} FROM {table}"),
@@ -135,20 +159,22 @@ impl Choices<'_> {
                 "RIGHT JOIN" | "FULL JOIN" => Vec::new(),
                 _ => scope[outer..].to_vec(),
             };
+            if kind != "," && kind != "CROSS JOIN" && self.once_in(6) {
+                text += &self.merging_join(kind, scope);
+                continue;
+            }
             let (source, reference) = self.source(&readable, ctes, depth);
-            let plain = source.columns == COLUMNS;
-            let last = scope.last().cloned();
+            let plain = source.is_whole();
+            let last = scope.iter().rev().find(|source| !source.name.is_empty()).cloned();
             let name = source.name.clone();
             scope.push(source);
-            let last = last.filter(|last| plain && last.columns == COLUMNS);
+            let last = last.filter(|last| plain && last.is_whole());
             let on = match (kind, last) {
                 ("CROSS JOIN" | ",", _) => String::new(),
                 (_, Some(last)) if self.below(3) > 0 => {
                     let (left, right) = (self.one(COLUMNS), self.one(COLUMNS));
-                    format!(" ON {}.{left} = {name}.{right}", last.name)
-                }
-                (_, Some(_)) if more == 1 && self.once_in(6) => {
-                    format!(" USING ({})", self.one(&["b", "a", "c, b", "d"]))
+                    let collate = self.one(COLLATE);
+                    format!(" ON {}.{left} = {name}.{right}{collate}", last.name)
                 }
                 _ => {
                     let from = if self.once_in(2) { outer } else { scope.len() - 1 };
@@ -158,5 +184,28 @@ impl Choices<'_> {
             text += &format!(" {kind} {reference}{on}");
         }
         text
+    }
+
+    /// A join by columns of the same name, which are one then.
+    fn merging_join(&mut self, kind: &str, scope: &mut Vec<Source>) -> String {
+        let name = self.name("r");
+        let natural = self.once_in(2);
+        let (source, reference) = match natural && !self.once_in(4) {
+            true => self.narrow(name),
+            false => {
+                let table = self.one(TABLES);
+                (Source::whole(&name), format!("{table} {name}"))
+            }
+        };
+        let columns = match natural {
+            true => source.columns,
+            false => NARROW[self.below(NARROW.len())],
+        };
+        scope.push(source);
+        scope.push(Source { name: String::new(), columns });
+        match natural {
+            true => format!(" NATURAL {kind} {reference}"),
+            false => format!(" {kind} {reference} USING ({})", columns.join(", ")),
+        }
     }
 }

@@ -12,7 +12,7 @@ mod schema;
 mod select;
 mod words;
 
-use words::{LITERALS, PLAIN};
+use words::{COLUMNS, LITERALS, PLAIN};
 
 pub use schema::schema;
 
@@ -21,6 +21,8 @@ pub use schema::schema;
 pub struct Query {
     /// One statement.
     pub sql: String,
+    /// The same for who has no `generate_series` but a table `numbers` with a `value` without type.
+    pub without_series: String,
     /// The values.
     pub parameters: Vec<&'static str>,
     /// Whether its rows come in one order only.
@@ -46,7 +48,11 @@ pub fn bytes_of(seed: u64, count: usize) -> Vec<u8> {
 pub fn query(bytes: &[u8]) -> Query {
     let mut choices = Choices::new(bytes);
     let (sql, ordered) = choices.top();
-    Query { sql, parameters: choices.parameters, ordered }
+    let mut without_series = sql.clone();
+    for (call, query) in &choices.series {
+        without_series = without_series.replace(call, query);
+    }
+    Query { sql, without_series, parameters: choices.parameters, ordered }
 }
 
 /// Bytes taken for choices, one after the other; zeros when they are used up.
@@ -55,18 +61,40 @@ struct Choices<'b> {
     /// How many names were given out.
     names: usize,
     parameters: Vec<&'static str>,
+    /// Calls of `generate_series`, and queries that give the same.
+    series: Vec<(String, String)>,
 }
 
-/// Something in a `FROM`: the name it goes by, and its columns.
+/// Something in a `FROM`: the name it goes by, and its columns. Columns that a join merged have no
+/// name before them.
 #[derive(Clone, Debug)]
 struct Source {
     name: String,
     columns: &'static [&'static str],
 }
 
+impl Source {
+    /// One that has all columns of a table.
+    fn whole(name: &str) -> Source {
+        Source { name: name.to_owned(), columns: COLUMNS }
+    }
+
+    fn is_whole(&self) -> bool {
+        self.columns == COLUMNS
+    }
+
+    /// How a column is written.
+    fn at(&self, column: &str) -> String {
+        match self.name.as_str() {
+            "" => column.to_owned(),
+            name => format!("{name}.{column}"),
+        }
+    }
+}
+
 impl<'b> Choices<'b> {
     fn new(bytes: &'b [u8]) -> Choices<'b> {
-        Choices { bytes, names: 0, parameters: Vec::new() }
+        Choices { bytes, names: 0, parameters: Vec::new(), series: Vec::new() }
     }
 
     /// A number below `count`, which is at most 256.
@@ -116,7 +144,7 @@ impl<'b> Choices<'b> {
         }
         let source = &scope[self.below(scope.len())];
         let column = self.one(source.columns);
-        format!("{}.{column}", source.name)
+        source.at(column)
     }
 
     /// A column of the source that came last, so that a condition is about it.

@@ -1,6 +1,6 @@
 //! Whole queries: what is selected, grouped, numbered, combined, ordered.
 
-use super::words::{ALL, COLLATE, COLUMNS, DIRECTION, EXCLUDE, FRAMES, RANGES, TABLES};
+use super::words::{ALL, COLLATE, DIRECTION, EACH, EXCLUDE, FRAMES, RANGES, TABLES};
 use super::{Choices, Source};
 
 impl Choices<'_> {
@@ -59,7 +59,8 @@ impl Choices<'_> {
     }
 
     fn body(&mut self, ctes: &[String]) -> (String, bool) {
-        match self.below(12) {
+        match self.below(13) {
+            12 => self.values(ctes),
             0..=3 => self.plain_select(ctes),
             4..=6 => (self.grouped(ctes), false),
             7 | 8 => (self.windows(ctes), false),
@@ -75,6 +76,24 @@ impl Choices<'_> {
         }
     }
 
+    /// Rows that are written down.
+    fn values(&mut self, ctes: &[String]) -> (String, bool) {
+        let width = 1 + self.below(2);
+        let mut row = |_| {
+            let values: Vec<String> = (0..width).map(|_| self.expr(&[], 2)).collect();
+            format!("({})", values.join(", "))
+        };
+        let rows: Vec<String> = (0..3).map(&mut row).collect();
+        let mut text = format!("VALUES {}", rows.join(", "));
+        if self.once_in(3) {
+            let mut scope = Vec::new();
+            let from = self.from(&mut scope, ctes, 1);
+            let columns: Vec<String> = (0..width).map(|_| self.column(&scope)).collect();
+            text += &format!(" UNION ALL SELECT {} FROM {from}", columns.join(", "));
+        }
+        (text, false)
+    }
+
     fn filter(&mut self, scope: &[Source]) -> String {
         match self.below(4) {
             0 => String::new(),
@@ -87,10 +106,23 @@ impl Choices<'_> {
         let from = self.from(&mut scope, ctes, 2);
         let filter = self.filter(&scope);
         let distinct = self.once_in(4);
+        // Numbers of rows within `json_each` depend on how JSON is stored.
+        if scope.iter().all(|source| source.columns != EACH) && self.once_in(10) {
+            let all = match self.once_in(3) {
+                true => format!("*, {}", self.expr(&scope, 1)),
+                false => "*".to_owned(),
+            };
+            let distinct = if distinct { "DISTINCT " } else { "" };
+            return (format!("SELECT {distinct}{all} FROM {from}{filter}"), false);
+        }
         let columns: Vec<String> = (0..=self.below(3))
             .map(|_| if distinct { self.plain(&scope) } else { self.expr(&scope, 2) })
             .collect();
-        let tail = self.order(columns.len());
+        let mut tail = self.order(columns.len());
+        if !distinct && !tail.is_empty() && self.once_in(4) {
+            let first = format!("({}) || ''{}", self.expr(&scope, 1), self.one(DIRECTION));
+            tail = tail.replacen(" ORDER BY ", &format!(" ORDER BY {first}, "), 1);
+        }
         let distinct = if distinct { "DISTINCT " } else { "" };
         let ordered = !tail.is_empty();
         (format!("SELECT {distinct}{} FROM {from}{filter}{tail}", columns.join(", ")), ordered)
@@ -136,7 +168,7 @@ impl Choices<'_> {
             keys.push(match self.once_in(4) {
                 // A number alone would be the place of a column.
                 true => format!("({}) || ''", self.expr(&scope, 1)),
-                false => self.column(&scope),
+                false => format!("{}{}", self.column(&scope), self.one(COLLATE)),
             });
         }
         let mut columns: Vec<String> = keys.iter().map(|key| format!("lower({key})")).collect();
@@ -149,10 +181,18 @@ impl Choices<'_> {
             };
             columns.push(window);
         }
-        let having = match self.below(5) {
+        let having = match self.below(6) {
             0 => " HAVING count(*) > 1".to_owned(),
             1 => format!(" HAVING {} IS NOT {}", self.aggregate(&scope), self.literal()),
             2 => format!(" HAVING {} > {}", keys[0], self.literal()),
+            3 => {
+                let table = self.one(TABLES);
+                let column = self.one(&["a", "b", "c", "d"]);
+                format!(
+                    " HAVING (SELECT count(*) FROM {table} h WHERE h.{column} = {}) > 0",
+                    keys[0]
+                )
+            }
             _ => String::new(),
         };
         format!(
@@ -169,20 +209,22 @@ impl Choices<'_> {
         // All columns there are, so that rows that come out equal are equal.
         let everything: Vec<String> = scope
             .iter()
+            .filter(|source| !source.name.is_empty())
             .flat_map(|source| {
-                let columns: &[&str] = if source.columns == COLUMNS {
-                    &["a", "b", "c", "d", "j", "g"]
-                } else {
-                    source.columns
+                let columns: &[&str] = match source.is_whole() {
+                    true => &["a", "b", "c", "d", "j", "g"],
+                    false => source.columns,
                 };
-                columns.iter().map(move |column| format!("{}.{column}", source.name))
+                columns.iter().map(|column| source.at(column))
             })
             .collect();
         let everything = everything.join(", ");
-        let part = match self.below(3) {
-            0 => String::new(),
-            _ => format!("PARTITION BY {} ", self.column(&scope)),
+        let part = match self.below(5) {
+            0 | 1 => String::new(),
+            2 => format!("PARTITION BY ({}) || '' ", self.expr(&scope, 1)),
+            _ => format!("PARTITION BY {}{} ", self.column(&scope), self.one(COLLATE)),
         };
+        let named = self.once_in(5);
         let first = self.column(&scope);
         let mut columns = vec![first.clone()];
         for _ in 0..=self.below(2) {
@@ -236,9 +278,11 @@ impl Choices<'_> {
                 false => "",
             };
             let exclude = if frame.is_empty() { "" } else { self.one(EXCLUDE) };
-            columns.push(format!("{function} OVER ({part}{order}{frame}{exclude})"));
+            let base = if named { "w " } else { &part };
+            columns.push(format!("{function} OVER ({base}{order}{frame}{exclude})"));
         }
-        format!("SELECT {} FROM {from}{filter}", columns.join(", "))
+        let window = if named { format!(" WINDOW w AS ({part})") } else { String::new() };
+        format!("SELECT {} FROM {from}{filter}{window}", columns.join(", "))
     }
 
     fn compound(&mut self, ctes: &[String]) -> (String, bool) {

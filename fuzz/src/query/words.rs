@@ -8,6 +8,11 @@ pub(super) const COLUMNS: &[&str] = &["a", "b", "c", "d", "g", "b", "c", "j"];
 pub(super) const ALL: &str = "a, b, c, d, j, g";
 /// Those of `json_each` and `json_tree` that do not depend on how JSON is stored.
 pub(super) const EACH: &[&str] = &["value", "key", "type", "atom", "fullkey", "path"];
+/// The column of `generate_series`.
+pub(super) const SERIES: &[&str] = &["value"];
+/// Columns that joins go by.
+pub(super) const NARROW: &[&[&str]] =
+    &[&["b"], &["a"], &["c", "b"], &["d"], &["b", "a"], &["g"], &["c", "d", "b"]];
 pub(super) const LITERALS: &[&str] = &[
     "1",
     "2",
@@ -118,6 +123,33 @@ pub(super) const FRAMES: &[&str] = &[
     " GROUPS BETWEEN 1 FOLLOWING AND 2 FOLLOWING",
     " GROUPS BETWEEN 2 PRECEDING AND CURRENT ROW",
     " GROUPS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING",
+    " ROWS BETWEEN 2 FOLLOWING AND 4 FOLLOWING",
+    " ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING",
+    " ROWS BETWEEN CURRENT ROW AND 2 FOLLOWING",
+    " ROWS UNBOUNDED PRECEDING",
+    " ROWS BETWEEN 1 + 1 PRECEDING AND (SELECT 1) FOLLOWING",
+    " RANGE BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
+    " GROUPS BETWEEN 3 PRECEDING AND 1 PRECEDING",
+    " GROUPS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
+    " GROUPS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
+    " GROUPS CURRENT ROW",
+];
+/// Patterns of `LIKE` and `GLOB`.
+pub(super) const PATTERNS: &[&str] = &[
+    "LIKE 'a%'",
+    "GLOB 'a*'",
+    "LIKE '_'",
+    "NOT LIKE '%b'",
+    "LIKE 'A!%' ESCAPE '!'",
+    "GLOB '[a-x]'",
+    "LIKE 'a' || '%'",
+    "GLOB '*[^0-9]'",
+    "NOT GLOB '?'",
+    "LIKE '%'",
+    "LIKE ''",
+    "LIKE '2%'",
+    "GLOB '2*'",
+    "LIKE '%!_%' ESCAPE '!'",
 ];
 /// Those that need one key to order by.
 pub(super) const RANGES: &[&str] = &[
@@ -126,6 +158,10 @@ pub(super) const RANGES: &[&str] = &[
     " RANGE BETWEEN 1 FOLLOWING AND 3 FOLLOWING",
     " RANGE BETWEEN 2.5 PRECEDING AND CURRENT ROW",
     " RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING",
+    " RANGE BETWEEN 0 PRECEDING AND 0 FOLLOWING",
+    " RANGE BETWEEN 3 PRECEDING AND 1 PRECEDING",
+    " RANGE BETWEEN 0.5 FOLLOWING AND UNBOUNDED FOLLOWING",
+    " RANGE BETWEEN CURRENT ROW AND 2 FOLLOWING",
 ];
 pub(super) const EXCLUDE: &[&str] =
     &["", "", "", " EXCLUDE CURRENT ROW", " EXCLUDE GROUP", " EXCLUDE TIES", " EXCLUDE NO OTHERS"];
