@@ -130,15 +130,15 @@ fn the_memory_is_limited() {
     let scratch = Scratch::new(SCHEMA);
     let mut connection = scratch.ours();
     let limits = |bytes| Limits { memory_bytes: Some(bytes), ..Limits::default() };
-    for sql in ["SELECT rank() OVER (ORDER BY b) FROM t"] {
-        connection.set_limits(limits(300_000));
-        match drain(&mut connection, sql) {
-            Err(Error::Limit { max: 300_000, .. }) => {}
-            other => panic!("{sql}: {other:?}"),
-        }
-        connection.set_limits(limits(300_000_000));
-        drain(&mut connection, sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    // A group that there is one of waits nowhere.
+    let sql = "SELECT count(*), max(a) FROM t";
+    connection.set_limits(limits(100));
+    match drain(&mut connection, sql) {
+        Err(Error::Limit { max: 100, .. }) => {}
+        other => panic!("{sql}: {other:?}"),
     }
+    connection.set_limits(limits(300_000_000));
+    drain(&mut connection, sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
     // What one run of a subquery kept does not count for the next.
     connection.set_limits(limits(2_000_000));
     let often =
@@ -252,16 +252,70 @@ fn what_does_not_fit_goes_through_files() {
     }
 }
 
-/// A partition is computed in memory.
+/// Windows over one partition that does not fit, with every function and frame.
 #[test]
-fn a_partition_must_fit() {
-    let scratch = Scratch::new(SCHEMA);
+fn large_partitions_go_through_files() {
+    let scratch = Scratch::new(&SCHEMA.replace("20000", "1500"));
+    let peer = scratch.theirs();
     let mut connection = scratch.ours();
-    connection.set_limits(Limits { memory_bytes: Some(300_000), ..Limits::default() });
-    let sql = "SELECT sum(a) OVER (PARTITION BY id % 2 ORDER BY b) FROM t";
-    match drain(&mut connection, sql) {
-        Err(Error::Limit { max: 300_000, .. }) => {}
-        other => panic!("{other:?}"),
+    let mut queries = Vec::new();
+    for (function, order) in [
+        ("row_number()", "b"),
+        ("rank()", "a % 50"),
+        ("dense_rank()", "a % 50 DESC"),
+        ("percent_rank()", "a % 50"),
+        ("cume_dist()", "a % 50"),
+        ("ntile(7)", "b"),
+        ("lag(b, 1, 'none')", "a"),
+        ("lead(a, id % 5)", "a DESC"),
+        ("lead(a, 900, -1)", "a"),
+    ] {
+        queries.push(format!("SELECT id, {function} OVER (ORDER BY {order}, id) FROM t"));
+        queries.push(format!(
+            "SELECT id, {function} OVER (PARTITION BY id % 2 ORDER BY {order}) FROM t"
+        ));
+    }
+    for frame in [
+        "",
+        "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
+        "ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING",
+        "ROWS BETWEEN 400 PRECEDING AND 300 PRECEDING",
+        "ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING",
+        "RANGE BETWEEN 70 PRECEDING AND 30 FOLLOWING",
+        "RANGE BETWEEN 2.5 FOLLOWING AND 90 FOLLOWING",
+        "RANGE BETWEEN 90 PRECEDING AND 7 PRECEDING",
+        "GROUPS BETWEEN 3 PRECEDING AND 1 FOLLOWING",
+        "GROUPS BETWEEN 1 FOLLOWING AND 20 FOLLOWING",
+        "ROWS BETWEEN 5 PRECEDING AND 5 FOLLOWING EXCLUDE CURRENT ROW",
+        "GROUPS BETWEEN 2 PRECEDING AND 2 FOLLOWING EXCLUDE GROUP",
+        "RANGE BETWEEN 9 PRECEDING AND CURRENT ROW EXCLUDE TIES",
+    ] {
+        queries.push(format!(
+            "SELECT id, sum(a) OVER w, min(b) OVER w, max(a * 7 % 11) OVER w, first_value(b) OVER w, \
+             last_value(b) OVER w, nth_value(a, 3) OVER w, count(*) FILTER (WHERE id % 3) OVER w \
+             FROM t WINDOW w AS (ORDER BY a / 9 {frame})"
+        ));
+        queries.push(format!(
+            "SELECT id, count(b) OVER (PARTITION BY id % 2 ORDER BY nullif(a % 400, 7) DESC {frame}), \
+             max(b) FILTER (WHERE a % 5) OVER (ORDER BY nullif(a % 400, 7) DESC {frame}) FROM t"
+        ));
+    }
+    for sql in [
+        // Later rows never outdo earlier ones, so all of a frame may become its extreme.
+        "SELECT id, max(-a) OVER (ORDER BY a ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) FROM t",
+        "SELECT id, min(a) OVER (ORDER BY a ROWS BETWEEN 1300 PRECEDING AND 20 FOLLOWING) FROM t",
+        "SELECT id, min(a % 300) OVER (ORDER BY a ROWS BETWEEN 1 FOLLOWING AND 1400 FOLLOWING) FROM t",
+        "SELECT id, group_concat(a) OVER (ORDER BY b ROWS 3 PRECEDING), rank() OVER (ORDER BY a % 9), b FROM t",
+        "SELECT id, sum(a) OVER (ORDER BY id), sum(a) OVER (ORDER BY b DESC), sum(a) OVER () FROM t ORDER BY id LIMIT 900",
+        "SELECT k, sum(n) OVER (ORDER BY k) FROM (SELECT a % 1200 AS k, count(*) AS n, max(b) FROM t GROUP BY k)",
+    ] {
+        queries.push(sql.to_owned());
+    }
+    for sql in &queries {
+        for bytes in [1, 60_000] {
+            connection.set_limits(Limits { memory_bytes: Some(bytes), ..Limits::default() });
+            check(&mut connection, &peer, sql, &[]).unwrap_or_else(|how| panic!("{bytes}: {how}"));
+        }
     }
 }
 

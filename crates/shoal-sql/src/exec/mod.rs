@@ -8,13 +8,16 @@
 
 mod batch;
 pub(crate) mod direct;
+mod frame;
 mod group;
 mod hash;
 mod kept;
 mod kept_keys;
 mod key;
+mod large_partition;
 mod listed;
 mod memo;
+mod numbered;
 mod overflow;
 mod partitions;
 mod query;

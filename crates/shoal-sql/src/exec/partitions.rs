@@ -1,8 +1,11 @@
 //! Windows over more rows than fit into memory: the rows wait in a file, sorted for the window that
 //! is next, and come back one partition at a time.
 
+use super::frame::{Ends, Frame};
+use super::kept::is_full;
+use super::large_partition::LargePartition;
 use super::sort::{Sorter, Values};
-use super::window::{Ends, Frame, Partition, PassRows, WindowRun};
+use super::window::{PassRows, WindowRun};
 use super::{Kept, Machine, assign, row_size};
 use crate::Error;
 use crate::functions::Session;
@@ -54,6 +57,8 @@ pub(super) struct Partitions {
     next: usize,
     /// What these take.
     kept: Kept,
+    /// A partition that does not fit into memory.
+    large: Option<Box<LargePartition>>,
 }
 
 /// How rows are sorted for a window.
@@ -85,6 +90,7 @@ impl Partitions {
             rows: Vec::new(),
             next: 0,
             kept: Kept::default(),
+            large: None,
         };
         for number in 0..gathered.row_count() {
             this.push(session, &gathered.row(plan, number))?;
@@ -101,7 +107,7 @@ impl Partitions {
     /// Ends the taking of rows, and goes through all windows but the last.
     ///
     /// # Errors
-    /// When a partition does not fit into memory; when files cannot be read or written.
+    /// What functions raise; when files cannot be read or written.
     pub(super) fn finish(
         &mut self,
         plan: &WindowPlan,
@@ -116,7 +122,7 @@ impl Partitions {
             let sort = sort_of(&self.layout, plan, self.pass + 1);
             let mut sorter = Sorter::default();
             while self.next_partition(plan, machine)? {
-                for row in &self.rows {
+                while let Some(row) = self.next_row()? {
                     let values = Values { first: 0, width: row.len() };
                     let value = |place: usize| row[place].as_ref();
                     sorter.push(session, (values, &sort), value, None)?;
@@ -128,6 +134,7 @@ impl Partitions {
             self.step()?;
         }
         self.rows.clear();
+        self.large = None;
         Ok(())
     }
 
@@ -140,20 +147,42 @@ impl Partitions {
         plan: &WindowPlan,
         machine: &mut Machine<'_, '_>,
     ) -> Result<bool, Error> {
-        if self.next >= self.rows.len() && !self.next_partition(plan, machine)? {
+        if self.next >= self.partition_len() && !self.next_partition(plan, machine)? {
             return Ok(false);
         }
-        let Some(row) = self.rows.get(self.next) else { return Ok(false) };
-        self.next += 1;
+        let Partitions { layout, rows, large, next, .. } = self;
+        let row = match (large, rows.get(*next)) {
+            (Some(large), _) => large.row(*next)?,
+            (None, Some(row)) => row,
+            (None, None) => return Ok(false),
+        };
+        *next += 1;
         for (&reg, value) in plan.kept.iter().zip(row) {
             assign(&mut machine.registers[reg], value.as_ref());
         }
-        for (pass, &first) in plan.passes.iter().zip(&self.layout.results) {
+        for (pass, &first) in plan.passes.iter().zip(&layout.results) {
             for (call, value) in pass.calls.iter().zip(&row[first..]) {
                 assign(&mut machine.registers[call.result], value.as_ref());
             }
         }
         Ok(true)
+    }
+
+    /// How many rows the partition at hand has.
+    fn partition_len(&self) -> usize {
+        self.large.as_ref().map_or(self.rows.len(), |large| large.len())
+    }
+
+    /// The next row of the partition at hand, with its results; `None` after the last.
+    fn next_row(&mut self) -> Result<Option<&[Value]>, Error> {
+        if self.next >= self.partition_len() {
+            return Ok(None);
+        }
+        self.next += 1;
+        match &mut self.large {
+            Some(large) => large.row(self.next - 1).map(Some),
+            None => Ok(self.rows.get(self.next - 1).map(Vec::as_slice)),
+        }
     }
 
     /// Reads the row ahead.
@@ -171,34 +200,61 @@ impl Partitions {
         machine.tick()?;
         self.rows.clear();
         self.kept.clear();
+        self.large = None;
         self.next = 0;
         let pass = &plan.passes[self.pass];
+        let session = machine.session;
+        let mut first: Vec<Value> = Vec::new();
+        let mut bytes = 0;
         while let Some(row) = self.ahead.take() {
             let parts = &self.sort.keys[..pass.partition_count];
-            let same = |first: &Vec<Value>| {
-                parts.iter().all(|key| {
-                    let (a, b) = (first[key.reg].as_ref(), row[key.reg].as_ref());
-                    a.compare(b, key.collation).is_eq()
+            let same = |first: &[Value]| {
+                parts.iter().zip(first).all(|(key, first)| {
+                    first.as_ref().compare(row[key.reg].as_ref(), key.collation).is_eq()
                 })
             };
-            if !self.rows.first().is_none_or(same) {
-                self.ahead = Some(row);
-                break;
+            match self.partition_len() {
+                0 => first.extend(parts.iter().map(|key| row[key.reg].clone())),
+                _ if same(&first) => {}
+                _ => {
+                    self.ahead = Some(row);
+                    break;
+                }
             }
+            let order = &self.sort.keys[pass.partition_count..];
             // Once as it is, and once more in the columns that functions are computed from.
             let size = 2 * row_size(row.iter().map(Value::as_ref));
-            self.kept.add(machine.session, size)?;
-            self.rows.push(row);
+            if self.large.is_none() && is_full(session, bytes, size) {
+                let mut large = Box::new(LargePartition::new(session, pass)?);
+                for row in self.rows.drain(..) {
+                    large.push(&row, order)?;
+                }
+                self.kept.clear();
+                self.large = Some(large);
+            }
+            match &mut self.large {
+                Some(large) => {
+                    machine.tick()?;
+                    large.push(&row, order)?;
+                }
+                None => {
+                    self.kept.note(session, size);
+                    bytes += size;
+                    self.rows.push(row);
+                }
+            }
             self.step()?;
         }
-        if self.rows.is_empty() {
+        if self.partition_len() == 0 {
             return Ok(false);
         }
+        let frame = Frame::new(&self.ends[self.pass], pass, session);
+        if let Some(large) = &mut self.large {
+            large.compute(pass, self.layout.starts[self.pass], &frame)?;
+            return Ok(true);
+        }
         let mut columns = self.columns(pass);
-        let order: Vec<usize> = (0..self.rows.len()).collect();
-        let partition = Partition::new(&order, &columns, pass);
-        Frame::new(&self.ends[self.pass], pass, machine.session)
-            .compute(&partition, &mut columns)?;
+        columns.compute(pass, &frame, self.rows.len())?;
         for call in columns.into_results() {
             for (row, value) in self.rows.iter_mut().zip(call) {
                 row.push(value);

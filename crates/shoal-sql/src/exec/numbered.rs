@@ -1,0 +1,165 @@
+//! Rows in a temporary file that are found by their numbers.
+//!
+//! The rows lie in blocks. Of each block its place and the number of its first row are in memory, so
+//! that a row is found by a search among those and one read.
+
+use std::fmt;
+
+use shoal_store::vfs::File;
+
+use super::assign;
+use super::rows::{RowStore, RowValues};
+use crate::Error;
+use crate::functions::Session;
+use crate::value::{Value, ValueRef};
+
+/// A block ends with the first row that brings it to this many bytes.
+const BLOCK_BYTES: usize = 16 << 10;
+
+/// The bytes of a row's length.
+const HEAD: usize = size_of::<u64>();
+
+/// Rows that are written one after the other and then read.
+pub(super) struct NumberedRows {
+    file: Box<dyn File>,
+    blocks: Vec<Block>,
+    count: usize,
+    end: u64,
+    /// The last rows, which are not in the file yet.
+    buffer: Vec<u8>,
+    row: RowStore,
+}
+
+#[derive(Debug)]
+struct Block {
+    start: u64,
+    first: usize,
+}
+
+/// Where somebody is who reads them, best from the first to the last.
+#[derive(Debug, Default)]
+pub(super) struct NumberedReader {
+    block: Option<usize>,
+    bytes: Vec<u8>,
+    /// Where the row behind the one at hand begins, and its number.
+    next_at: usize,
+    next: usize,
+    row: Vec<Value>,
+}
+
+impl NumberedRows {
+    /// No rows, in a temporary file of their own.
+    ///
+    /// # Errors
+    /// When none can be made.
+    pub(super) fn new(session: &dyn Session) -> Result<NumberedRows, Error> {
+        Ok(NumberedRows {
+            file: session.temporary_file()?,
+            blocks: Vec::new(),
+            count: 0,
+            end: 0,
+            buffer: Vec::new(),
+            row: RowStore::default(),
+        })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Adds a row.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub(super) fn push<'v>(
+        &mut self,
+        row: impl Iterator<Item = ValueRef<'v>>,
+    ) -> Result<(), Error> {
+        if self.buffer.is_empty() {
+            self.blocks.push(Block { start: self.end, first: self.count });
+        }
+        self.row.clear();
+        self.row.push(row);
+        let bytes = self.row.row_bytes(0);
+        self.buffer.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+        self.buffer.extend_from_slice(bytes);
+        self.count += 1;
+        if self.buffer.len() >= BLOCK_BYTES { self.finish() } else { Ok(()) }
+    }
+
+    /// Ends the adding of rows.
+    ///
+    /// # Errors
+    /// As [`NumberedRows::push`].
+    pub(super) fn finish(&mut self) -> Result<(), Error> {
+        self.file.write_at(&self.buffer, self.end).map_err(shoal_store::Error::from)?;
+        self.end += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// The row of a number.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or has no such row.
+    pub(super) fn row<'r>(
+        &self,
+        reader: &'r mut NumberedReader,
+        number: usize,
+    ) -> Result<&'r [Value], Error> {
+        let cut = || Error::runtime("a temporary file was cut short");
+        if reader.block.is_some() && reader.next == number + 1 {
+            return Ok(&reader.row);
+        }
+        let block = self.blocks.partition_point(|block| block.first <= number);
+        let block = block.checked_sub(1).ok_or_else(cut)?;
+        if reader.block != Some(block) {
+            self.load(block, reader)?;
+        } else if number < reader.next {
+            (reader.next, reader.next_at) = (self.blocks[block].first, 0);
+        }
+        loop {
+            let rest = reader.bytes.get(reader.next_at..).ok_or_else(cut)?;
+            let (head, rest) = rest.split_first_chunk::<HEAD>().ok_or_else(cut)?;
+            let length = usize::try_from(u64::from_le_bytes(*head)).map_err(|_| cut())?;
+            let bytes = rest.get(..length).ok_or_else(cut)?;
+            reader.next_at += HEAD + length;
+            reader.next += 1;
+            if reader.next <= number {
+                continue;
+            }
+            let mut width = 0;
+            for value in RowValues::of(bytes) {
+                match reader.row.get_mut(width) {
+                    Some(known) => assign(known, value),
+                    None => reader.row.push(value.into()),
+                }
+                width += 1;
+            }
+            reader.row.truncate(width);
+            return Ok(&reader.row);
+        }
+    }
+
+    fn load(&self, block: usize, reader: &mut NumberedReader) -> Result<(), Error> {
+        let cut = || Error::runtime("a temporary file was cut short");
+        reader.block = None;
+        let start = self.blocks[block].start;
+        let end = self.blocks.get(block + 1).map_or(self.end, |next| next.start);
+        reader.bytes.clear();
+        reader.bytes.resize(usize::try_from(end - start).map_err(|_| cut())?, 0);
+        let read = self.file.read_at(&mut reader.bytes, start);
+        if read.map_err(shoal_store::Error::from)? < reader.bytes.len() {
+            return Err(cut());
+        }
+        (reader.next, reader.next_at) = (self.blocks[block].first, 0);
+        reader.block = Some(block);
+        Ok(())
+    }
+}
+
+impl fmt::Debug for NumberedRows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NumberedRows").field("count", &self.count).finish_non_exhaustive()
+    }
+}
