@@ -8,6 +8,7 @@ pub(crate) mod pragma;
 mod registered;
 mod savepoints;
 pub(crate) mod session;
+mod states;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ use crate::parse::{Hint, Parsed, hint, parse};
 use crate::plan;
 use crate::reader::TableReader;
 use crate::rows::Rows;
-use crate::schema::{FIRST_ATTACHED, Schema};
+use crate::schema::{FIRST_ATTACHED, MAIN, Schema};
 use crate::statement::{Compiled, Statement};
 use crate::value::{Value, text_of};
 use crate::write::{self, TableWriter};
@@ -34,6 +35,7 @@ use plans::{Plan, Plans};
 use pragma::Pragma;
 use savepoints::Savepoints;
 use session::{Counts, Environment, Pinned, StatementSession};
+use states::States;
 
 /// One user of an open database: prepares statements, runs them, holds the open transaction.
 ///
@@ -54,6 +56,8 @@ pub struct Connection {
     savepoints: Savepoints,
     counts: Counts,
     data_versions: DataVersions,
+    /// The states that statements read.
+    states: States,
     /// What a table writer's functions see.
     session: Option<StatementSession>,
     /// How the names of tables begin that statements may not change.
@@ -94,6 +98,7 @@ impl Connection {
             savepoints: Savepoints::default(),
             counts: Counts::default(),
             data_versions: DataVersions::default(),
+            states: States::default(),
             session: None,
             reserved: None,
         };
@@ -158,20 +163,36 @@ impl Connection {
         }
     }
 
-    /// What stands for the states of the databases that a statement would read now.
-    pub(crate) fn state_of(&self, compiled: &Compiled) -> Result<u64, Error> {
-        let known = self.transaction.as_ref().or(self.pinned.as_ref().and_then(Pinned::get));
-        let main = match known {
-            Some(transaction) => transaction.state_id(),
-            None => self.store.begin(Mode::Read)?.state_id(),
+    /// What stands for the states of the databases that a statement would read now; `None` where one of
+    /// them was not seen before, or may be another one behind the open transaction.
+    pub(crate) fn state_of(&self, statement: &Statement) -> Result<Option<u64>, Error> {
+        let begun = self.transaction.as_ref().or(self.pinned.as_ref().and_then(Pinned::get));
+        let main = match begun {
+            Some(transaction) => Snapshot::Shared(transaction),
+            None => Snapshot::Own(Box::new(attached::begin(&self.store, &self.control.watch)?)),
         };
-        let mut attached = Vec::new();
+        if main.get().schema_cookie() != statement.schema.cookie() {
+            return Ok(None);
+        }
+        let mut read = vec![(MAIN, main)];
+        read.retain(|_| statement.compiled.reads(MAIN));
         for place in self.databases.places() {
-            if compiled.reads_attached(place + FIRST_ATTACHED) {
-                attached.push(self.databases.snapshot(place, &self.control.watch)?);
+            if statement.compiled.reads(place + FIRST_ATTACHED) {
+                let snapshot = self.databases.snapshot(place, &self.control.watch)?;
+                read.push((place + FIRST_ATTACHED, snapshot));
             }
         }
-        Ok(state_of(main, attached.iter()))
+        let mut state = 0;
+        for (database, snapshot) in &read {
+            let Some(number) = self.states.known(*database, snapshot.get()) else {
+                return Ok(None);
+            };
+            if snapshot.get().is_stale()? {
+                return Ok(None);
+            }
+            state = number.max(state);
+        }
+        Ok(Some(state))
     }
 
     /// A handle that stops the running statement from another thread.
@@ -293,7 +314,19 @@ impl Connection {
             let (schemas, databases) = (&mut self.schemas, &self.databases);
             attached = prepared_snapshots(schemas, databases, &self.control, statement, main)?;
         }
-        statement.state = state_of(snapshot.get().state_id(), attached.iter().flatten());
+        statement.state = Some(0);
+        if statement.compiled.reads(MAIN) {
+            statement.state = Some(self.states.number(MAIN, snapshot.get()));
+        }
+        for (place, attached) in attached.iter().enumerate() {
+            let database = place + FIRST_ATTACHED;
+            if let Some(attached) = attached
+                && statement.compiled.reads(database)
+            {
+                let number = self.states.number(database, attached.get());
+                statement.state = statement.state.max(Some(number));
+            }
+        }
         let Statement { compiled, parameters, memory, spare, schema, columns, .. } = statement;
         let rows = match &**compiled {
             Compiled::Query(program) => match &program.direct {
@@ -407,6 +440,9 @@ impl Connection {
         };
         self.savepoints = Savepoints::default();
         self.databases.end();
+        if transaction.is_writer() {
+            self.states.changed(MAIN);
+        }
         transaction.rollback();
         // Another connection may give the next schema the number that this one's had.
         self.schemas.forget();
@@ -440,6 +476,9 @@ impl Connection {
             None => self.savepoints.find(name).map(drop),
             Some(transaction) => {
                 self.savepoints.rollback_to(name, transaction)?;
+                if transaction.is_writer() {
+                    self.states.changed(MAIN);
+                }
                 // The schema may have changed since, and its number may come again.
                 self.schemas.forget();
                 Ok(())
@@ -501,6 +540,7 @@ impl Connection {
         self.control.begin();
         transaction.upgrade()?;
         self.savepoints.begin_writing(transaction)?;
+        self.states.changed(MAIN);
         self.schemas.refresh_main(&self.store, transaction)?;
         let session = self.environment.session(self.counts, &self.control, &self.store);
         let session = self.session.insert(session);
@@ -539,7 +579,10 @@ impl Connection {
             [name] => {
                 let number = schema.database(name);
                 self.databases.detach(name)?;
-                number.into_iter().for_each(|number| self.data_versions.detached(number));
+                if let Some(number) = number {
+                    self.data_versions.detached(number);
+                    self.states.detached(number);
+                }
             }
             _ => return Err(Error::Misuse { what: "a statement changed its kind" }),
         }
@@ -606,6 +649,9 @@ impl Connection {
             }
         };
         let result = work(self, &mut transaction);
+        if !own {
+            self.states.changed(MAIN);
+        }
         let resolution = result.as_ref().err().map(|failure| failure.resolution);
         let keep = match resolution {
             None | Some(Conflict::Fail) => true,
@@ -644,11 +690,6 @@ impl Connection {
     }
 }
 
-/// One number for the states of `main` and of attached databases.
-fn state_of<'s>(main: u64, attached: impl Iterator<Item = &'s Snapshot<'s>>) -> u64 {
-    attached.fold(main, |state, other| state.rotate_left(17) ^ other.get().state_id())
-}
-
 fn meaning(message: &str) -> Error {
     Error::Meaning { message: message.to_owned(), offset: None }
 }
@@ -667,7 +708,7 @@ fn prepared_snapshots<'c>(
         for place in databases.places() {
             // The schema of a database that was attached since has never been read.
             let unknown = !schemas.knows(place);
-            let wanted = unknown || statement.compiled.reads_attached(place + FIRST_ATTACHED);
+            let wanted = unknown || statement.compiled.reads(place + FIRST_ATTACHED);
             if snapshots[place].is_none() && wanted {
                 let snapshot = databases.snapshot(place, &control.watch)?;
                 schemas.refresh(databases, place, snapshot.get())?;

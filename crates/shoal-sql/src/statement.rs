@@ -30,8 +30,9 @@ pub struct Statement {
     /// What running it leaves for the next time; of no use once it is planned again.
     pub(crate) memory: Vec<Memory>,
     pub(crate) spare: Option<Box<General>>,
-    /// What stands for the states of the databases that it read last; 0 before it ran.
-    pub(crate) state: u64,
+    /// What stands for the states of the databases that it read last; `None` before it ran, 0 where it
+    /// reads none.
+    pub(crate) state: Option<u64>,
 }
 
 /// What a statement became.
@@ -55,10 +56,10 @@ pub(crate) enum Compiled {
 }
 
 impl Compiled {
-    /// Whether running it reads the database of that number, which was attached.
-    pub(crate) fn reads_attached(&self, database: usize) -> bool {
+    /// Whether running it reads the database of that number.
+    pub(crate) fn reads(&self, database: usize) -> bool {
         match self {
-            Compiled::Query(program) => program.reads_attached(database),
+            Compiled::Query(program) => program.reads(database),
             Compiled::Write(plan) => plan.reads_attached(),
             Compiled::Pragma(_) => true,
             _ => false,
@@ -88,7 +89,7 @@ impl Statement {
             parameters: vec![Value::Null; parsed.parameters.len()],
             memory: Vec::new(),
             spare: None,
-            state: 0,
+            state: None,
             compiled,
             parsed,
             schema,
@@ -156,16 +157,20 @@ impl Statement {
     }
 
     /// Whether what the statement gave when it last ran may have changed by now: whether anybody has
-    /// committed since, this connection included, to `main` or an attached database that it reads.
-    /// True before it ran, and sometimes where the file's pages were forgotten since or a log has no
-    /// commit in it.
+    /// committed since, this connection included, to `main` or an attached database that it reads, or
+    /// the open transaction has written or gone back. What others commit counts within a transaction,
+    /// too, although it does not show there. Never false after such a commit.
+    ///
+    /// True before it ran and where it would be planned again. Without a commit it is true only of a file
+    /// in write-ahead log mode: always as long as nothing was written to its log ([`shoal_store::Version`]
+    /// says why), and once the log was emptied.
     ///
     /// Cost: as [`Connection::is_stale`].
     ///
     /// # Errors
     /// [`Error::Store`].
     pub fn is_stale(&self, connection: &Connection) -> Result<bool, Error> {
-        Ok(self.state == 0 || self.state != connection.state_of(&self.compiled)?)
+        Ok(self.state.is_none() || self.state != connection.state_of(self)?)
     }
 
     /// Whether the rows are a plan: `EXPLAIN QUERY PLAN`.

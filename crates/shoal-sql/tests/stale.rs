@@ -13,8 +13,8 @@ fn commits_of_others_are_noticed() {
             "PRAGMA journal_mode = {mode}; CREATE TABLE t(a); INSERT INTO t VALUES (1), (2)"
         ));
         let peer = scratch.theirs();
-        // A reader keeps the log's index.
-        let _: i64 = peer.query_row("SELECT count(*) FROM t", (), |row| row.get(0)).unwrap();
+        // A log that nothing was ever written to does not tell.
+        peer.execute_batch("INSERT INTO t VALUES (0)").unwrap();
         let mut connection = scratch.ours();
         let version = connection.version().unwrap();
         assert!(!connection.is_stale(&version).unwrap(), "{mode}");
@@ -67,7 +67,7 @@ fn statements_know_whether_they_would_answer_otherwise() {
         ));
         let other = Scratch::new("CREATE TABLE o(a); INSERT INTO o VALUES (1)");
         let (peer, peer_of_other) = (scratch.theirs(), other.theirs());
-        // A log's index is valid once there is a commit.
+        // As above.
         peer.execute_batch("INSERT INTO t VALUES (0)").unwrap();
         let mut connection = scratch.ours();
         let run = |connection: &mut shoal_sql::Connection, statement: &mut _| {
@@ -97,6 +97,193 @@ fn statements_know_whether_they_would_answer_otherwise() {
         peer_of_other.execute_batch("INSERT INTO o VALUES (2)").unwrap();
         assert!(both.is_stale(&connection).unwrap());
         assert!(!main.is_stale(&connection).unwrap());
+    }
+}
+
+/// Nothing that leaves the file as it was makes a statement stale: reading, pages forgotten, commits to
+/// databases that it does not read, transactions that change nothing.
+#[test]
+fn statements_stay_fresh_as_long_as_nobody_commits() {
+    for mode in ["delete", "wal"] {
+        let scratch = Scratch::new(&format!(
+            "PRAGMA journal_mode = {mode}; CREATE TABLE t(a, b);
+             WITH RECURSIVE c(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM c WHERE i < 3000)
+             INSERT INTO t SELECT i, 'some text ' || i FROM c"
+        ));
+        let other = Scratch::new("CREATE TABLE o(a); INSERT INTO o VALUES (1)");
+        let (peer, peer_of_other) = (scratch.theirs(), other.theirs());
+        peer.execute_batch("INSERT INTO t VALUES (0, 'x')").unwrap();
+        let os = std::sync::Arc::new(shoal_store::vfs::OsVfs);
+        let read = shoal_store::Options::new(shoal_store::Access::ReadOnly);
+        let options = shoal_store::Options { cache_pages: 2, ..read };
+        let store = shoal_store::Store::open_with(os, &scratch.path(), options).unwrap();
+        let mut connection = shoal_sql::Connection::open(store).unwrap();
+        ours(&mut connection, &format!("ATTACH '{}' AS o", other.path().display())).unwrap();
+        let run = |connection: &mut shoal_sql::Connection, statement: &mut _| {
+            let mut rows = connection.query(statement).unwrap();
+            while rows.next().unwrap().is_some() {}
+        };
+        let mut main = connection.prepare("SELECT max(a), max(b) FROM t").unwrap();
+        let mut beside = connection.prepare("SELECT a FROM o.o").unwrap();
+        let mut none = connection.prepare("SELECT 1").unwrap();
+        for statement in [&mut main, &mut beside, &mut none] {
+            run(&mut connection, statement);
+        }
+        for _ in 0..3 {
+            // More pages than the store keeps.
+            ours(&mut connection, "SELECT count(DISTINCT b) FROM t").unwrap();
+            peer.execute_batch("BEGIN IMMEDIATE; DELETE FROM t; ROLLBACK").unwrap();
+            assert!(!main.is_stale(&connection).unwrap(), "{mode}");
+            assert!(!beside.is_stale(&connection).unwrap(), "{mode}");
+        }
+        peer_of_other.execute_batch("INSERT INTO o VALUES (2)").unwrap();
+        assert!(!main.is_stale(&connection).unwrap(), "{mode}");
+        assert!(beside.is_stale(&connection).unwrap(), "{mode}");
+        run(&mut connection, &mut beside);
+        peer.execute_batch("UPDATE t SET b = 'y' WHERE a = 7").unwrap();
+        assert!(main.is_stale(&connection).unwrap(), "{mode}");
+        assert!(!beside.is_stale(&connection).unwrap(), "{mode}");
+        assert!(!none.is_stale(&connection).unwrap(), "{mode}");
+        ours(&mut connection, "DETACH o").unwrap();
+        run(&mut connection, &mut main);
+        assert!(!main.is_stale(&connection).unwrap(), "{mode}");
+    }
+}
+
+/// One's own changes count, committed or not, and so does going back.
+#[test]
+fn ones_own_changes_make_stale() {
+    let scratch = Scratch::new("CREATE TABLE t(a); INSERT INTO t VALUES (1)");
+    let os = std::sync::Arc::new(shoal_store::vfs::OsVfs);
+    let access = shoal_store::Access::ReadWrite;
+    let store = shoal_store::Store::open(os, &scratch.path(), access).unwrap();
+    let mut connection = shoal_sql::Connection::open(store).unwrap();
+    let mut statement = connection.prepare("SELECT sum(a) FROM t").unwrap();
+    let steps = [
+        ("SELECT 1", false),
+        ("INSERT INTO t VALUES (2)", true),
+        ("BEGIN", false),
+        ("SELECT a FROM t", false),
+        ("INSERT INTO t VALUES (3)", true),
+        ("SELECT a FROM t", false),
+        ("SAVEPOINT s", false),
+        ("DELETE FROM t", true),
+        ("ROLLBACK TO s", true),
+        ("ROLLBACK", true),
+        ("BEGIN", false),
+        ("ROLLBACK", false),
+        ("BEGIN", false),
+        ("UPDATE t SET a = a + 1", true),
+        ("COMMIT", true),
+        ("PRAGMA user_version = 5", true),
+    ];
+    for (step, stale) in steps {
+        connection.execute(&mut statement).unwrap();
+        assert!(!statement.is_stale(&connection).unwrap(), "before {step}");
+        let mut other = connection.prepare(step).unwrap();
+        connection.execute(&mut other).unwrap();
+        assert_eq!(statement.is_stale(&connection).unwrap(), stale, "after {step}");
+    }
+    let mut another = scratch.ours();
+    ours(&mut another, "SELECT sum(a) FROM t").unwrap();
+    assert!(statement.is_stale(&another).unwrap());
+}
+
+/// A log that is written, put into the database and removed while nobody looks leaves no trace in the header.
+#[test]
+fn a_log_that_came_and_went_is_not_missed() {
+    let scratch =
+        Scratch::new("PRAGMA journal_mode = wal; CREATE TABLE t(a); INSERT INTO t VALUES (1), (2)");
+    let mut connection = scratch.ours();
+    let mut statement = connection.prepare("SELECT sum(a) FROM t").unwrap();
+    for number in 0..4 {
+        let mut rows = connection.query(&mut statement).unwrap();
+        assert_eq!(rows.next().unwrap().unwrap().get(0), shoal_sql::ValueRef::Int(3 + number));
+        drop(rows);
+        let version = connection.version().unwrap();
+        scratch.theirs().execute_batch("UPDATE t SET a = a + 1 WHERE rowid = 1").unwrap();
+        assert!(statement.is_stale(&connection).unwrap());
+        assert!(connection.is_stale(&version).unwrap());
+    }
+}
+
+/// Nor one that was written while others had an empty one open, before and after.
+#[test]
+fn an_empty_log_is_not_taken_for_another() {
+    let scratch =
+        Scratch::new("PRAGMA journal_mode = wal; CREATE TABLE t(a); INSERT INTO t VALUES (1), (2)");
+    let mut connection = scratch.ours();
+    let mut statement = connection.prepare("SELECT sum(a) FROM t").unwrap();
+    let read = |peer: &rusqlite::Connection| -> i64 {
+        peer.query_row("SELECT sum(a) FROM t", (), |row| row.get(0)).unwrap()
+    };
+    let mut peer = scratch.theirs();
+    for _ in 0..4 {
+        let expect = read(&peer);
+        let mut rows = connection.query(&mut statement).unwrap();
+        assert_eq!(rows.next().unwrap().unwrap().get(0), shoal_sql::ValueRef::Int(expect));
+        drop(rows);
+        peer.execute_batch("UPDATE t SET a = a + 1 WHERE rowid = 1").unwrap();
+        drop(peer);
+        peer = scratch.theirs();
+        read(&peer);
+        assert!(statement.is_stale(&connection).unwrap());
+    }
+}
+
+/// While another thread commits all the time: what is not stale is what a commit had made of it, and what
+/// is stale was changed.
+#[test]
+fn a_live_writer_is_noticed_exactly() {
+    use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
+    const COMMITS: i64 = 300;
+    for mode in ["delete", "wal"] {
+        let scratch = Scratch::new(&format!(
+            "PRAGMA journal_mode = {mode}; CREATE TABLE t(a); INSERT INTO t VALUES (0)"
+        ));
+        let peer = scratch.theirs();
+        peer.busy_timeout(std::time::Duration::from_secs(20)).unwrap();
+        // The log is there, and is not begun anew without a commit.
+        peer.execute_batch("UPDATE t SET a = -1; UPDATE t SET a = 0").unwrap();
+        let (begun, done) = (AtomicI64::new(0), AtomicI64::new(0));
+        let mut connection = scratch.ours();
+        let mut statement = connection.prepare("SELECT a FROM t").unwrap();
+        let (mut fresh, mut stale) = (0, 0);
+        std::thread::scope(|scope| {
+            let (begun, done, writer) = (&begun, &done, scratch.theirs());
+            scope.spawn(move || {
+                writer.busy_timeout(std::time::Duration::from_secs(20)).unwrap();
+                writer.execute_batch("PRAGMA synchronous = off").unwrap();
+                for number in 1..=COMMITS {
+                    begun.store(number, SeqCst);
+                    writer.execute("UPDATE t SET a = ?1", [number]).unwrap();
+                    done.store(number, SeqCst);
+                    if number % 3 == 0 {
+                        std::thread::sleep(std::time::Duration::from_micros(700));
+                    }
+                }
+            });
+            while done.load(SeqCst) < COMMITS {
+                // A writer may hold its lock.
+                let Ok(mut rows) = connection.query(&mut statement) else { continue };
+                let Ok(Some(row)) = rows.next() else { continue };
+                let shoal_sql::ValueRef::Int(read) = row.get(0) else { panic!("no number") };
+                drop(rows);
+                let before = done.load(SeqCst);
+                let Ok(is_stale) = statement.is_stale(&connection) else { continue };
+                let after = begun.load(SeqCst);
+                if is_stale {
+                    stale += 1;
+                    assert!(after > read, "{mode}: stale, but {read} of {after} was read");
+                } else {
+                    fresh += 1;
+                    assert!(before <= read, "{mode}: not stale, but {read} of {before} was read");
+                }
+            }
+        });
+        assert!(fresh > 0, "{mode}: {fresh} fresh, {stale} stale");
+        peer.execute_batch("UPDATE t SET a = -1").unwrap();
+        assert!(statement.is_stale(&connection).unwrap());
     }
 }
 

@@ -2,17 +2,36 @@
 
 use shoal_format::FileHeader;
 
-use crate::wal::LogVersion;
+use crate::wal::{LogVersion, NO_LOG};
 use crate::{Error, Mode, Store, Transaction};
 
 /// A state of a database file, to ask later whether it is still the same.
-#[derive(Clone, Debug, PartialEq, Eq)]
+///
+/// Equal ones are the same state. Of a file in write-ahead log mode without a log, or with one that
+/// nothing was ever written to, two that were looked at one after the other are not: in between
+/// somebody may have written a log, put it into the database and removed it, which need not leave a
+/// trace in the header.
+#[derive(Clone, Debug)]
 pub struct Version {
     /// Its change counter grows with every commit that goes without a log.
     header: FileHeader,
     page_count: u32,
     log: Option<LogVersion>,
+    /// What stands for the state within this process.
+    state_id: u64,
 }
+
+impl PartialEq for Version {
+    fn eq(&self, other: &Version) -> bool {
+        let same =
+            (self.header, self.page_count, self.log) == (other.header, other.page_count, other.log);
+        // Whoever begins a log gives it a salt by chance.
+        let told = self.log.is_none_or(|log| log != NO_LOG) || self.state_id == other.state_id;
+        same && told
+    }
+}
+
+impl Eq for Version {}
 
 impl Transaction {
     /// The state that this transaction reads: of one that writes, with its own changes of the
@@ -22,6 +41,7 @@ impl Transaction {
             header: self.file.header,
             page_count: self.file.page_count,
             log: self.snapshot.image.log_version(),
+            state_id: self.state_id(),
         }
     }
 
@@ -32,6 +52,7 @@ impl Transaction {
             header: file.header,
             page_count: file.page_count,
             log: self.snapshot.image.log_version(),
+            state_id: self.state_id(),
         }
     }
 
@@ -78,7 +99,8 @@ impl Store {
     }
 
     /// Whether anybody has committed since the file was at `version`, this store included. True as
-    /// well when a write-ahead log came to its end without another commit.
+    /// well where [`Version`] cannot tell, and when a write-ahead log came to its end without another
+    /// commit.
     ///
     /// Cost: as [`Store::version`].
     ///

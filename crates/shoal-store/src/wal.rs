@@ -46,6 +46,9 @@ pub(crate) struct WalPages {
 /// frames.
 pub(crate) type LogVersion = ([u8; 8], u32);
 
+/// The state of a log that is not there, or that nothing was ever written to.
+pub(crate) const NO_LOG: LogVersion = ([0; 8], 0);
+
 impl WalPages {
     /// Reads page `pgno` if the log has it.
     pub(crate) fn read(&self, pgno: Pgno, bytes: &mut [u8]) -> Result<bool, Error> {
@@ -288,7 +291,7 @@ impl WalState {
 
     /// The state of a log whose index says nothing: what its checksums vouch for.
     fn alone(&self, store: &Inner, file: FileState, unguarded: bool) -> Result<WalSnapshot, Error> {
-        let version = ([0; 8], 0);
+        let version = NO_LOG;
         let mut pages = WalPages { log: None, places: Arc::default(), unguarded, version };
         let mut page_count = None;
         if let Some(log) = open_log(store)? {

@@ -54,8 +54,8 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Whether any of it reads a database that was attached.
-    pub(crate) fn reads_attached(&self, database: usize) -> bool {
+    /// Whether any of it reads a database.
+    pub(crate) fn reads(&self, database: usize) -> bool {
         self.needs_schema || self.cursors.contains(&database)
     }
 }
