@@ -273,7 +273,10 @@ impl Choices<'_> {
                 self.one(&["IS NULL", "IS NOT NULL", "NOTNULL", "IS TRUE", "IS NOT FALSE"])
             ),
             5 => {
-                let list: Vec<String> = (0..self.below(6)).map(|_| self.literal()).collect();
+                // Of `b IN () AND c` SQLite looks at no name, ambiguous ones included.
+                let least = usize::from(scope.iter().any(Source::is_merged));
+                let count = self.below(6).max(least);
+                let list: Vec<String> = (0..count).map(|_| self.literal()).collect();
                 let collate = self.one(COLLATE);
                 format!("{column}{collate} {}IN ({})", self.one(&["", "", "NOT "]), list.join(", "))
             }

@@ -1,7 +1,7 @@
 //! What a query reads: tables, views, queries, table functions and common tables, joined.
 
 use super::words::{ALL, COLLATE, COLUMNS, EACH, NARROW, SERIES, TABLES};
-use super::{Choices, Source};
+use super::{Choices, MERGED_IN_FULL, Source};
 
 impl Choices<'_> {
     /// One source under a new name; `scope` is what a table function may read.
@@ -98,10 +98,11 @@ impl Choices<'_> {
                 format!("SELECT {ALL} FROM {table} x WHERE {filter} ORDER BY {ALL} LIMIT {limit}")
             }
             6 => {
+                // Without a limit SQLite loses rows of it beside a view with UNION ALL.
                 let (first, second) = (self.literal(), self.literal());
                 format!(
                     "SELECT column1 AS a, column2 AS b, column1 AS c, column2 AS d, NULL AS j, 1 AS g \
-                     FROM (VALUES (1, {first}), (2, {second}), ({first}, NULL))"
+                     FROM (VALUES (1, {first}), (2, {second}), ({first}, NULL)) LIMIT 9"
                 )
             }
             7 => {
@@ -165,7 +166,7 @@ impl Choices<'_> {
             }
             let (source, reference) = self.source(&readable, ctes, depth);
             let plain = source.is_whole();
-            let last = scope.iter().rev().find(|source| !source.name.is_empty()).cloned();
+            let last = scope.iter().rev().find(|source| !source.is_merged()).cloned();
             let name = source.name.clone();
             scope.push(source);
             let last = last.filter(|last| plain && last.is_whole());
@@ -202,7 +203,8 @@ impl Choices<'_> {
             false => NARROW[self.below(NARROW.len())],
         };
         scope.push(source);
-        scope.push(Source { name: String::new(), columns });
+        let merged = if kind == "FULL JOIN" { MERGED_IN_FULL } else { "" };
+        scope.push(Source { name: merged.to_owned(), columns });
         match natural {
             true => format!(" NATURAL {kind} {reference}"),
             false => format!(" {kind} {reference} USING ({})", columns.join(", ")),

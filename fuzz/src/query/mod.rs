@@ -66,17 +66,26 @@ struct Choices<'b> {
 }
 
 /// Something in a `FROM`: the name it goes by, and its columns. Columns that a join merged have no
-/// name before them.
+/// name before them; behind a `FULL JOIN` they are put into a function, as SQLite gives them an
+/// affinity that some comparisons keep and others do not.
 #[derive(Clone, Debug)]
 struct Source {
     name: String,
     columns: &'static [&'static str],
 }
 
+/// The name of columns that a `FULL JOIN` merged.
+const MERGED_IN_FULL: &str = "ifnull";
+
 impl Source {
     /// One that has all columns of a table.
     fn whole(name: &str) -> Source {
         Source { name: name.to_owned(), columns: COLUMNS }
+    }
+
+    /// Whether it is what a join merged.
+    fn is_merged(&self) -> bool {
+        self.name.is_empty() || self.name == MERGED_IN_FULL
     }
 
     fn is_whole(&self) -> bool {
@@ -87,6 +96,7 @@ impl Source {
     fn at(&self, column: &str) -> String {
         match self.name.as_str() {
             "" => column.to_owned(),
+            MERGED_IN_FULL => format!("ifnull({column}, NULL)"),
             name => format!("{name}.{column}"),
         }
     }

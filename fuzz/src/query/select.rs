@@ -209,7 +209,7 @@ impl Choices<'_> {
         // All columns there are, so that rows that come out equal are equal.
         let everything: Vec<String> = scope
             .iter()
-            .filter(|source| !source.name.is_empty())
+            .filter(|source| !source.is_merged())
             .flat_map(|source| {
                 let columns: &[&str] = match source.is_whole() {
                     true => &["a", "b", "c", "d", "j", "g"],
