@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Scratch, ours, ours_with, theirs_with};
-use shoal_sql::{Limits, Connection, Error, NameKind, Value};
+use shoal_sql::{Connection, Error, Limits, NameKind, Value};
 use shoal_store::{Mode, Store};
 
 fn memory(script: &str) -> Connection {
