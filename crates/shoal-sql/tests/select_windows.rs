@@ -170,3 +170,37 @@ fn frames_that_nothing_reads() {
     }
     check_all(&mut scratch.ours(), &scratch.theirs(), &queries);
 }
+
+/// Texts are taken back from the front as SQLite does, with separators of any length and empty texts.
+#[test]
+fn joined_texts_of_moving_frames() {
+    let scratch = Scratch::new(
+        "create table t(id integer primary key, v, sep);
+         insert into t values (1,'',''),(2,'','|'),(3,'x','|'),(4,'y','--'),(5,null,'+'),(6,'',null),(7,'zz',''),
+           (8,'','abc'),(9,'',','),(10,4,','),(11,x'','/'),(12,'end','//');",
+    );
+    let mut queries = String::new();
+    for frame in [
+        "rows 1 preceding",
+        "rows 2 preceding",
+        "rows between 1 following and 3 following",
+        "rows between 3 preceding and 2 preceding",
+        "rows between current row and unbounded following",
+        "rows between unbounded preceding and current row",
+        "groups between 1 preceding and 1 following exclude current row",
+        "range between 2 preceding and 1 following",
+    ] {
+        for call in [
+            "group_concat(v)",
+            "group_concat(v, sep)",
+            "string_agg(v, '')",
+            "group_concat(quote(v), '--') filter (where id % 3)",
+        ] {
+            queries += &format!(
+                "select id, {call} over w, typeof({call} over w), hex({call} over w) from t window w as (order by id {frame}) order by id;"
+            );
+        }
+    }
+    queries += "select hex(group_concat('')), typeof(group_concat(null)), length(group_concat('', '')), group_concat(v, sep) from t;";
+    check_all(&mut scratch.ours(), &scratch.theirs(), &queries);
+}

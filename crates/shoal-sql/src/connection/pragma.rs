@@ -112,6 +112,8 @@ const KINDS: &[(&str, Kind)] = &[
     ("table_info", Kind::TableInfo),
     ("table_list", Kind::TableList),
     ("table_xinfo", Kind::TableXinfo),
+    // What does not fit into memory goes into files, as SQLite does unless it is built otherwise.
+    ("temp_store", Kind::Fixed(&["temp_store"], 0)),
     ("threads", Kind::Fixed(&["threads"], 0)),
     ("trusted_schema", Kind::Fixed(&["trusted_schema"], 1)),
     ("user_version", Kind::UserVersion),
@@ -451,7 +453,6 @@ const REFUSED: &[&str] = &[
     "mmap_size",
     "optimize",
     "shrink_memory",
-    "temp_store",
     "temp_store_directory",
     "wal_checkpoint",
 ];

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::Arguments;
+use super::concat::Concat;
 use super::json::{self, Node};
 use crate::Error;
 use crate::value::number::numeric_from_text;
@@ -93,12 +94,12 @@ impl AggregateFunction {
 
     /// Whether [`AggregateState::undo`] can take rows back.
     pub(crate) fn is_reversible(&self) -> bool {
-        matches!(self.kind, Kind::Count | Kind::Sum | Kind::Total | Kind::Avg)
+        self.merges() && !self.picks_row() || matches!(self.kind, Kind::GroupConcat)
     }
 
     /// Whether states of parts of the rows can be put together.
     pub(crate) fn merges(&self) -> bool {
-        self.is_reversible() || self.picks_row()
+        matches!(self.kind, Kind::Count | Kind::Sum | Kind::Total | Kind::Avg) || self.picks_row()
     }
 
     /// True for `max`, false for `min`; `None` for the others.
@@ -120,7 +121,7 @@ impl AggregateFunction {
             Kind::Avg => State::Sum(Sum::default(), SumResult::Avg),
             Kind::Min => State::Extreme { best: None, max: false, collation },
             Kind::Max => State::Extreme { best: None, max: true, collation },
-            Kind::GroupConcat => State::Concat(None),
+            Kind::GroupConcat => State::Concat(Concat::default()),
             Kind::Json { object, blob } => State::Json {
                 labels: object.then(Vec::new),
                 values: Vec::new(),
@@ -157,7 +158,7 @@ enum State {
         max: bool,
         collation: Collation,
     },
-    Concat(Option<Vec<u8>>),
+    Concat(Concat),
     Json {
         labels: Option<Vec<Vec<u8>>>,
         values: Vec<Node>,
@@ -237,26 +238,7 @@ impl AggregateState {
                 }
                 values.push(json::sql_node(value, super::is_json(*json, place))?);
             }
-            State::Concat(joined) => {
-                let Some(text) = value.and_then(|value| text_of(value.as_ref())) else {
-                    return Ok(true);
-                };
-                match joined {
-                    None => *joined = Some(text.into_owned()),
-                    Some(joined) => {
-                        match arguments.get(1) {
-                            None => joined.push(b','),
-                            Some(separator) => joined.extend_from_slice(
-                                &text_of(separator.as_ref()).unwrap_or_default(),
-                            ),
-                        }
-                        joined.extend_from_slice(&text);
-                        if joined.len() > super::LENGTH_MAX {
-                            return Err(super::too_big());
-                        }
-                    }
-                }
-            }
+            State::Concat(joined) => joined.step(arguments)?,
         }
         Ok(true)
     }
@@ -272,7 +254,8 @@ impl AggregateState {
                 }
             }
             State::Sum(sum, _) => sum.undo(value.unwrap_or(&Value::Null)),
-            State::Extreme { .. } | State::Concat(_) | State::Json { .. } => {}
+            State::Concat(joined) => joined.undo(arguments),
+            State::Extreme { .. } | State::Json { .. } => {}
         }
     }
 
@@ -417,7 +400,7 @@ impl AggregateState {
             State::Sum(Sum { count: 0, .. }, SumResult::Avg) => Value::Null,
             State::Sum(sum, SumResult::Avg) => Value::real(sum.total() / sum.count as f64),
             State::Extreme { best, .. } => best.clone().unwrap_or_default(),
-            State::Concat(joined) => joined.clone().map_or(Value::Null, Value::Text),
+            State::Concat(joined) => joined.finish(),
             State::Json { labels, values, blob, .. } => {
                 json::group(labels.as_deref(), values.clone(), *blob)
             }

@@ -16,6 +16,7 @@ pub(super) const FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction::new("max", Arguments::at_least(2), max),
     ScalarFunction::new("min", Arguments::at_least(2), min),
     ScalarFunction::new("typeof", Arguments::exactly(1), type_of),
+    ScalarFunction::new("subtype", Arguments::exactly(1), subtype),
     ScalarFunction::volatile("changes", Arguments::exactly(0), |_, env| {
         Ok(Value::Int(env.session.changes()))
     }),
@@ -52,6 +53,17 @@ fn nullif(arguments: &[Value], env: &Env<'_>) -> Result<Value, Error> {
     let [value, other] = arguments else { return Ok(Value::Null) };
     let equal = compare(value.as_ref(), other.as_ref(), env.collation).is_eq();
     Ok(if equal { Value::Null } else { value.clone() })
+}
+
+/// `J` for JSON that a function made, which shows in the query; of what `json_extract` gives, which is an
+/// element here, for arrays and objects.
+fn subtype(arguments: &[Value], env: &Env<'_>) -> Result<Value, Error> {
+    let is_json = match arguments.first() {
+        Some(Value::Text(text)) if env.is_json(1) => matches!(text.first(), Some(b'[' | b'{')),
+        Some(Value::Text(_)) => env.is_json(0),
+        _ => false,
+    };
+    Ok(Value::Int(if is_json { i64::from(b'J') } else { 0 }))
 }
 
 fn first(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {

@@ -5,6 +5,7 @@
 //! refused by name, so that a query never gets another function's answer.
 
 mod aggregate;
+mod concat;
 mod datetime;
 mod encoding;
 mod json;
@@ -276,7 +277,6 @@ const UNSUPPORTED: &[&str] = &[
     "sqlite_offset",
     "sqlite_source_id",
     "sqlite_version",
-    "subtype",
     "unistr",
     "unistr_quote",
 ];

@@ -162,7 +162,7 @@ impl<'a> Resolver<'a> {
 
     /// Which arguments of a function of JSON are JSON that another made.
     pub(super) fn json_arguments(&self, name: &str, arguments: &mut [Expr]) -> u64 {
-        if !name.starts_with("json") {
+        if !name.starts_with("json") && name != "subtype" {
             return 0;
         }
         let mut json = 0;
@@ -175,6 +175,10 @@ impl<'a> Resolver<'a> {
                 && let Ok(Function::Scalar(element)) = lookup("json_extract element", 2)
             {
                 *function = element;
+                if name == "subtype" {
+                    // What is no array and no object is no JSON any more.
+                    json |= 2;
+                }
             }
             if self.is_json(argument) {
                 json |= 1 << place;
@@ -242,7 +246,7 @@ pub(super) fn unordered(name: &str, offset: usize) -> Error {
 /// Whether the argument at a place of a function of JSON becomes part of the JSON.
 fn is_value(name: &str, place: usize) -> bool {
     match name.trim_start_matches("jsonb").trim_start_matches("json") {
-        "_array" | "_quote" | "_group_array" => true,
+        "_array" | "_quote" | "_group_array" | "subtype" => true,
         "_object" | "_group_object" => place % 2 == 1,
         "_set" | "_insert" | "_replace" | "_array_insert" => place > 0 && place.is_multiple_of(2),
         _ => false,

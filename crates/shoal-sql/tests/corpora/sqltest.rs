@@ -162,7 +162,8 @@ fn one(
     if temporary.iter().any(|word| body.contains(word) || setup_text.contains(word)) {
         return skip("temporary tables");
     }
-    if body.contains("last_insert_rowid") || body.contains("changes()") {
+    let remembered = ["last_insert_rowid", "changes()", "temp_store="];
+    if remembered.iter().any(|word| body.contains(word)) {
         return skip("what the writing connection remembers");
     }
     let folder = tempfile::tempdir().unwrap();

@@ -1,0 +1,80 @@
+//! `group_concat`: texts that are joined, and taken back from the front where a frame moves on.
+
+use std::collections::VecDeque;
+
+use crate::Error;
+use crate::value::{Value, text_of};
+
+/// What is joined so far. As in SQLite it is known how long separators are, not before which text each
+/// stands: where nothing is left of the text, the next one counts as the first, also behind empty ones
+/// that are still within the frame.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Concat {
+    text: Vec<u8>,
+    /// Whether the next text is not the first.
+    begun: bool,
+    count: usize,
+    /// How long the separator of the first text is, which is not written.
+    first_separator: usize,
+    /// How long the others are, once one of them has another length.
+    separators: Option<VecDeque<usize>>,
+}
+
+impl Concat {
+    /// Adds a text; NULL adds none.
+    ///
+    /// # Errors
+    /// When the text grows too long.
+    pub(super) fn step(&mut self, arguments: &[Value]) -> Result<(), Error> {
+        let Some(text) = arguments.first().and_then(|value| text_of(value.as_ref())) else {
+            return Ok(());
+        };
+        let separator = match arguments.get(1) {
+            None => b",".into(),
+            Some(separator) => text_of(separator.as_ref()).unwrap_or_default(),
+        };
+        if std::mem::replace(&mut self.begun, true) {
+            self.text.extend_from_slice(&separator);
+            if self.separators.is_some() || separator.len() != self.first_separator {
+                let known = self.separators.get_or_insert_default();
+                known.resize(self.count.saturating_sub(1), self.first_separator);
+                known.push_back(separator.len());
+            }
+        } else {
+            self.first_separator = separator.len();
+        }
+        self.count += 1;
+        self.text.extend_from_slice(&text);
+        if self.text.len() > super::LENGTH_MAX {
+            return Err(super::too_big());
+        }
+        Ok(())
+    }
+
+    /// Takes the first text back, which had these arguments.
+    pub(super) fn undo(&mut self, arguments: &[Value]) {
+        let Some(text) = arguments.first().and_then(|value| text_of(value.as_ref())) else {
+            return;
+        };
+        self.count = self.count.saturating_sub(1);
+        let separator = match &mut self.separators {
+            Some(separators) if self.count > 0 => separators.pop_front().unwrap_or(0),
+            Some(_) => 0,
+            None => self.first_separator,
+        };
+        let gone = (text.len() + separator).min(self.text.len());
+        self.text.drain(..gone);
+        if self.text.is_empty() {
+            self.begun = false;
+            self.separators = None;
+        }
+    }
+
+    /// The text; NULL where there was none.
+    pub(super) fn finish(&self) -> Value {
+        match self.count {
+            0 if self.text.is_empty() => Value::Null,
+            _ => Value::Text(self.text.clone()),
+        }
+    }
+}
