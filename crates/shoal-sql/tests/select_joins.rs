@@ -124,7 +124,7 @@ fn outer_joins() {
             "select * from a {kind} join b on a.id = b.id join c on c.id = b.id; select * from a {kind} join b on a.id = b.id join c on c.id = a.id or c.id = b.id where a.x is not null;"
         );
         queries += &format!(
-            "select distinct a.id from a {kind} join b using (id) order by a.id; select * from a {kind} join b using (id) order by id limit 2; select * from c {kind} join a on c.id = a.id order by c.id; select * from a {kind} join b using (id) order by id desc limit 3 offset 1;"
+            "select distinct a.id from a {kind} join b using (id) order by a.id; select * from a {kind} join b using (id) order by id limit 2; select * from c {kind} join a on c.id = a.id order by c.id; select * from a {kind} join b using (id) order by id desc, y limit 3 offset 1;"
         );
     }
     check_all(&mut scratch.ours(), &scratch.theirs(), &queries);
@@ -254,4 +254,31 @@ fn names_of_merged_columns() {
         }
     }
     check_all(&mut scratch.ours(), &scratch.theirs(), &queries);
+}
+
+/// A right join of two tables is a left join the other way round: by a key, where one of the left table's is
+/// there.
+#[test]
+fn right_joins_find_rows_by_keys() {
+    let scratch = Scratch::new(
+        ROWS.replace(" on conflict do nothing", "")
+            .replace("(1,null,default),(2,5,default)", "(1,null),(2,5)")
+            .replace("into g values", "into g(id, v) values")
+            .as_str(),
+    );
+    let mut connection = scratch.ours();
+    for (sql, way) in [
+        (
+            "select * from c right join a on c.id = a.id",
+            "SEARCH c USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
+        ),
+        ("select * from b right join a using (id)", "SEARCH b USING INDEX b_id (id=?) LEFT-JOIN"),
+        ("select * from w right join a on w.k = a.x", "SEARCH w USING PRIMARY KEY (k=?) LEFT-JOIN"),
+    ] {
+        let plan = common::ours(&mut connection, &format!("explain query plan {sql}")).unwrap();
+        let details: Vec<String> = plan.rows.iter().map(|row| format!("{:?}", row[3])).collect();
+        let wanted = format!("{:?}", shoal_sql::Value::text(way));
+        assert_eq!(details.last(), Some(&wanted), "{sql}: {:?}", plan.rows);
+        common::check(&mut connection, &scratch.theirs(), sql, &[]).unwrap();
+    }
 }

@@ -442,6 +442,7 @@ impl<'a> Resolver<'a> {
                 None => conjuncts.extend(found),
             }
         }
+        turn_right_join(&mut sources);
         Ok((sources, conjuncts))
     }
 
@@ -554,6 +555,25 @@ impl Joined<'_> {
 fn flat(from: &ast::From, nullable: bool, alias: &Option<String>, joined: &Joined<'_>) -> bool {
     let alone = joined.sources.is_empty();
     alias.is_none() && (alone || !nullable && !keeps_right(from) && !names_columns(from))
+}
+
+/// Makes `a RIGHT JOIN b` a `b LEFT JOIN a`, which finds the rows of `a` by a key where it can. Of more
+/// than two tables the left side would have to be a query of its own.
+fn turn_right_join(sources: &mut [Source]) {
+    let [left, right] = sources else { return };
+    let plain = |source: &Source| !matches!(source.kind, SourceKind::Function { .. });
+    let join = right.join.as_ref();
+    if left.join.is_none()
+        && plain(left)
+        && plain(right)
+        && join.is_some_and(|join| join.keeps_right && !join.keeps_left)
+    {
+        if let Some(join) = &mut right.join {
+            (join.keeps_left, join.keeps_right) = (true, false);
+        }
+        std::mem::swap(&mut left.join, &mut right.join);
+        std::mem::swap(left, right);
+    }
 }
 
 /// Whether a `FROM` joins by the names of columns, which must be those of its own tables.
