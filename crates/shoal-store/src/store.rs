@@ -42,9 +42,13 @@ pub enum Locking {
     Shared,
     /// The shared lock, taken when the store is opened and kept: others may read, and nobody else
     /// can write as long as the store is open. Beginning a transaction costs no system call. A
-    /// file that is only read is mapped.
+    /// file that is only read is mapped, unless it is short.
     Exclusive,
 }
+
+/// Of a shorter file, in bytes, pages are read and kept: to map it, with the faults and the end of the
+/// mapping, costs more than reading the few pages that a first statement asks for.
+const MAPPED_MIN: u64 = 4 << 20;
 
 /// Settings of a store.
 #[derive(Clone)]
@@ -411,8 +415,10 @@ impl Inner {
     /// The pages of a state that no image is kept of.
     fn snapshot(&self, file: &FileState) -> Result<Snapshot, Error> {
         let only_read = self.options.access == Access::ReadOnly;
-        let keep = self.options.locking == Locking::Exclusive && only_read;
-        if keep || file.page_count as usize > self.options.cache_pages {
+        let unchanging = self.options.locking == Locking::Exclusive && only_read;
+        let len = u64::from(file.page_count) * u64::from(file.header.page_size);
+        if (unchanging && len >= MAPPED_MIN) || file.page_count as usize > self.options.cache_pages
+        {
             let mapping = self.map(file)?;
             if mapping.is_some() {
                 return Ok(Snapshot { image: Arc::new(Image::mapped(file)), mapping });
