@@ -52,6 +52,12 @@ impl Transaction {
         self.file.page_count
     }
 
+    /// Bytes of all pages.
+    #[inline]
+    pub(crate) fn byte_len(&self) -> u64 {
+        u64::from(self.file.page_count) * u64::from(self.file.header.page_size)
+    }
+
     /// Returns the number that changes whenever the schema does.
     pub fn schema_cookie(&self) -> u32 {
         self.file.header.schema_cookie

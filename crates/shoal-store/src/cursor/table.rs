@@ -104,6 +104,7 @@ impl<'t> TableCursor<'t> {
             if self.path.index < self.path.cell_count() {
                 self.path.index += 1;
                 self.path.down_first()?;
+                self.path.fetch();
                 return Ok(self.land(true, Position::After));
             }
         }
