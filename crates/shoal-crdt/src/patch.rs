@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use shoal_history::{ChangeHash, Clock, Scalar, ScalarRef};
+use shoal_history::{ChangeHash, Clock, OpId, Scalar, ScalarRef};
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::document::Document;
@@ -293,9 +293,13 @@ impl<'a> Diff<'a> {
 
     fn map(&mut self, visit: &Visit, map: &'a MapObject) {
         let mut rows = Vec::new();
+        let (before, after) = (self.before, self.after.clock);
+        let is_known = |id: OpId| {
+            (visit.is_new || before.covers(id)) && after.is_none_or(|clock| clock.covers(id))
+        };
         for (key, register) in self.entries(visit, map) {
             rows.clear();
-            register.rows(&self.after.doc.ops.actors, &mut rows);
+            register.rows_unsettled(is_known, &self.after.doc.ops.actors, &mut rows);
             let (before, after) = self.both(visit, &rows);
             let key: Arc<str> = key.into();
             match (before.last(), after.last()) {

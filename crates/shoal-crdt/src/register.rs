@@ -262,7 +262,7 @@ impl Register {
 
     /// Every op, ascending by id, as rows of a document list them.
     pub(crate) fn rows<'a>(&'a self, actors: &Actors, rows: &mut Vec<OpRef<'a>>) {
-        self.rows_of(|_| true, actors, rows);
+        self.rows_where(|_| true, actors, rows);
     }
 
     /// The ops whose ids are asked for, ascending by id. O(n) for n ops, and little but for those.
@@ -272,11 +272,37 @@ impl Register {
         actors: &Actors,
         rows: &mut Vec<OpRef<'a>>,
     ) {
+        self.rows_where(|op| is_wanted(op.id), actors, rows);
+    }
+
+    /// The ops that somebody sees who does not know all that there is, ascending by id: those without a
+    /// successor that `is_known` everywhere, counters, whose successors may be increments, and those. O(n) for n
+    /// ops, and little but for those.
+    pub(crate) fn rows_unsettled<'a>(
+        &'a self,
+        is_known: impl Fn(OpId) -> bool,
+        actors: &Actors,
+        rows: &mut Vec<OpRef<'a>>,
+    ) {
+        let may_be_seen = |op: &RegOp| {
+            op.is_counter()
+                || op.increment().is_some()
+                || !op.succ.as_slice().iter().any(|succ| is_known(*succ))
+        };
+        self.rows_where(may_be_seen, actors, rows);
+    }
+
+    fn rows_where<'a>(
+        &'a self,
+        is_wanted: impl Fn(&RegOp) -> bool,
+        actors: &Actors,
+        rows: &mut Vec<OpRef<'a>>,
+    ) {
         match &self.0 {
-            Repr::One(op) => rows.extend(is_wanted(op.id).then(|| op.as_ref())),
+            Repr::One(op) => rows.extend(is_wanted(op).then(|| op.as_ref())),
             Repr::Many(many) => {
                 let start = rows.len();
-                let wanted = many.ops.iter().filter(|op| is_wanted(op.id));
+                let wanted = many.ops.iter().filter(|op| is_wanted(op));
                 rows.extend(wanted.map(RegOp::as_ref));
                 rows[start..].sort_by(|a, b| actors.compare(a.id, b.id));
             }
