@@ -230,11 +230,7 @@ pub(crate) fn on_threads<T: Sync, R: Send>(
     if thread_count < 2 {
         return Ok(vec![work(items)?]);
     }
-    let part = items.len().div_ceil(thread_count).max(1);
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = items.chunks(part).map(|part| scope.spawn(|| work(part))).collect();
-        workers.into_iter().map(joined).collect()
-    })
+    at_once(items.chunks(items.len().div_ceil(thread_count).max(1)), work)
 }
 
 /// The same with items that `work` changes.
@@ -246,10 +242,16 @@ pub(crate) fn on_threads_mut<T: Send, R: Send>(
     if thread_count < 2 {
         return Ok(vec![work(items)?]);
     }
-    let part = items.len().div_ceil(thread_count).max(1);
+    at_once(items.chunks_mut(items.len().div_ceil(thread_count).max(1)), work)
+}
+
+/// Runs `work` on each part, on a thread of its own.
+fn at_once<P: Send, R: Send>(
+    parts: impl Iterator<Item = P>,
+    work: impl Fn(P) -> Result<R, Miss> + Sync,
+) -> Result<Vec<R>, Miss> {
     let work = &work;
     std::thread::scope(|scope| {
-        let parts = items.chunks_mut(part);
         let workers: Vec<_> = parts.map(|part| scope.spawn(move || work(part))).collect();
         workers.into_iter().map(joined).collect()
     })

@@ -275,9 +275,9 @@ impl Register {
         self.rows_where(|op| is_wanted(op.id), actors, rows);
     }
 
-    /// The ops that somebody sees who does not know all that there is, ascending by id: those without a
-    /// successor that `is_known` everywhere, counters, whose successors may be increments, and those. O(n) for n
-    /// ops, and little but for those.
+    /// The ops that readers may see, and the increments that counters add up, ascending by id. Others have
+    /// a successor that `is_known` to all of them; that of a counter may be an increment. O(n) for n ops,
+    /// and little but for those.
     pub(crate) fn rows_unsettled<'a>(
         &'a self,
         is_known: impl Fn(OpId) -> bool,

@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use parts::{ChangeParts, DocumentParts, put, seal, write_uleb};
 use shoal_crdt::{
-    ActorId, Allowance, Bundle, BySize, Change, ChangeHash, CommitOptions, Document, Error, Limits,
+    ActorId, Allowance, Bundle, BySize, Change, CommitOptions, Document, Error, Limits,
     LoadOptions, ObjType, ROOT, SaveOptions, SyncMessage, SyncState,
 };
 use shoal_history::{
@@ -116,18 +116,29 @@ fn insert(at: u32) -> Op<'static> {
 
 /// A change of `count` ops; `op` gives each and what it supersedes.
 fn change(count: u32, op: impl Fn(u32) -> (Op<'static>, Option<OpId>)) -> Change {
+    change_after(&[], count, op)
+}
+
+/// The same as the next of its author after others.
+fn change_after(
+    before: &[Change],
+    count: u32,
+    op: impl Fn(u32) -> (Op<'static>, Option<OpId>),
+) -> Change {
+    let last = before.last();
+    let start_op = last.map_or(1, |last| last.max_op() + 1);
     let header = ChangeHeader {
         actor: ActorIdx(0),
-        seq: 1,
-        start_op: 1,
+        seq: before.len() as u32 + 1,
+        start_op,
         time: 0,
         message: None,
-        deps: Vec::new(),
+        deps: last.map(Change::hash).into_iter().collect(),
         extra_bytes: &[],
     };
     let actors = [ActorId::new(&[1])];
     let mut writer = ChangeWriter::new(header, &actors);
-    for at in 1..=count {
+    for at in start_op..start_op + count {
         let (op, pred) = op(at);
         writer.push(&Op { id: id(at), links: pred.as_slice(), ..op });
     }
@@ -390,29 +401,14 @@ fn bombs_cost_what_may_be_inflated() {
 fn many_chunks_share_what_an_input_may_have() {
     let _alone = alone();
     let mut chunks = Vec::new();
-    let mut dep: Vec<ChangeHash> = Vec::new();
-    for seq in 1..=8 {
-        let start_op = (seq - 1) * 10_000 + 1;
-        let header = ChangeHeader {
-            actor: ActorIdx(0),
-            seq,
-            start_op,
-            time: 0,
-            message: None,
-            deps: std::mem::take(&mut dep),
-            extra_bytes: &[],
-        };
-        let actors = [ActorId::new(&[1])];
-        let mut writer = ChangeWriter::new(header, &actors);
-        for at in 0..10_000 {
-            writer.push(&Op { id: id(start_op + at), ..PUT });
-        }
-        let change = writer.finish().unwrap();
-        dep.push(change.hash());
+    let mut changes: Vec<Change> = Vec::new();
+    for _ in 1..=8 {
+        let change = change_after(&changes, 10_000, |_| (PUT, None));
         load("alone", change.raw_bytes(), SMALL, u64::MAX).map(drop).unwrap_or_else(|error| {
             assert!(matches!(error, Error::MissingDeps { .. }), "{error}");
         });
         chunks.extend_from_slice(change.raw_bytes());
+        changes.push(change);
     }
     assert_eq!(limit(load("all", &chunks, SMALL, u64::MAX).unwrap_err()), "runs of ops");
     let (result, used) = heap(|| receive(&chunks, SMALL));

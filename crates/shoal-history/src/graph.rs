@@ -231,7 +231,7 @@ impl ChangeGraph {
     pub fn clock(&self, heads: &[ChangeHash]) -> Clock {
         let last = self.inner.places(heads).max();
         match last {
-            None => Clock::new(vec![ClockEntry::default(); self.inner.actors.len()]),
+            None => self.inner.empty_clock(),
             Some(last) if (last as usize) < self.len() / 2 => self.clock_forwards(heads),
             Some(_) => self.clock_backwards(heads),
         }
@@ -375,15 +375,11 @@ impl ChangeGraph {
 
     fn clock_forwards(&self, heads: &[ChangeHash]) -> Clock {
         let inner = &*self.inner;
-        let mut clock = Clock::new(vec![ClockEntry::default(); inner.actors.len()]);
+        let mut clock = inner.empty_clock();
         let mut stack: Vec<u32> = inner.places(heads).collect();
         let mut seen: FxHashSet<u32> = stack.iter().copied().collect();
         while let Some(place) = stack.pop() {
-            let author = inner.author_at(place);
-            let changes = &inner.actors[author.as_usize()].changes;
-            let at = changes.partition_point(|own| *own < place);
-            let entry = ClockEntry { seq: seq(at + 1), max_op: inner.max_op_at(place) };
-            clock.raise(author, entry);
+            clock.raise(inner.author_at(place), inner.entry_at(place));
             stack.extend(inner.deps_at(place).iter().copied().filter(|&dep| seen.insert(dep)));
         }
         clock
@@ -391,6 +387,18 @@ impl ChangeGraph {
 }
 
 impl Inner {
+    /// The clock of no change.
+    fn empty_clock(&self) -> Clock {
+        Clock::new(vec![ClockEntry::default(); self.actors.len()])
+    }
+
+    /// How far a change, with those of its author before it, covers these.
+    fn entry_at(&self, place: u32) -> ClockEntry {
+        let changes = &self.actors[self.author_at(place).as_usize()].changes;
+        let at = changes.partition_point(|own| *own < place);
+        ClockEntry { seq: seq(at + 1), max_op: self.max_op_at(place) }
+    }
+
     /// The index of an author. Most changes are by the author of the one before.
     #[inline]
     fn author(&self, actor: &ActorId) -> Option<ActorIdx> {

@@ -174,8 +174,10 @@ impl Connection {
         if main.get().schema_cookie() != statement.schema.cookie() {
             return Ok(None);
         }
-        let mut read = vec![(MAIN, main)];
-        read.retain(|_| statement.compiled.reads(MAIN));
+        let mut read = Vec::new();
+        if statement.compiled.reads(MAIN) {
+            read.push((MAIN, main));
+        }
         for place in self.databases.places() {
             if statement.compiled.reads(place + FIRST_ATTACHED) {
                 let snapshot = self.databases.snapshot(place, &self.control.watch)?;

@@ -25,6 +25,12 @@ impl FileState {
         FileState { header: FileHeader::create(NEW_PAGE_SIZE), page_count: 0 }
     }
 
+    /// Bytes of all pages.
+    #[inline]
+    pub(crate) fn byte_len(&self) -> u64 {
+        u64::from(self.page_count) * u64::from(self.header.page_size)
+    }
+
     /// Reads and checks the header of the locked file `path`. What was `known` of it is taken as
     /// the rest of the state when the header is the same and vouches for its page count.
     pub(crate) fn read(

@@ -416,9 +416,8 @@ impl Inner {
     fn snapshot(&self, file: &FileState) -> Result<Snapshot, Error> {
         let only_read = self.options.access == Access::ReadOnly;
         let unchanging = self.options.locking == Locking::Exclusive && only_read;
-        let len = u64::from(file.page_count) * u64::from(file.header.page_size);
-        if (unchanging && len >= MAPPED_MIN) || file.page_count as usize > self.options.cache_pages
-        {
+        let is_long = unchanging && file.byte_len() >= MAPPED_MIN;
+        if is_long || file.page_count as usize > self.options.cache_pages {
             let mapping = self.map(file)?;
             if mapping.is_some() {
                 return Ok(Snapshot { image: Arc::new(Image::mapped(file)), mapping });
@@ -429,8 +428,7 @@ impl Inner {
 
     /// Maps all pages; `None` where files cannot be mapped and where this one has fewer bytes.
     fn map(&self, file: &FileState) -> Result<Option<Mapping>, Error> {
-        let len = u64::from(file.page_count) * u64::from(file.header.page_size);
-        Ok(self.file.map(len)?)
+        Ok(self.file.map(file.byte_len())?)
     }
 
     /// Lets one transaction write.

@@ -55,7 +55,7 @@ impl Transaction {
     /// Bytes of all pages.
     #[inline]
     pub(crate) fn byte_len(&self) -> u64 {
-        u64::from(self.file.page_count) * u64::from(self.file.header.page_size)
+        self.file.byte_len()
     }
 
     /// Returns the number that changes whenever the schema does.

@@ -2,6 +2,7 @@
 
 use shoal_format::FileHeader;
 
+use crate::header::FileState;
 use crate::wal::{LogVersion, NO_LOG};
 use crate::{Error, Mode, Store, Transaction};
 
@@ -37,17 +38,15 @@ impl Transaction {
     /// The state that this transaction reads: of one that writes, with its own changes of the
     /// header.
     pub fn version(&self) -> Version {
-        Version {
-            header: self.file.header,
-            page_count: self.file.page_count,
-            log: self.snapshot.image.log_version(),
-            state_id: self.state_id(),
-        }
+        self.version_of(self.file)
     }
 
     /// The state that this transaction began at, whatever it has changed since.
     pub fn began_at(&self) -> Version {
-        let file = self.changes.as_ref().map_or(self.file, |changes| changes.original);
+        self.version_of(self.changes.as_ref().map_or(self.file, |changes| changes.original))
+    }
+
+    fn version_of(&self, file: FileState) -> Version {
         Version {
             header: file.header,
             page_count: file.page_count,

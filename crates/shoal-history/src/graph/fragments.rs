@@ -8,7 +8,7 @@ use std::ops::RangeBounds;
 
 use rustc_hash::FxBuildHasher;
 
-use super::{ChangeGraph, Clock, ClockEntry, Inner, seq};
+use super::{ChangeGraph, Clock, Inner};
 use crate::ChangeHash;
 
 /// A change and those before it that no fragment of its level or above has.
@@ -84,31 +84,26 @@ impl ChangeGraph {
 
 impl Inner {
     fn cut(&self) -> Cut {
-        let empty = Clock::new(vec![ClockEntry::default(); self.actors.len()]);
-        let mut cut = Cut { nodes: Vec::new(), clock: empty.clone() };
+        let mut cut = Cut { nodes: Vec::new(), clock: self.empty_clock() };
         let count = u32::try_from(self.len()).expect("places fit 32 bits");
         for place in 0..count {
             let level = self.hash_at(place).fragment_level();
             if level == 0 {
                 continue;
             }
-            let mut clock = empty.clone();
+            let mut clock = self.empty_clock();
             self.raise(&mut clock, place, &cut.nodes);
             let mut boundary = Vec::new();
-            let mut kept = Vec::with_capacity(cut.nodes.len() + 1);
-            for node in cut.nodes.drain(..) {
+            cut.nodes.retain(|node| {
                 let is_before = self.is_in(node.place, &clock);
                 if is_before && node.level >= level {
                     boundary.push(node.place);
                 }
-                if !is_before || node.level >= level {
-                    kept.push(node);
-                }
-            }
+                !is_before || node.level >= level
+            });
             boundary.reverse();
             cut.clock.raise_all(&clock);
-            kept.push(Node { place, level, boundary, clock });
-            cut.nodes = kept;
+            cut.nodes.push(Node { place, level, boundary, clock });
         }
         cut
     }
@@ -138,13 +133,9 @@ impl Inner {
 
     fn fragment_of(&self, node: &Node, cut: &Cut) -> Fragment {
         let head = self.hash_at(node.place);
-        let mut end = Clock::new(vec![ClockEntry::default(); self.actors.len()]);
-        for place in &node.boundary {
-            match cut.nodes.binary_search_by_key(place, |node| node.place) {
-                Ok(at) => end.raise_all(&cut.nodes[at].clock),
-                // One that a fragment of a higher level has taken since.
-                Err(_) => self.raise(&mut end, *place, &cut.nodes),
-            }
+        let mut end = self.empty_clock();
+        for &place in &node.boundary {
+            self.raise(&mut end, place, &cut.nodes);
         }
         let hashes =
             |places: Vec<u32>| places.into_iter().map(|place| self.hash_at(place)).collect();
@@ -180,12 +171,5 @@ impl Inner {
 
     fn is_in(&self, place: u32, clock: &Clock) -> bool {
         self.entry_at(place).seq <= clock.get(self.author_at(place)).seq
-    }
-
-    /// How far the change's author is covered by it.
-    fn entry_at(&self, place: u32) -> ClockEntry {
-        let changes = &self.actors[self.author_at(place).as_usize()].changes;
-        let at = changes.partition_point(|own| *own < place);
-        ClockEntry { seq: seq(at + 1), max_op: self.max_op_at(place) }
     }
 }

@@ -59,8 +59,17 @@ pub(super) trait WindowRows {
     /// The number of a row's group of peers.
     fn group(&mut self, place: usize) -> Result<usize, Error>;
 
+    /// How many groups of peers there are.
+    fn group_count(&self) -> usize;
+
+    /// Where a group begins; behind the last one, the partition's end.
+    fn start_of(&mut self, group: usize) -> Result<usize, Error>;
+
     /// Where the group at a signed number begins, within the partition.
-    fn group_start(&mut self, group: i128) -> Result<usize, Error>;
+    fn group_start(&mut self, group: i128) -> Result<usize, Error> {
+        let group = usize::try_from(group.max(0)).unwrap_or(usize::MAX);
+        self.start_of(group.min(self.group_count()))
+    }
 
     /// A row's peers, itself included.
     fn peers(&mut self, place: usize) -> Result<Range<usize>, Error> {

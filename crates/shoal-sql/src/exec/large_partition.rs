@@ -7,6 +7,7 @@ use std::ops::Range;
 use super::frame::{Frame, Reader, WindowRows};
 use super::numbered::{NumberedReader, NumberedRows};
 use super::sort::compare;
+use super::spill::cut_short;
 use crate::Error;
 use crate::functions::Session;
 use crate::plan::{SortKey, WindowPass};
@@ -157,7 +158,7 @@ impl WindowRows for Looked<'_> {
     fn arguments(&mut self, call: usize, place: usize, by: Reader) -> Result<&[Value], Error> {
         let (first, count) = self.arguments_of(call);
         let values = self.values(place, first, by)?;
-        values.get(..count).ok_or_else(|| Error::runtime("a temporary file was cut short"))
+        values.get(..count).ok_or_else(cut_short)
     }
 
     fn lets_in(&mut self, call: usize, place: usize, by: Reader) -> Result<bool, Error> {
@@ -171,7 +172,7 @@ impl WindowRows for Looked<'_> {
 
     fn key(&mut self, place: usize) -> Result<&Value, Error> {
         let values = self.values(place, self.pass.partition_count, Reader::Current)?;
-        values.first().ok_or_else(|| Error::runtime("a temporary file was cut short"))
+        values.first().ok_or_else(cut_short)
     }
 
     fn first_key(
@@ -201,10 +202,12 @@ impl WindowRows for Looked<'_> {
         Ok(place_of(rows.row(&mut readers[Reader::Current as usize], place)?.first()))
     }
 
-    fn group_start(&mut self, group: i128) -> Result<usize, Error> {
+    fn group_count(&self) -> usize {
+        self.partition.starts.len() - 1
+    }
+
+    fn start_of(&mut self, group: usize) -> Result<usize, Error> {
         let LargePartition { starts, starts_reader, .. } = &mut *self.partition;
-        let last = starts.len() - 1;
-        let group = usize::try_from(group.max(0)).unwrap_or(usize::MAX).min(last);
         Ok(place_of(starts.row(starts_reader, group)?.first()))
     }
 

@@ -19,14 +19,25 @@ pub(super) struct ListRule {
 impl ListRule {
     /// The values as they are sought. NULL is equal to nothing.
     pub(super) fn prepare(self, mut values: Vec<Value>) -> Vec<Value> {
-        values.retain(|value| !value.is_null());
-        if let Some(affinity) = self.affinity {
-            values = values.into_iter().map(|it| affinity.apply_for_comparison(it)).collect();
-        }
+        values = values.into_iter().filter_map(|value| self.sought(value)).collect();
         let compare = |a: &Value, b: &Value| a.as_ref().compare(b.as_ref(), self.collation);
         values.sort_by(compare);
         values.dedup_by(|a, b| compare(a, b).is_eq());
         values
+    }
+
+    /// A value as it is sought; `None` for NULL.
+    fn sought(self, value: Value) -> Option<Value> {
+        match self.affinity {
+            _ if value.is_null() => None,
+            Some(affinity) => Some(affinity.apply_for_comparison(value)),
+            None => Some(value),
+        }
+    }
+
+    /// Whether a value is another one than the last before it.
+    fn is_new(self, last: Option<&Value>, value: ValueRef<'_>) -> bool {
+        last.is_none_or(|last| last.as_ref().compare(value, self.collation).is_ne())
     }
 }
 
@@ -42,9 +53,8 @@ pub(super) struct Listing {
 
 impl Listing {
     pub(super) fn new(rule: ListRule) -> Listing {
-        let key =
-            SortKey { reg: 1, descending: false, nulls_first: true, collation: rule.collation };
-        Listing { rule, sorter: Sorter::default(), sort: SortPlan { keys: vec![key] }, bytes: 0 }
+        let sort = SortPlan { keys: vec![SortKey::ascending(1, rule.collation)] };
+        Listing { rule, sorter: Sorter::default(), sort, bytes: 0 }
     }
 
     /// Takes a value.
@@ -52,13 +62,7 @@ impl Listing {
     /// # Errors
     /// When values that do not fit into memory cannot be written to a file.
     pub(super) fn push(&mut self, session: &dyn Session, value: Value) -> Result<(), Error> {
-        if value.is_null() {
-            return Ok(());
-        }
-        let value = match self.rule.affinity {
-            Some(affinity) => affinity.apply_for_comparison(value),
-            None => value,
-        };
+        let Some(value) = self.rule.sought(value) else { return Ok(()) };
         self.bytes += value_size(value.as_ref());
         // In a file the value stands behind a key, which nothing asks for.
         let row = [ValueRef::Blob(&[]), value.as_ref()];
@@ -82,8 +86,7 @@ impl Listing {
         let mut values: Vec<Value> = Vec::new();
         while let Some(mut row) = sorter.next_row(&sort)? {
             let Some(value) = row.nth(1) else { continue };
-            let known = values.last();
-            if known.is_none_or(|known| known.as_ref().compare(value, rule.collation).is_ne()) {
+            if rule.is_new(values.last(), value) {
                 values.push(value.into());
             }
         }
@@ -123,9 +126,7 @@ impl Listed {
         while let Some((mut row, next)) = file.values(at.place, None)? {
             at.place = next;
             let Some(value) = row.next() else { continue };
-            let collation = self.rule.collation;
-            let known = at.last.as_ref();
-            if known.is_none_or(|known| known.as_ref().compare(value, collation).is_ne()) {
+            if self.rule.is_new(at.last.as_ref(), value) {
                 at.last = Some(value.into());
                 return Ok(at.last.clone());
             }

@@ -9,6 +9,7 @@ use shoal_store::vfs::File;
 
 use super::assign;
 use super::rows::{RowStore, RowValues};
+use super::spill::cut_short;
 use crate::Error;
 use crate::functions::Session;
 use crate::value::{Value, ValueRef};
@@ -107,22 +108,21 @@ impl NumberedRows {
         reader: &'r mut NumberedReader,
         number: usize,
     ) -> Result<&'r [Value], Error> {
-        let cut = || Error::runtime("a temporary file was cut short");
         if reader.block.is_some() && reader.next == number + 1 {
             return Ok(&reader.row);
         }
         let block = self.blocks.partition_point(|block| block.first <= number);
-        let block = block.checked_sub(1).ok_or_else(cut)?;
+        let block = block.checked_sub(1).ok_or_else(cut_short)?;
         if reader.block != Some(block) {
             self.load(block, reader)?;
         } else if number < reader.next {
             (reader.next, reader.next_at) = (self.blocks[block].first, 0);
         }
         loop {
-            let rest = reader.bytes.get(reader.next_at..).ok_or_else(cut)?;
-            let (head, rest) = rest.split_first_chunk::<HEAD>().ok_or_else(cut)?;
-            let length = usize::try_from(u64::from_le_bytes(*head)).map_err(|_| cut())?;
-            let bytes = rest.get(..length).ok_or_else(cut)?;
+            let rest = reader.bytes.get(reader.next_at..).ok_or_else(cut_short)?;
+            let (head, rest) = rest.split_first_chunk::<HEAD>().ok_or_else(cut_short)?;
+            let length = usize::try_from(u64::from_le_bytes(*head)).map_err(|_| cut_short())?;
+            let bytes = rest.get(..length).ok_or_else(cut_short)?;
             reader.next_at += HEAD + length;
             reader.next += 1;
             if reader.next <= number {
@@ -142,15 +142,14 @@ impl NumberedRows {
     }
 
     fn load(&self, block: usize, reader: &mut NumberedReader) -> Result<(), Error> {
-        let cut = || Error::runtime("a temporary file was cut short");
         reader.block = None;
         let start = self.blocks[block].start;
         let end = self.blocks.get(block + 1).map_or(self.end, |next| next.start);
         reader.bytes.clear();
-        reader.bytes.resize(usize::try_from(end - start).map_err(|_| cut())?, 0);
+        reader.bytes.resize(usize::try_from(end - start).map_err(|_| cut_short())?, 0);
         let read = self.file.read_at(&mut reader.bytes, start);
         if read.map_err(shoal_store::Error::from)? < reader.bytes.len() {
-            return Err(cut());
+            return Err(cut_short());
         }
         (reader.next, reader.next_at) = (self.blocks[block].first, 0);
         reader.block = Some(block);

@@ -151,11 +151,7 @@ impl Partitions {
             return Ok(false);
         }
         let Partitions { layout, rows, large, next, .. } = self;
-        let row = match (large, rows.get(*next)) {
-            (Some(large), _) => large.row(*next)?,
-            (None, Some(row)) => row,
-            (None, None) => return Ok(false),
-        };
+        let Some(row) = row_at(large, rows, *next)? else { return Ok(false) };
         *next += 1;
         for (&reg, value) in plan.kept.iter().zip(row) {
             assign(&mut machine.registers[reg], value.as_ref());
@@ -179,10 +175,7 @@ impl Partitions {
             return Ok(None);
         }
         self.next += 1;
-        match &mut self.large {
-            Some(large) => large.row(self.next - 1).map(Some),
-            None => Ok(self.rows.get(self.next - 1).map(Vec::as_slice)),
-        }
+        row_at(&mut self.large, &self.rows, self.next - 1)
     }
 
     /// Reads the row ahead.
@@ -271,5 +264,17 @@ impl Partitions {
             columns.push(pass, &mut row[start..].iter().cloned());
         }
         columns
+    }
+}
+
+/// A row of a partition, with its results.
+fn row_at<'p>(
+    large: &'p mut Option<Box<LargePartition>>,
+    rows: &'p [Vec<Value>],
+    place: usize,
+) -> Result<Option<&'p [Value]>, Error> {
+    match large {
+        Some(large) => large.row(place).map(Some),
+        None => Ok(rows.get(place).map(Vec::as_slice)),
     }
 }

@@ -8,6 +8,7 @@ use shoal_store::vfs::File;
 
 use super::kept::{Kept, is_full};
 use super::rows::{RowStore, RowValues};
+use super::spill::cut_short;
 use crate::Error;
 use crate::functions::Session;
 use crate::value::ValueRef;
@@ -74,7 +75,6 @@ impl RowList {
         &mut self,
         mut each: impl FnMut(RowValues<'_>) -> ControlFlow<()>,
     ) -> Result<(), Error> {
-        let cut = || Error::runtime("a temporary file was cut short");
         if let Some(file) = &self.file {
             // What is in the buffer, from `at` on, and what of the file is behind it.
             let (mut at, mut read) = (0, 0_u64);
@@ -82,7 +82,9 @@ impl RowList {
             while at < self.buffer.len() || read < self.end {
                 let rest = &self.buffer[at..];
                 let length = match rest.first_chunk::<HEAD>() {
-                    Some(head) => usize::try_from(u64::from_le_bytes(*head)).map_err(|_| cut())?,
+                    Some(head) => {
+                        usize::try_from(u64::from_le_bytes(*head)).map_err(|_| cut_short())?
+                    }
                     None => 0,
                 };
                 let wanted = HEAD.saturating_add(length);
@@ -96,16 +98,16 @@ impl RowList {
                 let more = (wanted - rest.len()).max(READ_BYTES) as u64;
                 let more = more.min(self.end - read);
                 if more == 0 {
-                    return Err(cut());
+                    return Err(cut_short());
                 }
                 self.buffer.drain(..at);
                 at = 0;
                 let have = self.buffer.len();
-                let length = usize::try_from(more).map_err(|_| cut())?;
+                let length = usize::try_from(more).map_err(|_| cut_short())?;
                 self.buffer.resize(have + length, 0);
                 let got = file.read_at(&mut self.buffer[have..], read);
                 if got.map_err(shoal_store::Error::from)? < length {
-                    return Err(cut());
+                    return Err(cut_short());
                 }
                 read += more;
             }

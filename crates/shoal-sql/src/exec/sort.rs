@@ -199,14 +199,9 @@ impl Sorter {
         for (prefix, place) in entries {
             let place = place as usize;
             if let Some((last_prefix, last)) = self.last {
-                let order = prefix.cmp(&last_prefix).then_with(|| {
-                    let pairs = other.rows.row(place).zip(self.rows.row(last)).zip(&sort.keys);
-                    pairs
-                        .map(|((new, known), key)| compare(new, known, *key))
-                        .find(|order| order.is_ne())
-                        .unwrap_or(Ordering::Equal)
-                });
-                if !order.is_lt() {
+                let order = prefix.cmp(&last_prefix);
+                let by_keys = || by_keys(other.rows.row(place), self.rows.row(last), sort);
+                if !order.then_with(by_keys).is_lt() {
                     continue;
                 }
             }
@@ -317,14 +312,16 @@ impl Sorter {
 /// The order of two gathered rows. Those with equal keys are in the order in which they came.
 #[inline]
 fn order_of(rows: &RowStore, sort: &SortPlan, a: &(u64, u32), b: &(u64, u32)) -> Ordering {
-    let by_keys = || {
-        let pairs = rows.row(a.1 as usize).zip(rows.row(b.1 as usize)).zip(&sort.keys);
-        pairs
-            .map(|((left, right), key)| compare(left, right, *key))
-            .find(|order| order.is_ne())
-            .unwrap_or(Ordering::Equal)
-    };
+    let by_keys = || by_keys(rows.row(a.1 as usize), rows.row(b.1 as usize), sort);
     a.0.cmp(&b.0).then_with(by_keys).then(a.1.cmp(&b.1))
+}
+
+/// The order of two gathered rows by their keys, with which they begin.
+#[inline]
+fn by_keys(left: RowValues<'_>, right: RowValues<'_>, sort: &SortPlan) -> Ordering {
+    let pairs = left.zip(right).zip(&sort.keys);
+    let orders = pairs.map(|((left, right), key)| compare(left, right, *key));
+    orders.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }
 
 pub(super) fn compare(left: ValueRef<'_>, right: ValueRef<'_>, key: SortKey) -> Ordering {

@@ -10,6 +10,7 @@ use shoal_store::vfs::File;
 
 use super::rows::{RowStore, RowValues};
 use super::sort::Sorter;
+use super::spill::cut_short;
 use crate::Error;
 use crate::functions::Session;
 use crate::plan::SortPlan;
@@ -149,11 +150,10 @@ impl SortedRows {
             }
             (block, offset) = (block + 1, 0);
         }
-        let cut = || Error::runtime("a temporary file was cut short");
         let rest = &self.buffer[offset..];
-        let (head, rest) = rest.split_first_chunk::<HEAD>().ok_or_else(cut)?;
-        let length = usize::try_from(u64::from_le_bytes(*head)).map_err(|_| cut())?;
-        let row = rest.get(..length).ok_or_else(cut)?;
+        let (head, rest) = rest.split_first_chunk::<HEAD>().ok_or_else(cut_short)?;
+        let length = usize::try_from(u64::from_le_bytes(*head)).map_err(|_| cut_short())?;
+        let row = rest.get(..length).ok_or_else(cut_short)?;
         Ok(Some((row, SortedPlace { block, offset: offset + HEAD + length })))
     }
 
@@ -161,16 +161,15 @@ impl SortedRows {
         if self.loaded == Some(block) {
             return Ok(());
         }
-        let cut = || Error::runtime("a temporary file was cut short");
         self.loaded = None;
         let start = self.blocks[block].start;
         let end = self.blocks.get(block + 1).map_or(self.end, |next| next.start);
-        let length = usize::try_from(end - start).map_err(|_| cut())?;
+        let length = usize::try_from(end - start).map_err(|_| cut_short())?;
         self.buffer.clear();
         self.buffer.resize(length, 0);
         let read = self.file.read_at(&mut self.buffer, start).map_err(shoal_store::Error::from)?;
         if read < length {
-            return Err(cut());
+            return Err(cut_short());
         }
         self.loaded = Some(block);
         Ok(())

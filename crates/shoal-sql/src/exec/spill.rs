@@ -322,7 +322,7 @@ impl Reader {
 }
 
 /// The file does not hold what was written to it.
-fn cut_short() -> Error {
+pub(super) fn cut_short() -> Error {
     Error::runtime("a temporary file was cut short")
 }
 

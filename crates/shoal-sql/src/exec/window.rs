@@ -342,9 +342,11 @@ impl WindowRows for Partition<'_> {
         Ok(self.group[place])
     }
 
-    fn group_start(&mut self, group: i128) -> Result<usize, Error> {
-        let last = self.starts.len() - 1;
-        let group = usize::try_from(group.max(0)).unwrap_or(usize::MAX).min(last);
+    fn group_count(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    fn start_of(&mut self, group: usize) -> Result<usize, Error> {
         Ok(self.starts[group])
     }
 
