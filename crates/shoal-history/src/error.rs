@@ -249,6 +249,9 @@ pub enum Fault {
     /// A deletion whose targets lie at different keys or in different objects.
     #[error("one delete op for different keys, with the counter: {0}")]
     DeleteOfDifferentKeys(u32),
+    /// An op, by its counter, that supersedes a row at another key or in another object than its own.
+    #[error("superseded by an op at another key, with the counter: {0}")]
+    SuccessorElsewhere(u32),
     /// A head that is not the hash of the row which the head index names.
     #[error("head is not the change in the row: {0}")]
     HeadIndex(u64),

@@ -585,6 +585,11 @@ fn document_ops() {
         },
         "succ counter column, row 4: one delete op for different keys, with the counter: 6",
     );
+    // The put of one key takes the place of another key's: its author's change would be refused.
+    document_refused(
+        |parts| put(&mut parts.ops, 128, Some(&[0x7a, 0, 0, 1, 0, 1, 0])),
+        "succ counter column, row 2: superseded by an op at another key, with the counter: 7",
+    );
     // Without its delete the second change lacks an op, so it starts later and is another one.
     document_refused(
         |parts| {

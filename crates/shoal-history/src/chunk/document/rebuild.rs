@@ -58,7 +58,8 @@ impl DocumentChunk {
     ///
     /// # Errors
     /// When an id is used twice, an op belongs to no change or a change lacks one, a delete has
-    /// several keys; [`Error::MismatchingHeads`], if asked for; [`Error::Limit`].
+    /// several keys, an op supersedes rows at another key; [`Error::MismatchingHeads`], if asked
+    /// for; [`Error::Limit`].
     pub fn changes(&self, verify: Verify) -> Result<Vec<Change>, Error> {
         let parts = self.parts()?;
         let mut store = Store::default();

@@ -127,8 +127,8 @@ impl Slots {
     /// where they do not, a binary search in the changes of the author for each id.
     ///
     /// # Errors
-    /// When an id is used twice, an op belongs to no change or a change lacks one, or a delete has
-    /// several keys.
+    /// When an id is used twice, an op belongs to no change or a change lacks one, a delete has
+    /// several keys, or an op supersedes rows at another key than its own.
     pub(super) fn assign(
         changes: &ChangeTable,
         actor_count: usize,

@@ -84,22 +84,23 @@ impl Spread {
                 }
                 continue;
             };
-            if is_delete
-                && let Some(&(_, _, other)) =
-                    own[1..].iter().find(|edge| !same_target(rows, edge.2, first))
-            {
+            let at = if is_delete { first } else { row };
+            if let Some(&(_, _, other)) = own.iter().find(|edge| !same_target(rows, edge.2, at)) {
+                let counter = least + slot;
                 return Err(Error::Corrupt {
                     chunk: ChunkType::Document,
                     part: SUCC_COUNTER_NAME,
                     row: Some(rows.row(other)),
-                    fault: Fault::DeleteOfDifferentKeys(least + slot),
+                    fault: match is_delete {
+                        true => Fault::DeleteOfDifferentKeys(counter),
+                        false => Fault::SuccessorElsewhere(counter),
+                    },
                 });
             }
             let list = u32::try_from(lists.ends.len()).map_err(|_| TOO_MANY)?;
             lists.ids.extend(own.iter().map(|edge| of_lamport(edge.1)));
             lists.ends.push(u32::try_from(lists.ids.len()).map_err(|_| TOO_MANY)?);
-            let place = if is_delete { first } else { row };
-            runs.push(OpRun { len: 1, place, preds: Preds::Listed { list, is_delete } });
+            runs.push(OpRun { len: 1, place: at, preds: Preds::Listed { list, is_delete } });
         }
         Ok(())
     }
