@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Scratch, ours, ours_with, theirs_with};
+use common::{Scratch, check, ours, ours_with, theirs_with};
 use shoal_sql::{Connection, Error, Limits, NameKind, Value};
 use shoal_store::{Mode, Store};
 
@@ -146,6 +146,33 @@ fn a_transaction_is_one_snapshot_and_a_schema_change_is_noticed() {
     assert!(matches!(connection.begin(Mode::Read), Err(Error::Meaning { .. })));
     connection.rollback().unwrap();
     assert!(matches!(connection.commit(), Err(Error::Meaning { .. })));
+}
+
+#[test]
+fn comments_name_columns_and_may_stay_open() {
+    let scratch = Scratch::new("create table t(a)");
+    let (mut connection, peer) = (scratch.ours(), scratch.theirs());
+    for sql in [
+        "select 1/*c*/, 2",
+        "select 1 /* a */ from (select 3 /* b */)",
+        "select 1 /* a */;",
+        "select 1 -- x\n, 2 /*d*/ from (select 1)",
+        "select 1 as x /* y */",
+        "select 1 /* a */ x",
+        "select * from (select a /* b */ + 1 /* c */ from t)",
+        "select 1 /* a",
+        "select 1 /*",
+        "select 1 /* ",
+        "select 1 /*/",
+        "select 1 -- b\n /* a  ",
+        "select 'x' as y/* ; select 2",
+        "/* a */ select \"b\"/* c *d, e from \u{fffd}\u{fffd} 'f",
+        "select 1 from (select 2 /* )",
+        "select 1 ; /* no more",
+        "select 1 / * 2",
+    ] {
+        check(&mut connection, &peer, sql, &[]).unwrap_or_else(|failure| panic!("{failure}"));
+    }
 }
 
 #[test]

@@ -151,7 +151,7 @@ impl Converter<'_> {
                         }
                         None => (end, None),
                     };
-                    let text = self.tokens.text(start..text_end).to_owned();
+                    let text = self.tokens.text_up_to(start, text_end).to_owned();
                     ResultColumn::Expr { expr, alias, text }
                 }
             });

@@ -54,7 +54,7 @@ pub(crate) fn parse(sql: &str) -> Result<Parsed, Error> {
 /// The same of any statement, whose tokens are these.
 fn by_grammar(tokens: Tokens<'_>, sql: &str) -> Result<Parsed, Error> {
     let arena = Bump::new();
-    let mut parser = Parser::new(&arena, sql.as_bytes());
+    let mut parser = Parser::new(&arena, tokens.whole_text().as_bytes());
     let Some(cmd) = parser.next().map_err(|error| syntax(error, sql))? else {
         return Err(Error::meaning("no statement", 0));
     };
@@ -129,7 +129,7 @@ mod tests {
                 ("a+ 1", None, place("a+")),
                 ("'x'", Some("y"), place("'x'")),
                 ("(b)", Some("z"), place("b)")),
-                ("f(1, 2)", None, place("f(")),
+                ("f(1, 2)/*c*/", None, place("f(")),
                 ("d is distinct from e", None, place("d is")),
             ]
         );

@@ -59,6 +59,12 @@ impl<'a> Tokens<'a> {
         Ok(Tokens { sql, all, at: 0 })
     }
 
+    /// The text up to the end of the last token: after that come spaces and comments, the last of
+    /// which may never be closed.
+    pub(crate) fn whole_text(&self) -> &'a str {
+        &self.sql[..self.all.last().map_or(0, |token| token.end)]
+    }
+
     /// Moves past the next token whose text is `value` and returns where it begins.
     ///
     /// Falls back to the current place when there is none, which only a tree that is not in
@@ -117,6 +123,14 @@ impl<'a> Tokens<'a> {
             }
             _ => "",
         }
+    }
+
+    /// The source text from one token to the begin of another or the end of all, with the comments
+    /// between but no spaces at its end: what names a result column.
+    pub(crate) fn text_up_to(&self, start: usize, end: usize) -> &'a str {
+        let place = |at: usize| self.all.get(at).map_or(self.sql.len(), |token| token.start);
+        let text = self.sql.get(place(start)..place(end)).unwrap_or_default();
+        text.trim_end_matches([' ', '\t', '\n', '\x0b', '\x0c', '\r'])
     }
 
     /// The index just past the parenthesis that closes the one at `open`.
