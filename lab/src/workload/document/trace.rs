@@ -97,20 +97,28 @@ fn save_and_load<E: DocEngine>(bench: &mut Bench<E>, name: &'static str) {
             Ok(answer(&*engine, &mut doc, digest))
         })
     });
-    let text = format!("load {name}, saved with its history, and read its text");
-    bench.add(row(&format!("trace/{name}/load_text"), "document", &text), move |engine, cx| {
-        let engine = held(engine);
-        let (bytes, recorded) = (saved(&*engine, cx, name)?, load(cx, name)?);
-        sampler(move |watch| {
-            let (mut doc, read) = watch.time(1, || {
-                let doc = engine.load(&bytes, BOB)?;
-                let read = engine.text(&doc, &engine.find_text(&doc)?)?;
-                Ok((doc, read))
-            })?;
-            recorded.check(&read)?;
-            Ok(answer(&*engine, &mut doc, Digest::new().text(&read)))
-        })
-    });
+    for (form, later, how) in [
+        ("load_text", false, ""),
+        ("load_text_later", true, "; hashes are not compared, or only once they are asked for"),
+    ] {
+        let text = format!("load {name}, saved with its history, and read its text{how}");
+        bench.add(row(&format!("trace/{name}/{form}"), "document", &text), move |engine, cx| {
+            let engine = held(engine);
+            let (bytes, recorded) = (saved(&*engine, cx, name)?, load(cx, name)?);
+            sampler(move |watch| {
+                let (mut doc, read) = watch.time(1, || {
+                    let doc = match later {
+                        true => engine.load_unverified(&bytes, BOB)?,
+                        false => engine.load(&bytes, BOB)?,
+                    };
+                    let read = engine.text(&doc, &engine.find_text(&doc)?)?;
+                    Ok((doc, read))
+                })?;
+                recorded.check(&read)?;
+                Ok(answer(&*engine, &mut doc, Digest::new().text(&read)))
+            })
+        });
+    }
     let text = format!("load {name}, saved with its history, and give it as JSON");
     bench.add(row(&format!("trace/{name}/load_json"), "document", &text), move |engine, cx| {
         let engine = held(engine);
