@@ -218,8 +218,16 @@ impl<'a> Lexer<'a> {
                         return Ok(Some(Token { kind, start, end: self.at, value }));
                     }
                 }
-                // As in SQLite, a comment that is never closed runs to the end of the text.
-                Err(LexError::UnterminatedBlockComment(_)) => self.at = self.bytes.len(),
+                // As in SQLite, a comment that is never closed runs to the end of the text, but
+                // two characters that begin none are operators.
+                Err(LexError::UnterminatedBlockComment(_)) if rest.len() > 2 => {
+                    self.at = self.bytes.len();
+                }
+                Err(LexError::UnterminatedBlockComment(_)) => {
+                    self.at += 1;
+                    let (value, kind) = (&rest[..1], TokenType::TK_SLASH);
+                    return Ok(Some(Token { kind, start, end: self.at, value }));
+                }
                 Err(error) => {
                     let word = |bytes: &[u8]| {
                         bytes
