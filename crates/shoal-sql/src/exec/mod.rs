@@ -8,6 +8,7 @@
 
 mod batch;
 pub(crate) mod direct;
+mod fed;
 mod frame;
 mod group;
 mod hash;

@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use rustc_hash::FxHashSet;
 use shoal_store::{Corrupt, Record};
 
+use super::fed::FedRun;
 use super::hash::HashRun;
 use super::listed::{ListPlace, ListRule};
 use super::query::QueryRun;
@@ -25,6 +26,7 @@ pub(super) enum ScanRun {
     Closed,
     Table(TableRun),
     Index(Box<IndexRun>),
+    Fed(Box<FedRun>),
     Query(Box<QueryRun>),
     Hash(HashRun),
     Each(Box<EachRun>),
@@ -138,6 +140,7 @@ impl ScanRun {
         Ok(match plan {
             Scan::Table(plan) => ScanRun::Table(TableRun::open(plan, machine)?),
             Scan::Index(plan) => ScanRun::Index(Box::new(IndexRun::open(plan, machine)?)),
+            Scan::Fed(plan) => ScanRun::Fed(Box::new(FedRun::open(plan))),
             Scan::Query(plan) => {
                 let mut run = Box::new(QueryRun::default());
                 run.start(plan, machine)?;
@@ -164,6 +167,7 @@ impl ScanRun {
         match (self, plan) {
             (ScanRun::Table(run), Scan::Table(plan)) => run.next(plan, machine),
             (ScanRun::Index(run), Scan::Index(plan)) => run.next(plan, machine),
+            (ScanRun::Fed(run), Scan::Fed(plan)) => run.next(plan, machine),
             (ScanRun::Query(run), Scan::Query(plan)) => run.next(plan, machine),
             (ScanRun::Hash(run), Scan::Hash(plan)) => run.next(plan, machine),
             (ScanRun::Taken(given), Scan::Taken(plan)) => {
@@ -200,6 +204,25 @@ impl ScanRun {
                 run.inner = ScanRun::open(arm, machine)?;
             },
             _ => Ok(false),
+        }
+    }
+
+    /// Reads columns that were put off until the conditions held.
+    pub(super) fn load_late(
+        &self,
+        plan: &Scan,
+        loads: &Loads,
+        machine: &mut Machine<'_, '_>,
+    ) -> Result<(), Error> {
+        if let (ScanRun::Fed(run), Scan::Fed(plan)) = (self, plan) {
+            return run.load_late(plan, machine);
+        }
+        if loads.columns.is_empty() && loads.rowid.is_none() {
+            return Ok(());
+        }
+        match row_cursor(plan) {
+            Some(cursor) => load_from(cursor, loads, machine),
+            None => Ok(()),
         }
     }
 
@@ -273,23 +296,15 @@ impl FunctionRun {
     }
 }
 
-/// Reads columns that were put off until the conditions held.
-pub(super) fn load_late(
-    plan: &Scan,
-    loads: &Loads,
-    machine: &mut Machine<'_, '_>,
-) -> Result<(), Error> {
-    if loads.columns.is_empty() && loads.rowid.is_none() {
-        return Ok(());
+/// The cursor that is on the row which a scan gave.
+fn row_cursor(plan: &Scan) -> Option<usize> {
+    match plan {
+        Scan::Table(plan) => Some(plan.cursor),
+        Scan::Index(plan) => Some(plan.table.as_ref().map_or(plan.cursor, |table| table.cursor)),
+        Scan::Each(plan) => row_cursor(&plan.inner),
+        Scan::Any(plan) => Some(plan.cursor),
+        _ => None,
     }
-    let cursor = match plan {
-        Scan::Table(plan) => plan.cursor,
-        Scan::Index(plan) => plan.table.as_ref().map_or(plan.cursor, |table| table.cursor),
-        Scan::Each(plan) => return load_late(&plan.inner, loads, machine),
-        Scan::Any(plan) => plan.cursor,
-        _ => return Ok(()),
-    };
-    load_from(cursor, loads, machine)
 }
 
 /// Reads columns of the row that a cursor is on.

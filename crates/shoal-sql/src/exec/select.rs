@@ -5,7 +5,7 @@ use super::group::Groups;
 use super::hash::HashRun;
 use super::key::RowSet;
 use super::overflow::DistinctOverflow;
-use super::scan::{ScanRun, load_late};
+use super::scan::ScanRun;
 use super::window::WindowRun;
 use super::{Batch, Kept, Machine, assign, row_size};
 use crate::Error;
@@ -316,13 +316,16 @@ impl SelectRun {
             machine.tick()?;
             let depth = self.depth;
             if self.levels[depth].next(&plan.levels[depth], machine)? {
-                if depth + 1 == count {
+                if depth + plan.levels[depth].width() == count {
                     return Ok(true);
                 }
-                self.depth += 1;
+                self.depth += plan.levels[depth].width();
                 self.levels[self.depth] = LevelRun::open(&plan.levels[self.depth], machine)?;
             } else if depth > self.unmatched.unwrap_or(0) {
                 self.depth -= 1;
+                if self.depth < plan.levels[0].width() {
+                    self.depth = 0;
+                }
             } else if !self.next_unmatched(plan, machine)? {
                 self.done = true;
                 return Ok(false);
@@ -397,7 +400,7 @@ impl LevelRun {
                 }
             }
             if all(&plan.filter, machine)? {
-                load_late(&plan.scan, &plan.late, machine)?;
+                self.scan.load_late(&plan.scan, &plan.late, machine)?;
                 return Ok(true);
             }
         }

@@ -6,6 +6,7 @@
 mod access;
 pub(crate) mod correlate;
 mod explain;
+mod fed;
 mod keyed;
 mod order;
 mod query;
@@ -28,6 +29,7 @@ use crate::resolve::push::push_down;
 use crate::resolve::tree::{Aggregate, OutputColumn, Query};
 use crate::schema::Schema;
 use crate::value::{Affinity, Collation, Value};
+pub(crate) use fed::FedScan;
 pub(crate) use window::{BoundPlan, WindowCallPlan, WindowPass, WindowPlan};
 
 /// Everything needed to run one query.
@@ -185,6 +187,16 @@ pub(crate) struct Level {
     pub(crate) registers: Vec<Reg>,
 }
 
+impl Level {
+    /// How many levels its scan stands for.
+    pub(crate) fn width(&self) -> usize {
+        match &self.scan {
+            Scan::Fed(scan) => scan.levels,
+            _ => 1,
+        }
+    }
+}
+
 /// Columns of a record and the registers they go to, by their place in the record.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Loads {
@@ -207,6 +219,8 @@ pub(crate) struct Load {
 pub(crate) enum Scan {
     Table(TableScan),
     Index(IndexScan),
+    /// Either of them, read straight from the pages.
+    Fed(Box<FedScan>),
     /// A query's rows, which appear in its own registers.
     Query(Box<QueryPlan>),
     /// Rows kept in memory and found by a hash of their keys.

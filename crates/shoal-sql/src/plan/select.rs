@@ -2,6 +2,7 @@
 
 use super::access::{Equality, Frame, KeyExpr, Path, PathKind, Sources, Term, best, reads_of};
 use super::explain::{label, name};
+use super::fed::FedScan;
 use super::order::{Choice, brings_together, groups_in_order, skips_nulls, walk_in_order, wanted};
 use super::restrict::{EachValues, End, prefix};
 use super::scan::for_each;
@@ -178,6 +179,9 @@ impl Compiler {
             let distinct = select.distinct.clone();
             plan.distinct = distinct.map(|collations| DistinctPlan { collations, ordered });
             plan.direct = crate::exec::direct::compile(&plan, chooses, self).map(Box::new);
+        }
+        if plan.direct.is_none() {
+            FedScan::replace(&mut plan.levels, self);
         }
         let sorted = match &select.group_by {
             None => descending.is_some(),

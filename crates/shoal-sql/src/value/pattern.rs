@@ -60,6 +60,10 @@ impl Pattern {
                     if next == pattern.len() {
                         return true;
                     }
+                    let Some(first) = self.skip(pattern, next, &text[pos..], escape) else {
+                        return false;
+                    };
+                    pos += first;
                     resume = Some((next, pos));
                     at = next;
                 }
@@ -73,6 +77,10 @@ impl Pattern {
                         return false;
                     }
                     pos = read(text, from).1;
+                    let Some(first) = self.skip(pattern, next, &text[pos..], escape) else {
+                        return false;
+                    };
+                    pos += first;
                     at = next;
                     resume = Some((next, pos));
                 }
@@ -80,6 +88,27 @@ impl Pattern {
         }
     }
 
+    /// How far into a text the rest of a pattern, which stands behind a run, can begin to fit; `None`
+    /// where it cannot. A byte of ASCII is always a character of its own, whatever the text.
+    #[inline]
+    fn skip(self, pattern: &[u8], at: usize, text: &[u8], escape: Option<u32>) -> Option<usize> {
+        let Some(&byte) = pattern.get(at) else { return Some(0) };
+        let code = u32::from(byte);
+        let means_itself = byte.is_ascii()
+            && code != self.any_run
+            && code != self.any_one
+            && Some(code) != escape
+            && !(self.sets && byte == b'[');
+        if !means_itself {
+            return Some(0);
+        }
+        match self.fold_case {
+            true => text.iter().position(|other| other.eq_ignore_ascii_case(&byte)),
+            false => text.iter().position(|other| *other == byte),
+        }
+    }
+
+    #[inline]
     fn step(self, pattern: &[u8], at: usize, text: &[u8], pos: usize, escape: Option<u32>) -> Step {
         let (mut code, mut next) = read(pattern, at);
         if code == self.any_run {
@@ -170,6 +199,10 @@ mod tests {
         assert!(!like("_%_", "é"));
         assert!(!like("É", "é"));
         assert!(like("%b%b", "abcbcb"));
+        assert!(like("%Bc_%d", "abxBCéxD"));
+        assert!(!like("%bc%", "abxb"));
+        assert!(!like("%x", "abc"));
+        assert!(like("%é%c", "abéc"));
         assert!(!like("a", "ab"));
         assert!(LIKE.matches(b"10x%%", b"10%ab", Some('x'.into())));
         assert!(!LIKE.matches(b"10x%", b"10ab", Some('x'.into())));

@@ -6,8 +6,10 @@ use shoal_store::utf16;
 ///
 /// A stray continuation byte is itself; overlong forms, surrogates and U+FFFE/F are U+FFFD.
 pub(crate) fn read(text: &[u8], pos: usize) -> (u32, usize) {
-    if pos >= text.len() {
-        return (0, pos);
+    match text.get(pos) {
+        None => return (0, pos),
+        Some(&byte) if byte.is_ascii() => return (u32::from(byte), pos + 1),
+        Some(_) => {}
     }
     match utf16::read_utf8(text, pos) {
         (0xd800..=0xdfff, next) => (0xfffd, next),

@@ -585,7 +585,8 @@ impl Builder {
             | Scan::Any(_)
             | Scan::Taken(_)
             | Scan::Function(_)
-            | Scan::Nothing => return None,
+            | Scan::Nothing
+            | Scan::Fed(_) => return None,
         };
         let on = self.tests(on)?;
         let filter = self.tests(filter)?;

@@ -162,6 +162,40 @@ impl Direct {
         outputs.get(output).map_or(ValueRef::Null, |operand| fixed(operand, parameters))
     }
 
+    /// The value of an output that a row does not tell: nothing of it, or NULL of a row that is none.
+    #[inline(never)]
+    pub(crate) fn untold<'v>(
+        &'v self,
+        is_none: bool,
+        output: usize,
+        parameters: &'v [Value],
+    ) -> ValueRef<'v> {
+        match is_none && self.given(output).is_of_row() {
+            true => ValueRef::Null,
+            false => self.fixed(output, parameters),
+        }
+    }
+
+    /// A value of a row that is ready, by the numbers of the row in the batch and of the output, where
+    /// the rows are no places of one table.
+    pub(crate) fn given_value<'v>(
+        &'v self,
+        memory: &'v Memory,
+        (row, output): (usize, usize),
+        txn: &'v Transaction,
+        parameters: &'v [Value],
+    ) -> ValueRef<'v> {
+        if !self.is_lazy_join(memory) {
+            return self.kept(memory, (row, output), txn, parameters);
+        }
+        let given = self.given(output);
+        let row = memory.joined(row, given.record, txn);
+        match row.value(given) {
+            Some(value) => value,
+            None => self.untold(row.is_none(), output, parameters),
+        }
+    }
+
     /// A value of a row that is kept as slots, by the numbers of the row in the batch and of the output.
     pub(crate) fn kept<'v>(
         &'v self,
