@@ -19,7 +19,7 @@ use super::short_keys::ShortKeys;
 use super::sort::{Sorter, Values};
 use super::{Batch, Kept, Machine, assign, row_size};
 use crate::Error;
-use crate::expr::{eval, eval_condition};
+use crate::expr::{eval, eval_condition, eval_operand};
 use crate::functions::{AggregateState, ForEach, Session};
 use crate::plan::{AggregatePlan, GroupPlan};
 use crate::value::{Collation, Value, ValueRef};
@@ -115,6 +115,18 @@ impl Groups {
                 && !eval_condition(machine, filter)?
             {
                 continue;
+            }
+            if !aggregate.distinct
+                && aggregate.order.is_empty()
+                && plan.picks != Some(index)
+                && let [argument] = &*aggregate.arguments
+            {
+                // Most aggregates take a number, wherever it is.
+                let reg = eval_operand(machine, argument)?;
+                let value = machine.registers[reg].as_ref();
+                if self.groups[place].states[index].step_number(value) {
+                    continue;
+                }
             }
             for code in aggregate.arguments.iter().chain(&aggregate.order) {
                 eval(machine, code)?;

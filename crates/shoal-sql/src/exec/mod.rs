@@ -36,7 +36,7 @@ mod spill;
 mod txns;
 mod window;
 
-use shoal_store::{IndexCursor, TableCursor, Transaction};
+use shoal_store::{IndexCursor, Pgno, TableCursor, TableLookup, Transaction};
 
 pub(crate) use batch::Batch;
 pub(crate) use kept::row_size;
@@ -62,6 +62,8 @@ use query::QueryRun;
 #[inline]
 pub(crate) fn assign(target: &mut Value, value: ValueRef<'_>) {
     match (target, value) {
+        (Value::Int(known), ValueRef::Int(int)) => *known = int,
+        (Value::Real(known), ValueRef::Real(real)) => *known = real,
         (Value::Text(buffer), ValueRef::Text(bytes))
         | (Value::Blob(buffer), ValueRef::Blob(bytes)) => {
             buffer.clear();
@@ -83,6 +85,8 @@ struct State {
     taken: Vec<Vec<Value>>,
     /// The layers that were opened, by number.
     layers: Vec<(usize, OpenLayer)>,
+    /// What finds rows by their rowids, by the number of the cursor.
+    lookups: Vec<Option<TableLookup>>,
 }
 
 /// A query within an expression.
@@ -127,6 +131,7 @@ impl Run {
             stores: std::iter::repeat_with(|| None).take(program.stores).collect(),
             taken: vec![Vec::new(); program.slots],
             layers: Vec::new(),
+            lookups: Vec::new(),
         };
         Run { state, root: QueryRun::default(), started: false, done: false }
     }
@@ -252,6 +257,7 @@ pub(crate) struct Machine<'m, 't> {
     stores: Vec<Option<HashStore>>,
     taken: Vec<Vec<Value>>,
     layers: Vec<(usize, OpenLayer)>,
+    lookups: Vec<Option<TableLookup>>,
     schema: Option<&'m Schema>,
     /// One for each of `cursor_count`, once any is needed.
     cursors: Vec<Slot<'t>>,
@@ -266,6 +272,21 @@ enum Slot<'t> {
     Empty,
     Table(Box<TableCursor<'t>>),
     Index(Box<IndexCursor<'t>>),
+    Row(FoundRow<'t>),
+}
+
+/// A row that was looked up by its rowid.
+struct FoundRow<'t> {
+    rowid: i64,
+    record: &'t [u8],
+    /// The record, where it goes on on other pages.
+    far: Option<Vec<u8>>,
+}
+
+impl FoundRow<'_> {
+    fn record(&self) -> &[u8] {
+        self.far.as_deref().unwrap_or(self.record)
+    }
 }
 
 impl<'m, 't> Machine<'m, 't> {
@@ -281,6 +302,7 @@ impl<'m, 't> Machine<'m, 't> {
             stores: state.stores,
             taken: state.taken,
             layers: state.layers,
+            lookups: state.lookups,
             schema: program.schema.as_deref(),
             cursors: Vec::new(),
             cursor_databases: &program.cursors,
@@ -305,6 +327,7 @@ impl<'m, 't> Machine<'m, 't> {
             stores: Vec::new(),
             taken: Vec::new(),
             layers: Vec::new(),
+            lookups: Vec::new(),
             schema: None,
             cursors: Vec::new(),
             cursor_databases: &[],
@@ -352,7 +375,39 @@ impl<'m, 't> Machine<'m, 't> {
             stores: self.stores,
             taken: self.taken,
             layers: self.layers,
+            lookups: self.lookups,
         }
+    }
+
+    /// Puts a cursor on the row with a rowid; false where there is none.
+    fn find_row(&mut self, cursor: usize, root: Pgno, rowid: i64) -> Result<bool, Error> {
+        let txn = self.cursor_txn(cursor)?;
+        let slot = &mut self.cursors[cursor];
+        // What finds rows fast keeps what it learned of the tree, which a writer changes.
+        if txn.is_writer() {
+            if !matches!(slot, Slot::Table(_)) {
+                *slot = Slot::Table(Box::new(txn.table(root)?));
+            }
+            let Slot::Table(cursor) = slot else { return Ok(false) };
+            return Ok(cursor.seek(rowid)?);
+        }
+        if self.lookups.len() <= cursor {
+            self.lookups.resize_with(cursor + 1, || None);
+        }
+        let lookup = self.lookups[cursor].get_or_insert_with(|| TableLookup::new(root));
+        let Some((page, index, cell)) = lookup.locate(txn, rowid)? else {
+            *slot = Slot::Empty;
+            return Ok(false);
+        };
+        let (mut record, mut far) = (&[][..], None);
+        if cell.goes_on() {
+            let payload = page.table_leaf(index).map_err(Error::corrupt)?.payload;
+            txn.read_payload(payload, far.insert(Vec::new()))?;
+        } else {
+            record = page.bytes().get(cell.range()).unwrap_or_default();
+        }
+        *slot = Slot::Row(FoundRow { rowid, record, far });
+        Ok(true)
     }
 
     /// The rows of a layer, which is opened once for a statement.

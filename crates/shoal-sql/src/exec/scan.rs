@@ -324,6 +324,14 @@ fn load_from(cursor: usize, loads: &Loads, machine: &mut Machine<'_, '_>) -> Res
                 load(cursor.payload()?, loads, registers)?;
             }
         }
+        Slot::Row(row) => {
+            if let Some(reg) = loads.rowid {
+                registers[reg] = Value::Int(row.rowid);
+            }
+            if !loads.columns.is_empty() {
+                load(row.record(), loads, registers)?;
+            }
+        }
         Slot::Empty => {}
     }
     Ok(())
@@ -384,6 +392,16 @@ impl TableRun {
         if matches!(self.at, At::Done) {
             return Ok(false);
         }
+        if self.low == self.high {
+            // One row was asked for.
+            let found = matches!(self.at, At::Fresh)
+                && machine.find_row(plan.cursor, plan.root, self.low)?;
+            self.at = if found { At::Live } else { At::Done };
+            if found {
+                load_from(plan.cursor, &plan.early, machine)?;
+            }
+            return Ok(found);
+        }
         let txn = machine.cursor_txn(plan.cursor)?;
         let slot = &mut machine.cursors[plan.cursor];
         if !matches!(slot, Slot::Table(_)) {
@@ -392,15 +410,12 @@ impl TableRun {
         let Slot::Table(cursor) = slot else { return Ok(false) };
         let found = match (&self.at, plan.descending) {
             (At::Done, _) => false,
-            // One row was asked for and given.
-            (At::Live | At::Parked(_), _) if self.low == self.high => false,
             (At::Live, false) => cursor.next()?,
             (At::Live, true) => cursor.prev()?,
             (At::Parked(rowid), descending) => {
                 cursor.seek(*rowid)?;
                 if descending { cursor.prev()? } else { cursor.next()? }
             }
-            (At::Fresh, _) if self.low == self.high => cursor.seek(self.low)?,
             (At::Fresh, false) if self.low == i64::MIN => cursor.first()?,
             (At::Fresh, false) => {
                 cursor.seek(self.low)?;
@@ -645,19 +660,12 @@ fn find_row(
     let mut slot = std::mem::replace(&mut machine.cursors[index], Slot::Empty);
     let Slot::Index(entry) = &mut slot else { return Ok(()) };
     let record = Record::new(entry.payload()?).map_err(Error::corrupt)?;
-    let txn = machine.cursor_txn(table.cursor)?;
-    let target = &mut machine.cursors[table.cursor];
     match &table.key {
         TableKey::Rowid { place } => {
             let Some(ValueRef::Int(rowid)) = record.column(*place).map_err(Error::corrupt)? else {
                 return Err(missing(0));
             };
-            if !matches!(target, Slot::Table(_)) {
-                *target = Slot::Table(Box::new(txn.table(table.root)?));
-            }
-            if let Slot::Table(cursor) = target
-                && !cursor.seek(rowid)?
-            {
+            if !machine.find_row(table.cursor, table.root, rowid)? {
                 return Err(missing(rowid.cast_unsigned()));
             }
         }
@@ -667,6 +675,8 @@ fn find_row(
                 let value = record.column(place).map_err(Error::corrupt)?;
                 key.push(value.unwrap_or(ValueRef::Null));
             }
+            let txn = machine.cursor_txn(table.cursor)?;
+            let target = &mut machine.cursors[table.cursor];
             if !matches!(target, Slot::Index(_)) {
                 *target = Slot::Index(Box::new(txn.index(table.root)?));
             }

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::{Code, InRule, Op, When};
+use super::{Code, InRule, Op, Reg, When};
 use crate::Error;
 use crate::exec::{KeySet, Machine, assign};
 use crate::functions::Env;
@@ -46,6 +46,22 @@ pub(crate) fn eval(machine: &mut Machine<'_, '_>, code: &Code) -> Result<(), Err
 pub(crate) fn eval_condition(machine: &mut Machine<'_, '_>, code: &Code) -> Result<bool, Error> {
     eval(machine, code)?;
     Ok(truth(machine.registers[code.result].as_ref()) == Some(true))
+}
+
+/// Runs a code and gives the register where its value is: the one that it copies, where it computes
+/// nothing.
+///
+/// # Errors
+/// As [`eval`].
+#[inline]
+pub(crate) fn eval_operand(machine: &mut Machine<'_, '_>, code: &Code) -> Result<Reg, Error> {
+    if let [Op::Copy { from, to }] = &*code.ops
+        && *to == code.result
+    {
+        return Ok(*from);
+    }
+    eval(machine, code)?;
+    Ok(code.result)
 }
 
 fn step(machine: &mut Machine<'_, '_>, op: &Op) -> Result<(), Error> {

@@ -10,7 +10,7 @@ mod eval;
 mod row;
 
 pub(crate) use compile::Compiler;
-pub(crate) use eval::{arithmetic, compare, eval, eval_condition};
+pub(crate) use eval::{arithmetic, compare, eval, eval_condition, eval_operand};
 pub(crate) use row::RowExpr;
 
 use crate::functions::ScalarFunction;
