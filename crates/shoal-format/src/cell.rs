@@ -42,7 +42,7 @@ pub struct TableLeafCell<'a> {
 pub struct LeafCell {
     /// The row's key.
     pub rowid: i64,
-    /// Both 0 for a record that goes on on other pages.
+    /// Both 0 for a record that goes on on other pages. No page has more than 65,536 bytes.
     pub(crate) start: u32,
     pub(crate) end: u32,
 }
@@ -100,39 +100,140 @@ impl LeafCell {
 
     /// Reads the cell at `at` of the area of cells, whose last byte is the last usable one of the page
     /// and whose first one is at `first`, if it has the form that most have: all on the page, a payload
-    /// of less than 2^14 bytes, a rowid of less than 2^28.
+    /// of less than 2^14 bytes, a rowid of less than 2^42.
     #[inline(always)]
     pub(crate) fn quick(area: &[u8], first: u32, at: u16) -> Option<LeafCell> {
-        let offset = usize::from(at);
-        let word = u64::from_be_bytes(*area.get(offset..offset + 8)?.first_chunk()?);
-        // The payload's length has one or two bytes. Lengths around 128 are so common and so little
+        let word = word_at(area, usize::from(at))?;
+        let head = match rowid_len(word) {
+            1 => Head::read::<1>(word),
+            2 => Head::read::<2>(word),
+            3 => Head::read::<3>(word),
+            4 => Head::read::<4>(word),
+            5 => Head::read::<5>(word),
+            6 => Head::read::<6>(word),
+            _ => None,
+        }?;
+        head.cell(first + u32::from(at), first + area.len() as u32)
+    }
+
+    /// Reads cells of a page, whose area of cells begins at `first`, as long as they are as
+    /// [`LeafCell::quick`] wants them and their rowids are as long as the first one's; returns how many.
+    #[inline(always)]
+    pub(crate) fn quick_ones(
+        page: &[u8],
+        first: usize,
+        pointers: &[[u8; 2]],
+        out: &mut [LeafCell],
+    ) -> usize {
+        let word = pointers.first().and_then(|&at| word_at(page, u16::from_be_bytes(at).into()));
+        match word.map_or(0, rowid_len) {
+            1 => LeafCell::alike::<1>(page, first, pointers, out),
+            2 => LeafCell::alike::<2>(page, first, pointers, out),
+            3 => LeafCell::alike::<3>(page, first, pointers, out),
+            4 => LeafCell::alike::<4>(page, first, pointers, out),
+            5 => LeafCell::alike::<5>(page, first, pointers, out),
+            6 => LeafCell::alike::<6>(page, first, pointers, out),
+            _ => 0,
+        }
+    }
+
+    /// The loop over cells whose rowids have `LEN` bytes. It calls nothing and stands alone, so that all
+    /// it needs stays in registers.
+    #[inline(never)]
+    fn alike<const LEN: u32>(
+        page: &[u8],
+        first: usize,
+        pointers: &[[u8; 2]],
+        out: &mut [LeafCell],
+    ) -> usize {
+        // A record that begins so far from the page's start, and ends on it, is not too long to be all
+        // there. Where records may begin earlier, those at the very end are not looked at here.
+        let too_early = MAX_LOCAL_LESS.saturating_sub(first as u32);
+        let page_end = (page.len() as u32).saturating_sub(too_early);
+        for (number, (&at, cell)) in pointers.iter().zip(&mut *out).enumerate() {
+            let at = usize::from(u16::from_be_bytes(at));
+            let head = word_at(page, at).filter(|_| at >= first).and_then(Head::read::<LEN>);
+            let Some(head) = head else { return number };
+            let (start, end) = head.record(at as u32);
+            if end > page_end {
+                return number;
+            }
+            *cell = LeafCell { rowid: head.rowid.cast_signed(), start, end };
+        }
+        pointers.len().min(out.len())
+    }
+}
+
+/// Eight bytes from there on.
+#[inline(always)]
+fn word_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_be_bytes(*bytes.get(at..at + 8)?.first_chunk()?))
+}
+
+/// How many bytes the rowid has in the head of a cell that begins like this, if that is of the usual
+/// kind.
+#[inline(always)]
+fn rowid_len(word: u64) -> u32 {
+    // The first byte of the rowid that has no other behind it.
+    let behind = word << 8 << ((word >> 60) & 8);
+    (!behind & TOP_BITS).leading_zeros() / 8 + 1
+}
+
+/// Of each byte the bit that tells that more follow.
+const TOP_BITS: u64 = 0x8080_8080_8080_8080;
+
+/// The head of a table leaf's cell: payload length and rowid.
+struct Head {
+    /// Bytes of the head if the payload length had one byte, and all ones if it has two.
+    size: u32,
+    two: u32,
+    payload_len: u32,
+    rowid: u64,
+}
+
+impl Head {
+    /// Reads the head from the first bytes of a cell, if its payload length has one or two bytes and its
+    /// rowid has `LEN` of them, at most six.
+    #[inline(always)]
+    fn read<const LEN: u32>(word: u64) -> Option<Head> {
+        // All ones for a payload length of two bytes. Lengths around 128 are so common and so little
         // foreseeable that this is no branch.
-        let two = (word >> 63) as u32;
-        if word & (1 << 55 | 1 << 63) == (1 << 55 | 1 << 63) {
+        let two = (word.cast_signed() >> 63).cast_unsigned();
+        // Begins with the last byte of the payload length.
+        let rest = word << (two & 8);
+        let more = (TOP_BITS >> 8) & !(u64::MAX >> (8 * LEN));
+        let last = 1 << (63 - 8 * LEN);
+        if rest & (1 << 63 | more | last) != more {
             return None;
         }
-        let long = (word >> 49) & 0x3f80 | (word >> 48) & 0x7f;
-        let len = if two == 1 { long } else { word >> 56 } as u32;
-        let rest = word << (8 + 8 * two);
-        let (rowid, rowid_len) = if rest >> 63 == 0 {
-            (rest >> 56, 1)
-        } else if rest >> 55 & 1 == 0 {
-            ((rest >> 49) & 0x3f80 | (rest >> 48) & 0x7f, 2)
-        } else if rest >> 47 & 1 == 0 {
-            ((rest >> 42) & 0x1f_c000 | (rest >> 41) & 0x3f80 | (rest >> 40) & 0x7f, 3)
-        } else if rest >> 39 & 1 == 0 {
-            let high = (rest >> 35) & 0xfe0_0000 | (rest >> 34) & 0x1f_c000;
-            (high | (rest >> 33) & 0x3f80 | (rest >> 32) & 0x7f, 4)
-        } else {
-            return None;
-        };
-        let start = first + u32::from(at) + 1 + two + rowid_len;
-        let (end, page_end) = (start + len, first + area.len() as u32);
+        let high = (word >> 49) & 0x3f80 & two;
+        let digits = rest << 8 >> (64 - 8 * LEN);
+        let mut rowid = digits & 0x7f;
+        let mut byte = 1;
+        while byte < LEN {
+            rowid |= digits >> byte & 0x7f << (7 * byte);
+            byte += 1;
+        }
+        let payload_len = (high | rest >> 56) as u32;
+        Some(Head { size: 1 + LEN, two: two as u32, payload_len, rowid })
+    }
+
+    /// Where the record is of the cell of this head at `at`.
+    #[inline(always)]
+    fn record(&self, at: u32) -> (u32, u32) {
+        let start = (at + self.size).wrapping_sub(self.two);
+        (start, start + self.payload_len)
+    }
+
+    /// The cell of this head at `at` of a page that has `page_end` usable bytes, if it is all there.
+    #[inline(always)]
+    fn cell(self, at: u32, page_end: u32) -> Option<LeafCell> {
+        let (start, end) = self.record(at);
         // Longer ones go on on other pages.
-        if end > page_end || len + MAX_LOCAL_LESS > page_end {
+        if end > page_end || self.payload_len + MAX_LOCAL_LESS > page_end {
             return None;
         }
-        Some(LeafCell { rowid: rowid.cast_signed(), start, end })
+        Some(LeafCell { rowid: self.rowid.cast_signed(), start, end })
     }
 }
 

@@ -227,22 +227,22 @@ impl<'a> Page<'a> {
     /// [`Corrupt`] when a cell is broken or the page is of another kind.
     pub fn leaf_cells(&self, from: usize, out: &mut [LeafCell]) -> Result<(usize, bool), Corrupt> {
         self.require(PageKind::TableLeaf)?;
-        let (first, area) = self.cell_area();
+        let first = self.pointers + 2 * self.cell_count;
         let (pointers, _) = self.bytes[self.pointers..first].as_chunks::<2>();
         let pointers = pointers.get(from..).unwrap_or_default();
-        let mut goes_on = false;
-        for ((index, pointer), cell) in pointers.iter().enumerate().zip(&mut *out) {
-            // A pointer into the header becomes one behind the area, which ends by then.
-            let at = u16::from_be_bytes(*pointer).wrapping_sub(first as u16);
-            match LeafCell::quick(area, first as u32, at) {
-                Some(quick) => *cell = quick,
-                None => {
-                    *cell = self.leaf_cell(from + index)?;
-                    goes_on |= cell.goes_on();
-                }
+        let count = pointers.len().min(out.len());
+        let (pointers, out) = (&pointers[..count], &mut out[..count]);
+        let bytes = &self.bytes[..self.bytes.len().min(1 << 16)];
+        let (mut done, mut goes_on) = (0, false);
+        while done < count {
+            done += LeafCell::quick_ones(bytes, first, &pointers[done..], &mut out[done..]);
+            if let Some(cell) = out.get_mut(done) {
+                *cell = self.leaf_cell(from + done)?;
+                goes_on |= cell.goes_on();
+                done += 1;
             }
         }
-        Ok((pointers.len().min(out.len()), goes_on))
+        Ok((count, goes_on))
     }
 
     /// Where the area begins in which cells may be, and its bytes, of which no page has so many that

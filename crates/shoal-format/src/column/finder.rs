@@ -131,8 +131,8 @@ impl ColumnFinder {
                 8 => self.find_span::<8>(bytes, cells, found, stride),
                 9 => self.find_span::<9>(bytes, cells, found, stride),
                 10 => self.find_span::<10>(bytes, cells, found, stride),
-                _ => self.find_each(bytes, cells, found, stride, |bytes, cell, found| {
-                    self.find_short(bytes, &cell.range(), found)
+                _ => self.find_each(bytes, cells, found, stride, |cells, found| {
+                    self.shorts_of(bytes, cells, found, stride)
                 }),
             },
         }
@@ -147,8 +147,8 @@ impl ColumnFinder {
         found: &mut [ColumnPlace],
         stride: usize,
     ) -> Result<(), Corrupt> {
-        self.find_each(bytes, cells, found, stride, |bytes, cell, found| {
-            span_of::<SPAN>(&self.indexes, bytes, cell, found)
+        self.find_each(bytes, cells, found, stride, |cells, found| {
+            spans_of::<SPAN>(&self.indexes, self.run, bytes, (cells, found), stride)
         })
     }
 
@@ -163,22 +163,28 @@ impl ColumnFinder {
         stride: usize,
     ) -> Result<(), Corrupt> {
         // Loops of their own, so that their bounds are known when they are compiled.
-        match pass {
-            0 => self.find_each(bytes, cells, found, stride, run_of::<0, TAKE>),
-            1 => self.find_each(bytes, cells, found, stride, run_of::<1, TAKE>),
-            2 => self.find_each(bytes, cells, found, stride, run_of::<2, TAKE>),
-            3 => self.find_each(bytes, cells, found, stride, run_of::<3, TAKE>),
-            4 => self.find_each(bytes, cells, found, stride, run_of::<4, TAKE>),
-            5 => self.find_each(bytes, cells, found, stride, run_of::<5, TAKE>),
-            6 => self.find_each(bytes, cells, found, stride, run_of::<6, TAKE>),
-            7 => self.find_each(bytes, cells, found, stride, run_of::<7, TAKE>),
-            _ => self.find_each(bytes, cells, found, stride, |bytes, cell, found| {
-                self.find_short(bytes, &cell.range(), found)
-            }),
-        }
+        let runs = match pass {
+            0 => runs_of::<0, TAKE>,
+            1 => runs_of::<1, TAKE>,
+            2 => runs_of::<2, TAKE>,
+            3 => runs_of::<3, TAKE>,
+            4 => runs_of::<4, TAKE>,
+            5 => runs_of::<5, TAKE>,
+            6 => runs_of::<6, TAKE>,
+            7 => runs_of::<7, TAKE>,
+            _ => {
+                return self.find_each(bytes, cells, found, stride, |cells, found| {
+                    self.shorts_of(bytes, cells, found, stride)
+                });
+            }
+        };
+        self.find_each(bytes, cells, found, stride, |cells, found| {
+            runs(bytes, cells, found, stride)
+        })
     }
 
-    /// The loop over cells, with `short` for headers of the usual kind.
+    /// Goes over cells with `short`, which does those whose headers are of the usual kind and says how
+    /// many they are before the first other one.
     #[inline(always)]
     fn find_each(
         &self,
@@ -186,15 +192,41 @@ impl ColumnFinder {
         cells: &[LeafCell],
         found: &mut [ColumnPlace],
         stride: usize,
-        short: impl Fn(&[u8], &LeafCell, &mut [ColumnPlace]) -> bool,
+        short: impl Fn(&[LeafCell], &mut [ColumnPlace]) -> usize,
     ) -> Result<(), Corrupt> {
-        for (cell, found) in cells.iter().zip(found.chunks_exact_mut(stride.max(1))) {
-            if !cell.goes_on() && !short(bytes, cell, found) {
-                let found = found.get_mut(..self.len()).unwrap_or_default();
-                self.find_any(bytes, cell.range(), found)?;
+        let (mut cells, mut found) = (cells, found);
+        loop {
+            let done = short(cells, found);
+            let Some((cell, rest)) = cells.get(done..).and_then(<[_]>::split_first) else {
+                return Ok(());
+            };
+            let Some((_, places)) = found.split_at_mut_checked(done * stride) else {
+                return Ok(());
+            };
+            if !cell.goes_on()
+                && let Some(places) = places.get_mut(..self.len())
+            {
+                self.find_any(bytes, cell.range(), places)?;
             }
+            (cells, found) = (rest, places.get_mut(stride..).unwrap_or_default());
         }
-        Ok(())
+    }
+
+    /// [`ColumnFinder::find_short`] for one cell after the other, as long as it finds; says of how many.
+    #[inline(never)]
+    fn shorts_of(
+        &self,
+        bytes: &[u8],
+        cells: &[LeafCell],
+        found: &mut [ColumnPlace],
+        stride: usize,
+    ) -> usize {
+        let mut cells = cells.iter().zip(found.chunks_exact_mut(stride.max(1))).enumerate();
+        let other = cells.find_map(|(number, (cell, found))| {
+            let is_short = !cell.goes_on() && self.find_short(bytes, &cell.range(), found);
+            (!is_short).then_some(number)
+        });
+        other.unwrap_or(usize::MAX)
     }
 
     /// Finds them where the header is of the usual kind, with types of one byte; false where it is
@@ -261,66 +293,86 @@ fn is_short(length: u8, span: usize) -> bool {
     span <= SPAN_MAX && usize::from(length) > span && length < 0x80
 }
 
-/// Finds `TAKE` columns behind the first `PASS` as [`ColumnFinder::find_short`] does, in a cell of the
-/// page of these `bytes`.
-#[inline(always)]
-fn run_of<const PASS: usize, const TAKE: usize>(
+/// Finds `TAKE` columns behind the first `PASS` as [`ColumnFinder::find_short`] does, in one cell of the
+/// page of these `bytes` after the other, as long as their headers are of the usual kind; says how many
+/// those are. Nothing is put for others.
+#[inline(never)]
+fn runs_of<const PASS: usize, const TAKE: usize>(
     bytes: &[u8],
-    cell: &LeafCell,
+    cells: &[LeafCell],
     found: &mut [ColumnPlace],
-) -> bool {
-    let start = cell.start as usize;
-    let Some(head) = bytes.get(start..start.wrapping_add(1 + PASS + TAKE)) else { return false };
-    let Some(found) = found.first_chunk_mut::<TAKE>() else { return false };
-    if !is_short(head[0], PASS + TAKE) || cell.end >= LONG {
-        return false;
-    }
-    let mut at = cell.start + u32::from(head[0]);
-    for column in 0..PASS {
-        at += LENGTHS[usize::from(head[1 + column])];
-    }
-    for (column, place) in found.iter_mut().enumerate() {
-        let serial = head[1 + PASS + column];
-        *place = ColumnPlace::new(u32::from(serial), at);
-        at += LENGTHS[usize::from(serial)];
-    }
-    at <= cell.end
+    stride: usize,
+) -> usize {
+    let mut cells = cells.iter().zip(found.chunks_exact_mut(stride.max(1))).enumerate();
+    let other = cells.find_map(|(number, (cell, found))| {
+        let start = cell.start as usize;
+        let head = bytes.get(start..start + 1 + PASS + TAKE);
+        let (Some(head), Some(found)) = (head, found.first_chunk_mut::<TAKE>()) else {
+            return Some(number);
+        };
+        let mut at = cell.start + u32::from(head[0]);
+        for column in 0..PASS {
+            at += LENGTHS[usize::from(head[1 + column])];
+        }
+        let mut places = [ColumnPlace::MISSING; TAKE];
+        for (column, place) in places.iter_mut().enumerate() {
+            let serial = head[1 + PASS + column];
+            *place = ColumnPlace::new(u32::from(serial), at);
+            at += LENGTHS[usize::from(serial)];
+        }
+        // A cell that goes on on other pages has its end at 0, and none has it as far as a long type
+        // would reach.
+        if !is_short(head[0], PASS + TAKE) || at > cell.end {
+            return Some(number);
+        }
+        *found = places;
+        None
+    });
+    other.unwrap_or(usize::MAX)
 }
 
-/// Finds the columns `indexes`, which are all among the first `SPAN`, as [`run_of`] does: where all of
-/// those begin is found first.
-#[inline(always)]
-fn span_of<const SPAN: usize>(
+/// Finds the columns `indexes`, which are all among the first `SPAN`, as [`runs_of`] does: where all of
+/// those begin is found first. Of columns beside each other `run` are before them.
+#[inline(never)]
+fn spans_of<const SPAN: usize>(
     indexes: &[usize],
+    run: Option<usize>,
     bytes: &[u8],
-    cell: &LeafCell,
-    found: &mut [ColumnPlace],
-) -> bool {
-    let start = cell.start as usize;
-    let Some(head) = bytes.get(start..start.wrapping_add(1 + SPAN)) else { return false };
-    if !is_short(head[0], SPAN) || cell.end >= LONG {
-        return false;
-    }
-    let types: &[u8; SPAN] = match head[1..].first_chunk() {
-        Some(types) => types,
-        None => return false,
-    };
-    let mut starts = [0; SPAN];
-    let mut at = cell.start + u32::from(head[0]);
-    for (start, &serial) in starts.iter_mut().zip(types) {
-        *start = at;
-        at += LENGTHS[usize::from(serial)];
-    }
-    if at > cell.end {
-        return false;
-    }
-    for (&index, place) in indexes.iter().zip(found) {
-        let (Some(&serial), Some(&start)) = (types.get(index), starts.get(index)) else {
-            return false;
-        };
-        *place = ColumnPlace::new(u32::from(serial), start);
-    }
-    true
+    (cells, found): (&[LeafCell], &mut [ColumnPlace]),
+    stride: usize,
+) -> usize {
+    let mut cells = cells.iter().zip(found.chunks_exact_mut(stride.max(1))).enumerate();
+    let other = cells.find_map(|(number, (cell, found))| {
+        let start = cell.start as usize;
+        let head = bytes.get(start..start + 1 + SPAN).and_then(<[u8]>::split_first);
+        let Some((&length, types)) = head else { return Some(number) };
+        let Some(types) = types.first_chunk::<SPAN>() else { return Some(number) };
+        let mut starts = [0; SPAN];
+        let mut at = cell.start + u32::from(length);
+        for (start, &serial) in starts.iter_mut().zip(types) {
+            *start = at;
+            at += LENGTHS[usize::from(serial)];
+        }
+        if !is_short(length, SPAN) || at > cell.end {
+            return Some(number);
+        }
+        if let Some(run) = run {
+            let columns = types.iter().zip(&starts).skip(run);
+            for ((&serial, &start), place) in columns.zip(found) {
+                *place = ColumnPlace::new(u32::from(serial), start);
+            }
+            return None;
+        }
+        for (&index, place) in indexes.iter().zip(found) {
+            // Both are as long as the span, which ends with the last index.
+            let (Some(&serial), Some(&start)) = (types.get(index), starts.get(index)) else {
+                return Some(number);
+            };
+            *place = ColumnPlace::new(u32::from(serial), start);
+        }
+        None
+    });
+    other.unwrap_or(usize::MAX)
 }
 
 impl HeaderWalk {
