@@ -104,15 +104,14 @@ impl LeafCell {
     #[inline(always)]
     pub(crate) fn quick(area: &[u8], first: u32, at: u16) -> Option<LeafCell> {
         let word = word_at(area, usize::from(at))?;
-        let head = match rowid_len(word) {
-            1 => Head::read::<1>(word),
-            2 => Head::read::<2>(word),
-            3 => Head::read::<3>(word),
-            4 => Head::read::<4>(word),
-            5 => Head::read::<5>(word),
-            6 => Head::read::<6>(word),
-            _ => None,
-        }?;
+        // Rowids of two and three bytes are the most common ones; of what is done for one length little is
+        // done again for the next.
+        let head = Head::read::<2>(word)
+            .or_else(|| Head::read::<3>(word))
+            .or_else(|| Head::read::<1>(word))
+            .or_else(|| Head::read::<4>(word))
+            .or_else(|| Head::read::<5>(word))
+            .or_else(|| Head::read::<6>(word))?;
         head.cell(first + u32::from(at), first + area.len() as u32)
     }
 

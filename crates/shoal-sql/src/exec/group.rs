@@ -32,8 +32,23 @@ struct Column<'r, R> {
 
 impl<'r, R: ManyRows<'r>> ForEach<'r> for Column<'r, R> {
     #[inline(always)]
-    fn for_each(self, each: impl FnMut(ValueRef<'r>)) {
-        self.rows.each_value(self.operand, each);
+    fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    #[inline(always)]
+    fn value(&self, number: usize) -> ValueRef<'r> {
+        self.rows.value(number, self.operand)
+    }
+
+    #[inline(always)]
+    fn each_int(&self, from: usize, each: impl FnMut(i64) -> bool) -> usize {
+        self.rows.each_int(self.operand, from, each)
+    }
+
+    #[inline(always)]
+    fn each_real(&self, from: usize, each: impl FnMut(f64)) -> usize {
+        self.rows.each_real(self.operand, from, each)
     }
 }
 

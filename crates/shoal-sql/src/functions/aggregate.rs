@@ -143,10 +143,17 @@ impl fmt::Debug for AggregateFunction {
 #[derive(Clone, Debug)]
 pub(crate) struct AggregateState(State);
 
-/// Values that are gone through by a loop of their own.
+/// Values of which those that are numbers are gone through by loops of their own.
 pub(crate) trait ForEach<'v> {
-    /// Calls `each` with every one, in order.
-    fn for_each(self, each: impl FnMut(ValueRef<'v>));
+    /// How many they are.
+    fn len(&self) -> usize;
+    /// One of them, by number from 0.
+    fn value(&self, number: usize) -> ValueRef<'v>;
+    /// Calls `each` with the integers from that number on, until it is false or there is something else;
+    /// gives the number of that. There may be integers of which it is not told.
+    fn each_int(&self, from: usize, each: impl FnMut(i64) -> bool) -> usize;
+    /// The same of floats, with no NaN.
+    fn each_real(&self, from: usize, each: impl FnMut(f64)) -> usize;
 }
 
 #[derive(Clone, Debug)]
@@ -360,32 +367,46 @@ impl AggregateState {
         true
     }
 
-    /// As [`AggregateState::step_borrowed`], of one argument after the other, which `values` calls the
-    /// function with that it is given.
+    /// As [`AggregateState::step_borrowed`], of one argument after the other.
     ///
     /// # Errors
     /// As [`AggregateState::step`].
     #[inline]
     pub(crate) fn step_each<'v>(&mut self, values: impl ForEach<'v>) -> Result<(), Error> {
-        let mut result = Ok(());
-        if let State::Sum(sum, _) = &mut self.0 {
-            // Of its own while the loop runs, so that it stays in registers.
-            let mut total = *sum;
-            values.for_each(|value| match value {
-                ValueRef::Null => {}
-                ValueRef::Int(int) => total.take(TextNumber::Int(int)),
-                ValueRef::Real(real) => total.take(TextNumber::Real(real)),
-                other => total.step(&other.into()),
-            });
-            *sum = total;
-        } else {
-            values.for_each(|value| {
-                if !self.step_number(value) && result.is_ok() {
-                    result = self.step_borrowed(Some(value)).map(drop);
+        let mut at = 0;
+        while at < values.len() {
+            at = match &mut self.0 {
+                State::Sum(sum, _) => sum.take_each(&values, at),
+                State::Extreme { best: Some(Value::Int(best)), max, .. } => {
+                    let (mut extreme, max) = (*best, *max);
+                    let ended = values.each_int(at, |int| {
+                        extreme = if max { extreme.max(int) } else { extreme.min(int) };
+                        true
+                    });
+                    *best = extreme;
+                    ended
                 }
-            });
+                State::Extreme { best: Some(Value::Real(best)), max, .. } => {
+                    let mut extreme = *best;
+                    let ended = if *max {
+                        values.each_real(at, |it| extreme = if it > extreme { it } else { extreme })
+                    } else {
+                        values.each_real(at, |it| extreme = if it < extreme { it } else { extreme })
+                    };
+                    *best = extreme;
+                    ended
+                }
+                _ => at,
+            };
+            if at < values.len() {
+                let value = values.value(at);
+                if !self.step_number(value) {
+                    self.step_borrowed(Some(value))?;
+                }
+                at += 1;
+            }
         }
-        result
+        Ok(())
     }
 
     /// The aggregate of the rows so far.
@@ -497,6 +518,29 @@ impl Sum {
         }
     }
 
+    /// Takes numbers from that one on: integers while the sum is exact, reals from then on; gives the number
+    /// of the first value that was not taken.
+    #[inline(always)]
+    fn take_each<'v>(&mut self, values: &impl ForEach<'v>, from: usize) -> usize {
+        // Of its own while the loop runs, so that it stays in registers.
+        let mut sum = *self;
+        let ended = if sum.approximate {
+            let ended = values.each_real(from, |real| sum.add(real));
+            sum.overflown &= ended == from;
+            ended
+        } else {
+            values.each_int(from, |int| {
+                let Some(total) = sum.int.checked_add(int) else { return false };
+                sum.int = total;
+                sum.peak |= total.unsigned_abs();
+                true
+            })
+        };
+        sum.count += (ended - from) as i64;
+        *self = sum;
+        ended
+    }
+
     /// Takes what another sum took; false, with nothing changed, where an overflow cannot be ruled
     /// out.
     fn merge(&mut self, other: &Sum) -> bool {
@@ -528,6 +572,7 @@ impl Sum {
         true
     }
 
+    #[inline(always)]
     fn add(&mut self, term: f64) {
         let sum = self.real + term;
         self.error += if self.real.abs() > term.abs() {

@@ -63,6 +63,20 @@ pub(crate) trait ManyRows<'r>: Copy {
         None
     }
 
+    /// Calls `each` with the integers that are stored for an operand of the rows from that one on, until it
+    /// is false or there is no integer, or not one that is told at once; gives the number of the row where
+    /// that was.
+    #[inline(always)]
+    fn each_int(self, _operand: &Operand, from: usize, _each: impl FnMut(i64) -> bool) -> usize {
+        from
+    }
+
+    /// The same of floats.
+    #[inline(always)]
+    fn each_real(self, _operand: &Operand, from: usize, _each: impl FnMut(f64)) -> usize {
+        from
+    }
+
     /// Calls `each` with the values of an operand of all rows, in their order.
     #[inline(always)]
     fn each_value(self, operand: &'r Operand, mut each: impl FnMut(ValueRef<'r>)) {
@@ -89,6 +103,21 @@ impl<'r> ManyRows<'r> for LeafRows<'r> {
     #[inline(always)]
     fn short(self, number: usize, operand: &Operand) -> Option<(u32, u64)> {
         LeafRows::short(self, number, operand)
+    }
+
+    #[inline(always)]
+    fn each_int(self, operand: &Operand, from: usize, mut each: impl FnMut(i64) -> bool) -> usize {
+        if matches!(operand, Operand::Field { real: true, .. }) {
+            return from;
+        }
+        self.each_place(operand, from, |place, bytes| place.near_int(bytes).is_some_and(&mut each))
+    }
+
+    #[inline(always)]
+    fn each_real(self, operand: &Operand, from: usize, mut each: impl FnMut(f64)) -> usize {
+        self.each_place(operand, from, |place, bytes| {
+            place.near_real(bytes).map(&mut each).is_some()
+        })
     }
 
     #[inline(always)]

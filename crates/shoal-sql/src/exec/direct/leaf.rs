@@ -647,9 +647,12 @@ impl<'a, 't> LeafScan<'a, 't> {
         let (first, step) = (self.fields as u32, stride as u32);
         let page = (stride > 0).then_some(pgno);
         if self.wanted == self.count && !self.has_far {
-            let fields = (first..).step_by(stride.max(1));
-            let rows = cells[..self.count].iter().zip(fields);
-            found.extend(rows.map(|(cell, fields)| Found { rowid: cell.rowid, page, fields }));
+            // Of known length, so that room is made for all at once.
+            let rows = cells[..self.count].iter().zip(0..self.count as u32);
+            found.extend(rows.map(|(cell, number)| {
+                let fields = first + number * step;
+                Found { rowid: cell.rowid, page, fields }
+            }));
             return;
         }
         found.extend(selected[..self.wanted].iter().map(|&at| {

@@ -169,6 +169,34 @@ impl<'r> LeafRows<'r> {
         }
     }
 
+    /// Calls `each` with what is stored for an operand of the rows that are wanted, from one of them on,
+    /// until it is false; gives the number of the row of which it was. Of operands that are no fields
+    /// and of rows on several pages nothing is told.
+    #[inline(always)]
+    pub(crate) fn each_place(
+        self,
+        operand: &Operand,
+        from: usize,
+        mut each: impl FnMut(ColumnPlace, &'r [u8]) -> bool,
+    ) -> usize {
+        let (Operand::Field { field, .. }, Some((bytes, places, stride))) =
+            (operand, self.on_page())
+        else {
+            return from;
+        };
+        let places = places.get(*field..).unwrap_or_default();
+        let mut each = |row: usize| places.get(row * stride).is_some_and(|&it| each(it, bytes));
+        let count = self.len();
+        let mut rows = from..count;
+        // Where every row is wanted it is its own number.
+        let ended = if count == self.cells.len() {
+            rows.find(|&row| !each(row))
+        } else {
+            rows.find(|&at| !each(usize::from(self.selected[at])))
+        };
+        ended.unwrap_or(count)
+    }
+
     /// Where a field of any row that was found is, and in which bytes.
     #[inline(always)]
     pub(super) fn place(self, row: usize, field: usize) -> (ColumnPlace, &'r [u8]) {

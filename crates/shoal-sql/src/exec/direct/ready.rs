@@ -5,6 +5,8 @@
 //! all rows of a leaf that the ones before have left, in a loop of its own; what does not fit is asked
 //! of a row by its own rules.
 
+use std::ops::Range;
+
 use shoal_store::{ColumnPlace, TextProbe};
 
 use super::leaf_rows::LeafRows;
@@ -19,10 +21,10 @@ use crate::value::{Affinity, Collation, Value, ValueRef};
 pub(super) enum Ready {
     /// An integer field within a range, or not.
     Int { field: usize, range: IntRange, test: usize },
-    /// A field of any number with a number.
-    Number { field: usize, holds: Orders, value: f64, test: usize },
-    /// Equality of a text with a text, byte by byte.
-    Text { field: usize, probe: TextProbe, test: usize },
+    /// A field of any number: the integers that satisfy it, and the floats by [`order_of`] them.
+    Number { field: usize, ints: IntRange, reals: IntRange, test: usize },
+    /// Equality of a text with a text, byte by byte; whether that has at most eight bytes.
+    Text { field: usize, probe: TextProbe, short: bool, test: usize },
     /// A field that must be NULL, or must not.
     Null { field: usize, not: bool, test: usize },
     /// Whatever its test says, by the test's number.
@@ -61,41 +63,51 @@ impl IntRange {
     }
 }
 
-/// Which orders of two numbers satisfy a comparison.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Orders {
-    less: bool,
-    equal: bool,
-    greater: bool,
+/// Where a float is among all floats that are no NaN, in their order.
+#[inline(always)]
+fn order_of(real: f64) -> i64 {
+    let bits = real.to_bits().cast_signed();
+    bits ^ ((bits >> 63).cast_unsigned() >> 1).cast_signed()
 }
 
-impl Orders {
-    fn of(op: CompareOp) -> Orders {
-        use std::cmp::Ordering;
-        Orders {
-            less: op.holds(Ordering::Less),
-            equal: op.holds(Ordering::Equal),
-            greater: op.holds(Ordering::Greater),
-        }
+/// The integers that satisfy a comparison with a float, and the floats, by [`order_of`] them. `None` for
+/// floats so large that the integers around them are not all floats, and for comparisons that no number
+/// of one kind satisfies.
+fn number_ranges(op: CompareOp, value: f64) -> Option<(IntRange, IntRange)> {
+    if value.is_nan() || value.abs() >= EXACT_MAX {
+        return None;
     }
-
-    /// Of two floats, neither of which is NaN.
-    #[inline(always)]
-    fn hold(self, left: f64, right: f64) -> bool {
-        (self.less & (left < right))
-            | (self.equal & (left == right))
-            | (self.greater & (left > right))
-    }
+    // What it is compared with among the integers, which are as close as that.
+    let nearest = match op {
+        CompareOp::Greater | CompareOp::LessEqual => value.floor(),
+        CompareOp::GreaterEqual | CompareOp::Less => value.ceil(),
+        _ if value.fract() == 0.0 => value,
+        _ => return None,
+    };
+    let ints = IntRange::of(op, nearest as i64)?;
+    // Both zeros are equal.
+    let (lowest, highest) = if value == 0.0 { (-0.0, 0.0) } else { (value, value) };
+    let (lowest, highest) = (order_of(lowest), order_of(highest));
+    let (low, high) = match op {
+        CompareOp::Equal | CompareOp::NotEqual => (lowest, highest),
+        CompareOp::Less => (order_of(f64::NEG_INFINITY), lowest - 1),
+        CompareOp::LessEqual => (order_of(f64::NEG_INFINITY), highest),
+        CompareOp::Greater => (highest + 1, order_of(f64::INFINITY)),
+        CompareOp::GreaterEqual => (lowest, order_of(f64::INFINITY)),
+        CompareOp::Is | CompareOp::IsNot => return None,
+    };
+    let outside = op == CompareOp::NotEqual;
+    Some((ints, IntRange { low, width: high.abs_diff(low), outside }))
 }
 
-/// Integers up to here are floats without loss.
-const EXACT_MAX: u64 = 1 << 53;
+/// Integers below this one are floats without loss, and so are those next to them.
+const EXACT_MAX: f64 = (1_u64 << 52) as f64;
 
 impl Ready {
-    pub(super) fn of(number: usize, test: &Test, parameters: &[Value]) -> Ready {
-        let any = Ready::Any { test: number };
+    pub(super) fn of(at: usize, test: &Test, parameters: &[Value]) -> Ready {
+        let any = Ready::Any { test: at };
         if let Test::IsNull { operand: Operand::Field { field, .. }, not } = test {
-            return Ready::Null { field: *field, not: *not, test: number };
+            return Ready::Null { field: *field, not: *not, test: at };
         }
         let Test::Compare { rule, left: Operand::Field { field, real, .. }, right } = test else {
             return any;
@@ -109,20 +121,22 @@ impl Ready {
         if matches!(rule.op, CompareOp::Is | CompareOp::IsNot) {
             return any;
         }
-        let (field, holds) = (*field, Orders::of(rule.op));
+        let field = *field;
+        let number = |value: f64| match number_ranges(rule.op, value) {
+            Some((ints, reals)) => Ready::Number { field, ints, reals, test: at },
+            None => any,
+        };
         match right {
             ValueRef::Int(value) if !real => match IntRange::of(rule.op, value) {
-                Some(range) => Ready::Int { field, range, test: number },
+                Some(range) => Ready::Int { field, range, test: at },
                 None => any,
             },
-            ValueRef::Int(value) if value.unsigned_abs() <= EXACT_MAX => {
-                Ready::Number { field, holds, value: value as f64, test: number }
-            }
-            ValueRef::Real(value) if !value.is_nan() => {
-                Ready::Number { field, holds, value, test: number }
-            }
+            // Of larger ones the float is out of bounds, too.
+            ValueRef::Int(value) => number(value as f64),
+            ValueRef::Real(value) => number(value),
             ValueRef::Text(text) if is_plain_equality(rule) => {
-                Ready::Text { field, probe: TextProbe::new(text), test: number }
+                let (probe, short) = (TextProbe::new(text), text.len() <= 8);
+                Ready::Text { field, probe, short, test: at }
             }
             _ => any,
         }
@@ -139,43 +153,38 @@ impl Ready {
     ) -> usize {
         match self {
             Ready::Int { field, range, test } => {
-                keep_places(rows, field, selected, count, |place, bytes, row| {
-                    match place.int(bytes) {
-                        Some(int) => range.has(int),
-                        None => any(&tests[test], rows, row),
-                    }
+                keep_places(rows, (field, &tests[test]), selected, count, |place, bytes| {
+                    place.near_int(bytes).map(|int| range.has(int))
                 })
             }
-            Ready::Number { field, holds, value, test } => {
-                keep_places(rows, field, selected, count, |place, bytes, row| {
-                    if let Some(real) = place.real(bytes) {
-                        return holds.hold(real, value);
-                    }
-                    match place.int(bytes) {
-                        Some(int) if int.unsigned_abs() <= EXACT_MAX => {
-                            holds.hold(int as f64, value)
-                        }
-                        _ => any(&tests[test], rows, row),
-                    }
+            Ready::Number { field, ints, reals, test } => keep_places(
+                rows,
+                (field, &tests[test]),
+                selected,
+                count,
+                |place, bytes| match place.near_real(bytes) {
+                    Some(real) => Some(reals.has(order_of(real))),
+                    None => place.near_int(bytes).map(|int| ints.has(int)),
+                },
+            ),
+            Ready::Text { field, probe, short: true, test } => {
+                keep_places(rows, (field, &tests[test]), selected, count, |place, bytes| {
+                    probe.equals_short(place, bytes)
                 })
             }
-            Ready::Text { field, probe, test } => {
+            Ready::Text { field, probe, short: false, test } => {
                 let wanted = match &tests[test] {
                     Test::Compare { right, .. } => fixed(right, rows.parameters()),
                     Test::IsNull { .. } => ValueRef::Null,
                 };
                 let ValueRef::Text(wanted) = wanted else { return 0 };
-                keep_places(rows, field, selected, count, |place, bytes, row| {
-                    match probe.equals(place, bytes, wanted) {
-                        Some(equal) => equal,
-                        None => any(&tests[test], rows, row),
-                    }
+                keep_places(rows, (field, &tests[test]), selected, count, |place, bytes| {
+                    probe.equals(place, bytes, wanted)
                 })
             }
             Ready::Null { field, not, test } => {
-                keep_places(rows, field, selected, count, |place, _, row| match place.null() {
-                    Some(null) => null != not,
-                    None => any(&tests[test], rows, row),
+                keep_places(rows, (field, &tests[test]), selected, count, |place, _| {
+                    place.null().map(|null| null != not)
                 })
             }
             Ready::Any { test } => keep(selected, count, |row| any(&tests[test], rows, row)),
@@ -183,27 +192,63 @@ impl Ready {
     }
 }
 
-/// [`keep`] by a field: where it is, in which bytes, and of which row. Where all rows are on one page,
-/// in a loop that asks nothing else of a row.
+/// [`keep`] by a field: what `stays` says of where it is, and in which bytes, or else the test. Where all
+/// rows are on one page, in a loop that asks nothing else of a row, and calls nothing.
 #[inline(always)]
 fn keep_places(
     rows: LeafRows<'_>,
-    field: usize,
+    (field, test): (usize, &Test),
     selected: &mut [u8],
     count: usize,
-    stays: impl Fn(ColumnPlace, &[u8], usize) -> bool,
+    stays: impl Fn(ColumnPlace, &[u8]) -> Option<bool>,
 ) -> usize {
     let Some((bytes, places, stride)) = rows.on_page() else {
         return keep(selected, count, |row| {
             let (place, bytes) = rows.place(row, field);
-            stays(place, bytes, row)
+            stays(place, bytes).unwrap_or_else(|| any(test, rows, row))
         });
     };
     let places = places.get(field..).unwrap_or_default();
-    keep(selected, count, |row| {
-        let place = places.get(row * stride).copied().unwrap_or(ColumnPlace::MISSING);
-        stays(place, bytes, row)
-    })
+    let stays = |row: usize| stays(*places.get(row * stride)?, bytes);
+    // Where no condition has left any out, every row is its own number.
+    let every = count == rows.cells();
+    let row = |selected: &[u8], at: usize| if every { at } else { usize::from(selected[at]) };
+    let (mut at, mut kept) = (0, 0);
+    loop {
+        (at, kept) = if every {
+            keep_told(selected, at..count, kept, |_, at| at, stays)
+        } else {
+            keep_told(selected, at..count, kept, |selected, at| usize::from(selected[at]), stays)
+        };
+        if at >= count {
+            return kept;
+        }
+        let row = row(selected, at);
+        selected[kept] = row as u8;
+        kept += usize::from(any(test, rows, row));
+        at += 1;
+    }
+}
+
+/// Goes on with [`keep`] over these, when `kept` were kept, up to the first row of which `stays` does not
+/// tell; gives which that is, and how many were kept.
+#[inline(always)]
+fn keep_told(
+    selected: &mut [u8],
+    range: Range<usize>,
+    kept: usize,
+    row: impl Fn(&[u8], usize) -> usize,
+    stays: impl Fn(usize) -> Option<bool>,
+) -> (usize, usize) {
+    let (mut kept, end) = (kept, range.end);
+    for at in range {
+        let row = row(selected, at);
+        let Some(stays) = stays(row) else { return (at, kept) };
+        // A chunk has so few rows.
+        selected[kept] = row as u8;
+        kept += usize::from(stays);
+    }
+    (end, kept)
 }
 
 /// Moves the numbers of the rows that are to stay to the front. No branch depends on which do.
@@ -249,12 +294,55 @@ mod tests {
                 for int in numbers {
                     let expect = op.holds(int.cmp(&value));
                     assert_eq!(range.is_some_and(|range| range.has(int)), expect, "{op:?} {value}");
-                    let (left, right) = (int as f64, value as f64);
-                    let expect = op.holds(left.total_cmp(&right));
-                    assert_eq!(Orders::of(op).hold(left, right), expect, "{op:?} {left} {right}");
                 }
             }
         }
         assert!(IntRange::of(CompareOp::Is, 3).is_none());
+    }
+
+    #[test]
+    fn ranges_of_numbers_are_their_comparisons() {
+        use CompareOp::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
+        let large = (1_u64 << 52) as f64;
+        let reals = [
+            f64::NEG_INFINITY,
+            f64::MIN,
+            -large,
+            1.0 - large,
+            -2.5,
+            -2.0,
+            -f64::MIN_POSITIVE,
+            -0.0,
+            0.0,
+            5e-324,
+            0.5,
+            1.0,
+            30.0,
+            30.5,
+            large - 1.0,
+            large,
+            f64::MAX,
+            f64::INFINITY,
+        ];
+        let ints = [i64::MIN, -3, -2, -1, 0, 1, 29, 30, 31, 1 << 52, (1 << 53) + 1, i64::MAX];
+        for op in [Equal, NotEqual, Less, LessEqual, Greater, GreaterEqual] {
+            let mut told = 0;
+            for value in reals {
+                let Some((of_ints, of_reals)) = number_ranges(op, value) else { continue };
+                told += 1;
+                for real in reals {
+                    let expect = op.holds(real.partial_cmp(&value).unwrap());
+                    assert_eq!(of_reals.has(order_of(real)), expect, "{real} {op:?} {value}");
+                }
+                for int in ints {
+                    // What it is compared with is so small that the rounding of a larger one is no matter.
+                    let expect = op.holds((int as f64).partial_cmp(&value).unwrap());
+                    assert_eq!(of_ints.has(int), expect, "{int} {op:?} {value}");
+                }
+            }
+            assert!(told >= 7, "{op:?}");
+        }
+        assert!(number_ranges(Less, f64::NAN).is_none());
+        assert!(number_ranges(Less, large).is_none());
     }
 }
