@@ -57,6 +57,8 @@ fn a_statement_that_ran_before_allocates_nothing() {
     database(&path);
     let statements: &[(&str, usize)] = &[
         ("SELECT name, age, score, dept FROM t WHERE id = ?1", 1),
+        ("SELECT name, age FROM t WHERE id IN (?1, 2000, 7, 7, 9999)", 3),
+        ("SELECT name FROM t WHERE id IN (?1, 2000, 7, 7, 9999) AND age < 100", 3),
         ("SELECT id FROM t", 3000),
         ("SELECT * FROM t", 3000),
         ("SELECT name FROM t WHERE age > ?1 AND score < 500", 0),

@@ -146,6 +146,14 @@ fn leaf_loops() {
         "select id, i from t where +i <= ?1 and r >= 2",
         "select id from t where r < ?1",
         "select id from t where r <> ?1 and i is not null",
+        "select id from t where r >= ?1 and i >= -2.5 and x is not null",
+        "select id, r from t where r <= ?1 and +i < 7.5",
+        "select id from t where r = ?1 and +i <> 7.0",
+        "select id from t where +i = 9.0 or r = ?1",
+        "select id from t where r > 0.0 and r < 8.25 and i > ?1",
+        "select sum(i), sum(r), max(r), min(r), max(i), min(i), avg(i), count(x), total(x) from t",
+        "select sum(id), avg(r), max(s), min(x), max(i), sum(x), count(r) from t where i > ?1",
+        "select max(r), min(r), sum(r), sum(i) from t where r is not null and r > ?1",
         "select id, x from t where x = ?1",
         "select id, s from t where +s = ?1",
         "select id, s from t where s > ?1 and x is not null",
@@ -160,6 +168,40 @@ fn leaf_loops() {
         "select x from t limit 3",
         "select x, id from t limit 40 offset 1490",
         "select id from t where i = 7 limit 9 offset 2",
+    ]);
+}
+
+/// Rowids of every class, more than once, of rows that are not there and of rows on several pages, in
+/// lists shorter and longer than a batch.
+#[test]
+fn rows_that_a_list_of_rowids_names() {
+    let many: Vec<String> = (-3..400).map(|number| (number * 5).to_string()).collect();
+    let many = format!("select id, x, s from t where id in ({}, ?1)", many.join(", "));
+    let bounded = format!("{many} order by id limit 150 offset 20");
+    check(&[
+        "select id, x, late, none from t where id in (3, ?1, 9, '12', 15.0, 15, 16.5, null, 'y', 4)",
+        "select * from t where id in (27, 3, 27, 9000000000, -5, ?1) order by id",
+        "select * from t where id in (27, 3, 27, 9000000000, -5, ?1) order by id desc",
+        "select ?1, 5 from t where id in (3, 6, ?1)",
+        "select x from t where id in (?1, ?1)",
+        "select x from t where id in ()",
+        "select s, id from t where id in (300, 3, 1200, 6, ?1) order by id limit 2 offset 1",
+        "select id, r from t where id in (300, 3, 1200, 6, 9, 12, 21, ?1) and i > 5",
+        "select id, r from t where id in (300, 3, 1200, 6, 9, 12, 21, ?1) and r is not null order by r, id",
+        "select count(*), sum(i), max(r), min(s) from t where id in (300, 3, 1200, 6, 9, 12, ?1)",
+        "select n, count(*) from t where id in (300, 3, 1200, 6, 9, 12, 21, 24, ?1) group by n",
+        "select distinct n from t where id in (300, 3, 1200, 6, 9, 12, 21, 24, ?1)",
+        "select t.id, u.note from t join u on u.t = t.id where t.id in (3, 6, 9, 300, ?1)",
+        "select u.id, t.x from u left join t on t.id = u.t where u.id in (6, 12, 18, 300, ?1)",
+        "select id from t where id in (3, ?1) union all select id from u where id in (6, ?1, 12)",
+        "select id, x from t where id in (9, 3, ?1) union select id, x from t where id in (9, 12)",
+        "select id, x from t where id = 9 or id = ?1 or id = 3",
+        "select id from t where id not in (3, ?1) and id < 30",
+        "select x || 'a', id + 1, r * 2 from t where id in (3, 27, 300, ?1) and abs(i) > 3 and r > 1",
+        "select id + 1, note || 'b' from u where id in (6, 12, 18, ?1) and length(note) > 1",
+        "select i, (select s from t as o where o.id in (t.id, 3)) from t where id < 40",
+        &many,
+        &bounded,
     ]);
 }
 

@@ -106,6 +106,10 @@ fn read_early(scan: &Scan) -> impl Iterator<Item = Reg> {
         Scan::Table(scan) => (Some(&scan.early), None),
         Scan::Index(scan) => (Some(&scan.early), scan.table.as_ref().map(|table| &table.early)),
         Scan::Any(scan) => (Some(&scan.early), None),
+        Scan::Each(scan) => match &scan.inner {
+            Scan::Table(scan) => (Some(&scan.early), None),
+            _ => (None, None),
+        },
         _ => (None, None),
     };
     [of_row, of_table].into_iter().flatten().flat_map(loaded)

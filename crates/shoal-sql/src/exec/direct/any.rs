@@ -3,6 +3,7 @@
 use rustc_hash::FxHashSet;
 
 use super::plan::{Arm, DirectLevel};
+use super::rowids::{Rowids, are_rowids};
 use super::run::{DirectRun, Start, rowids, seek_first};
 use crate::Error;
 use shoal_store::TableCursor;
@@ -10,6 +11,8 @@ use shoal_store::TableCursor;
 /// What such a loop keeps between its rows.
 #[derive(Debug, Default)]
 pub(super) struct AnyMemory {
+    /// Those that are sought, where nothing else is.
+    pub(super) rowids: Rowids,
     /// The rowids of the rows found so far.
     pub(super) seen: FxHashSet<i64>,
     /// The way that the loop is on, and whether it has begun.
@@ -30,6 +33,9 @@ impl<'t> DirectRun<'_, 't> {
     where
         S: FnMut(&mut Self) -> Result<(), Error>,
     {
+        if are_rowids(arms) {
+            return self.listed((level, lookup), arms, start, enough, sink);
+        }
         match start {
             Start::Done | Start::Kept => return Ok(()),
             Start::At => {}

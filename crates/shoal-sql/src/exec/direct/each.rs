@@ -8,10 +8,9 @@ use super::leaf::{
 };
 use super::leaf_rows::{LeafRow, LeafRows};
 use super::plan::{Direct, Operand};
-use super::run::{DirectRun, Memory, Start, note};
+use super::run::{DirectRun, Memory, Start, note, rowid_of_value};
 use super::slots::{Slots, fixed};
 use crate::Error;
-use crate::exec::scan::exact_rowid;
 use crate::value::{Value, ValueRef};
 
 /// A row of a direct select while a loop is on it.
@@ -228,6 +227,7 @@ impl Direct {
     /// they are asked for.
     pub(crate) fn is_lazy(&self, memory: &Memory) -> bool {
         self.point.is_some()
+            || self.listed
             || memory.sought
             || self.is_scan()
             || (self.joins && self.gives.is_some())
@@ -452,13 +452,7 @@ impl Direct {
         parameters: &[Value],
         memory: &mut Memory,
     ) -> Result<(), Error> {
-        let rowid = match fixed(key, parameters) {
-            ValueRef::Int(rowid) => rowid,
-            other => match exact_rowid(&other.into()) {
-                Some(rowid) => rowid,
-                None => return Ok(()),
-            },
-        };
+        let Some(rowid) = rowid_of_value(fixed(key, parameters)) else { return Ok(()) };
         let Memory { lookups, leaf, .. } = memory;
         match (&mut **lookups, self.records.first()) {
             ([lookup, ..], Some(plan)) => leaf.look_up(plan, lookup, txn, rowid),

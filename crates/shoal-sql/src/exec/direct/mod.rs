@@ -7,7 +7,7 @@
 //! where they are. What does not fit stays with the general executor: `plan` says which does, `leaf`
 //! goes through the rows of one table (`leaf_rows`) and `ready` leaves those that are wanted, `join` finds the rows
 //! of other tables that each of those names, `seek` the few that an index finds by equality, `run`, `index` and `any` go through those of several
-//! loops, `set` and `ascending` compare those of several selects, `slots` keeps what was found, `each`
+//! loops, `rowids` through those that a list of rowids names, `set` and `ascending` compare those of several selects, `slots` keeps what was found, `each`
 //! and `rows` give it out.
 
 mod any;
@@ -19,6 +19,7 @@ mod leaf;
 mod leaf_rows;
 mod plan;
 mod ready;
+mod rowids;
 mod rows;
 mod run;
 mod seek;

@@ -6,8 +6,8 @@ use shoal_store::{ColumnFinder, KeyOrder, Pgno};
 use super::leaf_rows::Given;
 use crate::expr::{Code, Compiler, Op, Reg};
 use crate::plan::{
-    AnyScan, BodyPlan, Bound, GroupPlan, IndexScan, Level, Loads, NullKey, QueryPlan, RowidRange,
-    Scan, SelectPlan, TableKey, TableScan,
+    AnyScan, BodyPlan, Bound, EachCodes, EachScan, GroupPlan, IndexScan, Level, Loads, NullKey,
+    QueryPlan, RowidRange, Scan, SelectPlan, TableKey, TableScan,
 };
 use crate::resolve::tree::Comparison;
 use crate::value::{Affinity, Collation, Value};
@@ -51,6 +51,8 @@ pub(crate) struct Direct {
     pub(super) warms: Option<(usize, usize)>,
     /// The key of the one row that can be found, where nothing else is asked.
     pub(super) point: Option<Operand>,
+    /// Whether rows that a list of rowids names are all that is asked for.
+    pub(super) listed: bool,
     /// The number of the one database that all of it is in.
     pub(crate) database: usize,
 }
@@ -433,6 +435,7 @@ pub(crate) fn compile(
         },
         _ => None,
     };
+    let listed = outputs.is_some() && super::rowids::is_list(&levels);
     let joins = super::join::is_join(&levels);
     let seeks = super::seek::is_seek(&levels, outputs.as_deref());
     Some(Direct {
@@ -451,6 +454,7 @@ pub(crate) fn compile(
         indexes,
         warms,
         point,
+        listed,
         database,
     })
 }
@@ -461,6 +465,10 @@ fn database_of(levels: &[Level], compiler: &Compiler) -> Option<usize> {
         Scan::Table(scan) => Some(scan.cursor),
         Scan::Index(scan) => Some(scan.cursor),
         Scan::Any(scan) => Some(scan.cursor),
+        Scan::Each(scan) => match &scan.inner {
+            Scan::Table(scan) => Some(scan.cursor),
+            _ => None,
+        },
         _ => None,
     };
     let database = |level: &Level| compiler.cursors.get(cursor(level)?).copied();
@@ -579,6 +587,7 @@ impl Builder {
             }
             Scan::Index(scan) => self.index(scan, late)?,
             Scan::Any(scan) if first => self.any(scan, late)?,
+            Scan::Each(scan) if first => self.listed(scan, late)?,
             Scan::Query(_)
             | Scan::Hash(_)
             | Scan::Each(_)
@@ -637,6 +646,25 @@ impl Builder {
                 *target = lookup;
             }
         }
+        let record = self.record()?;
+        self.load(record, early);
+        self.load(record, late);
+        Some((AccessDraft::Any { arms, lookup }, record))
+    }
+
+    /// The rows that the values of an `IN` name by their rowids.
+    fn listed(&mut self, scan: &EachScan, late: &Loads) -> Option<(AccessDraft, usize)> {
+        // What values are compared by is no matter: each is sought as the rowid it is equal to.
+        let EachScan { values, affinity: _, collation: _, reg, inner } = scan;
+        let (EachCodes::List(codes), Scan::Table(scan)) = (values, inner) else { return None };
+        let TableScan { cursor: _, root, early, range, descending: _ } = scan;
+        match range {
+            RowidRange::Equal(key) if key.ops.is_empty() && key.result == *reg => {}
+            RowidRange::Equal(_) | RowidRange::Between { .. } => return None,
+        }
+        let lookup = self.lookup(*root);
+        let arm = |code: &Code| Some(AccessDraft::Rowid { key: self.plain(code)?, lookup });
+        let arms = codes.iter().map(arm).collect::<Option<Vec<_>>>()?;
         let record = self.record()?;
         self.load(record, early);
         self.load(record, late);

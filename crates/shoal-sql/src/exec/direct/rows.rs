@@ -125,7 +125,11 @@ impl DirectRows {
             memory.clear();
             let wanted = self.limit.saturating_add(self.offset);
             let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
-            direct.fill(txn, parameters, memory, self.size.min(wanted))?;
+            if direct.listed {
+                direct.fill_listed(txn, parameters, memory, self.size.min(wanted))?;
+            } else {
+                direct.fill(txn, parameters, memory, self.size.min(wanted))?;
+            }
             self.size = (self.size * 8).min(BATCH_ROWS_MAX);
             let places = direct.is_lazy(memory) || direct.joins;
             let given = self.take(if places { memory.leaf.len() } else { memory.rows });

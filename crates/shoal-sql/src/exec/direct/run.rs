@@ -372,11 +372,7 @@ impl<'a, 't> DirectRun<'a, 't> {
 
     #[inline(always)]
     pub(super) fn rowid_of(&self, key: &Operand) -> Option<i64> {
-        match self.value(key) {
-            ValueRef::Int(rowid) => Some(rowid),
-            ValueRef::Null => None,
-            other => exact_rowid(&other.into()),
-        }
+        rowid_of_value(self.value(key))
     }
 
     /// Makes a payload the current one of a record, and finds the fields that tests need.
@@ -531,6 +527,16 @@ pub(super) fn field_value<'v>(
         Some(ValueRef::Int(int)) if real => ValueRef::Real(int as f64),
         Some(value) => value,
         None => missing.as_ref(),
+    }
+}
+
+/// The rowid that a value asks for.
+#[inline(always)]
+pub(super) fn rowid_of_value(value: ValueRef<'_>) -> Option<i64> {
+    match value {
+        ValueRef::Int(rowid) => Some(rowid),
+        ValueRef::Null => None,
+        other => exact_rowid(&other.into()),
     }
 }
 

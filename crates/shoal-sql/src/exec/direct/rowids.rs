@@ -1,0 +1,169 @@
+//! Rows that several rowids name: an `IN` over a table's rowids, or an `OR` of them.
+
+use shoal_store::{BATCH, ColumnPlace, TableLookup, Transaction};
+
+use super::leaf::LeafMemory;
+use super::leaf_rows::Found;
+use super::plan::{Access, Arm, Direct, DirectLevel, RecordPlan};
+use super::run::{DirectRun, FAR_BYTES_MAX, Memory, Start, rowid_of_value};
+use super::slots::fixed;
+use crate::Error;
+use crate::value::Value;
+
+/// The rowids that are sought, ascending, each once, and how many of them were.
+#[derive(Debug, Default)]
+pub(super) struct Rowids {
+    rowids: Vec<i64>,
+    next: usize,
+}
+
+impl Rowids {
+    /// Those of arms, from the first one on.
+    fn begin(&mut self, arms: &[Arm], parameters: &[Value]) {
+        self.next = 0;
+        self.rowids.clear();
+        self.rowids.extend(arms.iter().filter_map(|arm| match arm {
+            Arm::Rowid { key } => rowid_of_value(fixed(key, parameters)),
+            Arm::Rows { .. } | Arm::Index(_) => None,
+        }));
+        self.rowids.sort_unstable();
+        self.rowids.dedup();
+    }
+
+    /// The next one.
+    fn next(&mut self) -> Option<i64> {
+        let rowid = self.rowids.get(self.next).copied();
+        self.next += usize::from(rowid.is_some());
+        rowid
+    }
+
+    /// Touches the rows that are sought next, where the table is so large that this pays.
+    #[inline]
+    fn warm(&self, lookup: &TableLookup, txn: &Transaction) {
+        if self.next.is_multiple_of(BATCH) && lookup.is_large(txn) {
+            let next = self.rowids.iter().skip(self.next).take(BATCH).count();
+            lookup.warm(txn, &self.rowids[self.next..self.next + next]);
+        }
+    }
+}
+
+/// Whether all ways to the rows are rowids.
+pub(super) fn are_rowids(arms: &[Arm]) -> bool {
+    arms.iter().all(|arm| matches!(arm, Arm::Rowid { .. }))
+}
+
+/// Whether that is all that is asked of a select with these levels, so that its rows are given as places.
+pub(super) fn is_list(levels: &[DirectLevel]) -> bool {
+    let [level] = levels else { return false };
+    match &level.access {
+        Access::Any { arms, .. } => level.filter.is_empty() && are_rowids(arms),
+        Access::Rows { .. } | Access::Rowid { .. } | Access::Index(_) => false,
+    }
+}
+
+impl Direct {
+    /// Finds the next rows of a select that [`is_list`], to be given: so many, or a batch of them.
+    ///
+    /// # Errors
+    /// What is wrong with the file.
+    pub(super) fn fill_listed(
+        &self,
+        txn: &Transaction,
+        parameters: &[Value],
+        memory: &mut Memory,
+        enough: usize,
+    ) -> Result<(), Error> {
+        let Memory { lookups, leaf, any, start, .. } = memory;
+        let rowids = &mut any.rowids;
+        let (Some(DirectLevel { access: Access::Any { arms, lookup }, .. }), Some(plan)) =
+            (self.levels.first(), self.records.first())
+        else {
+            return Ok(());
+        };
+        if *start == Start::Fresh {
+            rowids.begin(arms, parameters);
+        }
+        let Some(lookup) = lookups.get_mut(*lookup) else { return Ok(()) };
+        *start = Start::At;
+        while leaf.len() < enough.max(BATCH) && leaf.far.len() <= FAR_BYTES_MAX {
+            rowids.warm(lookup, txn);
+            let Some(rowid) = rowids.next() else { break };
+            leaf.look_up_more(plan, lookup, txn, rowid)?;
+        }
+        if rowids.next >= rowids.rowids.len() {
+            *start = Start::Done;
+        }
+        Ok(())
+    }
+}
+
+impl LeafMemory {
+    /// Finds one more row by its rowid, to be given behind the others.
+    #[inline]
+    fn look_up_more(
+        &mut self,
+        plan: &RecordPlan,
+        lookup: &mut TableLookup,
+        txn: &Transaction,
+        rowid: i64,
+    ) -> Result<(), Error> {
+        let Some((page, index, cell)) = lookup.locate(txn, rowid)? else { return Ok(()) };
+        let stride = plan.places.len();
+        let first = self.found.len() * stride;
+        let mut kept = None;
+        if stride > 0 {
+            if self.fields.len() < first + stride {
+                self.fields.resize(first + stride * BATCH, ColumnPlace::MISSING);
+            }
+            let fields = &mut self.fields[first..first + stride];
+            if cell.goes_on() {
+                let payload = page.table_leaf(index).map_err(Error::corrupt)?.payload;
+                txn.read_payload(payload, &mut self.buffer)?;
+                let start = self.far.len();
+                self.far.extend_from_slice(&self.buffer);
+                plan.all.find(&self.far, start..self.far.len(), fields)
+            } else {
+                kept = Some(page.pgno());
+                plan.all.find(page.bytes(), cell.range(), fields)
+            }
+            .map_err(Error::corrupt)?;
+        }
+        // A batch has fewer than 2^32 fields.
+        self.found.push(Found { rowid, page: kept, fields: first as u32 });
+        Ok(())
+    }
+}
+
+impl DirectRun<'_, '_> {
+    /// The outermost loop over rows that rowids name.
+    pub(super) fn listed<S>(
+        &mut self,
+        (level, lookup): (&DirectLevel, usize),
+        arms: &[Arm],
+        start: Start,
+        enough: usize,
+        sink: &mut S,
+    ) -> Result<(), Error>
+    where
+        S: FnMut(&mut Self) -> Result<(), Error>,
+    {
+        match start {
+            Start::Done | Start::Kept => return Ok(()),
+            Start::At => {}
+            Start::Fresh => self.memory.any.rowids.begin(arms, self.parameters),
+        }
+        loop {
+            let Memory { lookups, any, .. } = &mut *self.memory;
+            any.rowids.warm(&lookups[lookup], self.txn);
+            let Some(rowid) = any.rowids.next() else { return Ok(()) };
+            if let Some((page, payload)) = lookups[lookup].find(self.txn, rowid)? {
+                self.put(level.record, rowid, payload, &page)?;
+                self.matched(0, level, sink)?;
+            }
+            if self.memory.is_full(enough) {
+                self.memory.start = Start::At;
+                return Ok(());
+            }
+        }
+    }
+}
