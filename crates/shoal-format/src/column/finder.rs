@@ -147,8 +147,13 @@ impl ColumnFinder {
         found: &mut [ColumnPlace],
         stride: usize,
     ) -> Result<(), Corrupt> {
+        let spans = match self.indexes.len() {
+            2 => spans_of::<SPAN, 2>,
+            3 => spans_of::<SPAN, 3>,
+            _ => spans_of::<SPAN, 0>,
+        };
         self.find_each(bytes, cells, found, stride, |cells, found| {
-            spans_of::<SPAN>(&self.indexes, self.run, bytes, (cells, found), stride)
+            spans(&self.indexes, self.run, bytes, (cells, found), stride)
         })
     }
 
@@ -332,15 +337,19 @@ fn runs_of<const PASS: usize, const TAKE: usize>(
 }
 
 /// Finds the columns `indexes`, which are all among the first `SPAN`, as [`runs_of`] does: where all of
-/// those begin is found first. Of columns beside each other `run` are before them.
+/// those begin is found first. They are `TAKE`, where that is not 0; of columns beside each other `run` are
+/// before them.
 #[inline(never)]
-fn spans_of<const SPAN: usize>(
+fn spans_of<const SPAN: usize, const TAKE: usize>(
     indexes: &[usize],
     run: Option<usize>,
     bytes: &[u8],
     (cells, found): (&[LeafCell], &mut [ColumnPlace]),
     stride: usize,
 ) -> usize {
+    // None passes the span; once that is known to be so nothing asks again.
+    let known: [usize; TAKE] =
+        std::array::from_fn(|number| indexes.get(number).map_or(0, |&index| index.min(SPAN - 1)));
     let mut cells = cells.iter().zip(found.chunks_exact_mut(stride.max(1))).enumerate();
     let other = cells.find_map(|(number, (cell, found))| {
         let start = cell.start as usize;
@@ -355,6 +364,13 @@ fn spans_of<const SPAN: usize>(
         }
         if !is_short(length, SPAN) || at > cell.end {
             return Some(number);
+        }
+        if TAKE > 0 {
+            let Some(found) = found.first_chunk_mut::<TAKE>() else { return Some(number) };
+            for (index, place) in known.into_iter().zip(found) {
+                *place = ColumnPlace::new(u32::from(types[index]), starts[index]);
+            }
+            return None;
         }
         if let Some(run) = run {
             let columns = types.iter().zip(&starts).skip(run);

@@ -655,7 +655,15 @@ impl<'a, 't> LeafScan<'a, 't> {
             }));
             return;
         }
-        found.extend(selected[..self.wanted].iter().map(|&at| {
+        let (cells, selected) = (&cells[..self.count], &selected[..self.wanted]);
+        if !self.has_far {
+            found.extend(selected.iter().map(|&at| {
+                let rowid = cells[usize::from(at)].rowid;
+                Found { rowid, page, fields: first + u32::from(at) * step }
+            }));
+            return;
+        }
+        found.extend(selected.iter().map(|&at| {
             let cell = &cells[usize::from(at)];
             let page = page.filter(|_| !cell.goes_on());
             Found { rowid: cell.rowid, page, fields: first + u32::from(at) * step }
