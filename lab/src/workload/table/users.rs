@@ -171,6 +171,18 @@ fn small_reads() -> Vec<OnFile> {
         ),
         (
             "core",
+            "rowid_list",
+            "name and email of sixteen users, WHERE id IN (their rowids)",
+            Query::new(
+                "SELECT name, email FROM users WHERE id IN (3571, 17, 4711, 902, 2500, 1, 4999, \
+                 1313, 2048, 777, 3333, 4096, 128, 1999, 2718, 601)",
+                2,
+            )
+            .giving(16),
+            500,
+        ),
+        (
+            "core",
             "metadata",
             "PRAGMA page_size, prepared: what Sharc compares its header parse with",
             Query::new("PRAGMA page_size", 1),
