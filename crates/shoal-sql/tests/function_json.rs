@@ -34,3 +34,192 @@ select subtype(j), subtype(json(j)), subtype(json_array(j)) from d; select subty
 "#,
     );
 }
+
+/// Choices from a seed.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        usize::try_from(self.0 >> 33).unwrap() % bound
+    }
+
+    fn pick<'a>(&mut self, words: &[&'a str]) -> &'a str {
+        words[self.below(words.len())]
+    }
+}
+
+/// A text of JSON5, most of the time well formed, with every spelling that JSON does not have.
+fn json5(dice: &mut Dice, depth: usize) -> String {
+    const NUMBERS: &[&str] = &[
+        "0",
+        "-0",
+        "12",
+        "9223372036854775808",
+        "-9223372036854775809",
+        "1.50",
+        "-1.25e-3",
+        "1E+5",
+        ".5",
+        "-.5",
+        "5.",
+        "+5",
+        "+.5",
+        "5.e3",
+        "0x1F",
+        "-0x1f",
+        "+0X10",
+        "0xffffffffffffffff",
+        "0x1ffffffffffffffff",
+        "Infinity",
+        "-inf",
+        "+INF",
+        "NaN",
+        "qnan",
+        "01",
+        "-",
+        ".",
+        "1.2.3",
+        "1e",
+        "true",
+        "false",
+        "null",
+        "nul",
+        "True",
+    ];
+    const PIECES: &[&str] = &[
+        "a",
+        "b",
+        " ",
+        "é",
+        "😀",
+        "\\n",
+        "\\\"",
+        "\\\\",
+        "\\/",
+        "\\u0041",
+        "\\ud83d\\ude00",
+        "\\ud800",
+        "\\u0000",
+        "\\x41",
+        "\\xe9",
+        "\\'",
+        "\\v",
+        "\\0",
+        "\\\n",
+        "\\\r\n",
+        "\\\u{2028}",
+        "\\01",
+        "\\q",
+        "\t",
+        "\u{1}",
+        "\"",
+        "'",
+    ];
+    const LABELS: &[&str] = &[
+        "\"a\"",
+        "\"a\"",
+        "'b'",
+        "b",
+        "c",
+        "$",
+        "_x",
+        "é",
+        "a\\u0041",
+        "'\\x61'",
+        "\"\\u0061\"",
+        "\"a b\"",
+        "\"a\\\nb\"",
+        "\"\"",
+        "1",
+        "true",
+        "a-b",
+    ];
+    const SPACES: &[&str] = &["", "", "", "", " ", "\n", "\u{b}", "/*c*/", "//x\n", "\u{a0}", "/*"];
+    let space = |dice: &mut Dice| dice.pick(SPACES).to_owned();
+    let kind = if depth == 0 { 2 + dice.below(3) } else { dice.below(5) };
+    let text = match kind {
+        0 | 1 => {
+            let mut text = if kind == 0 { "[" } else { "{" }.to_owned();
+            for _ in 0..dice.below(4) {
+                if kind == 1 {
+                    text += &(space(dice) + dice.pick(LABELS) + &space(dice) + ":");
+                }
+                text += &json5(dice, depth - 1);
+                text += if dice.below(40) == 0 { "" } else { "," };
+            }
+            if dice.below(3) > 0 && text.ends_with(',') {
+                text.pop();
+            }
+            text + if kind == 0 { "]" } else { "}" }
+        }
+        2 | 3 => {
+            let quote = dice.pick(&["\"", "\"", "'"]);
+            let pieces = if dice.below(12) == 0 { 90 } else { 4 };
+            let inner: String = (0..dice.below(pieces)).map(|_| dice.pick(PIECES)).collect();
+            format!("{quote}{inner}{quote}")
+        }
+        _ => dice.pick(NUMBERS).to_owned(),
+    };
+    space(dice) + &text + &space(dice)
+}
+
+/// `jsonb()` keeps what only JSON5 has as it is written, in elements of kinds of their own, and what
+/// changes JSONB leaves the rest of it alone: byte for byte as SQLite does.
+#[test]
+fn jsonb_has_the_bytes_of_sqlite() {
+    const PATHS: &[&str] = &[
+        "$",
+        "$.a",
+        "$.b",
+        "$.c",
+        "$[0]",
+        "$[#-1]",
+        "$[#]",
+        "$.a.b",
+        "$.b[0]",
+        "$.\"\\u0061\"",
+        "$.\"\\x62\".c",
+        "$.\"d\\te\"",
+        "$.\"a b\"[1]",
+        "$[",
+        "$.a[1].c.d",
+    ];
+    const VALUES: &[&str] = &[
+        "1",
+        "null",
+        "2.5",
+        "1e999",
+        "'a\"b'",
+        "'a text of some more bytes'",
+        "json('[1]')",
+        "jsonb('{a:\"\\x41\"}')",
+        "x'00'",
+        "x'ff'",
+    ];
+    let scratch = Scratch::new("create table t(a);");
+    let (mut ours, theirs) = (scratch.ours(), scratch.theirs());
+    let mut dice = Dice(1);
+    for _ in 0..400 {
+        let literal = |text: String| format!("'{}'", text.replace('\'', "''"));
+        let (a, b) = (literal(json5(&mut dice, 3)), literal(json5(&mut dice, 2)));
+        let (p, q) = (literal(dice.pick(PATHS).into()), literal(dice.pick(PATHS).into()));
+        let (v, w) = (dice.pick(VALUES), dice.pick(VALUES));
+        let edit = dice.pick(&["set", "insert", "replace", "array_insert"]);
+        check_all(
+            &mut ours,
+            &theirs,
+            &format!(
+                "select jsonb({a}); select json({a}); select json_pretty({a});
+                 select json_error_position({a}), json_valid({a}), json_valid({a}, 6);
+                 select {a} -> {p}, {a} ->> {p}, json_type({a}, {p}), json_array_length({a}, {p});
+                 select jsonb_extract({a}, {p}); select jsonb_extract({a}, {p}, {q});
+                 select jsonb({a}) -> {p}, jsonb({a}) ->> {p}, jsonb_extract(jsonb({a}), {p});
+                 select jsonb_{edit}({a}, {p}, {v}, {q}, {w}); select json_{edit}({a}, {p}, {v});
+                 select jsonb_remove({a}, {p}, {q}); select jsonb_patch({a}, {b});
+                 select * from json_tree({a}, {p}); select * from jsonb_each(jsonb({a}));
+                 select jsonb_array({v}, {w}), jsonb_object('k', {v}), json_quote({w});"
+            ),
+        );
+    }
+}

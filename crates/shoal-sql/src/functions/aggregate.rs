@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::Arguments;
 use super::concat::Concat;
-use super::json::{self, Node};
+use super::json;
 use crate::Error;
 use crate::value::number::numeric_from_text;
 use crate::value::{Collation, TextNumber, Value, ValueRef, compare, text_of, to_real};
@@ -168,7 +168,7 @@ enum State {
     Concat(Concat),
     Json {
         labels: Option<Vec<Vec<u8>>>,
-        values: Vec<Node>,
+        values: Vec<Vec<u8>>,
         /// How long the texts within are, about.
         bytes: usize,
         blob: bool,
@@ -232,7 +232,7 @@ impl AggregateState {
                 if let Some(labels) = labels {
                     let label = value.and_then(|value| text_of(value.as_ref()));
                     let Some(label) = label else { return Ok(true) };
-                    labels.push(json::escaped(&label));
+                    labels.push(json::quoted(&label));
                     *bytes += label.len();
                     place = 1;
                 }
@@ -243,7 +243,7 @@ impl AggregateState {
                 if *bytes > super::LENGTH_MAX {
                     return Err(super::too_big());
                 }
-                values.push(json::sql_node(value, super::is_json(*json, place))?);
+                values.push(json::value_text(value, super::is_json(*json, place))?);
             }
             State::Concat(joined) => joined.step(arguments)?,
         }
@@ -423,7 +423,7 @@ impl AggregateState {
             State::Extreme { best, .. } => best.clone().unwrap_or_default(),
             State::Concat(joined) => joined.finish(),
             State::Json { labels, values, blob, .. } => {
-                json::group(labels.as_deref(), values.clone(), *blob)
+                json::group(labels.as_deref(), values, *blob)?
             }
         })
     }

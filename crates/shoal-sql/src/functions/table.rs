@@ -27,8 +27,10 @@ impl TableFunction {
     pub(crate) fn named(name: &str) -> Option<TableFunction> {
         let lower = name.to_ascii_lowercase();
         Some(match lower.as_str() {
-            "json_each" | "jsonb_each" => TableFunction::Json(Walk::Each),
-            "json_tree" | "jsonb_tree" => TableFunction::Json(Walk::Tree),
+            "json_each" => TableFunction::Json(Walk { deep: false, blob: false }),
+            "jsonb_each" => TableFunction::Json(Walk { deep: false, blob: true }),
+            "json_tree" => TableFunction::Json(Walk { deep: true, blob: false }),
+            "jsonb_tree" => TableFunction::Json(Walk { deep: true, blob: true }),
             "generate_series" => TableFunction::Series,
             other => TableFunction::Pragma(Kind::of_table(other.strip_prefix("pragma_")?)?),
         })

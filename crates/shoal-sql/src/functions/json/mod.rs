@@ -1,33 +1,35 @@
 //! JSON: reading it, building it, changing it (json1.html).
 //!
-//! JSON is text and stays text where it is only read: an element is a subslice of the whole, so
-//! numbers and strings come out as they were written. What is no strict JSON, the extensions of
-//! JSON5 and the blobs of JSONB, is first brought into that form. SQLite marks the text that these
+//! Strict JSON is text and stays text where it is only read: an element is a subslice of the whole,
+//! so numbers and strings come out as they were written. The extensions of JSON5, and what is
+//! changed, become JSONB first, which is read where it lies. SQLite marks the text that these
 //! functions return as JSON; here the calls know which of their arguments such a function made
 //! ([`Env::is_json`]).
 
 mod binary;
 mod edit;
-mod node;
+mod parse;
 mod path;
 mod table;
 mod text;
 mod valid;
+
+use std::borrow::Cow;
 
 use super::{Arguments, Env, ScalarFunction};
 use crate::Error;
 use crate::value::number::{IntEnd, integer_text_prefix, parse_real};
 use crate::value::{Value, real_to_text, text_of, to_int, utf8};
 use edit::Mode;
-pub(super) use node::{Node, escaped};
-use path::Lookup;
+use parse::parse;
+use path::Fault;
 pub(crate) use table::{Walk, walk};
 use text::{Kind, minified, unescape};
 
 pub(super) const FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction::json("json", Arguments::exactly(1), json),
     ScalarFunction::new("jsonb", Arguments::exactly(1), |arguments, _| {
-        Ok(argument(arguments)?.map_or(Value::Null, |node| result(&node, true)))
+        Ok(argument(arguments)?.map_or(Value::Null, |blob| Value::Blob(blob.into_owned())))
     }),
     ScalarFunction::new("json_valid", Arguments::between(1, 2), json_valid),
     ScalarFunction::new("json_type", Arguments::between(1, 2), json_type),
@@ -36,23 +38,27 @@ pub(super) const FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction::new("jsonb_extract", Arguments::at_least(0), jsonb_extract),
     // What an argument of another JSON function reads: strings stay JSON.
     ScalarFunction::json("json_extract element", Arguments::at_least(0), json_extract_element),
-    ScalarFunction::json("->", Arguments::exactly(2), |arguments, _| arrow(arguments, json_text)),
-    ScalarFunction::new("->>", Arguments::exactly(2), |arguments, _| arrow(arguments, sql_value)),
+    ScalarFunction::json("->", Arguments::exactly(2), |arguments, _| {
+        arrow(arguments, |element| element.json())
+    }),
+    ScalarFunction::new("->>", Arguments::exactly(2), |arguments, _| {
+        arrow(arguments, |element| element.value())
+    }),
     ScalarFunction::new("json_error_position", Arguments::exactly(1), json_error_position),
     ScalarFunction::json("json_array", Arguments::at_least(0), |arguments, env| {
-        Ok(result(&array(arguments, env)?, false))
+        array(arguments, env, false)
     }),
     ScalarFunction::new("jsonb_array", Arguments::at_least(0), |arguments, env| {
-        Ok(result(&array(arguments, env)?, true))
+        array(arguments, env, true)
     }),
     ScalarFunction::json("json_object", Arguments::at_least(0), |arguments, env| {
-        Ok(result(&object(arguments, env)?, false))
+        object(arguments, env, false)
     }),
     ScalarFunction::new("jsonb_object", Arguments::at_least(0), |arguments, env| {
-        Ok(result(&object(arguments, env)?, true))
+        object(arguments, env, true)
     }),
     ScalarFunction::json("json_quote", Arguments::exactly(1), |arguments, env| {
-        Ok(result(&sql_node(&arguments[0], env.is_json(0))?, false))
+        Ok(Value::Text(value_text(&arguments[0], env.is_json(0))?))
     }),
     ScalarFunction::new("json_pretty", Arguments::between(1, 2), json_pretty),
     ScalarFunction::json("json_insert", Arguments::at_least(0), |arguments, env| {
@@ -93,77 +99,120 @@ pub(super) const FUNCTIONS: &[ScalarFunction] = &[
     }),
 ];
 
-/// An element as a function's result: text, or the bytes of JSONB.
-fn result(node: &Node, blob: bool) -> Value {
-    if blob { Value::Blob(binary::encode(node)) } else { Value::Text(node.to_text()) }
+/// JSONB as a function's result: as it is, or as text.
+fn result(element: Vec<u8>, blob: bool) -> Result<Value, Error> {
+    if blob { Ok(Value::Blob(element)) } else { binary::to_text(&element).map(Value::Text) }
 }
 
-/// The JSON in the first argument; `None` for NULL.
-fn argument(arguments: &[Value]) -> Result<Option<Node>, Error> {
-    let Some(text) = json_argument(arguments)? else { return Ok(None) };
-    node::parse(&text).map(Some).map_err(|_| malformed())
+/// The JSON in the first argument as JSONB; `None` for NULL.
+fn argument(arguments: &[Value]) -> Result<Option<Cow<'_, [u8]>>, Error> {
+    let Some(value) = arguments.first() else { return Ok(None) };
+    if let Value::Blob(blob) = value
+        && valid::looks_right(blob)
+    {
+        return Ok(Some(Cow::Borrowed(blob)));
+    }
+    let Some(text) = text_of(value.as_ref()) else { return Ok(None) };
+    marked(utf8::to_nul(&text)).map(|blob| Some(Cow::Owned(blob)))
+}
+
+/// A text that is JSON, as JSONB.
+fn marked(text: &[u8]) -> Result<Vec<u8>, Error> {
+    parse(text).map_err(|_| malformed())
 }
 
 fn malformed() -> Error {
     Error::runtime("malformed JSON")
 }
 
-/// A value of SQL as an element; text is JSON itself where a function made it.
-pub(super) fn sql_node(value: &Value, json: bool) -> Result<Node, Error> {
+fn no_blobs() -> Error {
+    Error::runtime("JSON cannot hold BLOB values")
+}
+
+/// A value of SQL as JSON text; a text is JSON itself where a function made it.
+pub(super) fn value_text(value: &Value, json: bool) -> Result<Vec<u8>, Error> {
     Ok(match value {
-        Value::Null => Node::Null,
-        Value::Int(int) => Node::Int(int.to_string().into_bytes()),
+        Value::Null => b"null".to_vec(),
+        Value::Int(int) => int.to_string().into_bytes(),
         Value::Real(real) if real.is_infinite() => {
-            Node::Real(if *real > 0.0 { b"9.0e+999".to_vec() } else { b"-9.0e+999".to_vec() })
+            if *real > 0.0 {
+                b"9.0e+999".to_vec()
+            } else {
+                b"-9.0e+999".to_vec()
+            }
         }
-        Value::Real(real) => Node::Real(real_to_text(*real).into_bytes()),
-        Value::Text(text) if json => node::parse(text).map_err(|_| malformed())?,
-        Value::Text(text) => Node::text(text),
-        Value::Blob(blob) => {
-            binary::decode(blob).ok_or_else(|| Error::runtime("JSON cannot hold BLOB values"))?
-        }
+        Value::Real(real) => real_to_text(*real).into_bytes(),
+        Value::Text(text) if json => minified(text::check(text).ok_or_else(malformed)?),
+        Value::Text(text) => quoted(text),
+        Value::Blob(blob) if valid::looks_right(blob) => binary::to_text(blob)?,
+        Value::Blob(_) => return Err(no_blobs()),
     })
 }
 
-fn array(arguments: &[Value], env: &Env<'_>) -> Result<Node, Error> {
-    let items = arguments.iter().enumerate();
-    let items: Result<Vec<Node>, Error> =
-        items.map(|(place, value)| sql_node(value, env.is_json(place))).collect();
-    items.map(Node::Array)
+/// A text of SQL as a string of JSON.
+pub(super) fn quoted(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len() + 2);
+    binary::push_quoted(text, &mut out);
+    out
 }
 
-fn object(arguments: &[Value], env: &Env<'_>) -> Result<Node, Error> {
+/// JSON text that was put together here, or its JSONB.
+fn made(text: Vec<u8>, blob: bool) -> Result<Value, Error> {
+    if blob { marked(&text).map(Value::Blob) } else { Ok(Value::Text(text)) }
+}
+
+fn array(arguments: &[Value], env: &Env<'_>, blob: bool) -> Result<Value, Error> {
+    let items = arguments.iter().enumerate();
+    let items: Result<Vec<Vec<u8>>, Error> =
+        items.map(|(place, value)| value_text(value, env.is_json(place))).collect();
+    group(None, &items?, blob)
+}
+
+fn object(arguments: &[Value], env: &Env<'_>, blob: bool) -> Result<Value, Error> {
     if !arguments.len().is_multiple_of(2) {
         return Err(Error::runtime("json_object() requires an even number of arguments"));
     }
-    let mut members = Vec::with_capacity(arguments.len() / 2);
+    let mut labels = Vec::with_capacity(arguments.len() / 2);
+    let mut values = Vec::with_capacity(arguments.len() / 2);
     for (place, pair) in arguments.chunks_exact(2).enumerate() {
         let Value::Text(label) = &pair[0] else {
             return Err(Error::runtime("json_object() labels must be TEXT"));
         };
-        members.push((escaped(label), sql_node(&pair[1], env.is_json(2 * place + 1))?));
+        labels.push(quoted(label));
+        values.push(value_text(&pair[1], env.is_json(2 * place + 1))?);
     }
-    Ok(Node::Object(members))
+    group(Some(&labels), &values, blob)
 }
 
-/// What a group of values or of labels with values becomes.
-pub(super) fn group(labels: Option<&[Vec<u8>]>, values: Vec<Node>, blob: bool) -> Value {
-    let node = match labels {
-        None => Node::Array(values),
-        Some(labels) => Node::Object(labels.iter().cloned().zip(values).collect()),
-    };
-    result(&node, blob)
+/// What values, or labels with values, become, all as JSON text.
+pub(super) fn group(
+    labels: Option<&[Vec<u8>]>,
+    values: &[Vec<u8>],
+    blob: bool,
+) -> Result<Value, Error> {
+    let brackets = if labels.is_some() { b"{}" } else { b"[]" };
+    let mut text = vec![brackets[0]];
+    for (place, value) in values.iter().enumerate() {
+        if place > 0 {
+            text.push(b',');
+        }
+        if let Some(labels) = labels {
+            text.extend_from_slice(&labels[place]);
+            text.push(b':');
+        }
+        text.extend_from_slice(value);
+    }
+    text.push(brackets[1]);
+    made(text, blob)
 }
 
 fn json_pretty(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
     let Some(root) = argument(arguments)? else { return Ok(Value::Null) };
     let indent = match arguments.get(1) {
         None | Some(Value::Null) => b"    ".to_vec(),
-        Some(value) => text_of(value.as_ref()).unwrap_or_default().into_owned(),
+        Some(value) => utf8::to_nul(&text_of(value.as_ref()).unwrap_or_default()).to_vec(),
     };
-    let mut out = Vec::new();
-    root.write_pretty(&indent, 0, &mut out);
-    Ok(Value::Text(out))
+    binary::to_pretty(&root, &indent).map(Value::Text)
 }
 
 /// The place, in characters from 1, where a text stops being JSON; 0 when it is.
@@ -177,7 +226,7 @@ fn json_error_position(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error>
     }
     let Some(text) = text_of(value.as_ref()) else { return Ok(Value::Null) };
     let text = utf8::to_nul(&text);
-    Ok(match node::parse(text) {
+    Ok(match parse(text) {
         Ok(_) => Value::Int(0),
         Err(bad) => {
             let before = &text[..bad.pos.min(text.len())];
@@ -188,13 +237,19 @@ fn json_error_position(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error>
 }
 
 fn jsonb_extract(arguments: &[Value], env: &Env<'_>) -> Result<Value, Error> {
-    let found = json_extract_element(arguments, env)?;
-    let Value::Text(text) = &found else { return Ok(found) };
-    let node = node::parse(text).map_err(|_| malformed())?;
-    Ok(match node {
-        Node::Array(_) | Node::Object(_) => result(&node, true),
-        _ => sql_value(text),
-    })
+    if arguments.len() != 2 {
+        return match json_extract(arguments, env)? {
+            Value::Text(text) => made(text, true),
+            other => Ok(other),
+        };
+    }
+    let Some(root) = argument(arguments)? else { return Ok(Value::Null) };
+    let Some(path) = path_text(&arguments[1]) else { return Ok(Value::Null) };
+    let Some(steps) = path.strip_prefix(b"$") else { return Err(bad_path(&path)) };
+    match path::locate(&root, steps).map_err(|fault| fault.of(&path))? {
+        Some(found) => binary::to_value(&root[found.at..], true),
+        None => Ok(Value::Null),
+    }
 }
 
 /// `json_extract` whose result is JSON whatever it is; NULL where it finds nothing.
@@ -202,18 +257,20 @@ fn json_extract_element(arguments: &[Value], env: &Env<'_>) -> Result<Value, Err
     if arguments.len() != 2 {
         return json_extract(arguments, env);
     }
-    let Some(text) = json_argument(arguments)? else { return Ok(Value::Null) };
+    let Some(root) = document(arguments)? else { return Ok(Value::Null) };
     let Some(path) = path_text(&arguments[1]) else { return Ok(Value::Null) };
-    let element = find(root(&text)?, &path)?;
-    Ok(element.map_or(Value::Null, |element| match text::kind(element) {
-        Kind::Text => json_text(element),
-        _ => sql_value(element),
-    }))
+    match find(&root, &path)? {
+        None => Ok(Value::Null),
+        Some(element) if element.kind() == Kind::Text => element.json(),
+        Some(element) => element.value(),
+    }
 }
 
 fn json(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
-    let Some(text) = json_argument(arguments)? else { return Ok(Value::Null) };
-    Ok(json_text(root(&text)?))
+    match document(arguments)? {
+        Some(root) => root.whole().json(),
+        None => Ok(Value::Null),
+    }
 }
 
 fn json_valid(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
@@ -233,32 +290,30 @@ fn json_valid(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
         }
         value => {
             let text = text_of(value.as_ref()).unwrap_or_default();
-            let strict = asks(1) && text::check(&text).is_some();
-            (strict || asks(2) && node::parse(&text).is_ok()).into()
+            let text = utf8::to_nul(&text);
+            let strict = asks(1) && text::check(text).is_some();
+            (strict || asks(2) && parse(text).is_ok()).into()
         }
     })
 }
 
 fn json_type(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
-    with_element(arguments, |element| {
-        Value::from(match text::kind(element) {
-            Kind::Null => "null",
-            Kind::True => "true",
-            Kind::False => "false",
-            Kind::Integer => "integer",
-            Kind::Real => "real",
-            Kind::Text => "text",
-            Kind::Array => "array",
-            Kind::Object => "object",
-        })
-    })
+    with_element(arguments, |element| Ok(element.kind().name().into()))
+}
+
+/// The name of a kind of JSONB.
+fn kind_name(kind: u8) -> &'static str {
+    Kind::of_jsonb(kind).name()
 }
 
 fn json_array_length(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
     with_element(arguments, |element| {
-        let count =
-            if text::kind(element) == Kind::Array { text::array_length(element) } else { 0 };
-        Value::Int(i64::try_from(count).unwrap_or(i64::MAX))
+        let count = match element {
+            Element::Text(text) if text::kind(text) == Kind::Array => text::array_length(text),
+            Element::Text(_) => 0,
+            Element::Jsonb(bytes) => binary::array_length(bytes)?,
+        };
+        Ok(Value::Int(i64::try_from(count).unwrap_or(i64::MAX)))
     })
 }
 
@@ -266,31 +321,35 @@ fn json_extract(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
     let Some((_, paths)) = arguments.split_first().filter(|(_, paths)| !paths.is_empty()) else {
         return Ok(Value::Null);
     };
-    let Some(text) = json_argument(arguments)? else { return Ok(Value::Null) };
-    let root = root(&text)?;
+    let Some(root) = document(arguments)? else { return Ok(Value::Null) };
     let mut elements = Vec::with_capacity(paths.len());
     for path in paths {
         let Some(path) = path_text(path) else { return Ok(Value::Null) };
-        elements.push(find(root, &path)?);
+        elements.push(find(&root, &path)?);
     }
     if let [element] = elements.as_slice() {
-        return Ok(element.map_or(Value::Null, sql_value));
+        return element.map_or(Ok(Value::Null), Element::value);
     }
     let mut array = vec![b'['];
     for (index, element) in elements.into_iter().enumerate() {
         if index > 0 {
             array.push(b',');
         }
-        array.extend_from_slice(&element.map_or_else(|| b"null".to_vec(), minified));
+        match element {
+            Some(element) => array.extend_from_slice(&element.text()?),
+            None => array.extend_from_slice(b"null"),
+        }
     }
     array.push(b']');
     Ok(Value::Text(array))
 }
 
 /// `->` and `->>`, which also take a label or an array index in place of a path.
-fn arrow(arguments: &[Value], result: fn(&[u8]) -> Value) -> Result<Value, Error> {
-    let Some(text) = json_argument(arguments)? else { return Ok(Value::Null) };
-    let root = root(&text)?;
+fn arrow(
+    arguments: &[Value],
+    result: fn(Element<'_>) -> Result<Value, Error>,
+) -> Result<Value, Error> {
+    let Some(root) = document(arguments)? else { return Ok(Value::Null) };
     let Some(argument) = arguments.get(1) else { return Ok(Value::Null) };
     let Some(path) = path_text(argument) else { return Ok(Value::Null) };
     let plain = path.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
@@ -306,30 +365,94 @@ fn arrow(arguments: &[Value], result: fn(&[u8]) -> Value) -> Result<Value, Error
     } else {
         [b"$.\"", &path[..], b"\""].concat()
     };
-    match path::lookup(root, &spelled[1..]) {
-        Lookup::Found(element) => Ok(result(element)),
-        Lookup::Missing => Ok(Value::Null),
-        Lookup::BadPath => Err(bad_path(&path)),
+    let found = root.lookup(&spelled[1..]).map_err(|fault| fault.of(&path))?;
+    found.map_or(Ok(Value::Null), result)
+}
+
+/// JSON that is read.
+enum Document {
+    /// Strict, without white space around it.
+    Text(Vec<u8>),
+    Jsonb(Vec<u8>),
+}
+
+/// An element that is read: of a checked text, or JSONB that something else may follow.
+#[derive(Clone, Copy)]
+enum Element<'a> {
+    Text(&'a [u8]),
+    Jsonb(&'a [u8]),
+}
+
+/// The JSON in the first argument; `None` for NULL.
+fn document(arguments: &[Value]) -> Result<Option<Document>, Error> {
+    let Some(value) = arguments.first() else { return Ok(None) };
+    if !matches!(value, Value::Blob(blob) if valid::looks_right(blob)) {
+        let Some(text) = text_of(value.as_ref()) else { return Ok(None) };
+        if let Some(root) = text::check(utf8::to_nul(&text)) {
+            return Ok(Some(Document::Text(root.to_vec())));
+        }
+    }
+    Ok(argument(arguments)?.map(|blob| Document::Jsonb(blob.into_owned())))
+}
+
+impl Document {
+    fn whole(&self) -> Element<'_> {
+        match self {
+            Document::Text(root) => Element::Text(root),
+            Document::Jsonb(root) => Element::Jsonb(root),
+        }
+    }
+
+    /// Follows what stands behind the `$` of a path.
+    fn lookup(&self, steps: &[u8]) -> Result<Option<Element<'_>>, Fault> {
+        match self {
+            Document::Text(root) => Ok(path::lookup(root, steps)?.map(Element::Text)),
+            Document::Jsonb(root) => {
+                Ok(path::locate(root, steps)?.map(|found| Element::Jsonb(&root[found.at..])))
+            }
+        }
     }
 }
 
-/// The JSON in the first argument, as text; `None` for NULL.
-fn json_argument(arguments: &[Value]) -> Result<Option<Vec<u8>>, Error> {
-    match arguments.first() {
-        None | Some(Value::Null) => Ok(None),
-        Some(value) => {
-            if let Value::Blob(blob) = value
-                && let Some(node) = binary::decode(blob)
-            {
-                return Ok(Some(node.to_text()));
-            }
-            let Some(text) = text_of(value.as_ref()) else { return Ok(None) };
-            let text = utf8::to_nul(&text).to_vec();
-            if text::check(&text).is_some() {
-                return Ok(Some(text));
-            }
-            node::parse(&text).map(|node| Some(node.to_text())).map_err(|_| malformed())
+impl Element<'_> {
+    fn kind(self) -> Kind {
+        match self {
+            Element::Text(text) => text::kind(text),
+            Element::Jsonb(bytes) => Kind::of_jsonb(bytes.first().map_or(0, |first| first & 15)),
         }
+    }
+
+    /// As JSON text without white space.
+    fn text(self) -> Result<Vec<u8>, Error> {
+        match self {
+            Element::Text(text) => Ok(minified(text)),
+            Element::Jsonb(bytes) => binary::to_text(bytes),
+        }
+    }
+
+    /// As a value that is JSON.
+    fn json(self) -> Result<Value, Error> {
+        self.text().map(Value::Text)
+    }
+
+    /// Scalars as SQL's own values, arrays and objects as JSON text.
+    fn value(self) -> Result<Value, Error> {
+        let text = match self {
+            Element::Text(text) => text,
+            Element::Jsonb(bytes) => return binary::to_value(bytes, false),
+        };
+        Ok(match text::kind(text) {
+            Kind::Null => Value::Null,
+            Kind::True => Value::Int(1),
+            Kind::False => Value::Int(0),
+            Kind::Integer => match integer_text_prefix(text) {
+                (int, IntEnd::Whole) => Value::Int(int),
+                _ => Value::real(parse_real(text).real),
+            },
+            Kind::Real => Value::real(parse_real(text).real),
+            Kind::Text => Value::Text(unescape(&text[1..text.len() - 1])),
+            Kind::Array | Kind::Object => Value::Text(minified(text)),
+        })
     }
 }
 
@@ -337,52 +460,29 @@ fn path_text(path: &Value) -> Option<Vec<u8>> {
     text_of(path.as_ref()).map(|path| utf8::to_nul(&path).to_vec())
 }
 
-/// The whole of a checked text, without the white space around it.
-fn root(text: &[u8]) -> Result<&[u8], Error> {
-    text::check(text).ok_or_else(malformed)
-}
-
-fn find<'a>(root: &'a [u8], path: &[u8]) -> Result<Option<&'a [u8]>, Error> {
+fn find<'a>(root: &'a Document, path: &[u8]) -> Result<Option<Element<'a>>, Error> {
     let Some(steps) = path.strip_prefix(b"$") else { return Err(bad_path(path)) };
-    match path::lookup(root, steps) {
-        Lookup::Found(element) => Ok(Some(element)),
-        Lookup::Missing => Ok(None),
-        Lookup::BadPath => Err(bad_path(path)),
-    }
+    root.lookup(steps).map_err(|fault| fault.of(path))
 }
 
 /// Applies a function to the element that the second argument names, or to the whole.
-fn with_element(arguments: &[Value], result: fn(&[u8]) -> Value) -> Result<Value, Error> {
-    let Some(text) = json_argument(arguments)? else { return Ok(Value::Null) };
-    let root = root(&text)?;
-    let Some(path) = arguments.get(1) else { return Ok(result(root)) };
+fn with_element(
+    arguments: &[Value],
+    result: fn(Element<'_>) -> Result<Value, Error>,
+) -> Result<Value, Error> {
+    let Some(root) = document(arguments)? else { return Ok(Value::Null) };
+    let Some(path) = arguments.get(1) else { return result(root.whole()) };
     let Some(path) = path_text(path) else { return Ok(Value::Null) };
-    Ok(find(root, &path)?.map_or(Value::Null, result))
-}
-
-fn json_text(element: &[u8]) -> Value {
-    Value::Text(minified(element))
-}
-
-/// Scalars as SQL's own values, arrays and objects as JSON text.
-fn sql_value(element: &[u8]) -> Value {
-    match text::kind(element) {
-        Kind::Null => Value::Null,
-        Kind::True => Value::Int(1),
-        Kind::False => Value::Int(0),
-        Kind::Integer => match integer_text_prefix(element) {
-            (int, IntEnd::Whole) => Value::Int(int),
-            _ => Value::real(parse_real(element).real),
-        },
-        Kind::Real => Value::real(parse_real(element).real),
-        Kind::Text => Value::Text(unescape(&element[1..element.len() - 1])),
-        Kind::Array | Kind::Object => json_text(element),
-    }
+    find(&root, &path)?.map_or(Ok(Value::Null), result)
 }
 
 fn bad_path(path: &[u8]) -> Error {
+    path_error("bad JSON path", path)
+}
+
+fn path_error(what: &str, path: &[u8]) -> Error {
     let path = String::from_utf8_lossy(path).replace('\'', "''");
-    Error::runtime(format!("bad JSON path: '{path}'"))
+    Error::runtime(format!("{what}: '{path}'"))
 }
 
 #[cfg(test)]

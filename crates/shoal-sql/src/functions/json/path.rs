@@ -1,36 +1,45 @@
 //! JSON paths: `.key`, `."key"`, `[7]`, `[#-1]` after the `$`.
 
-use super::text::{Kind, array_length, element_end, kind, skip_space, string_end, unescape};
+use super::binary::{Child, DEPTH_MAX, Found, child, same_label};
+use super::text::{Kind, array_length, element_end, kind, skip_space, string_end};
+use super::{bad_path, path_error};
+use crate::Error;
 
-/// Where a path leads.
-#[derive(Debug, PartialEq)]
-pub(super) enum Lookup<'a> {
-    /// To this element, as written.
-    Found(&'a [u8]),
-    /// Nowhere. The rest of the path was not looked at, as in SQLite.
-    Missing,
-    /// The path is none, as far as it was followed.
-    BadPath,
+/// Why a path cannot be followed.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// It is none, as far as it was followed.
+    Path,
+    /// It names no item of an array, as it must to make room there.
+    NotItem,
+    TooDeep,
+    /// What it is followed in is no JSON.
+    Json(Error),
 }
 
-/// Follows a path from a checked element. Cost: one walk over the text before the element.
-pub(super) fn lookup<'a>(root: &'a [u8], path: &[u8]) -> Lookup<'a> {
+impl Fault {
+    pub(super) fn of(self, path: &[u8]) -> Error {
+        match self {
+            Fault::Path => bad_path(path),
+            Fault::NotItem => path_error("not an array element", path),
+            Fault::TooDeep => Error::runtime("JSON path too deep"),
+            Fault::Json(error) => error,
+        }
+    }
+}
+
+/// Follows a path from a checked element of a text; `None` where it leads nowhere, and then the
+/// rest of the path was not looked at, as in SQLite. Cost: one walk over the text before the element.
+pub(super) fn lookup<'a>(root: &'a [u8], path: &[u8]) -> Result<Option<&'a [u8]>, Fault> {
     let mut element = root;
     let mut rest = path;
-    while let Some(&first) = rest.first() {
-        let (step, after) = match first {
-            b'.' => match key_step(&rest[1..]) {
-                Some(step) => step,
-                None => return Lookup::BadPath,
-            },
-            // What stands between the brackets is only read where there is an array.
-            b'[' if kind(element) != Kind::Array => return Lookup::Missing,
-            b'[' => match index_step(&rest[1..]) {
-                Some(step) => step,
-                None => return Lookup::BadPath,
-            },
-            _ => return Lookup::BadPath,
-        };
+    let mut depth = 0;
+    while !rest.is_empty() {
+        // What stands between the brackets is only read where there is an array.
+        if rest[0] == b'[' && kind(element) != Kind::Array {
+            return Ok(None);
+        }
+        let (step, after) = step(rest).ok_or(Fault::Path)?;
         let child = match step {
             Step::Key(key) => member(element, &key),
             Step::Index(index) => item(element, index),
@@ -39,35 +48,83 @@ pub(super) fn lookup<'a>(root: &'a [u8], path: &[u8]) -> Lookup<'a> {
                 length.checked_sub(back).and_then(|index| item(element, index))
             }
         };
-        let Some(child) = child else { return Lookup::Missing };
+        let Some(child) = child else { return Ok(None) };
+        depth += 1;
+        if depth >= DEPTH_MAX {
+            return Err(Fault::TooDeep);
+        }
         element = child;
         rest = after;
     }
-    Lookup::Found(element)
+    Ok(Some(element))
 }
 
-pub(super) enum Step {
-    Key(Vec<u8>),
+/// As [`lookup`] in JSONB, where it gives places.
+pub(super) fn locate(blob: &[u8], path: &[u8]) -> Result<Option<Child>, Fault> {
+    let mut here = Child { label: None, at: 0 };
+    let mut rest = path;
+    let mut depth = 0;
+    while !rest.is_empty() {
+        if rest[0] == b'[' && !super::binary::is_array(blob, here.at) {
+            return Ok(None);
+        }
+        let (step, after) = step(rest).ok_or(Fault::Path)?;
+        match child(blob, here.at, &step).map_err(Fault::Json)? {
+            Found::Child(child) => here = child,
+            _ => return Ok(None),
+        }
+        depth += 1;
+        if depth >= DEPTH_MAX {
+            return Err(Fault::TooDeep);
+        }
+        rest = after;
+    }
+    Ok(Some(here))
+}
+
+#[derive(Debug)]
+pub(super) enum Step<'p> {
+    Key(Key<'p>),
     Index(usize),
     /// So many places before the end.
     FromEnd(usize),
 }
 
+/// A label as a path spells it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Key<'p> {
+    pub(super) text: &'p [u8],
+    /// Whether there are escapes to undo.
+    pub(super) escaped: bool,
+}
+
+/// The step at the front, and what follows it; `None` where there is none.
+pub(super) fn step(path: &[u8]) -> Option<(Step<'_>, &[u8])> {
+    match path.first() {
+        Some(b'.') => key_step(&path[1..]),
+        Some(b'[') => index_step(&path[1..]),
+        _ => None,
+    }
+}
+
 /// The key at the front, quoted or not, and what follows it.
-pub(super) fn key_step(path: &[u8]) -> Option<(Step, &[u8])> {
+fn key_step(path: &[u8]) -> Option<(Step<'_>, &[u8])> {
     if path.first() == Some(&b'"') {
         let mut end = 1;
         while *path.get(end)? != b'"' {
             end += if path[end] == b'\\' && end + 1 < path.len() { 2 } else { 1 };
         }
-        return Some((Step::Key(unescape(&path[1..end])), &path[end + 1..]));
+        let text = &path[1..end];
+        let key = Key { text, escaped: text.contains(&b'\\') };
+        return Some((Step::Key(key), &path[end + 1..]));
     }
     let end = path.iter().position(|byte| matches!(byte, b'.' | b'[')).unwrap_or(path.len());
-    (end > 0).then(|| (Step::Key(path[..end].to_vec()), &path[end..]))
+    let key = Key { text: &path[..end], escaped: false };
+    (end > 0).then(|| (Step::Key(key), &path[end..]))
 }
 
 /// The index at the front, past its bracket, and what follows the closing one.
-pub(super) fn index_step(path: &[u8]) -> Option<(Step, &[u8])> {
+fn index_step(path: &[u8]) -> Option<(Step<'_>, &[u8])> {
     // A number too large for any array stays too large.
     let number = |digits: &[u8]| {
         digits.iter().fold(0usize, |number, digit| {
@@ -90,7 +147,7 @@ pub(super) fn index_step(path: &[u8]) -> Option<(Step, &[u8])> {
 }
 
 /// The value of the first member with that key.
-fn member<'a>(object: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
+fn member<'a>(object: &'a [u8], key: &Key<'_>) -> Option<&'a [u8]> {
     if kind(object) != Kind::Object {
         return None;
     }
@@ -100,8 +157,7 @@ fn member<'a>(object: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
         let label = &object[pos + 1..end - 1];
         let value = skip_space(object, skip_space(object, end) + 1);
         let value_end = element_end(object, value);
-        let same = if label.contains(&b'\\') { unescape(label) == key } else { label == key };
-        if same {
+        if same_label(key.text, !key.escaped, label, !label.contains(&b'\\')) {
             return Some(&object[value..value_end]);
         }
         pos = skip_space(object, skip_space(object, value_end) + 1);

@@ -1,19 +1,18 @@
 //! The rows of `json_each` and `json_tree`.
 
-use super::binary::{encode, label_text};
-use super::node::{Node, parse};
-use super::path::{Step, index_step, key_step};
-use super::{bad_path, json_argument, malformed, path_text, sql_value};
+use super::binary::{ARRAY, OBJECT, TEXT, TEXT_RAW, bounds, is_array, text_value, to_value};
+use super::path::{locate, step};
+use super::{argument, bad_path, malformed, path_text};
 use crate::Error;
-use crate::value::{Affinity, Value};
+use crate::value::{Affinity, Value, utf8};
 
-/// How far a walk goes.
+/// How far a walk goes, and what it gives arrays and objects as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Walk {
-    /// Over the members of one element.
-    Each,
-    /// Over an element and all within it.
-    Tree,
+pub(crate) struct Walk {
+    /// Over an element and all within it, not only over its members.
+    pub(crate) deep: bool,
+    /// As JSONB, not as text.
+    pub(crate) blob: bool,
 }
 
 /// The rows: `key`, `value`, `type`, `atom`, `id`, `parent`, `fullkey`, `path`.
@@ -27,8 +26,7 @@ pub(crate) fn walk(
     json: &Value,
     path: Option<&Value>,
 ) -> Result<Vec<Vec<Value>>, Error> {
-    let Some(text) = json_argument(std::slice::from_ref(json))? else { return Ok(Vec::new()) };
-    let root = parse(&text).map_err(|_| malformed())?;
+    let Some(blob) = argument(std::slice::from_ref(json))? else { return Ok(Vec::new()) };
     let path = match path {
         None => b"$".to_vec(),
         Some(path) => match path_text(path) {
@@ -37,183 +35,135 @@ pub(crate) fn walk(
         },
     };
     let Some(steps) = path.strip_prefix(b"$") else { return Err(bad_path(&path)) };
-    let mut at = Place { node: &root, id: 0, value: 0, key: Value::Null };
-    let mut rest = steps;
-    // Every beginning of the path, and where the first member of what it leads to is.
-    let mut around = Vec::new();
-    while !rest.is_empty() {
-        let first = members(at.node, at.value).first().map(|member| member.id);
-        around.push((path.len() - rest.len(), first));
-        let Some((found, after)) = at.follow(rest, &path)? else { return Ok(Vec::new()) };
-        at = found;
-        rest = after;
-    }
-    let mut rows = Rows { walk, out: Vec::new() };
-    let container = matches!(at.node, Node::Array(_) | Node::Object(_));
-    match walk {
-        Walk::Each if container => rows.members(at.node, at.value, None, &path),
-        Walk::Each => rows.push(&Value::Null, at.node, at.id, None, &path, &path),
-        Walk::Tree => {
-            // As in SQLite, the key is all of the path behind the beginning whose first member
-            // the element is, or behind the `$`.
-            let outer = around.iter().rev().find(|(_, first)| *first == Some(at.id));
-            let outer = outer.map_or(1, |(length, _)| *length);
-            let key = match &path[outer.min(path.len())..] {
-                b"" => Value::Null,
-                [b'[', digits @ ..] => {
-                    crate::value::cast(Value::Text(digits.to_vec()).as_ref(), Affinity::Integer)
-                }
-                [_, b'"', inner @ .., b'"'] => Value::Text(inner.to_vec()),
-                [_, plain @ ..] => Value::Text(plain.to_vec()),
-            };
-            rows.push(&key, at.node, at.id, None, &path, &path[..outer]);
-            rows.members(at.node, at.value, Some(at.id), &path);
-        }
+    let Some(found) = locate(&blob, steps).map_err(|_| bad_path(&path))? else {
+        return Ok(Vec::new());
+    };
+    let root = Place { id: found.label.unwrap_or(found.at), at: found.at };
+    let (kind, ..) = bounds(&blob, root.at)?;
+    let mut rows = Rows { walk, blob: &blob, out: Vec::new() };
+    if walk.deep {
+        let outer = outer_path(&blob, &path, root.id);
+        rows.push(root_key(&path[outer..]), root, None, &path, &path[..outer])?;
+        rows.members(root, Some(root.id), &path)?;
+    } else if matches!(kind, ARRAY | OBJECT) {
+        rows.members(root, None, &path)?;
+    } else {
+        rows.push(Value::Null, root, None, &path, &path)?;
     }
     Ok(rows.out)
 }
 
-/// An element and where it is.
-struct Place<'n> {
-    node: &'n Node,
+/// How much of the path to an element leads to what is around it. As in SQLite that is the longest
+/// beginning to what the element is the first member of, or the `$`.
+fn outer_path(blob: &[u8], path: &[u8], id: usize) -> usize {
+    let mut outer = 1;
+    let mut length = 1;
+    while let Some((_, rest)) = step(&path[length..]) {
+        let around = locate(blob, &path[1..length]).ok().flatten();
+        let first = around.and_then(|around| bounds(blob, around.at).ok());
+        if first.is_some_and(|(_, first, _)| first == id) {
+            outer = length;
+        }
+        length = path.len() - rest.len();
+    }
+    if path.len() == 1 { path.len() } else { outer }
+}
+
+/// The key of the element that a walk begins at, as the last part of its path spells it.
+fn root_key(last: &[u8]) -> Value {
+    match last {
+        b"" => Value::Null,
+        [b'[', digits @ ..] => {
+            crate::value::cast(Value::Text(digits.to_vec()).as_ref(), Affinity::Integer)
+        }
+        [_, b'"', inner @ .., b'"'] => Value::Text(inner.to_vec()),
+        [_, plain @ ..] => Value::Text(plain.to_vec()),
+    }
+}
+
+/// Where an element is.
+#[derive(Clone, Copy)]
+struct Place {
     /// Where its entry begins, which for a member of an object is its label.
     id: usize,
     /// Where the element itself begins.
-    value: usize,
-    key: Value,
+    at: usize,
 }
 
-/// An element, and what is left of the path to it.
-type Followed<'n, 'p> = (Place<'n>, &'p [u8]);
-
-impl<'n> Place<'n> {
-    fn follow<'p>(&self, path: &'p [u8], whole: &[u8]) -> Result<Option<Followed<'n, 'p>>, Error> {
-        let bad = || bad_path(whole);
-        let (step, rest) = match path.first() {
-            Some(b'.') => key_step(&path[1..]).ok_or_else(bad)?,
-            Some(b'[') if !matches!(self.node, Node::Array(_)) => return Ok(None),
-            Some(b'[') => index_step(&path[1..]).ok_or_else(bad)?,
-            _ => return Err(bad()),
-        };
-        let mut members = members(self.node, self.value);
-        let found = match step {
-            Step::Key(key) => {
-                let key = Value::Text(key);
-                matches!(self.node, Node::Object(_))
-                    .then(|| members.into_iter().find(|member| member.key == key))
-                    .flatten()
-            }
-            Step::Index(index) => (index < members.len()).then(|| members.swap_remove(index)),
-            Step::FromEnd(back) => {
-                let index = members.len().checked_sub(back).filter(|index| *index < members.len());
-                index.map(|index| members.swap_remove(index))
-            }
-        };
-        Ok(found.map(|found| (found, rest)))
-    }
-}
-
-/// The members of an element whose header begins at `start`.
-fn members(node: &Node, start: usize) -> Vec<Place<'_>> {
-    let payload: usize = match node {
-        Node::Array(items) => items.iter().map(|item| encode(item).len()).sum(),
-        Node::Object(members) => {
-            members.iter().map(|(label, value)| text_len(label) + encode(value).len()).sum()
-        }
-        _ => return Vec::new(),
-    };
-    let mut at = start + encode(node).len() - payload;
-    let mut out = Vec::new();
-    match node {
-        Node::Array(items) => {
-            for (index, item) in items.iter().enumerate() {
-                let key = Value::Int(i64::try_from(index).unwrap_or(i64::MAX));
-                out.push(Place { node: item, id: at, value: at, key });
-                at += encode(item).len();
-            }
-        }
-        Node::Object(members) => {
-            for (label, value) in members {
-                let key = Value::Text(label_text(label));
-                let value_at = at + text_len(label);
-                out.push(Place { node: value, id: at, value: value_at, key });
-                at = value_at + encode(value).len();
-            }
-        }
-        _ => {}
-    }
-    out
-}
-
-fn text_len(label: &[u8]) -> usize {
-    encode(&Node::Text(label.to_vec())).len()
-}
-
-struct Rows {
+struct Rows<'b> {
     walk: Walk,
+    blob: &'b [u8],
     out: Vec<Vec<Value>>,
 }
 
-impl Rows {
-    fn members(&mut self, node: &Node, start: usize, parent: Option<usize>, path: &[u8]) {
-        for member in members(node, start) {
+impl Rows<'_> {
+    fn members(&mut self, around: Place, parent: Option<usize>, path: &[u8]) -> Result<(), Error> {
+        let (kind, mut place, end) = bounds(self.blob, around.at)?;
+        if !matches!(kind, ARRAY | OBJECT) {
+            return Ok(());
+        }
+        let mut index = 0;
+        while place < end {
             let mut full = path.to_vec();
-            match &member.key {
-                Value::Text(label) if is_plain(label) => {
-                    full.push(b'.');
-                    full.extend_from_slice(label);
+            let (key, at) = if is_array(self.blob, around.at) {
+                full.extend_from_slice(format!("[{index}]").as_bytes());
+                (Value::Int(index), place)
+            } else {
+                let (label_kind, label, at) = bounds(self.blob, place)?;
+                if !(TEXT..=TEXT_RAW).contains(&label_kind) {
+                    return Err(malformed());
                 }
-                Value::Text(label) => {
-                    full.extend_from_slice(b".\"");
-                    full.extend_from_slice(label);
-                    full.push(b'"');
-                }
-                Value::Int(index) => full.extend_from_slice(format!("[{index}]").as_bytes()),
-                _ => {}
-            }
-            self.push(&member.key, member.node, member.id, parent, &full, path);
-            if self.walk == Walk::Tree {
-                self.members(member.node, member.value, Some(member.id), &full);
+                let label = &self.blob[label..at];
+                push_label(utf8::to_nul(label), &mut full);
+                (Value::Text(text_value(label_kind, label).into_owned()), at)
+            };
+            let member = Place { id: place, at };
+            (_, _, place) = bounds(self.blob, at)?;
+            index += 1;
+            self.push(key, member, parent, &full, path)?;
+            if self.walk.deep {
+                self.members(member, Some(member.id), &full)?;
             }
         }
+        Ok(())
     }
 
     fn push(
         &mut self,
-        key: &Value,
-        node: &Node,
-        id: usize,
+        key: Value,
+        place: Place,
         parent: Option<usize>,
         full: &[u8],
         path: &[u8],
-    ) {
+    ) -> Result<(), Error> {
         let int = |number: usize| Value::Int(i64::try_from(number).unwrap_or(i64::MAX));
-        let (kind, container) = match node {
-            Node::Null => ("null", false),
-            Node::True => ("true", false),
-            Node::False => ("false", false),
-            Node::Int(_) => ("integer", false),
-            Node::Real(_) => ("real", false),
-            Node::Text(_) => ("text", false),
-            Node::Array(_) => ("array", true),
-            Node::Object(_) => ("object", true),
-        };
-        let value = sql_value(&node.to_text());
+        let (kind, _, end) = bounds(self.blob, place.at)?;
+        let value = to_value(&self.blob[place.at..end], self.walk.blob)?;
+        let container = matches!(kind, ARRAY | OBJECT);
         self.out.push(vec![
-            key.clone(),
+            key,
             value.clone(),
-            kind.into(),
+            super::kind_name(kind).into(),
             if container { Value::Null } else { value },
-            int(id),
+            int(place.id),
             parent.map_or(Value::Null, int),
             Value::Text(full.to_vec()),
             Value::Text(path.to_vec()),
         ]);
+        Ok(())
     }
 }
 
-/// Whether a path can name a label without quotes.
-fn is_plain(label: &[u8]) -> bool {
-    label.first().is_some_and(u8::is_ascii_alphabetic)
-        && label.iter().all(u8::is_ascii_alphanumeric)
+/// Appends a label as SQLite spells it in a path: with its escapes as they are written.
+fn push_label(label: &[u8], path: &mut Vec<u8>) {
+    let plain = label.first().is_some_and(u8::is_ascii_alphabetic)
+        && label.iter().all(u8::is_ascii_alphanumeric);
+    path.push(b'.');
+    if plain {
+        path.extend_from_slice(label);
+    } else {
+        path.push(b'"');
+        path.extend_from_slice(label);
+        path.push(b'"');
+    }
 }

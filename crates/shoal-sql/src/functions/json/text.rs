@@ -1,5 +1,9 @@
 //! JSON text: a check of the whole, then walks over what is known to be well formed.
 
+use super::binary::{
+    ARRAY, DEPTH_MAX, FALSE, FLOAT, FLOAT5, INT, INT5, OBJECT, TEXT, TEXT_RAW, TRUE,
+};
+
 /// What an element is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -13,8 +17,34 @@ pub(super) enum Kind {
     Object,
 }
 
-/// How deep arrays and objects may nest, as in SQLite.
-const DEPTH_MAX: usize = 1000;
+impl Kind {
+    /// The kind of an element of JSONB.
+    pub(super) fn of_jsonb(kind: u8) -> Kind {
+        match kind {
+            TRUE => Kind::True,
+            FALSE => Kind::False,
+            INT | INT5 => Kind::Integer,
+            FLOAT | FLOAT5 => Kind::Real,
+            TEXT..=TEXT_RAW => Kind::Text,
+            ARRAY => Kind::Array,
+            OBJECT => Kind::Object,
+            _ => Kind::Null,
+        }
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Kind::Null => "null",
+            Kind::True => "true",
+            Kind::False => "false",
+            Kind::Integer => "integer",
+            Kind::Real => "real",
+            Kind::Text => "text",
+            Kind::Array => "array",
+            Kind::Object => "object",
+        }
+    }
+}
 
 /// The one element that a text holds, without the white space around it; `None` when malformed.
 pub(super) fn check(text: &[u8]) -> Option<&[u8]> {
@@ -101,7 +131,7 @@ fn check_string(text: &[u8], start: usize) -> Option<usize> {
             b'\\' => match *text.get(pos + 1)? {
                 b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => pos += 2,
                 b'u' => {
-                    hex4(text.get(pos + 2..pos + 6)?)?;
+                    hex(text.get(pos + 2..pos + 6)?)?;
                     pos += 6;
                 }
                 _ => return None,
@@ -223,9 +253,10 @@ pub(super) fn minified(element: &[u8]) -> Vec<u8> {
     text
 }
 
-/// The characters between the quotes of a checked string, escapes undone.
+/// The characters between the quotes of a string, escapes undone, those of JSON5 too.
 ///
-/// A lone surrogate comes out as three bytes that are not UTF-8, as it does in SQLite.
+/// A lone surrogate comes out as three bytes that are not UTF-8, as it does in SQLite, and so does
+/// a NUL behind an escaped end of a line that is the last of the string.
 pub(super) fn unescape(inner: &[u8]) -> Vec<u8> {
     let mut text = Vec::with_capacity(inner.len());
     let mut pos = 0;
@@ -235,18 +266,43 @@ pub(super) fn unescape(inner: &[u8]) -> Vec<u8> {
             pos += 1;
             continue;
         }
-        let simple = match inner.get(pos + 1) {
-            Some(b'b') => 8,
-            Some(b'f') => 12,
-            Some(b'n') => b'\n',
-            Some(b'r') => b'\r',
-            Some(b't') => b'\t',
-            Some(b'u') => {
+        let simple = match &inner[pos + 1..] {
+            [b'b', ..] => 8,
+            [b'f', ..] => 12,
+            [b'n', ..] => b'\n',
+            [b'r', ..] => b'\r',
+            [b't', ..] => b'\t',
+            [b'v', ..] => 11,
+            [b'0', ..] => 0,
+            [b'u', ..] => {
                 pos += push_unicode(inner, pos, &mut text);
                 continue;
             }
-            Some(&other) => other,
-            None => break,
+            [b'x', digits @ ..] => {
+                let code = digits.get(..2).and_then(hex).unwrap_or_default();
+                crate::value::utf8::push(&mut text, code);
+                pos += 4;
+                continue;
+            }
+            rest @ ([b'\n' | b'\r', ..] | [0xe2, 0x80, 0xa8 | 0xa9, ..]) => {
+                pos += match rest {
+                    [b'\n', ..] => 2,
+                    [b'\r', b'\n', ..] => 3,
+                    [b'\r', ..] => 2,
+                    _ => 4,
+                };
+                if pos == inner.len() {
+                    text.push(0);
+                }
+                continue;
+            }
+            [byte @ (b'"' | b'\'' | b'\\' | b'/'), ..] => *byte,
+            // No escape at all, which only forged JSONB has.
+            [_, ..] => {
+                pos += 2;
+                continue;
+            }
+            [] => break,
         };
         text.push(simple);
         pos += 2;
@@ -256,7 +312,7 @@ pub(super) fn unescape(inner: &[u8]) -> Vec<u8> {
 
 /// Appends the character of the `\u` at `pos`; gives the length of its escape, or of both halves.
 fn push_unicode(inner: &[u8], pos: usize, text: &mut Vec<u8>) -> usize {
-    let unit = |at: usize| inner.get(at + 2..at + 6).and_then(hex4);
+    let unit = |at: usize| inner.get(at + 2..at + 6).and_then(hex);
     let Some(high) = unit(pos) else { return inner.len() - pos };
     if high & 0xfc00 == 0xd800
         && inner.get(pos + 6..pos + 8) == Some(b"\\u")
@@ -274,6 +330,7 @@ fn push_unicode(inner: &[u8], pos: usize, text: &mut Vec<u8>) -> usize {
     6
 }
 
-pub(super) fn hex4(digits: &[u8]) -> Option<u32> {
+/// The number that some hexadecimal digits are.
+pub(super) fn hex(digits: &[u8]) -> Option<u32> {
     digits.iter().try_fold(0, |code, &digit| Some(code << 4 | char::from(digit).to_digit(16)?))
 }
