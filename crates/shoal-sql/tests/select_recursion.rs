@@ -88,3 +88,57 @@ select * from nosuch(1); select * from doc(1); select value from json_each('[1,2
         assert_eq!(text, expect, "{sql}");
     }
 }
+
+/// What `random()` gives in a common table that is named twice tells whether its rows are made once.
+#[test]
+fn common_tables_that_are_made_once() {
+    let scratch = Scratch::new(
+        "create table t(a, b); insert into t values (1, 'x'), (2, 'y'), (3, 'z');
+         create table u(c, d); insert into u values (1, 'p'), (2, 'q');",
+    );
+    check_all(
+        &mut scratch.ours(),
+        &scratch.theirs(),
+        "with c as (select random() as r) select x.r = y.r from c x, c y;
+         with c as materialized (select random() as r) select x.r = y.r from c x, c y;
+         with c as (select random() as r) select (select r from c) = (select r from c);
+         with c as (select random() as r) select r in (select r from c) from c;
+         with c as (select random() as r), d as (select r from c) select x.r = y.r from d x, d y;
+         with c as (select random() as r), d as (select r from c) select d.r = c.r from c, d;
+         with c as (select random() as r) select count(distinct (select r + a * 0 from c)) from t;
+         with c as materialized (select random() as r)
+         select count(distinct (select r + a * 0 from c)) from t;
+         with c as (select random() as r)
+         select count(distinct (select r + a * 0 from c)), count(distinct (select r from c)) from t;
+         with c as (select a, random() as r from t) select count(*) from c x, c y where x.r = y.r;
+         with c as materialized (select a, random() as r from t)
+         select count(distinct r) from (select r from c union all select r from c);
+         with c as materialized (select a, random() as r from t) select count(*) from c where r = r;
+         with c as materialized (select a, random() as r from t)
+         select count(*) from c x left join c y on x.a = y.a where x.r = y.r;
+         with c as materialized (select t.a, random() as r from t)
+         select count(*) from c where exists (select 1 from c d where d.r = c.r);
+         with c as (select a, random() as r from t limit 2)
+         select count(distinct r) from (select r from c union all select r from c);
+         with c as not materialized (select a, random() as r from t limit 2)
+         select count(distinct r) from (select r from c union all select r from c);
+         with c as (select a, random() as r from t order by a)
+         select count(distinct r) from (select r from c union all select r from c);
+         with c as (select distinct a, random() as r from t)
+         select count(distinct r) from (select r from c union all select r from c);
+         with c as (select max(a), random() as r from t) select count(*) from c x join c y using (r);
+         with c as (values (random()), (random()))
+         select count(*) from c x, c y where x.column1 = y.column1;
+         with c as (select a, random() as r from t union all select c, random() from u)
+         select count(*) from c x, c y where x.r = y.r;
+         with c as (select row_number() over () as n, random() as r from t)
+         select count(*) from c x, c y where x.r = y.r and x.n <> 2;
+         with recursive c(x, r) as (select 1, random() union all select x + 1, random() from c where x < 3)
+         select count(*) from c x join c y using (x) where x.r = y.r;
+         with recursive r(x) as (select 1 union all select x + 1 from (with c as materialized
+         (select random() as q) select x.q = y.q as same, r.x from c x, c y, r) where x < 3 and same)
+         select * from r;
+         with d as (with c as materialized (select random() as r) select x.r = y.r from c x, c y)
+         select * from d, d;",
+    );
+}

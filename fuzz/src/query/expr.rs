@@ -1,8 +1,8 @@
 //! Expressions: values, conditions, aggregates.
 
 use super::words::{
-    COLLATE, COLUMNS, COMPARE, DATES, DIRECTION, FORMATS, LITERALS, MODIFIERS, MOMENTS, PATTERNS,
-    TABLES,
+    COLLATE, COLUMNS, COMPARE, DATES, DIRECTION, FORMATS, JSON5, LITERALS, MODIFIERS, MOMENTS,
+    PATTERNS, TABLES,
 };
 use super::{Choices, Source};
 
@@ -175,15 +175,24 @@ impl Choices<'_> {
             14 => format!("json_replace({json}, {path}, {}, '$.k', 7)", self.one(&["1", "2.5"])),
             15 => format!("json_pretty({json}{})", self.one(&["", ", '-'"])),
             16 => format!("json_error_position({})", self.one(&["'[1,}'", "'{\"a\":'", "'[]'"])),
-            17 => format!("json(jsonb({json}))"),
-            18 => format!("json(jsonb_set({json}, {path}, {}))", self.one(&["1", "NULL", "'a'"])),
-            19 => format!("json(jsonb_extract({json}, '$.k', {path}))"),
+            17 => format!("jsonb({json})"),
+            18 => format!("jsonb_set({json}, {path}, {})", self.one(&["1", "NULL", "'a'"])),
+            19 => format!("jsonb_extract({json}, '$.k', {path})"),
             20 => format!("json_valid({json}, {})", self.one(&["1", "2", "4", "6", "8"])),
             21 => format!("json_array_length({json}, {path})"),
-            22 => format!(
-                "json_extract({}, {path})",
-                self.one(&["'{k:1,l:[+2,.5,0x1F]}'", "'[1,2,\"x\",]'", "jsonb('{k:\'a\\x41\'}')",])
-            ),
+            22 => {
+                // Which rows a function meets depends on the plan: it takes all of them.
+                let json = self.one(JSON5);
+                let json = format!("iif(json_valid({json}, 2), {json}, '[3]')");
+                let function = self.one(&["json_extract", "jsonb_extract", "json_type"]);
+                let form = self.one(&["jsonb(J)", "J", "json(J)"]).replace('J', &json);
+                match self.below(4) {
+                    0 => format!("json_error_position({})", self.one(JSON5)),
+                    1 => form,
+                    2 => format!("jsonb_replace({json}, {path}, {})", self.one(&["1", "'b'"])),
+                    _ => format!("{function}({form}, {path})"),
+                }
+            }
             23 => format!("json_type(jsonb({json}), {path})"),
             24 => format!("json(jsonb_remove({json}, {path}, '$.k'))"),
             _ => format!("json_extract({json}, '$.k', {path})"),
@@ -276,7 +285,12 @@ impl Choices<'_> {
                 // Of `b IN () AND c` SQLite looks at no name, ambiguous ones included.
                 let least = usize::from(scope.iter().any(Source::is_merged));
                 let count = self.below(6).max(least);
-                let list: Vec<String> = (0..count).map(|_| self.literal()).collect();
+                // The collation of a value in the list means nothing.
+                let item = |choices: &mut Self| match choices.once_in(8) {
+                    true => format!("'A'{}", choices.one(COLLATE)),
+                    false => choices.literal(),
+                };
+                let list: Vec<String> = (0..count).map(|_| item(self)).collect();
                 let collate = self.one(COLLATE);
                 format!("{column}{collate} {}IN ({})", self.one(&["", "", "NOT "]), list.join(", "))
             }

@@ -1,5 +1,6 @@
 //! What a query reads: tables, views, queries, table functions and common tables, joined.
 
+use super::VALUES_BOUND;
 use super::words::{ALL, COLLATE, COLUMNS, EACH, NARROW, SERIES, TABLES};
 use super::{Choices, MERGED_IN_FULL, Source};
 
@@ -98,11 +99,10 @@ impl Choices<'_> {
                 format!("SELECT {ALL} FROM {table} x WHERE {filter} ORDER BY {ALL} LIMIT {limit}")
             }
             6 => {
-                // Without a limit SQLite loses rows of it beside a view with UNION ALL.
                 let (first, second) = (self.literal(), self.literal());
                 format!(
                     "SELECT column1 AS a, column2 AS b, column1 AS c, column2 AS d, NULL AS j, 1 AS g \
-                     FROM (VALUES (1, {first}), (2, {second}), ({first}, NULL)) LIMIT 9"
+                     FROM (VALUES (1, {first}), (2, {second}), ({first}, NULL)){VALUES_BOUND}"
                 )
             }
             7 => {

@@ -2,6 +2,8 @@
 
 /// Tables and views; all have the columns [`COLUMNS`].
 pub(super) const TABLES: &[&str] = &["t0", "t1", "t2", "t3", "v0", "v1", "v2", "v3"];
+/// The views among them.
+pub(super) const VIEWS: &[&str] = &["v0", "v1", "v2", "v3"];
 /// The columns: `j` is JSON or NULL, `g` is often computed.
 pub(super) const COLUMNS: &[&str] = &["a", "b", "c", "d", "g", "b", "c", "j"];
 /// The columns in their order.
@@ -103,6 +105,19 @@ pub(super) const FORMATS: &[&str] = &[
     "'%%'",
     "'%C'",
     "'%d.%m.'",
+];
+/// JSON5 with what JSON does not have, and texts that are neither.
+pub(super) const JSON5: &[&str] = &[
+    "'{k:1,l:[+2,.5,0x1F]}'",
+    "'[1,2,\"x\",]'",
+    "'{\"k\":''a\\x41'',$l:[-.5,5.,Infinity,NaN]}'",
+    "'[\"\\v\\0\",''q\"r'',{\"\\u006b\":-0x10}]'",
+    "'{/*c*/ k :[1,{''\\x6b'':2}] }//'",
+    "'[9223372036854775808,1e400,-0]'",
+    "'{true:1}'",
+    "'[1,,2]'",
+    "'{\"a.b\":{\"k\":\"\\ud83d\\ude00\"},\"k\":null}'",
+    "'\"a\'",
 ];
 /// Functions of dates that take a moment and modifiers.
 pub(super) const DATES: &[&str] = &["date", "time", "datetime", "julianday", "unixepoch"];

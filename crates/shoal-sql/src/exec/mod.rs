@@ -29,12 +29,15 @@ mod rows;
 mod scan;
 mod select;
 mod sets;
+mod shared;
 mod short_keys;
 mod sort;
 mod sorted;
 mod spill;
 mod txns;
 mod window;
+
+use std::sync::Arc;
 
 use shoal_store::{IndexCursor, Pgno, TableCursor, TableLookup, Transaction};
 
@@ -57,6 +60,7 @@ use crate::schema::Schema;
 use crate::value::{Value, ValueRef};
 use hash::HashStore;
 use query::QueryRun;
+use shared::SharedRows;
 
 /// Puts a value into a register, whose buffer is used again.
 #[inline]
@@ -83,6 +87,8 @@ struct State {
     stores: Vec<Option<HashStore>>,
     /// The rows that recursions have taken.
     taken: Vec<Vec<Value>>,
+    /// The rows of common tables that are made once.
+    shared: Vec<Option<Arc<SharedRows>>>,
     /// The layers that were opened, by number.
     layers: Vec<(usize, OpenLayer)>,
     /// What finds rows by their rowids, by the number of the cursor.
@@ -130,6 +136,7 @@ impl Run {
             queries: program.queries.iter().map(|_| SubqueryRun::default()).collect(),
             stores: std::iter::repeat_with(|| None).take(program.stores).collect(),
             taken: vec![Vec::new(); program.slots],
+            shared: vec![None; program.shared],
             layers: Vec::new(),
             lookups: Vec::new(),
         };
@@ -256,6 +263,7 @@ pub(crate) struct Machine<'m, 't> {
     queries: Vec<SubqueryRun>,
     stores: Vec<Option<HashStore>>,
     taken: Vec<Vec<Value>>,
+    shared: Vec<Option<Arc<SharedRows>>>,
     layers: Vec<(usize, OpenLayer)>,
     lookups: Vec<Option<TableLookup>>,
     schema: Option<&'m Schema>,
@@ -301,6 +309,7 @@ impl<'m, 't> Machine<'m, 't> {
             queries: state.queries,
             stores: state.stores,
             taken: state.taken,
+            shared: state.shared,
             layers: state.layers,
             lookups: state.lookups,
             schema: program.schema.as_deref(),
@@ -326,6 +335,7 @@ impl<'m, 't> Machine<'m, 't> {
             queries: Vec::new(),
             stores: Vec::new(),
             taken: Vec::new(),
+            shared: Vec::new(),
             layers: Vec::new(),
             lookups: Vec::new(),
             schema: None,
@@ -374,6 +384,7 @@ impl<'m, 't> Machine<'m, 't> {
             queries: self.queries,
             stores: self.stores,
             taken: self.taken,
+            shared: self.shared,
             layers: self.layers,
             lookups: self.lookups,
         }

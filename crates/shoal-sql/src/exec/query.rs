@@ -7,6 +7,7 @@ use super::direct::{Direct, EVERYWHERE, LeafMemory, Memory, Operand, RowView, co
 use super::recursion::RecursiveRun;
 use super::select::SelectRun;
 use super::sets::SetRows;
+use super::shared::SharedRun;
 use super::sort::{Sorter, Values};
 use super::{Batch, Machine, RowStore};
 use crate::Error;
@@ -38,6 +39,7 @@ enum BodyRun {
         run: Box<QueryRun>,
     },
     Recursive(Box<RecursiveRun>),
+    Shared(SharedRun),
     /// All rows of parts that were compared.
     Rows {
         rows: RowStore,
@@ -197,6 +199,7 @@ impl BodyRun {
                 BodyPlan::Select(_) => BodyRun::Select(Box::default()),
                 BodyPlan::Values(_) => BodyRun::Values(0),
                 BodyPlan::Recursive(_) => BodyRun::Recursive(Box::default()),
+                BodyPlan::Shared(plan) => BodyRun::Shared(SharedRun::open(plan, machine)?),
                 BodyPlan::Compound(plan) if plan.is_chain() => {
                     let mut run = Box::new(QueryRun::default());
                     run.start(&plan.first, machine)?;
@@ -230,6 +233,7 @@ impl BodyRun {
         match (self, &query.body) {
             (BodyRun::Select(run), BodyPlan::Select(plan)) => run.next(query, plan, machine),
             (BodyRun::Recursive(run), BodyPlan::Recursive(plan)) => run.next(query, plan, machine),
+            (BodyRun::Shared(run), BodyPlan::Shared(_)) => Ok(run.next(query, machine)),
             (BodyRun::Values(next), BodyPlan::Values(rows)) => {
                 let Some(row) = rows.get(*next) else { return Ok(false) };
                 *next += 1;

@@ -33,6 +33,8 @@ pub(crate) struct Compiler {
     pub(crate) stores: usize,
     /// How many recursions there are.
     pub(crate) slots: usize,
+    /// Of each common table that may be made once, whether it is.
+    pub(crate) made_once: Vec<bool>,
     /// Whether an `INDEXED BY` names an index that cannot be used.
     pub(crate) no_solution: bool,
     /// Whether a table-valued function reads the schema.

@@ -327,6 +327,8 @@ pub(crate) struct With {
 pub(crate) struct CommonTable {
     pub(crate) name: Name,
     pub(crate) columns: Vec<Name>,
+    /// Whether its rows are to be made once, where it says so.
+    pub(crate) materialized: Option<bool>,
     pub(crate) select: Select,
 }
 

@@ -30,6 +30,19 @@ impl Converter<'_> {
             Some(limit) => self.limit(limit)?,
             None => (None, None),
         };
+        if let SelectCore::Values(_) = compounds.last().map_or(&first, |(_, core)| core) {
+            // SQLite's grammar has neither behind VALUES.
+            let behind = |word: &str, offset| Error::Syntax {
+                message: format!("near \"{word}\": syntax error"),
+                offset,
+            };
+            if let Some(term) = order_by.first() {
+                return Err(behind("ORDER", term.expr.offset));
+            }
+            if let Some(limit) = &limit {
+                return Err(behind("LIMIT", limit.offset));
+            }
+        }
         self.shallower(QUERY_DEPTH);
         Ok(Select { with, first, compounds, order_by, limit, offset })
     }
@@ -61,7 +74,13 @@ impl Converter<'_> {
             }
             let columns = table.columns.unwrap_or_default();
             let columns = columns.iter().map(|column| self.name(&column.col_name)).collect();
-            tables.push(CommonTable { name, columns, select: self.select(table.select)? });
+            let materialized = match table.materialized {
+                grammar::Materialized::Any => None,
+                grammar::Materialized::Yes => Some(true),
+                grammar::Materialized::No => Some(false),
+            };
+            let select = self.select(table.select)?;
+            tables.push(CommonTable { name, columns, materialized, select });
         }
         Ok(Some(With { tables, offset }))
     }

@@ -174,6 +174,7 @@ fn query_rows(query: &Query) -> f64 {
         match body {
             Body::Values(rows) => rows.len() as f64,
             Body::Recursive(_) => 1000.0,
+            Body::Shared(shared) => query_rows(&shared.query),
             Body::Compound { first, rest, .. } => {
                 body_rows(first) + rest.iter().map(|(_, body)| body_rows(body)).sum::<f64>()
             }

@@ -51,6 +51,7 @@ impl Own {
                 self.add(first);
                 rest.iter().for_each(|(_, body)| self.add(body));
             }
+            Body::Shared(shared) => self.add(&shared.query.body),
             Body::Recursive(recursion) => {
                 self.add(&recursion.first);
                 recursion.steps.iter().for_each(|body| self.add(body));

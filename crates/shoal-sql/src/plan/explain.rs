@@ -50,6 +50,7 @@ impl Lines<'_> {
                 );
             }
             BodyPlan::Select(select) => self.select(select, plan, parent),
+            BodyPlan::Shared(shared) => self.query(&shared.plan, parent),
             BodyPlan::Recursive(recursion) => {
                 let id = self.add(parent, "SETUP");
                 self.query(&recursion.first, id);

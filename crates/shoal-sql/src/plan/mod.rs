@@ -47,6 +47,8 @@ pub(crate) struct Program {
     pub(crate) stores: usize,
     /// How many recursions there are.
     pub(crate) slots: usize,
+    /// How many common tables there are whose rows are made once.
+    pub(crate) shared: usize,
     /// What functions that describe the schema read; `Some` where there is one.
     pub(crate) schema: Option<std::sync::Arc<Schema>>,
     pub(crate) needs_schema: bool,
@@ -99,6 +101,15 @@ pub(crate) enum BodyPlan {
     Values(Vec<Vec<Code>>),
     Compound(Box<CompoundPlan>),
     Recursive(Box<RecursivePlan>),
+    Shared(Box<SharedPlan>),
+}
+
+/// A common table whose rows are made once.
+#[derive(Debug)]
+pub(crate) struct SharedPlan {
+    /// Where its rows are kept.
+    pub(crate) slot: usize,
+    pub(crate) plan: QueryPlan,
 }
 
 /// A common table that reads itself.
@@ -426,7 +437,8 @@ pub(crate) fn plan(
     select: &ast::Select,
     txns: Option<Txns<'_>>,
 ) -> Result<Program, Error> {
-    let mut query = Resolver::new(schema).query(select)?;
+    let mut resolver = Resolver::new(schema);
+    let mut query = resolver.query(select)?;
     let utf16 = schema.utf16();
     if let Some(order) = utf16 {
         in_utf16(&mut query, order);
@@ -435,11 +447,12 @@ pub(crate) fn plan(
     if let Some(txns) = txns {
         sample::sample(&query, txns);
     }
-    plan_resolved(query, utf16.is_some())
+    plan_resolved(query, utf16.is_some(), resolver.made_once())
 }
 
-fn plan_resolved(query: Query, utf16: bool) -> Result<Program, Error> {
+fn plan_resolved(query: Query, utf16: bool, made_once: Vec<bool>) -> Result<Program, Error> {
     let mut compiler = Compiler::default();
+    compiler.made_once = made_once;
     compiler.utf16 = utf16;
     let root = compiler.plan_query(&query);
     let direct = crate::exec::direct::Root::of(&root, &compiler);
@@ -456,6 +469,7 @@ fn plan_resolved(query: Query, utf16: bool) -> Result<Program, Error> {
         cursors: compiler.cursors,
         stores: compiler.stores,
         slots: compiler.slots,
+        shared: compiler.made_once.len(),
         schema: None,
         needs_schema: compiler.needs_schema,
         columns: query.columns,

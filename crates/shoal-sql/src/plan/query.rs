@@ -1,6 +1,6 @@
 //! Planning of a whole query: its body, then order and bounds around it.
 
-use super::{BodyPlan, CompoundPlan, QueryPlan, RecursivePlan, SortKey, SortPlan};
+use super::{BodyPlan, CompoundPlan, QueryPlan, RecursivePlan, SharedPlan, SortKey, SortPlan};
 use crate::expr::{Compiler, Reg};
 use crate::resolve::tree::{Body, Expr, Key, OrderKey, Query};
 use crate::value::Value;
@@ -8,6 +8,11 @@ use crate::value::Value;
 impl Compiler {
     /// Plans a query; its rows will appear in registers of their own.
     pub(crate) fn plan_query(&mut self, query: &Query) -> QueryPlan {
+        if let Body::Shared(shared) = &query.body
+            && !self.made_once[shared.slot]
+        {
+            return self.plan_query(&shared.query);
+        }
         let outer = std::mem::take(&mut self.own_queries);
         let width = query.columns.len();
         let key_count = query.order_by.iter().filter(|key| matches!(key.key, Key::Expr(_))).count();
@@ -72,6 +77,11 @@ impl Compiler {
             Body::Select(select) => {
                 let (plan, sorted) = self.plan_select(select, output, (order_by, limit, chooses));
                 (BodyPlan::Select(Box::new(plan)), sorted)
+            }
+            Body::Shared(shared) => {
+                let plan = self.plan_query(&shared.query);
+                let plan = SharedPlan { slot: shared.slot, plan };
+                (BodyPlan::Shared(Box::new(plan)), false)
             }
             Body::Recursive(recursion) => {
                 self.slots = self.slots.max(recursion.slot + 1);

@@ -21,6 +21,7 @@ fn sample_body(body: &Body, txns: Txns<'_>) {
             sample_body(first, txns);
             rest.iter().for_each(|(_, body)| sample_body(body, txns));
         }
+        Body::Shared(shared) => sample_body(&shared.query.body, txns),
         Body::Recursive(recursion) => {
             sample_body(&recursion.first, txns);
             recursion.steps.iter().for_each(|body| sample_body(body, txns));

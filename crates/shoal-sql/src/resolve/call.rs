@@ -13,6 +13,9 @@ use crate::functions::{
 use crate::parse::ast;
 use crate::value::Collation;
 
+/// Functions and aggregates that compare their arguments.
+pub(super) const COMPARING: [&str; 3] = ["max", "min", "nullif"];
+
 /// An aggregate's arguments, filter and order.
 type AggregateParts = (Vec<Bound>, Option<Expr>, Vec<OrderKey>);
 
@@ -59,7 +62,7 @@ impl<'a> Resolver<'a> {
                 for argument in &call.arguments {
                     bound.push(self.bind(argument)?);
                 }
-                Ok(self.scalar_call(function, bound))
+                self.scalar_call(function, bound)
             }
         }
     }
@@ -106,6 +109,8 @@ impl<'a> Resolver<'a> {
         let collation =
             arguments.iter().map(|argument| argument.collation).fold(Coll::None, Coll::or);
         let kept = collation.through_operator();
+        let compares = call.distinct || COMPARING.contains(&function.name());
+        let collation = self.used(collation, compares)?;
         let mut arguments: Vec<Expr> =
             arguments.into_iter().map(|argument| argument.expr).collect();
         let json = self.json_arguments(function.name(), &mut arguments);
@@ -117,14 +122,18 @@ impl<'a> Resolver<'a> {
             distinct: call.distinct,
             filter,
             order_by,
-            collation: collation.or_binary(),
+            collation,
         });
         let expr = Expr::Aggregate { select: scope.select, index: scope.aggregates.len() - 1 };
         Ok(Bound::with(expr, kept))
     }
 
     /// A call of a scalar function; the few that must not evaluate every argument are operators.
-    fn scalar_call(&self, function: &'static ScalarFunction, bound: Vec<Bound>) -> Bound {
+    fn scalar_call(
+        &self,
+        function: &'static ScalarFunction,
+        bound: Vec<Bound>,
+    ) -> Result<Bound, Error> {
         let collation = bound.iter().map(|argument| argument.collation).fold(Coll::None, Coll::or);
         let kept = bound
             .iter()
@@ -134,11 +143,11 @@ impl<'a> Resolver<'a> {
             ("likely" | "unlikely", 1) | ("likelihood", 2) => {
                 // The value itself, but neither its column's affinity nor its collation.
                 let mut bound = bound;
-                return Bound::with(bound.swap_remove(0).expr, kept);
+                return Ok(Bound::with(bound.swap_remove(0).expr, kept));
             }
             ("coalesce" | "ifnull", _) => {
                 let arguments = bound.into_iter().map(|argument| argument.expr).collect();
-                return Bound::with(Expr::Coalesce(arguments), kept);
+                return Ok(Bound::with(Expr::Coalesce(arguments), kept));
             }
             ("iif" | "if", count) if count >= 2 => {
                 let mut arguments = bound.into_iter().map(|argument| argument.expr);
@@ -150,14 +159,21 @@ impl<'a> Resolver<'a> {
                         None => otherwise = Some(Box::new(when)),
                     }
                 }
-                return Bound::with(Expr::Case { base: None, branches, otherwise }, kept);
+                return Ok(Bound::with(Expr::Case { base: None, branches, otherwise }, kept));
             }
             _ => {}
         }
         let mut arguments: Vec<Expr> = bound.into_iter().map(|argument| argument.expr).collect();
         let json = self.json_arguments(function.name(), &mut arguments);
-        let call = Expr::Call { function, arguments, collation: collation.or_binary(), json };
-        Bound::with(call, kept)
+        let collation = self.used(collation, COMPARING.contains(&function.name()))?;
+        let call = Expr::Call { function, arguments, collation, json };
+        Ok(Bound::with(call, kept))
+    }
+
+    /// The collation of a call, which is refused only where the call compares.
+    pub(super) fn used(&self, collation: Coll, compares: bool) -> Result<Collation, Error> {
+        let named = collation.or_binary();
+        if compares { self.known(named) } else { Ok(named.unwrap_or_default()) }
     }
 
     /// Which arguments of a function of JSON are JSON that another made.
@@ -225,7 +241,7 @@ impl<'a> Resolver<'a> {
                 key: Key::Expr(bound.expr),
                 descending: term.descending,
                 nulls_first: term.nulls_first.unwrap_or(!term.descending),
-                collation: bound.collation.or_binary(),
+                collation: self.known(bound.collation.or_binary())?,
             })
         };
         terms.iter().map(key).collect()

@@ -1,6 +1,40 @@
 //! Which affinity and collation a comparison follows (datatype3.html §4.2 and §7.1).
 
+use super::{Resolver, no_such_collation};
+use crate::Error;
 use crate::value::{Affinity, Collation};
+
+/// A collation, unless nobody knows its name: that matters only where something is compared.
+pub(crate) type Named = Result<Collation, Unknown>;
+
+/// A name of no collation, by its place among those of the statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unknown(usize);
+
+impl Resolver<'_> {
+    /// The collation of that name; one that nobody knows is refused where it is used.
+    pub(super) fn named_collation(&self, name: &str, offset: usize) -> Named {
+        Collation::named(name).ok_or_else(|| self.unknown_collation(name, offset))
+    }
+
+    /// Notes a name that nobody knows.
+    pub(super) fn unknown_collation(&self, name: &str, offset: usize) -> Unknown {
+        let mut unknown = self.unknown_collations.borrow_mut();
+        unknown.push((name.to_owned(), offset));
+        Unknown(unknown.len() - 1)
+    }
+
+    /// A collation that something is compared by.
+    ///
+    /// # Errors
+    /// When nobody knows its name.
+    pub(super) fn known(&self, collation: Named) -> Result<Collation, Error> {
+        collation.map_err(|Unknown(place)| {
+            let (name, offset) = &self.unknown_collations.borrow()[place];
+            no_such_collation(name, *offset)
+        })
+    }
+}
 
 /// The collation that comes with an expression.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -9,21 +43,17 @@ pub(crate) enum Coll {
     #[default]
     None,
     /// Its column's, which yields to a `COLLATE` on the other side.
-    Column(Collation),
+    Column(Named),
     /// From a `COLLATE` operator, which goes before any other.
-    Explicit(Collation),
+    Explicit(Named),
 }
 
 impl Coll {
     /// The collation where only this expression decides.
-    pub(crate) fn or_binary(self) -> Collation {
-        self.get().unwrap_or_default()
-    }
-
-    pub(crate) fn get(self) -> Option<Collation> {
+    pub(crate) fn or_binary(self) -> Named {
         match self {
-            Coll::None => None,
-            Coll::Column(collation) | Coll::Explicit(collation) => Some(collation),
+            Coll::None => Ok(Collation::Binary),
+            Coll::Column(collation) | Coll::Explicit(collation) => collation,
         }
     }
 
@@ -44,11 +74,11 @@ impl Coll {
     }
 
     /// The collation of a comparison: an explicit one, left before right, then a column's.
-    pub(crate) fn compare_with(self, right: Coll) -> Collation {
+    pub(crate) fn compare_with(self, right: Coll) -> Named {
         match (self, right) {
             (Coll::Explicit(collation), _) | (_, Coll::Explicit(collation)) => collation,
             (Coll::Column(collation), _) | (Coll::None, Coll::Column(collation)) => collation,
-            (Coll::None, Coll::None) => Collation::Binary,
+            (Coll::None, Coll::None) => Ok(Collation::Binary),
         }
     }
 }
@@ -104,13 +134,13 @@ mod tests {
 
     #[test]
     fn written_collations_go_first_then_the_left_column() {
-        let explicit = Coll::Explicit(Collation::NoCase);
-        let column = Coll::Column(Collation::Rtrim);
-        let plain = Coll::Column(Collation::Binary);
-        assert_eq!(column.compare_with(explicit), Collation::NoCase);
-        assert_eq!(explicit.compare_with(column), Collation::NoCase);
-        assert_eq!(column.compare_with(plain), Collation::Rtrim);
-        assert_eq!(plain.compare_with(column), Collation::Binary);
-        assert_eq!(Coll::None.compare_with(column), Collation::Rtrim);
+        let explicit = Coll::Explicit(Ok(Collation::NoCase));
+        let column = Coll::Column(Ok(Collation::Rtrim));
+        let plain = Coll::Column(Ok(Collation::Binary));
+        assert_eq!(column.compare_with(explicit), Ok(Collation::NoCase));
+        assert_eq!(explicit.compare_with(column), Ok(Collation::NoCase));
+        assert_eq!(column.compare_with(plain), Ok(Collation::Rtrim));
+        assert_eq!(plain.compare_with(column), Ok(Collation::Binary));
+        assert_eq!(Coll::None.compare_with(column), Ok(Collation::Rtrim));
     }
 }

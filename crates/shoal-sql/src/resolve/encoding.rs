@@ -60,6 +60,7 @@ impl Rewrite {
                 rest.iter_mut().for_each(|(_, body)| self.body(body));
                 self.collations(collations);
             }
+            Body::Shared(shared) => self.query(&mut shared.query),
             Body::Recursive(recursion) => {
                 self.body(&mut recursion.first);
                 recursion.steps.iter_mut().for_each(|body| self.body(body));

@@ -1,12 +1,12 @@
 //! Expressions: names to columns, operators to their rules.
 
+use super::Resolver;
 use super::call::named_call;
 use super::collation::{Coll, compare_affinity, list_affinity};
 use super::form::{is_constant, never_holds};
 use super::row::is_row;
 use super::scope::{Clause, Found, Miss, ScopeTable};
 use super::tree::{ArithmeticOp, CompareOp, Comparison, Expr, ROWID};
-use super::{Resolver, no_such_collation};
 use crate::Error;
 use crate::error::NameKind;
 use crate::expr::arithmetic;
@@ -123,8 +123,8 @@ impl<'a> Resolver<'a> {
             .map(|bound| bound.collation.through_operator())
             .into_iter()
             .fold(Coll::None, Coll::or);
-        let low_rule = comparison(CompareOp::GreaterEqual, &expr, &low);
-        let high_rule = comparison(CompareOp::LessEqual, &expr, &high);
+        let low_rule = self.comparison(CompareOp::GreaterEqual, &expr, &low)?;
+        let high_rule = self.comparison(CompareOp::LessEqual, &expr, &high)?;
         let between = Expr::Between {
             expr: Box::new(expr.expr),
             not,
@@ -147,11 +147,24 @@ impl<'a> Resolver<'a> {
         Ok(Bound { affinity: Some(affinity), ..Bound::with(expr, collation) })
     }
 
+    /// How an operator compares two expressions.
+    pub(super) fn comparison(
+        &self,
+        op: CompareOp,
+        left: &Bound,
+        right: &Bound,
+    ) -> Result<Comparison, Error> {
+        Ok(Comparison {
+            op,
+            affinity: compare_affinity(left.affinity, right.affinity),
+            collation: self.known(left.collation.compare_with(right.collation))?,
+        })
+    }
+
     #[inline(never)]
     fn collate(&mut self, expr: &'a ast::Expr, collation: &Name) -> Result<Bound, Error> {
         let mut bound = self.bind(expr)?;
-        let named = Collation::named(&collation.text)
-            .ok_or_else(|| no_such_collation(&collation.text, collation.offset))?;
+        let named = self.named_collation(&collation.text, collation.offset);
         if let Some(column) = &mut bound.column {
             column.collated = true;
         }
@@ -255,7 +268,7 @@ impl<'a> Resolver<'a> {
         let right = self.bind(right)?;
         let collation = left.collation.through_operator().or(right.collation.through_operator());
         if let Some(op) = compare {
-            let rule = comparison(op, &left, &right);
+            let rule = self.comparison(op, &left, &right)?;
             let expr = Expr::Compare(rule, Box::new(left.expr), Box::new(right.expr));
             return Ok(Bound::with(expr, collation));
         }
@@ -326,11 +339,15 @@ impl<'a> Resolver<'a> {
             {
                 self.resolve_select(select)?
             }
-            InSet::List(list) if list.len() == 1 && is_constant(&list[0]) => {
+            InSet::List(list)
+                if list.len() == 1
+                    && is_constant(&list[0])
+                    && !matches!(list[0].kind, ExprKind::Collate { .. }) =>
+            {
                 let right = self.bind(&list[0])?;
                 let right = Bound { affinity: None, ..right };
                 let op = if not { CompareOp::NotEqual } else { CompareOp::Equal };
-                let rule = comparison(op, &left, &right);
+                let rule = self.comparison(op, &left, &right)?;
                 let kept = left.collation.through_operator().or(right.collation.through_operator());
                 let expr = Expr::Compare(rule, Box::new(left.expr), Box::new(right.expr));
                 return Ok(Bound::with(expr, kept));
@@ -349,7 +366,7 @@ impl<'a> Resolver<'a> {
                     not,
                     list: out,
                     affinity,
-                    collation: left.collation.or_binary(),
+                    collation: self.known(left.collation.or_binary())?,
                 };
                 return Ok(Bound::with(expr, kept));
             }
@@ -361,7 +378,7 @@ impl<'a> Resolver<'a> {
         }
         let (affinity, collation) = query.as_expression;
         let affinity = compare_affinity(left.affinity, affinity);
-        let collation = left.collation.compare_with(collation);
+        let collation = self.known(left.collation.compare_with(collation))?;
         let kept = left.collation.through_operator();
         let expr = Expr::InQuery {
             expr: Box::new(left.expr),
@@ -418,7 +435,7 @@ impl<'a> Resolver<'a> {
             let when = self.bind(when)?;
             let then = self.bind(then)?;
             let rule = match &base {
-                Some(base) => comparison(CompareOp::Equal, base, &when),
+                Some(base) => self.comparison(CompareOp::Equal, base, &when)?,
                 None => PLAIN_EQUAL,
             };
             kept = kept.or(when.collation.through_operator()).or(then.collation.through_operator());
@@ -588,15 +605,17 @@ impl<'a> Resolver<'a> {
                 Ok(Bound {
                     expr: Expr::Column { source, column: ROWID },
                     affinity: Some(Affinity::Integer),
-                    collation: Coll::Column(Collation::Binary),
+                    collation: Coll::Column(Ok(Collation::Binary)),
                     column: Some(Box::new(column)),
                 })
             }
             Found::Column { table: index, column: place, .. } => {
                 let table = &self.scopes[depth].tables[index];
                 let column = table.columns[place].clone();
-                let collation =
-                    column.collation.clone().map_err(|name| no_such_collation(&name, offset))?;
+                let collation = match &column.collation {
+                    Ok(collation) => *collation,
+                    Err(name) => Coll::Column(Err(self.unknown_collation(name, offset))),
+                };
                 let mut expr = column.expr;
                 if let Some(definition) = table.table
                     && let Some(known) = definition.columns.get(place)
@@ -694,14 +713,6 @@ fn computed(op: ArithmeticOp, left: Expr, right: Expr) -> Expr {
 
 pub(super) const PLAIN_EQUAL: Comparison =
     Comparison { op: CompareOp::Equal, affinity: None, collation: Collation::Binary };
-
-pub(super) fn comparison(op: CompareOp, left: &Bound, right: &Bound) -> Comparison {
-    Comparison {
-        op,
-        affinity: compare_affinity(left.affinity, right.affinity),
-        collation: left.collation.compare_with(right.collation),
-    }
-}
 
 pub(super) fn sub_select_columns(got: usize, expected: usize, offset: usize) -> Error {
     Error::meaning(format!("sub-select returns {got} columns - expected {expected}"), offset)

@@ -2,7 +2,7 @@
 
 use super::collation::{Coll, compare_affinity};
 use super::expr::Bound;
-use super::merge::{merge_query, mergeable, query_column, unique};
+use super::merge::{merge_query, mergeable, merges, query_column, shared, unique};
 use super::recursion::Common;
 use super::scope::{Clause, ScopeColumn, ScopeTable};
 use super::tree::{
@@ -167,8 +167,18 @@ impl<'a> Resolver<'a> {
         if name.database.is_none() {
             let shown = alias.clone().unwrap_or_else(|| plain.to_owned());
             match self.common_table(plain, offset)? {
-                Some(Common::Query(query)) => {
-                    return self.add_query(*query, shown, nullable, joined);
+                Some(Common::Query(query, slot)) => {
+                    let others = (joined.sources.len(), joined.sources.len() + joined.remaining);
+                    let query = match slot {
+                        // An order alone keeps no query apart in SQLite.
+                        Some(slot)
+                            if self.is_materialized(slot) || !merges(&query, others, true) =>
+                        {
+                            shared(*query, slot)
+                        }
+                        _ => *query,
+                    };
+                    return self.add_query(query, shown, nullable, joined);
                 }
                 Some(Common::Taken(slot, columns)) => {
                     let source = self.new_source()?;
@@ -291,6 +301,8 @@ impl<'a> Resolver<'a> {
         nullable: bool,
         joined: &mut Joined<'a>,
     ) -> Result<(), Error> {
+        // A column of a query has a collation of its own, which somebody must know.
+        self.collations(&query.columns)?;
         let before = joined.sources.len();
         let query = match mergeable(query, nullable, (before, before + joined.remaining)) {
             Ok((select, columns, correlated)) => {
@@ -453,7 +465,7 @@ impl<'a> Resolver<'a> {
         let rule = Comparison {
             op: CompareOp::Equal,
             affinity: compare_affinity(left.affinity, right.affinity),
-            collation: left.collation.compare_with(right.collation),
+            collation: self.known(left.collation.compare_with(right.collation))?,
         };
         Ok(Expr::Compare(rule, Box::new(left.expr), Box::new(right.expr)))
     }

@@ -3,7 +3,7 @@
 use super::collation::Coll;
 use super::from::{JOIN_MAX, Joined, first_rules};
 use super::scope::{ScopeColumn, ScopeTable};
-use super::tree::{Body, Expr, OutputColumn, Query, Select, Source};
+use super::tree::{Body, Expr, OutputColumn, Query, Select, Shared, Source};
 
 /// A column that is a larger expression is computed once instead of wherever it is named, which
 /// in a chain of views could double its size with every link.
@@ -18,7 +18,29 @@ pub(super) fn mergeable(
     nullable: bool,
     (before, others): (usize, usize),
 ) -> Result<Mergeable, Box<Query>> {
-    let bare = query.order_by.is_empty() && query.limit.is_none() && query.offset.is_none();
+    if nullable || !merges(&query, (before, others), false) {
+        return Err(Box::new(query));
+    }
+    let Query { body, columns, correlated, .. } = query;
+    match body {
+        Body::Select(select) => Ok((*select, columns, correlated)),
+        body => Err(Box::new(Query {
+            as_expression: first_rules(&columns),
+            body,
+            columns,
+            order_by: Vec::new(),
+            limit: None,
+            offset: None,
+            correlated,
+        })),
+    }
+}
+
+/// Whether a query is simple enough to become part of the one around it, where it may be ordered if
+/// that says so.
+pub(super) fn merges(query: &Query, (before, others): (usize, usize), may_order: bool) -> bool {
+    let bounded = query.limit.is_some() || query.offset.is_some();
+    let bare = !bounded && (may_order || query.order_by.is_empty());
     let fits = match &query.body {
         Body::Select(select) => {
             !select.sources.is_empty()
@@ -35,21 +57,19 @@ pub(super) fn mergeable(
         }
         _ => false,
     };
-    if nullable || !bare || !fits {
-        return Err(Box::new(query));
-    }
-    let Query { body, columns, correlated, .. } = query;
-    match body {
-        Body::Select(select) => Ok((*select, columns, correlated)),
-        body => Err(Box::new(Query {
-            as_expression: first_rules(&columns),
-            body,
-            columns,
-            order_by: Vec::new(),
-            limit: None,
-            offset: None,
-            correlated,
-        })),
+    bare && fits
+}
+
+/// A common table whose rows may be made once, as a query of its own.
+pub(super) fn shared(query: Query, slot: usize) -> Query {
+    Query {
+        columns: query.columns.clone(),
+        as_expression: query.as_expression,
+        order_by: Vec::new(),
+        limit: None,
+        offset: None,
+        correlated: false,
+        body: Body::Shared(Box::new(Shared { slot, query })),
     }
 }
 

@@ -21,6 +21,8 @@ pub(crate) mod tree;
 mod walk;
 mod window;
 
+use std::cell::RefCell;
+
 use crate::Error;
 use crate::error::NameKind;
 use crate::parse::{EXPR_DEPTH_MAX, ast};
@@ -51,6 +53,11 @@ pub(crate) struct Resolver<'a> {
     next_source: SourceId,
     next_select: SelectId,
     next_slot: usize,
+    next_frame: usize,
+    /// The common tables that were named, by the `WITH` and the place in it.
+    named: Vec<NamedTable>,
+    /// Names of no collation that were written, and where.
+    unknown_collations: RefCell<Vec<(String, usize)>>,
     /// How many selects, one within the other, are being resolved.
     select_level: usize,
 }
@@ -60,6 +67,17 @@ pub(crate) struct Resolver<'a> {
 struct Frame<'a> {
     tables: &'a [ast::CommonTable],
     scopes: usize,
+    /// Its number: a `WITH` within what is expanded twice is two of them.
+    number: usize,
+}
+
+/// A common table that was named, and how often.
+#[derive(Clone, Copy, Debug)]
+struct NamedTable {
+    frame: usize,
+    place: usize,
+    uses: usize,
+    materialized: Option<bool>,
 }
 
 /// A common table while it is being expanded.
@@ -94,6 +112,9 @@ impl<'a> Resolver<'a> {
             next_source: 0,
             next_select: 0,
             next_slot: 0,
+            next_frame: 0,
+            named: Vec::new(),
+            unknown_collations: RefCell::default(),
             select_level: 0,
         }
     }
@@ -187,7 +208,7 @@ fn scope_table(table: &Table, source: SourceId, name: String) -> ScopeTable<'_> 
                 column: if table.rowid_alias == Some(index) { tree::ROWID } else { index },
             },
             affinity: Some(column.affinity),
-            collation: column.collation.clone().map(Coll::Column),
+            collation: column.collation.clone().map(|known| Coll::Column(Ok(known))),
             declared_type: Some(column.declared_type.clone()),
             merged: false,
             others: Vec::new(),

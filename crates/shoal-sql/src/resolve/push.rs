@@ -25,6 +25,7 @@ fn push_body(body: &mut Body) {
             push_body(first);
             rest.iter_mut().for_each(|(_, body)| push_body(body));
         }
+        Body::Shared(shared) => push_body(&mut shared.query.body),
         Body::Recursive(recursion) => {
             push_body(&mut recursion.first);
             recursion.steps.iter_mut().for_each(push_body);
@@ -85,7 +86,7 @@ fn takes(query: &Query, condition: &Expr) -> bool {
 
 fn body_takes(body: &Body, condition: &Expr) -> bool {
     match body {
-        Body::Values(_) | Body::Recursive(_) => false,
+        Body::Values(_) | Body::Recursive(_) | Body::Shared(_) => false,
         Body::Compound { first, rest, collations } => {
             let all = rest.iter().all(|(op, _)| *op == CompoundOp::UnionAll);
             (all || tells_alike(condition, collations))
@@ -150,7 +151,7 @@ fn tells_alike(condition: &Expr, collations: &[Collation]) -> bool {
 /// Adds the condition to every part of a body, over what the part's columns are.
 fn give(body: &mut Body, condition: &Expr, source: SourceId) {
     match body {
-        Body::Values(_) | Body::Recursive(_) => {}
+        Body::Values(_) | Body::Recursive(_) | Body::Shared(_) => {}
         Body::Compound { first, rest, .. } => {
             give(first, condition, source);
             rest.iter_mut().for_each(|(_, body)| give(body, condition, source));

@@ -1,15 +1,16 @@
 //! `WITH`: common tables, and those that read themselves.
 
 use super::from::{first_rules, rename};
-use super::select::{combined_affinity, compound_key, compound_word};
-use super::tree::{Body, OutputColumn, Query, Recursion};
-use super::{Expanding, Frame, Resolver, Step};
+use super::select::{combined_affinity, compound_word};
+use super::tree::{Body, Expr, OutputColumn, Query, Recursion};
+use super::{Expanding, Frame, NamedTable, Resolver, Step};
 use crate::Error;
 use crate::parse::ast::{self, CommonTable, CompoundOp, From, SelectCore, TableRefKind};
 
 /// What a name of a common table stands for.
 pub(super) enum Common {
-    Query(Box<Query>),
+    /// With its number where its rows may be made once.
+    Query(Box<Query>, Option<usize>),
     /// The row that its own recursion has taken, by slot, and its columns.
     Taken(usize, Vec<OutputColumn>),
 }
@@ -21,10 +22,13 @@ impl<'a> Resolver<'a> {
         offset: usize,
     ) -> Result<Option<Common>, Error> {
         let found = self.common.iter().enumerate().rev().find_map(|(place, frame)| {
-            let table = frame.tables.iter().find(|table| table.name.is(name))?;
-            Some((place, frame.scopes, table))
+            let at = frame.tables.iter().position(|table| table.name.is(name))?;
+            Some((place, *frame, at))
         });
-        let Some((frame, around, table)) = found else { return Ok(None) };
+        let Some((frame, Frame { scopes: around, tables, number }, at)) = found else {
+            return Ok(None);
+        };
+        let table = &tables[at];
         let level = self.select_level;
         let open = self.expanding.iter_mut().rev().find(|open| std::ptr::eq(open.table, table));
         if let Some(open) = open {
@@ -53,7 +57,41 @@ impl<'a> Resolver<'a> {
         let query = query?;
         scopes.iter_mut().for_each(|scope| scope.correlated |= query.correlated);
         self.scopes.extend(scopes);
-        Ok(Some(Common::Query(Box::new(query))))
+        let slot = self.named_again(number, at, table.materialized);
+        // What a recursion reads of the row that it has taken is another for each.
+        let taken = self.expanding.iter().any(|open| open.step.is_some());
+        let may_differ = !query.correlated && !taken && differs(&query);
+        Ok(Some(Common::Query(Box::new(query), may_differ.then_some(slot))))
+    }
+
+    /// Makes the tables of a `WITH` known.
+    pub(super) fn open_with(&mut self, with: &'a ast::With) {
+        let number = self.next_frame;
+        self.next_frame += 1;
+        self.common.push(Frame { tables: &with.tables, scopes: self.scopes.len(), number });
+    }
+
+    /// Notes that a common table is named; gives its number.
+    fn named_again(&mut self, frame: usize, place: usize, materialized: Option<bool>) -> usize {
+        let known = self.named.iter().position(|it| (it.frame, it.place) == (frame, place));
+        let slot = known.unwrap_or_else(|| {
+            self.named.push(NamedTable { frame, place, uses: 0, materialized });
+            self.named.len() - 1
+        });
+        self.named[slot].uses += 1;
+        slot
+    }
+
+    /// Whether a common table is never merged into the queries that name it.
+    pub(super) fn is_materialized(&self, slot: usize) -> bool {
+        self.named[slot].materialized == Some(true)
+    }
+
+    /// Of each common table whether its rows are made once, as SQLite makes those that are named
+    /// more than once and those that say so.
+    pub(crate) fn made_once(&self) -> Vec<bool> {
+        let once = |table: &NamedTable| table.materialized.unwrap_or(table.uses > 1);
+        self.named.iter().map(once).collect()
     }
 
     fn expand_common(&mut self, table: &'a CommonTable, offset: usize) -> Result<Query, Error> {
@@ -68,7 +106,7 @@ impl<'a> Resolver<'a> {
         }
         let common = self.common.len();
         if let Some(with) = &select.with {
-            self.common.push(Frame { tables: &with.tables, scopes: self.scopes.len() });
+            self.open_with(with);
         }
         let query = self.recursion(table, steps, offset);
         self.common.truncate(common);
@@ -152,9 +190,9 @@ impl<'a> Resolver<'a> {
         }
         let mut order_by = Vec::with_capacity(select.order_by.len());
         for (number, term) in select.order_by.iter().enumerate() {
-            order_by.push(compound_key(term, number, &named, &cores)?);
+            order_by.push(self.compound_key(term, number, &named, &cores)?);
         }
-        let collations = query.columns.iter().map(|column| column.collation.or_binary()).collect();
+        let collations = self.collations(&query.columns)?;
         query.correlated = correlated;
         query.body = Body::Recursive(Box::new(Recursion {
             slot,
@@ -191,10 +229,19 @@ impl<'a> Resolver<'a> {
             }
             bodies.push((*op, body));
         }
-        let collations = columns.iter().map(|column| column.collation.or_binary()).collect();
+        let collations = self.compound_collations(&columns, &bodies)?;
         let body = Body::Compound { first: Box::new(first), rest: bodies, collations };
         Ok((body, columns, correlated))
     }
+}
+
+/// Whether a query may give other rows each time that it is run.
+fn differs(query: &Query) -> bool {
+    let mut differs = false;
+    query.walk(&mut |expr| {
+        differs |= matches!(expr, Expr::Call { function, .. } if !function.deterministic);
+    });
+    differs
 }
 
 /// Refuses what a part that reads its own table may not do.

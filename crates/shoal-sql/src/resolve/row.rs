@@ -2,7 +2,7 @@
 
 use super::Resolver;
 use super::collation::compare_affinity;
-use super::expr::{Bound, PLAIN_EQUAL, comparison, sub_select_columns};
+use super::expr::{Bound, PLAIN_EQUAL, sub_select_columns};
 use super::tree::{CompareOp, Expr};
 use crate::Error;
 use crate::parse::ast::{self, BinaryOp, ExprKind, InSet, SelectCore};
@@ -81,7 +81,7 @@ impl<'a> Resolver<'a> {
                 _ => misused(),
             });
         }
-        compared(op, left_row, right_row).map(Bound::plain).ok_or_else(misused)
+        self.compared(op, left_row, right_row)?.map(Bound::plain).ok_or_else(misused)
     }
 
     pub(super) fn row_case(
@@ -134,15 +134,51 @@ impl<'a> Resolver<'a> {
         }
         let rules = row.iter().zip(&query.columns).map(|(left, right)| {
             let affinity = compare_affinity(left.affinity, right.affinity);
-            (affinity, left.collation.compare_with(right.collation))
+            let collation = self.known(left.collation.compare_with(right.collation))?;
+            Ok((affinity, collation))
         });
-        let rules = rules.collect();
+        let rules = rules.collect::<Result<_, Error>>()?;
         let row = row.into_iter().map(|bound| bound.expr).collect();
         Ok(Bound::plain(Expr::RowInQuery { row, not, query: Box::new(query), rules }))
     }
 }
 
 impl<'a> Resolver<'a> {
+    /// A comparison of rows as comparisons of their values; `None` for rows without any.
+    fn compared(
+        &self,
+        op: CompareOp,
+        left: Vec<Bound>,
+        right: Vec<Bound>,
+    ) -> Result<Option<Expr>, Error> {
+        let mut pairs: Vec<(Bound, Bound)> = left.into_iter().zip(right).collect();
+        let compare = |op, left: &Bound, right: &Bound| {
+            let (a, b) = (Box::new(left.expr.clone()), Box::new(right.expr.clone()));
+            Ok::<_, Error>(Expr::Compare(self.comparison(op, left, right)?, a, b))
+        };
+        let Some((last_left, last_right)) = pairs.pop() else { return Ok(None) };
+        let mut out = compare(op, &last_left, &last_right)?;
+        for (left, right) in pairs.iter().rev() {
+            let (strict, all) = match op {
+                CompareOp::Equal | CompareOp::Is => (None, true),
+                CompareOp::NotEqual | CompareOp::IsNot => (None, false),
+                CompareOp::Less | CompareOp::LessEqual => (Some(CompareOp::Less), false),
+                CompareOp::Greater | CompareOp::GreaterEqual => (Some(CompareOp::Greater), false),
+            };
+            out = match strict {
+                None if all => Expr::And(Box::new(compare(op, left, right)?), Box::new(out)),
+                None => Expr::Or(Box::new(compare(op, left, right)?), Box::new(out)),
+                Some(strict) => {
+                    // The first values decide unless they are equal.
+                    let equal = compare(CompareOp::Equal, left, right)?;
+                    let rest = Expr::And(Box::new(equal), Box::new(out));
+                    Expr::Or(Box::new(compare(strict, left, right)?), Box::new(rest))
+                }
+            };
+        }
+        Ok(Some(out))
+    }
+
     /// A row among rows that are written out.
     fn row_in_list(
         &mut self,
@@ -166,36 +202,6 @@ impl<'a> Resolver<'a> {
         let found = found.unwrap_or(Expr::Const(crate::value::Value::Int(0)));
         Ok(Bound::plain(if not { Expr::Not(Box::new(found)) } else { found }))
     }
-}
-
-/// A comparison of rows as comparisons of their values; `None` for rows without any.
-fn compared(op: CompareOp, left: Vec<Bound>, right: Vec<Bound>) -> Option<Expr> {
-    let mut pairs: Vec<(Bound, Bound)> = left.into_iter().zip(right).collect();
-    let compare = |op, left: &Bound, right: &Bound| {
-        let (a, b) = (Box::new(left.expr.clone()), Box::new(right.expr.clone()));
-        Expr::Compare(comparison(op, left, right), a, b)
-    };
-    let (last_left, last_right) = pairs.pop()?;
-    let mut out = compare(op, &last_left, &last_right);
-    for (left, right) in pairs.iter().rev() {
-        let (strict, all) = match op {
-            CompareOp::Equal | CompareOp::Is => (None, true),
-            CompareOp::NotEqual | CompareOp::IsNot => (None, false),
-            CompareOp::Less | CompareOp::LessEqual => (Some(CompareOp::Less), false),
-            CompareOp::Greater | CompareOp::GreaterEqual => (Some(CompareOp::Greater), false),
-        };
-        out = match strict {
-            None if all => Expr::And(Box::new(compare(op, left, right)), Box::new(out)),
-            None => Expr::Or(Box::new(compare(op, left, right)), Box::new(out)),
-            Some(strict) => {
-                // The first values decide unless they are equal.
-                let equal = compare(CompareOp::Equal, left, right);
-                let rest = Expr::And(Box::new(equal), Box::new(out));
-                Expr::Or(Box::new(compare(strict, left, right)), Box::new(rest))
-            }
-        };
-    }
-    Some(out)
 }
 
 fn wrong_width(count: usize, width: usize, offset: usize) -> Error {

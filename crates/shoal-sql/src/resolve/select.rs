@@ -1,11 +1,12 @@
 //! `SELECT`, `VALUES` and compounds of them: clauses in the order in which they see names.
 
+use super::Resolver;
+use super::collation::Named;
 use super::expr::Bound;
 use super::form::is_alike;
 use super::from::{Joined, first_rules, split_and};
 use super::scope::{Clause, Scope};
 use super::tree::{Body, Expr, Key, OrderKey, OutputColumn, Query, Select, SelectId, SourceId};
-use super::{Frame, Resolver};
 use crate::Error;
 use crate::error::NameKind;
 use crate::parse::QUERY_DEPTH;
@@ -35,7 +36,7 @@ impl<'a> Resolver<'a> {
         self.deeper(QUERY_DEPTH)?;
         let common = self.common.len();
         if let Some(with) = &select.with {
-            self.common.push(Frame { tables: &with.tables, scopes: self.scopes.len() });
+            self.open_with(with);
         }
         let query = self.resolve_body(select);
         self.common.truncate(common);
@@ -145,11 +146,13 @@ impl<'a> Resolver<'a> {
             }
             out.push(exprs);
         }
-        let keys = order_by
-            .iter()
-            .enumerate()
-            .map(|(number, term)| compound_key(term, number, &columns, &[]))
-            .collect::<Result<_, _>>()?;
+        if rows.len() > 1 {
+            self.collations(&columns)?;
+        }
+        let mut keys = Vec::with_capacity(order_by.len());
+        for (number, term) in order_by.iter().enumerate() {
+            keys.push(self.compound_key(term, number, &columns, &[])?);
+        }
         Ok((Body::Values(out), columns, keys))
     }
 
@@ -222,7 +225,8 @@ impl<'a> Resolver<'a> {
                 }
                 None => self.bind(term)?,
             };
-            group_by.push((bound.expr, bound.collation.or_binary()));
+            let collation = self.known(bound.collation.or_binary())?;
+            group_by.push((bound.expr, collation));
         }
 
         self.set_clause(Clause::Having);
@@ -250,9 +254,7 @@ impl<'a> Resolver<'a> {
         if let (false, Some(having)) = (grouped, &clauses.having) {
             return Err(Error::meaning("HAVING clause on a non-aggregate query", having.offset));
         }
-        let distinct = clauses
-            .distinct
-            .then(|| columns.iter().map(|column| column.collation.or_binary()).collect());
+        let distinct = clauses.distinct.then(|| self.collations(&columns)).transpose()?;
         let select = Select {
             id,
             sources,
@@ -390,17 +392,86 @@ impl<'a> Resolver<'a> {
         results: &[ResultExpr<'a>],
         columns: &[OutputColumn],
     ) -> Result<OrderKey, Error> {
-        let (inner, explicit) = peel_collation(&term.expr)?;
+        let (inner, explicit) = self.peel_collation(&term.expr);
         let place = match ordinal(inner) {
             Some(place) => Some(in_range(place, columns.len(), number, "ORDER", term.expr.offset)?),
             None => alias_place(inner, results),
         };
         if let Some(place) = place {
             let collation = explicit.unwrap_or_else(|| columns[place].collation.or_binary());
+            let collation = self.known(collation)?;
             return Ok(order_key(term, Key::Output(place), collation));
         }
         let bound = self.bind(&term.expr)?;
-        Ok(order_key(term, Key::Expr(bound.expr), bound.collation.or_binary()))
+        let collation = self.known(bound.collation.or_binary())?;
+        Ok(order_key(term, Key::Expr(bound.expr), collation))
+    }
+
+    /// A term of a compound's `ORDER BY`, which must name a column of the result.
+    pub(super) fn compound_key(
+        &mut self,
+        term: &OrderTerm,
+        number: usize,
+        columns: &[OutputColumn],
+        cores: &[&SelectCore],
+    ) -> Result<OrderKey, Error> {
+        let (inner, explicit) = self.peel_collation(&term.expr);
+        let offset = term.expr.offset;
+        let place = match ordinal(inner) {
+            Some(place) => Some(in_range(place, columns.len(), number, "ORDER", offset)?),
+            None => match &inner.kind {
+                ExprKind::Column { column, .. } => cores
+                    .iter()
+                    .find_map(|core| named_result(core, column))
+                    .or_else(|| columns.iter().position(|known| column.is(&known.name))),
+                _ => cores.iter().find_map(|core| same_result(core, inner)),
+            },
+        };
+        match place {
+            Some(place) => {
+                let collation = explicit.unwrap_or_else(|| columns[place].collation.or_binary());
+                let collation = self.known(collation)?;
+                Ok(order_key(term, Key::Output(place), collation))
+            }
+            None => Err(Error::meaning(
+                format!(
+                    "{} ORDER BY term does not match any column in the result set",
+                    nth(number)
+                ),
+                offset,
+            )),
+        }
+    }
+
+    /// The collations of columns that are compared.
+    pub(super) fn collations(&self, columns: &[OutputColumn]) -> Result<Vec<Collation>, Error> {
+        columns.iter().map(|column| self.known(column.collation.or_binary())).collect()
+    }
+
+    /// As [`Resolver::collations`] of a query of several parts, which compares no rows where it takes
+    /// all of them.
+    pub(super) fn compound_collations(
+        &self,
+        columns: &[OutputColumn],
+        rest: &[(CompoundOp, Body)],
+    ) -> Result<Vec<Collation>, Error> {
+        if rest.iter().any(|(op, _)| *op != CompoundOp::UnionAll) {
+            return self.collations(columns);
+        }
+        Ok(columns.iter().map(|column| column.collation.or_binary().unwrap_or_default()).collect())
+    }
+
+    /// The expression below `COLLATE` operators, and the outermost of those.
+    fn peel_collation<'e>(&mut self, expr: &'e ast::Expr) -> (&'e ast::Expr, Option<Named>) {
+        let mut inner = expr;
+        let mut outermost = None;
+        while let ExprKind::Collate { expr, collation } = &inner.kind {
+            if outermost.is_none() {
+                outermost = Some(self.named_collation(&collation.text, collation.offset));
+            }
+            inner = expr;
+        }
+        (inner, outermost)
     }
 
     fn compound(&mut self, select: &'a ast::Select) -> Result<Query, Error> {
@@ -440,7 +511,7 @@ impl<'a> Resolver<'a> {
         }
         let mut order_by = Vec::with_capacity(select.order_by.len());
         for (number, term) in select.order_by.iter().enumerate() {
-            order_by.push(compound_key(term, number, &columns, &cores)?);
+            order_by.push(self.compound_key(term, number, &columns, &cores)?);
         }
         if !order_by.is_empty() && rest.last().is_some_and(|(op, _)| *op != CompoundOp::UnionAll) {
             // Rows that must differ are sorted by all their columns in SQLite.
@@ -448,14 +519,16 @@ impl<'a> Resolver<'a> {
                 order_by.iter().any(|key| matches!(key.key, Key::Output(known) if known == *index))
             };
             let others: Vec<usize> = (0..columns.len()).filter(|index| !named(index)).collect();
-            order_by.extend(others.into_iter().map(|index| OrderKey {
-                key: Key::Output(index),
-                descending: false,
-                nulls_first: true,
-                collation: columns[index].collation.or_binary(),
-            }));
+            for index in others {
+                order_by.push(OrderKey {
+                    key: Key::Output(index),
+                    descending: false,
+                    nulls_first: true,
+                    collation: self.known(columns[index].collation.or_binary())?,
+                });
+            }
         }
-        let collations = columns.iter().map(|column| column.collation.or_binary()).collect();
+        let collations = self.compound_collations(&columns, &rest)?;
         Ok(Query {
             body: Body::Compound { first: Box::new(first), rest, collations },
             columns,
@@ -530,37 +603,6 @@ fn order_key(term: &OrderTerm, key: Key, collation: Collation) -> OrderKey {
     OrderKey { key, descending: term.descending, nulls_first, collation }
 }
 
-/// A term of a compound's `ORDER BY`, which must name a column of the result.
-pub(super) fn compound_key(
-    term: &OrderTerm,
-    number: usize,
-    columns: &[OutputColumn],
-    cores: &[&SelectCore],
-) -> Result<OrderKey, Error> {
-    let (inner, explicit) = peel_collation(&term.expr)?;
-    let offset = term.expr.offset;
-    let place = match ordinal(inner) {
-        Some(place) => Some(in_range(place, columns.len(), number, "ORDER", offset)?),
-        None => match &inner.kind {
-            ExprKind::Column { column, .. } => cores
-                .iter()
-                .find_map(|core| named_result(core, column))
-                .or_else(|| columns.iter().position(|known| column.is(&known.name))),
-            _ => cores.iter().find_map(|core| same_result(core, inner)),
-        },
-    };
-    match place {
-        Some(place) => {
-            let collation = explicit.unwrap_or_else(|| columns[place].collation.or_binary());
-            Ok(order_key(term, Key::Output(place), collation))
-        }
-        None => Err(Error::meaning(
-            format!("{} ORDER BY term does not match any column in the result set", nth(number)),
-            offset,
-        )),
-    }
-}
-
 /// The result column of one part of a compound that has a name, as its alias or as its column.
 fn named_result(core: &SelectCore, name: &ast::Name) -> Option<usize> {
     let SelectCore::Select(clauses) = core else { return None };
@@ -597,17 +639,6 @@ fn alias_place(term: &ast::Expr, results: &[ResultExpr<'_>]) -> Option<usize> {
     results.iter().position(|result| {
         matches!(result, ResultExpr::Expr { alias: Some(alias), .. } if alias.is(&column.text))
     })
-}
-
-/// The expression below `COLLATE` operators, and the outermost of those.
-fn peel_collation(expr: &ast::Expr) -> Result<(&ast::Expr, Option<Collation>), Error> {
-    let ExprKind::Collate { expr: inner, collation } = &expr.kind else {
-        return Ok((expr, None));
-    };
-    let named = Collation::named(&collation.text)
-        .ok_or_else(|| super::no_such_collation(&collation.text, collation.offset))?;
-    let (inner, _) = peel_collation(inner)?;
-    Ok((inner, Some(named)))
 }
 
 /// The integer that a term of `ORDER BY` or `GROUP BY` is, which means a result column.

@@ -140,7 +140,7 @@ fn add_source<'n>(
             name: name.to_owned(),
             expr: Expr::Column { source, column },
             affinity: Some(function.affinity()),
-            collation: Ok(Coll::Column(crate::value::Collation::Binary)),
+            collation: Ok(Coll::Column(Ok(crate::value::Collation::Binary))),
             declared_type: Some(String::new()),
             merged: false,
             others: Vec::new(),

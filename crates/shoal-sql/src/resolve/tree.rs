@@ -34,6 +34,14 @@ pub(crate) struct Query {
     pub(crate) correlated: bool,
 }
 
+/// A common table whose rows may be made once and given wherever it is named.
+#[derive(Clone, Debug)]
+pub(crate) struct Shared {
+    /// Its number among those of the statement.
+    pub(crate) slot: usize,
+    pub(crate) query: Query,
+}
+
 /// One column of a query's result.
 #[derive(Clone, Debug)]
 pub(crate) struct OutputColumn {
@@ -59,6 +67,7 @@ pub(crate) enum Body {
         collations: Vec<Collation>,
     },
     Recursive(Box<Recursion>),
+    Shared(Box<Shared>),
 }
 
 /// A common table that reads itself: rows of the first part go into a queue, and every row taken

@@ -159,6 +159,7 @@ impl Body {
                 first.walk(see);
                 rest.iter().for_each(|(_, body)| body.walk(see));
             }
+            Body::Shared(shared) => shared.query.walk(see),
             Body::Recursive(recursion) => {
                 recursion.first.walk(see);
                 recursion.steps.iter().for_each(|body| body.walk(see));

@@ -71,8 +71,14 @@ impl<'a> Resolver<'a> {
         let resolved = self.window_parts(call, spec);
         self.scopes[depth].clause = clause;
         let (arguments, filter, window) = resolved?;
+        // Every argument is a column of the query that the window looks through.
+        for argument in &arguments {
+            self.known(argument.collation.or_binary())?;
+        }
         let collation =
             arguments.iter().map(|argument| argument.collation).fold(Coll::None, Coll::or);
+        let kept = collation.through_operator();
+        let collation = self.known(collation.or_binary())?;
         let mut arguments: Vec<Expr> =
             arguments.into_iter().map(|argument| argument.expr).collect();
         let json = self.json_arguments(name, &mut arguments);
@@ -88,12 +94,12 @@ impl<'a> Resolver<'a> {
             function,
             arguments,
             filter,
-            collation: collation.or_binary(),
+            collation,
             json,
             window,
         });
         let expr = Expr::Window { select: scope.select, index: scope.window_calls.len() - 1 };
-        Ok(Bound::with(expr, collation.through_operator()))
+        Ok(Bound::with(expr, kept))
     }
 
     fn window_parts(
@@ -109,7 +115,8 @@ impl<'a> Resolver<'a> {
         let mut partition_by = Vec::with_capacity(spec.partition_by.len());
         for expr in spec.partition_by {
             let bound = self.bind(expr)?;
-            partition_by.push((bound.expr, bound.collation.or_binary()));
+            let collation = self.known(bound.collation.or_binary())?;
+            partition_by.push((bound.expr, collation));
         }
         let order_by = self.order_keys(spec.order_by)?;
         let frame = self.frame(spec)?;
