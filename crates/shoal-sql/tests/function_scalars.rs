@@ -409,3 +409,41 @@ fn differences_of_times() {
         "select timediff('x', '2000-01-01'), timediff(null, 1), timediff(2451545, 2451544.25);";
     common::check_all(&mut scratch.ours(), &scratch.theirs(), &queries);
 }
+
+/// What few queries ask for: escapes, strings of JSON by a format, shares, signs of nothing.
+#[test]
+fn seldom_functions() {
+    let scratch = common::Scratch::new("create table t(a)");
+    let mut queries = String::new();
+    for text in [
+        "'a\\0041\\u0042\\+01f600\\U0001F601\\\\b'",
+        "'\\d800'",
+        "'\\U00110000'",
+        "'\\uFFFF\\+ffffff'",
+        "'\\x'",
+        "'\\'",
+        "'\\004'",
+        "'\\004g'",
+        "''",
+        "null",
+        "5",
+        "2.5",
+        "x'5c30303431'",
+        "'a''b\\\\c'",
+        "'a' || char(0) || '\\0041'",
+        "'tab' || char(9) || 'q''\\' || char(31)",
+        "1e999",
+        "'plain'",
+    ] {
+        queries += &format!(
+            "select hex(unistr({text})); select unistr_quote({text}), unistr(unistr_quote(7));
+             select printf('%j|%J|%12j|%-12J|%.2j|%!3.2J', {text}, {text}, {text}, {text}, {text}, {text});
+             select likelihood({text}, 0.5); select likelihood(1, {text});"
+        );
+    }
+    queries += "select likelihood(1, 0), likelihood(1, 1); select likelihood(1, 1.5); select likelihood(1, 1.0);
+        select likelihood(1, -0.5); select likelihood(1, 0.0); select likelihood(1, (0.5));
+        select quote(round(-0.001, 2)), quote(round(-1e-300, 5)), quote(round(-0.0, 1)), round(-0.4),
+        quote(round(0.001, 2)), quote(round(-0.05, 1)), quote(round(-0.04, 1));";
+    common::check_all(&mut scratch.ours(), &scratch.theirs(), &queries);
+}

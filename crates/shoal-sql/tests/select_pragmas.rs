@@ -86,3 +86,19 @@ fn nocase_beside_a_nul() {
          SELECT count(*) FROM (SELECT a FROM t INTERSECT SELECT 'A' || char(0) || '?' COLLATE NOCASE);",
     );
 }
+
+#[test]
+fn all_tables_are_listed_the_temporary_schema_too() {
+    let scratch = Scratch::new(
+        "create table t(a, b); create table u(c primary key, d) without rowid;
+         create view v as select 1 as x, 2 as y; create table s(a int) strict;",
+    );
+    check_all(
+        &mut scratch.ours(),
+        &scratch.theirs(),
+        "pragma table_list; select * from pragma_table_list order by schema, name;
+         select * from pragma_table_list where schema = 'temp'; pragma temp.table_list;
+         pragma main.table_list; pragma table_list(v); pragma table_list(sqlite_master);
+         pragma table_list(sqlite_schema); pragma table_list(sqlite_temp_master);",
+    );
+}

@@ -313,6 +313,10 @@ fn odd_statements_agree() {
         "SELECT lower(1, 2, 3) OVER () FROM s",
         "SELECT count(1, 2) OVER () FROM s",
         "SELECT nosuch(*) OVER () FROM s",
+        // Dates that are written out are the same for every row.
+        "CREATE TABLE g (a, b AS (date('2020-01-02')), c AS (strftime('%Y', 2460000.5, '+1 month')) STORED)",
+        "INSERT INTO g VALUES (1)",
+        "SELECT * FROM g",
     ] {
         assert_eq!(run_shoal(&mut ours, sql), run_sqlite(&theirs, sql), "{sql}");
     }

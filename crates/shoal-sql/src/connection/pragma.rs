@@ -337,8 +337,11 @@ impl Kind {
         };
         let owner = owner.filter(|_| given).map_or(MAIN, |(number, ..)| number);
         let database = only.unwrap_or(owner);
-        // There is nothing in `temp`.
-        let Some(schema) = whole.of_database(database) else { return Ok(Vec::new()) };
+        let Some(schema) = whole.of_database(database) else {
+            // There is nothing in `temp` but a schema.
+            let listed = self == Kind::TableList && (!given || is_temporary_schema(&argument));
+            return Ok(if listed { vec![temporary_schema()] } else { Vec::new() });
+        };
         let transaction = txns.of(database)?;
         let header = transaction.header();
         Ok(match self {
@@ -426,8 +429,17 @@ impl Kind {
                 let wanted =
                     |(number, ..): &(usize, &str, &Schema)| only.is_none_or(|only| only == *number);
                 let table = given.then_some(argument.as_str());
-                let lists = whole.databases().filter(wanted);
-                lists.flat_map(|(_, name, schema)| table_list(name, schema, table)).collect()
+                let mut rows = Vec::new();
+                for (_, name, schema) in whole.databases().filter(wanted) {
+                    rows.extend(table_list(name, schema, table));
+                }
+                if only.is_none() && table.is_none_or(is_temporary_schema) {
+                    // Behind the first database's, whatever is in it.
+                    let other = |row: &Vec<Value>| row[0] != Value::text("main");
+                    let place = rows.iter().position(other).unwrap_or(rows.len());
+                    rows.insert(place, temporary_schema());
+                }
+                rows
             }
             Kind::TableXinfo => table_info(schema, &argument, true),
             Kind::UserVersion => number(header.user_version.into()),
@@ -551,9 +563,25 @@ fn view_info(schema: &Schema, name: &str, hidden: bool) -> Vec<Vec<Value>> {
     query.columns.iter().enumerate().map(row).collect()
 }
 
+/// The row of the temporary schema among all tables.
+fn temporary_schema() -> Vec<Value> {
+    let names = ["temp", "sqlite_temp_schema", "table"].into_iter().map(Value::from);
+    names.chain([Value::Int(5), Value::Int(0), Value::Int(0)]).collect()
+}
+
+/// Whether a name is the oldest of the temporary schema, by which `PRAGMA table_list` knows it.
+fn is_temporary_schema(name: &str) -> bool {
+    name.eq_ignore_ascii_case("sqlite_temp_master")
+}
+
 fn table_list(database: &str, schema: &Schema, only: Option<&str>) -> Vec<Vec<Value>> {
+    // The schema goes by its oldest name here.
+    let known = |object: &Object| match object.name() {
+        "sqlite_schema" => "sqlite_master".to_owned(),
+        name => name.to_owned(),
+    };
     let wanted =
-        |object: &&Object| only.is_none_or(|name| object.name().eq_ignore_ascii_case(name));
+        |object: &&Object| only.is_none_or(|name| known(object).eq_ignore_ascii_case(name));
     let row = |object: &Object| {
         let (kind, columns, without_rowid, strict) = match object {
             Object::Table(table) => {
@@ -575,7 +603,8 @@ fn table_list(database: &str, schema: &Schema, only: Option<&str>) -> Vec<Vec<Va
             strict.into(),
         ]
     };
-    schema.objects().iter().filter(wanted).map(row).collect()
+    // The newest comes first, as in SQLite.
+    schema.objects().iter().rev().filter(wanted).map(row).collect()
 }
 
 fn index_list(schema: &Schema, name: &str) -> Vec<Vec<Value>> {

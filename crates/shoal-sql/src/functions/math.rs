@@ -106,7 +106,7 @@ fn round_to(real: f64, decimals: i32) -> f64 {
     // `decode` keeps digits past the last decimal only where all of them are.
     let kept = usize::try_from(decimal.point + decimals).unwrap_or(0).min(decimal.digits.len());
     if kept == 0 {
-        return 0.0;
+        return if decimal.negative { -0.0 } else { 0.0 };
     }
     let digits = String::from_utf8_lossy(&decimal.digits[..kept]);
     let exponent = i64::from(decimal.point) - i64::try_from(kept).unwrap_or(0);

@@ -277,8 +277,6 @@ const UNSUPPORTED: &[&str] = &[
     "sqlite_offset",
     "sqlite_source_id",
     "sqlite_version",
-    "unistr",
-    "unistr_quote",
 ];
 
 /// The longest text or blob a function makes, in bytes, as SQLite is built by default.

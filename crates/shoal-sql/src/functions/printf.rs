@@ -190,6 +190,7 @@ fn convert(output: &mut Output, conversion: u8, spec: Spec, values: &mut Values<
         b's' | b'z' => string(output, &values.text().unwrap_or_default(), spec),
         b'c' => character(output, values.text(), spec),
         b'q' | b'Q' | b'w' => quoted(output, values.text(), conversion, spec),
+        b'j' | b'J' => json(output, values.text(), conversion, spec),
         b'%' => pad(output, b"%", 1, spec),
         b'n' => {}
         _ => return false,
@@ -390,6 +391,12 @@ fn strip(text: &mut Vec<u8>, keep_one: bool) {
 }
 
 fn string(output: &mut Output, text: &[u8], spec: Spec) {
+    let text = cut(text, spec);
+    pad(output, text, field_length(text, spec), spec);
+}
+
+/// As much of a text as the precision says.
+fn cut(text: &[u8], spec: Spec) -> &[u8] {
     let end = match spec.precision {
         None => text.len(),
         Some(precision) if spec.wide => {
@@ -401,8 +408,19 @@ fn string(output: &mut Output, text: &[u8], spec: Spec) {
         }
         Some(precision) => precision.min(text.len()),
     };
-    let text = &text[..end];
-    pad(output, text, field_length(text, spec), spec);
+    &text[..end]
+}
+
+/// `%J`: a string of JSON, or `null`; `%j`: what stands between its quotes.
+fn json(output: &mut Output, text: Option<Vec<u8>>, conversion: u8, spec: Spec) {
+    let whole = conversion == b'J';
+    let field = match &text {
+        Some(text) => super::json::quoted(utf8::to_nul(cut(text, spec))),
+        None if whole => b"null".to_vec(),
+        None => b"\"\"".to_vec(),
+    };
+    let field = if whole { &field } else { &field[1..field.len() - 1] };
+    pad(output, field, field_length(field, spec), spec);
 }
 
 /// `%c`: the first character of a text, as often as the precision says.

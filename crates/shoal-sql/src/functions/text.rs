@@ -43,6 +43,14 @@ pub(super) const FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction::new("substr", Arguments::between(2, 3), substr),
     ScalarFunction::new("substring", Arguments::between(2, 3), substr),
     ScalarFunction::new("unicode", Arguments::exactly(1), unicode),
+    ScalarFunction::new("unistr", Arguments::exactly(1), unistr),
+    ScalarFunction::new("unistr_quote", Arguments::exactly(1), |arguments, env| {
+        let control = |text: &[u8]| utf8::to_nul(text).iter().any(|byte| *byte < 0x20);
+        match arguments.first() {
+            Some(Value::Text(text)) if control(text) => Ok(Value::Text(unistr_quoted(text))),
+            _ => quote(arguments, env),
+        }
+    }),
 ];
 
 fn char_of(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
@@ -273,6 +281,75 @@ fn quote(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
         Some(Value::Blob(bytes)) if bytes.len() > LENGTH_MAX / 2 => return Err(too_big()),
         Some(Value::Blob(bytes)) => [b"X'", &hex_digits(bytes)[..], b"'"].concat(),
     }))
+}
+
+/// A text with control characters as a call of `unistr` that gives it.
+fn unistr_quoted(text: &[u8]) -> Vec<u8> {
+    let mut out = b"unistr('".to_vec();
+    for &byte in utf8::to_nul(text) {
+        match byte {
+            b'\'' | b'\\' => out.extend_from_slice(&[byte, byte]),
+            0..0x20 => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
+            _ => out.push(byte),
+        }
+    }
+    out.extend_from_slice(b"')");
+    out
+}
+
+/// A text with its escapes undone: `\XXXX`, `\uXXXX`, `\+XXXXXX`, `\UXXXXXXXX` and `\\`.
+fn unistr(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
+    let text = arguments.first().and_then(|value| text_of(value.as_ref()));
+    let Some(text) = text else { return Ok(Value::Null) };
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = &text[..];
+    // What stands behind a NUL has no escapes.
+    while let Some(place) = utf8::to_nul(rest).iter().position(|byte| *byte == b'\\') {
+        out.extend_from_slice(&rest[..place]);
+        let escape = &rest[place + 1..];
+        let (before, digits) = match escape.first() {
+            Some(b'\\') => {
+                out.push(b'\\');
+                rest = &escape[1..];
+                continue;
+            }
+            Some(b'+') => (1, 6),
+            Some(b'u') => (1, 4),
+            Some(b'U') => (1, 8),
+            _ => (0, 4),
+        };
+        let bad = || Error::runtime("invalid Unicode escape");
+        let code = escape.get(before..before + digits).ok_or_else(bad)?;
+        let code = code
+            .iter()
+            .try_fold(0_u32, |code, &digit| Some(code << 4 | char::from(digit).to_digit(16)?));
+        push_unchecked(code.ok_or_else(bad)?, &mut out);
+        rest = &escape[before + digits..];
+    }
+    out.extend_from_slice(rest);
+    Ok(Value::Text(out))
+}
+
+/// Appends the bytes that UTF-8 has for a number, which need not be that of a character.
+fn push_unchecked(code: u32, out: &mut Vec<u8>) {
+    let byte = |mark: u8, bits: u32, mask: u32| mark | u8::try_from(bits & mask).unwrap_or(0);
+    match code {
+        0..0x80 => out.push(byte(0, code, 0x7f)),
+        0x80..0x800 => {
+            out.extend_from_slice(&[byte(0xc0, code >> 6, 0x1f), byte(0x80, code, 0x3f)])
+        }
+        0x800..0x1_0000 => out.extend_from_slice(&[
+            byte(0xe0, code >> 12, 0x0f),
+            byte(0x80, code >> 6, 0x3f),
+            byte(0x80, code, 0x3f),
+        ]),
+        _ => out.extend_from_slice(&[
+            byte(0xf0, code >> 18, 0x07),
+            byte(0x80, code >> 12, 0x3f),
+            byte(0x80, code >> 6, 0x3f),
+            byte(0x80, code, 0x3f),
+        ]),
+    }
 }
 
 fn replace(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {

@@ -11,13 +11,18 @@ use crate::functions::{
     AggregateFunction, Function, LookupError, ScalarFunction, lookup, window_function,
 };
 use crate::parse::ast;
-use crate::value::Collation;
+use crate::value::{Collation, Value};
 
 /// Functions and aggregates that compare their arguments.
 pub(super) const COMPARING: [&str; 3] = ["max", "min", "nullif"];
 
 /// An aggregate's arguments, filter and order.
 type AggregateParts = (Vec<Bound>, Option<Expr>, Vec<OrderKey>);
+
+/// Whether an expression is a real number from 0 to 1 as it is written.
+fn is_share(expr: &ast::Expr) -> bool {
+    matches!(expr.kind, ast::ExprKind::Literal(Value::Real(real)) if (0.0..=1.0).contains(&real))
+}
 
 impl<'a> Resolver<'a> {
     #[inline(never)]
@@ -61,6 +66,11 @@ impl<'a> Resolver<'a> {
                 let mut bound = Vec::with_capacity(call.arguments.len());
                 for argument in &call.arguments {
                     bound.push(self.bind(argument)?);
+                }
+                if name.eq_ignore_ascii_case("likelihood") && !is_share(&call.arguments[1]) {
+                    let message = "second argument to likelihood() must be a constant between \
+                                   0.0 and 1.0";
+                    return Err(Error::meaning(message, offset));
                 }
                 self.scalar_call(function, bound)
             }

@@ -5,7 +5,7 @@ use shoal_store::Transaction;
 use super::row::Row;
 use crate::Error;
 use crate::expr;
-use crate::functions::Session;
+use crate::functions::{ScalarFunction, Session};
 use crate::parse::ast;
 use crate::resolve::{Clause, Resolver, tree};
 use crate::schema::{Schema, Table};
@@ -101,6 +101,25 @@ impl RowExpr {
     }
 }
 
+/// Whether a function of dates is given values that are written out, and none that means now.
+fn is_fixed(function: &ScalarFunction, arguments: &[tree::Expr]) -> bool {
+    const DATES: [&str; 6] = ["date", "time", "datetime", "julianday", "unixepoch", "strftime"];
+    // A format alone means now, too.
+    let least = if function.name() == "strftime" { 2 } else { 1 };
+    let names_now = |text: &[u8]| {
+        [&b"now"[..], b"subsec", b"subsecond"].iter().any(|word| text.eq_ignore_ascii_case(word))
+    };
+    let fixed = |(place, expr): (usize, &tree::Expr)| match expr {
+        // What is a moment in the first place is a modifier behind it.
+        tree::Expr::Const(Value::Text(text)) => place >= least || !names_now(text),
+        tree::Expr::Const(_) => true,
+        _ => false,
+    };
+    DATES.contains(&function.name())
+        && arguments.len() >= least
+        && arguments.iter().enumerate().all(fixed)
+}
+
 /// Refuses what may not stand in a place.
 fn check(expr: &tree::Expr, offset: usize, place: Place) -> Result<(), Error> {
     let prohibited =
@@ -113,7 +132,9 @@ fn check(expr: &tree::Expr, offset: usize, place: Place) -> Result<(), Error> {
         tree::Expr::CurrentTime(_) if place.is_stored() => {
             return prohibited("non-deterministic functions");
         }
-        tree::Expr::Call { function, .. } if place.is_stored() && !function.deterministic => {
+        tree::Expr::Call { function, arguments, .. }
+            if place.is_stored() && !function.deterministic && !is_fixed(function, arguments) =>
+        {
             return prohibited("non-deterministic functions");
         }
         _ => {}
