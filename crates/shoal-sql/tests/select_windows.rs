@@ -204,3 +204,36 @@ fn joined_texts_of_moving_frames() {
     queries += "select hex(group_concat('')), typeof(group_concat(null)), length(group_concat('', '')), group_concat(v, sep) from t;";
     check_all(&mut scratch.ours(), &scratch.theirs(), &queries);
 }
+
+/// Where empty texts are within a frame, what is left of a `group_concat` tells in which order SQLite
+/// takes rows in and out.
+#[test]
+fn separators_beside_empty_texts() {
+    let scratch = Scratch::new(
+        "create table t(id integer primary key, a, f);
+         insert into t values (1, '', 1), (2, '', 0), (3, 'x', 1), (4, '', 1), (5, null, 1),
+         (6, '', 0), (7, 'yy', 1), (8, '', 1), (9, '', 1), (10, 'z', 0), (11, '', 1), (12, null, 1);",
+    );
+    let mut queries = String::new();
+    let starts =
+        ["unbounded preceding", "2 preceding", "current row", "1 following", "2 following"];
+    let ends = ["1 preceding", "current row", "1 following", "2 following", "4 following"];
+    for unit in ["rows", "groups", "range"] {
+        for (start, end) in starts.iter().flat_map(|start| ends.iter().map(move |end| (start, end)))
+        {
+            for key in ["id", "id / 2"] {
+                for call in [
+                    "group_concat(a)",
+                    "group_concat(a) filter (where f)",
+                    "group_concat(a, '--') filter (where id % 3 <> 1)",
+                    "group_concat(a, case id % 3 when 0 then '' when 1 then '-' else '++' end)",
+                ] {
+                    let over = format!("order by {key} {unit} between {start} and {end}");
+                    queries +=
+                        &format!("select id, quote({call} over ({over})) from t order by id;");
+                }
+            }
+        }
+    }
+    check_all(&mut scratch.ours(), &scratch.theirs(), &queries);
+}

@@ -293,9 +293,12 @@ impl<'p> Frame<'p> {
         let mut last: Option<(Range<usize>, Value)> = None;
         let mut seen = 0..0;
         // What leaves goes before what enters, unless it is still to enter; in a range that lies
-        // before the row SQLite takes what enters first.
-        let before = |edge: &Edge| matches!(edge, Edge::Distance { following: false, .. });
-        let enters_first = before(self.start) && before(self.end);
+        // before or behind the row SQLite takes what enters first.
+        let side = |edge: &Edge| match edge {
+            Edge::Distance { following, .. } => Some(*following),
+            _ => None,
+        };
+        let enters_first = side(self.start).is_some() && side(self.start) == side(self.end);
         for place in 0..rows.len() {
             if place.is_multiple_of(64) {
                 self.session.check()?;
@@ -309,7 +312,9 @@ impl<'p> Frame<'p> {
                 continue;
             }
             let leaving = if enters_first { 0 } else { range.start.min(seen.end) };
-            for (end, enter) in [(leaving, false), (range.end, true), (range.start, false)] {
+            let first = if place == 0 { self.first_moves(range.end, rows)? } else { Vec::new() };
+            let moves = [(leaving, false), (range.end, true), (range.start, false)];
+            for (end, enter) in first.into_iter().chain(moves) {
                 let (edge, reader) = match enter {
                     true => (&mut seen.end, Reader::Enter),
                     false => (&mut seen.start, Reader::Leave),
@@ -330,6 +335,40 @@ impl<'p> Frame<'p> {
             last = Some((range, value));
         }
         Ok(())
+    }
+
+    /// How the first frame of a partition is filled if it begins behind its row: as soon as there are
+    /// as many rows or groups as a frame has, one leaves for each that enters. Until where rows enter,
+    /// or leave, one after the other.
+    fn first_moves(
+        &self,
+        end: usize,
+        rows: &mut impl WindowRows,
+    ) -> Result<Vec<(usize, bool)>, Error> {
+        let mut moves = Vec::new();
+        let (Edge::Steps(from), Edge::Steps(to)) = (self.start, self.end) else {
+            return Ok(moves);
+        };
+        if *from <= 0 || to < from {
+            return Ok(moves);
+        }
+        let count = rows.len();
+        let mut behind = |unit: i128| match self.pass.unit {
+            FrameUnit::Rows => Ok(usize::try_from(unit + 1).unwrap_or(usize::MAX).min(count)),
+            _ => rows.group_start(unit + 1),
+        };
+        let mut entered = 0;
+        for unit in 0..*to {
+            if entered >= end {
+                break;
+            }
+            entered = behind(unit)?;
+            moves.push((entered.min(end), true));
+            if unit >= to - from {
+                moves.push((behind(unit - (to - from))?, false));
+            }
+        }
+        Ok(moves)
     }
 
     /// Computes an aggregate for every row from nothing.
