@@ -259,8 +259,15 @@ impl Choices<'_> {
                     );
                     (function.replace('V', &value), order)
                 }
-                // Of an empty text SQLite takes the separator away twice when a frame moves on.
-                12 => (format!("group_concat(quote({value}), '.')"), total),
+                12 => {
+                    let text = self.one(&["quote(V)", "iif(V > 0, '', quote(V))", "trim(V, 'ab')"]);
+                    let text = text.replace('V', &value);
+                    let filter = match self.once_in(3) {
+                        true => format!(" FILTER (WHERE {})", self.condition(&scope, 0)),
+                        false => String::new(),
+                    };
+                    (format!("group_concat({text}, '.'){filter}"), total)
+                }
                 13 => (format!("json_group_array(quote({value}))"), total),
                 14 => {
                     let filter = self.condition(&scope, 0);
