@@ -332,8 +332,8 @@ impl Connection {
         let Statement { compiled, parameters, memory, spare, schema, columns, .. } = statement;
         let rows = match &**compiled {
             Compiled::Query(program) => match &program.direct {
-                // What is kept to be compared is counted by the general executor.
-                Some(root) if !root.compares || self.control.limits.memory_bytes.is_none() => {
+                // What is kept is counted by the general executor.
+                Some(root) if !root.keeps || self.control.limits.memory_bytes.is_none() => {
                     let snapshot = match root.database.checked_sub(FIRST_ATTACHED) {
                         None => snapshot,
                         Some(place) => attached

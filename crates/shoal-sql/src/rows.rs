@@ -124,11 +124,14 @@ impl<'c> DirectSource<'c> {
             return false;
         }
         let next = root_parts(&self.program.root.body).nth(self.part + 1).flatten();
-        let (Some(direct), Some((_, rest))) =
+        let (Some(direct), Some((before, rest))) =
             (next, std::mem::take(&mut self.memory).split_first_mut())
         else {
             return false;
         };
+        if let Some(memory) = rest.first_mut() {
+            memory.take_marks(direct, before);
+        }
         (self.direct, self.memory) = (direct, rest);
         self.part += 1;
         match self.memory.first_mut() {

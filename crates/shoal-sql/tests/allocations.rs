@@ -92,6 +92,8 @@ fn a_statement_that_ran_before_allocates_nothing() {
             "SELECT b.dept, count(*), sum(a.age) FROM t a JOIN t b ON b.id = a.age GROUP BY b.dept",
             5,
         ),
+        ("SELECT a.id, b.name FROM t a FULL JOIN t b ON b.id = a.age", 5941),
+        ("SELECT count(a.id), sum(b.id) FROM t a FULL JOIN t b ON b.id = a.age AND b.age > ?1", 1),
         ("SELECT b.id, count(*) FROM t a LEFT JOIN t b ON b.id = a.age GROUP BY b.id", 60),
         ("SELECT dept FROM t EXCEPT SELECT dept FROM t WHERE age > 90", 5),
     ];

@@ -64,8 +64,8 @@ pub(super) struct Groups {
     next: usize,
     /// Groups of an earlier run, to be used again.
     spare: Vec<Group>,
-    /// What a direct select keeps.
-    memory: Option<Box<Memory>>,
+    /// What each part of a direct select keeps.
+    memory: Vec<Memory>,
     /// What the groups take, and what of it is not counted yet.
     kept: Kept,
     uncounted: usize,
@@ -192,6 +192,34 @@ impl Groups {
         direct: &Direct,
         machine: &mut Machine<'_, '_>,
     ) -> Result<(), Error> {
+        let parts = || std::iter::once(direct).chain(&*direct.unmatched);
+        let mut memory = std::mem::take(&mut self.memory);
+        if memory.is_empty() {
+            memory.extend(parts().map(Memory::new));
+        }
+        let mut rest = memory.as_mut_slice();
+        let mut result = Ok(());
+        let mut before: Option<&mut Memory> = None;
+        for part in parts() {
+            let Some((own, behind)) = rest.split_first_mut() else { break };
+            if let Some(before) = before {
+                own.take_marks(part, before);
+            }
+            result = result.and_then(|()| self.add_part(plan, part, machine, own));
+            (before, rest) = (Some(own), behind);
+        }
+        self.memory = memory;
+        result
+    }
+
+    /// Takes every row of one part of it.
+    fn add_part(
+        &mut self,
+        plan: &GroupPlan,
+        direct: &Direct,
+        machine: &Machine<'_, '_>,
+        memory: &mut Memory,
+    ) -> Result<(), Error> {
         let Some(group) = &direct.group else { return Ok(()) };
         let txn = machine.txn(direct.database)?;
         if direct.counts_rows {
@@ -202,16 +230,10 @@ impl Groups {
             }
             return Ok(());
         }
-        let mut memory = match self.memory.take() {
-            Some(memory) => memory,
-            None => Box::new(Memory::new(direct)),
-        };
         let parameters = &machine.parameters;
         let session = machine.session;
         if plan.ends_early {
-            let result = self.add_first(plan, direct, machine, &mut memory);
-            self.memory = Some(memory);
-            return result;
+            return self.add_first(plan, direct, machine, memory);
         }
         let merges = plan.aggregates.iter().all(|aggregate| aggregate.function.merges());
         let ranges = match merges && !plan.ordered {
@@ -219,27 +241,24 @@ impl Groups {
             false => Vec::new(),
         };
         if ranges.is_empty() || !self.add_ranges(plan, direct, txn, parameters, &ranges)? {
-            let result = if direct.is_scan() {
+            return if direct.is_scan() {
                 let leaf = &mut memory.leaf;
                 direct.for_each_within(txn, parameters, leaf, EVERYWHERE, |rows| {
                     self.take_rows(plan, group, rows)?;
                     self.count(session)
                 })
             } else if direct.is_join() {
-                direct.for_each_joined(txn, parameters, &mut memory, EVERYWHERE, |rows| {
+                direct.for_each_joined(txn, parameters, memory, EVERYWHERE, |rows| {
                     self.take_rows(plan, group, rows)?;
                     self.count(session)
                 })
             } else {
-                direct.for_each(txn, parameters, &mut memory, |row| {
+                direct.for_each(txn, parameters, memory, |row| {
                     self.take_direct(plan, group, row)?;
                     self.count(session)
                 })
             };
-            self.memory = Some(memory);
-            return result;
         }
-        self.memory = Some(memory);
         Ok(())
     }
 

@@ -17,6 +17,7 @@ mod kept_keys;
 mod key;
 mod large_partition;
 mod listed;
+mod matched;
 mod memo;
 mod numbered;
 mod overflow;
@@ -48,6 +49,7 @@ use kept_keys::{QueryRows, QuerySet, Rules};
 pub(crate) use key::KeySet;
 use key::push_converted_key;
 use listed::{ListPlace, ListRule, Listed, Listing};
+use matched::MatchedRows;
 use memo::Memo;
 use rows::RowStore;
 pub(crate) use txns::{AttachedSnapshots, Snapshot, Txns};
@@ -85,6 +87,8 @@ struct State {
     sets: Vec<Option<KeySet>>,
     queries: Vec<SubqueryRun>,
     stores: Vec<Option<HashStore>>,
+    /// Which rows found a match.
+    marks: Vec<MatchedRows>,
     /// The rows that recursions have taken.
     taken: Vec<Vec<Value>>,
     /// The rows of common tables that are made once.
@@ -135,6 +139,7 @@ impl Run {
             sets: std::iter::repeat_with(|| None).take(program.sets).collect(),
             queries: program.queries.iter().map(|_| SubqueryRun::default()).collect(),
             stores: std::iter::repeat_with(|| None).take(program.stores).collect(),
+            marks: std::iter::repeat_with(MatchedRows::default).take(program.marks).collect(),
             taken: vec![Vec::new(); program.slots],
             shared: vec![None; program.shared],
             layers: Vec::new(),
@@ -262,6 +267,7 @@ pub(crate) struct Machine<'m, 't> {
     pub(crate) sets: Vec<Option<KeySet>>,
     queries: Vec<SubqueryRun>,
     stores: Vec<Option<HashStore>>,
+    marks: Vec<MatchedRows>,
     taken: Vec<Vec<Value>>,
     shared: Vec<Option<Arc<SharedRows>>>,
     layers: Vec<(usize, OpenLayer)>,
@@ -308,6 +314,7 @@ impl<'m, 't> Machine<'m, 't> {
             sets: state.sets,
             queries: state.queries,
             stores: state.stores,
+            marks: state.marks,
             taken: state.taken,
             shared: state.shared,
             layers: state.layers,
@@ -334,6 +341,7 @@ impl<'m, 't> Machine<'m, 't> {
             sets: std::iter::repeat_with(|| None).take(sets).collect(),
             queries: Vec::new(),
             stores: Vec::new(),
+            marks: Vec::new(),
             taken: Vec::new(),
             shared: Vec::new(),
             layers: Vec::new(),
@@ -383,6 +391,7 @@ impl<'m, 't> Machine<'m, 't> {
             sets: self.sets,
             queries: self.queries,
             stores: self.stores,
+            marks: self.marks,
             taken: self.taken,
             shared: self.shared,
             layers: self.layers,

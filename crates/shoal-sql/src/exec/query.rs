@@ -420,12 +420,20 @@ pub(super) fn each_row(
     mut each: impl FnMut(BodyRow<'_, '_, '_>) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let width = plan.width;
-    if parts(&plan.body).all(|part| part.is_some()) {
+    // What is noted of matches is counted where rows come one after the other.
+    let counted = machine.session.budget().is_some();
+    let fits = |direct: &Direct| !(counted && direct.notes_matches());
+    if parts(&plan.body).all(|part| part.is_some_and(fits)) {
+        let mut before = None;
         for direct in parts(&plan.body).flatten() {
             let txn = machine.txn(direct.database)?;
             let outputs = direct.outputs.as_deref().unwrap_or_default();
-            let mut memory = Memory::new(direct);
-            direct.for_each(txn, &machine.parameters, &mut memory, |row| {
+            let mut new = Memory::new(direct);
+            if let Some(before) = &mut before {
+                new.take_marks(direct, before);
+            }
+            let memory = before.insert(new);
+            direct.for_each(txn, &machine.parameters, memory, |row| {
                 each(BodyRow::Direct { row, outputs, width })
             })?;
         }

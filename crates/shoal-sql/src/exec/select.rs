@@ -10,7 +10,7 @@ use super::window::WindowRun;
 use super::{Batch, Kept, Machine, assign, row_size};
 use crate::Error;
 use crate::expr::{eval, eval_condition};
-use crate::plan::{DistinctPlan, GroupPlan, Level, QueryPlan, Scan, SelectPlan};
+use crate::plan::{DistinctPlan, GroupPlan, Level, QueryPlan, Scan, SelectPlan, UnmatchedScan};
 use crate::value::Value;
 
 /// Where a select stands.
@@ -302,10 +302,10 @@ impl SelectRun {
                 return Ok(true);
             }
             for level in &plan.levels {
-                if level.keeps_right
-                    && let Scan::Hash(hash) = &level.scan
-                {
-                    HashRun::reset(hash, machine);
+                match (&level.unmatched, &level.scan) {
+                    (Some(unmatched), _) => machine.marks[unmatched.mark].clear(),
+                    (None, Scan::Hash(hash)) if level.keeps_right => HashRun::reset(hash, machine),
+                    _ => {}
                 }
             }
             self.levels.resize_with(count, LevelRun::default);
@@ -343,17 +343,17 @@ impl SelectRun {
         let from = self.unmatched.map_or(0, |level| level + 1);
         let found = (from..plan.levels.len()).find(|&level| plan.levels[level].keeps_right);
         let Some(level) = found else { return Ok(false) };
-        let Scan::Hash(hash) = &plan.levels[level].scan else { return Ok(false) };
+        let scan = match (&plan.levels[level].unmatched, &plan.levels[level].scan) {
+            (Some(unmatched), _) => ScanRun::open(&unmatched.scan, machine)?,
+            (None, Scan::Hash(hash)) => ScanRun::Hash(HashRun::open_unmatched(hash, machine)?),
+            _ => return Ok(false),
+        };
         for outer in &plan.levels[..level] {
             for &reg in &outer.registers {
                 machine.registers[reg] = Value::Null;
             }
         }
-        self.levels[level] = LevelRun {
-            scan: ScanRun::Hash(HashRun::open_unmatched(hash, machine)?),
-            unmatched: true,
-            ..LevelRun::default()
-        };
+        self.levels[level] = LevelRun { scan, unmatched: true, ..LevelRun::default() };
         self.unmatched = Some(level);
         self.depth = level;
         Ok(true)
@@ -371,13 +371,19 @@ impl SelectRun {
         let first = self.unmatched.unwrap_or(0);
         let open = self.depth + 1;
         for (run, level) in self.levels.iter_mut().zip(&plan.levels).take(open).skip(first) {
-            run.scan.park(&level.scan, machine)?;
+            let scan = run.rest(level).map_or(&level.scan, |rest| &rest.scan);
+            run.scan.park(scan, machine)?;
         }
         Ok(())
     }
 }
 
 impl LevelRun {
+    /// The scan that gives the rows without a match, while it is that one.
+    fn rest<'p>(&self, plan: &'p Level) -> Option<&'p UnmatchedScan> {
+        plan.unmatched.as_deref().filter(|_| self.unmatched)
+    }
+
     fn open(plan: &Level, machine: &mut Machine<'_, '_>) -> Result<LevelRun, Error> {
         let scan = ScanRun::open(&plan.scan, machine)?;
         Ok(LevelRun { scan, ..LevelRun::default() })
@@ -387,20 +393,32 @@ impl LevelRun {
         if self.null_row {
             return Ok(false);
         }
-        while self.scan.next(&plan.scan, machine)? {
-            if !self.unmatched {
+        let rest = self.rest(plan);
+        let (scan, late) = match rest {
+            Some(rest) => (&rest.scan, &rest.late),
+            None => (&plan.scan, &plan.late),
+        };
+        while self.scan.next(scan, machine)? {
+            if let Some(rest) = rest {
+                if machine.found_match(rest)? {
+                    machine.tick()?;
+                    continue;
+                }
+            } else if !self.unmatched {
                 if !all(&plan.on, machine)? {
                     continue;
                 }
                 self.matched = true;
-                if plan.keeps_right
-                    && let (ScanRun::Hash(run), Scan::Hash(hash)) = (&self.scan, &plan.scan)
-                {
-                    run.mark(hash, machine);
+                match (&plan.unmatched, &self.scan, &plan.scan) {
+                    (Some(rest), ..) => machine.note_match(rest)?,
+                    (None, ScanRun::Hash(run), Scan::Hash(hash)) if plan.keeps_right => {
+                        run.mark(hash, machine);
+                    }
+                    _ => {}
                 }
             }
             if all(&plan.filter, machine)? {
-                self.scan.load_late(&plan.scan, &plan.late, machine)?;
+                self.scan.load_late(scan, late, machine)?;
                 return Ok(true);
             }
         }
@@ -412,6 +430,24 @@ impl LevelRun {
             machine.registers[reg] = Value::Null;
         }
         all(&plan.filter, machine)
+    }
+}
+
+impl Machine<'_, '_> {
+    /// Notes that a row found a match.
+    fn note_match(&mut self, plan: &UnmatchedScan) -> Result<(), Error> {
+        match self.registers[plan.rowid] {
+            Value::Int(rowid) => self.marks[plan.mark].insert_within(self.session, rowid),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a row has found one.
+    fn found_match(&mut self, plan: &UnmatchedScan) -> Result<bool, Error> {
+        match self.registers[plan.rowid] {
+            Value::Int(rowid) => self.marks[plan.mark].contains_within(rowid),
+            _ => Ok(false),
+        }
     }
 }
 

@@ -35,6 +35,8 @@ pub(crate) struct Compiler {
     pub(crate) slots: usize,
     /// Of each common table that may be made once, whether it is.
     pub(crate) made_once: Vec<bool>,
+    /// How many sets of rows there are that found a match.
+    pub(crate) marks: usize,
     /// Whether an `INDEXED BY` names an index that cannot be used.
     pub(crate) no_solution: bool,
     /// Whether a table-valued function reads the schema.

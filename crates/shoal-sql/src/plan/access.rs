@@ -37,6 +37,8 @@ pub(super) const SEEK: f64 = 15.0;
 const HASH_KEEP: f64 = 40.0;
 const HASH_PROBE: f64 = 60.0;
 const HASH_FOUND: f64 = 10.0;
+/// What a row costs besides that is sought by a key which is computed, and so by way of registers.
+const COMPUTED: f64 = 200.0;
 /// The share of rows in a range with one end, and with two.
 pub(super) const HALF_RANGE: f64 = 1.0 / 24.0;
 pub(super) const RANGE: f64 = 1.0 / 64.0;
@@ -125,6 +127,24 @@ pub(super) struct Equality<'e> {
     pub(super) collation: Collation,
 }
 
+impl Path<'_> {
+    /// Whether it seeks what is neither a column nor known before.
+    fn has_computed_key(&self) -> bool {
+        let is_computed = |key: &KeyExpr<'_>| match key {
+            KeyExpr::Expr(expr) => {
+                !matches!(expr, Expr::Column { .. } | Expr::Const(_) | Expr::Parameter(_))
+            }
+            KeyExpr::Each => true,
+        };
+        match &self.kind {
+            PathKind::RowidEqual(key) => is_computed(key),
+            PathKind::Index { equal, .. } => equal.iter().any(|(key, ..)| is_computed(key)),
+            PathKind::Any { .. } => true,
+            PathKind::Full | PathKind::RowidRange { .. } | PathKind::Hash(_) => false,
+        }
+    }
+}
+
 /// The best way to find rows of the source at `place` when those in `known` were read before and
 /// gave about `outer_rows` combinations.
 pub(super) fn best<'e>(
@@ -166,6 +186,11 @@ fn selectivity(expr: &Expr) -> f64 {
 /// About how many rows a table has.
 pub(super) fn table_rows(table: &Table) -> f64 {
     table.row_count().map_or(TABLE_ROWS, |rows| rows.max(TABLE_ROWS_MIN))
+}
+
+/// What a row costs that a walk over its table comes to.
+fn row_step(table: &Table) -> f64 {
+    1.0 + PAGE * table.pages_per_row().unwrap_or(1.0 / 40.0)
 }
 
 /// About how many rows a query gives.
@@ -217,10 +242,10 @@ impl<'e> Frame<'e> {
         let usable: Vec<usize> =
             (0..self.terms.len()).filter(|&index| usable(&self.terms[index])).collect();
         let mut paths = match &source.kind {
-            // What stays without a match is known once all rows were kept and marked.
             SourceKind::Table(table) if source.keeps_right() => {
-                vec![self.hash_path(&usable, place, table_rows(table))]
+                self.right_paths(table, &usable, place, known)
             }
+            // What stays without a match is known once all rows were kept and marked.
             SourceKind::Query(query) if source.keeps_right() => {
                 vec![self.hash_path(&usable, place, query_rows(query))]
             }
@@ -259,8 +284,7 @@ impl<'e> Frame<'e> {
             restrict(source, term, self.terms[term].expr, &mut restrictions);
         }
         let conditions: Vec<&'e Expr> = usable.iter().map(|&term| self.terms[term].expr).collect();
-        let step = 1.0 + PAGE * table.pages_per_row().unwrap_or(1.0 / 40.0);
-        let mut paths = vec![Path { per_row: rows * step, ..full_path(rows) }];
+        let mut paths = vec![Path { per_row: rows * row_step(table), ..full_path(rows) }];
         self.keyed_paths(table, place, &restrictions, &conditions, &mut paths);
         let hint = matches!(source.index_hint, IndexHint::Only(_));
         if hint && paths.len() > 1 {
@@ -281,6 +305,29 @@ impl<'e> Frame<'e> {
             if matches!(&hash.kind, PathKind::Hash(keys) if !keys.is_empty()) {
                 paths.push(hash);
             }
+        }
+        paths
+    }
+
+    /// The ways to the rows of a table that stay without a match. A hash table knows which did; of the
+    /// rows that others look up it is noted by their rowids, and all are gone through once more.
+    fn right_paths(
+        &self,
+        table: &'e Table,
+        usable: &[usize],
+        place: usize,
+        known: Sources,
+    ) -> Vec<Path<'e>> {
+        let mut paths = vec![self.hash_path(usable, place, table_rows(table))];
+        if !table.without_rowid {
+            let mut others = self.table_paths(table, usable, place, known);
+            let whole = table_rows(table) * row_step(table);
+            others.retain(|path| !is_walk(&path.kind) && !matches!(path.kind, PathKind::Hash(_)));
+            for path in &mut others {
+                path.fixed += whole;
+                path.per_row += if path.has_computed_key() { COMPUTED } else { 0.0 };
+            }
+            paths.extend(others);
         }
         paths
     }

@@ -49,6 +49,8 @@ pub(crate) struct Program {
     pub(crate) slots: usize,
     /// How many common tables there are whose rows are made once.
     pub(crate) shared: usize,
+    /// How many sets of rows there are that found a match.
+    pub(crate) marks: usize,
     /// What functions that describe the schema read; `Some` where there is one.
     pub(crate) schema: Option<std::sync::Arc<Schema>>,
     pub(crate) needs_schema: bool,
@@ -191,6 +193,8 @@ pub(crate) struct Level {
     pub(crate) keeps_left: bool,
     /// Whether its own rows stay without a match: they are given once all loops are done.
     pub(crate) keeps_right: bool,
+    /// How those are found; `None` where a hash table knows.
+    pub(crate) unmatched: Option<Box<UnmatchedScan>>,
     pub(crate) filter: Vec<Code>,
     /// Columns read once the conditions hold.
     pub(crate) late: Loads,
@@ -206,6 +210,18 @@ impl Level {
             _ => 1,
         }
     }
+}
+
+/// The rows of a table that found no match: those that others looked up are noted by their rowids.
+#[derive(Debug)]
+pub(crate) struct UnmatchedScan {
+    /// The number of the set that they are noted in.
+    pub(crate) mark: usize,
+    /// Where every way to a row leaves its rowid.
+    pub(crate) rowid: Reg,
+    /// All rows, and what is read of one that meets the conditions.
+    pub(crate) scan: Scan,
+    pub(crate) late: Loads,
 }
 
 /// Columns of a record and the registers they go to, by their place in the record.
@@ -470,6 +486,7 @@ fn plan_resolved(query: Query, utf16: bool, made_once: Vec<bool>) -> Result<Prog
         stores: compiler.stores,
         slots: compiler.slots,
         shared: compiler.made_once.len(),
+        marks: compiler.marks,
         schema: None,
         needs_schema: compiler.needs_schema,
         columns: query.columns,

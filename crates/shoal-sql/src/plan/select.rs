@@ -8,10 +8,12 @@ use super::restrict::{EachValues, End, prefix};
 use super::scan::for_each;
 use super::{
     AggregatePlan, Bound, DistinctPlan, EachCodes, GroupPlan, HashKey, HashScan, Level, Loads,
-    NullKey, Scan, SelectPlan, SortKey, SortPlan, TakenScan, order, picking,
+    NullKey, Scan, SelectPlan, SortKey, SortPlan, TakenScan, UnmatchedScan, order, picking,
 };
 use crate::expr::{Code, Compiler, Reg};
-use crate::resolve::tree::{Expr, IndexHint, Key, OrderKey, Select, Source, SourceId, SourceKind};
+use crate::resolve::tree::{
+    Expr, IndexHint, Key, OrderKey, ROWID, Select, Source, SourceId, SourceKind,
+};
 use crate::value::{Affinity, Collation};
 
 /// A level while it is being planned.
@@ -32,6 +34,8 @@ struct Draft<'e> {
     build_codes: Vec<Code>,
     /// The columns of the source that its conditions read.
     early: Vec<usize>,
+    /// Where its rowid goes, by which it is noted which of its rows found a match.
+    rowid: Option<Reg>,
 }
 
 /// The values of an `IN`, compiled, and the register each of them goes to.
@@ -200,6 +204,15 @@ impl Compiler {
                     early.push(column);
                 }
             });
+        }
+        if let SourceKind::Table(_) = source.kind
+            && source.keeps_right()
+            && !matches!(draft.path.kind, PathKind::Hash(_))
+        {
+            draft.rowid = Some(self.column(source.id, ROWID));
+            if !early.contains(&ROWID) {
+                early.push(ROWID);
+            }
         }
         draft.early = early;
         let (scan, each) = self.compile_path(&draft.path, &draft.build, source);
@@ -408,6 +421,7 @@ impl Compiler {
         columns.sort_unstable();
         let registers: Vec<Reg> = columns.iter().map(|(_, reg)| *reg).collect();
         let compiled = draft.scan.unwrap_or(CompiledScan::Full);
+        let mut unmatched = None;
         let (scan, late) = match (compiled, &source.kind, draft.query) {
             (CompiledScan::Hash { keys, rebuild }, kind, query) => {
                 let scan = match (kind, query) {
@@ -449,6 +463,12 @@ impl Compiler {
             (compiled, SourceKind::Table(table), _) => {
                 let (early, late): (Vec<_>, Vec<_>) =
                     columns.iter().copied().partition(|(column, _)| draft.early.contains(column));
+                if let Some(rowid) = draft.rowid {
+                    let (scan, late) = self.scan(table, CompiledScan::Full, &early, &late, false);
+                    self.marks += 1;
+                    let mark = self.marks - 1;
+                    unmatched = Some(Box::new(UnmatchedScan { mark, rowid, scan, late }));
+                }
                 self.scan(table, compiled, &early, &late, descending)
             }
         };
@@ -466,6 +486,7 @@ impl Compiler {
             on: draft.on_codes,
             keeps_left: source.keeps_left(),
             keeps_right: source.keeps_right(),
+            unmatched,
             filter: draft.filter_codes,
             late,
             registers,
@@ -542,6 +563,7 @@ fn draft<'e>(
         filter_codes: Vec::new(),
         build_codes: Vec::new(),
         early: Vec::new(),
+        rowid: None,
     };
     for &used in &draft.path.used {
         placed[used] = true;

@@ -341,7 +341,8 @@ impl Direct {
     /// Ranges of rowids that are worth being read side by side; empty where they are not, or where
     /// the rows are not those of one table, alone or with those that each names.
     pub(crate) fn ranges(&self, txn: &Transaction) -> Vec<(i64, i64)> {
-        if !self.joins && !self.is_scan() {
+        // What is noted of matches is of all rows.
+        if (!self.joins && !self.is_scan()) || self.notes_matches() {
             return Vec::new();
         }
         outer_leaves(self).map_or_else(Vec::new, |(root, _, _)| txn.row_ranges(root))

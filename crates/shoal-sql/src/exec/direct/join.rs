@@ -16,6 +16,7 @@ use super::ready::IntRange;
 use super::run::{FAR_BYTES_MAX, Memory, Start, compare, field_value, parameter};
 use super::slots::{Base, Slots, fixed};
 use crate::Error;
+use crate::exec::matched::MatchedRows;
 use crate::exec::scan::exact_rowid;
 use crate::value::{Value, ValueRef};
 
@@ -182,6 +183,7 @@ pub(super) struct JoinScan<'a, 't> {
     direct: &'a Direct,
     lookups: &'a mut [TableLookup],
     memory: &'a mut JoinMemory,
+    marks: &'a mut [MatchedRows],
     txn: &'t Transaction,
     first: usize,
     stride: usize,
@@ -218,6 +220,8 @@ struct Inner<'a> {
     key: &'a Operand,
     lookup: usize,
     left_join: bool,
+    /// The number of the set in which it is noted which of them there were.
+    marks: Option<usize>,
     /// Whether there must be one: that an index names.
     must: bool,
     before: &'a [Test],
@@ -240,6 +244,7 @@ impl<'a> Inner<'a> {
                     key,
                     lookup,
                     left_join,
+                    marks: None,
                     must,
                     before: none,
                     on: none,
@@ -250,9 +255,10 @@ impl<'a> Inner<'a> {
         }
         let level = direct.levels.get(number + passed)?;
         let Access::Rowid { key, lookup } = &level.access else { return None };
-        let DirectLevel { left_join, before, on, filter, .. } = level;
+        let DirectLevel { left_join, marks, before, on, filter, .. } = level;
         let (left_join, must, lookup) = (*left_join, false, *lookup);
-        Some(Inner { key, lookup, left_join, must, before, on, filter })
+        let marks = marks.as_ref().map(|(mark, _)| *mark);
+        Some(Inner { key, lookup, left_join, marks, must, before, on, filter })
     }
 
     /// Whether every row stays.
@@ -275,7 +281,10 @@ impl<'a, 't> JoinScan<'a, 't> {
         (start, within): (Start, (i64, i64)),
         work: impl FnOnce(&mut JoinScan<'_, '_>) -> Result<Option<Pause>, Error>,
     ) -> Result<Option<Pause>, Error> {
-        let Memory { leaf, join, lookups, indexes, keys, place, walk, .. } = memory;
+        if start == Start::Fresh {
+            memory.begin_marks(direct);
+        }
+        let Memory { leaf, join, marks, lookups, indexes, keys, place, walk, .. } = memory;
         let (Some(level), Some(first)) = (direct.levels.first(), direct.records.first()) else {
             return Ok(None);
         };
@@ -323,7 +332,18 @@ impl<'a, 't> JoinScan<'a, 't> {
         let stride = direct.fields - first;
         join.width = direct.records.len() - 1;
         let (memory, fields, count) = (join, 0, 0);
-        work(&mut JoinScan { scan, direct, lookups, memory, txn, first, stride, fields, count })
+        work(&mut JoinScan {
+            scan,
+            direct,
+            lookups,
+            memory,
+            marks,
+            txn,
+            first,
+            stride,
+            fields,
+            count,
+        })
     }
 
     /// Takes the next rows of a leaf, at most so many of the first table; false at the end. With
@@ -356,6 +376,7 @@ impl<'a, 't> JoinScan<'a, 't> {
             rows,
             txn: self.txn,
             memory: &mut *self.memory,
+            marks: &mut *self.marks,
             range: self.fields..end,
             first: self.first,
             stride: self.stride,
@@ -444,6 +465,7 @@ struct Step<'s, 't> {
     rows: LeafRows<'s>,
     txn: &'t Transaction,
     memory: &'s mut JoinMemory,
+    marks: &'s mut [MatchedRows],
     /// Where the fields of these rows are.
     range: std::ops::Range<usize>,
     first: usize,
@@ -470,6 +492,12 @@ impl Step<'_, '_> {
         self.locate((number, plan, asked), lookup, &keys[..count], &rows[..count])?;
         if inner.must {
             self.must_be_there(number, &selected[..wanted])?;
+        }
+        if let (false, Some(mark)) = (asked, inner.marks) {
+            let partners = &self.memory.partners[number * CHUNK..(number + 1) * CHUNK];
+            let found = rows[..count].iter().map(|&at| partners[usize::from(at)]);
+            let marks = &mut self.marks[mark];
+            found.filter(|it| !it.is_none()).for_each(|it| marks.insert(it.rowid));
         }
         if !asked && (inner.left_join || inner.must) {
             return Ok(wanted);
@@ -658,6 +686,9 @@ impl Step<'_, '_> {
     fn stays(&mut self, number: usize, inner: &Inner<'_>, at: usize) -> bool {
         let found = !self.memory.partners[number * CHUNK + at].is_none();
         let matched = found && self.joined().all(inner.on, at);
+        if let (true, Some(mark)) = (matched, inner.marks) {
+            self.marks[mark].insert(self.memory.partners[number * CHUNK + at].rowid);
+        }
         if !matched {
             if !inner.left_join {
                 return false;

@@ -15,10 +15,11 @@ use super::ascending::RowAt;
 use super::index::{ENTRIES_BEFORE_LAST, Limits};
 use super::leaf_rows::{Found, GivenRow, LeafRows};
 use super::plan::{Access, Direct, End, IndexAccess, RecordPlan, Test};
-use super::ready::Ready;
+use super::ready::{Ready, keep};
 use super::run::{FAR_BYTES_MAX, rowids, seek_first};
 use super::slots::fixed;
 use crate::Error;
+use crate::exec::matched::MatchedRows;
 use crate::value::Value;
 
 /// Most rows that are taken from a leaf at a time.
@@ -40,6 +41,8 @@ pub(crate) struct LeafMemory {
     pub(super) buffer: Vec<u8>,
     /// Rows found and not given yet.
     pub(super) found: Vec<Found>,
+    /// Rows that a scan leaves out.
+    pub(super) leaves_out: Option<MatchedRows>,
 }
 
 impl Default for LeafMemory {
@@ -52,6 +55,7 @@ impl Default for LeafMemory {
             far: Vec::new(),
             buffer: Vec::new(),
             found: Vec::new(),
+            leaves_out: None,
         }
     }
 }
@@ -321,6 +325,16 @@ struct Leaf<'t> {
     inside: bool,
 }
 
+impl Leaf<'_> {
+    /// Whether all rowids from the first to the last of a leaf that was just entered are among these.
+    #[cold]
+    fn is_within(&self, rows: &MatchedRows) -> bool {
+        let last = self.page.cell_count().saturating_sub(1);
+        let ends = || Some((self.page.rowid(0).ok()?, self.page.rowid(last).ok()?));
+        self.next == 0 && ends().is_some_and(|(low, high)| rows.contains_all(low, high))
+    }
+}
+
 impl<'a, 't> LeafScan<'a, 't> {
     /// Begins a scan; `None` where there is no row, and for a select of another kind.
     ///
@@ -453,7 +467,10 @@ impl<'a, 't> LeafScan<'a, 't> {
             }
         };
         let Some(mut leaf) = self.leaf else { return Ok(false) };
-        if leaf.next >= leaf.page.cell_count() {
+        let leaves_out = &self.memory.leaves_out;
+        while leaf.next >= leaf.page.cell_count()
+            || leaves_out.as_ref().is_some_and(|rows| leaf.is_within(rows))
+        {
             let more = leaf.inside && cursor.next_leaf()?;
             self.leaf = if more { leaf_of(cursor, self.high)? } else { None };
             let Some(entered) = self.leaf else { return Ok(false) };
@@ -491,11 +508,18 @@ impl<'a, 't> LeafScan<'a, 't> {
         if has_far && stride > 0 && asked {
             self.find_far(leaf)?;
         }
-        let LeafMemory { ready, cells, selected, fields, far, .. } = &mut *self.memory;
+        let LeafMemory { ready, cells, selected, fields, far, leaves_out, .. } = &mut *self.memory;
         let (page, cells) = (leaf.page, &cells[..count]);
         let fields = &mut fields[self.fields..end + stride];
         *selected = EVERY;
         self.wanted = count;
+        if let Some(rows) = leaves_out {
+            let stays = |at: usize| !rows.contains(cells[at].rowid);
+            self.wanted = keep(selected, count, stays);
+            if self.wanted == 0 {
+                return Ok(());
+            }
+        }
         if !asked {
             return Ok(());
         }
@@ -682,7 +706,8 @@ impl<'a, 't> LeafScan<'a, 't> {
     pub(super) fn wish(&self, enough: usize) -> usize {
         let wish = enough.saturating_sub(self.memory.found.len());
         // Of rows that are asked first, more.
-        if self.tests.is_empty() { wish } else { wish.max(CHUNK / 4) }
+        let all = self.tests.is_empty() && self.memory.leaves_out.is_none();
+        if all { wish } else { wish.max(CHUNK / 4) }
     }
 
     /// Whether so many rows or more are to be given, or there is no room for more.

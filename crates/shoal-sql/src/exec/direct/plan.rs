@@ -7,7 +7,7 @@ use super::leaf_rows::Given;
 use crate::expr::{Code, Compiler, Op, Reg};
 use crate::plan::{
     AnyScan, BodyPlan, Bound, EachCodes, EachScan, GroupPlan, IndexScan, Level, Loads, NullKey,
-    QueryPlan, RowidRange, Scan, SelectPlan, TableKey, TableScan,
+    QueryPlan, RowidRange, Scan, SelectPlan, TableKey, TableScan, UnmatchedScan,
 };
 use crate::resolve::tree::Comparison;
 use crate::value::{Affinity, Collation, Value};
@@ -55,6 +55,13 @@ pub(crate) struct Direct {
     pub(super) listed: bool,
     /// The number of the one database that all of it is in.
     pub(crate) database: usize,
+    /// How many sets of rows there are that found a match.
+    pub(super) marks: usize,
+    /// The number of the set whose rows are left out of the first table's.
+    pub(super) leaves_out: Option<usize>,
+    /// For each table of which rows stay without a match: the select of those, whose rows come behind
+    /// these.
+    pub(crate) unmatched: Box<[Direct]>,
 }
 
 #[derive(Debug)]
@@ -63,6 +70,8 @@ pub(super) struct DirectLevel {
     /// The record of the row; of an index's entry where the index is all that is read.
     pub(super) record: usize,
     pub(super) left_join: bool,
+    /// The number of the set in which rows are noted that found a match, and their rowid.
+    pub(super) marks: Option<(usize, Operand)>,
     /// Conditions that ask for nothing of a row but its rowid, where it is looked up by that; that ask
     /// for nothing but an index's entry, where that names the row.
     pub(super) before: Box<[Test]>,
@@ -236,6 +245,8 @@ pub(crate) struct Root {
     pub(crate) offset: Option<Operand>,
     /// Whether rows of the parts are compared.
     pub(crate) compares: bool,
+    /// Whether more is kept the more rows there are.
+    pub(crate) keeps: bool,
     /// The number of the one database that all parts are in.
     pub(crate) database: usize,
 }
@@ -253,12 +264,14 @@ impl Root {
             Some(_) => None,
         };
         let compares = matches!(body, BodyPlan::Compound(plan) if !plan.is_chain());
+        let keeps = compares || root_parts(body).flatten().any(Direct::notes_matches);
         let mut databases = root_parts(body).flatten().map(|direct| direct.database);
         let database = databases.next()?;
         if databases.any(|other| other != database) {
             return None;
         }
-        Some(Root { limit: operand(limit)?, offset: operand(offset)?, compares, database })
+        let (limit, offset) = (operand(limit)?, operand(offset)?);
+        Some(Root { limit, offset, compares, keeps, database })
     }
 }
 
@@ -271,18 +284,23 @@ pub(crate) fn parts(body: &BodyPlan) -> impl Iterator<Item = Option<&Direct>> {
 }
 
 /// The parts of a query's body, however they are combined; `None` for one that is not a direct
-/// select of columns.
+/// select of columns. Rows without a match are a part of their own, which is not compared.
 pub(crate) fn root_parts(body: &BodyPlan) -> impl Iterator<Item = Option<&Direct>> {
+    let compares = matches!(body, BodyPlan::Compound(plan) if !plan.is_chain());
+    let fits =
+        move |direct: &&Direct| direct.outputs.is_some() && !(compares && direct.notes_matches());
     let (alone, first, rest) = match body {
         BodyPlan::Compound(plan) => (None, Some(&plan.first), &plan.rest[..]),
         other => (Some(other), None, &[][..]),
     };
     let parts = first.into_iter().chain(rest.iter().map(|(_, part)| part));
-    alone.into_iter().chain(parts.map(part_body)).map(|body| match body {
-        BodyPlan::Select(select) => {
-            select.direct.as_deref().filter(|direct| direct.outputs.is_some())
-        }
-        _ => None,
+    alone.into_iter().chain(parts.map(part_body)).flat_map(move |body| {
+        let first = match body {
+            BodyPlan::Select(select) => select.direct.as_deref().filter(fits),
+            _ => None,
+        };
+        let unmatched = first.map_or(&[][..], |direct| &direct.unmatched);
+        std::iter::once(first).chain(unmatched.iter().map(Some))
     })
 }
 
@@ -315,6 +333,8 @@ struct Builder {
     wanted: Vec<Vec<(usize, bool)>>,
     lookups: Vec<Pgno>,
     indexes: Vec<Pgno>,
+    /// How many sets of rows there are so far that found a match.
+    marks: usize,
 }
 
 /// Compiles a select that runs directly; `None` for one that does not.
@@ -325,6 +345,24 @@ struct Builder {
 /// Every part of the plan is named here: a plan that learns more must say what that means.
 pub(crate) fn compile(
     select: &SelectPlan,
+    chooses: Option<usize>,
+    compiler: &Compiler,
+) -> Option<Direct> {
+    let mut direct = compile_part(select, None, chooses, compiler)?;
+    let keeps = |(_, level): &(usize, &Level)| level.keeps_right;
+    let unmatched = select.levels.iter().enumerate().filter(keeps).enumerate();
+    let unmatched: Option<Box<[Direct]>> = unmatched
+        .map(|(mark, (first, _))| compile_part(select, Some((first, mark)), None, compiler))
+        .collect();
+    direct.unmatched = unmatched?;
+    Some(direct)
+}
+
+/// Compiles what gives the rows that the loops find; with the number of a loop and of a set those of the
+/// loop's table that are not in the set, to which the loops around it have no row.
+fn compile_part(
+    select: &SelectPlan,
+    without: Option<(usize, usize)>,
     chooses: Option<usize>,
     compiler: &Compiler,
 ) -> Option<Direct> {
@@ -341,9 +379,18 @@ pub(crate) fn compile(
         builder.known.insert(*reg, Draft::Ready(Operand::Parameter(*number)));
     }
     let mut drafts = Vec::with_capacity(levels.len());
-    for level in levels {
-        let first = drafts.is_empty();
-        drafts.push(builder.level(level, first)?);
+    for (number, level) in levels.iter().enumerate() {
+        let first = without.map_or(0, |(first, _)| first);
+        if number < first {
+            for &reg in &level.registers {
+                builder.known.insert(reg, Draft::Ready(Operand::Constant(Value::Null)));
+            }
+            builder.marks += usize::from(level.keeps_right);
+        } else if number == first && without.is_some() {
+            drafts.push(builder.unmatched(level)?);
+        } else {
+            drafts.push(builder.level(level, number == first)?);
+        }
     }
     let group_draft = match group {
         Some(group) => Some(builder.group(group)?),
@@ -408,6 +455,7 @@ pub(crate) fn compile(
         _ => false,
     };
     let counts_rows = whole
+        && without.is_none()
         && group.as_ref().is_some_and(|group| {
             group.keys.is_empty()
                 && group.kept.is_empty()
@@ -456,7 +504,17 @@ pub(crate) fn compile(
         point,
         listed,
         database,
+        marks: builder.marks,
+        leaves_out: without.map(|(_, mark)| mark),
+        unmatched: Box::default(),
     })
+}
+
+impl Direct {
+    /// Whether it notes which rows found a match, or gives those that found none.
+    pub(crate) fn notes_matches(&self) -> bool {
+        self.marks > 0
+    }
 }
 
 /// The one database that the loops read.
@@ -481,6 +539,7 @@ struct LevelDraft {
     access: AccessDraft,
     record: usize,
     left_join: bool,
+    marks: Option<(usize, Draft)>,
     on: Vec<TestDraft>,
     filter: Vec<TestDraft>,
 }
@@ -570,13 +629,11 @@ impl Builder {
             on,
             keeps_left,
             keeps_right,
+            unmatched,
             filter,
             late,
             registers: _,
         } = level;
-        if *keeps_right {
-            return None;
-        }
         let (access, record) = match scan {
             Scan::Table(TableScan { cursor: _, root, early, range, descending }) => {
                 let access = self.rows(*root, range, *descending)?;
@@ -597,9 +654,37 @@ impl Builder {
             | Scan::Nothing
             | Scan::Fed(_) => return None,
         };
+        let marks = match unmatched {
+            Some(unmatched) => Some(self.mark(unmatched.rowid)?),
+            None if *keeps_right => return None,
+            None => None,
+        };
         let on = self.tests(on)?;
         let filter = self.tests(filter)?;
-        Some(LevelDraft { access, record, left_join: *keeps_left, on, filter })
+        Some(LevelDraft { access, record, left_join: *keeps_left, marks, on, filter })
+    }
+
+    /// A set for rows that find a match, whose rowid is in a register.
+    fn mark(&mut self, rowid: Reg) -> Option<(usize, Draft)> {
+        let rowid = self.register(rowid)?;
+        self.want(&rowid, true);
+        self.marks += 1;
+        Some((self.marks - 1, rowid))
+    }
+
+    /// The rows of a level's table that found no match.
+    fn unmatched(&mut self, level: &Level) -> Option<LevelDraft> {
+        let UnmatchedScan { mark: _, rowid: _, scan, late } = level.unmatched.as_deref()?;
+        let Scan::Table(TableScan { cursor: _, root, early, range, descending }) = scan else {
+            return None;
+        };
+        let access = self.rows(*root, range, *descending)?;
+        let record = self.record()?;
+        self.load(record, early);
+        self.load(record, late);
+        self.marks += 1;
+        let filter = self.tests(&level.filter)?;
+        Some(LevelDraft { access, record, left_join: false, marks: None, on: Vec::new(), filter })
     }
 
     /// The rows of a table by their rowids.
@@ -940,11 +1025,13 @@ impl LevelDraft {
             Access::Index(access) if access.row.is_some() => Some(Operand::is_of),
             _ => None,
         };
-        if let Some(asks) = asks.filter(|_| !left_join) {
+        let marks = self.marks.map(|(mark, rowid)| (mark, finish(rowid)));
+        // A row that a condition leaves out has found its match.
+        if let Some(asks) = asks.filter(|_| !left_join && marks.is_none()) {
             let asks = |test: &Test| test.operands().any(|operand| asks(operand, record));
             (filter, before) = filter.into_iter().partition(asks);
         }
         let (before, on, filter) = (before.into(), tests(self.on), filter.into());
-        DirectLevel { access, record, left_join, before, on, filter }
+        DirectLevel { access, record, left_join, marks, before, on, filter }
     }
 }

@@ -253,7 +253,7 @@ fn keep_told(
 
 /// Moves the numbers of the rows that are to stay to the front. No branch depends on which do.
 #[inline(always)]
-fn keep(selected: &mut [u8], count: usize, stays: impl Fn(usize) -> bool) -> usize {
+pub(super) fn keep(selected: &mut [u8], count: usize, stays: impl Fn(usize) -> bool) -> usize {
     let mut kept = 0;
     for at in 0..count.min(selected.len()) {
         let row = selected[at];

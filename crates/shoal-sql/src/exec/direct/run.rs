@@ -13,6 +13,7 @@ use super::plan::{Access, Direct, DirectLevel, End, Operand, RECORDS_MAX, Test};
 use super::set::SetMemory;
 use super::slots::{Base, Slots, fixed};
 use crate::Error;
+use crate::exec::matched::MatchedRows;
 use crate::exec::scan::{exact_rowid, highest_rowid, lowest_rowid};
 use crate::resolve::tree::{CompareOp, Comparison};
 use crate::value::{Affinity, Collation, Value, ValueRef};
@@ -31,6 +32,8 @@ pub(crate) struct Memory {
     pub(super) keys: Vec<Value>,
     pub(crate) leaf: LeafMemory,
     pub(super) join: JoinMemory,
+    /// Which rows found a match, for each table of which it is noted.
+    pub(super) marks: Box<[MatchedRows]>,
     pub(super) set: SetMemory,
     /// Rows that stay of a part of a compound.
     pub(super) kept: KeptRows,
@@ -69,6 +72,7 @@ impl Memory {
             keys: Vec::new(),
             leaf: LeafMemory::default(),
             join: JoinMemory::default(),
+            marks: std::iter::repeat_with(MatchedRows::default).take(direct.marks).collect(),
             set: SetMemory::default(),
             kept: KeptRows::default(),
             slots: Slots::default(),
@@ -78,6 +82,22 @@ impl Memory {
             place: None,
             walk: None,
             any: AnyMemory::default(),
+        }
+    }
+
+    /// Takes what was noted of matches by the select whose unmatched rows are to be given.
+    pub(crate) fn take_marks(&mut self, direct: &Direct, before: &mut Memory) {
+        let Some(mark) = direct.leaves_out else { return };
+        std::mem::swap(&mut self.marks, &mut before.marks);
+        if let Some(rows) = self.marks.get_mut(mark) {
+            std::mem::swap(self.leaf.leaves_out.get_or_insert_default(), rows);
+        }
+    }
+
+    /// Forgets which rows found a match.
+    pub(super) fn begin_marks(&mut self, direct: &Direct) {
+        if direct.leaves_out.is_none() {
+            self.marks.iter_mut().for_each(MatchedRows::clear);
         }
     }
 
@@ -158,6 +178,9 @@ impl<'a, 't> DirectRun<'a, 't> {
         let direct = self.direct;
         let level = &direct.levels[0];
         let start = std::mem::replace(&mut self.memory.start, Start::Done);
+        if start == Start::Fresh {
+            self.memory.begin_marks(direct);
+        }
         match &level.access {
             Access::Rows { root, low, high, descending } => {
                 let range = rowids(low.as_ref(), high.as_ref(), |operand| self.value(operand));
@@ -209,6 +232,11 @@ impl<'a, 't> DirectRun<'a, 't> {
                             let rows =
                                 (index..count).map_while(|index| page.table_leaf(index).ok());
                             self.warm(lookup, place, rows.map(|cell| cell.payload));
+                        }
+                        if let Some(rows) = &self.memory.leaf.leaves_out
+                            && rows.contains(page.rowid(index).map_err(Error::corrupt)?)
+                        {
+                            continue;
                         }
                         self.row(0, &page, index, sink)?;
                         if self.memory.is_full(enough) {
@@ -359,6 +387,11 @@ impl<'a, 't> DirectRun<'a, 't> {
     {
         if !self.all(&level.on) {
             return Ok(false);
+        }
+        if let Some((mark, rowid)) = &level.marks
+            && let ValueRef::Int(rowid) = self.value(rowid)
+        {
+            self.memory.marks[*mark].insert(rowid);
         }
         if self.all(&level.filter) {
             if number + 1 == self.direct.levels.len() {

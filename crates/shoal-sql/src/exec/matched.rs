@@ -1,0 +1,152 @@
+//! Which rows of a table found a match, by their rowids.
+
+use rustc_hash::FxHashMap;
+
+use super::kept_keys::KeptKeys;
+use crate::Error;
+use crate::functions::Session;
+
+/// Rowids, each of which is there once: one bit for each as long as they lie close together, and about
+/// as much as a key in a hash table for each that lies alone.
+#[derive(Debug, Default)]
+pub(crate) struct MatchedRows {
+    /// A bit for each rowid from 0 on.
+    near: Vec<u64>,
+    /// Those that were too far away when they came, 64 under the number of the first divided by 64.
+    far: FxHashMap<i64, u64>,
+    /// All of them, where memory is limited.
+    limited: Option<Box<KeptKeys>>,
+}
+
+/// The bits begin with so many words: 8 KiB.
+const WORDS_MIN: usize = 1 << 10;
+
+impl MatchedRows {
+    /// Adds a rowid.
+    #[inline(always)]
+    pub(crate) fn insert(&mut self, rowid: i64) {
+        let (word, bit) = place(rowid);
+        match usize::try_from(word).ok().and_then(|at| self.near.get_mut(at)) {
+            Some(known) => *known |= bit,
+            None => self.insert_far(word, bit),
+        }
+    }
+
+    #[cold]
+    fn insert_far(&mut self, word: i64, bit: u64) {
+        // Bits for what lies between are worth it up to as many as there are.
+        let len = WORDS_MIN.max(self.near.len() * 2);
+        match usize::try_from(word) {
+            Ok(at) if at < len => {
+                self.near.resize(len, 0);
+                self.near[at] |= bit;
+            }
+            _ => *self.far.entry(word).or_default() |= bit,
+        }
+    }
+
+    /// Whether a rowid is there.
+    #[inline(always)]
+    pub(crate) fn contains(&self, rowid: i64) -> bool {
+        let (word, bit) = place(rowid);
+        let near = usize::try_from(word).ok().and_then(|at| self.near.get(at));
+        near.is_some_and(|known| known & bit != 0)
+            || (!self.far.is_empty() && self.far.get(&word).is_some_and(|known| known & bit != 0))
+    }
+
+    /// Whether all rowids from `low` to `high` are there, as far as the bits tell.
+    pub(crate) fn contains_all(&self, low: i64, high: i64) -> bool {
+        let at = |rowid: i64| usize::try_from(rowid >> 6).ok();
+        let (Some(first), Some(last)) = (at(low), at(high)) else { return false };
+        let Some(words) = self.near.get(first..=last.max(first)) else { return false };
+        let (above, below) = (u64::MAX << (low & 63), u64::MAX >> (63 - (high & 63)));
+        let all = |(number, word): (usize, &u64)| {
+            let above = if number == 0 { above } else { u64::MAX };
+            let below = if number == last - first { below } else { u64::MAX };
+            let wanted = above & below;
+            word & wanted == wanted
+        };
+        low <= high && words.iter().enumerate().all(all)
+    }
+
+    /// As [`MatchedRows::insert`], within the limit on memory: in files, if there is one.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub(super) fn insert_within(&mut self, session: &dyn Session, rowid: i64) -> Result<(), Error> {
+        if session.budget().is_none() {
+            self.insert(rowid);
+            return Ok(());
+        }
+        let keys = self.limited.get_or_insert_default();
+        keys.insert(session, &rowid.to_be_bytes()).map(drop)
+    }
+
+    /// Whether a rowid is there that was added by [`MatchedRows::insert_within`].
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub(super) fn contains_within(&mut self, rowid: i64) -> Result<bool, Error> {
+        match &mut self.limited {
+            None => Ok(self.contains(rowid)),
+            Some(keys) => keys.contains(&rowid.to_be_bytes()),
+        }
+    }
+
+    /// Forgets all of them, and keeps the memory of what is not counted.
+    pub(crate) fn clear(&mut self) {
+        self.near.fill(0);
+        self.far.clear();
+        self.limited = None;
+    }
+}
+
+/// The word of a rowid and its bit in there.
+#[inline(always)]
+fn place(rowid: i64) -> (i64, u64) {
+    (rowid >> 6, 1 << (rowid & 63))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// Rowids near 0 and far from it, in an order in which the bits grow over some that came before.
+    #[test]
+    fn what_was_added_is_there() {
+        let mut numbers = vec![i64::MIN, i64::MAX, -1, -64, -65, 0, 1, 63, 64, 1 << 40];
+        let mut next = 1_u64;
+        for _ in 0..3000 {
+            next = next.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            numbers.push((next >> 44).cast_signed());
+        }
+        numbers.extend((0..400_000).step_by(7));
+        numbers.extend((60..200).chain(8_001..8_290));
+        let mut rows = MatchedRows::default();
+        for _ in 0..2 {
+            let mut model = BTreeSet::new();
+            for &number in &numbers {
+                assert_eq!(rows.contains(number), model.contains(&number), "{number}");
+                rows.insert(number);
+                model.insert(number);
+            }
+            for number in (-300..500_000).chain([i64::MIN + 1, i64::MAX - 1, (1 << 40) + 64]) {
+                assert_eq!(rows.contains(number), model.contains(&number), "{number}");
+            }
+            for low in (0..400).chain(8_000..8_300) {
+                for high in (low..low + 300).chain([400_003, low - 1]) {
+                    let all = (low..=high).all(|number| model.contains(&number));
+                    let told = rows.contains_all(low, high);
+                    assert!(
+                        told == (all && low <= high) || (!told && high > 65_535),
+                        "{low} {high}"
+                    );
+                }
+            }
+            rows.clear();
+            assert!(numbers.iter().all(|&number| !rows.contains(number)));
+        }
+    }
+}
