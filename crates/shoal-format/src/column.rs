@@ -76,6 +76,64 @@ impl ColumnPlace {
         (self.0 >> 32) as u32
     }
 
+    /// A column that is NULL.
+    pub const NULL: ColumnPlace = ColumnPlace::new(0, 0);
+
+    /// Appends the column, which is in `bytes`, to `out`, and gives where it is there: no place where `out`
+    /// is longer than 2^32 bytes then, which the caller has to look at.
+    #[inline(always)]
+    pub fn copy(self, bytes: &[u8], out: &mut Vec<u8>) -> ColumnPlace {
+        let serial = self.serial();
+        if serial < 12 {
+            if serial.wrapping_sub(1) >= 7 {
+                return self;
+            }
+            // A word can be read whole wherever it stands.
+            let start = out.len() as u32;
+            out.extend_from_slice(&self.word(bytes).unwrap_or(0).to_be_bytes());
+            return ColumnPlace::new(if serial == 7 { 7 } else { 6 }, start);
+        }
+        match bytes.get(self.range()) {
+            Some(value) if serial != NONE => {
+                let start = out.len() as u32;
+                out.extend_from_slice(value);
+                ColumnPlace::new(serial, start)
+            }
+            _ if serial == NONE => self,
+            _ => ColumnPlace::new(12 | serial & 1, 0),
+        }
+    }
+
+    /// How many bytes a text or a blob has; 0 for what is none.
+    #[inline(always)]
+    pub fn text_len(self) -> u32 {
+        match self.serial() {
+            0..12 | NONE => 0,
+            serial => (serial - 12) >> 1,
+        }
+    }
+
+    /// Stands for a column that is told of elsewhere, by a number below 2^32 - 1: it is a missing one to all
+    /// but [`ColumnPlace::told_elsewhere`].
+    #[inline]
+    pub fn elsewhere(number: u32) -> ColumnPlace {
+        ColumnPlace::new(NONE, number.wrapping_add(1))
+    }
+
+    /// The number of a column that is told of elsewhere.
+    #[inline]
+    pub fn told_elsewhere(self) -> Option<u32> {
+        if self.serial() == NONE { self.start().checked_sub(1) } else { None }
+    }
+
+    /// Appends an integer to `out`, as [`ColumnPlace::copy`] does a column.
+    #[inline(always)]
+    pub fn of_int(int: i64, out: &mut Vec<u8>) -> ColumnPlace {
+        let start = out.len() as u32;
+        out.extend_from_slice(&int.to_be_bytes());
+        ColumnPlace::new(6, start)
+    }
+
     /// Decodes the column from the bytes in which its record was found; `None` for a missing column.
     #[inline(always)]
     pub fn decode(self, bytes: &[u8]) -> Option<ValueRef<'_>> {
@@ -313,6 +371,28 @@ mod tests {
     use super::*;
     use crate::{Record, encode_record};
 
+    #[test]
+    fn what_is_made_of_an_integer_is_that() {
+        for int in [0, 1, -1, 127, 128, 1 << 40, i64::MIN, i64::MAX] {
+            let mut out = vec![9];
+            let place = ColumnPlace::of_int(int, &mut out);
+            assert_eq!(place.decode(&out), Some(ValueRef::Int(int)));
+        }
+        // A text whose bytes are not all there is empty, wherever it is copied to.
+        let mut out = b"others".to_vec();
+        let place = ColumnPlace::new(12 + 2 * 9 + 1, 2).copy(b"short", &mut out);
+        assert_eq!(place.decode(&out), Some(ValueRef::Text(b"")));
+        assert_eq!(ColumnPlace::MISSING.copy(b"", &mut out), ColumnPlace::MISSING);
+        assert_eq!(ColumnPlace::MISSING.told_elsewhere(), None);
+        assert_eq!(ColumnPlace::new(0, 5).told_elsewhere(), None);
+        assert_eq!(ColumnPlace::elsewhere(0).told_elsewhere(), Some(0));
+        assert_eq!(ColumnPlace::elsewhere(7).told_elsewhere(), Some(7));
+        assert_eq!(ColumnPlace::elsewhere(7).decode(&out), None);
+        let lens = [0, 9, 12, 13, 31, NONE].map(|serial| ColumnPlace::new(serial, 1).text_len());
+        assert_eq!(lens, [0, 0, 0, 0, 9, 0]);
+        assert_eq!(ColumnPlace::NULL.copy(b"", &mut out).decode(&out), Some(ValueRef::Null));
+    }
+
     /// Any bytes: what is found is what [`Record::column`] finds, and both refuse alike.
     fn agrees(payload: &[u8]) {
         let record = Record::new(payload);
@@ -326,6 +406,11 @@ mod tests {
                     // Bit by bit, for the sake of forged NaNs.
                     let got = field.decode(payload);
                     assert_eq!(format!("{expect:?}"), format!("{got:?}"), "{payload:?} {index}");
+                    let mut copied = b"before".to_vec();
+                    let place = field.copy(payload, &mut copied);
+                    copied.extend_from_slice(b"behind");
+                    let copy = place.decode(&copied);
+                    assert_eq!(format!("{copy:?}"), format!("{got:?}"), "{payload:?} {index}");
                     assert_eq!(field.is_null(), payload_is_null(&record, index));
                     let slice = |start: u32, len: u32| {
                         payload.get(start as usize..start as usize + len as usize).unwrap()

@@ -50,8 +50,6 @@ pub(crate) struct General {
 enum Source<'c> {
     /// Of which the rows that are ready are places on pages.
     Leaf(DirectSource<'c>),
-    /// Of which they are such places of several tables.
-    Joined(DirectSource<'c>),
     /// Of which they are values.
     Direct(DirectSource<'c>),
     General {
@@ -156,8 +154,6 @@ impl<'c> DirectSource<'c> {
             Some(memory) if !self.rows.are_combined() => {
                 if self.direct.is_lazy(memory) {
                     Kind::Leaf
-                } else if self.direct.is_lazy_join(memory) {
-                    Kind::Joined
                 } else {
                     Kind::Direct
                 }
@@ -166,23 +162,12 @@ impl<'c> DirectSource<'c> {
         }
     }
 
-    /// A column of a row that does not tell what it is; whether the row is none.
+    /// A column of a row that does not tell what it is; where the row's fields begin.
     #[inline(never)]
-    fn untold(&self, is_none: bool, column: usize) -> ValueRef<'_> {
-        let of_none = is_none && self.direct.given(column).is_of_row();
-        if of_none { ValueRef::Null } else { self.direct.fixed(column, self.parameters) }
-    }
-
-    /// A column of a joined row that is ready.
-    #[inline(always)]
-    fn joined(&self, row: usize, column: usize) -> ValueRef<'_> {
+    fn untold(&self, fields: u32, column: usize) -> ValueRef<'_> {
         let Some(memory) = self.memory.first() else { return ValueRef::Null };
-        let given = self.direct.given(column);
-        let row = memory.joined(row, given.record, self.snapshot.get());
-        match row.value(given) {
-            Some(value) => value,
-            None => self.untold(row.is_none(), column),
-        }
+        let txn = self.snapshot.get();
+        self.direct.untold(memory, (fields, column), txn, self.parameters)
     }
 }
 
@@ -190,7 +175,6 @@ impl<'c> DirectSource<'c> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Leaf,
-    Joined,
     Direct,
 }
 
@@ -310,9 +294,7 @@ impl<'c> Rows<'c> {
         }
         let (snapshot, attached) = match &self.source {
             Source::General { snapshot, attached, .. } => (snapshot, attached.as_slice()),
-            Source::Leaf(source) | Source::Joined(source) | Source::Direct(source) => {
-                (&source.snapshot, none)
-            }
+            Source::Leaf(source) | Source::Direct(source) => (&source.snapshot, none),
             Source::Ended(_) | Source::Values(_) | Source::Done => return Ok(false),
         };
         for snapshot in std::iter::once(snapshot).chain(attached.iter().flatten()) {
@@ -364,9 +346,7 @@ impl<'c> Rows<'c> {
             return self.refuse_more();
         }
         let ready = match &mut self.source {
-            Source::Leaf(source) | Source::Joined(source) | Source::Direct(source) => {
-                source.refill()
-            }
+            Source::Leaf(source) | Source::Direct(source) => source.refill(),
             Source::General { .. } => self.refill_general(),
             Source::Ended(_) | Source::Values(_) | Source::Done => return Ok(false),
         };
@@ -374,7 +354,6 @@ impl<'c> Rows<'c> {
             Ok(ready) if !ready.is_empty() => {
                 let (kind, source) = match &self.source {
                     Source::Leaf(source) => (Kind::Leaf, Some(source)),
-                    Source::Joined(source) => (Kind::Joined, Some(source)),
                     Source::Direct(source) => (Kind::Direct, Some(source)),
                     _ => (Kind::Direct, None),
                 };
@@ -397,7 +376,7 @@ impl<'c> Rows<'c> {
         // Whoever asks for the row behind these is told.
         self.is_over = given < ready.len();
         let has_ended = match &self.source {
-            Source::Leaf(source) | Source::Joined(source) => source.has_ended(),
+            Source::Leaf(source) => source.has_ended(),
             _ => false,
         };
         self.ended = !self.is_over && has_ended;
@@ -408,9 +387,8 @@ impl<'c> Rows<'c> {
     #[cold]
     fn turn(&mut self, kind: Kind) {
         self.source = match std::mem::replace(&mut self.source, Source::Done) {
-            Source::Leaf(source) | Source::Joined(source) | Source::Direct(source) => match kind {
+            Source::Leaf(source) | Source::Direct(source) => match kind {
                 Kind::Leaf => Source::Leaf(source),
-                Kind::Joined => Source::Joined(source),
                 Kind::Direct => Source::Direct(source),
             },
             other => other,
@@ -485,7 +463,7 @@ impl<'r> Row<'r> {
         match &self.place {
             RowPlace::Leaf { source, row } => match row.value(source.direct.given(column)) {
                 Some(value) => value,
-                None => source.untold(row.is_none(), column),
+                None => source.untold(row.fields_from(), column),
             },
             RowPlace::Kept { rows, row } => rows.kept(*row, column),
         }
@@ -496,9 +474,7 @@ impl<'r> Row<'r> {
         match &self.place {
             RowPlace::Leaf { source, .. } => source.program.columns.len(),
             RowPlace::Kept { rows, .. } => match &rows.source {
-                Source::Leaf(source) | Source::Joined(source) | Source::Direct(source) => {
-                    source.program.columns.len()
-                }
+                Source::Leaf(source) | Source::Direct(source) => source.program.columns.len(),
                 Source::General { general, .. } | Source::Ended(general) => general.batch.width(),
                 Source::Values(batch) => batch.width(),
                 Source::Done => 0,
@@ -523,7 +499,6 @@ impl Rows<'_> {
     #[inline(never)]
     fn kept(&self, row: usize, column: usize) -> ValueRef<'_> {
         match &self.source {
-            Source::Joined(source) => source.joined(row, column),
             Source::Leaf(source) | Source::Direct(source) => {
                 let Some(memory) = source.memory.first() else { return ValueRef::Null };
                 let txn = source.snapshot.get();

@@ -268,3 +268,38 @@ fn little_memory_is_enough() {
         same(&mut connection, &peer, sorted, &[]);
     }
 }
+
+/// Texts that are copied and texts that stay on their pages or were read from several, of both sides, with
+/// NULLs, reals that are stored as integers and columns that were added later.
+#[test]
+fn long_and_short_values_of_joined_rows() {
+    let mut script =
+        String::from("begin; create table a(id integer primary key, b int, r real, t text, x);\n");
+    script += "create table b(id integer primary key, r real, t, x blob);\n";
+    for id in 1..400 {
+        let len = [0, 3, 255, 256, 257, 258, 900, 30_000][id % 8];
+        let other = [900, 256, 5, 60_000, 257, 0, 255, 31][id % 7 + usize::from(id % 3 == 0)];
+        let null = if id % 11 == 0 { "null" } else { "'x'" };
+        script += &format!(
+            "insert into a values ({id}, {}, {}, printf('%.{len}c', 'a'), {null});\n
+             insert into b values ({id}, {}, printf('%.{other}c', 'b'), zeroblob({}));\n",
+            id * 7 % 431,
+            id % 5,
+            id % 3,
+            len / 2
+        );
+    }
+    script += "alter table b add column late real default 7; insert into b values (1000, 1, 'n', x'00', 3); commit;";
+    let scratch = Scratch::new(&script);
+    let (mut connection, peer) = (scratch.ours(), scratch.theirs());
+    for kind in ["join", "left join", "full join"] {
+        for columns in
+            ["*", "a.t, b.t", "b.t, a.r, b.late, a.id, b.id, 5", "a.x, b.x, b.r, a.t, b.rowid"]
+        {
+            for rest in ["", "where a.r > 2", "limit 100 offset 9", "where length(b.late) > 0"] {
+                let sql = format!("select {columns} from a {kind} b on b.id = a.b {rest}");
+                same(&mut connection, &peer, &sql, &[]);
+            }
+        }
+    }
+}

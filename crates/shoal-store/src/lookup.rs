@@ -233,6 +233,7 @@ impl TableLookup {
             self.forget(txn);
         }
         let mut known: Option<Page<'t>> = None;
+        let mut last: Option<(usize, LeafCell)> = None;
         let large = self.is_large(txn);
         for (number, &rowid) in rowids.iter().enumerate() {
             if large && number.is_multiple_of(BATCH) {
@@ -247,11 +248,15 @@ impl TableLookup {
                         _ => self.find_leaf(txn, rowid)?,
                     };
                     let page = txn.btree_page(leaf)?;
-                    known = Some(page);
+                    (known, last) = (Some(page), None);
                     page
                 }
             };
-            if let Some((index, cell)) = find_on_leaf(&page, self.low, rowid)? {
+            // Many rows that name one lie side by side.
+            if last.is_none_or(|(_, cell)| cell.rowid != rowid) {
+                last = find_on_leaf(&page, self.low, rowid)?;
+            }
+            if let Some((index, cell)) = last {
                 found(number, &page, index, cell)?;
             }
         }

@@ -75,7 +75,7 @@ impl FedRun {
         let targets = outputs.clone().zip(&targets[outputs]);
         if !direct.is_lazy(memory) {
             for (output, &reg) in targets {
-                let value = direct.given_value(memory, (row, output), txn, parameters);
+                let value = direct.kept(memory, (row, output), txn, parameters);
                 assign(&mut registers[reg], value);
             }
             return Ok(());
@@ -84,7 +84,7 @@ impl FedRun {
         for (output, &reg) in targets {
             let value = match found.value(direct.given(output)) {
                 Some(value) => value,
-                None => direct.untold(found.is_none(), output, parameters),
+                None => direct.untold(memory, (found.fields_from(), output), txn, parameters),
             };
             assign(&mut registers[reg], value);
         }

@@ -218,19 +218,11 @@ impl Direct {
         self.joins
     }
 
-    /// Whether the rows of the batch are given as places on the pages of several tables.
-    pub(crate) fn is_lazy_join(&self, memory: &Memory) -> bool {
-        self.joins && !self.is_lazy(memory)
-    }
-
-    /// Whether the rows of the batch are given as places on pages, from which values are decoded when
-    /// they are asked for.
+    /// Whether the rows of the batch are given as places on pages, or in what was put together of several,
+    /// from which values are decoded when they are asked for.
     pub(crate) fn is_lazy(&self, memory: &Memory) -> bool {
-        self.point.is_some()
-            || self.listed
-            || memory.sought
-            || self.is_scan()
-            || (self.joins && self.gives.is_some())
+        let found = self.point.is_some() || self.listed || memory.sought;
+        found || self.joins || self.is_scan()
     }
 
     /// Calls `sink` with all rows of a range of rowids, some at a time, when the rows are those of one
@@ -435,8 +427,8 @@ impl Direct {
         if more {
             memory.start = Start::At;
         }
-        if self.gives.is_some_and(|record| record > 0) {
-            memory.give_partners();
+        if self.gives != Some(0) {
+            memory.give_joined(self);
         }
         Ok(())
     }

@@ -6,11 +6,11 @@
 //! are read in one loop, the rows they name are located in the next, then their columns, then what is
 //! asked of them leaves fewer. What was found are places; values are decoded when they are asked for.
 
-use shoal_store::{ColumnPlace, Corrupt, LeafCell, Page, TableLookup, Transaction};
+use shoal_store::{ColumnPlace, Corrupt, LeafCell, Page, Pgno, TableLookup, Transaction};
 
 use super::index::{Keys, make_keys};
 use super::leaf::{Begin, CHUNK, Entries, LeafScan, Pause};
-use super::leaf_rows::{Found, GivenRow, LeafRows};
+use super::leaf_rows::{Found, Given, LeafRows};
 use super::plan::{Access, Direct, DirectLevel, Operand, RecordPlan, Test};
 use super::ready::IntRange;
 use super::run::{FAR_BYTES_MAX, Memory, Start, compare, field_value, parameter};
@@ -34,16 +34,32 @@ pub(super) struct JoinMemory {
     far: Vec<u8>,
     /// The last of them.
     buffer: Vec<u8>,
-    /// Of each row to be given its partners, and how many those are.
-    found: Vec<Found>,
-    width: usize,
+    /// Of rows to be given that have columns of several tables: where those are, all of one row after the
+    /// other, what is stored for them, and where those are that are not copied.
+    places: Vec<ColumnPlace>,
+    stored: Vec<u8>,
+    long: Vec<LongValue>,
 }
+
+/// A value of a joined row that stays where it is.
+#[derive(Clone, Copy, Debug)]
+struct LongValue {
+    /// The page it is on; `None` for one among those of the first table or of others that are not.
+    page: Option<Pgno>,
+    is_first: bool,
+    place: ColumnPlace,
+}
+
+/// Of joined rows texts and blobs of so many bytes are copied.
+const COPIED_BYTES_MAX: u32 = 256;
 
 impl JoinMemory {
     /// Forgets the rows that were not given.
     pub(super) fn clear(&mut self) {
         self.far.clear();
-        self.found.clear();
+        self.places.clear();
+        self.stored.clear();
+        self.long.clear();
     }
 }
 
@@ -330,7 +346,6 @@ impl<'a, 't> JoinScan<'a, 't> {
         join.cells.resize(CHUNK, LeafCell::default());
         let first = first.places.len();
         let stride = direct.fields - first;
-        join.width = direct.records.len() - 1;
         let (memory, fields, count) = (join, 0, 0);
         work(&mut JoinScan {
             scan,
@@ -399,38 +414,87 @@ impl<'a, 't> JoinScan<'a, 't> {
         Some(JoinRows { leaf: self.scan.rows()?, partners, fields, far, txn, first, stride })
     }
 
-    /// Puts those that are wanted among the rows to be given: of those that give columns of one other
-    /// table alone, the rows of that table ([`Memory::give_partners`]).
+    /// Puts those that are wanted among the rows to be given: of those that give columns of one table
+    /// alone, the rows of that table, of others their columns ([`Memory::give_joined`]).
     pub(super) fn give(&mut self) {
         let Some(rows) = self.scan.rows() else { return };
         let (count, selected) = (rows.len(), rows.selected());
-        let JoinMemory { partners, found, width, .. } = &mut *self.memory;
         match self.direct.gives {
-            Some(0) => {}
+            Some(0) => self.scan.give(),
             Some(record) => {
                 let mut chosen = [0; CHUNK];
                 chosen[..count].copy_from_slice(selected);
-                let partners = &partners[(record - 1) * CHUNK..record * CHUNK];
+                let partners = &self.memory.partners[(record - 1) * CHUNK..record * CHUNK];
                 self.scan.give_others(chosen[..count].iter().map(|&at| partners[usize::from(at)]));
             }
             None => {
-                if let (1, Some(partners)) = (*width, partners.first_chunk::<CHUNK>()) {
-                    let of = |&at: &u8| partners[usize::from(at) % CHUNK];
-                    found.extend(selected.iter().map(of));
-                } else {
-                    for &at in selected {
-                        let of = |record| partners[record * CHUNK + usize::from(at)];
-                        found.extend((0..*width).map(of));
-                    }
-                }
+                let width = self.direct.outputs.as_deref().map_or(0, <[Operand]>::len);
+                // A batch has fewer than 2^31 columns.
+                let first = self.memory.places.len() as u32;
+                self.put_together(width);
+                let fields = (first..).step_by(width.max(1)).take(count);
+                self.scan.give_others(fields.map(|fields| Found { rowid: 0, page: None, fields }));
             }
         }
         if count == 0 {
             // Nobody will ask for their fields.
             self.count = 0;
         }
-        if self.direct.gives.is_none_or(|record| record == 0) {
-            self.scan.give();
+    }
+
+    /// Copies the columns of the rows that are wanted, unless they are long: what is copied is found in one
+    /// step, where it would be found by its table's row, that by its page and that by its number.
+    fn put_together(&mut self, width: usize) {
+        let Some(rows) = self.scan.rows() else { return };
+        let JoinMemory { partners, fields, far, places, stored, long, .. } = &mut *self.memory;
+        let mut put = |place: ColumnPlace, bytes: &[u8], stored: &mut Vec<u8>, (page, is_first)| {
+            if place.text_len() <= COPIED_BYTES_MAX {
+                return place.copy(bytes, stored);
+            }
+            long.push(LongValue { page, is_first, place });
+            // A batch has fewer columns than 2^31.
+            ColumnPlace::elsewhere(long.len() as u32 - 1)
+        };
+        let fields = &fields[self.fields..];
+        let (selected, from) = (rows.selected(), places.len());
+        places.resize(from + selected.len() * width, ColumnPlace::NULL);
+        for (output, operand) in self.direct.outputs.iter().flatten().enumerate() {
+            let rows_of_places = places[from..].chunks_exact_mut(width);
+            let targets = rows_of_places.map(|row| &mut row[output]);
+            let targets = targets.zip(selected.iter().map(|&at| usize::from(at)));
+            match operand {
+                Operand::Field { record: 0, field, .. } => {
+                    for (target, at) in targets {
+                        let (place, bytes) = rows.place(at, *field);
+                        let page = (!rows.cell(at).goes_on()).then_some(rows.pgno());
+                        *target = put(place, bytes, stored, (page, true));
+                    }
+                }
+                Operand::Field { record, field, .. } => {
+                    let partners = &partners[(record - 1) * CHUNK..record * CHUNK];
+                    let (mut page, mut bytes) = (None, &**far);
+                    for (target, at) in targets.filter(|(_, at)| !partners[*at].is_none()) {
+                        if partners[at].page != page {
+                            page = partners[at].page;
+                            bytes = bytes_of(partners[at], self.txn, far);
+                        }
+                        let place = fields[at * self.stride + field - self.first];
+                        *target = put(place, bytes, stored, (page, false));
+                    }
+                }
+                Operand::Rowid { record } => {
+                    for (target, at) in targets {
+                        let found = record.checked_sub(1).map(|it| partners[it * CHUNK + at]);
+                        let rowid = match found {
+                            None => rows.cell(at).rowid,
+                            Some(found) if found.is_none() => continue,
+                            Some(found) => found.rowid,
+                        };
+                        *target = ColumnPlace::of_int(rowid, stored);
+                    }
+                }
+                Operand::Constant(_) | Operand::Parameter(_) => {}
+            }
         }
     }
 
@@ -448,6 +512,7 @@ impl<'a, 't> JoinScan<'a, 't> {
     pub(super) fn is_full(&self, enough: usize) -> bool {
         self.scan.is_full(enough)
             || self.memory.far.len() > FAR_BYTES_MAX
+            || self.memory.places.len() > FIELDS_MAX
             || self.fields + self.count * self.stride > FIELDS_MAX
     }
 
@@ -733,27 +798,36 @@ fn rowid_of(value: ValueRef<'_>) -> Option<i64> {
 }
 
 impl Memory {
-    /// Lets the rows to be given be those of another table than the first: where their columns are, and
-    /// what was read of them, takes the place of the first table's.
-    pub(super) fn give_partners(&mut self) {
-        std::mem::swap(&mut self.leaf.fields, &mut self.join.fields);
-        std::mem::swap(&mut self.leaf.far, &mut self.join.far);
+    /// Lets the rows to be given be others than the first table's: those of another one, or what was put
+    /// together of several. Where their columns are, and what was read of them, takes the place of the
+    /// first table's.
+    pub(super) fn give_joined(&mut self, direct: &Direct) {
+        let JoinMemory { fields, far, places, stored, .. } = &mut self.join;
+        let (fields, far) = if direct.gives.is_some() { (fields, far) } else { (places, stored) };
+        std::mem::swap(&mut self.leaf.fields, fields);
+        std::mem::swap(&mut self.leaf.far, far);
     }
 
-    /// The row of a table that belongs to a joined row to be given, by the numbers of the row and of the
-    /// table's record.
+    /// A column of a row to be given that the row does not tell itself, by where its fields begin: NULL of
+    /// a row that is none, or one that was not copied; `None` where its record ends before it.
     #[inline(always)]
-    pub(crate) fn joined<'r>(
+    pub(crate) fn told<'r>(
         &'r self,
-        row: usize,
-        record: u8,
+        fields: u32,
+        given: Given,
         txn: &'r Transaction,
-    ) -> GivenRow<'r> {
-        let Some(record) = usize::from(record).checked_sub(1) else {
-            return self.leaf.row(row, txn);
+    ) -> Option<ValueRef<'r>> {
+        if fields == Found::NONE.fields {
+            return Some(ValueRef::Null);
+        }
+        let place = given.place(&self.leaf.fields, fields)?;
+        let long = self.join.long.get(place.told_elsewhere()? as usize)?;
+        let bytes = match (long.page, long.is_first) {
+            (Some(page), _) => txn.page_bytes(page)?,
+            // What was read for the first table changed places with what was put together.
+            (None, true) => &self.join.stored,
+            (None, false) => &self.join.far,
         };
-        let JoinMemory { found, fields, far, width, .. } = &self.join;
-        let found = found.get(row * width + record).copied().unwrap_or(Found::NONE);
-        GivenRow { found, bytes: bytes_of(found, txn, far), fields }
+        long.place.decode(bytes)
     }
 }

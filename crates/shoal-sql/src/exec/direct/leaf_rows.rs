@@ -303,11 +303,27 @@ impl Given {
     }
 }
 
+impl Given {
+    /// Where the column is that it is of a row whose fields begin there.
+    pub(super) fn place(self, fields: &[ColumnPlace], from: u32) -> Option<ColumnPlace> {
+        fields.get(from.wrapping_add(self.field) as usize).copied()
+    }
+
+    /// What an operand is of a row that was put together of its outputs, by the output's number.
+    pub(super) fn of_output(number: usize, operand: &Operand) -> Given {
+        match (operand, u32::try_from(number)) {
+            (Operand::Field { real, .. }, Ok(field)) => Given { field, real: *real, record: 0 },
+            (Operand::Rowid { .. }, Ok(field)) => Given { field, real: false, record: 0 },
+            _ => Given::FIXED,
+        }
+    }
+}
+
 impl<'r> GivenRow<'r> {
-    /// Whether there is no such row, and all its columns are NULL.
-    #[inline]
-    pub(crate) fn is_none(&self) -> bool {
-        self.found.is_none()
+    /// Where its fields begin.
+    #[inline(always)]
+    pub(crate) fn fields_from(&self) -> u32 {
+        self.found.fields
     }
 
     /// What an output is; `None` where the row does not tell: a constant, or a column that its record

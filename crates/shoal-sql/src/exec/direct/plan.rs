@@ -485,6 +485,13 @@ fn compile_part(
     };
     let listed = outputs.is_some() && super::rowids::is_list(&levels);
     let joins = super::join::is_join(&levels);
+    let given = match &outputs {
+        Some(outputs) if joins && gives.is_none() => {
+            let given = outputs.iter().enumerate();
+            given.map(|(number, operand)| Given::of_output(number, operand)).collect()
+        }
+        _ => given,
+    };
     let seeks = super::seek::is_seek(&levels, outputs.as_deref());
     Some(Direct {
         levels,

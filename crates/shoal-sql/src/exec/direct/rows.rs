@@ -131,7 +131,7 @@ impl DirectRows {
                 direct.fill(txn, parameters, memory, self.size.min(wanted))?;
             }
             self.size = (self.size * 8).min(BATCH_ROWS_MAX);
-            let places = direct.is_lazy(memory) || direct.joins;
+            let places = direct.is_lazy(memory);
             let given = self.take(if places { memory.leaf.len() } else { memory.rows });
             if !given.is_empty() {
                 return Ok(given);
@@ -161,43 +161,24 @@ impl Direct {
 
     /// The value of an output that is nothing of the row; NULL where there is no such output.
     #[inline(never)]
-    pub(crate) fn fixed<'v>(&'v self, output: usize, parameters: &'v [Value]) -> ValueRef<'v> {
+    fn fixed<'v>(&'v self, output: usize, parameters: &'v [Value]) -> ValueRef<'v> {
         let outputs = self.outputs.as_deref().unwrap_or_default();
         outputs.get(output).map_or(ValueRef::Null, |operand| fixed(operand, parameters))
     }
 
-    /// The value of an output that a row does not tell: nothing of it, or NULL of a row that is none.
+    /// The value of an output that a row to be given does not tell: nothing of it, NULL of a row that is none,
+    /// or a long one of a joined row; `fields` is where the row's fields begin.
     #[inline(never)]
     pub(crate) fn untold<'v>(
         &'v self,
-        is_none: bool,
-        output: usize,
-        parameters: &'v [Value],
-    ) -> ValueRef<'v> {
-        match is_none && self.given(output).is_of_row() {
-            true => ValueRef::Null,
-            false => self.fixed(output, parameters),
-        }
-    }
-
-    /// A value of a row that is ready, by the numbers of the row in the batch and of the output, where
-    /// the rows are no places of one table.
-    pub(crate) fn given_value<'v>(
-        &'v self,
         memory: &'v Memory,
-        (row, output): (usize, usize),
+        (fields, output): (u32, usize),
         txn: &'v Transaction,
         parameters: &'v [Value],
     ) -> ValueRef<'v> {
-        if !self.is_lazy_join(memory) {
-            return self.kept(memory, (row, output), txn, parameters);
-        }
         let given = self.given(output);
-        let row = memory.joined(row, given.record, txn);
-        match row.value(given) {
-            Some(value) => value,
-            None => self.untold(row.is_none(), output, parameters),
-        }
+        let told = if given.is_of_row() { memory.told(fields, given, txn) } else { None };
+        told.unwrap_or_else(|| self.fixed(output, parameters))
     }
 
     /// A value of a row that is kept as slots, by the numbers of the row in the batch and of the output.
