@@ -403,8 +403,9 @@ impl<'m, 't> Machine<'m, 't> {
     fn find_row(&mut self, cursor: usize, root: Pgno, rowid: i64) -> Result<bool, Error> {
         let txn = self.cursor_txn(cursor)?;
         let slot = &mut self.cursors[cursor];
-        // What finds rows fast keeps what it learned of the tree, which a writer changes.
-        if txn.is_writer() {
+        // What finds rows fast keeps what it learned of the tree, which a writer changes, and gives
+        // records as they are stored.
+        if txn.is_writer() || txn.utf16().is_some() {
             if !matches!(slot, Slot::Table(_)) {
                 *slot = Slot::Table(Box::new(txn.table(root)?));
             }
