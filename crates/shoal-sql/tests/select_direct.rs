@@ -484,6 +484,48 @@ fn rows_of_another_table_alone() {
 /// Groups whose rows an index gives one after the other: with long keys, and with equal ones that are
 /// stored in several ways.
 #[test]
+fn texts_that_fit_a_pattern() {
+    check(&[
+        "select id, s from t where s like 'b%' order by id",
+        "select id, s, n from t where n not like '%NG' and s like '_b%' order by id",
+        "select count(*), sum(i) from t where x like '%1%'",
+        "select count(*) from t where x not like '%1%' and i > ?",
+        "select id, x from t where x glob 'x*[0-4]' order by id",
+        "select count(*) from t where r like '%.5' or i is null",
+        "select count(*) from t where late like 'LATER' and none like '%'",
+        "select t.id, u.note from u join t on t.id = u.t where u.note like 'e%' order by u.id, t.id",
+        "select t.id, u.id from t left join u on u.t = t.id and u.note like '%s %' order by t.id, u.id",
+        "select id from t where id like '%99%' order by id",
+        "select id || s from t where s like 'c%' and length(s) > 1 order by id",
+        "select k from w where k like 'C%' order by k, j",
+        "select n, count(*) from t where s like '%c%' group by n order by n",
+    ]);
+}
+
+#[test]
+fn expressions_over_rows_from_the_pages() {
+    check(&[
+        "select id + 1, upper(s), x from t where length(s) > 1 and i > ? order by id",
+        "select sum(case when i > ? then 1 else 0 end), total(r * 2), max(id % 7) from t",
+        "select t.id || '-' || u.id, coalesce(u.note, s) from u join t on t.id = u.t
+         where abs(t.i) % 2 = 0 order by u.id, t.id",
+        "select t.id, u.id, t.s || u.note from t left join u on u.t = t.id
+         where coalesce(u.note, '') <> 'eng' order by t.id, u.id",
+        "select (select s || '!' from t where t.id = u.t) from u order by id",
+        "select count(*) from t where exists (select 1 from u where u.t = t.id + 1)",
+        "select u.id from u join t on t.id = u.t + 3 where t.i is not null order by u.id",
+        "select i + 0, count(*), group_concat(s) from t where x is not null group by i + 0 order by 1",
+        "select k || '', j from w where j > ? and k || j <> 'b7' order by k, j",
+        "select id, sum(i) over (order by id rows 3 preceding) from t where r * 2 > ? order by id",
+        "select distinct i * 2 from t where s is not null order by 1",
+        "select id, length(x) from t where i = ? and r + 0 is not null order by id",
+        "select k, count(*) from g group by k limit 3 offset 1",
+        "select j, max(k), sum(id) from g where id > ? group by j limit 4",
+        "select k from g group by k having count(*) > 2 limit 2",
+    ]);
+}
+
+#[test]
 fn groups_in_the_order_of_an_index() {
     check(&[
         "select k, count(*), sum(j), max(id) from g group by k order by k",

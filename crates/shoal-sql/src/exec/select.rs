@@ -128,11 +128,15 @@ impl SelectRun {
                 return self.distinct.next(query, plan, machine);
             }
             let found = match &plan.windows {
-                None => self.next_grouped(plan, machine)?,
+                None => {
+                    // Whoever wants few of the groups does not wait for all.
+                    let is_bounded = query.limit.is_some() && query.sort.is_none();
+                    self.next_grouped(plan, is_bounded, machine)?
+                }
                 Some(windows) => {
                     if self.windows.is_none() {
                         let mut run = WindowRun::default();
-                        while self.next_grouped(plan, machine)? {
+                        while self.next_grouped(plan, false, machine)? {
                             run.add(windows, machine)?;
                         }
                         run.finish(windows, machine)?;
@@ -172,10 +176,11 @@ impl SelectRun {
     fn next_grouped(
         &mut self,
         plan: &SelectPlan,
+        is_bounded: bool,
         machine: &mut Machine<'_, '_>,
     ) -> Result<bool, Error> {
         let Some(group) = &plan.group else { return self.next_joined(plan, machine) };
-        if group.ordered && grouped_directly(plan, machine).is_none() {
+        if group.ordered && (is_bounded || grouped_directly(plan, machine).is_none()) {
             return self.next_ordered(plan, group, machine);
         }
         self.gather(plan, group, machine)?;

@@ -23,7 +23,7 @@ use shoal_store::vfs::File;
 
 use crate::Error;
 use crate::exec::Budget;
-use crate::value::{Collation, Value};
+use crate::value::{Collation, GLOB, LIKE, Pattern, Value};
 
 pub(crate) use aggregate::{AggregateFunction, AggregateState, ForEach};
 pub(crate) use table::{FunctionRows, TableFunction};
@@ -125,6 +125,15 @@ impl Arguments {
 }
 
 impl ScalarFunction {
+    /// The language of a function that tells whether a text fits a pattern, its first argument.
+    pub(crate) fn pattern(&self) -> Option<Pattern> {
+        match self.name {
+            "like" => Some(LIKE),
+            "glob" => Some(GLOB),
+            _ => None,
+        }
+    }
+
     const fn new(name: &'static str, arguments: Arguments, body: Body) -> ScalarFunction {
         ScalarFunction { name, arguments, deterministic: true, returns_json: false, body }
     }

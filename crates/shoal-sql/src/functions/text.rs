@@ -5,9 +5,9 @@
 use super::printf::{self, Output};
 use super::{Arguments, Env, LENGTH_MAX, ScalarFunction, too_big};
 use crate::Error;
-use crate::value::pattern::PATTERN_BYTES_MAX;
 use crate::value::{
-    GLOB, LIKE, Pattern, Value, ValueRef, like_escape, real_to_text, text_of, to_int, utf8,
+    GLOB, LIKE, PATTERN_BYTES_MAX, Pattern, Value, ValueRef, like_escape, real_to_text, text_of,
+    to_int, utf8,
 };
 
 pub(super) const FUNCTIONS: &[ScalarFunction] = &[

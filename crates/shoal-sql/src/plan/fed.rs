@@ -97,6 +97,8 @@ fn is_simple(code: &Code) -> bool {
         &*code.ops,
         [Op::IsNull { .. } | Op::Compare { .. }]
             | [Op::Compare { .. }, Op::Compare { .. }, Op::And { .. }]
+            | [Op::Copy { .. }, Op::Copy { .. }, Op::Call { .. }]
+            | [Op::Copy { .. }, Op::Copy { .. }, Op::Call { .. }, Op::Not { .. }]
     )
 }
 

@@ -184,7 +184,8 @@ impl Compiler {
             plan.distinct = distinct.map(|collations| DistinctPlan { collations, ordered });
             plan.direct = crate::exec::direct::compile(&plan, chooses, self).map(Box::new);
         }
-        if plan.direct.is_none() {
+        let is_ordered = plan.group.as_ref().is_some_and(|group| group.ordered);
+        if plan.direct.is_none() || is_ordered {
             FedScan::replace(&mut plan.levels, self);
         }
         let sorted = match &select.group_by {

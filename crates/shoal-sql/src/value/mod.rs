@@ -26,7 +26,7 @@ pub(crate) use arithmetic::{
 };
 pub(crate) use cast::cast;
 pub(crate) use number::{TextNumber, integer_literal, real_to_int, to_int, to_real};
-pub(crate) use pattern::{GLOB, LIKE, Pattern, like_escape};
+pub(crate) use pattern::{GLOB, LIKE, PATTERN_BYTES_MAX, Pattern, like_escape};
 pub(crate) use real_text::{Decimal, Keep, decode};
 pub use real_text::{real_to_text, real_to_text_15};
 

@@ -13,7 +13,7 @@ use super::leaf::{Begin, CHUNK, Entries, LeafScan, Pause};
 use super::leaf_rows::{Found, Given, LeafRows};
 use super::plan::{Access, Direct, DirectLevel, Operand, RecordPlan, Test};
 use super::ready::IntRange;
-use super::run::{FAR_BYTES_MAX, Memory, Start, compare, field_value, parameter};
+use super::run::{FAR_BYTES_MAX, Memory, Start, field_value, parameter};
 use super::slots::{Base, Slots, fixed};
 use crate::Error;
 use crate::exec::matched::MatchedRows;
@@ -140,12 +140,7 @@ impl<'r> JoinRows<'r> {
     }
 
     fn all(self, tests: &[Test], at: usize) -> bool {
-        tests.iter().all(|test| match test {
-            Test::Compare { rule, left, right } => {
-                compare(rule, self.value_at(at, left), self.value_at(at, right))
-            }
-            Test::IsNull { operand, not } => (self.value_at(at, operand) == ValueRef::Null) != *not,
-        })
+        tests.iter().all(|test| test.holds(|operand| self.value_at(at, operand)))
     }
 }
 

@@ -4,13 +4,14 @@ use rustc_hash::FxHashMap;
 use shoal_store::{ColumnFinder, KeyOrder, Pgno};
 
 use super::leaf_rows::Given;
+use super::run::compare;
 use crate::expr::{Code, Compiler, Op, Reg};
 use crate::plan::{
     AnyScan, BodyPlan, Bound, EachCodes, EachScan, GroupPlan, IndexScan, Level, Loads, NullKey,
     QueryPlan, RowidRange, Scan, SelectPlan, TableKey, TableScan, UnmatchedScan,
 };
 use crate::resolve::tree::Comparison;
-use crate::value::{Affinity, Collation, Value};
+use crate::value::{Affinity, Collation, PATTERN_BYTES_MAX, Pattern, Value, ValueRef, text_of};
 
 /// Most records that make up one joined row.
 pub(super) const RECORDS_MAX: usize = 8;
@@ -179,15 +180,40 @@ pub(crate) enum Operand {
 /// A condition on a row.
 #[derive(Debug)]
 pub(super) enum Test {
-    Compare { rule: Comparison, left: Operand, right: Operand },
-    IsNull { operand: Operand, not: bool },
+    Compare {
+        rule: Comparison,
+        left: Operand,
+        right: Operand,
+    },
+    IsNull {
+        operand: Operand,
+        not: bool,
+    },
+    /// `LIKE` or `GLOB` with a pattern that is a constant.
+    Fits {
+        language: Pattern,
+        operand: Operand,
+        pattern: Box<[u8]>,
+        not: bool,
+    },
 }
 
 impl Test {
+    /// Whether a row meets the condition, of which `value` tells the values of operands.
+    #[inline(always)]
+    pub(super) fn holds<'v>(&'v self, value: impl Fn(&'v Operand) -> ValueRef<'v>) -> bool {
+        match self {
+            Test::Compare { rule, left, right } => compare(rule, value(left), value(right)),
+            Test::IsNull { operand, not } => (value(operand) == ValueRef::Null) != *not,
+            Test::Fits { language, operand, pattern, not } => text_of(value(operand))
+                .is_some_and(|text| language.matches(pattern, &text, None) != *not),
+        }
+    }
+
     fn operands(&self) -> impl Iterator<Item = &Operand> {
         let (first, second) = match self {
             Test::Compare { left, right, .. } => (left, Some(right)),
-            Test::IsNull { operand, .. } => (operand, None),
+            Test::IsNull { operand, .. } | Test::Fits { operand, .. } => (operand, None),
         };
         [Some(first), second].into_iter().flatten()
     }
@@ -580,6 +606,7 @@ struct EndDraft {
 enum TestDraft {
     Compare { rule: Comparison, left: Draft, right: Draft },
     IsNull { operand: Draft, not: bool },
+    Fits { language: Pattern, operand: Draft, pattern: Box<[u8]>, not: bool },
 }
 
 impl Builder {
@@ -858,6 +885,14 @@ impl Builder {
                     tests.push(self.compare(low)?);
                     tests.push(self.compare(high)?);
                 }
+                [pattern, text, call @ Op::Call { to, .. }] if *to == code.result => {
+                    tests.push(self.fits([pattern, text, call], false)?);
+                }
+                [pattern, text, call @ Op::Call { to: fits, .. }, Op::Not { from, to }]
+                    if from == fits && *to == code.result =>
+                {
+                    tests.push(self.fits([pattern, text, call], true)?);
+                }
                 _ => return None,
             }
         }
@@ -867,10 +902,34 @@ impl Builder {
                     self.want(left, true);
                     self.want(right, true);
                 }
-                TestDraft::IsNull { operand, .. } => self.want(operand, true),
+                TestDraft::IsNull { operand, .. } | TestDraft::Fits { operand, .. } => {
+                    self.want(operand, true);
+                }
             }
         }
         Some(tests)
+    }
+
+    /// `LIKE` or `GLOB`, whose operation is a call with the pattern first, both copied there.
+    fn fits(&self, ops: [&Op; 3], not: bool) -> Option<TestDraft> {
+        let [
+            Op::Copy { from: pattern, to: first },
+            Op::Copy { from: text, to: second },
+            Op::Call { function, first: arguments, count: 2, .. },
+        ] = ops
+        else {
+            return None;
+        };
+        let language = function.pattern()?;
+        if first != arguments || *second != arguments + 1 {
+            return None;
+        }
+        let operand = self.register(*text)?;
+        let Draft::Ready(Operand::Constant(Value::Text(pattern))) = self.register(*pattern)? else {
+            return None;
+        };
+        let is_short = pattern.len() <= PATTERN_BYTES_MAX;
+        is_short.then(|| TestDraft::Fits { language, operand, pattern: pattern.into(), not })
     }
 
     fn compare(&self, op: &Op) -> Option<TestDraft> {
@@ -972,6 +1031,9 @@ impl LevelDraft {
                 }
                 TestDraft::IsNull { operand, not } => {
                     Test::IsNull { operand: finish(operand), not }
+                }
+                TestDraft::Fits { language, operand, pattern, not } => {
+                    Test::Fits { language, operand: finish(operand), pattern, not }
                 }
             };
             drafts.into_iter().map(test).collect()

@@ -11,7 +11,7 @@ use shoal_store::{ColumnPlace, TextProbe};
 
 use super::leaf_rows::LeafRows;
 use super::plan::{Operand, Test};
-use super::run::{compare, parameter};
+use super::run::parameter;
 use super::slots::fixed;
 use crate::resolve::tree::{CompareOp, Comparison};
 use crate::value::{Affinity, Collation, Value, ValueRef};
@@ -175,7 +175,7 @@ impl Ready {
             Ready::Text { field, probe, short: false, test } => {
                 let wanted = match &tests[test] {
                     Test::Compare { right, .. } => fixed(right, rows.parameters()),
-                    Test::IsNull { .. } => ValueRef::Null,
+                    Test::IsNull { .. } | Test::Fits { .. } => ValueRef::Null,
                 };
                 let ValueRef::Text(wanted) = wanted else { return 0 };
                 keep_places(rows, (field, &tests[test]), selected, count, |place, bytes| {
@@ -274,10 +274,7 @@ fn is_plain_equality(rule: &Comparison) -> bool {
 #[inline(never)]
 fn any(test: &Test, rows: LeafRows<'_>, row: usize) -> bool {
     let row = rows.found(row);
-    match test {
-        Test::Compare { rule, left, right } => compare(rule, row.value(left), row.value(right)),
-        Test::IsNull { operand, not } => (row.value(operand) == ValueRef::Null) != *not,
-    }
+    test.holds(|operand| row.value(operand))
 }
 
 #[cfg(test)]

@@ -499,12 +499,7 @@ impl<'a, 't> DirectRun<'a, 't> {
 
     #[inline(always)]
     pub(super) fn all(&self, tests: &[Test]) -> bool {
-        tests.iter().all(|test| match test {
-            Test::Compare { rule, left, right } => {
-                compare(rule, self.value(left), self.value(right))
-            }
-            Test::IsNull { operand, not } => (self.value(operand) == ValueRef::Null) != *not,
-        })
+        tests.iter().all(|test| test.holds(|operand| self.value(operand)))
     }
 }
 
