@@ -137,6 +137,26 @@ fn on_users() -> Vec<(&'static str, &'static str, Query)> {
             "SELECT sum(age), max(score) FROM users",
             Query::new("SELECT sum(age), max(score) FROM users", 2),
         ),
+        (
+            "like",
+            "SELECT count(*) FROM users WHERE name LIKE '%9%8%'",
+            Query::new("SELECT count(*) FROM users WHERE name LIKE '%9%8%'", 1),
+        ),
+        (
+            "computed_sum",
+            "SELECT sum(CASE WHEN age > 40 THEN age * 2 ELSE 1 END) FROM users",
+            Query::new("SELECT sum(CASE WHEN age > 40 THEN age * 2 ELSE 1 END) FROM users", 1),
+        ),
+        (
+            "computed_where",
+            "SELECT id FROM users WHERE age > 30 AND length(name) + age > 50, read",
+            Query::new("SELECT id FROM users WHERE age > 30 AND length(name) + age > 50", 1),
+        ),
+        (
+            "computed_columns",
+            "SELECT id + age, name || '!' FROM users, both read",
+            Query::new("SELECT id + age, name || '!' FROM users", 2),
+        ),
     ]
 }
 
@@ -379,6 +399,18 @@ fn joins_and_indexes() -> Vec<OnFile> {
             "join_5000",
             "users JOIN orders, 10,000 rows; read, no index but the rowid",
             Query::new(JOIN, 2).giving(10_000),
+            5,
+        ),
+        (
+            "join5000",
+            "join_computed_5000",
+            "the join, both columns computed: name || '-' || o.id, amount + 1; read",
+            Query::new(
+                "SELECT u.name || '-' || o.id, o.amount + 1 FROM users u JOIN orders o \
+                 ON u.id = o.user_id",
+                2,
+            )
+            .giving(10_000),
             5,
         ),
         (
