@@ -13,11 +13,10 @@ use super::leaf::{Begin, CHUNK, Entries, LeafScan, Pause};
 use super::leaf_rows::{Found, Given, LeafRows};
 use super::plan::{Access, Direct, DirectLevel, Operand, RecordPlan, Test};
 use super::ready::IntRange;
-use super::run::{FAR_BYTES_MAX, Memory, Start, field_value, parameter};
+use super::run::{FAR_BYTES_MAX, Memory, Start, field_value, parameter, rowid_of_value};
 use super::slots::{Base, Slots, fixed};
 use crate::Error;
 use crate::exec::matched::MatchedRows;
-use crate::exec::scan::exact_rowid;
 use crate::value::{Value, ValueRef};
 
 /// What a join keeps between its rows and between runs.
@@ -631,7 +630,7 @@ impl Step<'_, '_> {
             });
             let found = match found {
                 Some(rowid) => Some(rowid),
-                None => rowid_of(self.joined().value_at(row, key)),
+                None => rowid_of_value(self.joined().value_at(row, key)),
             };
             if let Some(rowid) = found {
                 (keys[count], rows[count]) = (rowid, at);
@@ -779,16 +778,6 @@ impl Step<'_, '_> {
             plan.late.find(bytes, cells[at].range(), fields).map_err(Error::corrupt)?;
         }
         Ok(())
-    }
-}
-
-/// The rowid that a value asks for.
-#[inline]
-fn rowid_of(value: ValueRef<'_>) -> Option<i64> {
-    match value {
-        ValueRef::Int(rowid) => Some(rowid),
-        ValueRef::Null => None,
-        other => exact_rowid(&other.into()),
     }
 }
 
