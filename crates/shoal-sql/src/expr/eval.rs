@@ -76,6 +76,15 @@ fn step(machine: &mut Machine<'_, '_>, op: &Op) -> Result<(), Error> {
             }
         }
         Op::Null { to } => registers[*to] = Value::Null,
+        Op::Arithmetic { op: ArithmeticOp::Concat, left, right, to }
+            if to != left && to != right =>
+        {
+            // Texts are joined in the register's own buffer.
+            let mut joined = std::mem::take(&mut registers[*to]);
+            let (left, right) = (registers[*left].as_ref(), registers[*right].as_ref());
+            registers[*to] =
+                if value::join(&mut joined, left, right) { joined } else { Value::Null };
+        }
         Op::Arithmetic { op, left, right, to } => {
             let (left, right) = (registers[*left].as_ref(), registers[*right].as_ref());
             registers[*to] = arithmetic(*op, left, right);
@@ -172,6 +181,17 @@ pub(crate) fn arithmetic(op: ArithmeticOp, left: ValueRef<'_>, right: ValueRef<'
 
 /// The comparison's answer; NULL on either side gives none, except for `IS`.
 pub(crate) fn compare(rule: Comparison, left: ValueRef<'_>, right: ValueRef<'_>) -> Option<bool> {
+    match (left, right) {
+        (ValueRef::Int(left), ValueRef::Int(right)) => {
+            return Some(rule.op.holds(left.cmp(&right)));
+        }
+        (ValueRef::Real(left), ValueRef::Real(right))
+            if let Some(order) = left.partial_cmp(&right) =>
+        {
+            return Some(rule.op.holds(order));
+        }
+        _ => {}
+    }
     let null = left == ValueRef::Null || right == ValueRef::Null;
     if null {
         let equal = left == right;

@@ -297,7 +297,8 @@ fn unistr_quoted(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A text with its escapes undone: `\XXXX`, `\uXXXX`, `\+XXXXXX`, `\UXXXXXXXX` and `\\`.
+/// A text with its escapes undone: `\\`, and a backslash with four hexadecimal digits, with `u` and four,
+/// with `+` and six, or with `U` and eight.
 fn unistr(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
     let text = arguments.first().and_then(|value| text_of(value.as_ref()));
     let Some(text) = text else { return Ok(Value::Null) };

@@ -79,6 +79,27 @@ pub(crate) fn shift_right(left: ValueRef<'_>, right: ValueRef<'_>) -> Value {
     bits(left, right, |value, count| shifted(value, count.saturating_neg()))
 }
 
+/// Makes `target` the texts of both, one after the other, in its own buffer; false for NULL, which says
+/// nothing of `target`.
+pub(crate) fn join(target: &mut Value, left: ValueRef<'_>, right: ValueRef<'_>) -> bool {
+    let (Some(left), Some(right)) = (text_of(left), text_of(right)) else { return false };
+    match target {
+        Value::Text(joined) => {
+            joined.clear();
+            joined.reserve(left.len() + right.len());
+            joined.extend_from_slice(&left);
+            joined.extend_from_slice(&right);
+        }
+        _ => {
+            let mut joined = Vec::with_capacity(left.len() + right.len());
+            joined.extend_from_slice(&left);
+            joined.extend_from_slice(&right);
+            *target = Value::Text(joined);
+        }
+    }
+    true
+}
+
 /// `left || right`: the texts of both, one after the other; text even where both are blobs.
 pub(crate) fn concat(left: ValueRef<'_>, right: ValueRef<'_>) -> Value {
     match (text_of(left), text_of(right)) {
@@ -97,6 +118,13 @@ fn arithmetic(
     ints: impl Fn(i64, i64) -> Option<i64>,
     reals: impl Fn(f64, f64) -> f64,
 ) -> Value {
+    match (left, right) {
+        (ValueRef::Int(a), ValueRef::Int(b)) => {
+            return ints(a, b).map_or_else(|| Value::real(reals(a as f64, b as f64)), Value::Int);
+        }
+        (ValueRef::Real(a), ValueRef::Real(b)) => return Value::real(reals(a, b)),
+        _ => {}
+    }
     match (to_numeric(left), to_numeric(right)) {
         (Value::Null, _) | (_, Value::Null) => Value::Null,
         (Value::Int(a), Value::Int(b)) => {
