@@ -64,6 +64,8 @@ fn a_statement_that_ran_before_allocates_nothing() {
         ("SELECT name FROM t WHERE age > ?1 AND score < 500", 0),
         ("SELECT name FROM t WHERE dept = 'a department'", 600),
         ("SELECT id, name FROM t WHERE age = ?1", 50),
+        ("SELECT id, name FROM t WHERE name LIKE '%99%' AND age < 100", 57),
+        ("SELECT count(*) FROM t WHERE name NOT GLOB 'name [12]*'", 1),
         ("SELECT id, name, third FROM t WHERE third = ?1", 3),
         ("SELECT third FROM t WHERE third = ?1", 3),
         ("SELECT id, name FROM t WHERE age BETWEEN 5 AND 7", 150),

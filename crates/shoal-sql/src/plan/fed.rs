@@ -22,11 +22,14 @@ impl FedScan {
     /// Makes the scan of the first level one of these, for as many levels as their rows can be found
     /// so. Conditions that are not asked there are left to that level.
     pub(crate) fn replace(levels: &mut Vec<Level>, compiler: &Compiler) {
-        let rest = levels.iter().position(|level| !level.filter.iter().all(is_simple));
+        let is_asked = |code: &Code| is_simple(code, compiler);
+        let rest = levels.iter().position(|level| !level.filter.iter().all(is_asked));
         // Rows that a condition leaves out are not joined with others before it is asked.
         let most = rest.map_or(levels.len(), |last| last + 1);
         for count in (1..=most).rev() {
-            if levels[..count].iter().all(can_be_fed) && feed(levels, count, compiler) {
+            if levels[..count].iter().all(|level| can_be_fed(level, compiler))
+                && feed(levels, count, compiler)
+            {
                 return;
             }
         }
@@ -57,10 +60,10 @@ fn feed(levels: &mut Vec<Level>, count: usize, compiler: &Compiler) -> bool {
     let mut rest = Vec::new();
     let mut direct = None;
     // Conditions that look simple may ask for what queries around this one read.
-    for is_asked in [is_simple, |_: &Code| false] {
+    for asks in [true, false] {
         if let (None, Some(last)) = (&direct, select.levels.last_mut()) {
             let filter = std::mem::take(&mut last.filter).into_iter().chain(rest.drain(..));
-            (last.filter, rest) = filter.partition(is_asked);
+            (last.filter, rest) = filter.partition(|code| asks && is_simple(code, compiler));
             direct = compile(&select, None, compiler);
         }
     }
@@ -84,22 +87,25 @@ fn feed(levels: &mut Vec<Level>, count: usize, compiler: &Compiler) -> bool {
 }
 
 /// Whether all that is known of a level is what a direct select can say of it.
-fn can_be_fed(level: &Level) -> bool {
+fn can_be_fed(level: &Level, compiler: &Compiler) -> bool {
     let read: Vec<Reg> = read_early(&level.scan).chain(loaded(&level.late)).collect();
     // Where a left join finds no row these are NULL.
     let whole = !level.keeps_left || level.registers.iter().all(|reg| read.contains(reg));
-    whole && !level.keeps_right && level.on.iter().all(is_simple)
+    whole && !level.keeps_right && level.on.iter().all(|code| is_simple(code, compiler))
 }
 
 /// Whether a condition is one that a direct select may ask.
-fn is_simple(code: &Code) -> bool {
-    matches!(
-        &*code.ops,
+fn is_simple(code: &Code, compiler: &Compiler) -> bool {
+    match &*code.ops {
         [Op::IsNull { .. } | Op::Compare { .. }]
-            | [Op::Compare { .. }, Op::Compare { .. }, Op::And { .. }]
-            | [Op::Copy { .. }, Op::Copy { .. }, Op::Call { .. }]
-            | [Op::Copy { .. }, Op::Copy { .. }, Op::Call { .. }, Op::Not { .. }]
-    )
+        | [Op::Compare { .. }, Op::Compare { .. }, Op::And { .. }] => true,
+        [Op::Copy { .. }, Op::Call { function, first, .. }]
+        | [Op::Copy { .. }, Op::Call { function, first, .. }, Op::Not { .. }] => {
+            let mut constants = compiler.constants.iter();
+            function.pattern().is_some() && constants.any(|(reg, _)| reg == first)
+        }
+        _ => false,
+    }
 }
 
 /// The registers that a scan reads columns into early.

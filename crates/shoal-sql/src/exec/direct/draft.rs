@@ -352,13 +352,13 @@ impl Builder {
                     tests.push(self.compare(low)?);
                     tests.push(self.compare(high)?);
                 }
-                [pattern, text, call @ Op::Call { to, .. }] if *to == code.result => {
-                    tests.push(self.fits([pattern, text, call], false)?);
+                [text, call @ Op::Call { to, .. }] if *to == code.result => {
+                    tests.push(self.fits(text, call, false)?);
                 }
-                [pattern, text, call @ Op::Call { to: fits, .. }, Op::Not { from, to }]
+                [text, call @ Op::Call { to: fits, .. }, Op::Not { from, to }]
                     if from == fits && *to == code.result =>
                 {
-                    tests.push(self.fits([pattern, text, call], true)?);
+                    tests.push(self.fits(text, call, true)?);
                 }
                 _ => return None,
             }
@@ -377,20 +377,15 @@ impl Builder {
         Some(tests)
     }
 
-    /// `LIKE` or `GLOB`, whose operation is a call with the pattern first, both copied there.
-    fn fits(&self, ops: [&Op; 3], not: bool) -> Option<TestDraft> {
-        let [
-            Op::Copy { from: pattern, to: first },
-            Op::Copy { from: text, to: second },
-            Op::Call { function, first: arguments, count: 2, .. },
-        ] = ops
+    /// `LIKE` or `GLOB`, whose operation is a call with the pattern first, which is there already where it
+    /// is a constant, and the text behind it, which is copied there.
+    fn fits(&self, text: &Op, call: &Op, not: bool) -> Option<TestDraft> {
+        let (Op::Copy { from: text, to }, Op::Call { function, first: pattern, count: 2, .. }) =
+            (text, call)
         else {
             return None;
         };
-        let language = function.pattern()?;
-        if first != arguments || *second != arguments + 1 {
-            return None;
-        }
+        let language = function.pattern().filter(|_| *to == pattern + 1)?;
         let operand = self.register(*text)?;
         let Draft::Ready(Operand::Constant(Value::Text(pattern))) = self.register(*pattern)? else {
             return None;
