@@ -146,11 +146,11 @@ impl HashRun {
                 self.next = None;
                 return Ok(false);
             };
-            store.rows.load(place + skip, &mut machine.registers, plan.row.iter());
+            store.rows.load(place + skip, &mut machine.registers, plan.row.iter().copied());
             self.next = Some(place + skip + 1);
             return Ok(true);
         }
-        store.rows.load(place, &mut machine.registers, plan.row.iter());
+        store.rows.load(place, &mut machine.registers, plan.row.iter().copied());
         self.last = place;
         self.next = if plan.keys.is_empty() {
             Some(place + 1).filter(|&next| next < store.rows.len())

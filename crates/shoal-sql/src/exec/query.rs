@@ -256,8 +256,8 @@ impl BodyRun {
                 if *next >= rows.len() {
                     return Ok(false);
                 }
-                let targets: Vec<usize> = (query.output..query.output + query.width).collect();
-                rows.load(*next, &mut machine.registers, targets.iter());
+                let targets = query.output..query.output + query.width;
+                rows.load(*next, &mut machine.registers, targets);
                 *next += 1;
                 Ok(true)
             }

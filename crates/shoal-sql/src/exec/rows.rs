@@ -70,13 +70,13 @@ impl RowStore {
     }
 
     /// Puts the row's values into registers.
-    pub(crate) fn load<'r>(
+    pub(crate) fn load(
         &self,
         place: usize,
         registers: &mut [Value],
-        targets: impl Iterator<Item = &'r usize>,
+        targets: impl IntoIterator<Item = usize>,
     ) {
-        for (value, &target) in self.row(place).zip(targets) {
+        for (value, target) in self.row(place).zip(targets) {
             assign(&mut registers[target], value);
         }
     }

@@ -50,8 +50,8 @@ impl SharedRun {
         if self.next >= self.rows.rows.len() {
             return false;
         }
-        let targets: Vec<usize> = (query.output..query.output + query.width).collect();
-        self.rows.rows.load(self.next, &mut machine.registers, targets.iter());
+        let targets = query.output..query.output + query.width;
+        self.rows.rows.load(self.next, &mut machine.registers, targets);
         self.next += 1;
         true
     }

@@ -80,10 +80,9 @@ fn step(machine: &mut Machine<'_, '_>, op: &Op) -> Result<(), Error> {
             if to != left && to != right =>
         {
             // Texts are joined in the register's own buffer.
-            let mut joined = std::mem::take(&mut registers[*to]);
+            let spare = std::mem::take(&mut registers[*to]);
             let (left, right) = (registers[*left].as_ref(), registers[*right].as_ref());
-            registers[*to] =
-                if value::join(&mut joined, left, right) { joined } else { Value::Null };
+            registers[*to] = value::concat(spare, left, right);
         }
         Op::Arithmetic { op, left, right, to } => {
             let (left, right) = (registers[*left].as_ref(), registers[*right].as_ref());
@@ -175,7 +174,7 @@ pub(crate) fn arithmetic(op: ArithmeticOp, left: ValueRef<'_>, right: ValueRef<'
         ArithmeticOp::BitOr => value::bit_or(left, right),
         ArithmeticOp::ShiftLeft => value::shift_left(left, right),
         ArithmeticOp::ShiftRight => value::shift_right(left, right),
-        ArithmeticOp::Concat => value::concat(left, right),
+        ArithmeticOp::Concat => value::concat(Value::Null, left, right),
     }
 }
 

@@ -79,37 +79,19 @@ pub(crate) fn shift_right(left: ValueRef<'_>, right: ValueRef<'_>) -> Value {
     bits(left, right, |value, count| shifted(value, count.saturating_neg()))
 }
 
-/// Makes `target` the texts of both, one after the other, in its own buffer; false for NULL, which says
-/// nothing of `target`.
-pub(crate) fn join(target: &mut Value, left: ValueRef<'_>, right: ValueRef<'_>) -> bool {
-    let (Some(left), Some(right)) = (text_of(left), text_of(right)) else { return false };
-    match target {
-        Value::Text(joined) => {
-            joined.clear();
-            joined.reserve(left.len() + right.len());
-            joined.extend_from_slice(&left);
-            joined.extend_from_slice(&right);
-        }
-        _ => {
-            let mut joined = Vec::with_capacity(left.len() + right.len());
-            joined.extend_from_slice(&left);
-            joined.extend_from_slice(&right);
-            *target = Value::Text(joined);
-        }
-    }
-    true
-}
-
-/// `left || right`: the texts of both, one after the other; text even where both are blobs.
-pub(crate) fn concat(left: ValueRef<'_>, right: ValueRef<'_>) -> Value {
-    match (text_of(left), text_of(right)) {
-        (Some(left), Some(right)) => {
-            let mut joined = left.into_owned();
-            joined.extend_from_slice(&right);
-            Value::Text(joined)
-        }
-        _ => Value::Null,
-    }
+/// `left || right`: the texts of both, one after the other; text even where both are blobs. `spare` is a
+/// value that nobody needs, whose buffer is used again.
+pub(crate) fn concat(spare: Value, left: ValueRef<'_>, right: ValueRef<'_>) -> Value {
+    let (Some(left), Some(right)) = (text_of(left), text_of(right)) else { return Value::Null };
+    let mut joined = match spare {
+        Value::Text(buffer) => buffer,
+        _ => Vec::new(),
+    };
+    joined.clear();
+    joined.reserve(left.len() + right.len());
+    joined.extend_from_slice(&left);
+    joined.extend_from_slice(&right);
+    Value::Text(joined)
 }
 
 fn arithmetic(

@@ -21,7 +21,7 @@ pub use shoal_store::{Collation, ValueRef};
 
 pub use affinity::Affinity;
 pub(crate) use arithmetic::{
-    add, bit_and, bit_not, bit_or, concat, divide, join, multiply, negate, remainder, shift_left,
+    add, bit_and, bit_not, bit_or, concat, divide, multiply, negate, remainder, shift_left,
     shift_right, subtract,
 };
 pub(crate) use cast::cast;

@@ -33,17 +33,19 @@ impl<'t> DirectRun<'_, 't> {
     where
         S: FnMut(&mut Self) -> Result<(), Error>,
     {
-        if are_rowids(arms) {
-            return self.listed((level, lookup), arms, start, enough, sink);
-        }
+        let is_list = are_rowids(arms);
         match start {
             Start::Done | Start::Kept => return Ok(()),
             Start::At => {}
+            Start::Fresh if is_list => self.memory.any.rowids.begin(arms, self.parameters),
             Start::Fresh => {
                 let any = &mut self.memory.any;
                 any.seen.clear();
                 (any.arm, any.begun) = (0, false);
             }
+        }
+        if is_list {
+            return self.listed((level, lookup), enough, sink);
         }
         while let Some(arm) = arms.get(self.memory.any.arm) {
             let begun = std::mem::replace(&mut self.memory.any.begun, true);

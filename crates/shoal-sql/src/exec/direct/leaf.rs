@@ -7,7 +7,7 @@
 //! left. Nothing is decoded before somebody asks for it.
 
 use shoal_store::{
-    ColumnFinder, ColumnPlace, Corrupt, IndexWalk, LeafCell, Page, Payload, Pgno, Place,
+    BATCH, ColumnFinder, ColumnPlace, Corrupt, IndexWalk, LeafCell, Page, Payload, Pgno, Place,
     TableCursor, TableLookup, Transaction, WalkPlace,
 };
 
@@ -143,7 +143,7 @@ impl LeafMemory {
         Ok(())
     }
 
-    /// Finds one row by its rowid, to be given.
+    /// Finds a row by its rowid, to be given behind the others.
     ///
     /// # Errors
     /// What is wrong with the file.
@@ -157,21 +157,27 @@ impl LeafMemory {
     ) -> Result<(), Error> {
         let Some((page, index, cell)) = lookup.locate(txn, rowid)? else { return Ok(()) };
         let stride = plan.places.len();
+        let first = self.found.len() * stride;
+        let mut kept = None;
         if stride > 0 {
-            if self.fields.len() < stride {
-                self.fields.resize(stride, ColumnPlace::MISSING);
+            if self.fields.len() < first + stride {
+                self.fields.resize(first + stride * BATCH, ColumnPlace::MISSING);
             }
-            let fields = &mut self.fields[..stride];
+            let fields = &mut self.fields[first..first + stride];
             if cell.goes_on() {
                 let payload = page.table_leaf(index).map_err(Error::corrupt)?.payload;
-                txn.read_payload(payload, &mut self.far)?;
-                plan.all.find(&self.far, 0..self.far.len(), fields).map_err(Error::corrupt)?;
+                txn.read_payload(payload, &mut self.buffer)?;
+                let start = self.far.len();
+                self.far.extend_from_slice(&self.buffer);
+                plan.all.find(&self.far, start..self.far.len(), fields)
             } else {
-                plan.all.find(page.bytes(), cell.range(), fields).map_err(Error::corrupt)?;
+                kept = Some(page.pgno());
+                plan.all.find(page.bytes(), cell.range(), fields)
             }
+            .map_err(Error::corrupt)?;
         }
-        let page = (stride > 0 && !cell.goes_on()).then_some(page.pgno());
-        self.found.push(Found { rowid, page, fields: 0 });
+        // A batch has fewer than 2^32 fields.
+        self.found.push(Found { rowid, page: kept, fields: first as u32 });
         Ok(())
     }
 }

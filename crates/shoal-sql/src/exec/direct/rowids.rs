@@ -1,10 +1,8 @@
 //! Rows that several rowids name: an `IN` over a table's rowids, or an `OR` of them.
 
-use shoal_store::{BATCH, ColumnPlace, TableLookup, Transaction};
+use shoal_store::{BATCH, TableLookup, Transaction};
 
-use super::leaf::LeafMemory;
-use super::leaf_rows::Found;
-use super::plan::{Access, Arm, Direct, DirectLevel, RecordPlan};
+use super::plan::{Access, Arm, Direct, DirectLevel};
 use super::run::{DirectRun, FAR_BYTES_MAX, Memory, Start, rowid_of_value};
 use super::slots::fixed;
 use crate::Error;
@@ -19,7 +17,7 @@ pub(super) struct Rowids {
 
 impl Rowids {
     /// Those of arms, from the first one on.
-    fn begin(&mut self, arms: &[Arm], parameters: &[Value]) {
+    pub(super) fn begin(&mut self, arms: &[Arm], parameters: &[Value]) {
         self.next = 0;
         self.rowids.clear();
         self.rowids.extend(arms.iter().filter_map(|arm| match arm {
@@ -88,48 +86,11 @@ impl Direct {
         while leaf.len() < enough.max(BATCH) && leaf.far.len() <= FAR_BYTES_MAX {
             rowids.warm(lookup, txn);
             let Some(rowid) = rowids.next() else { break };
-            leaf.look_up_more(plan, lookup, txn, rowid)?;
+            leaf.look_up(plan, lookup, txn, rowid)?;
         }
         if rowids.next >= rowids.rowids.len() {
             *start = Start::Done;
         }
-        Ok(())
-    }
-}
-
-impl LeafMemory {
-    /// Finds one more row by its rowid, to be given behind the others.
-    #[inline]
-    fn look_up_more(
-        &mut self,
-        plan: &RecordPlan,
-        lookup: &mut TableLookup,
-        txn: &Transaction,
-        rowid: i64,
-    ) -> Result<(), Error> {
-        let Some((page, index, cell)) = lookup.locate(txn, rowid)? else { return Ok(()) };
-        let stride = plan.places.len();
-        let first = self.found.len() * stride;
-        let mut kept = None;
-        if stride > 0 {
-            if self.fields.len() < first + stride {
-                self.fields.resize(first + stride * BATCH, ColumnPlace::MISSING);
-            }
-            let fields = &mut self.fields[first..first + stride];
-            if cell.goes_on() {
-                let payload = page.table_leaf(index).map_err(Error::corrupt)?.payload;
-                txn.read_payload(payload, &mut self.buffer)?;
-                let start = self.far.len();
-                self.far.extend_from_slice(&self.buffer);
-                plan.all.find(&self.far, start..self.far.len(), fields)
-            } else {
-                kept = Some(page.pgno());
-                plan.all.find(page.bytes(), cell.range(), fields)
-            }
-            .map_err(Error::corrupt)?;
-        }
-        // A batch has fewer than 2^32 fields.
-        self.found.push(Found { rowid, page: kept, fields: first as u32 });
         Ok(())
     }
 }
@@ -139,19 +100,12 @@ impl DirectRun<'_, '_> {
     pub(super) fn listed<S>(
         &mut self,
         (level, lookup): (&DirectLevel, usize),
-        arms: &[Arm],
-        start: Start,
         enough: usize,
         sink: &mut S,
     ) -> Result<(), Error>
     where
         S: FnMut(&mut Self) -> Result<(), Error>,
     {
-        match start {
-            Start::Done | Start::Kept => return Ok(()),
-            Start::At => {}
-            Start::Fresh => self.memory.any.rowids.begin(arms, self.parameters),
-        }
         loop {
             let Memory { lookups, any, .. } = &mut *self.memory;
             any.rowids.warm(&lookups[lookup], self.txn);
