@@ -1,18 +1,27 @@
-//! Scans that take their rows from a direct select.
+//! Scans that take their rows from a direct select, and compute what is asked of those many at a time.
 
-use super::direct::{DirectRows, Memory};
-use super::{Machine, assign};
+use std::ops::Range;
+
+use shoal_store::Transaction;
+
+use super::computed::{ColumnWriter, Columns, ROWS_MAX, Readable, World};
+use super::direct::{Direct, DirectRows, Memory};
+use super::{Batch, Machine, assign};
 use crate::Error;
 use crate::plan::FedScan;
+use crate::value::Value;
 
 /// Where such a scan stands.
 #[derive(Debug)]
 pub(super) struct FedRun {
     memory: Memory,
     rows: DirectRows,
-    /// The row behind the current one, of those that are ready, and where those end.
+    /// Rows that were found and are not computed yet.
+    ready: Range<usize>,
+    /// Those that were computed.
+    columns: Columns,
+    /// The row behind the current one.
     next: usize,
-    end: usize,
 }
 
 impl FedRun {
@@ -20,74 +29,110 @@ impl FedRun {
         let mut memory = Memory::new(&plan.direct);
         let mut rows = DirectRows::new(u64::MAX, 0);
         rows.begin(&mut memory);
-        FedRun { memory, rows, next: 0, end: 0 }
+        FedRun { memory, rows, ready: 0..0, columns: Columns::default(), next: 0 }
     }
 
-    /// Puts what conditions need of the next row into the registers; false when there is none.
+    /// Puts what the scan gives of the next row into the registers; false when there is none.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// What is wrong with the file, and what computing the row raises.
     pub(super) fn next(
         &mut self,
         plan: &FedScan,
         machine: &mut Machine<'_, '_>,
     ) -> Result<bool, Error> {
-        if self.next == self.end {
-            let txn = machine.txn(plan.direct.database)?;
-            let (parameters, memory) = (&machine.parameters, &mut self.memory);
-            let ready = self.rows.fill(&plan.direct, txn, parameters, memory)?;
-            if ready.is_empty() {
+        while self.next == self.columns.rows() {
+            if let Some(error) = self.columns.take_failure() {
+                return Err(error);
+            }
+            if !self.compute(plan, machine)? {
                 return Ok(false);
             }
-            (self.next, self.end) = (ready.start, ready.end);
         }
+        let row = self.next;
         self.next += 1;
-        self.load(plan, 0..plan.early, machine)?;
+        for &(column, reg) in &plan.given {
+            assign(&mut machine.registers[reg], self.columns.value(column, row));
+        }
         Ok(true)
     }
 
-    /// Reads the columns that were put off until the conditions held.
-    ///
-    /// # Errors
-    /// None but where there is no transaction any more.
-    pub(super) fn load_late(
-        &self,
-        plan: &FedScan,
-        machine: &mut Machine<'_, '_>,
-    ) -> Result<(), Error> {
-        self.load(plan, plan.early..plan.registers.len(), machine)
+    /// Finds more rows and computes them; false when there are none.
+    fn compute(&mut self, plan: &FedScan, machine: &Machine<'_, '_>) -> Result<bool, Error> {
+        let FedScan { direct, registers, early, conditions, outputs, table, .. } = plan;
+        let txn = machine.txn(direct.database)?;
+        let (parameters, memory) = (&machine.parameters, &mut self.memory);
+        if self.ready.is_empty() {
+            self.ready = self.rows.fill(direct, txn, parameters, memory)?;
+        }
+        if self.ready.is_empty() {
+            return Ok(false);
+        }
+        let first = self.ready.start;
+        let end = self.ready.end.min(first + ROWS_MAX);
+        self.ready.start = end;
+        let (registers, session) = (registers.len(), machine.session);
+        let world = World { table, registers: &machine.registers, session };
+        let rows = ReadyRows { direct, memory, rows: first..end, txn, parameters };
+        self.columns.take(&rows, (*early, registers), conditions, &world);
+        self.columns.compute(outputs.iter(), &world);
+        self.next = 0;
+        session.check()?;
+        Ok(true)
     }
 
-    /// Puts some outputs of the current row into their registers.
-    fn load(
-        &self,
+    /// Appends the next of the rows that are computed, at most so many, to `out`, as the query gives them,
+    /// of which `outputs` are registers; gives how many those are. None where the scan gives columns that
+    /// more is to be done with.
+    pub(super) fn push_ready(
+        &mut self,
         plan: &FedScan,
-        outputs: std::ops::Range<usize>,
-        machine: &mut Machine<'_, '_>,
-    ) -> Result<(), Error> {
-        if outputs.is_empty() {
-            return Ok(());
-        }
-        let FedScan { direct, registers: targets, .. } = plan;
-        let (row, memory) = (self.next - 1, &self.memory);
-        let txn = machine.txn(direct.database)?;
-        let Machine { registers, parameters, .. } = machine;
-        let targets = outputs.clone().zip(&targets[outputs]);
-        if !direct.is_lazy(memory) {
-            for (output, &reg) in targets {
-                let value = direct.kept(memory, (row, output), txn, parameters);
-                assign(&mut registers[reg], value);
+        (registers, outputs): (&[Value], Range<usize>),
+        most: usize,
+        out: &mut Batch,
+    ) -> usize {
+        let Some(row) = plan.row.as_deref().and_then(|row| row.get(..outputs.len())) else {
+            return 0;
+        };
+        let first = self.next;
+        let most = first.saturating_add(most).min(self.columns.rows());
+        while self.next < most && !out.is_long() {
+            out.begin_row();
+            for (column, reg) in row.iter().zip(outputs.clone()) {
+                out.push_value(match column {
+                    Some(column) => self.columns.value(*column, self.next),
+                    None => registers[reg].as_ref(),
+                });
             }
-            return Ok(());
+            self.next += 1;
         }
-        let found = memory.leaf.row(row, txn);
-        for (output, &reg) in targets {
-            let value = match found.value(direct.given(output)) {
-                Some(value) => value,
-                None => direct.untold(memory, (found.fields_from(), output), txn, parameters),
-            };
-            assign(&mut registers[reg], value);
+        self.next - first
+    }
+}
+
+/// Rows of a batch of a direct select.
+struct ReadyRows<'r> {
+    direct: &'r Direct,
+    memory: &'r Memory,
+    rows: Range<usize>,
+    txn: &'r Transaction,
+    parameters: &'r [Value],
+}
+
+impl Readable for ReadyRows<'_> {
+    fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn read(&self, output: usize, wanted: Option<&[u8]>, column: &mut ColumnWriter<'_>) {
+        let ReadyRows { direct, memory, rows, txn, parameters } = self;
+        let from = (*memory, *txn, *parameters);
+        match wanted {
+            None => direct.each_ready(from, rows.clone(), output, |value| column.push(value)),
+            Some(wanted) => {
+                let rows = wanted.iter().map(|&row| rows.start + usize::from(row));
+                direct.each_ready(from, rows, output, |value| column.push(value));
+            }
         }
-        Ok(())
     }
 }

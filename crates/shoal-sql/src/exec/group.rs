@@ -235,11 +235,7 @@ impl Groups {
         if plan.ends_early {
             return self.add_first(plan, direct, machine, memory);
         }
-        let merges = plan.aggregates.iter().all(|aggregate| aggregate.function.merges());
-        let ranges = match merges && !plan.ordered {
-            true => direct.ranges(txn),
-            false => Vec::new(),
-        };
+        let ranges = ranges_to_merge(plan, direct, txn);
         if ranges.is_empty() || !self.add_ranges(plan, direct, txn, parameters, &ranges)? {
             return if direct.is_scan() {
                 let leaf = &mut memory.leaf;
@@ -298,18 +294,30 @@ impl Groups {
         ranges: &[(i64, i64)],
     ) -> Result<bool, Error> {
         let Some(group) = &direct.group else { return Ok(false) };
-        let gather = |range: &(i64, i64)| {
-            let mut groups = Groups::default();
+        self.merge_ranges(plan, ranges, |groups, range| {
             let mut memory = Memory::new(direct);
             if direct.is_join() {
-                direct.for_each_joined(txn, parameters, &mut memory, *range, |rows| {
+                direct.for_each_joined(txn, parameters, &mut memory, range, |rows| {
                     groups.take_rows(plan, group, rows)
-                })?;
+                })
             } else {
-                direct.for_each_within(txn, parameters, &mut memory.leaf, *range, |rows| {
+                direct.for_each_within(txn, parameters, &mut memory.leaf, range, |rows| {
                     groups.take_rows(plan, group, rows)
-                })?;
+                })
             }
+        })
+    }
+
+    /// As there, the rows of one range being taken by `gather`.
+    pub(super) fn merge_ranges(
+        &mut self,
+        plan: &GroupPlan,
+        ranges: &[(i64, i64)],
+        gather: impl Fn(&mut Groups, (i64, i64)) -> Result<(), Error> + Sync,
+    ) -> Result<bool, Error> {
+        let gather = |range: &(i64, i64)| {
+            let mut groups = Groups::default();
+            gather(&mut groups, *range)?;
             Ok(groups)
         };
         for wave in ranges.chunks(RANGES_AT_ONCE) {
@@ -358,7 +366,7 @@ impl Groups {
 
     /// Takes rows of one leaf: first the group of each is found, then each aggregate takes its column.
     #[inline(never)]
-    fn take_rows<'r>(
+    pub(super) fn take_rows<'r>(
         &mut self,
         plan: &GroupPlan,
         group: &'r DirectGroup,
@@ -723,6 +731,16 @@ impl Groups {
         self.groups[place].give(plan, machine)?;
         Ok(true)
     }
+}
+
+/// Ranges of rowids whose groups can be gathered side by side; empty where they cannot.
+pub(super) fn ranges_to_merge(
+    plan: &GroupPlan,
+    direct: &Direct,
+    txn: &Transaction,
+) -> Vec<(i64, i64)> {
+    let merges = plan.aggregates.iter().all(|aggregate| aggregate.function.merges());
+    if merges && !plan.ordered { direct.ranges(txn) } else { Vec::new() }
 }
 
 /// Ranges of a large table that are read at once: a bound on the groups that wait to be merged.

@@ -7,6 +7,7 @@
 //! per batch.
 
 mod batch;
+pub(crate) mod computed;
 pub(crate) mod direct;
 mod fed;
 mod frame;
@@ -219,14 +220,13 @@ impl Run {
         if let Some(more) = self.root.fill_groups(plan, machine, count, out)? {
             return Ok(more);
         }
-        for _ in 0..count {
+        let end = out.len() + count;
+        while out.len() < end && !out.is_long() {
             if !self.root.next(plan, machine)? {
                 return Ok(false);
             }
             out.push(&machine.registers[plan.output..plan.output + plan.width]);
-            if out.is_long() {
-                break;
-            }
+            self.root.push_ready(plan, machine, end - out.len(), out);
         }
         Ok(true)
     }

@@ -137,6 +137,30 @@ impl QueryRun {
         run.fill_groups((select, plan.width), machine, count, out)
     }
 
+    /// Appends rows that are known behind the one in the registers, at most so many, to `out`. There
+    /// may be none.
+    pub(super) fn push_ready(
+        &mut self,
+        plan: &QueryPlan,
+        machine: &Machine<'_, '_>,
+        most: usize,
+        out: &mut Batch,
+    ) {
+        let (BodyRun::Select(run), BodyPlan::Select(select)) = (&mut self.body, &plan.body) else {
+            return;
+        };
+        if plan.sort.is_some() {
+            return;
+        }
+        let left = self.limit.and_then(|limit| usize::try_from(limit).ok());
+        let outputs = plan.output..plan.output + plan.width;
+        let most = left.map_or(most, |left| left.min(most));
+        let pushed = run.push_ready(select, (&machine.registers, outputs), most, out);
+        if let Some(limit) = &mut self.limit {
+            *limit -= pushed as u64;
+        }
+    }
+
     fn next_sorted(
         &mut self,
         plan: &QueryPlan,

@@ -214,9 +214,6 @@ impl ScanRun {
         loads: &Loads,
         machine: &mut Machine<'_, '_>,
     ) -> Result<(), Error> {
-        if let (ScanRun::Fed(run), Scan::Fed(plan)) = (self, plan) {
-            return run.load_late(plan, machine);
-        }
         if loads.columns.is_empty() && loads.rowid.is_none() {
             return Ok(());
         }

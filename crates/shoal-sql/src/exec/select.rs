@@ -1,5 +1,7 @@
 //! One `SELECT`: nested loops, groups, distinct rows.
 
+use std::ops::Range;
+
 use super::direct::Direct;
 use super::group::Groups;
 use super::hash::HashRun;
@@ -10,7 +12,9 @@ use super::window::WindowRun;
 use super::{Batch, Kept, Machine, assign, row_size};
 use crate::Error;
 use crate::expr::{eval, eval_condition};
-use crate::plan::{DistinctPlan, GroupPlan, Level, QueryPlan, Scan, SelectPlan, UnmatchedScan};
+use crate::plan::{
+    DistinctPlan, FedScan, GroupPlan, Level, QueryPlan, Scan, SelectPlan, UnmatchedScan,
+};
 use crate::value::Value;
 
 /// Where a select stands.
@@ -232,9 +236,13 @@ impl SelectRun {
     ) -> Result<(), Error> {
         if self.groups.is_none() {
             let mut groups = self.spare.take().unwrap_or_default();
-            match grouped_directly(plan, machine) {
-                Some(direct) => groups.add_direct(group, direct, machine)?,
-                None => {
+            match (grouped_directly(plan, machine), grouped_by_columns(plan, machine)) {
+                (Some(direct), _) => groups.add_direct(group, direct, machine)?,
+                (None, Some(fed)) if self.meets_constant(plan, machine)? => {
+                    groups.add_computed(group, fed, machine)?;
+                }
+                (None, Some(_)) => {}
+                (None, None) => {
                     while self.next_joined(plan, machine)? {
                         groups.add(group, machine)?;
                         let argument = group.aggregates.first().map(|aggregate| aggregate.first);
@@ -283,6 +291,38 @@ impl SelectRun {
         Ok(found)
     }
 
+    /// Whether the conditions are met that no source takes part in; there are no rows otherwise.
+    fn meets_constant(
+        &mut self,
+        plan: &SelectPlan,
+        machine: &mut Machine<'_, '_>,
+    ) -> Result<bool, Error> {
+        let meets = all(&plan.constant, machine)?;
+        self.done |= !meets;
+        Ok(meets)
+    }
+
+    /// Appends the next of the rows that were computed with the last one, at most so many, to `out`, where
+    /// they are the result as they are; gives how many those are. The query's rows are in `outputs`.
+    pub(super) fn push_ready(
+        &mut self,
+        plan: &SelectPlan,
+        (registers, outputs): (&[Value], Range<usize>),
+        most: usize,
+        out: &mut Batch,
+    ) -> usize {
+        if plan.distinct.is_some() {
+            return 0;
+        }
+        match (self.levels.first_mut(), plan.levels.first()) {
+            (Some(LevelRun { scan: ScanRun::Fed(run), .. }), Some(Level { scan, .. })) => {
+                let Scan::Fed(fed) = scan else { return 0 };
+                run.push_ready(fed, (registers, outputs), most, out)
+            }
+            _ => 0,
+        }
+    }
+
     /// The next combination of the sources' rows that meets the conditions.
     fn next_joined(
         &mut self,
@@ -296,11 +336,8 @@ impl SelectRun {
         let count = plan.levels.len();
         if !self.started {
             self.started = true;
-            for condition in &plan.constant {
-                if !eval_condition(machine, condition)? {
-                    self.done = true;
-                    return Ok(false);
-                }
+            if !self.meets_constant(plan, machine)? {
+                return Ok(false);
             }
             if count == 0 {
                 self.done = true;
@@ -463,6 +500,12 @@ fn all(conditions: &[crate::expr::Code], machine: &mut Machine<'_, '_>) -> Resul
         }
     }
     Ok(true)
+}
+
+/// How rows are grouped whose values are computed many at a time. Not where memory is limited.
+fn grouped_by_columns<'p>(plan: &'p SelectPlan, machine: &Machine<'_, '_>) -> Option<&'p FedScan> {
+    let Scan::Fed(fed) = &plan.levels.first()?.scan else { return None };
+    (fed.group.is_some() && machine.session.budget().is_none()).then_some(fed)
 }
 
 /// How rows are grouped straight from the pages. Not where memory is limited: what is kept is counted,

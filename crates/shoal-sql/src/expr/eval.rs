@@ -155,7 +155,8 @@ fn step(machine: &mut Machine<'_, '_>, op: &Op) -> Result<(), Error> {
     Ok(())
 }
 
-fn and(left: Option<bool>, right: Option<bool>) -> Option<bool> {
+/// `AND` of truths, of which none is NULL.
+pub(crate) fn and(left: Option<bool>, right: Option<bool>) -> Option<bool> {
     match (left, right) {
         (Some(false), _) | (_, Some(false)) => Some(false),
         (Some(true), Some(true)) => Some(true),
@@ -226,16 +227,24 @@ fn compare_values(
 }
 
 fn in_list(machine: &Machine<'_, '_>, from: usize, list: &[usize], rule: InRule) -> Option<bool> {
-    if list.is_empty() {
+    let items = list.iter().map(|&item| machine.registers[item].as_ref());
+    is_in_values(machine.registers[from].as_ref(), items, rule)
+}
+
+/// Whether a value is one of some; NULL where only a NULL could tell.
+pub(crate) fn is_in_values<'v>(
+    value: ValueRef<'v>,
+    items: impl ExactSizeIterator<Item = ValueRef<'v>>,
+    rule: InRule,
+) -> Option<bool> {
+    if items.len() == 0 {
         return Some(false);
     }
-    let value = machine.registers[from].as_ref();
     if value == ValueRef::Null {
         return None;
     }
     let mut null = false;
-    for &item in list {
-        let item = machine.registers[item].as_ref();
+    for item in items {
         if item == ValueRef::Null {
             null = true;
         } else if compare_values(value, item, rule.affinity, rule.collation).is_eq() {
@@ -265,7 +274,7 @@ fn in_set(
 }
 
 /// `CURRENT_DATE` and its relatives, in UTC.
-fn current_time(unix_ms: i64, kind: CurrentTime) -> String {
+pub(crate) fn current_time(unix_ms: i64, kind: CurrentTime) -> String {
     let seconds = unix_ms.div_euclid(1000);
     let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
     // Days to a date of the Gregorian calendar, in eras of 400 years that begin on 1 March.

@@ -10,7 +10,9 @@ mod eval;
 mod row;
 
 pub(crate) use compile::Compiler;
-pub(crate) use eval::{arithmetic, compare, eval, eval_condition, eval_operand};
+pub(crate) use eval::{
+    and, arithmetic, compare, current_time, eval, eval_condition, eval_operand, is_in_values,
+};
 pub(crate) use row::RowExpr;
 
 use crate::functions::ScalarFunction;

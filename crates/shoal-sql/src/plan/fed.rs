@@ -1,10 +1,14 @@
 //! Scans that take their rows from a direct select: those of the first tables of a select are found as
 //! many at a time as lie on a leaf, joined, and asked the conditions that are simple enough where they
-//! are stored. What a direct select cannot compute is computed once columns are in registers.
+//! are stored. What a direct select cannot compute is computed once columns are read, of many rows at a
+//! time: conditions, and where those are all that is left to be asked, the columns of the result or what
+//! groups are made of.
 
-use super::{Level, Loads, Scan, SelectPlan};
-use crate::exec::direct::{Direct, compile};
+use super::{AggregatePlan, GroupPlan, Level, Loads, Scan, SelectPlan};
+use crate::exec::computed::ColumnTable;
+use crate::exec::direct::{Direct, DirectGroup, Operand, compile};
 use crate::expr::{Code, Compiler, Op, Reg};
+use crate::value::Value;
 
 /// Such a scan.
 #[derive(Debug)]
@@ -16,12 +20,51 @@ pub(crate) struct FedScan {
     pub(crate) early: usize,
     /// How many levels it stands for: its own and those behind it.
     pub(crate) levels: usize,
+    /// What is asked of rows many at a time.
+    pub(crate) conditions: Box<[Code]>,
+    /// What is computed of those that are left.
+    pub(crate) outputs: Box<[Code]>,
+    /// Where the registers of all that are columns.
+    pub(crate) table: ColumnTable,
+    /// The columns that it gives of a row, and the registers they go to.
+    pub(crate) given: Box<[(usize, Reg)]>,
+    /// The columns of the result, where those are given: `None` for one that is the same for all rows.
+    pub(crate) row: Option<Box<[Option<usize>]>>,
+    /// What groups are made of, where its rows can be taken into groups many at a time.
+    pub(crate) group: Option<FedGroup>,
+}
+
+/// Groups of rows whose keys and arguments are columns.
+#[derive(Debug)]
+pub(crate) struct FedGroup {
+    /// Keys and arguments that are computed first.
+    pub(crate) computed: Box<[GroupCode]>,
+    pub(crate) group: DirectGroup,
+}
+
+/// A code of a group, by its number.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum GroupCode {
+    Key(usize),
+    /// The argument of an aggregate that has one.
+    Argument(usize),
+}
+
+impl GroupCode {
+    /// The code itself.
+    pub(crate) fn of(self, group: &GroupPlan) -> Option<&Code> {
+        match self {
+            GroupCode::Key(number) => group.keys.get(number).map(|(code, _)| code),
+            GroupCode::Argument(number) => group.aggregates.get(number)?.arguments.first(),
+        }
+    }
 }
 
 impl FedScan {
-    /// Makes the scan of the first level one of these, for as many levels as their rows can be found
-    /// so. Conditions that are not asked there are left to that level.
-    pub(crate) fn replace(levels: &mut Vec<Level>, compiler: &Compiler) {
+    /// Makes the scan of the first level of a select one of these, for as many levels as their rows can be
+    /// found so. What cannot be computed of many rows at a time is left to that level and to the select.
+    pub(crate) fn replace(select: &mut SelectPlan, compiler: &Compiler) {
+        let levels = &mut select.levels;
         let is_asked = |code: &Code| is_simple(code, compiler);
         let rest = levels.iter().position(|level| !level.filter.iter().all(is_asked));
         // Rows that a condition leaves out are not joined with others before it is asked.
@@ -30,6 +73,7 @@ impl FedScan {
             if levels[..count].iter().all(|level| can_be_fed(level, compiler))
                 && feed(levels, count, compiler)
             {
+                compute(select);
                 return;
             }
         }
@@ -45,6 +89,7 @@ fn feed(levels: &mut Vec<Level>, count: usize, compiler: &Compiler) -> bool {
         let last = number + 1 == count;
         if last { &mut late } else { &mut first }.extend(loaded(&level.late));
     }
+    late.retain(|reg| !first.contains(reg));
     let (early, mut registers) = (first.len(), first);
     registers.append(&mut late);
     let copied = |&result: &Reg| Code { ops: Box::default(), result };
@@ -75,8 +120,18 @@ fn feed(levels: &mut Vec<Level>, count: usize, compiler: &Compiler) -> bool {
             level.filter.clear();
         }
         if let Some(level) = levels.first_mut() {
-            let registers = registers.into();
-            level.scan = Scan::Fed(Box::new(FedScan { direct, registers, early, levels: count }));
+            level.scan = Scan::Fed(Box::new(FedScan {
+                direct,
+                registers: registers.into(),
+                early,
+                levels: count,
+                conditions: Box::default(),
+                outputs: Box::default(),
+                table: ColumnTable::default(),
+                given: Box::default(),
+                row: None,
+                group: None,
+            }));
             level.filter = rest;
         }
     } else if let Some(last) = levels.last_mut() {
@@ -84,6 +139,97 @@ fn feed(levels: &mut Vec<Level>, count: usize, compiler: &Compiler) -> bool {
     }
     levels.extend(behind);
     is_fed
+}
+
+/// Makes the scan of the first level compute what can be computed of many rows at a time.
+fn compute(select: &mut SelectPlan) {
+    let SelectPlan { levels, group, windows, outputs, .. } = select;
+    let count = levels.len();
+    let Some(Level { scan: Scan::Fed(fed), filter, .. }) = levels.first_mut() else { return };
+    let conditions = std::mem::take(filter).into_iter();
+    let (conditions, rest): (Vec<Code>, _) = conditions.partition(|code| !code.runs_query());
+    *filter = rest;
+    fed.conditions = conditions.into();
+    // Whether there is nothing between its rows and what becomes of them.
+    let is_whole = fed.levels == count && filter.is_empty();
+    let loaded = &fed.registers;
+    let gives_outputs =
+        is_whole && group.is_none() && windows.is_none() && !outputs.iter().any(Code::runs_query);
+    if gives_outputs {
+        let codes = outputs.iter().filter(|code| plain(code).is_none());
+        let table = ColumnTable::new(loaded, fed.conditions.iter().chain(codes));
+        let column = |code: &Code| table.column(plain(code).unwrap_or(code.result));
+        let row = outputs.iter().map(|code| column(code)).collect::<Box<[_]>>();
+        let given = row.iter().zip(&*outputs);
+        fed.given = given.filter_map(|(&it, code)| Some((it?, code.result))).collect();
+        let computed = outputs.iter_mut().zip(&row).filter(|(_, column)| column.is_some());
+        let taken = computed.map(|(code, _)| {
+            let result = code.result;
+            std::mem::replace(code, Code { ops: Box::default(), result })
+        });
+        fed.outputs = taken.filter(|code| plain(code).is_none()).collect();
+        (fed.table, fed.row) = (table, Some(row));
+        return;
+    }
+    let grouped = match group {
+        Some(group) if is_whole => codes_of(group).map(|codes| (group, codes)),
+        _ => None,
+    };
+    if let Some((group, codes)) = grouped {
+        let computed: Box<[GroupCode]> =
+            codes.filter(|code| code.of(group).is_some_and(|code| plain(code).is_none())).collect();
+        let codes = computed.iter().filter_map(|code| code.of(group));
+        fed.table = ColumnTable::new(loaded, fed.conditions.iter().chain(codes));
+        let group = direct_group(group, &fed.table);
+        fed.group = group.map(|group| FedGroup { computed, group });
+    } else {
+        fed.table = ColumnTable::new(loaded, fed.conditions.iter());
+    }
+    let given = fed.registers.iter().filter_map(|&reg| Some((fed.table.column(reg)?, reg)));
+    fed.given = given.collect();
+}
+
+/// The register that a code copies, where it does nothing else, or nothing at all.
+fn plain(code: &Code) -> Option<Reg> {
+    match &*code.ops {
+        [] => Some(code.result),
+        [Op::Copy { from, to }] if *to == code.result => Some(*from),
+        _ => None,
+    }
+}
+
+/// What a group computes of its rows; `None` for one whose rows are not taken many at a time.
+fn codes_of(group: &GroupPlan) -> Option<impl Iterator<Item = GroupCode> + use<>> {
+    let is_plain = |aggregate: &AggregatePlan| {
+        let AggregatePlan { arguments, filter, order, distinct, .. } = aggregate;
+        arguments.len() <= 1 && filter.is_none() && order.is_empty() && !distinct
+    };
+    let (keys, aggregates) = (group.keys.len(), group.aggregates.len());
+    let codes = (0..keys).map(GroupCode::Key).chain((0..aggregates).map(GroupCode::Argument));
+    let fits = !group.ends_early
+        && group.aggregates.iter().all(is_plain)
+        && !codes.clone().filter_map(|code| code.of(group)).any(Code::runs_query);
+    fits.then_some(codes)
+}
+
+/// The group's values as columns; `None` where one is not.
+fn direct_group(group: &GroupPlan, table: &ColumnTable) -> Option<DirectGroup> {
+    let of_register = |reg: Reg| {
+        let field = table.column(reg)?;
+        Some(Operand::Field { record: 0, field, real: false, missing: Value::Null })
+    };
+    let of_code = |code: &Code| of_register(plain(code).unwrap_or(code.result));
+    let keys = group.keys.iter().map(|(code, by)| Some((of_code(code)?, *by)));
+    let arguments = group.aggregates.iter().map(|aggregate| match aggregate.arguments.first() {
+        Some(code) => of_code(code).map(Some),
+        None => Some(None),
+    });
+    Some(DirectGroup {
+        keys: keys.collect::<Option<_>>()?,
+        arguments: arguments.collect::<Option<_>>()?,
+        kept: group.kept.iter().map(|&reg| of_register(reg)).collect::<Option<_>>()?,
+        given: None,
+    })
 }
 
 /// Whether all that is known of a level is what a direct select can say of it.

@@ -29,7 +29,7 @@ use crate::resolve::push::push_down;
 use crate::resolve::tree::{Aggregate, OutputColumn, Query};
 use crate::schema::Schema;
 use crate::value::{Affinity, Collation, Value};
-pub(crate) use fed::FedScan;
+pub(crate) use fed::{FedGroup, FedScan};
 pub(crate) use window::{BoundPlan, WindowCallPlan, WindowPass, WindowPlan};
 
 /// Everything needed to run one query.

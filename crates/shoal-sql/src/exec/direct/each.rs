@@ -11,6 +11,7 @@ use super::plan::{Direct, Operand};
 use super::run::{DirectRun, Memory, Start, note, rowid_of_value};
 use super::slots::{Slots, fixed};
 use crate::Error;
+use crate::exec::computed::ComputedRow;
 use crate::value::{Value, ValueRef};
 
 /// A row of a direct select while a loop is on it.
@@ -18,6 +19,7 @@ use crate::value::{Value, ValueRef};
 pub(crate) enum RowView<'r, 'a, 't> {
     Leaf(LeafRow<'r>),
     Join(JoinRow<'r>),
+    Computed(ComputedRow<'r>),
     Run(&'r DirectRun<'a, 't>),
 }
 
@@ -28,6 +30,7 @@ impl<'r> RowView<'r, '_, '_> {
         match self {
             RowView::Leaf(row) => row.value(operand),
             RowView::Join(row) => row.value(operand),
+            RowView::Computed(row) => row.value(operand),
             RowView::Run(run) => run.value(operand),
         }
     }
@@ -38,6 +41,9 @@ impl<'r> RowView<'r, '_, '_> {
         match self {
             RowView::Leaf(row) => row.note(outputs, slots),
             RowView::Join(row) => row.note(outputs, slots),
+            RowView::Computed(row) => {
+                outputs.iter().for_each(|operand| slots.push_value(row.value(operand)));
+            }
             RowView::Run(run) => {
                 let Memory { fields, buffers, .. } = &*run.memory;
                 note(&run.records, fields, buffers, run.parameters, outputs, slots);

@@ -105,6 +105,29 @@ impl LeafMemory {
         GivenRow { found, bytes, fields: &self.fields }
     }
 
+    /// Calls `each` with rows to be given, by their numbers.
+    #[inline(always)]
+    pub(super) fn each_row(
+        &self,
+        rows: impl Iterator<Item = usize>,
+        txn: &Transaction,
+        mut each: impl FnMut(GivenRow<'_>),
+    ) {
+        // Most are on the page of the row before.
+        let (mut page, mut bytes) = (None, &*self.far);
+        for number in rows {
+            let found = self.found.get(number).copied().unwrap_or_default();
+            if found.page != page {
+                page = found.page;
+                bytes = match page {
+                    Some(page) => txn.page_bytes(page).unwrap_or_default(),
+                    None => &self.far,
+                };
+            }
+            each(GivenRow { found, bytes, fields: &self.fields });
+        }
+    }
+
     /// Finds the columns of rows that are known, to be given.
     ///
     /// # Errors

@@ -38,3 +38,4 @@ pub(crate) use plan::{Direct, DirectGroup, GroupColumn, Operand, Root, parts, ro
 pub(crate) use rows::DirectRows;
 pub(crate) use run::Memory;
 pub(crate) use set::{combine, combined, is_same};
+pub(crate) use slots::fixed;

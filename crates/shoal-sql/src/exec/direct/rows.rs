@@ -197,6 +197,26 @@ impl Direct {
         }
     }
 
+    /// Calls `each` with an output of rows of the batch, by their numbers.
+    pub(crate) fn each_ready(
+        &self,
+        (memory, txn, parameters): (&Memory, &Transaction, &[Value]),
+        rows: impl Iterator<Item = usize>,
+        output: usize,
+        mut each: impl FnMut(ValueRef<'_>),
+    ) {
+        if !self.is_lazy(memory) {
+            rows.for_each(|row| each(self.kept(memory, (row, output), txn, parameters)));
+            return;
+        }
+        let given = self.given(output);
+        memory.leaf.each_row(rows, txn, |row| {
+            each(row.value(given).unwrap_or_else(|| {
+                self.untold(memory, (row.fields_from(), output), txn, parameters)
+            }));
+        });
+    }
+
     /// How many rows the table of a `count(*)` has: its leaves' counts of cells.
     pub(crate) fn count_rows(&self, txn: &Transaction) -> Result<i64, Error> {
         let root = match &self.levels[0].access {

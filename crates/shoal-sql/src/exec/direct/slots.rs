@@ -203,7 +203,7 @@ fn bytes_on_page(txn: &Transaction, word: u64) -> &[u8] {
 
 /// The value of an operand that no row takes part in, or that a record ends before.
 #[inline]
-pub(super) fn fixed<'v>(operand: &'v Operand, parameters: &'v [Value]) -> ValueRef<'v> {
+pub(crate) fn fixed<'v>(operand: &'v Operand, parameters: &'v [Value]) -> ValueRef<'v> {
     match operand {
         Operand::Field { real, missing, .. } => field_value(None, *real, missing),
         Operand::Rowid { .. } => ValueRef::Null,

@@ -1,0 +1,560 @@
+//! Codes over columns: each operation is done for all rows before the next one is looked at, so that what
+//! it is, where its operands are and of which class is asked once for many rows.
+//!
+//! Jumps lead forwards. In a code that has some an operation is done for the rows that are there, and
+//! those that have jumped wait for the place where they go on.
+
+use super::column::{Column, Numbers, RowBits};
+use super::{Columns, ROWS_MAX, World};
+use crate::exec::{KeySet, assign};
+use crate::expr::{
+    Code, InRule, Op, Reg, When, and, arithmetic, compare, current_time, is_in_values,
+};
+use crate::functions::{Env, ScalarFunction};
+use crate::resolve::tree::{ArithmeticOp, CompareOp, Comparison};
+use crate::value::{self, Value, ValueRef, truth};
+
+/// The rows that an operation is done for.
+#[derive(Clone, Copy)]
+enum Rows<'a> {
+    All(usize),
+    Some(&'a [u8]),
+}
+
+impl Rows<'_> {
+    /// Calls `each` with the number of every row.
+    #[inline(always)]
+    fn each(self, mut each: impl FnMut(usize)) {
+        match self {
+            Rows::All(count) => (0..count).for_each(each),
+            Rows::Some(rows) => rows.iter().for_each(|&row| each(usize::from(row))),
+        }
+    }
+}
+
+/// Where the values of a register are.
+#[derive(Clone, Copy)]
+enum Source<'c> {
+    /// The same for every row.
+    Fixed(ValueRef<'c>),
+    Column(&'c Column),
+}
+
+impl<'c> Source<'c> {
+    #[inline]
+    fn value(self, row: usize) -> ValueRef<'c> {
+        match self {
+            Source::Fixed(value) => value,
+            Source::Column(column) => column.value(row),
+        }
+    }
+
+    fn ints(self) -> Option<Numbers<'c, i64>> {
+        match self {
+            Source::Fixed(ValueRef::Int(int)) => Some(Numbers::One(int)),
+            Source::Fixed(_) => None,
+            Source::Column(column) => column.ints().map(|(ints, nulls)| Numbers::Many(ints, nulls)),
+        }
+    }
+
+    /// The numbers as floats, where at least those of a column are that already, or can be without
+    /// another column.
+    fn reals(self) -> Option<Numbers<'c, f64>> {
+        match self {
+            Source::Fixed(ValueRef::Int(int)) => Some(Numbers::One(int as f64)),
+            Source::Fixed(ValueRef::Real(real)) => Some(Numbers::One(real)),
+            Source::Fixed(_) => None,
+            Source::Column(column) => {
+                column.reals().map(|(reals, nulls)| Numbers::Many(reals, nulls))
+            }
+        }
+    }
+}
+
+/// Which of the pairs of two operands give NULL.
+fn nulls_of<T: Copy>((left, right): (Numbers<'_, T>, Numbers<'_, T>), rows: Rows<'_>) -> RowBits {
+    let nulls = left.nulls() | right.nulls();
+    match rows {
+        Rows::Some(rows) if nulls != 0 => {
+            let rows = rows.iter().enumerate();
+            rows.fold(0, |of_rows, (to, &from)| of_rows | (nulls >> from & 1) << to)
+        }
+        _ => nulls,
+    }
+}
+
+/// Appends what `each` makes of the pairs of two operands.
+#[inline(always)]
+fn pairs<T: Copy, U>(
+    (left, right): (Numbers<'_, T>, Numbers<'_, T>),
+    rows: Rows<'_>,
+    out: &mut Vec<U>,
+    mut each: impl FnMut(T, T) -> U,
+) {
+    match (left, right, rows) {
+        (Numbers::Many(left, _), Numbers::Many(right, _), Rows::All(count)) => {
+            let pairs = left.iter().zip(right).take(count);
+            out.extend(pairs.map(|(&left, &right)| each(left, right)));
+        }
+        (Numbers::Many(left, _), Numbers::One(right), Rows::All(count)) => {
+            out.extend(left.iter().take(count).map(|&left| each(left, right)));
+        }
+        (Numbers::One(left), Numbers::Many(right, _), Rows::All(count)) => {
+            out.extend(right.iter().take(count).map(|&right| each(left, right)));
+        }
+        _ => rows.each(|row| out.push(each(left.at(row), right.at(row)))),
+    }
+}
+
+impl Columns {
+    /// Runs a code for all rows; its values are then where its result is. A row of which something fails
+    /// is the end of the rows, see [`Columns::failed`].
+    pub(super) fn eval(&mut self, code: &Code, world: &World<'_>) {
+        let jumps = |op: &Op| matches!(op, Op::Jump { .. } | Op::JumpIf { .. });
+        if !code.ops.iter().any(jumps) {
+            for op in &code.ops {
+                self.step(op, Rows::All(self.rows), world);
+            }
+            return;
+        }
+        let mut listed = std::mem::take(&mut self.listed);
+        // Those that are here, and those that go on elsewhere, by where.
+        let mut here = all_of(self.rows);
+        let mut waiting = std::mem::take(&mut self.waiting);
+        waiting.clear();
+        for (place, op) in code.ops.iter().enumerate() {
+            waiting.retain(|&(to, rows)| {
+                here |= if to == place { rows } else { 0 };
+                to != place
+            });
+            // Something may have failed of the last ones.
+            here &= all_of(self.rows);
+            if here == 0 {
+                continue;
+            }
+            let rows = if here == all_of(self.rows) {
+                Rows::All(self.rows)
+            } else {
+                listed.clear();
+                list(here, &mut listed);
+                Rows::Some(&listed)
+            };
+            match op {
+                Op::Jump { to } => wait(&mut waiting, *to, std::mem::take(&mut here)),
+                Op::JumpIf { from, when, to } => {
+                    let source = self.source(*from, world);
+                    let mut taken = 0;
+                    rows.each(|row| taken |= RowBits::from(when.holds(source.value(row))) << row);
+                    here &= !taken;
+                    wait(&mut waiting, *to, taken);
+                }
+                other => self.step(other, rows, world),
+            }
+        }
+        (self.waiting, self.listed) = (waiting, listed);
+    }
+
+    fn source<'c>(&'c self, reg: Reg, world: &World<'c>) -> Source<'c> {
+        match world.table.column(reg) {
+            Some(column) => Source::Column(&self.columns[column]),
+            None => Source::Fixed(world.registers[reg].as_ref()),
+        }
+    }
+
+    /// Does one operation, which is no jump, for rows.
+    fn step(&mut self, op: &Op, rows: Rows<'_>, world: &World<'_>) {
+        // Into a column of its own: an operation may write what it reads.
+        let mut out = std::mem::take(&mut self.out);
+        out.clear();
+        let to = match op {
+            Op::Copy { from, to } => {
+                self.copy(self.source(*from, world), rows, &mut out);
+                *to
+            }
+            Op::Null { to } => {
+                rows.each(|_| out.push(ValueRef::Null));
+                *to
+            }
+            Op::Arithmetic { op: ArithmeticOp::Concat, left, right, to } => {
+                let mut spare = std::mem::take(&mut self.spare);
+                let (left, right) = (self.source(*left, world), self.source(*right, world));
+                rows.each(|row| {
+                    let joined = value::concat(
+                        std::mem::take(&mut spare),
+                        left.value(row),
+                        right.value(row),
+                    );
+                    out.push(joined.as_ref());
+                    spare = joined;
+                });
+                self.spare = spare;
+                *to
+            }
+            Op::Arithmetic { op, left, right, to } => {
+                let mut converted = std::mem::take(&mut self.converted);
+                let operands = (self.source(*left, world), self.source(*right, world));
+                calculate(*op, operands, rows, &mut converted, &mut out);
+                self.converted = converted;
+                *to
+            }
+            Op::Negate { from, to } => {
+                let operands = (Source::Fixed(ValueRef::Int(0)), self.source(*from, world));
+                calculate(ArithmeticOp::Subtract, operands, rows, &mut Vec::new(), &mut out);
+                *to
+            }
+            Op::BitNot { from, to } => {
+                let source = self.source(*from, world);
+                rows.each(|row| out.push(value::bit_not(source.value(row)).as_ref()));
+                *to
+            }
+            Op::Not { from, to } => {
+                let source = self.source(*from, world);
+                truths(rows, &mut out, |row| truth(source.value(row)).map(|truth| !truth));
+                *to
+            }
+            Op::Compare { rule, left, right, to } => {
+                let operands = (self.source(*left, world), self.source(*right, world));
+                compare_rows(*rule, operands, rows, &mut out);
+                *to
+            }
+            Op::And { left, right, to } => {
+                let (left, right) = (self.source(*left, world), self.source(*right, world));
+                truths(rows, &mut out, |row| and(truth(left.value(row)), truth(right.value(row))));
+                *to
+            }
+            Op::Or { left, right, to } => {
+                let (left, right) = (self.source(*left, world), self.source(*right, world));
+                let none = |source: Source<'_>, row| truth(source.value(row)).map(|truth| !truth);
+                truths(rows, &mut out, |row| {
+                    and(none(left, row), none(right, row)).map(|neither| !neither)
+                });
+                *to
+            }
+            Op::IsNull { from, to, not } => {
+                let source = self.source(*from, world);
+                truths(rows, &mut out, |row| Some((source.value(row) == ValueRef::Null) != *not));
+                *to
+            }
+            Op::IsTruth { from, to, truth: wanted, not } => {
+                let source = self.source(*from, world);
+                truths(rows, &mut out, |row| {
+                    Some((truth(source.value(row)) == Some(*wanted)) != *not)
+                });
+                *to
+            }
+            Op::Cast { from, to, affinity } => {
+                let source = self.source(*from, world);
+                rows.each(|row| out.push(value::cast(source.value(row), *affinity).as_ref()));
+                *to
+            }
+            Op::Stored { from, to, affinity } => {
+                let source = self.source(*from, world);
+                rows.each(|row| out.push(affinity.apply(source.value(row).into()).as_ref()));
+                *to
+            }
+            Op::CurrentTime { kind, to } => {
+                let time = current_time(world.session.now_unix_ms(), *kind);
+                rows.each(|_| out.push(ValueRef::Text(time.as_bytes())));
+                *to
+            }
+            Op::Call { function, first, count, collation, json, to } => {
+                let env = Env { collation: *collation, session: world.session, json: *json };
+                self.call((function, &env), *first..*first + *count, rows, &mut out, world);
+                *to
+            }
+            Op::InList { from, list, set, rule, to } => {
+                self.is_in((*from, list), *set, *rule, rows, &mut out, world);
+                *to
+            }
+            // None of these is among what is computed so.
+            Op::Jump { .. }
+            | Op::JumpIf { .. }
+            | Op::InQuery { .. }
+            | Op::Exists { .. }
+            | Op::Scalar { .. }
+            | Op::RowInQuery { .. } => {
+                self.out = out;
+                return;
+            }
+        };
+        let Some(to) = world.table.column(to) else {
+            self.out = out;
+            return;
+        };
+        match rows {
+            Rows::All(_) => self.out = std::mem::replace(&mut self.columns[to], out),
+            Rows::Some(rows) => {
+                self.columns[to].put(rows, self.rows, &out);
+                self.out = out;
+            }
+        }
+    }
+
+    fn copy(&self, source: Source<'_>, rows: Rows<'_>, out: &mut Column) {
+        match source {
+            Source::Fixed(ValueRef::Int(int)) => {
+                let ints = out.new_ints(0);
+                rows.each(|_| ints.push(int));
+            }
+            source => rows.each(|row| out.push(source.value(row))),
+        }
+    }
+
+    /// Calls a function with what is in its arguments' registers.
+    fn call(
+        &mut self,
+        (function, env): (&ScalarFunction, &Env<'_>),
+        registers: std::ops::Range<Reg>,
+        rows: Rows<'_>,
+        out: &mut Column,
+        world: &World<'_>,
+    ) {
+        let mut arguments = std::mem::take(&mut self.arguments);
+        arguments.resize(registers.len().max(arguments.len()), Value::Null);
+        let (given, mut failed) = (&mut arguments[..registers.len()], None);
+        for (argument, reg) in given.iter_mut().zip(registers.clone()) {
+            if let Source::Fixed(value) = self.source(reg, world) {
+                assign(argument, value);
+            }
+        }
+        rows.each(|row| {
+            if failed.is_some() {
+                return;
+            }
+            for (argument, reg) in given.iter_mut().zip(registers.clone()) {
+                if let Some(column) = world.table.column(reg) {
+                    assign(argument, self.columns[column].value(row));
+                }
+            }
+            match function.call(given, env) {
+                Ok(value) => out.push(value.as_ref()),
+                Err(error) => failed = Some((row, error)),
+            }
+        });
+        self.arguments = arguments;
+        if let Some((row, error)) = failed {
+            (self.rows, self.failed) = (row, Some(error));
+        }
+    }
+
+    fn is_in(
+        &mut self,
+        (from, list): (Reg, &[Reg]),
+        set: Option<usize>,
+        rule: InRule,
+        rows: Rows<'_>,
+        out: &mut Column,
+        world: &World<'_>,
+    ) {
+        let Some(number) = set else {
+            let source = self.source(from, world);
+            truths(rows, out, |row| {
+                let items = list.iter().map(|&item| self.source(item, world).value(row));
+                is_in_values(source.value(row), items, rule).map(|found| found != rule.not)
+            });
+            return;
+        };
+        let known = self.sets.iter().position(|(known, _)| *known == number);
+        let place = known.unwrap_or_else(|| {
+            let mut built = KeySet::default();
+            for &item in list {
+                built.insert(world.registers[item].as_ref(), rule.affinity, rule.collation);
+            }
+            self.sets.push((number, built));
+            self.sets.len() - 1
+        });
+        let (set, source) = (&self.sets[place].1, self.source(from, world));
+        truths(rows, out, |row| {
+            let found = set.contains(source.value(row), rule.affinity, rule.collation);
+            found.map(|found| found != rule.not)
+        });
+    }
+}
+
+impl When {
+    #[inline]
+    fn holds(self, value: ValueRef<'_>) -> bool {
+        match self {
+            When::True => truth(value) == Some(true),
+            When::NotTrue => truth(value) != Some(true),
+            When::False => truth(value) == Some(false),
+            When::NotNull => value != ValueRef::Null,
+        }
+    }
+}
+
+/// Lets rows wait for a place.
+fn wait(waiting: &mut Vec<(usize, RowBits)>, place: usize, rows: RowBits) {
+    match waiting.iter_mut().find(|(to, _)| *to == place) {
+        Some((_, known)) => *known |= rows,
+        None => waiting.push((place, rows)),
+    }
+}
+
+/// The first so many rows.
+fn all_of(rows: usize) -> RowBits {
+    RowBits::MAX.checked_shr((ROWS_MAX - rows) as u32).unwrap_or_default()
+}
+
+/// Appends the numbers of rows.
+fn list(mut rows: RowBits, out: &mut Vec<u8>) {
+    while rows != 0 {
+        out.push(rows.trailing_zeros() as u8);
+        rows &= rows - 1;
+    }
+}
+
+/// Appends the truths of rows.
+#[inline(always)]
+fn truths(rows: Rows<'_>, out: &mut Column, of: impl Fn(usize) -> Option<bool>) {
+    rows.each(|row| {
+        out.push(of(row).map_or(ValueRef::Null, |truth| ValueRef::Int(i64::from(truth))));
+    });
+}
+
+/// Appends what an operator gives. `converted` is room for integers as floats.
+fn calculate(
+    op: ArithmeticOp,
+    (left, right): (Source<'_>, Source<'_>),
+    rows: Rows<'_>,
+    converted: &mut Vec<f64>,
+    out: &mut Column,
+) {
+    let done = match (left.ints(), right.ints()) {
+        (Some(left), Some(right)) => calculate_ints(op, (left, right), rows, out),
+        (left_ints, right_ints) => {
+            let mut as_reals = |ints: Numbers<'_, i64>| {
+                converted.clear();
+                if let Numbers::Many(ints, _) = ints {
+                    converted.extend(ints.iter().map(|&int| int as f64));
+                }
+                ints.nulls()
+            };
+            match (left.reals(), right.reals(), left_ints, right_ints) {
+                (Some(left), Some(right), ..) => calculate_reals(op, (left, right), rows, out),
+                (Some(left), None, _, Some(ints)) => {
+                    let nulls = as_reals(ints);
+                    calculate_reals(op, (left, Numbers::Many(converted, nulls)), rows, out)
+                }
+                (None, Some(right), Some(ints), _) => {
+                    let nulls = as_reals(ints);
+                    calculate_reals(op, (Numbers::Many(converted, nulls), right), rows, out)
+                }
+                _ => false,
+            }
+        }
+    };
+    if !done {
+        out.clear();
+        rows.each(|row| out.push(arithmetic(op, left.value(row), right.value(row)).as_ref()));
+    }
+}
+
+/// Appends what an operator gives of integers; false, with what is appended to be forgotten, where that
+/// is not an integer for all.
+fn calculate_ints(
+    op: ArithmeticOp,
+    operands: (Numbers<'_, i64>, Numbers<'_, i64>),
+    rows: Rows<'_>,
+    out: &mut Column,
+) -> bool {
+    let (out, mut fits) = (out.new_ints(nulls_of(operands, rows)), true);
+    let mut wrapped = |(int, wraps): (i64, bool)| {
+        fits &= !wraps;
+        int
+    };
+    match op {
+        ArithmeticOp::Add => pairs(operands, rows, out, |a, b| wrapped(a.overflowing_add(b))),
+        ArithmeticOp::Subtract => pairs(operands, rows, out, |a, b| wrapped(a.overflowing_sub(b))),
+        ArithmeticOp::Multiply => pairs(operands, rows, out, |a, b| wrapped(a.overflowing_mul(b))),
+        ArithmeticOp::Divide => pairs(operands, rows, out, |a, b| {
+            let quotient = a.checked_div(b);
+            wrapped((quotient.unwrap_or_default(), quotient.is_none()))
+        }),
+        ArithmeticOp::Remainder => pairs(operands, rows, out, |a, b| {
+            // The lowest integer by -1 overflows in the machine; every remainder by -1 is 0.
+            let rest = if b == -1 { Some(0) } else { a.checked_rem(b) };
+            wrapped((rest.unwrap_or_default(), rest.is_none()))
+        }),
+        ArithmeticOp::BitAnd => pairs(operands, rows, out, |a, b| a & b),
+        ArithmeticOp::BitOr => pairs(operands, rows, out, |a, b| a | b),
+        ArithmeticOp::ShiftLeft | ArithmeticOp::ShiftRight | ArithmeticOp::Concat => return false,
+    }
+    fits
+}
+
+/// The same of floats, where that is a number for all.
+fn calculate_reals(
+    op: ArithmeticOp,
+    operands: (Numbers<'_, f64>, Numbers<'_, f64>),
+    rows: Rows<'_>,
+    out: &mut Column,
+) -> bool {
+    let (out, mut fits) = (out.new_reals(nulls_of(operands, rows)), true);
+    let mut number = |real: f64| {
+        fits &= !real.is_nan();
+        real
+    };
+    match op {
+        ArithmeticOp::Add => pairs(operands, rows, out, |a, b| number(a + b)),
+        ArithmeticOp::Subtract => pairs(operands, rows, out, |a, b| number(a - b)),
+        ArithmeticOp::Multiply => pairs(operands, rows, out, |a, b| number(a * b)),
+        ArithmeticOp::Divide => {
+            // A zero divisor gives NULL.
+            pairs(operands, rows, out, |a, b| number(if b == 0.0 { f64::NAN } else { a / b }));
+        }
+        ArithmeticOp::Remainder
+        | ArithmeticOp::BitAnd
+        | ArithmeticOp::BitOr
+        | ArithmeticOp::ShiftLeft
+        | ArithmeticOp::ShiftRight
+        | ArithmeticOp::Concat => return false,
+    }
+    fits
+}
+
+/// Appends the truths of a comparison.
+fn compare_rows(
+    rule: Comparison,
+    (left, right): (Source<'_>, Source<'_>),
+    rows: Rows<'_>,
+    out: &mut Column,
+) {
+    // These two are never NULL.
+    let is_told = matches!(rule.op, CompareOp::Is | CompareOp::IsNot);
+    if let (Some(left), Some(right)) = (left.ints(), right.ints())
+        && !(is_told && left.nulls() | right.nulls() != 0)
+    {
+        return compare_numbers(rule.op, (left, right), rows, out);
+    }
+    // An integer beside floats may be none of them: it is compared by its own rules.
+    let is_real = |source: Source<'_>| !matches!(source, Source::Fixed(ValueRef::Int(_)));
+    if is_real(left)
+        && is_real(right)
+        && let (Some(left), Some(right)) = (left.reals(), right.reals())
+        && !(is_told && left.nulls() | right.nulls() != 0)
+    {
+        return compare_numbers(rule.op, (left, right), rows, out);
+    }
+    truths(rows, out, |row| compare(rule, left.value(row), right.value(row)));
+}
+
+/// The same of numbers of one class, none of which is a NaN.
+fn compare_numbers<T: Copy + PartialOrd>(
+    op: CompareOp,
+    operands: (Numbers<'_, T>, Numbers<'_, T>),
+    rows: Rows<'_>,
+    out: &mut Column,
+) {
+    let out = out.new_ints(nulls_of(operands, rows));
+    match op {
+        CompareOp::Equal | CompareOp::Is => pairs(operands, rows, out, |a, b| i64::from(a == b)),
+        CompareOp::NotEqual | CompareOp::IsNot => {
+            pairs(operands, rows, out, |a, b| i64::from(a != b));
+        }
+        CompareOp::Less => pairs(operands, rows, out, |a, b| i64::from(a < b)),
+        CompareOp::LessEqual => pairs(operands, rows, out, |a, b| i64::from(a <= b)),
+        CompareOp::Greater => pairs(operands, rows, out, |a, b| i64::from(a > b)),
+        CompareOp::GreaterEqual => pairs(operands, rows, out, |a, b| i64::from(a >= b)),
+    }
+}

@@ -1,0 +1,130 @@
+//! Groups of rows whose keys and arguments are computed many at a time.
+
+use shoal_store::Transaction;
+
+use super::column::Column;
+use super::rows::{ComputedRows, FoundRows};
+use super::{ColumnWriter, Columns, ROWS_MAX, Readable, World};
+use crate::Error;
+use crate::exec::Machine;
+use crate::exec::direct::{EVERYWHERE, Memory};
+use crate::exec::group::{Groups, ranges_to_merge};
+use crate::functions::Session;
+use crate::plan::{FedGroup, FedScan, GroupPlan};
+use crate::value::{Value, ValueRef};
+
+impl Groups {
+    /// Takes every row of a scan, of which nothing else is asked.
+    ///
+    /// # Errors
+    /// What is wrong with the file, and what computing a row raises.
+    pub(in crate::exec) fn add_computed(
+        &mut self,
+        plan: &GroupPlan,
+        fed: &FedScan,
+        machine: &Machine<'_, '_>,
+    ) -> Result<(), Error> {
+        let Some(group) = &fed.group else { return Ok(()) };
+        let txn = machine.txn(fed.direct.database)?;
+        let (registers, session) = (machine.registers.as_slice(), machine.session);
+        let taker = Taker { plan, fed, group, registers, parameters: &machine.parameters, session };
+        let ranges = ranges_to_merge(plan, &fed.direct, txn);
+        if !ranges.is_empty()
+            && self.merge_ranges(plan, &ranges, |groups, range| taker.take(groups, txn, range))?
+        {
+            return Ok(());
+        }
+        taker.take(self, txn, EVERYWHERE)
+    }
+}
+
+/// What takes rows into groups.
+struct Taker<'p> {
+    plan: &'p GroupPlan,
+    fed: &'p FedScan,
+    group: &'p FedGroup,
+    registers: &'p [Value],
+    parameters: &'p [Value],
+    session: &'p dyn Session,
+}
+
+impl Taker<'_> {
+    /// Takes the rows of a range of rowids, where the first loop goes over a table, or all.
+    fn take(&self, groups: &mut Groups, txn: &Transaction, range: (i64, i64)) -> Result<(), Error> {
+        let (direct, parameters) = (&self.fed.direct, self.parameters);
+        let outputs = direct.outputs.as_deref().unwrap_or_default();
+        let mut memory = Memory::new(direct);
+        let mut columns = Columns::default();
+        if direct.is_scan() {
+            return direct.for_each_within(txn, parameters, &mut memory.leaf, range, |rows| {
+                self.take_found(groups, &mut columns, &FoundRows { rows, outputs })
+            });
+        }
+        if direct.is_join() {
+            return direct.for_each_joined(txn, parameters, &mut memory, range, |rows| {
+                self.take_found(groups, &mut columns, &FoundRows { rows, outputs })
+            });
+        }
+        let mut waiting = WaitingRows::default();
+        direct.for_each(txn, parameters, &mut memory, |row| {
+            waiting.push(outputs.iter().map(|operand| row.value(operand)));
+            if waiting.rows < ROWS_MAX {
+                return Ok(());
+            }
+            self.take_found(groups, &mut columns, &waiting)?;
+            waiting.clear();
+            Ok(())
+        })?;
+        self.take_found(groups, &mut columns, &waiting)
+    }
+
+    /// Takes rows that were found together.
+    fn take_found(
+        &self,
+        groups: &mut Groups,
+        columns: &mut Columns,
+        rows: &impl Readable,
+    ) -> Result<(), Error> {
+        let Taker { plan, fed, group, registers, parameters, session } = *self;
+        let world = World { table: &fed.table, registers, session };
+        columns.take(rows, (fed.early, fed.registers.len()), &fed.conditions, &world);
+        columns.compute(group.computed.iter().filter_map(|code| code.of(plan)), &world);
+        groups.take_rows(plan, &group.group, ComputedRows { columns, parameters })?;
+        session.check()?;
+        columns.take_failure().map_or(Ok(()), Err)
+    }
+}
+
+/// Rows that were found one after the other, until there are many.
+#[derive(Default)]
+struct WaitingRows {
+    columns: Vec<Column>,
+    rows: usize,
+}
+
+impl WaitingRows {
+    fn push<'v>(&mut self, values: impl ExactSizeIterator<Item = ValueRef<'v>>) {
+        self.columns.resize_with(values.len(), Column::default);
+        self.columns.iter_mut().zip(values).for_each(|(column, value)| column.push(value));
+        self.rows += 1;
+    }
+
+    fn clear(&mut self) {
+        self.columns.iter_mut().for_each(Column::clear);
+        self.rows = 0;
+    }
+}
+
+impl Readable for WaitingRows {
+    fn len(&self) -> usize {
+        self.rows
+    }
+
+    fn read(&self, output: usize, wanted: Option<&[u8]>, column: &mut ColumnWriter<'_>) {
+        let Some(from) = self.columns.get(output) else { return };
+        match wanted {
+            None => (0..self.rows).for_each(|row| column.push(from.value(row))),
+            Some(rows) => rows.iter().for_each(|&row| column.push(from.value(row.into()))),
+        }
+    }
+}

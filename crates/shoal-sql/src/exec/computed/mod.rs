@@ -1,0 +1,263 @@
+//! Rows whose values are computed many at a time.
+//!
+//! A scan that takes its rows from a direct select has some of them at hand at any time. What conditions,
+//! columns of the result and arguments of aggregates need of those is put into columns, one for each
+//! register, and their codes run over the columns (`eval`). Rows that a condition leaves out are gone
+//! before the next one is asked, and before the columns are read that no condition needs.
+
+mod column;
+mod eval;
+mod groups;
+mod rows;
+
+use column::{Column, RowBits};
+pub(crate) use rows::ComputedRow;
+
+use super::KeySet;
+use super::direct::CHUNK;
+use crate::Error;
+use crate::expr::{Code, Op, Reg};
+use crate::functions::Session;
+use crate::value::{Value, ValueRef, truth};
+
+/// Most rows that are computed together.
+pub(crate) const ROWS_MAX: usize = CHUNK;
+
+/// Which column is a register's, for those that have one. The others hold the same for all rows.
+#[derive(Debug, Default)]
+pub(crate) struct ColumnTable {
+    first: Reg,
+    /// By register from the first on; `NONE` for one without a column.
+    columns: Box<[u32]>,
+    count: usize,
+}
+
+impl ColumnTable {
+    const NONE: u32 = u32::MAX;
+
+    /// Columns for registers that are read, each once, in their order, then for those that codes write.
+    pub(crate) fn new<'c>(
+        loaded: &[Reg],
+        codes: impl Iterator<Item = &'c Code> + Clone,
+    ) -> ColumnTable {
+        let written = codes.flat_map(|code| &*code.ops).filter_map(Op::target);
+        let all = || loaded.iter().copied().chain(written.clone());
+        let first = all().min().unwrap_or_default();
+        let end = all().max().map_or(first, |last| last + 1);
+        let mut columns = vec![ColumnTable::NONE; end - first];
+        let mut count = 0;
+        for reg in all() {
+            let column = &mut columns[reg - first];
+            if *column == ColumnTable::NONE {
+                // A statement has fewer registers than that.
+                *column = count as u32;
+                count += 1;
+            }
+        }
+        ColumnTable { first, columns: columns.into(), count }
+    }
+
+    /// The number of a register's column.
+    #[inline]
+    pub(crate) fn column(&self, reg: Reg) -> Option<usize> {
+        let column = *self.columns.get(reg.checked_sub(self.first)?)?;
+        (column != ColumnTable::NONE).then_some(column as usize)
+    }
+}
+
+/// What codes read that is the same for all rows.
+pub(super) struct World<'w> {
+    pub(super) table: &'w ColumnTable,
+    pub(super) registers: &'w [Value],
+    pub(super) session: &'w dyn Session,
+}
+
+/// Rows that are found and whose columns can be read.
+pub(super) trait Readable {
+    /// How many they are, at most [`ROWS_MAX`].
+    fn len(&self) -> usize;
+    /// Appends what an output is of all rows, or of those that `wanted` names.
+    fn read(&self, output: usize, wanted: Option<&[u8]>, column: &mut ColumnWriter<'_>);
+}
+
+/// A column that is being read.
+pub(super) struct ColumnWriter<'c>(&'c mut Column);
+
+impl ColumnWriter<'_> {
+    /// Appends a value.
+    #[inline(always)]
+    pub(super) fn push(&mut self, value: ValueRef<'_>) {
+        self.0.push(value);
+    }
+
+    /// What integers can be appended to, while there is nothing else.
+    #[inline]
+    pub(super) fn ints(&mut self) -> Option<&mut Vec<i64>> {
+        self.0.ints_to_fill()
+    }
+
+    /// The same of floats.
+    #[inline]
+    pub(super) fn reals(&mut self) -> Option<&mut Vec<f64>> {
+        self.0.reals_to_fill()
+    }
+}
+
+/// The columns of some rows, and what computing them needs and keeps.
+#[derive(Debug, Default)]
+pub(crate) struct Columns {
+    columns: Vec<Column>,
+    /// How many rows there are.
+    rows: usize,
+    /// What failed of the row behind the last.
+    failed: Option<Error>,
+    /// Which of the rows that were read these are.
+    origins: Vec<u8>,
+    /// What the operation at hand gives.
+    out: Column,
+    /// Rows that have jumped, and where to; the numbers of those that are at an operation.
+    waiting: Vec<(usize, RowBits)>,
+    listed: Vec<u8>,
+    arguments: Vec<Value>,
+    spare: Value,
+    converted: Vec<f64>,
+    /// The lists of constants that are looked in, by their numbers.
+    sets: Vec<(usize, KeySet)>,
+}
+
+impl Columns {
+    /// Takes rows: those that meet the conditions stay, and `early` of `loaded` columns are read before
+    /// those are asked, the others behind them.
+    pub(super) fn take(
+        &mut self,
+        rows: &impl Readable,
+        (early, loaded): (usize, usize),
+        conditions: &[Code],
+        world: &World<'_>,
+    ) {
+        self.begin(rows.len(), world);
+        let early = if conditions.is_empty() { loaded } else { early };
+        for output in 0..early {
+            rows.read(output, None, &mut ColumnWriter(&mut self.columns[output]));
+        }
+        self.ask(conditions, early, world);
+        let wanted = (self.rows < rows.len()).then_some(&*self.origins);
+        for output in early..loaded {
+            rows.read(output, wanted, &mut ColumnWriter(&mut self.columns[output]));
+        }
+    }
+
+    /// Makes room for so many rows.
+    fn begin(&mut self, rows: usize, world: &World<'_>) {
+        self.columns.resize_with(world.table.count, Column::default);
+        self.columns.iter_mut().for_each(Column::clear);
+        (self.rows, self.failed) = (rows, None);
+        self.origins.clear();
+        // There are no more rows than numbers of this size.
+        self.origins.extend((0..=u8::MAX).take(rows));
+    }
+
+    /// Leaves the rows that meet conditions, of which so many columns were read.
+    fn ask(&mut self, conditions: &[Code], read: usize, world: &World<'_>) {
+        for condition in conditions {
+            if self.rows == 0 && self.failed.is_none() {
+                return;
+            }
+            self.eval(condition, world);
+            let mut kept = std::mem::take(&mut self.listed);
+            kept.clear();
+            let rows = (0..=u8::MAX).take(self.rows);
+            match world.table.column(condition.result).map(|column| &self.columns[column]) {
+                Some(column) => match column.ints() {
+                    Some((ints, nulls)) => kept.extend(
+                        rows.zip(ints)
+                            .filter(|&(row, &int)| int != 0 && nulls >> row & 1 == 0)
+                            .map(|(row, _)| row),
+                    ),
+                    None => kept
+                        .extend(rows.filter(|&row| truth(column.value(row.into())) == Some(true))),
+                },
+                None if truth(world.registers[condition.result].as_ref()) == Some(true) => {
+                    kept.extend(rows);
+                }
+                None => {}
+            }
+            if kept.len() < self.origins.len() {
+                for column in &mut self.columns[..read] {
+                    column.retain(&kept);
+                }
+                for (to, &from) in kept.iter().enumerate() {
+                    self.origins[to] = self.origins[usize::from(from)];
+                }
+                self.origins.truncate(kept.len());
+            }
+            self.rows = kept.len();
+            self.listed = kept;
+        }
+    }
+
+    /// Runs codes for the rows.
+    pub(super) fn compute<'c>(&mut self, codes: impl Iterator<Item = &'c Code>, world: &World<'_>) {
+        for code in codes {
+            self.eval(code, world);
+        }
+    }
+
+    /// How many rows there are.
+    #[inline]
+    pub(super) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// What failed of the row behind the last, if something did.
+    pub(super) fn take_failure(&mut self) -> Option<Error> {
+        self.failed.take()
+    }
+
+    /// The value of a row, by the number of its column.
+    #[inline]
+    pub(super) fn value(&self, column: usize, row: usize) -> ValueRef<'_> {
+        self.columns.get(column).map_or(ValueRef::Null, |column| column.value(row))
+    }
+}
+
+impl Code {
+    /// Whether it runs a query, which is done for one row after the other.
+    pub(crate) fn runs_query(&self) -> bool {
+        self.ops.iter().any(|op| {
+            matches!(
+                op,
+                Op::InQuery { .. } | Op::Exists { .. } | Op::Scalar { .. } | Op::RowInQuery { .. }
+            )
+        })
+    }
+}
+
+impl Op {
+    /// The register that it writes.
+    fn target(&self) -> Option<Reg> {
+        match self {
+            Op::Copy { to, .. }
+            | Op::Null { to }
+            | Op::Arithmetic { to, .. }
+            | Op::Negate { to, .. }
+            | Op::BitNot { to, .. }
+            | Op::Not { to, .. }
+            | Op::Compare { to, .. }
+            | Op::And { to, .. }
+            | Op::Or { to, .. }
+            | Op::IsNull { to, .. }
+            | Op::IsTruth { to, .. }
+            | Op::Cast { to, .. }
+            | Op::Stored { to, .. }
+            | Op::CurrentTime { to, .. }
+            | Op::Call { to, .. }
+            | Op::InList { to, .. }
+            | Op::InQuery { to, .. }
+            | Op::Exists { to, .. }
+            | Op::Scalar { to, .. }
+            | Op::RowInQuery { to, .. } => Some(*to),
+            Op::Jump { .. } | Op::JumpIf { .. } => None,
+        }
+    }
+}
