@@ -6,10 +6,10 @@ use shoal_store::Transaction;
 
 use super::computed::{ColumnWriter, Columns, ROWS_MAX, Readable, World};
 use super::direct::{Direct, DirectRows, Memory};
-use super::{Batch, Machine, assign};
+use super::{Machine, assign};
 use crate::Error;
 use crate::plan::FedScan;
-use crate::value::Value;
+use crate::value::{Value, ValueRef};
 
 /// Where such a scan stands.
 #[derive(Debug)]
@@ -81,32 +81,41 @@ impl FedRun {
         Ok(true)
     }
 
-    /// Appends the next of the rows that are computed, at most so many, to `out`, as the query gives them,
-    /// of which `outputs` are registers; gives how many those are. None where the scan gives columns that
-    /// more is to be done with.
-    pub(super) fn push_ready(
-        &mut self,
-        plan: &FedScan,
-        (registers, outputs): (&[Value], Range<usize>),
-        most: usize,
-        out: &mut Batch,
-    ) -> usize {
-        let Some(row) = plan.row.as_deref().and_then(|row| row.get(..outputs.len())) else {
-            return 0;
-        };
-        let first = self.next;
-        let most = first.saturating_add(most).min(self.columns.rows());
-        while self.next < most && !out.is_long() {
-            out.begin_row();
-            for (column, reg) in row.iter().zip(outputs.clone()) {
-                out.push_value(match column {
-                    Some(column) => self.columns.value(*column, self.next),
-                    None => registers[reg].as_ref(),
-                });
-            }
-            self.next += 1;
+    /// Takes the next of the rows that are computed, where it is one of the query's; `outputs` has what is
+    /// the same for all of them. None where the scan gives columns that more is to be done with.
+    #[inline]
+    pub(super) fn next_ready<'r>(
+        &'r mut self,
+        plan: &'r FedScan,
+        outputs: &'r [Value],
+    ) -> Option<ReadyRow<'r>> {
+        let places = plan.row.as_deref()?;
+        if self.next == self.columns.rows() {
+            return None;
         }
-        self.next - first
+        self.next += 1;
+        Some(ReadyRow { columns: &self.columns, row: self.next - 1, places, outputs })
+    }
+}
+
+/// A row of a query whose values were computed.
+#[derive(Clone, Copy)]
+pub(super) struct ReadyRow<'r> {
+    columns: &'r Columns,
+    row: usize,
+    /// The column of each output; `None` for one that is the same for all rows.
+    places: &'r [Option<usize>],
+    outputs: &'r [Value],
+}
+
+impl<'r> ReadyRow<'r> {
+    /// An output.
+    #[inline]
+    pub(super) fn value(self, output: usize) -> ValueRef<'r> {
+        match self.places[output] {
+            Some(column) => self.columns.value(column, self.row),
+            None => self.outputs[output].as_ref(),
+        }
     }
 }
 

@@ -122,6 +122,8 @@ pub(crate) struct Run {
     root: QueryRun,
     started: bool,
     done: bool,
+    /// What ended the run behind rows that were given.
+    failed: Option<Error>,
 }
 
 impl Run {
@@ -146,7 +148,7 @@ impl Run {
             layers: Vec::new(),
             lookups: Vec::new(),
         };
-        Run { state, root: QueryRun::default(), started: false, done: false }
+        Run { state, root: QueryRun::default(), started: false, done: false, failed: None }
     }
 
     /// Whether a run of the program leaves nothing behind that the next one could mistake for its
@@ -167,13 +169,14 @@ impl Run {
         for (known, value) in self.state.parameters.iter_mut().zip(parameters) {
             assign(known, value.as_ref());
         }
-        (self.started, self.done) = (false, false);
+        (self.started, self.done, self.failed) = (false, false, None);
     }
 
     /// Appends up to `count` rows to `out`; false when there are no more.
     ///
     /// # Errors
-    /// What expressions raise and what is wrong with the file; the run is over then.
+    /// What expressions raise and what is wrong with the file, once the rows before were given; the run is
+    /// over then.
     pub(crate) fn fill(
         &mut self,
         program: &Program,
@@ -182,9 +185,13 @@ impl Run {
         count: usize,
         out: &mut Batch,
     ) -> Result<bool, Error> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
         if self.done {
             return Ok(false);
         }
+        let before = out.len();
         let state = std::mem::take(&mut self.state);
         let mut machine = Machine::new(program, txns, session, state);
         let result = self.rows(&program.root, &mut machine, count, out);
@@ -201,7 +208,13 @@ impl Run {
                 if !Run::can_restart(program) {
                     self.root = QueryRun::default();
                 }
-                ended
+                match ended {
+                    Err(error) if out.len() > before => {
+                        self.failed = Some(error);
+                        Ok(true)
+                    }
+                    ended => ended,
+                }
             }
         }
     }

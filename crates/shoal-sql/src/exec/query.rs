@@ -4,6 +4,7 @@ use rayon::prelude::*;
 use shoal_store::Transaction;
 
 use super::direct::{Direct, EVERYWHERE, LeafMemory, Memory, Operand, RowView, combined, parts};
+use super::fed::ReadyRow;
 use super::recursion::RecursiveRun;
 use super::select::SelectRun;
 use super::sets::SetRows;
@@ -152,12 +153,17 @@ impl QueryRun {
         if plan.sort.is_some() {
             return;
         }
-        let left = self.limit.and_then(|limit| usize::try_from(limit).ok());
-        let outputs = plan.output..plan.output + plan.width;
-        let most = left.map_or(most, |left| left.min(most));
-        let pushed = run.push_ready(select, (&machine.registers, outputs), most, out);
-        if let Some(limit) = &mut self.limit {
-            *limit -= pushed as u64;
+        let outputs = &machine.registers[plan.output..];
+        for _ in 0..most {
+            if self.limit == Some(0) || out.is_long() {
+                return;
+            }
+            let Some(row) = run.next_ready(select, outputs) else { return };
+            out.begin_row();
+            (0..plan.width).for_each(|output| out.push_value(row.value(output)));
+            if let Some(limit) = &mut self.limit {
+                *limit -= 1;
+            }
         }
     }
 
@@ -309,6 +315,7 @@ impl CompoundPlan {
 pub(super) enum BodyRow<'r, 'a, 't> {
     Registers { values: &'r [Value], width: usize },
     Direct { row: RowView<'r, 'a, 't>, outputs: &'r [Operand], width: usize },
+    Computed { row: ReadyRow<'r>, width: usize },
 }
 
 impl<'r> BodyRow<'r, '_, '_> {
@@ -317,12 +324,15 @@ impl<'r> BodyRow<'r, '_, '_> {
         match self {
             BodyRow::Registers { values, .. } => values[output].as_ref(),
             BodyRow::Direct { row, outputs, .. } => row.value(&outputs[output]),
+            BodyRow::Computed { row, .. } => row.value(output),
         }
     }
 
     /// The columns.
     pub(super) fn values(self) -> impl Iterator<Item = ValueRef<'r>> + Clone {
-        let (BodyRow::Registers { width, .. } | BodyRow::Direct { width, .. }) = self;
+        let (BodyRow::Registers { width, .. }
+        | BodyRow::Direct { width, .. }
+        | BodyRow::Computed { width, .. }) = self;
         (0..width).map(move |output| self.get(output))
     }
 }
@@ -465,7 +475,13 @@ pub(super) fn each_row(
     }
     let mut body = BodyRun::Fresh;
     while body.next(plan, machine)? {
-        each(BodyRow::Registers { values: &machine.registers[plan.output..], width })?;
+        let values = &machine.registers[plan.output..];
+        each(BodyRow::Registers { values, width })?;
+        if let (BodyRun::Select(run), BodyPlan::Select(select)) = (&mut body, &plan.body) {
+            while let Some(row) = run.next_ready(select, values) {
+                each(BodyRow::Computed { row, width })?;
+            }
+        }
     }
     Ok(())
 }

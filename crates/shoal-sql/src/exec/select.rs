@@ -1,8 +1,7 @@
 //! One `SELECT`: nested loops, groups, distinct rows.
 
-use std::ops::Range;
-
 use super::direct::Direct;
+use super::fed::ReadyRow;
 use super::group::Groups;
 use super::hash::HashRun;
 use super::key::RowSet;
@@ -302,24 +301,21 @@ impl SelectRun {
         Ok(meets)
     }
 
-    /// Appends the next of the rows that were computed with the last one, at most so many, to `out`, where
-    /// they are the result as they are; gives how many those are. The query's rows are in `outputs`.
-    pub(super) fn push_ready(
-        &mut self,
-        plan: &SelectPlan,
-        (registers, outputs): (&[Value], Range<usize>),
-        most: usize,
-        out: &mut Batch,
-    ) -> usize {
-        if plan.distinct.is_some() {
-            return 0;
-        }
-        match (self.levels.first_mut(), plan.levels.first()) {
-            (Some(LevelRun { scan: ScanRun::Fed(run), .. }), Some(Level { scan, .. })) => {
-                let Scan::Fed(fed) = scan else { return 0 };
-                run.push_ready(fed, (registers, outputs), most, out)
+    /// Takes the next of the rows that were computed together with the last one, where they are the query's
+    /// as they are. `outputs` are the query's registers.
+    #[inline]
+    pub(super) fn next_ready<'r>(
+        &'r mut self,
+        plan: &'r SelectPlan,
+        outputs: &'r [Value],
+    ) -> Option<ReadyRow<'r>> {
+        match (self.levels.first_mut()?, plan.levels.first()?) {
+            (LevelRun { scan: ScanRun::Fed(run), .. }, Level { scan: Scan::Fed(fed), .. })
+                if plan.distinct.is_none() =>
+            {
+                run.next_ready(fed, outputs)
             }
-            _ => 0,
+            _ => None,
         }
     }
 

@@ -4,7 +4,7 @@
 //! time: conditions, and where those are all that is left to be asked, the columns of the result or what
 //! groups are made of.
 
-use super::{AggregatePlan, GroupPlan, Level, Loads, Scan, SelectPlan};
+use super::{AggregatePlan, DistinctPlan, GroupPlan, Level, Loads, Scan, SelectPlan};
 use crate::exec::computed::ColumnTable;
 use crate::exec::direct::{Direct, DirectGroup, Operand, compile};
 use crate::expr::{Code, Compiler, Op, Reg};
@@ -63,7 +63,9 @@ impl GroupCode {
 impl FedScan {
     /// Makes the scan of the first level of a select one of these, for as many levels as their rows can be
     /// found so. What cannot be computed of many rows at a time is left to that level and to the select.
-    pub(crate) fn replace(select: &mut SelectPlan, compiler: &Compiler) {
+    ///
+    /// Rows of a `DISTINCT` of which all are wanted are taken as groups.
+    pub(crate) fn replace(select: &mut SelectPlan, is_bounded: bool, compiler: &Compiler) {
         let levels = &mut select.levels;
         let is_asked = |code: &Code| is_simple(code, compiler);
         let rest = levels.iter().position(|level| !level.filter.iter().all(is_asked));
@@ -73,7 +75,7 @@ impl FedScan {
             if levels[..count].iter().all(|level| can_be_fed(level, compiler))
                 && feed(levels, count, compiler)
             {
-                compute(select);
+                compute(select, is_bounded);
                 return;
             }
         }
@@ -142,7 +144,10 @@ fn feed(levels: &mut Vec<Level>, count: usize, compiler: &Compiler) -> bool {
 }
 
 /// Makes the scan of the first level compute what can be computed of many rows at a time.
-fn compute(select: &mut SelectPlan) {
+fn compute(select: &mut SelectPlan, is_bounded: bool) {
+    if !is_bounded {
+        group_distinct(select);
+    }
     let SelectPlan { levels, group, windows, outputs, .. } = select;
     let count = levels.len();
     let Some(Level { scan: Scan::Fed(fed), filter, .. }) = levels.first_mut() else { return };
@@ -189,6 +194,44 @@ fn compute(select: &mut SelectPlan) {
     fed.given = given.collect();
 }
 
+/// Makes groups without aggregates of rows of which each is wanted once, where those can be taken many at a
+/// time: what they are told apart by is what they are.
+fn group_distinct(select: &mut SelectPlan) {
+    let SelectPlan { levels, group, windows, outputs, distinct, .. } = select;
+    let Some(Level { scan: Scan::Fed(fed), filter, .. }) = levels.first() else { return };
+    let is_whole = fed.levels == levels.len() && !filter.iter().any(Code::runs_query);
+    // What varies with the row: the others are in their registers once.
+    let varies = |code: &Code| {
+        let is_loaded = |reg: Reg| fed.registers.contains(&reg);
+        plain(code).map_or(!code.runs_query(), is_loaded)
+    };
+    let is_plain = group.is_none() && windows.is_none() && outputs.iter().all(varies);
+    match distinct {
+        Some(distinct) if is_whole && is_plain && !distinct.ordered => {
+            if distinct.collations.len() != outputs.len() {
+                return;
+            }
+        }
+        _ => return,
+    }
+    let Some(DistinctPlan { collations, .. }) = distinct.take() else { return };
+    let kept: Vec<Reg> = outputs.iter().map(|code| code.result).collect();
+    let outputs = outputs.iter_mut().map(|code| {
+        let result = code.result;
+        std::mem::replace(code, Code { ops: Box::default(), result })
+    });
+    *group = Some(GroupPlan {
+        keys: outputs.zip(collations).collect(),
+        aggregates: Vec::new(),
+        kept,
+        picks: None,
+        having: None,
+        ends_early: false,
+        ordered: false,
+        distinct: true,
+    });
+}
+
 /// The register that a code copies, where it does nothing else, or nothing at all.
 fn plain(code: &Code) -> Option<Reg> {
     match &*code.ops {
@@ -224,10 +267,15 @@ fn direct_group(group: &GroupPlan, table: &ColumnTable) -> Option<DirectGroup> {
         Some(code) => of_code(code).map(Some),
         None => Some(None),
     });
+    // What is kept of a row may be what it is grouped by.
+    let kept = group.kept.iter().map(|&reg| {
+        let key = group.keys.iter().find(|(code, _)| code.result == reg);
+        key.map_or_else(|| of_register(reg), |(code, _)| of_code(code))
+    });
     Some(DirectGroup {
         keys: keys.collect::<Option<_>>()?,
         arguments: arguments.collect::<Option<_>>()?,
-        kept: group.kept.iter().map(|&reg| of_register(reg)).collect::<Option<_>>()?,
+        kept: kept.collect::<Option<_>>()?,
         given: None,
     })
 }

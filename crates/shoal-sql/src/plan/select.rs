@@ -186,7 +186,7 @@ impl Compiler {
         }
         let is_ordered = plan.group.as_ref().is_some_and(|group| group.ordered);
         if plan.direct.is_none() || is_ordered {
-            FedScan::replace(&mut plan, self);
+            FedScan::replace(&mut plan, limit.is_some(), self);
         }
         let sorted = match &select.group_by {
             None => descending.is_some(),

@@ -156,13 +156,21 @@ impl Columns {
 
     fn source<'c>(&'c self, reg: Reg, world: &World<'c>) -> Source<'c> {
         match world.table.column(reg) {
-            Some(column) => Source::Column(&self.columns[column]),
+            Some(column) => Source::Column(self.column(column)),
             None => Source::Fixed(world.registers[reg].as_ref()),
         }
     }
 
     /// Does one operation, which is no jump, for rows.
     fn step(&mut self, op: &Op, rows: Rows<'_>, world: &World<'_>) {
+        if let (Op::Copy { from, to }, Rows::All(_)) = (op, rows)
+            && let (Some(from), Some(to)) = (world.table.column(*from), world.table.column(*to))
+            && from < self.loaded
+        {
+            // Nothing writes what was read.
+            self.holders[to] = from;
+            return;
+        }
         // Into a column of its own: an operation may write what it reads.
         let mut out = std::mem::take(&mut self.out);
         out.clear();
@@ -281,9 +289,17 @@ impl Columns {
             self.out = out;
             return;
         };
+        let held = std::mem::replace(&mut self.holders[to], to);
         match rows {
             Rows::All(_) => self.out = std::mem::replace(&mut self.columns[to], out),
             Rows::Some(rows) => {
+                if held != to {
+                    let mut copied = std::mem::take(&mut self.columns[to]);
+                    copied.clear();
+                    let holder = &self.columns[held];
+                    (0..self.rows).for_each(|row| copied.push(holder.value(row)));
+                    self.columns[to] = copied;
+                }
                 self.columns[to].put(rows, self.rows, &out);
                 self.out = out;
             }
@@ -312,19 +328,19 @@ impl Columns {
         let mut arguments = std::mem::take(&mut self.arguments);
         arguments.resize(registers.len().max(arguments.len()), Value::Null);
         let (given, mut failed) = (&mut arguments[..registers.len()], None);
-        for (argument, reg) in given.iter_mut().zip(registers.clone()) {
-            if let Source::Fixed(value) = self.source(reg, world) {
-                assign(argument, value);
+        let mut varying = Vec::with_capacity(registers.len());
+        for (number, reg) in registers.enumerate() {
+            match self.source(reg, world) {
+                Source::Fixed(value) => assign(&mut given[number], value),
+                Source::Column(column) => varying.push((number, column)),
             }
         }
         rows.each(|row| {
             if failed.is_some() {
                 return;
             }
-            for (argument, reg) in given.iter_mut().zip(registers.clone()) {
-                if let Some(column) = world.table.column(reg) {
-                    assign(argument, self.columns[column].value(row));
-                }
+            for &(number, column) in &varying {
+                assign(&mut given[number], column.value(row));
             }
             match function.call(given, env) {
                 Ok(value) => out.push(value.as_ref()),

@@ -107,6 +107,10 @@ impl ColumnWriter<'_> {
 #[derive(Debug, Default)]
 pub(crate) struct Columns {
     columns: Vec<Column>,
+    /// The column that has each one's values: itself, or one that was read and that it is a copy of.
+    holders: Vec<usize>,
+    /// How many of them are read.
+    loaded: usize,
     /// How many rows there are.
     rows: usize,
     /// What failed of the row behind the last.
@@ -135,7 +139,7 @@ impl Columns {
         conditions: &[Code],
         world: &World<'_>,
     ) {
-        self.begin(rows.len(), world);
+        self.begin(rows.len(), loaded, world);
         let early = if conditions.is_empty() { loaded } else { early };
         for output in 0..early {
             rows.read(output, None, &mut ColumnWriter(&mut self.columns[output]));
@@ -148,10 +152,12 @@ impl Columns {
     }
 
     /// Makes room for so many rows.
-    fn begin(&mut self, rows: usize, world: &World<'_>) {
+    fn begin(&mut self, rows: usize, loaded: usize, world: &World<'_>) {
         self.columns.resize_with(world.table.count, Column::default);
         self.columns.iter_mut().for_each(Column::clear);
-        (self.rows, self.failed) = (rows, None);
+        self.holders.clear();
+        self.holders.extend(0..self.columns.len());
+        (self.rows, self.loaded, self.failed) = (rows, loaded, None);
         self.origins.clear();
         // There are no more rows than numbers of this size.
         self.origins.extend((0..=u8::MAX).take(rows));
@@ -167,7 +173,7 @@ impl Columns {
             let mut kept = std::mem::take(&mut self.listed);
             kept.clear();
             let rows = (0..=u8::MAX).take(self.rows);
-            match world.table.column(condition.result).map(|column| &self.columns[column]) {
+            match world.table.column(condition.result).map(|column| self.column(column)) {
                 Some(column) => match column.ints() {
                     Some((ints, nulls)) => kept.extend(
                         rows.zip(ints)
@@ -217,7 +223,12 @@ impl Columns {
     /// The value of a row, by the number of its column.
     #[inline]
     pub(super) fn value(&self, column: usize, row: usize) -> ValueRef<'_> {
-        self.columns.get(column).map_or(ValueRef::Null, |column| column.value(row))
+        self.column(column).value(row)
+    }
+
+    #[inline]
+    fn column(&self, number: usize) -> &Column {
+        &self.columns[self.holders[number]]
     }
 }
 

@@ -105,14 +105,14 @@ impl Columns {
     /// The values of an operand that is a column of integers, from a row on up to the next NULL.
     fn ints_of(&self, operand: &Operand, from: usize) -> Option<&[i64]> {
         let Operand::Field { field, .. } = operand else { return None };
-        let (ints, nulls) = self.columns.get(*field)?.ints()?;
+        let (ints, nulls) = self.column(*field).ints()?;
         ints.get(from..self.rows_before(nulls, from))
     }
 
     /// The same of reals.
     fn reals_of(&self, operand: &Operand, from: usize) -> Option<&[f64]> {
         let Operand::Field { field, .. } = operand else { return None };
-        let (reals, nulls) = self.columns.get(*field)?.reals()?;
+        let (reals, nulls) = self.column(*field).reals()?;
         reals.get(from..self.rows_before(nulls, from))
     }
 
