@@ -141,3 +141,18 @@ fn random_expressions() {
         })
         .unwrap_or_else(|failure| panic!("{failure}"));
 }
+
+/// A sign before a number is part of it, one before what has a sign takes it from 0.
+#[test]
+fn signs_of_zero() {
+    let scratch = Scratch::new(TABLE);
+    let (mut connection, peer) = (scratch.ours(), scratch.theirs());
+    for zero in
+        ["-0.0", "- -0.0", "- - -0.0", "-(-(0.0))", "-(+0.0)", "- -(-000.000)", "-'0.0'", "-r"]
+    {
+        let sql = format!("select {zero}, typeof({zero}) from t where i = -3");
+        let got = common::ours(&mut connection, &sql).unwrap();
+        let expect = common::theirs(&peer, &sql).unwrap();
+        assert_eq!(format!("{:?}", got.rows), format!("{:?}", expect.rows), "{sql}");
+    }
+}

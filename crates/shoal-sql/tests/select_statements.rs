@@ -176,6 +176,43 @@ fn comments_name_columns_and_may_stay_open() {
 }
 
 #[test]
+fn parameters_of_tcl_and_vertical_tabs() {
+    let scratch = Scratch::new("create table t(a)");
+    let (mut connection, peer) = (scratch.ours(), scratch.theirs());
+    let parameters = [Value::Int(3), Value::text("b"), Value::Int(5)];
+    for sql in [
+        "select @a(), @a(b), @a()",
+        "select $::a::b(1)+:c, #d(é)/*e*/",
+        "select @a(b\u{1})FROM t",
+        "select -?2, #e, ?1",
+        "select 1 \u{b}, \u{b}\u{b}2 -- x\n\u{b}as y",
+        "select \u{b} 'a\u{b}' /* \u{b} */ || @a(\u{1f}), 1 \u{b}",
+    ] {
+        check(&mut connection, &peer, sql, &parameters)
+            .unwrap_or_else(|failure| panic!("{failure}"));
+    }
+    for sql in [
+        "select @a(b c)",
+        "select @a(b\u{b})",
+        "select @a(b",
+        "select $::(a)",
+        "select @a(a)(b)",
+        "select #1(b)",
+        "select\u{b}1",
+        "select 1\u{b}",
+        "select 1 @a(b)",
+        "select 1 ?",
+        "select 1 x'00'",
+    ] {
+        let expect = peer.prepare(sql).unwrap_err();
+        let rusqlite::Error::SqlInputError { msg, offset, .. } = expect else { panic!("{expect}") };
+        let error = connection.prepare(sql).unwrap_err();
+        let place = error.offset().unwrap().try_into().unwrap();
+        assert_eq!((error.to_string(), place), (msg, offset), "{sql}");
+    }
+}
+
+#[test]
 fn errors_know_their_place() {
     let mut connection = memory("create table t(a, b); create table u(a);");
     let mut check = |sql: &str, message: &str, place: &str| {

@@ -304,14 +304,16 @@ impl<'a> Converter<'a> {
             }
             grammar::Expr::Variable(text) => {
                 offset = self.tokens.find_kind(TokenType::TK_VARIABLE);
-                if let Some(rest) = self.tokens.sql[offset..].strip_prefix('#') {
+                let token = self.tokens.at_offset(offset);
+                // The grammar was given `?` without itself and names without parentheses.
+                let written = token.and_then(|token| self.tokens.sql.get(token.start..token.end));
+                let written = written.unwrap_or(text);
+                if let [b'#', b'0'..=b'9', ..] = written.as_bytes() {
                     // A register, which SQLite's grammar keeps for its own nested parses.
-                    let end = rest.find(|c: char| !c.is_ascii_alphanumeric());
-                    let number = &rest[..end.unwrap_or(rest.len())];
-                    let message = format!("near \"#{number}\": syntax error");
+                    let message = format!("near \"{written}\": syntax error");
                     return Err(Error::Syntax { message, offset });
                 }
-                ExprKind::Parameter(self.parameter(text, offset)?)
+                ExprKind::Parameter(self.parameter(written, offset)?)
             }
             _ => ExprKind::Raise,
         };
@@ -432,7 +434,10 @@ impl<'a> Converter<'a> {
                     debug_assert!(*real > 0.0);
                     return ExprKind::Literal(Value::Int(i64::MIN));
                 }
-                Value::Real(real) => return ExprKind::Literal(Value::Real(-real)),
+                // What has a sign already is taken from 0, which makes no minus zero.
+                Value::Real(real) if real.is_sign_positive() => {
+                    return ExprKind::Literal(Value::Real(-real));
+                }
                 _ => {}
             }
         }
@@ -491,17 +496,19 @@ impl<'a> Converter<'a> {
                 offset,
             )
         };
-        let number = if text.is_empty() {
-            self.parameters.len() + 1
-        } else if text.bytes().all(|byte| byte.is_ascii_digit()) {
-            let number: usize = text.parse().map_err(|_| too_large())?;
-            if number == 0 {
-                return Err(too_large());
+        let number = match text.strip_prefix('?') {
+            Some("") => self.parameters.len() + 1,
+            Some(digits) => {
+                let number: usize = digits.parse().map_err(|_| too_large())?;
+                if number == 0 {
+                    return Err(too_large());
+                }
+                number
             }
-            number
-        } else {
-            let known = self.parameters.iter().position(|name| name.as_deref() == Some(text));
-            known.map_or(self.parameters.len() + 1, |index| index + 1)
+            None => {
+                let known = self.parameters.iter().position(|name| name.as_deref() == Some(text));
+                known.map_or(self.parameters.len() + 1, |index| index + 1)
+            }
         };
         if number > PARAMETER_MAX {
             return Err(too_large());
@@ -509,13 +516,8 @@ impl<'a> Converter<'a> {
         if number > self.parameters.len() {
             self.parameters.resize(number, None);
         }
-        if !text.is_empty() {
-            let name = if text.as_bytes()[0].is_ascii_digit() {
-                format!("?{text}")
-            } else {
-                text.to_owned()
-            };
-            self.parameters[number - 1].get_or_insert(name);
+        if text != "?" {
+            self.parameters[number - 1].get_or_insert_with(|| text.to_owned());
         }
         Ok(number)
     }

@@ -47,15 +47,16 @@ pub(crate) fn parse(sql: &str) -> Result<Parsed, Error> {
         Some(table) => {
             Ok(Parsed { stmt: ast::Stmt::CreateTable(Box::new(table)), parameters: Vec::new() })
         }
-        None => by_grammar(tokens, sql),
+        None => by_grammar(tokens),
     }
 }
 
 /// The same of any statement, whose tokens are these.
-fn by_grammar(tokens: Tokens<'_>, sql: &str) -> Result<Parsed, Error> {
+fn by_grammar(tokens: Tokens<'_>) -> Result<Parsed, Error> {
     let arena = Bump::new();
-    let mut parser = Parser::new(&arena, tokens.whole_text().as_bytes());
-    let Some(cmd) = parser.next().map_err(|error| syntax(error, sql))? else {
+    let text = tokens.grammar_text();
+    let mut parser = Parser::new(&arena, &text);
+    let Some(cmd) = parser.next().map_err(|error| syntax(error, &tokens))? else {
         return Err(Error::meaning("no statement", 0));
     };
     let mut converter = Converter::new(tokens);
@@ -71,12 +72,16 @@ fn by_grammar(tokens: Tokens<'_>, sql: &str) -> Result<Parsed, Error> {
 }
 
 /// The grammar crate's error in SQLite's words, its line and column as an offset.
-fn syntax(error: LexError, sql: &str) -> Error {
+fn syntax(error: LexError, tokens: &Tokens<'_>) -> Error {
+    let sql = tokens.sql;
     match error {
-        LexError::ParserError(ParserError::SyntaxError(token), pos) => Error::Syntax {
-            message: format!("near \"{token}\": syntax error"),
-            offset: pos.map_or(0, |pos| byte_offset(pos.line, pos.column, sql)),
-        },
+        LexError::ParserError(ParserError::SyntaxError(token), pos) => {
+            let offset = pos.map_or(0, |pos| byte_offset(pos.line, pos.column, sql));
+            // The crate leaves out the `?` of a parameter and the `x''` of a blob.
+            let written = tokens.at_offset(offset);
+            let written = written.map_or(&*token, |token| &sql[token.start..token.end]);
+            Error::Syntax { message: format!("near \"{written}\": syntax error"), offset }
+        }
         LexError::ParserError(ParserError::UnexpectedEof, _) => {
             Error::Syntax { message: "incomplete input".to_owned(), offset: sql.len() }
         }
@@ -190,6 +195,8 @@ mod tests {
         check("select ?, ?", &[None, None]);
         check("select ?3, ?, :a, :a", &[None, None, Some("?3"), None, Some(":a")]);
         check("select $a, @a, ?1", &[Some("$a"), Some("@a")]);
+        let tcl = "select @a(), @a(x,'é'), $::b::c(1), :::d, @a()";
+        check(tcl, &[Some("@a()"), Some("@a(x,'é')"), Some("$::b::c(1)"), Some(":::d")]);
     }
 
     #[test]

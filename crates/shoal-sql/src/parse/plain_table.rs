@@ -128,7 +128,7 @@ mod tests {
     /// What the tokens alone tell is what the grammar tells; whether they tell it.
     fn agrees(sql: &str) -> bool {
         let plain = Tokens::new(sql).ok().and_then(|tokens| plain_table(&tokens));
-        let grammar = Tokens::new(sql).and_then(|tokens| by_grammar(tokens, sql));
+        let grammar = Tokens::new(sql).and_then(by_grammar);
         assert_eq!(format!("{grammar:?}"), format!("{:?}", parse(sql)), "{sql}");
         plain.is_some()
     }

@@ -4,6 +4,7 @@
 //! token sequence with byte offsets; the conversion of the tree walks it from left to right, in
 //! the order of the source, and so finds each leaf's place.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use sqlite3_parser::dialect::TokenType;
@@ -31,6 +32,8 @@ pub(crate) struct Tokens<'a> {
     pub(crate) sql: &'a str,
     all: Vec<Token<'a>>,
     at: usize,
+    /// Whether the grammar crate would split the text otherwise.
+    respelled: bool,
 }
 
 impl<'a> Tokens<'a> {
@@ -56,13 +59,46 @@ impl<'a> Tokens<'a> {
             }
             all.push(token);
         }
-        Ok(Tokens { sql, all, at: 0 })
+        Ok(Tokens { sql, all, at: 0, respelled: lexer.respelled })
     }
 
     /// The text up to the end of the last token: after that come spaces and comments, the last of
     /// which may never be closed.
     pub(crate) fn whole_text(&self) -> &'a str {
         &self.sql[..self.all.last().map_or(0, |token| token.end)]
+    }
+
+    /// [`Tokens::whole_text`] for the grammar crate, every byte in its place: names of parameters
+    /// with `(...)` or `::` in them without those, spaces that are spaces to it, too.
+    pub(crate) fn grammar_text(&self) -> Cow<'a, [u8]> {
+        let text = self.whole_text().as_bytes();
+        if !self.respelled {
+            return Cow::Borrowed(text);
+        }
+        let mut text = text.to_vec();
+        let mut past = 0;
+        for token in &self.all {
+            for byte in &mut text[past..token.start] {
+                if *byte == VERTICAL_TAB {
+                    *byte = b' ';
+                }
+            }
+            if token.kind == TokenType::TK_VARIABLE {
+                for byte in &mut text[token.start + 1..token.end] {
+                    if !continues_name(*byte) {
+                        *byte = b'_';
+                    }
+                }
+            }
+            past = token.end;
+        }
+        Cow::Owned(text)
+    }
+
+    /// The token that begins at an offset.
+    pub(crate) fn at_offset(&self, offset: usize) -> Option<Token<'a>> {
+        let at = self.all.binary_search_by_key(&offset, |token| token.start).ok()?;
+        self.get(at)
     }
 
     /// Moves past the next token whose text is `value` and returns where it begins.
@@ -193,6 +229,8 @@ impl<'a> Tokens<'a> {
 pub(crate) struct Lexer<'a> {
     bytes: &'a [u8],
     at: usize,
+    /// Whether something was passed that the grammar crate's lexer takes for something else.
+    respelled: bool,
 }
 
 /// What stopped the lexer.
@@ -204,18 +242,24 @@ pub(crate) struct BadToken {
 
 impl<'a> Lexer<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
-        Lexer { bytes, at: 0 }
+        Lexer { bytes, at: 0, respelled: false }
     }
 
     /// The next token, `None` at the end. After an error the lexer stands past the bad text.
     pub(crate) fn next_token(&mut self) -> Result<Option<Token<'a>>, BadToken> {
         while let Some(rest) = self.bytes.get(self.at..).filter(|rest| !rest.is_empty()) {
             let start = self.at;
+            if matches!(rest[0], b'$' | b'@' | b':' | b'#') {
+                return self.named_parameter(rest).map(Some);
+            }
             match Tokenizer::new().split(rest) {
                 Ok((token, length)) => {
                     self.at += length.max(1);
-                    if let Some((value, kind)) = token {
-                        return Ok(Some(Token { kind, start, end: self.at, value }));
+                    match token {
+                        Some((value, kind)) => {
+                            return Ok(Some(Token { kind, start, end: self.at, value }));
+                        }
+                        None => self.go_on_in_space(),
                     }
                 }
                 // As in SQLite, a comment that is never closed runs to the end of the text, but
@@ -255,6 +299,62 @@ impl<'a> Lexer<'a> {
         }
         Ok(None)
     }
+
+    /// Passes what is left of a run of spaces: a vertical tab is one there, though none begins with it.
+    fn go_on_in_space(&mut self) {
+        if !self.bytes[..self.at].last().is_some_and(u8::is_ascii_whitespace) {
+            return;
+        }
+        while let Some(byte) = self.bytes.get(self.at) {
+            match *byte {
+                VERTICAL_TAB => self.respelled = true,
+                byte if byte.is_ascii_whitespace() => {}
+                _ => return,
+            }
+            self.at += 1;
+        }
+    }
+
+    /// The named parameter that `rest` begins with, by the rules of SQLite's lexer: a name may have
+    /// `::` in it, and ends behind what stands in parentheses, as the variables of Tcl do.
+    fn named_parameter(&mut self, rest: &'a [u8]) -> Result<Token<'a>, BadToken> {
+        let start = self.at;
+        let (mut length, mut named, mut closed) = (1, false, true);
+        loop {
+            match rest[length..] {
+                [byte, ..] if continues_name(byte) => {
+                    named = true;
+                    length += 1;
+                }
+                [b'(', ref inner @ ..] if named => {
+                    self.respelled = true;
+                    let ends = |byte: &u8| matches!(byte, 0 | b')' | b'\t'..=b'\r' | b' ');
+                    let end = inner.iter().position(ends).unwrap_or(inner.len());
+                    closed = inner.get(end) == Some(&b')');
+                    length += 1 + end + usize::from(closed);
+                    break;
+                }
+                [b':', b':', ..] => {
+                    self.respelled = true;
+                    length += 2;
+                }
+                _ => break,
+            }
+        }
+        self.at += length;
+        if !named || !closed {
+            return Err(BadToken { start, end: self.at });
+        }
+        Ok(Token { kind: TokenType::TK_VARIABLE, start, end: self.at, value: &rest[..length] })
+    }
+}
+
+/// White space in SQLite's eyes, but not in the grammar crate's.
+const VERTICAL_TAB: u8 = 0x0b;
+
+/// Whether a byte may stand in a name behind its first.
+fn continues_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'$' | b'_' | 0x80..)
 }
 
 impl BadToken {
