@@ -282,3 +282,30 @@ fn right_joins_find_rows_by_keys() {
         common::check(&mut connection, &scratch.theirs(), sql, &[]).unwrap();
     }
 }
+
+/// Text beside numbers: two numbers are compared as numbers, whatever the affinity of the column that a query
+/// or a merged join gives them with.
+#[test]
+fn numbers_under_text_are_numbers() {
+    let scratch = Scratch::new(
+        "create table p(k text, n int); insert into p values ('1', 1), ('1.0', 2), (x'31', 3), ('a', 4), (null, 5);
+         create table q(k, n int); insert into q values (1, 1), (1.0, 2), ('1', 3), ('1.0', 4), (x'31', 5), ('A', 6),
+             (1.5, 7), ('1.5', 8), (null, 9), (9007199254740993, 10), (9007199254740992.0, 11);
+         create table r(k real, n int); insert into r values (1, 1), (1.5, 2), ('a', 3), (9007199254740992, 4);
+         create view v as select k, n from p union all select k, n from q;
+         create view w as select k, max(n) as n from v group by k, typeof(k);",
+    );
+    let mut queries = String::new();
+    for join in ["join", "left join", "right join", "full join"] {
+        for (left, right) in
+            [("v", "q"), ("w", "q"), ("v", "w"), ("p", "q"), ("v", "(select 1.0 as k, 1 as n)")]
+        {
+            queries += &format!(
+                "select x.k, x.n, y.k, y.n from {left} x {join} {right} y on x.k = y.k;
+                 select x.k, x.n, y.k, y.n from {right} x {join} {left} y on x.k = +y.k collate nocase;
+                 select k, x.n, y.n, z.n from p x full join r y using (k) {join} {right} z using (k);"
+            );
+        }
+    }
+    check_all(&mut scratch.ours(), &scratch.theirs(), &queries);
+}

@@ -1,7 +1,7 @@
 //! Hash joins: one side's rows are kept by key, the other side's rows look theirs up. Where memory is
 //! limited and they do not fit, they are kept in a file, sorted by key.
 
-use super::key::{KeyPlaces, push_converted_key};
+use super::key::{KeyPlaces, push_converted_key, push_near_key};
 use super::scan::ScanRun;
 use super::sort::{Sorter, Values};
 use super::sorted::{SortedPlace, SortedRows, load_values};
@@ -266,7 +266,11 @@ fn push_keys(
         if value == ValueRef::Null {
             return Ok(true);
         }
-        push_converted_key(value, key.affinity, key.collation, out);
+        if key.near {
+            push_near_key(value, key.collation, out);
+        } else {
+            push_converted_key(value, key.affinity, key.collation, out);
+        }
     }
     Ok(false)
 }

@@ -1,6 +1,7 @@
 //! Keys of groups, sets and joins: values as bytes that are equal when the values are.
 
-use crate::value::{Affinity, Collation, Value, ValueRef};
+use crate::value::number::numeric_from_text;
+use crate::value::{Affinity, Collation, TextNumber, Value, ValueRef, real_to_text};
 
 const NULL: u8 = 0;
 const INT: u8 = 1;
@@ -88,6 +89,39 @@ pub(crate) fn push_converted_key(
         }
         _ => push_key(value, collation, out),
     }
+}
+
+/// Appends a key for a comparison with the affinity `TEXT` where both sides may be numbers. Those are
+/// compared as numbers, a number and a text as texts: no bytes are equal exactly when the values are, as 1
+/// equals 1.0 and `'1'`, but 1.0 does not equal `'1'`. These are equal when the values are, and
+/// sometimes when they are not.
+pub(crate) fn push_near_key(value: ValueRef<'_>, collation: Collation, out: &mut Vec<u8>) {
+    /// Up to here reals have every integer, and their texts all digits.
+    const EXACT: f64 = (1_i64 << 53) as f64;
+    let number = match value {
+        ValueRef::Text(text) => match numeric_from_text(text) {
+            Some(TextNumber::Int(int)) => ValueRef::Int(int),
+            Some(TextNumber::Real(real)) if real.abs() <= EXACT => ValueRef::Real(real),
+            // Larger reals and their texts may differ in the last digit.
+            _ => value,
+        },
+        value => value,
+    };
+    let real = match number {
+        ValueRef::Int(int) => {
+            let real = int as f64;
+            if real.abs() <= EXACT || real as i128 != i128::from(int) {
+                return push_int(int, out);
+            }
+            real
+        }
+        ValueRef::Real(real) if real.abs() <= EXACT && real.trunc() == real => {
+            return push_int(real as i64, out);
+        }
+        ValueRef::Real(real) if value == number => real,
+        _ => return push_key(value, collation, out),
+    };
+    push_key(ValueRef::Text(real_to_text(real).as_bytes()), collation, out);
 }
 
 /// A set of values as `IN` sees it.
@@ -374,6 +408,8 @@ pub(crate) fn is_equal(left: ValueRef<'_>, right: ValueRef<'_>, by: Collation) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::expr::compare;
+    use crate::resolve::tree::{CompareOp, Comparison};
 
     fn key(value: ValueRef<'_>, collation: Collation) -> Vec<u8> {
         let mut out = Vec::new();
@@ -420,6 +456,58 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn near_keys_are_equal_where_values_are_under_text() {
+        let reals =
+            [0.0, -0.0, 1.0, 1.5, 0.1 + 0.2, 1e15, 1e16, 1e17, 1.234e300, 5e-324, f64::INFINITY];
+        let ints = [0, 1, (1 << 53) - 1, 1 << 53, (1 << 53) + 1, (1 << 53) + 2, i64::MAX, i64::MIN];
+        let mut values: Vec<Value> = ints.map(Value::Int).into();
+        values.extend(reals.into_iter().flat_map(|real| [Value::Real(real), Value::Real(-real)]));
+        values.extend(ints.map(|int| Value::Real(int as f64)));
+        // A real and its text may part where the text has the last digit wrong.
+        let mut state = 1_u64;
+        for _ in 0..300 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let real = f64::from_bits(state);
+            let near = [real, real.trunc(), (state >> 5) as f64];
+            values.extend(near.into_iter().filter(|real| !real.is_nan()).map(Value::Real));
+            values.push(Value::Int((state >> 3).cast_signed()));
+        }
+        let texts: Vec<Value> =
+            values.iter().map(|value| Affinity::Text.apply(value.clone())).collect();
+        values.extend(texts);
+        values.extend(["1 ", "1e0", "1.0 ", "1.50", "inf", "INF ", "", "x"].map(Value::from));
+        values.push(Value::Blob(b"1".to_vec()));
+        for by in [Collation::Binary, Collation::NoCase, Collation::Rtrim] {
+            let rule =
+                Comparison { op: CompareOp::Equal, affinity: Some(Affinity::Text), collation: by };
+            let near = |value: &Value| {
+                let mut key = Vec::new();
+                push_near_key(value.as_ref(), by, &mut key);
+                key
+            };
+            let keys: Vec<Vec<u8>> = values.iter().map(near).collect();
+            for (a, a_key) in values.iter().zip(&keys) {
+                for (b, b_key) in values.iter().zip(&keys) {
+                    if compare(rule, a.as_ref(), b.as_ref()) == Some(true) {
+                        assert_eq!(a_key, b_key, "{a:?} {b:?} {by:?}");
+                    }
+                }
+            }
+        }
+        let far = [Value::Int(1), Value::Int(2), Value::Real(1.5), Value::text("x")];
+        let mut keys: Vec<Vec<u8>> = far
+            .iter()
+            .map(|value| {
+                let mut key = Vec::new();
+                push_near_key(value.as_ref(), Collation::Binary, &mut key);
+                key
+            })
+            .collect();
+        keys.dedup();
+        assert_eq!(keys.len(), far.len());
     }
 
     #[test]

@@ -125,6 +125,8 @@ pub(super) struct Equality<'e> {
     pub(super) other: &'e Expr,
     pub(super) affinity: Option<Affinity>,
     pub(super) collation: Collation,
+    /// Whether equal keys only may be equal: the comparison is asked once more.
+    pub(super) near: bool,
 }
 
 impl Path<'_> {
@@ -505,8 +507,12 @@ impl<'e> Frame<'e> {
                 });
                 if let Some((own, other)) = split {
                     let (affinity, collation) = (rule.affinity, rule.collation);
-                    keys.push(Equality { own, other, affinity, collation });
-                    used.push(index);
+                    let numbers = |expr: &Expr| may_be_number(expr, self.sources);
+                    let near = affinity == Some(Affinity::Text) && numbers(own) && numbers(other);
+                    keys.push(Equality { own, other, affinity, collation, near });
+                    if !near {
+                        used.push(index);
+                    }
                 }
             }
         }
@@ -514,6 +520,26 @@ impl<'e> Frame<'e> {
         let per_row = HASH_PROBE + found * HASH_FOUND;
         let fixed = rows * HASH_KEEP;
         Path { kind: PathKind::Hash(keys), fixed, per_row, rows: found, used, each: None }
+    }
+}
+
+/// Whether an expression that is given the affinity `TEXT` may be a number before. A column of a table
+/// holds none, where one of a query does if not all of its parts are text, or if a join merged it.
+fn may_be_number(expr: &Expr, sources: &[Source]) -> bool {
+    match expr {
+        Expr::Const(value) => matches!(value, Value::Int(_) | Value::Real(_)),
+        Expr::Cast { affinity, .. } | Expr::Stored { affinity, .. } => *affinity != Affinity::Text,
+        Expr::Column { source, column } => {
+            let source = sources.iter().find(|known| known.id == *source);
+            match source.map(|source| &source.kind) {
+                Some(SourceKind::Table(table)) => table
+                    .columns
+                    .get(*column)
+                    .is_none_or(|column| column.affinity != Affinity::Text),
+                _ => true,
+            }
+        }
+        _ => true,
     }
 }
 

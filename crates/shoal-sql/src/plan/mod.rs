@@ -407,6 +407,8 @@ pub(crate) struct HashKey {
     pub(crate) probe: Code,
     pub(crate) affinity: Option<Affinity>,
     pub(crate) collation: Collation,
+    /// Whether rows of equal keys are compared once more.
+    pub(crate) near: bool,
 }
 
 /// Grouping and its aggregates.

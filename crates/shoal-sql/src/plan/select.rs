@@ -306,6 +306,7 @@ impl Compiler {
             probe: self.code(key.other),
             affinity: key.affinity,
             collation: key.collation,
+            near: key.near,
         }
     }
 
