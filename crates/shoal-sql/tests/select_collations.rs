@@ -33,6 +33,44 @@ select -('a' collate nocase) = 'A', ('a' collate nocase || '') = 'A', +('a' coll
     );
 }
 
+/// A rowid comes with no collation, whatever its column's definition says, and so yields to the other side's.
+#[test]
+fn rowids_have_no_collation() {
+    let scratch = Scratch::new(
+        "create table t(a integer primary key collate nocase, b text collate nocase);
+         insert into t values (1, 'x'), (2, 'X');
+         create table u(c integer primary key collate rtrim, d text collate rtrim);
+         insert into u values (1, 'x'), (2, 'x '), (3, 'X');",
+    );
+    check_all(
+        &mut scratch.ours(),
+        &scratch.theirs(),
+        "select a from t union select b from t; select b from t union select a from t;
+         select rowid from t union select b from t; select a from t union select d from u;
+         select c from u union select d from u; select c from u except select d from u;
+         select 'X' from t intersect select b from t; select +a from t union select b from t;
+         select a from (select a from t) union select b from t;
+         select a, 'x' from t union select d, b from t join u on a = c;
+         select c from u order by c; select count(distinct c) from u; select max(c) from u where c = '1';
+         select min(a, b), a in ('x', '1'), a = b, b = a from t;",
+    );
+}
+
+/// A number with a collation behind it is a column of the result in a `GROUP BY`, too.
+#[test]
+fn groups_by_a_number_and_a_collation() {
+    let scratch = Scratch::new(TABLES);
+    check_all(
+        &mut scratch.ours(),
+        &scratch.theirs(),
+        "select count(*), b || '' from t group by 2 collate nocase order by 1;
+         select count(*), b from t group by (2) collate binary collate nocase order by 1;
+         select count(*), b from t group by b collate nope, 2 collate rtrim order by 1;
+         select b from t group by 2 collate nocase; select b from t group by -1 collate nocase;
+         select b from t group by 9 collate nope; select count(*) from t group by '1' collate nocase;",
+    );
+}
+
 /// SQLite looks for a collation where something is compared by it, and nowhere else.
 #[test]
 fn names_that_nobody_knows() {

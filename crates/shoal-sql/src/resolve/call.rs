@@ -4,6 +4,7 @@ use super::Resolver;
 use super::collation::Coll;
 use super::expr::{Bound, PLAIN_EQUAL};
 use super::scope::Clause;
+use super::select::ANY_CLASS;
 use super::tree::{Aggregate, Expr, Key, OrderKey};
 use crate::Error;
 use crate::error::NameKind;
@@ -153,7 +154,8 @@ impl<'a> Resolver<'a> {
             ("likely" | "unlikely", 1) | ("likelihood", 2) => {
                 // The value itself, but neither its column's affinity nor its collation.
                 let mut bound = bound;
-                return Ok(Bound::with(bound.swap_remove(0).expr, kept));
+                let value = Bound::with(bound.swap_remove(0).expr, kept);
+                return Ok(Bound { classes: Some(ANY_CLASS), ..value });
             }
             ("coalesce" | "ifnull", _) => {
                 let arguments = bound.into_iter().map(|argument| argument.expr).collect();
@@ -169,7 +171,8 @@ impl<'a> Resolver<'a> {
                         None => otherwise = Some(Box::new(when)),
                     }
                 }
-                return Ok(Bound::with(Expr::Case { base: None, branches, otherwise }, kept));
+                let case = Expr::Case { base: None, branches, otherwise };
+                return Ok(Bound { classes: Some(ANY_CLASS), ..Bound::with(case, kept) });
             }
             _ => {}
         }

@@ -6,6 +6,7 @@ use super::collation::{Coll, compare_affinity, list_affinity};
 use super::form::{is_constant, never_holds};
 use super::row::is_row;
 use super::scope::{Clause, Found, Miss, ScopeTable};
+use super::select::{classes, classes_under};
 use super::tree::{ArithmeticOp, CompareOp, Comparison, Expr, ROWID};
 use crate::Error;
 use crate::error::NameKind;
@@ -25,6 +26,8 @@ pub(super) struct Bound {
     pub(super) collation: Coll,
     /// The table's column that this is; boxed, as expressions nest.
     pub(super) column: Option<Box<NamedColumn>>,
+    /// The classes that its values may be of, where the expression's form does not tell.
+    pub(super) classes: Option<u8>,
 }
 
 /// What a result needs to know of a column.
@@ -38,11 +41,16 @@ pub(super) struct NamedColumn {
 
 impl Bound {
     pub(super) fn plain(expr: Expr) -> Bound {
-        Bound { expr, affinity: None, collation: Coll::None, column: None }
+        Bound { expr, affinity: None, collation: Coll::None, column: None, classes: None }
     }
 
     pub(super) fn with(expr: Expr, collation: Coll) -> Bound {
         Bound { collation, ..Bound::plain(expr) }
+    }
+
+    /// The classes that its values may be of, for the affinity of a compound's column.
+    pub(super) fn classes(&self) -> u8 {
+        self.classes.unwrap_or_else(|| classes(&self.expr, self.affinity))
     }
 }
 
@@ -206,6 +214,7 @@ impl<'a> Resolver<'a> {
     fn unary(&mut self, op: UnaryOp, operand: &'a ast::Expr) -> Result<Bound, Error> {
         let bound = self.bind(operand)?;
         let collation = bound.collation.through_operator();
+        let classes = (op == UnaryOp::Plus).then(|| bound.classes());
         let operand = Box::new(bound.expr);
         Ok(match op {
             UnaryOp::Negate => match *operand {
@@ -217,12 +226,13 @@ impl<'a> Resolver<'a> {
             UnaryOp::BitNot => Bound::with(Expr::BitNot(operand), collation),
             UnaryOp::Not => Bound::with(Expr::Not(operand), collation),
             // It takes the affinity away, and keeps indexes out.
-            UnaryOp::Plus => match *operand {
-                operand @ (Expr::Const(_) | Expr::Parameter(_)) => {
-                    Bound::with(operand, bound.collation)
-                }
-                operand => Bound::with(Expr::Plus(Box::new(operand)), bound.collation),
-            },
+            UnaryOp::Plus => {
+                let expr = match *operand {
+                    operand @ (Expr::Const(_) | Expr::Parameter(_)) => operand,
+                    operand => Expr::Plus(Box::new(operand)),
+                };
+                Bound { classes, ..Bound::with(expr, bound.collation) }
+            }
         })
     }
 
@@ -431,6 +441,7 @@ impl<'a> Resolver<'a> {
         let base = base.map(|base| self.bind(base)).transpose()?;
         let mut kept = base.as_ref().map_or(Coll::None, |base| base.collation.through_operator());
         let mut out = Vec::with_capacity(branches.len());
+        let mut classes = 0;
         for (when, then) in branches {
             let when = self.bind(when)?;
             let then = self.bind(then)?;
@@ -439,18 +450,20 @@ impl<'a> Resolver<'a> {
                 None => PLAIN_EQUAL,
             };
             kept = kept.or(when.collation.through_operator()).or(then.collation.through_operator());
+            classes |= then.classes();
             out.push((rule, when.expr, then.expr));
         }
         let otherwise = otherwise.map(|expr| self.bind(expr)).transpose()?;
         if let Some(bound) = &otherwise {
             kept = kept.or(bound.collation.through_operator());
+            classes |= bound.classes();
         }
         let expr = Expr::Case {
             base: base.map(|base| Box::new(base.expr)),
             branches: out,
             otherwise: otherwise.map(|bound| Box::new(bound.expr)),
         };
-        Ok(Bound::with(expr, kept))
+        Ok(Bound { classes: Some(classes), ..Bound::with(expr, kept) })
     }
 
     /// Looks a column up from the innermost scope outwards.
@@ -605,8 +618,9 @@ impl<'a> Resolver<'a> {
                 Ok(Bound {
                     expr: Expr::Column { source, column: ROWID },
                     affinity: Some(Affinity::Integer),
-                    collation: Coll::Column(Ok(Collation::Binary)),
+                    collation: Coll::None,
                     column: Some(Box::new(column)),
+                    classes: Some(classes_under(Some(Affinity::Integer))),
                 })
             }
             Found::Column { table: index, column: place, .. } => {
@@ -652,6 +666,7 @@ impl<'a> Resolver<'a> {
                     affinity: column_affinity,
                     collation,
                     column: Some(Box::new(named)),
+                    classes: Some(classes_under(column_affinity)),
                 })
             }
         }

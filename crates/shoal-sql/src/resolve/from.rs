@@ -5,6 +5,7 @@ use super::expr::Bound;
 use super::merge::{merge_query, mergeable, merges, query_column, shared, unique};
 use super::recursion::Common;
 use super::scope::{Clause, ScopeColumn, ScopeTable};
+use super::select::ANY_CLASS;
 use super::tree::{
     Body, CompareOp, Comparison, Expr, IndexHint, OrderKey, OutputColumn, Query, Select, Source,
     SourceId, SourceJoin, SourceKind,
@@ -372,7 +373,7 @@ impl<'a> Resolver<'a> {
                     inner_name: column.name.clone(),
                     affinity: column.affinity,
                     collation: bound.collation,
-                    classes: 7,
+                    classes: ANY_CLASS,
                     declared_type: column.declared_type.clone(),
                 });
             }
@@ -524,7 +525,7 @@ impl<'a> Resolver<'a> {
                 inner_name: column.name.clone(),
                 affinity: column.affinity,
                 collation: bound.collation,
-                classes: 7,
+                classes: ANY_CLASS,
                 declared_type: column.declared_type.clone(),
             });
         }

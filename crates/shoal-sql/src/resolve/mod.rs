@@ -208,7 +208,11 @@ fn scope_table(table: &Table, source: SourceId, name: String) -> ScopeTable<'_> 
                 column: if table.rowid_alias == Some(index) { tree::ROWID } else { index },
             },
             affinity: Some(column.affinity),
-            collation: column.collation.clone().map(|known| Coll::Column(Ok(known))),
+            // A rowid has none, whatever the definition of its column says.
+            collation: match table.rowid_alias == Some(index) {
+                true => Ok(Coll::None),
+                false => column.collation.clone().map(|known| Coll::Column(Ok(known))),
+            },
             declared_type: Some(column.declared_type.clone()),
             merged: false,
             others: Vec::new(),

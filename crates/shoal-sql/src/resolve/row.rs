@@ -91,13 +91,18 @@ impl<'a> Resolver<'a> {
         otherwise: Option<&'a ast::Expr>,
     ) -> Result<Bound, Error> {
         let mut out = Vec::with_capacity(branches.len());
+        let mut classes = 0;
         for (when, then) in branches {
             let condition = self.row_comparison(BinaryOp::Equal, base, when, base.offset)?;
-            out.push((PLAIN_EQUAL, condition.expr, self.bind_expr(then)?));
+            let then = self.bind(then)?;
+            classes |= then.classes();
+            out.push((PLAIN_EQUAL, condition.expr, then.expr));
         }
-        let otherwise = otherwise.map(|expr| self.bind_expr(expr)).transpose()?;
-        let otherwise = otherwise.map(Box::new);
-        Ok(Bound::plain(Expr::Case { base: None, branches: out, otherwise }))
+        let otherwise = otherwise.map(|expr| self.bind(expr)).transpose()?;
+        classes |= otherwise.as_ref().map_or(0, Bound::classes);
+        let otherwise = otherwise.map(|bound| Box::new(bound.expr));
+        let expr = Expr::Case { base: None, branches: out, otherwise };
+        Ok(Bound { classes: Some(classes), ..Bound::plain(expr) })
     }
 
     pub(super) fn row_in_set(

@@ -131,7 +131,7 @@ impl<'a> Resolver<'a> {
                         name,
                         affinity: bound.affinity,
                         collation: bound.collation,
-                        classes: classes(&bound.expr, bound.affinity),
+                        classes: bound.classes(),
                         declared_type: None,
                     });
                 }
@@ -218,14 +218,16 @@ impl<'a> Resolver<'a> {
         self.set_clause(Clause::GroupBy);
         let mut group_by = Vec::with_capacity(clauses.group_by.len());
         for (number, term) in clauses.group_by.iter().enumerate() {
-            let bound = match ordinal(term) {
+            let (inner, explicit) = self.peel_collation(term);
+            let (bound, explicit) = match ordinal(inner) {
                 Some(place) => {
                     let index = in_range(place, results.len(), number, "GROUP", term.offset)?;
-                    self.bind_result(&results[index])?
+                    (self.bind_result(&results[index])?, explicit)
                 }
-                None => self.bind(term)?,
+                None => (self.bind(term)?, None),
             };
-            let collation = self.known(bound.collation.or_binary())?;
+            let collation = explicit.unwrap_or_else(|| bound.collation.or_binary());
+            let collation = self.known(collation)?;
             group_by.push((bound.expr, collation));
         }
 
@@ -368,6 +370,7 @@ impl<'a> Resolver<'a> {
             ResultExpr::Column { .. } => (None, ""),
         };
         let declared_type = bound.column.as_ref().and_then(|column| column.declared_type.clone());
+        let classes = bound.classes();
         let (name, inner_name) = match (alias, bound.column) {
             (Some(alias), _) => (alias.text.clone(), alias.text.clone()),
             (None, Some(column)) if column.collated => (text.to_owned(), column.name),
@@ -379,7 +382,7 @@ impl<'a> Resolver<'a> {
             inner_name,
             affinity: bound.affinity,
             collation: bound.collation,
-            classes: classes(&bound.expr, bound.affinity),
+            classes,
             declared_type,
         };
         Ok((bound.expr, column))
@@ -568,33 +571,34 @@ const NUMBER: u8 = 1;
 const TEXT: u8 = 2;
 const BLOB: u8 = 4;
 
-/// The classes that an expression's values may be of, as far as its form tells.
+/// Values of every class.
+pub(super) const ANY_CLASS: u8 = NUMBER | TEXT | BLOB;
+
+/// The classes that an expression's values may be of, as far as its form tells: that of a column, or of
+/// a `CASE`, as it is written is told by [`Bound::classes`](super::expr::Bound::classes).
 pub(super) fn classes(expr: &Expr, affinity: Option<Affinity>) -> u8 {
     match expr {
-        Expr::Plus(inner) => classes(inner, affinity),
         Expr::Const(Value::Null) => 0,
         Expr::Const(Value::Text(_)) => TEXT,
         Expr::Const(Value::Blob(_)) => BLOB,
         Expr::Arithmetic(super::tree::ArithmeticOp::Concat, ..) => TEXT | BLOB,
-        Expr::Column { .. } | Expr::Cast { .. } | Expr::Scalar(_) | Expr::Stored { .. } => {
-            match affinity {
-                Some(affinity) if affinity.is_numeric() => NUMBER | BLOB,
-                Some(Affinity::Text) => TEXT | BLOB,
-                _ => NUMBER | TEXT | BLOB,
-            }
-        }
+        Expr::Cast { .. } | Expr::Scalar(_) => classes_under(affinity),
         Expr::Parameter(_)
         | Expr::Call { .. }
         | Expr::Coalesce(_)
         | Expr::Aggregate { .. }
         | Expr::Window { .. }
-        | Expr::CurrentTime(_) => NUMBER | TEXT | BLOB,
-        Expr::Case { branches, otherwise, .. } => {
-            let branches = branches.iter().map(|(_, _, then)| classes(then, None));
-            let otherwise = otherwise.iter().map(|expr| classes(expr, None));
-            branches.chain(otherwise).fold(0, |all, one| all | one)
-        }
+        | Expr::CurrentTime(_) => ANY_CLASS,
         _ => NUMBER,
+    }
+}
+
+/// The classes of a column, of a cast and of a query's value.
+pub(super) fn classes_under(affinity: Option<Affinity>) -> u8 {
+    match affinity {
+        Some(affinity) if affinity.is_numeric() => NUMBER | BLOB,
+        Some(Affinity::Text) => TEXT | BLOB,
+        _ => ANY_CLASS,
     }
 }
 
