@@ -12,6 +12,8 @@ pub const SIZE: usize = 136;
 /// into the database. The bytes behind it are those of the read marks from 1 on: who locks one keeps
 /// checkpoints from going beyond its mark, and writers from beginning the log anew.
 pub const READ_LOCK: u64 = 123;
+/// The byte that writers lock for as long as they write, and whoever makes the index anew.
+pub const WRITE_LOCK: u64 = 120;
 /// How many read marks there are, the one of [`READ_LOCK`] included, which is always 0.
 pub const READ_MARKS: usize = 5;
 

@@ -273,6 +273,27 @@ impl fmt::Debug for Store {
     }
 }
 
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let mut state =
+            std::mem::take(self.state.get_mut().unwrap_or_else(PoisonError::into_inner));
+        if self.options.access == Access::ReadOnly || !state.wal.may_have_unused() {
+            return;
+        }
+        // The mapping keeps the lock that is about to be raised.
+        state.forget();
+        // As with the last of SQLite's connections to go; who is in the way removes it later, or nobody
+        // does, which harms nobody.
+        let alone = [LockLevel::Shared, LockLevel::Exclusive]
+            .into_iter()
+            .all(|level| self.file.lock(level).unwrap_or(false));
+        if alone {
+            let _ = state.wal.remove_unused(self);
+        }
+        let _ = self.file.unlock(LockLevel::None);
+    }
+}
+
 impl Inner {
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)

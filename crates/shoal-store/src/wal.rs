@@ -12,8 +12,17 @@
 //!
 //! Who may not write to the index and finds no mark in it locks mark 0 there as well.
 //!
-//! Where nobody shares an index, none is made: after each page that is read from the file it is
-//! checked that there is still none, as whoever writes makes one first.
+//! Where nobody shares an index, a store that may write makes one, empty, and locks its mark 0. Who comes
+//! to write finds the file, makes an index of it, and may write the log, but nothing into the database; the
+//! log that was there is not begun anew, because it is not in the database. The empty file is for that lock
+//! alone. The last store to use it removes it, under the lock that whoever removes an index holds, unless
+//! somebody has made an index of it.
+//!
+//! A store that may only read makes no file: after each page that is read from the database it is checked
+//! that there is still no index, as whoever writes makes one first. Once there is one, nothing tells whether
+//! it is the first. Where there was no log, an index of an empty log may be that of a log which was written,
+//! put into the database and cut, under an index that has ended with its program and was made anew: the salt
+//! is zero, and so is the count of frames that were put into the database, in both.
 
 use std::fmt;
 use std::path::Path;
@@ -21,13 +30,13 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use shoal_format::wal::{Frame, FrameHeader, WalHeader, WalStart};
-use shoal_format::wal_index::{READ_LOCK, READ_MARKS, SIZE, WalIndex, read_mark};
+use shoal_format::wal_index::{READ_LOCK, READ_MARKS, SIZE, WRITE_LOCK, WalIndex, read_mark};
 use shoal_format::{Corrupt, FileHeader, Pgno};
 use shoal_vfs::{ByteLock, File, OpenMode, VfsError};
 
 use crate::Error;
 use crate::header::{FileState, beside};
-use crate::store::Inner;
+use crate::store::{Access, Inner};
 
 /// Where the newest version of each page of the log is.
 #[derive(Clone)]
@@ -132,6 +141,25 @@ impl WalState {
         Ok(())
     }
 
+    /// With the database's exclusive lock held, so that nobody else has the index open for reading or
+    /// writing: removes one that was made for its locks and is nothing else yet.
+    pub(crate) fn remove_unused(&mut self, store: &Inner) -> Result<(), Error> {
+        let path = beside(&store.real_path, "-shm");
+        if let Some(index) = self.index.take()
+            && index.is_unused()?
+            && index.file.is_at(&path)?
+        {
+            store.vfs.delete(&path, false)?;
+        }
+        Ok(())
+    }
+
+    /// Whether there may be something for [`WalState::remove_unused`].
+    pub(crate) fn may_have_unused(&self) -> bool {
+        let unused = |index: &SharedIndex| index.writable && index.is_unused().unwrap_or(false);
+        self.index.as_ref().is_some_and(unused)
+    }
+
     /// With the database's shared lock held: takes the log's, and tells the state to be read.
     /// `file` is the state by the database file alone, `before` that of the last transaction.
     pub(crate) fn begin(
@@ -149,6 +177,9 @@ impl WalState {
         }
         if self.index.is_none() {
             self.index = SharedIndex::open(store, &index_path)?;
+        }
+        if self.index.is_none() && store.options.access != Access::ReadOnly {
+            self.index = SharedIndex::make(store, &index_path);
         }
         if self.index.is_none() {
             self.known = None;
@@ -194,10 +225,10 @@ impl WalState {
     /// Whether the log is at another state than it was. Cost: two reads of 136 bytes.
     pub(crate) fn is_past(&self, store: &Inner, known: LogVersion) -> Result<bool, Error> {
         match &self.index {
-            Some(index) => {
-                let now = read_index(&*index.file)?;
-                Ok(now.is_none_or(|now| (now.salt, now.frames) != known))
-            }
+            Some(index) => match read_index(&*index.file)? {
+                Some(now) => Ok((now.salt, now.frames) != known),
+                None => Ok(!index.is_unused()?),
+            },
             // Whoever writes makes an index first.
             None => Ok(store.vfs.size(&beside(&store.real_path, "-shm"))?.is_some()),
         }
@@ -212,15 +243,17 @@ impl WalState {
         for _ in 0..TRIES {
             let Some(index) = &self.index else { return Err(busy()) };
             let Some(mut shared) = read_index(&*index.file)? else {
-                // It is being made, or was left behind broken. Nothing is to write meanwhile.
-                return match index.file.lock_bytes(READ_LOCK, 1, ByteLock::Shared)? {
-                    Some(false) => Err(busy()),
-                    Some(true) => {
-                        self.locked = Some(READ_LOCK);
-                        Ok(None)
+                // It is not made yet, or was left behind broken. Nothing is to write into the database
+                // meanwhile.
+                match index.lock_invalid()? {
+                    Some(true) => self.locked = Some(READ_LOCK),
+                    Some(false) => {
+                        std::thread::yield_now();
+                        continue;
                     }
-                    None => Ok(None),
-                };
+                    None => {}
+                }
+                return Ok(None);
             };
             let place = match shared.backfilled >= shared.frames {
                 true => 0,
@@ -327,6 +360,40 @@ impl SharedIndex {
         Ok(None)
     }
 
+    /// Makes an index without contents, for its locks; `None` where the folder takes no files, which is no
+    /// reason not to read.
+    fn make(store: &Inner, path: &Path) -> Option<SharedIndex> {
+        let file = store.vfs.open(path, OpenMode::CreateLike(&store.real_path)).ok()?;
+        Some(SharedIndex { file, writable: true })
+    }
+
+    /// Whether nobody has made an index of the file: whoever does never empties it again.
+    fn is_unused(&self) -> Result<bool, VfsError> {
+        Ok(self.file.size()? == 0)
+    }
+
+    /// Locks mark 0 of an index that says nothing valid; false when someone is about to change that,
+    /// `None` where files have no such locks.
+    ///
+    /// Whoever makes the index valid then starts from a log of which nothing is in the database, and can
+    /// put nothing there as long as the mark is locked. Without the lock of writers it might be one who
+    /// is halfway through telling of a log that is there, and is about to begin it anew.
+    fn lock_invalid(&self) -> Result<Option<bool>, Error> {
+        match self.file.lock_bytes(WRITE_LOCK, 1, ByteLock::Shared)? {
+            Some(true) => {}
+            other => return Ok(other),
+        }
+        let locked = self.file.lock_bytes(READ_LOCK, 1, ByteLock::Shared);
+        let valid = read_index(&*self.file);
+        self.file.lock_bytes(WRITE_LOCK, 1, ByteLock::None)?;
+        let locked = locked? == Some(true);
+        if locked && valid?.is_some() {
+            self.file.lock_bytes(READ_LOCK, 1, ByteLock::None)?;
+            return Ok(Some(false));
+        }
+        Ok(Some(locked))
+    }
+
     /// The place of a read mark that covers no frame past the state's last, and as many as can be:
     /// one that is there, or one that nobody uses and is set. 0 when there is none.
     fn mark(&self, shared: &mut WalIndex) -> Result<usize, Error> {
@@ -400,6 +467,9 @@ fn read_index(index: &dyn File) -> Result<Option<WalIndex>, Error> {
             let length = index.read_at(&mut bytes, 0)?;
             Ok(WalIndex::parse(&bytes).filter(|_| length == SIZE))
         };
+        if index.size()? < SIZE as u64 {
+            return Ok(None);
+        }
         let (first, second) = (read()?, read()?);
         if let (Some(first), Some(second)) = (first, second)
             && first.is_same_log(&second)

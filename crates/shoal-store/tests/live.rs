@@ -98,7 +98,7 @@ fn check(txn: &Transaction) -> Result<i64, Error> {
     Ok(round.unwrap())
 }
 
-fn read_while_written(mode: &str, checkpoints: bool, cache_pages: usize) {
+fn read_while_written(mode: &str, checkpoints: bool, cache_pages: usize, access: Access) {
     let folder = tempfile::tempdir().unwrap();
     let path = database(folder.path(), mode);
     let Some(mut child) = writer(&path, 150, checkpoints) else {
@@ -106,13 +106,13 @@ fn read_while_written(mode: &str, checkpoints: bool, cache_pages: usize) {
         return;
     };
     let patient = Duration::from_secs(20);
-    let options = Options { busy_timeout: patient, cache_pages, ..Options::new(Access::ReadOnly) };
+    let options = Options { busy_timeout: patient, cache_pages, ..Options::new(access) };
     let store = Store::open_with(Arc::new(OsVfs::new()), &path, options).unwrap();
     let (mut last, mut states, start) = (0, 0, Instant::now());
     let index = folder.path().join("db-shm");
     loop {
         let ended = child.try_wait().unwrap();
-        let nobody = mode == "wal" && !index.exists();
+        let nobody = mode == "wal" && access == Access::ReadOnly && !index.exists();
         let txn = store.begin(Mode::Read).unwrap();
         let round = match check(&txn) {
             // Who begins before there is an index to be told in makes way for who makes one.
@@ -144,22 +144,29 @@ fn read_while_written(mode: &str, checkpoints: bool, cache_pages: usize) {
 
 #[test]
 fn rollback_journal() {
-    read_while_written("delete", false, 16_384);
+    read_while_written("delete", false, 16_384, Access::ReadOnly);
 }
 
 #[test]
 fn rollback_journal_through_mappings() {
-    read_while_written("truncate", false, 4);
+    read_while_written("truncate", false, 4, Access::ReadOnly);
 }
 
 #[test]
 fn write_ahead_log() {
-    read_while_written("wal", false, 16_384);
+    read_while_written("wal", false, 16_384, Access::ReadOnly);
 }
 
 #[test]
 fn write_ahead_log_that_begins_anew() {
-    read_while_written("wal", true, 16_384);
+    read_while_written("wal", true, 16_384, Access::ReadOnly);
+}
+
+/// Who may write makes an index where there is none, and never makes way.
+#[test]
+fn write_ahead_log_beside_who_may_write() {
+    read_while_written("wal", false, 16_384, Access::ReadWrite);
+    read_while_written("wal", true, 16_384, Access::ReadWrite);
 }
 
 #[test]

@@ -94,8 +94,17 @@ fn sum(txn: &Transaction) -> i64 {
 }
 
 fn open(path: &Path) -> Store {
-    let access = options(Access::ReadOnly);
-    Store::open_with(Arc::new(OsVfs::new()), path, access).unwrap()
+    open_for(Access::ReadOnly, path)
+}
+
+fn open_for(access: Access, path: &Path) -> Store {
+    Store::open_with(Arc::new(OsVfs::new()), path, options(access)).unwrap()
+}
+
+/// Ends a peer as a program ends that closes its connections.
+fn quit(mut peer: Peer) {
+    drop(peer.ask(".quit"));
+    peer.child.wait().unwrap();
 }
 
 #[test]
@@ -160,8 +169,7 @@ fn an_index_that_was_made_anew_is_the_one_that_counts() {
     write(&mut first, 1, 1);
     let one = sum(&store.begin(Mode::Read).unwrap());
     // The last connection goes, and log and index with it.
-    drop(first.ask(".quit"));
-    first.child.wait().unwrap();
+    quit(first);
     assert!(!folder.path().join("db-shm").exists());
     let mut second = Peer::start(&path).unwrap();
     write(&mut second, 2, 2);
@@ -209,4 +217,101 @@ fn pages_that_did_not_change_stay() {
         sum(&store.begin(Mode::Read).unwrap()),
         sum(&open(&path).begin(Mode::Read).unwrap())
     );
+}
+
+/// Where nobody shares an index, a store that may write makes one for its locks: a transaction that begins
+/// alone goes on beside whoever comes to write, and whoever comes after that.
+#[test]
+fn who_reads_alone_reads_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, index) = (folder.path().join("db"), folder.path().join("db-shm"));
+    let Some(mut first) = peer(&path) else {
+        eprintln!("skipped: there is no sqlite3 command");
+        return;
+    };
+    write(&mut first, 1, 1);
+    // What a program that crashed leaves: a log, and nobody who has it open.
+    let crashed = folder.path().join("crashed");
+    let copy = |from: &str, to: &str| {
+        std::fs::copy(folder.path().join(from), folder.path().join(to)).unwrap();
+    };
+    copy("db", "crashed");
+    copy("db-wal", "crashed-wal");
+    quit(first);
+    assert!(!index.exists() && !folder.path().join("db-wal").exists());
+    let expect = |rounds: &[i64]| {
+        let of = |rest: i64| (1..=ROWS).filter(|id| id % 7 == rest).count() as i64;
+        rounds.iter().enumerate().map(|(rest, round)| round * of(rest as i64)).sum::<i64>()
+    };
+    for path in [&path, &crashed] {
+        let store = open_for(Access::ReadWrite, path);
+        // Begun, but not a page was read.
+        let txn = store.begin(Mode::Read).unwrap();
+        assert!(!txn.is_stale().unwrap());
+        for round in 2..5 {
+            // Each ends with the transaction in its way, and leaves log and index behind; the next one
+            // makes the index anew, and finds what is in the log.
+            let mut peer = Peer::start(path).unwrap();
+            assert_eq!(peer.ask("PRAGMA wal_autocheckpoint = 0;"), "0");
+            write(&mut peer, 10 * round, round);
+            let (log, moved) = peer.checkpoint();
+            assert!(log > 0 && moved == 0, "{moved} of {log}");
+            assert!(peer.ask("PRAGMA wal_checkpoint(TRUNCATE);").starts_with("1|"));
+            write(&mut peer, 20 * round, round);
+            assert!(txn.is_stale().unwrap());
+            quit(peer);
+        }
+        assert_eq!(sum(&txn), expect(&[0, 1]));
+        drop(txn);
+        let now = [0, 1, 40, 60, 80];
+        let mut peer = Peer::start(path).unwrap();
+        assert_eq!(sum(&store.begin(Mode::Read).unwrap()), expect(&now));
+        assert!(peer.ask("PRAGMA wal_checkpoint(TRUNCATE);").starts_with("0|"));
+        write(&mut peer, 7, 1);
+        let txn = store.begin(Mode::Read).unwrap();
+        let now = [0, 7, 40, 60, 80];
+        assert_eq!(sum(&txn), expect(&now));
+        drop(txn);
+        assert_eq!(peer.ask("PRAGMA integrity_check;"), "ok");
+        quit(peer);
+        assert_eq!(sum(&store.begin(Mode::Read).unwrap()), expect(&now));
+    }
+    // The files that were made for locks alone are gone with who made them.
+    assert!(!index.exists() && !folder.path().join("crashed-shm").exists());
+}
+
+#[test]
+fn an_index_for_locks_alone_goes_with_the_last_who_uses_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, index) = (folder.path().join("db"), folder.path().join("db-shm"));
+    let Some(first) = peer(&path) else {
+        eprintln!("skipped: there is no sqlite3 command");
+        return;
+    };
+    quit(first);
+    let [one, two] = [(); 2].map(|()| open_for(Access::ReadWrite, &path));
+    let txn = one.begin(Mode::Read).unwrap();
+    assert_eq!(std::fs::metadata(&index).unwrap().len(), 0);
+    // One that reads needs it; one that does not makes another when it reads again.
+    drop(two);
+    assert!(index.exists());
+    let two = open_for(Access::ReadWrite, &path);
+    drop(txn);
+    drop(one);
+    assert!(!index.exists());
+    let txn = two.begin(Mode::Read).unwrap();
+    assert!(index.exists());
+    let mut peer = Peer::start(&path).unwrap();
+    assert_eq!(peer.ask("PRAGMA wal_autocheckpoint = 0;"), "0");
+    write(&mut peer, 3, 3);
+    let (log, moved) = peer.checkpoint();
+    assert!(log > 0 && moved == 0);
+    assert_eq!(sum(&txn), 0);
+    // An index that somebody made of it is not the reader's to remove.
+    drop(txn);
+    drop(two);
+    assert!(index.exists());
+    assert_eq!(peer.ask("PRAGMA integrity_check;"), "ok");
+    quit(peer);
+    assert!(!index.exists());
 }
