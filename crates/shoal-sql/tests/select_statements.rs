@@ -213,6 +213,24 @@ fn parameters_of_tcl_and_vertical_tabs() {
 }
 
 #[test]
+fn distinct_says_nothing_to_functions_of_one_row() {
+    let scratch = Scratch::new("create table t(a); insert into t values (1), (-1), (1), (null)");
+    let (mut connection, peer) = (scratch.ours(), scratch.theirs());
+    for sql in [
+        "select abs(distinct -3), max(distinct 1, 2), coalesce(distinct null, 1), iif(distinct 1, 2, 3)",
+        "select likely(distinct a), like(distinct 'a', 'A'), random(distinct) is null from t",
+        "select json_extract(distinct '{\"a\":1}', '$.a'), printf(distinct '%d', 3), abs(all -3)",
+        "select abs(distinct a), count(*), max(distinct a), min(distinct a) from t group by abs(distinct a)",
+        "select abs(distinct -3) over ()",
+        "select abs(distinct -3) filter (where 1)",
+        "select sum(distinct a, 1) from t",
+        "select sum(distinct a) over () from t",
+    ] {
+        check(&mut connection, &peer, sql, &[]).unwrap_or_else(|failure| panic!("{failure}"));
+    }
+}
+
+#[test]
 fn errors_know_their_place() {
     let mut connection = memory("create table t(a, b); create table u(a);");
     let mut check = |sql: &str, message: &str, place: &str| {

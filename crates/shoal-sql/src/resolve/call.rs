@@ -52,12 +52,7 @@ impl<'a> Resolver<'a> {
                 if !call.order_by.is_empty() {
                     return Err(unordered(name, offset));
                 }
-                if call.distinct {
-                    return Err(Error::meaning(
-                        format!("DISTINCT is not supported for {name}()"),
-                        offset,
-                    ));
-                }
+                // As in SQLite, `DISTINCT` says nothing to a function of one row.
                 if call.filter.is_some() {
                     return Err(Error::meaning(
                         format!("FILTER may not be used with non-aggregate {name}()"),
