@@ -5,22 +5,24 @@
 //! and full, rows of new groups wait in a file ([`Overflow`]).
 
 use std::cmp::Ordering;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 use rayon::prelude::*;
-use shoal_store::Transaction;
+use shoal_store::{KeyColumn, Transaction};
 
 use super::direct::{
     CHUNK, Direct, DirectGroup, EVERYWHERE, GroupColumn, ManyRows, Memory, Operand, RowView,
 };
-use super::kept_keys::KeptKeys;
-use super::key::{HashPlaces, RowSet, hash_value, is_equal, push_row_key};
+use super::group_store::GroupStore;
+use super::key::{HashPlaces, hash_value, is_equal};
 use super::overflow::Overflow;
 use super::short_keys::ShortKeys;
-use super::sort::{Sorter, Values};
-use super::{Batch, Kept, Machine, assign, row_size};
+use super::sort::PARALLEL_MIN;
+use super::{Batch, Kept, Machine};
 use crate::Error;
 use crate::expr::{eval, eval_condition, eval_operand};
-use crate::functions::{AggregateState, ForEach, Session};
+use crate::functions::{ForEach, Session};
 use crate::plan::{AggregatePlan, GroupPlan};
 use crate::value::{Collation, Value, ValueRef};
 
@@ -55,62 +57,23 @@ impl<'r, R: ManyRows<'r>> ForEach<'r> for Column<'r, R> {
 /// The groups of one select, gathered from all its rows.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
-    groups: Vec<Group>,
+    groups: GroupStore,
     by_key: HashPlaces,
     /// Those of direct selects by how keys of few bytes are stored.
     by_short: ShortKeys,
-    /// The order in which groups are given out: by their keys.
-    order: Vec<usize>,
+    /// The order in which groups are given out: by their keys. Each with a number that orders nearly as
+    /// its first key does.
+    order: Vec<(u64, u32)>,
     next: usize,
-    /// Groups of an earlier run, to be used again.
-    spare: Vec<Group>,
     /// What each part of a direct select keeps.
     memory: Vec<Memory>,
-    /// What the groups take, and what of it is not counted yet.
+    /// What the groups take, and how many of them are counted there.
     kept: Kept,
-    uncounted: usize,
+    counted: usize,
     /// Rows of groups that do not fit into memory.
     overflow: Option<Box<Overflow>>,
     /// While a group is given out before all rows were taken: what its values took the places of.
     covered: Vec<Value>,
-}
-
-#[derive(Debug, Default)]
-pub(super) struct Group {
-    pub(super) keys: Vec<Value>,
-    states: Vec<AggregateState>,
-    /// For aggregates that take rows in an order: the arguments of those so far, by their keys.
-    waiting: Vec<Option<Sorter>>,
-    /// For aggregates over distinct values: those seen.
-    seen: Vec<Option<Seen>>,
-    /// The values of one row, for what is neither key nor aggregate.
-    kept: Vec<Value>,
-}
-
-/// The values that an aggregate took.
-#[derive(Debug, Default)]
-struct Seen {
-    values: RowSet,
-    /// Where memory is limited: there, instead.
-    limited: Option<Box<KeptKeys>>,
-    key: Vec<u8>,
-}
-
-impl Seen {
-    /// Adds a value; false when it was taken before.
-    fn insert<'v>(
-        &mut self,
-        session: &dyn Session,
-        values: impl Iterator<Item = ValueRef<'v>>,
-        collation: Collation,
-    ) -> Result<bool, Error> {
-        if session.budget().is_none() {
-            return Ok(self.values.insert(values, &[collation]));
-        }
-        self.key.clear();
-        push_row_key(values, &[collation], &mut self.key);
-        self.limited.get_or_insert_default().insert(session, &self.key)
-    }
 }
 
 impl Groups {
@@ -124,24 +87,27 @@ impl Groups {
             let overflow = self.overflow.get_or_insert_with(|| Box::new(Overflow::new(plan)));
             return overflow.push(plan, machine);
         };
-        self.count(machine.session)?;
+        self.count(plan, machine.session)?;
         for (index, aggregate) in plan.aggregates.iter().enumerate() {
             if let Some(filter) = &aggregate.filter
                 && !eval_condition(machine, filter)?
             {
                 continue;
             }
-            if !aggregate.distinct
-                && aggregate.order.is_empty()
+            if aggregate.order.is_empty()
                 && plan.picks != Some(index)
                 && let [argument] = &*aggregate.arguments
             {
-                // Most aggregates take a number, wherever it is.
+                // Most aggregates take a value wherever it is.
                 let reg = eval_operand(machine, argument)?;
-                let value = machine.registers[reg].as_ref();
-                if self.groups[place].states[index].step_number(value) {
-                    continue;
+                let (value, groups) = (machine.registers[reg].as_ref(), &mut self.groups);
+                if groups.is_new((plan, index), place, value, machine.session)? {
+                    let state = groups.state(plan, place, index);
+                    if !state.step_number(value) {
+                        state.step_borrowed(Some(value))?;
+                    }
                 }
+                continue;
             }
             for code in aggregate.arguments.iter().chain(&aggregate.order) {
                 eval(machine, code)?;
@@ -151,8 +117,8 @@ impl Groups {
             let keys = aggregate.order.iter().map(|key| registers[key.result].as_ref());
             let kept = plan.kept.iter().map(|&reg| registers[reg].as_ref());
             let session = machine.session;
-            let group = &mut self.groups[place];
-            group.step((plan, index), &registers[range], keys, kept, session)?;
+            let groups = &mut self.groups;
+            groups.step((plan, index), place, &registers[range], keys, kept, session)?;
         }
         Ok(())
     }
@@ -169,12 +135,12 @@ impl Groups {
         if self.groups.len() < if ended { 1 } else { 2 } {
             return Ok(false);
         }
-        let mut group = self.groups.remove(0);
         self.covered.clear();
         self.covered.extend(plan.kept.iter().map(|&reg| machine.registers[reg].clone()));
-        group.give(plan, machine)?;
-        self.spare.push(group);
+        self.groups.give(plan, 0, machine)?;
+        self.groups.remove_first(plan);
         self.kept.clear();
+        self.counted = 0;
         Ok(true)
     }
 
@@ -224,14 +190,13 @@ impl Groups {
         let txn = machine.txn(direct.database)?;
         if direct.counts_rows {
             let count = direct.count_rows(txn)?;
-            let place = self.place_of(plan, |_| 0, |_| true, |_| ValueRef::Null);
-            for state in &mut self.groups[place].states {
+            let place = self.place_of(plan, |_| 0, |_, _| true, |_| ValueRef::Null);
+            for state in self.groups.states(plan, place) {
                 state.add_rows(count);
             }
             return Ok(());
         }
         let parameters = &machine.parameters;
-        let session = machine.session;
         if plan.ends_early {
             return self.add_first(plan, direct, machine, memory);
         }
@@ -240,19 +205,14 @@ impl Groups {
             return if direct.is_scan() {
                 let leaf = &mut memory.leaf;
                 direct.for_each_within(txn, parameters, leaf, EVERYWHERE, |rows| {
-                    self.take_rows(plan, group, rows)?;
-                    self.count(session)
+                    self.take_rows(plan, group, rows)
                 })
             } else if direct.is_join() {
                 direct.for_each_joined(txn, parameters, memory, EVERYWHERE, |rows| {
-                    self.take_rows(plan, group, rows)?;
-                    self.count(session)
+                    self.take_rows(plan, group, rows)
                 })
             } else {
-                direct.for_each(txn, parameters, memory, |row| {
-                    self.take_direct(plan, group, row)?;
-                    self.count(session)
-                })
+                direct.for_each(txn, parameters, memory, |row| self.take_direct(plan, group, row))
             };
         }
         Ok(())
@@ -294,14 +254,16 @@ impl Groups {
         ranges: &[(i64, i64)],
     ) -> Result<bool, Error> {
         let Some(group) = &direct.group else { return Ok(false) };
-        self.merge_ranges(plan, ranges, |groups, range| {
+        self.merge_ranges(plan, ranges, |groups, range, stop| {
             let mut memory = Memory::new(direct);
             if direct.is_join() {
                 direct.for_each_joined(txn, parameters, &mut memory, range, |rows| {
+                    stop.check(groups)?;
                     groups.take_rows(plan, group, rows)
                 })
             } else {
                 direct.for_each_within(txn, parameters, &mut memory.leaf, range, |rows| {
+                    stop.check(groups)?;
                     groups.take_rows(plan, group, rows)
                 })
             }
@@ -313,18 +275,22 @@ impl Groups {
         &mut self,
         plan: &GroupPlan,
         ranges: &[(i64, i64)],
-        gather: impl Fn(&mut Groups, (i64, i64)) -> Result<(), Error> + Sync,
+        gather: impl Fn(&mut Groups, (i64, i64), &Stop) -> Result<(), Error> + Sync,
     ) -> Result<bool, Error> {
+        let stop = Stop::default();
         let gather = |range: &(i64, i64)| {
             let mut groups = Groups::default();
-            gather(&mut groups, *range)?;
+            gather(&mut groups, *range, &stop)?;
             Ok(groups)
         };
         for wave in ranges.chunks(RANGES_AT_ONCE) {
             let parts: Vec<Result<Groups, Error>> = wave.par_iter().map(gather).collect();
+            if stop.0.load(Relaxed) {
+                self.clear();
+                return Ok(false);
+            }
             for part in parts {
-                let part = part?;
-                if part.groups.len() > GROUPS_TO_MERGE_MAX || !self.merge(plan, part) {
+                if !self.merge(plan, part?) {
                     self.clear();
                     return Ok(false);
                 }
@@ -335,29 +301,34 @@ impl Groups {
 
     /// Takes the groups of rows that come after this one's; false where aggregates do not merge.
     fn merge(&mut self, plan: &GroupPlan, part: Groups) -> bool {
-        let Groups { groups, by_key, .. } = part;
-        for (number, group) in groups.into_iter().enumerate() {
+        let Groups { groups: mut other, by_key, .. } = part;
+        let mut states = other.take_states();
+        for number in 0..other.len() {
+            let states = states.by_ref().take(plan.aggregates.len());
+            let groups = &self.groups;
             let found = if plan.keys.is_empty() {
-                (!self.groups.is_empty()).then_some(0)
+                (groups.len() > 0).then_some(0)
             } else {
                 self.by_key.find(by_key.hash(number), |place| {
-                    let pairs = self.groups[place].keys.iter().zip(&group.keys);
+                    let pairs = groups.keys(plan, place).zip(other.keys(plan, number));
                     let mut pairs = pairs.zip(&plan.keys);
-                    pairs.all(|((a, b), (_, by))| is_equal(a.as_ref(), b.as_ref(), *by))
+                    pairs.all(|((a, b), (_, by))| is_equal(a, b, *by))
                 })
             };
             let Some(place) = found else {
                 if !plan.keys.is_empty() {
                     self.by_key.insert(by_key.hash(number));
                 }
-                self.groups.push(group);
+                self.groups.push(plan, (&other, number), states);
                 continue;
             };
-            let target = &mut self.groups[place];
-            for (index, other) in group.states.into_iter().enumerate() {
-                let Some(holds) = target.states[index].merge(other) else { return false };
+            for (index, state) in states.enumerate() {
+                let Some(holds) = self.groups.state(plan, place, index).merge(state) else {
+                    return false;
+                };
                 if holds && plan.picks == Some(index) {
-                    target.kept.clone_from(&group.kept);
+                    let kept = (0..plan.kept.len()).map(|kept| other.kept(plan, number, kept));
+                    self.groups.keep(plan, place, kept);
                 }
             }
         }
@@ -382,13 +353,17 @@ impl Groups {
                 return Ok(());
             }
             let place = self.place_of_row(plan, group, |operand| rows.value(0, operand));
-            let states = &mut self.groups[place].states;
-            for (state, argument) in states.iter_mut().zip(&group.arguments) {
+            for (index, argument) in group.arguments.iter().enumerate() {
                 match argument {
                     // A batch has few rows.
-                    None => state.add_rows(rows.len() as i64),
+                    None => self.groups.state(plan, place, index).add_rows(rows.len() as i64),
+                    Some(argument) if plan.aggregates[index].distinct => {
+                        let places = std::iter::repeat(place);
+                        self.take_distinct((plan, index), rows, argument, places)?;
+                    }
                     Some(argument) => {
-                        state.step_each(Column { rows, operand: argument })?;
+                        let column = Column { rows, operand: argument };
+                        self.groups.state(plan, place, index).step_each(column)?;
                     }
                 }
             }
@@ -412,15 +387,19 @@ impl Groups {
             let Some(argument) = argument else {
                 // Rows of a group often lie beside each other.
                 for run in places.chunk_by(|a, b| a == b) {
-                    groups[run[0] as usize].states[index].add_rows(run.len() as i64);
+                    groups.state(plan, run[0] as usize, index).add_rows(run.len() as i64);
                 }
                 continue;
             };
-            let mut places = places.iter();
+            let mut places = places.iter().map(|&place| place as usize);
+            if plan.aggregates[index].distinct {
+                self.take_distinct((plan, index), rows, argument, places)?;
+                continue;
+            }
             let mut result = Ok(());
             rows.each_value(argument, |value| {
-                let Some(&place) = places.next() else { return };
-                let state = &mut groups[place as usize].states[index];
+                let Some(place) = places.next() else { return };
+                let state = groups.state(plan, place, index);
                 if !state.step_number(value) && result.is_ok() {
                     result = state.step_borrowed(Some(value)).map(drop);
                 }
@@ -428,6 +407,27 @@ impl Groups {
             result?;
         }
         Ok(())
+    }
+
+    /// Gives an aggregate over distinct values those of a column that it has not taken.
+    fn take_distinct<'r>(
+        &mut self,
+        (plan, index): (&GroupPlan, usize),
+        rows: impl ManyRows<'r>,
+        argument: &'r Operand,
+        mut places: impl Iterator<Item = usize>,
+    ) -> Result<(), Error> {
+        let groups = &mut self.groups;
+        let collation = plan.aggregates[index].collation;
+        let mut result = Ok(());
+        rows.each_value(argument, |value| {
+            let Some(place) = places.next() else { return };
+            let Some(seen) = groups.seen((plan, index), place) else { return };
+            if seen.insert_unlimited(value, collation) && result.is_ok() {
+                result = groups.state(plan, place, index).step_borrowed(Some(value)).map(drop);
+            }
+        });
+        result
     }
 
     /// The groups of rows by one key: of few bytes by what is stored, where that was seen before.
@@ -503,7 +503,7 @@ impl Groups {
             self.place_of(
                 plan,
                 |seed| hash_value(key, *by, seed),
-                |known| known.first().is_some_and(|known| is_equal(key, known.as_ref(), *by)),
+                |groups, place| is_equal(key, groups.key(plan, place, 0), *by),
                 from,
             )
         } else {
@@ -511,10 +511,9 @@ impl Groups {
             self.place_of(
                 plan,
                 |seed| keys().fold(seed, |hash, (value, by)| hash_value(value, by, hash)),
-                |known| {
-                    keys()
-                        .zip(known)
-                        .all(|((value, by), known)| is_equal(value, known.as_ref(), by))
+                |groups, place| {
+                    let mut pairs = keys().zip(groups.keys(plan, place));
+                    pairs.all(|((value, by), known)| is_equal(value, known, by))
                 },
                 from,
             )
@@ -529,14 +528,17 @@ impl Groups {
         row: RowView<'_, '_, '_>,
     ) -> Result<(), Error> {
         let place = self.place_of_row(plan, group, |operand| row.value(operand));
-        let target = &mut self.groups[place];
         for (index, argument) in group.arguments.iter().enumerate() {
             let value = argument.as_ref().map(|argument| row.value(argument));
-            let holds = target.states[index].step_borrowed(value)?;
+            if let (Some(value), Some(seen)) = (value, self.groups.seen((plan, index), place))
+                && !seen.insert_unlimited(value, plan.aggregates[index].collation)
+            {
+                continue;
+            }
+            let holds = self.groups.state(plan, place, index).step_borrowed(value)?;
             if holds && plan.picks == Some(index) {
-                for (kept, operand) in target.kept.iter_mut().zip(&group.kept) {
-                    assign(kept, row.value(operand));
-                }
+                let kept = group.kept.iter().map(|operand| row.value(operand));
+                self.groups.keep(plan, place, kept);
             }
         }
         Ok(())
@@ -558,9 +560,9 @@ impl Groups {
             let keys = plan.keys.iter().enumerate();
             keys.fold(seed, |hash, (index, (_, by))| hash_value(key(index), *by, hash))
         };
-        let equals = |known: &[Value]| {
-            let mut keys = known.iter().zip(&plan.keys).enumerate();
-            keys.all(|(index, (known, (_, by)))| key(index).compare(known.as_ref(), *by).is_eq())
+        let equals = |groups: &GroupStore, place: usize| {
+            let mut keys = groups.keys(plan, place).zip(&plan.keys).enumerate();
+            keys.all(|(index, (known, (_, by)))| is_equal(key(index), known, *by))
         };
         let value = |from| match from {
             From::Key(index) => key(index),
@@ -572,7 +574,7 @@ impl Groups {
         {
             let hash = hash(0);
             let groups = &self.groups;
-            let known = self.by_key.find(hash, |place| equals(&groups[place].keys));
+            let known = self.by_key.find(hash, |place| equals(groups, place));
             let values = (0..plan.keys.len()).map(From::Key);
             let values = values.chain((0..plan.kept.len()).map(From::Kept)).map(value);
             // What grows with its rows is gathered for one group after the other.
@@ -580,7 +582,7 @@ impl Groups {
                 |aggregate: &AggregatePlan| aggregate.distinct || !aggregate.order.is_empty();
             let full = self.overflow.is_some()
                 || plan.aggregates.iter().any(grows)
-                || !budget.has_room(Group::size(plan, values));
+                || !budget.has_room(GroupStore::size(plan, values));
             if known.is_some() || full {
                 return Ok(known);
             }
@@ -595,24 +597,24 @@ impl Groups {
         &mut self,
         plan: &GroupPlan,
         hash: impl FnOnce(u64) -> u64,
-        equals: impl Fn(&[Value]) -> bool,
+        equals: impl Fn(&GroupStore, usize) -> bool,
         value: impl Fn(From) -> ValueRef<'v>,
     ) -> usize {
         if plan.keys.is_empty() {
-            if self.groups.is_empty() {
+            if self.groups.len() == 0 {
                 self.start(plan, value);
             }
             return 0;
         }
         if plan.ordered {
-            return match self.groups.last() {
-                Some(last) if equals(&last.keys) => self.groups.len() - 1,
+            return match self.groups.len().checked_sub(1) {
+                Some(last) if equals(&self.groups, last) => last,
                 _ => self.start(plan, value),
             };
         }
         let hash = hash(0);
         let groups = &self.groups;
-        let found = self.by_key.find(hash, |place| equals(&groups[place].keys));
+        let found = self.by_key.find(hash, |place| equals(groups, place));
         if let Some(place) = found {
             return place;
         }
@@ -622,37 +624,28 @@ impl Groups {
 
     /// Counts what new groups take.
     #[inline]
-    fn count(&mut self, session: &dyn Session) -> Result<(), Error> {
-        match std::mem::take(&mut self.uncounted) {
-            0 => Ok(()),
-            bytes => self.kept.add(session, bytes),
+    fn count(&mut self, plan: &GroupPlan, session: &dyn Session) -> Result<(), Error> {
+        while self.counted < self.groups.len() {
+            let keys = self.groups.keys(plan, self.counted);
+            let kept = (0..plan.kept.len()).map(|kept| self.groups.kept(plan, self.counted, kept));
+            self.kept.add(session, GroupStore::size(plan, keys.chain(kept)))?;
+            self.counted += 1;
         }
+        Ok(())
     }
 
     #[inline(never)]
     fn start<'v>(&mut self, plan: &GroupPlan, value: impl Fn(From) -> ValueRef<'v>) -> usize {
-        match self.spare.pop() {
-            Some(group) => self.groups.push(group),
-            None => self.groups.push(Group::default()),
-        }
-        let place = self.groups.len() - 1;
-        let group = &mut self.groups[place];
-        group.restart(plan);
-        for (index, key) in group.keys.iter_mut().enumerate() {
-            assign(key, value(From::Key(index)));
-        }
-        for (index, kept) in group.kept.iter_mut().enumerate() {
-            assign(kept, value(From::Kept(index)));
-        }
-        let values = group.keys.iter().chain(&group.kept).map(Value::as_ref);
-        self.uncounted += Group::size(plan, values);
-        place
+        let keys = (0..plan.keys.len()).map(|key| value(From::Key(key)));
+        let kept = (0..plan.kept.len()).map(|kept| value(From::Kept(kept)));
+        self.groups.begin(plan, keys, kept)
     }
 
     /// Forgets the groups and keeps their memory, for another run of the same plan.
     pub(super) fn clear(&mut self) {
-        self.spare.append(&mut self.groups);
+        self.groups.clear();
         self.kept.clear();
+        self.counted = 0;
         self.by_key.clear();
         self.by_short.clear();
         self.order.clear();
@@ -663,28 +656,74 @@ impl Groups {
 
     /// Ends the gathering: groups will be given out by their keys, or as their rows came.
     pub(super) fn finish(&mut self, plan: &GroupPlan, session: &dyn Session) -> Result<(), Error> {
-        if plan.keys.is_empty() && self.groups.is_empty() {
+        if plan.keys.is_empty() && self.groups.len() == 0 {
             self.start(plan, |_| ValueRef::Null);
         }
         self.order.clear();
-        self.order.extend(0..self.groups.len());
+        // Four billion groups do not fit into memory.
+        self.order.extend((0..self.groups.len() as u32).map(|place| (0, place)));
         if let Some(overflow) = &mut self.overflow {
             overflow.finish(session)?;
         }
-        if plan.ordered || plan.distinct {
-            return Ok(());
+        if !plan.ordered && !plan.distinct {
+            self.sort(plan);
         }
-        let groups = &self.groups;
-        self.order.sort_by(|&a, &b| {
-            let pairs = groups[a].keys.iter().zip(&groups[b].keys).zip(&plan.keys);
-            pairs
-                .map(|((left, right), (_, collation))| {
-                    left.as_ref().compare(right.as_ref(), *collation)
-                })
-                .find(|order| order.is_ne())
-                .unwrap_or(Ordering::Equal)
-        });
         Ok(())
+    }
+
+    /// Puts the groups in the order of their keys: by the beginning of the first one, which is compared as
+    /// a number, and those in which it is the same by all keys.
+    fn sort(&mut self, plan: &GroupPlan) {
+        let Some(&(_, collation)) = plan.keys.first() else { return };
+        let groups = &self.groups;
+        let first = |place: u32| groups.key(plan, place as usize, 0);
+        match self.common(plan) {
+            // What all texts begin with tells none of them from another.
+            Some(common) => {
+                for (prefix, place) in &mut self.order {
+                    if let ValueRef::Text(text) = first(*place) {
+                        *prefix = first_bytes(text.get(common..).unwrap_or_default());
+                    }
+                }
+            }
+            None => {
+                let column = KeyColumn { collation, descending: false };
+                for (prefix, place) in &mut self.order {
+                    *prefix = column.prefix(first(*place));
+                }
+            }
+        }
+        if self.order.len() < PARALLEL_MIN {
+            self.order.sort_unstable_by_key(|&(prefix, _)| prefix);
+        } else {
+            self.order.par_sort_unstable_by_key(|&(prefix, _)| prefix);
+        }
+        for same in self.order.chunk_by_mut(|a, b| a.0 == b.0) {
+            if same.len() == 1 {
+                continue;
+            }
+            same.sort_unstable_by(|&(_, a), &(_, b)| {
+                let pairs = groups.keys(plan, a as usize).zip(groups.keys(plan, b as usize));
+                let mut orders = pairs.zip(&plan.keys).map(|((a, b), (_, by))| a.compare(b, *by));
+                orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal).then(a.cmp(&b))
+            });
+        }
+    }
+
+    /// How many bytes the first keys of all groups begin with that are the same; `None` where they are not
+    /// texts that are ordered by their bytes.
+    fn common(&self, plan: &GroupPlan) -> Option<usize> {
+        let [(_, Collation::Binary), ..] = &*plan.keys else { return None };
+        let mut firsts = (0..self.groups.len()).map(|place| self.groups.key(plan, place, 0));
+        let Some(ValueRef::Text(mut common)) = firsts.next() else { return None };
+        for first in firsts {
+            let ValueRef::Text(text) = first else { return None };
+            if !text.starts_with(common) {
+                let same = common.iter().zip(text).take_while(|(a, b)| a == b).count();
+                common = &common[..same];
+            }
+        }
+        Some(common.len())
     }
 
     /// Appends the next group's values to `out`, as they are given; false when there is none.
@@ -693,18 +732,21 @@ impl Groups {
     /// What aggregates raise.
     pub(super) fn push_next(
         &mut self,
+        plan: &GroupPlan,
         given: &[GroupColumn],
         out: &mut Batch,
     ) -> Result<bool, Error> {
-        let Some(&place) = self.order.get(self.next) else { return Ok(false) };
+        let Some(&(_, place)) = self.order.get(self.next) else { return Ok(false) };
         self.next += 1;
-        let Group { states, kept, .. } = &self.groups[place];
+        let place = place as usize;
         out.begin_row();
         for given in given {
             match given {
-                GroupColumn::Kept(number) => out.push_value(kept[*number].as_ref()),
+                GroupColumn::Kept(number) => {
+                    out.push_value(self.groups.kept(plan, place, *number));
+                }
                 GroupColumn::Aggregate(number) => {
-                    out.push_value(states[*number].finish()?.as_ref())
+                    out.push_value(self.groups.state(plan, place, *number).take()?.as_ref());
                 }
             }
         }
@@ -717,18 +759,17 @@ impl Groups {
         plan: &GroupPlan,
         machine: &mut Machine<'_, '_>,
     ) -> Result<bool, Error> {
-        let place = self.order.get(self.next).copied();
+        let place = self.order.get(self.next).map(|&(_, place)| place as usize);
         if let Some(overflow) = &mut self.overflow {
-            let known = place.map(|place| self.groups[place].keys.as_slice());
-            if overflow.goes_first(plan, known) {
-                let group = overflow.next_group(plan, machine.session)?;
-                group.give(plan, machine)?;
+            let groups = &self.groups;
+            if overflow.goes_first(plan, place.map(|place| groups.keys(plan, place))) {
+                overflow.give_next(plan, machine)?;
                 return Ok(true);
             }
         }
         let Some(place) = place else { return Ok(false) };
         self.next += 1;
-        self.groups[place].give(plan, machine)?;
+        self.groups.give(plan, place, machine)?;
         Ok(true)
     }
 }
@@ -739,8 +780,30 @@ pub(super) fn ranges_to_merge(
     direct: &Direct,
     txn: &Transaction,
 ) -> Vec<(i64, i64)> {
-    let merges = plan.aggregates.iter().all(|aggregate| aggregate.function.merges());
-    if merges && !plan.ordered { direct.ranges(txn) } else { Vec::new() }
+    let merges = |aggregate: &AggregatePlan| aggregate.function.merges() && !aggregate.distinct;
+    if plan.aggregates.iter().all(merges) && !plan.ordered {
+        direct.ranges(txn)
+    } else {
+        Vec::new()
+    }
+}
+
+/// Set as soon as one range has too many groups: the others end, and what they raise does not count, for
+/// all rows are taken once more.
+#[derive(Debug, Default)]
+pub(super) struct Stop(AtomicBool);
+
+impl Stop {
+    /// Ends the gathering where these groups are too many, or others were.
+    pub(super) fn check(&self, groups: &Groups) -> Result<(), Error> {
+        if groups.groups.len() > GROUPS_TO_MERGE_MAX {
+            self.0.store(true, Relaxed);
+        }
+        match self.0.load(Relaxed) {
+            true => Err(Error::Misuse { what: "groups that are too many were put together" }),
+            false => Ok(()),
+        }
+    }
 }
 
 /// Ranges of a large table that are read at once: a bound on the groups that wait to be merged.
@@ -756,111 +819,13 @@ enum From {
     Kept(usize),
 }
 
-impl Group {
-    /// About how many bytes a group takes that has these keys and values of a row.
-    fn size<'v>(plan: &GroupPlan, values: impl Iterator<Item = ValueRef<'v>>) -> usize {
-        let states = plan.aggregates.len() * size_of::<AggregateState>();
-        size_of::<Group>() + states + row_size(values)
+/// The first eight bytes of a text as a number that orders as they do; zeros behind a shorter one.
+#[inline]
+fn first_bytes(text: &[u8]) -> u64 {
+    if let Some(first) = text.first_chunk() {
+        return u64::from_be_bytes(*first);
     }
-
-    /// Takes one aggregate's arguments, the keys it is ordered by, and what is kept of the row.
-    pub(super) fn step<'v>(
-        &mut self,
-        (plan, index): (&GroupPlan, usize),
-        arguments: &'v [Value],
-        keys: impl Iterator<Item = ValueRef<'v>> + Clone,
-        kept: impl Iterator<Item = ValueRef<'v>>,
-        session: &dyn Session,
-    ) -> Result<(), Error> {
-        let aggregate = &plan.aggregates[index];
-        let values = arguments.iter().map(Value::as_ref);
-        if let Some(Some(seen)) = self.seen.get_mut(index)
-            && !seen.insert(session, values.clone(), aggregate.collation)?
-        {
-            return Ok(());
-        }
-        if !aggregate.order.is_empty() {
-            let waiting = self.waiting[index].get_or_insert_default();
-            let value = |place: usize| match arguments.get(place) {
-                Some(argument) => argument.as_ref(),
-                None => keys.clone().nth(place - arguments.len()).unwrap_or(ValueRef::Null),
-            };
-            let values = Values { first: 0, width: arguments.len() };
-            return waiting.push(session, (values, &aggregate.sort), value, None);
-        }
-        if self.states[index].step(arguments)? && plan.picks == Some(index) {
-            self.keep(kept);
-        }
-        Ok(())
-    }
-
-    /// Keeps the values of a row.
-    pub(super) fn keep<'v>(&mut self, kept: impl Iterator<Item = ValueRef<'v>>) {
-        for (target, value) in self.kept.iter_mut().zip(kept) {
-            assign(target, value);
-        }
-    }
-
-    /// Puts the group's values into the registers.
-    fn give(&mut self, plan: &GroupPlan, machine: &mut Machine<'_, '_>) -> Result<(), Error> {
-        self.take_waiting(plan, machine.session)?;
-        for (aggregate, state) in plan.aggregates.iter().zip(&self.states) {
-            machine.registers[aggregate.result] = state.finish()?;
-        }
-        for (kept, &reg) in self.kept.iter().zip(&plan.kept) {
-            assign(&mut machine.registers[reg], kept.as_ref());
-        }
-        Ok(())
-    }
-
-    /// Makes this a group without rows. What it had is used again where it fits.
-    pub(super) fn restart(&mut self, plan: &GroupPlan) {
-        if self.keys.len() != plan.keys.len() {
-            self.keys.resize(plan.keys.len(), Value::Null);
-        }
-        if self.kept.len() != plan.kept.len() {
-            self.kept.resize(plan.kept.len(), Value::Null);
-        }
-        if self.states.len() == plan.aggregates.len() {
-            for (state, aggregate) in self.states.iter_mut().zip(&plan.aggregates) {
-                state.start_again(aggregate.function, aggregate.collation, aggregate.json);
-            }
-        } else {
-            self.states.clear();
-            let start = |aggregate: &AggregatePlan| {
-                aggregate.function.start(aggregate.collation, aggregate.json)
-            };
-            self.states.extend(plan.aggregates.iter().map(start));
-        }
-        // Most are neither ordered nor distinct: nothing is kept of them then.
-        self.seen.clear();
-        if plan.aggregates.iter().any(|aggregate| aggregate.distinct) {
-            let seen = |aggregate: &AggregatePlan| aggregate.distinct.then(Seen::default);
-            self.seen.extend(plan.aggregates.iter().map(seen));
-        }
-        self.waiting.clear();
-        if plan.aggregates.iter().any(|aggregate| !aggregate.order.is_empty()) {
-            self.waiting.resize_with(plan.aggregates.len(), || None);
-        }
-    }
-
-    /// Gives the aggregates that take rows in an order their rows.
-    fn take_waiting(&mut self, plan: &GroupPlan, session: &dyn Session) -> Result<(), Error> {
-        let mut row = Vec::new();
-        for (index, waiting) in self.waiting.iter_mut().enumerate() {
-            let (Some(mut rows), Some(aggregate)) = (waiting.take(), plan.aggregates.get(index))
-            else {
-                continue;
-            };
-            rows.sort(session, &aggregate.sort)?;
-            row.resize(aggregate.arguments.len(), Value::Null);
-            while let Some(values) = rows.next_row(&aggregate.sort)? {
-                for (target, value) in row.iter_mut().zip(values) {
-                    assign(target, value);
-                }
-                self.states[index].step(&row)?;
-            }
-        }
-        Ok(())
-    }
+    let mut first = [0; 8];
+    first[..text.len()].copy_from_slice(text);
+    u64::from_be_bytes(first)
 }

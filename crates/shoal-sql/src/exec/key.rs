@@ -274,8 +274,8 @@ impl KeyPlaces {
 /// uses it keeps the keys and compares them, so equal hashes of unequal keys do no harm.
 #[derive(Debug, Default)]
 pub(crate) struct HashPlaces {
-    /// A place plus one, 0 for none. Its size is a power of two, or it is empty.
-    slots: Vec<u32>,
+    /// A place plus one, below half of its hash; 0 for none. Its size is a power of two, or it is empty.
+    slots: Vec<u64>,
     hashes: Vec<u64>,
 }
 
@@ -285,9 +285,10 @@ impl HashPlaces {
     pub(crate) fn find(&self, hash: u64, mut is: impl FnMut(usize) -> bool) -> Option<usize> {
         let mask = self.slots.len().checked_sub(1)?;
         let mut slot = spread(hash) & mask;
-        while let Some(place) = self.slots[slot].checked_sub(1) {
-            let place = place as usize;
-            if self.hashes[place] == hash && is(place) {
+        while let Some(found) = self.slots[slot].checked_sub(1) {
+            // The half that did not choose the slot tells most others apart.
+            let place = found as u32 as usize;
+            if (found >> 32) as u32 == hash as u32 && is(place) {
                 return Some(place);
             }
             slot = (slot + 1) & mask;
@@ -324,12 +325,13 @@ impl HashPlaces {
 
     fn put(&mut self, place: usize) {
         let mask = self.slots.len() - 1;
-        let mut slot = spread(self.hashes[place]) & mask;
+        let hash = self.hashes[place];
+        let mut slot = spread(hash) & mask;
         while self.slots[slot] != 0 {
             slot = (slot + 1) & mask;
         }
         // Four billion keys do not fit into memory.
-        self.slots[slot] = place as u32 + 1;
+        self.slots[slot] = (hash << 32) | (place as u64 + 1);
     }
 }
 
@@ -400,6 +402,7 @@ pub(crate) fn hash_value(value: ValueRef<'_>, collation: Collation, seed: u64) -
 #[inline]
 pub(crate) fn is_equal(left: ValueRef<'_>, right: ValueRef<'_>, by: Collation) -> bool {
     match (left, right) {
+        (ValueRef::Int(left), ValueRef::Int(right)) => left == right,
         (ValueRef::Text(left), ValueRef::Text(right)) if by == Collation::Binary => left == right,
         _ => left.compare(right, by).is_eq(),
     }

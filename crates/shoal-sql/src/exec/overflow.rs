@@ -3,14 +3,14 @@
 
 use std::cmp::Ordering;
 
-use super::group::Group;
+use super::group_store::GroupStore;
 use super::sort::{Sorter, Values};
 use super::{Machine, assign};
 use crate::Error;
 use crate::expr::{eval, eval_condition};
 use crate::functions::Session;
 use crate::plan::{GroupPlan, SortKey, SortPlan};
-use crate::value::{Collation, Value};
+use crate::value::{Collation, Value, ValueRef};
 
 /// Rows that wait, in the order of their first values; those that are equal as they came.
 #[derive(Debug)]
@@ -69,10 +69,10 @@ impl Waiting {
     }
 
     /// The order of the next row and of one with these first values.
-    pub(super) fn compare(&self, keys: &[Value]) -> Ordering {
+    pub(super) fn compare<'v>(&self, keys: impl IntoIterator<Item = ValueRef<'v>>) -> Ordering {
         let pairs = self.row.iter().zip(keys).zip(&self.sort.keys);
         pairs
-            .map(|((next, key), by)| next.as_ref().compare(key.as_ref(), by.collation))
+            .map(|((next, key), by)| next.as_ref().compare(key, by.collation))
             .find(|order| order.is_ne())
             .unwrap_or(Ordering::Equal)
     }
@@ -84,14 +84,15 @@ impl Waiting {
 #[derive(Debug)]
 pub(super) struct Overflow {
     waiting: Waiting,
-    group: Group,
+    /// The group whose rows are taken.
+    group: GroupStore,
     buffer: Vec<Value>,
 }
 
 impl Overflow {
     pub(super) fn new(plan: &GroupPlan) -> Overflow {
         let waiting = Waiting::new(plan.keys.iter().map(|(_, collation)| *collation));
-        Overflow { waiting, group: Group::default(), buffer: Vec::new() }
+        Overflow { waiting, group: GroupStore::default(), buffer: Vec::new() }
     }
 
     /// Takes the current row, whose keys were evaluated.
@@ -130,25 +131,32 @@ impl Overflow {
     }
 
     /// Whether the next group of these rows comes before the next one in memory.
-    pub(super) fn goes_first(&self, plan: &GroupPlan, keys: Option<&[Value]>) -> bool {
+    pub(super) fn goes_first<'v>(
+        &self,
+        plan: &GroupPlan,
+        keys: Option<impl Iterator<Item = ValueRef<'v>>>,
+    ) -> bool {
         let any = !self.waiting.row.is_empty();
         any && keys.is_none_or(|keys| !plan.distinct && self.waiting.compare(keys).is_lt())
     }
 
-    /// The next group of these rows, of which there is one.
-    pub(super) fn next_group(
+    /// Puts the next group of these rows, of which there is one, into the registers.
+    ///
+    /// # Errors
+    /// What aggregates raise, and when rows cannot be read from the file they are in.
+    pub(super) fn give_next(
         &mut self,
         plan: &GroupPlan,
-        session: &dyn Session,
-    ) -> Result<&mut Group, Error> {
+        machine: &mut Machine<'_, '_>,
+    ) -> Result<(), Error> {
         let Overflow { waiting, group, .. } = self;
+        let session = machine.session;
         let keys = plan.keys.len();
-        group.restart(plan);
-        for (key, value) in group.keys.iter_mut().zip(&waiting.row) {
-            assign(key, value.as_ref());
-        }
-        group.keep(waiting.row[keys..].iter().map(Value::as_ref));
-        while !waiting.row.is_empty() && waiting.compare(&group.keys).is_eq() {
+        group.clear();
+        let (first, behind) = waiting.row.split_at(keys);
+        let kept = behind[..plan.kept.len()].iter().map(Value::as_ref);
+        let place = group.begin(plan, first.iter().map(Value::as_ref), kept);
+        while !waiting.row.is_empty() && waiting.compare(group.keys(plan, place)).is_eq() {
             let (kept, mut rest) = waiting.row[keys..].split_at(plan.kept.len());
             for (index, aggregate) in plan.aggregates.iter().enumerate() {
                 let mut lets_in = true;
@@ -164,12 +172,12 @@ impl Overflow {
                 if lets_in {
                     let order = order.iter().map(Value::as_ref);
                     let kept = kept.iter().map(Value::as_ref);
-                    group.step((plan, index), arguments, order, kept, session)?;
+                    group.step((plan, index), place, arguments, order, kept, session)?;
                 }
             }
             waiting.step()?;
         }
-        Ok(group)
+        group.give(plan, place, machine)
     }
 }
 
@@ -199,7 +207,8 @@ impl DistinctOverflow {
     pub(super) fn next(&mut self, registers: &mut [Value]) -> Result<bool, Error> {
         let waiting = &mut self.waiting;
         if let Some(last) = &self.last {
-            while !waiting.row.is_empty() && waiting.compare(last).is_eq() {
+            while !waiting.row.is_empty() && waiting.compare(last.iter().map(Value::as_ref)).is_eq()
+            {
                 waiting.step()?;
             }
         }

@@ -216,7 +216,7 @@ impl SelectRun {
         let Some(groups) = &mut self.groups else { return Ok(None) };
         for _ in 0..count {
             // What is behind the columns was to be sorted by.
-            if !groups.push_next(given.get(..width).unwrap_or(given), out)? {
+            if !groups.push_next(group, given.get(..width).unwrap_or(given), out)? {
                 return Ok(Some(false));
             }
             if out.is_long() {

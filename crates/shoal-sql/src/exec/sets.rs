@@ -252,10 +252,9 @@ impl SetFile {
     fn next(&mut self, registers: &mut [Value]) -> Result<bool, Error> {
         const COLUMNS: usize = 2;
         while let Some(key) = self.waiting.row().first().cloned() {
-            let key = [key];
             // Whether a row with the key is among those of the parts before `next`.
             let (mut stays, mut next) = (false, 0);
-            while !self.waiting.row().is_empty() && self.waiting.compare(&key).is_eq() {
+            while !self.waiting.row().is_empty() && self.waiting.compare([key.as_ref()]).is_eq() {
                 let row = self.waiting.row();
                 let part = match row.get(1) {
                     Some(Value::Int(part)) => usize::try_from(*part).unwrap_or(0),

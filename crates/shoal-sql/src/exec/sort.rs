@@ -47,7 +47,7 @@ impl Values {
 }
 
 /// So many rows are sorted on all cores.
-const PARALLEL_MIN: usize = 1 << 15;
+pub(super) const PARALLEL_MIN: usize = 1 << 15;
 
 /// Fewer rows than this are kept although others precede them.
 const BOUND_MIN: usize = 256;

@@ -4,10 +4,10 @@ use std::fmt;
 
 use super::Arguments;
 use super::concat::Concat;
-use super::json;
+use super::json::JsonGroup;
 use crate::Error;
 use crate::value::number::numeric_from_text;
-use crate::value::{Collation, TextNumber, Value, ValueRef, compare, text_of, to_real};
+use crate::value::{Collation, TextNumber, Value, ValueRef, compare, to_real};
 
 /// A function of a group of rows.
 pub(crate) struct AggregateFunction {
@@ -121,14 +121,10 @@ impl AggregateFunction {
             Kind::Avg => State::Sum(Sum::default(), SumResult::Avg),
             Kind::Min => State::Extreme { best: None, max: false, collation },
             Kind::Max => State::Extreme { best: None, max: true, collation },
-            Kind::GroupConcat => State::Concat(Concat::default()),
-            Kind::Json { object, blob } => State::Json {
-                labels: object.then(Vec::new),
-                values: Vec::new(),
-                bytes: 0,
-                blob,
-                json,
-            },
+            Kind::GroupConcat => State::Concat(Box::default()),
+            Kind::Json { object, blob } => {
+                State::Json(Box::new(JsonGroup::new(object, blob, json)))
+            }
         })
     }
 }
@@ -160,20 +156,10 @@ pub(crate) trait ForEach<'v> {
 enum State {
     Count(i64),
     Sum(Sum, SumResult),
-    Extreme {
-        best: Option<Value>,
-        max: bool,
-        collation: Collation,
-    },
-    Concat(Concat),
-    Json {
-        labels: Option<Vec<Vec<u8>>>,
-        values: Vec<Vec<u8>>,
-        /// How long the texts within are, about.
-        bytes: usize,
-        blob: bool,
-        json: u64,
-    },
+    Extreme { best: Option<Value>, max: bool, collation: Collation },
+    // Few aggregates are one of these, and every group has a state.
+    Concat(Box<Concat>),
+    Json(Box<JsonGroup>),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -184,21 +170,6 @@ enum SumResult {
 }
 
 impl AggregateState {
-    /// Makes this the state of an empty group, as [`AggregateFunction::start`] gives it: in place where
-    /// it counts rows.
-    #[inline]
-    pub(crate) fn start_again(
-        &mut self,
-        function: &AggregateFunction,
-        collation: Collation,
-        json: u64,
-    ) {
-        match (&mut self.0, function.kind) {
-            (State::Count(count), Kind::Count) => *count = 0,
-            _ => *self = function.start(collation, json),
-        }
-    }
-
     /// Takes one row's arguments.
     ///
     /// Gives whether a `min` or `max` now holds this row's value, so that bare columns are read
@@ -227,25 +198,14 @@ impl AggregateState {
                 }
                 *best = Some(value.clone());
             }
-            State::Json { labels, values, bytes, json, .. } => {
-                let mut place = 0;
-                if let Some(labels) = labels {
-                    let label = value.and_then(|value| text_of(value.as_ref()));
-                    let Some(label) = label else { return Ok(true) };
-                    labels.push(json::quoted(&label));
-                    *bytes += label.len();
-                    place = 1;
-                }
-                let value = arguments.get(place).unwrap_or(&Value::Null);
-                if let Value::Text(text) | Value::Blob(text) = value {
-                    *bytes += text.len();
-                }
-                if *bytes > super::LENGTH_MAX {
-                    return Err(super::too_big());
-                }
-                values.push(json::value_text(value, super::is_json(*json, place))?);
+            State::Json(group) => {
+                let value = value.map_or(ValueRef::Null, Value::as_ref);
+                group.step(value, arguments.get(1).map(Value::as_ref))?;
             }
-            State::Concat(joined) => joined.step(arguments)?,
+            State::Concat(joined) => {
+                let value = value.map_or(ValueRef::Null, Value::as_ref);
+                joined.step(value, arguments.get(1).map(Value::as_ref))?;
+            }
         }
         Ok(true)
     }
@@ -262,7 +222,7 @@ impl AggregateState {
             }
             State::Sum(sum, _) => sum.undo(value.unwrap_or(&Value::Null)),
             State::Concat(joined) => joined.undo(arguments),
-            State::Extreme { .. } | State::Json { .. } => {}
+            State::Extreme { .. } | State::Json(_) => {}
         }
     }
 
@@ -341,6 +301,8 @@ impl AggregateState {
                 }
                 crate::exec::assign(best, value);
             }
+            (State::Concat(joined), value) => joined.step(value, None)?,
+            (State::Json(group), value) => group.step(value, None)?,
             _ => return self.step(&[value.into()]),
         }
         Ok(true)
@@ -422,10 +384,21 @@ impl AggregateState {
             State::Sum(sum, SumResult::Avg) => Value::real(sum.total() / sum.count as f64),
             State::Extreme { best, .. } => best.clone().unwrap_or_default(),
             State::Concat(joined) => joined.finish(),
-            State::Json { labels, values, blob, .. } => {
-                json::group(labels.as_deref(), values, *blob)?
-            }
+            State::Json(group) => group.clone().take()?,
         })
+    }
+
+    /// As [`AggregateState::finish`], once: a text is moved, not copied.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn take(&mut self) -> Result<Value, Error> {
+        match &mut self.0 {
+            State::Concat(joined) => Ok(joined.take()),
+            State::Json(group) => group.take(),
+            State::Extreme { best, .. } => Ok(best.take().unwrap_or_default()),
+            _ => self.finish(),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::Error;
-use crate::value::{Value, text_of};
+use crate::value::{Value, ValueRef, push_text, text_of};
 
 /// What is joined so far. As in SQLite it is known how long separators are, not before which text each
 /// stands: where nothing is left of the text, the next one counts as the first, also behind empty ones
@@ -25,13 +25,17 @@ impl Concat {
     ///
     /// # Errors
     /// When the text grows too long.
-    pub(super) fn step(&mut self, arguments: &[Value]) -> Result<(), Error> {
-        let Some(text) = arguments.first().and_then(|value| text_of(value.as_ref())) else {
+    pub(super) fn step(
+        &mut self,
+        value: ValueRef<'_>,
+        separator: Option<ValueRef<'_>>,
+    ) -> Result<(), Error> {
+        if value == ValueRef::Null {
             return Ok(());
-        };
-        let separator = match arguments.get(1) {
+        }
+        let separator = match separator {
             None => b",".into(),
-            Some(separator) => text_of(separator.as_ref()).unwrap_or_default(),
+            Some(separator) => text_of(separator).unwrap_or_default(),
         };
         if std::mem::replace(&mut self.begun, true) {
             self.text.extend_from_slice(&separator);
@@ -44,7 +48,7 @@ impl Concat {
             self.first_separator = separator.len();
         }
         self.count += 1;
-        self.text.extend_from_slice(&text);
+        push_text(value, &mut self.text);
         if self.text.len() > super::LENGTH_MAX {
             return Err(super::too_big());
         }
@@ -75,6 +79,14 @@ impl Concat {
         match self.count {
             0 if self.text.is_empty() => Value::Null,
             _ => Value::Text(self.text.clone()),
+        }
+    }
+
+    /// As [`Concat::finish`], once.
+    pub(super) fn take(&mut self) -> Value {
+        match self.count {
+            0 if self.text.is_empty() => Value::Null,
+            _ => Value::Text(std::mem::take(&mut self.text)),
         }
     }
 }

@@ -244,8 +244,8 @@ fn plain(code: &Code) -> Option<Reg> {
 /// What a group computes of its rows; `None` for one whose rows are not taken many at a time.
 fn codes_of(group: &GroupPlan) -> Option<impl Iterator<Item = GroupCode> + use<>> {
     let is_plain = |aggregate: &AggregatePlan| {
-        let AggregatePlan { arguments, filter, order, distinct, .. } = aggregate;
-        arguments.len() <= 1 && filter.is_none() && order.is_empty() && !distinct
+        let AggregatePlan { arguments, filter, order, .. } = aggregate;
+        arguments.len() <= 1 && filter.is_none() && order.is_empty()
     };
     let (keys, aggregates) = (group.keys.len(), group.aggregates.len());
     let codes = (0..keys).map(GroupCode::Key).chain((0..aggregates).map(GroupCode::Argument));

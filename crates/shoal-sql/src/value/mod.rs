@@ -8,6 +8,7 @@
 mod affinity;
 mod arithmetic;
 mod cast;
+mod digits;
 mod extended;
 pub(crate) mod number;
 pub(crate) mod pattern;
@@ -25,6 +26,7 @@ pub(crate) use arithmetic::{
     shift_right, subtract,
 };
 pub(crate) use cast::cast;
+pub(crate) use digits::push_int;
 pub(crate) use number::{TextNumber, integer_literal, real_to_int, to_int, to_real};
 pub(crate) use pattern::{GLOB, LIKE, PATTERN_BYTES_MAX, Pattern, like_escape};
 pub(crate) use real_text::{Decimal, Keep, decode};
@@ -163,13 +165,28 @@ pub(crate) fn truth(value: ValueRef<'_>) -> Option<bool> {
     }
 }
 
+/// Appends the bytes that [`text_of`] gives; none for NULL.
+#[inline]
+pub(crate) fn push_text(value: ValueRef<'_>, out: &mut Vec<u8>) {
+    match value {
+        ValueRef::Null => {}
+        ValueRef::Int(int) => push_int(int, out),
+        ValueRef::Real(real) => out.extend_from_slice(real_to_text(real).as_bytes()),
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => out.extend_from_slice(bytes),
+    }
+}
+
 /// The bytes SQLite would show for the value as text: numbers printed, blobs read as text.
 ///
 /// `None` for NULL. Cost: no allocation for text and blobs.
 pub(crate) fn text_of(value: ValueRef<'_>) -> Option<Cow<'_, [u8]>> {
     match value {
         ValueRef::Null => None,
-        ValueRef::Int(int) => Some(Cow::Owned(int.to_string().into_bytes())),
+        ValueRef::Int(int) => {
+            let mut text = Vec::with_capacity(20);
+            push_int(int, &mut text);
+            Some(Cow::Owned(text))
+        }
         ValueRef::Real(real) => Some(Cow::Owned(real_to_text(real).into_bytes())),
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Some(Cow::Borrowed(bytes)),
     }

@@ -8,7 +8,7 @@ use super::{ColumnWriter, Columns, ROWS_MAX, Readable, World};
 use crate::Error;
 use crate::exec::Machine;
 use crate::exec::direct::{EVERYWHERE, Memory};
-use crate::exec::group::{Groups, ranges_to_merge};
+use crate::exec::group::{Groups, Stop, ranges_to_merge};
 use crate::functions::Session;
 use crate::plan::{FedGroup, FedScan, GroupPlan};
 use crate::value::{Value, ValueRef};
@@ -30,11 +30,13 @@ impl Groups {
         let taker = Taker { plan, fed, group, registers, parameters: &machine.parameters, session };
         let ranges = ranges_to_merge(plan, &fed.direct, txn);
         if !ranges.is_empty()
-            && self.merge_ranges(plan, &ranges, |groups, range| taker.take(groups, txn, range))?
+            && self.merge_ranges(plan, &ranges, |groups, range, stop| {
+                taker.take(groups, txn, range, Some(stop))
+            })?
         {
             return Ok(());
         }
-        taker.take(self, txn, EVERYWHERE)
+        taker.take(self, txn, EVERYWHERE, None)
     }
 }
 
@@ -50,18 +52,27 @@ struct Taker<'p> {
 
 impl Taker<'_> {
     /// Takes the rows of a range of rowids, where the first loop goes over a table, or all.
-    fn take(&self, groups: &mut Groups, txn: &Transaction, range: (i64, i64)) -> Result<(), Error> {
+    fn take(
+        &self,
+        groups: &mut Groups,
+        txn: &Transaction,
+        range: (i64, i64),
+        stop: Option<&Stop>,
+    ) -> Result<(), Error> {
+        let go_on = |groups: &Groups| stop.map_or(Ok(()), |stop| stop.check(groups));
         let (direct, parameters) = (&self.fed.direct, self.parameters);
         let outputs = direct.outputs.as_deref().unwrap_or_default();
         let mut memory = Memory::new(direct);
         let mut columns = Columns::default();
         if direct.is_scan() {
             return direct.for_each_within(txn, parameters, &mut memory.leaf, range, |rows| {
+                go_on(groups)?;
                 self.take_found(groups, &mut columns, &FoundRows { rows, outputs })
             });
         }
         if direct.is_join() {
             return direct.for_each_joined(txn, parameters, &mut memory, range, |rows| {
+                go_on(groups)?;
                 self.take_found(groups, &mut columns, &FoundRows { rows, outputs })
             });
         }

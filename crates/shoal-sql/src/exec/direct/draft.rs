@@ -423,7 +423,7 @@ impl Builder {
             keys.iter().map(|(code, by)| Some((self.copied(code)?, *by))).collect();
         let mut arguments = Vec::with_capacity(aggregates.len());
         for aggregate in aggregates {
-            if aggregate.filter.is_some() || aggregate.distinct || !aggregate.order.is_empty() {
+            if aggregate.filter.is_some() || !aggregate.order.is_empty() {
                 return None;
             }
             arguments.push(match &*aggregate.arguments {

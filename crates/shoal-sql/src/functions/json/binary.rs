@@ -303,13 +303,16 @@ fn write_json5_text(payload: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
 /// Appends a text of SQL as a string of JSON.
 pub(super) fn push_quoted(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
-    for &byte in text {
-        match byte {
-            b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
-            0..0x20 => push_control(byte, out),
-            _ => out.push(byte),
+    let mut rest = text;
+    while let Some(at) = rest.iter().position(|&byte| byte < 0x20 || matches!(byte, b'"' | b'\\')) {
+        out.extend_from_slice(&rest[..at]);
+        match rest[at] {
+            byte @ (b'"' | b'\\') => out.extend_from_slice(&[b'\\', byte]),
+            byte => push_control(byte, out),
         }
+        rest = &rest[at + 1..];
     }
+    out.extend_from_slice(rest);
     out.push(b'"');
 }
 

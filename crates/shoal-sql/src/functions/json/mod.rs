@@ -8,6 +8,7 @@
 
 mod binary;
 mod edit;
+mod group;
 mod parse;
 mod path;
 mod table;
@@ -19,8 +20,10 @@ use std::borrow::Cow;
 use super::{Arguments, Env, ScalarFunction};
 use crate::Error;
 use crate::value::number::{IntEnd, integer_text_prefix, parse_real};
-use crate::value::{Value, real_to_text, text_of, to_int, utf8};
+use crate::value::{Value, ValueRef, push_text, text_of, to_int, utf8};
+use binary::push_quoted;
 use edit::Mode;
+pub(super) use group::JsonGroup;
 use parse::parse;
 use path::Fault;
 pub(crate) use table::{Walk, walk};
@@ -58,7 +61,9 @@ pub(super) const FUNCTIONS: &[ScalarFunction] = &[
         object(arguments, env, true)
     }),
     ScalarFunction::json("json_quote", Arguments::exactly(1), |arguments, env| {
-        Ok(Value::Text(value_text(&arguments[0], env.is_json(0))?))
+        let mut text = Vec::new();
+        push_value(arguments[0].as_ref(), env.is_json(0), &mut text)?;
+        Ok(Value::Text(text))
     }),
     ScalarFunction::new("json_pretty", Arguments::between(1, 2), json_pretty),
     ScalarFunction::json("json_insert", Arguments::at_least(0), |arguments, env| {
@@ -129,30 +134,30 @@ fn no_blobs() -> Error {
     Error::runtime("JSON cannot hold BLOB values")
 }
 
-/// A value of SQL as JSON text; a text is JSON itself where a function made it.
-pub(super) fn value_text(value: &Value, json: bool) -> Result<Vec<u8>, Error> {
-    Ok(match value {
-        Value::Null => b"null".to_vec(),
-        Value::Int(int) => int.to_string().into_bytes(),
-        Value::Real(real) if real.is_infinite() => {
-            if *real > 0.0 {
-                b"9.0e+999".to_vec()
-            } else {
-                b"-9.0e+999".to_vec()
-            }
+/// Appends a value of SQL as JSON text; a text is JSON itself where a function made it.
+fn push_value(value: ValueRef<'_>, json: bool, out: &mut Vec<u8>) -> Result<(), Error> {
+    match value {
+        ValueRef::Null => out.extend_from_slice(b"null"),
+        ValueRef::Real(real) if real.is_infinite() => {
+            out.extend_from_slice(if real > 0.0 { b"9.0e+999" } else { b"-9.0e+999" });
         }
-        Value::Real(real) => real_to_text(*real).into_bytes(),
-        Value::Text(text) if json => minified(text::check(text).ok_or_else(malformed)?),
-        Value::Text(text) => quoted(text),
-        Value::Blob(blob) if valid::looks_right(blob) => binary::to_text(blob)?,
-        Value::Blob(_) => return Err(no_blobs()),
-    })
+        ValueRef::Int(_) | ValueRef::Real(_) => push_text(value, out),
+        ValueRef::Text(text) if json => {
+            out.extend_from_slice(&minified(text::check(text).ok_or_else(malformed)?));
+        }
+        ValueRef::Text(text) => push_quoted(text, out),
+        ValueRef::Blob(blob) if valid::looks_right(blob) => {
+            out.extend_from_slice(&binary::to_text(blob)?);
+        }
+        ValueRef::Blob(_) => return Err(no_blobs()),
+    }
+    Ok(())
 }
 
 /// A text of SQL as a string of JSON.
 pub(super) fn quoted(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len() + 2);
-    binary::push_quoted(text, &mut out);
+    push_quoted(text, &mut out);
     out
 }
 
@@ -162,47 +167,36 @@ fn made(text: Vec<u8>, blob: bool) -> Result<Value, Error> {
 }
 
 fn array(arguments: &[Value], env: &Env<'_>, blob: bool) -> Result<Value, Error> {
-    let items = arguments.iter().enumerate();
-    let items: Result<Vec<Vec<u8>>, Error> =
-        items.map(|(place, value)| value_text(value, env.is_json(place))).collect();
-    group(None, &items?, blob)
+    let mut text = Vec::with_capacity(16 * arguments.len() + 2);
+    text.push(b'[');
+    for (place, value) in arguments.iter().enumerate() {
+        if place > 0 {
+            text.push(b',');
+        }
+        push_value(value.as_ref(), env.is_json(place), &mut text)?;
+    }
+    text.push(b']');
+    made(text, blob)
 }
 
 fn object(arguments: &[Value], env: &Env<'_>, blob: bool) -> Result<Value, Error> {
     if !arguments.len().is_multiple_of(2) {
         return Err(Error::runtime("json_object() requires an even number of arguments"));
     }
-    let mut labels = Vec::with_capacity(arguments.len() / 2);
-    let mut values = Vec::with_capacity(arguments.len() / 2);
+    let mut text = Vec::with_capacity(16 * arguments.len() + 2);
+    text.push(b'{');
     for (place, pair) in arguments.chunks_exact(2).enumerate() {
         let Value::Text(label) = &pair[0] else {
             return Err(Error::runtime("json_object() labels must be TEXT"));
         };
-        labels.push(quoted(label));
-        values.push(value_text(&pair[1], env.is_json(2 * place + 1))?);
-    }
-    group(Some(&labels), &values, blob)
-}
-
-/// What values, or labels with values, become, all as JSON text.
-pub(super) fn group(
-    labels: Option<&[Vec<u8>]>,
-    values: &[Vec<u8>],
-    blob: bool,
-) -> Result<Value, Error> {
-    let brackets = if labels.is_some() { b"{}" } else { b"[]" };
-    let mut text = vec![brackets[0]];
-    for (place, value) in values.iter().enumerate() {
         if place > 0 {
             text.push(b',');
         }
-        if let Some(labels) = labels {
-            text.extend_from_slice(&labels[place]);
-            text.push(b':');
-        }
-        text.extend_from_slice(value);
+        push_quoted(label, &mut text);
+        text.push(b':');
+        push_value(pair[1].as_ref(), env.is_json(2 * place + 1), &mut text)?;
     }
-    text.push(brackets[1]);
+    text.push(b'}');
     made(text, blob)
 }
 

@@ -1,0 +1,77 @@
+//! The values that an aggregate over distinct ones has taken.
+
+use super::kept_keys::KeptKeys;
+use super::key::{HashPlaces, hash_value, is_equal, push_key};
+use super::value_list::ValueList;
+use crate::Error;
+use crate::functions::Session;
+use crate::value::{Collation, ValueRef};
+
+/// Values, each of which is there once. No allocation of its own for a value.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    places: HashPlaces,
+    values: ValueList,
+    /// Where memory is limited: there, instead.
+    limited: Option<Box<KeptKeys>>,
+    key: Vec<u8>,
+}
+
+impl Seen {
+    /// Adds a value; false when it was taken before.
+    ///
+    /// # Errors
+    /// When memory is limited and a file cannot be written.
+    #[inline]
+    pub(super) fn insert(
+        &mut self,
+        session: &dyn Session,
+        value: ValueRef<'_>,
+        collation: Collation,
+    ) -> Result<bool, Error> {
+        if session.budget().is_some() {
+            self.key.clear();
+            push_key(value, collation, &mut self.key);
+            return self.limited.get_or_insert_default().insert(session, &self.key);
+        }
+        Ok(self.insert_unlimited(value, collation))
+    }
+
+    /// As [`Seen::insert`] where memory is not limited.
+    #[inline]
+    pub(super) fn insert_unlimited(&mut self, value: ValueRef<'_>, collation: Collation) -> bool {
+        let hash = hash_value(value, collation, 0);
+        let known = |place| is_equal(self.values.get(place), value, collation);
+        if self.places.find(hash, known).is_some() {
+            return false;
+        }
+        self.places.insert(hash);
+        self.values.push(value);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_values_are_taken_once() {
+        let text = ValueRef::Text;
+        let values = [
+            (ValueRef::Int(1), true),
+            (ValueRef::Real(1.0), false),
+            (text(b"1"), true),
+            (ValueRef::Blob(b"1"), true),
+            (text(b"a"), true),
+            (text(b"A"), false),
+            (ValueRef::Null, true),
+            (ValueRef::Null, false),
+            (ValueRef::Real(1.5), true),
+        ];
+        let mut seen = Seen::default();
+        for (value, new) in values {
+            assert_eq!(seen.insert_unlimited(value, Collation::NoCase), new, "{value:?}");
+        }
+    }
+}
