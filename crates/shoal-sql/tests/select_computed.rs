@@ -141,6 +141,15 @@ fn every_expression_in_every_place() {
             format!("select {expression}, count(*), min(id) from t group by 1"),
             format!("select sum(n), max({expression}) from t group by i % 7"),
             format!("select distinct {expression} from t"),
+            format!(
+                "select sum(i + n) filter (where {expression}), count(*) filter (where n > 3) from t"
+            ),
+            format!(
+                "select n % 4, total({expression}) filter (where i > 0), count(distinct {expression}) from t group by 1"
+            ),
+            format!(
+                "select group_concat({expression}, s || ';'), group_concat(s, ', ') from t group by i % 3"
+            ),
             format!("select {expression} as e, id from t order by 1, 2 limit 30"),
             format!("select {expression} from t where i + n > 40 and r < 200 limit 3"),
             format!("select id from t where {expression} limit 3 offset 5"),
@@ -203,6 +212,8 @@ fn an_error_is_that_of_its_row() {
         (format!("select coalesce(i, {fails}) from t"), true),
         (format!("select id from t where o < 1000 and {fails} > 0"), true),
         (format!("select distinct {fails} from t"), false),
+        (format!("select sum({fails}) filter (where id < 50) from t"), true),
+        (format!("select sum(i) filter (where {fails}) from t"), false),
     ] {
         let (a, b) = (ours(&mut a, &sql), theirs(&b, &sql));
         assert_eq!(a.is_ok(), fits, "{sql}: {a:?}");

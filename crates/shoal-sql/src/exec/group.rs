@@ -12,7 +12,8 @@ use rayon::prelude::*;
 use shoal_store::{KeyColumn, Transaction};
 
 use super::direct::{
-    CHUNK, Direct, DirectGroup, EVERYWHERE, GroupColumn, ManyRows, Memory, Operand, RowView,
+    CHUNK, Direct, DirectGroup, EVERYWHERE, GroupColumn, ManyRows, Memory, MoreOfAggregate,
+    Operand, RowView,
 };
 use super::group_store::GroupStore;
 use super::key::{HashPlaces, hash_value, is_equal};
@@ -24,7 +25,7 @@ use crate::Error;
 use crate::expr::{eval, eval_condition, eval_operand};
 use crate::functions::{ForEach, Session};
 use crate::plan::{AggregatePlan, GroupPlan};
-use crate::value::{Collation, Value, ValueRef};
+use crate::value::{Collation, Value, ValueRef, truth};
 
 /// A column of rows that were found together.
 struct Column<'r, R> {
@@ -354,6 +355,11 @@ impl Groups {
             }
             let place = self.place_of_row(plan, group, |operand| rows.value(0, operand));
             for (index, argument) in group.arguments.iter().enumerate() {
+                if let Some(more) = group.more.get(index).filter(|more| more.is_any()) {
+                    let places = std::iter::repeat(place);
+                    self.take_with((plan, index), rows, (argument.as_ref(), more), places)?;
+                    continue;
+                }
                 match argument {
                     // A batch has few rows.
                     None => self.groups.state(plan, place, index).add_rows(rows.len() as i64),
@@ -383,6 +389,11 @@ impl Groups {
             }
         }
         for (index, argument) in group.arguments.iter().enumerate() {
+            if let Some(more) = group.more.get(index).filter(|more| more.is_any()) {
+                let places = places.iter().map(|&place| place as usize);
+                self.take_with((plan, index), rows, (argument.as_ref(), more), places)?;
+                continue;
+            }
             let groups = &mut self.groups;
             let Some(argument) = argument else {
                 // Rows of a group often lie beside each other.
@@ -405,6 +416,30 @@ impl Groups {
                 }
             });
             result?;
+        }
+        Ok(())
+    }
+
+    /// Gives an aggregate that takes more than an argument of every row that of those it takes.
+    fn take_with<'r>(
+        &mut self,
+        (plan, index): (&GroupPlan, usize),
+        rows: impl ManyRows<'r>,
+        (argument, more): (Option<&'r Operand>, &'r MoreOfAggregate),
+        places: impl Iterator<Item = usize>,
+    ) -> Result<(), Error> {
+        for (row, place) in (0..rows.len()).zip(places) {
+            let holds = |filter| truth(rows.value(row, filter)) == Some(true);
+            if !more.filter.as_ref().is_none_or(holds) {
+                continue;
+            }
+            let state = self.groups.state(plan, place, index);
+            let value = argument.map(|argument| rows.value(row, argument));
+            match (value, &more.second) {
+                (Some(value), Some(second)) => state.step_two(value, rows.value(row, second))?,
+                (Some(value), None) if state.step_number(value) => {}
+                (value, _) => state.step_borrowed(value).map(drop)?,
+            }
         }
         Ok(())
     }

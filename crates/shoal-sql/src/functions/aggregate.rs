@@ -308,6 +308,22 @@ impl AggregateState {
         Ok(true)
     }
 
+    /// As [`AggregateState::step`], of two borrowed arguments.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn step_two(
+        &mut self,
+        value: ValueRef<'_>,
+        second: ValueRef<'_>,
+    ) -> Result<(), Error> {
+        match &mut self.0 {
+            State::Concat(joined) => joined.step(value, Some(second)),
+            State::Json(group) => group.step(value, Some(second)),
+            _ => self.step(&[value.into(), second.into()]).map(drop),
+        }
+    }
+
     /// As [`AggregateState::step_borrowed`] with an argument, where it is a matter of a few
     /// instructions; false, and nothing is done, where it is not.
     #[inline(always)]

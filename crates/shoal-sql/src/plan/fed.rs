@@ -6,7 +6,7 @@
 
 use super::{AggregatePlan, DistinctPlan, GroupPlan, Level, Loads, Scan, SelectPlan};
 use crate::exec::computed::ColumnTable;
-use crate::exec::direct::{Direct, DirectGroup, Operand, compile};
+use crate::exec::direct::{Direct, DirectGroup, MoreOfAggregate, Operand, compile, constant};
 use crate::expr::{Code, Compiler, Op, Reg};
 use crate::value::Value;
 
@@ -46,8 +46,10 @@ pub(crate) struct FedGroup {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum GroupCode {
     Key(usize),
-    /// The argument of an aggregate that has one.
-    Argument(usize),
+    /// An argument of an aggregate, by the aggregate's number and its own.
+    Argument(usize, usize),
+    /// What must hold of the rows that an aggregate takes.
+    Filter(usize),
 }
 
 impl GroupCode {
@@ -55,7 +57,8 @@ impl GroupCode {
     pub(crate) fn of(self, group: &GroupPlan) -> Option<&Code> {
         match self {
             GroupCode::Key(number) => group.keys.get(number).map(|(code, _)| code),
-            GroupCode::Argument(number) => group.aggregates.get(number)?.arguments.first(),
+            GroupCode::Argument(number, of) => group.aggregates.get(number)?.arguments.get(of),
+            GroupCode::Filter(number) => group.aggregates.get(number)?.filter.as_ref(),
         }
     }
 }
@@ -75,7 +78,7 @@ impl FedScan {
             if levels[..count].iter().all(|level| can_be_fed(level, compiler))
                 && feed(levels, count, compiler)
             {
-                compute(select, is_bounded);
+                compute(select, is_bounded, compiler);
                 return;
             }
         }
@@ -144,7 +147,7 @@ fn feed(levels: &mut Vec<Level>, count: usize, compiler: &Compiler) -> bool {
 }
 
 /// Makes the scan of the first level compute what can be computed of many rows at a time.
-fn compute(select: &mut SelectPlan, is_bounded: bool) {
+fn compute(select: &mut SelectPlan, is_bounded: bool, compiler: &Compiler) {
     if !is_bounded {
         group_distinct(select);
     }
@@ -181,11 +184,13 @@ fn compute(select: &mut SelectPlan, is_bounded: bool) {
         _ => None,
     };
     if let Some((group, codes)) = grouped {
-        let computed: Box<[GroupCode]> =
-            codes.filter(|code| code.of(group).is_some_and(|code| plain(code).is_none())).collect();
+        let computed: Box<[GroupCode]> = codes
+            .into_iter()
+            .filter(|code| code.of(group).is_some_and(|code| plain(code).is_none()))
+            .collect();
         let codes = computed.iter().filter_map(|code| code.of(group));
         fed.table = ColumnTable::new(loaded, fed.conditions.iter().chain(codes));
-        let group = direct_group(group, &fed.table);
+        let group = direct_group(group, &fed.table, compiler);
         fed.group = group.map(|group| FedGroup { computed, group });
     } else {
         fed.table = ColumnTable::new(loaded, fed.conditions.iter());
@@ -242,31 +247,57 @@ fn plain(code: &Code) -> Option<Reg> {
 }
 
 /// What a group computes of its rows; `None` for one whose rows are not taken many at a time.
-fn codes_of(group: &GroupPlan) -> Option<impl Iterator<Item = GroupCode> + use<>> {
-    let is_plain = |aggregate: &AggregatePlan| {
-        let AggregatePlan { arguments, filter, order, .. } = aggregate;
-        arguments.len() <= 1 && filter.is_none() && order.is_empty()
+fn codes_of(group: &GroupPlan) -> Option<Vec<GroupCode>> {
+    let is_plain = |(number, aggregate): (usize, &AggregatePlan)| {
+        let AggregatePlan { arguments, filter, order, distinct, .. } = aggregate;
+        let has_more = arguments.len() == 2 || filter.is_some();
+        // Rows are taken one after the other where one of them is chosen.
+        let chooses = group.picks == Some(number) || *distinct;
+        // What fails of a row that is not taken is no error.
+        let fails = |code: &Code| code.ops.iter().any(|op| matches!(op, Op::Call { .. }));
+        let is_safe = filter.is_none() || !arguments.iter().any(fails);
+        arguments.len() <= 2 && order.is_empty() && !(has_more && chooses) && is_safe
     };
-    let (keys, aggregates) = (group.keys.len(), group.aggregates.len());
-    let codes = (0..keys).map(GroupCode::Key).chain((0..aggregates).map(GroupCode::Argument));
+    let mut codes: Vec<GroupCode> = (0..group.keys.len()).map(GroupCode::Key).collect();
+    for (number, aggregate) in group.aggregates.iter().enumerate() {
+        codes.extend((0..aggregate.arguments.len()).map(|of| GroupCode::Argument(number, of)));
+        codes.extend(aggregate.filter.is_some().then_some(GroupCode::Filter(number)));
+    }
     let fits = !group.ends_early
-        && group.aggregates.iter().all(is_plain)
-        && !codes.clone().filter_map(|code| code.of(group)).any(Code::runs_query);
+        && group.aggregates.iter().enumerate().all(is_plain)
+        && !codes.iter().filter_map(|code| code.of(group)).any(Code::runs_query);
     fits.then_some(codes)
 }
 
 /// The group's values as columns; `None` where one is not.
-fn direct_group(group: &GroupPlan, table: &ColumnTable) -> Option<DirectGroup> {
+fn direct_group(
+    group: &GroupPlan,
+    table: &ColumnTable,
+    compiler: &Compiler,
+) -> Option<DirectGroup> {
     let of_register = |reg: Reg| {
         let field = table.column(reg)?;
         Some(Operand::Field { record: 0, field, real: false, missing: Value::Null })
     };
-    let of_code = |code: &Code| of_register(plain(code).unwrap_or(code.result));
+    let of_code = |code: &Code| {
+        let reg = plain(code).unwrap_or(code.result);
+        of_register(reg).or_else(|| constant(reg, compiler))
+    };
     let keys = group.keys.iter().map(|(code, by)| Some((of_code(code)?, *by)));
     let arguments = group.aggregates.iter().map(|aggregate| match aggregate.arguments.first() {
         Some(code) => of_code(code).map(Some),
         None => Some(None),
     });
+    let mut more = Vec::new();
+    if group.aggregates.iter().any(|it| it.filter.is_some() || it.arguments.len() > 1) {
+        for AggregatePlan { arguments, filter, .. } in &group.aggregates {
+            let of = |code: Option<&Code>| code.map_or(Some(None), |code| of_code(code).map(Some));
+            more.push(MoreOfAggregate {
+                second: of(arguments.get(1))?,
+                filter: of(filter.as_ref())?,
+            });
+        }
+    }
     // What is kept of a row may be what it is grouped by.
     let kept = group.kept.iter().map(|&reg| {
         let key = group.keys.iter().find(|(code, _)| code.result == reg);
@@ -275,6 +306,7 @@ fn direct_group(group: &GroupPlan, table: &ColumnTable) -> Option<DirectGroup> {
     Some(DirectGroup {
         keys: keys.collect::<Option<_>>()?,
         arguments: arguments.collect::<Option<_>>()?,
+        more: more.into(),
         kept: kept.collect::<Option<_>>()?,
         given: None,
     })

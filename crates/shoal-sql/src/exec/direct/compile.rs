@@ -99,6 +99,7 @@ fn compile_part(
     let group = group_draft.map(|(keys, arguments, kept)| DirectGroup {
         keys: keys.into_iter().map(|(draft, by)| (finish(draft), by)).collect(),
         arguments: arguments.into_iter().map(|draft| draft.map(finish)).collect(),
+        more: Box::default(),
         kept: kept.into_iter().map(finish).collect(),
         given,
     });

@@ -34,7 +34,9 @@ pub(crate) use compile::compile;
 pub(crate) use each::{ManyRows, RowView};
 pub(crate) use leaf::{CHUNK, EVERYWHERE, LeafMemory};
 pub(crate) use leaf_rows::{GivenRow, LeafRows};
-pub(crate) use plan::{Direct, DirectGroup, GroupColumn, Operand, Root, parts, root_parts};
+pub(crate) use plan::{
+    Direct, DirectGroup, GroupColumn, MoreOfAggregate, Operand, Root, constant, parts, root_parts,
+};
 pub(crate) use rows::DirectRows;
 pub(crate) use run::Memory;
 pub(crate) use set::{combine, combined, is_same};

@@ -234,9 +234,26 @@ pub(crate) struct DirectGroup {
     pub(crate) keys: Box<[(Operand, Collation)]>,
     /// One for each aggregate; `None` for `count(*)`.
     pub(crate) arguments: Box<[Option<Operand>]>,
+    /// What else aggregates are given, one for each, or none for all where that is nothing.
+    pub(crate) more: Box<[MoreOfAggregate]>,
     pub(crate) kept: Box<[Operand]>,
     /// The result's columns, where each is one of these and every group is given.
     pub(crate) given: Option<Box<[GroupColumn]>>,
+}
+
+/// What an aggregate is given beside an argument.
+#[derive(Debug, Default)]
+pub(crate) struct MoreOfAggregate {
+    pub(crate) second: Option<Operand>,
+    /// What must hold of the rows that it takes.
+    pub(crate) filter: Option<Operand>,
+}
+
+impl MoreOfAggregate {
+    /// Whether it is given anything.
+    pub(crate) fn is_any(&self) -> bool {
+        self.second.is_some() || self.filter.is_some()
+    }
 }
 
 /// What a column of a result is of a group: by number.
@@ -332,7 +349,7 @@ fn part_body(part: &QueryPlan) -> &BodyPlan {
 }
 
 /// A register that nothing writes while the statement runs.
-pub(super) fn constant(reg: Reg, compiler: &Compiler) -> Option<Operand> {
+pub(crate) fn constant(reg: Reg, compiler: &Compiler) -> Option<Operand> {
     if let Some((_, value)) = compiler.constants.iter().find(|(known, _)| *known == reg) {
         return Some(Operand::Constant(value.clone()));
     }
