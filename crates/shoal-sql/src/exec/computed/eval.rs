@@ -12,7 +12,7 @@ use crate::expr::{
 };
 use crate::functions::{Env, ScalarFunction};
 use crate::resolve::tree::{ArithmeticOp, CompareOp, Comparison};
-use crate::value::{self, Value, ValueRef, truth};
+use crate::value::{self, PATTERN_BYTES_MAX, Value, ValueRef, text_of, truth};
 
 /// The rows that an operation is done for.
 #[derive(Clone, Copy)]
@@ -325,6 +325,17 @@ impl Columns {
         out: &mut Column,
         world: &World<'_>,
     ) {
+        if let (Some(language), 2) = (function.pattern(), registers.len())
+            && let Source::Fixed(ValueRef::Text(pattern)) = self.source(registers.start, world)
+            && pattern.len() <= PATTERN_BYTES_MAX
+        {
+            let source = self.source(registers.start + 1, world);
+            truths(rows, out, |row| {
+                let text = text_of(source.value(row));
+                text.map(|text| language.matches(pattern, &text, None))
+            });
+            return;
+        }
         let mut arguments = std::mem::take(&mut self.arguments);
         arguments.resize(registers.len().max(arguments.len()), Value::Null);
         let (given, mut failed) = (&mut arguments[..registers.len()], None);
@@ -364,6 +375,19 @@ impl Columns {
     ) {
         let Some(number) = set else {
             let source = self.source(from, world);
+            let fixed_int = |&item: &Reg| match self.source(item, world) {
+                Source::Fixed(ValueRef::Int(int)) => Some(int),
+                _ => None,
+            };
+            if let Some(ints @ Numbers::Many(_, nulls)) = source.ints()
+                && let Some(items) = list.iter().map(fixed_int).collect::<Option<Vec<i64>>>()
+            {
+                truths(rows, out, |row| {
+                    let is_null = nulls >> row & 1 == 1 && !items.is_empty();
+                    (!is_null).then(|| items.contains(&ints.at(row)) != rule.not)
+                });
+                return;
+            }
             truths(rows, out, |row| {
                 let items = list.iter().map(|&item| self.source(item, world).value(row));
                 is_in_values(source.value(row), items, rule).map(|found| found != rule.not)
