@@ -565,6 +565,17 @@ impl Groups {
         let place = self.place_of_row(plan, group, |operand| row.value(operand));
         for (index, argument) in group.arguments.iter().enumerate() {
             let value = argument.as_ref().map(|argument| row.value(argument));
+            if let Some(MoreOfAggregate { second, filter }) = group.more.get(index) {
+                let holds = |filter| truth(row.value(filter)) == Some(true);
+                if !filter.as_ref().is_none_or(holds) {
+                    continue;
+                }
+                if let (Some(value), Some(second)) = (value, second) {
+                    let state = self.groups.state(plan, place, index);
+                    state.step_two(value, row.value(second))?;
+                    continue;
+                }
+            }
             if let (Some(value), Some(seen)) = (value, self.groups.seen((plan, index), place))
                 && !seen.insert_unlimited(value, plan.aggregates[index].collation)
             {

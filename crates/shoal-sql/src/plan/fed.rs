@@ -248,15 +248,13 @@ fn plain(code: &Code) -> Option<Reg> {
 
 /// What a group computes of its rows; `None` for one whose rows are not taken many at a time.
 fn codes_of(group: &GroupPlan) -> Option<Vec<GroupCode>> {
-    let is_plain = |(number, aggregate): (usize, &AggregatePlan)| {
+    let is_plain = |aggregate: &AggregatePlan| {
         let AggregatePlan { arguments, filter, order, distinct, .. } = aggregate;
         let has_more = arguments.len() == 2 || filter.is_some();
-        // Rows are taken one after the other where one of them is chosen.
-        let chooses = group.picks == Some(number) || *distinct;
         // What fails of a row that is not taken is no error.
         let fails = |code: &Code| code.ops.iter().any(|op| matches!(op, Op::Call { .. }));
         let is_safe = filter.is_none() || !arguments.iter().any(fails);
-        arguments.len() <= 2 && order.is_empty() && !(has_more && chooses) && is_safe
+        arguments.len() <= 2 && order.is_empty() && !(has_more && *distinct) && is_safe
     };
     let mut codes: Vec<GroupCode> = (0..group.keys.len()).map(GroupCode::Key).collect();
     for (number, aggregate) in group.aggregates.iter().enumerate() {
@@ -264,7 +262,7 @@ fn codes_of(group: &GroupPlan) -> Option<Vec<GroupCode>> {
         codes.extend(aggregate.filter.is_some().then_some(GroupCode::Filter(number)));
     }
     let fits = !group.ends_early
-        && group.aggregates.iter().enumerate().all(is_plain)
+        && group.aggregates.iter().all(is_plain)
         && !codes.iter().filter_map(|code| code.of(group)).any(Code::runs_query);
     fits.then_some(codes)
 }
