@@ -212,6 +212,24 @@ fn parameters_of_tcl_and_vertical_tabs() {
     }
 }
 
+/// SQLite's grammar drops what stands beside a 0, and no other number.
+#[test]
+fn names_beside_what_never_holds() {
+    let scratch = Scratch::new("create table t(a); insert into t values (1), (0)");
+    let (mut connection, peer) = (scratch.ours(), scratch.theirs());
+    for sql in [
+        "select 0 and x, x and (0) and y, not (0x0 and x), x in (), 1 in () and x from t",
+        "select -0 and x from t",
+        "select x and - -0 from t",
+        "select +0 and x from t",
+        "select 0.0 and x from t",
+        "select a from t where -0 and a order by -0 + a",
+        "select a from t order by -0",
+    ] {
+        check(&mut connection, &peer, sql, &[]).unwrap_or_else(|failure| panic!("{failure}"));
+    }
+}
+
 #[test]
 fn distinct_says_nothing_to_functions_of_one_row() {
     let scratch = Scratch::new("create table t(a); insert into t values (1), (-1), (1), (null)");

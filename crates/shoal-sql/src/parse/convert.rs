@@ -427,7 +427,8 @@ impl<'a> Converter<'a> {
         };
         if let (UnaryOp::Negate, ExprKind::Literal(value)) = (op, &operand.kind) {
             match value {
-                Value::Int(int) if *int != i64::MIN => {
+                // Minus 0 is not the 0 that stands for a condition which never holds.
+                Value::Int(int) if !matches!(*int, 0 | i64::MIN) => {
                     return ExprKind::Literal(Value::Int(-int));
                 }
                 Value::Real(real) if self.is_least_integer(operand.offset) => {
