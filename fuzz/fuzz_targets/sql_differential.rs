@@ -28,6 +28,11 @@ fuzz_target!(|text: &str| {
     let peers = SQLITE.with(|cell| theirs(cell.get_or_init(|| sqlite(sql::SETUP)), text));
     match (ours, peers) {
         (Ok(Some(ours)), Ok(Some(peers))) if ours.len() < ROWS && peers.len() < ROWS => {
+            if ours != peers
+                && SQLITE.with(|cell| other_way_round(cell, text)).ok() != Some(peers.clone())
+            {
+                return;
+            }
             assert_eq!(ours, peers);
         }
         (Ok(Some(ours)), Err(error)) => panic!("answered {ours:?}, but SQLite says: {error}"),
@@ -35,6 +40,19 @@ fuzz_target!(|text: &str| {
         _ => {}
     }
 });
+
+/// SQLite's answer where it goes through tables the other way round. Another one than before is open, too: a
+/// column beside an aggregate may be any row's.
+fn other_way_round(
+    cell: &OnceCell<rusqlite::Connection>,
+    text: &str,
+) -> rusqlite::Result<Vec<String>> {
+    let sqlite = cell.get_or_init(|| sqlite(sql::SETUP));
+    sqlite.pragma_update(None, "reverse_unordered_selects", true)?;
+    let answer = theirs(sqlite, text);
+    sqlite.pragma_update(None, "reverse_unordered_selects", false)?;
+    Ok(answer?.unwrap_or_default())
+}
 
 /// Whether it is one statement whose answer depends on it and the tables alone, and not on the hour. For
 /// SQLite a text ends at a NUL.

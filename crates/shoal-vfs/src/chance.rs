@@ -7,6 +7,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub trait Clock: Send + Sync {
     /// Returns milliseconds since 1970-01-01 UTC.
     fn unix_ms(&self) -> i64;
+
+    /// Returns how many seconds local time is ahead of UTC at a moment, which is given in seconds since
+    /// 1970-01-01 UTC; `None` where there is no local time.
+    fn local_offset_s(&self, _unix_s: i64) -> Option<i64> {
+        None
+    }
 }
 
 /// Gives random bytes.
@@ -26,6 +32,12 @@ impl Clock for OsClock {
             Ok(after) => ms(after).unwrap_or(i64::MAX),
             Err(before) => ms(before.duration()).map_or(i64::MIN, |ms| -ms),
         }
+    }
+
+    /// As the system's zone says: `TZ`, or what is set for the machine.
+    #[cfg(unix)]
+    fn local_offset_s(&self, unix_s: i64) -> Option<i64> {
+        crate::os::local_offset_s(unix_s)
     }
 }
 

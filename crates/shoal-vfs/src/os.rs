@@ -1,5 +1,6 @@
 //! The operating system's files (Unix).
 
+mod local_time;
 mod mapping;
 mod record_lock;
 
@@ -11,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::{ByteLock, File, LockLevel, OpenMode, Vfs, VfsError};
+pub(crate) use local_time::local_offset_s;
 pub use mapping::Mapping;
 use mapping::Region;
 use record_lock::{Kind, Range};

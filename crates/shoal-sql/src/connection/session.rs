@@ -36,6 +36,7 @@ impl Environment {
         StatementSession {
             counts,
             now_unix_ms: self.clock.unix_ms(),
+            clock: Arc::clone(&self.clock),
             entropy: Arc::clone(&self.entropy),
             watch: Arc::clone(&control.watch),
             budget: control.limits.memory_bytes.map(budget),
@@ -95,6 +96,7 @@ impl Pinned {
 pub(crate) struct StatementSession {
     counts: Counts,
     now_unix_ms: i64,
+    clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     watch: Arc<Watch>,
     /// Where the memory is limited: the limit, and whose files take what is above it.
@@ -135,6 +137,10 @@ impl Session for StatementSession {
 
     fn now_unix_ms(&self) -> i64 {
         self.now_unix_ms
+    }
+
+    fn local_offset_s(&self, unix_s: i64) -> Option<i64> {
+        self.clock.local_offset_s(unix_s)
     }
 }
 

@@ -101,7 +101,8 @@ impl RowExpr {
     }
 }
 
-/// Whether a function of dates is given values that are written out, and none that means now.
+/// Whether a function of dates is given values that are written out, and none that means now or asks for
+/// the local time.
 fn is_fixed(function: &ScalarFunction, arguments: &[tree::Expr]) -> bool {
     const DATES: [&str; 6] = ["date", "time", "datetime", "julianday", "unixepoch", "strftime"];
     // A format alone means now, too.
@@ -111,7 +112,10 @@ fn is_fixed(function: &ScalarFunction, arguments: &[tree::Expr]) -> bool {
     };
     let fixed = |(place, expr): (usize, &tree::Expr)| match expr {
         // What is a moment in the first place is a modifier behind it.
-        tree::Expr::Const(Value::Text(text)) => place >= least || !names_now(text),
+        tree::Expr::Const(Value::Text(text)) => match place >= least {
+            true => ![&b"localtime"[..], b"utc"].iter().any(|word| text.eq_ignore_ascii_case(word)),
+            false => !names_now(text),
+        },
         tree::Expr::Const(_) => true,
         _ => false,
     };

@@ -1,4 +1,4 @@
-//! Record locks on SQLite's bytes (`fcntl`): the one place of this crate with unsafe code.
+//! Record locks on SQLite's bytes (`fcntl`).
 //!
 //! Linux has open-file-description locks; elsewhere the POSIX ones of the process serve.
 

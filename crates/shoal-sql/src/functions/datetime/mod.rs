@@ -1,7 +1,7 @@
 //! `date`, `time`, `datetime`, `julianday`, `unixepoch`, `strftime` and `timediff` (lang_datefunc.html).
 //!
-//! Times are UTC: what needs the machine's time zone is refused by name. The clock is the session's
-//! and stands still during a statement.
+//! Times are UTC. The clock is the session's and stands still during a statement; local time is what the
+//! session says, and refused by name where it has none.
 
 mod difference;
 mod modifier;
@@ -43,7 +43,7 @@ fn moment(arguments: &[Value], env: &Env<'_>) -> Result<Option<Moment>, Error> {
     let Some(mut moment) = parsed else { return Ok(None) };
     for (index, modifier) in modifiers.iter().enumerate() {
         let Some(text) = text_of(modifier.as_ref()) else { return Ok(None) };
-        if modifier::apply(&mut moment, utf8::to_nul(&text), index == 0)?.is_none() {
+        if modifier::apply(&mut moment, utf8::to_nul(&text), index == 0, env)?.is_none() {
             return Ok(None);
         }
     }

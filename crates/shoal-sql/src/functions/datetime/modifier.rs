@@ -3,6 +3,7 @@
 use super::moment::{DAY_MS, Moment, UNIX_EPOCH_MS};
 use super::parse::{Text, YEAR_MAX, time_of_day};
 use crate::Error;
+use crate::functions::Env;
 use crate::value::number::{is_space, parse_real};
 
 /// Units that can be added: name, the most of them that can be, and their seconds.
@@ -18,15 +19,33 @@ const UNITS: [(&str, f32, f64); 6] = [
 /// Applies a modifier; `first` when none stood before it. `None` when it is none.
 ///
 /// # Errors
-/// [`Error::Unsupported`] for those that need the machine's time zone.
-pub(super) fn apply(moment: &mut Moment, text: &[u8], first: bool) -> Result<Option<()>, Error> {
+/// [`Error::Unsupported`] for those that need local time, where there is none.
+pub(super) fn apply(
+    moment: &mut Moment,
+    text: &[u8],
+    first: bool,
+    env: &Env<'_>,
+) -> Result<Option<()>, Error> {
     let lower = text.to_ascii_lowercase();
-    if lower == b"localtime" || (lower == b"utc" && !moment.utc) {
+    let unsupported = || {
         let what = format!("date modifier '{}'", String::from_utf8_lossy(&lower));
-        return Err(Error::Unsupported { what, offset: None });
-    }
+        Error::Unsupported { what, offset: None }
+    };
+    let offset_s = |unix_s| env.session.local_offset_s(unix_s);
     Ok(match lower.as_slice() {
-        b"utc" => Some(()),
+        b"localtime" => {
+            if !moment.local {
+                to_local(moment, offset_s).ok_or_else(unsupported)?;
+            }
+            (moment.utc, moment.local) = (false, true);
+            Some(())
+        }
+        b"utc" => {
+            if !moment.utc {
+                to_utc(moment, offset_s).ok_or_else(unsupported)?;
+            }
+            Some(())
+        }
         b"auto" if first => {
             auto(moment);
             Some(())
@@ -61,6 +80,50 @@ pub(super) fn apply(moment: &mut Moment, text: &[u8], first: bool) -> Result<Opt
         [b'+' | b'-' | b'0'..=b'9', ..] => add(moment, &lower),
         _ => None,
     })
+}
+
+/// Makes local time of UTC; `None` where there is none.
+fn to_local(moment: &mut Moment, offset_s: impl Fn(i64) -> Option<i64>) -> Option<()> {
+    /// From 1970-01-01 to 2038-01-18, in milliseconds of the Julian day. As in SQLite, outside of that
+    /// another year with as many days stands for a year, as systems once knew no others.
+    const NEAR: std::ops::RangeInclusive<i64> = 210_866_760_000_000..=213_014_145_600_000;
+    moment.compute_julian();
+    let mut near = moment.clone();
+    let mut years = 0;
+    if !NEAR.contains(&moment.julian_ms) {
+        near.compute_civil();
+        years = 2000 + near.year % 4 - near.year;
+        near.year += years;
+        near.has_julian = false;
+        near.compute_julian();
+    }
+    let unix_s = near.julian_ms / 1000 - UNIX_EPOCH_MS / 1000;
+    let mut local = Moment::from_unix_ms((unix_s + offset_s(unix_s)?) * 1000);
+    local.compute_civil();
+    (moment.year, moment.month, moment.day) = (local.year - years, local.month, local.day);
+    (moment.hour, moment.minute) = (local.hour, local.minute);
+    moment.second = local.second + (moment.julian_ms % 1000) as f64 * 0.001;
+    (moment.has_date, moment.has_time, moment.has_julian) = (true, true, false);
+    (moment.raw, moment.error, moment.zone_minutes) = (false, false, 0);
+    Some(())
+}
+
+/// Makes UTC of local time, as SQLite does: by a guess that is set right up to three times.
+fn to_utc(moment: &mut Moment, offset_s: impl Fn(i64) -> Option<i64> + Copy) -> Option<()> {
+    moment.compute_julian();
+    let (mut guess, mut error) = (moment.julian_ms, 0);
+    for _ in 0..4 {
+        guess -= error;
+        let mut local = Moment { julian_ms: guess, has_julian: true, ..Moment::default() };
+        to_local(&mut local, offset_s)?;
+        local.compute_julian();
+        error = local.julian_ms - moment.julian_ms;
+        if error == 0 {
+            break;
+        }
+    }
+    *moment = Moment { julian_ms: guess, has_julian: true, utc: true, ..Moment::default() };
+    Some(())
 }
 
 fn set_julian(moment: &mut Moment, julian_ms: f64) {

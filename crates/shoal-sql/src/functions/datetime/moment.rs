@@ -27,6 +27,8 @@ pub(super) struct Moment {
     /// Milliseconds are shown.
     pub(super) subsecond: bool,
     pub(super) utc: bool,
+    /// It was made local time.
+    pub(super) local: bool,
     /// How many days the date lies past the end of its month.
     pub(super) floor_days: i64,
 }
