@@ -185,6 +185,7 @@ fn parameters_of_tcl_and_vertical_tabs() {
         "select $::a::b(1)+:c, #d(é)/*e*/",
         "select @a(b\u{1})FROM t",
         "select -?2, #e, ?1",
+        "select @a(b)m, ?2 n from t union select :a(1)b, 3 where 1",
         "select 1 \u{b}, \u{b}\u{b}2 -- x\n\u{b}as y",
         "select \u{b} 'a\u{b}' /* \u{b} */ || @a(\u{1f}), 1 \u{b}",
     ] {
@@ -193,6 +194,8 @@ fn parameters_of_tcl_and_vertical_tabs() {
     }
     for sql in [
         "select @a(b c)",
+        "values (1, @a(b)m)",
+        "select @a(b)m n",
         "select @a(b\u{b})",
         "select @a(b",
         "select $::(a)",

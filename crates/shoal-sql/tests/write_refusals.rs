@@ -77,6 +77,14 @@ fn refusals_name_what_they_refuse() {
         ("CREATE INDEX x ON t (b) WHERE b > 1", "not supported: CREATE INDEX with WHERE"),
         ("CREATE INDEX x ON t (length(b))", "not supported: CREATE INDEX on an expression"),
         ("DROP VIEW t", "use DROP TABLE to delete table t"),
+        (
+            "CREATE TABLE x (a, b AS (date('2020-01-02', 'LocalTime')) STORED)",
+            "non-deterministic functions prohibited in generated columns",
+        ),
+        (
+            "CREATE TABLE x (a, b AS (datetime('2020-01-02', 'utc')))",
+            "non-deterministic functions prohibited in generated columns",
+        ),
     ];
     for (sql, expect) in cases {
         assert_eq!(run_shoal(&mut connection, sql).unwrap_err(), expect, "{sql}");

@@ -86,7 +86,8 @@ impl<'a> Tokens<'a> {
             if token.kind == TokenType::TK_VARIABLE {
                 for byte in &mut text[token.start + 1..token.end] {
                     if !continues_name(*byte) {
-                        *byte = b'_';
+                        // Behind a parenthesis that is closed another name may begin at once.
+                        *byte = if *byte == b')' { b' ' } else { b'_' };
                     }
                 }
             }
