@@ -124,6 +124,46 @@ fn check(
     }
 }
 
+/// One cursor that seeks from wherever it is finds what a new one does: keys as they come, and in
+/// their order, each several times, with a few steps between.
+fn check_again<'k>(
+    txn: &Transaction,
+    index: Pgno,
+    order: &KeyOrder,
+    keys: impl Iterator<Item = &'k Key>,
+) {
+    let mut keys: Vec<ValueRef<'_>> = keys.map(Key::value).collect();
+    let mut old = txn.index(index).unwrap();
+    for sorted in [false, true] {
+        if sorted {
+            keys.sort_by(|a, b| order.compare_column(0, *a, *b));
+        }
+        for (number, key) in keys.iter().enumerate() {
+            for (rowid, after) in [(None, false), (Some(5), false), (None, true), (None, false)] {
+                let key: Vec<_> = [*key].into_iter().chain(rowid.map(ValueRef::Int)).collect();
+                let mut new = txn.index(index).unwrap();
+                let found = [&mut old, &mut new].map(|cursor| match after {
+                    true => cursor.seek_after(&key, order).unwrap(),
+                    false => cursor.seek(&key, order).unwrap(),
+                });
+                assert_eq!(found[0], found[1], "{key:?}");
+                // To where the next one is sought from.
+                for step in 0..=number % 4 {
+                    assert_eq!(old.is_valid(), new.is_valid(), "{key:?}");
+                    if old.is_valid() {
+                        assert_eq!(old.payload().unwrap(), new.payload().unwrap(), "{key:?}");
+                    }
+                    let moved = [&mut old, &mut new].map(|cursor| match (number + step) % 3 {
+                        0 => cursor.prev().unwrap(),
+                        _ => cursor.next().unwrap(),
+                    });
+                    assert_eq!(moved[0], moved[1], "{key:?}");
+                }
+            }
+        }
+    }
+}
+
 fn store() -> (Store, Pgno) {
     let vfs = MemVfs::new();
     let bytes = database(512, 0, "CREATE TABLE t(a); CREATE INDEX i ON t(a);");
@@ -160,6 +200,7 @@ proptest! {
             check(&txn, index, &order, &mut lookup, &[key.value(), ValueRef::Int(300)], 3);
         }
         check(&txn, index, &order, &mut lookup, &[], usize::MAX);
+        check_again(&txn, index, &order, keys.iter().chain(&more));
         drop(txn);
         insert(&store, index, &order, &more, 10_000);
         let txn = store.begin(Mode::Read).unwrap();

@@ -110,6 +110,11 @@ impl Groups {
                 }
                 continue;
             }
+            if aggregate.arguments.is_empty() {
+                // That of `count(*)`.
+                self.groups.state(plan, place, index).step_borrowed(None)?;
+                continue;
+            }
             for code in aggregate.arguments.iter().chain(&aggregate.order) {
                 eval(machine, code)?;
             }
@@ -597,6 +602,9 @@ impl Groups {
         plan: &GroupPlan,
         machine: &mut Machine<'_, '_>,
     ) -> Result<Option<usize>, Error> {
+        if plan.keys.is_empty() && self.groups.len() > 0 {
+            return Ok(Some(0));
+        }
         for (code, _) in &plan.keys {
             eval(machine, code)?;
         }

@@ -14,6 +14,7 @@ mod frame;
 mod group;
 mod group_store;
 mod hash;
+mod inner;
 mod kept;
 mod kept_keys;
 mod key;
@@ -65,6 +66,7 @@ use crate::plan::{BodyPlan, Program, QueryPlan, SubqueryPlan};
 use crate::schema::Schema;
 use crate::value::{Value, ValueRef};
 use hash::HashStore;
+use inner::{InnerPlan, InnerRun};
 use query::QueryRun;
 use shared::SharedRows;
 
@@ -106,7 +108,9 @@ struct State {
 /// A query within an expression.
 #[derive(Debug, Default)]
 struct SubqueryRun {
-    run: QueryRun,
+    run: Option<Box<QueryRun>>,
+    /// Instead of it, where its first row is found by a key.
+    inner: Option<Box<InnerRun>>,
     /// What a query that depends on no row gave.
     value: Option<Value>,
     exists: Option<bool>,
@@ -475,14 +479,21 @@ impl<'m, 't> Machine<'m, 't> {
             return Ok(());
         }
         let found = self.first_row(index)?;
-        let value = if found { self.registers[plan.output + column].clone() } else { Value::Null };
+        let from = plan.output + column;
+        if !found {
+            self.registers[to] = Value::Null;
+        } else if from != to {
+            let mut target = std::mem::take(&mut self.registers[to]);
+            assign(&mut target, self.registers[from].as_ref());
+            self.registers[to] = target;
+        }
+        let value = &self.registers[to];
         if reads.is_some() {
-            self.queries[index].memo.keep(&value);
+            self.queries[index].memo.keep(value);
         }
         if !correlated {
             self.queries[index].value = Some(value.clone());
         }
-        self.registers[to] = value;
         Ok(())
     }
 
@@ -511,10 +522,16 @@ impl<'m, 't> Machine<'m, 't> {
     fn first_row(&mut self, index: usize) -> Result<bool, Error> {
         let plans = self.plans;
         let plan = &plans[index].plan;
-        let mut run = std::mem::take(&mut self.queries[index].run);
-        run.start(plan, self)?;
+        if let Some(inner) = InnerPlan::of(plan) {
+            let mut run = self.queries[index].inner.take().unwrap_or_default();
+            let found = run.first_row(inner, self)?;
+            self.queries[index].inner = Some(run);
+            return Ok(found);
+        }
+        let mut run = self.queries[index].run.take().unwrap_or_default();
+        run.start_again(plan, self)?;
         let found = run.next(plan, self)?;
-        self.queries[index].run = run;
+        self.queries[index].run = Some(run);
         Ok(found)
     }
 
@@ -544,12 +561,12 @@ impl<'m, 't> Machine<'m, 't> {
     ) -> Result<(), Error> {
         let plans = self.plans;
         let plan = &plans[index].plan;
-        let mut run = std::mem::take(&mut self.queries[index].run);
-        run.start(plan, self)?;
+        let mut run = self.queries[index].run.take().unwrap_or_default();
+        run.start_again(plan, self)?;
         while run.next(plan, self)? {
             take(self.session, &self.registers[plan.output..plan.output + plan.width])?;
         }
-        self.queries[index].run = run;
+        self.queries[index].run = Some(run);
         Ok(())
     }
 
@@ -618,8 +635,8 @@ impl<'m, 't> Machine<'m, 't> {
             &mut wanted,
         );
         let mut key = Vec::new();
-        let mut run = std::mem::take(&mut self.queries[index].run);
-        run.start(plan, self)?;
+        let mut run = self.queries[index].run.take().unwrap_or_default();
+        run.start_again(plan, self)?;
         while !found && run.next(plan, self)? {
             empty = false;
             // Nothing is equal to NULL, but whether there is a row at all still counts.
@@ -635,7 +652,7 @@ impl<'m, 't> Machine<'m, 't> {
             push_converted_key(value, rule.affinity, rule.collation, &mut key);
             found = key == wanted;
         }
-        self.queries[index].run = run;
+        self.queries[index].run = Some(run);
         Ok(match found || empty {
             true => Some(found),
             false => (!is_null && !has_null).then_some(false),

@@ -22,14 +22,14 @@ use crate::value::{Affinity, Value, ValueRef};
 #[derive(Debug, Default)]
 pub(super) struct QueryRun {
     body: BodyRun,
-    sorter: Option<Sorter>,
+    sorter: Option<Box<Sorter>>,
     /// Rows still to be passed over and to be given.
     offset: u64,
     limit: Option<u64>,
 }
 
 #[derive(Debug, Default)]
-enum BodyRun {
+pub(super) enum BodyRun {
     #[default]
     Fresh,
     Select(Box<SelectRun>),
@@ -67,10 +67,7 @@ impl QueryRun {
         plan: &QueryPlan,
         machine: &mut Machine<'_, '_>,
     ) -> Result<(), Error> {
-        match &mut self.body {
-            BodyRun::Select(run) => run.restart(),
-            other => *other = BodyRun::Fresh,
-        }
+        self.body.restart();
         self.sorter = None;
         self.limit = match &plan.limit {
             Some(code) => u64::try_from(row_count(code, machine)?).ok(),
@@ -174,7 +171,7 @@ impl QueryRun {
         machine: &mut Machine<'_, '_>,
     ) -> Result<bool, Error> {
         if self.sorter.is_none() {
-            let mut sorter = Sorter::default();
+            let mut sorter = Box::<Sorter>::default();
             let bound = self.limit.map(|limit| limit.saturating_add(self.offset));
             let bound = bound.and_then(|bound| usize::try_from(bound).ok());
             let session = machine.session;
@@ -223,6 +220,14 @@ fn row_count(code: &Code, machine: &mut Machine<'_, '_>) -> Result<i64, Error> {
 }
 
 impl BodyRun {
+    /// Begins anew, with the memory of a select.
+    fn restart(&mut self) {
+        match self {
+            BodyRun::Select(run) => run.restart(),
+            other => *other = BodyRun::Fresh,
+        }
+    }
+
     fn next(&mut self, query: &QueryPlan, machine: &mut Machine<'_, '_>) -> Result<bool, Error> {
         if matches!(self, BodyRun::Fresh) {
             *self = match &query.body {
@@ -473,11 +478,22 @@ pub(super) fn each_row(
         }
         return Ok(());
     }
-    let mut body = BodyRun::Fresh;
+    each_row_again(plan, &mut BodyRun::Fresh, machine, each)
+}
+
+/// The same by way of the registers, with the memory of a run before.
+pub(super) fn each_row_again(
+    plan: &QueryPlan,
+    body: &mut BodyRun,
+    machine: &mut Machine<'_, '_>,
+    mut each: impl FnMut(BodyRow<'_, '_, '_>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let width = plan.width;
+    body.restart();
     while body.next(plan, machine)? {
         let values = &machine.registers[plan.output..];
         each(BodyRow::Registers { values, width })?;
-        if let (BodyRun::Select(run), BodyPlan::Select(select)) = (&mut body, &plan.body) {
+        if let (BodyRun::Select(run), BodyPlan::Select(select)) = (&mut *body, &plan.body) {
             while let Some(row) = run.next_ready(select, values) {
                 each(BodyRow::Computed { row, width })?;
             }

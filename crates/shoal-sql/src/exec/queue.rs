@@ -6,10 +6,10 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 use super::kept::{Kept, is_full};
-use super::row_size;
 use super::rows::RowStore;
 use super::sort::compare;
 use super::spill::OpenRuns;
+use super::{assign, row_size};
 use crate::Error;
 use crate::functions::Session;
 use crate::plan::SortKey;
@@ -26,6 +26,8 @@ pub(super) struct Queue {
     bytes: usize,
     kept: Kept,
     runs: Option<Box<Runs>>,
+    /// A row that was taken, whose memory the next one has.
+    spare: Option<Vec<Value>>,
 }
 
 /// Rows in a file, each with the values that it is ordered by and its number before it.
@@ -55,18 +57,28 @@ impl Queue {
     ///
     /// # Errors
     /// When a file cannot be written.
-    pub(super) fn push(
+    pub(super) fn push<'v>(
         &mut self,
         session: &dyn Session,
-        row: Vec<Value>,
+        values: impl Iterator<Item = ValueRef<'v>>,
         keys: &Arc<[SortKey]>,
     ) -> Result<(), Error> {
-        let size = size_of_row(&row);
-        if is_full(session, self.bytes, size) {
-            self.spill(session, keys)?;
+        let row = match self.spare.take() {
+            // Rows of one queue have one width.
+            Some(mut row) if !row.is_empty() => {
+                row.iter_mut().zip(values).for_each(|(known, value)| assign(known, value));
+                row
+            }
+            _ => values.map(Value::from).collect(),
+        };
+        if session.budget().is_some() {
+            let size = size_of_row(&row);
+            if is_full(session, self.bytes, size) {
+                self.spill(session, keys)?;
+            }
+            self.kept.note(session, size);
+            self.bytes += size;
         }
-        self.kept.note(session, size);
-        self.bytes += size;
         self.count += 1;
         if keys.is_empty() {
             self.plain.push_back((self.count, row));
@@ -74,6 +86,11 @@ impl Queue {
             self.ordered.push(Item { row, number: self.count, keys: Arc::clone(keys) });
         }
         Ok(())
+    }
+
+    /// Takes the memory of a row that is not needed any more.
+    pub(super) fn spare(&mut self, row: Vec<Value>) {
+        self.spare = Some(row);
     }
 
     /// Puts the rows in memory into a file.
@@ -118,7 +135,9 @@ impl Queue {
         }
         let taken = self.plain.pop_front().map(|(_, row)| row);
         let taken = taken.or_else(|| self.ordered.pop().map(|item| item.row));
-        if let Some(row) = &taken {
+        if let Some(row) = &taken
+            && self.bytes > 0
+        {
             let size = size_of_row(row);
             self.kept.give_back(size);
             self.bytes -= size;

@@ -2,12 +2,12 @@
 
 use super::kept_keys::KeptKeys;
 use super::key::push_row_key;
-use super::query::each_row;
+use super::query::{BodyRow, BodyRun, each_row, each_row_again};
 use super::queue::Queue;
 use super::{Machine, assign};
 use crate::Error;
-use crate::plan::{QueryPlan, RecursivePlan};
-use crate::value::Value;
+use crate::expr::{eval, eval_condition};
+use crate::plan::{BodyPlan, Level, QueryPlan, RecursivePlan, Scan, SelectPlan, TakenScan};
 
 /// Where a recursion stands.
 #[derive(Debug, Default)]
@@ -18,6 +18,8 @@ pub(super) struct RecursiveRun {
     queue: Queue,
     seen: KeptKeys,
     key: Vec<u8>,
+    /// Where each step stands.
+    steps: Vec<BodyRun>,
 }
 
 impl RecursiveRun {
@@ -31,11 +33,12 @@ impl RecursiveRun {
         machine.tick()?;
         if !self.started {
             self.started = true;
-            self.gather(&plan.first, plan, machine)?;
+            self.steps.resize_with(plan.steps.len(), BodyRun::default);
+            self.gather(None, plan, machine)?;
         }
         if self.taken {
-            for step in &plan.steps {
-                self.gather(step, plan, machine)?;
+            for step in 0..plan.steps.len() {
+                self.gather(Some(step), plan, machine)?;
             }
         }
         let Some(row) = self.queue.pop()? else {
@@ -47,19 +50,20 @@ impl RecursiveRun {
         for (target, value) in registers.iter_mut().zip(&row) {
             assign(target, value.as_ref());
         }
-        machine.taken[plan.slot] = row;
+        self.queue.spare(std::mem::replace(&mut machine.taken[plan.slot], row));
         Ok(true)
     }
 
+    /// Takes the rows of a step, or those to begin with.
     fn gather(
         &mut self,
-        part: &QueryPlan,
+        step: Option<usize>,
         plan: &RecursivePlan,
         machine: &mut Machine<'_, '_>,
     ) -> Result<(), Error> {
         let session = machine.session;
-        let RecursiveRun { queue, seen, key, .. } = self;
-        each_row(part, machine, |row| {
+        let RecursiveRun { queue, seen, key, steps, .. } = self;
+        let take = |row: BodyRow<'_, '_, '_>| {
             if plan.distinct {
                 key.clear();
                 push_row_key(row.values(), &plan.collations, key);
@@ -67,7 +71,44 @@ impl RecursiveRun {
                     return Ok(());
                 }
             }
-            queue.push(session, row.values().map(Value::from).collect(), &plan.order)
-        })
+            queue.push(session, row.values(), &plan.order)
+        };
+        let Some(step) = step else { return each_row(&plan.first, machine, take) };
+        let (part, body) = (&plan.steps[step], &mut steps[step]);
+        match reads_taken(part) {
+            Some(alone) => each_taken(part, alone, machine, take),
+            // It reads the row that was taken, which no scan of pages gives.
+            None => each_row_again(part, body, machine, take),
+        }
     }
+}
+
+/// The select of a step that has the row taken alone to read: it gives one row or none.
+fn reads_taken(step: &QueryPlan) -> Option<(&SelectPlan, &Level, &TakenScan)> {
+    let BodyPlan::Select(select) = &step.body else { return None };
+    let [level] = &*select.levels else { return None };
+    let Scan::Taken(scan) = &level.scan else { return None };
+    let plain = select.group.is_none() && select.windows.is_none() && select.distinct.is_none();
+    (plain && !level.keeps_left && !level.keeps_right).then_some((select, level, scan))
+}
+
+/// As [`each_row_again`] of such a step.
+fn each_taken(
+    step: &QueryPlan,
+    (select, level, scan): (&SelectPlan, &Level, &TakenScan),
+    machine: &mut Machine<'_, '_>,
+    mut each: impl FnMut(BodyRow<'_, '_, '_>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    for &(column, reg) in &scan.columns {
+        assign(&mut machine.registers[reg], machine.taken[scan.slot][column].as_ref());
+    }
+    for condition in select.constant.iter().chain(&level.on).chain(&level.filter) {
+        if !eval_condition(machine, condition)? {
+            return Ok(());
+        }
+    }
+    for output in &select.outputs {
+        eval(machine, output)?;
+    }
+    each(BodyRow::Registers { values: &machine.registers[step.output..], width: step.width })
 }

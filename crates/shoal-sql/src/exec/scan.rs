@@ -11,7 +11,7 @@ use super::listed::{ListPlace, ListRule};
 use super::query::QueryRun;
 use super::{Machine, Slot, assign};
 use crate::Error;
-use crate::expr::eval;
+use crate::expr::{eval, eval_operand};
 use crate::functions::{FunctionRows, TableFunction};
 use crate::plan::{
     Bound, EachCodes, EachScan, FunctionScan, IndexScan, IndexedTable, Loads, NullKey, RowidRange,
@@ -112,7 +112,7 @@ pub(super) struct TableRun {
 }
 
 /// A walk over an index.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct IndexRun {
     /// What the first columns must be.
     prefix: Vec<Value>,
@@ -123,9 +123,10 @@ pub(super) struct IndexRun {
 }
 
 /// The place of a cursor.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 enum At<P> {
     /// Before the first row.
+    #[default]
     Fresh,
     /// On a row, the cursor being there.
     Live,
@@ -139,7 +140,11 @@ impl ScanRun {
     pub(super) fn open(plan: &Scan, machine: &mut Machine<'_, '_>) -> Result<ScanRun, Error> {
         Ok(match plan {
             Scan::Table(plan) => ScanRun::Table(TableRun::open(plan, machine)?),
-            Scan::Index(plan) => ScanRun::Index(Box::new(IndexRun::open(plan, machine)?)),
+            Scan::Index(plan) => {
+                let mut run = Box::new(IndexRun::default());
+                run.open(plan, machine)?;
+                ScanRun::Index(run)
+            }
             Scan::Fed(plan) => ScanRun::Fed(Box::new(FedRun::open(plan))),
             Scan::Query(plan) => {
                 let mut run = Box::new(QueryRun::default());
@@ -156,6 +161,26 @@ impl ScanRun {
             Scan::Function(plan) => ScanRun::Function(FunctionRun::open(plan, machine)?),
             Scan::Nothing => ScanRun::Closed,
         })
+    }
+
+    /// Begins the scan that was open before with the rows known so far: with its memory, where it has some.
+    pub(super) fn open_again(
+        &mut self,
+        plan: &Scan,
+        machine: &mut Machine<'_, '_>,
+    ) -> Result<(), Error> {
+        match (&mut *self, plan) {
+            (ScanRun::Index(run), Scan::Index(plan)) => run.open(plan, machine),
+            (ScanRun::Table(run), Scan::Table(plan)) => {
+                *run = TableRun::open(plan, machine)?;
+                Ok(())
+            }
+            (ScanRun::Query(run), Scan::Query(plan)) => run.start_again(plan, machine),
+            _ => {
+                *self = ScanRun::open(plan, machine)?;
+                Ok(())
+            }
+        }
     }
 
     /// Puts what conditions need of the next row into the registers; false when there is none.
@@ -361,8 +386,8 @@ impl TableRun {
     fn open(plan: &TableScan, machine: &mut Machine<'_, '_>) -> Result<TableRun, Error> {
         let (low, high) = match &plan.range {
             RowidRange::Equal(code) => {
-                eval(machine, code)?;
-                match exact_rowid(&machine.registers[code.result]) {
+                let reg = eval_operand(machine, code)?;
+                match exact_rowid(&machine.registers[reg]) {
                     Some(rowid) => (Some(rowid), Some(rowid)),
                     None => (None, None),
                 }
@@ -455,7 +480,11 @@ fn bound_value(bound: &Bound, machine: &mut Machine<'_, '_>) -> Result<Value, Er
 }
 
 /// The rowid that a value is equal to.
+#[inline]
 pub(super) fn exact_rowid(value: &Value) -> Option<i64> {
+    if let Value::Int(rowid) = value {
+        return Some(*rowid);
+    }
     match Affinity::Numeric.apply_for_comparison(value.clone()) {
         Value::Int(int) => Some(int),
         Value::Real(real) => {
@@ -511,23 +540,24 @@ pub(super) fn highest_rowid(value: &Value, inclusive: bool) -> Option<i64> {
 }
 
 impl IndexRun {
-    fn open(plan: &IndexScan, machine: &mut Machine<'_, '_>) -> Result<IndexRun, Error> {
-        let mut run = IndexRun { prefix: Vec::new(), start: None, stop: None, at: At::Fresh };
-        for (code, affinity, null) in &plan.equal {
-            eval(machine, code)?;
-            let value = machine.registers[code.result].clone();
-            let value = match affinity {
-                Some(affinity) => affinity.apply_for_comparison(value),
-                None => value,
-            };
-            if value.is_null() && *null == NullKey::FindsNothing {
-                run.at = At::Done;
-                return Ok(run);
+    /// Begins the walk, with the memory of one before.
+    fn open(&mut self, plan: &IndexScan, machine: &mut Machine<'_, '_>) -> Result<(), Error> {
+        let run = self;
+        run.prefix.resize(plan.equal.len(), Value::Null);
+        (run.start, run.stop, run.at) = (None, None, At::Fresh);
+        for ((code, affinity, null), known) in plan.equal.iter().zip(&mut run.prefix) {
+            let reg = eval_operand(machine, code)?;
+            assign(known, machine.registers[reg].as_ref());
+            if let Some(affinity) = affinity {
+                *known = affinity.apply_for_comparison(std::mem::take(known));
             }
-            run.prefix.push(value);
+            if known.is_null() && *null == NullKey::FindsNothing {
+                run.at = At::Done;
+                return Ok(());
+            }
         }
         if plan.low.is_none() && plan.high.is_none() && !plan.above_null {
-            return Ok(run);
+            return Ok(());
         }
         let mut end = |bound: &Option<Bound>| match bound {
             Some(bound) => Ok::<_, Error>(Some((bound_value(bound, machine)?, bound.inclusive))),
@@ -538,11 +568,11 @@ impl IndexRun {
         let high = end(&plan.high)?;
         if [&low, &high].into_iter().flatten().any(|(value, _)| value.is_null()) {
             run.at = At::Done;
-            return Ok(run);
+            return Ok(());
         }
         let low = Some(low.unwrap_or((Value::Null, false)));
         (run.start, run.stop) = if plan.range_descending { (high, low) } else { (low, high) };
-        Ok(run)
+        Ok(())
     }
 
     fn next(&mut self, plan: &IndexScan, machine: &mut Machine<'_, '_>) -> Result<bool, Error> {
@@ -583,6 +613,14 @@ impl IndexRun {
                     }
                 }
             }
+            At::Fresh if let ([only], None, None) = (&*self.prefix, &self.start, &self.stop) => {
+                // The usual case: the entries with one value, the first of which is found or there is none.
+                if !cursor.seek(&[only.as_ref()], &plan.order)? {
+                    self.at = At::Done;
+                    return Ok(false);
+                }
+                return self.give(plan, machine);
+            }
             At::Fresh => {
                 let mut key: Vec<ValueRef<'_>> = self.prefix.iter().map(Value::as_ref).collect();
                 match &self.start {
@@ -608,6 +646,11 @@ impl IndexRun {
             self.at = At::Done;
             return Ok(false);
         }
+        self.give(plan, machine)
+    }
+
+    /// Puts the row of the entry that the cursor is on into the registers.
+    fn give(&mut self, plan: &IndexScan, machine: &mut Machine<'_, '_>) -> Result<bool, Error> {
         self.at = At::Live;
         load_from(plan.cursor, &plan.early, machine)?;
         if let Some(table) = &plan.table {

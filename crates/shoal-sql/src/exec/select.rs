@@ -26,11 +26,12 @@ pub(super) struct SelectRun {
     depth: usize,
     /// The loop that is giving the rows that found no match, all loops being done otherwise.
     unmatched: Option<usize>,
-    groups: Option<Groups>,
+    // What few selects have is elsewhere: a query within an expression begins anew for every row.
+    groups: Option<Box<Groups>>,
     /// Groups of an earlier run, empty.
-    spare: Option<Groups>,
-    windows: Option<WindowRun>,
-    distinct: DistinctRun,
+    spare: Option<Box<Groups>>,
+    windows: Option<Box<WindowRun>>,
+    distinct: Option<Box<DistinctRun>>,
 }
 
 /// Which rows of a `DISTINCT` were given.
@@ -127,8 +128,10 @@ impl SelectRun {
         machine: &mut Machine<'_, '_>,
     ) -> Result<bool, Error> {
         loop {
-            if self.distinct.ended {
-                return self.distinct.next(query, plan, machine);
+            if let Some(distinct) = &mut self.distinct
+                && distinct.ended
+            {
+                return distinct.next(query, plan, machine);
             }
             let found = match &plan.windows {
                 None => {
@@ -138,7 +141,7 @@ impl SelectRun {
                 }
                 Some(windows) => {
                     if self.windows.is_none() {
-                        let mut run = WindowRun::default();
+                        let mut run = Box::<WindowRun>::default();
                         while self.next_grouped(plan, false, machine)? {
                             run.add(windows, machine)?;
                         }
@@ -152,13 +155,16 @@ impl SelectRun {
                 }
             };
             if !found {
-                return self.distinct.next(query, plan, machine);
+                return match &mut self.distinct {
+                    Some(distinct) => distinct.next(query, plan, machine),
+                    None => Ok(false),
+                };
             }
             for output in &plan.outputs {
                 eval(machine, output)?;
             }
             if let Some(distinct) = &plan.distinct
-                && !self.distinct.is_new(query, plan, distinct, machine)?
+                && !self.distinct.get_or_insert_default().is_new(query, plan, distinct, machine)?
             {
                 continue;
             }
@@ -172,7 +178,10 @@ impl SelectRun {
         if let Some(groups) = &mut spare {
             groups.clear();
         }
-        *self = SelectRun { spare, ..SelectRun::default() };
+        // The scans of the run before are kept: they are opened anew with their memory.
+        (self.started, self.done, self.depth, self.unmatched) = (false, false, 0, None);
+        (self.groups, self.spare) = (None, spare);
+        (self.windows, self.distinct) = (None, None);
     }
 
     /// The next row before window functions: a group, or a row where nothing is grouped.
@@ -348,7 +357,7 @@ impl SelectRun {
             }
             self.levels.resize_with(count, LevelRun::default);
             self.depth = 0;
-            self.levels[0] = LevelRun::open(&plan.levels[0], machine)?;
+            self.levels[0].open(&plan.levels[0], machine)?;
         }
         loop {
             machine.tick()?;
@@ -358,7 +367,7 @@ impl SelectRun {
                     return Ok(true);
                 }
                 self.depth += plan.levels[depth].width();
-                self.levels[self.depth] = LevelRun::open(&plan.levels[self.depth], machine)?;
+                self.levels[self.depth].open(&plan.levels[self.depth], machine)?;
             } else if depth > self.unmatched.unwrap_or(0) {
                 self.depth -= 1;
                 if self.depth < plan.levels[0].width() {
@@ -422,9 +431,10 @@ impl LevelRun {
         plan.unmatched.as_deref().filter(|_| self.unmatched)
     }
 
-    fn open(plan: &Level, machine: &mut Machine<'_, '_>) -> Result<LevelRun, Error> {
-        let scan = ScanRun::open(&plan.scan, machine)?;
-        Ok(LevelRun { scan, ..LevelRun::default() })
+    /// Begins the loop with the rows known so far.
+    fn open(&mut self, plan: &Level, machine: &mut Machine<'_, '_>) -> Result<(), Error> {
+        (self.matched, self.null_row, self.unmatched) = (false, false, false);
+        self.scan.open_again(&plan.scan, machine)
     }
 
     fn next(&mut self, plan: &Level, machine: &mut Machine<'_, '_>) -> Result<bool, Error> {

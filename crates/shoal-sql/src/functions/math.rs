@@ -2,7 +2,7 @@
 
 use super::{Arguments, Env, ScalarFunction};
 use crate::Error;
-use crate::value::number::numeric_from_text;
+use crate::value::number::{numeric_from_text, scaled};
 use crate::value::{Keep, TextNumber, Value, decode, real_to_int, to_int, to_real};
 
 macro_rules! one {
@@ -104,13 +104,15 @@ fn round(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
 fn round_to(real: f64, decimals: i32) -> f64 {
     let decimal = decode(real, Keep::Decimals(decimals), 20);
     // `decode` keeps digits past the last decimal only where all of them are.
-    let kept = usize::try_from(decimal.point + decimals).unwrap_or(0).min(decimal.digits.len());
+    let digits = decimal.digits.as_bytes();
+    let kept = usize::try_from(decimal.point + decimals).unwrap_or(0).min(digits.len());
     if kept == 0 {
         return if decimal.negative { -0.0 } else { 0.0 };
     }
-    let digits = String::from_utf8_lossy(&decimal.digits[..kept]);
+    // They are those of a number of 64 bits.
+    let add = |number: u64, digit: &u8| number.wrapping_mul(10).wrapping_add((digit - b'0').into());
     let exponent = i64::from(decimal.point) - i64::try_from(kept).unwrap_or(0);
-    let magnitude: f64 = format!("{digits}e{exponent}").parse().unwrap_or(0.0);
+    let magnitude = scaled(digits[..kept].iter().fold(0, add), exponent);
     if decimal.negative { -magnitude } else { magnitude }
 }
 

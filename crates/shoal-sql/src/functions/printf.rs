@@ -2,7 +2,11 @@
 //!
 //! An unknown conversion ends the output, as it does in SQLite.
 
-use crate::value::{Decimal, Keep, Value, decode, text_of, to_int, to_real, utf8};
+use std::borrow::Cow;
+
+use crate::value::{
+    Decimal, Digits, Keep, Value, decode, push_int, text_of, to_int, to_real, utf8,
+};
 
 /// Bytes being written, which give up past a limit instead of growing.
 pub(super) struct Output {
@@ -14,6 +18,11 @@ pub(super) struct Output {
 impl Output {
     pub(super) fn new(limit: usize) -> Output {
         Output { bytes: Vec::new(), limit, overflown: false }
+    }
+
+    /// The same with room for so many bytes.
+    pub(super) fn with_room(limit: usize, bytes: usize) -> Output {
+        Output { bytes: Vec::with_capacity(bytes.min(limit)), limit, overflown: false }
     }
 
     /// What was written, or `None` when the limit was passed.
@@ -36,8 +45,31 @@ impl Output {
 
     /// Whether so many bytes more are within the limit; asked before they are allocated.
     fn room(&mut self, count: usize) -> bool {
-        self.overflown |= count > self.limit - self.bytes.len();
+        self.overflown |= count > self.limit.saturating_sub(self.bytes.len());
         !self.overflown
+    }
+
+    /// Ends a field that was written from `start` on: spaces on one side of it. `length` is its length in
+    /// the unit of the width.
+    fn end_field(&mut self, start: usize, length: usize, spec: Spec) {
+        let fill = spec.width.saturating_sub(length);
+        // What was written is within the limit, too.
+        if self.room(fill) && fill > 0 {
+            if spec.left {
+                self.repeat(b' ', fill);
+            } else {
+                self.insert(start, b' ', fill);
+            }
+        }
+        self.overflown |= self.bytes.len() > self.limit;
+    }
+
+    /// Puts a byte so many times in front of what begins at `start`.
+    fn insert(&mut self, start: usize, byte: u8, count: usize) {
+        let end = self.bytes.len();
+        self.bytes.resize(end + count, byte);
+        self.bytes.copy_within(start..end, start + count);
+        self.bytes[start..start + count].fill(byte);
     }
 }
 
@@ -83,9 +115,12 @@ impl<'a> Values<'a> {
     }
 
     /// `None` for NULL and for no argument.
-    fn text(&mut self) -> Option<Vec<u8>> {
-        let text = text_of(self.next()?.as_ref())?;
-        Some(utf8::to_nul(&text).to_vec())
+    fn text(&mut self) -> Option<Cow<'a, [u8]>> {
+        Some(match text_of(self.next()?.as_ref())? {
+            Cow::Borrowed(text) => Cow::Borrowed(utf8::to_nul(text)),
+            // That of a number has no NUL.
+            text => text,
+        })
     }
 }
 
@@ -99,6 +134,21 @@ pub(super) fn printf(output: &mut Output, format: &[u8], values: &[Value]) {
         if rest.is_empty() {
             output.push(b"%");
             return;
+        }
+        match rest[0] {
+            // Most conversions are these, with nothing between.
+            b'd' => {
+                push_int(values.int(), &mut output.bytes);
+                output.overflown |= output.bytes.len() > output.limit;
+                rest = &rest[1..];
+                continue;
+            }
+            b's' => {
+                output.push(&values.text().unwrap_or_default());
+                rest = &rest[1..];
+                continue;
+            }
+            _ => {}
         }
         let (spec, length) = parse_spec(rest, &mut values);
         let Some(&conversion) = rest.get(length) else { return };
@@ -212,8 +262,11 @@ fn pad(output: &mut Output, text: &[u8], length: usize, spec: Spec) {
 
 /// Length for [`pad`]: characters where `!` asks for them, else bytes.
 fn field_length(text: &[u8], spec: Spec) -> usize {
+    if !spec.wide {
+        return text.len();
+    }
     let extra = text.iter().filter(|&&byte| utf8::is_continuation(byte)).count();
-    if spec.wide { text.len() - extra } else { text.len() }
+    text.len() - extra
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -229,7 +282,7 @@ enum Radix {
 fn signed(output: &mut Output, int: i64, spec: Spec, ordinal: bool) {
     let sign = if int < 0 { Some(b'-') } else { spec.sign };
     let suffix: &[u8] = if ordinal { ordinal_suffix(int.unsigned_abs()) } else { b"" };
-    integer(output, int.unsigned_abs().to_string().as_bytes(), suffix, sign, b"", spec);
+    integer(output, Digits::of(int.unsigned_abs()).as_bytes(), suffix, sign, b"", spec);
 }
 
 fn ordinal_suffix(number: u64) -> &'static [u8] {
@@ -243,16 +296,26 @@ fn ordinal_suffix(number: u64) -> &'static [u8] {
 }
 
 fn unsigned(output: &mut Output, number: u64, spec: Spec, radix: Radix) {
-    let (digits, prefix): (String, &[u8]) = match radix {
-        Radix::Decimal => (number.to_string(), b""),
-        Radix::Octal => (format!("{number:o}"), b"0"),
-        Radix::Hex => (format!("{number:x}"), b"0x"),
-        Radix::UpperHex => (format!("{number:X}"), b"0X"),
-        Radix::Pointer => (format!("{number:X}"), b"0x"),
+    let (bits, letters, prefix): (u32, &[u8; 16], &[u8]) = match radix {
+        Radix::Decimal => {
+            return integer(output, Digits::of(number).as_bytes(), b"", None, b"", spec);
+        }
+        Radix::Octal => (3, b"0123456789abcdef", b"0"),
+        Radix::Hex => (4, b"0123456789abcdef", b"0x"),
+        Radix::UpperHex => (4, b"0123456789ABCDEF", b"0X"),
+        Radix::Pointer => (4, b"0123456789ABCDEF", b"0x"),
     };
-    let spec = Spec { thousands: spec.thousands && radix == Radix::Decimal, ..spec };
+    // 64 bits are at most 22 octal digits.
+    let mut digits = [b'0'; 22];
+    let (mut start, mut rest) = (digits.len(), number);
+    while rest > 0 || start == digits.len() {
+        start -= 1;
+        digits[start] = letters[(rest & ((1 << bits) - 1)) as usize];
+        rest >>= bits;
+    }
+    let spec = Spec { thousands: false, ..spec };
     let prefix = if spec.alternate && number != 0 { prefix } else { b"" };
-    integer(output, digits.as_bytes(), b"", None, prefix, spec);
+    integer(output, &digits[start..], b"", None, prefix, spec);
 }
 
 /// Zeros, separators, sign and prefix around the digits of an integer.
@@ -272,28 +335,30 @@ fn integer(
     if !output.room(zeros) {
         return;
     }
-    let mut text = vec![b'0'; zeros];
-    text.extend_from_slice(digits);
-    text.extend_from_slice(suffix);
+    let start = output.bytes.len();
+    output.bytes.extend_from_slice(prefix);
+    output.bytes.extend(sign);
+    let number = output.bytes.len();
+    output.bytes.resize(number + zeros, b'0');
+    output.bytes.extend_from_slice(digits);
+    output.bytes.extend_from_slice(suffix);
     if spec.thousands {
-        text = separated(&text);
+        separate(&mut output.bytes, number);
     }
-    let mut field = Vec::from(prefix);
-    field.extend(sign);
-    field.extend_from_slice(&text);
-    pad(output, &field, field.len(), spec);
+    output.end_field(start, output.bytes.len() - start, spec);
 }
 
-/// Commas between groups of three digits.
-fn separated(digits: &[u8]) -> Vec<u8> {
-    let mut text = Vec::with_capacity(digits.len() + digits.len() / 3);
-    for (index, &digit) in digits.iter().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(b',');
-        }
-        text.push(digit);
+/// Puts commas between groups of three of the digits from `start` on.
+fn separate(text: &mut Vec<u8>, start: usize) {
+    let digits = text.len() - start;
+    let commas = digits.saturating_sub(1) / 3;
+    text.resize(text.len() + commas, b',');
+    let (mut from, mut to) = (start + digits, text.len());
+    while to > from {
+        text.copy_within(from - 3..from, to - 3);
+        (from, to) = (from - 3, to - 4);
+        text[to] = b',';
     }
-    text
 }
 
 const REAL_PRECISION_MAX: usize = 100_000_000;
@@ -314,11 +379,12 @@ fn real(output: &mut Output, value: f64, conversion: u8, spec: Spec) {
     if decimal.infinite {
         if !spec.zero_pad {
             let sign = if decimal.negative { Some(b'-') } else { spec.sign };
-            let text: Vec<u8> = sign.into_iter().chain(*b"Inf").collect();
-            return pad(output, &text, text.len(), spec);
+            let start = output.bytes.len();
+            output.bytes.extend(sign.into_iter().chain(*b"Inf"));
+            return output.end_field(start, output.bytes.len() - start, spec);
         }
         // Zeros cannot pad a word: SQLite shows a number past every real instead.
-        decimal = Decimal { digits: b"9".to_vec(), point: 1000, ..decimal };
+        decimal = Decimal { digits: Digits::of(9), point: 1000, ..decimal };
     }
     let hides_minus =
         spec.alternate && spec.sign.is_none() && conversion == b'f' && decimal.point <= -count;
@@ -343,11 +409,16 @@ fn real(output: &mut Output, value: f64, conversion: u8, spec: Spec) {
         return;
     }
 
-    let mut text: Vec<u8> = sign.into_iter().collect();
-    let digits = &decimal.digits;
-    let mut whole = digits[..whole_digits.min(digits.len())].to_vec();
-    whole.resize(whole_digits.max(1), b'0');
-    text.extend(if spec.thousands && !scientific { separated(&whole) } else { whole });
+    let text = &mut output.bytes;
+    let start = text.len();
+    text.extend(sign);
+    let number = text.len();
+    let digits = decimal.digits.as_bytes();
+    text.extend_from_slice(&digits[..whole_digits.min(digits.len())]);
+    text.resize(number + whole_digits.max(1), b'0');
+    if spec.thousands && !scientific {
+        separate(text, number);
+    }
     if precision > 0 || spec.alternate || spec.wide {
         text.push(b'.');
         let point = if scientific { 1 } else { decimal.point };
@@ -357,23 +428,24 @@ fn real(output: &mut Output, value: f64, conversion: u8, spec: Spec) {
         let kept = rest.len().min(precision - zeros);
         text.extend_from_slice(&rest[..kept]);
         if strip_zeros {
-            strip(&mut text, spec.wide);
+            strip(text, spec.wide);
         } else {
             text.resize(text.len() + precision - zeros - kept, b'0');
         }
     }
     if scientific {
         let letter = if conversion.is_ascii_uppercase() { b'E' } else { b'e' };
-        let sign = if exponent < 0 { '-' } else { '+' };
-        text.push(letter);
-        text.extend_from_slice(format!("{sign}{:02}", exponent.abs()).as_bytes());
+        text.extend_from_slice(&[letter, if exponent < 0 { b'-' } else { b'+' }]);
+        if exponent.abs() < 10 {
+            text.push(b'0');
+        }
+        text.extend_from_slice(Digits::of(exponent.unsigned_abs().into()).as_bytes());
     }
-    if spec.zero_pad && !spec.left && text.len() < spec.width {
-        let zeros = spec.width - text.len();
-        let at = usize::from(sign.is_some());
-        text.splice(at..at, std::iter::repeat_n(b'0', zeros));
+    let length = output.bytes.len() - start;
+    if spec.zero_pad && !spec.left && length < spec.width {
+        output.insert(number, b'0', spec.width - length);
     }
-    pad(output, &text, text.len(), spec);
+    output.end_field(start, output.bytes.len() - start, spec);
 }
 
 /// Drops zeros after the point, and the point, unless one zero must stay behind it.
@@ -412,7 +484,7 @@ fn cut(text: &[u8], spec: Spec) -> &[u8] {
 }
 
 /// `%J`: a string of JSON, or `null`; `%j`: what stands between its quotes.
-fn json(output: &mut Output, text: Option<Vec<u8>>, conversion: u8, spec: Spec) {
+fn json(output: &mut Output, text: Option<Cow<'_, [u8]>>, conversion: u8, spec: Spec) {
     let whole = conversion == b'J';
     let field = match &text {
         Some(text) => super::json::quoted(utf8::to_nul(cut(text, spec))),
@@ -424,7 +496,7 @@ fn json(output: &mut Output, text: Option<Vec<u8>>, conversion: u8, spec: Spec) 
 }
 
 /// `%c`: the first character of a text, as often as the precision says.
-fn character(output: &mut Output, text: Option<Vec<u8>>, spec: Spec) {
+fn character(output: &mut Output, text: Option<Cow<'_, [u8]>>, spec: Spec) {
     let text = text.unwrap_or_default();
     let char = if text.is_empty() { b"\0" } else { &text[..utf8::read(&text, 0).1.min(4)] };
     let count = spec.precision.unwrap_or(1).max(1);
@@ -435,10 +507,10 @@ fn character(output: &mut Output, text: Option<Vec<u8>>, spec: Spec) {
 }
 
 /// `%q` doubles single quotes, `%Q` also stands between them, `%w` doubles double quotes.
-fn quoted(output: &mut Output, text: Option<Vec<u8>>, conversion: u8, spec: Spec) {
+fn quoted(output: &mut Output, text: Option<Cow<'_, [u8]>>, conversion: u8, spec: Spec) {
     let (text, enclosed) = match text {
-        None if conversion == b'Q' => (b"NULL".to_vec(), false),
-        None => (b"(NULL)".to_vec(), false),
+        None if conversion == b'Q' => (Cow::Borrowed(&b"NULL"[..]), false),
+        None => (Cow::Borrowed(&b"(NULL)"[..]), false),
         Some(text) => (text, conversion == b'Q'),
     };
     let quote = if conversion == b'w' { b'"' } else { b'\'' };
@@ -495,6 +567,11 @@ mod tests {
         );
         check("%lld %ld %*d", &[1, 2, 4, 3].map(Value::Int), "1 2    3");
         check("%d", &[Value::Int(i64::MIN)], "-9223372036854775808");
+        check(
+            "%,d %,d %,d %,09d|%+,8d|%-,8d|%o",
+            &[0, 999, -1000, 1234567, 1000, 1000, -1].map(Value::Int),
+            "0 999 -1,000 001,234,567|  +1,000|1,000   |1777777777777777777777",
+        );
     }
 
     #[test]
@@ -505,6 +582,11 @@ mod tests {
             "1.500000 2.35    3.252|1e+10 1.234568e+04",
         );
         check("%!.15g %.0f %#.0f", &[0.1, 2.5, 2.0].map(Value::Real), "0.1 3 2.");
+        check(
+            "%,.2f %,.0f %+09.1f|%-9.1f|%.3e|%.2E",
+            &[1234567.891, 999.0, 1.25, 1.25, 0.0, 1e100].map(Value::Real),
+            "1,234,567.89 999 +000001.3|1.3      |0.000e+00|1.00E+100",
+        );
         check("%f %010f", &[f64::INFINITY, -1.5].map(Value::Real), "Inf -01.500000");
     }
 

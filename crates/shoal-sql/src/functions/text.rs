@@ -94,7 +94,7 @@ fn join(separator: &[u8], values: &[Value]) -> Result<Value, Error> {
 fn format(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
     let Some((format, values)) = arguments.split_first() else { return Ok(Value::Null) };
     let Some(format) = text_of(format.as_ref()) else { return Ok(Value::Null) };
-    let mut output = Output::new(LENGTH_MAX);
+    let mut output = Output::with_room(LENGTH_MAX, format.len() + 8 * values.len());
     printf::printf(&mut output, &format, values);
     output.into_bytes().map(Value::Text).ok_or_else(too_big)
 }
@@ -134,7 +134,11 @@ fn hex(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
 fn hex_digits(bytes: &[u8]) -> Vec<u8> {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     let digit = |nibble: u8| DIGITS[usize::from(nibble & 15)];
-    bytes.iter().flat_map(|&byte| [digit(byte >> 4), digit(byte)]).collect()
+    let mut text = vec![0; 2 * bytes.len()];
+    for (pair, &byte) in text.as_chunks_mut::<2>().0.iter_mut().zip(bytes) {
+        *pair = [digit(byte >> 4), digit(byte)];
+    }
+    text
 }
 
 fn unhex(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
@@ -188,17 +192,18 @@ fn instr(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
     else {
         return Ok(Value::Null);
     };
-    let mut index = 1;
+    let Some(&first) = needle.first() else { return Ok(Value::Int(1)) };
     let mut at = 0;
-    while at + needle.len() <= haystack.len() {
-        if haystack[at..].starts_with(&needle) {
-            return Ok(Value::Int(index));
+    while let Some(next) = haystack[at..].iter().position(|&byte| byte == first) {
+        at += next;
+        // A text is found where a character begins.
+        let inside = !blobs && at > 0 && utf8::is_continuation(first);
+        if !inside && haystack[at..].starts_with(&needle) {
+            let begins = |byte: &&u8| blobs || !utf8::is_continuation(**byte);
+            let before = haystack[..=at].iter().skip(1).filter(begins).count();
+            return Ok(count(before + 1));
         }
         at += 1;
-        while !blobs && haystack.get(at).is_some_and(|&byte| utf8::is_continuation(byte)) {
-            at += 1;
-        }
-        index += 1;
     }
     Ok(Value::Int(0))
 }
@@ -231,13 +236,14 @@ fn map_text(arguments: &[Value], change: impl Fn(&mut Vec<u8>)) -> Value {
 fn trim(arguments: &[Value], left: bool, right: bool) -> Value {
     let text = |index: usize| arguments.get(index).and_then(|value| text_of(value.as_ref()));
     let Some(whole) = text(0) else { return Value::Null };
-    let set = match arguments.len() {
-        2.. => match text(1) {
-            Some(set) => set,
-            None => return Value::Null,
-        },
-        _ => b" ".into(),
-    };
+    if arguments.len() < 2 {
+        let spaces = |byte: &&u8| **byte == b' ';
+        let from = if left { whole.iter().take_while(spaces).count() } else { 0 };
+        let rest = &whole[from..];
+        let behind = if right { rest.iter().rev().take_while(spaces).count() } else { 0 };
+        return Value::Text(rest[..rest.len() - behind].to_vec());
+    }
+    let Some(set) = text(1) else { return Value::Null };
     let mut chars = Vec::new();
     let mut rest = utf8::to_nul(&set);
     while !rest.is_empty() {
@@ -258,7 +264,7 @@ fn trim(arguments: &[Value], left: bool, right: bool) -> Value {
 fn quote(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
     Ok(Value::Text(match arguments.first() {
         None | Some(Value::Null) => b"NULL".to_vec(),
-        Some(Value::Int(int)) => int.to_string().into_bytes(),
+        Some(value @ Value::Int(_)) => text_of(value.as_ref()).unwrap_or_default().into_owned(),
         Some(Value::Real(real)) if real.is_infinite() => {
             if *real < 0.0 {
                 b"-9.0e+999".to_vec()
@@ -361,19 +367,23 @@ fn replace(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
     }
     let Some(with) = text(2) else { return Ok(Value::Null) };
     let mut replaced = Vec::with_capacity(whole.len());
-    let mut at = 0;
-    while at < whole.len() {
-        if whole[at..].starts_with(&pattern) {
-            replaced.extend_from_slice(&with);
-            at += pattern.len();
-            if replaced.len() > LENGTH_MAX {
-                return Err(too_big());
-            }
-        } else {
-            replaced.push(whole[at]);
+    // Up to `copied` it is done; a match begins at `at` or behind it.
+    let (mut copied, mut at) = (0, 0);
+    while let Some(next) = whole[at..].iter().position(|byte| *byte == pattern[0]) {
+        at += next;
+        if !whole[at..].starts_with(&pattern) {
             at += 1;
+            continue;
+        }
+        replaced.extend_from_slice(&whole[copied..at]);
+        replaced.extend_from_slice(&with);
+        at += pattern.len();
+        copied = at;
+        if replaced.len() > LENGTH_MAX {
+            return Err(too_big());
         }
     }
+    replaced.extend_from_slice(&whole[copied..]);
     Ok(Value::Text(replaced))
 }
 

@@ -1,14 +1,17 @@
 //! Integers as decimal text, without an allocation.
 
-/// The decimal digits of a number.
-#[derive(Clone, Copy, Debug)]
+use std::fmt;
+
+/// The decimal digits of a number, which may be cut and have more in front.
+#[derive(Clone, Copy)]
 pub(crate) struct Digits {
     bytes: [u8; LENGTH_MAX],
     start: usize,
+    end: usize,
 }
 
-/// A number of 64 bits has no more digits.
-const LENGTH_MAX: usize = 20;
+/// A number of 64 bits has no more than 20 digits.
+const LENGTH_MAX: usize = 24;
 
 /// The numbers from 0 to 99, two digits each.
 static PAIRS: [[u8; 2]; 100] = {
@@ -25,7 +28,7 @@ impl Digits {
     /// The digits of a number, `0` for zero.
     #[inline]
     pub(crate) fn of(mut number: u64) -> Digits {
-        let mut digits = Digits { bytes: [b'0'; LENGTH_MAX], start: LENGTH_MAX };
+        let mut digits = Digits::none();
         while number >= 100 {
             digits.start -= 2;
             let pair = PAIRS[(number % 100) as usize];
@@ -43,9 +46,45 @@ impl Digits {
         digits
     }
 
+    /// No digits.
+    #[inline]
+    pub(crate) fn none() -> Digits {
+        Digits { bytes: [b'0'; LENGTH_MAX], start: LENGTH_MAX, end: LENGTH_MAX }
+    }
+
     #[inline]
     pub(crate) fn as_bytes(&self) -> &[u8] {
-        &self.bytes[self.start..]
+        &self.bytes[self.start..self.end]
+    }
+
+    #[inline]
+    pub(crate) fn as_bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes[self.start..self.end]
+    }
+
+    /// Leaves so many of the first digits.
+    pub(crate) fn truncate(&mut self, count: usize) {
+        self.end = self.end.min(self.start + count);
+    }
+
+    /// Puts a digit in front; three at least find room.
+    pub(crate) fn push_front(&mut self, digit: u8) {
+        if let Some(start) = self.start.checked_sub(1) {
+            self.start = start;
+            self.bytes[start] = digit;
+        }
+    }
+}
+
+impl PartialEq for Digits {
+    fn eq(&self, other: &Digits) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl fmt::Debug for Digits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_bytes().escape_ascii().fmt(f)
     }
 }
 

@@ -26,9 +26,10 @@ pub(crate) use arithmetic::{
     shift_right, subtract,
 };
 pub(crate) use cast::cast;
-pub(crate) use digits::push_int;
+pub(crate) use digits::{Digits, push_int};
 pub(crate) use number::{TextNumber, integer_literal, real_to_int, to_int, to_real};
 pub(crate) use pattern::{GLOB, LIKE, PATTERN_BYTES_MAX, Pattern, like_escape};
+use real_text::push_real;
 pub(crate) use real_text::{Decimal, Keep, decode};
 pub use real_text::{real_to_text, real_to_text_15};
 
@@ -171,7 +172,7 @@ pub(crate) fn push_text(value: ValueRef<'_>, out: &mut Vec<u8>) {
     match value {
         ValueRef::Null => {}
         ValueRef::Int(int) => push_int(int, out),
-        ValueRef::Real(real) => out.extend_from_slice(real_to_text(real).as_bytes()),
+        ValueRef::Real(real) => push_real(real, out),
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => out.extend_from_slice(bytes),
     }
 }
@@ -187,7 +188,11 @@ pub(crate) fn text_of(value: ValueRef<'_>) -> Option<Cow<'_, [u8]>> {
             push_int(int, &mut text);
             Some(Cow::Owned(text))
         }
-        ValueRef::Real(real) => Some(Cow::Owned(real_to_text(real).into_bytes())),
+        ValueRef::Real(real) => {
+            let mut text = Vec::with_capacity(24);
+            push_real(real, &mut text);
+            Some(Cow::Owned(text))
+        }
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Some(Cow::Borrowed(bytes)),
     }
 }

@@ -102,7 +102,7 @@ pub(crate) fn parse_real(text: &[u8]) -> RealPrefix {
 }
 
 /// The double nearest to `mantissa * 10^exponent`; infinite where that is too large.
-fn scaled(mantissa: u64, exponent: i64) -> f64 {
+pub(crate) fn scaled(mantissa: u64, exponent: i64) -> f64 {
     if mantissa == 0 || exponent < -348 {
         return 0.0;
     }
@@ -112,9 +112,23 @@ fn scaled(mantissa: u64, exponent: i64) -> f64 {
     if exponent == 0 {
         return mantissa as f64;
     }
+    // Where both are exact as doubles, one operation rounds once.
+    if mantissa <= 1 << f64::MANTISSA_DIGITS
+        && let Some(&power) =
+            usize::try_from(exponent.unsigned_abs()).ok().and_then(|at| EXACT_POWERS.get(at))
+    {
+        let mantissa = mantissa as f64;
+        return if exponent < 0 { mantissa / power } else { mantissa * power };
+    }
     // The standard parser is exact; the text it gets is at most 25 bytes of its own grammar.
     format!("{mantissa}e{exponent}").parse().unwrap_or(0.0)
 }
+
+/// The powers of ten that are doubles.
+static EXACT_POWERS: [f64; 23] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
+    1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
+];
 
 /// How [`integer_text_prefix`] ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

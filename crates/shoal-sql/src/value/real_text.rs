@@ -5,15 +5,17 @@
 //! [`real_to_text`] is the newer way, used wherever SQL makes text of a real; [`real_to_text_15`]
 //! is the older one, for output that must match an older `sqlite3` command.
 
+use super::digits::{Digits, push_int};
 use super::extended::fifteen_digits;
+use super::number::scaled;
 
 /// A real as decimal digits, as `printf` needs them.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Decimal {
     /// Below zero; minus zero is not.
     pub(crate) negative: bool,
     /// The significant digits as ASCII, no zeros at the end; `0` for zero, empty for infinity.
-    pub(crate) digits: Vec<u8>,
+    pub(crate) digits: Digits,
     /// How many digits stand before the decimal point; may be negative or past the digits.
     pub(crate) point: i32,
     /// Infinite.
@@ -37,36 +39,35 @@ pub(crate) fn decode(real: f64, keep: Keep, digits_max: i32) -> Decimal {
     let negative = real < 0.0;
     let real = real.abs();
     if real == 0.0 {
-        return Decimal { negative, digits: b"0".to_vec(), point: 1, infinite: false };
+        return Decimal { negative, digits: Digits::of(0), point: 1, infinite: false };
     }
     if !real.is_finite() {
-        return Decimal { negative, digits: Vec::new(), point: 0, infinite: true };
+        return Decimal { negative, digits: Digits::none(), point: 0, infinite: true };
     }
     let (mut digits, mut point) = significant(real, keep);
     let mut round = match keep {
         Keep::Significant(count) => count,
         Keep::Decimals(count) => {
             let mut round = point.saturating_add(count);
-            if round == 0 && digits[0] >= b'5' {
+            if round == 0 && digits.as_bytes()[0] >= b'5' {
                 // Half or more of the last place kept: room for the 1 it rounds up to.
-                digits.insert(0, b'0');
+                digits.push_front(b'0');
                 point += 1;
                 round = 1;
             }
             round
         }
     };
-    let length = i32::try_from(digits.len()).unwrap_or(i32::MAX);
+    let length = i32::try_from(digits.as_bytes().len()).unwrap_or(i32::MAX);
     if round > 0 && (round < length || length > digits_max) {
         round = round.min(digits_max);
         if round == 17 {
-            round = shorter(real, &digits, point).unwrap_or(round);
+            round = shorter(real, digits.as_bytes(), point).unwrap_or(round);
         }
         round_to(&mut digits, &mut point, usize::try_from(round).unwrap_or(0));
     }
-    while digits.len() > 1 && digits.last() == Some(&b'0') {
-        digits.pop();
-    }
+    let zeros = digits.as_bytes().iter().rev().take_while(|&&digit| digit == b'0').count();
+    digits.truncate((digits.as_bytes().len() - zeros).max(1));
     Decimal { negative, digits, point, infinite: false }
 }
 
@@ -76,7 +77,7 @@ pub(crate) fn decode(real: f64, keep: Keep, digits_max: i32) -> Decimal {
 /// SQLite multiplies the mantissa by a power of ten cut to 64 bits, chosen by the power of two, so
 /// that the product holds the digits as an integer. The cut shows in the last digit now and then,
 /// and the 18 digits are rounded once more to the 17 printed: both are kept, so that ours are its.
-fn significant(real: f64, keep: Keep) -> (Vec<u8>, i32) {
+fn significant(real: f64, keep: Keep) -> (Digits, i32) {
     let wanted = match keep {
         Keep::Significant(count) if count < 18 => count.max(1) + 1,
         _ => 18,
@@ -86,8 +87,9 @@ fn significant(real: f64, keep: Keep) -> (Vec<u8>, i32) {
     let product = (u128::from(mantissa) * u128::from(power_of_ten(power))) >> 64;
     let shift = u32::try_from(-(exponent + floor_log2_pow10(power) + 1)).unwrap_or(0);
     let integer = if wanted == 18 { ((product >> (shift - 1)) + 1) >> 1 } else { product >> shift };
-    let digits = integer.to_string().into_bytes();
-    let point = i32::try_from(digits.len()).unwrap_or(0) - power;
+    // It is the upper half of a product of 128 bits.
+    let digits = Digits::of(integer as u64);
+    let point = i32::try_from(digits.as_bytes().len()).unwrap_or(0) - power;
     (digits, point)
 }
 
@@ -171,26 +173,24 @@ const fn powers_of_ten() -> [u64; 697] {
 }
 
 /// Rounds to `count` digits by the next one; a carry out of the front moves the point.
-fn round_to(digits: &mut Vec<u8>, point: &mut i32, count: usize) {
-    if count >= digits.len() {
-        return;
-    }
-    let up = digits[count] >= b'5';
+fn round_to(digits: &mut Digits, point: &mut i32, count: usize) {
+    let Some(next) = digits.as_bytes().get(count) else { return };
+    let up = *next >= b'5';
     digits.truncate(count);
     if !up {
-        if digits.is_empty() {
-            digits.push(b'0');
+        if count == 0 {
+            *digits = Digits::of(0);
         }
         return;
     }
-    for at in (0..count).rev() {
-        if digits[at] < b'9' {
-            digits[at] += 1;
+    for digit in digits.as_bytes_mut().iter_mut().rev() {
+        if *digit < b'9' {
+            *digit += 1;
             return;
         }
-        digits[at] = b'0';
+        *digit = b'0';
     }
-    digits.insert(0, b'1');
+    digits.push_front(b'1');
     *point += 1;
 }
 
@@ -214,79 +214,86 @@ fn shorter(real: f64, digits: &[u8], point: i32) -> Option<i32> {
         number += 1;
     }
     let kept = i32::try_from(kept).ok()?;
-    let back: f64 = format!("{number}e{}", point - kept).parse().ok()?;
+    let back = scaled(number, i64::from(point - kept));
     (back == real).then_some(kept + 1)
 }
 
 /// A real as text, as SQLite 3.52 and later make it: up to 17 significant digits, `.0` kept.
 pub fn real_to_text(real: f64) -> String {
-    if let Some(text) = short(real) {
-        return text;
+    let mut text = Vec::with_capacity(24);
+    push_real(real, &mut text);
+    String::from_utf8(text).unwrap_or_default()
+}
+
+/// Appends what [`real_to_text`] gives.
+pub(crate) fn push_real(real: f64, out: &mut Vec<u8>) {
+    if !push_short(real, out) {
+        let decimal = decode(real, Keep::Significant(17), 20);
+        lay_out(decimal.negative, decimal.digits.as_bytes(), decimal.point, 17, out);
     }
-    let decimal = decode(real, Keep::Significant(17), 20);
-    lay_out(decimal.negative, &decimal.digits, decimal.point, 17)
 }
 
 /// A real as text, as SQLite up to 3.42 made it on x86-64: up to 15 significant digits, `.0` kept.
 ///
 /// Output that must match such a `sqlite3` command to the byte.
 pub fn real_to_text_15(real: f64) -> String {
-    if let Some(text) = short(real) {
-        return text;
+    let mut text = Vec::with_capacity(24);
+    if !push_short(real, &mut text) {
+        let (mut digits, power) = fifteen_digits(real.abs());
+        while digits.len() > 1 && digits.last() == Some(&b'0') {
+            digits.pop();
+        }
+        lay_out(real < 0.0, &digits, power + 1, 15, &mut text);
     }
-    let (mut digits, power) = fifteen_digits(real.abs());
-    while digits.len() > 1 && digits.last() == Some(&b'0') {
-        digits.pop();
-    }
-    lay_out(real < 0.0, &digits, power + 1, 15)
+    String::from_utf8(text).unwrap_or_default()
 }
 
-/// The text of reals that need no digits worked out: infinities, and integers of up to 15 digits,
-/// which are exact in every version.
-fn short(real: f64) -> Option<String> {
+/// Appends the text of reals that need no digits worked out: infinities, and integers of up to 15
+/// digits, which are exact in every version. False, with nothing done, for others.
+fn push_short(real: f64, out: &mut Vec<u8>) -> bool {
     if real.is_infinite() {
-        return Some(if real < 0.0 { "-Inf" } else { "Inf" }.to_owned());
+        out.extend_from_slice(if real < 0.0 { b"-Inf" } else { b"Inf" });
+        return true;
     }
     let exact = real == real.trunc() && real.abs() < 1e15;
-    // `+ 0.0` drops the sign of minus zero.
-    exact.then(|| format!("{:.1}", real + 0.0))
+    if exact {
+        // The sign of minus zero is gone then.
+        push_int(real as i64, out);
+        out.extend_from_slice(b".0");
+    }
+    exact
 }
 
-/// Significant digits as `printf("%!.*g")` shows them; `point` of them stand before the point.
-fn lay_out(negative: bool, digits: &[u8], point: i32, significant: i32) -> String {
-    let mut text = String::new();
+/// Appends significant digits as `printf("%!.*g")` shows them; `point` of them stand before the point.
+fn lay_out(negative: bool, digits: &[u8], point: i32, significant: i32, out: &mut Vec<u8>) {
     if negative {
-        text.push('-');
+        out.push(b'-');
     }
-    let push =
-        |text: &mut String, digits: &[u8]| text.extend(digits.iter().map(|&d| char::from(d)));
     let exponent = point - 1;
     if exponent < -4 || exponent >= significant {
-        push(&mut text, &digits[..1]);
-        text.push('.');
-        if digits.len() == 1 {
-            text.push('0');
+        out.extend_from_slice(&[digits[0], b'.']);
+        out.extend_from_slice(if digits.len() == 1 { b"0" } else { &digits[1..] });
+        out.extend_from_slice(if exponent < 0 { b"e-" } else { b"e+" });
+        if exponent.abs() < 10 {
+            out.push(b'0');
         }
-        push(&mut text, &digits[1..]);
-        let sign = if exponent < 0 { '-' } else { '+' };
-        text.push_str(&format!("e{sign}{:02}", exponent.abs()));
-        return text;
+        out.extend_from_slice(Digits::of(exponent.unsigned_abs().into()).as_bytes());
+        return;
     }
     let whole = usize::try_from(point).unwrap_or(0);
     if whole == 0 {
-        text.push_str("0.");
-        text.extend(std::iter::repeat_n('0', usize::try_from(-point).unwrap_or(0)));
-        push(&mut text, digits);
-        return text;
+        out.extend_from_slice(b"0.");
+        out.extend(std::iter::repeat_n(b'0', usize::try_from(-point).unwrap_or(0)));
+        out.extend_from_slice(digits);
+        return;
     }
-    push(&mut text, &digits[..whole.min(digits.len())]);
-    text.extend(std::iter::repeat_n('0', whole.saturating_sub(digits.len())));
-    text.push('.');
+    out.extend_from_slice(&digits[..whole.min(digits.len())]);
+    out.extend(std::iter::repeat_n(b'0', whole.saturating_sub(digits.len())));
+    out.push(b'.');
     match digits.get(whole..).filter(|rest| !rest.is_empty()) {
-        Some(rest) => push(&mut text, rest),
-        None => text.push('0'),
+        Some(rest) => out.extend_from_slice(rest),
+        None => out.push(b'0'),
     }
-    text
 }
 
 #[cfg(test)]

@@ -194,10 +194,13 @@ impl<'t> IndexCursor<'t> {
         order: &KeyOrder,
         passed: Ordering,
     ) -> Result<(), Error> {
-        self.position = Position::After;
         self.path.head(true);
-        self.path.restart()?;
         let utf16 = self.path.txn().utf16().map(|utf16| Utf16Key::new(key, utf16));
+        if utf16.is_none() && self.seek_on_leaf(key, order, passed)? {
+            return Ok(());
+        }
+        self.position = Position::After;
+        self.path.restart()?;
         loop {
             let txn = self.path.txn();
             let page = self.path.page();
@@ -219,6 +222,52 @@ impl<'t> IndexCursor<'t> {
             }
             self.path.push_child()?;
         }
+    }
+
+    /// The same where what is looked for is on the leaf that the cursor is on, not as its first entry:
+    /// keys are often looked for in their order. False, with the cursor where it was, where that does not
+    /// show after two comparisons.
+    fn seek_on_leaf(
+        &mut self,
+        key: &[ValueRef<'_>],
+        order: &KeyOrder,
+        passed: Ordering,
+    ) -> Result<bool, Error> {
+        let Some((page, at)) = self.leaf() else { return Ok(false) };
+        self.path.txn().check_watch()?;
+        // An entry that goes on on other pages is left to the way from the root.
+        let is_passed = |index: usize| -> Result<Option<bool>, Error> {
+            let payload = page.index(index)?.payload;
+            match payload.overflow {
+                None => Ok(Some(order.compare(payload.local, key)? <= passed)),
+                Some(_) => Ok(None),
+            }
+        };
+        let last = page.cell_count() - 1;
+        let Some(behind) = is_passed(at)? else { return Ok(false) };
+        // What is looked for is behind `low`, which is passed, and at or before `high`, which is not.
+        let (mut low, mut high) = if behind { (at, last) } else { (0, at) };
+        let (end, wanted) = if behind { (high, false) } else { (low, true) };
+        if low == high || is_passed(end)? != Some(wanted) {
+            return Ok(false);
+        }
+        let mut step = 1;
+        while high - low > 1 {
+            // From where the cursor is in steps that grow, then in halves.
+            let middle = match behind {
+                true => (low + step).min(low + (high - low) / 2),
+                false => high.saturating_sub(step).max(low + (high - low) / 2),
+            };
+            step *= 2;
+            match is_passed(middle)? {
+                Some(true) => low = middle,
+                Some(false) => high = middle,
+                None => return Ok(false),
+            }
+        }
+        self.path.index = high;
+        self.position = Position::On;
+        Ok(true)
     }
 
     /// True when the cursor is on an entry.

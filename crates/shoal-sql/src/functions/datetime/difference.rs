@@ -1,7 +1,7 @@
 //! `timediff`: the years, months, days and time that lie between two moments.
 
 use super::moment::{DAY_MS, Moment};
-use super::{moment, time};
+use super::{moment, push_padded, push_time};
 use crate::Error;
 use crate::functions::Env;
 use crate::value::Value;
@@ -37,9 +37,15 @@ pub(super) fn timediff(arguments: &[Value], env: &Env<'_>) -> Result<Value, Erro
         subsecond: true,
         ..Moment::default()
     };
-    let sign = if forwards { '+' } else { '-' };
-    let (years, months) = (apart / 12, apart % 12);
-    Ok(Value::text(format!("{sign}{years:04}-{months:02}-{days:02} {}", time(&clock))))
+    let mut text = vec![if forwards { b'+' } else { b'-' }];
+    push_padded(apart / 12, 4, &mut text);
+    text.push(b'-');
+    push_padded(apart % 12, 2, &mut text);
+    text.push(b'-');
+    push_padded(days, 2, &mut text);
+    text.push(b' ');
+    push_time(&clock, &mut text);
+    Ok(Value::Text(text))
 }
 
 /// The same day and time in another month, counted from the beginning of the year 0.

@@ -11,18 +11,18 @@ mod parse;
 use super::printf::{self, Output};
 use super::{Arguments, Env, LENGTH_MAX, ScalarFunction, too_big};
 use crate::Error;
-use crate::value::{Value, text_of, to_real, utf8};
+use crate::value::{Digits, Value, push_int, text_of, to_real, utf8};
 use moment::{Moment, UNIX_EPOCH_MS};
 
 pub(super) const FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction::volatile("date", Arguments::at_least(0), |arguments, env| {
-        render(arguments, env, date)
+        render(arguments, env, push_date)
     }),
     ScalarFunction::volatile("time", Arguments::at_least(0), |arguments, env| {
-        render(arguments, env, time)
+        render(arguments, env, push_time)
     }),
     ScalarFunction::volatile("datetime", Arguments::at_least(0), |arguments, env| {
-        render(arguments, env, |moment| format!("{} {}", date(moment), time(moment)))
+        render(arguments, env, push_date_time)
     }),
     ScalarFunction::volatile("julianday", Arguments::at_least(0), julianday),
     ScalarFunction::volatile("unixepoch", Arguments::at_least(0), unixepoch),
@@ -58,26 +58,77 @@ fn moment(arguments: &[Value], env: &Env<'_>) -> Result<Option<Moment>, Error> {
     Ok(Some(moment))
 }
 
-fn render(arguments: &[Value], env: &Env<'_>, text: fn(&Moment) -> String) -> Result<Value, Error> {
+fn render(
+    arguments: &[Value],
+    env: &Env<'_>,
+    push: fn(&Moment, &mut Vec<u8>),
+) -> Result<Value, Error> {
     Ok(moment(arguments, env)?.map_or(Value::Null, |mut moment| {
         moment.compute_civil();
-        Value::text(text(&moment))
+        let mut text = Vec::with_capacity(24);
+        push(&moment, &mut text);
+        Value::Text(text)
     }))
 }
 
-fn date(moment: &Moment) -> String {
-    let sign = if moment.year < 0 { "-" } else { "" };
-    format!("{sign}{:04}-{:02}-{:02}", moment.year.abs(), moment.month, moment.day)
+fn push_date(moment: &Moment, out: &mut Vec<u8>) {
+    if moment.year < 0 {
+        out.push(b'-');
+    }
+    push_padded(moment.year.abs(), 4, out);
+    out.push(b'-');
+    push_padded(moment.month, 2, out);
+    out.push(b'-');
+    push_padded(moment.day, 2, out);
 }
 
-fn time(moment: &Moment) -> String {
-    let clock = format!("{:02}:{:02}", moment.hour, moment.minute);
+fn push_time(moment: &Moment, out: &mut Vec<u8>) {
+    push_clock(moment, out);
+    out.push(b':');
     if moment.subsecond {
         let ms = (moment.second * 1000.0 + 0.5) as i64;
-        format!("{clock}:{:02}.{:03}", ms / 1000, ms % 1000)
+        push_padded(ms / 1000, 2, out);
+        out.push(b'.');
+        push_padded(ms % 1000, 3, out);
     } else {
-        format!("{clock}:{:02}", moment.second as i64)
+        push_padded(moment.second as i64, 2, out);
     }
+}
+
+fn push_date_time(moment: &Moment, out: &mut Vec<u8>) {
+    push_date(moment, out);
+    out.push(b' ');
+    push_time(moment, out);
+}
+
+/// Hours and minutes.
+fn push_clock(moment: &Moment, out: &mut Vec<u8>) {
+    push_padded(moment.hour, 2, out);
+    out.push(b':');
+    push_padded(moment.minute, 2, out);
+}
+
+/// Appends a number of so many digits at least; a sign in front counts as one.
+fn push_padded(number: i64, width: usize, out: &mut Vec<u8>) {
+    push_filled(number, width, b'0', out);
+}
+
+fn push_filled(number: i64, width: usize, fill: u8, out: &mut Vec<u8>) {
+    if let (2, 0..100) = (width, number) {
+        // The usual case.
+        let tens = (number / 10) as u8;
+        let first = if tens == 0 { fill } else { b'0' + tens };
+        out.extend_from_slice(&[first, b'0' + (number % 10) as u8]);
+        return;
+    }
+    let digits = Digits::of(number.unsigned_abs());
+    let digits = digits.as_bytes();
+    let sign = usize::from(number < 0);
+    if number < 0 {
+        out.push(b'-');
+    }
+    out.extend(std::iter::repeat_n(fill, width.saturating_sub(digits.len() + sign)));
+    out.extend_from_slice(digits);
 }
 
 fn julianday(arguments: &[Value], env: &Env<'_>) -> Result<Value, Error> {
@@ -101,83 +152,93 @@ fn strftime(arguments: &[Value], env: &Env<'_>) -> Result<Value, Error> {
     let Some(format) = text_of(format.as_ref()) else { return Ok(Value::Null) };
     let Some(mut moment) = moment(rest, env)? else { return Ok(Value::Null) };
     moment.compute_civil();
-    let mut output = Output::new(LENGTH_MAX);
+    // Most conversions are longer than their letters.
+    let mut text = Vec::with_capacity(2 * format.len() + 8);
     let mut rest = utf8::to_nul(&format);
     while let Some(at) = rest.iter().position(|&byte| byte == b'%') {
-        output.push(&rest[..at]);
-        let Some(text) = rest.get(at + 1).and_then(|&conversion| field(conversion, &moment)) else {
+        text.extend_from_slice(&rest[..at]);
+        let known =
+            rest.get(at + 1).and_then(|&conversion| push_field(conversion, &moment, &mut text));
+        if known.is_none() {
             return Ok(Value::Null);
-        };
-        output.push(text.as_bytes());
+        }
         rest = &rest[at + 2..];
+        if text.len() > LENGTH_MAX {
+            break;
+        }
     }
-    output.push(rest);
-    output.into_bytes().map(Value::Text).ok_or_else(too_big)
+    text.extend_from_slice(rest);
+    if text.len() > LENGTH_MAX { Err(too_big()) } else { Ok(Value::Text(text)) }
 }
 
-/// One conversion of `strftime`.
-fn field(conversion: u8, moment: &Moment) -> Option<String> {
+/// Appends one conversion of `strftime`; `None` for what is none.
+fn push_field(conversion: u8, moment: &Moment, out: &mut Vec<u8>) -> Option<()> {
     let hour12 = match moment.hour % 12 {
         0 => 12,
         hour => hour,
     };
     let week_from = |days: i64| (moment.day_of_year() - days + 7) / 7;
     let second = moment.second as i64;
-    Some(match conversion {
-        b'd' => format!("{:02}", moment.day),
-        b'e' => format!("{:2}", moment.day),
-        b'f' => number("%06.3f", moment.second.min(59.999)),
-        b'F' => format!("{}-{:02}-{:02}", year(moment), moment.month, moment.day),
-        b'G' => year(&moment.thursday()),
-        b'g' => format!("{:02}", moment.thursday().year % 100),
-        b'H' => format!("{:02}", moment.hour),
-        b'k' => format!("{:2}", moment.hour),
-        b'I' => format!("{hour12:02}"),
-        b'l' => format!("{hour12:2}"),
-        b'j' => format!("{:03}", moment.day_of_year() + 1),
-        b'J' => number("%.16g", moment.julian_ms as f64 / 86_400_000.0),
-        b'm' => format!("{:02}", moment.month),
-        b'M' => format!("{:02}", moment.minute),
-        b'p' => if moment.hour >= 12 { "PM" } else { "AM" }.to_owned(),
-        b'P' => if moment.hour >= 12 { "pm" } else { "am" }.to_owned(),
-        b'R' => format!("{:02}:{:02}", moment.hour, moment.minute),
-        b's' if moment.subsecond => {
-            number("%.3f", (moment.julian_ms - UNIX_EPOCH_MS) as f64 / 1000.0)
+    let mut two = |number: i64| push_padded(number, 2, out);
+    match conversion {
+        b'd' => two(moment.day),
+        b'e' => push_filled(moment.day, 2, b' ', out),
+        b'f' => push_real("%06.3f", moment.second.min(59.999), out),
+        b'F' => {
+            push_year(moment, out);
+            out.push(b'-');
+            push_padded(moment.month, 2, out);
+            out.push(b'-');
+            push_padded(moment.day, 2, out);
         }
-        b's' => (moment.julian_ms / 1000 - UNIX_EPOCH_MS / 1000).to_string(),
-        b'S' => format!("{second:02}"),
-        b'T' => format!("{:02}:{:02}:{second:02}", moment.hour, moment.minute),
+        b'G' => push_year(&moment.thursday(), out),
+        b'g' => two(moment.thursday().year % 100),
+        b'H' => two(moment.hour),
+        b'k' => push_filled(moment.hour, 2, b' ', out),
+        b'I' => two(hour12),
+        b'l' => push_filled(hour12, 2, b' ', out),
+        b'j' => push_padded(moment.day_of_year() + 1, 3, out),
+        b'J' => push_real("%.16g", moment.julian_ms as f64 / 86_400_000.0, out),
+        b'm' => two(moment.month),
+        b'M' => two(moment.minute),
+        b'p' => out.extend_from_slice(if moment.hour >= 12 { b"PM" } else { b"AM" }),
+        b'P' => out.extend_from_slice(if moment.hour >= 12 { b"pm" } else { b"am" }),
+        b'R' => push_clock(moment, out),
+        b's' if moment.subsecond => {
+            push_real("%.3f", (moment.julian_ms - UNIX_EPOCH_MS) as f64 / 1000.0, out);
+        }
+        b's' => push_int(moment.julian_ms / 1000 - UNIX_EPOCH_MS / 1000, out),
+        b'S' => two(second),
+        b'T' => {
+            push_clock(moment, out);
+            out.push(b':');
+            push_padded(second, 2, out);
+        }
         b'u' => match moment.days_after_sunday() {
-            0 => "7".to_owned(),
-            day => day.to_string(),
+            0 => out.push(b'7'),
+            day => push_int(day, out),
         },
-        b'w' => moment.days_after_sunday().to_string(),
-        b'U' => format!("{:02}", week_from(moment.days_after_sunday())),
-        b'V' => format!("{:02}", moment.thursday().day_of_year() / 7 + 1),
-        b'W' => format!("{:02}", week_from(moment.days_after_monday())),
-        b'Y' => year(moment),
-        b'%' => "%".to_owned(),
+        b'w' => push_int(moment.days_after_sunday(), out),
+        b'U' => two(week_from(moment.days_after_sunday())),
+        b'V' => two(moment.thursday().day_of_year() / 7 + 1),
+        b'W' => two(week_from(moment.days_after_monday())),
+        b'Y' => push_year(moment, out),
+        b'%' => out.push(b'%'),
         _ => return None,
-    })
+    }
+    Some(())
 }
 
-/// Four digits; a sign is one more.
-fn year(moment: &Moment) -> String {
-    number_int("%04d", moment.year)
+/// Four digits; a sign takes the place of one.
+fn push_year(moment: &Moment, out: &mut Vec<u8>) {
+    push_padded(moment.year, 4, out);
 }
 
-fn number(format: &str, real: f64) -> String {
-    formatted(format, Value::Real(real))
-}
-
-fn number_int(format: &str, int: i64) -> String {
-    formatted(format, Value::Int(int))
-}
-
-fn formatted(format: &str, value: Value) -> String {
+/// Appends a number as `printf` writes it.
+fn push_real(format: &str, real: f64, out: &mut Vec<u8>) {
     let mut output = Output::new(LENGTH_MAX);
-    printf::printf(&mut output, format.as_bytes(), &[value]);
-    String::from_utf8(output.into_bytes().unwrap_or_default()).unwrap_or_default()
+    printf::printf(&mut output, format.as_bytes(), &[Value::Real(real)]);
+    out.extend_from_slice(&output.into_bytes().unwrap_or_default());
 }
 
 #[cfg(test)]

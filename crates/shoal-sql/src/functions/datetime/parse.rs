@@ -33,15 +33,21 @@ impl<'a> Text<'a> {
     }
 
     /// A number of exactly so many digits, within bounds; nothing is taken where there is none.
+    #[inline(always)]
     pub(super) fn digits(&mut self, count: usize, min: i64, max: i64) -> Option<i64> {
-        let digits = self.bytes.get(..count)?;
-        let number = digits.iter().try_fold(0, |number, digit| {
-            digit.is_ascii_digit().then(|| number * 10 + i64::from(digit - b'0'))
-        })?;
+        let (digits, rest) = self.bytes.split_at_checked(count)?;
+        let mut number = 0;
+        for digit in digits {
+            let digit = digit.wrapping_sub(b'0');
+            if digit > 9 {
+                return None;
+            }
+            number = number * 10 + i64::from(digit);
+        }
         if !(min..=max).contains(&number) {
             return None;
         }
-        self.skip(count);
+        self.bytes = rest;
         Some(number)
     }
 
@@ -88,9 +94,8 @@ fn date_time(text: &[u8]) -> Option<Moment> {
         text.skip(1);
     }
     let mut moment = Moment { has_date: true, year, month, day, ..Moment::default() };
-    let mut time = moment.clone();
-    if time_of_day(text, &mut time).is_some() {
-        moment = time;
+    if !text.is_empty() {
+        time_of_day(text, &mut moment)?;
         if moment.hour == 24 {
             moment.hour = 0;
             moment.day += 1;
@@ -101,8 +106,6 @@ fn date_time(text: &[u8]) -> Option<Moment> {
                 moment.carry_months();
             }
         }
-    } else if !text.is_empty() {
-        return None;
     }
     if negative {
         moment.year = -moment.year;
