@@ -1,6 +1,7 @@
 //! Rows on tables.
 
 mod chinook;
+mod computed;
 mod graph;
 mod keyed;
 mod query;

@@ -115,6 +115,16 @@ impl Groups {
                 self.groups.state(plan, place, index).step_borrowed(None)?;
                 continue;
             }
+            if !aggregate.distinct
+                && aggregate.order.is_empty()
+                && let [first, second] = &*aggregate.arguments
+            {
+                let first = eval_operand(machine, first)?;
+                let second = eval_operand(machine, second)?;
+                let values = [first, second].map(|reg| machine.registers[reg].as_ref());
+                self.groups.state(plan, place, index).step_two(values)?;
+                continue;
+            }
             for code in aggregate.arguments.iter().chain(&aggregate.order) {
                 eval(machine, code)?;
             }
@@ -441,7 +451,7 @@ impl Groups {
             let state = self.groups.state(plan, place, index);
             let value = argument.map(|argument| rows.value(row, argument));
             match (value, &more.second) {
-                (Some(value), Some(second)) => state.step_two(value, rows.value(row, second))?,
+                (Some(value), Some(second)) => state.step_two([value, rows.value(row, second)])?,
                 (Some(value), None) if state.step_number(value) => {}
                 (value, _) => state.step_borrowed(value).map(drop)?,
             }
@@ -577,7 +587,7 @@ impl Groups {
                 }
                 if let (Some(value), Some(second)) = (value, second) {
                     let state = self.groups.state(plan, place, index);
-                    state.step_two(value, row.value(second))?;
+                    state.step_two([value, row.value(second)])?;
                     continue;
                 }
             }

@@ -4,8 +4,9 @@
 use std::ops::ControlFlow;
 
 use super::kept::{Kept, SPILL_BYTES_MIN, is_full};
-use super::key::{KeyPlaces, push_converted_key};
+use super::key::{KeyPlaces, push_converted_key, with_converted};
 use super::row_list::RowList;
+use super::seen::Seen;
 use super::sort::{Sorter, Values};
 use super::sorted::SortedRows;
 use crate::Error;
@@ -103,6 +104,8 @@ impl KeptKeys {
 /// The values of a query, as `IN` sees them.
 #[derive(Debug, Default)]
 pub(super) struct QuerySet {
+    /// Where memory is not limited, and where it is.
+    values: Seen,
     keys: KeptKeys,
     has_null: bool,
     any: bool,
@@ -125,6 +128,12 @@ impl QuerySet {
             self.has_null = true;
             return Ok(());
         }
+        if session.budget().is_none() {
+            with_converted(value, rule.affinity, |value| {
+                self.values.insert_unlimited(value, rule.collation)
+            });
+            return Ok(());
+        }
         self.key.clear();
         push_converted_key(value, rule.affinity, rule.collation, &mut self.key);
         self.keys.insert(session, &self.key).map(|_| ())
@@ -136,6 +145,7 @@ impl QuerySet {
     /// As [`KeptKeys::contains`].
     pub(super) fn contains(
         &mut self,
+        session: &dyn Session,
         value: ValueRef<'_>,
         rule: InRule,
     ) -> Result<Option<bool>, Error> {
@@ -145,9 +155,16 @@ impl QuerySet {
         if value == ValueRef::Null {
             return Ok(None);
         }
-        self.key.clear();
-        push_converted_key(value, rule.affinity, rule.collation, &mut self.key);
-        Ok(match self.keys.contains(&self.key)? {
+        let found = if session.budget().is_none() {
+            with_converted(value, rule.affinity, |value| {
+                self.values.contains_unlimited(value, rule.collation)
+            })
+        } else {
+            self.key.clear();
+            push_converted_key(value, rule.affinity, rule.collation, &mut self.key);
+            self.keys.contains(&self.key)?
+        };
+        Ok(match found {
             true => Some(true),
             false => (!self.has_null).then_some(false),
         })

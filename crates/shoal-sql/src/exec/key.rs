@@ -80,14 +80,23 @@ pub(crate) fn push_converted_key(
     collation: Collation,
     out: &mut Vec<u8>,
 ) {
+    with_converted(value, affinity, |value| push_key(value, collation, out));
+}
+
+/// Calls `take` with a value after giving it an affinity.
+#[inline]
+pub(crate) fn with_converted<T>(
+    value: ValueRef<'_>,
+    affinity: Option<Affinity>,
+    take: impl FnOnce(ValueRef<'_>) -> T,
+) -> T {
     match (affinity, value) {
         (Some(affinity), ValueRef::Text(_) | ValueRef::Int(_) | ValueRef::Real(_))
             if affinity.is_numeric() == matches!(value, ValueRef::Text(_)) =>
         {
-            let converted = affinity.apply_for_comparison(Value::from(value));
-            push_key(converted.as_ref(), collation, out);
+            take(affinity.apply_for_comparison(Value::from(value)).as_ref())
         }
-        _ => push_key(value, collation, out),
+        _ => take(value),
     }
 }
 

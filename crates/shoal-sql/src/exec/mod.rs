@@ -610,7 +610,7 @@ impl<'m, 't> Machine<'m, 't> {
         }
         let value = self.registers[from].as_ref();
         match &mut self.queries[index].set {
-            Some(set) => set.contains(value, rule),
+            Some(set) => set.contains(self.session, value, rule),
             None => Ok(None),
         }
     }

@@ -212,7 +212,7 @@ impl ScanRun {
                 }
                 let Some(value) = run.values.next(plan, machine)? else { return Ok(false) };
                 machine.registers[plan.reg] = value;
-                run.inner = ScanRun::open(&plan.inner, machine)?;
+                run.inner.open_again(&plan.inner, machine)?;
             },
             (ScanRun::Any(run), Scan::Any(plan)) => loop {
                 let open = run.next.checked_sub(1).and_then(|arm| plan.arms.get(arm));

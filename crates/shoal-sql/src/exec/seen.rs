@@ -49,6 +49,13 @@ impl Seen {
         self.values.push(value);
         true
     }
+
+    /// Whether a value was taken, where memory is not limited.
+    #[inline]
+    pub(super) fn contains_unlimited(&self, value: ValueRef<'_>, collation: Collation) -> bool {
+        let known = |place| is_equal(self.values.get(place), value, collation);
+        self.places.find(hash_value(value, collation, 0), known).is_some()
+    }
 }
 
 #[cfg(test)]

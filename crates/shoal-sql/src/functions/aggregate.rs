@@ -198,14 +198,11 @@ impl AggregateState {
                 }
                 *best = Some(value.clone());
             }
-            State::Json(group) => {
-                let value = value.map_or(ValueRef::Null, Value::as_ref);
-                group.step(value, arguments.get(1).map(Value::as_ref))?;
-            }
-            State::Concat(joined) => {
-                let value = value.map_or(ValueRef::Null, Value::as_ref);
-                joined.step(value, arguments.get(1).map(Value::as_ref))?;
-            }
+            State::Concat(_) | State::Json(_) => match arguments {
+                [first, second, ..] => self.step_two([first.as_ref(), second.as_ref()])?,
+                [first] => return self.step_borrowed(Some(first.as_ref())),
+                [] => {}
+            },
         }
         Ok(true)
     }
@@ -308,19 +305,17 @@ impl AggregateState {
         Ok(true)
     }
 
-    /// As [`AggregateState::step`], of two borrowed arguments.
+    /// The same of the two arguments that some functions have.
     ///
     /// # Errors
-    /// As there.
-    pub(crate) fn step_two(
-        &mut self,
-        value: ValueRef<'_>,
-        second: ValueRef<'_>,
-    ) -> Result<(), Error> {
+    /// As [`AggregateState::step`].
+    pub(crate) fn step_two(&mut self, [first, second]: [ValueRef<'_>; 2]) -> Result<(), Error> {
         match &mut self.0 {
-            State::Concat(joined) => joined.step(value, Some(second)),
-            State::Json(group) => group.step(value, Some(second)),
-            _ => self.step(&[value.into(), second.into()]).map(drop),
+            State::Concat(joined) => joined.step(first, Some(second)),
+            State::Json(group) => group.step(first, Some(second)),
+            State::Count(_) | State::Sum(..) | State::Extreme { .. } => {
+                self.step_borrowed(Some(first)).map(drop)
+            }
         }
     }
 

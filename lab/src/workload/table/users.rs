@@ -160,7 +160,8 @@ fn on_users() -> Vec<(&'static str, &'static str, Query)> {
     ]
 }
 
-type OnFile = (&'static str, &'static str, &'static str, Query, usize);
+/// The database, the row, what it does, the statement, and how often a sample runs it.
+pub(super) type OnFile = (&'static str, &'static str, &'static str, Query, usize);
 
 /// Statements on Sharc's other databases.
 fn on_files() -> Vec<OnFile> {
@@ -168,6 +169,7 @@ fn on_files() -> Vec<OnFile> {
     rows.extend(two_tables());
     rows.extend(execution_tiers());
     rows.extend(joins_and_indexes());
+    rows.extend(super::computed::on_files());
     rows
 }
 

@@ -303,8 +303,14 @@ fn write_json5_text(payload: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
 /// Appends a text of SQL as a string of JSON.
 pub(super) fn push_quoted(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
+    if is_plain(text) {
+        out.extend_from_slice(text);
+        out.push(b'"');
+        return;
+    }
     let mut rest = text;
-    while let Some(at) = rest.iter().position(|&byte| byte < 0x20 || matches!(byte, b'"' | b'\\')) {
+    let special = |byte: &u8| *byte < 0x20 || matches!(byte, b'"' | b'\\');
+    while let Some(at) = rest.iter().position(special) {
         out.extend_from_slice(&rest[..at]);
         match rest[at] {
             byte @ (b'"' | b'\\') => out.extend_from_slice(&[b'\\', byte]),
@@ -314,6 +320,21 @@ pub(super) fn push_quoted(text: &[u8], out: &mut Vec<u8>) {
     }
     out.extend_from_slice(rest);
     out.push(b'"');
+}
+
+/// Whether a text has nothing that is escaped in a string of JSON; eight bytes are looked at at a time.
+fn is_plain(text: &[u8]) -> bool {
+    const ONES: u64 = u64::MAX / 255;
+    // Bits of bytes that are below `limit`, which is at most 128. A borrow may set more of them, but none
+    // where no byte is.
+    let below = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word & (ONES << 7);
+    let same = |word: u64, byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+    let special = |word: u64| below(word, 0x20) | same(word, b'"') | same(word, b'\\');
+    let (words, rest) = text.as_chunks::<8>();
+    let mut last = [b' '; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    let all = words.iter().fold(0, |all, word| all | special(u64::from_le_bytes(*word)));
+    all | special(u64::from_le_bytes(last)) == 0
 }
 
 fn push_control(byte: u8, out: &mut Vec<u8>) {
@@ -493,6 +514,22 @@ mod tests {
             let long = format!("[\"{}\"]", "x".repeat(length));
             let blob = parse(long.as_bytes()).unwrap();
             assert_eq!(to_text(&blob).unwrap(), long.as_bytes());
+        }
+    }
+
+    #[test]
+    fn every_byte_is_quoted_wherever_it_is() {
+        for byte in 0..=u8::MAX {
+            for (before, after) in (0..18).map(|before| (before, 17 - before)) {
+                let text = [&[b'z'].repeat(before)[..], &[byte], &[0x80].repeat(after)].concat();
+                let escaped = byte < 0x20 || matches!(byte, b'"' | b'\\');
+                assert_eq!(is_plain(&text), !escaped, "{text:?}");
+                let mut quoted = Vec::new();
+                push_quoted(&text, &mut quoted);
+                let inner = &quoted[1..quoted.len() - 1];
+                assert_eq!(super::super::unescape(inner), text, "{text:?}");
+                assert_eq!(inner.len() > text.len(), escaped, "{text:?}");
+            }
         }
     }
 

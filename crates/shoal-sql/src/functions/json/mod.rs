@@ -316,13 +316,14 @@ fn json_extract(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
         return Ok(Value::Null);
     };
     let Some(root) = document(arguments)? else { return Ok(Value::Null) };
+    if let [path] = paths {
+        let Some(path) = path_text(path) else { return Ok(Value::Null) };
+        return find(&root, &path)?.map_or(Ok(Value::Null), Element::value);
+    }
     let mut elements = Vec::with_capacity(paths.len());
     for path in paths {
         let Some(path) = path_text(path) else { return Ok(Value::Null) };
         elements.push(find(&root, &path)?);
-    }
-    if let [element] = elements.as_slice() {
-        return element.map_or(Ok(Value::Null), Element::value);
     }
     let mut array = vec![b'['];
     for (index, element) in elements.into_iter().enumerate() {
@@ -348,26 +349,26 @@ fn arrow(
     let Some(path) = path_text(argument) else { return Ok(Value::Null) };
     let plain = path.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
     let spelled = if path.starts_with(b"$") {
-        path.clone()
+        Cow::Borrowed(&*path)
     } else if matches!(argument, Value::Int(_)) {
         let from_end: &[u8] = if path.starts_with(b"-") { b"#" } else { b"" };
-        [b"$[", from_end, &path, b"]"].concat()
+        Cow::Owned([b"$[", from_end, &path, b"]"].concat())
     } else if plain {
-        [b"$.", &path[..]].concat()
+        Cow::Owned([b"$.", &path[..]].concat())
     } else if path.len() >= 3 && path.starts_with(b"[") && path.ends_with(b"]") {
-        [b"$", &path[..]].concat()
+        Cow::Owned([b"$", &path[..]].concat())
     } else {
-        [b"$.\"", &path[..], b"\""].concat()
+        Cow::Owned([b"$.\"", &path[..], b"\""].concat())
     };
     let found = root.lookup(&spelled[1..]).map_err(|fault| fault.of(&path))?;
     found.map_or(Ok(Value::Null), result)
 }
 
 /// JSON that is read.
-enum Document {
+enum Document<'a> {
     /// Strict, without white space around it.
-    Text(Vec<u8>),
-    Jsonb(Vec<u8>),
+    Text(Cow<'a, [u8]>),
+    Jsonb(Cow<'a, [u8]>),
 }
 
 /// An element that is read: of a checked text, or JSONB that something else may follow.
@@ -378,18 +379,24 @@ enum Element<'a> {
 }
 
 /// The JSON in the first argument; `None` for NULL.
-fn document(arguments: &[Value]) -> Result<Option<Document>, Error> {
+fn document(arguments: &[Value]) -> Result<Option<Document<'_>>, Error> {
     let Some(value) = arguments.first() else { return Ok(None) };
     if !matches!(value, Value::Blob(blob) if valid::looks_right(blob)) {
-        let Some(text) = text_of(value.as_ref()) else { return Ok(None) };
-        if let Some(root) = text::check(utf8::to_nul(&text)) {
-            return Ok(Some(Document::Text(root.to_vec())));
+        let root = match text_of(value.as_ref()) {
+            None => return Ok(None),
+            Some(Cow::Borrowed(text)) => text::check(utf8::to_nul(text)).map(Cow::Borrowed),
+            Some(Cow::Owned(text)) => {
+                text::check(utf8::to_nul(&text)).map(|root| Cow::Owned(root.to_vec()))
+            }
+        };
+        if let Some(root) = root {
+            return Ok(Some(Document::Text(root)));
         }
     }
-    Ok(argument(arguments)?.map(|blob| Document::Jsonb(blob.into_owned())))
+    Ok(argument(arguments)?.map(Document::Jsonb))
 }
 
-impl Document {
+impl Document<'_> {
     fn whole(&self) -> Element<'_> {
         match self {
             Document::Text(root) => Element::Text(root),
@@ -450,11 +457,15 @@ impl Element<'_> {
     }
 }
 
-fn path_text(path: &Value) -> Option<Vec<u8>> {
-    text_of(path.as_ref()).map(|path| utf8::to_nul(&path).to_vec())
+fn path_text(path: &Value) -> Option<Cow<'_, [u8]>> {
+    Some(match text_of(path.as_ref())? {
+        Cow::Borrowed(path) => Cow::Borrowed(utf8::to_nul(path)),
+        // That of a number has no NUL.
+        path => path,
+    })
 }
 
-fn find<'a>(root: &'a Document, path: &[u8]) -> Result<Option<Element<'a>>, Error> {
+fn find<'a>(root: &'a Document<'_>, path: &[u8]) -> Result<Option<Element<'a>>, Error> {
     let Some(steps) = path.strip_prefix(b"$") else { return Err(bad_path(path)) };
     root.lookup(steps).map_err(|fault| fault.of(path))
 }

@@ -30,7 +30,7 @@ pub(crate) fn walk(
     let path = match path {
         None => b"$".to_vec(),
         Some(path) => match path_text(path) {
-            Some(path) => path,
+            Some(path) => path.into_owned(),
             None => return Ok(Vec::new()),
         },
     };

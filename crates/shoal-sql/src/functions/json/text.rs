@@ -56,8 +56,7 @@ pub(super) fn check(text: &[u8]) -> Option<&[u8]> {
 /// Where the element at `pos` ends; `None` when it is malformed or nests too deep.
 fn check_element(text: &[u8], start: usize) -> Option<usize> {
     let mut pos = start;
-    // Closing brackets that are still to come.
-    let mut open: Vec<u8> = Vec::new();
+    let mut open = Open::default();
     loop {
         // A value begins here.
         match *text.get(pos)? {
@@ -67,16 +66,13 @@ fn check_element(text: &[u8], start: usize) -> Option<usize> {
                 if text.get(pos) == Some(&close) {
                     pos += 1;
                 } else {
-                    open.push(close);
-                    if open.len() > DEPTH_MAX {
-                        return None;
-                    }
+                    open.push(close)?;
                     if close == b'}' {
                         pos = check_label(text, pos)?;
                     }
                     continue;
                 }
-                if open.len() >= DEPTH_MAX {
+                if open.depth >= DEPTH_MAX {
                     return None;
                 }
             }
@@ -94,7 +90,7 @@ fn check_element(text: &[u8], start: usize) -> Option<usize> {
         }
         // A value ended here: what closes, or what comes next.
         loop {
-            let Some(&close) = open.last() else { return Some(pos) };
+            let Some(close) = open.last() else { return Some(pos) };
             pos = skip_space(text, pos);
             match *text.get(pos)? {
                 b',' => {
@@ -105,12 +101,40 @@ fn check_element(text: &[u8], start: usize) -> Option<usize> {
                     break;
                 }
                 byte if byte == close => {
-                    open.pop();
+                    open.depth -= 1;
                     pos += 1;
                 }
                 _ => return None,
             }
         }
+    }
+}
+
+/// Closing brackets that are still to come: a bit for each, set for those of objects.
+#[derive(Default)]
+struct Open {
+    objects: [u64; DEPTH_MAX.div_ceil(64)],
+    depth: usize,
+}
+
+impl Open {
+    /// `None` where they are too many.
+    #[inline]
+    fn push(&mut self, close: u8) -> Option<()> {
+        if self.depth >= DEPTH_MAX {
+            return None;
+        }
+        let (word, bit) = (&mut self.objects[self.depth / 64], 1 << (self.depth % 64));
+        *word = if close == b'}' { *word | bit } else { *word & !bit };
+        self.depth += 1;
+        Some(())
+    }
+
+    #[inline]
+    fn last(&self) -> Option<u8> {
+        let last = self.depth.checked_sub(1)?;
+        let object = self.objects[last / 64] >> (last % 64) & 1 == 1;
+        Some(if object { b'}' } else { b']' })
     }
 }
 
@@ -177,7 +201,11 @@ pub(super) fn kind(element: &[u8]) -> Kind {
 }
 
 /// Past the white space at `pos`.
+#[inline]
 pub(super) fn skip_space(text: &[u8], pos: usize) -> usize {
+    if text.get(pos).is_some_and(|&byte| byte > b' ') {
+        return pos;
+    }
     let rest = text.get(pos..).unwrap_or_default();
     pos + rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r')).count()
 }
@@ -236,20 +264,23 @@ pub(super) fn array_length(array: &[u8]) -> usize {
 /// A checked element without the white space between its tokens.
 pub(super) fn minified(element: &[u8]) -> Vec<u8> {
     let mut text = Vec::with_capacity(element.len());
-    let mut pos = 0;
+    // Up to `copied` it is done.
+    let (mut copied, mut pos) = (0, 0);
     while pos < element.len() {
         match element[pos] {
             b'"' => {
-                let end = string_end(element, pos);
-                text.extend_from_slice(&element[pos..end]);
-                pos = end;
+                pos = string_end(element, pos);
                 continue;
             }
-            b' ' | b'\t' | b'\n' | b'\r' => {}
-            byte => text.push(byte),
+            b' ' | b'\t' | b'\n' | b'\r' => {
+                text.extend_from_slice(&element[copied..pos]);
+                copied = pos + 1;
+            }
+            _ => {}
         }
         pos += 1;
     }
+    text.extend_from_slice(&element[copied..]);
     text
 }
 
@@ -260,11 +291,12 @@ pub(super) fn minified(element: &[u8]) -> Vec<u8> {
 pub(super) fn unescape(inner: &[u8]) -> Vec<u8> {
     let mut text = Vec::with_capacity(inner.len());
     let mut pos = 0;
-    while let Some(&byte) = inner.get(pos) {
-        if byte != b'\\' {
-            text.push(byte);
-            pos += 1;
-            continue;
+    while let Some(rest) = inner.get(pos..).filter(|rest| !rest.is_empty()) {
+        let plain = rest.iter().position(|&byte| byte == b'\\').unwrap_or(rest.len());
+        text.extend_from_slice(&rest[..plain]);
+        pos += plain;
+        if plain == rest.len() {
+            break;
         }
         let simple = match &inner[pos + 1..] {
             [b'b', ..] => 8,
