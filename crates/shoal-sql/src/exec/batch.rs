@@ -63,6 +63,12 @@ impl Batch {
         self.rows += 1;
     }
 
+    /// Takes back the row that was begun last, of which not all values could be had.
+    pub(crate) fn take_back_row(&mut self) {
+        self.rows -= 1;
+        self.slots.truncate(self.rows * self.width);
+    }
+
     /// Appends a value to the row that was begun last.
     #[inline]
     pub(crate) fn push_value(&mut self, value: ValueRef<'_>) {

@@ -810,7 +810,9 @@ impl Groups {
                     out.push_value(self.groups.kept(plan, place, *number));
                 }
                 GroupColumn::Aggregate(number) => {
-                    out.push_value(self.groups.state(plan, place, *number).take()?.as_ref());
+                    let value = self.groups.state(plan, place, *number).take();
+                    let value = value.inspect_err(|_| out.take_back_row())?;
+                    out.push_value(value.as_ref());
                 }
             }
         }
