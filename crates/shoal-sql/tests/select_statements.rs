@@ -233,6 +233,46 @@ fn names_beside_what_never_holds() {
     }
 }
 
+/// What is written as true or false beside `AND` and `OR` leaves the other side out, errors and all.
+#[test]
+fn sides_that_do_not_count_are_not_computed() {
+    let scratch = Scratch::new("create table t(a); insert into t values ('{'), (null)");
+    let (mut connection, peer) = (scratch.ours(), scratch.theirs());
+    for truth in [
+        "0",
+        "1",
+        "false",
+        "true",
+        "-0",
+        "+1",
+        "2147483647",
+        "2147483648",
+        "0.0",
+        "'1'",
+        "null",
+        "(0 or 0)",
+        "(1 or a)",
+        "(1 and 0)",
+        "(a and 0)",
+        "(1 and 1)",
+        "1 collate nocase",
+        "(1 in ())",
+        "(a not in ())",
+    ] {
+        for sql in [
+            format!("select (a -> '$.x') and {truth} from t"),
+            format!("select (a -> '$.x') or {truth} from t"),
+            format!(
+                "select not ((a -> '$.x') or {truth}), case when a -> '$' or ({truth} and 1) then 5 end from t"
+            ),
+            format!("select ('{{' -> '$') or {truth}, sum(a) or {truth}"),
+            format!("select count(*) and {truth}, sum(a) or {truth} from t"),
+        ] {
+            check(&mut connection, &peer, &sql, &[]).unwrap_or_else(|failure| panic!("{failure}"));
+        }
+    }
+}
+
 #[test]
 fn distinct_says_nothing_to_functions_of_one_row() {
     let scratch = Scratch::new("create table t(a); insert into t values (1), (-1), (1), (null)");

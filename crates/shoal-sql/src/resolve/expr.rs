@@ -274,6 +274,7 @@ impl<'a> Resolver<'a> {
         if op == BinaryOp::And && never_holds(left, right) {
             return Ok(Bound::plain(Expr::Const(Value::Int(0))));
         }
+        let always = self.always_either(op, left, right);
         let left = self.bind(left)?;
         let right = self.bind(right)?;
         let collation = left.collation.through_operator().or(right.collation.through_operator());
@@ -284,6 +285,9 @@ impl<'a> Resolver<'a> {
         }
         let arithmetic = match op {
             BinaryOp::And | BinaryOp::Or => {
+                if let Some(truth) = always {
+                    return Ok(Bound::with(Expr::Const(Value::Int(truth.into())), collation));
+                }
                 let (left, right) = (Box::new(left.expr), Box::new(right.expr));
                 let and = op == BinaryOp::And;
                 let expr = if and { Expr::And(left, right) } else { Expr::Or(left, right) };
@@ -308,6 +312,35 @@ impl<'a> Resolver<'a> {
         Ok(Bound::with(computed(arithmetic, left.expr, right.expr), collation))
     }
 
+    /// What an `AND` or `OR` always is because one of its sides is written as a truth: the other one is not
+    /// computed then, as it may raise an error.
+    fn always_either(&self, op: BinaryOp, left: &ast::Expr, right: &ast::Expr) -> Option<bool> {
+        let decides = match op {
+            BinaryOp::And => Some(false),
+            BinaryOp::Or => Some(true),
+            _ => return None,
+        };
+        let (left, right) = (self.always(left), self.always(right));
+        match decides {
+            _ if left == decides || right == decides => decides,
+            // The other side's truth is all that counts.
+            _ => left.and(right),
+        }
+    }
+
+    /// The truth that an expression is written as: an integer of 32 bits without a sign, one of the two
+    /// words, or such ones with `AND` and `OR` between.
+    fn always(&self, expr: &ast::Expr) -> Option<bool> {
+        match &expr.kind {
+            ExprKind::Literal(Value::Int(int)) => {
+                (0..=i32::MAX.into()).contains(int).then_some(*int != 0)
+            }
+            ExprKind::Binary(op, left, right) => self.always_either(*op, left, right),
+            ExprKind::Collate { .. } => None,
+            _ => self.truth_word(expr),
+        }
+    }
+
     /// `TRUE` and `FALSE`, unless a column has that name.
     fn truth_word(&self, expr: &ast::Expr) -> Option<bool> {
         // The grammar of SQLite makes this one of the two words.
@@ -320,16 +353,11 @@ impl<'a> Resolver<'a> {
             return self.truth_word(expr);
         }
         let ExprKind::Column { table: None, column, .. } = &expr.kind else { return None };
-        if column.quote != Quote::None || self.find(None, column).is_ok() {
+        let truth = column.is("true");
+        if column.quote != Quote::None || !(truth || column.is("false")) {
             return None;
         }
-        if column.is("true") {
-            Some(true)
-        } else if column.is("false") {
-            Some(false)
-        } else {
-            None
-        }
+        self.find(None, column).is_err().then_some(truth)
     }
 
     #[inline(never)]

@@ -17,5 +17,7 @@ pub(crate) fn local_offset_s(unix_s: i64) -> Option<i64> {
     }
     // SAFETY: a result that is not null says that `local` was written.
     let local = unsafe { local.assume_init() };
+    // It has 32 bits on some systems.
+    #[allow(clippy::useless_conversion)]
     Some(local.tm_gmtoff.into())
 }
