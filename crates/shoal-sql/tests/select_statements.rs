@@ -222,6 +222,9 @@ fn names_beside_what_never_holds() {
     let (mut connection, peer) = (scratch.ours(), scratch.theirs());
     for sql in [
         "select 0 and x, x and (0) and y, not (0x0 and x), x in (), 1 in () and x from t",
+        "select x in nowhere and 0, 1 in nowhere(abs(y)) and 0, (x, y) = (1, z) and 0 from t",
+        "select abs(1) in nowhere and 0 from t",
+        "select (x, abs(y)) = (1, 2) and 0 from t",
         "select -0 and x from t",
         "select x and - -0 from t",
         "select +0 and x from t",

@@ -18,7 +18,7 @@ fn never(expr: &ast::Expr) -> bool {
     }
 }
 
-/// Whether an expression calls a function anywhere, the queries in it left aside.
+/// Whether an expression calls a function anywhere, the queries and tables in it left aside.
 fn calls(expr: &ast::Expr) -> bool {
     match &expr.kind {
         ExprKind::Literal(_)
@@ -36,7 +36,8 @@ fn calls(expr: &ast::Expr) -> bool {
         ExprKind::Between { expr, low, high, .. } => calls(expr) || calls(low) || calls(high),
         ExprKind::In { set: InSet::List(list), .. } if list.is_empty() => false,
         ExprKind::In { expr, set: InSet::List(list), .. } => calls(expr) || list.iter().any(calls),
-        ExprKind::In { expr, set: InSet::Select(_), .. } => calls(expr),
+        ExprKind::In { expr, set: InSet::Select(_) | InSet::Table { .. }, .. } => calls(expr),
+        ExprKind::Row(parts) => parts.iter().any(calls),
         ExprKind::Case { base, branches, otherwise } => {
             base.iter().chain(otherwise).any(|expr| calls(expr))
                 || branches.iter().any(|(when, then)| calls(when) || calls(then))
