@@ -168,7 +168,9 @@ impl<'t> IndexCursor<'t> {
     /// # Errors
     /// When a page cannot be read or is corrupt.
     pub fn seek(&mut self, key: &[ValueRef<'_>], order: &KeyOrder) -> Result<bool, Error> {
-        self.seek_where(key, order, Ordering::Less)?;
+        if let Some(found) = self.seek_where(key, order, Ordering::Less)? {
+            return Ok(found == Ordering::Equal);
+        }
         if self.position != Position::On {
             return Ok(false);
         }
@@ -187,17 +189,20 @@ impl<'t> IndexCursor<'t> {
         Ok(self.position == Position::On)
     }
 
-    /// Moves to the first entry whose order with `key` is greater than `passed`.
+    /// Moves to the first entry whose order with `key` is greater than `passed`; gives that order where
+    /// it is known.
     fn seek_where(
         &mut self,
         key: &[ValueRef<'_>],
         order: &KeyOrder,
         passed: Ordering,
-    ) -> Result<(), Error> {
+    ) -> Result<Option<Ordering>, Error> {
         self.path.head(true);
         let utf16 = self.path.txn().utf16().map(|utf16| Utf16Key::new(key, utf16));
-        if utf16.is_none() && self.seek_on_leaf(key, order, passed)? {
-            return Ok(());
+        if utf16.is_none()
+            && let Some(found) = self.seek_on_leaf(key, order, passed)?
+        {
+            return Ok(Some(found));
         }
         self.position = Position::After;
         self.path.restart()?;
@@ -218,56 +223,70 @@ impl<'t> IndexCursor<'t> {
                 } else {
                     self.up_to_entry()?;
                 }
-                return Ok(());
+                return Ok(None);
             }
             self.path.push_child()?;
         }
     }
 
     /// The same where what is looked for is on the leaf that the cursor is on, not as its first entry:
-    /// keys are often looked for in their order. False, with the cursor where it was, where that does not
-    /// show after two comparisons.
+    /// keys are often looked for in their order. `None`, with the cursor where it was, where that does not
+    /// show after three comparisons.
     fn seek_on_leaf(
         &mut self,
         key: &[ValueRef<'_>],
         order: &KeyOrder,
         passed: Ordering,
-    ) -> Result<bool, Error> {
-        let Some((page, at)) = self.leaf() else { return Ok(false) };
+    ) -> Result<Option<Ordering>, Error> {
+        let Some((page, at)) = self.leaf() else { return Ok(None) };
         self.path.txn().check_watch()?;
         // An entry that goes on on other pages is left to the way from the root.
-        let is_passed = |index: usize| -> Result<Option<bool>, Error> {
+        let compare = |index: usize| -> Result<Option<Ordering>, Error> {
             let payload = page.index(index)?.payload;
             match payload.overflow {
-                None => Ok(Some(order.compare(payload.local, key)? <= passed)),
+                None => Ok(Some(order.compare(payload.local, key)?)),
                 Some(_) => Ok(None),
             }
         };
         let last = page.cell_count() - 1;
-        let Some(behind) = is_passed(at)? else { return Ok(false) };
-        // What is looked for is behind `low`, which is passed, and at or before `high`, which is not.
-        let (mut low, mut high) = if behind { (at, last) } else { (0, at) };
-        let (end, wanted) = if behind { (high, false) } else { (low, true) };
-        if low == high || is_passed(end)? != Some(wanted) {
-            return Ok(false);
+        let Some(here) = compare(at)? else { return Ok(None) };
+        let forward = here <= passed;
+        if at == if forward { last } else { 0 } {
+            return Ok(None);
         }
+        let Some(near) = compare(if forward { at + 1 } else { at - 1 })? else { return Ok(None) };
+        // What is looked for is behind `low`, which is passed, and at or before `high`, which is not and
+        // has the order `found`.
+        let (mut low, mut high, mut found) = match (forward, near <= passed) {
+            (true, false) => (at, at + 1, near),
+            (false, true) => (at - 1, at, here),
+            (true, true) => match compare(last)? {
+                Some(end) if end > passed => (at + 1, last, end),
+                _ => return Ok(None),
+            },
+            (false, false) => match compare(0)? {
+                Some(first) if first <= passed => (0, at - 1, near),
+                _ => return Ok(None),
+            },
+        };
         let mut step = 1;
         while high - low > 1 {
             // From where the cursor is in steps that grow, then in halves.
-            let middle = match behind {
-                true => (low + step).min(low + (high - low) / 2),
-                false => high.saturating_sub(step).max(low + (high - low) / 2),
+            let half = low + (high - low) / 2;
+            let middle = match forward {
+                true => (low + step).min(half),
+                false => high.saturating_sub(step).max(half),
             };
             step *= 2;
-            match is_passed(middle)? {
-                Some(true) => low = middle,
-                Some(false) => high = middle,
-                None => return Ok(false),
+            match compare(middle)? {
+                Some(order) if order <= passed => low = middle,
+                Some(order) => (high, found) = (middle, order),
+                None => return Ok(None),
             }
         }
         self.path.index = high;
         self.position = Position::On;
-        Ok(true)
+        Ok(Some(found))
     }
 
     /// True when the cursor is on an entry.
