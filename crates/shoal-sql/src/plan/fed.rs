@@ -167,7 +167,7 @@ fn compute(select: &mut SelectPlan, is_bounded: bool, compiler: &Compiler) {
         let codes = outputs.iter().filter(|code| plain(code).is_none());
         let table = ColumnTable::new(loaded, fed.conditions.iter().chain(codes));
         let column = |code: &Code| table.column(plain(code).unwrap_or(code.result));
-        let row = outputs.iter().map(|code| column(code)).collect::<Box<[_]>>();
+        let row = outputs.iter().map(column).collect::<Box<[_]>>();
         let given = row.iter().zip(&*outputs);
         fed.given = given.filter_map(|(&it, code)| Some((it?, code.result))).collect();
         let computed = outputs.iter_mut().zip(&row).filter(|(_, column)| column.is_some());
