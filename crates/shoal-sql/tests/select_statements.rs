@@ -236,6 +236,27 @@ fn names_beside_what_never_holds() {
     }
 }
 
+/// What a single row would be ordered by is looked up, and not computed.
+#[test]
+fn a_single_row_is_in_order() {
+    let scratch = Scratch::new("create table t(a); insert into t values ('{'), (null)");
+    let (mut connection, peer) = (scratch.ours(), scratch.theirs());
+    for sql in [
+        "select 1, 2 order by 685 -> x'00ff'",
+        "select count(*) order by '{' -> '$'",
+        "select count(*), max(a) from t order by max(a) -> '$', '{' -> '$'",
+        "select distinct 5 order by '{' -> '$' limit 1",
+        "select 1 where 0 order by '{' -> '$'",
+        "select 1 order by x",
+        "select count(*) from t order by x",
+        "select a from t order by a -> '$'",
+        "select (select a from t order by 1 limit 1) order by 2",
+        "select row_number() over () order by '{' -> '$'",
+    ] {
+        check(&mut connection, &peer, sql, &[]).unwrap_or_else(|failure| panic!("{failure}"));
+    }
+}
+
 /// What is written as true or false beside `AND` and `OR` leaves the other side out, errors and all.
 #[test]
 fn sides_that_do_not_count_are_not_computed() {

@@ -269,6 +269,11 @@ impl<'a> Resolver<'a> {
             outputs,
             distinct,
         };
+        // One row is in order, and what it would be ordered by need not be computed.
+        let one_group = select.group_by.as_ref().is_some_and(Vec::is_empty);
+        if (one_group || select.sources.is_empty()) && select.window_calls.is_empty() {
+            keys.clear();
+        }
         Ok((select, columns, keys))
     }
 
