@@ -137,7 +137,15 @@ impl Readable for ReadyRows<'_> {
         let ReadyRows { direct, memory, rows, txn, parameters } = self;
         let from = (*memory, *txn, *parameters);
         match wanted {
-            None => direct.each_ready(from, rows.clone(), output, |value| column.push(value)),
+            None => {
+                let rows = direct.each_near_int(from, rows.clone(), output, |int| {
+                    column.ints().is_some_and(|ints| {
+                        ints.push(int);
+                        true
+                    })
+                });
+                direct.each_ready(from, rows, output, |value| column.push(value));
+            }
             Some(wanted) => {
                 let rows = wanted.iter().map(|&row| rows.start + usize::from(row));
                 direct.each_ready(from, rows, output, |value| column.push(value));

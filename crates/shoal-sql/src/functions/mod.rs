@@ -23,7 +23,7 @@ use shoal_store::vfs::File;
 
 use crate::Error;
 use crate::exec::Budget;
-use crate::value::{Collation, GLOB, LIKE, Pattern, Value};
+use crate::value::{Collation, GLOB, LIKE, Pattern, Value, ValueRef};
 
 pub(crate) use aggregate::{AggregateFunction, AggregateState, ForEach};
 pub(crate) use table::{FunctionRows, TableFunction};
@@ -100,9 +100,13 @@ pub(crate) struct ScalarFunction {
     /// Whether the text it returns is JSON for the functions around it.
     pub(crate) returns_json: bool,
     body: Body,
+    /// What a function of one value gives of a borrowed one, where that takes no room and never fails.
+    of_one: Option<OfOne>,
 }
 
 type Body = fn(&[Value], &Env<'_>) -> Result<Value, Error>;
+
+type OfOne = fn(ValueRef<'_>) -> ValueRef<'static>;
 
 /// How many arguments a function takes.
 #[derive(Clone, Copy, Debug)]
@@ -140,15 +144,37 @@ impl ScalarFunction {
     }
 
     const fn new(name: &'static str, arguments: Arguments, body: Body) -> ScalarFunction {
-        ScalarFunction { name, arguments, deterministic: true, returns_json: false, body }
+        ScalarFunction {
+            name,
+            arguments,
+            deterministic: true,
+            returns_json: false,
+            body,
+            of_one: None,
+        }
+    }
+
+    /// The same function, which is this one of one borrowed value.
+    const fn telling(mut self, of_one: OfOne) -> ScalarFunction {
+        self.of_one = Some(of_one);
+        self
+    }
+
+    /// What it gives of a borrowed value, where it is a function of one that takes no room for that.
+    pub(crate) fn of_one(&self) -> Option<OfOne> {
+        self.of_one
     }
 
     const fn json(name: &'static str, arguments: Arguments, body: Body) -> ScalarFunction {
-        ScalarFunction { name, arguments, deterministic: true, returns_json: true, body }
+        let mut function = ScalarFunction::new(name, arguments, body);
+        function.returns_json = true;
+        function
     }
 
     const fn volatile(name: &'static str, arguments: Arguments, body: Body) -> ScalarFunction {
-        ScalarFunction { name, arguments, deterministic: false, returns_json: false, body }
+        let mut function = ScalarFunction::new(name, arguments, body);
+        function.deterministic = false;
+        function
     }
 
     /// The function's name, in small letters.

@@ -21,8 +21,12 @@ pub(super) const FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction::new("hex", Arguments::exactly(1), hex),
     ScalarFunction::new("unhex", Arguments::between(1, 2), unhex),
     ScalarFunction::new("instr", Arguments::exactly(2), instr),
-    ScalarFunction::new("length", Arguments::exactly(1), length),
-    ScalarFunction::new("octet_length", Arguments::exactly(1), octet_length),
+    ScalarFunction::new("length", Arguments::exactly(1), |arguments, _| Ok(one(arguments, length)))
+        .telling(length),
+    ScalarFunction::new("octet_length", Arguments::exactly(1), |arguments, _| {
+        Ok(one(arguments, octet_length))
+    })
+    .telling(octet_length),
     ScalarFunction::new("lower", Arguments::exactly(1), |arguments, _| {
         Ok(map_text(arguments, |text| text.make_ascii_lowercase()))
     }),
@@ -201,27 +205,31 @@ fn instr(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
         if !inside && haystack[at..].starts_with(&needle) {
             let begins = |byte: &&u8| blobs || !utf8::is_continuation(**byte);
             let before = haystack[..=at].iter().skip(1).filter(begins).count();
-            return Ok(count(before + 1));
+            return Ok(count(before + 1).into());
         }
         at += 1;
     }
     Ok(Value::Int(0))
 }
 
-fn length(arguments: &[Value], env: &Env<'_>) -> Result<Value, Error> {
-    match arguments.first() {
-        Some(Value::Text(text)) => Ok(count(utf8::count(utf8::to_nul(text)))),
-        _ => octet_length(arguments, env),
+/// A function of the only argument.
+fn one(arguments: &[Value], function: impl Fn(ValueRef<'_>) -> ValueRef<'static>) -> Value {
+    function(arguments.first().map_or(ValueRef::Null, Value::as_ref)).into()
+}
+
+fn length(value: ValueRef<'_>) -> ValueRef<'static> {
+    match value {
+        ValueRef::Text(text) => count(utf8::count(utf8::to_nul(text))),
+        other => octet_length(other),
     }
 }
 
-fn octet_length(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
-    let bytes = arguments.first().and_then(|value| text_of(value.as_ref()));
-    Ok(bytes.map_or(Value::Null, |bytes| count(bytes.len())))
+fn octet_length(value: ValueRef<'_>) -> ValueRef<'static> {
+    text_of(value).map_or(ValueRef::Null, |bytes| count(bytes.len()))
 }
 
-fn count(count: usize) -> Value {
-    Value::Int(i64::try_from(count).unwrap_or(i64::MAX))
+fn count(count: usize) -> ValueRef<'static> {
+    ValueRef::Int(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
 fn map_text(arguments: &[Value], change: impl Fn(&mut Vec<u8>)) -> Value {

@@ -2,7 +2,7 @@
 //! bits, others as cells with their bytes in one buffer. It is used again for the next rows, so that it
 //! allocates once.
 
-use crate::value::ValueRef;
+use crate::value::{ValueRef, push_text};
 
 /// Such values, by the number of the row.
 #[derive(Debug, Default)]
@@ -138,6 +138,20 @@ impl Column {
         }
     }
 
+    /// Appends the texts of two values one after the other; NULL where one is.
+    pub(super) fn push_joined(&mut self, left: ValueRef<'_>, right: ValueRef<'_>) {
+        if left == ValueRef::Null || right == ValueRef::Null {
+            return self.push(ValueRef::Null);
+        }
+        self.mix();
+        let start = self.bytes.len();
+        push_text(left, &mut self.bytes);
+        push_text(right, &mut self.bytes);
+        // Neither has more than a billion bytes.
+        let len = (self.bytes.len() - start) as u32;
+        self.cells.push(Cell { class: Class::Text, len, word: start as u64 });
+    }
+
     /// Makes this so many NULLs that are of a kind.
     fn become_nulls(&mut self, kind: Kind, count: usize) {
         self.clear();
@@ -235,7 +249,7 @@ impl Column {
     /// A row's value; NULL behind the last.
     #[inline]
     pub(in crate::exec) fn value(&self, row: usize) -> ValueRef<'_> {
-        if self.is_null(row) {
+        if self.nulls != 0 && self.is_null(row) {
             return ValueRef::Null;
         }
         match self.kind {

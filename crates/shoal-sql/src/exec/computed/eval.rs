@@ -142,9 +142,7 @@ impl Columns {
             match op {
                 Op::Jump { to } => wait(&mut waiting, *to, std::mem::take(&mut here)),
                 Op::JumpIf { from, when, to } => {
-                    let source = self.source(*from, world);
-                    let mut taken = 0;
-                    rows.each(|row| taken |= RowBits::from(when.holds(source.value(row))) << row);
+                    let taken = here & self.which(*when, *from, rows, world);
                     here &= !taken;
                     wait(&mut waiting, *to, taken);
                 }
@@ -152,6 +150,24 @@ impl Columns {
             }
         }
         (self.waiting, self.listed) = (waiting, listed);
+    }
+
+    /// Of which rows a condition of a jump holds; of rows that are not asked about this may be said, too.
+    fn which(&self, when: When, from: Reg, rows: Rows<'_>, world: &World<'_>) -> RowBits {
+        let source = self.source(from, world);
+        if let Some(Numbers::Many(ints, nulls)) = source.ints() {
+            let other_than_zero = |row: usize| ints.get(row).is_some_and(|&int| int != 0);
+            let is_true = || bits_of(self.rows, other_than_zero) & !nulls;
+            return match when {
+                When::True => is_true(),
+                When::NotTrue => !is_true(),
+                When::False => !(is_true() | nulls),
+                When::NotNull => !nulls,
+            };
+        }
+        let mut bits = 0;
+        rows.each(|row| bits |= RowBits::from(when.holds(source.value(row))) << row);
+        bits
     }
 
     fn source<'c>(&'c self, reg: Reg, world: &World<'c>) -> Source<'c> {
@@ -184,18 +200,8 @@ impl Columns {
                 *to
             }
             Op::Arithmetic { op: ArithmeticOp::Concat, left, right, to } => {
-                let mut spare = std::mem::take(&mut self.spare);
                 let (left, right) = (self.source(*left, world), self.source(*right, world));
-                rows.each(|row| {
-                    let joined = value::concat(
-                        std::mem::take(&mut spare),
-                        left.value(row),
-                        right.value(row),
-                    );
-                    out.push(joined.as_ref());
-                    spare = joined;
-                });
-                self.spare = spare;
+                rows.each(|row| out.push_joined(left.value(row), right.value(row)));
                 *to
             }
             Op::Arithmetic { op, left, right, to } => {
@@ -336,6 +342,11 @@ impl Columns {
             });
             return;
         }
+        if let (Some(of_one), 1) = (function.of_one(), registers.len()) {
+            let source = self.source(registers.start, world);
+            rows.each(|row| out.push(of_one(source.value(row))));
+            return;
+        }
         let mut arguments = std::mem::take(&mut self.arguments);
         arguments.resize(registers.len().max(arguments.len()), Value::Null);
         let (given, mut failed) = (&mut arguments[..registers.len()], None);
@@ -437,11 +448,24 @@ fn all_of(rows: usize) -> RowBits {
 }
 
 /// Appends the numbers of rows.
-fn list(mut rows: RowBits, out: &mut Vec<u8>) {
-    while rows != 0 {
-        out.push(rows.trailing_zeros() as u8);
-        rows &= rows - 1;
+fn list(rows: RowBits, out: &mut Vec<u8>) {
+    // A word at a time, which is what a processor counts zeros in.
+    for (first, mut word) in [(0, rows as u64), (u64::BITS, (rows >> u64::BITS) as u64)] {
+        while word != 0 {
+            out.push((first + word.trailing_zeros()) as u8);
+            word &= word - 1;
+        }
     }
+}
+
+/// Of which of the first so many rows something holds.
+#[inline(always)]
+fn bits_of(count: usize, holds: impl Fn(usize) -> bool) -> RowBits {
+    let word = |from: usize| {
+        let rows = from..count.min(from + u64::BITS as usize);
+        rows.fold(0, |bits, row| bits | u64::from(holds(row)) << (row - from))
+    };
+    RowBits::from(word(0)) | RowBits::from(word(u64::BITS as usize)) << u64::BITS
 }
 
 /// Appends the truths of rows.

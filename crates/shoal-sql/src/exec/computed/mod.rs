@@ -123,7 +123,6 @@ pub(crate) struct Columns {
     waiting: Vec<(usize, RowBits)>,
     listed: Vec<u8>,
     arguments: Vec<Value>,
-    spare: Value,
     converted: Vec<f64>,
     /// The lists of constants that are looked in, by their numbers.
     sets: Vec<(usize, KeySet)>,
@@ -221,7 +220,7 @@ impl Columns {
     }
 
     /// The value of a row, by the number of its column.
-    #[inline]
+    #[inline(always)]
     pub(super) fn value(&self, column: usize, row: usize) -> ValueRef<'_> {
         self.column(column).value(row)
     }

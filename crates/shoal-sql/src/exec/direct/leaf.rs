@@ -113,6 +113,20 @@ impl LeafMemory {
         txn: &Transaction,
         mut each: impl FnMut(GivenRow<'_>),
     ) {
+        self.each_row_until(rows, txn, |row| {
+            each(row);
+            true
+        });
+    }
+
+    /// The same until it is false.
+    #[inline(always)]
+    pub(super) fn each_row_until(
+        &self,
+        rows: impl Iterator<Item = usize>,
+        txn: &Transaction,
+        mut each: impl FnMut(GivenRow<'_>) -> bool,
+    ) {
         // Most are on the page of the row before.
         let (mut page, mut bytes) = (None, &*self.far);
         for number in rows {
@@ -124,7 +138,9 @@ impl LeafMemory {
                     None => &self.far,
                 };
             }
-            each(GivenRow { found, bytes, fields: &self.fields });
+            if !each(GivenRow { found, bytes, fields: &self.fields }) {
+                return;
+            }
         }
     }
 

@@ -326,6 +326,17 @@ impl<'r> GivenRow<'r> {
         self.found.fields
     }
 
+    /// An output that is a rowid, or a field that is an integer of the row's own page.
+    #[inline(always)]
+    pub(crate) fn near_int(&self, given: Given) -> Option<i64> {
+        if given.field >= Given::ROWID {
+            let is_known = given.field == Given::ROWID && !self.found.is_none();
+            return is_known.then_some(self.found.rowid);
+        }
+        let place = self.fields.get(self.found.fields.wrapping_add(given.field) as usize)?;
+        if given.real { None } else { place.near_int(self.bytes) }
+    }
+
     /// What an output is; `None` where the row does not tell: a constant, or a column that its record
     /// ends before, or any of a row that is none.
     #[inline(always)]

@@ -197,6 +197,26 @@ impl Direct {
         }
     }
 
+    /// Calls `each` with the integers that an output is of rows of the batch, until it is false or there is
+    /// another value; gives the rows from there on. There may be integers of which it is not told.
+    pub(crate) fn each_near_int(
+        &self,
+        (memory, txn, _): (&Memory, &Transaction, &[Value]),
+        mut rows: Range<usize>,
+        output: usize,
+        mut each: impl FnMut(i64) -> bool,
+    ) -> Range<usize> {
+        let given = self.given(output);
+        if self.is_lazy(memory) {
+            memory.leaf.each_row_until(rows.clone(), txn, |row| {
+                let told = row.near_int(given).is_some_and(&mut each);
+                rows.start += usize::from(told);
+                told
+            });
+        }
+        rows
+    }
+
     /// Calls `each` with an output of rows of the batch, by their numbers.
     pub(crate) fn each_ready(
         &self,
