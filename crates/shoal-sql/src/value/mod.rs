@@ -180,19 +180,19 @@ pub(crate) fn push_text(value: ValueRef<'_>, out: &mut Vec<u8>) {
 /// The bytes SQLite would show for the value as text: numbers printed, blobs read as text.
 ///
 /// `None` for NULL. Cost: no allocation for text and blobs.
+#[inline]
 pub(crate) fn text_of(value: ValueRef<'_>) -> Option<Cow<'_, [u8]>> {
     match value {
         ValueRef::Null => None,
-        ValueRef::Int(int) => {
-            let mut text = Vec::with_capacity(20);
-            push_int(int, &mut text);
-            Some(Cow::Owned(text))
-        }
-        ValueRef::Real(real) => {
-            let mut text = Vec::with_capacity(24);
-            push_real(real, &mut text);
-            Some(Cow::Owned(text))
-        }
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Some(Cow::Borrowed(bytes)),
+        number => Some(Cow::Owned(text_of_number(number))),
     }
+}
+
+#[inline(never)]
+fn text_of_number(value: ValueRef<'_>) -> Vec<u8> {
+    // The longest integer has 20 characters, a real 24.
+    let mut text = Vec::with_capacity(24);
+    push_text(value, &mut text);
+    text
 }
