@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use shoal_store::Transaction;
 
-use super::computed::{ColumnWriter, Columns, ROWS_MAX, Readable, World};
+use super::computed::{Column, Columns, ROWS_MAX, Readable, World};
 use super::direct::{Direct, DirectRows, Memory};
 use super::{Machine, assign};
 use crate::Error;
@@ -133,13 +133,13 @@ impl Readable for ReadyRows<'_> {
         self.rows.len()
     }
 
-    fn read(&self, output: usize, wanted: Option<&[u8]>, column: &mut ColumnWriter<'_>) {
+    fn read(&self, output: usize, wanted: Option<&[u8]>, column: &mut Column) {
         let ReadyRows { direct, memory, rows, txn, parameters } = self;
         let from = (*memory, *txn, *parameters);
         match wanted {
             None => {
                 let rows = direct.each_near_int(from, rows.clone(), output, |int| {
-                    column.ints().is_some_and(|ints| {
+                    column.ints_to_fill().is_some_and(|ints| {
                         ints.push(int);
                         true
                     })

@@ -55,10 +55,8 @@ pub(crate) fn eval_condition(machine: &mut Machine<'_, '_>, code: &Code) -> Resu
 /// As [`eval`].
 #[inline]
 pub(crate) fn eval_operand(machine: &mut Machine<'_, '_>, code: &Code) -> Result<Reg, Error> {
-    if let [Op::Copy { from, to }] = &*code.ops
-        && *to == code.result
-    {
-        return Ok(*from);
+    if let Some(reg) = code.copied() {
+        return Ok(reg);
     }
     eval(machine, code)?;
     Ok(code.result)

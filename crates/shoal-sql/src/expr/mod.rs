@@ -31,6 +31,18 @@ pub(crate) struct Code {
     pub(crate) result: Reg,
 }
 
+impl Code {
+    /// The register whose value it gives, where it computes nothing: the one that it copies, or its own.
+    #[inline]
+    pub(crate) fn copied(&self) -> Option<Reg> {
+        match &*self.ops {
+            [] => Some(self.result),
+            [Op::Copy { from, to }] if *to == self.result => Some(*from),
+            _ => None,
+        }
+    }
+}
+
 /// One operation. Targets of jumps are places in the same code.
 #[derive(Debug)]
 pub(crate) enum Op {

@@ -164,9 +164,9 @@ fn compute(select: &mut SelectPlan, is_bounded: bool, compiler: &Compiler) {
     let gives_outputs =
         is_whole && group.is_none() && windows.is_none() && !outputs.iter().any(Code::runs_query);
     if gives_outputs {
-        let codes = outputs.iter().filter(|code| plain(code).is_none());
+        let codes = outputs.iter().filter(|code| code.copied().is_none());
         let table = ColumnTable::new(loaded, fed.conditions.iter().chain(codes));
-        let column = |code: &Code| table.column(plain(code).unwrap_or(code.result));
+        let column = |code: &Code| table.column(code.copied().unwrap_or(code.result));
         let row = outputs.iter().map(column).collect::<Box<[_]>>();
         let given = row.iter().zip(&*outputs);
         fed.given = given.filter_map(|(&it, code)| Some((it?, code.result))).collect();
@@ -175,7 +175,7 @@ fn compute(select: &mut SelectPlan, is_bounded: bool, compiler: &Compiler) {
             let result = code.result;
             std::mem::replace(code, Code { ops: Box::default(), result })
         });
-        fed.outputs = taken.filter(|code| plain(code).is_none()).collect();
+        fed.outputs = taken.filter(|code| code.copied().is_none()).collect();
         (fed.table, fed.row) = (table, Some(row));
         return;
     }
@@ -186,7 +186,7 @@ fn compute(select: &mut SelectPlan, is_bounded: bool, compiler: &Compiler) {
     if let Some((group, codes)) = grouped {
         let computed: Box<[GroupCode]> = codes
             .into_iter()
-            .filter(|code| code.of(group).is_some_and(|code| plain(code).is_none()))
+            .filter(|code| code.of(group).is_some_and(|code| code.copied().is_none()))
             .collect();
         let codes = computed.iter().filter_map(|code| code.of(group));
         fed.table = ColumnTable::new(loaded, fed.conditions.iter().chain(codes));
@@ -208,7 +208,7 @@ fn group_distinct(select: &mut SelectPlan) {
     // What varies with the row: the others are in their registers once.
     let varies = |code: &Code| {
         let is_loaded = |reg: Reg| fed.registers.contains(&reg);
-        plain(code).map_or(!code.runs_query(), is_loaded)
+        code.copied().map_or(!code.runs_query(), is_loaded)
     };
     let is_plain = group.is_none() && windows.is_none() && outputs.iter().all(varies);
     match distinct {
@@ -235,15 +235,6 @@ fn group_distinct(select: &mut SelectPlan) {
         ordered: false,
         distinct: true,
     });
-}
-
-/// The register that a code copies, where it does nothing else, or nothing at all.
-fn plain(code: &Code) -> Option<Reg> {
-    match &*code.ops {
-        [] => Some(code.result),
-        [Op::Copy { from, to }] if *to == code.result => Some(*from),
-        _ => None,
-    }
 }
 
 /// What a group computes of its rows; `None` for one whose rows are not taken many at a time.
@@ -278,7 +269,7 @@ fn direct_group(
         Some(Operand::Field { record: 0, field, real: false, missing: Value::Null })
     };
     let of_code = |code: &Code| {
-        let reg = plain(code).unwrap_or(code.result);
+        let reg = code.copied().unwrap_or(code.result);
         of_register(reg).or_else(|| constant(reg, compiler))
     };
     let keys = group.keys.iter().map(|(code, by)| Some((of_code(code)?, *by)));

@@ -100,7 +100,7 @@ impl Column {
 
     /// Appends a value.
     #[inline(always)]
-    pub(super) fn push(&mut self, value: ValueRef<'_>) {
+    pub(in crate::exec) fn push(&mut self, value: ValueRef<'_>) {
         match (self.kind, value) {
             (Kind::Ints, ValueRef::Int(int)) => self.ints.push(int),
             (Kind::Reals, ValueRef::Real(real)) => self.reals.push(real),
@@ -309,12 +309,12 @@ impl Column {
     }
 
     /// Integers, to which more are appended while there is nothing else; `None` where there is.
-    pub(super) fn ints_to_fill(&mut self) -> Option<&mut Vec<i64>> {
+    pub(in crate::exec) fn ints_to_fill(&mut self) -> Option<&mut Vec<i64>> {
         (self.kind == Kind::Ints).then_some(&mut self.ints)
     }
 
     /// The same of reals.
-    pub(super) fn reals_to_fill(&mut self) -> Option<&mut Vec<f64>> {
+    pub(in crate::exec) fn reals_to_fill(&mut self) -> Option<&mut Vec<f64>> {
         (self.kind == Kind::Reals).then_some(&mut self.reals)
     }
 

@@ -16,7 +16,7 @@ use crate::value::{self, PATTERN_BYTES_MAX, Value, ValueRef, text_of, truth};
 
 /// The rows that an operation is done for.
 #[derive(Clone, Copy)]
-enum Rows<'a> {
+pub(super) enum Rows<'a> {
     All(usize),
     Some(&'a [u8]),
 }
@@ -152,18 +152,25 @@ impl Columns {
         (self.waiting, self.listed) = (waiting, listed);
     }
 
-    /// Of which rows a condition of a jump holds; of rows that are not asked about this may be said, too.
-    fn which(&self, when: When, from: Reg, rows: Rows<'_>, world: &World<'_>) -> RowBits {
+    /// Of which rows a condition holds; of others than those that are asked about the same may be said.
+    pub(super) fn which(
+        &self,
+        when: When,
+        from: Reg,
+        rows: Rows<'_>,
+        world: &World<'_>,
+    ) -> RowBits {
         let source = self.source(from, world);
         if let Some(Numbers::Many(ints, nulls)) = source.ints() {
             let other_than_zero = |row: usize| ints.get(row).is_some_and(|&int| int != 0);
             let is_true = || bits_of(self.rows, other_than_zero) & !nulls;
-            return match when {
-                When::True => is_true(),
-                When::NotTrue => !is_true(),
-                When::False => !(is_true() | nulls),
-                When::NotNull => !nulls,
-            };
+            return all_of(self.rows)
+                & match when {
+                    When::True => is_true(),
+                    When::NotTrue => !is_true(),
+                    When::False => !(is_true() | nulls),
+                    When::NotNull => !nulls,
+                };
         }
         let mut bits = 0;
         rows.each(|row| bits |= RowBits::from(when.holds(source.value(row))) << row);
@@ -448,7 +455,7 @@ fn all_of(rows: usize) -> RowBits {
 }
 
 /// Appends the numbers of rows.
-fn list(rows: RowBits, out: &mut Vec<u8>) {
+pub(super) fn list(rows: RowBits, out: &mut Vec<u8>) {
     // A word at a time, which is what a processor counts zeros in.
     for (first, mut word) in [(0, rows as u64), (u64::BITS, (rows >> u64::BITS) as u64)] {
         while word != 0 {

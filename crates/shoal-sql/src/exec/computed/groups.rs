@@ -4,7 +4,7 @@ use shoal_store::Transaction;
 
 use super::column::Column;
 use super::rows::{ComputedRows, FoundRows};
-use super::{ColumnWriter, Columns, ROWS_MAX, Readable, World};
+use super::{Columns, ROWS_MAX, Readable, World};
 use crate::Error;
 use crate::exec::Machine;
 use crate::exec::direct::{EVERYWHERE, Memory};
@@ -131,7 +131,7 @@ impl Readable for WaitingRows {
         self.rows
     }
 
-    fn read(&self, output: usize, wanted: Option<&[u8]>, column: &mut ColumnWriter<'_>) {
+    fn read(&self, output: usize, wanted: Option<&[u8]>, column: &mut Column) {
         let Some(from) = self.columns.get(output) else { return };
         match wanted {
             None => (0..self.rows).for_each(|row| column.push(from.value(row))),

@@ -10,15 +10,17 @@ mod eval;
 mod groups;
 mod rows;
 
-use column::{Column, RowBits};
+pub(super) use column::Column;
+use column::RowBits;
+use eval::{Rows, list};
 pub(crate) use rows::ComputedRow;
 
 use super::KeySet;
 use super::direct::CHUNK;
 use crate::Error;
-use crate::expr::{Code, Op, Reg};
+use crate::expr::{Code, Op, Reg, When};
 use crate::functions::Session;
-use crate::value::{Value, ValueRef, truth};
+use crate::value::{Value, ValueRef};
 
 /// Most rows that are computed together.
 pub(crate) const ROWS_MAX: usize = CHUNK;
@@ -77,30 +79,7 @@ pub(super) trait Readable {
     /// How many they are, at most [`ROWS_MAX`].
     fn len(&self) -> usize;
     /// Appends what an output is of all rows, or of those that `wanted` names.
-    fn read(&self, output: usize, wanted: Option<&[u8]>, column: &mut ColumnWriter<'_>);
-}
-
-/// A column that is being read.
-pub(super) struct ColumnWriter<'c>(&'c mut Column);
-
-impl ColumnWriter<'_> {
-    /// Appends a value.
-    #[inline(always)]
-    pub(super) fn push(&mut self, value: ValueRef<'_>) {
-        self.0.push(value);
-    }
-
-    /// What integers can be appended to, while there is nothing else.
-    #[inline]
-    pub(super) fn ints(&mut self) -> Option<&mut Vec<i64>> {
-        self.0.ints_to_fill()
-    }
-
-    /// The same of floats.
-    #[inline]
-    pub(super) fn reals(&mut self) -> Option<&mut Vec<f64>> {
-        self.0.reals_to_fill()
-    }
+    fn read(&self, output: usize, wanted: Option<&[u8]>, column: &mut Column);
 }
 
 /// The columns of some rows, and what computing them needs and keeps.
@@ -141,12 +120,12 @@ impl Columns {
         self.begin(rows.len(), loaded, world);
         let early = if conditions.is_empty() { loaded } else { early };
         for output in 0..early {
-            rows.read(output, None, &mut ColumnWriter(&mut self.columns[output]));
+            rows.read(output, None, &mut self.columns[output]);
         }
         self.ask(conditions, early, world);
         let wanted = (self.rows < rows.len()).then_some(&*self.origins);
         for output in early..loaded {
-            rows.read(output, wanted, &mut ColumnWriter(&mut self.columns[output]));
+            rows.read(output, wanted, &mut self.columns[output]);
         }
     }
 
@@ -171,22 +150,7 @@ impl Columns {
             self.eval(condition, world);
             let mut kept = std::mem::take(&mut self.listed);
             kept.clear();
-            let rows = (0..=u8::MAX).take(self.rows);
-            match world.table.column(condition.result).map(|column| self.column(column)) {
-                Some(column) => match column.ints() {
-                    Some((ints, nulls)) => kept.extend(
-                        rows.zip(ints)
-                            .filter(|&(row, &int)| int != 0 && nulls >> row & 1 == 0)
-                            .map(|(row, _)| row),
-                    ),
-                    None => kept
-                        .extend(rows.filter(|&row| truth(column.value(row.into())) == Some(true))),
-                },
-                None if truth(world.registers[condition.result].as_ref()) == Some(true) => {
-                    kept.extend(rows);
-                }
-                None => {}
-            }
+            list(self.which(When::True, condition.result, Rows::All(self.rows), world), &mut kept);
             if kept.len() < self.origins.len() {
                 for column in &mut self.columns[..read] {
                     column.retain(&kept);

@@ -1,7 +1,7 @@
 //! Rows to be read into columns, and rows whose values are in columns.
 
-use super::column::RowBits;
-use super::{ColumnWriter, Columns, Readable};
+use super::column::{Column, RowBits};
+use super::{Columns, Readable};
 use crate::exec::direct::{ManyRows, Operand, RowView, fixed};
 use crate::value::{Value, ValueRef};
 
@@ -16,7 +16,7 @@ impl<'r, R: ManyRows<'r>> Readable for FoundRows<'r, R> {
         self.rows.len()
     }
 
-    fn read(&self, output: usize, wanted: Option<&[u8]>, column: &mut ColumnWriter<'_>) {
+    fn read(&self, output: usize, wanted: Option<&[u8]>, column: &mut Column) {
         let (rows, operand) = (self.rows, &self.outputs[output]);
         if let Some(wanted) = wanted {
             wanted.iter().for_each(|&row| column.push(rows.value(row.into(), operand)));
@@ -34,12 +34,12 @@ impl<'r, R: ManyRows<'r>> Readable for FoundRows<'r, R> {
         while at < rows.len() {
             column.push(rows.value(at, operand));
             at += 1;
-            if let Some(ints) = column.ints() {
+            if let Some(ints) = column.ints_to_fill() {
                 at = rows.each_int(operand, at, |int| {
                     ints.push(int);
                     true
                 });
-            } else if let Some(reals) = column.reals() {
+            } else if let Some(reals) = column.reals_to_fill() {
                 at = rows.each_real(operand, at, |real| reals.push(real));
             }
         }

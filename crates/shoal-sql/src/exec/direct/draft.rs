@@ -109,10 +109,7 @@ impl Builder {
 
     /// The operand of a code that copies a register, or computes nothing.
     pub(super) fn copied(&self, code: &Code) -> Option<Draft> {
-        match &*code.ops {
-            [Op::Copy { from, to }] if *to == code.result => self.register(*from),
-            _ => self.plain(code),
-        }
+        self.register(code.copied()?)
     }
 
     pub(super) fn want(&mut self, draft: &Draft, early: bool) {

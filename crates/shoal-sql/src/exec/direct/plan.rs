@@ -4,7 +4,7 @@ use shoal_store::{ColumnFinder, KeyOrder, Pgno};
 
 use super::leaf_rows::Given;
 use super::run::compare;
-use crate::expr::{Code, Compiler, Op, Reg};
+use crate::expr::{Code, Compiler, Reg};
 use crate::plan::{BodyPlan, GroupPlan, NullKey, QueryPlan};
 use crate::resolve::tree::Comparison;
 use crate::value::{Affinity, Collation, Pattern, Value, ValueRef, text_of};
@@ -266,10 +266,7 @@ pub(crate) enum GroupColumn {
 
 impl GroupColumn {
     pub(super) fn of(code: &Code, group: &GroupPlan) -> Option<GroupColumn> {
-        let reg = match &*code.ops {
-            [Op::Copy { from, to }] if *to == code.result => *from,
-            _ => return None,
-        };
+        let reg = code.copied()?;
         if let Some(number) = group.aggregates.iter().position(|it| it.result == reg) {
             return Some(GroupColumn::Aggregate(number));
         }
