@@ -20,12 +20,13 @@ fn database(path: &Path) {
     let peer = rusqlite::Connection::open(path).unwrap();
     peer.execute_batch(&format!(
         "CREATE TABLE t(id INTEGER PRIMARY KEY, name TEXT, age INTEGER, score REAL, dept TEXT,
-           third INTEGER);
+           third INTEGER, part INTEGER);
          CREATE INDEX by_age ON t(age);
          CREATE INDEX by_third ON t(third);
+         CREATE INDEX by_part ON t(part);
          WITH RECURSIVE c(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM c WHERE x < {ROWS})
          INSERT INTO t SELECT x, 'name ' || x, x * 7 % 60, x / 3.0,
-         CASE x % 5 WHEN 0 THEN 'a department' ELSE 'another ' || (x % 5) END, x / 3 FROM c;"
+         CASE x % 5 WHEN 0 THEN 'a department' ELSE 'another ' || (x % 5) END, x / 3, x % 40 FROM c;"
     ))
     .unwrap();
 }
@@ -68,6 +69,8 @@ fn a_statement_that_ran_before_allocates_nothing() {
         ("SELECT count(*) FROM t WHERE name NOT GLOB 'name [12]*'", 1),
         ("SELECT id, name, third FROM t WHERE third = ?1", 3),
         ("SELECT third FROM t WHERE third = ?1", 3),
+        ("SELECT id, name FROM t WHERE age = ?1 AND part = ?1", 25),
+        ("SELECT count(*), sum(score) FROM t WHERE age = ?1 AND part = ?1", 1),
         ("SELECT id, name FROM t WHERE age BETWEEN 5 AND 7", 150),
         ("SELECT id FROM t ORDER BY id DESC LIMIT 10 OFFSET 5", 10),
         ("SELECT count(*) FROM t", 1),

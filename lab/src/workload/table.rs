@@ -5,6 +5,7 @@ mod computed;
 mod graph;
 mod keyed;
 mod query;
+mod two_indexes;
 mod users;
 mod views;
 mod write;
@@ -24,6 +25,7 @@ pub(crate) fn rows<E: TableEngine>() -> Bench<E> {
     views::add(&mut bench);
     graph::add(&mut bench);
     chinook::add(&mut bench);
+    two_indexes::add(&mut bench);
     write::add(&mut bench);
     bench
 }

@@ -15,6 +15,7 @@ mod group;
 mod group_store;
 mod hash;
 mod inner;
+mod intersection;
 mod kept;
 mod kept_keys;
 mod key;

@@ -459,9 +459,9 @@ pub(super) fn each_row(
     mut each: impl FnMut(BodyRow<'_, '_, '_>) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let width = plan.width;
-    // What is noted of matches is counted where rows come one after the other.
+    // What is kept of rowids is counted where rows come one after the other.
     let counted = machine.session.budget().is_some();
-    let fits = |direct: &Direct| !(counted && direct.notes_matches());
+    let fits = |direct: &Direct| !(counted && direct.keeps_rowids());
     if parts(&plan.body).all(|part| part.is_some_and(fits)) {
         let mut before = None;
         for direct in parts(&plan.body).flatten() {

@@ -3,10 +3,11 @@
 use std::cmp::Ordering;
 
 use rustc_hash::FxHashSet;
-use shoal_store::{Corrupt, Record};
+use shoal_store::Record;
 
 use super::fed::FedRun;
 use super::hash::HashRun;
+use super::intersection::{common_rowids, names_no_row};
 use super::listed::{ListPlace, ListRule};
 use super::query::QueryRun;
 use super::{Machine, Slot, assign};
@@ -48,6 +49,8 @@ pub(super) struct FunctionRun {
 pub(super) struct EachRun {
     values: EachValues,
     inner: ScanRun,
+    /// Whether the value found a row, or none was taken yet.
+    found: bool,
 }
 
 /// The values still to come.
@@ -56,6 +59,8 @@ enum EachValues {
     List(std::vec::IntoIter<Value>),
     /// Those of a query.
     Query(ListPlace),
+    /// Rowids that indexes name.
+    Common(std::vec::IntoIter<i64>),
 }
 
 impl EachValues {
@@ -75,6 +80,10 @@ impl EachValues {
                 machine.list(*query, rule)?;
                 Ok(EachValues::Query(ListPlace::default()))
             }
+            EachCodes::Common(walks) => {
+                let rowids = common_rowids(walks, plan.reg, machine)?;
+                Ok(EachValues::Common(rowids.into_iter()))
+            }
         }
     }
 
@@ -88,7 +97,8 @@ impl EachValues {
                 machine.next_listed(*query, place)
             }
             (EachValues::List(values), _) => Ok(values.next()),
-            (EachValues::Query(_), EachCodes::List(_)) => Ok(None),
+            (EachValues::Common(rowids), _) => Ok(rowids.next().map(Value::Int)),
+            (EachValues::Query(_), EachCodes::List(_) | EachCodes::Common(_)) => Ok(None),
         }
     }
 }
@@ -154,7 +164,7 @@ impl ScanRun {
             Scan::Hash(plan) => ScanRun::Hash(HashRun::open(plan, machine)?),
             Scan::Each(plan) => {
                 let values = EachValues::of(plan, machine)?;
-                ScanRun::Each(Box::new(EachRun { values, inner: ScanRun::Closed }))
+                ScanRun::Each(Box::new(EachRun { values, inner: ScanRun::Closed, found: true }))
             }
             Scan::Any(_) => ScanRun::Any(Box::default()),
             Scan::Taken(_) => ScanRun::Taken(false),
@@ -208,10 +218,19 @@ impl ScanRun {
             (ScanRun::Function(run), Scan::Function(plan)) => run.next(plan, machine),
             (ScanRun::Each(run), Scan::Each(plan)) => loop {
                 if run.inner.next(&plan.inner, machine)? {
+                    run.found = true;
                     return Ok(true);
+                }
+                // What an index names is there.
+                if !run.found
+                    && let (EachValues::Common(_), Value::Int(rowid)) =
+                        (&run.values, &machine.registers[plan.reg])
+                {
+                    return Err(names_no_row(*rowid));
                 }
                 let Some(value) = run.values.next(plan, machine)? else { return Ok(false) };
                 machine.registers[plan.reg] = value;
+                run.found = false;
                 run.inner.open_again(&plan.inner, machine)?;
             },
             (ScanRun::Any(run), Scan::Any(plan)) => loop {
@@ -541,7 +560,11 @@ pub(super) fn highest_rowid(value: &Value, inclusive: bool) -> Option<i64> {
 
 impl IndexRun {
     /// Begins the walk, with the memory of one before.
-    fn open(&mut self, plan: &IndexScan, machine: &mut Machine<'_, '_>) -> Result<(), Error> {
+    pub(super) fn open(
+        &mut self,
+        plan: &IndexScan,
+        machine: &mut Machine<'_, '_>,
+    ) -> Result<(), Error> {
         let run = self;
         run.prefix.resize(plan.equal.len(), Value::Null);
         (run.start, run.stop, run.at) = (None, None, At::Fresh);
@@ -575,7 +598,12 @@ impl IndexRun {
         Ok(())
     }
 
-    fn next(&mut self, plan: &IndexScan, machine: &mut Machine<'_, '_>) -> Result<bool, Error> {
+    /// Moves to the next entry, whose columns go into the registers; false when there is none.
+    pub(super) fn next(
+        &mut self,
+        plan: &IndexScan,
+        machine: &mut Machine<'_, '_>,
+    ) -> Result<bool, Error> {
         if matches!(self.at, At::Done) {
             return Ok(false);
         }
@@ -649,6 +677,33 @@ impl IndexRun {
         self.give(plan, machine)
     }
 
+    /// Moves to the first entry whose rowid is not below one, where all entries have the same key; false
+    /// when there is none.
+    pub(super) fn seek_rowid(
+        &mut self,
+        plan: &IndexScan,
+        rowid: i64,
+        machine: &mut Machine<'_, '_>,
+    ) -> Result<bool, Error> {
+        if matches!(self.at, At::Done) {
+            return Ok(false);
+        }
+        let txn = machine.cursor_txn(plan.cursor)?;
+        let slot = &mut machine.cursors[plan.cursor];
+        if !matches!(slot, Slot::Index(_)) {
+            *slot = Slot::Index(Box::new(txn.index(plan.root)?));
+        }
+        let Slot::Index(cursor) = slot else { return Ok(false) };
+        let mut key: Vec<ValueRef<'_>> = self.prefix.iter().map(Value::as_ref).collect();
+        key.push(ValueRef::Int(rowid));
+        cursor.seek(&key, &plan.order)?;
+        if !cursor.is_valid() || !self.is_inside(plan, cursor.payload()?)? {
+            self.at = At::Done;
+            return Ok(false);
+        }
+        self.give(plan, machine)
+    }
+
     /// Puts the row of the entry that the cursor is on into the registers.
     fn give(&mut self, plan: &IndexScan, machine: &mut Machine<'_, '_>) -> Result<bool, Error> {
         self.at = At::Live;
@@ -694,8 +749,6 @@ fn find_row(
     table: &IndexedTable,
     machine: &mut Machine<'_, '_>,
 ) -> Result<(), Error> {
-    let missing =
-        |place: u64| Error::corrupt(Corrupt::new("index", "names a row that is not there", place));
     // Both cursors are needed at once; the index's is put back below.
     let mut slot = std::mem::replace(&mut machine.cursors[index], Slot::Empty);
     let Slot::Index(entry) = &mut slot else { return Ok(()) };
@@ -703,10 +756,10 @@ fn find_row(
     match &table.key {
         TableKey::Rowid { place } => {
             let Some(ValueRef::Int(rowid)) = record.column(*place).map_err(Error::corrupt)? else {
-                return Err(missing(0));
+                return Err(names_no_row(0));
             };
             if !machine.find_row(table.cursor, table.root, rowid)? {
-                return Err(missing(rowid.cast_unsigned()));
+                return Err(names_no_row(rowid));
             }
         }
         TableKey::Primary { places, order } => {
@@ -723,7 +776,7 @@ fn find_row(
             if let Slot::Index(cursor) = target
                 && !cursor.seek(&key, order)?
             {
-                return Err(missing(0));
+                return Err(names_no_row(0));
             }
         }
     }

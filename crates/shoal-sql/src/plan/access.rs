@@ -116,6 +116,8 @@ pub(super) enum PathKind<'e> {
         /// Whether the arms are the texts and the blobs that one pattern may match.
         prefix: bool,
     },
+    /// Rows that all of some ways find. The rowids of each but the first ascend.
+    All(Vec<Path<'e>>),
 }
 
 /// Two expressions that must be equal: one of the source's row, one of what is known before.
@@ -142,7 +144,9 @@ impl Path<'_> {
             PathKind::RowidEqual(key) => is_computed(key),
             PathKind::Index { equal, .. } => equal.iter().any(|(key, ..)| is_computed(key)),
             PathKind::Any { .. } => true,
-            PathKind::Full | PathKind::RowidRange { .. } | PathKind::Hash(_) => false,
+            PathKind::Full | PathKind::RowidRange { .. } | PathKind::Hash(_) | PathKind::All(_) => {
+                false
+            }
         }
     }
 }
@@ -293,6 +297,10 @@ impl<'e> Frame<'e> {
             return paths.split_off(1);
         }
         if !table.without_rowid && !hint {
+            // Where it runs for every row of another source, what is known before does not pay.
+            if known == 0 {
+                paths.extend(self.intersection(table, &paths));
+            }
             for &term in usable {
                 let expr = self.terms[term].expr;
                 paths.extend(self.union(table, place, expr, &restrictions, &conditions));
@@ -560,7 +568,7 @@ fn is_walk(kind: &PathKind<'_>) -> bool {
         PathKind::Full | PathKind::RowidRange { .. } => true,
         PathKind::Index { equal, .. } => equal.is_empty(),
         PathKind::Any { arms, .. } => arms.iter().any(|arm| is_walk(&arm.kind)),
-        PathKind::RowidEqual(_) | PathKind::Hash(_) => false,
+        PathKind::RowidEqual(_) | PathKind::Hash(_) | PathKind::All(_) => false,
     }
 }
 

@@ -200,6 +200,10 @@ pub(super) fn label(
                 }
             }
         }
+        (PathKind::All(ways), _) => {
+            arms = ways.iter().map(|way| label_of_arm(source, way)).collect();
+            "MULTI-INDEX AND".to_owned()
+        }
         (PathKind::Index { index, equal, low, high }, SourceKind::Table(table)) => {
             let mut terms: Vec<String> = (0..equal.len())
                 .map(|place| format!("{}=?", key_name(table, *index, place)))

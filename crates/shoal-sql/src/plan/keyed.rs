@@ -145,7 +145,11 @@ pub(super) fn rowid_path<'e>(
 type Share<'s> = &'s dyn Fn(Option<&Value>, Option<&Value>) -> Option<f64>;
 
 /// The share of rows in a range whose ends are known.
-fn known_share(low: Option<End<'_>>, high: Option<End<'_>>, share: Share<'_>) -> Option<f64> {
+pub(super) fn known_share(
+    low: Option<End<'_>>,
+    high: Option<End<'_>>,
+    share: Share<'_>,
+) -> Option<f64> {
     let value = |end: Option<End<'_>>| match end.map(|end| (end.value, end.affinity)) {
         None => Some(None),
         Some((Expr::Const(value), affinity)) => Some(Some(match affinity {

@@ -7,6 +7,7 @@ mod access;
 pub(crate) mod correlate;
 mod explain;
 mod fed;
+mod intersection;
 mod keyed;
 mod order;
 mod query;
@@ -382,6 +383,9 @@ pub(crate) enum EachCodes {
     List(Vec<Code>),
     /// The number of a query within an expression.
     Query(usize),
+    /// The rowids that all of these walks over indexes find, each of which leaves them in the register.
+    /// Those of each walk but the first ascend.
+    Common(Vec<IndexScan>),
 }
 
 /// Rows gathered once, then probed by key.

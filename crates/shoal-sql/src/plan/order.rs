@@ -266,7 +266,7 @@ impl<'e> Walk<'e> {
             return None;
         }
         let (index, equal) = match &path.kind {
-            PathKind::Hash(_) | PathKind::Any { .. } => return None,
+            PathKind::Hash(_) | PathKind::Any { .. } | PathKind::All(_) => return None,
             PathKind::RowidEqual(_) => return Some(Walk::Rowids { one_row: true }),
             PathKind::Full | PathKind::RowidRange { .. } if !table.without_rowid => {
                 return Some(Walk::Rowids { one_row: false });

@@ -89,6 +89,24 @@ impl Compiler {
         (Scan::Index(scan), row_loads(table, late))
     }
 
+    /// Walks over a table's indexes that put the rowids of their entries into a register.
+    pub(super) fn rowid_scans(
+        &mut self,
+        table: &Table,
+        arms: Vec<CompiledScan>,
+        reg: Reg,
+    ) -> Vec<IndexScan> {
+        let mut scans = Vec::with_capacity(arms.len());
+        for arm in arms {
+            if let CompiledScan::Index { index: Some(number), equal, low, high } = arm {
+                let keys = KeyCodes { equal, low, high, descending: false };
+                let cursor = self.cursor(table);
+                scans.push(index_entries(table, number, cursor, keys, &[(ROWID, reg)]).0);
+            }
+        }
+        scans
+    }
+
     /// The rows that any arm finds: each arm leads to the table's row, where the rest is read.
     fn any_scan(
         &mut self,

@@ -278,11 +278,29 @@ impl Compiler {
                     rebuild,
                 }
             }
+            PathKind::All(arms) => return self.compile_common(arms, source),
             PathKind::Any { arms, .. } => CompiledScan::Any(
                 arms.iter().map(|arm| self.compile_path(arm, build, source)).collect(),
             ),
         };
         (scan, each)
+    }
+
+    /// The rows whose rowids several walks over indexes have in common.
+    fn compile_common(
+        &mut self,
+        arms: &[Path<'_>],
+        source: &Source,
+    ) -> (CompiledScan, Option<CompiledEach>) {
+        let reg = self.register();
+        let arms = arms.iter().map(|arm| self.compile_path(arm, &[], source).0).collect();
+        let codes = match &source.kind {
+            SourceKind::Table(table) => EachCodes::Common(self.rowid_scans(table, arms, reg)),
+            _ => EachCodes::List(Vec::new()),
+        };
+        let (affinity, collation) = (None, Collation::Binary);
+        let rowid = Code { ops: Box::default(), result: reg };
+        (CompiledScan::RowidEqual(rowid), Some(CompiledEach { codes, affinity, collation, reg }))
     }
 
     fn key_code(&mut self, key: &KeyExpr<'_>, each: Option<Reg>) -> Code {

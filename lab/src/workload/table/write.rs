@@ -18,7 +18,7 @@ const LOGS: TableSpec = TableSpec {
 };
 
 /// Sharc's events, for the rows that change an indexed table.
-const EVENTS: TableSpec = TableSpec {
+pub(super) const EVENTS: TableSpec = TableSpec {
     name: "events",
     create: "CREATE TABLE events (id INTEGER PRIMARY KEY, user_id INTEGER NOT NULL, event_type \
              INTEGER NOT NULL, timestamp INTEGER NOT NULL)",
@@ -68,7 +68,7 @@ fn cells<'a>(messages: &'a [String], rest: &[[i64; 3]]) -> Vec<Vec<Cell<'a>>> {
 }
 
 /// A new database with an empty table, opened for writing.
-fn fresh<E: TableEngine>(
+pub(super) fn fresh<E: TableEngine>(
     engine: &E,
     cx: &Context,
     table: &TableSpec,

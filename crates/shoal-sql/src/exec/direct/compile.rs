@@ -119,7 +119,7 @@ fn compile_part(
                         && access.stop.is_none()
                         && access.row.is_none()
                 }
-                Access::Rowid { .. } | Access::Any { .. } => false,
+                Access::Rowid { .. } | Access::Any { .. } | Access::Common { .. } => false,
             };
             all && level.filter.is_empty()
         }

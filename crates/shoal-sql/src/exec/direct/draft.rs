@@ -49,6 +49,7 @@ enum AccessDraft {
     Rowid { key: Draft, lookup: usize },
     Index(IndexDraft),
     Any { arms: Vec<AccessDraft>, lookup: usize },
+    Common { arms: Vec<IndexDraft>, lookup: usize },
 }
 
 struct IndexDraft {
@@ -235,23 +236,38 @@ impl Builder {
         Some((AccessDraft::Any { arms, lookup }, record))
     }
 
-    /// The rows that the values of an `IN` name by their rowids.
+    /// The rows that the values of an `IN`, or several indexes together, name by their rowids.
     fn listed(&mut self, scan: &EachScan, late: &Loads) -> Option<(AccessDraft, usize)> {
         // What values are compared by is no matter: each is sought as the rowid it is equal to.
         let EachScan { values, affinity: _, collation: _, reg, inner } = scan;
-        let (EachCodes::List(codes), Scan::Table(scan)) = (values, inner) else { return None };
+        let Scan::Table(scan) = inner else { return None };
         let TableScan { cursor: _, root, early, range, descending: _ } = scan;
         match range {
             RowidRange::Equal(key) if key.ops.is_empty() && key.result == *reg => {}
             RowidRange::Equal(_) | RowidRange::Between { .. } => return None,
         }
         let lookup = self.lookup(*root);
-        let arm = |code: &Code| Some(AccessDraft::Rowid { key: self.plain(code)?, lookup });
-        let arms = codes.iter().map(arm).collect::<Option<Vec<_>>>()?;
         let record = self.record()?;
         self.load(record, early);
         self.load(record, late);
-        Some((AccessDraft::Any { arms, lookup }, record))
+        let access = match values {
+            EachCodes::Query(_) => return None,
+            EachCodes::List(codes) => {
+                let arm = |code: &Code| Some(AccessDraft::Rowid { key: self.plain(code)?, lookup });
+                AccessDraft::Any { arms: codes.iter().map(arm).collect::<Option<_>>()?, lookup }
+            }
+            EachCodes::Common(walks) => {
+                let mut arms = Vec::with_capacity(walks.len());
+                for walk in walks {
+                    let arm = self.entries(walk)?;
+                    let rowids = walk.early.columns.iter().map(|load| (load.place, true));
+                    self.wanted[arm.entry].extend(rowids);
+                    arms.push(arm);
+                }
+                AccessDraft::Common { arms, lookup }
+            }
+        };
+        Some((access, record))
     }
 
     fn index(&mut self, scan: &IndexScan, late: &Loads) -> Option<(AccessDraft, usize)> {
@@ -542,10 +558,13 @@ impl LevelDraft {
                         }
                         AccessDraft::Index(draft) => Arm::Index(index(draft)),
                         // No way is made of such ways.
-                        AccessDraft::Any { .. } => return None,
+                        AccessDraft::Any { .. } | AccessDraft::Common { .. } => return None,
                     })
                 };
                 Access::Any { arms: arms.into_iter().filter_map(arm).collect(), lookup }
+            }
+            AccessDraft::Common { arms, lookup } => {
+                Access::Common { arms: arms.into_iter().map(index).collect(), lookup }
             }
         };
         let (record, left_join) = (self.record, self.left_join);

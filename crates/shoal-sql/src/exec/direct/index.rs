@@ -7,6 +7,7 @@ use shoal_store::{BATCH, IndexLookup, IndexWalk, Transaction};
 use super::plan::{DirectLevel, End, IndexAccess, KEYS_MAX, Operand};
 use super::run::{DirectRun, Start};
 use crate::Error;
+use crate::exec::intersection::names_no_row;
 use crate::plan::NullKey;
 use crate::value::{Affinity, Value, ValueRef};
 
@@ -46,6 +47,11 @@ impl<'k> Keys<'k> {
             stop[access.equal.len()] = last.as_ref();
         }
         Keys { first, stop }
+    }
+
+    /// The values of the first columns.
+    pub(super) fn equal(&self, access: &IndexAccess) -> &[ValueRef<'k>] {
+        &self.first[..access.equal.len()]
     }
 
     /// Up to where a walk goes.
@@ -240,20 +246,16 @@ impl<'a, 't> DirectRun<'a, 't> {
         lookup: usize,
     ) -> Result<bool, Error> {
         let entry = access.entry;
-        let missing = |rowid: u64| {
-            let why = "names a row that is not there";
-            Error::corrupt(shoal_store::Corrupt::new("index", why, rowid))
-        };
         let plan = &self.direct.records[entry];
         let field = plan.first + plan.places.partition_point(|&known| known < place);
         let found = self.memory.fields[field].int(self.bytes(entry));
-        let Some(rowid) = found else { return Err(missing(0)) };
+        let Some(rowid) = found else { return Err(names_no_row(0)) };
         if access.once && !self.memory.any.seen.insert(rowid) {
             return Ok(false);
         }
         let lookup = &mut self.memory.lookups[lookup];
         let Some((page, payload)) = lookup.find(self.txn, rowid)? else {
-            return Err(missing(rowid.cast_unsigned()));
+            return Err(names_no_row(rowid));
         };
         self.put(record, rowid, payload, &page)?;
         Ok(true)

@@ -277,7 +277,7 @@ impl<'a, 't> Entries<'a, 't> {
     }
 
     /// Takes the next entries, as many as `cells` holds or there are on a page; `None` at the end.
-    fn take(
+    pub(super) fn take(
         &mut self,
         txn: &Transaction,
         cells: &mut [LeafCell],
@@ -308,6 +308,28 @@ impl<'a, 't> Entries<'a, 't> {
         self.ended = within < count;
         self.taken = within;
         Ok((within > 0).then_some((page, within, goes_on)))
+    }
+}
+
+impl Entries<'_, '_> {
+    /// Where the last of the entries is that were taken.
+    pub(super) fn place_of_last(&self) -> WalkPlace {
+        self.walk.place_ahead(self.taken.saturating_sub(1))
+    }
+
+    /// Whether there is none behind those that were taken.
+    pub(super) fn have_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Reads one of the entries that were taken, which goes on on other pages.
+    pub(super) fn read(
+        &self,
+        number: usize,
+        txn: &Transaction,
+        buffer: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        Ok(txn.read_payload(ahead(&self.walk, number)?, buffer)?)
     }
 }
 
@@ -775,10 +797,7 @@ impl<'a, 't> LeafScan<'a, 't> {
                 Ok(Some(Pause::Row(cursor.place())))
             }
             Source::Entries(entries) if entries.ended => Ok(None),
-            Source::Entries(entries) => {
-                let last = entries.taken.saturating_sub(1);
-                Ok(Some(Pause::Entry(entries.walk.place_ahead(last))))
-            }
+            Source::Entries(entries) => Ok(Some(Pause::Entry(entries.place_of_last()))),
         }
     }
 }

@@ -14,6 +14,7 @@
 
 mod any;
 mod ascending;
+mod common;
 mod compile;
 mod draft;
 mod each;

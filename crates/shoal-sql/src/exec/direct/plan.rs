@@ -96,6 +96,12 @@ pub(super) enum Access {
         arms: Box<[Arm]>,
         lookup: usize,
     },
+    /// The rows that all arms find, by their rowids; of the outermost loop alone. The entries of each
+    /// arm but the first have one key.
+    Common {
+        arms: Box<[IndexAccess]>,
+        lookup: usize,
+    },
 }
 
 /// One of several ways to the rows of a table.
@@ -300,7 +306,7 @@ impl Root {
             Some(_) => None,
         };
         let compares = matches!(body, BodyPlan::Compound(plan) if !plan.is_chain());
-        let keeps = compares || root_parts(body).flatten().any(Direct::notes_matches);
+        let keeps = compares || root_parts(body).flatten().any(Direct::keeps_rowids);
         let mut databases = root_parts(body).flatten().map(|direct| direct.database);
         let database = databases.next()?;
         if databases.any(|other| other != database) {
@@ -355,6 +361,13 @@ pub(crate) fn constant(reg: Reg, compiler: &Compiler) -> Option<Operand> {
 }
 
 impl Direct {
+    /// Whether more is kept the more rows there are: which of them found a match, or which ones indexes
+    /// have in common.
+    pub(crate) fn keeps_rowids(&self) -> bool {
+        let is_common = |level: &DirectLevel| matches!(level.access, Access::Common { .. });
+        self.notes_matches() || self.levels.first().is_some_and(is_common)
+    }
+
     /// Whether it notes which rows found a match, or gives those that found none.
     pub(crate) fn notes_matches(&self) -> bool {
         self.marks > 0

@@ -1,4 +1,5 @@
-//! Rows that several rowids name: an `IN` over a table's rowids, or an `OR` of them.
+//! Rows that several rowids name: an `IN` over a table's rowids, an `OR` of them, or those that
+//! indexes have in common.
 
 use shoal_store::{BATCH, TableLookup, Transaction};
 
@@ -6,6 +7,7 @@ use super::plan::{Access, Arm, Direct, DirectLevel};
 use super::run::{DirectRun, FAR_BYTES_MAX, Memory, Start, rowid_of_value};
 use super::slots::fixed;
 use crate::Error;
+use crate::exec::intersection::names_no_row;
 use crate::value::Value;
 
 /// The rowids that are sought, ascending, each once, and how many of them were.
@@ -13,12 +15,14 @@ use crate::value::Value;
 pub(super) struct Rowids {
     rowids: Vec<i64>,
     next: usize,
+    /// Whether each has a row: an index names it.
+    named: bool,
 }
 
 impl Rowids {
     /// Those of arms, from the first one on.
     pub(super) fn begin(&mut self, arms: &[Arm], parameters: &[Value]) {
-        self.next = 0;
+        (self.next, self.named) = (0, false);
         self.rowids.clear();
         self.rowids.extend(arms.iter().filter_map(|arm| match arm {
             Arm::Rowid { key } => rowid_of_value(fixed(key, parameters)),
@@ -26,6 +30,13 @@ impl Rowids {
         }));
         self.rowids.sort_unstable();
         self.rowids.dedup();
+    }
+
+    /// Room for those that indexes name, none yet.
+    pub(super) fn begin_common(&mut self) -> &mut Vec<i64> {
+        (self.next, self.named) = (0, true);
+        self.rowids.clear();
+        &mut self.rowids
     }
 
     /// The next one.
@@ -55,6 +66,7 @@ pub(super) fn is_list(levels: &[DirectLevel]) -> bool {
     let [level] = levels else { return false };
     match &level.access {
         Access::Any { arms, .. } => level.filter.is_empty() && are_rowids(arms),
+        Access::Common { .. } => level.filter.is_empty(),
         Access::Rows { .. } | Access::Rowid { .. } | Access::Index(_) => false,
     }
 }
@@ -71,22 +83,37 @@ impl Direct {
         memory: &mut Memory,
         enough: usize,
     ) -> Result<(), Error> {
-        let Memory { lookups, leaf, any, start, .. } = memory;
-        let rowids = &mut any.rowids;
-        let (Some(DirectLevel { access: Access::Any { arms, lookup }, .. }), Some(plan)) =
-            (self.levels.first(), self.records.first())
-        else {
+        let (Some(level), Some(plan)) = (self.levels.first(), self.records.first()) else {
             return Ok(());
         };
-        if *start == Start::Fresh {
-            rowids.begin(arms, parameters);
-        }
-        let Some(lookup) = lookups.get_mut(*lookup) else { return Ok(()) };
+        let is_fresh = memory.start == Start::Fresh;
+        let lookup = match &level.access {
+            Access::Any { arms, lookup } => {
+                if is_fresh {
+                    memory.any.rowids.begin(arms, parameters);
+                }
+                *lookup
+            }
+            Access::Common { arms, lookup } => {
+                if is_fresh {
+                    memory.find_common(arms, &self.records, txn, parameters)?;
+                }
+                *lookup
+            }
+            Access::Rows { .. } | Access::Rowid { .. } | Access::Index(_) => return Ok(()),
+        };
+        let Memory { lookups, leaf, any, start, .. } = memory;
+        let rowids = &mut any.rowids;
+        let Some(lookup) = lookups.get_mut(lookup) else { return Ok(()) };
         *start = Start::At;
         while leaf.len() < enough.max(BATCH) && leaf.far.len() <= FAR_BYTES_MAX {
             rowids.warm(lookup, txn);
             let Some(rowid) = rowids.next() else { break };
+            let known = leaf.len();
             leaf.look_up(plan, lookup, txn, rowid)?;
+            if rowids.named && leaf.len() == known {
+                return Err(names_no_row(rowid));
+            }
         }
         if rowids.next >= rowids.rowids.len() {
             *start = Start::Done;
@@ -113,6 +140,8 @@ impl DirectRun<'_, '_> {
             if let Some((page, payload)) = lookups[lookup].find(self.txn, rowid)? {
                 self.put(level.record, rowid, payload, &page)?;
                 self.matched(0, level, sink)?;
+            } else if self.memory.any.rowids.named {
+                return Err(names_no_row(rowid));
             }
             if self.memory.is_full(enough) {
                 self.memory.start = Start::At;

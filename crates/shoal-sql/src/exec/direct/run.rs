@@ -254,6 +254,17 @@ impl<'a, 't> DirectRun<'a, 't> {
             }
             Access::Index(access) => self.entries(0, level, access, start, enough, sink).map(drop),
             Access::Any { arms, lookup } => self.any((level, *lookup), arms, start, enough, sink),
+            Access::Common { arms, lookup } => {
+                match start {
+                    Start::Fresh => {
+                        let (records, parameters) = (&direct.records, self.parameters);
+                        self.memory.find_common(arms, records, self.txn, parameters)?;
+                    }
+                    Start::At => {}
+                    Start::Done | Start::Kept => return Ok(()),
+                }
+                self.listed((level, *lookup), enough, sink)
+            }
             Access::Rowid { .. } => match start {
                 Start::Fresh => self.level(0, sink),
                 _ => Ok(()),
@@ -327,7 +338,7 @@ impl<'a, 't> DirectRun<'a, 't> {
             Access::Index(access) => {
                 self.entries(number, level, access, Start::Fresh, usize::MAX, sink)?
             }
-            Access::Any { .. } => {
+            Access::Any { .. } | Access::Common { .. } => {
                 return Err(Error::Misuse { what: "an inner loop has several ways to its rows" });
             }
         };

@@ -4,7 +4,7 @@
 //! nothing is set up here: entries, rows and columns are found one after the other, and given as places on
 //! pages, as the rows of a scan are.
 
-use shoal_store::{ColumnPlace, Corrupt, IndexLookup, LeafCell, TableLookup, Transaction};
+use shoal_store::{ColumnPlace, IndexLookup, LeafCell, TableLookup, Transaction};
 
 use super::index::needs_conversion;
 use super::leaf::LeafMemory;
@@ -13,6 +13,7 @@ use super::plan::{Access, Direct, DirectLevel, IndexAccess, Operand, RecordPlan}
 use super::run::Memory;
 use super::slots::fixed;
 use crate::Error;
+use crate::exec::intersection::names_no_row;
 use crate::value::{Value, ValueRef};
 
 /// Most rows that are few.
@@ -132,8 +133,7 @@ impl LeafMemory {
         self.make_room(rowids.len() * stride);
         for (number, &rowid) in rowids.iter().enumerate() {
             let Some((page, place, cell)) = rows.locate(txn, rowid)? else {
-                let why = "names a row that is not there";
-                return Err(Error::corrupt(Corrupt::new("index", why, rowid.cast_unsigned())));
+                return Err(names_no_row(rowid));
             };
             let first = number * stride;
             let fields = &mut self.fields[first + plan.first..][..plan.places.len()];

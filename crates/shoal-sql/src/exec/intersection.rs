@@ -1,0 +1,112 @@
+//! The rowids that several walks over indexes have in common.
+
+use super::Machine;
+use super::kept::Kept;
+use super::scan::IndexRun;
+use crate::Error;
+use crate::expr::Reg;
+use crate::plan::IndexScan;
+use crate::value::Value;
+
+/// So many entries are passed before the next rowid is sought.
+const STEPS_BEFORE_SEEK: usize = 8;
+
+/// Keeps those of ascending rowids that another walk has, of which `at_least` finds the first one that
+/// is not below a rowid. It is asked about ascending ones.
+///
+/// Cost: a call for each rowid at most; none for those that are passed over.
+///
+/// # Errors
+/// What `at_least` raises.
+pub(super) fn keep_common(
+    rowids: &mut Vec<i64>,
+    mut at_least: impl FnMut(i64) -> Result<Option<i64>, Error>,
+) -> Result<(), Error> {
+    let mut kept = 0;
+    let mut other = None;
+    for number in 0..rowids.len() {
+        let rowid = rowids[number];
+        if other.is_none_or(|other| other < rowid) {
+            other = at_least(rowid)?;
+            if other.is_none() {
+                break;
+            }
+        }
+        if other == Some(rowid) {
+            rowids[kept] = rowid;
+            kept += 1;
+        }
+    }
+    rowids.truncate(kept);
+    Ok(())
+}
+
+/// Sorts rowids that come in the order of an index's entries.
+pub(super) fn put_in_order(rowids: &mut Vec<i64>) {
+    if !rowids.is_sorted_by(|a, b| a < b) {
+        rowids.sort_unstable();
+        rowids.dedup();
+    }
+}
+
+/// Finds the rowids that all walks leave in a register, ascending.
+pub(super) fn common_rowids(
+    walks: &[IndexScan],
+    rowid: Reg,
+    machine: &mut Machine<'_, '_>,
+) -> Result<Vec<i64>, Error> {
+    let [first, others @ ..] = walks else { return Ok(Vec::new()) };
+    let mut kept = Kept::default();
+    let mut rowids = Vec::new();
+    let mut run = IndexRun::default();
+    run.open(first, machine)?;
+    while run.next(first, machine)? {
+        machine.tick()?;
+        kept.add(machine.session, size_of::<i64>())?;
+        rowids.push(found(machine, rowid)?);
+    }
+    put_in_order(&mut rowids);
+    for walk in others {
+        run.open(walk, machine)?;
+        let mut last = None;
+        keep_common(&mut rowids, |wanted| {
+            machine.tick()?;
+            // What was given to the one before is below what is wanted.
+            let mut more = last.is_some();
+            for _ in 0..STEPS_BEFORE_SEEK {
+                more = more && run.next(walk, machine)?;
+                if !more {
+                    break;
+                }
+                let rowid = found(machine, rowid)?;
+                last = Some(rowid);
+                if rowid >= wanted {
+                    return Ok(last);
+                }
+            }
+            if last.is_some() && !more {
+                return Ok(None);
+            }
+            last = match run.seek_rowid(walk, wanted, machine)? {
+                true => Some(found(machine, rowid)?),
+                false => None,
+            };
+            Ok(last)
+        })?;
+    }
+    Ok(rowids)
+}
+
+/// The rowid that a walk has left.
+fn found(machine: &Machine<'_, '_>, reg: Reg) -> Result<i64, Error> {
+    match machine.registers[reg] {
+        Value::Int(rowid) => Ok(rowid),
+        _ => Err(names_no_row(0)),
+    }
+}
+
+/// An index's entry whose row is not there.
+pub(super) fn names_no_row(rowid: i64) -> Error {
+    let why = "names a row that is not there";
+    Error::corrupt(shoal_store::Corrupt::new("index", why, rowid.cast_unsigned()))
+}
