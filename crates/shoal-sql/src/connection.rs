@@ -766,9 +766,7 @@ fn compile(
         Stmt::Savepoint(name) => Compiled::Savepoint(name.clone()),
         Stmt::Release(name) => Compiled::Release(name.clone()),
         Stmt::Explain { query_plan: true, stmt, offset } => match &**stmt {
-            Stmt::Select(select) => {
-                Compiled::Explain(plan::plan(schema, select, Some(txns))?.explain())
-            }
+            Stmt::Select(select) => Compiled::Explain(plan::explain(schema, select, txns)?),
             _ => return Err(Error::unsupported("EXPLAIN QUERY PLAN of this statement", *offset)),
         },
         Stmt::Explain { offset, .. } => {

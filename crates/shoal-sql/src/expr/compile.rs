@@ -43,6 +43,8 @@ pub(crate) struct Compiler {
     pub(crate) needs_schema: bool,
     /// Whether the file's text is UTF-16, so that values are not as they are on their pages.
     pub(crate) utf16: bool,
+    /// Whether the plan is to be told.
+    pub(crate) in_words: bool,
 }
 
 impl Compiler {

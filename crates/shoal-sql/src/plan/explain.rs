@@ -21,7 +21,7 @@ struct Lines<'p> {
 
 impl Program {
     /// The rows of `EXPLAIN QUERY PLAN`: `id`, `parent`, `notused`, `detail`.
-    pub(crate) fn explain(&self) -> Vec<Vec<Value>> {
+    pub(super) fn explain(&self) -> Vec<Vec<Value>> {
         let mut lines = Lines { lines: Vec::new(), program: self, unnamed: 0 };
         lines.query(&self.root, 0);
         let row = |(id, parent, detail): (i64, i64, String)| {
@@ -111,8 +111,9 @@ impl Lines<'_> {
         }
         plan.levels.iter().for_each(|level| self.level(level, parent));
         for level in plan.levels.iter().filter(|level| level.keeps_right) {
-            let id = self.add(parent, format!("RIGHT-JOIN {}", level.name));
-            self.add(id, format!("SCAN {}", level.name));
+            let name = level.words.as_ref().map_or("", |words| &words.name);
+            let id = self.add(parent, format!("RIGHT-JOIN {name}"));
+            self.add(id, format!("SCAN {name}"));
         }
         self.subqueries(query, parent);
         if let Some(group) = &plan.group {
@@ -137,17 +138,18 @@ impl Lines<'_> {
     }
 
     fn level(&mut self, level: &Level, parent: i64) {
+        let Some(words) = &level.words else { return };
         let (inner, verb) = match &level.scan {
             Scan::Hash(hash) => (&hash.source, "MATERIALIZE"),
             scan => (scan, "CO-ROUTINE"),
         };
         if let Scan::Query(query) = inner {
-            let id = self.add(parent, format!("{verb} {}", level.name));
+            let id = self.add(parent, format!("{verb} {}", words.name));
             self.query(query, id);
         }
         let suffix = if level.keeps_left { " LEFT-JOIN" } else { "" };
-        let id = self.add(parent, format!("{}{suffix}", level.label));
-        for (number, arm) in level.arms.iter().enumerate() {
+        let id = self.add(parent, format!("{}{suffix}", words.label));
+        for (number, arm) in words.arms.iter().enumerate() {
             let id = self.add(id, format!("INDEX {}", number + 1));
             self.add(id, arm.as_str());
         }

@@ -179,14 +179,21 @@ pub(crate) struct DistinctPlan {
     pub(crate) ordered: bool,
 }
 
+/// A loop as `EXPLAIN QUERY PLAN` tells it.
+#[derive(Debug)]
+pub(crate) struct LevelWords {
+    /// What the source is called.
+    pub(crate) name: String,
+    pub(crate) label: String,
+    /// The ways that it is made of.
+    pub(crate) arms: Vec<String>,
+}
+
 /// One loop: a source, how its rows are found, and what must hold for them.
 #[derive(Debug)]
 pub(crate) struct Level {
-    /// What plans call the source.
-    pub(crate) name: String,
-    /// The loop in words, as `EXPLAIN QUERY PLAN` tells it, and the ways that it is made of.
-    pub(crate) label: String,
-    pub(crate) arms: Vec<String>,
+    /// `None` where nobody asked for them.
+    pub(crate) words: Option<Box<LevelWords>>,
     pub(crate) scan: Scan,
     /// The conditions that decide whether a row matches an outer join; others are in `filter`.
     pub(crate) on: Vec<Code>,
@@ -459,6 +466,27 @@ pub(crate) fn plan(
     select: &ast::Select,
     txns: Option<Txns<'_>>,
 ) -> Result<Program, Error> {
+    plan_with(schema, select, txns, false)
+}
+
+/// Plans a query to tell the plan: the rows of `EXPLAIN QUERY PLAN`.
+///
+/// # Errors
+/// As [`plan`].
+pub(crate) fn explain(
+    schema: &Schema,
+    select: &ast::Select,
+    txns: Txns<'_>,
+) -> Result<Vec<Vec<Value>>, Error> {
+    Ok(plan_with(schema, select, Some(txns), true)?.explain())
+}
+
+fn plan_with(
+    schema: &Schema,
+    select: &ast::Select,
+    txns: Option<Txns<'_>>,
+    in_words: bool,
+) -> Result<Program, Error> {
     let mut resolver = Resolver::new(schema);
     let mut query = resolver.query(select)?;
     let utf16 = schema.utf16();
@@ -469,13 +497,14 @@ pub(crate) fn plan(
     if let Some(txns) = txns {
         sample::sample(&query, txns);
     }
-    plan_resolved(query, utf16.is_some(), resolver.made_once())
+    let mut compiler = Compiler::default();
+    compiler.made_once = resolver.made_once();
+    compiler.utf16 = utf16.is_some();
+    compiler.in_words = in_words;
+    plan_resolved(query, compiler)
 }
 
-fn plan_resolved(query: Query, utf16: bool, made_once: Vec<bool>) -> Result<Program, Error> {
-    let mut compiler = Compiler::default();
-    compiler.made_once = made_once;
-    compiler.utf16 = utf16;
+fn plan_resolved(query: Query, mut compiler: Compiler) -> Result<Program, Error> {
     let root = compiler.plan_query(&query);
     let direct = crate::exec::direct::Root::of(&root, &compiler);
     if compiler.no_solution {

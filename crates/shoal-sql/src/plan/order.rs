@@ -33,7 +33,8 @@ struct WantedKey<'e> {
 pub(super) struct Choice<'e> {
     /// Their places in the list.
     pub(super) places: Vec<usize>,
-    /// The way to the rows of the first one, where the wanted order decided it.
+    /// The way to the rows of the first one, where it was decided on: by the wanted order, or because there
+    /// is no other.
     pub(super) first: Option<Path<'e>>,
     /// Whether the rows come in the wanted order, and if so whether the first source is read
     /// backwards for it.
@@ -71,10 +72,14 @@ pub(super) fn count<'e>(frame: &Frame<'e>, select: &Select) -> Option<Choice<'e>
 
 /// The cheapest order of reading, the sort that it leaves to do counted in.
 pub(super) fn choose<'e>(frame: &Frame<'e>, wanted: Option<&Wanted<'e>>) -> Choice<'e> {
-    let plain = order(frame, None);
-    let unsorted = Choice { places: plain.order.clone(), first: None, descending: None };
+    let alone = (frame.sources.len() == 1).then(|| best(frame, 0, 0, 1.0));
+    let plain = match &alone {
+        Some(path) => Partial::start(Some((0, path))),
+        None => order(frame, None),
+    };
+    let unsorted = Choice { places: plain.order, first: alone, descending: None };
     let Some(wanted) = wanted else { return unsorted };
-    let Some(&first) = plain.order.first() else { return unsorted };
+    let Some(&first) = unsorted.places.first() else { return unsorted };
     let share = |rows: f64| wanted.limit.map_or(1.0, |limit| (limit / rows.max(1.0)).min(1.0));
     let serves = |place: usize, path: &Path<'_>| {
         in_order(frame, place, path, wanted).or_else(|| {
@@ -82,7 +87,7 @@ pub(super) fn choose<'e>(frame: &Frame<'e>, wanted: Option<&Wanted<'e>>) -> Choi
             together.then_some(false)
         })
     };
-    let path = best(frame, first, 0, 1.0);
+    let path = unsorted.first.clone().unwrap_or_else(|| best(frame, first, 0, 1.0));
     if let Some(descending) = serves(first, &path) {
         return Choice { descending: Some(descending), ..unsorted };
     }

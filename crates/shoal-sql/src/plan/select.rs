@@ -7,8 +7,8 @@ use super::order::{Choice, brings_together, groups_in_order, skips_nulls, walk_i
 use super::restrict::{EachValues, End, prefix};
 use super::scan::for_each;
 use super::{
-    AggregatePlan, Bound, DistinctPlan, EachCodes, GroupPlan, HashKey, HashScan, Level, Loads,
-    NullKey, Scan, SelectPlan, SortKey, SortPlan, TakenScan, UnmatchedScan, order, picking,
+    AggregatePlan, Bound, DistinctPlan, EachCodes, GroupPlan, HashKey, HashScan, Level, LevelWords,
+    Loads, NullKey, Scan, SelectPlan, SortKey, SortPlan, TakenScan, UnmatchedScan, order, picking,
 };
 use crate::expr::{Code, Compiler, Reg};
 use crate::resolve::tree::{
@@ -497,11 +497,12 @@ impl Compiler {
             _ => false,
         };
         let scan = for_each(draft.each, scan);
-        let (label, arms) = label(source, &draft.path, covering, ends_early);
+        let words = self.in_words.then(|| {
+            let (label, arms) = label(source, &draft.path, covering, ends_early);
+            Box::new(LevelWords { name: name(source), label, arms })
+        });
         Level {
-            name: name(source),
-            label,
-            arms,
+            words,
             scan,
             on: draft.on_codes,
             keeps_left: source.keeps_left(),

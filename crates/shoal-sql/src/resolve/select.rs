@@ -167,11 +167,11 @@ impl<'a> Resolver<'a> {
             None => Ok(Joined::default()),
         };
         self.select_level -= 1;
-        let joined = joined?;
+        let mut joined = joined?;
         let correlated_source = joined.is_correlated();
         let id = self.new_select();
         let sources = joined.sources.iter().map(|source| source.id).collect();
-        self.push_scope(id, joined.tables.clone(), sources, &clauses.columns);
+        self.push_scope(id, std::mem::take(&mut joined.tables), sources, &clauses.columns);
         if let Some(scope) = self.scopes.last_mut() {
             scope.named_windows = &clauses.windows;
         }

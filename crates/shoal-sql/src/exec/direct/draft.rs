@@ -121,9 +121,7 @@ impl Builder {
 
     pub(super) fn level(&mut self, level: &Level, first: bool) -> Option<LevelDraft> {
         let Level {
-            name: _,
-            label: _,
-            arms: _,
+            words: _,
             scan,
             on,
             keeps_left,
