@@ -80,6 +80,68 @@ impl IndexLookup {
         Ok((!goes_on).then_some((page, count)))
     }
 
+    /// How many entries have `key` in their first columns, up to `most`; `None` when one of them goes on on
+    /// other pages.
+    ///
+    /// Cost: as [`IndexLookup::rowids`]; where less is known, that of [`IndexLookup::seek`] and a
+    /// comparison for each of the first entries of a leaf.
+    ///
+    /// # Errors
+    /// When a page cannot be read or is corrupt.
+    #[inline]
+    pub fn count(
+        &mut self,
+        txn: &Transaction,
+        key: &[ValueRef<'_>],
+        order: &KeyOrder,
+        most: usize,
+    ) -> Result<Option<usize>, Error> {
+        if let &[ValueRef::Int(int)] = key
+            && let Some(tree) = self.known_tree(txn)
+            && let Some((_, range)) = tree.find_int(txn, int)
+        {
+            return Ok(Some(range.len().min(most)));
+        }
+        self.count_by_walk(txn, key, order, most)
+    }
+
+    #[inline(never)]
+    fn count_by_walk(
+        &mut self,
+        txn: &Transaction,
+        key: &[ValueRef<'_>],
+        order: &KeyOrder,
+        most: usize,
+    ) -> Result<Option<usize>, Error> {
+        let mut walk = self.seek(txn, key, order, Ordering::Less)?;
+        let mut more = walk.is_valid();
+        let (mut count, mut compared) = (0, 0);
+        while more && count < most {
+            let payload = walk.payload()?;
+            if payload.overflow.is_some() {
+                return Ok(None);
+            }
+            if order.compare(payload.local, key)?.is_ne() {
+                break;
+            }
+            compared += 1;
+            let mut within = 1;
+            if compared == ENTRIES_BEFORE_LAST {
+                compared = 0;
+                // Where the leaf's last entry has the key, all between have it.
+                if let Some((left, last)) = walk.last_on_leaf()?
+                    && last.overflow.is_none()
+                    && order.compare(last.local, key)?.is_eq()
+                {
+                    within = left;
+                }
+            }
+            count += within;
+            more = walk.skip(within)?;
+        }
+        Ok(Some(count.min(most)))
+    }
+
     /// What is known of the tree, if anything is of this transaction's pages.
     #[inline(always)]
     fn known_tree(&self, txn: &Transaction) -> Option<&IndexTree> {
@@ -119,3 +181,6 @@ impl IndexLookup {
         Ok(true)
     }
 }
+
+/// After so many entries of a leaf that had the key it is asked whether the leaf's last one has it, too.
+const ENTRIES_BEFORE_LAST: usize = 6;

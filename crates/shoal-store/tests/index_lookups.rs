@@ -264,6 +264,14 @@ fn by_lookup(
     })?;
     let rowids = count.map(|count| rowids[..count].to_vec());
     assert_eq!(rowids, all.then_some(found), "{key:?}");
+    for most in [1, most + 1] {
+        let count = lookup.count(txn, key, order, most)?;
+        match (&rowids, count) {
+            (Some(rowids), count) => assert_eq!(count, Some(rowids.len().min(most)), "{key:?}"),
+            (None, Some(count)) => assert!(count == most, "{key:?} {count}"),
+            (None, None) => {}
+        }
+    }
     let mut cells = vec![LeafCell::default(); most];
     if let Some((page, count)) = lookup.entries(txn, key, &mut cells)? {
         let rowid = |cell: &LeafCell| Record::new(&page.bytes()[cell.range()])?.column(1);
@@ -355,6 +363,7 @@ proptest! {
             }
             let _ = lookup.equal(&txn, &key, &order, |_, _| Ok(true));
             let _ = lookup.entries(&txn, &key, &mut [LeafCell::default(); 16]);
+            let _ = lookup.count(&txn, &key, &order, usize::MAX);
         }
     }
 }
