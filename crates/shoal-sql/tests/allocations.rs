@@ -151,3 +151,40 @@ fn random_lookups_allocate_nothing() {
     let ((), allocations) = count(|| (1..=ROWS).for_each(|id| lookup(id * 1_234_577 % ROWS + 1)));
     assert_eq!(allocations, 0);
 }
+
+/// A query within an expression allocates as often, however many rows are around it.
+#[test]
+fn queries_within_allocate_nothing_for_a_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("db");
+    database(&path);
+    let options = Options { locking: Locking::Exclusive, ..Options::new(Access::ReadOnly) };
+    let store = Store::open_with(Arc::new(OsVfs::new()), &path, options).unwrap();
+    let mut connection = Connection::open(store).unwrap();
+    for query in [
+        "EXISTS (SELECT 1 FROM t b WHERE b.third = a.id)",
+        "EXISTS (SELECT 1 FROM t b WHERE b.third = a.id AND b.score > 3)",
+        "NOT EXISTS (SELECT 1 FROM t b WHERE b.id = a.third)",
+        "EXISTS (SELECT 1 FROM t b WHERE b.id = a.third AND b.age > 30)",
+        "(SELECT b.name FROM t b WHERE b.id = a.third)",
+        "(SELECT b.name || b.dept FROM t b WHERE b.third = a.id)",
+        "(SELECT count(*) FROM t b WHERE b.third = a.id)",
+        "(SELECT sum(b.age) FROM t b WHERE b.third = a.id)",
+        "(SELECT coalesce(max(b.score), 0) FROM t b WHERE b.third = a.id)",
+        "a.age IN (SELECT b.age FROM t b WHERE b.third = a.id)",
+        "a.age IN (SELECT b.id FROM t b WHERE b.dept = 'a department')",
+    ] {
+        let sql = format!("SELECT count({query}), count(*) FROM t a WHERE a.id < ?1");
+        let mut statement = connection.prepare(&sql).unwrap();
+        let mut of = |rows: i64| {
+            statement.bind(1, Value::Int(rows)).unwrap();
+            for _ in 0..20 {
+                run(&mut connection, &mut statement);
+            }
+            count(|| run(&mut connection, &mut statement)).1
+        };
+        let (few, many) = (of(1000), of(3000));
+        // Batches of rows may take some.
+        assert!(many <= few + 40, "{query}: {few}, {many}");
+    }
+}

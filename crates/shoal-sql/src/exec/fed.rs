@@ -1,6 +1,7 @@
 //! Scans that take their rows from a direct select, and compute what is asked of those many at a time.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use shoal_store::Transaction;
 
@@ -58,10 +59,11 @@ impl FedRun {
     }
 
     /// Finds more rows and computes them; false when there are none.
-    fn compute(&mut self, plan: &FedScan, machine: &Machine<'_, '_>) -> Result<bool, Error> {
+    fn compute(&mut self, plan: &FedScan, machine: &mut Machine<'_, '_>) -> Result<bool, Error> {
         let FedScan { direct, registers, early, conditions, outputs, table, .. } = plan;
         let txn = machine.txn(direct.database)?;
-        let (parameters, memory) = (&machine.parameters, &mut self.memory);
+        let parameters = &*Arc::clone(&machine.parameters);
+        let memory = &mut self.memory;
         if self.ready.is_empty() {
             self.ready = self.rows.fill(direct, txn, parameters, memory)?;
         }
@@ -72,10 +74,10 @@ impl FedRun {
         let end = self.ready.end.min(first + ROWS_MAX);
         self.ready.start = end;
         let (registers, session) = (registers.len(), machine.session);
-        let world = World { table, registers: &machine.registers, session };
+        let mut world = World { table, machine };
         let rows = ReadyRows { direct, memory, rows: first..end, txn, parameters };
-        self.columns.take(&rows, (*early, registers), conditions, &world);
-        self.columns.compute(outputs.iter(), &world);
+        self.columns.take(&rows, (*early, registers), conditions, &mut world);
+        self.columns.compute(outputs.iter(), &mut world);
         self.next = 0;
         session.check()?;
         Ok(true)

@@ -204,6 +204,40 @@ impl Groups {
     ) -> Result<(), Error> {
         let Some(group) = &direct.group else { return Ok(()) };
         let txn = machine.txn(direct.database)?;
+        let parameters = &machine.parameters;
+        let ranges = match plan.ends_early || direct.counts_rows {
+            true => Vec::new(),
+            false => ranges_to_merge(plan, direct, txn),
+        };
+        if !ranges.is_empty() && self.add_ranges(plan, direct, txn, parameters, &ranges)? {
+            return Ok(());
+        }
+        self.add_all((plan, group), direct, (txn, parameters), memory)
+    }
+
+    /// Takes every row of a query within an expression, whose parameters are all registers.
+    ///
+    /// # Errors
+    /// What aggregates raise and what is wrong with the file.
+    pub(super) fn add_inner(
+        &mut self,
+        plan: &GroupPlan,
+        direct: &Direct,
+        (txn, around): (&Transaction, &[Value]),
+        memory: &mut Memory,
+    ) -> Result<(), Error> {
+        let Some(group) = &direct.group else { return Ok(()) };
+        self.add_all((plan, group), direct, (txn, around), memory)
+    }
+
+    /// Takes one row after the other, or those of a leaf together.
+    fn add_all(
+        &mut self,
+        (plan, group): (&GroupPlan, &DirectGroup),
+        direct: &Direct,
+        (txn, parameters): (&Transaction, &[Value]),
+        memory: &mut Memory,
+    ) -> Result<(), Error> {
         if direct.counts_rows {
             let count = direct.count_rows(txn)?;
             let place = self.place_of(plan, |_| 0, |_, _| true, |_| ValueRef::Null);
@@ -212,40 +246,33 @@ impl Groups {
             }
             return Ok(());
         }
-        let parameters = &machine.parameters;
         if plan.ends_early {
-            return self.add_first(plan, direct, machine, memory);
+            return self.add_first((plan, group), direct, (txn, parameters), memory);
         }
-        let ranges = ranges_to_merge(plan, direct, txn);
-        if ranges.is_empty() || !self.add_ranges(plan, direct, txn, parameters, &ranges)? {
-            return if direct.is_scan() {
-                let leaf = &mut memory.leaf;
-                direct.for_each_within(txn, parameters, leaf, EVERYWHERE, |rows| {
-                    self.take_rows(plan, group, rows)
-                })
-            } else if direct.is_join() {
-                direct.for_each_joined(txn, parameters, memory, EVERYWHERE, |rows| {
-                    self.take_rows(plan, group, rows)
-                })
-            } else {
-                direct.for_each(txn, parameters, memory, |row| self.take_direct(plan, group, row))
-            };
+        if direct.is_scan() {
+            let leaf = &mut memory.leaf;
+            direct.for_each_within(txn, parameters, leaf, EVERYWHERE, |rows| {
+                self.take_rows(plan, group, rows)
+            })
+        } else if direct.is_join() {
+            direct.for_each_joined(txn, parameters, memory, EVERYWHERE, |rows| {
+                self.take_rows(plan, group, rows)
+            })
+        } else {
+            direct.for_each(txn, parameters, memory, |row| self.take_direct(plan, group, row))
         }
-        Ok(())
     }
 
     /// Takes rows up to the first one whose argument is not NULL, which has all that is asked for.
     fn add_first(
         &mut self,
-        plan: &GroupPlan,
+        (plan, group): (&GroupPlan, &DirectGroup),
         direct: &Direct,
-        machine: &Machine<'_, '_>,
+        (txn, parameters): (&Transaction, &[Value]),
         memory: &mut Memory,
     ) -> Result<(), Error> {
-        let Some(group) = &direct.group else { return Ok(()) };
-        let txn = machine.txn(direct.database)?;
         let mut found = false;
-        direct.for_each_until(txn, &machine.parameters, memory, |row| {
+        direct.for_each_until(txn, parameters, memory, |row| {
             if !found {
                 self.take_direct(plan, group, row)?;
                 let argument = group.arguments.first().and_then(Option::as_ref);

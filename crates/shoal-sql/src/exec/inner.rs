@@ -45,6 +45,14 @@ impl<'p> InnerPlan<'p> {
     }
 }
 
+/// Whether a query is one of these, and finds its rows by equality.
+pub(crate) fn is_by_key(plan: &QueryPlan) -> bool {
+    InnerPlan::of(plan).is_some_and(|inner| match &inner.level.scan {
+        Scan::Index(scan) => !scan.equal.is_empty(),
+        _ => true,
+    })
+}
+
 impl InnerRun {
     /// Puts the query's first row into its registers; false when there is none.
     ///

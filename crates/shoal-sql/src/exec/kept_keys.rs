@@ -104,15 +104,62 @@ impl KeptKeys {
 /// The values of a query, as `IN` sees them.
 #[derive(Debug, Default)]
 pub(super) struct QuerySet {
-    /// Where memory is not limited, and where it is.
+    /// Integers that are near zero for their number: a bit for each that is there. These and the others
+    /// where memory is not limited, and where it is.
+    ints: Vec<u64>,
     values: Seen,
+    has_others: bool,
     keys: KeptKeys,
+    /// How many values were added that are not NULL.
+    count: usize,
     has_null: bool,
     any: bool,
     key: Vec<u8>,
 }
 
+/// The bit of a value that equals a small integer: its word, and the bit there.
+#[inline(always)]
+fn bit_of(value: ValueRef<'_>) -> Option<(usize, u64)> {
+    let int = match value {
+        ValueRef::Int(int) => int,
+        ValueRef::Real(real) if (real as i64) as f64 == real => real as i64,
+        _ => return None,
+    };
+    let number = usize::try_from(int).ok()?;
+    Some((number / 64, 1 << (number % 64)))
+}
+
 impl QuerySet {
+    /// Adds a value where memory is not limited.
+    #[inline]
+    fn insert_unlimited(&mut self, value: ValueRef<'_>, collation: Collation) {
+        /// Words that the first value may have, and those that each has on top.
+        const WORDS: usize = 1 << 10;
+        const WORDS_EACH: usize = 8;
+        self.count += 1;
+        if let Some((word, bit)) = bit_of(value) {
+            if let Some(word) = self.ints.get_mut(word) {
+                *word |= bit;
+                return;
+            }
+            if word < WORDS.saturating_add(WORDS_EACH * self.count) {
+                self.ints.resize(word + 1, 0);
+                self.ints[word] |= bit;
+                return;
+            }
+        }
+        self.has_others = true;
+        self.values.insert_unlimited(value, collation);
+    }
+
+    /// Whether a value is there, where memory is not limited.
+    #[inline]
+    fn contains_unlimited(&self, value: ValueRef<'_>, collation: Collation) -> bool {
+        let word = |(word, bit)| self.ints.get(word).is_some_and(|known: &u64| known & bit != 0);
+        bit_of(value).is_some_and(word)
+            || (self.has_others && self.values.contains_unlimited(value, collation))
+    }
+
     /// Adds a value.
     ///
     /// # Errors
@@ -130,7 +177,7 @@ impl QuerySet {
         }
         if session.budget().is_none() {
             with_converted(value, rule.affinity, |value| {
-                self.values.insert_unlimited(value, rule.collation)
+                self.insert_unlimited(value, rule.collation);
             });
             return Ok(());
         }
@@ -157,7 +204,7 @@ impl QuerySet {
         }
         let found = if session.budget().is_none() {
             with_converted(value, rule.affinity, |value| {
-                self.values.contains_unlimited(value, rule.collation)
+                self.contains_unlimited(value, rule.collation)
             })
         } else {
             self.key.clear();

@@ -26,6 +26,7 @@ mod memo;
 mod numbered;
 mod overflow;
 mod partitions;
+mod probe;
 mod query;
 mod queue;
 mod recursion;
@@ -49,6 +50,7 @@ use std::sync::Arc;
 use shoal_store::{IndexCursor, Pgno, TableCursor, TableLookup, Transaction};
 
 pub(crate) use batch::Batch;
+pub(crate) use inner::is_by_key;
 pub(crate) use kept::row_size;
 pub(crate) use kept::{Budget, Kept};
 use kept_keys::{QueryRows, QuerySet, Rules};
@@ -57,6 +59,7 @@ use key::push_converted_key;
 use listed::{ListPlace, ListRule, Listed, Listing};
 use matched::MatchedRows;
 use memo::Memo;
+use probe::{Probe, ProbePlan};
 use rows::RowStore;
 pub(crate) use txns::{AttachedSnapshots, Snapshot, Txns};
 
@@ -68,7 +71,7 @@ use crate::schema::Schema;
 use crate::value::{Value, ValueRef};
 use hash::HashStore;
 use inner::{InnerPlan, InnerRun};
-use query::QueryRun;
+use query::{QueryRun, each_row};
 use shared::SharedRows;
 
 /// Puts a value into a register, whose buffer is used again.
@@ -89,7 +92,8 @@ pub(crate) fn assign(target: &mut Value, value: ValueRef<'_>) {
 /// What a run keeps between batches.
 #[derive(Debug, Default)]
 struct State {
-    parameters: Vec<Value>,
+    /// `None` while a machine has them.
+    parameters: Option<Arc<Vec<Value>>>,
     registers: Vec<Value>,
     sets: Vec<Option<KeySet>>,
     queries: Vec<SubqueryRun>,
@@ -112,6 +116,8 @@ struct SubqueryRun {
     run: Option<Box<QueryRun>>,
     /// Instead of it, where its first row is found by a key.
     inner: Option<Box<InnerRun>>,
+    /// Instead of both, where its rows come straight from the pages.
+    probe: Option<Box<Probe>>,
     /// What a query that depends on no row gave.
     value: Option<Value>,
     exists: Option<bool>,
@@ -145,7 +151,7 @@ impl Run {
             registers[*reg] = parameters.get(number - 1).cloned().unwrap_or_default();
         }
         let state = State {
-            parameters: parameters.to_vec(),
+            parameters: Some(Arc::new(parameters.to_vec())),
             registers,
             sets: std::iter::repeat_with(|| None).take(program.sets).collect(),
             queries: program.queries.iter().map(|_| SubqueryRun::default()).collect(),
@@ -173,8 +179,9 @@ impl Run {
             let value = parameters.get(number - 1).map_or(ValueRef::Null, Value::as_ref);
             assign(&mut self.state.registers[*reg], value);
         }
-        self.state.parameters.resize(parameters.len(), Value::Null);
-        for (known, value) in self.state.parameters.iter_mut().zip(parameters) {
+        let known = Arc::make_mut(self.state.parameters.get_or_insert_default());
+        known.resize(parameters.len(), Value::Null);
+        for (known, value) in known.iter_mut().zip(parameters) {
             assign(known, value.as_ref());
         }
         (self.started, self.done, self.failed) = (false, false, None);
@@ -283,7 +290,7 @@ pub(crate) struct Machine<'m, 't> {
     txns: Option<Txns<'t>>,
     pub(crate) session: &'m dyn Session,
     /// The statement's parameters.
-    parameters: Vec<Value>,
+    parameters: Arc<Vec<Value>>,
     pub(crate) registers: Vec<Value>,
     pub(crate) sets: Vec<Option<KeySet>>,
     queries: Vec<SubqueryRun>,
@@ -330,7 +337,7 @@ impl<'m, 't> Machine<'m, 't> {
             plans: &program.queries,
             txns: Some(txns),
             session,
-            parameters: state.parameters,
+            parameters: state.parameters.unwrap_or_default(),
             registers: state.registers,
             sets: state.sets,
             queries: state.queries,
@@ -357,7 +364,7 @@ impl<'m, 't> Machine<'m, 't> {
             plans: &[],
             txns: None,
             session,
-            parameters: Vec::new(),
+            parameters: Arc::default(),
             registers,
             sets: std::iter::repeat_with(|| None).take(sets).collect(),
             queries: Vec::new(),
@@ -407,7 +414,7 @@ impl<'m, 't> Machine<'m, 't> {
 
     fn into_state(self) -> State {
         State {
-            parameters: self.parameters,
+            parameters: Some(self.parameters),
             registers: self.registers,
             sets: self.sets,
             queries: self.queries,
@@ -470,7 +477,8 @@ impl<'m, 't> Machine<'m, 't> {
     /// A column of a query's first row, or NULL, put into a register.
     pub(crate) fn scalar(&mut self, index: usize, column: usize, to: usize) -> Result<(), Error> {
         let plans = self.plans;
-        let SubqueryPlan { plan, correlated, reads, .. } = &plans[index];
+        let SubqueryPlan { plan, correlated, .. } = &plans[index];
+        let reads = plans[index].reads();
         let known = match (&self.queries[index].value, reads) {
             (None, Some(reads)) => self.queries[index].memo.find(reads, &self.registers),
             (known, _) => known.as_ref(),
@@ -504,13 +512,16 @@ impl<'m, 't> Machine<'m, 't> {
             return Ok(exists);
         }
         let plans = self.plans;
-        let reads = plans[index].reads.as_deref();
+        let reads = plans[index].reads();
         if let Some(reads) = reads
             && let Some(known) = self.queries[index].memo.find(reads, &self.registers)
         {
             return Ok(*known == Value::Int(1));
         }
-        let exists = self.first_row(index)?;
+        let exists = match self.probe_plan(index) {
+            Some(probe) => self.probe_any(index, probe)?,
+            None => self.first_row(index)?,
+        };
         if reads.is_some() {
             self.queries[index].memo.keep(&exists.into());
         }
@@ -520,9 +531,22 @@ impl<'m, 't> Machine<'m, 't> {
         Ok(exists)
     }
 
+    /// The parts of a query whose rows come straight from the pages. Not of one that groups them where
+    /// memory is limited, which is counted where rows come one after the other.
+    #[inline]
+    fn probe_plan(&self, index: usize) -> Option<ProbePlan<'m>> {
+        let plans = self.plans;
+        let SubqueryPlan { plan, is_direct, .. } = &plans[index];
+        let probe = ProbePlan::of(plan).filter(|_| *is_direct)?;
+        (self.session.budget().is_none() || !probe.groups()).then_some(probe)
+    }
+
     fn first_row(&mut self, index: usize) -> Result<bool, Error> {
         let plans = self.plans;
         let plan = &plans[index].plan;
+        if let Some(probe) = self.probe_plan(index) {
+            return self.probe_first(index, probe);
+        }
         if let Some(inner) = InnerPlan::of(plan) {
             let mut run = self.queries[index].inner.take().unwrap_or_default();
             let found = run.first_row(inner, self)?;
@@ -599,14 +623,25 @@ impl<'m, 't> Machine<'m, 't> {
         from: usize,
         rule: crate::expr::InRule,
     ) -> Result<Option<bool>, Error> {
-        let SubqueryPlan { correlated, may_fail, .. } = &self.plans[index];
+        let plans = self.plans;
+        let SubqueryPlan { correlated, may_fail, .. } = &plans[index];
         if *correlated && !may_fail {
             return self.in_rows(index, from, rule);
         }
         if self.queries[index].set.is_none() || *correlated {
             self.queries[index].set = None;
             let mut set = QuerySet::default();
-            self.gather(index, |session, row| set.insert(session, row[0].as_ref(), rule))?;
+            let plan = &plans[index].plan;
+            let QueryPlan { limit, offset, .. } = plan;
+            if *correlated || limit.is_some() || offset.is_some() {
+                self.gather(index, |session, row| set.insert(session, row[0].as_ref(), rule))?;
+            } else {
+                let session = self.session;
+                each_row(plan, self, |row| {
+                    let value = row.values().next().unwrap_or(ValueRef::Null);
+                    set.insert(session, value, rule)
+                })?;
+            }
             self.queries[index].set = Some(set);
         }
         let value = self.registers[from].as_ref();
@@ -624,6 +659,9 @@ impl<'m, 't> Machine<'m, 't> {
         from: usize,
         rule: crate::expr::InRule,
     ) -> Result<Option<bool>, Error> {
+        if let Some(probe) = self.probe_plan(index).filter(|probe| !probe.groups()) {
+            return self.probe_in(index, probe, from, rule);
+        }
         let plans = self.plans;
         let plan = &plans[index].plan;
         let is_null = self.registers[from].is_null();

@@ -1,11 +1,13 @@
 //! Resolved expressions to operations.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Code, InRule, Op, Reg, When};
-use crate::plan::SubqueryPlan;
+use crate::exec::direct::Direct;
+use crate::exec::is_by_key;
 use crate::plan::correlate::outer_reads;
-use crate::resolve::tree::{CompareOp, Comparison, Expr, SelectId, SourceId};
+use crate::plan::{BodyPlan, QueryPlan, SubqueryPlan};
+use crate::resolve::tree::{CompareOp, Comparison, Expr, Select, SelectId, SourceId};
 use crate::value::Value;
 
 /// Lists of constants longer than this are looked up by hash.
@@ -25,6 +27,8 @@ pub(crate) struct Compiler {
     pub(crate) queries: Vec<SubqueryPlan>,
     /// The numbers of those that the query being planned runs itself.
     pub(crate) own_queries: Vec<usize>,
+    /// Whether that is a part of a query within an expression that reads the rows around it.
+    pub(crate) is_inner: bool,
     /// How many sets `IN` lists are kept in.
     pub(crate) sets: usize,
     /// The cursors that the scans use: the number of each one's database.
@@ -345,17 +349,75 @@ impl Compiler {
 
     /// Plans a query that an expression runs, for a list or for a value, and gives its number.
     pub(crate) fn query(&mut self, query: &crate::resolve::tree::Query, is_list: bool) -> usize {
+        let outer = std::mem::replace(&mut self.is_inner, query.correlated);
         let plan = self.plan_query(query);
+        self.is_inner = outer;
         let correlated = query.correlated;
         let mut may_fail = false;
         query.walk(&mut |expr| {
             may_fail |= matches!(expr, Expr::Call { .. } | Expr::Aggregate { .. });
         });
-        let reads = if correlated { outer_reads(query) } else { None };
-        let reads = reads.map(|reads| reads.iter().map(|expr| self.expr(expr)).collect());
-        self.queries.push(SubqueryPlan { plan, correlated, is_list, may_fail, reads });
+        let (reads, is_decided) = if correlated { outer_reads(query) } else { Default::default() };
+        let around = reads.iter().map(|expr| self.expr(expr)).collect();
+        let direct = self.inner(&plan, is_list);
+        // One that finds its first row at once costs less than to look up what it gave before.
+        let is_quick = direct.is_some_and(|direct| direct.is_quick() && direct.group.is_none());
+        let is_decided = is_decided && !is_quick;
+        let is_direct = direct.is_some();
+        let by_key = direct.is_some_and(Direct::is_by_key) || is_by_key(&plan);
+        let by_key = by_key && plan.queries.iter().all(|&query| self.queries[query].is_short);
+        // One that depends on no row is run once. What may fail of a list is looked at as a whole.
+        let is_short = !correlated || (by_key && !(is_list && may_fail));
+        self.queries.push(SubqueryPlan {
+            plan,
+            correlated,
+            is_list,
+            may_fail,
+            around,
+            is_decided,
+            is_direct,
+            is_short,
+        });
         self.own_queries.push(self.queries.len() - 1);
         self.queries.len() - 1
+    }
+
+    /// The select that gives what is asked of the rows of a query, a list or its first row, straight from
+    /// the pages.
+    fn inner<'p>(&self, plan: &'p QueryPlan, is_list: bool) -> Option<&'p Direct> {
+        let QueryPlan { body, output: _, width: _, sort, limit, offset, queries: _ } = plan;
+        let BodyPlan::Select(select) = body else { return None };
+        let direct = select.inner.as_deref()?;
+        // A first row is given by every limit but 0.
+        let is_one = |limit: &Code| {
+            let mut constants = self.constants.iter();
+            let known = constants.find(|(reg, _)| *reg == limit.result && limit.ops.is_empty());
+            matches!(known, Some((_, Value::Int(count))) if *count != 0)
+        };
+        let is_bounded = limit.as_ref().is_some_and(|limit| is_list || !is_one(limit));
+        let is_whole = sort.is_none() && offset.is_none() && !is_bounded;
+        let finds = is_list || select.group.is_some() || direct.has_first();
+        (is_whole && finds).then_some(direct)
+    }
+
+    /// Whether a code runs a query that is not to be run for many rows before the first of them is given.
+    pub(crate) fn is_by_row(&self, code: &Code) -> bool {
+        code.ops.iter().any(|op| match op {
+            Op::Exists { query, .. } | Op::Scalar { query, .. } | Op::InQuery { query, .. } => {
+                !self.queries[*query].is_short
+            }
+            Op::RowInQuery { .. } => true,
+            _ => false,
+        })
+    }
+
+    /// The registers of what a select can read of the rows around it.
+    pub(crate) fn registers_around(&self, select: &Select) -> FxHashSet<Reg> {
+        let is_own = |source: &SourceId| select.sources.iter().any(|own| own.id == *source);
+        let columns = self.columns.iter().filter(|((source, _), _)| !is_own(source));
+        let results = self.aggregates.iter().chain(&self.windows);
+        let results = results.filter(|((of, _), _)| *of != select.id);
+        columns.map(|(_, &reg)| reg).chain(results.map(|(_, &reg)| reg)).collect()
     }
 
     fn jump(&mut self) -> usize {

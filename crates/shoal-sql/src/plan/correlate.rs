@@ -4,9 +4,9 @@ use rustc_hash::FxHashSet;
 
 use crate::resolve::tree::{Body, Expr, Query, SelectId, SourceId, SourceKind};
 
-/// The columns and results of enclosing queries that a query depends on; `None` where it depends
-/// on more than those.
-pub(crate) fn outer_reads(query: &Query) -> Option<Vec<Expr>> {
+/// The columns and results of enclosing queries that a query reads, and whether it depends on nothing
+/// but those.
+pub(crate) fn outer_reads(query: &Query) -> (Vec<Expr>, bool) {
     let mut own = Own::default();
     own.add(&query.body);
     let mut fixed = true;
@@ -31,7 +31,7 @@ pub(crate) fn outer_reads(query: &Query) -> Option<Vec<Expr>> {
             reads.push(expr.clone());
         }
     });
-    (fixed && !own.takes_rows).then_some(reads)
+    (reads, fixed && !own.takes_rows)
 }
 
 /// The parts of a query.

@@ -30,6 +30,8 @@ pub(crate) struct FedScan {
     pub(crate) given: Box<[(usize, Reg)]>,
     /// The columns of the result, where those are given: `None` for one that is the same for all rows.
     pub(crate) row: Option<Box<[Option<usize>]>>,
+    /// Whether anything of it runs a query.
+    pub(crate) runs_query: bool,
     /// What groups are made of, where its rows can be taken into groups many at a time.
     pub(crate) group: Option<FedGroup>,
 }
@@ -106,6 +108,7 @@ fn feed(levels: &mut Vec<Level>, count: usize, compiler: &Compiler) -> bool {
         outputs: registers.iter().map(copied).collect(),
         distinct: None,
         direct: None,
+        inner: None,
     };
     let mut rest = Vec::new();
     let mut direct = None;
@@ -135,6 +138,7 @@ fn feed(levels: &mut Vec<Level>, count: usize, compiler: &Compiler) -> bool {
                 table: ColumnTable::default(),
                 given: Box::default(),
                 row: None,
+                runs_query: false,
                 group: None,
             }));
             level.filter = rest;
@@ -149,20 +153,21 @@ fn feed(levels: &mut Vec<Level>, count: usize, compiler: &Compiler) -> bool {
 /// Makes the scan of the first level compute what can be computed of many rows at a time.
 fn compute(select: &mut SelectPlan, is_bounded: bool, compiler: &Compiler) {
     if !is_bounded {
-        group_distinct(select);
+        group_distinct(select, compiler);
     }
+    let by_row = |code: &Code| compiler.is_by_row(code);
     let SelectPlan { levels, group, windows, outputs, .. } = select;
     let count = levels.len();
     let Some(Level { scan: Scan::Fed(fed), filter, .. }) = levels.first_mut() else { return };
     let conditions = std::mem::take(filter).into_iter();
-    let (conditions, rest): (Vec<Code>, _) = conditions.partition(|code| !code.runs_query());
+    let (conditions, rest): (Vec<Code>, _) = conditions.partition(|code| !by_row(code));
     *filter = rest;
     fed.conditions = conditions.into();
     // Whether there is nothing between its rows and what becomes of them.
     let is_whole = fed.levels == count && filter.is_empty();
     let loaded = &fed.registers;
     let gives_outputs =
-        is_whole && group.is_none() && windows.is_none() && !outputs.iter().any(Code::runs_query);
+        is_whole && group.is_none() && windows.is_none() && !outputs.iter().any(by_row);
     if gives_outputs {
         let codes = outputs.iter().filter(|code| code.copied().is_none());
         let table = ColumnTable::new(loaded, fed.conditions.iter().chain(codes));
@@ -180,7 +185,7 @@ fn compute(select: &mut SelectPlan, is_bounded: bool, compiler: &Compiler) {
         return;
     }
     let grouped = match group {
-        Some(group) if is_whole => codes_of(group).map(|codes| (group, codes)),
+        Some(group) if is_whole => codes_of(group, compiler).map(|codes| (group, codes)),
         _ => None,
     };
     if let Some((group, codes)) = grouped {
@@ -189,6 +194,7 @@ fn compute(select: &mut SelectPlan, is_bounded: bool, compiler: &Compiler) {
             .filter(|code| code.of(group).is_some_and(|code| code.copied().is_none()))
             .collect();
         let codes = computed.iter().filter_map(|code| code.of(group));
+        fed.runs_query = fed.conditions.iter().chain(codes.clone()).any(Code::runs_query);
         fed.table = ColumnTable::new(loaded, fed.conditions.iter().chain(codes));
         let group = direct_group(group, &fed.table, compiler);
         fed.group = group.map(|group| FedGroup { computed, group });
@@ -201,14 +207,15 @@ fn compute(select: &mut SelectPlan, is_bounded: bool, compiler: &Compiler) {
 
 /// Makes groups without aggregates of rows of which each is wanted once, where those can be taken many at a
 /// time: what they are told apart by is what they are.
-fn group_distinct(select: &mut SelectPlan) {
+fn group_distinct(select: &mut SelectPlan, compiler: &Compiler) {
     let SelectPlan { levels, group, windows, outputs, distinct, .. } = select;
     let Some(Level { scan: Scan::Fed(fed), filter, .. }) = levels.first() else { return };
-    let is_whole = fed.levels == levels.len() && !filter.iter().any(Code::runs_query);
+    let is_whole =
+        fed.levels == levels.len() && !filter.iter().any(|code| compiler.is_by_row(code));
     // What varies with the row: the others are in their registers once.
     let varies = |code: &Code| {
         let is_loaded = |reg: Reg| fed.registers.contains(&reg);
-        code.copied().map_or(!code.runs_query(), is_loaded)
+        code.copied().map_or(!compiler.is_by_row(code), is_loaded)
     };
     let is_plain = group.is_none() && windows.is_none() && outputs.iter().all(varies);
     match distinct {
@@ -238,12 +245,14 @@ fn group_distinct(select: &mut SelectPlan) {
 }
 
 /// What a group computes of its rows; `None` for one whose rows are not taken many at a time.
-fn codes_of(group: &GroupPlan) -> Option<Vec<GroupCode>> {
+fn codes_of(group: &GroupPlan, compiler: &Compiler) -> Option<Vec<GroupCode>> {
     let is_plain = |aggregate: &AggregatePlan| {
         let AggregatePlan { arguments, filter, order, distinct, .. } = aggregate;
         let has_more = arguments.len() == 2 || filter.is_some();
         // What fails of a row that is not taken is no error.
-        let fails = |code: &Code| code.ops.iter().any(|op| matches!(op, Op::Call { .. }));
+        let fails = |code: &Code| {
+            code.runs_query() || code.ops.iter().any(|op| matches!(op, Op::Call { .. }))
+        };
         let is_safe = filter.is_none() || !arguments.iter().any(fails);
         arguments.len() <= 2 && order.is_empty() && !(has_more && *distinct) && is_safe
     };
@@ -254,7 +263,7 @@ fn codes_of(group: &GroupPlan) -> Option<Vec<GroupCode>> {
     }
     let fits = !group.ends_early
         && group.aggregates.iter().all(is_plain)
-        && !codes.iter().filter_map(|code| code.of(group)).any(Code::runs_query);
+        && !codes.iter().filter_map(|code| code.of(group)).any(|code| compiler.is_by_row(code));
     fits.then_some(codes)
 }
 

@@ -78,8 +78,22 @@ pub(crate) struct SubqueryPlan {
     /// Whether running it can fail but for what is wrong with the file: a list of such a query is
     /// looked at as a whole.
     pub(crate) may_fail: bool,
-    /// What it reads of the rows around it, where that alone decides what it gives.
-    pub(crate) reads: Option<Box<[Reg]>>,
+    /// What it reads of the rows around it.
+    pub(crate) around: Box<[Reg]>,
+    /// Whether that alone decides what it gives, and that is worth being kept.
+    pub(crate) is_decided: bool,
+    /// Whether all that is asked of its rows is told by those that are found straight from the pages.
+    pub(crate) is_direct: bool,
+    /// Whether running it costs so little that it is done for many rows before the first is given.
+    pub(crate) is_short: bool,
+}
+
+impl SubqueryPlan {
+    /// What decides what it gives, if anything does.
+    #[inline]
+    pub(crate) fn reads(&self) -> Option<&[Reg]> {
+        self.is_decided.then_some(&*self.around)
+    }
 }
 
 /// A query's body, order and bounds.
@@ -168,6 +182,8 @@ pub(crate) struct SelectPlan {
     pub(crate) distinct: Option<DistinctPlan>,
     /// The same once more, where its rows can be read straight from the pages.
     pub(crate) direct: Option<Box<crate::exec::direct::Direct>>,
+    /// That of a query within an expression, which reads registers of the rows around it.
+    pub(crate) inner: Option<Box<crate::exec::direct::Direct>>,
 }
 
 /// Which rows of a `DISTINCT` are the same.

@@ -10,6 +10,7 @@ use super::{
     AggregatePlan, Bound, DistinctPlan, EachCodes, GroupPlan, HashKey, HashScan, Level, LevelWords,
     Loads, NullKey, Scan, SelectPlan, SortKey, SortPlan, TakenScan, UnmatchedScan, order, picking,
 };
+use crate::exec::direct::compile_inner;
 use crate::expr::{Code, Compiler, Reg};
 use crate::resolve::tree::{
     Expr, IndexHint, Key, OrderKey, ROWID, Select, Source, SourceId, SourceKind,
@@ -171,8 +172,16 @@ impl Compiler {
             }
             levels.push(level);
         }
-        let mut plan =
-            SelectPlan { constant, levels, group, windows, outputs, distinct: None, direct: None };
+        let mut plan = SelectPlan {
+            constant,
+            levels,
+            group,
+            windows,
+            outputs,
+            distinct: None,
+            direct: None,
+            inner: None,
+        };
         if let Some(group) = distinct_group {
             plan.group = Some(group);
             plan.direct = crate::exec::direct::compile(&plan, chooses, self).map(Box::new);
@@ -183,6 +192,10 @@ impl Compiler {
             let distinct = select.distinct.clone();
             plan.distinct = distinct.map(|collations| DistinctPlan { collations, ordered });
             plan.direct = crate::exec::direct::compile(&plan, chooses, self).map(Box::new);
+        }
+        if plan.direct.is_none() && self.is_inner {
+            let around = self.registers_around(select);
+            plan.inner = compile_inner(&plan, &around, self).map(Box::new);
         }
         let is_ordered = plan.group.as_ref().is_some_and(|group| group.ordered);
         if plan.direct.is_none() || is_ordered {

@@ -6,7 +6,8 @@
 
 use super::column::{Column, Numbers, RowBits};
 use super::{Columns, ROWS_MAX, World};
-use crate::exec::{KeySet, assign};
+use crate::Error;
+use crate::exec::{KeySet, Machine, assign};
 use crate::expr::{
     Code, InRule, Op, Reg, When, and, arithmetic, compare, current_time, is_in_values,
 };
@@ -109,7 +110,7 @@ fn pairs<T: Copy, U>(
 impl Columns {
     /// Runs a code for all rows; its values are then where its result is. A row of which something fails
     /// is the end of the rows, see [`Columns::failed`].
-    pub(super) fn eval(&mut self, code: &Code, world: &World<'_>) {
+    pub(super) fn eval(&mut self, code: &Code, world: &mut World<'_, '_, '_>) {
         let jumps = |op: &Op| matches!(op, Op::Jump { .. } | Op::JumpIf { .. });
         if !code.ops.iter().any(jumps) {
             for op in &code.ops {
@@ -158,7 +159,7 @@ impl Columns {
         when: When,
         from: Reg,
         rows: Rows<'_>,
-        world: &World<'_>,
+        world: &World<'_, '_, '_>,
     ) -> RowBits {
         let source = self.source(from, world);
         if let Some(Numbers::Many(ints, nulls)) = source.ints() {
@@ -177,15 +178,15 @@ impl Columns {
         bits
     }
 
-    fn source<'c>(&'c self, reg: Reg, world: &World<'c>) -> Source<'c> {
+    fn source<'c>(&'c self, reg: Reg, world: &'c World<'_, '_, '_>) -> Source<'c> {
         match world.table.column(reg) {
             Some(column) => Source::Column(self.column(column)),
-            None => Source::Fixed(world.registers[reg].as_ref()),
+            None => Source::Fixed(world.machine.registers[reg].as_ref()),
         }
     }
 
     /// Does one operation, which is no jump, for rows.
-    fn step(&mut self, op: &Op, rows: Rows<'_>, world: &World<'_>) {
+    fn step(&mut self, op: &Op, rows: Rows<'_>, world: &mut World<'_, '_, '_>) {
         if let (Op::Copy { from, to }, Rows::All(_)) = (op, rows)
             && let (Some(from), Some(to)) = (world.table.column(*from), world.table.column(*to))
             && from < self.loaded
@@ -274,12 +275,13 @@ impl Columns {
                 *to
             }
             Op::CurrentTime { kind, to } => {
-                let time = current_time(world.session.now_unix_ms(), *kind);
+                let time = current_time(world.machine.session.now_unix_ms(), *kind);
                 rows.each(|_| out.push(ValueRef::Text(time.as_bytes())));
                 *to
             }
             Op::Call { function, first, count, collation, json, to } => {
-                let env = Env { collation: *collation, session: world.session, json: *json };
+                let env =
+                    Env { collation: *collation, session: world.machine.session, json: *json };
                 self.call((function, &env), *first..*first + *count, rows, &mut out, world);
                 *to
             }
@@ -287,13 +289,33 @@ impl Columns {
                 self.is_in((*from, list), *set, *rule, rows, &mut out, world);
                 *to
             }
+            Op::Exists { query, to } if self.ask_many(*query, rows, &mut out, world) => *to,
+            Op::Exists { query, to } => {
+                self.run_query((*query, None), rows, &mut out, world, |machine, out| {
+                    out.push(ValueRef::Int(i64::from(machine.exists(*query)?)));
+                    Ok(())
+                });
+                *to
+            }
+            Op::Scalar { query, column, to } => {
+                self.run_query((*query, None), rows, &mut out, world, |machine, out| {
+                    machine.scalar(*query, *column, *to)?;
+                    out.push(machine.registers[*to].as_ref());
+                    Ok(())
+                });
+                *to
+            }
+            Op::InQuery { from, query, rule, to } => {
+                self.run_query((*query, Some(*from)), rows, &mut out, world, |machine, out| {
+                    let found = machine.in_query(*query, *from, *rule)?;
+                    let found = found.map(|found| ValueRef::Int(i64::from(found != rule.not)));
+                    out.push(found.unwrap_or(ValueRef::Null));
+                    Ok(())
+                });
+                *to
+            }
             // None of these is among what is computed so.
-            Op::Jump { .. }
-            | Op::JumpIf { .. }
-            | Op::InQuery { .. }
-            | Op::Exists { .. }
-            | Op::Scalar { .. }
-            | Op::RowInQuery { .. } => {
+            Op::Jump { .. } | Op::JumpIf { .. } | Op::RowInQuery { .. } => {
                 self.out = out;
                 return;
             }
@@ -336,7 +358,7 @@ impl Columns {
         registers: std::ops::Range<Reg>,
         rows: Rows<'_>,
         out: &mut Column,
-        world: &World<'_>,
+        world: &World<'_, '_, '_>,
     ) {
         if let (Some(language), 2) = (function.pattern(), registers.len())
             && let Source::Fixed(ValueRef::Text(pattern)) = self.source(registers.start, world)
@@ -382,6 +404,71 @@ impl Columns {
         }
     }
 
+    /// Appends whether a query has a row for each of the rows, where that is asked for all of them together;
+    /// false where it is not.
+    fn ask_many(
+        &mut self,
+        query: usize,
+        rows: Rows<'_>,
+        out: &mut Column,
+        world: &mut World<'_, '_, '_>,
+    ) -> bool {
+        let machine = &mut *world.machine;
+        let Some(probe) = machine.probe_plan(query).filter(|probe| probe.is_quick()) else {
+            return false;
+        };
+        let mut read = std::mem::take(&mut self.read);
+        read.clear();
+        let around = machine.plans[query].around.iter();
+        read.extend(around.filter_map(|&reg| Some((reg, world.table.column(reg)?))));
+        let (count, number) = match rows {
+            Rows::All(count) => (count, &[][..]),
+            Rows::Some(rows) => (rows.len(), rows),
+        };
+        let row_at = |at: usize| number.get(at).map_or(at, |&row| usize::from(row));
+        let value = |at: usize, of: usize| self.value(read[of].1, row_at(at));
+        let mut asked = 0;
+        let result = machine.probe_many((query, probe), count, &read, value, |has_row| {
+            out.push(ValueRef::Int(i64::from(has_row)));
+            asked += 1;
+        });
+        self.read = read;
+        if let Err(error) = result {
+            (self.rows, self.failed) = (row_at(asked), Some(error));
+        }
+        true
+    }
+
+    /// Runs a query for one row after the other, of which `run` appends what it gives; what the query reads of
+    /// the row, and `value`, are in their registers then.
+    fn run_query(
+        &mut self,
+        (query, value): (usize, Option<Reg>),
+        rows: Rows<'_>,
+        out: &mut Column,
+        world: &mut World<'_, '_, '_>,
+        run: impl Fn(&mut Machine<'_, '_>, &mut Column) -> Result<(), Error>,
+    ) {
+        let mut read = std::mem::take(&mut self.read);
+        read.clear();
+        let around = world.machine.plans[query].around.iter().copied().chain(value);
+        read.extend(around.filter_map(|reg| Some((reg, world.table.column(reg)?))));
+        let (machine, mut failed) = (&mut *world.machine, None);
+        rows.each(|row| {
+            if failed.is_some() {
+                return;
+            }
+            for &(reg, column) in &read {
+                assign(&mut machine.registers[reg], self.value(column, row));
+            }
+            failed = run(machine, out).err().map(|error| (row, error));
+        });
+        self.read = read;
+        if let Some((row, error)) = failed {
+            (self.rows, self.failed) = (row, Some(error));
+        }
+    }
+
     fn is_in(
         &mut self,
         (from, list): (Reg, &[Reg]),
@@ -389,7 +476,7 @@ impl Columns {
         rule: InRule,
         rows: Rows<'_>,
         out: &mut Column,
-        world: &World<'_>,
+        world: &World<'_, '_, '_>,
     ) {
         let Some(number) = set else {
             let source = self.source(from, world);
@@ -416,7 +503,7 @@ impl Columns {
         let place = known.unwrap_or_else(|| {
             let mut built = KeySet::default();
             for &item in list {
-                built.insert(world.registers[item].as_ref(), rule.affinity, rule.collation);
+                built.insert(world.machine.registers[item].as_ref(), rule.affinity, rule.collation);
             }
             self.sets.push((number, built));
             self.sets.len() - 1

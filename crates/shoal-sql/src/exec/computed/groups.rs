@@ -1,5 +1,7 @@
 //! Groups of rows whose keys and arguments are computed many at a time.
 
+use std::sync::Arc;
+
 use shoal_store::Transaction;
 
 use super::column::Column;
@@ -9,7 +11,6 @@ use crate::Error;
 use crate::exec::Machine;
 use crate::exec::direct::{EVERYWHERE, Memory};
 use crate::exec::group::{Groups, Stop, ranges_to_merge};
-use crate::functions::Session;
 use crate::plan::{FedGroup, FedScan, GroupPlan};
 use crate::value::{Value, ValueRef};
 
@@ -22,21 +23,27 @@ impl Groups {
         &mut self,
         plan: &GroupPlan,
         fed: &FedScan,
-        machine: &Machine<'_, '_>,
+        machine: &mut Machine<'_, '_>,
     ) -> Result<(), Error> {
         let Some(group) = &fed.group else { return Ok(()) };
         let txn = machine.txn(fed.direct.database)?;
+        let parameters = &*Arc::clone(&machine.parameters);
+        let taker = Taker { plan, fed, group, parameters };
+        // What queries keep is the machine's.
+        let ranges = match fed.runs_query {
+            true => Vec::new(),
+            false => ranges_to_merge(plan, &fed.direct, txn),
+        };
         let (registers, session) = (machine.registers.as_slice(), machine.session);
-        let taker = Taker { plan, fed, group, registers, parameters: &machine.parameters, session };
-        let ranges = ranges_to_merge(plan, &fed.direct, txn);
         if !ranges.is_empty()
             && self.merge_ranges(plan, &ranges, |groups, range, stop| {
-                taker.take(groups, txn, range, Some(stop))
+                let mut machine = Machine::of_registers(registers.to_vec(), 0, session);
+                taker.take((groups, &mut machine), txn, range, Some(stop))
             })?
         {
             return Ok(());
         }
-        taker.take(self, txn, EVERYWHERE, None)
+        taker.take((self, machine), txn, EVERYWHERE, None)
     }
 }
 
@@ -45,16 +52,14 @@ struct Taker<'p> {
     plan: &'p GroupPlan,
     fed: &'p FedScan,
     group: &'p FedGroup,
-    registers: &'p [Value],
     parameters: &'p [Value],
-    session: &'p dyn Session,
 }
 
 impl Taker<'_> {
     /// Takes the rows of a range of rowids, where the first loop goes over a table, or all.
     fn take(
         &self,
-        groups: &mut Groups,
+        (groups, machine): (&mut Groups, &mut Machine<'_, '_>),
         txn: &Transaction,
         range: (i64, i64),
         stop: Option<&Stop>,
@@ -67,13 +72,13 @@ impl Taker<'_> {
         if direct.is_scan() {
             return direct.for_each_within(txn, parameters, &mut memory.leaf, range, |rows| {
                 go_on(groups)?;
-                self.take_found(groups, &mut columns, &FoundRows { rows, outputs })
+                self.take_found((groups, machine), &mut columns, &FoundRows { rows, outputs })
             });
         }
         if direct.is_join() {
             return direct.for_each_joined(txn, parameters, &mut memory, range, |rows| {
                 go_on(groups)?;
-                self.take_found(groups, &mut columns, &FoundRows { rows, outputs })
+                self.take_found((groups, machine), &mut columns, &FoundRows { rows, outputs })
             });
         }
         let mut waiting = WaitingRows::default();
@@ -82,24 +87,25 @@ impl Taker<'_> {
             if waiting.rows < ROWS_MAX {
                 return Ok(());
             }
-            self.take_found(groups, &mut columns, &waiting)?;
+            self.take_found((groups, machine), &mut columns, &waiting)?;
             waiting.clear();
             Ok(())
         })?;
-        self.take_found(groups, &mut columns, &waiting)
+        self.take_found((groups, machine), &mut columns, &waiting)
     }
 
     /// Takes rows that were found together.
     fn take_found(
         &self,
-        groups: &mut Groups,
+        (groups, machine): (&mut Groups, &mut Machine<'_, '_>),
         columns: &mut Columns,
         rows: &impl Readable,
     ) -> Result<(), Error> {
-        let Taker { plan, fed, group, registers, parameters, session } = *self;
-        let world = World { table: &fed.table, registers, session };
-        columns.take(rows, (fed.early, fed.registers.len()), &fed.conditions, &world);
-        columns.compute(group.computed.iter().filter_map(|code| code.of(plan)), &world);
+        let Taker { plan, fed, group, parameters } = *self;
+        let session = machine.session;
+        let mut world = World { table: &fed.table, machine };
+        columns.take(rows, (fed.early, fed.registers.len()), &fed.conditions, &mut world);
+        columns.compute(group.computed.iter().filter_map(|code| code.of(plan)), &mut world);
         groups.take_rows(plan, &group.group, ComputedRows { columns, parameters })?;
         session.check()?;
         columns.take_failure().map_or(Ok(()), Err)

@@ -15,11 +15,10 @@ use column::RowBits;
 use eval::{Rows, list};
 pub(crate) use rows::ComputedRow;
 
-use super::KeySet;
 use super::direct::CHUNK;
+use super::{KeySet, Machine};
 use crate::Error;
 use crate::expr::{Code, Op, Reg, When};
-use crate::functions::Session;
 use crate::value::{Value, ValueRef};
 
 /// Most rows that are computed together.
@@ -67,11 +66,10 @@ impl ColumnTable {
     }
 }
 
-/// What codes read that is the same for all rows.
-pub(super) struct World<'w> {
+/// What codes read that is the same for all rows, and what runs their queries.
+pub(super) struct World<'w, 'm, 't> {
     pub(super) table: &'w ColumnTable,
-    pub(super) registers: &'w [Value],
-    pub(super) session: &'w dyn Session,
+    pub(super) machine: &'w mut Machine<'m, 't>,
 }
 
 /// Rows that are found and whose columns can be read.
@@ -102,6 +100,8 @@ pub(crate) struct Columns {
     waiting: Vec<(usize, RowBits)>,
     listed: Vec<u8>,
     arguments: Vec<Value>,
+    /// What the query at hand reads of a row: registers and columns.
+    read: Vec<(Reg, usize)>,
     converted: Vec<f64>,
     /// The lists of constants that are looked in, by their numbers.
     sets: Vec<(usize, KeySet)>,
@@ -115,7 +115,7 @@ impl Columns {
         rows: &impl Readable,
         (early, loaded): (usize, usize),
         conditions: &[Code],
-        world: &World<'_>,
+        world: &mut World<'_, '_, '_>,
     ) {
         self.begin(rows.len(), loaded, world);
         let early = if conditions.is_empty() { loaded } else { early };
@@ -130,7 +130,7 @@ impl Columns {
     }
 
     /// Makes room for so many rows.
-    fn begin(&mut self, rows: usize, loaded: usize, world: &World<'_>) {
+    fn begin(&mut self, rows: usize, loaded: usize, world: &World<'_, '_, '_>) {
         self.columns.resize_with(world.table.count, Column::default);
         self.columns.iter_mut().for_each(Column::clear);
         self.holders.clear();
@@ -142,7 +142,7 @@ impl Columns {
     }
 
     /// Leaves the rows that meet conditions, of which so many columns were read.
-    fn ask(&mut self, conditions: &[Code], read: usize, world: &World<'_>) {
+    fn ask(&mut self, conditions: &[Code], read: usize, world: &mut World<'_, '_, '_>) {
         for condition in conditions {
             if self.rows == 0 && self.failed.is_none() {
                 return;
@@ -166,7 +166,11 @@ impl Columns {
     }
 
     /// Runs codes for the rows.
-    pub(super) fn compute<'c>(&mut self, codes: impl Iterator<Item = &'c Code>, world: &World<'_>) {
+    pub(super) fn compute<'c>(
+        &mut self,
+        codes: impl Iterator<Item = &'c Code>,
+        world: &mut World<'_, '_, '_>,
+    ) {
         for code in codes {
             self.eval(code, world);
         }
@@ -196,7 +200,7 @@ impl Columns {
 }
 
 impl Code {
-    /// Whether it runs a query, which is done for one row after the other.
+    /// Whether it runs a query.
     pub(crate) fn runs_query(&self) -> bool {
         self.ops.iter().any(|op| {
             matches!(

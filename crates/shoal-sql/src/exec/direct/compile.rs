@@ -2,8 +2,10 @@
 
 use super::draft::{Builder, Draft, finish};
 use super::leaf_rows::Given;
+use rustc_hash::FxHashSet;
+
 use super::plan::{Access, Direct, DirectGroup, DirectLevel, GroupColumn, Operand, RecordPlan};
-use crate::expr::Compiler;
+use crate::expr::{Compiler, Reg};
 use crate::plan::{Level, Scan, SelectPlan};
 use crate::value::Value;
 
@@ -18,13 +20,31 @@ pub(crate) fn compile(
     chooses: Option<usize>,
     compiler: &Compiler,
 ) -> Option<Direct> {
-    let mut direct = compile_part(select, None, chooses, compiler)?;
+    let mut direct = compile_part(select, None, chooses, (compiler, None))?;
     let keeps = |(_, level): &(usize, &Level)| level.keeps_right;
     let unmatched = select.levels.iter().enumerate().filter(keeps).enumerate();
     let unmatched: Option<Box<[Direct]>> = unmatched
-        .map(|(mark, (first, _))| compile_part(select, Some((first, mark)), None, compiler))
+        .map(|(mark, (first, _))| compile_part(select, Some((first, mark)), None, (compiler, None)))
         .collect();
     direct.unmatched = unmatched?;
+    Some(direct)
+}
+
+/// Compiles a select within an expression that reads registers of the rows around it: all registers are
+/// its parameters. Its rows are given as often as they are found, also those of a `DISTINCT`, and one
+/// group is made of them or none.
+pub(crate) fn compile_inner(
+    select: &SelectPlan,
+    around: &FxHashSet<Reg>,
+    compiler: &Compiler,
+) -> Option<Direct> {
+    let is_one = select.group.as_ref().is_none_or(|group| group.keys.is_empty());
+    let keeps = select.levels.iter().any(|level| level.keeps_right);
+    if !is_one || keeps || select.windows.is_some() {
+        return None;
+    }
+    let mut direct = compile_part(select, None, None, (compiler, Some(around)))?;
+    direct.quick = super::probe::quick(&direct);
     Some(direct)
 }
 
@@ -34,10 +54,12 @@ fn compile_part(
     select: &SelectPlan,
     without: Option<(usize, usize)>,
     chooses: Option<usize>,
-    compiler: &Compiler,
+    (compiler, around): (&Compiler, Option<&FxHashSet<Reg>>),
 ) -> Option<Direct> {
-    let SelectPlan { constant, levels, group, windows, outputs, distinct, direct: _ } = select;
-    if !constant.is_empty() || levels.is_empty() || distinct.is_some() || compiler.utf16 {
+    let SelectPlan { constant, levels, group, windows, outputs, distinct, direct: _, inner: _ } =
+        select;
+    let is_plain = constant.is_empty() && distinct.is_none();
+    if levels.is_empty() || compiler.utf16 || !(is_plain || around.is_some()) {
         return None;
     }
     let database = database_of(levels, compiler)?;
@@ -46,8 +68,13 @@ fn compile_part(
         builder.known.insert(*reg, Draft::Ready(Operand::Constant(value.clone())));
     }
     for (reg, number) in &compiler.parameters {
-        builder.known.insert(*reg, Draft::Ready(Operand::Parameter(*number)));
+        let number = if around.is_some() { reg + 1 } else { *number };
+        builder.known.insert(*reg, Draft::Ready(Operand::Parameter(number)));
     }
+    for reg in around.into_iter().flatten() {
+        builder.known.insert(*reg, Draft::Ready(Operand::Parameter(reg + 1)));
+    }
+    let constant = builder.tests(constant)?;
     let mut drafts = Vec::with_capacity(levels.len());
     for (number, level) in levels.iter().enumerate() {
         let first = without.map_or(0, |(first, _)| first);
@@ -94,6 +121,7 @@ fn compile_part(
     });
     let (records, fields) = builder.records(key);
     let finish = |draft: Draft| finish(draft, &records);
+    let constant = constant.into_iter().map(|test| test.finish(&finish)).collect();
     let levels: Box<[DirectLevel]> =
         drafts.into_iter().map(|level| level.finish(&finish)).collect();
     let group = group_draft.map(|(keys, arguments, kept)| DirectGroup {
@@ -165,6 +193,7 @@ fn compile_part(
     };
     let seeks = super::seek::is_seek(&levels, outputs.as_deref());
     Some(Direct {
+        constant,
         levels,
         records,
         fields,
@@ -181,6 +210,7 @@ fn compile_part(
         warms,
         point,
         listed,
+        quick: None,
         database,
         marks: builder.marks,
         leaves_out: without.map(|(_, mark)| mark),

@@ -71,7 +71,7 @@ struct EndDraft {
     above_null: bool,
 }
 
-enum TestDraft {
+pub(super) enum TestDraft {
     Compare { rule: Comparison, left: Draft, right: Draft },
     IsNull { operand: Draft, not: bool },
     Fits { language: Pattern, operand: Draft, pattern: Box<[u8]>, not: bool },
@@ -344,7 +344,7 @@ impl Builder {
         Some(Some(EndDraft { value, inclusive, affinity, above_null: false }))
     }
 
-    fn tests(&mut self, codes: &[Code]) -> Option<Vec<TestDraft>> {
+    pub(super) fn tests(&mut self, codes: &[Code]) -> Option<Vec<TestDraft>> {
         let mut tests = Vec::with_capacity(codes.len());
         for code in codes {
             match &*code.ops {
@@ -497,21 +497,24 @@ pub(super) fn finish(draft: Draft, records: &[RecordPlan]) -> Operand {
     }
 }
 
+impl TestDraft {
+    pub(super) fn finish(self, finish: &impl Fn(Draft) -> Operand) -> Test {
+        match self {
+            TestDraft::Compare { rule, left, right } => {
+                Test::Compare { rule, left: finish(left), right: finish(right) }
+            }
+            TestDraft::IsNull { operand, not } => Test::IsNull { operand: finish(operand), not },
+            TestDraft::Fits { language, operand, pattern, not } => {
+                Test::Fits { language, operand: finish(operand), pattern, not }
+            }
+        }
+    }
+}
+
 impl LevelDraft {
     pub(super) fn finish(self, finish: &impl Fn(Draft) -> Operand) -> DirectLevel {
         let tests = |drafts: Vec<TestDraft>| -> Box<[Test]> {
-            let test = |draft| match draft {
-                TestDraft::Compare { rule, left, right } => {
-                    Test::Compare { rule, left: finish(left), right: finish(right) }
-                }
-                TestDraft::IsNull { operand, not } => {
-                    Test::IsNull { operand: finish(operand), not }
-                }
-                TestDraft::Fits { language, operand, pattern, not } => {
-                    Test::Fits { language, operand: finish(operand), pattern, not }
-                }
-            };
-            drafts.into_iter().map(test).collect()
+            drafts.into_iter().map(|draft| draft.finish(finish)).collect()
         };
         let end = |draft: Option<EndDraft>| {
             draft.map(|draft| End {

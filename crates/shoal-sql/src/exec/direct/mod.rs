@@ -8,7 +8,8 @@
 //! says which does (`draft` while it does), `plan` is what comes of it. `leaf` goes through the rows of
 //! one table (`leaf_rows`) and `ready` leaves those that are wanted, `join` finds the rows of other tables
 //! that each of those names, `seek` the few that an index finds by equality, `run`, `index` and `any` go
-//! through those of several loops, `rowids` through those that a list of rowids names, `set` and
+//! through those of several loops, `rowids` through those that a list of rowids names, `probe` through
+//! those of a query within an expression for one row around it, `set` and
 //! `ascending` compare those of several selects, `slots` keeps what was found, `each` and `rows` give it
 //! out.
 
@@ -23,6 +24,7 @@ mod join;
 mod leaf;
 mod leaf_rows;
 mod plan;
+mod probe;
 mod ready;
 mod rowids;
 mod rows;
@@ -31,7 +33,7 @@ mod seek;
 mod set;
 mod slots;
 
-pub(crate) use compile::compile;
+pub(crate) use compile::{compile, compile_inner};
 pub(crate) use each::{ManyRows, RowView};
 pub(crate) use leaf::{CHUNK, EVERYWHERE, LeafMemory};
 pub(crate) use leaf_rows::{GivenRow, LeafRows};

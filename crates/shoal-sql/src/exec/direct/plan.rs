@@ -18,6 +18,8 @@ pub(super) const KEYS_MAX: usize = 16;
 /// A select whose rows are read straight from the pages.
 #[derive(Debug)]
 pub(crate) struct Direct {
+    /// Conditions on nothing of its rows; of a query within an expression alone.
+    pub(super) constant: Box<[Test]>,
     pub(super) levels: Box<[DirectLevel]>,
     /// By number: the fields that are wanted of each record.
     pub(super) records: Box<[RecordPlan]>,
@@ -50,6 +52,8 @@ pub(crate) struct Direct {
     pub(super) point: Option<Operand>,
     /// Whether rows that a list of rowids names are all that is asked for.
     pub(super) listed: bool,
+    /// How the rows of a query within an expression are found at once, where they are few.
+    pub(super) quick: Option<Quick>,
     /// The number of the one database that all of it is in.
     pub(crate) database: usize,
     /// How many sets of rows there are that found a match.
@@ -59,6 +63,17 @@ pub(crate) struct Direct {
     /// For each table of which rows stay without a match: the select of those, whose rows come behind
     /// these.
     pub(crate) unmatched: Box<[Direct]>,
+}
+
+/// How few rows of one table are found without what a loop needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Quick {
+    /// One by its rowid.
+    Row,
+    /// Those that an index finds by equality.
+    Entries,
+    /// The same, where it is asked how many they are and for nothing of them.
+    Count,
 }
 
 #[derive(Debug)]
@@ -175,7 +190,8 @@ pub(crate) enum Operand {
         record: usize,
     },
     Constant(Value),
-    /// By number from 1.
+    /// By number from 1. Those of a query within an expression are all registers, of which the first has
+    /// this number: what it reads of the rows around it is among them.
     Parameter(usize),
 }
 

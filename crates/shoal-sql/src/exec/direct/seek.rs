@@ -17,10 +17,10 @@ use crate::exec::intersection::names_no_row;
 use crate::value::{Value, ValueRef};
 
 /// Most rows that are few.
-const FEW: usize = 16;
+pub(super) const FEW: usize = 16;
 
 /// Most values that such rows are sought by.
-const KEYS_MAX: usize = 4;
+pub(super) const KEYS_MAX: usize = 4;
 
 /// Whether a select finds its rows by equality with an index's first columns and asks nothing else of
 /// them, and all that it gives is of one record.
@@ -68,10 +68,11 @@ impl Direct {
             return Ok(false);
         };
         match access.row {
-            None => leaf.seek_entries((plan, self.fields), (access, keys), index, txn),
+            None => leaf.seek_entries((plan, self.fields), (access, keys), index, (txn, FEW)),
             Some((column, lookup)) => {
                 let Some(rows) = lookups.get_mut(lookup) else { return Ok(false) };
-                leaf.seek_rows((plan, self.fields), (access, keys, column), (index, rows), txn)
+                let asked = (plan, self.fields);
+                leaf.seek_rows(asked, (access, keys, column), (index, rows), (txn, FEW))
             }
         }
     }
@@ -79,16 +80,17 @@ impl Direct {
 
 impl LeafMemory {
     /// Finds the entries with a key, to be given: each has `stride` fields, of which those of its plan
-    /// are some.
-    fn seek_entries(
+    /// are some. The first `most` will do where those are fewer than [`FEW`]; false where there are more.
+    pub(super) fn seek_entries(
         &mut self,
         (plan, stride): (&RecordPlan, usize),
         (access, keys): (&IndexAccess, &[ValueRef<'_>]),
         index: &mut IndexLookup,
-        txn: &Transaction,
+        (txn, most): (&Transaction, usize),
     ) -> Result<bool, Error> {
         let mut cells = [LeafCell::default(); FEW];
         if let Some((page, count)) = index.entries(txn, keys, &mut cells)? {
+            let count = count.min(most);
             self.make_room(count * stride);
             let LeafMemory { fields, found, .. } = self;
             let wanted = fields.get_mut(plan.first..).unwrap_or_default();
@@ -104,7 +106,7 @@ impl LeafMemory {
         let LeafMemory { fields, found, .. } = self;
         let all = index.equal(txn, keys, &access.order, |page, payload| {
             let first = found.len() * stride;
-            if found.len() == FEW {
+            if found.len() == most {
                 return Ok(false);
             }
             let places = &mut fields[first + plan.first..][..plan.places.len()];
@@ -113,22 +115,24 @@ impl LeafMemory {
             found.push(Found { rowid: 0, page: Some(page.pgno()), fields: first as u32 });
             Ok(true)
         })?;
-        if !all {
+        let enough = all || (most < FEW && found.len() == most);
+        if !enough {
             found.clear();
         }
-        Ok(all)
+        Ok(enough)
     }
 
-    /// Finds the rows that the entries with a key name, to be given.
-    fn seek_rows(
+    /// Finds the rows that the entries with a key name, to be given, as [`LeafMemory::seek_entries`].
+    pub(super) fn seek_rows(
         &mut self,
         (plan, stride): (&RecordPlan, usize),
         (access, keys, column): (&IndexAccess, &[ValueRef<'_>], usize),
         (index, rows): (&mut IndexLookup, &mut TableLookup),
-        txn: &Transaction,
+        (txn, most): (&Transaction, usize),
     ) -> Result<bool, Error> {
         let mut rowids = [0; FEW];
         let count = index.rowids(txn, keys, &access.order, column, &mut rowids)?;
+        let count = count.map(|count| count.min(most));
         let Some(rowids) = count.and_then(|count| rowids.get(..count)) else { return Ok(false) };
         self.make_room(rowids.len() * stride);
         for (number, &rowid) in rowids.iter().enumerate() {
@@ -154,7 +158,7 @@ impl LeafMemory {
     }
 
     #[inline]
-    fn make_room(&mut self, fields: usize) {
+    pub(super) fn make_room(&mut self, fields: usize) {
         if self.fields.len() < fields {
             self.fields.resize(fields, ColumnPlace::MISSING);
         }

@@ -1,0 +1,324 @@
+//! The rows of a query within an expression, found for one row around it.
+//!
+//! Such a query begins anew for every row around it and mostly finds a row or a few, by a key that this one
+//! has. Those are found as the few of a statement are ([`super::seek`]): without a loop that could go on
+//! later. What it compares with are registers, which are its parameters. More rows, and those of other ways
+//! to them, are found by the loops of every direct select.
+
+use shoal_store::Transaction;
+
+use super::each::RowView;
+use super::index::needs_conversion;
+use super::leaf::{CHUNK, LeafMemory};
+use super::leaf_rows::LeafRow;
+use super::plan::{Access, Direct, IndexAccess, Operand, Quick, Test};
+use super::run::{Memory, rowid_of_value};
+use super::seek::{FEW, KEYS_MAX};
+use super::slots::fixed;
+use crate::Error;
+use crate::plan::NullKey;
+use crate::value::{Value, ValueRef};
+
+/// How the rows of a select are found at once, if they can be.
+pub(super) fn quick(direct: &Direct) -> Option<Quick> {
+    let [level] = &*direct.levels else { return None };
+    if level.left_join || level.marks.is_some() || !level.on.is_empty() {
+        return None;
+    }
+    let access = match &level.access {
+        Access::Rowid { .. } => return Some(Quick::Row),
+        Access::Index(access) => access,
+        Access::Rows { .. } | Access::Any { .. } | Access::Common { .. } => return None,
+    };
+    let by_equality = access.start.is_none() && access.stop.is_none() && !access.once;
+    let keys = 1..=KEYS_MAX;
+    if !by_equality || access.descending || !keys.contains(&access.equal.len()) {
+        return None;
+    }
+    let of_group =
+        direct.group.iter().flat_map(|group| group.arguments.iter().flatten().chain(&group.kept));
+    let of_tests = level.before.iter().chain(&level.filter).flat_map(Test::operands);
+    let mut operands = direct.outputs.iter().flatten().chain(of_group).chain(of_tests);
+    let is_of_row = |operand: &Operand| match operand {
+        Operand::Field { record, .. } | Operand::Rowid { record } => *record == level.record,
+        Operand::Constant(_) | Operand::Parameter(_) => true,
+    };
+    if !level.before.is_empty() || !operands.all(is_of_row) {
+        return None;
+    }
+    let plan = &direct.records[level.record];
+    let asks = access.row.is_some() || !level.filter.is_empty() || !plan.places.is_empty();
+    Some(if asks { Quick::Entries } else { Quick::Count })
+}
+
+/// What is known of a key once its values are.
+enum Key {
+    /// No entry has it.
+    None,
+    /// It is to be converted first, or entries with NULL are sought.
+    Other,
+    Ready,
+}
+
+/// Puts the values that entries are sought by into `keys`.
+fn make_key<'v>(
+    access: &'v IndexAccess,
+    around: &'v [Value],
+    keys: &mut [ValueRef<'v>; KEYS_MAX],
+) -> Key {
+    for ((operand, affinity, null), key) in access.equal.iter().zip(keys) {
+        *key = fixed(operand, around);
+        match (*key, null) {
+            (ValueRef::Null, NullKey::FindsNothing) => return Key::None,
+            (ValueRef::Null, _) => return Key::Other,
+            (value, _) if affinity.is_some_and(|affinity| needs_conversion(affinity, value)) => {
+                return Key::Other;
+            }
+            _ => {}
+        }
+    }
+    Key::Ready
+}
+
+impl Direct {
+    /// Whether each row is found by a key, so that finding all of them costs little.
+    pub(crate) fn is_by_key(&self) -> bool {
+        self.levels.iter().all(|level| match &level.access {
+            Access::Rowid { .. } => true,
+            Access::Index(access) => !access.equal.is_empty(),
+            Access::Rows { .. } | Access::Any { .. } | Access::Common { .. } => false,
+        })
+    }
+
+    /// Whether the first row is found without all others being found.
+    pub(crate) fn has_first(&self) -> bool {
+        let inner = self.levels.get(1..).unwrap_or_default();
+        inner.iter().all(|level| matches!(level.access, Access::Rowid { .. }))
+    }
+
+    /// Whether few rows of one table are found at once.
+    pub(crate) fn is_quick(&self) -> bool {
+        self.quick.is_some()
+    }
+
+    /// The register that has the rowid of the one row there can be, where nothing else of the rows around it
+    /// is asked before that is found.
+    pub(crate) fn rowid_around(&self) -> Option<usize> {
+        let [level] = &*self.levels else { return None };
+        let is_bare = level.before.is_empty() && self.constant.is_empty();
+        match &level.access {
+            Access::Rowid { key: Operand::Parameter(number), .. } if is_bare => Some(number - 1),
+            _ => None,
+        }
+    }
+
+    /// Calls `found` with the number of each of a few values that is the rowid of a row there is, in their
+    /// order. Nothing else differs from one to the other.
+    ///
+    /// # Errors
+    /// What is wrong with the file.
+    pub(crate) fn for_each_there<'v>(
+        &self,
+        (txn, around): (&Transaction, &[Value]),
+        memory: &mut Memory,
+        values: impl Iterator<Item = ValueRef<'v>>,
+        mut found: impl FnMut(usize),
+    ) -> Result<(), Error> {
+        let (mut rowids, mut numbers) = ([0; CHUNK], [0; CHUNK]);
+        let known = values.enumerate().filter_map(|(row, it)| Some((row, rowid_of_value(it)?)));
+        let mut count = 0;
+        for (((row, rowid), to), number) in known.zip(&mut rowids).zip(&mut numbers) {
+            (*to, *number) = (rowid, row);
+            count += 1;
+        }
+        let Memory { leaf, lookups, .. } = memory;
+        let (Some(lookup), [level]) = (lookups.first_mut(), &*self.levels) else { return Ok(()) };
+        let plan = &self.records[level.record];
+        leaf.make_room(plan.places.len());
+        let LeafMemory { fields, buffer, .. } = leaf;
+        let fields = &mut fields[..plan.places.len()];
+        lookup.locate_each(txn, &rowids[..count], |number, page, place, cell| {
+            if level.filter.is_empty() {
+                found(numbers[number]);
+                return Ok(());
+            }
+            let (page, bytes) = if cell.goes_on() {
+                txn.read_payload(page.table_leaf(place)?.payload, buffer)?;
+                plan.all.find(buffer, 0..buffer.len(), fields)?;
+                (None, &**buffer)
+            } else {
+                plan.all.find(page.bytes(), cell.range(), fields)?;
+                (Some(page.pgno()), page.bytes())
+            };
+            let row = LeafRow::new(rowids[number], (page, bytes), fields, around);
+            if level.filter.iter().all(|test| test.holds(|operand| row.value(operand))) {
+                found(numbers[number]);
+            }
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    /// Whether the conditions hold that are on nothing of the rows: there are none otherwise.
+    #[inline]
+    pub(crate) fn meets_constant(&self, around: &[Value]) -> bool {
+        self.constant.iter().all(|test| test.holds(|operand| fixed(operand, around)))
+    }
+
+    /// Whether there is a row.
+    ///
+    /// # Errors
+    /// What is wrong with the file.
+    pub(crate) fn has_row(
+        &self,
+        txn: &Transaction,
+        around: &[Value],
+        memory: &mut Memory,
+    ) -> Result<bool, Error> {
+        if let (Some(_), [level]) = (self.quick, &*self.levels)
+            && level.filter.is_empty()
+        {
+            match &level.access {
+                Access::Rowid { key, lookup } if level.before.is_empty() => {
+                    let rowid = rowid_of_value(fixed(key, around));
+                    let Some(rowid) = rowid else { return Ok(false) };
+                    return Ok(memory.lookups[*lookup].locate(txn, rowid)?.is_some());
+                }
+                Access::Index(_) => {
+                    if let Some(count) = self.count(txn, around, memory, 1)? {
+                        return Ok(count > 0);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let mut found = false;
+        self.for_each_found(txn, around, memory, true, |_| {
+            found = true;
+            Ok(false)
+        })?;
+        Ok(found)
+    }
+
+    /// How many rows there are, where that is all that is asked and is told at once.
+    ///
+    /// # Errors
+    /// What is wrong with the file.
+    pub(crate) fn count_found(
+        &self,
+        txn: &Transaction,
+        around: &[Value],
+        memory: &mut Memory,
+    ) -> Result<Option<usize>, Error> {
+        match self.quick {
+            Some(Quick::Count) => self.count(txn, around, memory, usize::MAX),
+            _ => Ok(None),
+        }
+    }
+
+    /// How many entries its index finds, up to `most`.
+    fn count(
+        &self,
+        txn: &Transaction,
+        around: &[Value],
+        memory: &mut Memory,
+        most: usize,
+    ) -> Result<Option<usize>, Error> {
+        let Some(Access::Index(access)) = self.levels.first().map(|level| &level.access) else {
+            return Ok(None);
+        };
+        let mut keys = [ValueRef::Null; KEYS_MAX];
+        match make_key(access, around, &mut keys) {
+            Key::None => return Ok(Some(0)),
+            Key::Other => return Ok(None),
+            Key::Ready => {}
+        }
+        match memory.indexes.get_mut(access.lookup) {
+            Some(Some(index)) => {
+                Ok(index.count(txn, &keys[..access.equal.len()], &access.order, most)?)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Calls `sink` with one row after the other until it says false; rows that were found beside that
+    /// one may still follow. `first` tells that the first one will do.
+    ///
+    /// # Errors
+    /// What `sink` raises and what is wrong with the file.
+    #[inline]
+    pub(crate) fn for_each_found(
+        &self,
+        txn: &Transaction,
+        around: &[Value],
+        memory: &mut Memory,
+        first: bool,
+        mut sink: impl FnMut(RowView<'_, '_, '_>) -> Result<bool, Error>,
+    ) -> Result<(), Error> {
+        if self.quick.is_none() || !self.find_quickly(txn, around, memory, first)? {
+            return self.for_each_until(txn, around, memory, sink);
+        }
+        let Some(level) = self.levels.first() else { return Ok(()) };
+        for number in 0..memory.leaf.len() {
+            let given = memory.leaf.row(number, txn);
+            let fields = given.fields.get(given.found.fields as usize..).unwrap_or_default();
+            let place = (given.found.page, given.bytes);
+            let row = LeafRow::new(given.found.rowid, place, fields, around);
+            if level.filter.iter().all(|test| test.holds(|operand| row.value(operand)))
+                && !sink(RowView::Leaf(row))?
+            {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds all rows before the filter is asked, or the first one where there is none; false where that
+    /// is for the loops.
+    fn find_quickly(
+        &self,
+        txn: &Transaction,
+        around: &[Value],
+        memory: &mut Memory,
+        first: bool,
+    ) -> Result<bool, Error> {
+        let [level] = &*self.levels else { return Ok(false) };
+        let plan = &self.records[level.record];
+        let Memory { leaf, lookups, indexes, .. } = memory;
+        leaf.clear();
+        match &level.access {
+            Access::Rowid { key, lookup } => {
+                let Some(rowid) = rowid_of_value(fixed(key, around)) else { return Ok(true) };
+                // These ask for nothing of the row but its rowid.
+                let value = |operand| match operand {
+                    &Operand::Rowid { .. } => ValueRef::Int(rowid),
+                    other => fixed(other, around),
+                };
+                if level.before.iter().all(|test| test.holds(value)) {
+                    leaf.look_up(plan, &mut lookups[*lookup], txn, rowid)?;
+                }
+                Ok(true)
+            }
+            Access::Index(access) => {
+                let mut keys = [ValueRef::Null; KEYS_MAX];
+                match make_key(access, around, &mut keys) {
+                    Key::None => return Ok(true),
+                    Key::Other => return Ok(false),
+                    Key::Ready => {}
+                }
+                let most = if first && level.filter.is_empty() { 1 } else { FEW };
+                let keys = &keys[..access.equal.len()];
+                let Some(Some(index)) = indexes.get_mut(access.lookup) else { return Ok(false) };
+                let asked = (plan, self.fields);
+                match access.row {
+                    None => leaf.seek_entries(asked, (access, keys), index, (txn, most)),
+                    Some((column, lookup)) => {
+                        let finders = (index, &mut lookups[lookup]);
+                        leaf.seek_rows(asked, (access, keys, column), finders, (txn, most))
+                    }
+                }
+            }
+            Access::Rows { .. } | Access::Any { .. } | Access::Common { .. } => Ok(false),
+        }
+    }
+}

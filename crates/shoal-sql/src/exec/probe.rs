@@ -1,0 +1,307 @@
+//! Queries within expressions whose rows come straight from the pages: run for one row around them after the
+//! other, with the memory of the run before.
+
+use super::direct::{Direct, Memory};
+use super::group::Groups;
+use super::key::{is_equal, with_converted};
+use super::{Machine, assign};
+use crate::Error;
+use crate::expr::{InRule, Reg, eval, eval_condition};
+use crate::functions::AggregateState;
+use crate::plan::{BodyPlan, GroupPlan, QueryPlan, SelectPlan};
+use crate::value::{Value, ValueRef};
+
+/// The parts of such a query's plan.
+#[derive(Clone, Copy)]
+pub(super) struct ProbePlan<'p> {
+    select: &'p SelectPlan,
+    direct: &'p Direct,
+}
+
+impl<'p> ProbePlan<'p> {
+    pub(super) fn of(plan: &'p QueryPlan) -> Option<ProbePlan<'p>> {
+        let BodyPlan::Select(select) = &plan.body else { return None };
+        Some(ProbePlan { select, direct: select.inner.as_deref()? })
+    }
+
+    /// Whether few rows of one table are found at once.
+    pub(super) fn is_quick(self) -> bool {
+        !self.groups() && self.direct.is_quick()
+    }
+
+    /// Whether it makes one group of its rows.
+    pub(super) fn groups(self) -> bool {
+        self.select.group.is_some()
+    }
+}
+
+/// What such a query keeps from one run for the next.
+#[derive(Debug)]
+pub(super) struct Probe {
+    memory: Memory,
+    /// The outputs of a row.
+    values: Vec<Value>,
+    states: Vec<AggregateState>,
+    /// Where more is kept of a group than states.
+    groups: Option<Box<Groups>>,
+}
+
+impl Probe {
+    fn new(plan: ProbePlan<'_>) -> Probe {
+        let ProbePlan { select, direct } = plan;
+        let values = vec![Value::Null; select.outputs.len()];
+        Probe { memory: Memory::new(direct), values, states: Vec::new(), groups: None }
+    }
+}
+
+/// Whether a group is nothing but the states of its aggregates.
+fn is_bare(group: &GroupPlan) -> bool {
+    group.kept.is_empty() && group.aggregates.iter().all(|aggregate| !aggregate.distinct)
+}
+
+impl Machine<'_, '_> {
+    /// Runs `run` with what the query keeps, and with the registers, which are its parameters.
+    #[inline]
+    fn with_probe<T>(
+        &mut self,
+        index: usize,
+        plan: ProbePlan<'_>,
+        run: impl FnOnce(&mut Machine<'_, '_>, &mut Probe, &mut [Value]) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let known = self.queries[index].probe.take();
+        let mut probe = known.unwrap_or_else(|| Box::new(Probe::new(plan)));
+        // Nothing reads them elsewhere while rows are found.
+        let mut registers = std::mem::take(&mut self.registers);
+        let result = run(self, &mut probe, &mut registers);
+        self.registers = registers;
+        self.queries[index].probe = Some(probe);
+        result
+    }
+
+    /// Whether the query has a row.
+    ///
+    /// # Errors
+    /// What aggregates and conditions on them raise, and what is wrong with the file.
+    pub(super) fn probe_any(&mut self, index: usize, plan: ProbePlan<'_>) -> Result<bool, Error> {
+        if plan.select.group.is_some() {
+            return self.probe_first(index, plan);
+        }
+        let direct = plan.direct;
+        let txn = self.txn(direct.database)?;
+        self.with_probe(index, plan, |_, probe, around| {
+            Ok(direct.meets_constant(around) && direct.has_row(txn, around, &mut probe.memory)?)
+        })
+    }
+
+    /// Calls `has_row` with whether a query that groups nothing has a row, for each of some rows around it in
+    /// their order: `read` are the registers that it reads of them, `value` gives those of a row by their
+    /// numbers there.
+    ///
+    /// # Errors
+    /// What is wrong with the file.
+    pub(super) fn probe_many<'v>(
+        &mut self,
+        (index, plan): (usize, ProbePlan<'_>),
+        rows: usize,
+        read: &[(Reg, usize)],
+        value: impl Fn(usize, usize) -> ValueRef<'v>,
+        mut has_row: impl FnMut(bool),
+    ) -> Result<(), Error> {
+        let direct = plan.direct;
+        let txn = self.txn(direct.database)?;
+        self.with_probe(index, plan, |_, probe, around| {
+            let memory = &mut probe.memory;
+            if let (Some(key), [(reg, _)]) = (direct.rowid_around(), read)
+                && key == *reg
+            {
+                let mut next = 0;
+                let values = (0..rows).map(|row| value(row, 0));
+                direct.for_each_there((txn, around), memory, values, |row| {
+                    (next..row).for_each(|_| has_row(false));
+                    has_row(true);
+                    next = row + 1;
+                })?;
+                (next..rows).for_each(|_| has_row(false));
+                return Ok(());
+            }
+            for row in 0..rows {
+                for (number, &(reg, _)) in read.iter().enumerate() {
+                    assign(&mut around[reg], value(row, number));
+                }
+                has_row(direct.meets_constant(around) && direct.has_row(txn, around, memory)?);
+            }
+            Ok(())
+        })
+    }
+
+    /// Puts the query's first row into its registers; false when there is none.
+    ///
+    /// # Errors
+    /// As [`Machine::probe_any`], and what expressions raise.
+    pub(super) fn probe_first(&mut self, index: usize, plan: ProbePlan<'_>) -> Result<bool, Error> {
+        let ProbePlan { select, direct } = plan;
+        if let Some(group) = &select.group {
+            return self.probe_group(index, plan, group);
+        }
+        let txn = self.txn(direct.database)?;
+        let outputs = direct.outputs.as_deref().unwrap_or_default();
+        let found = self.with_probe(index, plan, |_, probe, around| {
+            let Probe { memory, values, .. } = probe;
+            let mut found = false;
+            if direct.meets_constant(around) {
+                direct.for_each_found(txn, around, memory, true, |row| {
+                    if !found {
+                        found = true;
+                        for (value, operand) in values.iter_mut().zip(outputs) {
+                            assign(value, row.value(operand));
+                        }
+                    }
+                    Ok(false)
+                })?;
+            }
+            Ok(found)
+        })?;
+        if found && let Some(probe) = &mut self.queries[index].probe {
+            for (value, output) in probe.values.iter_mut().zip(&select.outputs) {
+                std::mem::swap(value, &mut self.registers[output.result]);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The same of a query that makes one group of its rows.
+    fn probe_group(
+        &mut self,
+        index: usize,
+        plan: ProbePlan<'_>,
+        group: &GroupPlan,
+    ) -> Result<bool, Error> {
+        let direct = plan.direct;
+        let txn = self.txn(direct.database)?;
+        let bare = is_bare(group) && direct.is_quick();
+        self.with_probe(index, plan, |machine, probe, around| {
+            let Probe { memory, states, groups, .. } = probe;
+            let meets = direct.meets_constant(around);
+            if !bare {
+                let groups = groups.get_or_insert_default();
+                groups.clear();
+                if meets {
+                    groups.add_inner(group, direct, (txn, around), memory)?;
+                }
+                return groups.finish(group, machine.session);
+            }
+            states.clear();
+            states.extend(
+                group
+                    .aggregates
+                    .iter()
+                    .map(|aggregate| aggregate.function.start(aggregate.collation, aggregate.json)),
+            );
+            if !meets {
+                return Ok(());
+            }
+            if let Some(count) = direct.count_found(txn, around, memory)? {
+                // A tree has fewer entries.
+                states.iter_mut().for_each(|state| state.add_rows(count as i64));
+                return Ok(());
+            }
+            let arguments = direct.group.as_ref().map(|group| &*group.arguments);
+            let arguments = arguments.unwrap_or_default();
+            direct.for_each_found(txn, around, memory, false, |row| {
+                let mut is_null = true;
+                for (state, argument) in states.iter_mut().zip(arguments) {
+                    let Some(argument) = argument else {
+                        state.add_rows(1);
+                        continue;
+                    };
+                    let value = row.value(argument);
+                    is_null &= value == ValueRef::Null;
+                    if !state.step_number(value) {
+                        state.step_borrowed(Some(value))?;
+                    }
+                }
+                // One that ends early has one aggregate, which takes the first value there is.
+                Ok(!group.ends_early || is_null)
+            })
+        })?;
+        let Some(mut probe) = self.queries[index].probe.take() else { return Ok(false) };
+        let found = self.give_group(plan.select, group, &mut probe, bare);
+        self.queries[index].probe = Some(probe);
+        found
+    }
+
+    /// Puts what is told of the group into registers; false where a condition leaves it out.
+    fn give_group(
+        &mut self,
+        select: &SelectPlan,
+        group: &GroupPlan,
+        probe: &mut Probe,
+        bare: bool,
+    ) -> Result<bool, Error> {
+        if bare {
+            for (state, aggregate) in probe.states.iter_mut().zip(&group.aggregates) {
+                self.registers[aggregate.result] = state.take()?;
+            }
+        } else if let Some(groups) = &mut probe.groups
+            && !groups.next(group, self)?
+        {
+            return Ok(false);
+        }
+        if let Some(having) = &group.having
+            && !eval_condition(self, having)?
+        {
+            return Ok(false);
+        }
+        for output in &select.outputs {
+            eval(self, output)?;
+        }
+        Ok(true)
+    }
+
+    /// Whether a value is among the query's, by its first output; NULL where only a NULL could tell. It is
+    /// left at the first row that is equal.
+    ///
+    /// # Errors
+    /// What is wrong with the file.
+    pub(super) fn probe_in(
+        &mut self,
+        index: usize,
+        plan: ProbePlan<'_>,
+        from: usize,
+        rule: InRule,
+    ) -> Result<Option<bool>, Error> {
+        let direct = plan.direct;
+        let txn = self.txn(direct.database)?;
+        let output = direct.outputs.as_deref().and_then(|outputs| outputs.first());
+        self.with_probe(index, plan, |_, probe, around| {
+            let (mut found, mut empty, mut has_null) = (false, true, false);
+            let wanted = around[from].as_ref();
+            let is_null = wanted == ValueRef::Null;
+            if !direct.meets_constant(around) {
+                return Ok(Some(false));
+            }
+            with_converted(wanted, rule.affinity, |wanted| {
+                direct.for_each_found(txn, around, &mut probe.memory, is_null, |row| {
+                    empty = false;
+                    // Nothing is equal to NULL, but whether there is a row at all still counts.
+                    if is_null || found {
+                        return Ok(false);
+                    }
+                    match output.map_or(ValueRef::Null, |output| row.value(output)) {
+                        ValueRef::Null => has_null = true,
+                        value => {
+                            found = with_converted(value, rule.affinity, |value| {
+                                is_equal(value, wanted, rule.collation)
+                            });
+                        }
+                    }
+                    Ok(!found)
+                })
+            })?;
+            Ok(match found || empty {
+                true => Some(found),
+                false => (!is_null && !has_null).then_some(false),
+            })
+        })
+    }
+}
