@@ -343,7 +343,18 @@ pub(crate) enum CompoundOp {
 #[derive(Clone, Debug)]
 pub(crate) enum SelectCore {
     Select(Box<SelectClauses>),
-    Values(Vec<Vec<Expr>>),
+    Values(Values),
+}
+
+/// `VALUES`.
+#[derive(Clone, Debug)]
+pub(crate) struct Values {
+    pub(crate) rows: Vec<Vec<Expr>>,
+    /// Whether its one row stands for expressions of another statement, as that of an `INSERT` does, and
+    /// is no query.
+    pub(crate) is_row: bool,
+    /// Whether a `WITH` stands before it in the statement.
+    pub(crate) behind_with: bool,
 }
 
 /// The clauses of one `SELECT`.

@@ -25,11 +25,13 @@ pub(super) struct Converter<'a> {
     pub(super) tokens: Tokens<'a>,
     parameters: Vec<Option<String>>,
     depth: usize,
+    /// Whether there was a `WITH`.
+    pub(super) behind_with: bool,
 }
 
 impl<'a> Converter<'a> {
     pub(super) fn new(tokens: Tokens<'a>) -> Self {
-        Converter { tokens, parameters: Vec::new(), depth: 0 }
+        Converter { tokens, parameters: Vec::new(), depth: 0, behind_with: false }
     }
 
     pub(super) fn into_parameters(self) -> Vec<Option<String>> {

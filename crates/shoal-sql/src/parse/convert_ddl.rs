@@ -6,7 +6,7 @@ use sqlite3_parser::dialect::TokenType;
 use super::ast::{
     ColumnConstraint, ColumnDef, Conflict, CreateIndex, CreateTable, CreateTableBody, CreateView,
     Delete, DropKind, ExprKind, ForeignKey, Insert, InsertSource, Name, ObjectName, PragmaArgument,
-    Select, SelectCore, Stmt, TableConstraint, TransactionMode, Update,
+    Select, SelectCore, Stmt, TableConstraint, TransactionMode, Update, Values,
 };
 use super::convert::Converter;
 use crate::Error;
@@ -36,7 +36,12 @@ impl Converter<'_> {
                 let source = match body {
                     grammar::InsertBody::DefaultValues => InsertSource::DefaultValues,
                     grammar::InsertBody::Select(select, clause) => {
-                        let select = self.select(select)?;
+                        let mut select = self.select(select)?;
+                        if let (SelectCore::Values(values), []) =
+                            (&mut select.first, &*select.compounds)
+                        {
+                            values.is_row = values.rows.len() == 1;
+                        }
                         upsert = clause.map(|_| self.tokens.find_kind(TokenType::TK_CONFLICT));
                         InsertSource::Select(Box::new(select))
                     }
@@ -258,7 +263,7 @@ impl Converter<'_> {
         }
         Ok(Box::new(Select {
             with: None,
-            first: SelectCore::Values(vec![row]),
+            first: SelectCore::Values(Values { rows: vec![row], is_row: true, behind_with: false }),
             compounds: Vec::new(),
             order_by: Vec::new(),
             limit: None,

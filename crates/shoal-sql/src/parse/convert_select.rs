@@ -5,7 +5,7 @@ use sqlite3_parser::dialect::TokenType;
 
 use super::ast::{
     CommonTable, CompoundOp, From, Indexed, Join, JoinConstraint, JoinKind, Name, ResultColumn,
-    Select, SelectClauses, SelectCore, TableRef, TableRefKind, With,
+    Select, SelectClauses, SelectCore, TableRef, TableRefKind, Values, With,
 };
 use super::convert::{Converter, QUERY_DEPTH};
 use crate::Error;
@@ -65,6 +65,7 @@ impl Converter<'_> {
     pub(super) fn with(&mut self, with: Option<&grammar::With<'_>>) -> Result<Option<With>, Error> {
         let Some(with) = with else { return Ok(None) };
         let offset = self.tokens.find_kind(TokenType::TK_WITH);
+        self.behind_with = true;
         let mut tables: Vec<CommonTable> = Vec::with_capacity(with.ctes.len());
         for table in with.ctes {
             let name = self.name(&table.tbl_name);
@@ -93,7 +94,8 @@ impl Converter<'_> {
                 for row in rows {
                     out.push(self.exprs(row)?);
                 }
-                Ok(SelectCore::Values(out))
+                let behind_with = self.behind_with;
+                Ok(SelectCore::Values(Values { rows: out, is_row: false, behind_with }))
             }
             grammar::OneSelect::Select {
                 distinctness,

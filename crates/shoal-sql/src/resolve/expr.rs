@@ -8,6 +8,7 @@ use super::row::is_row;
 use super::scope::{Clause, Found, Miss, ScopeTable};
 use super::select::{classes, classes_under};
 use super::tree::{ArithmeticOp, CompareOp, Comparison, Expr, ROWID};
+use super::values::RowsAsked;
 use crate::Error;
 use crate::error::NameKind;
 use crate::expr::arithmetic;
@@ -187,7 +188,8 @@ impl<'a> Resolver<'a> {
         exists: bool,
         offset: usize,
     ) -> Result<Bound, Error> {
-        let mut query = self.resolve_select(select)?;
+        let asked = if exists { RowsAsked::None } else { RowsAsked::First };
+        let mut query = self.resolve_query(select, asked)?;
         if exists {
             // Only whether there is a row counts, which neither order nor doubles change.
             query.order_by.clear();

@@ -1,6 +1,7 @@
 //! What the form of an expression tells, before its names are resolved.
 
-use crate::parse::ast::{self, BinaryOp, ExprKind, InSet};
+use crate::functions::{Function, lookup};
+use crate::parse::ast::{self, BinaryOp, ExprKind, InSet, LikeOp, Quote};
 use crate::value::Value;
 
 /// Whether two conditions cannot both hold, by the form of one of them.
@@ -47,28 +48,59 @@ fn calls(expr: &ast::Expr) -> bool {
     }
 }
 
-/// Whether an expression is constant by its form: made of literals and parameters alone.
+/// Whether an expression is constant by its form: made of literals and parameters, and of functions that
+/// give the same of the same.
 pub(super) fn is_constant(expr: &ast::Expr) -> bool {
+    is_constant_with(expr, true)
+}
+
+/// The same, where `IS` and `IS NOT` may count as none of what constants are made of.
+pub(super) fn is_constant_with(expr: &ast::Expr, is: bool) -> bool {
+    let constant = |expr: &ast::Expr| is_constant_with(expr, is);
     match &expr.kind {
-        ExprKind::Literal(_) | ExprKind::Parameter(_) => true,
+        ExprKind::Literal(_) | ExprKind::Parameter(_) | ExprKind::CurrentTime(_) => true,
+        ExprKind::Column { database: None, table: None, column } => {
+            column.quote == Quote::None && (column.is("true") || column.is("false"))
+        }
         ExprKind::Unary(_, inner)
         | ExprKind::IsNull { expr: inner, .. }
         | ExprKind::Cast { expr: inner, .. }
-        | ExprKind::Collate { expr: inner, .. } => is_constant(inner),
-        ExprKind::Binary(_, left, right) => is_constant(left) && is_constant(right),
+        | ExprKind::Collate { expr: inner, .. } => constant(inner),
+        ExprKind::Binary(BinaryOp::Is | BinaryOp::IsNot, _, right) if !is && !is_null(right) => {
+            false
+        }
+        ExprKind::Binary(_, left, right) => constant(left) && constant(right),
         ExprKind::Between { expr, low, high, .. } => {
-            is_constant(expr) && is_constant(low) && is_constant(high)
+            constant(expr) && constant(low) && constant(high)
         }
         ExprKind::In { expr, set: InSet::List(list), .. } => {
-            is_constant(expr) && list.iter().all(is_constant)
+            constant(expr) && list.iter().all(constant)
+        }
+        ExprKind::Like { op: LikeOp::Like | LikeOp::Glob, expr, pattern, escape, .. } => {
+            constant(expr) && constant(pattern) && escape.iter().all(|expr| constant(expr))
         }
         ExprKind::Case { base, branches, otherwise } => {
-            base.iter().all(|base| is_constant(base))
-                && branches.iter().all(|(when, then)| is_constant(when) && is_constant(then))
-                && otherwise.iter().all(|expr| is_constant(expr))
+            base.iter().chain(otherwise).all(|expr| constant(expr))
+                && branches.iter().all(|(when, then)| constant(when) && constant(then))
+        }
+        ExprKind::Row(parts) => parts.iter().all(constant),
+        ExprKind::Call(call) => {
+            call.over.is_none() && is_repeatable(call) && call.arguments.iter().all(constant)
         }
         _ => false,
     }
+}
+
+fn is_null(expr: &ast::Expr) -> bool {
+    matches!(expr.kind, ExprKind::Literal(Value::Null))
+}
+
+/// Whether a call is of a function that gives the same of the same within a statement.
+fn is_repeatable(call: &ast::Call) -> bool {
+    let name = call.name.text.to_ascii_lowercase();
+    let changing = ["random", "randomblob", "changes", "total_changes", "last_insert_rowid"];
+    !changing.contains(&name.as_str())
+        && matches!(lookup(&name, call.arguments.len()), Ok(Function::Scalar(_)))
 }
 
 /// Whether two expressions are written alike, but for the case of names. Queries, windows and

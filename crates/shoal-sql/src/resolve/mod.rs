@@ -18,6 +18,7 @@ mod scope;
 mod select;
 mod table_function;
 pub(crate) mod tree;
+mod values;
 mod walk;
 mod window;
 

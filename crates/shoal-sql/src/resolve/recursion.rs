@@ -3,6 +3,7 @@
 use super::from::{first_rules, rename};
 use super::select::{combined_affinity, compound_word};
 use super::tree::{Body, Expr, OutputColumn, Query, Recursion};
+use super::values::RowsAsked;
 use super::{Expanding, Frame, NamedTable, Resolver, Step};
 use crate::Error;
 use crate::parse::ast::{self, CommonTable, CompoundOp, From, SelectCore, TableRefKind};
@@ -162,7 +163,7 @@ impl<'a> Resolver<'a> {
                 if let Some(open) = self.expanding.last_mut() {
                     open.step = Some(step);
                 }
-                let (body, more, _, depends) = self.core(core, &[])?;
+                let (body, more, _, depends) = self.core(core, &[], RowsAsked::All)?;
                 correlated |= depends;
                 check_step(&body, table.name.offset)?;
                 if more.len() != columns.len() {
@@ -211,13 +212,13 @@ impl<'a> Resolver<'a> {
         first: &'a SelectCore,
         rest: &'a [(CompoundOp, SelectCore)],
     ) -> Result<(Body, Vec<OutputColumn>, bool), Error> {
-        let (first, mut columns, _, mut correlated) = self.core(first, &[])?;
+        let (first, mut columns, _, mut correlated) = self.core(first, &[], RowsAsked::None)?;
         if rest.is_empty() {
             return Ok((first, columns, correlated));
         }
         let mut bodies = Vec::with_capacity(rest.len());
         for (op, core) in rest {
-            let (body, more, _, depends) = self.core(core, &[])?;
+            let (body, more, _, depends) = self.core(core, &[], RowsAsked::All)?;
             correlated |= depends;
             if more.len() != columns.len() {
                 return Err(unequal(*op, 0));

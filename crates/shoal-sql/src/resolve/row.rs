@@ -4,6 +4,7 @@ use super::Resolver;
 use super::collation::compare_affinity;
 use super::expr::{Bound, PLAIN_EQUAL, sub_select_columns};
 use super::tree::{CompareOp, Expr};
+use super::values::RowsAsked;
 use crate::Error;
 use crate::parse::ast::{self, BinaryOp, ExprKind, InSet, SelectCore};
 
@@ -13,7 +14,7 @@ pub(super) fn is_row(expr: &ast::Expr) -> bool {
         ExprKind::Row(_) => true,
         ExprKind::Subquery(select) => match &select.first {
             SelectCore::Select(clauses) => clauses.columns.len() > 1,
-            SelectCore::Values(rows) => rows.first().is_some_and(|row| row.len() > 1),
+            SelectCore::Values(values) => values.rows.first().is_some_and(|row| row.len() > 1),
         },
         _ => false,
     }
@@ -34,11 +35,11 @@ impl<'a> Resolver<'a> {
                 Ok(out)
             }
             ExprKind::Subquery(select) => {
-                let first = self.resolve_select(select)?;
+                let first = self.resolve_query(select, RowsAsked::First)?;
                 let count = first.columns.len();
                 let mut out = Vec::with_capacity(count);
                 for column in 0..count {
-                    let query = self.resolve_select(select)?;
+                    let query = self.resolve_query(select, RowsAsked::First)?;
                     let affinity = query.columns[column].affinity;
                     let expr = Expr::ScalarColumn(Box::new(query), column);
                     out.push(Bound { affinity, ..Bound::plain(expr) });

@@ -7,6 +7,7 @@ use super::form::is_alike;
 use super::from::{Joined, first_rules, split_and};
 use super::scope::{Clause, Scope};
 use super::tree::{Body, Expr, Key, OrderKey, OutputColumn, Query, Select, SelectId, SourceId};
+use super::values::RowsAsked;
 use crate::Error;
 use crate::error::NameKind;
 use crate::parse::QUERY_DEPTH;
@@ -33,21 +34,30 @@ enum ResultExpr<'a> {
 
 impl<'a> Resolver<'a> {
     pub(super) fn resolve_select(&mut self, select: &'a ast::Select) -> Result<Query, Error> {
+        self.resolve_query(select, RowsAsked::All)
+    }
+
+    /// The same of a query of which so many rows are asked for.
+    pub(super) fn resolve_query(
+        &mut self,
+        select: &'a ast::Select,
+        asked: RowsAsked,
+    ) -> Result<Query, Error> {
         self.deeper(QUERY_DEPTH)?;
         let common = self.common.len();
         if let Some(with) = &select.with {
             self.open_with(with);
         }
-        let query = self.resolve_body(select);
+        let query = self.resolve_body(select, asked);
         self.common.truncate(common);
         self.depth -= QUERY_DEPTH;
         query
     }
 
-    fn resolve_body(&mut self, select: &'a ast::Select) -> Result<Query, Error> {
+    fn resolve_body(&mut self, select: &'a ast::Select, asked: RowsAsked) -> Result<Query, Error> {
         let query = if select.compounds.is_empty() {
             let (body, columns, order_by, correlated) =
-                self.core(&select.first, &select.order_by)?;
+                self.core(&select.first, &select.order_by, asked)?;
             let as_expression = first_rules(&columns);
             Query { body, columns, as_expression, order_by, limit: None, offset: None, correlated }
         } else {
@@ -78,15 +88,17 @@ impl<'a> Resolver<'a> {
         &mut self,
         core: &'a SelectCore,
         order_by: &'a [OrderTerm],
+        asked: RowsAsked,
     ) -> Result<(Body, Vec<OutputColumn>, Vec<OrderKey>, bool), Error> {
         match core {
-            SelectCore::Values(rows) => {
+            SelectCore::Values(values) => {
                 let select = self.new_select();
                 self.push_scope(select, Vec::new(), Vec::new(), &[]);
-                let result = self.values(rows, order_by);
+                let result = self.values(values, asked);
                 let correlated = self.scopes.pop().is_some_and(|scope| scope.correlated);
-                let (body, columns, keys) = result?;
-                Ok((body, columns, keys, correlated))
+                let (body, columns) = result?;
+                // Nothing is ordered behind `VALUES`.
+                Ok((body, columns, Vec::new(), correlated))
             }
             SelectCore::Select(clauses) => self.simple(clauses, order_by),
         }
@@ -111,49 +123,6 @@ impl<'a> Resolver<'a> {
             window_calls: Vec::new(),
             correlated: false,
         });
-    }
-
-    fn values(
-        &mut self,
-        rows: &'a [Vec<ast::Expr>],
-        order_by: &'a [OrderTerm],
-    ) -> Result<(Body, Vec<OutputColumn>, Vec<OrderKey>), Error> {
-        let mut columns = Vec::new();
-        let mut out = Vec::with_capacity(rows.len());
-        for (number, row) in rows.iter().enumerate() {
-            let mut exprs = Vec::with_capacity(row.len());
-            for (index, expr) in row.iter().enumerate() {
-                let bound = self.bind(expr)?;
-                if number == 0 {
-                    let name = format!("column{}", index + 1);
-                    columns.push(OutputColumn {
-                        inner_name: name.clone(),
-                        name,
-                        affinity: bound.affinity,
-                        collation: bound.collation,
-                        classes: bound.classes(),
-                        declared_type: None,
-                    });
-                }
-                exprs.push(bound.expr);
-            }
-            if exprs.len() != columns.len() {
-                let offset = row.first().map_or(0, |expr| expr.offset);
-                return Err(Error::meaning(
-                    "all VALUES must have the same number of terms",
-                    offset,
-                ));
-            }
-            out.push(exprs);
-        }
-        if rows.len() > 1 {
-            self.collations(&columns)?;
-        }
-        let mut keys = Vec::with_capacity(order_by.len());
-        for (number, term) in order_by.iter().enumerate() {
-            keys.push(self.compound_key(term, number, &columns, &[])?);
-        }
-        Ok((Body::Values(out), columns, keys))
     }
 
     fn simple(
@@ -483,19 +452,22 @@ impl<'a> Resolver<'a> {
     }
 
     fn compound(&mut self, select: &'a ast::Select) -> Result<Query, Error> {
-        let (first, mut columns, _, mut correlated) = self.core(&select.first, &[])?;
+        let (first, mut columns, _, mut correlated) =
+            self.core(&select.first, &[], RowsAsked::None)?;
         let mut as_expression = first_rules(&columns);
         let mut cores = vec![&select.first];
         let mut rest = Vec::with_capacity(select.compounds.len());
         for (op, core) in &select.compounds {
-            let (body, more, _, depends) = self.core(core, &[])?;
+            let (body, more, _, depends) = self.core(core, &[], RowsAsked::All)?;
             correlated |= depends;
             if more.len() != columns.len() {
                 let offset = match core {
                     SelectCore::Select(clauses) => clauses.offset,
-                    SelectCore::Values(rows) => {
-                        rows.first().and_then(|row| row.first()).map_or(0, |expr| expr.offset)
-                    }
+                    SelectCore::Values(values) => values
+                        .rows
+                        .first()
+                        .and_then(|row| row.first())
+                        .map_or(0, |expr| expr.offset),
                 };
                 let message = match (select.compounds.len(), core) {
                     (_, SelectCore::Values(_)) if matches!(op, CompoundOp::UnionAll) => {
