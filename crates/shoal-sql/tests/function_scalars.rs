@@ -74,6 +74,11 @@ fn scalars() {
 fn formats() {
     let mut both = Both::new();
     let mut random = Random::new(12);
+    both.run("CREATE TABLE t (a, b)");
+    both.run(
+        "INSERT INTO t VALUES (1, 'one'), (-2.5, NULL), (NULL, 1e300), ('é''x', -7), (x'00ff', '12'),
+         (9007199254740993, 0.1), ('', 'x'), (-9223372036854775808, '3 ')",
+    );
     for _ in 0..30_000 {
         let mut format = String::new();
         for _ in 0..=random.below(2) {
@@ -92,6 +97,30 @@ fn formats() {
         }
         let values = [Value::text(format), any_value(&mut random), any_value(&mut random)];
         both.agree("SELECT printf(?1, ?2, ?3)", &values);
+        // A format that is read once for many rows.
+        both.agree(
+            "SELECT group_concat(quote(printf(?1, b, a))) FROM t WHERE ?2 IS ?2 OR ?3",
+            &values,
+        );
+    }
+}
+
+/// Widths and precisions that are arguments.
+#[test]
+fn formats_that_take_their_widths() {
+    let mut both = Both::new();
+    both.run("CREATE TABLE t (a, b)");
+    both.run(
+        "INSERT INTO t VALUES (3, 12.25), (-9, 'text'), (0, NULL), (NULL, -7), ('4x', 123456)",
+    );
+    let formats =
+        ["%*d", "%-*.*f|", "%.*s", "%*.2f", "%5.*g%", "%0*lld", "%*", "%.*", "%*l", "%+*.3e%s"];
+    for format in formats {
+        let format = [Value::text(format)];
+        both.agree("SELECT printf(?1, 6, 2, 3)", &format);
+        both.agree("SELECT group_concat(quote(printf(?1, a, b, a))) FROM t", &format);
+        both.agree("SELECT group_concat(quote(printf(?1, a, a, b))) FROM t", &format);
+        both.agree("SELECT group_concat(quote(printf(?1 || a, a, b))) FROM t", &format);
     }
 }
 
@@ -355,6 +384,11 @@ fn modifier(random: &mut Random) -> Value {
 fn date_functions() {
     let mut both = Both::new();
     let mut random = Random::new(15);
+    both.run("CREATE TABLE t (a)");
+    both.run(
+        "INSERT INTO t VALUES ('2024-01-31'), ('2023-02-28 23:59:59.999'), (2460000.5), (NULL), (1700000000),
+         ('12:30'), ('-4713-11-25'), ('9999-12-31T10:00+05:00'), ('x'), ('2000-02-29 06:07')",
+    );
     for _ in 0..5000 {
         let mut values = vec![time_value(&mut random)];
         for _ in 0..random.below(4) {
@@ -365,6 +399,12 @@ fn date_functions() {
         let parameters = parameters.join(", ");
         for function in ["date", "time", "datetime", "julianday", "unixepoch"] {
             both.agree(&format!("SELECT {function}({parameters})"), &values);
+            // Modifiers that are read once for many rows.
+            let modifiers = parameters.strip_prefix("?1").unwrap();
+            let query = format!(
+                "SELECT group_concat(quote({function}(a{modifiers}))) FROM t WHERE ?1 IS ?1"
+            );
+            both.agree(&query, &values);
         }
         let format = random.pick(&[
             "%d %e %f",
@@ -378,6 +418,13 @@ fn date_functions() {
             "%q",
         ]);
         both.agree(&format!("SELECT strftime('{format}', {parameters})"), &values);
+        let parameters = parameters.replacen("?1", "a", 1);
+        let of_rows = format!("strftime('{format}', {parameters}), strftime(?1, {parameters})");
+        both.agree(
+            &format!("SELECT json_array({of_rows}, a, count(*)) FROM t GROUP BY a"),
+            &values,
+        );
+        both.agree(&format!("SELECT json_group_array(json_array({of_rows})) FROM t"), &values);
     }
 }
 

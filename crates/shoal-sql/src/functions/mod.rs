@@ -83,11 +83,11 @@ pub(crate) struct Env<'a> {
 impl Env<'_> {
     /// Whether a function that returns JSON made the argument at a place.
     pub(crate) fn is_json(&self, place: usize) -> bool {
-        is_json(self.json, place)
+        has_bit(self.json, place)
     }
 }
 
-fn is_json(mask: u64, place: usize) -> bool {
+fn has_bit(mask: u64, place: usize) -> bool {
     place < 64 && mask >> place & 1 == 1
 }
 
@@ -104,7 +104,39 @@ pub(crate) struct ScalarFunction {
     of_one: Option<OfOne>,
 }
 
-type Body = fn(&[Value], &Env<'_>) -> Result<Value, Error>;
+#[derive(Clone, Copy)]
+enum Body {
+    Value(fn(&[Value], &Env<'_>) -> Result<Value, Error>),
+    Text(Append),
+}
+
+/// What appends the text that a function gives of borrowed values to other bytes; false where it gives NULL.
+/// What it appended then, or where it fails, means nothing.
+pub(crate) type Append =
+    fn(&[ValueRef<'_>], &Env<'_>, &mut Kept, &mut Vec<u8>) -> Result<bool, Error>;
+
+/// What a function has read of arguments that are the same for many calls, so that it reads them once.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    /// One bit for each of the first arguments: whether it is the same in every call with this.
+    fixed: u64,
+    format: Option<printf::Format>,
+    modifiers: Option<datetime::Modifiers>,
+}
+
+impl Kept {
+    /// For calls of which `fixed` tells which arguments are the same, from the first on.
+    pub(crate) fn new(fixed: impl Iterator<Item = bool>) -> Kept {
+        let fixed = fixed.take(64).enumerate();
+        let fixed = fixed.fold(0, |bits, (place, fixed)| bits | u64::from(fixed) << place);
+        Kept { fixed, ..Kept::default() }
+    }
+
+    /// Whether some arguments are the same in every call.
+    fn is_fixed(&self, mut places: std::ops::Range<usize>) -> bool {
+        places.all(|place| has_bit(self.fixed, place))
+    }
+}
 
 type OfOne = fn(ValueRef<'_>) -> ValueRef<'static>;
 
@@ -143,7 +175,20 @@ impl ScalarFunction {
         }
     }
 
-    const fn new(name: &'static str, arguments: Arguments, body: Body) -> ScalarFunction {
+    const fn new(
+        name: &'static str,
+        arguments: Arguments,
+        body: fn(&[Value], &Env<'_>) -> Result<Value, Error>,
+    ) -> ScalarFunction {
+        ScalarFunction::with(name, arguments, Body::Value(body))
+    }
+
+    /// A function that gives texts and NULL alone.
+    const fn text(name: &'static str, arguments: Arguments, append: Append) -> ScalarFunction {
+        ScalarFunction::with(name, arguments, Body::Text(append))
+    }
+
+    const fn with(name: &'static str, arguments: Arguments, body: Body) -> ScalarFunction {
         ScalarFunction {
             name,
             arguments,
@@ -165,16 +210,36 @@ impl ScalarFunction {
         self.of_one
     }
 
-    const fn json(name: &'static str, arguments: Arguments, body: Body) -> ScalarFunction {
+    /// What appends the text it gives to other bytes, where it gives nothing but texts.
+    pub(crate) fn append(&self) -> Option<Append> {
+        match self.body {
+            Body::Text(append) => Some(append),
+            Body::Value(_) => None,
+        }
+    }
+
+    const fn json(
+        name: &'static str,
+        arguments: Arguments,
+        body: fn(&[Value], &Env<'_>) -> Result<Value, Error>,
+    ) -> ScalarFunction {
         let mut function = ScalarFunction::new(name, arguments, body);
         function.returns_json = true;
         function
     }
 
-    const fn volatile(name: &'static str, arguments: Arguments, body: Body) -> ScalarFunction {
-        let mut function = ScalarFunction::new(name, arguments, body);
-        function.deterministic = false;
-        function
+    const fn volatile(
+        name: &'static str,
+        arguments: Arguments,
+        body: fn(&[Value], &Env<'_>) -> Result<Value, Error>,
+    ) -> ScalarFunction {
+        ScalarFunction::new(name, arguments, body).varying()
+    }
+
+    /// The same function, which may give something else of the same.
+    const fn varying(mut self) -> ScalarFunction {
+        self.deterministic = false;
+        self
     }
 
     /// The function's name, in small letters.
@@ -187,8 +252,32 @@ impl ScalarFunction {
     /// # Errors
     /// [`Error::Runtime`] where the arguments' values are refused.
     pub(crate) fn call(&self, arguments: &[Value], env: &Env<'_>) -> Result<Value, Error> {
-        (self.body)(arguments, env)
+        match self.body {
+            Body::Value(body) => body(arguments, env),
+            Body::Text(append) => text_of_call(append, arguments, env),
+        }
     }
+}
+
+fn text_of_call(append: Append, arguments: &[Value], env: &Env<'_>) -> Result<Value, Error> {
+    let mut few = [ValueRef::Null; 8];
+    let many: Vec<ValueRef<'_>>;
+    let borrowed = match few.get_mut(..arguments.len()) {
+        Some(room) => {
+            room.iter_mut().zip(arguments).for_each(|(to, from)| *to = from.as_ref());
+            &*room
+        }
+        None => {
+            many = arguments.iter().map(Value::as_ref).collect();
+            &many
+        }
+    };
+    let mut text = Vec::with_capacity(32);
+    Ok(if append(borrowed, env, &mut Kept::default(), &mut text)? {
+        Value::Text(text)
+    } else {
+        Value::Null
+    })
 }
 
 impl fmt::Debug for ScalarFunction {

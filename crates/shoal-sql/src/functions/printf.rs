@@ -5,29 +5,27 @@
 use std::borrow::Cow;
 
 use crate::value::{
-    Decimal, Digits, Keep, Value, decode, push_int, text_of, to_int, to_real, utf8,
+    Decimal, Digits, Keep, ValueRef, decode, push_int, text_of, to_int, to_real, utf8,
 };
 
 /// Bytes being written, which give up past a limit instead of growing.
-pub(super) struct Output {
-    bytes: Vec<u8>,
+pub(super) struct Output<'o> {
+    bytes: &'o mut Vec<u8>,
+    /// How many bytes there may be, with those that were there before.
     limit: usize,
     overflown: bool,
 }
 
-impl Output {
-    pub(super) fn new(limit: usize) -> Output {
-        Output { bytes: Vec::new(), limit, overflown: false }
+impl<'o> Output<'o> {
+    /// Appends so many bytes at most.
+    pub(super) fn new(bytes: &'o mut Vec<u8>, limit: usize) -> Output<'o> {
+        let limit = bytes.len() + limit;
+        Output { bytes, limit, overflown: false }
     }
 
-    /// The same with room for so many bytes.
-    pub(super) fn with_room(limit: usize, bytes: usize) -> Output {
-        Output { bytes: Vec::with_capacity(bytes.min(limit)), limit, overflown: false }
-    }
-
-    /// What was written, or `None` when the limit was passed.
-    pub(super) fn into_bytes(self) -> Option<Vec<u8>> {
-        (!self.overflown).then_some(self.bytes)
+    /// Whether the limit was passed.
+    pub(super) fn is_overflown(&self) -> bool {
+        self.overflown
     }
 
     /// Appends bytes, unless they pass the limit.
@@ -90,18 +88,18 @@ struct Spec {
 }
 
 struct Values<'a> {
-    values: &'a [Value],
+    values: &'a [ValueRef<'a>],
 }
 
 impl<'a> Values<'a> {
-    fn next(&mut self) -> Option<&'a Value> {
+    fn next(&mut self) -> Option<ValueRef<'a>> {
         let (first, rest) = self.values.split_first()?;
         self.values = rest;
-        Some(first)
+        Some(*first)
     }
 
     fn int(&mut self) -> i64 {
-        self.next().map_or(0, |value| to_int(value.as_ref()))
+        self.next().map_or(0, to_int)
     }
 
     /// A width or precision: the low 32 bits, as SQLite takes them.
@@ -111,12 +109,12 @@ impl<'a> Values<'a> {
     }
 
     fn real(&mut self) -> f64 {
-        self.next().map_or(0.0, |value| to_real(value.as_ref()))
+        self.next().map_or(0.0, to_real)
     }
 
     /// `None` for NULL and for no argument.
     fn text(&mut self) -> Option<Cow<'a, [u8]>> {
-        Some(match text_of(self.next()?.as_ref())? {
+        Some(match text_of(self.next()?)? {
             Cow::Borrowed(text) => Cow::Borrowed(utf8::to_nul(text)),
             // That of a number has no NUL.
             text => text,
@@ -124,45 +122,124 @@ impl<'a> Values<'a> {
     }
 }
 
-/// Writes `format` with its conversions replaced by the values, in order.
-pub(super) fn printf(output: &mut Output, format: &[u8], values: &[Value]) {
-    let mut rest = utf8::to_nul(format);
-    let mut values = Values { values };
-    while let Some(at) = rest.iter().position(|&byte| byte == b'%') {
-        output.push(&rest[..at]);
-        rest = &rest[at + 1..];
-        if rest.is_empty() {
-            output.push(b"%");
-            return;
+/// A format that was read.
+#[derive(Debug)]
+pub(super) struct Format {
+    text: Vec<u8>,
+    /// Where the text in front of each conversion is, and that.
+    pieces: Vec<(std::ops::Range<usize>, Option<Conversion>)>,
+}
+
+impl Format {
+    pub(super) fn new(format: &[u8]) -> Format {
+        let text = utf8::to_nul(format).to_vec();
+        let (mut pieces, mut at) = (Vec::new(), 0);
+        while at < text.len() {
+            let (length, conversion, read) = next_piece(&text[at..]);
+            pieces.push((at..at + length, conversion));
+            at += read;
         }
-        match rest[0] {
-            // Most conversions are these, with nothing between.
-            b'd' => {
-                push_int(values.int(), &mut output.bytes);
-                output.overflown |= output.bytes.len() > output.limit;
-                rest = &rest[1..];
-                continue;
+        Format { text, pieces }
+    }
+
+    /// Writes the format with its conversions replaced by the values, in order.
+    pub(super) fn write(&self, output: &mut Output<'_>, values: &[ValueRef<'_>]) {
+        let mut values = Values { values };
+        for (text, conversion) in &self.pieces {
+            if !write_piece(output, &self.text[text.clone()], *conversion, &mut values) {
+                return;
             }
-            b's' => {
-                output.push(&values.text().unwrap_or_default());
-                rest = &rest[1..];
-                continue;
-            }
-            _ => {}
-        }
-        let (spec, length) = parse_spec(rest, &mut values);
-        let Some(&conversion) = rest.get(length) else { return };
-        rest = &rest[length + 1..];
-        if !convert(output, conversion, spec, &mut values) || output.overflown {
-            return;
         }
     }
-    output.push(rest);
+}
+
+/// Writes `format` with its conversions replaced by the values, in order.
+pub(super) fn printf(output: &mut Output<'_>, format: &[u8], values: &[ValueRef<'_>]) {
+    let mut rest = utf8::to_nul(format);
+    let mut values = Values { values };
+    while !rest.is_empty() {
+        let (length, conversion, read) = next_piece(rest);
+        if !write_piece(output, &rest[..length], conversion, &mut values) {
+            return;
+        }
+        rest = &rest[read..];
+    }
+}
+
+/// One conversion: its letter, and what stands between that and the `%`.
+#[derive(Clone, Copy, Debug)]
+struct Conversion {
+    letter: u8,
+    spec: Spec,
+    /// Whether nothing stands there.
+    plain: bool,
+    /// Whether the next value is the width, and the one after it the precision: `*`.
+    takes_width: bool,
+    takes_precision: bool,
+}
+
+/// The first piece of a format that is not empty: how much of it is text, the conversion behind that, and
+/// where the next piece begins.
+fn next_piece(format: &[u8]) -> (usize, Option<Conversion>, usize) {
+    let Some(at) = format.iter().position(|&byte| byte == b'%') else {
+        return (format.len(), None, format.len());
+    };
+    let rest = &format[at + 1..];
+    if rest.is_empty() {
+        return (at + 1, None, at + 1);
+    }
+    let mut conversion = Conversion {
+        letter: 0,
+        spec: Spec::default(),
+        plain: false,
+        takes_width: false,
+        takes_precision: false,
+    };
+    let length = parse_spec(rest, &mut conversion);
+    let Some(&letter) = rest.get(length) else { return (at, None, format.len()) };
+    (conversion.letter, conversion.plain) = (letter, length == 0);
+    (at, Some(conversion), at + 1 + length + 1)
+}
+
+/// Writes a text and a conversion; false ends the output.
+#[inline]
+fn write_piece(
+    output: &mut Output<'_>,
+    text: &[u8],
+    conversion: Option<Conversion>,
+    values: &mut Values<'_>,
+) -> bool {
+    output.push(text);
+    let Some(conversion) = conversion else { return true };
+    match conversion.letter {
+        // Most conversions are these, with nothing between.
+        b'd' if conversion.plain => {
+            push_int(values.int(), output.bytes);
+            output.overflown |= output.bytes.len() > output.limit;
+            return true;
+        }
+        b's' if conversion.plain => {
+            output.push(&values.text().unwrap_or_default());
+            return true;
+        }
+        _ => {}
+    }
+    let mut spec = conversion.spec;
+    if conversion.takes_width {
+        let width = values.int32();
+        spec.left |= width < 0;
+        spec.width = usize::try_from(width.checked_abs().unwrap_or(0)).unwrap_or(0);
+    }
+    if conversion.takes_precision {
+        let precision = values.int32().checked_abs();
+        spec.precision = precision.and_then(|number| usize::try_from(number).ok());
+    }
+    convert(output, conversion.letter, spec, values) && !output.overflown
 }
 
 /// Reads the flags and numbers of a conversion; gives how many bytes they take.
-fn parse_spec(text: &[u8], values: &mut Values<'_>) -> (Spec, usize) {
-    let mut spec = Spec::default();
+fn parse_spec(text: &[u8], conversion: &mut Conversion) -> usize {
+    let Conversion { spec, takes_width, takes_precision, .. } = conversion;
     let mut at = 0;
     let digits = |at: &mut usize| {
         // Wraps as SQLite's 32 bits do, then the top bit is dropped.
@@ -185,17 +262,15 @@ fn parse_spec(text: &[u8], values: &mut Values<'_>) -> (Spec, usize) {
             b'1'..=b'9' => {
                 spec.width = digits(&mut at);
                 if !matches!(text.get(at), Some(b'.' | b'l')) {
-                    return (spec, at);
+                    return at;
                 }
                 continue;
             }
             b'*' => {
-                let width = values.int32();
-                spec.left |= width < 0;
-                spec.width = usize::try_from(width.checked_abs().unwrap_or(0)).unwrap_or(0);
+                *takes_width = true;
                 at += 1;
                 if !matches!(text.get(at), Some(b'.' | b'l')) {
-                    return (spec, at);
+                    return at;
                 }
                 continue;
             }
@@ -203,13 +278,12 @@ fn parse_spec(text: &[u8], values: &mut Values<'_>) -> (Spec, usize) {
                 at += 1;
                 if text.get(at) == Some(&b'*') {
                     at += 1;
-                    let precision = values.int32().checked_abs();
-                    spec.precision = precision.and_then(|number| usize::try_from(number).ok());
+                    *takes_precision = true;
                 } else {
                     spec.precision = Some(digits(&mut at));
                 }
                 if text.get(at) != Some(&b'l') {
-                    return (spec, at);
+                    return at;
                 }
                 continue;
             }
@@ -218,16 +292,16 @@ fn parse_spec(text: &[u8], values: &mut Values<'_>) -> (Spec, usize) {
                 if text.get(at) == Some(&b'l') {
                     at += 1;
                 }
-                return (spec, at);
+                return at;
             }
-            _ => return (spec, at),
+            _ => return at,
         }
         at += 1;
     }
 }
 
 /// Writes one conversion; false ends the output.
-fn convert(output: &mut Output, conversion: u8, spec: Spec, values: &mut Values<'_>) -> bool {
+fn convert(output: &mut Output<'_>, conversion: u8, spec: Spec, values: &mut Values<'_>) -> bool {
     match conversion {
         b'd' | b'i' => signed(output, values.int(), spec, false),
         b'r' => signed(output, values.int(), Spec { thousands: false, ..spec }, true),
@@ -249,7 +323,7 @@ fn convert(output: &mut Output, conversion: u8, spec: Spec, values: &mut Values<
 }
 
 /// Writes a text into its field. `length` is its length in the unit of the width.
-fn pad(output: &mut Output, text: &[u8], length: usize, spec: Spec) {
+fn pad(output: &mut Output<'_>, text: &[u8], length: usize, spec: Spec) {
     let fill = spec.width.saturating_sub(length);
     if !spec.left {
         output.repeat(b' ', fill);
@@ -279,7 +353,7 @@ enum Radix {
     Pointer,
 }
 
-fn signed(output: &mut Output, int: i64, spec: Spec, ordinal: bool) {
+fn signed(output: &mut Output<'_>, int: i64, spec: Spec, ordinal: bool) {
     let sign = if int < 0 { Some(b'-') } else { spec.sign };
     let suffix: &[u8] = if ordinal { ordinal_suffix(int.unsigned_abs()) } else { b"" };
     integer(output, Digits::of(int.unsigned_abs()).as_bytes(), suffix, sign, b"", spec);
@@ -295,7 +369,7 @@ fn ordinal_suffix(number: u64) -> &'static [u8] {
     }
 }
 
-fn unsigned(output: &mut Output, number: u64, spec: Spec, radix: Radix) {
+fn unsigned(output: &mut Output<'_>, number: u64, spec: Spec, radix: Radix) {
     let (bits, letters, prefix): (u32, &[u8; 16], &[u8]) = match radix {
         Radix::Decimal => {
             return integer(output, Digits::of(number).as_bytes(), b"", None, b"", spec);
@@ -320,7 +394,7 @@ fn unsigned(output: &mut Output, number: u64, spec: Spec, radix: Radix) {
 
 /// Zeros, separators, sign and prefix around the digits of an integer.
 fn integer(
-    output: &mut Output,
+    output: &mut Output<'_>,
     digits: &[u8],
     suffix: &[u8],
     sign: Option<u8>,
@@ -343,7 +417,7 @@ fn integer(
     output.bytes.extend_from_slice(digits);
     output.bytes.extend_from_slice(suffix);
     if spec.thousands {
-        separate(&mut output.bytes, number);
+        separate(output.bytes, number);
     }
     output.end_field(start, output.bytes.len() - start, spec);
 }
@@ -363,7 +437,7 @@ fn separate(text: &mut Vec<u8>, start: usize) {
 
 const REAL_PRECISION_MAX: usize = 100_000_000;
 
-fn real(output: &mut Output, value: f64, conversion: u8, spec: Spec) {
+fn real(output: &mut Output<'_>, value: f64, conversion: u8, spec: Spec) {
     let general = matches!(conversion, b'g' | b'G');
     let mut precision = spec.precision.unwrap_or(6).min(REAL_PRECISION_MAX);
     if general {
@@ -409,7 +483,7 @@ fn real(output: &mut Output, value: f64, conversion: u8, spec: Spec) {
         return;
     }
 
-    let text = &mut output.bytes;
+    let text = &mut *output.bytes;
     let start = text.len();
     text.extend(sign);
     let number = text.len();
@@ -462,7 +536,7 @@ fn strip(text: &mut Vec<u8>, keep_one: bool) {
     }
 }
 
-fn string(output: &mut Output, text: &[u8], spec: Spec) {
+fn string(output: &mut Output<'_>, text: &[u8], spec: Spec) {
     let text = cut(text, spec);
     pad(output, text, field_length(text, spec), spec);
 }
@@ -484,7 +558,7 @@ fn cut(text: &[u8], spec: Spec) -> &[u8] {
 }
 
 /// `%J`: a string of JSON, or `null`; `%j`: what stands between its quotes.
-fn json(output: &mut Output, text: Option<Cow<'_, [u8]>>, conversion: u8, spec: Spec) {
+fn json(output: &mut Output<'_>, text: Option<Cow<'_, [u8]>>, conversion: u8, spec: Spec) {
     let whole = conversion == b'J';
     let field = match &text {
         Some(text) => super::json::quoted(utf8::to_nul(cut(text, spec))),
@@ -496,7 +570,7 @@ fn json(output: &mut Output, text: Option<Cow<'_, [u8]>>, conversion: u8, spec: 
 }
 
 /// `%c`: the first character of a text, as often as the precision says.
-fn character(output: &mut Output, text: Option<Cow<'_, [u8]>>, spec: Spec) {
+fn character(output: &mut Output<'_>, text: Option<Cow<'_, [u8]>>, spec: Spec) {
     let text = text.unwrap_or_default();
     let char = if text.is_empty() { b"\0" } else { &text[..utf8::read(&text, 0).1.min(4)] };
     let count = spec.precision.unwrap_or(1).max(1);
@@ -507,7 +581,7 @@ fn character(output: &mut Output, text: Option<Cow<'_, [u8]>>, spec: Spec) {
 }
 
 /// `%q` doubles single quotes, `%Q` also stands between them, `%w` doubles double quotes.
-fn quoted(output: &mut Output, text: Option<Cow<'_, [u8]>>, conversion: u8, spec: Spec) {
+fn quoted(output: &mut Output<'_>, text: Option<Cow<'_, [u8]>>, conversion: u8, spec: Spec) {
     let (text, enclosed) = match text {
         None if conversion == b'Q' => (Cow::Borrowed(&b"NULL"[..]), false),
         None => (Cow::Borrowed(&b"(NULL)"[..]), false),
@@ -549,7 +623,7 @@ fn quoted(output: &mut Output, text: Option<Cow<'_, [u8]>>, conversion: u8, spec
 #[cfg(test)]
 mod tests {
     use super::super::tests::call;
-    use super::*;
+    use crate::value::Value;
 
     fn check(format: &str, values: &[Value], expect: &str) {
         let mut arguments = vec![format.into()];

@@ -2,8 +2,8 @@
 //!
 //! Where SQLite's C strings end a text at its first NUL, so does this.
 
-use super::printf::{self, Output};
-use super::{Arguments, Env, LENGTH_MAX, ScalarFunction, too_big};
+use super::printf::{self, Format, Output};
+use super::{Arguments, Env, Kept, LENGTH_MAX, ScalarFunction, too_big};
 use crate::Error;
 use crate::value::{
     GLOB, LIKE, PATTERN_BYTES_MAX, Pattern, Value, ValueRef, like_escape, real_to_text, text_of,
@@ -14,8 +14,8 @@ pub(super) const FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction::new("char", Arguments::at_least(0), char_of),
     ScalarFunction::new("concat", Arguments::at_least(1), |arguments, _| join(b"", arguments)),
     ScalarFunction::new("concat_ws", Arguments::at_least(2), concat_ws),
-    ScalarFunction::new("format", Arguments::at_least(0), format),
-    ScalarFunction::new("printf", Arguments::at_least(0), format),
+    ScalarFunction::text("format", Arguments::at_least(0), format),
+    ScalarFunction::text("printf", Arguments::at_least(0), format),
     ScalarFunction::new("glob", Arguments::exactly(2), |arguments, _| matches(GLOB, arguments)),
     ScalarFunction::new("like", Arguments::between(2, 3), |arguments, _| matches(LIKE, arguments)),
     ScalarFunction::new("hex", Arguments::exactly(1), hex),
@@ -95,12 +95,25 @@ fn join(separator: &[u8], values: &[Value]) -> Result<Value, Error> {
     Ok(Value::Text(joined))
 }
 
-fn format(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
-    let Some((format, values)) = arguments.split_first() else { return Ok(Value::Null) };
-    let Some(format) = text_of(format.as_ref()) else { return Ok(Value::Null) };
-    let mut output = Output::with_room(LENGTH_MAX, format.len() + 8 * values.len());
-    printf::printf(&mut output, &format, values);
-    output.into_bytes().map(Value::Text).ok_or_else(too_big)
+fn format(
+    arguments: &[ValueRef<'_>],
+    _: &Env<'_>,
+    kept: &mut Kept,
+    out: &mut Vec<u8>,
+) -> Result<bool, Error> {
+    let Some((format, values)) = arguments.split_first() else { return Ok(false) };
+    let mut output = Output::new(out, LENGTH_MAX);
+    if let Some(format) = &kept.format {
+        format.write(&mut output, values);
+    } else {
+        let Some(format) = text_of(*format) else { return Ok(false) };
+        if kept.is_fixed(0..1) {
+            kept.format.insert(Format::new(&format)).write(&mut output, values);
+        } else {
+            printf::printf(&mut output, &format, values);
+        }
+    }
+    if output.is_overflown() { Err(too_big()) } else { Ok(true) }
 }
 
 /// `like(pattern, text)`: the arguments of the operator, swapped.

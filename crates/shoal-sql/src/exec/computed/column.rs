@@ -2,6 +2,7 @@
 //! bits, others as cells with their bytes in one buffer. It is used again for the next rows, so that it
 //! allocates once.
 
+use crate::Error;
 use crate::value::{ValueRef, push_text};
 
 /// Such values, by the number of the row.
@@ -152,6 +153,27 @@ impl Column {
         self.cells.push(Cell { class: Class::Text, len, word: start as u64 });
     }
 
+    /// Appends the text that `write` appends to bytes, or NULL where it says that there is none.
+    ///
+    /// # Errors
+    /// Those of `write`; nothing is appended then.
+    pub(super) fn push_written(
+        &mut self,
+        write: impl FnOnce(&mut Vec<u8>) -> Result<bool, Error>,
+    ) -> Result<(), Error> {
+        let start = self.bytes.len();
+        if write(&mut self.bytes)? {
+            self.mix();
+            // No text has more than a billion bytes.
+            let len = (self.bytes.len() - start) as u32;
+            self.cells.push(Cell { class: Class::Text, len, word: start as u64 });
+        } else {
+            self.bytes.truncate(start);
+            self.push(ValueRef::Null);
+        }
+        Ok(())
+    }
+
     /// Makes this so many NULLs that are of a kind.
     fn become_nulls(&mut self, kind: Kind, count: usize) {
         self.clear();
@@ -204,7 +226,15 @@ impl Column {
     }
 
     /// Makes cells of the values.
+    #[inline]
     fn mix(&mut self) {
+        if self.kind != Kind::Cells {
+            self.become_cells();
+        }
+    }
+
+    #[inline(never)]
+    fn become_cells(&mut self) {
         let nulls = self.nulls;
         let cell = |row: usize, class: Class, word: u64| match nulls >> row & 1 {
             0 => Cell { class, len: 0, word },

@@ -11,7 +11,7 @@ use crate::exec::{KeySet, Machine, assign};
 use crate::expr::{
     Code, InRule, Op, Reg, When, and, arithmetic, compare, current_time, is_in_values,
 };
-use crate::functions::{Env, ScalarFunction};
+use crate::functions::{Env, Kept, ScalarFunction};
 use crate::resolve::tree::{ArithmeticOp, CompareOp, Comparison};
 use crate::value::{self, PATTERN_BYTES_MAX, Value, ValueRef, text_of, truth};
 
@@ -376,6 +376,27 @@ impl Columns {
             rows.each(|row| out.push(of_one(source.value(row))));
             return;
         }
+        if let Some(append) = function.append() {
+            let sources: Vec<_> = registers.map(|reg| self.source(reg, world)).collect();
+            let mut given: Vec<_> = sources.iter().map(|source| source.value(0)).collect();
+            let is_fixed = |source: &Source<'_>| matches!(source, Source::Fixed(_));
+            let mut kept = Kept::new(sources.iter().map(is_fixed));
+            let mut failed = None;
+            rows.each(|row| {
+                if failed.is_some() {
+                    return;
+                }
+                for (given, source) in given.iter_mut().zip(&sources) {
+                    if let Source::Column(column) = source {
+                        *given = column.value(row);
+                    }
+                }
+                let written = out.push_written(|bytes| append(&given, env, &mut kept, bytes));
+                failed = written.err().map(|error| (row, error));
+            });
+            self.fail_at(failed);
+            return;
+        }
         let mut arguments = std::mem::take(&mut self.arguments);
         arguments.resize(registers.len().max(arguments.len()), Value::Null);
         let (given, mut failed) = (&mut arguments[..registers.len()], None);
@@ -399,6 +420,11 @@ impl Columns {
             }
         });
         self.arguments = arguments;
+        self.fail_at(failed);
+    }
+
+    /// Ends the rows at one of which something failed, if there is one.
+    fn fail_at(&mut self, failed: Option<(usize, Error)>) {
         if let Some((row, error)) = failed {
             (self.rows, self.failed) = (row, Some(error));
         }

@@ -3,13 +3,22 @@
 use super::moment::{DAY_MS, Moment};
 use super::{moment, push_padded, push_time};
 use crate::Error;
-use crate::functions::Env;
-use crate::value::Value;
+use crate::functions::{Env, Kept};
+use crate::value::ValueRef;
 
 /// The difference, to be used as a modifier: added to the second it gives the first moment.
-pub(super) fn timediff(arguments: &[Value], env: &Env<'_>) -> Result<Value, Error> {
-    let Some(mut first) = moment(&arguments[..1], env)? else { return Ok(Value::Null) };
-    let Some(mut second) = moment(&arguments[1..], env)? else { return Ok(Value::Null) };
+pub(super) fn timediff(
+    arguments: &[ValueRef<'_>],
+    env: &Env<'_>,
+    _: &mut Kept,
+    text: &mut Vec<u8>,
+) -> Result<bool, Error> {
+    let Some(mut first) = moment(&arguments[..1], env, (&mut Kept::default(), 1))? else {
+        return Ok(false);
+    };
+    let Some(mut second) = moment(&arguments[1..], env, (&mut Kept::default(), 1))? else {
+        return Ok(false);
+    };
     first.compute_civil();
     second.compute_civil();
     let forwards = first.julian_ms >= second.julian_ms;
@@ -37,15 +46,15 @@ pub(super) fn timediff(arguments: &[Value], env: &Env<'_>) -> Result<Value, Erro
         subsecond: true,
         ..Moment::default()
     };
-    let mut text = vec![if forwards { b'+' } else { b'-' }];
-    push_padded(apart / 12, 4, &mut text);
+    text.push(if forwards { b'+' } else { b'-' });
+    push_padded(apart / 12, 4, text);
     text.push(b'-');
-    push_padded(apart % 12, 2, &mut text);
+    push_padded(apart % 12, 2, text);
     text.push(b'-');
-    push_padded(days, 2, &mut text);
+    push_padded(days, 2, text);
     text.push(b' ');
-    push_time(&clock, &mut text);
-    Ok(Value::Text(text))
+    push_time(&clock, text);
+    Ok(true)
 }
 
 /// The same day and time in another month, counted from the beginning of the year 0.

@@ -9,41 +9,63 @@ mod moment;
 mod parse;
 
 use super::printf::{self, Output};
-use super::{Arguments, Env, LENGTH_MAX, ScalarFunction, too_big};
+use super::{Arguments, Env, Kept, LENGTH_MAX, ScalarFunction, too_big};
 use crate::Error;
-use crate::value::{Digits, Value, push_int, text_of, to_real, utf8};
+use crate::value::{Digits, Value, ValueRef, push_int, text_of, to_real, utf8};
+use modifier::Modifier;
 use moment::{Moment, UNIX_EPOCH_MS};
 
+/// Modifiers that were read, all of one call.
+pub(super) type Modifiers = Vec<Modifier>;
+
 pub(super) const FUNCTIONS: &[ScalarFunction] = &[
-    ScalarFunction::volatile("date", Arguments::at_least(0), |arguments, env| {
-        render(arguments, env, push_date)
-    }),
-    ScalarFunction::volatile("time", Arguments::at_least(0), |arguments, env| {
-        render(arguments, env, push_time)
-    }),
-    ScalarFunction::volatile("datetime", Arguments::at_least(0), |arguments, env| {
-        render(arguments, env, push_date_time)
-    }),
+    ScalarFunction::text("date", Arguments::at_least(0), |arguments, env, kept, out| {
+        render(arguments, (env, kept), push_date, out)
+    })
+    .varying(),
+    ScalarFunction::text("time", Arguments::at_least(0), |arguments, env, kept, out| {
+        render(arguments, (env, kept), push_time, out)
+    })
+    .varying(),
+    ScalarFunction::text("datetime", Arguments::at_least(0), |arguments, env, kept, out| {
+        render(arguments, (env, kept), push_date_time, out)
+    })
+    .varying(),
     ScalarFunction::volatile("julianday", Arguments::at_least(0), julianday),
     ScalarFunction::volatile("unixepoch", Arguments::at_least(0), unixepoch),
-    ScalarFunction::volatile("timediff", Arguments::exactly(2), difference::timediff),
-    ScalarFunction::volatile("strftime", Arguments::at_least(0), strftime),
+    ScalarFunction::text("timediff", Arguments::exactly(2), difference::timediff).varying(),
+    ScalarFunction::text("strftime", Arguments::at_least(0), strftime).varying(),
 ];
 
 /// The moment that a time value and its modifiers give, `now` without any; `None` gives NULL.
-fn moment(arguments: &[Value], env: &Env<'_>) -> Result<Option<Moment>, Error> {
+/// The first modifiers are those from the argument `first` of the function on, by which it is told whether
+/// they are the same in every call.
+fn moment(
+    arguments: &[ValueRef<'_>],
+    env: &Env<'_>,
+    (kept, first): (&mut Kept, usize),
+) -> Result<Option<Moment>, Error> {
     let now = || env.session.now_unix_ms();
     let Some((value, modifiers)) = arguments.split_first() else {
         return Ok(Some(Moment::from_unix_ms(now())));
     };
-    let parsed = match value {
-        Value::Int(_) | Value::Real(_) => Some(Moment::from_number(to_real(value.as_ref()))),
-        value => text_of(value.as_ref()).and_then(|text| parse::parse(utf8::to_nul(&text), now)),
+    let parsed = match *value {
+        ValueRef::Int(_) | ValueRef::Real(_) => Some(Moment::from_number(to_real(*value))),
+        value => text_of(value).and_then(|text| parse::parse(utf8::to_nul(&text), now)),
     };
     let Some(mut moment) = parsed else { return Ok(None) };
+    if kept.modifiers.is_none()
+        && !modifiers.is_empty()
+        && kept.is_fixed(first..first + modifiers.len())
+    {
+        kept.modifiers = Some(modifiers.iter().map(|modifier| Modifier::of(*modifier)).collect());
+    }
     for (index, modifier) in modifiers.iter().enumerate() {
-        let Some(text) = text_of(modifier.as_ref()) else { return Ok(None) };
-        if modifier::apply(&mut moment, utf8::to_nul(&text), index == 0, env)?.is_none() {
+        let done = match &kept.modifiers {
+            Some(known) => known[index].apply(&mut moment, index == 0, env)?,
+            None => Modifier::of(*modifier).apply(&mut moment, index == 0, env)?,
+        };
+        if done.is_none() {
             return Ok(None);
         }
     }
@@ -59,16 +81,15 @@ fn moment(arguments: &[Value], env: &Env<'_>) -> Result<Option<Moment>, Error> {
 }
 
 fn render(
-    arguments: &[Value],
-    env: &Env<'_>,
-    push: fn(&Moment, &mut Vec<u8>),
-) -> Result<Value, Error> {
-    Ok(moment(arguments, env)?.map_or(Value::Null, |mut moment| {
-        moment.compute_civil();
-        let mut text = Vec::with_capacity(24);
-        push(&moment, &mut text);
-        Value::Text(text)
-    }))
+    arguments: &[ValueRef<'_>],
+    (env, kept): (&Env<'_>, &mut Kept),
+    push: impl Fn(&Moment, &mut Vec<u8>),
+    out: &mut Vec<u8>,
+) -> Result<bool, Error> {
+    let Some(mut moment) = moment(arguments, env, (kept, 1))? else { return Ok(false) };
+    moment.compute_civil();
+    push(&moment, out);
+    Ok(true)
 }
 
 fn push_date(moment: &Moment, out: &mut Vec<u8>) {
@@ -132,12 +153,17 @@ fn push_filled(number: i64, width: usize, fill: u8, out: &mut Vec<u8>) {
 }
 
 fn julianday(arguments: &[Value], env: &Env<'_>) -> Result<Value, Error> {
-    Ok(moment(arguments, env)?
+    Ok(moment_of(arguments, env)?
         .map_or(Value::Null, |moment| Value::Real(moment.julian_ms as f64 / 86_400_000.0)))
 }
 
+fn moment_of(arguments: &[Value], env: &Env<'_>) -> Result<Option<Moment>, Error> {
+    let arguments: Vec<_> = arguments.iter().map(Value::as_ref).collect();
+    moment(&arguments, env, (&mut Kept::default(), 1))
+}
+
 fn unixepoch(arguments: &[Value], env: &Env<'_>) -> Result<Value, Error> {
-    Ok(moment(arguments, env)?.map_or(Value::Null, |moment| {
+    Ok(moment_of(arguments, env)?.map_or(Value::Null, |moment| {
         if moment.subsecond {
             Value::Real((moment.julian_ms - UNIX_EPOCH_MS) as f64 / 1000.0)
         } else {
@@ -147,28 +173,31 @@ fn unixepoch(arguments: &[Value], env: &Env<'_>) -> Result<Value, Error> {
 }
 
 /// NULL for a conversion that is none.
-fn strftime(arguments: &[Value], env: &Env<'_>) -> Result<Value, Error> {
-    let Some((format, rest)) = arguments.split_first() else { return Ok(Value::Null) };
-    let Some(format) = text_of(format.as_ref()) else { return Ok(Value::Null) };
-    let Some(mut moment) = moment(rest, env)? else { return Ok(Value::Null) };
+fn strftime(
+    arguments: &[ValueRef<'_>],
+    env: &Env<'_>,
+    kept: &mut Kept,
+    text: &mut Vec<u8>,
+) -> Result<bool, Error> {
+    let Some((format, rest)) = arguments.split_first() else { return Ok(false) };
+    let Some(format) = text_of(*format) else { return Ok(false) };
+    let Some(mut moment) = moment(rest, env, (kept, 2))? else { return Ok(false) };
     moment.compute_civil();
-    // Most conversions are longer than their letters.
-    let mut text = Vec::with_capacity(2 * format.len() + 8);
+    let limit = text.len() + LENGTH_MAX;
     let mut rest = utf8::to_nul(&format);
     while let Some(at) = rest.iter().position(|&byte| byte == b'%') {
         text.extend_from_slice(&rest[..at]);
-        let known =
-            rest.get(at + 1).and_then(|&conversion| push_field(conversion, &moment, &mut text));
+        let known = rest.get(at + 1).and_then(|&conversion| push_field(conversion, &moment, text));
         if known.is_none() {
-            return Ok(Value::Null);
+            return Ok(false);
         }
         rest = &rest[at + 2..];
-        if text.len() > LENGTH_MAX {
+        if text.len() > limit {
             break;
         }
     }
     text.extend_from_slice(rest);
-    if text.len() > LENGTH_MAX { Err(too_big()) } else { Ok(Value::Text(text)) }
+    if text.len() > limit { Err(too_big()) } else { Ok(true) }
 }
 
 /// Appends one conversion of `strftime`; `None` for what is none.
@@ -236,9 +265,7 @@ fn push_year(moment: &Moment, out: &mut Vec<u8>) {
 
 /// Appends a number as `printf` writes it.
 fn push_real(format: &str, real: f64, out: &mut Vec<u8>) {
-    let mut output = Output::new(LENGTH_MAX);
-    printf::printf(&mut output, format.as_bytes(), &[Value::Real(real)]);
-    out.extend_from_slice(&output.into_bytes().unwrap_or_default());
+    printf::printf(&mut Output::new(out, LENGTH_MAX), format.as_bytes(), &[ValueRef::Real(real)]);
 }
 
 #[cfg(test)]

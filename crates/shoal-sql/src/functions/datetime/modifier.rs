@@ -5,6 +5,7 @@ use super::parse::{Text, YEAR_MAX, time_of_day};
 use crate::Error;
 use crate::functions::Env;
 use crate::value::number::{is_space, parse_real};
+use crate::value::{ValueRef, text_of, utf8};
 
 /// Units that can be added: name, the most of them that can be, and their seconds.
 const UNITS: [(&str, f32, f64); 6] = [
@@ -16,23 +17,89 @@ const UNITS: [(&str, f32, f64); 6] = [
     ("year", 14713.0, 31536000.0),
 ];
 
-/// Applies a modifier; `first` when none stood before it. `None` when it is none.
-///
-/// # Errors
-/// [`Error::Unsupported`] for those that need local time, where there is none.
-pub(super) fn apply(
+/// A modifier that was read.
+#[derive(Debug)]
+pub(in crate::functions) enum Modifier {
+    /// So many of a unit, by its number.
+    Add {
+        amount: f64,
+        unit: usize,
+    },
+    /// Any other, or none, in small letters.
+    Text(Vec<u8>),
+    Null,
+}
+
+impl Modifier {
+    pub(super) fn of(value: ValueRef<'_>) -> Modifier {
+        let Some(text) = text_of(value) else { return Modifier::Null };
+        let text = utf8::to_nul(&text);
+        match text {
+            [b'+' | b'-' | b'0'..=b'9', ..] => units_to_add(text),
+            _ => None,
+        }
+        .unwrap_or_else(|| Modifier::Text(text.to_ascii_lowercase()))
+    }
+
+    /// Applies a modifier; `first` when none stood before it. `None` when it is none.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for those that need local time, where there is none.
+    pub(super) fn apply(
+        &self,
+        moment: &mut Moment,
+        first: bool,
+        env: &Env<'_>,
+    ) -> Result<Option<()>, Error> {
+        match self {
+            Modifier::Add { amount, unit } => {
+                moment.compute_julian();
+                moment.floor_days = 0;
+                let added = add_units(moment, *amount, UNITS[*unit]);
+                moment.clear_civil();
+                Ok(added)
+            }
+            Modifier::Text(lower) => apply(moment, lower, first, env),
+            Modifier::Null => Ok(None),
+        }
+    }
+}
+
+/// The modifier that a text is which adds a number of some unit.
+fn units_to_add(text: &[u8]) -> Option<Modifier> {
+    let end = text.iter().position(|&byte| byte == b':' || is_space(byte))?;
+    let number = parse_real(&text[..end]);
+    if !number.whole {
+        return None;
+    }
+    let mut rest = Text::new(&text[end..]);
+    rest.skip_spaces();
+    let unit = rest.to_end();
+    if !(3..=10).contains(&unit.len()) {
+        return None;
+    }
+    let unit = match unit {
+        [unit @ .., b's' | b'S'] => unit,
+        unit => unit,
+    };
+    let is = |(name, ..): &(&str, f32, f64)| unit.eq_ignore_ascii_case(name.as_bytes());
+    UNITS.iter().position(is).map(|unit| Modifier::Add { amount: number.real, unit })
+}
+
+/// Applies a modifier in small letters.
+fn apply(
     moment: &mut Moment,
-    text: &[u8],
+    lower: &[u8],
     first: bool,
     env: &Env<'_>,
 ) -> Result<Option<()>, Error> {
-    let lower = text.to_ascii_lowercase();
     let unsupported = || {
-        let what = format!("date modifier '{}'", String::from_utf8_lossy(&lower));
+        let what = format!("date modifier '{}'", String::from_utf8_lossy(lower));
         Error::Unsupported { what, offset: None }
     };
     let offset_s = |unix_s| env.session.local_offset_s(unix_s);
-    Ok(match lower.as_slice() {
+    Ok(match lower {
+        [b'+' | b'-' | b'0'..=b'9', ..] => add(moment, lower),
         b"localtime" => {
             if !moment.local {
                 to_local(moment, offset_s).ok_or_else(unsupported)?;
@@ -77,7 +144,6 @@ pub(super) fn apply(
         lower if let Some(unit) = lower.strip_prefix(b"start of ") => start_of(moment, unit),
         lower if let Some(unit) = lower.strip_prefix(b"end of ") => end_of(moment, unit),
         lower if let Some(day) = lower.strip_prefix(b"weekday ") => weekday(moment, day),
-        [b'+' | b'-' | b'0'..=b'9', ..] => add(moment, &lower),
         _ => None,
     })
 }
@@ -212,7 +278,7 @@ fn weekday(moment: &mut Moment, day: &[u8]) -> Option<()> {
     Some(())
 }
 
-/// `+1.5 days`, `-01:30`, `+0001-02-03 04:05`.
+/// `-01:30`, `+0001-02-03 04:05`.
 fn add(moment: &mut Moment, text: &[u8]) -> Option<()> {
     let year_digits = |count: usize| Text::new(&text[1..]).digits(count, 0, YEAR_MAX).is_some();
     let mut end = 1;
@@ -228,34 +294,19 @@ fn add(moment: &mut Moment, text: &[u8]) -> Option<()> {
     if !number.whole {
         return None;
     }
-    match text.get(end) {
-        Some(b'-') => return add_date(moment, text, end - 1),
-        Some(b':') => return add_time(moment, text, text[0]),
-        _ => {}
+    match text.get(end)? {
+        b'-' => add_date(moment, text, end - 1),
+        b':' => add_time(moment, text, text[0]),
+        _ => None,
     }
-    let mut rest = Text::new(&text[end..]);
-    rest.skip_spaces();
-    let mut unit = Vec::new();
-    while rest.peek() != 0 {
-        unit.push(rest.peek());
-        rest.skip(1);
-    }
-    if !(3..=10).contains(&unit.len()) {
-        return None;
-    }
-    if unit.last() == Some(&b's') {
-        unit.pop();
-    }
-    moment.compute_julian();
-    moment.floor_days = 0;
-    let added = add_units(moment, number.real, &unit);
-    moment.clear_civil();
-    added
 }
 
 /// Months and years move the date and keep the day, the rest moves the time.
-fn add_units(moment: &mut Moment, amount: f64, unit: &[u8]) -> Option<()> {
-    let (name, limit, seconds) = UNITS.into_iter().find(|(name, ..)| name.as_bytes() == unit)?;
+fn add_units(
+    moment: &mut Moment,
+    amount: f64,
+    (name, limit, seconds): (&str, f32, f64),
+) -> Option<()> {
     let limit = f64::from(limit);
     if !(amount > -limit && amount < limit) {
         return None;

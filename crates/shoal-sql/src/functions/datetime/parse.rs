@@ -28,6 +28,11 @@ impl<'a> Text<'a> {
         }
     }
 
+    /// What is left.
+    pub(super) fn to_end(self) -> &'a [u8] {
+        self.bytes
+    }
+
     fn is_empty(self) -> bool {
         self.bytes.is_empty()
     }

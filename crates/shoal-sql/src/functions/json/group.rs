@@ -2,7 +2,7 @@
 
 use super::{made, push_quoted, push_value};
 use crate::Error;
-use crate::functions::{LENGTH_MAX, is_json, too_big};
+use crate::functions::{LENGTH_MAX, has_bit, too_big};
 use crate::value::{Value, ValueRef, text_of};
 
 /// An array or an object in the making.
@@ -43,7 +43,7 @@ impl JsonGroup {
                 (1, second.unwrap_or(ValueRef::Null))
             }
         };
-        push_value(value, is_json(self.json, place), &mut self.text)?;
+        push_value(value, has_bit(self.json, place), &mut self.text)?;
         if self.text.len() > LENGTH_MAX { Err(too_big()) } else { Ok(()) }
     }
 
