@@ -256,6 +256,8 @@ impl<'a> Converter<'a> {
                     Some(grammar::FunctionCallOrder::SortList(terms)) => self.order_terms(terms)?,
                     None => Vec::new(),
                 };
+                // SQLite looks at none where there is nothing to be ordered.
+                let order_by = if arguments.is_empty() { Vec::new() } else { order_by };
                 let kind =
                     self.call(name, distinct, arguments, false, order_by, filter_over.as_ref())?;
                 Ok(Expr { kind, offset })
