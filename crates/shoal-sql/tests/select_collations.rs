@@ -223,3 +223,49 @@ select 1 union all values (2); select (values (1) limit 1);
 ",
     );
 }
+
+/// Around a compound its columns compare as those of its first part; within it by the first that names one.
+#[test]
+fn what_a_compound_is_compared_by() {
+    let scratch = Scratch::new(
+        "create table t(a text collate nocase, b text); insert into t values ('B', 'a'), ('b', 'A');",
+    );
+    check_all(
+        &mut scratch.ours(),
+        &scratch.theirs(),
+        "
+select x = 'A' from (select 'b' as x union all select 'a' collate nocase);
+select x = 'A' from (select 'b' collate nocase as x union all select 'a');
+select x from (select b as x from t union select a from t) where x = 'b' order by x;
+select x, count(*) from (select b as x from t union all select a from t) group by x order by x;
+select distinct x from (select b as x from t union all select a from t) order by x;
+select b as x from t union select a from t order by x;
+select b as x from t union select a from t order by x collate binary;
+select a as x from t union select b from t order by x;
+select distinct x from (select b as x from t union select a from t limit 9) order by x;
+with c(x) as (select b from t union select a from t) select x from c where x > 'a' order by x;
+with recursive c(x) as (select b from t union select a from t, c) select x from c order by x;
+select 'B' in (select b from t union select a from t), max(x) from (select b as x from t union select a from t);
+select x from (select b as x from t except select a collate nocase from t) order by x;
+select count(distinct x) from (select b as x from t union all select a from t);
+select p.x from (select b as x from t union all select a from t) p join (select a as y from t) q on p.x = q.y order by 1;
+",
+    );
+}
+
+#[test]
+fn an_index_of_what_has_none() {
+    let scratch = Scratch::new(
+        "create table t(a); create index t_a on t(a); create view v as select a from t;",
+    );
+    check_all(
+        &mut scratch.ours(),
+        &scratch.theirs(),
+        "
+with s(n) as (select 1) select n from s indexed by t_a; select * from v indexed by t_a;
+select * from t indexed by t_a where a = 1; select * from v not indexed;
+with s(n) as (select 1) select n from s not indexed; select value from json_each indexed by t_a;
+with recursive s(n) as (select 1 union all select n + 1 from s indexed by t_a where n < 3) select n from s;
+",
+    );
+}

@@ -179,9 +179,14 @@ impl<'a> Resolver<'a> {
                         }
                         _ => *query,
                     };
+                    refuse_index(indexed)?;
                     return self.add_query(query, shown, nullable, joined);
                 }
                 Some(Common::Taken(slot, columns)) => {
+                    // The row that a recursion has taken is asked for no index until it is planned.
+                    if let Indexed::By(index) = indexed {
+                        return Err(Error::meaning("no query solution", index.offset));
+                    }
                     let source = self.new_source()?;
                     add_columns(source, SourceKind::Taken(slot), &columns, shown, nullable, joined);
                     return Ok(());
@@ -194,10 +199,12 @@ impl<'a> Resolver<'a> {
             && self.home.is_none()
             && let Some((number, layer)) = self.schema.layer(plain)
         {
+            refuse_index(indexed)?;
             return self.add_layer(number, layer, alias, nullable, joined);
         }
         let found = self.object(name);
         if found.is_err() && TableFunction::named(plain).is_some() {
+            refuse_index(indexed)?;
             return self.add_function(name, &[], alias, nullable, joined);
         }
         let (database, object) = found?;
@@ -232,6 +239,7 @@ impl<'a> Resolver<'a> {
             }
             Object::View(view) => {
                 let query = self.view(view, database, offset)?;
+                refuse_index(indexed)?;
                 self.add_query(query, alias.unwrap_or_else(|| view.name.clone()), nullable, joined)
             }
             Object::Virtual { module, .. } => {
@@ -571,6 +579,14 @@ fn flat(from: &ast::From, nullable: bool, alias: &Option<String>, joined: &Joine
 }
 
 /// Makes `a RIGHT JOIN b` a `b LEFT JOIN a`, which finds the rows of `a` by a key where it can. Of more
+/// Fails where an index is asked for of what has none.
+fn refuse_index(indexed: &Indexed) -> Result<(), Error> {
+    match indexed {
+        Indexed::By(index) => Err(Error::no_such(NameKind::Index, &index.text, index.offset)),
+        Indexed::Any | Indexed::Not => Ok(()),
+    }
+}
+
 /// than two tables the left side would have to be a query of its own.
 fn turn_right_join(sources: &mut [Source]) {
     let [left, right] = sources else { return };

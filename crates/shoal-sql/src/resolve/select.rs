@@ -454,6 +454,8 @@ impl<'a> Resolver<'a> {
     fn compound(&mut self, select: &'a ast::Select) -> Result<Query, Error> {
         let (first, mut columns, _, mut correlated) =
             self.core(&select.first, &[], RowsAsked::None)?;
+        // Around the query its columns compare as those of its first part do.
+        let own: Vec<_> = columns.iter().map(|column| column.collation).collect();
         let mut as_expression = first_rules(&columns);
         let mut cores = vec![&select.first];
         let mut rest = Vec::with_capacity(select.compounds.len());
@@ -509,6 +511,9 @@ impl<'a> Resolver<'a> {
             }
         }
         let collations = self.compound_collations(&columns, &rest)?;
+        for (column, own) in columns.iter_mut().zip(own) {
+            column.collation = own;
+        }
         Ok(Query {
             body: Body::Compound { first: Box::new(first), rest, collations },
             columns,
