@@ -218,8 +218,12 @@ impl SelectRun {
         count: usize,
         out: &mut Batch,
     ) -> Result<Option<bool>, Error> {
-        let direct = grouped_directly(plan, machine);
-        let given = direct.and_then(|direct| direct.group.as_ref()?.given.as_deref());
+        let direct = grouped_directly(plan, machine).and_then(|direct| direct.group.as_ref());
+        let fed = grouped_by_columns(plan, machine).and_then(|fed| fed.group.as_ref());
+        // Where rows come in the order of their groups, these are given as they end.
+        let is_ordered = plan.group.as_ref().is_some_and(|group| group.ordered);
+        let fed = fed.filter(|_| !is_ordered).map(|fed| &fed.group);
+        let given = direct.or(fed).and_then(|group| group.given.as_deref());
         let (Some(given), Some(group)) = (given, &plan.group) else { return Ok(None) };
         self.gather(plan, group, machine)?;
         let Some(groups) = &mut self.groups else { return Ok(None) };

@@ -6,7 +6,9 @@
 
 use super::{AggregatePlan, DistinctPlan, GroupPlan, Level, Loads, Scan, SelectPlan};
 use crate::exec::computed::ColumnTable;
-use crate::exec::direct::{Direct, DirectGroup, MoreOfAggregate, Operand, compile, constant};
+use crate::exec::direct::{
+    Direct, DirectGroup, GroupColumn, MoreOfAggregate, Operand, compile, constant,
+};
 use crate::expr::{Code, Compiler, Op, Reg};
 use crate::value::Value;
 
@@ -156,7 +158,7 @@ fn compute(select: &mut SelectPlan, is_bounded: bool, compiler: &Compiler) {
         group_distinct(select, compiler);
     }
     let by_row = |code: &Code| compiler.is_by_row(code);
-    let SelectPlan { levels, group, windows, outputs, .. } = select;
+    let SelectPlan { levels, group, windows, outputs, distinct, .. } = select;
     let count = levels.len();
     let Some(Level { scan: Scan::Fed(fed), filter, .. }) = levels.first_mut() else { return };
     let conditions = std::mem::take(filter).into_iter();
@@ -196,7 +198,11 @@ fn compute(select: &mut SelectPlan, is_bounded: bool, compiler: &Compiler) {
         let codes = computed.iter().filter_map(|code| code.of(group));
         fed.runs_query = fed.conditions.iter().chain(codes.clone()).any(Code::runs_query);
         fed.table = ColumnTable::new(loaded, fed.conditions.iter().chain(codes));
-        let group = direct_group(group, &fed.table, compiler);
+        // What a group gives is its own, and nothing more is asked of it.
+        let is_given = windows.is_none() && distinct.is_none() && group.having.is_none();
+        let given = outputs.iter().map(|code| GroupColumn::of(code, group).filter(|_| is_given));
+        let given = given.collect();
+        let group = direct_group((group, given), &fed.table, compiler);
         fed.group = group.map(|group| FedGroup { computed, group });
     } else {
         fed.table = ColumnTable::new(loaded, fed.conditions.iter());
@@ -269,7 +275,7 @@ fn codes_of(group: &GroupPlan, compiler: &Compiler) -> Option<Vec<GroupCode>> {
 
 /// The group's values as columns; `None` where one is not.
 fn direct_group(
-    group: &GroupPlan,
+    (group, given): (&GroupPlan, Option<Box<[GroupColumn]>>),
     table: &ColumnTable,
     compiler: &Compiler,
 ) -> Option<DirectGroup> {
@@ -306,7 +312,7 @@ fn direct_group(
         arguments: arguments.collect::<Option<_>>()?,
         more: more.into(),
         kept: kept.collect::<Option<_>>()?,
-        given: None,
+        given,
     })
 }
 

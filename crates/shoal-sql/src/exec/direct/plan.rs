@@ -287,7 +287,7 @@ pub(crate) enum GroupColumn {
 }
 
 impl GroupColumn {
-    pub(super) fn of(code: &Code, group: &GroupPlan) -> Option<GroupColumn> {
+    pub(crate) fn of(code: &Code, group: &GroupPlan) -> Option<GroupColumn> {
         let reg = code.copied()?;
         if let Some(number) = group.aggregates.iter().position(|it| it.result == reg) {
             return Some(GroupColumn::Aggregate(number));
