@@ -182,6 +182,12 @@ impl Error {
         Error::Store(corrupt.into())
     }
 
+    /// An index's entry whose row is not there; 0 where it has no rowid.
+    pub(crate) fn names_no_row(rowid: i64) -> Error {
+        let why = "names a row that is not there";
+        Error::corrupt(shoal_store::Corrupt::new("index", why, rowid.cast_unsigned()))
+    }
+
     pub(crate) fn runtime(message: impl Into<String>) -> Error {
         Error::Runtime { message: message.into() }
     }

@@ -145,7 +145,7 @@ impl<'c> IndexReader<'c> {
         let record = Record::new(self.entries.payload()?).map_err(Error::corrupt)?;
         match record.column(place).map_err(Error::corrupt)? {
             Some(ValueRef::Int(rowid)) => Ok(rowid),
-            _ => Err(missing(0)),
+            _ => Err(Error::names_no_row(0)),
         }
     }
 
@@ -160,14 +160,10 @@ impl<'c> IndexReader<'c> {
         if !self.on_row {
             let rowid = self.rowid()?;
             if !self.rows.seek(rowid)? {
-                return Err(missing(rowid.cast_unsigned()));
+                return Err(Error::names_no_row(rowid));
             }
             self.on_row = true;
         }
         crate::reader::column_value(&self.table, &mut self.rows, column)
     }
-}
-
-fn missing(rowid: u64) -> Error {
-    Error::corrupt(shoal_store::Corrupt::new("index", "names a row that is not there", rowid))
 }

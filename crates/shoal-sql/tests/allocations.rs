@@ -31,6 +31,11 @@ fn database(path: &Path) {
     .unwrap();
 }
 
+fn open(path: &Path, locking: Locking) -> Connection {
+    let options = Options { locking, ..Options::new(Access::ReadOnly) };
+    Connection::open(Store::open_with(Arc::new(OsVfs::new()), path, options).unwrap()).unwrap()
+}
+
 /// Runs the statement; gives its rows and a number that depends on all its values.
 fn run(connection: &mut Connection, statement: &mut Statement) -> (usize, u64) {
     let mut rows = connection.query(statement).unwrap();
@@ -103,9 +108,7 @@ fn a_statement_that_ran_before_allocates_nothing() {
         ("SELECT dept FROM t EXCEPT SELECT dept FROM t WHERE age > 90", 5),
     ];
     for locking in [Locking::Exclusive, Locking::Shared] {
-        let options = Options { locking, ..Options::new(Access::ReadOnly) };
-        let store = Store::open_with(Arc::new(OsVfs::new()), &path, options).unwrap();
-        let mut connection = Connection::open(store).unwrap();
+        let mut connection = open(&path, locking);
         if locking == Locking::Shared {
             connection.begin(Mode::Read).unwrap();
         }
@@ -137,9 +140,7 @@ fn random_lookups_allocate_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("db");
     database(&path);
-    let options = Options { locking: Locking::Exclusive, ..Options::new(Access::ReadOnly) };
-    let store = Store::open_with(Arc::new(OsVfs::new()), &path, options).unwrap();
-    let mut connection = Connection::open(store).unwrap();
+    let mut connection = open(&path, Locking::Exclusive);
     let mut statement = connection.prepare("SELECT id, name FROM t WHERE id = ?1").unwrap();
     let mut lookup = |id: i64| {
         statement.bind(1, Value::Int(id)).unwrap();
@@ -158,9 +159,7 @@ fn queries_within_allocate_nothing_for_a_row() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("db");
     database(&path);
-    let options = Options { locking: Locking::Exclusive, ..Options::new(Access::ReadOnly) };
-    let store = Store::open_with(Arc::new(OsVfs::new()), &path, options).unwrap();
-    let mut connection = Connection::open(store).unwrap();
+    let mut connection = open(&path, Locking::Exclusive);
     for query in [
         "EXISTS (SELECT 1 FROM t b WHERE b.third = a.id)",
         "EXISTS (SELECT 1 FROM t b WHERE b.third = a.id AND b.score > 3)",

@@ -101,12 +101,6 @@ pub(super) fn common_rowids(
 fn found(machine: &Machine<'_, '_>, reg: Reg) -> Result<i64, Error> {
     match machine.registers[reg] {
         Value::Int(rowid) => Ok(rowid),
-        _ => Err(names_no_row(0)),
+        _ => Err(Error::names_no_row(0)),
     }
-}
-
-/// An index's entry whose row is not there.
-pub(super) fn names_no_row(rowid: i64) -> Error {
-    let why = "names a row that is not there";
-    Error::corrupt(shoal_store::Corrupt::new("index", why, rowid.cast_unsigned()))
 }

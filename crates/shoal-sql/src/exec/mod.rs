@@ -427,19 +427,43 @@ impl<'m, 't> Machine<'m, 't> {
         }
     }
 
+    /// A cursor over a table, which is opened unless it is.
+    #[inline]
+    fn table_cursor(&mut self, cursor: usize, root: Pgno) -> Result<&mut TableCursor<'t>, Error> {
+        let txn = self.cursor_txn(cursor)?;
+        let slot = &mut self.cursors[cursor];
+        if !matches!(slot, Slot::Table(_)) {
+            *slot = Slot::Table(Box::new(txn.table(root)?));
+        }
+        let Slot::Table(cursor) = slot else {
+            return Err(Error::Misuse { what: "a cursor over a table is none" });
+        };
+        Ok(cursor)
+    }
+
+    /// The same over an index.
+    #[inline]
+    fn index_cursor(&mut self, cursor: usize, root: Pgno) -> Result<&mut IndexCursor<'t>, Error> {
+        let txn = self.cursor_txn(cursor)?;
+        let slot = &mut self.cursors[cursor];
+        if !matches!(slot, Slot::Index(_)) {
+            *slot = Slot::Index(Box::new(txn.index(root)?));
+        }
+        let Slot::Index(cursor) = slot else {
+            return Err(Error::Misuse { what: "a cursor over an index is none" });
+        };
+        Ok(cursor)
+    }
+
     /// Puts a cursor on the row with a rowid; false where there is none.
     fn find_row(&mut self, cursor: usize, root: Pgno, rowid: i64) -> Result<bool, Error> {
         let txn = self.cursor_txn(cursor)?;
-        let slot = &mut self.cursors[cursor];
         // What finds rows fast keeps what it learned of the tree, which a writer changes, and gives
         // records as they are stored.
         if txn.is_writer() || txn.utf16().is_some() {
-            if !matches!(slot, Slot::Table(_)) {
-                *slot = Slot::Table(Box::new(txn.table(root)?));
-            }
-            let Slot::Table(cursor) = slot else { return Ok(false) };
-            return Ok(cursor.seek(rowid)?);
+            return Ok(self.table_cursor(cursor, root)?.seek(rowid)?);
         }
+        let slot = &mut self.cursors[cursor];
         if self.lookups.len() <= cursor {
             self.lookups.resize_with(cursor + 1, || None);
         }

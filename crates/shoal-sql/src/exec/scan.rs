@@ -7,7 +7,7 @@ use shoal_store::Record;
 
 use super::fed::FedRun;
 use super::hash::HashRun;
-use super::intersection::{common_rowids, names_no_row};
+use super::intersection::common_rowids;
 use super::listed::{ListPlace, ListRule};
 use super::query::QueryRun;
 use super::{Machine, Slot, assign};
@@ -226,7 +226,7 @@ impl ScanRun {
                     && let (EachValues::Common(_), Value::Int(rowid)) =
                         (&run.values, &machine.registers[plan.reg])
                 {
-                    return Err(names_no_row(*rowid));
+                    return Err(Error::names_no_row(*rowid));
                 }
                 let Some(value) = run.values.next(plan, machine)? else { return Ok(false) };
                 machine.registers[plan.reg] = value;
@@ -443,12 +443,7 @@ impl TableRun {
             }
             return Ok(found);
         }
-        let txn = machine.cursor_txn(plan.cursor)?;
-        let slot = &mut machine.cursors[plan.cursor];
-        if !matches!(slot, Slot::Table(_)) {
-            *slot = Slot::Table(Box::new(txn.table(plan.root)?));
-        }
-        let Slot::Table(cursor) = slot else { return Ok(false) };
+        let cursor = machine.table_cursor(plan.cursor, plan.root)?;
         let found = match (&self.at, plan.descending) {
             (At::Done, _) => false,
             (At::Live, false) => cursor.next()?,
@@ -607,12 +602,7 @@ impl IndexRun {
         if matches!(self.at, At::Done) {
             return Ok(false);
         }
-        let txn = machine.cursor_txn(plan.cursor)?;
-        let slot = &mut machine.cursors[plan.cursor];
-        if !matches!(slot, Slot::Index(_)) {
-            *slot = Slot::Index(Box::new(txn.index(plan.root)?));
-        }
-        let Slot::Index(cursor) = slot else { return Ok(false) };
+        let cursor = machine.index_cursor(plan.cursor, plan.root)?;
         let found = match &self.at {
             At::Done => false,
             At::Live if plan.descending => cursor.prev()?,
@@ -688,12 +678,7 @@ impl IndexRun {
         if matches!(self.at, At::Done) {
             return Ok(false);
         }
-        let txn = machine.cursor_txn(plan.cursor)?;
-        let slot = &mut machine.cursors[plan.cursor];
-        if !matches!(slot, Slot::Index(_)) {
-            *slot = Slot::Index(Box::new(txn.index(plan.root)?));
-        }
-        let Slot::Index(cursor) = slot else { return Ok(false) };
+        let cursor = machine.index_cursor(plan.cursor, plan.root)?;
         let mut key: Vec<ValueRef<'_>> = self.prefix.iter().map(Value::as_ref).collect();
         key.push(ValueRef::Int(rowid));
         cursor.seek(&key, &plan.order)?;
@@ -756,10 +741,10 @@ fn find_row(
     match &table.key {
         TableKey::Rowid { place } => {
             let Some(ValueRef::Int(rowid)) = record.column(*place).map_err(Error::corrupt)? else {
-                return Err(names_no_row(0));
+                return Err(Error::names_no_row(0));
             };
             if !machine.find_row(table.cursor, table.root, rowid)? {
-                return Err(names_no_row(rowid));
+                return Err(Error::names_no_row(rowid));
             }
         }
         TableKey::Primary { places, order } => {
@@ -768,15 +753,8 @@ fn find_row(
                 let value = record.column(place).map_err(Error::corrupt)?;
                 key.push(value.unwrap_or(ValueRef::Null));
             }
-            let txn = machine.cursor_txn(table.cursor)?;
-            let target = &mut machine.cursors[table.cursor];
-            if !matches!(target, Slot::Index(_)) {
-                *target = Slot::Index(Box::new(txn.index(table.root)?));
-            }
-            if let Slot::Index(cursor) = target
-                && !cursor.seek(&key, order)?
-            {
-                return Err(names_no_row(0));
+            if !machine.index_cursor(table.cursor, table.root)?.seek(&key, order)? {
+                return Err(Error::names_no_row(0));
             }
         }
     }

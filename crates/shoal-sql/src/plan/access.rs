@@ -28,7 +28,7 @@ const ENTRY: f64 = 3.0;
 /// A row found by its rowid, from an index's entry; and where those rowids ascend, as they do
 /// among the entries of one key, so that most rows are near the one before.
 const LOOKUP: f64 = 16.0;
-const LOOKUP_NEAR: f64 = 6.0;
+pub(super) const LOOKUP_NEAR: f64 = 6.0;
 /// A rowid sought.
 pub(super) const ROWID_SEEK: f64 = 10.0;
 /// A key sought in an index.

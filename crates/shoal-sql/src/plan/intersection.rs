@@ -5,7 +5,9 @@
 //! is done here, too, unless what is known of the indexes says that most of those rows would be read
 //! in vain.
 
-use super::access::{Frame, KeyExpr, Path, PathKind, SEEK, SOME, full_path, table_rows};
+use super::access::{
+    Frame, KeyExpr, LOOKUP_NEAR, Path, PathKind, SEEK, SOME, full_path, table_rows,
+};
 use super::keyed::known_share;
 use crate::resolve::tree::Expr;
 use crate::schema::Table;
@@ -14,9 +16,8 @@ use crate::schema::Table;
 const ROWID: f64 = 1.5;
 const ROWID_SORTED: f64 = 6.0;
 /// A rowid sought among the entries of one key.
-const ROWID_SEEK: f64 = 2.0 * SEEK;
-/// A row found by its rowid: on the page of the one before, and on another.
-const LOOKUP_NEAR: f64 = 6.0;
+const ENTRY_SEEK: f64 = 2.0 * SEEK;
+/// A row found by its rowid on another page than the one before.
 const LOOKUP_FAR: f64 = 30.0;
 
 /// One of the ways that may find rows together.
@@ -52,7 +53,7 @@ impl<'e> Frame<'e> {
                 continue;
             }
             // Where few rowids are asked for, each is sought.
-            let asked = SEEK + (arm.path.rows * ROWID).min(found * ROWID_SEEK);
+            let asked = SEEK + (arm.path.rows * ROWID).min(found * ENTRY_SEEK);
             let left = found * (arm.path.rows / all).min(1.0);
             if asked < lookups(found) - lookups(left) {
                 walked += asked;

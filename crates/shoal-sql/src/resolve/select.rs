@@ -465,11 +465,9 @@ impl<'a> Resolver<'a> {
             if more.len() != columns.len() {
                 let offset = match core {
                     SelectCore::Select(clauses) => clauses.offset,
-                    SelectCore::Values(values) => values
-                        .rows
-                        .first()
-                        .and_then(|row| row.first())
-                        .map_or(0, |expr| expr.offset),
+                    SelectCore::Values(values) => {
+                        values.rows.first().map_or(0, |row| super::values::offset(row))
+                    }
                 };
                 let message = match (select.compounds.len(), core) {
                     (_, SelectCore::Values(_)) if matches!(op, CompoundOp::UnionAll) => {

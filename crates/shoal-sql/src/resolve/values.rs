@@ -159,6 +159,6 @@ impl Resolved {
 }
 
 /// Where a row begins.
-fn offset(row: &[ast::Expr]) -> usize {
+pub(super) fn offset(row: &[ast::Expr]) -> usize {
     row.first().map_or(0, |expr| expr.offset)
 }

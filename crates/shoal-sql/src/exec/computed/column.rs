@@ -144,11 +144,17 @@ impl Column {
         if left == ValueRef::Null || right == ValueRef::Null {
             return self.push(ValueRef::Null);
         }
-        self.mix();
         let start = self.bytes.len();
         push_text(left, &mut self.bytes);
         push_text(right, &mut self.bytes);
-        // Neither has more than a billion bytes.
+        self.push_text_from(start);
+    }
+
+    /// Appends the text whose bytes were put behind the others, from `start` on.
+    #[inline]
+    fn push_text_from(&mut self, start: usize) {
+        self.mix();
+        // No text has more than a billion bytes, nor have two together more than two.
         let len = (self.bytes.len() - start) as u32;
         self.cells.push(Cell { class: Class::Text, len, word: start as u64 });
     }
@@ -163,10 +169,7 @@ impl Column {
     ) -> Result<(), Error> {
         let start = self.bytes.len();
         if write(&mut self.bytes)? {
-            self.mix();
-            // No text has more than a billion bytes.
-            let len = (self.bytes.len() - start) as u32;
-            self.cells.push(Cell { class: Class::Text, len, word: start as u64 });
+            self.push_text_from(start);
         } else {
             self.bytes.truncate(start);
             self.push(ValueRef::Null);

@@ -5,7 +5,7 @@
 //! those that have jumped wait for the place where they go on.
 
 use super::column::{Column, Numbers, RowBits};
-use super::{Columns, ROWS_MAX, World};
+use super::{ColumnTable, Columns, ROWS_MAX, World};
 use crate::Error;
 use crate::exec::{KeySet, Machine, assign};
 use crate::expr::{
@@ -443,10 +443,7 @@ impl Columns {
         let Some(probe) = machine.probe_plan(query).filter(|probe| probe.is_quick()) else {
             return false;
         };
-        let mut read = std::mem::take(&mut self.read);
-        read.clear();
-        let around = machine.plans[query].around.iter();
-        read.extend(around.filter_map(|&reg| Some((reg, world.table.column(reg)?))));
+        let read = self.read_by(machine.plans[query].around.iter().copied(), world.table);
         let (count, number) = match rows {
             Rows::All(count) => (count, &[][..]),
             Rows::Some(rows) => (rows.len(), rows),
@@ -459,10 +456,21 @@ impl Columns {
             asked += 1;
         });
         self.read = read;
-        if let Err(error) = result {
-            (self.rows, self.failed) = (row_at(asked), Some(error));
-        }
+        self.fail_at(result.err().map(|error| (row_at(asked), error)));
         true
+    }
+
+    /// Of registers those that differ from row to row, and their columns, in [`Columns::read`], which is to be
+    /// given back.
+    fn read_by(
+        &mut self,
+        registers: impl Iterator<Item = Reg>,
+        table: &ColumnTable,
+    ) -> Vec<(Reg, usize)> {
+        let mut read = std::mem::take(&mut self.read);
+        read.clear();
+        read.extend(registers.filter_map(|reg| Some((reg, table.column(reg)?))));
+        read
     }
 
     /// Runs a query for one row after the other, of which `run` appends what it gives; what the query reads of
@@ -475,10 +483,8 @@ impl Columns {
         world: &mut World<'_, '_, '_>,
         run: impl Fn(&mut Machine<'_, '_>, &mut Column) -> Result<(), Error>,
     ) {
-        let mut read = std::mem::take(&mut self.read);
-        read.clear();
         let around = world.machine.plans[query].around.iter().copied().chain(value);
-        read.extend(around.filter_map(|reg| Some((reg, world.table.column(reg)?))));
+        let read = self.read_by(around, world.table);
         let (machine, mut failed) = (&mut *world.machine, None);
         rows.each(|row| {
             if failed.is_some() {
@@ -490,9 +496,7 @@ impl Columns {
             failed = run(machine, out).err().map(|error| (row, error));
         });
         self.read = read;
-        if let Some((row, error)) = failed {
-            (self.rows, self.failed) = (row, Some(error));
-        }
+        self.fail_at(failed);
     }
 
     fn is_in(

@@ -14,7 +14,7 @@ use super::plan::{IndexAccess, KEYS_MAX, RecordPlan};
 use super::run::Memory;
 use super::slots::fixed;
 use crate::Error;
-use crate::exec::intersection::{keep_common, names_no_row, put_in_order};
+use crate::exec::intersection::{keep_common, put_in_order};
 use crate::value::{Value, ValueRef};
 
 /// Most entries whose rowids are taken at once, and how many are after one was sought.
@@ -179,7 +179,7 @@ impl<'a, 't> Arm<'a, 't> {
             } else {
                 field.int(page.bytes())
             };
-            each(rowid.ok_or_else(|| names_no_row(0))?);
+            each(rowid.ok_or_else(|| Error::names_no_row(0))?);
         }
         Ok(true)
     }

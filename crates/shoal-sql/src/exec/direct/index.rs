@@ -7,7 +7,6 @@ use shoal_store::{BATCH, IndexLookup, IndexWalk, Transaction};
 use super::plan::{DirectLevel, End, IndexAccess, KEYS_MAX, Operand};
 use super::run::{DirectRun, Start};
 use crate::Error;
-use crate::exec::intersection::names_no_row;
 use crate::plan::NullKey;
 use crate::value::{Affinity, Value, ValueRef};
 
@@ -249,13 +248,13 @@ impl<'a, 't> DirectRun<'a, 't> {
         let plan = &self.direct.records[entry];
         let field = plan.first + plan.places.partition_point(|&known| known < place);
         let found = self.memory.fields[field].int(self.bytes(entry));
-        let Some(rowid) = found else { return Err(names_no_row(0)) };
+        let Some(rowid) = found else { return Err(Error::names_no_row(0)) };
         if access.once && !self.memory.any.seen.insert(rowid) {
             return Ok(false);
         }
         let lookup = &mut self.memory.lookups[lookup];
         let Some((page, payload)) = lookup.find(self.txn, rowid)? else {
-            return Err(names_no_row(rowid));
+            return Err(Error::names_no_row(rowid));
         };
         self.put(record, rowid, payload, &page)?;
         Ok(true)

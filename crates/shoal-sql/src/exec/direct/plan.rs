@@ -242,6 +242,14 @@ impl Operand {
         matches!(self, Operand::Field { record, .. } if *record == wanted)
     }
 
+    /// Whether it is of that record, or of none.
+    pub(super) fn is_at_most_of(&self, wanted: usize) -> bool {
+        match self {
+            Operand::Field { record, .. } | Operand::Rowid { record } => *record == wanted,
+            Operand::Constant(_) | Operand::Parameter(_) => true,
+        }
+    }
+
     pub(super) fn is_of(&self, wanted: usize) -> bool {
         matches!(
             self,

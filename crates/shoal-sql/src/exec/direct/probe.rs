@@ -13,7 +13,7 @@ use super::leaf::{CHUNK, LeafMemory};
 use super::leaf_rows::LeafRow;
 use super::plan::{Access, Direct, IndexAccess, Operand, Quick, Test};
 use super::run::{Memory, rowid_of_value};
-use super::seek::{FEW, KEYS_MAX};
+use super::seek::{FEW, KEYS_MAX, is_by_equality};
 use super::slots::fixed;
 use crate::Error;
 use crate::plan::NullKey;
@@ -30,20 +30,14 @@ pub(super) fn quick(direct: &Direct) -> Option<Quick> {
         Access::Index(access) => access,
         Access::Rows { .. } | Access::Any { .. } | Access::Common { .. } => return None,
     };
-    let by_equality = access.start.is_none() && access.stop.is_none() && !access.once;
-    let keys = 1..=KEYS_MAX;
-    if !by_equality || access.descending || !keys.contains(&access.equal.len()) {
+    if !is_by_equality(access) {
         return None;
     }
     let of_group =
         direct.group.iter().flat_map(|group| group.arguments.iter().flatten().chain(&group.kept));
     let of_tests = level.before.iter().chain(&level.filter).flat_map(Test::operands);
     let mut operands = direct.outputs.iter().flatten().chain(of_group).chain(of_tests);
-    let is_of_row = |operand: &Operand| match operand {
-        Operand::Field { record, .. } | Operand::Rowid { record } => *record == level.record,
-        Operand::Constant(_) | Operand::Parameter(_) => true,
-    };
-    if !level.before.is_empty() || !operands.all(is_of_row) {
+    if !level.before.is_empty() || !operands.all(|operand| operand.is_at_most_of(level.record)) {
         return None;
     }
     let plan = &direct.records[level.record];

@@ -7,7 +7,6 @@ use super::plan::{Access, Arm, Direct, DirectLevel};
 use super::run::{DirectRun, FAR_BYTES_MAX, Memory, Start, rowid_of_value};
 use super::slots::fixed;
 use crate::Error;
-use crate::exec::intersection::names_no_row;
 use crate::value::Value;
 
 /// The rowids that are sought, ascending, each once, and how many of them were.
@@ -112,7 +111,7 @@ impl Direct {
             let known = leaf.len();
             leaf.look_up(plan, lookup, txn, rowid)?;
             if rowids.named && leaf.len() == known {
-                return Err(names_no_row(rowid));
+                return Err(Error::names_no_row(rowid));
             }
         }
         if rowids.next >= rowids.rowids.len() {
@@ -141,7 +140,7 @@ impl DirectRun<'_, '_> {
                 self.put(level.record, rowid, payload, &page)?;
                 self.matched(0, level, sink)?;
             } else if self.memory.any.rowids.named {
-                return Err(names_no_row(rowid));
+                return Err(Error::names_no_row(rowid));
             }
             if self.memory.is_full(enough) {
                 self.memory.start = Start::At;

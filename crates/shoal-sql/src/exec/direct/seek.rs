@@ -13,7 +13,6 @@ use super::plan::{Access, Direct, DirectLevel, IndexAccess, Operand, RecordPlan}
 use super::run::Memory;
 use super::slots::fixed;
 use crate::Error;
-use crate::exec::intersection::names_no_row;
 use crate::value::{Value, ValueRef};
 
 /// Most rows that are few.
@@ -29,13 +28,15 @@ pub(super) fn is_seek(levels: &[DirectLevel], outputs: Option<&[Operand]>) -> bo
     let Access::Index(access) = &level.access else { return false };
     let tests = [&level.before, &level.on, &level.filter];
     let bare = !level.left_join && tests.iter().all(|tests| tests.is_empty());
-    let by_equality = access.start.is_none() && access.stop.is_none() && !access.once;
-    let of_one = outputs.iter().all(|output| match output {
-        Operand::Field { record, .. } | Operand::Rowid { record } => *record == level.record,
-        Operand::Constant(_) | Operand::Parameter(_) => true,
-    });
+    let of_one = outputs.iter().all(|output| output.is_at_most_of(level.record));
+    bare && is_by_equality(access) && of_one
+}
+
+/// Whether an index's entries are found by equality with a few of its first columns, in their order.
+pub(super) fn is_by_equality(access: &IndexAccess) -> bool {
+    let has_range = access.start.is_some() || access.stop.is_some();
     let keys = 1..=KEYS_MAX;
-    bare && by_equality && !access.descending && keys.contains(&access.equal.len()) && of_one
+    !has_range && !access.once && !access.descending && keys.contains(&access.equal.len())
 }
 
 impl Direct {
@@ -137,7 +138,7 @@ impl LeafMemory {
         self.make_room(rowids.len() * stride);
         for (number, &rowid) in rowids.iter().enumerate() {
             let Some((page, place, cell)) = rows.locate(txn, rowid)? else {
-                return Err(names_no_row(rowid));
+                return Err(Error::names_no_row(rowid));
             };
             let first = number * stride;
             let fields = &mut self.fields[first + plan.first..][..plan.places.len()];
