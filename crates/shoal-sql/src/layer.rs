@@ -3,13 +3,13 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::Error;
-use crate::exec::{Kept, Txns, for_each_row, row_size};
-use crate::functions::Session;
+use crate::exec::for_each_row;
+use crate::keep::{Kept, row_size};
 use crate::parse::ast;
-use crate::plan;
-use crate::schema::Schema;
+use crate::schema::{Schema, Txns};
+use crate::session::Session;
 use crate::value::{Value, ValueRef};
+use crate::{Error, plan};
 
 /// A row of a layer: one value for each column; those that are missing are NULL.
 pub type LayerRow = Vec<Value>;

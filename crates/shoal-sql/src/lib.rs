@@ -3,9 +3,11 @@
 //! A [`Connection`] is one user of one open file. [`Connection::prepare`] turns a statement's text
 //! into a [`Statement`]; [`Connection::query`] gives its [`Rows`], [`Connection::execute`] runs it
 //! for its effect. The way of a statement is: `parse` (text to tree), `resolve` (names to sources
-//! and columns), `plan` (access paths and join order), `expr` (expressions to programs over
-//! registers), `exec` (cursors, loops, groups, sorts). `schema` reads what the file says about
-//! itself, `value` and `functions` are SQL's arithmetic, `write` changes rows and definitions.
+//! and columns), `plan` (access paths, join order, expressions as programs over registers), `exec`
+//! (cursors, loops, groups), `keep` (rows held in memory or spilled, sorted runs, sets of keys).
+//! `schema` reads what the file says about itself, `value` and `functions` are SQL's arithmetic,
+//! `session` is what a running statement may ask of its connection, `write` changes rows and
+//! definitions.
 //!
 //! What is not supported is refused when the statement is prepared, by [`Error::Unsupported`],
 //! which names it and its place in the text; it is never answered wrongly.
@@ -15,9 +17,9 @@
 mod connection;
 mod error;
 mod exec;
-mod expr;
 mod functions;
 mod index_reader;
+mod keep;
 mod layer;
 mod parse;
 mod plan;
@@ -25,6 +27,7 @@ mod reader;
 mod resolve;
 mod rows;
 mod schema;
+mod session;
 mod statement;
 mod top_k;
 mod typed;

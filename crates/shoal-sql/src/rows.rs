@@ -12,8 +12,9 @@ use crate::connection::session::StatementSession;
 use crate::exec::direct::{
     Direct, DirectRows, GivenRow, Memory, Operand, Root, combine, root_parts,
 };
-use crate::exec::{AttachedSnapshots, Batch, Run, Snapshot, Txns};
+use crate::exec::{Batch, Run};
 use crate::plan::{BodyPlan, Program};
+use crate::schema::{AttachedSnapshots, Snapshot, Txns};
 use crate::value::{Affinity, Value, ValueRef};
 
 /// The rows of a query, computed as they are asked for.

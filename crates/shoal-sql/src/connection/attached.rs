@@ -8,8 +8,7 @@ use shoal_store::{Mode, Store, Transaction, Watch};
 use super::session::Pinned;
 use crate::Error;
 use crate::error::NameKind;
-use crate::exec::Snapshot;
-use crate::schema::{Beside, FIRST_ATTACHED, FileOf, Registered, Schema};
+use crate::schema::{Beside, FIRST_ATTACHED, FileOf, Registered, Schema, Snapshot};
 
 /// As many as SQLite allows by default.
 const ATTACHED_MAX: usize = 10;

@@ -4,9 +4,8 @@ use shoal_store::{TextEncoding, Transaction};
 
 use crate::Error;
 use crate::error::NameKind;
-use crate::exec::Txns;
 use crate::parse::ast::{Name, ObjectName, PragmaArgument};
-use crate::schema::{Index, IndexOrigin, IndexSource, MAIN, Object, Schema, TEMP, Table};
+use crate::schema::{Index, IndexOrigin, IndexSource, MAIN, Object, Schema, TEMP, Table, Txns};
 use crate::value::{Value, to_int};
 use crate::write::{foreign_keys, integrity};
 

@@ -9,8 +9,7 @@ use shoal_store::{Locking, Store, Transaction, Watch};
 use super::attached::begin;
 use super::control::Control;
 use crate::Error;
-use crate::exec::Budget;
-use crate::functions::Session;
+use crate::session::{Budget, Session};
 use crate::write::Done;
 
 /// What a connection counts, and where it takes time and chance from.

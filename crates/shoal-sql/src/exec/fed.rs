@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use shoal_store::Transaction;
 
+use super::Machine;
 use super::computed::{Column, Columns, ROWS_MAX, Readable, World};
 use super::direct::{Direct, DirectRows, Memory};
-use super::{Machine, assign};
 use crate::Error;
 use crate::plan::FedScan;
-use crate::value::{Value, ValueRef};
+use crate::value::{Value, ValueRef, assign};
 
 /// Where such a scan stands.
 #[derive(Debug)]

@@ -10,12 +10,14 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::Machine;
-use super::sort::compare;
+use super::eval;
 use crate::Error;
-use crate::expr::{Code, eval};
-use crate::functions::{AggregateFunction, AggregateState, Session, WindowFunction};
+use crate::functions::{AggregateFunction, AggregateState, WindowFunction};
+use crate::keep::SortKey;
+use crate::keep::sort::compare;
 use crate::parse::ast::{FrameExclude, FrameUnit};
-use crate::plan::{BoundPlan, SortKey, WindowCallPlan, WindowPass};
+use crate::plan::{BoundPlan, Code, WindowCallPlan, WindowPass};
+use crate::session::Session;
 use crate::value::{self, Affinity, Collation, Value};
 
 /// Who asks for a row: each goes through the partition at a pace of its own.

@@ -15,16 +15,19 @@ use super::direct::{
     CHUNK, Direct, DirectGroup, EVERYWHERE, GroupColumn, ManyRows, Memory, MoreOfAggregate,
     Operand, RowView,
 };
+use super::eval;
 use super::group_store::GroupStore;
-use super::key::{HashPlaces, hash_value, is_equal};
 use super::overflow::Overflow;
-use super::short_keys::ShortKeys;
-use super::sort::PARALLEL_MIN;
-use super::{Batch, Kept, Machine};
+use super::{Batch, Machine};
 use crate::Error;
-use crate::expr::{eval, eval_condition, eval_operand};
-use crate::functions::{ForEach, Session};
+use crate::exec::{eval_condition, eval_operand};
+use crate::functions::ForEach;
+use crate::keep::Kept;
+use crate::keep::key::{HashPlaces, hash_value, is_equal};
+use crate::keep::short_keys::ShortKeys;
+use crate::keep::sort::PARALLEL_MIN;
 use crate::plan::{AggregatePlan, GroupPlan};
+use crate::session::Session;
 use crate::value::{Collation, Value, ValueRef, truth};
 
 /// A column of rows that were found together.

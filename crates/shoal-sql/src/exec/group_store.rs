@@ -1,14 +1,16 @@
 //! Groups side by side: the keys of all of them in one list, their aggregates in another, so that a group
 //! costs no allocation of its own.
 
-use super::seen::Seen;
-use super::sort::{Sorter, Values};
-use super::value_list::ValueList;
-use super::{Machine, assign, row_size};
+use super::Machine;
 use crate::Error;
-use crate::functions::{AggregateState, Session};
+use crate::functions::AggregateState;
+use crate::keep::row_size;
+use crate::keep::seen::Seen;
+use crate::keep::sort::{Sorter, Values};
+use crate::keep::value_list::ValueList;
 use crate::plan::{AggregatePlan, GroupPlan};
-use crate::value::{Value, ValueRef};
+use crate::session::Session;
+use crate::value::{Value, ValueRef, assign};
 
 /// Groups of one plan, by number from 0.
 #[derive(Debug, Default)]

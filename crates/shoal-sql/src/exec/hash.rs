@@ -1,14 +1,16 @@
 //! Hash joins: one side's rows are kept by key, the other side's rows look theirs up. Where memory is
 //! limited and they do not fit, they are kept in a file, sorted by key.
 
-use super::key::{KeyPlaces, push_converted_key, push_near_key};
+use super::Machine;
+use super::eval;
 use super::scan::ScanRun;
-use super::sort::{Sorter, Values};
-use super::sorted::{SortedPlace, SortedRows, load_values};
-use super::{Kept, Machine, RowStore, row_size};
 use crate::Error;
-use crate::expr::{Code, eval, eval_condition};
-use crate::plan::{HashKey, HashScan, SortKey, SortPlan};
+use crate::exec::eval_condition;
+use crate::keep::key::{KeyPlaces, push_converted_key, push_near_key};
+use crate::keep::sort::{Sorter, Values};
+use crate::keep::sorted::{SortedPlace, SortedRows, load_values};
+use crate::keep::{Kept, RowStore, SortKey, SortPlan, row_size};
+use crate::plan::{Code, HashKey, HashScan};
 use crate::value::{Collation, ValueRef};
 
 /// Kept rows and where those of each key are.

@@ -2,11 +2,12 @@
 //! every row around them, so nothing stands between the expression and the loop.
 
 use super::Machine;
+use super::eval;
 use super::group::Groups;
 use super::scan::ScanRun;
 use crate::Error;
-use crate::expr::{eval, eval_condition};
-use crate::plan::{BodyPlan, GroupPlan, Level, QueryPlan, RowidRange, Scan, SelectPlan};
+use crate::exec::eval_condition;
+use crate::plan::{BodyPlan, Code, GroupPlan, Level, QueryPlan, RowidRange, Scan, SelectPlan};
 
 /// What such a query keeps from one run for the next.
 #[derive(Debug, Default)]
@@ -113,7 +114,7 @@ impl InnerRun {
 }
 
 #[inline]
-fn holds(conditions: &[crate::expr::Code], machine: &mut Machine<'_, '_>) -> Result<bool, Error> {
+fn holds(conditions: &[Code], machine: &mut Machine<'_, '_>) -> Result<bool, Error> {
     for condition in conditions {
         if !eval_condition(machine, condition)? {
             return Ok(false);

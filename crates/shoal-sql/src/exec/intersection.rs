@@ -1,11 +1,10 @@
 //! The rowids that several walks over indexes have in common.
 
 use super::Machine;
-use super::kept::Kept;
 use super::scan::IndexRun;
 use crate::Error;
-use crate::expr::Reg;
-use crate::plan::IndexScan;
+use crate::keep::Kept;
+use crate::plan::{IndexScan, Reg};
 use crate::value::Value;
 
 /// So many entries are passed before the next rowid is sought.

@@ -5,12 +5,13 @@
 use std::ops::Range;
 
 use super::frame::{Frame, Reader, WindowRows};
-use super::numbered::{NumberedReader, NumberedRows};
-use super::sort::compare;
-use super::spill::cut_short;
 use crate::Error;
-use crate::functions::Session;
-use crate::plan::{SortKey, WindowPass};
+use crate::keep::SortKey;
+use crate::keep::numbered::{NumberedReader, NumberedRows};
+use crate::keep::sort::compare;
+use crate::keep::spill::cut_short;
+use crate::plan::WindowPass;
+use crate::session::Session;
 use crate::value::{Value, ValueRef};
 
 /// How many rows are kept that may become the extreme of a frame.

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::expr::Reg;
+use crate::plan::Reg;
 use crate::value::Value;
 
 /// All that is kept takes no more than this.

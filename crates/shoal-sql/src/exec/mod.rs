@@ -9,6 +9,7 @@
 mod batch;
 pub(crate) mod computed;
 pub(crate) mod direct;
+mod eval;
 mod fed;
 mod frame;
 mod group;
@@ -16,33 +17,19 @@ mod group_store;
 mod hash;
 mod inner;
 mod intersection;
-mod kept;
-mod kept_keys;
-mod key;
 mod large_partition;
-mod listed;
-mod matched;
+mod leaf_sort;
 mod memo;
-mod numbered;
 mod overflow;
 mod partitions;
 mod probe;
 mod query;
-mod queue;
 mod recursion;
-mod row_list;
-mod rows;
+mod row_expr;
 mod scan;
-mod seen;
 mod select;
 mod sets;
 mod shared;
-mod short_keys;
-mod sort;
-mod sorted;
-mod spill;
-mod txns;
-mod value_list;
 mod window;
 
 use std::sync::Arc;
@@ -50,44 +37,27 @@ use std::sync::Arc;
 use shoal_store::{IndexCursor, Pgno, TableCursor, TableLookup, Transaction};
 
 pub(crate) use batch::Batch;
+pub(crate) use eval::{current_time, eval, eval_condition, eval_operand};
 pub(crate) use inner::is_by_key;
-pub(crate) use kept::row_size;
-pub(crate) use kept::{Budget, Kept};
-use kept_keys::{QueryRows, QuerySet, Rules};
-pub(crate) use key::KeySet;
-use key::push_converted_key;
-use listed::{ListPlace, ListRule, Listed, Listing};
-use matched::MatchedRows;
-use memo::Memo;
-use probe::{Probe, ProbePlan};
-use rows::RowStore;
-pub(crate) use txns::{AttachedSnapshots, Snapshot, Txns};
+pub(crate) use row_expr::RowExpr;
 
 use crate::Error;
-use crate::functions::Session;
+use crate::keep::KeySet;
+use crate::keep::kept_keys::{QueryRows, QuerySet, Rules};
+use crate::keep::key::push_converted_key;
+use crate::keep::listed::{ListPlace, ListRule, Listed, Listing};
+use crate::keep::matched::MatchedRows;
 use crate::layer::OpenLayer;
 use crate::plan::{BodyPlan, Program, QueryPlan, SubqueryPlan};
-use crate::schema::Schema;
-use crate::value::{Value, ValueRef};
+use crate::schema::{Schema, Txns};
+use crate::session::Session;
+use crate::value::{InRule, Value, ValueRef, assign};
 use hash::HashStore;
 use inner::{InnerPlan, InnerRun};
+use memo::Memo;
+use probe::{Probe, ProbePlan};
 use query::{QueryRun, each_row};
 use shared::SharedRows;
-
-/// Puts a value into a register, whose buffer is used again.
-#[inline]
-pub(crate) fn assign(target: &mut Value, value: ValueRef<'_>) {
-    match (target, value) {
-        (Value::Int(known), ValueRef::Int(int)) => *known = int,
-        (Value::Real(known), ValueRef::Real(real)) => *known = real,
-        (Value::Text(buffer), ValueRef::Text(bytes))
-        | (Value::Blob(buffer), ValueRef::Blob(bytes)) => {
-            buffer.clear();
-            buffer.extend_from_slice(bytes);
-        }
-        (target, value) => *target = value.into(),
-    }
-}
 
 /// What a run keeps between batches.
 #[derive(Debug, Default)]
@@ -645,7 +615,7 @@ impl<'m, 't> Machine<'m, 't> {
         &mut self,
         index: usize,
         from: usize,
-        rule: crate::expr::InRule,
+        rule: InRule,
     ) -> Result<Option<bool>, Error> {
         let plans = self.plans;
         let SubqueryPlan { correlated, may_fail, .. } = &plans[index];
@@ -677,12 +647,7 @@ impl<'m, 't> Machine<'m, 't> {
 
     /// As [`Machine::in_query`] of a query that is asked for one value alone: it is left at the
     /// first row that is equal.
-    fn in_rows(
-        &mut self,
-        index: usize,
-        from: usize,
-        rule: crate::expr::InRule,
-    ) -> Result<Option<bool>, Error> {
+    fn in_rows(&mut self, index: usize, from: usize, rule: InRule) -> Result<Option<bool>, Error> {
         if let Some(probe) = self.probe_plan(index).filter(|probe| !probe.groups()) {
             return self.probe_in(index, probe, from, rule);
         }

@@ -3,14 +3,16 @@
 
 use std::cmp::Ordering;
 
+use super::Machine;
+use super::eval;
 use super::group_store::GroupStore;
-use super::sort::{Sorter, Values};
-use super::{Machine, assign};
 use crate::Error;
-use crate::expr::{eval, eval_condition};
-use crate::functions::Session;
-use crate::plan::{GroupPlan, SortKey, SortPlan};
-use crate::value::{Collation, Value, ValueRef};
+use crate::exec::eval_condition;
+use crate::keep::sort::{Sorter, Values};
+use crate::keep::{SortKey, SortPlan};
+use crate::plan::GroupPlan;
+use crate::session::Session;
+use crate::value::{Collation, Value, ValueRef, assign};
 
 /// Rows that wait, in the order of their first values; those that are equal as they came.
 #[derive(Debug)]

@@ -1,16 +1,16 @@
 //! Windows over more rows than fit into memory: the rows wait in a file, sorted for the window that
 //! is next, and come back one partition at a time.
 
+use super::Machine;
 use super::frame::{Ends, Frame};
-use super::kept::is_full;
 use super::large_partition::LargePartition;
-use super::sort::{Sorter, Values};
 use super::window::{PassRows, WindowRun};
-use super::{Kept, Machine, assign, row_size};
 use crate::Error;
-use crate::functions::Session;
-use crate::plan::{SortKey, SortPlan, WindowPass, WindowPlan};
-use crate::value::Value;
+use crate::keep::sort::{Sorter, Values};
+use crate::keep::{Kept, SortKey, SortPlan, is_full, row_size};
+use crate::plan::{WindowPass, WindowPlan};
+use crate::session::Session;
+use crate::value::{Value, assign};
 
 /// Where the parts of a row lie: behind what is kept of it, for each window its keys and then for
 /// each call the arguments and whether its `FILTER` lets the row in; behind all those the results.

@@ -1,15 +1,16 @@
 //! Queries within expressions whose rows come straight from the pages: run for one row around them after the
 //! other, with the memory of the run before.
 
+use super::Machine;
 use super::direct::{Direct, Memory};
+use super::eval;
 use super::group::Groups;
-use super::key::{is_equal, with_converted};
-use super::{Machine, assign};
 use crate::Error;
-use crate::expr::{InRule, Reg, eval, eval_condition};
+use crate::exec::eval_condition;
 use crate::functions::AggregateState;
-use crate::plan::{BodyPlan, GroupPlan, QueryPlan, SelectPlan};
-use crate::value::{Value, ValueRef};
+use crate::keep::key::{is_equal, with_converted};
+use crate::plan::{BodyPlan, GroupPlan, QueryPlan, Reg, SelectPlan};
+use crate::value::{InRule, Value, ValueRef, assign};
 
 /// The parts of such a query's plan.
 #[derive(Clone, Copy)]

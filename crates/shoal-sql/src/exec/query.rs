@@ -4,18 +4,19 @@ use rayon::prelude::*;
 use shoal_store::Transaction;
 
 use super::direct::{Direct, EVERYWHERE, LeafMemory, Memory, Operand, RowView, combined, parts};
+use super::eval;
 use super::fed::ReadyRow;
 use super::recursion::RecursiveRun;
 use super::select::SelectRun;
 use super::sets::SetRows;
 use super::shared::SharedRun;
-use super::sort::{Sorter, Values};
-use super::{Batch, Machine, RowStore};
+use super::{Batch, Machine};
 use crate::Error;
-use crate::expr::{Code, eval};
-use crate::functions::Session;
+use crate::keep::sort::{Sorter, Values};
+use crate::keep::{RowStore, SortPlan};
 use crate::parse::ast::CompoundOp;
-use crate::plan::{BodyPlan, CompoundPlan, QueryPlan, SortPlan};
+use crate::plan::{BodyPlan, Code, CompoundPlan, QueryPlan};
+use crate::session::Session;
 use crate::value::{Affinity, Value, ValueRef};
 
 /// Where a query stands.

@@ -1,13 +1,15 @@
 //! Common tables that read themselves: a queue of rows, each of which goes through the steps once.
 
-use super::kept_keys::KeptKeys;
-use super::key::push_row_key;
+use super::Machine;
+use super::eval;
 use super::query::{BodyRow, BodyRun, each_row, each_row_again};
-use super::queue::Queue;
-use super::{Machine, assign};
 use crate::Error;
-use crate::expr::{eval, eval_condition};
+use crate::exec::eval_condition;
+use crate::keep::kept_keys::KeptKeys;
+use crate::keep::key::push_row_key;
+use crate::keep::queue::Queue;
 use crate::plan::{BodyPlan, Level, QueryPlan, RecursivePlan, Scan, SelectPlan, TakenScan};
+use crate::value::assign;
 
 /// Where a recursion stands.
 #[derive(Debug, Default)]

@@ -5,20 +5,21 @@ use std::cmp::Ordering;
 use rustc_hash::FxHashSet;
 use shoal_store::Record;
 
+use super::eval;
 use super::fed::FedRun;
 use super::hash::HashRun;
 use super::intersection::common_rowids;
-use super::listed::{ListPlace, ListRule};
 use super::query::QueryRun;
-use super::{Machine, Slot, assign};
+use super::{Machine, Slot};
 use crate::Error;
-use crate::expr::{eval, eval_operand};
+use crate::exec::eval_operand;
 use crate::functions::{FunctionRows, TableFunction};
+use crate::keep::listed::{ListPlace, ListRule};
 use crate::plan::{
     Bound, EachCodes, EachScan, FunctionScan, IndexScan, IndexedTable, Loads, NullKey, RowidRange,
     Scan, TableKey, TableScan,
 };
-use crate::value::{Affinity, Value, ValueRef};
+use crate::value::{Affinity, Value, ValueRef, assign};
 
 /// Where a scan stands.
 #[derive(Debug, Default)]

@@ -1,20 +1,22 @@
 //! One `SELECT`: nested loops, groups, distinct rows.
 
 use super::direct::Direct;
+use super::eval;
 use super::fed::ReadyRow;
 use super::group::Groups;
 use super::hash::HashRun;
-use super::key::RowSet;
 use super::overflow::DistinctOverflow;
 use super::scan::ScanRun;
 use super::window::WindowRun;
-use super::{Batch, Kept, Machine, assign, row_size};
+use super::{Batch, Machine};
 use crate::Error;
-use crate::expr::{eval, eval_condition};
+use crate::exec::eval_condition;
+use crate::keep::key::RowSet;
+use crate::keep::{Kept, row_size};
 use crate::plan::{
-    DistinctPlan, FedScan, GroupPlan, Level, QueryPlan, Scan, SelectPlan, UnmatchedScan,
+    Code, DistinctPlan, FedScan, GroupPlan, Level, QueryPlan, Scan, SelectPlan, UnmatchedScan,
 };
-use crate::value::Value;
+use crate::value::{Value, assign};
 
 /// Where a select stands.
 #[derive(Debug, Default)]
@@ -503,7 +505,7 @@ impl Machine<'_, '_> {
     }
 }
 
-fn all(conditions: &[crate::expr::Code], machine: &mut Machine<'_, '_>) -> Result<bool, Error> {
+fn all(conditions: &[Code], machine: &mut Machine<'_, '_>) -> Result<bool, Error> {
     for condition in conditions {
         if !eval_condition(machine, condition)? {
             return Ok(false);

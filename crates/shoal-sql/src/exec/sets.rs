@@ -4,16 +4,17 @@
 
 use std::ops::Range;
 
+use super::Machine;
 use super::direct::is_same;
-use super::key::{RowSet, push_row_key};
 use super::overflow::Waiting;
 use super::query::each_row;
-use super::{Kept, Machine, RowStore, assign, row_size};
 use crate::Error;
-use crate::functions::Session;
+use crate::keep::key::{RowSet, push_row_key};
+use crate::keep::{Kept, RowStore, row_size};
 use crate::parse::ast::CompoundOp;
 use crate::plan::{CompoundPlan, QueryPlan};
-use crate::value::{Collation, Value, ValueRef};
+use crate::session::Session;
+use crate::value::{Collation, Value, ValueRef, assign};
 
 /// The rows of a compound up to its last part that is not simply added with `UNION ALL`.
 ///

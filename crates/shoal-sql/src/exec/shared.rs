@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::kept::Kept;
+use super::Machine;
 use super::query::QueryRun;
-use super::{Machine, RowStore};
 use crate::Error;
+use crate::keep::{Kept, RowStore};
 use crate::plan::{QueryPlan, SharedPlan};
 
 /// The rows of a common table.

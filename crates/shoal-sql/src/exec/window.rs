@@ -5,14 +5,16 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
+use super::Machine;
+use super::eval;
 use super::frame::{Edge, Ends, Frame, Reader, WindowRows};
 use super::partitions::Partitions;
-use super::sort::compare;
-use super::{Kept, Machine, assign, row_size};
 use crate::Error;
-use crate::expr::{eval, eval_condition};
+use crate::exec::eval_condition;
+use crate::keep::sort::compare;
+use crate::keep::{Kept, row_size};
 use crate::plan::{WindowCallPlan, WindowPass, WindowPlan};
-use crate::value::Value;
+use crate::value::{Value, assign};
 
 /// Gathered rows and their functions' results.
 #[derive(Debug, Default)]

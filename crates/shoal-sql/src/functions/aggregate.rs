@@ -296,7 +296,7 @@ impl AggregateState {
                 if !better {
                     return Ok(false);
                 }
-                crate::exec::assign(best, value);
+                crate::value::assign(best, value);
             }
             (State::Concat(joined), value) => joined.step(value, None)?,
             (State::Json(group), value) => group.step(value, None)?,

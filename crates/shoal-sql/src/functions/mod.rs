@@ -17,57 +17,14 @@ mod text;
 mod window;
 
 use std::fmt;
-use std::sync::Arc;
-
-use shoal_store::vfs::File;
 
 use crate::Error;
-use crate::exec::Budget;
+use crate::session::Session;
 use crate::value::{Collation, GLOB, LIKE, Pattern, Value, ValueRef};
 
 pub(crate) use aggregate::{AggregateFunction, AggregateState, ForEach};
 pub(crate) use table::{FunctionRows, TableFunction};
 pub(crate) use window::{WindowFunction, window_function};
-
-/// What a function may ask of the connection that runs it.
-pub(crate) trait Session: Sync {
-    /// Rows changed by the last finished `INSERT`, `UPDATE` or `DELETE`.
-    fn changes(&self) -> i64;
-    /// Rows changed since the connection was opened.
-    fn total_changes(&self) -> i64;
-    /// The rowid of the last row inserted, 0 before there is one.
-    fn last_insert_rowid(&self) -> i64;
-    /// Fills a buffer with unpredictable bytes.
-    fn random(&self, bytes: &mut [u8]);
-    /// The time, in milliseconds since 1970-01-01 UTC; the same throughout one statement.
-    fn now_unix_ms(&self) -> i64;
-    /// How many seconds local time is ahead of UTC at a moment in seconds since 1970-01-01 UTC; `None`
-    /// where there is no local time.
-    fn local_offset_s(&self, _unix_s: i64) -> Option<i64> {
-        None
-    }
-
-    /// Looked at every few rows by whoever loops.
-    ///
-    /// # Errors
-    /// When the statement is to stop.
-    fn check(&self) -> Result<(), Error> {
-        Ok(())
-    }
-
-    /// What the rows that the statement keeps are counted against, where that is limited.
-    fn budget(&self) -> Option<&Arc<Budget>> {
-        None
-    }
-
-    /// A file that is gone when it is closed.
-    ///
-    /// # Errors
-    /// When there can be none.
-    fn temporary_file(&self) -> Result<Box<dyn File>, Error> {
-        Err(Error::Misuse { what: "a temporary file was asked for where there are none" })
-    }
-}
 
 /// The world around one call.
 #[derive(Clone, Copy)]

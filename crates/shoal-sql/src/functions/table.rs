@@ -1,12 +1,11 @@
 //! Functions that give rows: `json_each`, `json_tree`, `generate_series`, `pragma_...`.
 
-use super::Session;
 use super::json::{Walk, walk};
 use crate::Error;
 use crate::connection::pragma::Kind;
-use crate::exec::Txns;
 use crate::layer::OpenLayer;
-use crate::schema::Schema;
+use crate::schema::{Schema, Txns};
+use crate::session::Session;
 use crate::value::{Affinity, Value, text_of, to_int};
 
 /// A function in a `FROM`.

@@ -7,9 +7,9 @@
 use super::NullKey;
 use super::keyed::{IndexTree, key_columns, rowid_path};
 use super::restrict::{Each, End, Prefix, Restriction, rejects_null, restrict, split};
-use crate::resolve::tree::{Body, CompareOp, Expr, IndexHint, Query, ROWID, Source, SourceKind};
+use crate::resolve::tree::{Body, Expr, IndexHint, Query, ROWID, Source, SourceKind};
 use crate::schema::{Index, IndexSource, Table};
-use crate::value::{Affinity, Collation, Value};
+use crate::value::{Affinity, Collation, CompareOp, Value};
 
 /// How many rows a table is taken to have.
 const TABLE_ROWS: f64 = 1_000_000.0;

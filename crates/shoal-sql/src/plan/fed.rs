@@ -9,7 +9,7 @@ use crate::exec::computed::ColumnTable;
 use crate::exec::direct::{
     Direct, DirectGroup, GroupColumn, MoreOfAggregate, Operand, compile, constant,
 };
-use crate::expr::{Code, Compiler, Op, Reg};
+use crate::plan::{Code, Compiler, Op, Reg};
 use crate::value::Value;
 
 /// Such a scan.

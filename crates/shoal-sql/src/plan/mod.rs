@@ -4,6 +4,8 @@
 //! the same. All its queries, those within expressions included, share one set of registers.
 
 mod access;
+mod code;
+mod compile;
 pub(crate) mod correlate;
 mod explain;
 mod fed;
@@ -20,16 +22,17 @@ mod window;
 use shoal_store::{KeyOrder, Pgno};
 
 use crate::Error;
-use crate::exec::Txns;
-use crate::expr::{Code, Compiler, Reg};
 use crate::functions::TableFunction;
+use crate::keep::{SortKey, SortPlan};
 use crate::parse::ast::{self, CompoundOp};
 use crate::resolve::Resolver;
 use crate::resolve::encoding::in_utf16;
 use crate::resolve::push::push_down;
 use crate::resolve::tree::{Aggregate, OutputColumn, Query};
-use crate::schema::Schema;
+use crate::schema::{Schema, Txns};
 use crate::value::{Affinity, Collation, Value};
+pub(crate) use code::{Code, Op, Reg, When};
+pub(crate) use compile::Compiler;
 pub(crate) use fed::{FedGroup, FedScan};
 pub(crate) use window::{BoundPlan, WindowCallPlan, WindowPass, WindowPlan};
 
@@ -146,27 +149,6 @@ pub(crate) struct CompoundPlan {
     pub(crate) first: QueryPlan,
     pub(crate) rest: Vec<(CompoundOp, QueryPlan)>,
     pub(crate) collations: Vec<Collation>,
-}
-
-/// Which registers rows are sorted by.
-#[derive(Debug)]
-pub(crate) struct SortPlan {
-    pub(crate) keys: Vec<SortKey>,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SortKey {
-    pub(crate) reg: Reg,
-    pub(crate) descending: bool,
-    pub(crate) nulls_first: bool,
-    pub(crate) collation: Collation,
-}
-
-impl SortKey {
-    /// Upwards, NULLs first: the order that nobody asks for otherwise.
-    pub(crate) const fn ascending(reg: Reg, collation: Collation) -> SortKey {
-        SortKey { reg, descending: false, nulls_first: true, collation }
-    }
 }
 
 /// One `SELECT`: nested loops over its sources, then groups, then the result's columns.

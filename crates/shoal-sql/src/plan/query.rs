@@ -1,7 +1,8 @@
 //! Planning of a whole query: its body, then order and bounds around it.
 
-use super::{BodyPlan, CompoundPlan, QueryPlan, RecursivePlan, SharedPlan, SortKey, SortPlan};
-use crate::expr::{Compiler, Reg};
+use super::{BodyPlan, CompoundPlan, QueryPlan, RecursivePlan, SharedPlan};
+use crate::keep::{SortKey, SortPlan};
+use crate::plan::{Compiler, Reg};
 use crate::resolve::tree::{Body, Expr, Key, OrderKey, Query};
 use crate::value::Value;
 

@@ -1,8 +1,8 @@
 //! What single conditions say about a source: which of its columns, or of the expressions that its
 //! indexes hold, are equal to something or lie between two values.
 
-use crate::resolve::tree::{CompareOp, Comparison, Expr, Query, Source, SourceId};
-use crate::value::{Affinity, Collation, Value};
+use crate::resolve::tree::{Expr, Query, Source, SourceId};
+use crate::value::{Affinity, Collation, CompareOp, Comparison, Value};
 
 /// What a condition says about one column of the source.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,8 @@
 //! Which tables' sizes a query's plan depends on.
 
-use crate::exec::Txns;
-use crate::resolve::tree::{Body, CompareOp, Expr, Query, ROWID, Select, SourceKind};
+use crate::resolve::tree::{Body, Expr, Query, ROWID, Select, SourceKind};
+use crate::schema::Txns;
+use crate::value::CompareOp;
 
 /// Looks into the trees of every table that could be read in more than one way.
 pub(super) fn sample(query: &Query, txns: Txns<'_>) {

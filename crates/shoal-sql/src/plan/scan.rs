@@ -7,8 +7,8 @@ use super::{
     AnyScan, Bound, EachScan, FunctionScan, IndexScan, IndexedTable, Load, Loads, NullKey,
     RowidRange, Scan, TableKey, TableScan,
 };
-use crate::expr::{Code, Compiler, Reg};
 use crate::functions::TableFunction;
+use crate::plan::{Code, Compiler, Reg};
 use crate::resolve::tree::ROWID;
 use crate::schema::{IndexSource, Table};
 use crate::value::Affinity;

@@ -8,10 +8,11 @@ use super::restrict::{EachValues, End, prefix};
 use super::scan::for_each;
 use super::{
     AggregatePlan, Bound, DistinctPlan, EachCodes, GroupPlan, HashKey, HashScan, Level, LevelWords,
-    Loads, NullKey, Scan, SelectPlan, SortKey, SortPlan, TakenScan, UnmatchedScan, order, picking,
+    Loads, NullKey, Scan, SelectPlan, TakenScan, UnmatchedScan, order, picking,
 };
 use crate::exec::direct::compile_inner;
-use crate::expr::{Code, Compiler, Reg};
+use crate::keep::{SortKey, SortPlan};
+use crate::plan::{Code, Compiler, Reg};
 use crate::resolve::tree::{
     Expr, IndexHint, Key, OrderKey, ROWID, Select, Source, SourceId, SourceKind,
 };

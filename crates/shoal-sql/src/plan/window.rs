@@ -1,9 +1,9 @@
 //! Planning of window functions: what is kept of every row, and the passes over it.
 
-use super::{SortKey, SortPlan};
-use crate::expr::{Code, Compiler, Reg};
 use crate::functions::WindowFunction;
+use crate::keep::{SortKey, SortPlan};
 use crate::parse::ast::{FrameExclude, FrameUnit};
+use crate::plan::{Code, Compiler, Reg};
 use crate::resolve::tree::{Expr, FrameBound, Key, OrderKey, Select};
 use crate::value::Collation;
 

@@ -7,11 +7,9 @@
 
 use shoal_store::ByteOrder;
 
-use super::tree::{
-    ArithmeticOp, Body, Expr, FrameBound, Key, OrderKey, Query, Select, SourceKind, Window,
-};
+use super::tree::{Body, Expr, FrameBound, Key, OrderKey, Query, Select, SourceKind, Window};
 use crate::functions::{Function, lookup};
-use crate::value::{Affinity, Collation};
+use crate::value::{Affinity, ArithmeticOp, Collation};
 
 /// Makes a resolved query one over a file whose text is UTF-16.
 pub(crate) fn in_utf16(query: &mut Query, order: ByteOrder) {

@@ -7,14 +7,15 @@ use super::form::{is_constant, never_holds};
 use super::row::is_row;
 use super::scope::{Clause, Found, Miss, ScopeTable};
 use super::select::{classes, classes_under};
-use super::tree::{ArithmeticOp, CompareOp, Comparison, Expr, ROWID};
+use super::tree::{Expr, ROWID};
 use super::values::RowsAsked;
 use crate::Error;
 use crate::error::NameKind;
-use crate::expr::arithmetic;
 use crate::parse::ast::{self, BinaryOp, ExprKind, InSet, LikeOp, Name, Quote, UnaryOp};
 use crate::schema::Table;
-use crate::value::{Affinity, Collation, Value, negate};
+use crate::value::{
+    Affinity, ArithmeticOp, Collation, CompareOp, Comparison, Value, arithmetic, negate,
+};
 
 /// Generated columns may depend on each other this deep.
 const GENERATED_DEPTH_MAX: usize = 64;

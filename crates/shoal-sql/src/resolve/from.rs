@@ -7,8 +7,8 @@ use super::recursion::Common;
 use super::scope::{Clause, ScopeColumn, ScopeTable};
 use super::select::ANY_CLASS;
 use super::tree::{
-    Body, CompareOp, Comparison, Expr, IndexHint, OrderKey, OutputColumn, Query, Select, Source,
-    SourceId, SourceJoin, SourceKind,
+    Body, Expr, IndexHint, OrderKey, OutputColumn, Query, Select, Source, SourceId, SourceJoin,
+    SourceKind,
 };
 use super::{Resolver, scope_table};
 use crate::Error;
@@ -16,6 +16,7 @@ use crate::error::NameKind;
 use crate::functions::TableFunction;
 use crate::parse::ast::{self, Indexed, JoinConstraint, JoinKind, Name, ObjectName, TableRefKind};
 use crate::schema::{Object, TEMP};
+use crate::value::{CompareOp, Comparison};
 
 /// A `FROM` with its names, before the conditions are resolved.
 #[derive(Debug, Default)]

@@ -5,9 +5,9 @@
 //! nothing else of the select around it, each column is an expression that may be evaluated twice,
 //! and the query neither limits its rows nor looks at several of them at once.
 
-use super::tree::{Body, Comparison, Expr, Query, Select, Source, SourceId, SourceKind};
+use super::tree::{Body, Expr, Query, Select, Source, SourceId, SourceKind};
 use crate::parse::ast::CompoundOp;
-use crate::value::{Affinity, Collation};
+use crate::value::{Affinity, Collation, Comparison};
 
 /// What is larger stays where it is.
 const SIZE_MAX: usize = 32;

@@ -3,10 +3,11 @@
 use super::Resolver;
 use super::collation::compare_affinity;
 use super::expr::{Bound, PLAIN_EQUAL, sub_select_columns};
-use super::tree::{CompareOp, Expr};
+use super::tree::Expr;
 use super::values::RowsAsked;
 use crate::Error;
 use crate::parse::ast::{self, BinaryOp, ExprKind, InSet, SelectCore};
+use crate::value::CompareOp;
 
 /// Whether an expression is a row of several values by its form.
 pub(super) fn is_row(expr: &ast::Expr) -> bool {

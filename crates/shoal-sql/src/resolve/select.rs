@@ -12,7 +12,7 @@ use crate::Error;
 use crate::error::NameKind;
 use crate::parse::QUERY_DEPTH;
 use crate::parse::ast::{self, CompoundOp, ExprKind, OrderTerm, ResultColumn, SelectCore};
-use crate::value::{Affinity, Collation, Value};
+use crate::value::{Affinity, ArithmeticOp, Collation, Value};
 
 /// A result may have this many columns, as in SQLite.
 const COLUMNS_MAX: usize = 2000;
@@ -561,7 +561,7 @@ pub(super) fn classes(expr: &Expr, affinity: Option<Affinity>) -> u8 {
         Expr::Const(Value::Null) => 0,
         Expr::Const(Value::Text(_)) => TEXT,
         Expr::Const(Value::Blob(_)) => BLOB,
-        Expr::Arithmetic(super::tree::ArithmeticOp::Concat, ..) => TEXT | BLOB,
+        Expr::Arithmetic(ArithmeticOp::Concat, ..) => TEXT | BLOB,
         Expr::Cast { .. } | Expr::Scalar(_) => classes_under(affinity),
         Expr::Parameter(_)
         | Expr::Call { .. }

@@ -4,12 +4,13 @@ use super::Resolver;
 use super::collation::Coll;
 use super::from::Joined;
 use super::scope::{Clause, ScopeColumn, ScopeTable};
-use super::tree::{CompareOp, Expr, IndexHint, Source, SourceId, SourceKind};
+use super::tree::{Expr, IndexHint, Source, SourceId, SourceKind};
 use crate::Error;
 use crate::error::NameKind;
 use crate::functions::TableFunction;
 use crate::layer::Layer;
 use crate::parse::ast::{self, ObjectName};
+use crate::value::CompareOp;
 
 impl<'a> Resolver<'a> {
     /// Adds a function's rows; its arguments may name the tables before it.

@@ -1,14 +1,13 @@
 //! A query whose names are resolved: sources and columns by number, functions by reference,
 //! comparisons with their affinity and collation.
 
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::collation::Coll;
 use crate::functions::{AggregateFunction, ScalarFunction, TableFunction, WindowFunction};
 use crate::parse::ast::{CompoundOp, CurrentTime, FrameExclude, FrameUnit};
 use crate::schema::Table;
-use crate::value::{Affinity, Collation, Value};
+use crate::value::{Affinity, ArithmeticOp, Collation, Comparison, Value};
 
 /// A table, view or query in a `FROM`, numbered throughout one statement.
 pub(crate) type SourceId = usize;
@@ -354,66 +353,4 @@ pub(crate) enum Expr {
     Scalar(Box<Query>),
     /// A column of the first row, or NULL.
     ScalarColumn(Box<Query>, usize),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ArithmeticOp {
-    Add,
-    Subtract,
-    Multiply,
-    Divide,
-    Remainder,
-    BitAnd,
-    BitOr,
-    ShiftLeft,
-    ShiftRight,
-    Concat,
-}
-
-/// A comparison and the rules it follows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Comparison {
-    pub(crate) op: CompareOp,
-    /// What both sides are converted to first; `None` compares them as they are.
-    pub(crate) affinity: Option<Affinity>,
-    pub(crate) collation: Collation,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CompareOp {
-    Equal,
-    NotEqual,
-    Less,
-    LessEqual,
-    Greater,
-    GreaterEqual,
-    /// Equal, with two NULLs equal.
-    Is,
-    IsNot,
-}
-
-impl CompareOp {
-    /// Whether the comparison is true of two values, neither NULL, that stand in this order.
-    #[inline]
-    pub(crate) fn holds(self, order: Ordering) -> bool {
-        match self {
-            Self::Equal | Self::Is => order.is_eq(),
-            Self::NotEqual | Self::IsNot => order.is_ne(),
-            Self::Less => order.is_lt(),
-            Self::LessEqual => order.is_le(),
-            Self::Greater => order.is_gt(),
-            Self::GreaterEqual => order.is_ge(),
-        }
-    }
-
-    /// The same comparison with its sides exchanged.
-    pub(crate) fn flipped(self) -> CompareOp {
-        match self {
-            CompareOp::Less => CompareOp::Greater,
-            CompareOp::LessEqual => CompareOp::GreaterEqual,
-            CompareOp::Greater => CompareOp::Less,
-            CompareOp::GreaterEqual => CompareOp::LessEqual,
-            other => other,
-        }
-    }
 }

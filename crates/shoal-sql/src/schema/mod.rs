@@ -8,6 +8,7 @@ mod databases;
 mod load;
 mod stats;
 mod table;
+mod txns;
 
 use std::sync::{Arc, OnceLock};
 
@@ -16,6 +17,7 @@ use shoal_store::{ByteOrder, KeyColumn, KeyOrder, Locking, Pgno, Store, Transact
 
 pub(crate) use databases::{Beside, FIRST_ATTACHED, MAIN, Registered, TEMP};
 pub(crate) use table::{Built, build as build_table, build_index};
+pub(crate) use txns::{AttachedSnapshots, Snapshot, Txns};
 
 use crate::parse::ast;
 use crate::value::{Affinity, Collation, Value};

@@ -8,6 +8,7 @@
 mod affinity;
 mod arithmetic;
 mod cast;
+mod compare;
 mod digits;
 mod extended;
 pub(crate) mod number;
@@ -26,6 +27,9 @@ pub(crate) use arithmetic::{
     shift_right, subtract,
 };
 pub(crate) use cast::cast;
+pub(crate) use compare::{
+    ArithmeticOp, CompareOp, Comparison, InRule, and, arithmetic, compare_by, is_in_values,
+};
 pub(crate) use digits::{Digits, push_int};
 pub(crate) use number::{TextNumber, integer_literal, real_to_int, to_int, to_real};
 pub(crate) use pattern::{GLOB, LIKE, PATTERN_BYTES_MAX, Pattern, like_escape};
@@ -152,6 +156,21 @@ pub(crate) fn type_name(value: ValueRef<'_>) -> &'static str {
         ValueRef::Real(_) => "real",
         ValueRef::Text(_) => "text",
         ValueRef::Blob(_) => "blob",
+    }
+}
+
+/// Copies `value` into `target`, reusing the buffer of a text or blob of the same class.
+#[inline]
+pub(crate) fn assign(target: &mut Value, value: ValueRef<'_>) {
+    match (target, value) {
+        (Value::Int(known), ValueRef::Int(int)) => *known = int,
+        (Value::Real(known), ValueRef::Real(real)) => *known = real,
+        (Value::Text(buffer), ValueRef::Text(bytes))
+        | (Value::Blob(buffer), ValueRef::Blob(bytes)) => {
+            buffer.clear();
+            buffer.extend_from_slice(bytes);
+        }
+        (target, value) => *target = value.into(),
     }
 }
 

@@ -10,9 +10,9 @@ use super::row_expr::{Place, RowEnv, RowExpr};
 use super::rows::Rows;
 use super::{Done, Failure};
 use crate::Error;
-use crate::functions::Session;
 use crate::parse::ast::{Conflict, Expr, ExprKind, Quote};
 use crate::schema::{Column, IndexOrigin, Schema, Table};
+use crate::session::Session;
 use crate::value::{Affinity, Value, truth};
 
 /// The constraints of one table.

@@ -12,8 +12,8 @@ use super::row::Row;
 use super::row_expr::RowEnv;
 use super::rows::Rows;
 use crate::Error;
-use crate::functions::Session;
 use crate::schema::{Object, Schema, Table};
+use crate::session::Session;
 use crate::value::{Value, ValueRef};
 
 /// A check stops after this many findings, as in SQLite.

@@ -32,10 +32,9 @@ pub(crate) use reserved::{refuse_attached, refuse_reserved};
 pub use table_writer::TableWriter;
 
 use crate::Error;
-use crate::exec::{Snapshot, Txns};
-use crate::functions::Session;
 use crate::parse::ast::{Conflict, DropKind, Stmt};
-use crate::schema::Schema;
+use crate::schema::{Schema, Snapshot, Txns};
+use crate::session::Session;
 use crate::value::Value;
 
 /// A prepared statement that writes.

@@ -4,11 +4,12 @@ use shoal_store::Transaction;
 
 use super::row::Row;
 use crate::Error;
-use crate::expr;
-use crate::functions::{ScalarFunction, Session};
+use crate::exec;
+use crate::functions::ScalarFunction;
 use crate::parse::ast;
 use crate::resolve::{Clause, Resolver, tree};
 use crate::schema::{Schema, Table};
+use crate::session::Session;
 use crate::value::Value;
 
 /// What an expression is evaluated with, beside the row.
@@ -49,7 +50,7 @@ impl Place {
 #[derive(Debug)]
 pub(crate) enum RowExpr {
     Constant(Value),
-    Program { program: Box<expr::RowExpr>, reads: Vec<usize> },
+    Program { program: Box<exec::RowExpr>, reads: Vec<usize> },
 }
 
 impl RowExpr {
@@ -77,7 +78,7 @@ impl RowExpr {
         reads.sort_unstable();
         reads.dedup();
 
-        let program = Box::new(expr::RowExpr::compile(schema, table, expr)?);
+        let program = Box::new(exec::RowExpr::compile(schema, table, expr)?);
         Ok(RowExpr::Program { program, reads })
     }
 

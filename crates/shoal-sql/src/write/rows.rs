@@ -9,8 +9,8 @@ use shoal_store::{KeyOrder, Transaction, ValueRef, encode_record};
 use super::row::{Row, RowKey, key_of_entry};
 use super::row_expr::{Place, RowEnv, RowExpr};
 use crate::Error;
-use crate::functions::Session;
 use crate::schema::{Index, IndexSource, Schema, Table};
+use crate::session::Session;
 use crate::value::{Value, truth};
 
 /// Writes rows of one table.

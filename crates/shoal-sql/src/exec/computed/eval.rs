@@ -7,13 +7,14 @@
 use super::column::{Column, Numbers, RowBits};
 use super::{ColumnTable, Columns, ROWS_MAX, World};
 use crate::Error;
-use crate::exec::{KeySet, Machine, assign};
-use crate::expr::{
-    Code, InRule, Op, Reg, When, and, arithmetic, compare, current_time, is_in_values,
-};
+use crate::exec::{Machine, current_time};
 use crate::functions::{Env, Kept, ScalarFunction};
-use crate::resolve::tree::{ArithmeticOp, CompareOp, Comparison};
-use crate::value::{self, PATTERN_BYTES_MAX, Value, ValueRef, text_of, truth};
+use crate::keep::KeySet;
+use crate::plan::{Code, Op, Reg, When};
+use crate::value::{
+    self, ArithmeticOp, CompareOp, Comparison, InRule, PATTERN_BYTES_MAX, Value, ValueRef, and,
+    arithmetic, assign, compare_by, is_in_values, text_of, truth,
+};
 
 /// The rows that an operation is done for.
 #[derive(Clone, Copy)]
@@ -724,7 +725,7 @@ fn compare_rows(
     {
         return compare_numbers(rule.op, (left, right), rows, out);
     }
-    truths(rows, out, |row| compare(rule, left.value(row), right.value(row)));
+    truths(rows, out, |row| compare_by(rule, left.value(row), right.value(row)));
 }
 
 /// The same of numbers of one class, none of which is a NaN.

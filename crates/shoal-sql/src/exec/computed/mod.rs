@@ -15,10 +15,11 @@ use column::RowBits;
 use eval::{Rows, list};
 pub(crate) use rows::ComputedRow;
 
+use super::Machine;
 use super::direct::CHUNK;
-use super::{KeySet, Machine};
 use crate::Error;
-use crate::expr::{Code, Op, Reg, When};
+use crate::keep::KeySet;
+use crate::plan::{Code, Op, Reg, When};
 use crate::value::{Value, ValueRef};
 
 /// Most rows that are computed together.

@@ -13,7 +13,7 @@ use super::leaf_rows::LeafRow;
 use super::plan::{Direct, Operand, RecordPlan, root_parts};
 use super::run::{Memory, Start};
 use crate::Error;
-use crate::exec::key::is_equal;
+use crate::keep::key::is_equal;
 use crate::parse::ast::CompoundOp;
 use crate::plan::{BodyPlan, CompoundPlan};
 use crate::value::{Collation, Value};

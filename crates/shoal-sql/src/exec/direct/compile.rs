@@ -5,8 +5,7 @@ use super::leaf_rows::Given;
 use rustc_hash::FxHashSet;
 
 use super::plan::{Access, Direct, DirectGroup, DirectLevel, GroupColumn, Operand, RecordPlan};
-use crate::expr::{Compiler, Reg};
-use crate::plan::{Level, Scan, SelectPlan};
+use crate::plan::{Compiler, Level, Reg, Scan, SelectPlan};
 use crate::value::Value;
 
 /// Compiles a select that runs directly; `None` for one that does not.

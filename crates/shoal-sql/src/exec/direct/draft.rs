@@ -7,13 +7,11 @@ use shoal_store::{ColumnFinder, KeyOrder, Pgno};
 use super::plan::{
     Access, Arm, DirectLevel, End, IndexAccess, KEYS_MAX, Operand, RECORDS_MAX, RecordPlan, Test,
 };
-use crate::expr::{Code, Op, Reg};
 use crate::plan::{
-    AnyScan, Bound, EachCodes, EachScan, GroupPlan, IndexScan, Level, Loads, NullKey, RowidRange,
-    Scan, TableKey, TableScan, UnmatchedScan,
+    AnyScan, Bound, Code, EachCodes, EachScan, GroupPlan, IndexScan, Level, Loads, NullKey, Op,
+    Reg, RowidRange, Scan, TableKey, TableScan, UnmatchedScan,
 };
-use crate::resolve::tree::Comparison;
-use crate::value::{Affinity, Collation, PATTERN_BYTES_MAX, Pattern, Value};
+use crate::value::{Affinity, Collation, Comparison, PATTERN_BYTES_MAX, Pattern, Value};
 
 /// A field before it is known where it is kept.
 #[derive(Clone, Debug)]

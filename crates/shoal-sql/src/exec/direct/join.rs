@@ -16,7 +16,7 @@ use super::ready::IntRange;
 use super::run::{FAR_BYTES_MAX, Memory, Start, field_value, parameter, rowid_of_value};
 use super::slots::{Base, Slots, fixed};
 use crate::Error;
-use crate::exec::matched::MatchedRows;
+use crate::keep::matched::MatchedRows;
 use crate::value::{Value, ValueRef};
 
 /// What a join keeps between its rows and between runs.

@@ -19,7 +19,7 @@ use super::ready::{Ready, keep};
 use super::run::{FAR_BYTES_MAX, rowids, seek_first};
 use super::slots::fixed;
 use crate::Error;
-use crate::exec::matched::MatchedRows;
+use crate::keep::matched::MatchedRows;
 use crate::value::Value;
 
 /// Most rows that are taken from a leaf at a time.

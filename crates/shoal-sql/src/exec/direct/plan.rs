@@ -4,10 +4,8 @@ use shoal_store::{ColumnFinder, KeyOrder, Pgno};
 
 use super::leaf_rows::Given;
 use super::run::compare;
-use crate::expr::{Code, Compiler, Reg};
-use crate::plan::{BodyPlan, GroupPlan, NullKey, QueryPlan};
-use crate::resolve::tree::Comparison;
-use crate::value::{Affinity, Collation, Pattern, Value, ValueRef, text_of};
+use crate::plan::{BodyPlan, Code, Compiler, GroupPlan, NullKey, QueryPlan, Reg};
+use crate::value::{Affinity, Collation, Comparison, Pattern, Value, ValueRef, text_of};
 
 /// Most records that make up one joined row.
 pub(super) const RECORDS_MAX: usize = 8;

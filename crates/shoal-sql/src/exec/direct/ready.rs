@@ -13,8 +13,7 @@ use super::leaf_rows::LeafRows;
 use super::plan::{Operand, Test};
 use super::run::parameter;
 use super::slots::fixed;
-use crate::resolve::tree::{CompareOp, Comparison};
-use crate::value::{Affinity, Collation, Value, ValueRef};
+use crate::value::{Affinity, Collation, CompareOp, Comparison, Value, ValueRef};
 
 /// A condition made ready for one run: what it compares with is known.
 #[derive(Clone, Copy, Debug)]

@@ -13,10 +13,9 @@ use super::plan::{Access, Direct, DirectLevel, End, Operand, RECORDS_MAX, Test};
 use super::set::SetMemory;
 use super::slots::{Base, Slots, fixed};
 use crate::Error;
-use crate::exec::matched::MatchedRows;
 use crate::exec::scan::{exact_rowid, highest_rowid, lowest_rowid};
-use crate::resolve::tree::{CompareOp, Comparison};
-use crate::value::{Affinity, Collation, Value, ValueRef};
+use crate::keep::matched::MatchedRows;
+use crate::value::{Affinity, Collation, CompareOp, Comparison, Value, ValueRef};
 
 /// What a direct select keeps from one run to the next, so that the next allocates nothing.
 #[derive(Debug)]
@@ -600,7 +599,7 @@ pub(super) fn compare(rule: &Comparison, left: ValueRef<'_>, right: ValueRef<'_>
             }
             rule.collation.compare(left, right)
         }
-        _ => return crate::expr::compare(*rule, left, right) == Some(true),
+        _ => return crate::value::compare_by(*rule, left, right) == Some(true),
     };
     rule.op.holds(order)
 }

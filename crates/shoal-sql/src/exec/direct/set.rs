@@ -12,10 +12,11 @@ use super::plan::{Direct, Operand, root_parts};
 use super::run::{Memory, Start};
 use super::slots::{Slots, fixed};
 use crate::Error;
-use crate::exec::key::{HashPlaces, hash_value, is_equal};
-use crate::exec::{RowStore, Txns};
+use crate::keep::RowStore;
+use crate::keep::key::{HashPlaces, hash_value, is_equal};
 use crate::parse::ast::CompoundOp;
 use crate::plan::{BodyPlan, CompoundPlan};
+use crate::schema::Txns;
 use crate::value::{Collation, Value, ValueRef};
 
 /// What a compound keeps from one run to the next.

@@ -5,20 +5,9 @@
 //! constants and parameters are put there once, before a statement runs. Evaluation is a loop, not
 //! a recursion: how deep an expression nests costs no stack.
 
-mod compile;
-mod eval;
-mod row;
-
-pub(crate) use compile::Compiler;
-pub(crate) use eval::{
-    and, arithmetic, compare, current_time, eval, eval_condition, eval_operand, is_in_values,
-};
-pub(crate) use row::RowExpr;
-
 use crate::functions::ScalarFunction;
 use crate::parse::ast::CurrentTime;
-use crate::resolve::tree::{ArithmeticOp, Comparison};
-use crate::value::{Affinity, Collation};
+use crate::value::{Affinity, ArithmeticOp, Collation, Comparison, InRule};
 
 /// The number of a register.
 pub(crate) type Reg = usize;
@@ -158,14 +147,6 @@ pub(crate) enum Op {
         not: bool,
         to: Reg,
     },
-}
-
-/// How `IN` compares.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct InRule {
-    pub(crate) not: bool,
-    pub(crate) affinity: Option<Affinity>,
-    pub(crate) collation: Collation,
 }
 
 /// When a jump is taken.

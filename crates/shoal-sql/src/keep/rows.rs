@@ -1,7 +1,6 @@
 //! Rows kept in memory, one behind the other in one buffer.
 
-use super::assign;
-use crate::value::{Value, ValueRef};
+use crate::value::{Value, ValueRef, assign};
 
 /// A list of rows; cheap to append to and to read from by place.
 #[derive(Debug, Default)]

@@ -1,14 +1,15 @@
 //! Expressions over one row at hand: checks, defaults, generated columns, conditions of indexes.
 
-use super::{Code, Compiler, Reg, eval};
+use super::eval;
 use crate::Error;
-use crate::exec::{Machine, assign};
-use crate::functions::Session;
+use crate::exec::Machine;
 use crate::parse::ast;
+use crate::plan::{Code, Compiler, Reg};
 use crate::resolve::tree::{Expr, ROWID};
 use crate::resolve::{Clause, Resolver};
 use crate::schema::{Schema, Table};
-use crate::value::Value;
+use crate::session::Session;
+use crate::value::{Value, assign};
 
 /// A compiled expression over the columns of one table.
 #[derive(Debug)]

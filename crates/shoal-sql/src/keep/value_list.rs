@@ -4,7 +4,7 @@ use crate::value::ValueRef;
 
 /// A list of values, found by their numbers.
 #[derive(Debug, Default)]
-pub(super) struct ValueList {
+pub(crate) struct ValueList {
     slots: Vec<Slot>,
     /// Texts and blobs, one behind the other.
     bytes: Vec<u8>,
@@ -29,7 +29,7 @@ const KINDS: u64 = (1 << KIND_BITS) - 1;
 impl ValueList {
     /// The value with that number.
     #[inline(always)]
-    pub(super) fn get(&self, number: usize) -> ValueRef<'_> {
+    pub(crate) fn get(&self, number: usize) -> ValueRef<'_> {
         let Slot { word, tail } = self.slots[number];
         match tail & KINDS {
             NULL => ValueRef::Null,
@@ -46,7 +46,7 @@ impl ValueList {
 
     /// Adds a value.
     #[inline]
-    pub(super) fn push(&mut self, value: ValueRef<'_>) {
+    pub(crate) fn push(&mut self, value: ValueRef<'_>) {
         let slot = match value {
             ValueRef::Null => Slot { word: 0, tail: NULL },
             ValueRef::Int(int) => Slot { word: int.cast_unsigned(), tail: INT },
@@ -59,7 +59,7 @@ impl ValueList {
 
     /// Adds a value that may be among the last `near` ones: its bytes are kept once then.
     #[inline]
-    pub(super) fn push_again(&mut self, value: ValueRef<'_>, near: usize) {
+    pub(crate) fn push_again(&mut self, value: ValueRef<'_>, near: usize) {
         if let ValueRef::Text(_) | ValueRef::Blob(_) = value {
             for number in self.slots.len().saturating_sub(near)..self.slots.len() {
                 if self.get(number) == value {
@@ -79,7 +79,7 @@ impl ValueList {
     }
 
     /// So many values from that number on.
-    pub(super) fn values(
+    pub(crate) fn values(
         &self,
         from: usize,
         count: usize,
@@ -88,7 +88,7 @@ impl ValueList {
     }
 
     /// Forgets the first `count` values; those behind them are counted from 0 then.
-    pub(super) fn remove_first(&mut self, count: usize) {
+    pub(crate) fn remove_first(&mut self, count: usize) {
         self.slots.drain(..count.min(self.slots.len()));
         let starts = self.slots.iter().filter(|slot| slot.tail & KINDS >= TEXT);
         let unused = starts.map(|slot| slot.word).min().unwrap_or(self.bytes.len() as u64);
@@ -101,7 +101,7 @@ impl ValueList {
     }
 
     /// Forgets all values and keeps the memory.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.slots.clear();
         self.bytes.clear();
     }

@@ -420,8 +420,7 @@ pub(crate) fn is_equal(left: ValueRef<'_>, right: ValueRef<'_>, by: Collation) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::expr::compare;
-    use crate::resolve::tree::{CompareOp, Comparison};
+    use crate::value::{CompareOp, Comparison, compare_by};
 
     fn key(value: ValueRef<'_>, collation: Collation) -> Vec<u8> {
         let mut out = Vec::new();
@@ -503,7 +502,7 @@ mod tests {
             let keys: Vec<Vec<u8>> = values.iter().map(near).collect();
             for (a, a_key) in values.iter().zip(&keys) {
                 for (b, b_key) in values.iter().zip(&keys) {
-                    if compare(rule, a.as_ref(), b.as_ref()) == Some(true) {
+                    if compare_by(rule, a.as_ref(), b.as_ref()) == Some(true) {
                         assert_eq!(a_key, b_key, "{a:?} {b:?} {by:?}");
                     }
                 }

@@ -5,19 +5,16 @@ use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
-use super::kept::{Kept, is_full};
-use super::rows::RowStore;
-use super::sort::compare;
-use super::spill::OpenRuns;
-use super::{assign, row_size};
 use crate::Error;
-use crate::functions::Session;
-use crate::plan::SortKey;
-use crate::value::{Collation, Value, ValueRef};
+use crate::keep::sort::compare;
+use crate::keep::spill::OpenRuns;
+use crate::keep::{Kept, RowStore, SortKey, is_full, row_size};
+use crate::session::Session;
+use crate::value::{Collation, Value, ValueRef, assign};
 
 /// Rows still to be taken.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
+pub(crate) struct Queue {
     /// Where no order is asked for, by number, in which each is the greatest so far.
     plain: VecDeque<(u64, Vec<Value>)>,
     ordered: BinaryHeap<Item>,
@@ -57,7 +54,7 @@ impl Queue {
     ///
     /// # Errors
     /// When a file cannot be written.
-    pub(super) fn push<'v>(
+    pub(crate) fn push<'v>(
         &mut self,
         session: &dyn Session,
         values: impl Iterator<Item = ValueRef<'v>>,
@@ -89,7 +86,7 @@ impl Queue {
     }
 
     /// Takes the memory of a row that is not needed any more.
-    pub(super) fn spare(&mut self, row: Vec<Value>) {
+    pub(crate) fn spare(&mut self, row: Vec<Value>) {
         self.spare = Some(row);
     }
 
@@ -122,7 +119,7 @@ impl Queue {
     ///
     /// # Errors
     /// When a file cannot be read.
-    pub(super) fn pop(&mut self) -> Result<Option<Vec<Value>>, Error> {
+    pub(crate) fn pop(&mut self) -> Result<Option<Vec<Value>>, Error> {
         let known = match (self.plain.front(), self.ordered.peek()) {
             (Some((number, row)), _) => Some((*number, row)),
             (None, Some(item)) => Some((item.number, &item.row)),

@@ -10,11 +10,10 @@ use std::ops::Range;
 
 use shoal_store::vfs::File;
 
-use super::rows::RowValues;
-use super::sort::compare;
 use crate::Error;
-use crate::functions::Session;
-use crate::plan::SortKey;
+use crate::keep::sort::compare;
+use crate::keep::{RowValues, SortKey};
+use crate::session::Session;
 
 /// Most runs that are merged at a time.
 const FAN_IN: usize = 64;
@@ -26,7 +25,7 @@ const WRITE_BYTES: usize = 256 << 10;
 const HEAD: usize = 16;
 
 /// The runs of one sort, the oldest first.
-pub(super) struct Runs {
+pub(crate) struct Runs {
     file: Box<dyn File>,
     end: u64,
     runs: Vec<Range<u64>>,
@@ -37,7 +36,7 @@ impl Runs {
     ///
     /// # Errors
     /// When none can be made.
-    pub(super) fn new(session: &dyn Session) -> Result<Runs, Error> {
+    pub(crate) fn new(session: &dyn Session) -> Result<Runs, Error> {
         Ok(Runs { file: session.temporary_file()?, end: 0, runs: Vec::new() })
     }
 
@@ -45,7 +44,7 @@ impl Runs {
     ///
     /// # Errors
     /// When the file cannot be written; when the statement is to stop.
-    pub(super) fn add<'r>(
+    pub(crate) fn add<'r>(
         &mut self,
         session: &dyn Session,
         keys: &[SortKey],
@@ -88,13 +87,13 @@ impl Runs {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub(super) fn into_rows(self) -> Result<SpilledRows, Error> {
+    pub(crate) fn into_rows(self) -> Result<SpilledRows, Error> {
         Ok(SpilledRows { merge: self.merge()?, file: self.file })
     }
 }
 
 /// Rows that come back from the file, in order.
-pub(super) struct SpilledRows {
+pub(crate) struct SpilledRows {
     file: Box<dyn File>,
     merge: Merge,
 }
@@ -104,14 +103,14 @@ impl SpilledRows {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub(super) fn next(&mut self, keys: &[SortKey]) -> Result<Option<RowValues<'_>>, Error> {
+    pub(crate) fn next(&mut self, keys: &[SortKey]) -> Result<Option<RowValues<'_>>, Error> {
         let row = self.merge.next(&*self.file, keys)?;
         Ok(row.map(|(_, row)| RowValues::of(row)))
     }
 }
 
 /// Runs that are taken from while others are added.
-pub(super) struct OpenRuns {
+pub(crate) struct OpenRuns {
     file: Box<dyn File>,
     end: u64,
     merge: Merge,
@@ -122,7 +121,7 @@ impl OpenRuns {
     ///
     /// # Errors
     /// When none can be made.
-    pub(super) fn new(session: &dyn Session) -> Result<OpenRuns, Error> {
+    pub(crate) fn new(session: &dyn Session) -> Result<OpenRuns, Error> {
         let merge = Merge { readers: Vec::new(), current: None };
         Ok(OpenRuns { file: session.temporary_file()?, end: 0, merge })
     }
@@ -131,7 +130,7 @@ impl OpenRuns {
     ///
     /// # Errors
     /// When the file cannot be read or written; when the statement is to stop.
-    pub(super) fn add<'r>(
+    pub(crate) fn add<'r>(
         &mut self,
         session: &dyn Session,
         keys: &[SortKey],
@@ -165,7 +164,7 @@ impl OpenRuns {
     }
 
     /// The row that comes first of those that were not taken.
-    pub(super) fn first(&mut self, keys: &[SortKey]) -> Option<RowValues<'_>> {
+    pub(crate) fn first(&mut self, keys: &[SortKey]) -> Option<RowValues<'_>> {
         self.merge.first(keys);
         self.merge.row().map(|(_, row)| RowValues::of(row))
     }
@@ -174,7 +173,7 @@ impl OpenRuns {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub(super) fn take(&mut self) -> Result<(), Error> {
+    pub(crate) fn take(&mut self) -> Result<(), Error> {
         self.merge.take(&*self.file)
     }
 }
@@ -322,7 +321,7 @@ impl Reader {
 }
 
 /// The file does not hold what was written to it.
-pub(super) fn cut_short() -> Error {
+pub(crate) fn cut_short() -> Error {
     Error::runtime("a temporary file was cut short")
 }
 

@@ -7,7 +7,7 @@
 /// Groups by serial type and bytes of their key, as many as there is room for: the last one noted for
 /// each place.
 #[derive(Debug, Default)]
-pub(super) struct ShortKeys {
+pub(crate) struct ShortKeys {
     /// Empty before the first, then [`PLACES`] of them.
     known: Vec<Known>,
 }
@@ -28,13 +28,13 @@ const PLACES: usize = 256;
 impl ShortKeys {
     /// The group that was noted for a key.
     #[inline(always)]
-    pub(super) fn get(&self, (serial, word): (u32, u64)) -> Option<u32> {
+    pub(crate) fn get(&self, (serial, word): (u32, u64)) -> Option<u32> {
         let known = self.known.get(place(serial, word))?;
         (known.word == word && known.serial == serial).then_some(known.group)
     }
 
     /// Notes the group of a key.
-    pub(super) fn note(&mut self, (serial, word): (u32, u64), group: u32) {
+    pub(crate) fn note(&mut self, (serial, word): (u32, u64), group: u32) {
         if self.known.is_empty() {
             self.known.resize(PLACES, NONE);
         }
@@ -44,7 +44,7 @@ impl ShortKeys {
     }
 
     /// Forgets all and keeps the memory.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.known.fill(NONE);
     }
 }

@@ -7,12 +7,11 @@ use std::fmt;
 
 use shoal_store::vfs::File;
 
-use super::assign;
-use super::rows::{RowStore, RowValues};
-use super::spill::cut_short;
 use crate::Error;
-use crate::functions::Session;
-use crate::value::{Value, ValueRef};
+use crate::keep::spill::cut_short;
+use crate::keep::{RowStore, RowValues};
+use crate::session::Session;
+use crate::value::{Value, ValueRef, assign};
 
 /// A block ends with the first row that brings it to this many bytes.
 const BLOCK_BYTES: usize = 16 << 10;
@@ -21,7 +20,7 @@ const BLOCK_BYTES: usize = 16 << 10;
 const HEAD: usize = size_of::<u64>();
 
 /// Rows that are written one after the other and then read.
-pub(super) struct NumberedRows {
+pub(crate) struct NumberedRows {
     file: Box<dyn File>,
     blocks: Vec<Block>,
     count: usize,
@@ -39,7 +38,7 @@ struct Block {
 
 /// Where somebody is who reads them, best from the first to the last.
 #[derive(Debug, Default)]
-pub(super) struct NumberedReader {
+pub(crate) struct NumberedReader {
     block: Option<usize>,
     bytes: Vec<u8>,
     /// Where the row behind the one at hand begins, and its number.
@@ -53,7 +52,7 @@ impl NumberedRows {
     ///
     /// # Errors
     /// When none can be made.
-    pub(super) fn new(session: &dyn Session) -> Result<NumberedRows, Error> {
+    pub(crate) fn new(session: &dyn Session) -> Result<NumberedRows, Error> {
         Ok(NumberedRows {
             file: session.temporary_file()?,
             blocks: Vec::new(),
@@ -64,7 +63,7 @@ impl NumberedRows {
         })
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.count
     }
 
@@ -72,7 +71,7 @@ impl NumberedRows {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub(super) fn push<'v>(
+    pub(crate) fn push<'v>(
         &mut self,
         row: impl Iterator<Item = ValueRef<'v>>,
     ) -> Result<(), Error> {
@@ -92,7 +91,7 @@ impl NumberedRows {
     ///
     /// # Errors
     /// As [`NumberedRows::push`].
-    pub(super) fn finish(&mut self) -> Result<(), Error> {
+    pub(crate) fn finish(&mut self) -> Result<(), Error> {
         self.file.write_at(&self.buffer, self.end).map_err(shoal_store::Error::from)?;
         self.end += self.buffer.len() as u64;
         self.buffer.clear();
@@ -103,7 +102,7 @@ impl NumberedRows {
     ///
     /// # Errors
     /// When the file cannot be read, or has no such row.
-    pub(super) fn row<'r>(
+    pub(crate) fn row<'r>(
         &self,
         reader: &'r mut NumberedReader,
         number: usize,

@@ -8,13 +8,12 @@ use std::fmt;
 
 use shoal_store::vfs::File;
 
-use super::rows::{RowStore, RowValues};
-use super::sort::Sorter;
-use super::spill::cut_short;
 use crate::Error;
-use crate::functions::Session;
-use crate::plan::SortPlan;
-use crate::value::{Value, ValueRef};
+use crate::keep::sort::Sorter;
+use crate::keep::spill::cut_short;
+use crate::keep::{RowStore, RowValues, SortPlan};
+use crate::session::Session;
+use crate::value::{Value, ValueRef, assign};
 
 /// A block ends with the first row that brings it to this many bytes.
 const BLOCK_BYTES: usize = 8 << 10;
@@ -23,7 +22,7 @@ const BLOCK_BYTES: usize = 8 << 10;
 const HEAD: usize = size_of::<u64>();
 
 /// Rows by key. The first value of each is its key, a blob.
-pub(super) struct SortedRows {
+pub(crate) struct SortedRows {
     file: Box<dyn File>,
     blocks: Vec<Block>,
     end: u64,
@@ -40,7 +39,7 @@ struct Block {
 
 /// Where a row is: its block and its place in that.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct SortedPlace {
+pub(crate) struct SortedPlace {
     block: usize,
     offset: usize,
 }
@@ -50,7 +49,7 @@ impl SortedRows {
     ///
     /// # Errors
     /// When the file cannot be written; when the statement is to stop.
-    pub(super) fn write(
+    pub(crate) fn write(
         session: &dyn Session,
         sorter: &mut Sorter,
         sort: &SortPlan,
@@ -84,7 +83,7 @@ impl SortedRows {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub(super) fn find(&mut self, key: &[u8]) -> Result<SortedPlace, Error> {
+    pub(crate) fn find(&mut self, key: &[u8]) -> Result<SortedPlace, Error> {
         // Rows with the key may begin in the block before the first that begins with it.
         let behind = self.blocks.partition_point(|block| *block.first_key < *key);
         let mut place = SortedPlace { block: behind.saturating_sub(1), offset: 0 };
@@ -102,7 +101,7 @@ impl SortedRows {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub(super) fn values(
+    pub(crate) fn values(
         &mut self,
         place: SortedPlace,
         key: Option<&[u8]>,
@@ -120,7 +119,7 @@ impl SortedRows {
     ///
     /// # Errors
     /// What `each` raises; when the file cannot be read.
-    pub(super) fn for_each_key(
+    pub(crate) fn for_each_key(
         &mut self,
         mut each: impl FnMut(&[u8]) -> Result<(), Error>,
     ) -> Result<(), Error> {
@@ -133,7 +132,7 @@ impl SortedRows {
     }
 
     /// Bytes of memory that its directory takes.
-    pub(super) fn byte_len(&self) -> usize {
+    pub(crate) fn byte_len(&self) -> usize {
         self.blocks.iter().map(|block| size_of::<Block>() + block.first_key.len()).sum()
     }
 
@@ -185,9 +184,9 @@ fn key_of(row: &[u8]) -> &[u8] {
 }
 
 /// Registers from the values of a row.
-pub(super) fn load_values(values: RowValues<'_>, registers: &mut [Value], targets: &[usize]) {
+pub(crate) fn load_values(values: RowValues<'_>, registers: &mut [Value], targets: &[usize]) {
     for (value, &target) in values.zip(targets) {
-        super::assign(&mut registers[target], value);
+        assign(&mut registers[target], value);
     }
 }
 

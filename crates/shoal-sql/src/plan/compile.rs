@@ -2,13 +2,12 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Code, InRule, Op, Reg, When};
 use crate::exec::direct::Direct;
 use crate::exec::is_by_key;
 use crate::plan::correlate::outer_reads;
-use crate::plan::{BodyPlan, QueryPlan, SubqueryPlan};
-use crate::resolve::tree::{CompareOp, Comparison, Expr, Select, SelectId, SourceId};
-use crate::value::Value;
+use crate::plan::{BodyPlan, Code, Op, QueryPlan, Reg, SubqueryPlan, When};
+use crate::resolve::tree::{Expr, Select, SelectId, SourceId};
+use crate::value::{CompareOp, Comparison, InRule, Value};
 
 /// Lists of constants longer than this are looked up by hash.
 const SET_MIN: usize = 8;

@@ -1,15 +1,15 @@
 //! The values that an aggregate over distinct ones has taken.
 
-use super::kept_keys::KeptKeys;
-use super::key::{HashPlaces, hash_value, is_equal, push_key};
-use super::value_list::ValueList;
 use crate::Error;
-use crate::functions::Session;
+use crate::keep::kept_keys::KeptKeys;
+use crate::keep::key::{HashPlaces, hash_value, is_equal, push_key};
+use crate::keep::value_list::ValueList;
+use crate::session::Session;
 use crate::value::{Collation, ValueRef};
 
 /// Values, each of which is there once. No allocation of its own for a value.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(crate) struct Seen {
     places: HashPlaces,
     values: ValueList,
     /// Where memory is limited: there, instead.
@@ -23,7 +23,7 @@ impl Seen {
     /// # Errors
     /// When memory is limited and a file cannot be written.
     #[inline]
-    pub(super) fn insert(
+    pub(crate) fn insert(
         &mut self,
         session: &dyn Session,
         value: ValueRef<'_>,
@@ -39,7 +39,7 @@ impl Seen {
 
     /// As [`Seen::insert`] where memory is not limited.
     #[inline]
-    pub(super) fn insert_unlimited(&mut self, value: ValueRef<'_>, collation: Collation) -> bool {
+    pub(crate) fn insert_unlimited(&mut self, value: ValueRef<'_>, collation: Collation) -> bool {
         let hash = hash_value(value, collation, 0);
         let known = |place| is_equal(self.values.get(place), value, collation);
         if self.places.find(hash, known).is_some() {
@@ -52,7 +52,7 @@ impl Seen {
 
     /// Whether a value was taken, where memory is not limited.
     #[inline]
-    pub(super) fn contains_unlimited(&self, value: ValueRef<'_>, collation: Collation) -> bool {
+    pub(crate) fn contains_unlimited(&self, value: ValueRef<'_>, collation: Collation) -> bool {
         let known = |place| is_equal(self.values.get(place), value, collation);
         self.places.find(hash_value(value, collation, 0), known).is_some()
     }

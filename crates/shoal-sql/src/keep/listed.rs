@@ -1,24 +1,23 @@
 //! The values of an `IN` that are sought one after the other: in order, each once. Where memory is
 //! limited, those for which there is no room are read from a file.
 
-use super::kept::{Kept, value_size};
-use super::sort::{Sorter, Values};
-use super::sorted::{SortedPlace, SortedRows};
 use crate::Error;
-use crate::functions::Session;
-use crate::plan::{SortKey, SortPlan};
+use crate::keep::sort::{Sorter, Values};
+use crate::keep::sorted::{SortedPlace, SortedRows};
+use crate::keep::{Kept, SortKey, SortPlan, value_size};
+use crate::session::Session;
 use crate::value::{Affinity, Collation, Value, ValueRef};
 
 /// How the values of an `IN` are compared.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ListRule {
-    pub(super) affinity: Option<Affinity>,
-    pub(super) collation: Collation,
+pub(crate) struct ListRule {
+    pub(crate) affinity: Option<Affinity>,
+    pub(crate) collation: Collation,
 }
 
 impl ListRule {
     /// The values as they are sought. NULL is equal to nothing.
-    pub(super) fn prepare(self, mut values: Vec<Value>) -> Vec<Value> {
+    pub(crate) fn prepare(self, mut values: Vec<Value>) -> Vec<Value> {
         values = values.into_iter().filter_map(|value| self.sought(value)).collect();
         let compare = |a: &Value, b: &Value| a.as_ref().compare(b.as_ref(), self.collation);
         values.sort_by(compare);
@@ -43,7 +42,7 @@ impl ListRule {
 
 /// Values that come in, which may be more than fit into memory.
 #[derive(Debug)]
-pub(super) struct Listing {
+pub(crate) struct Listing {
     rule: ListRule,
     sorter: Sorter,
     sort: SortPlan,
@@ -52,7 +51,7 @@ pub(super) struct Listing {
 }
 
 impl Listing {
-    pub(super) fn new(rule: ListRule) -> Listing {
+    pub(crate) fn new(rule: ListRule) -> Listing {
         let sort = SortPlan { keys: vec![SortKey::ascending(1, rule.collation)] };
         Listing { rule, sorter: Sorter::default(), sort, bytes: 0 }
     }
@@ -61,7 +60,7 @@ impl Listing {
     ///
     /// # Errors
     /// When values that do not fit into memory cannot be written to a file.
-    pub(super) fn push(&mut self, session: &dyn Session, value: Value) -> Result<(), Error> {
+    pub(crate) fn push(&mut self, session: &dyn Session, value: Value) -> Result<(), Error> {
         let Some(value) = self.rule.sought(value) else { return Ok(()) };
         self.bytes += value_size(value.as_ref());
         // In a file the value stands behind a key, which nothing asks for.
@@ -74,7 +73,7 @@ impl Listing {
     ///
     /// # Errors
     /// As [`Listing::push`].
-    pub(super) fn finish(self, session: &dyn Session) -> Result<Listed, Error> {
+    pub(crate) fn finish(self, session: &dyn Session) -> Result<Listed, Error> {
         let Listing { rule, mut sorter, sort, bytes } = self;
         sorter.sort(session, &sort)?;
         let mut kept = Kept::default();
@@ -97,7 +96,7 @@ impl Listing {
 
 /// The values, in order.
 #[derive(Debug)]
-pub(super) struct Listed {
+pub(crate) struct Listed {
     rule: ListRule,
     values: Vec<Value>,
     file: Option<SortedRows>,
@@ -107,7 +106,7 @@ pub(super) struct Listed {
 
 /// Where somebody is who goes through them.
 #[derive(Debug, Default)]
-pub(super) struct ListPlace {
+pub(crate) struct ListPlace {
     next: usize,
     place: SortedPlace,
     last: Option<Value>,
@@ -118,7 +117,7 @@ impl Listed {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub(super) fn next(&mut self, at: &mut ListPlace) -> Result<Option<Value>, Error> {
+    pub(crate) fn next(&mut self, at: &mut ListPlace) -> Result<Option<Value>, Error> {
         let Some(file) = &mut self.file else {
             at.next += 1;
             return Ok(self.values.get(at.next - 1).cloned());

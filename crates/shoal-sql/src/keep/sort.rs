@@ -5,19 +5,36 @@ use std::cmp::Ordering;
 use rayon::slice::ParallelSliceMut;
 use shoal_store::KeyColumn;
 
-use super::direct::{CHUNK, LeafRows, Operand};
-use super::kept::SPILL_BYTES_MIN;
-use super::rows::RowValues;
-use super::spill::{Runs, SpilledRows};
-use super::{Budget, RowStore};
 use crate::Error;
-use crate::functions::Session;
-use crate::plan::{QueryPlan, SortKey, SortPlan};
-use crate::value::{Value, ValueRef};
+use crate::keep::spill::{Runs, SpilledRows};
+use crate::keep::{RowStore, RowValues, SPILL_BYTES_MIN};
+use crate::session::{Budget, Session};
+use crate::value::{Collation, Value, ValueRef, assign};
+
+/// Which registers rows are sorted by.
+#[derive(Debug)]
+pub(crate) struct SortPlan {
+    pub(crate) keys: Vec<SortKey>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SortKey {
+    pub(crate) reg: usize,
+    pub(crate) descending: bool,
+    pub(crate) nulls_first: bool,
+    pub(crate) collation: Collation,
+}
+
+impl SortKey {
+    /// Upwards, NULLs first: the order that nobody asks for otherwise.
+    pub(crate) const fn ascending(reg: usize, collation: Collation) -> SortKey {
+        SortKey { reg, descending: false, nulls_first: true, collation }
+    }
+}
 
 /// Gathered rows, each with its keys before its values.
 #[derive(Debug, Default)]
-pub(super) struct Sorter {
+pub(crate) struct Sorter {
     rows: RowStore,
     /// Of each row that may be wanted its first key, as a number that orders nearly as the key does, and
     /// its place among the rows; in order once all rows were taken.
@@ -34,20 +51,13 @@ pub(super) struct Sorter {
 /// Where a row's values are: the first one, from which the registers of sort keys are counted, and
 /// how many of them are given back.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Values {
-    pub(super) first: usize,
-    pub(super) width: usize,
-}
-
-impl Values {
-    /// The columns of a query.
-    pub(super) fn of(plan: &QueryPlan) -> Values {
-        Values { first: plan.output, width: plan.width }
-    }
+pub(crate) struct Values {
+    pub(crate) first: usize,
+    pub(crate) width: usize,
 }
 
 /// So many rows are sorted on all cores.
-pub(super) const PARALLEL_MIN: usize = 1 << 15;
+pub(crate) const PARALLEL_MIN: usize = 1 << 15;
 
 /// Fewer rows than this are kept although others precede them.
 const BOUND_MIN: usize = 256;
@@ -64,7 +74,7 @@ impl Sorter {
     /// # Errors
     /// When rows that do not fit into memory cannot be written to a file.
     #[inline]
-    pub(super) fn push<'v>(
+    pub(crate) fn push<'v>(
         &mut self,
         session: &dyn Session,
         (values, sort): (Values, &SortPlan),
@@ -93,60 +103,11 @@ impl Sorter {
         }
     }
 
-    /// Of rows of one leaf those that may be among the first ones, as far as their first key tells: their
-    /// numbers on it are put in front of `chosen`; gives how many they are.
-    pub(super) fn choose(
-        &self,
-        (values, sort): (Values, &SortPlan),
-        (rows, outputs): (LeafRows<'_>, &[Operand]),
-        chosen: &mut [u8; CHUNK],
-    ) -> usize {
-        let selected = rows.selected();
-        let first = sort.keys.first();
-        let first = first.and_then(|key| Some((*key, outputs.get(key.reg - values.first)?)));
-        let (Some((last, _)), Some((key, operand))) = (self.last, first) else {
-            chosen[..selected.len()].copy_from_slice(selected);
-            return selected.len();
-        };
-        let mut count = 0;
-        if let (Some((bytes, places, stride)), Operand::Field { field, .. }) =
-            (rows.on_page(), operand)
-        {
-            for (number, &row) in selected.iter().enumerate() {
-                let place = places.get(usize::from(row) * stride + field);
-                // Floats are told apart here, whatever else it is by its value.
-                let prefix = match place.and_then(|place| place.real(bytes)) {
-                    Some(real) => prefix(ValueRef::Real(real), key),
-                    None => prefix_of(rows.value(number, operand), key),
-                };
-                chosen[count] = row;
-                count += usize::from(prefix <= last);
-            }
-            return count;
-        }
-        for (number, &row) in selected.iter().enumerate() {
-            chosen[count] = row;
-            count += usize::from(prefix_of(rows.value(number, operand), key) <= last);
-        }
-        count
-    }
-
-    /// Takes rows of one leaf, as [`Sorter::push`] takes one: their outputs are these.
-    ///
-    /// # Errors
-    /// As [`Sorter::push`].
-    pub(super) fn push_leaf(
-        &mut self,
-        session: &dyn Session,
-        by: (Values, &SortPlan),
-        (rows, outputs): (LeafRows<'_>, &[Operand]),
-        bound: Option<usize>,
-    ) -> Result<(), Error> {
-        for number in 0..rows.len() {
-            let row = rows.row(number);
-            self.push(session, by, |output| row.value(&outputs[output]), bound)?;
-        }
-        Ok(())
+    /// The first key of the row that so many others precede, as a number: no row with a larger one is wanted.
+    /// `None` as long as every row may be.
+    #[inline]
+    pub(crate) fn last_prefix(&self) -> Option<u64> {
+        self.last.map(|(prefix, _)| prefix)
     }
 
     fn is_full(&self, budget: &Budget) -> bool {
@@ -192,7 +153,7 @@ impl Sorter {
     }
 
     /// Takes the rows that another one took, which come after this one's, within a bound.
-    pub(super) fn absorb(&mut self, sort: &SortPlan, other: &Sorter, bound: usize) {
+    pub(crate) fn absorb(&mut self, sort: &SortPlan, other: &Sorter, bound: usize) {
         // As they came, so that equal ones stay in that order.
         let mut entries = other.order.clone();
         entries.sort_unstable_by_key(|&(_, place)| place);
@@ -251,7 +212,7 @@ impl Sorter {
     ///
     /// # Errors
     /// As [`Sorter::push`].
-    pub(super) fn sort(&mut self, session: &dyn Session, sort: &SortPlan) -> Result<(), Error> {
+    pub(crate) fn sort(&mut self, session: &dyn Session, sort: &SortPlan) -> Result<(), Error> {
         if self.runs.is_some() {
             self.spill(session, sort, None)?;
         }
@@ -278,7 +239,7 @@ impl Sorter {
     ///
     /// # Errors
     /// When rows cannot be read from the file they are in.
-    pub(super) fn next_row(
+    pub(crate) fn next_row(
         &mut self,
         sort: &SortPlan,
     ) -> Result<Option<impl Iterator<Item = ValueRef<'_>>>, Error> {
@@ -300,10 +261,10 @@ impl Sorter {
     ///
     /// # Errors
     /// As [`Sorter::next_row`].
-    pub(super) fn next(&mut self, sort: &SortPlan, registers: &mut [Value]) -> Result<bool, Error> {
+    pub(crate) fn next(&mut self, sort: &SortPlan, registers: &mut [Value]) -> Result<bool, Error> {
         let Some(row) = self.next_row(sort)? else { return Ok(false) };
         for (value, target) in row.zip(registers) {
-            super::assign(target, value);
+            assign(target, value);
         }
         Ok(true)
     }
@@ -324,7 +285,7 @@ fn by_keys(left: RowValues<'_>, right: RowValues<'_>, sort: &SortPlan) -> Orderi
     orders.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }
 
-pub(super) fn compare(left: ValueRef<'_>, right: ValueRef<'_>, key: SortKey) -> Ordering {
+pub(crate) fn compare(left: ValueRef<'_>, right: ValueRef<'_>, key: SortKey) -> Ordering {
     let nulls = (left == ValueRef::Null, right == ValueRef::Null);
     match nulls {
         (true, true) => Ordering::Equal,
@@ -341,7 +302,7 @@ pub(super) fn compare(left: ValueRef<'_>, right: ValueRef<'_>, key: SortKey) -> 
 
 /// A number that is smaller only for values that come first, and equal for many that differ.
 #[inline(always)]
-fn prefix(value: ValueRef<'_>, key: SortKey) -> u64 {
+pub(crate) fn prefix(value: ValueRef<'_>, key: SortKey) -> u64 {
     match value {
         ValueRef::Null if key.nulls_first => 0,
         ValueRef::Null => u64::MAX,
@@ -353,14 +314,13 @@ fn prefix(value: ValueRef<'_>, key: SortKey) -> u64 {
 }
 
 /// The same, not within a loop.
-fn prefix_of(value: ValueRef<'_>, key: SortKey) -> u64 {
+pub(crate) fn prefix_of(value: ValueRef<'_>, key: SortKey) -> u64 {
     prefix(value, key)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::value::Collation;
 
     #[test]
     fn prefixes_never_contradict_the_order() {

@@ -3,17 +3,15 @@
 
 use std::ops::ControlFlow;
 
-use super::kept::{Kept, SPILL_BYTES_MIN, is_full};
-use super::key::{KeyPlaces, push_converted_key, with_converted};
-use super::row_list::RowList;
-use super::seen::Seen;
-use super::sort::{Sorter, Values};
-use super::sorted::SortedRows;
 use crate::Error;
-use crate::expr::InRule;
-use crate::functions::Session;
-use crate::plan::{SortKey, SortPlan};
-use crate::value::{Affinity, Collation, Value, ValueRef};
+use crate::keep::key::{KeyPlaces, push_converted_key, with_converted};
+use crate::keep::row_list::RowList;
+use crate::keep::seen::Seen;
+use crate::keep::sort::{Sorter, Values};
+use crate::keep::sorted::SortedRows;
+use crate::keep::{Kept, SPILL_BYTES_MIN, SortKey, SortPlan, is_full};
+use crate::session::Session;
+use crate::value::{Affinity, Collation, InRule, Value, ValueRef};
 
 /// Most files that are looked into one after the other; of more, one is made.
 const FILES_MAX: usize = 8;
@@ -22,7 +20,7 @@ const SLOT_BYTES: usize = 32;
 
 /// Keys, each of which is there once.
 #[derive(Debug, Default)]
-pub(super) struct KeptKeys {
+pub(crate) struct KeptKeys {
     memory: KeyPlaces,
     /// What those in memory take.
     bytes: usize,
@@ -37,7 +35,7 @@ impl KeptKeys {
     ///
     /// # Errors
     /// When a file cannot be read.
-    pub(super) fn contains(&mut self, key: &[u8]) -> Result<bool, Error> {
+    pub(crate) fn contains(&mut self, key: &[u8]) -> Result<bool, Error> {
         if self.memory.find(key).is_some() {
             return Ok(true);
         }
@@ -54,7 +52,7 @@ impl KeptKeys {
     ///
     /// # Errors
     /// When a file cannot be written; when even the directories of the files take too much.
-    pub(super) fn insert(&mut self, session: &dyn Session, key: &[u8]) -> Result<bool, Error> {
+    pub(crate) fn insert(&mut self, session: &dyn Session, key: &[u8]) -> Result<bool, Error> {
         if self.contains(key)? {
             return Ok(false);
         }
@@ -103,7 +101,7 @@ impl KeptKeys {
 
 /// The values of a query, as `IN` sees them.
 #[derive(Debug, Default)]
-pub(super) struct QuerySet {
+pub(crate) struct QuerySet {
     /// Integers that are near zero for their number: a bit for each that is there. These and the others
     /// where memory is not limited, and where it is.
     ints: Vec<u64>,
@@ -164,7 +162,7 @@ impl QuerySet {
     ///
     /// # Errors
     /// As [`KeptKeys::insert`].
-    pub(super) fn insert(
+    pub(crate) fn insert(
         &mut self,
         session: &dyn Session,
         value: ValueRef<'_>,
@@ -190,7 +188,7 @@ impl QuerySet {
     ///
     /// # Errors
     /// As [`KeptKeys::contains`].
-    pub(super) fn contains(
+    pub(crate) fn contains(
         &mut self,
         session: &dyn Session,
         value: ValueRef<'_>,
@@ -219,11 +217,11 @@ impl QuerySet {
 }
 
 /// How each value of a row is compared.
-pub(super) type Rules<'r> = &'r [(Option<Affinity>, Collation)];
+pub(crate) type Rules<'r> = &'r [(Option<Affinity>, Collation)];
 
 /// The rows of a query, as `IN` sees them.
 #[derive(Debug, Default)]
-pub(super) struct QueryRows {
+pub(crate) struct QueryRows {
     keys: KeptKeys,
     /// The rows without a NULL and those with one: of each value its key, or NULL.
     whole: RowList,
@@ -261,7 +259,7 @@ impl QueryRows {
     ///
     /// # Errors
     /// As [`KeptKeys::insert`].
-    pub(super) fn insert(
+    pub(crate) fn insert(
         &mut self,
         session: &dyn Session,
         row: &[Value],
@@ -285,7 +283,7 @@ impl QueryRows {
     ///
     /// # Errors
     /// As [`KeptKeys::contains`].
-    pub(super) fn contains(
+    pub(crate) fn contains(
         &mut self,
         row: &[Value],
         rules: Rules<'_>,

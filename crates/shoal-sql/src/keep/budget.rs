@@ -1,34 +1,10 @@
 //! Memory that a statement keeps, counted against its limit.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::Error;
-use crate::functions::Session;
+use crate::session::{Budget, Session};
 use crate::value::ValueRef;
-
-/// How many bytes a statement may keep, and keeps.
-#[derive(Debug)]
-pub(crate) struct Budget {
-    max: u64,
-    used: AtomicU64,
-}
-
-impl Budget {
-    pub(crate) fn new(max: u64) -> Budget {
-        Budget { max, used: AtomicU64::new(0) }
-    }
-
-    /// Whether so many more bytes may be kept and leave something for what grows besides.
-    pub(crate) fn has_room(&self, bytes: usize) -> bool {
-        self.left() >= (bytes as u64).saturating_add(self.max / 4)
-    }
-
-    /// How many more bytes there may be.
-    pub(crate) fn left(&self) -> u64 {
-        self.max.saturating_sub(self.used.load(Ordering::Relaxed))
-    }
-}
 
 /// The bytes that one structure keeps; they count for as long as this lives beside it.
 #[derive(Debug, Default)]
@@ -54,11 +30,10 @@ impl Kept {
     fn take(&mut self, budget: &Arc<Budget>, bytes: u64) -> Result<(), Error> {
         self.budget.get_or_insert_with(|| Arc::clone(budget));
         self.bytes += bytes;
-        let used = budget.used.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
-        if used > budget.max {
-            return Err(Error::Limit { what: "bytes kept by a statement", max: budget.max });
+        if budget.take(bytes) {
+            return Ok(());
         }
-        Ok(())
+        Err(Error::Limit { what: "bytes kept by a statement", max: budget.max() })
     }
 
     /// Counts more bytes of what goes on in a file when [`is_full`] says so: it may always keep a
@@ -74,7 +49,7 @@ impl Kept {
     pub(crate) fn give_back(&mut self, bytes: usize) {
         let bytes = (bytes as u64).min(self.bytes);
         if let Some(budget) = &self.budget {
-            budget.used.fetch_sub(bytes, Ordering::Relaxed);
+            budget.give_back(bytes);
             self.bytes -= bytes;
         }
     }
@@ -82,7 +57,7 @@ impl Kept {
     /// Counts nothing any more.
     pub(crate) fn clear(&mut self) {
         if let Some(budget) = self.budget.take() {
-            budget.used.fetch_sub(self.bytes, Ordering::Relaxed);
+            budget.give_back(self.bytes);
         }
         self.bytes = 0;
     }

@@ -2,9 +2,9 @@
 
 use rustc_hash::FxHashMap;
 
-use super::kept_keys::KeptKeys;
 use crate::Error;
-use crate::functions::Session;
+use crate::keep::kept_keys::KeptKeys;
+use crate::session::Session;
 
 /// Rowids, each of which is there once: one bit for each as long as they lie close together, and about
 /// as much as a key in a hash table for each that lies alone.
@@ -73,7 +73,7 @@ impl MatchedRows {
     ///
     /// # Errors
     /// When a file cannot be written.
-    pub(super) fn insert_within(&mut self, session: &dyn Session, rowid: i64) -> Result<(), Error> {
+    pub(crate) fn insert_within(&mut self, session: &dyn Session, rowid: i64) -> Result<(), Error> {
         if session.budget().is_none() {
             self.insert(rowid);
             return Ok(());
@@ -86,7 +86,7 @@ impl MatchedRows {
     ///
     /// # Errors
     /// When a file cannot be read.
-    pub(super) fn contains_within(&mut self, rowid: i64) -> Result<bool, Error> {
+    pub(crate) fn contains_within(&mut self, rowid: i64) -> Result<bool, Error> {
         match &mut self.limited {
             None => Ok(self.contains(rowid)),
             Some(keys) => keys.contains(&rowid.to_be_bytes()),

@@ -6,11 +6,10 @@ use std::ops::ControlFlow;
 
 use shoal_store::vfs::File;
 
-use super::kept::{Kept, is_full};
-use super::rows::{RowStore, RowValues};
-use super::spill::cut_short;
 use crate::Error;
-use crate::functions::Session;
+use crate::keep::spill::cut_short;
+use crate::keep::{Kept, RowStore, RowValues, is_full};
+use crate::session::Session;
 use crate::value::ValueRef;
 
 /// What is read of the file at a time, if no row is longer.
@@ -20,7 +19,7 @@ const HEAD: usize = size_of::<u64>();
 
 /// Rows in the order in which they came: those in the file, then those in memory.
 #[derive(Default)]
-pub(super) struct RowList {
+pub(crate) struct RowList {
     memory: RowStore,
     kept: Kept,
     file: Option<Box<dyn File>>,
@@ -33,7 +32,7 @@ impl RowList {
     ///
     /// # Errors
     /// When a file cannot be written.
-    pub(super) fn push<'v>(
+    pub(crate) fn push<'v>(
         &mut self,
         session: &dyn Session,
         row: impl Iterator<Item = ValueRef<'v>>,
@@ -71,7 +70,7 @@ impl RowList {
     ///
     /// # Errors
     /// When a file cannot be read.
-    pub(super) fn for_each(
+    pub(crate) fn for_each(
         &mut self,
         mut each: impl FnMut(RowValues<'_>) -> ControlFlow<()>,
     ) -> Result<(), Error> {

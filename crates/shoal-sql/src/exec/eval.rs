@@ -1,14 +1,15 @@
 //! Running a code over the registers.
 
-use std::cmp::Ordering;
-
-use super::{Code, InRule, Op, Reg, When};
+use super::Machine;
 use crate::Error;
-use crate::exec::{KeySet, Machine, assign};
 use crate::functions::Env;
+use crate::keep::KeySet;
 use crate::parse::ast::CurrentTime;
-use crate::resolve::tree::{ArithmeticOp, CompareOp, Comparison};
-use crate::value::{self, Affinity, Collation, Value, ValueRef, truth};
+use crate::plan::{Code, Op, Reg, When};
+use crate::value::{
+    self, ArithmeticOp, InRule, Value, ValueRef, and, arithmetic, assign, compare_by, is_in_values,
+    truth,
+};
 
 /// Runs a code; its value is then in its result register.
 ///
@@ -93,7 +94,7 @@ fn step(machine: &mut Machine<'_, '_>, op: &Op) -> Result<(), Error> {
         }
         Op::Compare { rule, left, right, to } => {
             let (left, right) = (registers[*left].as_ref(), registers[*right].as_ref());
-            registers[*to] = compare(*rule, left, right).into();
+            registers[*to] = compare_by(*rule, left, right).into();
         }
         Op::And { left, right, to } => {
             let (left, right) =
@@ -153,103 +154,9 @@ fn step(machine: &mut Machine<'_, '_>, op: &Op) -> Result<(), Error> {
     Ok(())
 }
 
-/// `AND` of truths, of which none is NULL.
-pub(crate) fn and(left: Option<bool>, right: Option<bool>) -> Option<bool> {
-    match (left, right) {
-        (Some(false), _) | (_, Some(false)) => Some(false),
-        (Some(true), Some(true)) => Some(true),
-        _ => None,
-    }
-}
-
-pub(crate) fn arithmetic(op: ArithmeticOp, left: ValueRef<'_>, right: ValueRef<'_>) -> Value {
-    match op {
-        ArithmeticOp::Add => value::add(left, right),
-        ArithmeticOp::Subtract => value::subtract(left, right),
-        ArithmeticOp::Multiply => value::multiply(left, right),
-        ArithmeticOp::Divide => value::divide(left, right),
-        ArithmeticOp::Remainder => value::remainder(left, right),
-        ArithmeticOp::BitAnd => value::bit_and(left, right),
-        ArithmeticOp::BitOr => value::bit_or(left, right),
-        ArithmeticOp::ShiftLeft => value::shift_left(left, right),
-        ArithmeticOp::ShiftRight => value::shift_right(left, right),
-        ArithmeticOp::Concat => value::concat(Value::Null, left, right),
-    }
-}
-
-/// The comparison's answer; NULL on either side gives none, except for `IS`.
-pub(crate) fn compare(rule: Comparison, left: ValueRef<'_>, right: ValueRef<'_>) -> Option<bool> {
-    match (left, right) {
-        (ValueRef::Int(left), ValueRef::Int(right)) => {
-            return Some(rule.op.holds(left.cmp(&right)));
-        }
-        (ValueRef::Real(left), ValueRef::Real(right))
-            if let Some(order) = left.partial_cmp(&right) =>
-        {
-            return Some(rule.op.holds(order));
-        }
-        _ => {}
-    }
-    let null = left == ValueRef::Null || right == ValueRef::Null;
-    if null {
-        let equal = left == right;
-        return match rule.op {
-            CompareOp::Is => Some(equal),
-            CompareOp::IsNot => Some(!equal),
-            _ => None,
-        };
-    }
-    let order = compare_values(left, right, rule.affinity, rule.collation);
-    Some(rule.op.holds(order))
-}
-
-/// Orders two values after giving both an affinity, if one of them is text at all.
-fn compare_values(
-    left: ValueRef<'_>,
-    right: ValueRef<'_>,
-    affinity: Option<Affinity>,
-    collation: Collation,
-) -> Ordering {
-    let (left_text, right_text) =
-        (matches!(left, ValueRef::Text(_)), matches!(right, ValueRef::Text(_)));
-    match affinity {
-        Some(affinity)
-            if (left_text || right_text) && (affinity.is_numeric() || left_text != right_text) =>
-        {
-            let left = affinity.apply_for_comparison(left.into());
-            let right = affinity.apply_for_comparison(right.into());
-            left.as_ref().compare(right.as_ref(), collation)
-        }
-        _ => left.compare(right, collation),
-    }
-}
-
 fn in_list(machine: &Machine<'_, '_>, from: usize, list: &[usize], rule: InRule) -> Option<bool> {
     let items = list.iter().map(|&item| machine.registers[item].as_ref());
     is_in_values(machine.registers[from].as_ref(), items, rule)
-}
-
-/// Whether a value is one of some; NULL where only a NULL could tell.
-pub(crate) fn is_in_values<'v>(
-    value: ValueRef<'v>,
-    items: impl ExactSizeIterator<Item = ValueRef<'v>>,
-    rule: InRule,
-) -> Option<bool> {
-    if items.len() == 0 {
-        return Some(false);
-    }
-    if value == ValueRef::Null {
-        return None;
-    }
-    let mut null = false;
-    for item in items {
-        if item == ValueRef::Null {
-            null = true;
-        } else if compare_values(value, item, rule.affinity, rule.collation).is_eq() {
-            return Some(true);
-        }
-    }
-    if null { None } else { Some(false) }
 }
 
 /// `IN` a list of constants, which are put into a set when first looked for.
@@ -309,21 +216,5 @@ mod tests {
         check(-1, "1969-12-31 23:59:59");
         assert_eq!(current_time(0, CurrentTime::Date), "1970-01-01");
         assert_eq!(current_time(0, CurrentTime::Time), "00:00:00");
-    }
-
-    #[test]
-    fn affinity_counts_only_where_there_is_text() {
-        let text = ValueRef::Text;
-        let numeric = Some(Affinity::Numeric);
-        let check = |left, right, affinity, expect| {
-            let order = compare_values(left, right, affinity, Collation::Binary);
-            assert_eq!(order, expect, "{left:?} {right:?} {affinity:?}");
-        };
-        check(text(b"10"), ValueRef::Int(9), numeric, Ordering::Greater);
-        check(text(b"10"), text(b"9"), numeric, Ordering::Greater);
-        check(text(b"10"), text(b"9"), None, Ordering::Less);
-        check(text(b"10"), ValueRef::Int(10), Some(Affinity::Text), Ordering::Equal);
-        check(text(b"10"), ValueRef::Int(10), None, Ordering::Greater);
-        check(text(b"x"), ValueRef::Int(10), numeric, Ordering::Greater);
     }
 }
