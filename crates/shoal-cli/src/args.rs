@@ -126,9 +126,9 @@ pub(crate) enum DocVerb {
     /// List the documents of a database
     Ls(LsArgs),
     /// Make a document from JSON, or store an Automerge file in a database
-    Import(ImportArgs),
+    Import(ImportDocArgs),
     /// Write a stored document as an Automerge file
-    Export(ExportArgs),
+    Export(ExportDocArgs),
     /// Merge two documents into one
     Merge(MergeArgs),
     /// Write what can still be read of a damaged Automerge file, and say what was lost
@@ -325,7 +325,7 @@ Examples:
   shoal doc import notes.json notes.automerge
   shoal doc import notes.automerge app.db::notes
   echo '{\"title\": \"Draft\"}' | shoal doc import - app.db::draft")]
-pub(crate) struct ImportArgs {
+pub(crate) struct ImportDocArgs {
     /// A JSON object, or an Automerge file; - for stdin
     #[arg(value_name = "SOURCE")]
     pub(crate) source: String,
@@ -336,7 +336,7 @@ pub(crate) struct ImportArgs {
 
 /// `shoal doc export`.
 #[derive(Debug, Args)]
-pub(crate) struct ExportArgs {
+pub(crate) struct ExportDocArgs {
     /// DB::NAME, FILE or -
     #[arg(value_name = "DOC")]
     pub(crate) doc: String,
@@ -529,5 +529,21 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    /// Who looks for a verb finds it by its name.
+    #[test]
+    fn every_verb_has_a_file_of_its_name() {
+        let verbs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/verbs");
+        let check = |folder: &std::path::Path, name: &str| {
+            let file = folder.join(format!("{}.rs", name.replace('-', "_")));
+            assert!(file.is_file(), "{}", file.display());
+        };
+        for verb in Cli::command().get_subcommands() {
+            check(&verbs, verb.get_name());
+            for inner in verb.get_subcommands().filter(|_| verb.get_name() == "doc") {
+                check(&verbs.join("doc"), inner.get_name());
+            }
+        }
     }
 }

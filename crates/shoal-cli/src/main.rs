@@ -3,12 +3,15 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod document;
 mod failure;
 mod open;
 mod out;
+mod password;
 mod place;
 mod progress;
 mod rows;
+mod shell;
 mod time;
 mod verbs;
 
@@ -24,8 +27,8 @@ fn main() -> ExitCode {
         Verb::Doc(verb) => verbs::doc::run(verb),
         Verb::Dump(args) => verbs::dump::run(args),
         Verb::Argon2(args) => verbs::argon2::run(args),
-        Verb::HashPassword(args) => verbs::password::hash(args),
-        Verb::VerifyPassword(args) => verbs::password::verify(args),
+        Verb::HashPassword(args) => verbs::hash_password::run(args),
+        Verb::VerifyPassword(args) => verbs::verify_password::run(args),
         Verb::Mine(args) => verbs::mine::run(args),
         Verb::Tour(args) => verbs::tour::run(args),
         Verb::Bench(args) => verbs::bench::run(args),

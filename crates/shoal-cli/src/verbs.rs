@@ -1,11 +1,12 @@
-//! The verbs, one file each.
+//! The verbs: `verbs/NAME.rs` for each, those of `shoal doc` in `verbs/doc/`.
 
 pub(crate) mod argon2;
 pub(crate) mod bench;
 pub(crate) mod completions;
 pub(crate) mod doc;
 pub(crate) mod dump;
+pub(crate) mod hash_password;
 pub(crate) mod mine;
-pub(crate) mod password;
 pub(crate) mod sql;
 pub(crate) mod tour;
+pub(crate) mod verify_password;

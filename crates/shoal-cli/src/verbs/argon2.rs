@@ -6,8 +6,8 @@ use shoal_stdx::hex;
 use crate::args::{Argon2Args, Argon2Type, Argon2Version, Format};
 use crate::failure::Failure;
 use crate::out;
+use crate::password::options;
 use crate::progress::spin;
-use crate::verbs::password::options;
 
 pub(crate) fn run(args: &Argon2Args) -> Result<(), Failure> {
     let bytes =

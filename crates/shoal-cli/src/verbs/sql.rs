@@ -1,17 +1,13 @@
 //! `shoal sql`: statements from arguments, from stdin, or typed in a shell.
 
-mod interrupt;
-mod params;
-mod session;
-mod shell;
-
 use std::io::{self, BufRead, IsTerminal};
 
 use shoal_sql::Statements;
 
 use crate::args::{RowFormat, SqlArgs};
 use crate::failure::Failure;
-use session::Session;
+use crate::shell::session::Session;
+use crate::shell::{interrupt, terminal};
 
 pub(crate) fn run(args: &SqlArgs) -> Result<(), Failure> {
     let format = args.format.unwrap_or_else(|| {
@@ -24,7 +20,7 @@ pub(crate) fn run(args: &SqlArgs) -> Result<(), Failure> {
             session.run(text, true)?;
         }
     } else if io::stdin().is_terminal() {
-        shell::run(&mut session)?;
+        terminal::run(&mut session)?;
     } else {
         run_script(&mut session, args.bail)?;
     }

@@ -1,4 +1,4 @@
-//! What two states differ by: diff, and patch, which makes one state the other.
+//! `shoal doc diff`: what turns one state of a document, or one document, into another.
 
 use std::io::Write;
 
@@ -8,17 +8,15 @@ use shoal_crdt::hydrate::Value;
 use shoal_crdt::{ObjType, Patch, PatchAction, PatchProp, PatchScalar, PatchValue};
 use shoal_crdt::{ROOT, ReadDoc, Scalar, json_patch};
 
-use super::edit;
-use super::heads::heads;
-use super::read::write_json;
-use crate::args::{DiffArgs, DiffForm, Format, PatchArgs};
+use crate::args::{DiffArgs, DiffForm, Format};
+use crate::document::heads::heads;
+use crate::document::write_json;
 use crate::failure::Failure;
 use crate::open;
 use crate::out;
 use crate::place::Place;
 
-/// `shoal doc diff`.
-pub(super) fn diff(args: &DiffArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &DiffArgs) -> Result<(), Failure> {
     let place = Place::parse(&args.doc);
     let other_place = args.other.as_deref().map(Place::parse);
     if place == Place::Stream && other_place == Some(Place::Stream) {
@@ -186,25 +184,4 @@ fn brought(value: &PatchValue) -> Json {
 /// Numbers that JSON has no form for read as null.
 fn scalar(value: &Scalar) -> Json {
     serde_json::to_value(Value::Scalar(value.clone())).unwrap_or(Json::Null)
-}
-
-/// `shoal doc patch`.
-pub(super) fn patch(args: &PatchArgs) -> Result<(), Failure> {
-    let source = Place::parse(&args.patch);
-    let bytes = open::bytes(&source, "a patch is a file, or - for stdin")?;
-    let patch: Json = serde_json::from_slice(&bytes)
-        .map_err(|error| Failure::at(&args.patch, format_args!("not JSON: {error}")))?;
-    let change = edit::edit(&args.doc, &args.edit, |transaction, place| match &patch {
-        Json::Array(_) => {
-            transaction.apply_json_patch(&patch).map_err(|error| Failure::at(place, error))
-        }
-        Json::Object(_) => {
-            transaction.apply_merge_patch(&patch).map_err(|error| Failure::at(place, error))
-        }
-        _ => Err(Failure::at(&args.patch, "a patch is a JSON array or a JSON object")),
-    })?;
-    if args.format == Format::Json {
-        out::line(json!({"change": change.map(|hash| hash.to_string())}))?;
-    }
-    Ok(())
 }

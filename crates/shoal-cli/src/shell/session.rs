@@ -17,7 +17,7 @@ use crate::progress::Spinner;
 use crate::rows::RowPrinter;
 
 /// Statements are numbered through the session, from 1.
-pub(super) struct Session {
+pub(crate) struct Session {
     connection: Connection,
     /// The file to create before the first statement that writes.
     missing: Option<PathBuf>,
@@ -28,12 +28,12 @@ pub(super) struct Session {
     statements: u64,
     failed: bool,
     /// Whether someone types the statements.
-    pub(super) is_shell: bool,
+    pub(crate) is_shell: bool,
 }
 
 impl Session {
     /// Opens the file that `args` names.
-    pub(super) fn open(args: &SqlArgs, format: RowFormat) -> Result<Self, Failure> {
+    pub(crate) fn open(args: &SqlArgs, format: RowFormat) -> Result<Self, Failure> {
         let in_memory = args.file == Path::new(":memory:");
         let missing = !in_memory && !open::exists(&args.file)?;
         if missing && args.read_only {
@@ -64,7 +64,7 @@ impl Session {
     ///
     /// # Errors
     /// When stdout is closed, or with `bail` when a statement failed.
-    pub(super) fn run(&mut self, text: &str, bail: bool) -> Result<(), Failure> {
+    pub(crate) fn run(&mut self, text: &str, bail: bool) -> Result<(), Failure> {
         for range in Statements::new(text) {
             self.statements += 1;
             let sql = &text[range];
@@ -89,7 +89,7 @@ impl Session {
 
     /// # Errors
     /// When any statement failed; it was reported.
-    pub(super) fn end(mut self) -> Result<(), Failure> {
+    pub(crate) fn end(mut self) -> Result<(), Failure> {
         self.out.flush()?;
         if self.failed { Err(Failure::reported()) } else { Ok(()) }
     }

@@ -20,7 +20,7 @@ fn running() -> MutexGuard<'static, Option<Interrupter>> {
 ///
 /// # Errors
 /// When the system does not take the handler.
-pub(super) fn handle() -> Result<(), Failure> {
+pub(crate) fn handle() -> Result<(), Failure> {
     let handler = || match running().take() {
         Some(statement) => statement.interrupt(),
         // Once more, or without a statement: whatever is half written is undone at the next start.
@@ -30,10 +30,10 @@ pub(super) fn handle() -> Result<(), Failure> {
 }
 
 /// A statement that Ctrl-C stops, for as long as this lives.
-pub(super) struct Running;
+pub(crate) struct Running;
 
 impl Running {
-    pub(super) fn begin(connection: &Connection) -> Running {
+    pub(crate) fn begin(connection: &Connection) -> Running {
         *running() = Some(connection.interrupter());
         Running
     }

@@ -7,11 +7,11 @@ use crate::failure::Failure;
 
 /// The values given on the command line, by name.
 #[derive(Debug, Default)]
-pub(super) struct Params(Vec<(String, Value)>);
+pub(crate) struct Params(Vec<(String, Value)>);
 
 impl Params {
     /// Reads each `NAME=VALUE`.
-    pub(super) fn parse(given: &[String]) -> Result<Self, Failure> {
+    pub(crate) fn parse(given: &[String]) -> Result<Self, Failure> {
         given
             .iter()
             .map(|text| {
@@ -27,7 +27,7 @@ impl Params {
 
     /// Gives `statement` the values of those of its parameters that are named here; the others
     /// stay NULL, as in `sqlite3`.
-    pub(super) fn bind(&self, statement: &mut Statement) -> Result<(), shoal_sql::Error> {
+    pub(crate) fn bind(&self, statement: &mut Statement) -> Result<(), shoal_sql::Error> {
         for (name, value) in &self.0 {
             if let Some(index) = index_of(statement, name) {
                 statement.bind(index, value.clone())?;

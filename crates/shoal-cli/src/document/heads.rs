@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::place::Place;
 
 /// The changes that `text` names: hexadecimal, separated by commas; nothing names the beginning.
-pub(super) fn heads(
+pub(crate) fn heads(
     place: &Place,
     document: &Document,
     text: &str,

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::out;
 
 /// Reads and runs statements until the end of the input or `.quit`.
-pub(super) fn run(session: &mut Session) -> Result<(), Failure> {
+pub(crate) fn run(session: &mut Session) -> Result<(), Failure> {
     let terminal = |error: ReadlineError| Failure::at("terminal", error);
     let mut editor = DefaultEditor::new().map_err(terminal)?;
     out::note("Statements end with a semicolon. Ctrl-C stops one, .quit or Ctrl-D leaves.");

@@ -1,0 +1,73 @@
+//! Passwords, secret keys and the options of a hash, as the verbs that hash take them.
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Read};
+use std::path::Path;
+
+use shoal_argon::{Isa, Options};
+use zeroize::Zeroizing;
+
+use crate::args::password::KernelArgs;
+use crate::failure::Failure;
+
+/// How to run a hash, as the command line or the environment has it.
+pub(crate) fn options(args: &KernelArgs) -> Result<Options<'static>, Failure> {
+    let mut options = Options::default();
+    if let Some(name) = &args.isa {
+        let isa = Isa::named(name).map_err(|error| Failure::at("--isa or SHOAL_ISA", error))?;
+        options = options.isa(isa);
+    }
+    if let Some(threads) = args.threads {
+        options = options.threads(threads);
+    }
+    Ok(options)
+}
+
+/// Asks for the password, twice if it is `new`, or reads it from a stdin that is no terminal.
+pub(crate) fn password(new: bool) -> Result<Zeroizing<Vec<u8>>, Failure> {
+    let stdin = io::stdin();
+    if !stdin.is_terminal() {
+        let mut password = read("stdin", stdin.lock())?;
+        if password.last() == Some(&b'\n') {
+            password.pop();
+            if password.last() == Some(&b'\r') {
+                password.pop();
+            }
+        }
+        return Ok(password);
+    }
+    let ask = |prompt: &str| {
+        rpassword::prompt_password(prompt)
+            .map(|password| Zeroizing::new(password.into_bytes()))
+            .map_err(|error| Failure::at("the terminal", error))
+    };
+    let password = ask("Password: ")?;
+    if new && *ask("Once more: ")? != *password {
+        return Err(Failure::new("the two passwords differ"));
+    }
+    Ok(password)
+}
+
+/// The secret key of the file, or none.
+pub(crate) fn secret(file: Option<&Path>) -> Result<Zeroizing<Vec<u8>>, Failure> {
+    let Some(path) = file else { return Ok(Zeroizing::default()) };
+    let place = path.display().to_string();
+    let file = File::open(path).map_err(|error| Failure::at(&place, error))?;
+    read(&place, file)
+}
+
+/// Reads a secret to its end. The room for it is taken at once, so that growing leaves no copies.
+fn read(place: &str, source: impl Read) -> Result<Zeroizing<Vec<u8>>, Failure> {
+    let mut bytes = Zeroizing::new(Vec::with_capacity(SECRET_MAX + 1));
+    source
+        .take(SECRET_MAX as u64 + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| Failure::at(place, error))?;
+    if bytes.len() > SECRET_MAX {
+        return Err(Failure::at(place, format_args!("a secret has at most {SECRET_MAX} bytes")));
+    }
+    Ok(bytes)
+}
+
+/// Most bytes of a password or secret key.
+const SECRET_MAX: usize = 64 * 1024;
