@@ -1,15 +1,15 @@
-//! Memory for hashes: blocks in the largest pages that the machine gives, kept from one hash to
+//! Memory for hashes: blocks in the largest pages the machine gives, kept from one hash to
 //! the next. The only mmap of the crate.
 //!
-//! What a page is decides more than any instruction: a hash reads a random KiB for every one it
-//! writes, and with pages of 4 KiB most of these reads wait for a page table, too.
+//! The size of a page decides more than any instruction: a hash reads a random KiB for every one
+//! written, and with pages of 4 KiB most of these reads wait for a page table, too.
 
 use std::fmt;
 use std::ptr::NonNull;
 
 use crate::block::{BLOCK_BYTES, Block, wipe};
 
-/// What kind of pages an [`Arena`] lies in, from the best on.
+/// The kind of pages an [`Arena`] lies in, from the best on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Pages {
@@ -17,7 +17,7 @@ pub enum Pages {
     Giant,
     /// Pages of 2 MiB from the system's own pool (`hugetlbfs`).
     Huge,
-    /// Ordinary memory that the system was advised to keep in pages of 2 MiB. How much of it does
+    /// Ordinary memory, with advice to the system to keep it in pages of 2 MiB. How much does
     /// lie in them, [`Arena::huge_kib`] tells.
     Transparent,
     /// Whatever the system gives.
@@ -64,19 +64,19 @@ pub struct Arena {
     memory: system::Memory,
     block_count: u32,
     pages: Pages,
-    /// Blocks from the start that may hold a secret.
+    /// Blocks from the start with possible secrets.
     secret_count: usize,
 }
 
-// SAFETY: an arena owns its memory alone, and gives it out by the rules of references.
+// SAFETY: an arena owns its memory alone; access follows the rules of references.
 unsafe impl Send for Arena {}
-// SAFETY: as above; shared, it gives out nothing that can be written.
+// SAFETY: as above; a shared arena gives out nothing writable.
 unsafe impl Sync for Arena {}
 
 impl Arena {
     /// Takes memory for this many blocks, in the best pages there are.
     ///
-    /// The memory is not touched yet, so a first hash in it, or [`Self::populate`], pays for it.
+    /// The memory is not touched yet: the first hash, or [`Self::populate`], pays for the pages.
     ///
     /// # Errors
     /// [`Refused`] when not even plain pages were given.
@@ -89,8 +89,8 @@ impl Arena {
             .ok_or(refused)
     }
 
-    /// As [`Self::new`], without asking for the system's own pools of huge pages: for memory that
-    /// is to go back when the system runs short.
+    /// As [`Self::new`], without asking for the system's own pools of huge pages: for memory to be
+    /// given back when the system runs short.
     pub(crate) fn from_ordinary_memory(block_count: u32) -> Result<Self, Refused> {
         if Pages::Transparent.suit(block_count)
             && let Ok(arena) = Self::with_pages(block_count, Pages::Transparent)
@@ -116,7 +116,7 @@ impl Arena {
     /// Touches every page, so that no hash has to wait for one.
     ///
     /// # Errors
-    /// [`Refused`] when the machine promised memory that it does not have.
+    /// [`Refused`] when the machine promised memory and does not have enough.
     pub fn populate(&mut self) -> Result<(), Refused> {
         let Self { block_count, pages, .. } = *self;
         self.memory.populate().then_some(()).ok_or(Refused { block_count, pages })
@@ -127,12 +127,12 @@ impl Arena {
         self.block_count
     }
 
-    /// What kind of pages it lies in.
+    /// The kind of pages of this arena.
     pub const fn pages(&self) -> Pages {
         self.pages
     }
 
-    /// How much of it does lie in huge pages at this moment, in KiB, as the system counts it
+    /// KiB of this arena in huge pages at this moment, as the system counts
     /// (`/proc/self/smaps`). `None` where the system does not say.
     ///
     /// Costs a walk over the process's mappings: for a log, not for a loop.
@@ -154,13 +154,13 @@ impl Arena {
         &mut self.blocks_mut()[..count]
     }
 
-    /// Wipes what may be secret, at about the speed of memory.
+    /// Wipes possible secrets, at about the speed of memory.
     pub(crate) fn wipe(&mut self) {
         let count = std::mem::take(&mut self.secret_count);
         wipe(&mut self.blocks_mut()[..count]);
     }
 
-    /// Lets the system have the memory while nobody needs it; until it does, the pages stay.
+    /// Offers the memory to the system while nobody needs it; until taken, the pages stay.
     /// The contents are lost.
     pub(crate) fn offer(&mut self) {
         self.memory.offer();
@@ -181,7 +181,7 @@ impl Drop for Arena {
 }
 
 impl Pages {
-    /// Whether such pages are worth asking for: little would be taken and not used.
+    /// `true` where such pages are worth asking for: little would be taken and not used.
     fn suit(self, block_count: u32) -> bool {
         match self {
             Self::Giant => {
@@ -230,7 +230,7 @@ mod system {
                 Pages::Plain => Some(libc::MADV_NOHUGEPAGE),
                 Pages::Giant | Pages::Huge => None,
             };
-            // Before the first touch: pages that are there already stay small.
+            // Before the first touch: pages already there stay small.
             if let Some(advice) = advice
                 && !mapped.advise(advice)
                 && pages == Pages::Transparent
@@ -265,7 +265,7 @@ mod system {
             NonNull::new(start.cast()).map(|start| Self { start, bytes })
         }
 
-        /// A mapping that starts where a huge page does: one that is too long, cut on both sides.
+        /// A mapping aligned to a huge page: a mapping too long, cut on both sides.
         fn map_aligned(bytes: usize) -> Option<Self> {
             let bytes = bytes.checked_next_multiple_of(HUGE_BYTES)?;
             let long = Self::map(bytes.checked_add(HUGE_BYTES)?, HUGE_BYTES, 0)?;
@@ -314,7 +314,7 @@ mod system {
             self.advise(libc::MADV_FREE);
         }
 
-        /// The `AnonHugePages` of all mappings that this memory lies in.
+        /// The `AnonHugePages` of all mappings with this memory.
         pub(super) fn huge_kib(&self) -> Option<u64> {
             let start = self.start.as_ptr() as usize;
             let end = start + self.bytes;
@@ -453,7 +453,7 @@ mod tests {
         assert_eq!(message, "no 2 MiB pages for this many blocks of 1 KiB: 7");
     }
 
-    /// What the system gets back, seen just before it does.
+    /// The memory the system gets back, seen just before.
     #[test]
     fn secret_blocks_are_wiped_and_public_ones_left() {
         for public in [false, true] {

@@ -1,4 +1,4 @@
-//! The 1 KiB block that memory is made of (RFC 9106 §3.2).
+//! The 1 KiB block: memory is made of them (RFC 9106 §3.2).
 //!
 //! Knows its words and its bytes; how one block follows from two others is the kernel's.
 
@@ -21,7 +21,7 @@ const _: () = assert!(size_of::<Block>() == BLOCK_BYTES);
 const _: () = assert!(align_of::<Block>() == 64);
 
 impl Block {
-    /// The block of zeros, which is also what a wiped block holds.
+    /// The block of zeros, as a wiped block is.
     pub(crate) const ZERO: Self = Self([0; BLOCK_WORDS]);
 
     /// The words in order.
@@ -57,8 +57,8 @@ impl Default for Block {
     }
 }
 
-// Wiping a slice of blocks is then one volatile write a block instead of one a word, which is
-// what keeps it at the speed of memory.
+// Wiping a slice of blocks is then one volatile write a block instead of one a word, and so
+// keeps the speed of memory.
 impl DefaultIsZeroes for Block {}
 
 /// Wipes `blocks` so that the compiler may not leave it out.

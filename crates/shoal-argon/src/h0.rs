@@ -8,7 +8,7 @@ use zeroize::{Zeroize, Zeroizing};
 
 use crate::params::{Inputs, Params, Variant, Version};
 
-/// Bytes of the longest BLAKE2b digest, which is also the length of H0.
+/// Bytes of the longest BLAKE2b digest, and of H0.
 pub(crate) const DIGEST_BYTES: usize = 64;
 
 /// H0 (RFC 9106 §3.2, step 1). Written where the caller wipes it: the memory follows from it
@@ -81,7 +81,7 @@ fn blake2b(parts: &[&[u8]], out: &mut [u8]) {
     digest.zeroize();
 }
 
-/// LE32 of a length that was checked to fit.
+/// LE32 of a length checked to fit.
 fn le32(length: usize) -> [u8; 4] {
     u32::try_from(length).expect("lengths are checked to fit 32 bits").to_le_bytes()
 }

@@ -1,15 +1,15 @@
-//! Instruction sets that kernels are written for, and which of them this machine has.
+//! Instruction sets with kernels of their own, and the ones of this machine.
 
 use std::fmt;
 
-/// An instruction set that this machine has: whoever holds one may run its kernel.
+/// An instruction set of this machine: its holder may run the kernel.
 ///
 /// Made only by asking the machine, so it cannot be forged. Every kernel gives the same tags;
 /// which one ran is for logs and records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Isa(Set);
 
-/// What an [`Isa`] is proof of.
+/// The instruction set behind an [`Isa`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Set {
     /// Nothing beyond Rust: the definition.
@@ -35,12 +35,12 @@ impl Isa {
     /// The kernel of plain 64-bit arithmetic, which every machine runs.
     pub const SCALAR: Self = Self(Set::Scalar);
 
-    /// The fastest that this machine has.
+    /// The fastest of this machine.
     pub fn detect() -> Self {
         Self::available().last().unwrap_or(Self::SCALAR)
     }
 
-    /// All that this machine has, from the slowest on.
+    /// All of this machine's, from the slowest on.
     pub fn available() -> impl Iterator<Item = Self> {
         Self::NAMES.into_iter().filter_map(|name| Self::named(name).ok())
     }
@@ -74,7 +74,7 @@ impl Isa {
         }
     }
 
-    /// What this is proof of.
+    /// The instruction set this is proof of.
     pub(crate) const fn set(self) -> Set {
         self.0
     }
@@ -101,7 +101,7 @@ pub enum IsaError {
     },
 }
 
-/// Asks the machine. Miri runs no vector kernel, so it is told there are none.
+/// Asks the machine. Miri runs no vector kernel: for Miri there are none.
 fn present(name: &str) -> Option<Set> {
     match name {
         "scalar" => Some(Set::Scalar),

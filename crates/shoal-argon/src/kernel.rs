@@ -1,8 +1,8 @@
 //! The compression function G over a memory: how one block follows from two (RFC 9106 §3.5,
 //! §3.6), slice by slice, for every lane.
 //!
-//! A kernel is one way of computing it, and all give the same words. `scalar` is the definition.
-//! The choice is made once for each slice; below that everything is inlined into the kernel's own
+//! A kernel is one way of computing G, and all give the same words. `scalar` is the definition.
+//! The choice is made once for each slice; below, everything is inlined into the kernel's own
 //! loops. Each kernel may order the words of a block as it likes: [`enter`] and [`leave`] know.
 
 #[macro_use]
@@ -76,10 +76,10 @@ fn fill_with(
     })
 }
 
-/// Memories from which writing past the caches pays: those that outgrow every cache many times.
+/// Memories from this size on outgrow every cache many times: writing past the caches pays.
 const PAST_CACHES_FROM: usize = 256 * 1024;
 
-/// Every lane of every memory that is filled side by side, lane after lane, for several threads.
+/// Every lane of every memory filled side by side, lane after lane, for several threads.
 struct Shared<'a> {
     members: Vec<Member>,
     memories: PhantomData<&'a mut [Block]>,

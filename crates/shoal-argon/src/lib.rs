@@ -55,13 +55,13 @@ pub struct Argon2 {
     params: Params,
 }
 
-/// One of several hashes that are computed side by side.
+/// One of several hashes computed side by side.
 pub struct Job<'a> {
-    /// Where it is computed.
+    /// The memory of the hash.
     pub arena: &'a mut Arena,
-    /// What is hashed.
+    /// The inputs.
     pub inputs: Inputs<'a>,
-    /// Where the tag goes; its length is part of what is hashed.
+    /// Place of the tag; its length is hashed, too.
     pub tag: &'a mut [u8],
 }
 
@@ -77,7 +77,7 @@ impl Argon2 {
         &self.params
     }
 
-    /// Fills `tag`, whose length is part of what is hashed, from 4 bytes on.
+    /// Fills `tag`, from 4 bytes on; the length is hashed, too.
     ///
     /// Takes [`Params::block_count`] KiB for the time it runs and wipes them before anybody else
     /// has them, unless the costs say [`Params::public`]. The memory then waits for the next hash
@@ -90,7 +90,7 @@ impl Argon2 {
         self.hash_with(inputs, tag, &Options::default())
     }
 
-    /// As [`Self::hash`], with a say in how it is run.
+    /// As [`Self::hash`], with options.
     ///
     /// # Errors
     /// As [`Self::hash`], and [`Error::Stopped`].
@@ -108,7 +108,7 @@ impl Argon2 {
         result
     }
 
-    /// As [`Self::hash_with`], in memory of the caller's, which must be large enough.
+    /// As [`Self::hash_with`], in memory of the caller's, large enough for the hash.
     ///
     /// Nothing is wiped here: the arena is when it is dropped.
     ///
@@ -131,7 +131,7 @@ impl Argon2 {
     /// other. Beyond eight they take turns.
     ///
     /// # Errors
-    /// As [`Self::hash_in`]; what is wrong with one job is found before any is started.
+    /// As [`Self::hash_in`]; errors of any job are found before the first is started.
     pub fn hash_side_by_side(
         &self,
         jobs: &mut [Job<'_>],

@@ -1,4 +1,4 @@
-//! How a hash is run, none of which its tag depends on: kernel, threads, and a way to watch and
+//! How a hash is run, without effect on its tag: kernel, threads, and a way to watch and
 //! to stop it.
 
 use std::fmt;
@@ -23,7 +23,7 @@ pub struct Options<'a> {
 /// How far a hash is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Slices that are filled: four a pass, all about the same work.
+    /// Slices filled so far: four a pass, all about the same work.
     pub slices_done: u32,
     /// Slices in all.
     pub slices: u32,
@@ -64,7 +64,7 @@ impl<'a> Options<'a> {
         self
     }
 
-    /// The kernel that will run.
+    /// The kernel to run.
     pub const fn kernel(&self) -> Isa {
         self.isa
     }

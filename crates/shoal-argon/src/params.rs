@@ -1,10 +1,10 @@
-//! What Argon2 is asked for: type, version, costs and inputs, with their bounds (RFC 9106 §3.1).
+//! Requests to Argon2: type, version, costs and inputs, with their bounds (RFC 9106 §3.1).
 //!
-//! Everything that can be wrong with a request is found here, before memory is touched.
+//! Every error of a request is found here, before memory is touched.
 
 use std::fmt;
 
-/// Which of the three functions: how a block's reference is chosen (RFC 9106 §3.4.1).
+/// One of the three functions: how a block's reference is chosen (RFC 9106 §3.4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Variant {
     /// Argon2d: references depend on the memory's contents. Hardest on trade-offs, open to
@@ -18,7 +18,7 @@ pub enum Variant {
 }
 
 impl Variant {
-    /// The number that is hashed for it: y in the RFC.
+    /// The number in the hash's inputs: y in the RFC.
     pub(crate) const fn code(self) -> u32 {
         match self {
             Self::D => 0,
@@ -28,7 +28,7 @@ impl Variant {
     }
 }
 
-/// Which version of the function.
+/// A version of the function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Version {
     /// 1.0, from before the RFC: later passes overwrite the blocks.
@@ -38,7 +38,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// The number that is hashed for it: v in the RFC.
+    /// The number in the hash's inputs: v in the RFC.
     pub(crate) const fn code(self) -> u32 {
         match self {
             Self::V0x10 => 0x10,
@@ -47,7 +47,7 @@ impl Version {
     }
 }
 
-/// What a hash costs: memory, passes over it, lanes through it. Valid by construction.
+/// The costs of a hash: memory, passes, lanes. Valid by construction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Params {
     memory_kib: u32,
@@ -57,10 +57,10 @@ pub struct Params {
 }
 
 impl Params {
-    /// Most lanes that the RFC allows.
+    /// Most lanes of the RFC.
     pub const LANES_MAX: u32 = (1 << 24) - 1;
 
-    /// Returns the costs, or which of them is out of bounds.
+    /// Returns the costs, or names the one out of bounds.
     ///
     /// `memory_kib` is at least 8 a lane; what is used of it is the multiple of four times the
     /// lanes below it, though the exact figure goes into the hash. Nothing is allocated yet:
@@ -84,9 +84,9 @@ impl Params {
         Ok(Self { memory_kib, passes, lanes, public: false })
     }
 
-    /// Says that the inputs are no secret, so the blocks are freed as they are.
+    /// Declares the inputs public: the blocks are freed without a wipe.
     ///
-    /// Without it they are wiped first, which costs about as long as writing the memory once.
+    /// Otherwise blocks are wiped first, at the cost of writing the memory once.
     /// A proof of work hashes public bytes; a password never is one. The tag does not depend
     /// on it.
     #[must_use]
@@ -105,24 +105,24 @@ impl Params {
         self.passes
     }
 
-    /// Lanes, which is how much of the work may happen at once: p in the RFC.
+    /// Lanes, the parts of the work done at once: p in the RFC.
     pub const fn lanes(&self) -> u32 {
         self.lanes
     }
 
-    /// Blocks of 1 KiB that are really used: m' in the RFC, a multiple of four a lane.
+    /// Blocks of 1 KiB really used: m' in the RFC, a multiple of four a lane.
     pub const fn block_count(&self) -> u32 {
         let quarter_count = 4 * self.lanes;
         self.memory_kib / quarter_count * quarter_count
     }
 
-    /// Whether the blocks may be freed without being wiped.
+    /// `true` where the blocks may be freed without being wiped.
     pub(crate) const fn is_public(&self) -> bool {
         self.public
     }
 }
 
-/// The byte strings that are hashed. Secrets are borrowed, and so the caller's to wipe.
+/// The byte strings to hash. Secrets are borrowed, and so the caller's to wipe.
 ///
 /// Only the salt has a least length; leave out the others with `..Inputs::default()`.
 #[derive(Clone, Copy, Default)]
@@ -133,7 +133,7 @@ pub struct Inputs<'a> {
     pub salt: &'a [u8],
     /// A key kept apart from the tags ("pepper"): K in the RFC. Usually empty.
     pub secret: &'a [u8],
-    /// What the tag is bound to beside the password: X in the RFC. Usually empty.
+    /// Data bound to the tag beside the password: X in the RFC. Usually empty.
     pub associated_data: &'a [u8],
 }
 
@@ -141,7 +141,7 @@ impl Inputs<'_> {
     /// Fewest bytes of a salt.
     pub const SALT_MIN: usize = 8;
 
-    /// Checks every length, and that of the tag asked for.
+    /// Checks every length, the tag's included.
     pub(crate) fn check(&self, tag_bytes: usize) -> Result<(), Error> {
         let max = u64::from(u32::MAX);
         for (field, bytes, min) in [
@@ -157,7 +157,7 @@ impl Inputs<'_> {
     }
 }
 
-/// Which part of a request an [`Error`] is about.
+/// The part of a request an [`Error`] is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Field {
@@ -201,21 +201,21 @@ pub enum Error {
     /// The caller asked for less than the function is defined for.
     #[error("{field} must be at least {min}: {value}")]
     TooSmall {
-        /// What was asked for too little of.
+        /// The part asked for too little of.
         field: Field,
-        /// As it was given.
+        /// As given.
         value: u64,
-        /// The least that is allowed; for the memory it follows from the lanes.
+        /// The least allowed; the memory's follows from the lanes.
         min: u64,
     },
     /// The caller asked for more than the function is defined for.
     #[error("{field} must be at most {max}: {value}")]
     TooLarge {
-        /// What was asked for too much of.
+        /// The part asked for too much of.
         field: Field,
-        /// As it was given.
+        /// As given.
         value: u64,
-        /// The most that is allowed.
+        /// The most allowed.
         max: u64,
     },
     /// The machine did not give the memory.
@@ -227,9 +227,9 @@ pub enum Error {
     /// The caller's arena has fewer blocks than the costs ask for.
     #[error("an arena for {block_count} blocks of 1 KiB is needed, this one has {found}")]
     ArenaTooSmall {
-        /// Blocks that the costs ask for.
+        /// Blocks the costs ask for.
         block_count: u32,
-        /// Blocks that there are.
+        /// Blocks of the arena.
         found: u32,
     },
     /// The caller asked to stop. The memory holds nothing of use.

@@ -1,8 +1,8 @@
 //! Tags as text: `$argon2id$v=19$m=65536,t=3,p=4$salt$tag`, the PHC string format as the reference
 //! implementation reads and writes it.
 //!
-//! A string says what verifying it costs, and whoever can change the string can ask for anything:
-//! nothing is computed, and no memory taken, before it was held against [`Limits`].
+//! A string sets the cost of its verification, and whoever can change the string can ask for all:
+//! nothing is computed, and no memory taken, before the costs are held against [`Limits`].
 
 use base64ct::{Base64Unpadded, Encoding};
 use subtle::ConstantTimeEq;
@@ -12,7 +12,7 @@ use crate::Argon2;
 use crate::options::Options;
 use crate::params::{Error, Inputs, Params, Variant, Version};
 
-/// A tag with everything but the password, the secret and the associated data that went into it.
+/// A tag with all of its inputs but the password, the secret and the associated data.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PasswordHash {
     function: Argon2,
@@ -20,7 +20,7 @@ pub struct PasswordHash {
     tag: Vec<u8>,
 }
 
-/// The most that a verifier is willing to spend on a string from outside.
+/// The most a verifier is willing to spend on a string from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Memory in KiB.
@@ -29,7 +29,7 @@ pub struct Limits {
     pub passes: u32,
     /// Lanes.
     pub lanes: u32,
-    /// Memory in KiB times passes, which is what time goes with.
+    /// Memory in KiB times passes: time is proportional.
     pub work_kib: u64,
     /// Bytes of the salt, and of the tag.
     pub bytes: usize,
@@ -53,7 +53,7 @@ pub enum VerifyError {
     /// The string asks for more than the verifier gives.
     #[error("the password hash asks for too much {what}: at most {max}")]
     Limit {
-        /// What of.
+        /// The cost in question.
         what: &'static str,
         /// The most that is allowed.
         max: u64,
@@ -61,7 +61,7 @@ pub enum VerifyError {
     /// The hash could not be computed.
     #[error(transparent)]
     Hash(#[from] Error),
-    /// It was computed, and the password, secret or associated data is another.
+    /// The tag differs: the password, secret or associated data is another.
     #[error("the password is not the one that was hashed")]
     Mismatch,
 }
@@ -190,7 +190,7 @@ impl Limits {
     }
 }
 
-/// A decimal number as it would be written: no sign, no leading zeros.
+/// A decimal number in its one spelling: no sign, no leading zeros.
 fn number(text: &str) -> Option<u32> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let plain = digits && (text == "0" || !text.starts_with('0'));

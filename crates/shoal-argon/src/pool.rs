@@ -1,4 +1,4 @@
-//! Arenas that wait for the next hash, for the whole process.
+//! Arenas waiting for the next hash, for the whole process.
 //!
 //! A first hash in fresh memory waits for the system to clear every page, which takes about as
 //! long as filling it. Hashes that bring no arena of their own therefore leave theirs here, wiped,
@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::arena::{Arena, Refused};
 
-/// Most memory that waits here unless [`keep_at_most_kib`] says otherwise: 512 MiB.
+/// Most memory kept here unless [`keep_at_most_kib`] says otherwise: 512 MiB.
 pub const KEPT_KIB: u32 = 512 * 1024;
 
 static POOL: Mutex<Pool> = Mutex::new(Pool { waiting: Vec::new(), kept_kib_max: KEPT_KIB });
@@ -36,7 +36,7 @@ impl Pool {
     }
 }
 
-/// Sets how much memory may wait for the next hash, in KiB, and gives back what is above it.
+/// Sets how much memory may wait for the next hash, in KiB, and gives back the rest.
 ///
 /// For the whole process; 0 keeps nothing.
 pub fn keep_at_most_kib(kib: u32) {
@@ -71,7 +71,7 @@ pub(crate) fn take(block_count: u32) -> Result<Arena, Refused> {
     }
 }
 
-/// Leaves an arena for the next hash, wiped where it holds secrets.
+/// Leaves an arena for the next hash, wiped where secrets are.
 pub(crate) fn give(mut arena: Arena) {
     arena.wipe();
     arena.offer();

@@ -1,4 +1,4 @@
-//! Where a block stands and which block it refers to (RFC 9106 §3.4.2).
+//! Positions of blocks, and the block each refers to (RFC 9106 §3.4.2).
 //!
 //! Memory is a matrix: a row for each lane, cut into four slices; a lane's part of a slice is a
 //! segment. Blocks lie lane after lane, so a place is one index into them. Knows no contents.
@@ -19,7 +19,7 @@ pub(crate) struct Geometry {
     pub(crate) segment_length: u32,
 }
 
-/// One segment at one time: what is filled in a go.
+/// One segment at one time, filled in a go.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment {
     /// r in the RFC.
@@ -36,7 +36,7 @@ impl Segment {
         if self.is_first_of_lane() { 2 } else { 0 }
     }
 
-    /// Whether nothing of any lane but this one's own blocks is there yet.
+    /// `true` while nothing but this lane's own blocks is there yet.
     fn is_first_of_lane(self) -> bool {
         self.pass == 0 && self.slice == 0
     }
@@ -59,14 +59,14 @@ impl Geometry {
         self.place(segment.lane, segment.slice * self.segment_length + index)
     }
 
-    /// Where the block before it lies, which for a lane's first block is its last.
+    /// Index of the block before; for a lane's first block, the lane's last.
     pub(crate) fn previous(&self, segment: Segment, index: u32) -> usize {
         let column = segment.slice * self.segment_length + index;
         let previous = if column == 0 { self.lane_length } else { column } - 1;
         self.place(segment.lane, previous)
     }
 
-    /// What the blocks of a segment may refer to.
+    /// The blocks a segment may refer to.
     pub(crate) fn reach(&self, segment: Segment) -> Reach {
         let Self { lanes, lane_length, segment_length } = *self;
         // Later passes count from the oldest block, which the next slice begins with.
@@ -83,7 +83,7 @@ impl Geometry {
     }
 }
 
-/// What the blocks of one segment may refer to, found once for all of them.
+/// The blocks one segment may refer to, found once for the whole segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reach {
     /// The segment's own lane.
@@ -93,7 +93,7 @@ pub(crate) struct Reach {
     lane_length: u32,
     /// The oldest column.
     start: u32,
-    /// Columns of other slices that are complete.
+    /// Complete columns of other slices.
     finished: u32,
 }
 
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(geometry.reach(segment).reference(9, 0x8000_0000), area - 1 - area / 4);
     }
 
-    /// What lets the fill take the three blocks apart.
+    /// Disjointness of the three blocks, as the fill needs.
     #[test]
     fn no_position_refers_to_itself_or_to_the_block_before() {
         for (memory_kib, lanes) in [(8, 1), (16, 2), (24, 3), (40, 1), (60, 3)] {

@@ -1,4 +1,4 @@
-//! What a tag does not depend on: kernel, threads, arena, neighbours; and what a caller can stop
+//! A tag depends on none of kernel, threads, arena, neighbours; and errors a caller can stop
 //! or get wrong.
 #![allow(clippy::unwrap_used)]
 
@@ -24,7 +24,7 @@ fn tag(function: Argon2, password: &[u8], options: &Options<'_>) -> [u8; 32] {
     tag
 }
 
-/// Large enough that lanes go to threads by themselves.
+/// Large enough for lanes to go to threads by themselves.
 #[test]
 fn kernels_and_threads_give_the_same_tag() {
     let function = id(16 * 1024, 2, 4);
@@ -39,7 +39,7 @@ fn kernels_and_threads_give_the_same_tag() {
     }
 }
 
-/// Different inputs and tag lengths beside each other, in every kind of pages that is given.
+/// Different inputs and tag lengths beside each other, in every kind of pages.
 #[test]
 fn neighbours_and_pages_give_the_same_tag() {
     let function = id(4096, 1, 1);
@@ -97,7 +97,7 @@ fn a_hash_can_be_stopped_and_leaves_the_tag_alone() {
     let mut tag = [7; 32];
     let error = id(1024, 3, 2).hash_with(&inputs(b"password"), &mut tag, &options).unwrap_err();
     assert_eq!((error, tag), (Error::Stopped, [7; 32]));
-    // The next one finds everything as it should be.
+    // The next one finds everything in order.
     tag[0] = 0;
     stop.store(false, Ordering::Relaxed);
     id(1024, 1, 2).hash(&inputs(b"password"), &mut tag).unwrap();

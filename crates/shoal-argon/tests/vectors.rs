@@ -1,4 +1,4 @@
-//! Tags that others published: the RFC, the reference implementation's tests, a proof of work.
+//! Published tags: the RFC, the reference implementation's tests, a proof of work.
 #![allow(clippy::unwrap_used)]
 
 use shoal_argon::Variant::{D, I, Id};
@@ -161,7 +161,7 @@ fn proof_of_work() {
     }
 }
 
-/// Whether the memory is wiped afterwards is nobody's business but the allocator's.
+/// Wiping the memory afterwards is nobody's business but the allocator's.
 #[test]
 fn public_inputs_give_the_same_tag() {
     let inputs = Inputs { password: &[0; 8], salt: b"12345678", ..Inputs::default() };

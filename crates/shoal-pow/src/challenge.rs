@@ -1,4 +1,4 @@
-//! What is hashed for a nonce, and when it is a solution.
+//! The hash of a nonce, and when the nonce is a solution.
 
 use shoal_argon::{Argon2, Inputs, Options, Params, Variant, Version};
 
@@ -45,17 +45,17 @@ impl Challenge {
         Ok(Self { header: header.to_vec(), function, target })
     }
 
-    /// What tags are held against.
+    /// The target of tags.
     pub const fn target(&self) -> Target {
         self.target
     }
 
-    /// Blocks of 1 KiB that a hash takes.
+    /// Blocks of 1 KiB a hash takes.
     pub const fn block_count(&self) -> u32 {
         self.function.params().block_count()
     }
 
-    /// The tag of a nonce, at the cost of one hash in memory that waits in the process's pool.
+    /// The tag of a nonce, at the cost of one hash in memory from the process's pool.
     ///
     /// # Errors
     /// [`Error::Hash`] when there is no memory or the options stopped it.
@@ -66,7 +66,7 @@ impl Challenge {
         Ok(tag)
     }
 
-    /// The solution that the nonce is, or `None`. Costs as much as [`Self::tag`].
+    /// The nonce's solution, or `None` where the tag misses the target. Costs one [`Self::tag`].
     ///
     /// # Errors
     /// As [`Self::tag`].

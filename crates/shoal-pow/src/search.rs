@@ -6,7 +6,7 @@ use shoal_argon::{Arena, Job, Options, Pages};
 
 use crate::{Challenge, Error, Solution, TAG_BYTES};
 
-/// Memory to search in, kept from one challenge to the next. One thread searches in it at a time.
+/// Memory for searches, kept from one challenge to the next. One thread searches at a time.
 pub struct Search {
     arenas: Vec<Arena>,
 }
@@ -14,9 +14,9 @@ pub struct Search {
 /// How a search ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// The solution with the lowest nonce of those that were computed together.
+    /// The solution with the lowest nonce of the batch.
     pub solution: Option<Solution>,
-    /// The first nonce that was not tried: go on here, also after a solution.
+    /// The first nonce not tried: go on here, also after a solution.
     pub next: u64,
 }
 
@@ -38,7 +38,7 @@ impl Search {
         Self::in_arenas(arenas)
     }
 
-    /// Searches in memory that the caller took, one hash in each arena.
+    /// Searches in the caller's memory, one hash in each arena.
     ///
     /// # Errors
     /// [`Error::NoArena`] for none.
@@ -46,12 +46,12 @@ impl Search {
         if arenas.is_empty() { Err(Error::NoArena) } else { Ok(Self { arenas }) }
     }
 
-    /// What kind of pages each arena lies in, and how many KiB of it are in huge pages now.
+    /// The kind of pages of each arena, and its KiB in huge pages now.
     pub fn pages(&self) -> Vec<(Pages, Option<u64>)> {
         self.arenas.iter().map(|arena| (arena.pages(), arena.huge_kib())).collect()
     }
 
-    /// Hashes that are computed side by side.
+    /// Hashes computed side by side.
     pub const fn side_by_side(&self) -> usize {
         self.arenas.len()
     }

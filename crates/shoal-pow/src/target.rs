@@ -1,10 +1,10 @@
-//! What a tag must not exceed.
+//! The bound of tags.
 
 use std::fmt;
 
 use crate::TAG_BYTES;
 
-/// The greatest tag that counts, as a 256-bit number.
+/// The greatest tag to count, as a 256-bit number.
 ///
 /// A share and a block are the same tag held against different targets.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -18,7 +18,7 @@ impl Target {
 
     /// `(2^256 - 1) / difficulty`, rounded down: one tag in about `difficulty` meets it.
     ///
-    /// Of difficulty 0, which means nothing, the target is zero, which no tag meets in practice.
+    /// Difficulty 0 means nothing: its target is zero, met by no tag in practice.
     pub fn from_difficulty(difficulty: u64) -> Self {
         let mut bytes = [0; TAG_BYTES];
         if difficulty == 0 {
@@ -40,7 +40,7 @@ impl Target {
         self.0
     }
 
-    /// Whether the tag is at most this, both read as big-endian numbers. The only place where the
+    /// `true` for a tag at most this, both read as big-endian numbers. The only place where the
     /// order of bytes decides.
     pub fn is_met_by(&self, tag: &[u8; TAG_BYTES]) -> bool {
         *tag <= self.0

@@ -16,7 +16,7 @@ use crate::params::{Inputs, Params, Variant, Version};
 const RFC: Inputs<'_> =
     Inputs { password: &[1; 32], salt: &[2; 16], secret: &[3; 8], associated_data: &[4; 12] };
 
-/// Takes the memory and starts the hash that these inputs ask for; `h0` is for a look at it.
+/// Takes the memory and starts the hash of these inputs; `h0` is for a look inside.
 fn start<'a>(
     isa: Isa,
     (variant, version, params): (Variant, Version, Params),

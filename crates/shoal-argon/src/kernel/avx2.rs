@@ -159,14 +159,14 @@ pub(super) unsafe fn compress<const XOR: bool, const NEAR: bool>(
     }
 }
 
-/// What turns the words of a vector to the right, as the bytes of a shuffle.
+/// A turn of a vector's words to the right, as the bytes of a shuffle.
 struct Turns {
     by_32: __m256i,
     by_24: __m256i,
     by_16: __m256i,
 }
 
-/// Hidden from the compiler, which takes a shuffle that it knows apart into two.
+/// Hidden from the compiler, which splits a known shuffle into two.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn turns() -> Turns {

@@ -1,4 +1,4 @@
-//! What is filled at a time, and the loops over it, written once for every kernel.
+//! Segments of a slice and the loops over them, written once for every kernel.
 //!
 //! A kernel file calls [`segment_loops!`] under its own instruction set, so that its operations
 //! inline into the loops. It brings along:
@@ -20,7 +20,7 @@ use crate::block::{BLOCK_WORDS, Block};
 use crate::params::{Params, Variant, Version};
 use crate::position::{Geometry, SLICES, Segment};
 
-/// What is the same for every segment of a hash.
+/// Constants of a hash, the same for every segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) geometry: Geometry,
@@ -35,13 +35,13 @@ impl Plan {
     }
 }
 
-/// One slice of one pass: what lanes fill at the same time, without waiting for each other.
+/// One slice of one pass: lanes fill it at the same time, without waiting for each other.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) pass: u32,
     pub(crate) slice: u32,
-    /// Whether blocks are written past the caches: the memory outgrows them all.
+    /// `true` where blocks are written past the caches: the memory outgrows all of them.
     pub(crate) past_caches: bool,
 }
 
@@ -51,7 +51,7 @@ impl Step<'_> {
         self.pass > 0 && self.plan.version == Version::V0x13
     }
 
-    /// Whether references depend on positions only (RFC 9106 §3.4.1).
+    /// `true` where references depend on positions only (RFC 9106 §3.4.1).
     pub(super) fn is_independent(&self) -> bool {
         match self.plan.variant {
             Variant::D => false,
@@ -64,7 +64,7 @@ impl Step<'_> {
         Segment { pass: self.pass, slice: self.slice, lane }
     }
 
-    /// The words that references are drawn from, pass to counter (RFC 9106 §3.4.1.2).
+    /// The words behind the references, pass to counter (RFC 9106 §3.4.1.2).
     pub(super) fn seed(&self, lane: u32) -> [u32; 6] {
         let Plan { variant, params, .. } = self.plan;
         [self.pass, lane, self.slice, params.block_count(), params.passes(), variant.code()]
@@ -82,10 +82,10 @@ pub(super) struct Member {
 /// Positions whose references one address block gives.
 pub(super) const BATCH: u32 = BLOCK_WORDS as u32;
 
-/// How many positions ahead a reference is asked for when it depends on positions only.
+/// Prefetch distance, in positions, of references known ahead.
 pub(super) const AHEAD: u32 = 8;
 
-/// Lanes that are filled side by side at most.
+/// Most lanes filled side by side.
 pub(super) const SIDE_BY_SIDE: usize = 6;
 
 /// How many of `count` lanes side by side ask for their next references in one go.
@@ -98,13 +98,13 @@ pub(super) const fn asking_together(count: usize) -> usize {
     if count < 4 { 1 } else { count.div_ceil(2) }
 }
 
-/// Members in groups of equal size, as far as that goes, of at most [`SIDE_BY_SIDE`].
+/// Members in groups of about equal size, at most [`SIDE_BY_SIDE`] each.
 pub(super) fn groups(members: &[Member]) -> std::slice::Chunks<'_, Member> {
     let groups = members.len().div_ceil(SIDE_BY_SIDE).max(1);
     members.chunks(members.len().div_ceil(groups).max(1))
 }
 
-/// The loops over segments, for the kernel that calls this.
+/// The loops over segments, for the calling kernel.
 macro_rules! segment_loops {
     ($(#[$features:meta])*) => {
         /// Fills the segments of these lanes in this slice.
@@ -173,10 +173,10 @@ macro_rules! segment_loops {
             let mut near = Zeroizing::new(Block::ZERO);
             if NEAR {
                 let previous = geometry.previous(segment, segment.first_index());
-                // SAFETY: the place is below the plan's block count, and nobody writes it.
+                // SAFETY: the place is below the plan's block count, and nobody writes there.
                 *near = unsafe { *memory.add(previous) };
             }
-            // References of two batches: the one being filled and the one after it.
+            // References of two batches: the one being filled and the next.
             let mut references = [0; 2 * BATCH as usize];
             let slot = |index: u32| (index % (2 * BATCH)) as usize;
             let mut drawn = 0;
@@ -244,7 +244,7 @@ macro_rules! segment_loops {
                 let segment = step.segment(member.lane);
                 let index = segment.first_index();
                 reaches[i] = geometry.reach(segment);
-                // SAFETY: the place is below the plan's block count, and nobody writes it.
+                // SAFETY: the place is below the plan's block count, and nobody writes there.
                 unsafe {
                     let previous = member.memory.add(geometry.previous(segment, index));
                     if NEAR {

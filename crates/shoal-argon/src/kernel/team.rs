@@ -1,4 +1,4 @@
-//! Threads that fill lanes together: one slice at a time, nobody ahead of the others, and a way
+//! Threads filling lanes together: one slice at a time, nobody ahead of the others, and a way
 //! to stop them between two slices.
 
 use std::fmt;
@@ -9,7 +9,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::position::SLICES;
 
-/// How a fill is run, and how it is watched.
+/// How a fill is run and watched.
 #[derive(Clone, Copy)]
 pub(crate) struct Control<'a> {
     /// Threads at most, the caller's among them; never more than there are lanes.
@@ -86,7 +86,7 @@ pub(crate) fn run(
 struct Meeting<'a> {
     threads: usize,
     stop: Option<&'a AtomicBool>,
-    /// Counts meetings that are over.
+    /// Meetings so far.
     over: AtomicU32,
     state: Mutex<State>,
     woken: Condvar,
@@ -150,7 +150,7 @@ impl<'a> Meeting<'a> {
 /// Times to look before sleeping: some ten microseconds.
 const SPINS: u32 = if cfg!(miri) { 1 } else { 1000 };
 
-/// Lets the others go when this thread panics, so that the panic arrives instead of a deadlock.
+/// Lets the others go when this thread panics: the panic arrives instead of a deadlock.
 struct LeavesOnPanic<'a>(&'a Meeting<'a>);
 
 impl Drop for LeavesOnPanic<'_> {

@@ -1,4 +1,4 @@
-//! One body for every kernel: what G must give, checked against a second writing of it.
+//! One body for every kernel: G, checked against a second writing.
 
 use super::*;
 
@@ -42,7 +42,7 @@ fn round(z: &mut [u64], places: &[usize]) {
     }
 }
 
-/// Words that are everywhere different, from splitmix64.
+/// Words, all different, from splitmix64.
 fn block(seed: u64) -> Block {
     let mut block = Block::ZERO;
     let mut state = seed;
@@ -55,12 +55,12 @@ fn block(seed: u64) -> Block {
     block
 }
 
-/// What a kernel makes of blocks in their natural order.
+/// A kernel's result for blocks in their natural order.
 struct Made {
     next: Block,
-    /// The copy that was `prev`'s, where one is kept.
+    /// The copy of `prev`, where one is kept.
     near: Block,
-    /// The word that was told.
+    /// The word passed on.
     first: Option<u64>,
 }
 
@@ -115,7 +115,7 @@ fn compress(isa: Isa, [prev, reference, old]: [&Block; 3], xor: bool, near: bool
     Made { next: natural(&next), near: natural(&prev), first }
 }
 
-/// Says which kernels a test ran and which this machine lacks.
+/// Prints the kernels a test ran and the ones this machine lacks.
 fn report(test: &str) {
     let names = |present: bool| {
         let of = |name: &&str| Isa::named(name).is_ok() == present;
@@ -212,7 +212,7 @@ fn memories_are_the_same_block_by_block() {
     report("memories_are_the_same_block_by_block");
 }
 
-/// That many memories that start alike, filled, words in their natural order.
+/// So many memories with the same start, filled, words in their natural order.
 fn filled(
     isa: Isa,
     plan: &Plan,

@@ -1,4 +1,4 @@
-//! What the kernels for AVX2 and AVX-512 have in common: hints to the memory, which every x86-64
+//! Common to the kernels for AVX2 and AVX-512: hints to the memory, which every x86-64
 //! has.
 
 use std::arch::x86_64::*;
@@ -26,7 +26,7 @@ pub(super) unsafe fn prefetch_first(block: *const Block) {
     _mm_prefetch::<_MM_HINT_NTA>(block.cast::<i8>());
 }
 
-/// Makes stores past the caches visible before what follows.
+/// Makes stores past the caches visible before later ones.
 #[inline]
 #[target_feature(enable = "sse")]
 pub(super) unsafe fn settle() {
