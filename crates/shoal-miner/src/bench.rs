@@ -7,6 +7,9 @@
 //! `kernel` hashes in bare loops, one for each thread. `backend` deals the same number of nonces
 //! through an engine whose workers stay. `end-to-end` starts and stops that engine every round and
 //! counts that, too.
+//!
+//! Hashes side by side buy rate with memory, so a rate alone compares nothing with a miner that
+//! takes less of it. The same rounds are run with half of the memory and with one hash at a time.
 
 use std::fmt;
 use std::str::FromStr;
@@ -80,6 +83,8 @@ pub struct BenchOptions {
     pub rounds: u32,
     /// Rounds before them that do not.
     pub warmup_rounds: u32,
+    /// Whether to measure with less memory, too.
+    pub with_less: bool,
 }
 
 impl Default for BenchOptions {
@@ -90,6 +95,7 @@ impl Default for BenchOptions {
             secs: 20.0,
             rounds: 3,
             warmup_rounds: 1,
+            with_less: false,
         }
     }
 }
@@ -105,6 +111,29 @@ pub struct Round {
     pub elapsed_secs: f64,
     /// Hashes a second.
     pub rate: f64,
+}
+
+/// The rate with less memory: the same threads, fewer hashes side by side.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct WithLess {
+    /// Hashes side by side on each thread.
+    pub side_by_side: usize,
+    /// Memory of all.
+    pub total_kib: u64,
+    /// The rate of the round in the middle.
+    pub median_rate: f64,
+}
+
+/// What is going on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Progress {
+    /// A round is over.
+    Round(Round),
+    /// The same begins with less memory.
+    WithLess {
+        /// Hashes side by side on each thread.
+        side_by_side: usize,
+    },
 }
 
 /// What came out. Rates are hashes a second.
@@ -142,6 +171,9 @@ pub struct BenchReport {
     pub min_rate: f64,
     /// The highest.
     pub max_rate: f64,
+    /// The same with half of the memory, and with one hash at a time on each thread, where that
+    /// was asked for.
+    pub with_less: Vec<WithLess>,
 }
 
 /// Why there is no report.
@@ -196,7 +228,7 @@ impl From<Error> for BenchError {
 pub fn run(
     options: &BenchOptions,
     stop: &AtomicBool,
-    tell: &mut dyn FnMut(&Round),
+    tell: &mut dyn FnMut(&Progress),
 ) -> Result<BenchReport, BenchError> {
     let time_is_some = options.secs.is_finite() && options.secs > 0.0;
     if options.rounds == 0 || !time_is_some {
@@ -204,19 +236,23 @@ pub fn run(
     }
     let memory = options.cpu.budget_kib.map_or_else(Budget::of_machine, Budget::of_kib);
     let plan = CpuBackend::new(&options.cpu)?.plan().clone();
-    let (rounds, workers) = match options.kind {
-        BenchKind::Kernel => kernel(options, &plan, stop, tell)?,
-        BenchKind::Backend => backend(options, &plan, stop, tell)?,
-        BenchKind::EndToEnd => end_to_end(options, &plan, stop, tell)?,
-    };
-    let mut rates: Vec<f64> = rounds.iter().map(|round| round.rate).collect();
-    rates.sort_by(f64::total_cmp);
-    let middle = rates.len() / 2;
-    let median_rate = if rates.len().is_multiple_of(2) {
-        (rates[middle - 1] + rates[middle]) / 2.0
-    } else {
-        rates[middle]
-    };
+    let mut told = |round: &Round| tell(&Progress::Round(*round));
+    let (rounds, workers) = measure(options, &plan, stop, &mut told)?;
+    let (median_rate, rates) = median(&rounds);
+    let mut with_less = Vec::new();
+    let mut fewer = if options.with_less { vec![plan.side_by_side / 2, 1] } else { Vec::new() };
+    fewer.dedup();
+    for side_by_side in fewer.into_iter().filter(|&count| count > 0 && count < plan.side_by_side) {
+        tell(&Progress::WithLess { side_by_side });
+        let mut less = options.clone();
+        less.cpu.threads = Some(plan.threads);
+        less.cpu.side_by_side = Some(side_by_side);
+        let plan = CpuBackend::new(&less.cpu)?.plan().clone();
+        let mut told = |round: &Round| tell(&Progress::Round(*round));
+        let (rounds, _) = measure(&less, &plan, stop, &mut told)?;
+        let (median_rate, _) = median(&rounds);
+        with_less.push(WithLess { side_by_side, total_kib: plan.total_kib, median_rate });
+    }
     Ok(BenchReport {
         schema_version: SCHEMA_VERSION,
         timestamp_unix_secs: SystemTime::now()
@@ -236,7 +272,34 @@ pub fn run(
         min_rate: rates[0],
         max_rate: rates[rates.len() - 1],
         runs: rounds,
+        with_less,
     })
+}
+
+fn measure(
+    options: &BenchOptions,
+    plan: &CpuPlan,
+    stop: &AtomicBool,
+    tell: &mut dyn FnMut(&Round),
+) -> Result<Measured, BenchError> {
+    match options.kind {
+        BenchKind::Kernel => kernel(options, plan, stop, tell),
+        BenchKind::Backend => backend(options, plan, stop, tell),
+        BenchKind::EndToEnd => end_to_end(options, plan, stop, tell),
+    }
+}
+
+/// The rate in the middle, and all of them, rising. There is at least one round.
+fn median(rounds: &[Round]) -> (f64, Vec<f64>) {
+    let mut rates: Vec<f64> = rounds.iter().map(|round| round.rate).collect();
+    rates.sort_by(f64::total_cmp);
+    let middle = rates.len() / 2;
+    let median = if rates.len().is_multiple_of(2) {
+        (rates[middle - 1] + rates[middle]) / 2.0
+    } else {
+        rates[middle]
+    };
+    (median, rates)
 }
 
 /// Rounds, and what workers lay in.
@@ -507,15 +570,26 @@ impl fmt::Display for BenchReport {
             writeln!(f, "round {round}: {hashes} hashes in {elapsed_secs:.3} s, {rate:.4} H/s")?;
         }
         let Self { avg_rate, median_rate, min_rate, max_rate, .. } = self;
-        write!(
+        writeln!(
             f,
             "median {median_rate:.4} H/s, mean {avg_rate:.4}, from {min_rate:.4} to {max_rate:.4}"
-        )
+        )?;
+        let line = |side_by_side: usize, total_kib: u64, rate: f64| {
+            let plural = if side_by_side == 1 { "hash at a time" } else { "hashes side by side" };
+            let mib = total_kib as f64 / 1024.0;
+            let part = rate * 100.0 / median_rate;
+            format!("{mib:.0} MiB, {side_by_side} {plural} a thread: {rate:.4} H/s, {part:.0} %")
+        };
+        write!(f, "memory and rate\n  {}", line(plan.side_by_side, plan.total_kib, *median_rate))?;
+        for less in &self.with_less {
+            write!(f, "\n  {}", line(less.side_by_side, less.total_kib, less.median_rate))?;
+        }
+        Ok(())
     }
 }
 
 /// Of this form of report.
-const SCHEMA_VERSION: u32 = 1;
+const SCHEMA_VERSION: u32 = 2;
 
 /// A header of the chain, without its nonce.
 const HEADER_BYTES: usize = 92;
@@ -535,7 +609,7 @@ mod tests {
             budget_kib: Some(1 << 16),
             ..CpuOptions::default()
         };
-        BenchOptions { kind, cpu, secs: 0.05, rounds: 2, warmup_rounds: 1 }
+        BenchOptions { kind, cpu, secs: 0.05, rounds: 2, warmup_rounds: 1, with_less: true }
     }
 
     #[test]
@@ -544,9 +618,17 @@ mod tests {
             assert_eq!(name.parse(), Ok(kind));
             let mut told = Vec::new();
             let stop = AtomicBool::new(false);
-            let report = run(&options(kind), &stop, &mut |round| told.push(*round)).unwrap();
-            assert_eq!(report.runs, told);
-            assert_eq!(told.len(), 2);
+            let report = run(&options(kind), &stop, &mut |progress| told.push(*progress)).unwrap();
+            assert_eq!(
+                report.runs.iter().copied().map(Progress::Round).collect::<Vec<_>>(),
+                told[..2]
+            );
+            // Three hashes side by side, then one: half of three is one, too.
+            assert_eq!(told[2], Progress::WithLess { side_by_side: 1 });
+            assert_eq!(told.len(), 5);
+            let [less] = report.with_less[..] else { panic!("{:?}", report.with_less) };
+            assert_eq!((less.side_by_side, less.total_kib), (1, 512));
+            assert!(less.median_rate > 0.0);
             for run in &report.runs {
                 assert!(run.hashes > 0 && run.hashes.is_multiple_of(6), "{run:?}");
                 let rate = run.hashes as f64 / run.elapsed_secs;
@@ -557,9 +639,10 @@ mod tests {
             assert!(report.workers.iter().all(|worker| worker.side_by_side == 3), "{name}");
             let text = report.to_string();
             assert!(text.contains("2 threads, 3 hashes side by side"), "{text}");
+            assert!(text.contains("MiB, 1 hash at a time a thread: "), "{text}");
             let json: serde_json::Value =
                 serde_json::from_str(&serde_json::to_string(&report).unwrap()).unwrap();
-            assert_eq!((&json["bench_kind"], &json["schema_version"]), (&name.into(), &1.into()));
+            assert_eq!((&json["bench_kind"], &json["schema_version"]), (&name.into(), &2.into()));
         }
     }
 

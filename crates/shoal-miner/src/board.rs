@@ -91,8 +91,10 @@ pub struct Shares {
     pub stale: u64,
     /// Refused for another reason.
     pub refused: u64,
-    /// Not answered, or not sent.
+    /// Never sent.
     pub lost: u64,
+    /// Sent, and nobody said whether they count.
+    pub unknown: u64,
     /// Good enough for a block.
     pub blocks: u64,
 }
@@ -408,8 +410,19 @@ impl Board {
     }
 
     /// What became of a share.
-    pub fn judged(&self, verdict: &Verdict) {
+    pub fn judged(&self, nonce: u64, verdict: &Verdict) {
         let mut inner = self.inner();
+        self.judge(&mut inner, nonce, verdict);
+    }
+
+    /// What became, after all, of a share whose verdict was unknown.
+    pub fn settled(&self, nonce: u64, verdict: &Verdict) {
+        let mut inner = self.inner();
+        inner.shares.unknown = inner.shares.unknown.saturating_sub(1);
+        self.judge(&mut inner, nonce, verdict);
+    }
+
+    fn judge(&self, inner: &mut Inner, nonce: u64, verdict: &Verdict) {
         let shares = &mut inner.shares;
         let accepted = match verdict {
             Verdict::Accepted { verified } => {
@@ -429,9 +442,16 @@ impl Board {
                 shares.lost += 1;
                 None
             }
+            Verdict::Unknown { .. } => {
+                shares.unknown += 1;
+                None
+            }
         };
-        let data = json!({ "message": verdict.to_string(), "accepted": accepted });
-        self.announce(&mut inner, "submit.result", data);
+        let kind = verdict.kind();
+        let data = json!({
+            "message": verdict.to_string(), "accepted": accepted, "nonce": nonce, "verdict": kind,
+        });
+        self.announce(inner, "submit.result", data);
     }
 
     /// Counts something.
@@ -491,13 +511,25 @@ mod tests {
         let mut heard = board.subscribe();
         board.move_to(Lifecycle::Starting, "asked");
         board.found(5, true);
-        board.judged(&Verdict::Accepted { verified: true });
-        board.judged(&Verdict::Refused { reason: "x".to_owned(), stale: true });
-        board.judged(&Verdict::Refused { reason: "x".to_owned(), stale: false });
-        board.judged(&Verdict::Lost { reason: "x" });
+        board.judged(5, &Verdict::Accepted { verified: true });
+        board.judged(5, &Verdict::Refused { reason: "x".to_owned(), stale: true });
+        board.judged(5, &Verdict::Refused { reason: "x".to_owned(), stale: false });
+        board.judged(5, &Verdict::Lost { reason: "x" });
+        let unknown = Verdict::Unknown { reason: "x".to_owned() };
+        board.judged(6, &unknown);
+        board.judged(7, &unknown);
+        board.settled(7, &Verdict::Refused { reason: "x".to_owned(), stale: false });
         let shares = board.state().shares;
-        let expect =
-            Shares { found: 1, accepted: 1, verified: 1, stale: 1, refused: 1, lost: 1, blocks: 1 };
+        let expect = Shares {
+            found: 1,
+            accepted: 1,
+            verified: 1,
+            stale: 1,
+            refused: 2,
+            lost: 1,
+            unknown: 1,
+            blocks: 1,
+        };
         assert_eq!(shares, expect);
         board.fail("no memory");
         let state = board.state();

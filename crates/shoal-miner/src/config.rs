@@ -214,7 +214,7 @@ impl Settings {
             refresh_secs: positive("refresh_secs", self.refresh_secs, 20)?,
             request_timeout_secs: positive("request_timeout_secs", self.request_timeout_secs, 10)?,
             events: self.events.unwrap_or(true),
-            retry_first_ms: positive("retry_first_ms", self.retry_first_ms, 1000)?,
+            retry_first_ms: positive("retry_first_ms", self.retry_first_ms, 250)?,
             retry_longest_ms: positive("retry_longest_ms", self.retry_longest_ms, 60_000)?,
             stats_secs: positive("stats_secs", self.stats_secs, 10)?,
             api: self.api.unwrap_or(service),

@@ -10,7 +10,7 @@ use serde::Serialize;
 use shoal_argon::{Arena, Pages};
 use shoal_pow::Isa;
 
-use crate::backend::cpu::{CpuOptions, PlanError, SIDE_BY_SIDE_MAX, plan};
+use crate::backend::cpu::{CpuOptions, PlanError, SIDE_BY_SIDE_MAX, half_in_words, plan};
 use crate::memory::Budget;
 use crate::topology::Topology;
 
@@ -118,6 +118,7 @@ impl Room<'_> {
         grants_huge_pages: &dyn Fn() -> Option<(u64, u64)>,
     ) -> Diagnosis {
         let mut findings = vec![self.kernel(options), self.memory(options)];
+        findings.extend(self.taken(options));
         if cfg!(target_os = "linux") {
             findings.push(self.pages(options, grants_huge_pages));
             findings.extend(self.quota());
@@ -187,6 +188,23 @@ impl Room<'_> {
             Err(_) => Severity::Hint,
         };
         Finding::new(severity, what, why)
+    }
+
+    /// The memory that mining would take, its price, and what is left to everybody else.
+    fn taken(&self, options: &CpuOptions) -> Option<Finding> {
+        let Self { budget, topology, .. } = self;
+        let plan = plan(options, topology, budget).ok()?;
+        let what = format!(
+            "memory taken: {} for {} threads with {} hashes side by side",
+            mib(plan.total_kib),
+            plan.threads,
+            plan.side_by_side
+        );
+        let half = half_in_words(plan.isa, plan.side_by_side);
+        let pools = budget.huge_free_kib + budget.giant_free_kib;
+        let left = (budget.available_kib + pools).saturating_sub(plan.total_kib);
+        let why = format!("{half}; {} stay for everybody else", mib(left));
+        Some(Finding::new(Severity::Good, what, why))
     }
 
     /// Huge pages: from the system's pool, or granted to whoever asks.
@@ -409,10 +427,16 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let memory = |available_kib, options: &CpuOptions| {
             let diagnosis = room(root.path(), available_kib).examine(options, &|| None);
-            finding(&diagnosis, "memory").clone()
+            finding(&diagnosis, "memory: ").clone()
         };
         let options = CpuOptions::default();
         assert_eq!(memory(64 * GIB, &options).severity, Severity::Good);
+        let diagnosis = room(root.path(), 26 * GIB).examine(&options, &|| None);
+        let taken = finding(&diagnosis, "memory taken");
+        let expect = "memory taken: 24 GiB for 2 threads with 6 hashes side by side";
+        assert_eq!(taken.what, expect);
+        assert!(taken.why.starts_with("half of it, with 3 hashes side by side, "), "{taken:?}");
+        assert!(taken.why.contains("stay for everybody else"), "{taken:?}");
         let some = memory(10 * GIB, &options);
         assert_eq!(some.severity, Severity::Hint);
         assert!(some.why.contains("with 14 GiB more"), "{some:?}");

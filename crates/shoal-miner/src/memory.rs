@@ -31,7 +31,7 @@ impl Budget {
     /// reserve for everybody else.
     pub fn ordinary_kib(&self) -> u64 {
         let available = self.available_kib.min(self.cgroup_kib.unwrap_or(u64::MAX));
-        available.saturating_sub((self.total_kib / 32).clamp(RESERVE_MIN_KIB, RESERVE_MAX_KIB))
+        available.saturating_sub((self.total_kib / 8).clamp(RESERVE_MIN_KIB, RESERVE_MAX_KIB))
     }
 
     /// Everything that may be taken.
@@ -151,9 +151,11 @@ const VERSION_1: (&str, &str, &str) =
 #[cfg(any(target_os = "linux", test))]
 const VERSION_2: (&str, &str, &str) = ("memory.max", "memory.current", "inactive_file");
 
-/// What is left to everybody else: a 32nd of the memory, within these.
-const RESERVE_MIN_KIB: u64 = 128 << 10;
-const RESERVE_MAX_KIB: u64 = 4 << 20;
+/// Left to everybody else: an eighth of the memory, within these. Available memory is what the
+/// system could free, the cache of every file included; without a reserve, the next program that
+/// needs memory makes the system swap.
+const RESERVE_MIN_KIB: u64 = 256 << 10;
+const RESERVE_MAX_KIB: u64 = 8 << 20;
 
 #[cfg(target_os = "linux")]
 mod system {
@@ -230,11 +232,11 @@ mod tests {
         let budget = Budget::read(&proc, &sys);
         assert_eq!((budget.total_kib, budget.available_kib), (32 * GIB, 17 * GIB));
         assert_eq!((budget.huge_free_kib, budget.cgroup_kib), (2100 * 2048, None));
-        assert_eq!(budget.ordinary_kib(), 16 * GIB);
-        // 8 in ordinary memory; the 4.1 GiB of the pool are two more.
-        assert_eq!(budget.hashes(2 << 20), 10);
+        assert_eq!(budget.ordinary_kib(), 13 * GIB);
+        // 6 in ordinary memory; the 4.1 GiB of the pool are two more.
+        assert_eq!(budget.hashes(2 << 20), 8);
         // Small hashes leave the pools alone.
-        assert_eq!(budget.hashes(64), 16 * GIB / 64);
+        assert_eq!(budget.hashes(64), 13 * GIB / 64);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
-use crate::backend::cpu::{CpuBackend, Dial};
+use crate::backend::cpu::{CpuBackend, Dial, half_in_words};
 use crate::board::{Board, Level, Lifecycle};
 use crate::config::{Config, ConfigError, Settings};
 use crate::engine::{Engine, EngineError, EngineOptions};
@@ -339,6 +339,9 @@ async fn run(
         plan.memory_kib / 1024,
         plan.isa
     );
+    board.log(Level::Info, "engine", words);
+    let half = half_in_words(plan.isa, plan.side_by_side);
+    let words = format!("takes {} MiB of memory; {half}", plan.total_kib / 1024);
     board.log(Level::Info, "engine", words);
     let (engine, events) = Engine::start(EngineOptions::new(vec![Box::new(backend)]))?;
     let session = Session::new(live, engine, events, board)?;

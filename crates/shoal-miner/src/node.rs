@@ -6,6 +6,7 @@
 mod client;
 mod events;
 mod http;
+mod submitter;
 mod template;
 
 pub use client::{NodeOptions, connect};

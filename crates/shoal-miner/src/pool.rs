@@ -12,7 +12,7 @@ mod url;
 
 pub(crate) use client::finished;
 pub use client::{PoolOptions, connect};
-pub use dialogue::{Dialogue, Effect, Identity, Limits};
+pub use dialogue::{Dialogue, Effect, Identity, Limits, Retry};
 pub use line::{LineError, Lines};
 pub use message::{Incoming, Job, ProtocolError};
 pub use refusal::Refusal;

@@ -134,6 +134,8 @@ pub(crate) struct Scheduler {
     told_dead: bool,
     started: Instant,
     working: Stopwatch,
+    /// Runs from the first backend's readiness to the end.
+    ready: Stopwatch,
     solutions: u64,
     false_solutions: u64,
     /// Of the choice of witnesses.
@@ -167,6 +169,7 @@ impl Scheduler {
             told_dead: false,
             started: now,
             working: Stopwatch::default(),
+            ready: Stopwatch::default(),
             solutions: 0,
             false_solutions: 0,
             dice: rules.seed,
@@ -245,12 +248,14 @@ impl Scheduler {
             self.members.iter().map(|member| member.status(share(member), now)).collect();
         let hashes: u64 = self.members.iter().map(|member| member.hashes().counted).sum();
         let working = self.working.passed(now);
+        let ready = self.ready.passed(now);
         Status {
             phase: self.phase(),
             uptime_secs: now.saturating_duration_since(self.started).as_secs_f64(),
+            ready_secs: ready.as_secs_f64(),
             working_secs: working.as_secs_f64(),
             rate_now: self.members.iter().map(|member| member.rate_now(now)).sum(),
-            rate_average: per_second(hashes, working),
+            rate_average: per_second(hashes, ready),
             hashes,
             late_hashes: self.members.iter().map(|member| member.hashes().late).sum(),
             solutions: self.solutions,
@@ -326,7 +331,7 @@ impl Scheduler {
             }
             (Ok(Outcome::Fence(Fence::Idle)), Kind::Fence) => {
                 if matches!(member.state, State::Probed { .. }) {
-                    member.state = State::Ready;
+                    member.be_ready(now);
                     member.progress_at = now;
                     let backend = member.name.clone();
                     self.event(Event::BackendReady { backend });
@@ -545,7 +550,7 @@ impl Scheduler {
         if !member.is_alive() {
             return;
         }
-        member.state = State::Leaving;
+        member.leave(now);
         member.fault = Some(fault.to_string());
         member.drop_leases(None, self.rules.horizon, now);
         let name = member.name.clone();
@@ -587,7 +592,7 @@ impl Scheduler {
         self.claims.clear();
         for member in &mut self.members {
             if member.is_alive() {
-                member.state = State::Leaving;
+                member.leave(now);
             }
         }
     }
@@ -678,6 +683,11 @@ impl Scheduler {
         self.fences.retain(|fence| !fence.waiting.is_empty());
         let working = self.rounds.current.is_some() && self.members.iter().any(Member::is_fit);
         self.working.run(working, now);
+        if self.members.iter().any(|member| member.state == State::Ready) {
+            self.ready.run(true, now);
+        } else if self.stopping {
+            self.ready.run(false, now);
+        }
     }
 
     fn next_command(&mut self, backend: usize, now: Instant) {

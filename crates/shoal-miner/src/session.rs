@@ -207,6 +207,7 @@ impl Session {
                 self.board.log(Level::Warn, "source", format!("no work: {reason}"));
             }
             SourceEvent::Verdict { share, verdict } => judged(&self.board, &share, &verdict),
+            SourceEvent::Settled { share, verdict } => settled(&self.board, &share, &verdict),
             SourceEvent::Notice { kind, message } => {
                 self.board.log(Level::Info, "source", format!("{kind}: {message}"));
             }
@@ -226,7 +227,8 @@ impl Session {
             target: task.target,
             nonces: task.nonces.clone(),
             deadline: None,
-            pause_on_solution: task.pause_on_solution,
+            // A share is one of many, and a block may be refused: mining goes on.
+            pause_on_solution: false,
         };
         if let Err(error) = self.engine.assign(work, task.handover) {
             // The header of a job is the pool's; what it cannot be hashed with is its affair.
@@ -382,8 +384,10 @@ async fn leave(mut source: Source, board: Arc<Board>) {
     let _ = source.finish.send(true);
     let farewell = async {
         while let Some(event) = source.events.recv().await {
-            if let SourceEvent::Verdict { share, verdict } = event {
-                judged(&board, &share, &verdict);
+            match event {
+                SourceEvent::Verdict { share, verdict } => judged(&board, &share, &verdict),
+                SourceEvent::Settled { share, verdict } => settled(&board, &share, &verdict),
+                _ => {}
             }
         }
     };
@@ -394,12 +398,21 @@ async fn leave(mut source: Source, board: Arc<Board>) {
 
 /// Shows what became of a share.
 fn judged(board: &Board, share: &Share, verdict: &Verdict) {
-    board.judged(verdict);
-    let level = match verdict {
+    board.judged(share.nonce, verdict);
+    board.log(level(verdict), "share", format!("nonce {} {verdict}", share.nonce));
+}
+
+/// Shows what became, after all, of a share whose fate was unknown.
+fn settled(board: &Board, share: &Share, verdict: &Verdict) {
+    board.settled(share.nonce, verdict);
+    board.log(level(verdict), "share", format!("nonce {} after all {verdict}", share.nonce));
+}
+
+fn level(verdict: &Verdict) -> Level {
+    match verdict {
         Verdict::Accepted { .. } => Level::Success,
-        Verdict::Refused { .. } | Verdict::Lost { .. } => Level::Warn,
-    };
-    board.log(level, "share", format!("nonce {} {verdict}", share.nonce));
+        Verdict::Refused { .. } | Verdict::Lost { .. } | Verdict::Unknown { .. } => Level::Warn,
+    }
 }
 
 const STATUS_TICK: Duration = Duration::from_millis(250);

@@ -43,8 +43,6 @@ pub struct Task {
     pub difficulty: u64,
     /// What becomes of hashes that are under way when this task comes.
     pub handover: Handover,
-    /// Whether one solution is all that is wanted.
-    pub pause_on_solution: bool,
 }
 
 /// A nonce to be sold.
@@ -84,10 +82,15 @@ pub enum Verdict {
         /// Whether it came too late.
         stale: bool,
     },
-    /// Nobody answered in time, or there was no room to keep it.
+    /// It was not sent, or nobody took it.
     Lost {
         /// Why.
         reason: &'static str,
+    },
+    /// It was sent, and nobody said so far whether it counts.
+    Unknown {
+        /// Why, fit to be shown.
+        reason: String,
     },
 }
 
@@ -118,6 +121,13 @@ pub enum SourceEvent {
         /// The share.
         share: Share,
         /// What became of it.
+        verdict: Verdict,
+    },
+    /// What became of a share whose verdict was [`Verdict::Unknown`].
+    Settled {
+        /// The share.
+        share: Share,
+        /// What became of it after all.
         verdict: Verdict,
     },
     /// The other side has something to say to people.
@@ -180,7 +190,7 @@ impl Backoff {
 }
 
 /// A number from 0 to 1. Where the system has no entropy, always the middle.
-fn chance() -> f64 {
+pub(crate) fn chance() -> f64 {
     random_u64().map_or(0.5, |bits| bits as f64 / u64::MAX as f64)
 }
 
@@ -202,6 +212,19 @@ pub(crate) fn clean(words: &str) -> String {
     text
 }
 
+impl Verdict {
+    /// One word for it: `accepted`, `stale`, `refused`, `lost` or `unknown`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Accepted { .. } => "accepted",
+            Self::Refused { stale: true, .. } => "stale",
+            Self::Refused { .. } => "refused",
+            Self::Lost { .. } => "lost",
+            Self::Unknown { .. } => "unknown",
+        }
+    }
+}
+
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -209,6 +232,7 @@ impl fmt::Display for Verdict {
             Self::Accepted { verified: false } => f.write_str("accepted for now"),
             Self::Refused { reason, .. } => write!(f, "refused: {reason}"),
             Self::Lost { reason } => write!(f, "lost: {reason}"),
+            Self::Unknown { reason } => write!(f, "unknown: {reason}"),
         }
     }
 }

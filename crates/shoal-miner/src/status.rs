@@ -11,11 +11,13 @@ pub struct Status {
     pub phase: EnginePhase,
     /// Seconds since it was started.
     pub uptime_secs: f64,
+    /// Seconds since the first backend was ready.
+    pub ready_secs: f64,
     /// Seconds during which there was work and a backend to do it.
     pub working_secs: f64,
     /// Over the last seconds.
     pub rate_now: f64,
-    /// Over `working_secs`.
+    /// Over `ready_secs`: time without work counts.
     pub rate_average: f64,
     /// Hashes finished, late ones not among them.
     pub hashes: u64,
@@ -73,7 +75,7 @@ pub struct BackendStatus {
     pub kernel: String,
     /// Over the last seconds.
     pub rate_now: f64,
-    /// Over the time it had work.
+    /// Over the time since it was ready, with work or without.
     pub rate_average: f64,
     /// Hashes finished, late ones not among them.
     pub hashes: u64,
@@ -117,6 +119,6 @@ pub struct WorkerStatus {
     pub worker: Worker,
     /// Over the last seconds.
     pub rate_now: f64,
-    /// Over the time its backend had work.
+    /// Over the time since its backend was ready.
     pub rate_average: f64,
 }

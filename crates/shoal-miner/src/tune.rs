@@ -137,7 +137,14 @@ pub fn autotune(
             ..options.cpu.clone()
         };
         let kind = BenchKind::Kernel;
-        let bench = BenchOptions { kind, cpu, secs: options.secs, rounds: 1, warmup_rounds: 0 };
+        let bench = BenchOptions {
+            kind,
+            cpu,
+            secs: options.secs,
+            rounds: 1,
+            warmup_rounds: 0,
+            with_less: false,
+        };
         let rate = bench::run(&bench, stop, &mut |_| {})?.max_rate;
         tell(&format!("{threads} threads, {side_by_side} hashes side by side: {rate:.3} H/s"));
         Ok(rate)

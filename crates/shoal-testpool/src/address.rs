@@ -4,10 +4,10 @@ use std::fmt;
 
 use sha3::{Digest, Sha3_256};
 
-/// Which chain an address belongs to; its checksum tells.
+/// The chain of an address, told by its checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Network {
-    /// The chain that counts.
+    /// The main chain.
     Main,
     /// The chain to try things on.
     Test,
@@ -25,14 +25,14 @@ impl Network {
 /// Why a text is no address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressError {
-    /// A character that Base58 does not have.
+    /// A character not of Base58.
     NotBase58,
     /// Neither two keys nor two keys and a checksum.
     Length {
-        /// Bytes that the text spells.
+        /// Bytes of the decoded text.
         bytes: usize,
     },
-    /// The checksum is that of other keys, or of another network.
+    /// The checksum belongs to other keys, or to another network.
     Checksum,
 }
 
@@ -64,7 +64,7 @@ pub fn check(address: &str, network: Network) -> Result<(), AddressError> {
     }
 }
 
-/// An address that passes the check and belongs to nobody: its keys are made from `seed`.
+/// An address made from `seed`: it passes the check and belongs to nobody.
 pub fn sample(seed: u64, network: Network) -> String {
     let mut bytes: Vec<u8> = (0..2u8)
         .flat_map(|half| {

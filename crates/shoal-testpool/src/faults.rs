@@ -1,12 +1,12 @@
-//! What may go wrong, each fault switched on by itself.
+//! Faults, each switched on by itself.
 
 use std::time::Duration;
 
-/// Faults of a pool and of the network before it. Read anew at every step, so that they can be
+/// Faults of a pool and of the network before it. Read anew at every step: they can be
 /// changed while miners are connected. The default is a pool without fault.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
-    /// Close every connection as soon as it is accepted.
+    /// Close every connection as soon as accepted.
     pub close_at_once: bool,
     /// Accept, read, and never say a word.
     pub silent: bool,
@@ -34,15 +34,21 @@ pub struct Faults {
     pub job_before_ack: bool,
     /// Answer every submit twice.
     pub double_ack: bool,
-    /// Close instead of answering a submit.
+    /// Close instead of taking a submit.
     pub close_on_submit: bool,
+    /// Take a submit, then close instead of answering.
+    pub lose_acks: bool,
+    /// Put the address of the next submit into quarantine for this long. Happens once.
+    pub quarantine: Option<Duration>,
+    /// Answer blocks with these words, as when the pool's own node refuses them.
+    pub block_refusal: Option<String>,
 }
 
 impl Faults {
-    /// Switches on the fault that a text names, as the command line of the test pool writes it.
+    /// Switches on a fault by name, as written on the test pool's command line.
     ///
     /// # Errors
-    /// A sentence that lists the names, when it names none.
+    /// A sentence with all names, when the text is none of them.
     pub fn switch_on(&mut self, text: &str) -> Result<(), String> {
         let (name, value) = text.split_once('=').unwrap_or((text, ""));
         let or = |default: &str| if value.is_empty() { default } else { value }.to_owned();
@@ -73,6 +79,14 @@ impl Faults {
             "job-before-ack" => self.job_before_ack = true,
             "double-ack" => self.double_ack = true,
             "close-on-submit" => self.close_on_submit = true,
+            "lose-acks" => self.lose_acks = true,
+            "quarantine" => {
+                self.quarantine = Some(Duration::from_secs(value.parse().unwrap_or(3600)));
+            }
+            "block-refusal" => {
+                let stale = r#"submitblock 400: {"error":"block rejected as stale"}"#;
+                self.block_refusal = Some(or(stale));
+            }
             _ => {
                 return Err(format!("no such fault: {name}; there are {}", Self::NAMES.join(", ")));
             }
@@ -80,8 +94,8 @@ impl Faults {
         Ok(())
     }
 
-    /// The names that [`Self::switch_on`] takes.
-    pub const NAMES: [&'static str; 17] = [
+    /// The names [`Self::switch_on`] takes.
+    pub const NAMES: [&'static str; 20] = [
         "close-at-once",
         "silent",
         "refuse-login=WORDS",
@@ -99,9 +113,12 @@ impl Faults {
         "job-before-ack",
         "double-ack",
         "close-on-submit",
+        "lose-acks",
+        "quarantine=SECS",
+        "block-refusal=WORDS",
     ];
 
-    /// Lines that no pool should send: no JSON, JSON of the wrong shape, unknown methods, answers to
+    /// Lines no pool should send: no JSON, JSON of the wrong shape, unknown methods, answers to
     /// nothing, jobs that cannot be.
     pub fn nonsense() -> Vec<Vec<u8>> {
         let job = |changed: &str| {
@@ -169,7 +186,7 @@ pub struct NodeFaults {
     pub refuse_submits: Option<(u16, String, u32)>,
     /// Accept, read, and never answer.
     pub silent: bool,
-    /// Answer with something that is no JSON.
+    /// Answer with something other than JSON.
     pub nonsense: bool,
     /// Answer with a body of this many bytes.
     pub huge_body: Option<usize>,
@@ -179,4 +196,58 @@ pub struct NodeFaults {
     pub no_events: bool,
     /// Close every connection without an answer.
     pub close_at_once: bool,
+    /// Answer submits this much later; the block counts at once.
+    pub slow_submits: Option<Duration>,
+    /// Take submits, then close instead of answering.
+    pub lose_submits: bool,
+}
+
+impl NodeFaults {
+    /// Switches on a fault by name, as written on the test node's command line.
+    ///
+    /// # Errors
+    /// A sentence with all names, when the text is none of them.
+    pub fn switch_on(&mut self, text: &str) -> Result<(), String> {
+        let (name, value) = text.split_once('=').unwrap_or((text, ""));
+        let or = |default: &str| if value.is_empty() { default } else { value }.to_owned();
+        match name {
+            "not-ready" => self.refuse_templates = Some((503, or("node is syncing"), u32::MAX)),
+            "stale-blocks" => {
+                self.refuse_submits = Some((400, or("block rejected as stale"), u32::MAX));
+            }
+            "busy" => {
+                self.refuse_submits = Some((429, or("submitblock busy, retry later"), u32::MAX));
+            }
+            "silent" => self.silent = true,
+            "nonsense" => self.nonsense = true,
+            "huge-body" => self.huge_body = Some(value.parse().unwrap_or(33 << 20)),
+            "close-events" => self.close_events = true,
+            "no-events" => self.no_events = true,
+            "close-at-once" => self.close_at_once = true,
+            "slow-submits" => {
+                let millis = value.parse().unwrap_or(15_000);
+                self.slow_submits = Some(Duration::from_millis(millis));
+            }
+            "lose-submits" => self.lose_submits = true,
+            _ => {
+                return Err(format!("no such fault: {name}; there are {}", Self::NAMES.join(", ")));
+            }
+        }
+        Ok(())
+    }
+
+    /// The names [`Self::switch_on`] takes.
+    pub const NAMES: [&'static str; 11] = [
+        "not-ready=WORDS",
+        "stale-blocks=WORDS",
+        "busy=WORDS",
+        "silent",
+        "nonsense",
+        "huge-body=BYTES",
+        "close-events",
+        "no-events",
+        "close-at-once",
+        "slow-submits=MS",
+        "lose-submits",
+    ];
 }

@@ -1,7 +1,7 @@
-//! What a pool remembers of an address: shares, strikes, how fast it submits.
+//! A pool's memory of addresses: shares, strikes, how fast each submits.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use crate::random_u64;
 
@@ -31,7 +31,7 @@ struct Account {
     provisional: VecDeque<Instant>,
 }
 
-/// All addresses, and every nonce that was tried to be sold.
+/// All addresses, and every nonce offered so far.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     policy: Policy,
@@ -47,8 +47,19 @@ impl Ledger {
     /// The refusal of an address in quarantine.
     pub(crate) fn quarantine(&self, address: &str, now: Instant) -> Option<String> {
         let until = self.accounts.get(address)?.quarantined_until?;
-        let left = until.checked_duration_since(now)?;
-        Some(format!("address quarantined: invalid share proof (remaining {}s)", left.as_secs()))
+        let left = until.checked_duration_since(now).filter(|left| !left.is_zero())?;
+        let wall = UNIX_EPOCH.elapsed().unwrap_or_default() + left;
+        Some(format!(
+            "address quarantined: invalid share proof (fraud strikes={}, until {}, remaining {})",
+            self.policy.strikes_max,
+            rfc3339(wall.as_secs()),
+            spoken(left)
+        ))
+    }
+
+    /// Puts an address into quarantine, guilty or not.
+    pub(crate) fn quarantine_for(&mut self, address: &str, now: Instant, time: Duration) {
+        self.account(address).quarantined_until = Some(now + time);
     }
 
     /// Counts a submit; `false` when there were too many of late.
@@ -73,7 +84,7 @@ impl Ledger {
         self.seen.remove(&(job_id.to_owned(), nonce));
     }
 
-    /// Whether the next share of the address is to be hashed before it is answered.
+    /// `true` when the next share of the address is to be hashed before its answer.
     pub(crate) fn must_verify(&mut self, address: &str, now: Instant) -> bool {
         let policy = self.policy;
         let account = self.account(address);
@@ -95,7 +106,7 @@ impl Ledger {
         }
     }
 
-    /// A claimed hash that is not the nonce's. Enough of them bring quarantine.
+    /// A false claim. Enough of them bring quarantine.
     pub(crate) fn strike(&mut self, address: &str, now: Instant) {
         let policy = self.policy;
         let account = self.account(address);
@@ -112,8 +123,72 @@ impl Ledger {
     }
 }
 
+/// A duration as the real pool writes durations: `59m 59s 873ms`, without units of zero.
+fn spoken(time: Duration) -> String {
+    let (secs, nanos) = (time.as_secs(), time.subsec_nanos());
+    let days = secs / 86_400;
+    let parts = [
+        (days, if days == 1 { "day" } else { "days" }),
+        (secs / 3600 % 24, "h"),
+        (secs / 60 % 60, "m"),
+        (secs % 60, "s"),
+        (u64::from(nanos / 1_000_000), "ms"),
+        (u64::from(nanos / 1000 % 1000), "us"),
+        (u64::from(nanos % 1000), "ns"),
+    ];
+    let said: Vec<String> = parts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, unit)| format!("{count}{unit}"))
+        .collect();
+    if said.is_empty() { "0s".to_owned() } else { said.join(" ") }
+}
+
+/// Seconds since 1970 as `2026-11-23T02:42:58Z`.
+fn rfc3339(unix_secs: u64) -> String {
+    let (days, secs) = (unix_secs / 86_400, unix_secs % 86_400);
+    // Years beginning in March: a leap day is their last.
+    let shifted = days + 719_468;
+    let era = shifted / 146_097;
+    let day_of_era = shifted % 146_097;
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    let (hour, minute, second) = (secs / 3600, secs / 60 % 60, secs % 60);
+    format!("{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
 fn forget(moments: &mut VecDeque<Instant>, now: Instant, window: Duration) {
     while moments.front().is_some_and(|&at| now.saturating_duration_since(at) > window) {
         moments.pop_front();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_written_as_the_real_pool_writes_them() {
+        for (millis, expect) in [
+            (0, "0s"),
+            (3_599_873, "59m 59s 873ms"),
+            (3_600_000, "1h"),
+            (86_400_000, "1day"),
+            (180_061_001, "2days 2h 1m 1s 1ms"),
+        ] {
+            assert_eq!(spoken(Duration::from_millis(millis)), expect);
+        }
+        for (secs, expect) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (1_795_401_778, "2026-11-23T02:42:58Z"),
+        ] {
+            assert_eq!(rfc3339(secs), expect);
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! What a server saw and did, for whoever reads it or waits for it.
+//! The log of a server, for readers and for those who wait.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -30,7 +30,7 @@ impl<E: Clone> Log<E> {
         lock(&self.events).iter().filter(|event| which(event)).count()
     }
 
-    /// Waits until the events are so; `false` when that takes longer than `timeout`.
+    /// Waits until the events are so; `false` after `timeout`.
     pub(crate) fn wait(&self, timeout: Duration, mut so: impl FnMut(&[E]) -> bool) -> bool {
         let events = lock(&self.events);
         let waited = self.grew.wait_timeout_while(events, timeout, |events| !so(events));
@@ -38,7 +38,7 @@ impl<E: Clone> Log<E> {
     }
 }
 
-/// What a thread that panicked left is as good as any: tests look at it, nothing is built on it.
+/// State left by a thread that panicked is as good as any: tests look, nothing is built on it.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

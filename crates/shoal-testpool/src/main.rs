@@ -11,7 +11,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use shoal_testpool::address::{self, Network};
 use shoal_testpool::{
-    Event, Faults, NodeEvent, NodeSettings, Rules, TestNode, TestPool, VardiffRules,
+    Event, Faults, NodeEvent, NodeFaults, NodeSettings, Rules, TestNode, TestPool, VardiffRules,
 };
 
 /// A pool and a node to try a miner on. They run until they are interrupted.
@@ -28,11 +28,14 @@ enum Verb {
     Pool(PoolArgs),
     /// Run a node
     Node(NodeArgs),
-    /// Print an address that both accept and that belongs to nobody
+    /// Print an address that belongs to nobody; both accept it
     Address {
         /// Another number, another address
         #[arg(long, default_value_t = 0)]
         seed: u64,
+        /// An address of the test network instead of the main one
+        #[arg(long)]
+        test_network: bool,
     },
 }
 
@@ -56,6 +59,15 @@ struct PoolArgs {
     /// Seconds after which somebody else finds the block [default: never]
     #[arg(long)]
     block_secs: Option<u64>,
+    /// Take addresses of the test network instead of the main one
+    #[arg(long)]
+    test_network: bool,
+    /// Restart the pool so often: jobs are forgotten, accepted shares are not [default: never]
+    #[arg(long, value_name = "SECS")]
+    restart_secs: Option<u64>,
+    /// Seconds that a restart takes
+    #[arg(long, value_name = "SECS", default_value_t = 2.0)]
+    down_secs: f64,
     /// Make something go wrong; may be given several times. A wrong name lists what there is
     #[arg(long = "fault", value_name = "NAME[=VALUE]")]
     faults: Vec<String>,
@@ -75,14 +87,23 @@ struct NodeArgs {
     /// A folder for api.cookie; without it nobody is asked for a token
     #[arg(long)]
     data_dir: Option<PathBuf>,
+    /// Take addresses of the test network instead of the main one
+    #[arg(long)]
+    test_network: bool,
+    /// Start without a wallet: templates need an address then
+    #[arg(long)]
+    no_wallet: bool,
+    /// Make something go wrong; may be given several times. A wrong name lists what there is
+    #[arg(long = "fault", value_name = "NAME[=VALUE]")]
+    faults: Vec<String>,
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().verb {
         Verb::Pool(args) => pool(&args),
         Verb::Node(args) => node(args),
-        Verb::Address { seed } => {
-            println!("{}", address::sample(seed, Network::Main));
+        Verb::Address { seed, test_network } => {
+            println!("{}", address::sample(seed, network(test_network)));
             Ok(())
         }
     };
@@ -93,6 +114,10 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn network(test: bool) -> Network {
+    if test { Network::Test } else { Network::Main }
 }
 
 fn pool(args: &PoolArgs) -> Result<(), String> {
@@ -108,6 +133,7 @@ fn pool(args: &PoolArgs) -> Result<(), String> {
         difficulty,
         network_difficulty: blocks,
         vardiff: (!args.no_vardiff).then(VardiffRules::default),
+        network: network(args.test_network),
         ..Rules::default()
     };
     let pool = TestPool::start_at(args.listen, rules)
@@ -120,9 +146,17 @@ fn pool(args: &PoolArgs) -> Result<(), String> {
     );
     let mut said = 0;
     let mut since_block = Duration::ZERO;
+    let mut since_restart = Duration::ZERO;
+    let down = Duration::try_from_secs_f64(args.down_secs)
+        .map_err(|_| format!("--down-secs: no time: {}", args.down_secs))?;
     loop {
         std::thread::sleep(TICK);
         since_block += TICK;
+        since_restart += TICK;
+        if args.restart_secs.is_some_and(|secs| since_restart >= Duration::from_secs(secs)) {
+            since_restart = Duration::ZERO;
+            pool.restart(down);
+        }
         if args.block_secs.is_some_and(|secs| since_block >= Duration::from_secs(secs)) {
             since_block = Duration::ZERO;
             pool.advance();
@@ -154,19 +188,27 @@ fn told(event: &Event) -> String {
         Event::EmptyLine => "is still there".to_owned(),
         Event::Other => "said something else".to_owned(),
         Event::Closed => "gone".to_owned(),
+        Event::Restart => "the pool restarts, all of them go".to_owned(),
     }
 }
 
 fn node(args: NodeArgs) -> Result<(), String> {
     let listen = args.listen;
+    let mut faults = NodeFaults::default();
+    for fault in &args.faults {
+        faults.switch_on(fault)?;
+    }
     let settings = NodeSettings {
         memory_kib: args.memory_kib,
         difficulty: args.difficulty.max(1),
         data_dir: args.data_dir,
+        wallet: !args.no_wallet,
+        network: network(args.test_network),
         ..NodeSettings::default()
     };
     let node =
         TestNode::start_at(listen, settings).map_err(|error| format!("{listen}: {error}"))?;
+    node.set_faults(faults);
     println!("node at {}, {} KiB a hash", node.url(), args.memory_kib);
     if let Some(cookie) = node.cookie() {
         println!("its token is in {}", cookie.display());

@@ -1,4 +1,4 @@
-//! A node: templates over HTTP, submits, events. A chain of its own, which nobody else extends.
+//! A node: templates over HTTP, submits, events. Its chain is extended by nobody else.
 
 mod desk;
 
@@ -23,7 +23,7 @@ use crate::http::{self, Request};
 use crate::log::{Log, lock};
 use crate::work::{Header, random_id};
 
-/// What a node is set up with.
+/// Settings of a node.
 #[derive(Clone, Debug)]
 pub struct NodeSettings {
     /// Memory of one hash in KiB: 2 GiB on the chain.
@@ -32,17 +32,17 @@ pub struct NodeSettings {
     pub difficulty: u64,
     /// Height of the first block to be found.
     pub height: u64,
-    /// The folder that `api.cookie` is written to. Without one, nobody is asked for a token.
+    /// The folder of `api.cookie`. Without one, nobody is asked for a token.
     pub data_dir: Option<PathBuf>,
-    /// The network that addresses must belong to.
+    /// The network of valid addresses.
     pub network: Network,
-    /// Whether a wallet is loaded from the start. Without one, templates need an address.
+    /// `true` to load a wallet at the start. Without one, templates need an address.
     pub wallet: bool,
     /// How long a template lives.
     pub lease: Duration,
-    /// Submits that may come at once.
+    /// Submits allowed at once.
     pub burst: u32,
-    /// Time that earns another submit.
+    /// Time per further submit.
     pub refill: Duration,
 }
 
@@ -62,7 +62,7 @@ impl Default for NodeSettings {
     }
 }
 
-/// What a node saw and did.
+/// An event of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeEvent {
     /// A template was asked for; the status of the answer.
@@ -75,9 +75,9 @@ pub enum NodeEvent {
         status: u16,
         /// The nonce.
         nonce: u64,
-        /// Height of the block, when it was accepted.
+        /// Height of the block, when accepted.
         height: Option<u64>,
-        /// The `x-request-id` it came with.
+        /// The `x-request-id` of the request.
         request_id: Option<String>,
     },
     /// Somebody listens to events.
@@ -140,7 +140,7 @@ impl State {
 }
 
 impl TestNode {
-    /// Opens a node on a port of this machine that is free.
+    /// Opens a node on a free port of this machine.
     ///
     /// # Errors
     /// When the system gives no socket, or the cookie cannot be written.
@@ -184,12 +184,12 @@ impl TestNode {
         Ok(node)
     }
 
-    /// Where it listens.
+    /// The address of this server.
     pub fn url(&self) -> String {
         format!("http://{}", self.shared.address)
     }
 
-    /// The cookie file, where there is a folder for it.
+    /// The cookie file, where there is a folder.
     pub fn cookie(&self) -> Option<PathBuf> {
         self.shared.settings.data_dir.as_deref().map(cookie_path)
     }
@@ -206,12 +206,12 @@ impl TestNode {
         Ok(())
     }
 
-    /// Changes what goes wrong from now on.
+    /// Changes the faults from now on.
     pub fn set_faults(&self, faults: NodeFaults) {
         *lock(&self.shared.faults) = faults;
     }
 
-    /// The height that is being worked on.
+    /// The height being worked on.
     pub fn height(&self) -> u64 {
         lock(&self.shared.state).height
     }
@@ -228,7 +228,7 @@ impl TestNode {
         state.order.clear();
     }
 
-    /// Everything it saw and did.
+    /// All events so far.
     pub fn log(&self) -> Vec<(Instant, NodeEvent)> {
         self.shared.log.all()
     }
@@ -243,7 +243,7 @@ impl TestNode {
         self.count(|event| matches!(event, NodeEvent::Submit { height: Some(_), .. }))
     }
 
-    /// Waits until the log is so; `false` when that takes longer than `timeout`.
+    /// Waits until the log is so; `false` after `timeout`.
     pub fn wait(&self, timeout: Duration, so: impl FnMut(&[(Instant, NodeEvent)]) -> bool) -> bool {
         self.shared.log.wait(timeout, so)
     }
@@ -291,7 +291,7 @@ fn listen(shared: &Arc<Shared>, listener: &TcpListener) {
             let shared = Arc::clone(shared);
             std::thread::Builder::new().name("testnode-request".to_owned()).spawn(move || {
                 if let Some(request) = http::read(&mut stream, || shared.stopping()) {
-                    // A client that has gone needs no answer.
+                    // A client already gone needs no answer.
                     let _ = shared.answer(&mut stream, &request);
                 }
                 lock(&shared.streams).remove(&id);
@@ -409,7 +409,7 @@ impl Shared {
         )
     }
 
-    /// A template that nobody has had, and when it expires.
+    /// A fresh template, and when the lease expires.
     fn lease(&self) -> (String, Header, u64) {
         let mut state = lock(&self.state);
         let header = Header::sample(state.height, self.settings.difficulty);
@@ -464,20 +464,30 @@ impl Shared {
             height,
             request_id: request.header("x-request-id").map(str::to_owned),
         };
+        match &outcome {
+            Ok((height, _)) => self.note(event(200, Some(*height))),
+            Err((status, _)) => self.note(event(*status, None)),
+        }
+        let faults = lock(&self.faults).clone();
+        if let Some(time) = faults.slow_submits {
+            let until = Instant::now() + time;
+            while Instant::now() < until && !self.stopping() {
+                std::thread::sleep(READ_TICK.min(time));
+            }
+        }
+        if faults.lose_submits {
+            return Ok(());
+        }
         match outcome {
             Ok((height, hash)) => {
-                self.note(event(200, Some(height)));
                 let answer = json!({ "accepted": true, "hash": hash, "height": height });
                 respond(stream, 200, &[], &answer)
             }
-            Err((status, words)) => {
-                self.note(event(status, None));
-                respond(stream, status, &[], &json!({ "error": words }))
-            }
+            Err((status, words)) => respond(stream, status, &[], &json!({ "error": words })),
         }
     }
 
-    /// The height and the id of the block that a nonce makes of a template.
+    /// The height and the id of the block made of a template and a nonce.
     fn judge(&self, id: &str, nonce: u64) -> Result<(u64, String), (u16, String)> {
         if let Some((status, words, left)) = lock(&self.faults).refuse_submits.as_mut()
             && *left > 0
@@ -485,8 +495,10 @@ impl Shared {
             *left -= 1;
             return Err((*status, words.clone()));
         }
-        if !self.may_submit() || self.verifying.load(Ordering::Acquire) >= VERIFIERS_MAX {
-            return Err((429, "too many requests".to_owned()));
+        let busy = self.verifying.load(Ordering::Acquire) >= VERIFIERS_MAX;
+        let limited = (!self.may_submit()).then_some("submitblock rate limit exceeded");
+        if let Some(words) = limited.or(busy.then_some("submitblock busy, retry later")) {
+            return Err((429, words.to_owned()));
         }
         let header = {
             let state = lock(&self.state);
@@ -511,7 +523,7 @@ impl Shared {
         }
         bytes.extend(nonce.to_le_bytes());
         let hash = hex::encode(&Sha3_256::digest(&bytes));
-        // Somebody may have found it while this one was hashed.
+        // Somebody else may have found a block while this one was hashed.
         let mut state = lock(&self.state);
         if header.height != state.height {
             return Err((400, "block rejected as stale".to_owned()));
@@ -534,7 +546,7 @@ impl Shared {
         true
     }
 
-    /// Tells a listener everything that happens from now on.
+    /// Tells a listener every event from now on.
     fn events(&self, stream: &mut TcpStream) -> io::Result<()> {
         http::begin_events(stream)?;
         let (mut next, height) = {
@@ -578,7 +590,7 @@ fn cookie_path(data_dir: &Path) -> PathBuf {
     data_dir.join("api.cookie")
 }
 
-/// Writes a file that only its owner can read.
+/// Writes a file readable by its owner only.
 fn write_private(path: &Path, text: &str) -> io::Result<()> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create(true).truncate(true);

@@ -24,27 +24,27 @@ pub struct TestPool {
     listener: Option<JoinHandle<()>>,
 }
 
-/// What a pool saw and did. Each belongs to a connection, which are counted from 1.
+/// An event of a pool. Each belongs to a connection; connections count from 1.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// A miner connected.
     Connected,
-    /// It asked to log in.
+    /// A miner asked to log in.
     Login {
         /// Its address.
         address: String,
         /// Its worker's name.
         worker: String,
-        /// The protocol it wants to speak.
+        /// The protocol of its choice.
         protocol_version: u64,
-        /// What it can do.
+        /// Its capabilities.
         capabilities: Vec<String>,
-        /// The difficulty it would like.
+        /// The difficulty of its choice.
         difficulty_hint: Option<u64>,
-        /// The words it was refused with.
+        /// The words of a refusal.
         refused: Option<String>,
     },
-    /// It was given a window of nonces.
+    /// A miner was given a window of nonces.
     Job {
         /// The job's name.
         job_id: String,
@@ -53,23 +53,25 @@ pub enum Event {
         /// Height of its block.
         height: u64,
     },
-    /// It submitted a share.
+    /// A miner submitted a share.
     Submit {
-        /// Of this job.
+        /// The job.
         job_id: String,
         /// The nonce.
         nonce: u64,
-        /// Whether it claimed a hash.
+        /// `true` with a claimed hash.
         claimed: bool,
-        /// What became of it.
+        /// The answer.
         verdict: Result<Accepted, String>,
     },
-    /// It sent an empty line.
+    /// A miner sent an empty line.
     EmptyLine,
-    /// It sent something else.
+    /// A miner sent something else.
     Other,
     /// The connection is closed.
     Closed,
+    /// The pool was restarted; belongs to connection 0.
+    Restart,
 }
 
 struct Shared {
@@ -80,6 +82,8 @@ struct Shared {
     per_ip: Mutex<HashMap<IpAddr, usize>>,
     next_connection: AtomicU64,
     stop: AtomicBool,
+    /// While this is set and not past, nobody listens.
+    down_until: Mutex<Option<Instant>>,
     address: SocketAddr,
 }
 
@@ -90,7 +94,7 @@ struct Connection {
 }
 
 impl TestPool {
-    /// Opens a pool on a port of this machine that is free.
+    /// Opens a pool on a free port of this machine.
     ///
     /// # Errors
     /// When the system gives no socket.
@@ -112,28 +116,29 @@ impl TestPool {
             per_ip: Mutex::default(),
             next_connection: AtomicU64::new(1),
             stop: AtomicBool::new(false),
+            down_until: Mutex::default(),
             address: listener.local_addr()?,
         });
         let thread = {
             let shared = Arc::clone(&shared);
             std::thread::Builder::new()
                 .name("testpool".to_owned())
-                .spawn(move || listen(&shared, &listener))?
+                .spawn(move || listen(&shared, listener))?
         };
         Ok(Self { shared, listener: Some(thread) })
     }
 
-    /// Where it listens.
+    /// The address of this server.
     pub fn address(&self) -> SocketAddr {
         self.shared.address
     }
 
-    /// Where it listens, as miners are told.
+    /// The same as a URL for miners.
     pub fn url(&self) -> String {
         format!("stratum+tcp://{}", self.shared.address)
     }
 
-    /// Changes what goes wrong from now on.
+    /// Changes the faults from now on.
     pub fn set_faults(&self, faults: Faults) {
         *lock(&self.shared.faults) = faults;
     }
@@ -153,7 +158,7 @@ impl TestPool {
         self.shared.jobs_for_all();
     }
 
-    /// Sends a line to everybody as it is; a line feed is added.
+    /// Sends a line to everybody unchanged, but for a line feed at the end.
     pub fn say(&self, line: &[u8]) {
         let mut line = line.to_vec();
         line.push(b'\n');
@@ -174,7 +179,19 @@ impl TestPool {
         }
     }
 
-    /// Everything it saw and did: connection, moment, event.
+    /// Restarts the pool: connections break in the middle of whatever they were at, the port is
+    /// closed for a while, and every job is forgotten. Accepted shares, quarantines and
+    /// difficulties are in the pool's database and stay. Returns at once.
+    pub fn restart(&self, down: Duration) {
+        *lock(&self.shared.down_until) = Some(Instant::now() + down);
+        self.shared.note(0, Event::Restart);
+        // Wakes the accepting thread, so the port gets closed.
+        drop(TcpStream::connect(self.shared.address));
+        self.shared.book.restart();
+        self.close_connections();
+    }
+
+    /// All events so far: connection, moment, event.
     pub fn log(&self) -> Vec<(u64, Instant, Event)> {
         self.shared.log.all()
     }
@@ -189,7 +206,7 @@ impl TestPool {
         self.count(|event| matches!(event, Event::Submit { verdict: Ok(_), .. }))
     }
 
-    /// Waits until the log is so; `false` when that takes longer than `timeout`.
+    /// Waits until the log is so; `false` after `timeout`.
     pub fn wait(
         &self,
         timeout: Duration,
@@ -210,7 +227,7 @@ impl TestPool {
 impl Drop for TestPool {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Release);
-        // Wakes the thread that waits for connections.
+        // Wakes the accepting thread.
         drop(TcpStream::connect(self.shared.address));
         if let Some(thread) = self.listener.take() {
             let _ = thread.join();
@@ -228,7 +245,7 @@ impl Drop for TestPool {
     }
 }
 
-/// The side of a connection that is written to, from several threads.
+/// The writing side of a connection, used by several threads.
 #[derive(Clone)]
 struct Writer(Arc<Mutex<TcpStream>>, Arc<TcpStream>);
 
@@ -280,7 +297,7 @@ impl Shared {
         }
     }
 
-    /// Gives a connection its next window. `false` when it is to be closed for it.
+    /// Gives a connection its next window. `false` when the connection is to be closed.
     fn job(&self, id: u64, writer: &Writer) -> bool {
         let faults = self.faults();
         if faults.no_jobs {
@@ -330,9 +347,31 @@ impl Shared {
     }
 }
 
-fn listen(shared: &Arc<Shared>, listener: &TcpListener) {
+/// Takes connections, and closes the port for as long as a restart takes.
+fn listen(shared: &Arc<Shared>, mut listener: TcpListener) {
+    loop {
+        accept(shared, &listener);
+        drop(listener);
+        listener = loop {
+            if shared.stopping() {
+                return;
+            }
+            let down = *lock(&shared.down_until);
+            if down.is_none_or(|until| until <= Instant::now())
+                && let Ok(again) = TcpListener::bind(shared.address)
+            {
+                break again;
+            }
+            std::thread::sleep(REBIND_TICK);
+        };
+        *lock(&shared.down_until) = None;
+    }
+}
+
+/// Takes connections until the pool ends or is restarted.
+fn accept(shared: &Arc<Shared>, listener: &TcpListener) {
     for stream in listener.incoming() {
-        if shared.stopping() {
+        if shared.stopping() || lock(&shared.down_until).is_some() {
             return;
         }
         let Ok(stream) = stream else { continue };
@@ -482,7 +521,7 @@ fn answer(
                 shared.send_bytes(writer, &[line.as_slice(), b"\n"].concat());
             }
             let stays = shared.job(id, writer);
-            // Only now may other threads send it jobs: the first comes after the answer.
+            // Only now may other threads send jobs: the first comes after the answer.
             if let Some(connection) = lock(&shared.connections).get_mut(&id) {
                 connection.logged_in = true;
             }
@@ -497,7 +536,7 @@ fn answer(
                 return false;
             }
             take_share(shared, id, writer, number, &submit, received, &faults);
-            true
+            !faults.lose_acks
         }
         _ => {
             shared.note(id, Event::Other);
@@ -516,9 +555,12 @@ fn take_share(
     received: Instant,
     faults: &Faults,
 ) {
+    if let Some(time) = lock(&shared.faults).quarantine.take() {
+        shared.book.quarantine(id, received, time);
+    }
     let verdict = match faults.refuse_submits.clone() {
         Some(words) => Err(words),
-        None => shared.book.submit(id, submit, received),
+        None => shared.book.submit(id, submit, received, faults.block_refusal.as_deref()),
     };
     shared.note(
         id,
@@ -529,10 +571,10 @@ fn take_share(
             verdict: verdict.clone(),
         },
     );
-    if faults.silent || faults.swallow_submits {
+    if faults.silent || faults.swallow_submits || faults.lose_acks {
         return;
     }
-    // A job that the share brings about comes before its answer, as the real pool has it.
+    // A job brought about by the share comes before its answer, as in the real pool.
     let next = verdict.as_ref().is_ok_and(|accepted| accepted.next_difficulty.is_some());
     if next || faults.job_before_ack {
         shared.job(id, writer);
@@ -649,4 +691,5 @@ use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
 const LINE_MAX: usize = 8 * 1024;
 const SPLIT_PIECES: usize = 5;
 const READ_TICK: Duration = Duration::from_millis(50);
+const REBIND_TICK: Duration = Duration::from_millis(10);
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! The pool's rules: who may log in, what becomes of a share. No sockets; moments are handed in.
+//! The pool's rules for logins and shares. No sockets; moments are handed in.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
@@ -13,7 +13,7 @@ use crate::log::lock;
 use crate::vardiff::{Vardiff, VardiffRules};
 use crate::work::{Assignment, Assignments, Lifetimes, Template};
 
-/// What a pool is set up with. The defaults are those of the real one.
+/// Settings of a pool. The defaults are the real pool's.
 #[derive(Clone, Debug)]
 pub struct Rules {
     /// Memory of one hash in KiB: 2 GiB on the chain.
@@ -22,15 +22,15 @@ pub struct Rules {
     pub window: u64,
     /// Difficulty of the first share.
     pub difficulty: u64,
-    /// How it changes; `None` for never.
+    /// Changes of the difficulty; `None` for never.
     pub vardiff: Option<VardiffRules>,
     /// Difficulty of a block.
     pub network_difficulty: u64,
     /// Height of the first template.
     pub height: u64,
-    /// The network that addresses must belong to.
+    /// The network of valid addresses.
     pub network: Network,
-    /// Whether logins need protocol 2 and every share its hash.
+    /// `true` to require protocol 2 of logins and a claimed hash of shares.
     pub claims_required: bool,
     /// Answer logins as a pool of protocol 1 does, without a result.
     pub legacy: bool,
@@ -40,15 +40,15 @@ pub struct Rules {
     pub supersede_grace: Duration,
     /// How long an assignment lives.
     pub assignment_ttl: Duration,
-    /// Hash every share before it is answered.
+    /// Hash every share before its answer.
     pub full_verify: bool,
-    /// Shares of an address that are all hashed, at its beginning.
+    /// An address's first shares, all hashed.
     pub warmup_shares: u64,
     /// Hash every so many shares; 0 for never.
     pub sample_every: u64,
     /// Hash so many of a thousand shares, by chance.
     pub sample_per_mille: u64,
-    /// False hashes that bring quarantine.
+    /// So many false hashes bring quarantine.
     pub strikes_max: usize,
     /// How long a false hash is remembered.
     pub strike_window: Duration,
@@ -98,8 +98,8 @@ impl Default for Rules {
 }
 
 impl Rules {
-    /// Rules for tests: hashes of 64 KiB, shares of difficulty 2 that are all hashed, no vardiff,
-    /// blocks that nobody finds.
+    /// Rules for tests: hashes of 64 KiB, shares of difficulty 2, all hashed, no vardiff,
+    /// blocks out of reach.
     pub fn small() -> Self {
         Self {
             memory_kib: 64,
@@ -113,7 +113,7 @@ impl Rules {
     }
 }
 
-/// What a login asks for.
+/// A login.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Login {
     pub(crate) address: String,
@@ -123,7 +123,7 @@ pub(crate) struct Login {
     pub(crate) difficulty_hint: Option<u64>,
 }
 
-/// A share as it came.
+/// A share as received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Submit {
     pub(crate) job_id: String,
@@ -131,20 +131,20 @@ pub(crate) struct Submit {
     pub(crate) claimed_hash: Option<String>,
 }
 
-/// A share that counts.
+/// An accepted share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accepted {
-    /// Whether it was hashed, or its claim believed for now.
+    /// `true` when hashed; otherwise the claim is believed for now.
     pub verified: bool,
-    /// Difficulty it was found at.
+    /// Difficulty of the share's job.
     pub difficulty: u64,
-    /// Difficulty of the next job, when this share changed it.
+    /// Difficulty of the next job, when changed by this share.
     pub next_difficulty: Option<u64>,
-    /// Whether it is a block.
+    /// `true` for a block.
     pub block: bool,
 }
 
-/// The state that all connections share.
+/// State shared by all connections.
 pub(crate) struct Book {
     rules: Rules,
     state: Mutex<State>,
@@ -166,12 +166,6 @@ struct Session {
 
 impl Book {
     pub(crate) fn new(rules: Rules) -> Self {
-        let lifetimes = Lifetimes {
-            window: rules.window.max(1),
-            template_grace: rules.template_grace,
-            supersede_grace: rules.supersede_grace,
-            ttl: rules.assignment_ttl,
-        };
         let policy = Policy {
             full_verify: rules.full_verify,
             warmup_shares: rules.warmup_shares,
@@ -187,7 +181,7 @@ impl Book {
         };
         let template = Template::sample(rules.height, rules.network_difficulty);
         let state = State {
-            assignments: Assignments::new(lifetimes, template),
+            assignments: Assignments::new(lifetimes(&rules), template),
             ledger: Ledger::new(policy),
             sessions: HashMap::new(),
             hints: HashMap::new(),
@@ -237,7 +231,7 @@ impl Book {
         Ok(())
     }
 
-    /// Another window for a connection that has logged in.
+    /// Another window for a connection after its login.
     pub(crate) fn give(&self, connection: u64, now: Instant) -> Option<Assignment> {
         let state = &mut *self.state();
         let session = state.sessions.get(&connection)?;
@@ -245,22 +239,36 @@ impl Book {
         Some(state.assignments.give(connection, &session.address, difficulty, now))
     }
 
-    /// Judges a share that was received at a moment. Hashes it where the rules want that, without
-    /// holding anybody else up.
+    /// Judges a share received at a moment. Hashes the share where the rules say so, without
+    /// holding anybody else up. `block_refusal` is the node's answer to a block, where it refuses.
+    ///
+    /// The order is the real pool's: the rate, the form of the claim, the login, the job and its
+    /// age, the owner, the window, the duplicate, the quarantine, the hash. Above all, an unknown
+    /// job is stale before the share can be a duplicate.
     pub(crate) fn submit(
         &self,
         connection: u64,
         submit: &Submit,
         received: Instant,
+        block_refusal: Option<&str>,
     ) -> Result<Accepted, String> {
         let Submit { job_id, nonce, claimed_hash } = submit;
         let (assignment, claim, verify) = {
             let state = &mut *self.state();
-            let session = state.sessions.get(&connection).ok_or("not logged in")?;
-            let address = session.address.clone();
-            if !state.ledger.may_submit(&address, received) {
+            let address = state.sessions.get(&connection).map(|session| session.address.clone());
+            if let Some(address) = &address
+                && !state.ledger.may_submit(address, received)
+            {
                 return Err("rate limited, retry".to_owned());
             }
+            let claim = match claimed_hash.as_deref().map(str::trim) {
+                None | Some("") if self.rules.claims_required => {
+                    return Err("claimed hash required".to_owned());
+                }
+                None | Some("") => None,
+                Some(text) => Some(tag(text)?),
+            };
+            let address = address.ok_or("not logged in")?;
             let assignment = state
                 .assignments
                 .resolve(job_id, received)
@@ -275,14 +283,6 @@ impl Book {
             if !state.ledger.claim(job_id, *nonce) {
                 return Err("duplicate share".to_owned());
             }
-            let claim = match claimed_hash.as_deref().map(str::trim) {
-                None | Some("") if self.rules.claims_required => {
-                    Err("claimed hash required".into())
-                }
-                None | Some("") => Ok(None),
-                Some(text) => tag(text).map(Some),
-            };
-            let claim = claim.inspect_err(|_| state.ledger.unclaim(job_id, *nonce))?;
             if let Some(words) = state.ledger.quarantine(&address, received) {
                 return Err(words);
             }
@@ -302,9 +302,14 @@ impl Book {
         if real.or(claim).is_none_or(|tag| !share_target.is_met_by(&tag)) {
             return Err("low difficulty share".to_owned());
         }
-        state.ledger.accept(&assignment.address, verify, received);
         let network_target = assignment.template.network_target;
         let block = real.is_some_and(|tag| network_target.is_met_by(&tag));
+        if block && let Some(words) = block_refusal {
+            // The claim is given back: the pool counts no share whose block its node refused.
+            state.ledger.unclaim(job_id, *nonce);
+            return Err(words.to_owned());
+        }
+        state.ledger.accept(&assignment.address, verify, received);
         let mut next_difficulty = None;
         if let Some(session) = state.sessions.get_mut(&connection)
             && self.rules.vardiff.is_some()
@@ -312,6 +317,23 @@ impl Book {
             next_difficulty = session.vardiff.accept(received);
         }
         Ok(Accepted { verified: verify, difficulty: assignment.difficulty, next_difficulty, block })
+    }
+
+    /// Puts the address of a connection into quarantine.
+    pub(crate) fn quarantine(&self, connection: u64, now: Instant, time: Duration) {
+        let state = &mut *self.state();
+        if let Some(session) = state.sessions.get(&connection) {
+            state.ledger.quarantine_for(&session.address, now, time);
+        }
+    }
+
+    /// The pool's process ends and another begins: sessions and jobs are forgotten, the database
+    /// is not.
+    pub(crate) fn restart(&self) {
+        let state = &mut *self.state();
+        state.sessions.clear();
+        let template = Template::clone(&state.assignments.template());
+        state.assignments = Assignments::new(lifetimes(&self.rules), template);
     }
 
     /// The next block is to be found.
@@ -347,15 +369,23 @@ impl Book {
     }
 }
 
-/// A claimed hash, or the words that refuse it.
-fn tag(text: &str) -> Result<[u8; TAG_BYTES], String> {
-    let refused = |why: &str| format!("invalid claimed hash: {why}");
-    if !text.len().is_multiple_of(2) {
-        return Err(refused("hex length must be even"));
+fn lifetimes(rules: &Rules) -> Lifetimes {
+    Lifetimes {
+        window: rules.window.max(1),
+        template_grace: rules.template_grace,
+        supersede_grace: rules.supersede_grace,
+        ttl: rules.assignment_ttl,
     }
-    let bytes = hex::decode(text).map_err(|_| refused("invalid hex"))?;
+}
+
+/// A claimed hash, or the words of its refusal.
+fn tag(text: &str) -> Result<[u8; TAG_BYTES], String> {
+    if !text.len().is_multiple_of(2) {
+        return Err("hex length must be even".to_owned());
+    }
+    let bytes = hex::decode(text).map_err(|_| "invalid hex".to_owned())?;
     let length = bytes.len();
-    bytes.try_into().map_err(|_| refused(&format!("expected 32-byte hash, got {length} bytes")))
+    bytes.try_into().map_err(|_| format!("expected 32-byte hash, got {length} bytes"))
 }
 
 const ADDRESS_CHARS_MAX: usize = 128;
@@ -432,25 +462,22 @@ mod tests {
         let (book, job, now) = miner(Rules::small());
         let good = nonce(&book, &job, true);
         let check = |submit: &Submit, expect: &str| {
-            assert_eq!(book.submit(1, submit, now).map(|_| ()), Err(expect.to_owned()));
+            assert_eq!(book.submit(1, submit, now, None).map(|_| ()), Err(expect.to_owned()));
         };
-        assert_eq!(book.submit(2, &good, now), Err("not logged in".to_owned()));
+        assert_eq!(book.submit(2, &good, now, None), Err("not logged in".to_owned()));
         check(&Submit { job_id: "x".into(), ..good.clone() }, "stale job: assignment not found");
         check(&Submit { nonce: job.last + 1, ..good.clone() }, "nonce out of assigned range");
         check(&Submit { claimed_hash: None, ..good.clone() }, "claimed hash required");
         check(
             &Submit { claimed_hash: Some("abc".into()), ..good.clone() },
-            "invalid claimed hash: hex length must be even",
+            "hex length must be even",
         );
-        check(
-            &Submit { claimed_hash: Some("zz".into()), ..good.clone() },
-            "invalid claimed hash: invalid hex",
-        );
+        check(&Submit { claimed_hash: Some("zz".into()), ..good.clone() }, "invalid hex");
         check(
             &Submit { claimed_hash: Some("00".into()), ..good.clone() },
-            "invalid claimed hash: expected 32-byte hash, got 1 bytes",
+            "expected 32-byte hash, got 1 bytes",
         );
-        let accepted = book.submit(1, &good, now).expect("it is good");
+        let accepted = book.submit(1, &good, now, None).expect("it is good");
         assert!(accepted.verified && !accepted.block && accepted.next_difficulty.is_none());
         check(&good, "duplicate share");
         check(&nonce(&book, &job, false), "low difficulty share");
@@ -458,7 +485,10 @@ mod tests {
         let other = login(&address::sample(2, Network::Main));
         book.login(2, &other, now).expect("it may log in");
         let foreign = Submit { nonce: good.nonce + 1, ..good };
-        assert_eq!(book.submit(2, &foreign, now), Err("job not assigned to this miner".to_owned()));
+        assert_eq!(
+            book.submit(2, &foreign, now, None),
+            Err("job not assigned to this miner".to_owned())
+        );
     }
 
     #[test]
@@ -467,7 +497,7 @@ mod tests {
         let (book, job, now) = miner(Rules { memory_kib: 7, ..Rules::small() });
         let claimed_hash = Some("00".repeat(32));
         let submit = Submit { job_id: job.job_id, nonce: job.first, claimed_hash };
-        assert_eq!(book.submit(1, &submit, now), Err("hash computation failed".to_owned()));
+        assert_eq!(book.submit(1, &submit, now, None), Err("hash computation failed".to_owned()));
     }
 
     #[test]
@@ -479,16 +509,44 @@ mod tests {
                 nonce: job.first + nonce,
                 claimed_hash: Some("00".repeat(31) + "01"),
             };
-            assert_eq!(book.submit(1, &lie, now), Err("invalid share proof".to_owned()));
+            assert_eq!(book.submit(1, &lie, now, None), Err("invalid share proof".to_owned()));
         }
         let next = Submit { nonce: job.first + 3, ..nonce(&book, &job, true) };
-        let words = book.submit(1, &next, now).expect_err("it is quarantined");
-        assert!(words.starts_with("address quarantined"), "{words}");
+        let words = book.submit(1, &next, now, None).expect_err("it is quarantined");
+        let start = "address quarantined: invalid share proof (fraud strikes=3, until ";
+        assert!(words.starts_with(start), "{words}");
+        assert!(words.ends_with("Z, remaining 1h)"), "{words}");
         let again = login(&address::sample(1, Network::Main));
-        let words = book.login(1, &again, now).expect_err("it is quarantined");
-        assert!(words.starts_with("address quarantined: invalid share proof"), "{words}");
+        // A restart changes nothing about it.
+        book.restart();
+        let words = book.login(1, &again, now + Duration::from_secs(1)).expect_err("it is still");
+        assert!(words.ends_with("Z, remaining 59m 59s)"), "{words}");
         let later = now + Duration::from_secs(3601);
         assert_eq!(book.login(1, &again, later), Ok(()));
+    }
+
+    /// A share that was sent again after a restart: its job is not known any more, so the pool
+    /// says stale, whether it had counted the share or not.
+    #[test]
+    fn a_job_from_before_a_restart_is_stale_before_it_is_a_duplicate() {
+        let (book, job, now) = miner(Rules::small());
+        let good = nonce(&book, &job, true);
+        assert!(book.submit(1, &good, now, None).is_ok());
+        assert_eq!(book.submit(1, &good, now, None), Err("duplicate share".to_owned()));
+        book.restart();
+        assert_eq!(book.submit(1, &good, now, None), Err("not logged in".to_owned()));
+        book.login(2, &login(&address::sample(1, Network::Main)), now).expect("it may log in");
+        let words = Err("stale job: assignment not found".to_owned());
+        assert_eq!(book.submit(2, &good, now, None), words);
+    }
+
+    #[test]
+    fn a_block_that_the_node_refuses_counts_as_no_share() {
+        let (book, job, now) = miner(Rules { network_difficulty: 1, ..Rules::small() });
+        let good = nonce(&book, &job, true);
+        let words = r#"submitblock 400: {"error":"block rejected as stale"}"#;
+        assert_eq!(book.submit(1, &good, now, Some(words)), Err(words.to_owned()));
+        assert!(book.submit(1, &good, now, None).is_ok_and(|accepted| accepted.block));
     }
 
     #[test]
@@ -509,8 +567,9 @@ mod tests {
         };
         // At difficulty 1 every nonce is good, so this is the first.
         let first = nonce(&book, &job, true);
-        assert!(book.submit(1, &first, now).expect("it is good").verified);
-        let believed = book.submit(1, &claim(1, &"7f".repeat(32)), now).expect("it is believed");
+        assert!(book.submit(1, &first, now, None).expect("it is good").verified);
+        let believed =
+            book.submit(1, &claim(1, &"7f".repeat(32)), now, None).expect("it is believed");
         assert!(!believed.verified);
     }
 
@@ -518,8 +577,8 @@ mod tests {
     fn submits_have_a_limit() {
         let (book, job, now) = miner(Rules { submits_max: 1, ..Rules::small() });
         let submit = Submit { job_id: job.job_id, nonce: 0, claimed_hash: None };
-        assert_ne!(book.submit(1, &submit, now), Err("rate limited, retry".to_owned()));
-        assert_eq!(book.submit(1, &submit, now), Err("rate limited, retry".to_owned()));
+        assert_ne!(book.submit(1, &submit, now, None), Err("rate limited, retry".to_owned()));
+        assert_eq!(book.submit(1, &submit, now, None), Err("rate limited, retry".to_owned()));
     }
 
     #[test]
@@ -543,7 +602,7 @@ mod tests {
                 claimed_hash: Some(hex::encode(&tag)),
             };
             let at = now + Duration::from_millis(step * 10);
-            next = book.submit(1, &share, at).expect("it is good").next_difficulty;
+            next = book.submit(1, &share, at, None).expect("it is good").next_difficulty;
         }
         assert_eq!(next, Some(2));
         assert_eq!(book.give(1, now).map(|job| job.difficulty), Some(2));

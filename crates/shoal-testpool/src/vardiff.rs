@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 pub struct VardiffRules {
     /// Shares older than this are forgotten.
     pub window: Duration,
-    /// Shares that a miner should find in a window.
+    /// Shares a miner should find in a window.
     pub shares: u32,
     /// Two shares closer together than this say nothing yet.
     pub elapsed_min: Duration,
@@ -36,7 +36,7 @@ impl Default for VardiffRules {
     }
 }
 
-/// The difficulty of one miner's shares. It changes on accepted shares only, never as time passes.
+/// The difficulty of one miner's shares. Changes on accepted shares only, never as time passes.
 #[derive(Clone, Debug)]
 pub struct Vardiff {
     rules: VardiffRules,
@@ -63,7 +63,7 @@ impl Vardiff {
         self.difficulty
     }
 
-    /// Counts a share that was accepted `now`; tells the new difficulty when that changes it.
+    /// Counts a share accepted `now`; returns the new difficulty, if changed.
     pub fn accept(&mut self, now: Instant) -> Option<u64> {
         let gap = self.last_accepted.replace(now).map(|last| now - last);
         self.accepted.push_back(now);
@@ -96,7 +96,7 @@ impl Vardiff {
         Some(next)
     }
 
-    /// Seconds between shares as far as that can be told.
+    /// Seconds between shares, as far as known.
     fn pace(&self, now: Instant, gap: Option<Duration>) -> Option<f64> {
         let first = *self.accepted.front()?;
         let count = self.accepted.len();

@@ -31,7 +31,7 @@ impl Header {
     /// Bytes of a header without its nonce.
     pub const BYTES: usize = 92;
 
-    /// The bytes that are hashed with a nonce.
+    /// The bytes to hash with a nonce.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(Self::BYTES);
         bytes.extend(self.version.to_le_bytes());
@@ -64,7 +64,7 @@ impl Header {
     }
 }
 
-/// A block to be found: what every miner's job is about.
+/// A block to be found, the subject of every miner's job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     /// Its name, 16 hexadecimal digits.
@@ -73,7 +73,7 @@ pub struct Template {
     pub header: Vec<u8>,
     /// Height of the block.
     pub height: u64,
-    /// What a tag must not exceed to be a block.
+    /// Greatest tag of a block.
     pub network_target: Target,
 }
 
@@ -89,7 +89,7 @@ impl Template {
     }
 }
 
-/// Sixteen hexadecimal digits that nobody can guess.
+/// Sixteen hexadecimal digits nobody can guess.
 pub(crate) fn random_id() -> String {
     hex::encode(&random_u64().to_be_bytes())
 }
@@ -117,7 +117,7 @@ pub(crate) struct Lifetimes {
     pub(crate) ttl: Duration,
 }
 
-/// Every assignment that may still be named by a share.
+/// Every assignment a share may still name.
 #[derive(Debug)]
 pub(crate) struct Assignments {
     lifetimes: Lifetimes,
@@ -126,7 +126,7 @@ pub(crate) struct Assignments {
     order: VecDeque<String>,
     /// Newest last, with the moment each stopped being the current one.
     templates: VecDeque<(Arc<Template>, Option<Instant>)>,
-    /// The job that each connection is on.
+    /// The current job of each connection.
     current: HashMap<u64, String>,
 }
 
@@ -158,7 +158,7 @@ impl Assignments {
         }
     }
 
-    /// A window of the current template that nobody has had.
+    /// A fresh window of the current template.
     pub(crate) fn give(
         &mut self,
         connection: u64,
@@ -201,7 +201,7 @@ impl Assignments {
         self.current.remove(&connection);
     }
 
-    /// The assignment that a share names, if it was still good when the share was received.
+    /// The assignment of a share, if still good when the share was received.
     pub(crate) fn resolve(&self, job_id: &str, received: Instant) -> Result<&Assignment, Stale> {
         let assignment = self.by_job.get(job_id).ok_or(Stale::NotFound)?;
         let lifetimes = &self.lifetimes;

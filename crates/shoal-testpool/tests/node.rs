@@ -85,7 +85,7 @@ fn too_many_submits_and_false_ones_are_refused() {
     let (_, fresh) = ask(&node, "GET", "/api/mining/blocktemplate", "");
     let submit = format!(r#"{{"template_id":{},"nonce":7}}"#, fresh["template_id"]);
     for (status, words) in
-        [(400, "block rejected"), (400, "block rejected"), (429, "too many requests")]
+        [(400, "block rejected"), (400, "block rejected"), (429, "submitblock rate limit exceeded")]
     {
         let (got, answer) = ask(&node, "POST", "/api/mining/submitblock", &submit);
         assert_eq!((got, answer["error"].as_str()), (status, Some(words)));

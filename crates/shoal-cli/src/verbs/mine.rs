@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde::Serialize;
 use shoal_miner::CpuOptions;
 use shoal_miner::api::Server;
-use shoal_miner::bench::{self, BenchKind, BenchOptions};
+use shoal_miner::bench::{self, BenchKind, BenchOptions, Progress};
 use shoal_miner::board::{Board, Level};
 use shoal_miner::config::{Secret, Settings};
 use shoal_miner::doctor;
@@ -230,6 +230,7 @@ fn bench(args: &MineArgs) -> Result<(), Failure> {
         secs: wanted.secs,
         rounds: wanted.rounds,
         warmup_rounds: wanted.warmup_rounds,
+        with_less: true,
     };
     let stop = Arc::new(AtomicBool::new(false));
     let report = runtime()?.block_on(async {
@@ -242,8 +243,13 @@ fn bench(args: &MineArgs) -> Result<(), Failure> {
         });
         let flag = Arc::clone(&stop);
         let run = move || {
-            bench::run(&options, &flag, &mut |round| {
-                out::note(format_args!("round {}: {:.3} H/s", round.round, round.rate));
+            bench::run(&options, &flag, &mut |progress| match progress {
+                Progress::Round(round) => {
+                    out::note(format_args!("round {}: {:.3} H/s", round.round, round.rate));
+                }
+                Progress::WithLess { side_by_side } => {
+                    out::note(format_args!("with less memory, {side_by_side} at a time:"));
+                }
             })
         };
         let ran = tokio::task::spawn_blocking(run).await;

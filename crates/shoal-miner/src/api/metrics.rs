@@ -49,6 +49,7 @@ pub(super) fn render(state: &State) -> String {
             ("{verdict=\"stale\"}", shares.stale),
             ("{verdict=\"refused\"}", shares.refused),
             ("{verdict=\"lost\"}", shares.lost),
+            ("{verdict=\"unknown\"}", shares.unknown),
         ],
     );
     page.counter("shares_found_total", "Shares found in this run.", [("", shares.found)]);
@@ -128,7 +129,7 @@ mod tests {
     fn every_line_is_one_that_prometheus_reads() {
         let board = Board::new();
         board.move_to(Lifecycle::Starting, "test");
-        board.judged(&Verdict::Accepted { verified: true });
+        board.judged(5, &Verdict::Accepted { verified: true });
         let text = render(&board.state());
         assert!(text.contains("shoal_miner_hash_rate{window=\"now\"} 0\n"), "{text}");
         assert!(text.contains("shoal_miner_shares_total{verdict=\"accepted\"} 1\n"), "{text}");

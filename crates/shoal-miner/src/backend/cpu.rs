@@ -28,6 +28,7 @@ use super::{
 use crate::topology::Affinity;
 use crate::work::Handover;
 pub use plan::{CpuPlan, PlanError, SIDE_BY_SIDE_MAX, plan};
+pub(crate) use plan::{half_costs, half_in_words};
 
 /// How the processor is used.
 #[derive(Clone, Debug)]

@@ -9,7 +9,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, sleep_until, timeout};
 
 use crate::node::events::{NodeEvent, Parser};
-use crate::node::http::{Answer, Api, AskError, NodeUrl, Opened, Question, Token, UNAUTHORIZED};
+use crate::node::http::{Api, NodeUrl, Opened, Question, Token, UNAUTHORIZED};
+use crate::node::submitter::{Found, Submitter};
 use crate::node::template::Template;
 use crate::pool::finished;
 use crate::source::{
@@ -57,7 +58,7 @@ impl NodeOptions {
             events_idle: Duration::from_secs(90),
             retry_first: Duration::from_millis(500),
             retry_longest: Duration::from_secs(30),
-            attempts: 4,
+            attempts: 8,
             farewell: Duration::from_secs(2),
         }
     }
@@ -77,8 +78,6 @@ pub fn connect(options: NodeOptions) -> Source {
         orders: orders_out,
         current: None,
         templates: Vec::new(),
-        submitting: None,
-        submitted: 0,
         connected: false,
     };
     let task = tokio::spawn(client.run(finishing));
@@ -94,8 +93,6 @@ struct Client {
     current: Option<Current>,
     /// Templates that solutions may still be for, newest last, with the name of their task.
     templates: Vec<(String, Template)>,
-    submitting: Option<Share>,
-    submitted: u64,
     connected: bool,
 }
 
@@ -117,21 +114,38 @@ impl Client {
             let options = self.options.clone();
             tokio::spawn(async move { listen(&mut api, &options, &heard).await })
         });
+        let (found, found_out) = mpsc::channel(ORDERS_MAX);
+        let (handed_in, mut handed_in_out) = mpsc::channel(1);
+        let submitter = Submitter::new(self.options.clone(), self.tell.clone(), handed_in);
+        let mut submitter = tokio::spawn(submitter.run(found_out));
         tokio::select! {
             biased;
             () = finished(&mut finishing) => {
                 // What was found before the end is still worth a block.
-                let farewell = self.options.farewell;
-                let _ = timeout(farewell, self.hand_in_the_rest()).await;
+                while let Ok(order) = self.orders.try_recv() {
+                    if let Order::Sell(share) = order {
+                        let _ = self.pass_on(&found, share).await;
+                    }
+                }
             }
-            Over = self.work(&mut events) => {}
+            Over = self.work(&mut events, &found, &mut handed_in_out) => {}
+        }
+        // Without anybody who finds, the submitter ends after the last block.
+        drop(found);
+        if timeout(self.options.farewell, &mut submitter).await.is_err() {
+            submitter.abort();
         }
         if let Some(listener) = listener {
             listener.abort();
         }
     }
 
-    async fn work(&mut self, events: &mut mpsc::Receiver<NodeEvent>) -> Over {
+    async fn work(
+        &mut self,
+        events: &mut mpsc::Receiver<NodeEvent>,
+        found: &mpsc::Sender<Found>,
+        handed_in: &mut mpsc::Receiver<()>,
+    ) -> Over {
         let mut listening = true;
         let mut wanted = Instant::now();
         loop {
@@ -149,6 +163,11 @@ impl Client {
                     }
                     continue;
                 }
+                Some(()) = handed_in.recv() => {
+                    // Accepted or refused, the work under way is not worth going on with.
+                    wanted = Instant::now();
+                    continue;
+                }
                 () = sleep_until(due.into()) => {
                     let now = Instant::now();
                     if wanted <= now {
@@ -164,12 +183,7 @@ impl Client {
             };
             match order {
                 Order::Sell(share) => {
-                    self.submitting = Some(share.clone());
-                    let verdict = self.hand_in(&share).await;
-                    self.submitting = None;
-                    // Accepted or refused, the work under way is not worth going on with.
-                    wanted = Instant::now();
-                    if self.say(SourceEvent::Verdict { share, verdict }).await.is_err() {
+                    if self.pass_on(found, share).await.is_err() {
                         return Over;
                     }
                 }
@@ -180,6 +194,16 @@ impl Client {
                 }
             }
         }
+    }
+
+    /// Gives a solution to the submitter.
+    async fn pass_on(&mut self, found: &mpsc::Sender<Found>, share: Share) -> Result<(), ()> {
+        let template = self.templates.iter().find(|(task, _)| *task == share.task.id);
+        let template = template.map(|(_, template)| template.clone());
+        let Err(error) = found.try_send(Found { share, template }) else { return Ok(()) };
+        let share = error.into_inner().share;
+        let verdict = Verdict::Lost { reason: "too many blocks wait" };
+        self.say(SourceEvent::Verdict { share, verdict }).await
     }
 
     /// Whether what a node tells makes another template necessary.
@@ -205,11 +229,21 @@ impl Client {
         };
         match answer.status {
             200 => {}
-            UNAUTHORIZED if matches!(self.api.token, Token::Cookie(_)) => {
-                self.api.forget_token();
-                return self.failed("it does not know the token".to_owned(), None).await;
+            UNAUTHORIZED => {
+                let words = format!("{}; {}", answer.words(), self.options.token.advice());
+                if matches!(self.options.token, Token::Cookie(_)) {
+                    self.api.forget_token();
+                    return self.failed(words, None).await;
+                }
+                let error = SourceError::NodeRefused(words);
+                let _ = self.say(SourceEvent::Failed(error)).await;
+                return Err(Over);
             }
-            400 | UNAUTHORIZED | 403 | 404 => {
+            503 if answer.words().contains("no wallet") && self.options.address.is_none() => {
+                let words = format!("{}; {NO_WALLET}", answer.words());
+                return self.failed(words, answer.retry_after).await;
+            }
+            400 | 403 | 404 => {
                 let error = SourceError::NodeRefused(answer.words());
                 let _ = self.say(SourceEvent::Failed(error)).await;
                 return Err(Over);
@@ -249,7 +283,6 @@ impl Client {
             } else {
                 Handover::Abandon
             },
-            pause_on_solution: true,
         });
         self.templates.push((task.id.clone(), template.clone()));
         if self.templates.len() > TEMPLATES_MAX {
@@ -309,84 +342,8 @@ impl Client {
         Ok(retry)
     }
 
-    /// Hands a nonce in, several times where that may help.
-    async fn hand_in(&mut self, share: &Share) -> Verdict {
-        let found = self.templates.iter().find(|(task, _)| *task == share.task.id);
-        let Some((_, template)) = found else {
-            return Verdict::Lost { reason: "its template is forgotten" };
-        };
-        let submission = template.submission(share.nonce);
-        let mut backoff = Backoff::new(SUBMIT_RETRY_FIRST, SUBMIT_RETRY_LONGEST);
-        self.submitted += 1;
-        let request_id = format!("shoal-submit-{}", self.submitted);
-        let mut attempt = 1;
-        loop {
-            let question = Question {
-                method: Method::POST,
-                target: "/api/mining/submitblock",
-                body: Some(submission.clone()),
-                request_id: Some(&request_id),
-            };
-            let again = match self.api.ask(&question).await {
-                Ok(answer) => match judged(&answer, attempt > 1) {
-                    Some(verdict) => return verdict,
-                    None => answer.retry_after,
-                },
-                Err(AskError::Token(_)) => return Verdict::Lost { reason: "there is no token" },
-                Err(_) => None,
-            };
-            if attempt >= self.options.attempts {
-                return Verdict::Lost { reason: "the node did not take it" };
-            }
-            attempt += 1;
-            let wait = backoff.fail();
-            sleep(again.map_or(wait, |asked| wait.max(asked.min(RETRY_AFTER_MAX)))).await;
-        }
-    }
-
-    async fn hand_in_the_rest(&mut self) {
-        let mut shares: Vec<Share> = self.submitting.take().into_iter().collect();
-        while let Ok(order) = self.orders.try_recv() {
-            if let Order::Sell(share) = order {
-                shares.push(share);
-            }
-        }
-        for share in shares {
-            let verdict = self.hand_in(&share).await;
-            let _ = self.say(SourceEvent::Verdict { share, verdict }).await;
-        }
-    }
-
     async fn say(&self, event: SourceEvent) -> Result<(), ()> {
         self.tell.send(event).await.map_err(drop)
-    }
-}
-
-/// What an answer to a submit means; `None` when it is worth asking again.
-fn judged(answer: &Answer, again: bool) -> Option<Verdict> {
-    let refused = |stale| Some(Verdict::Refused { reason: answer.words(), stale });
-    match answer.status {
-        200 => {
-            let value: Option<serde_json::Value> = serde_json::from_slice(&answer.body).ok();
-            let accepted = value.and_then(|value| value["accepted"].as_bool());
-            match accepted {
-                Some(true) => Some(Verdict::Accepted { verified: true }),
-                Some(false) => refused(false),
-                None => Some(Verdict::Refused {
-                    reason: "submit: accepted: not a truth value".to_owned(),
-                    stale: false,
-                }),
-            }
-        }
-        // The first try may have arrived after all, and made its own template stale.
-        400 if answer.words().contains("stale") || answer.words().contains("template_id") => {
-            if again {
-                return Some(Verdict::Lost { reason: "the node did not answer the first time" });
-            }
-            refused(true)
-        }
-        UNAUTHORIZED | 429 | 500.. => None,
-        _ => refused(false),
     }
 }
 
@@ -469,9 +426,8 @@ const ORDERS_MAX: usize = 4096;
 const TEMPLATES_MAX: usize = 64;
 const NONCES_END: u64 = 1 << 63;
 const STALE_REFRESHES: u32 = 15;
-const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
-const SUBMIT_RETRY_FIRST: Duration = Duration::from_millis(200);
-const SUBMIT_RETRY_LONGEST: Duration = Duration::from_secs(2);
+const NO_WALLET: &str = "the node does not know who is paid: load its wallet, or say --address";
+pub(super) const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 const EVENTS_RETRY_FIRST: Duration = Duration::from_millis(100);
 const EVENTS_RETRY_LONGEST: Duration = Duration::from_secs(10);
 const EVENTS_GOOD_AFTER: Duration = Duration::from_secs(10);
@@ -481,38 +437,6 @@ const RENEW_LATEST: Duration = Duration::from_secs(600);
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn answers_to_a_submit() {
-        let answer = |status, body: &str| Answer {
-            status,
-            retry_after: None,
-            body: body.as_bytes().to_vec(),
-        };
-        let refused =
-            |reason: &str, stale| Some(Verdict::Refused { reason: reason.to_owned(), stale });
-        let words = |words: &str| format!("{{\"error\":\"{words}\"}}");
-        let accepted = answer(200, r#"{"accepted":true,"hash":"00","height":1}"#);
-        assert_eq!(judged(&accepted, false), Some(Verdict::Accepted { verified: true }));
-        assert_eq!(
-            judged(&answer(200, r#"{"accepted":false}"#), false),
-            refused("status 200", false)
-        );
-        assert_eq!(
-            judged(&answer(200, "{}"), false),
-            refused("submit: accepted: not a truth value", false)
-        );
-        let stale = answer(400, &words("block rejected as stale"));
-        assert_eq!(judged(&stale, false), refused("block rejected as stale", true));
-        assert!(matches!(judged(&stale, true), Some(Verdict::Lost { .. })));
-        let expired = answer(400, &words("unknown or expired template_id"));
-        assert_eq!(judged(&expired, false), refused("unknown or expired template_id", true));
-        let rejected = answer(400, &words("block rejected"));
-        assert_eq!(judged(&rejected, false), refused("block rejected", false));
-        for status in [401, 429, 500, 503] {
-            assert_eq!(judged(&answer(status, ""), false), None, "{status}");
-        }
-    }
 
     #[test]
     fn addresses_are_escaped() {

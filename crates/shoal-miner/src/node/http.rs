@@ -77,6 +77,21 @@ pub enum Token {
 }
 
 impl Token {
+    /// What to do when a node does not let us in with this.
+    pub(crate) fn advice(&self) -> String {
+        match self {
+            Self::None => "show its token: --cookie FILE, which is api.cookie in the node's data \
+                           folder, or --token TOKEN"
+                .to_owned(),
+            Self::Fixed(_) => "--token is not the node's; it makes another at each start, and \
+                               --cookie FILE reads it anew"
+                .to_owned(),
+            Self::Cookie(path) => {
+                format!("is --cookie {} the file of this node?", path.display())
+            }
+        }
+    }
+
     /// Reads the token. Of a file's failure only the file and the kind are told.
     pub(crate) fn read(&self) -> Result<Option<Secret>, SourceError> {
         match self {

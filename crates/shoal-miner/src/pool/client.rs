@@ -10,8 +10,8 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, sleep_until, timeout};
 
-use crate::pool::{Dialogue, Effect, Identity, Limits, LineError, Lines, PoolUrl};
-use crate::source::{Backoff, Order, Source, SourceEvent};
+use crate::pool::{Dialogue, Effect, Identity, Limits, LineError, Lines, PoolUrl, Retry};
+use crate::source::{Backoff, Order, Source, SourceEvent, chance};
 
 /// How to reach a pool, and who we are there.
 #[derive(Clone, Debug)]
@@ -30,7 +30,13 @@ pub struct PoolOptions {
     pub retry_first: Duration,
     /// The longest wait.
     pub retry_longest: Duration,
-    /// A connection that held this long was a good one: the next wait is a first one again.
+    /// The longest wait while the pool is gone for less than [`Self::outage`]: a restart takes
+    /// seconds, and shares that are found meanwhile are worth less every second.
+    pub retry_restart: Duration,
+    /// See above.
+    pub outage: Duration,
+    /// A connection that held this long, or on which a share was accepted, was a good one: the
+    /// next wait is a first one again.
     pub good_after: Duration,
     /// At the end, how long answers to shares are waited for.
     pub farewell: Duration,
@@ -45,8 +51,10 @@ impl PoolOptions {
             limits: Limits::default(),
             connect_timeout: Duration::from_secs(3),
             write_timeout: Duration::from_secs(10),
-            retry_first: Duration::from_secs(1),
+            retry_first: Duration::from_millis(250),
             retry_longest: Duration::from_secs(60),
+            retry_restart: Duration::from_secs(4),
+            outage: Duration::from_secs(120),
             good_after: Duration::from_secs(30),
             farewell: Duration::from_secs(2),
         }
@@ -61,6 +69,7 @@ pub fn connect(options: PoolOptions) -> Source {
     let client = Client {
         dialogue: Dialogue::new(options.identity.clone(), options.limits, Instant::now()),
         backoff: Backoff::new(options.retry_first, options.retry_longest),
+        gone_since: Instant::now(),
         options,
         tell,
         orders: orders_out,
@@ -74,6 +83,8 @@ struct Client {
     options: PoolOptions,
     dialogue: Dialogue,
     backoff: Backoff,
+    /// When the last good connection broke.
+    gone_since: Instant,
     tell: mpsc::Sender<SourceEvent>,
     orders: mpsc::Receiver<Order>,
     finishing: watch::Receiver<bool>,
@@ -81,8 +92,8 @@ struct Client {
 
 /// How a connection, or the wait between two, ended.
 enum End {
-    /// To be tried again; why.
-    Broken(String),
+    /// To be tried again: why, and when.
+    Broken(String, Retry),
     /// There is nobody left to work for.
     Over,
 }
@@ -91,20 +102,33 @@ impl Client {
     async fn run(mut self) {
         loop {
             let begun = Instant::now();
-            let end = match self.open().await {
-                Ok(stream) => self.converse(stream).await,
-                Err(Some(error)) => End::Broken(format!("cannot connect: {error}")),
-                Err(None) => End::Over,
+            let (end, spoke) = match self.open().await {
+                Ok(stream) => (self.converse(stream).await, true),
+                Err(Some(error)) => (broken(format!("cannot connect: {error}")), false),
+                Err(None) => (End::Over, false),
             };
-            let End::Broken(reason) = end else { return };
+            let End::Broken(reason, retry) = end else { return };
             let lost = self.dialogue.disconnected(Instant::now());
             if self.carry_out(lost, None).await.is_some() {
                 return;
             }
-            if begun.elapsed() >= self.options.good_after {
+            if spoke && (begun.elapsed() >= self.options.good_after || self.dialogue.accepted() > 0)
+            {
                 self.backoff.succeed();
+                self.gone_since = Instant::now();
             }
-            let retry = self.backoff.fail();
+            let retry = match retry {
+                Retry::Soon => self.options.retry_first.mul_f64(chance()),
+                Retry::After(time) => time,
+                Retry::Backoff => {
+                    let wait = self.backoff.fail();
+                    if self.gone_since.elapsed() < self.options.outage {
+                        wait.min(self.options.retry_restart.mul_f64(0.75 + chance() / 2.0))
+                    } else {
+                        wait
+                    }
+                }
+            };
             if !self.say(SourceEvent::Disconnected { reason, retry }).await {
                 return;
             }
@@ -153,6 +177,7 @@ impl Client {
         let mut more_orders = true;
         loop {
             if let Some(end) = self.carry_out(effects, Some(&mut writer)).await {
+                self.hear_the_rest(&mut lines).await;
                 return end;
             }
             if last_wish
@@ -166,11 +191,11 @@ impl Client {
             effects = tokio::select! {
                 line = lines.next() => match line {
                     Ok(Some(line)) => self.dialogue.receive(&line, Instant::now()),
-                    Ok(None) => return End::Broken("the pool closed the connection".to_owned()),
+                    Ok(None) => return broken("the pool closed the connection".to_owned()),
                     Err(LineError::Io(error)) => {
-                        return End::Broken(format!("the connection broke: {error}"));
+                        return broken(format!("the connection broke: {error}"));
                     }
-                    Err(error) => return End::Broken(error.to_string()),
+                    Err(error) => return broken(error.to_string()),
                 },
                 order = self.orders.recv(), if more_orders => match order {
                     Some(order) => self.obey(order),
@@ -185,6 +210,17 @@ impl Client {
                 }
                 () = sleep_until(deadline.into()) => self.dialogue.tick(Instant::now()),
             };
+        }
+    }
+
+    /// Takes the answers that have come already before a connection is given up: a pool that takes
+    /// no more lines may have answered the ones before.
+    async fn hear_the_rest(&mut self, lines: &mut Lines<OwnedReadHalf>) {
+        while let Ok(Ok(Some(line))) = timeout(REST, lines.next()).await {
+            let effects = self.dialogue.receive(&line, Instant::now());
+            if self.carry_out(effects, None).await.is_some() {
+                return;
+            }
         }
     }
 
@@ -221,11 +257,10 @@ impl Client {
                     match timeout(self.options.write_timeout, writer.write_all(&line)).await {
                         Ok(Ok(())) => continue,
                         Ok(Err(error)) => {
-                            return Some(End::Broken(format!("the connection broke: {error}")));
+                            return Some(broken(format!("the connection broke: {error}")));
                         }
                         Err(_) => {
-                            let reason = "the pool takes no lines off us";
-                            return Some(End::Broken(reason.to_owned()));
+                            return Some(broken("the pool takes no lines off us".to_owned()));
                         }
                     }
                 }
@@ -237,8 +272,10 @@ impl Client {
                 Effect::Task(task) => SourceEvent::Task(task),
                 Effect::Verdict { share, verdict } => SourceEvent::Verdict { share, verdict },
                 Effect::Notice { kind, message } => SourceEvent::Notice { kind, message },
+                Effect::Settled { share, verdict } => SourceEvent::Settled { share, verdict },
+                Effect::Pause { reason } => SourceEvent::NoTask { reason },
                 Effect::Warning(words) => SourceEvent::Warning(words),
-                Effect::Reconnect(reason) => return Some(End::Broken(reason)),
+                Effect::Reconnect { reason, retry } => return Some(End::Broken(reason, retry)),
                 Effect::Fail(error) => {
                     self.say(SourceEvent::Failed(error)).await;
                     return Some(End::Over);
@@ -281,6 +318,11 @@ impl Client {
     }
 }
 
+/// A connection that did not hold.
+fn broken(reason: String) -> End {
+    End::Broken(reason, Retry::Backoff)
+}
+
 /// Returns when the source is to end, or when nobody is left who could say so.
 pub(crate) async fn finished(finishing: &mut watch::Receiver<bool>) {
     // An error means that the sender is gone.
@@ -292,3 +334,5 @@ const LINE_MAX: usize = 64 * 1024;
 const EVENTS_MAX: usize = 1024;
 const ADDRESSES_MAX: usize = 8;
 const TICK: Duration = Duration::from_secs(1);
+/// For each line that was sent before we hung up, which lies here already or is on its way.
+const REST: Duration = Duration::from_millis(50);

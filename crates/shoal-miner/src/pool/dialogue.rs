@@ -1,9 +1,15 @@
 //! Who says what when, without sockets and with the time handed in.
 //!
 //! One dialogue lasts as long as the miner; connections come and go below it. On each it logs in,
-//! takes jobs, and sells shares: at most so many at a time, the others wait. A share whose answer
-//! was lost with a connection is sent once more on the next; that the pool has it already then
-//! means that it counted.
+//! takes jobs, and sells shares: at most so many at a time, the others wait.
+//!
+//! A share whose answer was lost with a connection is sent again on the next. `duplicate share`
+//! then means that the pool had counted it. `stale job` means nothing: pools look for the job
+//! before they look for the share, and a pool that was restarted has forgotten its jobs and not
+//! its shares. The fate of such a share is told as unknown.
+//!
+//! Only shares of jobs that came on this connection say whether jobs are in step. Before it hangs
+//! up, a dialogue waits a moment for answers that are due.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -11,10 +17,10 @@ use std::time::{Duration, Instant};
 
 use shoal_stdx::hex;
 
-use crate::pool::Refusal;
 use crate::pool::message::{
     Incoming, Job, LoginParams, LoginResult, Request, SubmitParams, SubmitResult,
 };
+use crate::pool::refusal::{self, Refusal};
 use crate::source::{Share, SourceError, Task, Verdict, clean};
 use crate::work::Handover;
 
@@ -48,13 +54,18 @@ pub struct Limits {
     pub retry: Duration,
     /// How often a share is sent.
     pub attempts: u32,
+    /// Before hanging up, how long answers that are due are waited for.
+    pub farewell: Duration,
+    /// How long an address is taken to be shut out when the pool does not say.
+    pub quarantine: Duration,
     /// Silence after which an empty line is sent.
     pub keepalive: Duration,
-    /// Stale shares within [`Self::stale_window`] that make us log in again.
+    /// Stale shares of this connection's jobs, in a row of the job of the moment or within
+    /// [`Self::stale_window`], that make us log in again.
     pub stale_max: usize,
     /// See above.
     pub stale_window: Duration,
-    /// A share that comes this much too late makes us log in again.
+    /// A share of this connection's jobs that comes this much too late makes us log in again.
     pub stale_for: Duration,
 }
 
@@ -69,7 +80,9 @@ impl Default for Limits {
             waiting: 4096,
             patience: Duration::from_secs(60),
             retry: Duration::from_millis(200),
-            attempts: 4,
+            attempts: 8,
+            farewell: Duration::from_secs(2),
+            quarantine: Duration::from_secs(15 * 60),
             keepalive: Duration::from_secs(10),
             stale_max: 3,
             stale_window: Duration::from_secs(60),
@@ -106,12 +119,40 @@ pub enum Effect {
         /// The words.
         message: String,
     },
+    /// A share that was told as unknown: its fate is known now.
+    Settled {
+        /// The share.
+        share: Share,
+        /// What became of it.
+        verdict: Verdict,
+    },
+    /// Stop working until the next task: nobody would buy what is found.
+    Pause {
+        /// Why.
+        reason: String,
+    },
     /// Something people should know.
     Warning(String),
-    /// Close the connection and open another after a while.
-    Reconnect(String),
+    /// Close the connection and open another.
+    Reconnect {
+        /// Why.
+        reason: String,
+        /// When.
+        retry: Retry,
+    },
     /// Close the connection for good.
     Fail(SourceError),
+}
+
+/// When the next connection is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// After a wait that grows from failure to failure.
+    Backoff,
+    /// Soon: this one worked, and a new login puts jobs in step again.
+    Soon,
+    /// After this time.
+    After(Duration),
 }
 
 /// The miner's side of the protocol.
@@ -132,7 +173,23 @@ pub struct Dialogue {
     /// Shares that nobody answered in time; an answer may still come.
     unanswered: HashMap<u64, UnderWay>,
     waiting: VecDeque<Waiting>,
+    /// Names of the jobs that came on this connection, newest last.
+    heard: VecDeque<String>,
+    /// When shares of those jobs were refused as stale.
     stale: VecDeque<Instant>,
+    /// Stale shares of the job of the moment since one of its shares was accepted.
+    stale_run: usize,
+    /// Shares accepted on this connection.
+    accepted: u64,
+    /// Set when this connection is to be closed, once the answers that are due are there.
+    leaving: Option<Leaving>,
+    /// The pool shut the address out: until it is let in again, nothing is kept to be sold.
+    shut_out: bool,
+    /// By height, how often the pool said that a block of ours counts, less the shares of ours
+    /// at that height that are told as accepted.
+    blocks: BTreeMap<u64, i32>,
+    /// Shares that are blocks and whose fate is unknown.
+    open_blocks: VecDeque<Share>,
     /// Lines in a row that could not be read.
     nonsense: u32,
     last_sent: Instant,
@@ -144,6 +201,14 @@ enum Phase {
     Apart,
     LoggingIn { since: Instant },
     Agreed,
+}
+
+#[derive(Clone, Debug)]
+struct Leaving {
+    since: Instant,
+    reason: String,
+    /// `None` for a login to put jobs in step again.
+    retry: Option<Retry>,
 }
 
 #[derive(Clone, Debug)]
@@ -179,7 +244,14 @@ impl Dialogue {
             in_flight: BTreeMap::new(),
             unanswered: HashMap::new(),
             waiting: VecDeque::new(),
+            heard: VecDeque::new(),
             stale: VecDeque::new(),
+            stale_run: 0,
+            accepted: 0,
+            leaving: None,
+            shut_out: false,
+            blocks: BTreeMap::new(),
+            open_blocks: VecDeque::new(),
             nonsense: 0,
             last_sent: now,
             silent_acks: 0,
@@ -191,7 +263,11 @@ impl Dialogue {
         self.phase = Phase::LoggingIn { since: now };
         self.job = None;
         self.job_wanted = None;
+        self.heard.clear();
         self.stale.clear();
+        self.stale_run = 0;
+        self.accepted = 0;
+        self.leaving = None;
         self.nonsense = 0;
         self.silent_acks = 0;
         // Numbers go on counting: an answer to the last connection's share is nobody's here.
@@ -214,23 +290,24 @@ impl Dialogue {
     /// The connection is gone: what was under way waits for the next.
     pub fn disconnected(&mut self, now: Instant) -> Vec<Effect> {
         self.phase = Phase::Apart;
-        self.unanswered.clear();
-        let lost = std::mem::take(&mut self.in_flight);
+        self.leaving = None;
+        let mut lost: Vec<UnderWay> = self.unanswered.drain().map(|(_, one)| one).collect();
+        lost.extend(std::mem::take(&mut self.in_flight).into_values());
+        lost.sort_by_key(|under_way| under_way.sent);
         let mut effects = Vec::new();
-        for under_way in lost.into_values().rev() {
-            if under_way.again || under_way.attempt >= self.limits.attempts {
-                let reason = "the connection broke before the answer came";
-                effects.push(lost_share(under_way.share, reason));
+        for UnderWay { share, attempt, .. } in lost.into_iter().rev() {
+            if attempt >= self.limits.attempts || self.shut_out {
+                effects.extend(self.unknown(share, ANSWER_LOST));
                 continue;
             }
-            self.waiting.push_front(Waiting {
-                share: under_way.share,
-                not_before: now,
-                attempt: under_way.attempt,
-                again: true,
-            });
+            self.waiting.push_front(Waiting { share, not_before: now, attempt, again: true });
         }
         effects
+    }
+
+    /// Shares accepted on this connection, or on the last one while there is none.
+    pub fn accepted(&self) -> u64 {
+        self.accepted
     }
 
     /// A line came.
@@ -249,7 +326,7 @@ impl Dialogue {
                     }
                     Incoming::Reply { id, outcome } => self.submit_answer(id, outcome, now),
                     Incoming::Job(job) => self.take_job(job),
-                    Incoming::Notice { kind, message } => vec![Effect::Notice { kind, message }],
+                    Incoming::Notice { kind, message } => self.notice(kind, message),
                     Incoming::Unknown { method } => {
                         vec![Effect::Warning(format!("the pool says what nobody knows: {method}"))]
                     }
@@ -259,7 +336,7 @@ impl Dialogue {
                 self.nonsense += 1;
                 if self.nonsense > NONSENSE_MAX {
                     let reason = format!("the pool talks nonsense: {error}");
-                    return vec![Effect::Reconnect(reason)];
+                    return vec![Effect::Reconnect { reason, retry: Retry::Backoff }];
                 }
                 vec![Effect::Warning(format!("a line of the pool makes no sense: {error}"))]
             }
@@ -268,6 +345,9 @@ impl Dialogue {
 
     /// A share to be sold.
     pub fn sell(&mut self, share: Share, now: Instant) -> Vec<Effect> {
+        if self.shut_out {
+            return vec![lost_share(share, SHUT_OUT)];
+        }
         if self.waiting.len() >= self.limits.waiting {
             return vec![lost_share(share, "too many shares wait")];
         }
@@ -284,19 +364,25 @@ impl Dialogue {
 
     /// Time passes. Called at [`Self::next_deadline`] or later.
     pub fn tick(&mut self, now: Instant) -> Vec<Effect> {
-        let mut effects = Vec::new();
+        if let Some(leaving) = &self.leaving {
+            if now - leaving.since < self.limits.farewell {
+                return Vec::new();
+            }
+            return self.hang_up();
+        }
         if let Phase::LoggingIn { since } = self.phase
             && now - since >= self.limits.login
         {
-            effects.push(Effect::Reconnect("the pool does not answer the login".to_owned()));
-            return effects;
+            let reason = "the pool does not answer the login".to_owned();
+            return vec![Effect::Reconnect { reason, retry: Retry::Backoff }];
         }
         if let Some(since) = self.job_wanted
             && now - since >= self.limits.job
         {
-            effects.push(Effect::Reconnect("the pool sends no job".to_owned()));
-            return effects;
+            let retry = Some(Retry::Backoff);
+            return self.leave("the pool sends no job".to_owned(), retry, now);
         }
+        let mut effects = Vec::new();
         let overdue: Vec<u64> = self
             .in_flight
             .iter()
@@ -310,7 +396,8 @@ impl Dialogue {
             }
         }
         if self.silent_acks >= SILENT_ACKS_MAX {
-            effects.push(Effect::Reconnect("the pool does not answer shares".to_owned()));
+            let reason = "the pool does not answer shares".to_owned();
+            effects.push(Effect::Reconnect { reason, retry: Retry::Backoff });
             return effects;
         }
         let gone: Vec<u64> = self
@@ -321,17 +408,17 @@ impl Dialogue {
             .collect();
         for id in gone {
             if let Some(under_way) = self.unanswered.remove(&id) {
-                effects.push(lost_share(under_way.share, "the pool never answered"));
+                effects.extend(self.unknown(under_way.share, "the pool never answered"));
             }
         }
         let patience = self.limits.patience;
-        let (keep, stale): (VecDeque<_>, VecDeque<_>) = std::mem::take(&mut self.waiting)
+        let (keep, old): (VecDeque<_>, VecDeque<_>) = std::mem::take(&mut self.waiting)
             .into_iter()
             .partition(|waiting| now.saturating_duration_since(waiting.share.found) < patience);
         self.waiting = keep;
-        effects.extend(
-            stale.into_iter().map(|waiting| lost_share(waiting.share, "it waited for too long")),
-        );
+        for Waiting { share, again, .. } in old {
+            effects.extend(self.give_up(share, again, "it waited for too long"));
+        }
         effects.extend(self.send_waiting(now));
         if self.phase == Phase::Agreed
             && self.in_flight.is_empty()
@@ -346,6 +433,9 @@ impl Dialogue {
     pub fn next_deadline(&self, now: Instant) -> Instant {
         let mut deadline = now + TICK_MAX;
         let mut at = |moment: Instant| deadline = deadline.min(moment);
+        if let Some(leaving) = &self.leaving {
+            at(leaving.since + self.limits.farewell);
+        }
         match self.phase {
             Phase::Apart => {}
             Phase::LoggingIn { since } => at(since + self.limits.login),
@@ -379,7 +469,7 @@ impl Dialogue {
     ) -> Vec<Effect> {
         let result = match outcome {
             Ok(result) => result,
-            Err(words) => return vec![login_refused(words)],
+            Err(words) => return self.login_refused(words),
         };
         let protocol = match result {
             // A pool of protocol 1 answers without a result, and takes hashes it did not ask for.
@@ -392,7 +482,7 @@ impl Dialogue {
                     Ok(agreed) => agreed,
                     Err(error) => {
                         let reason = format!("login: result: {}", clean(&error.to_string()));
-                        return vec![Effect::Reconnect(reason)];
+                        return vec![Effect::Reconnect { reason, retry: Retry::Backoff }];
                     }
                 };
                 let known = |name: &String| CAPABILITIES.contains(&normal(name).as_str());
@@ -409,6 +499,7 @@ impl Dialogue {
             }
         };
         self.phase = Phase::Agreed;
+        self.shut_out = false;
         self.job_wanted = Some(now);
         let mut effects = vec![Effect::LoggedIn { protocol, claims: self.claims }];
         effects.extend(self.send_waiting(now));
@@ -433,10 +524,14 @@ impl Dialogue {
             // The pool takes shares of the job before for some seconds, those of an old block, too:
             // to give up what is under way would be a loss.
             handover: Handover::Finish,
-            pause_on_solution: false,
         });
+        self.heard.push_back(task.id.clone());
+        if self.heard.len() > HEARD_MAX {
+            self.heard.pop_front();
+        }
         self.job = Some(Arc::clone(&task));
         self.job_wanted = None;
+        self.stale_run = 0;
         vec![Effect::Task(task)]
     }
 
@@ -461,6 +556,11 @@ impl Dialogue {
                         // to a share of an earlier job repeats that job's difficulty.
                         if self.is_current(&under_way.share) {
                             self.difficulty = difficulty.or(self.difficulty);
+                            self.stale_run = 0;
+                        }
+                        self.accepted += 1;
+                        if is_block(&under_way.share) {
+                            self.count_block(under_way.share.task.height, -1);
                         }
                         vec![verdict(under_way.share, Verdict::Accepted { verified })]
                     }
@@ -473,7 +573,11 @@ impl Dialogue {
             }
             Err(words) => self.refusal(under_way, words, now),
         };
-        effects.extend(self.send_waiting(now));
+        if self.leaving.is_some() && self.in_flight.is_empty() {
+            effects.extend(self.hang_up());
+        } else {
+            effects.extend(self.send_waiting(now));
+        }
         effects
     }
 
@@ -484,52 +588,177 @@ impl Dialogue {
     fn refusal(&mut self, under_way: UnderWay, words: String, now: Instant) -> Vec<Effect> {
         let UnderWay { share, attempt, again, .. } = under_way;
         match Refusal::read(&words) {
+            // The pool took the first one; its answer was lost.
             Refusal::Duplicate if again => {
                 vec![verdict(share, Verdict::Accepted { verified: false })]
             }
-            Refusal::Later if attempt < self.limits.attempts => {
+            // It was refused before for now, so this can mean either.
+            Refusal::Duplicate if attempt > 1 => self.unknown(share, &words),
+            Refusal::Later if attempt < self.limits.attempts && !self.shut_out => {
                 let wait = self.limits.retry.saturating_mul(1 << attempt.min(8)).min(RETRY_MAX);
                 self.waiting.push_back(Waiting { share, not_before: now + wait, attempt, again });
                 Vec::new()
             }
-            Refusal::Stale { unknown_job, stale_for } => {
-                let current = self.is_current(&share);
-                let long = stale_for.is_some_and(|time| time >= self.limits.stale_for);
-                self.stale.push_back(now);
-                while self.stale.front().is_some_and(|&at| now - at > self.limits.stale_window) {
-                    self.stale.pop_front();
-                }
-                // Of a share from before this connection nothing can be told about this one.
-                let sync = !again
-                    && (current
-                        || unknown_job
-                        || long
-                        || self.stale.len() >= self.limits.stale_max);
-                let mut effects = vec![refused(share, words, true)];
-                if sync {
-                    effects.push(Effect::Reconnect("shares come too late".to_owned()));
+            Refusal::Stale { stale_for } => {
+                let out_of_step = self.is_out_of_step(&share, stale_for, now);
+                let mut effects = self.refuse(share, again, words, true);
+                if out_of_step {
+                    effects.extend(self.leave("shares come too late".to_owned(), None, now));
                 }
                 effects
             }
+            Refusal::StaleBlock => self.refuse(share, again, words, true),
+            Refusal::BlockUnsettled => self.unknown(share, &words),
             Refusal::NotLoggedIn => {
-                vec![
-                    refused(share, words, false),
-                    Effect::Reconnect("the pool forgot us".to_owned()),
-                ]
+                let mut effects = self.refuse(share, again, words, false);
+                effects.extend(self.leave("the pool forgot us".to_owned(), None, now));
+                effects
             }
-            Refusal::Quarantined => {
-                let warning = Effect::Warning(words.clone());
-                vec![refused(share, words, false), warning]
+            Refusal::Quarantined { remaining } => {
+                let mut effects = self.refuse(share, again, words.clone(), false);
+                effects.extend(self.shut_out(words, remaining, now));
+                effects
             }
-            Refusal::Duplicate | Refusal::Later | Refusal::Wrong => {
-                vec![refused(share, words, false)]
+            // Whoever is busy looks at nothing: what became of the first one stays open.
+            Refusal::Later => self.refuse(share, again, words, false),
+            Refusal::Duplicate | Refusal::Wrong => vec![refused(share, words, false)],
+        }
+    }
+
+    /// Whether a stale share shows that this connection's jobs are not the pool's any more. A
+    /// share of another connection's job shows nothing about this one; nor does a single share.
+    fn is_out_of_step(&mut self, share: &Share, stale_for: Option<Duration>, now: Instant) -> bool {
+        if !self.heard.contains(&share.task.id) {
+            return false;
+        }
+        self.stale.push_back(now);
+        while self.stale.front().is_some_and(|&at| now - at > self.limits.stale_window) {
+            self.stale.pop_front();
+        }
+        self.stale_run += usize::from(self.is_current(share));
+        stale_for.is_some_and(|time| time >= self.limits.stale_for)
+            || self.stale.len() >= self.limits.stale_max
+            || self.stale_run >= self.limits.stale_max
+    }
+
+    /// When to log in again to put jobs in step. A pool that accepted nothing since the last login
+    /// is not asked again and again without a wait.
+    fn resync(&self) -> Retry {
+        if self.accepted > 0 { Retry::Soon } else { Retry::Backoff }
+    }
+
+    /// Sends nothing more; hangs up when the answers that are due have come, or soon.
+    fn leave(&mut self, reason: String, retry: Option<Retry>, now: Instant) -> Vec<Effect> {
+        self.job_wanted = None;
+        self.leaving.get_or_insert(Leaving { since: now, reason, retry });
+        if self.in_flight.is_empty() { self.hang_up() } else { Vec::new() }
+    }
+
+    fn hang_up(&mut self) -> Vec<Effect> {
+        let left = self.leaving.take();
+        left.into_iter()
+            .map(|Leaving { reason, retry, .. }| {
+                let retry = retry.unwrap_or_else(|| self.resync());
+                Effect::Reconnect { reason, retry }
+            })
+            .collect()
+    }
+
+    /// The pool takes nothing from this address for a while: nothing is worth computing.
+    fn shut_out(
+        &mut self,
+        words: String,
+        remaining: Option<Duration>,
+        now: Instant,
+    ) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        if !self.shut_out {
+            self.shut_out = true;
+            let reason = "the pool has shut the address out".to_owned();
+            effects.push(Effect::Pause { reason });
+            for Waiting { share, again, .. } in std::mem::take(&mut self.waiting) {
+                effects.extend(self.give_up(share, again, SHUT_OUT));
             }
         }
+        // A second more, so that the pool's clock has passed the end, too.
+        let time = remaining.unwrap_or(self.limits.quarantine).min(QUARANTINE_MAX) + SECOND;
+        effects.extend(self.leave(words, Some(Retry::After(time)), now));
+        effects
+    }
+
+    /// The login is refused for good, for a while, or for now.
+    fn login_refused(&mut self, words: String) -> Vec<Effect> {
+        let for_good = ["invalid address", "pool requires", "invalid login params"];
+        if for_good.iter().any(|start| words.starts_with(start)) {
+            return vec![Effect::Fail(SourceError::LoginRefused(words))];
+        }
+        let reason = format!("the pool refused the login: {words}");
+        if let Some(remaining) = refusal::quarantine(&words) {
+            // Nothing is under way before a login.
+            return self.shut_out(reason, remaining, self.last_sent);
+        }
+        vec![Effect::Reconnect { reason, retry: Retry::Backoff }]
+    }
+
+    /// The pool's word about a block of ours settles its share, before or after its answer is lost.
+    fn notice(&mut self, kind: String, message: String) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        if kind == BLOCK_FOUND
+            && let Some(height) = height_in(&message)
+        {
+            self.count_block(height, 1);
+            let at = self.open_blocks.iter().position(|share| share.task.height == height);
+            if self.blocks.get(&height).is_some_and(|count| *count > 0)
+                && let Some(share) = at.and_then(|at| self.open_blocks.remove(at))
+            {
+                self.count_block(height, -1);
+                let verdict = Verdict::Accepted { verified: true };
+                effects.push(Effect::Settled { share, verdict });
+            }
+        }
+        effects.push(Effect::Notice { kind, message });
+        effects
+    }
+
+    fn count_block(&mut self, height: u64, by: i32) {
+        *self.blocks.entry(height).or_default() += by;
+        while self.blocks.len() > BLOCKS_MAX {
+            self.blocks.pop_first();
+        }
+    }
+
+    /// A refusal, which says nothing about a share that may have counted the first time.
+    fn refuse(&mut self, share: Share, again: bool, words: String, stale: bool) -> Vec<Effect> {
+        if again {
+            return self.unknown(share, &format!("its first answer was lost, now: {words}"));
+        }
+        vec![refused(share, words, stale)]
+    }
+
+    /// A share that is not sent, or not again.
+    fn give_up(&mut self, share: Share, again: bool, reason: &'static str) -> Vec<Effect> {
+        if again { self.unknown(share, ANSWER_LOST) } else { vec![lost_share(share, reason)] }
+    }
+
+    /// A share that was sent, and may count or not. A block that the pool said is ours counts.
+    fn unknown(&mut self, share: Share, reason: &str) -> Vec<Effect> {
+        let height = share.task.height;
+        if is_block(&share) && self.blocks.get(&height).is_some_and(|count| *count > 0) {
+            self.count_block(height, -1);
+            return vec![verdict(share, Verdict::Accepted { verified: true })];
+        }
+        if is_block(&share) {
+            self.open_blocks.push_back(share.clone());
+            if self.open_blocks.len() > BLOCKS_MAX {
+                self.open_blocks.pop_front();
+            }
+        }
+        vec![verdict(share, Verdict::Unknown { reason: reason.to_owned() })]
     }
 
     fn send_waiting(&mut self, now: Instant) -> Vec<Effect> {
         let mut effects = Vec::new();
-        if self.phase != Phase::Agreed {
+        if self.phase != Phase::Agreed || self.leaving.is_some() {
             return effects;
         }
         while self.in_flight.len() < self.limits.in_flight {
@@ -554,13 +783,16 @@ impl Dialogue {
     }
 }
 
-/// Whether the pool refuses for good, or for now.
-fn login_refused(words: String) -> Effect {
-    let for_good = ["invalid address", "pool requires", "invalid login params"];
-    if for_good.iter().any(|start| words.starts_with(start)) {
-        return Effect::Fail(SourceError::LoginRefused(words));
-    }
-    Effect::Reconnect(format!("the pool refused the login: {words}"))
+/// The number behind the word `block`.
+fn height_in(words: &str) -> Option<u64> {
+    let (_, rest) = words.rsplit_once("block ")?;
+    let digits = rest.trim_start_matches('#');
+    let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+    digits[..end].parse().ok()
+}
+
+fn is_block(share: &Share) -> bool {
+    share.task.network_target.is_some_and(|target| target.is_met_by(&share.tag))
 }
 
 /// The difficulty that a target stands for, as far as its first 16 bytes tell.
@@ -593,6 +825,14 @@ const FIRST_SUBMIT: u64 = 2;
 const CLAIMS: &str = "submit_claimed_hash";
 const HINTS: &str = "difficulty_hint";
 const CAPABILITIES: [&str; 4] = ["login_negotiation", "share_validation_status", CLAIMS, HINTS];
+const BLOCK_FOUND: &str = "miner_block_found";
+const ANSWER_LOST: &str = "its answer was lost";
+const SHUT_OUT: &str = "the pool has shut the address out";
+const HEARD_MAX: usize = 64;
+const BLOCKS_MAX: usize = 16;
+const SECOND: Duration = Duration::from_secs(1);
+/// The longest quarantine of the real pool.
+const QUARANTINE_MAX: Duration = Duration::from_secs(168 * 3600);
 const NONSENSE_MAX: u32 = 64;
 const SILENT_ACKS_MAX: u32 = 3;
 const RETRY_MAX: Duration = Duration::from_secs(2);

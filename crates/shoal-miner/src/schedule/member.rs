@@ -39,7 +39,8 @@ pub(super) struct Member {
     pace: Pace,
     counted: Meter,
     late: u64,
-    working: Stopwatch,
+    /// Since it was ready, until it lost its place.
+    ready: Stopwatch,
     telemetry: Telemetry,
     workers: Vec<Meter>,
 }
@@ -109,10 +110,22 @@ impl Member {
             pace: Pace::default(),
             counted: Meter::new(now),
             late: 0,
-            working: Stopwatch::default(),
+            ready: Stopwatch::default(),
             telemetry: Telemetry::default(),
             workers: Vec::new(),
         }
+    }
+
+    /// It came through its probes: it may get work, and its rate counts from now on.
+    pub(super) fn be_ready(&mut self, now: Instant) {
+        self.state = State::Ready;
+        self.ready.run(true, now);
+    }
+
+    /// It lost its place, or the engine stops.
+    pub(super) fn leave(&mut self, now: Instant) {
+        self.state = State::Leaving;
+        self.ready.run(false, now);
     }
 
     /// Whether it may get nonces of the work of the moment.
@@ -169,7 +182,6 @@ impl Member {
             self.idle_since = None;
         }
         self.held.push(lease);
-        self.working.run(true, now);
     }
 
     /// It did `count` nonces of a lease, and `complete` says whether that was all of it.
@@ -202,7 +214,6 @@ impl Member {
 
     fn rest_if_idle(&mut self, now: Instant) {
         if self.held.is_empty() {
-            self.working.run(false, now);
             self.idle_since.get_or_insert(now);
         }
     }
@@ -258,7 +269,7 @@ impl Member {
     }
 
     pub(super) fn status(&self, share: f64, now: Instant) -> BackendStatus {
-        let worked = self.working.passed(now);
+        let ready = self.ready.passed(now);
         let phase = match self.state {
             State::Starting | State::Probed { .. } => BackendPhase::Starting,
             State::Ready if self.held.is_empty() => BackendPhase::Idle,
@@ -271,7 +282,7 @@ impl Member {
             .map(|(worker, meter)| WorkerStatus {
                 worker: worker.clone(),
                 rate_now: if self.is_resting(now) { 0.0 } else { meter.rate(now) },
-                rate_average: per_second(meter.total(), worked),
+                rate_average: per_second(meter.total(), ready),
             })
             .collect();
         BackendStatus {
@@ -280,7 +291,7 @@ impl Member {
             capabilities: self.capabilities.clone(),
             kernel: self.telemetry.kernel.clone(),
             rate_now: self.rate_now(now),
-            rate_average: per_second(self.counted.total(), worked),
+            rate_average: per_second(self.counted.total(), ready),
             hashes: self.counted.total(),
             late_hashes: self.late,
             share,

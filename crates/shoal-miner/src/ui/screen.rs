@@ -118,7 +118,7 @@ impl Screen {
         let rows = u16::try_from(workers).unwrap_or(u16::MAX).clamp(1, WORKER_ROWS_MAX);
         let [head, rate, devices, log] = Layout::vertical([
             Constraint::Length(1),
-            Constraint::Length(7),
+            Constraint::Length(8),
             Constraint::Length(rows + 3),
             Constraint::Min(3),
         ])
@@ -138,7 +138,7 @@ impl Screen {
         let inner = block.inner(area);
         frame.render_widget(block, area);
         let [numbers, line] =
-            Layout::vertical([Constraint::Length(3), Constraint::Min(0)]).areas(inner);
+            Layout::vertical([Constraint::Length(4), Constraint::Min(0)]).areas(inner);
         let engine = state.engine.as_ref();
         let (now, average) = engine.map_or((0.0, 0.0), |e| (e.rate_now, e.rate_average));
         let (hashes, late) = engine.map_or((0, 0), |e| (e.hashes, e.late_hashes));
@@ -147,6 +147,7 @@ impl Screen {
             Line::from(vec!["now      ".into(), Span::styled(text::rate(now), bold)]),
             Line::from(format!("average  {}", text::rate(average))),
             Line::from(format!("hashes   {hashes}, {late} late")),
+            Line::from(format!("memory   {}", text::memory(state))),
         ];
         frame.render_widget(Paragraph::new(text), numbers);
         let width = usize::from(line.width);
@@ -186,8 +187,8 @@ fn draw_mining(frame: &mut Frame<'_>, area: Rect, state: &State) {
         Line::from(format!("task     {task}")),
         Line::from(format!("shares   {} accepted ({} verified)", shares.accepted, shares.verified)),
         Line::from(format!(
-            "         {} stale, {} refused, {} lost",
-            shares.stale, shares.refused, shares.lost
+            "         {} stale, {} refused, {} lost, {} unknown",
+            shares.stale, shares.refused, shares.lost, shares.unknown
         )),
         Line::from(format!("blocks   {}", shares.blocks)),
     ];
@@ -312,6 +313,7 @@ mod tests {
         Status {
             phase: EnginePhase::Working,
             uptime_secs: 3723.0,
+            ready_secs: 3720.0,
             working_secs: 3700.0,
             rate_now: 2.25,
             rate_average: 2.125,
@@ -344,7 +346,7 @@ mod tests {
         board.move_to(Lifecycle::Running, "test");
         board.set_connected(true, "x");
         board.set_engine(status());
-        board.judged(&Verdict::Accepted { verified: true });
+        board.judged(5, &Verdict::Accepted { verified: true });
         board.log(Level::Success, "share", "nonce 17 accepted");
         let screen = drawn(board, 100, 30);
         for expect in [
@@ -353,6 +355,7 @@ mod tests {
             "now      2.250 H/s",
             "average  2.125 H/s",
             "hashes   9, 1 late",
+            "memory   1 KiB; half of it costs 22 %",
             "connected",
             "1 accepted (1 verified)",
             "cpu0",

@@ -1,5 +1,6 @@
 //! Numbers and lines as people read them.
 
+use crate::backend::cpu::half_costs;
 use crate::board::{Level, LogLine, State};
 use crate::status::BackendPhase;
 
@@ -52,14 +53,39 @@ pub(super) fn stats(state: &State) -> String {
     // After an orderly end nobody is connected, and nothing is amiss.
     let apart = if state.running && !state.source.connected { ", not connected" } else { "" };
     format!(
-        "{} now, {} on average, {hashes} hashes; shares: {} accepted, {} stale, {} refused, {} lost{apart}",
+        "{} now, {} on average, {hashes} hashes; shares: {} accepted, {} stale, {} refused, \
+         {} lost, {} unknown{apart}",
         rate(now),
         rate(average),
         shares.accepted,
         shares.stale,
         shares.refused,
         shares.lost,
+        shares.unknown,
     )
+}
+
+/// The memory that workers lie in, and what half of it would cost in rate.
+pub(super) fn memory(state: &State) -> String {
+    let backends = state.engine.iter().flat_map(|engine| &engine.backends);
+    let workers: Vec<_> =
+        backends.flat_map(|b| b.workers.iter().map(|w| (b.kernel.as_str(), &w.worker))).collect();
+    let taken: u64 = workers.iter().map(|(_, worker)| worker.memory_kib).sum();
+    let Some((kernel, first)) = workers.first() else { return "none yet".to_owned() };
+    let side_by_side = usize::try_from(first.side_by_side).unwrap_or(usize::MAX);
+    match half_costs(kernel, side_by_side) {
+        Some(percent) => format!("{}; half of it costs {percent:.0} %", kib(taken)),
+        None => kib(taken),
+    }
+}
+
+/// KiB for people.
+fn kib(kib: u64) -> String {
+    match kib {
+        0..1024 => format!("{kib} KiB"),
+        1024..1_048_576 => format!("{} MiB", kib >> 10),
+        _ => format!("{:.1} GiB", kib as f64 / 1_048_576.0),
+    }
 }
 
 /// A word for what a backend is doing.
@@ -82,9 +108,9 @@ mod tests {
         let mut state = crate::board::Board::new().state();
         assert!(!stats(&state).contains("not connected"));
         state.running = true;
-        assert!(stats(&state).ends_with("0 lost, not connected"));
+        assert!(stats(&state).ends_with("0 unknown, not connected"));
         state.source.connected = true;
-        assert!(stats(&state).ends_with("0 lost"));
+        assert!(stats(&state).ends_with("0 unknown"));
     }
 
     #[test]

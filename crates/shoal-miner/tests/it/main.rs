@@ -7,6 +7,7 @@ mod api;
 mod node;
 mod pool;
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -25,6 +26,8 @@ struct Running {
     board: Arc<Board>,
     /// Every line of the log: the board keeps the last ones only, and shares come fast.
     lines: Arc<Mutex<Vec<String>>>,
+    /// The last word about each share, by nonce.
+    verdicts: Arc<Mutex<HashMap<u64, String>>>,
     control: Control,
     stop: watch::Sender<bool>,
     thread: JoinHandle<Result<(), String>>,
@@ -34,7 +37,9 @@ impl Running {
     fn start(settings: Settings) -> Self {
         let board = Arc::new(Board::new());
         let lines = Arc::new(Mutex::new(Vec::new()));
+        let verdicts = Arc::new(Mutex::new(HashMap::new()));
         let (mut heard, kept) = (board.subscribe(), Arc::clone(&lines));
+        let judged = Arc::clone(&verdicts);
         // It ends with the board.
         std::thread::spawn(move || {
             loop {
@@ -42,6 +47,11 @@ impl Running {
                     Ok(news) if news.name == "miner.log" => {
                         let words = news.data["message"].as_str().unwrap_or_default();
                         kept.lock().unwrap().push(words.to_owned());
+                    }
+                    Ok(news) if news.name == "submit.result" => {
+                        let verdict = news.data["verdict"].as_str().unwrap().to_owned();
+                        let nonce = news.data["nonce"].as_u64().unwrap();
+                        judged.lock().unwrap().insert(nonce, verdict);
                     }
                     Ok(_) | Err(RecvError::Lagged(_)) => {}
                     Err(RecvError::Closed) => return,
@@ -53,7 +63,7 @@ impl Running {
         let thread = std::thread::spawn(move || {
             runtime().block_on(miner.live(stopped)).map_err(|error| error.to_string())
         });
-        Self { board, lines, control, stop, thread }
+        Self { board, lines, verdicts, control, stop, thread }
     }
 
     /// Ends it; that must not take long.

@@ -82,9 +82,73 @@ fn a_token_that_is_wrong_for_good_ends_the_run_and_is_not_shown() {
     let miner = Running::start(settings);
     let board = std::sync::Arc::clone(&miner.board);
     let error = miner.end().unwrap_err();
-    assert_eq!(error, "the node refused: unauthorized");
+    assert!(error.starts_with("the node refused: unauthorized; --token is not"), "{error}");
+    assert!(error.contains("--cookie FILE"), "{error}");
     let shown = format!("{:?}{}", board.state(), serde_json::to_string(&board.state()).unwrap());
     assert!(!shown.contains("hunter2"), "{shown}");
+}
+
+#[test]
+fn a_node_that_wants_a_token_says_how_to_show_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = NodeSettings { data_dir: Some(dir.path().to_owned()), ..rules() };
+    let node = TestNode::start(settings).unwrap();
+    let error = Running::start(Settings { cookie: None, ..for_node(&node) }).end().unwrap_err();
+    assert!(error.contains("--cookie FILE") && error.contains("--token TOKEN"), "{error}");
+    // The file of another node: its token may come yet, so this is no end.
+    let other = dir.path().join("other.cookie");
+    std::fs::write(&other, "ff".repeat(32)).unwrap();
+    let miner = Running::start(Settings { cookie: Some(other), ..for_node(&node) });
+    miner.hear("unauthorized; is --cookie");
+    miner.stop().unwrap();
+}
+
+#[test]
+fn a_node_without_a_wallet_is_explained() {
+    let node = TestNode::start(NodeSettings { wallet: false, ..rules() }).unwrap();
+    let miner = Running::start(for_node(&node));
+    miner.hear("no wallet loaded; the node does not know who is paid: load its wallet, or say");
+    miner.stop().unwrap();
+}
+
+#[test]
+fn mining_goes_on_while_a_block_is_submitted() {
+    let node = TestNode::start(rules()).unwrap();
+    let slow_submits = Some(Duration::from_millis(1500));
+    node.set_faults(NodeFaults { slow_submits, no_events: true, ..NodeFaults::default() });
+    let miner = Running::start(Settings { events: Some(false), ..for_node(&node) });
+    assert!(found(&node, 1));
+    let hashes = || miner.board.state().engine.map_or(0, |engine| engine.hashes);
+    let before = hashes();
+    let begun = Instant::now();
+    assert!(miner.wait(|_| hashes() > before));
+    assert!(begun.elapsed() < Duration::from_millis(1400), "it waited for the answer");
+    // The average is by the clock.
+    assert!(miner.wait(|state| state.shares.accepted >= 2));
+    let status = miner.board.state().engine.unwrap();
+    let by_clock = status.hashes as f64 / status.ready_secs;
+    assert!((status.rate_average / by_clock - 1.0).abs() < 0.01);
+    assert!(status.ready_secs <= status.uptime_secs);
+    miner.stop().unwrap();
+}
+
+#[test]
+fn a_late_or_lost_yes_is_found_in_the_chain() {
+    let slow_submits = Some(Duration::from_millis(2500));
+    for (name, faults) in [
+        ("late", NodeFaults { slow_submits, ..NodeFaults::default() }),
+        ("lost", NodeFaults { lose_submits: true, ..NodeFaults::default() }),
+    ] {
+        let node = TestNode::start(rules()).unwrap();
+        node.set_faults(faults);
+        let settings = Settings { request_timeout_secs: Some(1), ..for_node(&node) };
+        let miner = Running::start(settings);
+        assert!(miner.wait(|state| state.shares.accepted >= 2), "{name}");
+        let shares = miner.board.state().shares;
+        assert_eq!((shares.refused, shares.unknown), (0, 0), "{name}");
+        assert!(shares.accepted <= node.accepted() as u64, "{name}");
+        miner.stop().unwrap();
+    }
 }
 
 #[test]
@@ -268,7 +332,7 @@ fn a_submit_is_tried_again_when_that_helps_and_counted_when_not() {
         refuse_submits: Some((status, words.to_owned(), count)),
         ..NodeFaults::default()
     };
-    node.set_faults(refuse(429, "too many requests", 2));
+    node.set_faults(refuse(429, "submitblock busy, retry later", 2));
     let miner = Running::start(for_node(&node));
     assert!(found(&node, 1));
     assert_eq!(miner.board.state().shares.refused, 0);

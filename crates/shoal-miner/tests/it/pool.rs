@@ -1,6 +1,6 @@
 //! Against the test pool.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use shoal_miner::config::Settings;
@@ -176,9 +176,9 @@ fn a_refusal_for_good_ends_the_run_with_the_pools_words() {
 
 #[test]
 fn a_refusal_for_now_is_tried_again() {
-    let words = "address quarantined: invalid share proof (remaining 17s)".to_owned();
+    let words = "server busy, retry".to_owned();
     let faults = Faults { refuse_login: Some(words), ..Faults::default() };
-    survives("quarantined", faults, A_WHILE, 2);
+    survives("busy", faults, A_WHILE, 2);
 }
 
 #[test]
@@ -202,8 +202,9 @@ fn every_other_refusal_is_counted_and_borne() {
         "nonce out of assigned range",
         "job not assigned to this miner",
         "claimed hash required",
-        "invalid claimed hash: expected 32-byte hash, got 1 bytes",
-        "address quarantined",
+        "invalid hex",
+        "hex length must be even",
+        "expected 32-byte hash, got 1 bytes",
     ] {
         let pool = TestPool::start(rules()).unwrap();
         pool.set_faults(Faults { refuse_submits: Some(words.to_owned()), ..Faults::default() });
@@ -262,6 +263,117 @@ fn an_answer_may_come_after_the_next_job() {
     assert!(miner.wait(|state| state.shares.accepted >= 5));
     let shares = miner.board.state().shares;
     assert_eq!((shares.refused, shares.stale, shares.lost), (0, 0, 0));
+    miner.stop().unwrap();
+}
+
+/// What a share's verdicts came to: of the pool, every nonce it accepted; of the miner, the last
+/// word about each.
+fn fates(pool: &TestPool, miner: &Running) -> (Vec<u64>, HashMap<u64, String>) {
+    let accepted = pool.log().into_iter().filter_map(|(_, _, event)| match event {
+        Event::Submit { nonce, verdict: Ok(_), .. } => Some(nonce),
+        _ => None,
+    });
+    (accepted.collect(), miner.verdicts.lock().unwrap().clone())
+}
+
+/// That the miner's counts are the truth: no share that the pool has counts as refused or lost, none
+/// counts twice, and none that is told as accepted is missing at the pool.
+fn counts_are_true(pool: &TestPool, miner: &Running) {
+    let (accepted, told) = fates(pool, miner);
+    let mut nonces = HashSet::new();
+    for nonce in &accepted {
+        assert!(nonces.insert(*nonce), "{nonce} counts twice");
+        let told = told.get(nonce).map(String::as_str);
+        assert!(matches!(told, None | Some("accepted" | "unknown")), "{nonce} is {told:?}");
+    }
+    for (nonce, verdict) in &told {
+        assert!(verdict != "accepted" || nonces.contains(nonce), "{nonce} is not at the pool");
+    }
+}
+
+#[test]
+fn a_pool_that_restarts_is_worked_for_at_once_and_stays_connected() {
+    let pool = TestPool::start(rules()).unwrap();
+    let miner = Running::start(for_pool(&pool));
+    assert!(pool.wait_accepted(5, LONG));
+    pool.restart(Duration::from_millis(1500));
+    assert!(miner.wait(|state| !state.source.connected));
+    assert!(miner.wait(|state| state.source.connected));
+    let so_far = pool.accepted();
+    assert!(pool.wait_accepted(so_far + 20, LONG));
+    // What was found meanwhile is for a job that the pool has forgotten, and that is no reason to
+    // hang up.
+    assert!(miner.wait(|state| state.shares.stale + state.shares.unknown > 0));
+    miner.hear("stale job: assignment not found");
+    assert_eq!(miner.board.state().source.connects, 2);
+    counts_are_true(&pool, &miner);
+    miner.stop().unwrap();
+}
+
+#[test]
+fn shares_whose_answers_are_lost_count_once_and_never_as_refused() {
+    let pool = TestPool::start(rules()).unwrap();
+    let miner = Running::start(for_pool(&pool));
+    assert!(pool.wait_accepted(5, LONG));
+    pool.set_faults(Faults { lose_acks: true, ..Faults::default() });
+    assert!(pool.wait(LONG, |log| {
+        log.iter().filter(|(_, _, event)| *event == Event::Closed).count() >= 3
+    }));
+    pool.set_faults(Faults::default());
+    let so_far = pool.accepted();
+    assert!(pool.wait_accepted(so_far + 10, LONG));
+    // The same, and then a restart: nobody can say any more what became of the last ones.
+    pool.set_faults(Faults { lose_acks: true, ..Faults::default() });
+    let closed = |log: &[(u64, Instant, Event)]| {
+        log.iter().filter(|(_, _, event)| *event == Event::Closed).count()
+    };
+    let so_far = closed(&pool.log());
+    assert!(pool.wait(LONG, |log| closed(log) > so_far));
+    pool.restart(Duration::from_millis(100));
+    pool.set_faults(Faults::default());
+    miner.hear("unknown: its first answer was lost, now: stale job: assignment not found");
+    counts_are_true(&pool, &miner);
+    miner.stop().unwrap();
+}
+
+#[test]
+fn a_quarantine_stops_the_miner_once_and_for_its_time() {
+    let pool = TestPool::start(rules()).unwrap();
+    let miner = Running::start(for_pool(&pool));
+    assert!(pool.wait_accepted(5, LONG));
+    let quarantine = Some(Duration::from_secs(2));
+    pool.set_faults(Faults { quarantine, ..Faults::default() });
+    let begun = Instant::now();
+    miner.hear("no work: the pool has shut the address out");
+    assert!(miner.wait(|state| state.task.is_none()));
+    let (so_far, hashes) =
+        (pool.accepted(), miner.board.state().engine.map_or(0, |engine| engine.hashes));
+    assert!(pool.wait_accepted(so_far + 5, LONG), "it never went on");
+    assert!(begun.elapsed() >= Duration::from_secs(2), "{:?}", begun.elapsed());
+    // It waited for the end instead of asking again and again.
+    assert_eq!(connections(&pool), 2);
+    assert!(miner.wait(|state| state.engine.as_ref().is_some_and(|one| one.hashes > hashes)));
+    let lines = miner.lines.lock().unwrap();
+    let said = lines.iter().filter(|line| line.contains("shut the address out")).count();
+    drop(lines);
+    assert!(said >= 1);
+    counts_are_true(&pool, &miner);
+    miner.stop().unwrap();
+}
+
+#[test]
+fn a_block_that_the_pools_node_refuses_is_stale_and_no_reason_to_hang_up() {
+    let pool = TestPool::start(Rules { network_difficulty: 1, ..rules() }).unwrap();
+    let words = r#"submitblock 400: {"error":"block rejected as stale"}"#;
+    pool.set_faults(Faults { block_refusal: Some(words.to_owned()), ..Faults::default() });
+    let miner = Running::start(for_pool(&pool));
+    assert!(miner.wait(|state| state.shares.stale >= 5));
+    miner.hear(words);
+    let words = "submitblock 500: ".to_owned();
+    pool.set_faults(Faults { block_refusal: Some(words), ..Faults::default() });
+    assert!(miner.wait(|state| state.shares.unknown >= 1));
+    assert_eq!((connections(&pool), miner.board.state().shares.refused), (1, 0));
+    counts_are_true(&pool, &miner);
     miner.stop().unwrap();
 }
 

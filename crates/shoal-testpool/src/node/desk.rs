@@ -1,4 +1,4 @@
-//! What a node tells besides templates and events: its chain, its wallet, its own miner.
+//! The rest of a node's API: its chain, its wallet, its own miner.
 
 use serde_json::{Value, json};
 
@@ -63,7 +63,7 @@ pub(super) fn answer(
     }
 }
 
-/// What a block is worth, in 1e-8 coins.
+/// Reward of a block, in 1e-8 coins.
 pub(super) const REWARD: u64 = 100_000_000;
 /// How many blocks must follow before it can be spent.
 const MATURITY: u64 = 60;

@@ -107,6 +107,52 @@ pub fn plan(
     })
 }
 
+/// The rate of a kernel with so many hashes side by side, one hash at a time being 1, as measured on
+/// one machine with 2 GiB a hash (`docs/argon2.md`); in between, by the line from the next lower to
+/// the next higher. `None` for kernels that were never measured.
+fn gain(kernel: &str, side_by_side: usize) -> Option<f64> {
+    let points: &[(usize, f64)] = match kernel {
+        "avx512" => &[(1, 1.0), (2, 1.59), (4, 2.04), (6, 2.22)],
+        "avx2" => &[(1, 1.0), (2, 1.04), (4, 0.96)],
+        _ => return None,
+    };
+    let next = points.iter().position(|(count, _)| *count >= side_by_side)?;
+    let (count, gain) = points[next];
+    if count == side_by_side {
+        return Some(gain);
+    }
+    let (before, gain_before) = points[next.checked_sub(1)?];
+    let part = (side_by_side - before) as f64 / (count - before) as f64;
+    Some(gain_before + (gain - gain_before) * part)
+}
+
+/// What half of the memory would cost in rate, in percent, where that was measured.
+pub(crate) fn half_costs(kernel: &str, side_by_side: usize) -> Option<f64> {
+    if side_by_side == 1 {
+        return Some(50.0);
+    }
+    let (all, half) = (gain(kernel, side_by_side)?, gain(kernel, side_by_side / 2)?);
+    Some(((1.0 - half / all) * 100.0).max(0.0))
+}
+
+/// What half of the memory would cost in rate, in words: `half of it, with 3 hashes side by side,
+/// would cost about 18 % of the rate`.
+pub(crate) fn half_in_words(kernel: &str, side_by_side: usize) -> String {
+    let half = side_by_side / 2;
+    if half == 0 {
+        return "half of it, with half of the threads, would cost half of the rate".to_owned();
+    }
+    let plural = if half == 1 { "hash at a time" } else { "hashes side by side" };
+    let start = format!("half of it, with {half} {plural},");
+    match half_costs(kernel, side_by_side) {
+        Some(percent) if percent > 0.0 => {
+            format!("{start} would cost about {percent:.0} % of the rate")
+        }
+        Some(_) => format!("{start} would cost nothing that was ever measured"),
+        None => format!("{start} costs what --bench says"),
+    }
+}
+
 /// Beyond six, hashes side by side gain nothing more (`docs/argon2.md`).
 pub const SIDE_BY_SIDE_MAX: usize = 6;
 
@@ -157,6 +203,22 @@ mod tests {
         assert_eq!(planned(2, 20, None, Some(7)), Err(PlanError::SideBySide(7)));
         let options = CpuOptions { memory_kib: 7, ..CpuOptions::default() };
         assert!(matches!(of_machine(&options), Err(PlanError::Memory(_))));
+    }
+
+    #[test]
+    fn half_of_the_memory_has_its_price() {
+        for (kernel, side_by_side, expect) in [
+            ("avx512", 6, "with 3 hashes side by side, would cost about 18 % of the rate"),
+            ("avx512", 4, "with 2 hashes side by side, would cost about 22 % of the rate"),
+            ("avx512", 2, "with 1 hash at a time, would cost about 37 % of the rate"),
+            ("avx512", 1, "with half of the threads, would cost half of the rate"),
+            ("avx2", 4, "with 2 hashes side by side, would cost nothing that was ever measured"),
+            ("avx2", 6, "with 3 hashes side by side, costs what --bench says"),
+            ("neon", 6, "with 3 hashes side by side, costs what --bench says"),
+        ] {
+            let words = half_in_words(kernel, side_by_side);
+            assert_eq!(words, format!("half of it, {expect}"), "{kernel} {side_by_side}");
+        }
     }
 
     #[test]

@@ -88,7 +88,14 @@ fn verdicts(effects: &[Effect]) -> Vec<(u64, String)> {
 }
 
 fn reconnects(effects: &[Effect]) -> bool {
-    effects.iter().any(|effect| matches!(effect, Effect::Reconnect(_)))
+    retry(effects).is_some()
+}
+
+fn retry(effects: &[Effect]) -> Option<Retry> {
+    effects.iter().find_map(|effect| match effect {
+        Effect::Reconnect { retry, .. } => Some(*retry),
+        _ => None,
+    })
 }
 
 #[test]
@@ -163,7 +170,6 @@ fn login_refusals_end_it_or_are_tried_again() {
         ("invalid address: invalid base58 address", true),
         ("pool requires protocol_version >= 2", true),
         ("pool requires submit_claimed_hash capability", true),
-        ("address quarantined: invalid share proof (fraud strikes=3)", false),
         ("server busy, retry", false),
     ] {
         let mut talk = Talk::new();
@@ -172,7 +178,9 @@ fn login_refusals_end_it_or_are_tried_again() {
         assert_eq!(effects.len(), 1);
         match &effects[0] {
             Effect::Fail(SourceError::LoginRefused(said)) => assert!(for_good && said == words),
-            Effect::Reconnect(said) => assert!(!for_good && said.contains(words), "{said}"),
+            Effect::Reconnect { reason, retry: Retry::Backoff } => {
+                assert!(!for_good && reason.contains(words), "{reason}");
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -203,45 +211,139 @@ fn shares_under_way_are_bounded_and_the_others_wait_their_turn() {
     assert!(talk.dialogue.unsettled() <= 16 + 4096);
 }
 
+fn answer(id: &Value) -> Value {
+    json!({ "id": id, "status": "ok", "result": { "accepted": true } })
+}
+
+const FORGOTTEN: &str = "stale job: assignment not found";
+
 #[test]
-fn stale_shares_make_us_log_in_again_when_they_should() {
-    let stale = |words: &str| json!({ "id": 2, "error": words });
-    let of_old_job = |words: &str| {
+fn only_jobs_of_this_connection_can_be_out_of_step() {
+    let stale = |id: &Value, words: &str| json!({ "id": id, "error": words });
+    // One stale share is no reason, nor are two: the third is, whether the job is still the one
+    // of the moment or not.
+    for replaced in [true, false] {
+        for words in [FORGOTTEN, "stale job: assignment expired (age=301s, ttl=300s)"] {
+            let (mut talk, first) = Talk::working();
+            let ids: Vec<Value> = (0..3).map(|n| talk.sell(&first, n)[0]["id"].clone()).collect();
+            if replaced {
+                talk.job("j2");
+            }
+            for (count, id) in ids.iter().enumerate() {
+                let effects = talk.hear(stale(id, words));
+                assert_eq!(verdicts(&effects)[0].1, format!("refused: {words}"));
+                // Nothing was accepted since the login, so this is no reason to hurry.
+                let expect = (count == 2).then_some(Retry::Backoff);
+                assert_eq!(retry(&effects), expect, "{count} {words} {replaced}");
+            }
+        }
+    }
+
+    // A share that is 15 seconds late is one at once.
+    for (late, expect) in [("15.000s", true), ("14.999s", false), ("999ms", false)] {
         let (mut talk, first) = Talk::working();
-        talk.sell(&first, 100);
+        let id = talk.sell(&first, 100)[0]["id"].clone();
         talk.job("j2");
-        let effects = talk.hear(stale(words));
-        assert_eq!(verdicts(&effects), [(100, format!("refused: {words}"))]);
-        reconnects(&effects)
-    };
-    assert!(of_old_job("stale job: assignment not found"));
-    assert!(of_old_job("stale job: template 1 exceeded stale grace (stale_for=15.000s)"));
-    assert!(!of_old_job("stale job: template 1 exceeded stale grace (stale_for=14.999s)"));
-    assert!(!of_old_job("stale job: template 1 exceeded stale grace (stale_for=999ms)"));
+        let words = format!("stale job: template 1 exceeded stale grace (stale_for={late})");
+        assert_eq!(reconnects(&talk.hear(stale(&id, &words))), expect, "{late}");
+    }
 
-    // The job of the moment is stale: whatever else is found on it would be, too.
-    let (mut talk, task) = Talk::working();
-    talk.sell(&task, 100);
-    assert!(reconnects(&talk.hear(stale("stale job: assignment expired (age=301s, ttl=300s)"))));
-
-    // Three within a minute; not three in more.
+    // Shares of an earlier job: three within a minute, not three in more.
     for (pause, expect) in [(Duration::from_secs(20), true), (Duration::from_secs(40), false)] {
         let (mut talk, first) = Talk::working();
-        for nonce in 0..3 {
-            talk.sell(&first, nonce);
-        }
+        let ids: Vec<Value> = (0..3).map(|n| talk.sell(&first, n)[0]["id"].clone()).collect();
         talk.job("j2");
         let mut again = false;
-        for id in 2..5 {
-            again |= reconnects(&talk.hear(json!({ "id": id, "error": "stale job: x" })));
+        for id in &ids {
+            again |= reconnects(&talk.hear(stale(id, "stale job: x")));
             talk.now += pause;
         }
         assert_eq!(again, expect, "{pause:?}");
     }
+
+    // The job of the moment expired, and shares are rare: the third in a row, however long it
+    // takes; an accepted one in between begins anew.
+    for (accepted_between, expect) in [(false, true), (true, false)] {
+        let (mut talk, task) = Talk::working();
+        let mut again = false;
+        for nonce in 0..3 {
+            if accepted_between {
+                let id = talk.sell(&task, 100 + nonce)[0]["id"].clone();
+                talk.hear(answer(&id));
+            }
+            let id = talk.sell(&task, nonce)[0]["id"].clone();
+            again |= reconnects(&talk.hear(stale(&id, "stale job: assignment expired")));
+            talk.now += Duration::from_secs(90);
+        }
+        assert_eq!(again, expect, "{accepted_between}");
+    }
+}
+
+/// The defect that real pools showed: shares found while the pool was restarted were never sent
+/// before, so their `assignment not found` was taken for a sign that jobs are out of step, and
+/// the miner hung up on the pool that had just come back, again and again.
+#[test]
+fn a_restart_of_the_pool_is_no_reason_to_hang_up_on_it() {
+    let (mut talk, before) = Talk::working();
+    talk.dialogue.disconnected(talk.now);
+    for nonce in 0..10 {
+        assert_eq!(talk.sell(&before, nonce), Vec::<Value>::new());
+    }
+    talk.now += Duration::from_secs(9);
+    talk.connect();
+    let requests = sent(&talk.hear(agreed()));
+    let task = talk.job("j2");
+    assert_eq!(requests.len(), 10);
+    for request in &requests {
+        let effects = talk.hear(json!({ "id": request["id"], "error": FORGOTTEN }));
+        // They were never sent before, so they count for certain as stale.
+        assert_eq!(verdicts(&effects)[0].1, format!("refused: {FORGOTTEN}"));
+        assert!(!reconnects(&effects));
+    }
+    let id = talk.sell(&task, 100)[0]["id"].clone();
+    assert_eq!(verdicts(&talk.hear(answer(&id))), [(100, "accepted for now".to_owned())]);
 }
 
 #[test]
-fn a_share_whose_answer_was_lost_is_sent_once_more() {
+fn a_login_that_puts_jobs_in_step_waits_for_no_backoff_where_the_pool_works() {
+    let (mut talk, task) = Talk::working();
+    let id = talk.sell(&task, 100)[0]["id"].clone();
+    talk.hear(answer(&id));
+    talk.job("j2");
+    let id = talk.sell(&task, 101)[0]["id"].clone();
+    let words = "stale job: template 1 exceeded stale grace (stale_for=20.000s)";
+    let effects = talk.hear(json!({ "id": id, "error": words }));
+    assert_eq!(retry(&effects), Some(Retry::Soon));
+}
+
+#[test]
+fn answers_that_are_due_are_read_before_we_hang_up() {
+    let (mut talk, task) = Talk::working();
+    let ids: Vec<Value> = (0..4).map(|nonce| talk.sell(&task, nonce)[0]["id"].clone()).collect();
+    talk.job("j2");
+    let words = "stale job: template 1 exceeded stale grace (stale_for=20.000s)";
+    let effects = talk.hear(json!({ "id": ids[0], "error": words }));
+    assert!(!reconnects(&effects), "three answers are due");
+    // What is found meanwhile waits for the next connection.
+    assert_eq!(talk.sell(&task, 9), Vec::<Value>::new());
+    assert_eq!(verdicts(&talk.hear(answer(&ids[1]))).len(), 1);
+    assert_eq!(verdicts(&talk.hear(answer(&ids[2]))).len(), 1);
+    let effects = talk.hear(answer(&ids[3]));
+    assert_eq!(verdicts(&effects), [(3, "accepted for now".to_owned())]);
+    assert_eq!(retry(&effects), Some(Retry::Soon));
+
+    // A pool that answers no more is not waited for for long.
+    let (mut talk, task) = Talk::working();
+    let ids: Vec<Value> = (0..2).map(|nonce| talk.sell(&task, nonce)[0]["id"].clone()).collect();
+    talk.job("j2");
+    talk.hear(json!({ "id": ids[0], "error": words }));
+    assert!(!reconnects(&talk.wait(Duration::from_millis(1999))));
+    assert!(talk.dialogue.next_deadline(talk.now) <= talk.now + Duration::from_millis(1));
+    assert!(reconnects(&talk.wait(Duration::from_millis(1))));
+}
+
+#[test]
+fn a_share_whose_answer_was_lost_is_sent_again() {
     let (mut talk, task) = Talk::working();
     talk.sell(&task, 100);
     assert_eq!(talk.dialogue.disconnected(talk.now), []);
@@ -255,11 +357,136 @@ fn a_share_whose_answer_was_lost_is_sent_once_more() {
 
     talk.job("j2");
     talk.sell(&task, 101);
+    for _ in 0..7 {
+        assert_eq!(verdicts(&talk.dialogue.disconnected(talk.now)), []);
+        talk.connect();
+        talk.hear(agreed());
+    }
+    let lost = talk.dialogue.disconnected(talk.now);
+    assert_eq!(verdicts(&lost), [(101, "unknown: its answer was lost".to_owned())]);
+}
+
+#[test]
+fn a_refusal_of_a_share_sent_again_says_nothing_about_the_first_time() {
+    for (words, known) in [
+        (FORGOTTEN, false),
+        ("stale job: assignment superseded by newer difficulty (stale_for=6.000s)", false),
+        (r#"submitblock 400: {"error":"block rejected as stale"}"#, false),
+        ("not logged in", false),
+        ("address quarantined: invalid share proof (remaining 59m 59s)", false),
+        ("low difficulty share", true),
+        ("invalid hex", true),
+        ("nonce out of assigned range", true),
+    ] {
+        let (mut talk, task) = Talk::working();
+        talk.sell(&task, 100);
+        talk.dialogue.disconnected(talk.now);
+        talk.connect();
+        let id = sent(&talk.hear(agreed()))[0]["id"].clone();
+        let effects = talk.hear(json!({ "id": id, "error": words }));
+        let expect = if known {
+            format!("refused: {words}")
+        } else {
+            format!("unknown: its first answer was lost, now: {words}")
+        };
+        assert_eq!(verdicts(&effects), [(100, expect)]);
+    }
+}
+
+#[test]
+fn an_answer_that_is_late_when_the_connection_breaks_is_asked_for_again() {
+    let (mut talk, task) = Talk::working();
+    talk.sell(&task, 100);
+    assert_eq!(verdicts(&talk.wait(Duration::from_secs(31))), []);
+    assert_eq!(verdicts(&talk.dialogue.disconnected(talk.now)), []);
+    talk.connect();
+    assert_eq!(sent(&talk.hear(agreed()))[0]["params"]["nonce"], 100);
+}
+
+#[test]
+fn a_quarantine_stops_work_until_it_ends() {
+    let (mut talk, task) = Talk::working();
+    let ids: Vec<Value> = (0..2).map(|nonce| talk.sell(&task, nonce)[0]["id"].clone()).collect();
+    let words = "address quarantined: invalid share proof (fraud strikes=3, until \
+                 2026-11-23T03:42:58Z, remaining 59m 59s 873ms)";
+    let pauses =
+        |effects: &[Effect]| effects.iter().filter(|e| matches!(e, Effect::Pause { .. })).count();
+    let effects = talk.hear(json!({ "id": ids[0], "error": words }));
+    assert_eq!((pauses(&effects), reconnects(&effects)), (1, false));
+    assert_eq!(verdicts(&effects), [(0, format!("refused: {words}"))]);
+    // It is said once, and what is still found is not kept.
+    let share = Share { task: Arc::clone(&task), nonce: 9, tag: [9; 32], found: talk.now };
+    let effects = talk.dialogue.sell(share, talk.now);
+    assert_eq!(verdicts(&effects), [(9, format!("lost: {SHUT_OUT}"))]);
+    let effects = talk.hear(json!({ "id": ids[1], "error": words }));
+    assert_eq!(pauses(&effects), 0);
+    let hour = Duration::from_millis(3_600_873);
+    assert_eq!(retry(&effects), Some(Retry::After(hour)));
+
+    // At a login it means the same. After it, shares are sold as ever.
+    talk.dialogue.disconnected(talk.now);
+    talk.connect();
+    let effects = talk.hear(json!({ "id": 1, "error": "address quarantined" }));
+    assert_eq!(retry(&effects), Some(Retry::After(Duration::from_secs(901))));
     talk.dialogue.disconnected(talk.now);
     talk.connect();
     talk.hear(agreed());
-    let lost = talk.dialogue.disconnected(talk.now);
-    assert_eq!(verdicts(&lost).len(), 1, "twice is enough");
+    let task = talk.job("j2");
+    assert_eq!(talk.sell(&task, 100).len(), 1);
+}
+
+#[test]
+fn a_block_whose_fate_is_unknown_is_settled_by_the_pools_word() {
+    let found = json!({ "method": "notification", "params": {
+        "kind": "miner_block_found", "message": "you found block 7",
+    }});
+    // At the lowest target, every tag is a block.
+    let working = || {
+        let (talk, task) = Talk::working();
+        let network_target = Some(Target::from_bytes([0xff; 32]));
+        (talk, Arc::new(Task { network_target, ..Task::clone(&task) }))
+    };
+    let settled = |effects: &[Effect]| {
+        effects.iter().any(|e| matches!(e, Effect::Settled { share, .. } if share.nonce == 100))
+    };
+    // Its node did not answer the pool; later the pool says that the block is ours.
+    let (mut talk, task) = working();
+    let id = talk.sell(&task, 100)[0]["id"].clone();
+    let effects = talk.hear(json!({ "id": id, "error": "submitblock 500: " }));
+    assert_eq!(verdicts(&effects), [(100, "unknown: submitblock 500: ".to_owned())]);
+    assert!(settled(&talk.hear(found.clone())));
+    assert!(!settled(&talk.hear(found.clone())), "once is enough");
+
+    // The pool's word came, the answer did not, and the job is stale by now.
+    let (mut talk, task) = working();
+    talk.sell(&task, 100);
+    talk.hear(found.clone());
+    talk.dialogue.disconnected(talk.now);
+    talk.connect();
+    let id = sent(&talk.hear(agreed()))[0]["id"].clone();
+    let effects = talk.hear(json!({ "id": id, "error": FORGOTTEN }));
+    assert_eq!(verdicts(&effects), [(100, "accepted".to_owned())]);
+
+    // The word is about a share that was answered: it settles no other.
+    let (mut talk, task) = working();
+    let id = talk.sell(&task, 101)[0]["id"].clone();
+    talk.hear(answer(&id));
+    let id = talk.sell(&task, 100)[0]["id"].clone();
+    talk.hear(json!({ "id": id, "error": "submitblock 500: " }));
+    assert!(!settled(&talk.hear(found)));
+}
+
+#[test]
+fn the_height_of_a_block_is_read_from_the_pools_words() {
+    for (words, expect) in [
+        ("you found block 7", Some(7)),
+        ("rig-2 found block #123!", Some(123)),
+        ("you found block", None),
+        ("block 99999999999999999999", None),
+        ("", None),
+    ] {
+        assert_eq!(height_in(words), expect, "{words}");
+    }
 }
 
 #[test]
@@ -286,7 +513,17 @@ fn a_busy_pool_is_asked_again_a_few_times() {
         requests = sent(&talk.wait(Duration::from_secs(2)));
         assert_eq!(requests.len(), 1);
     };
-    assert_eq!((count, last), (4, vec![(100, "refused: server busy, retry".to_owned())]));
+    assert_eq!((count, last), (8, vec![(100, "refused: server busy, retry".to_owned())]));
+}
+
+#[test]
+fn a_duplicate_of_a_share_that_was_refused_for_now_can_mean_either() {
+    let (mut talk, task) = Talk::working();
+    let id = talk.sell(&task, 100)[0]["id"].clone();
+    talk.hear(json!({ "id": id, "error": "validation timeout" }));
+    let id = sent(&talk.wait(Duration::from_secs(2)))[0]["id"].clone();
+    let effects = talk.hear(json!({ "id": id, "error": "duplicate share" }));
+    assert_eq!(verdicts(&effects), [(100, "unknown: duplicate share".to_owned())]);
 }
 
 #[test]
@@ -298,7 +535,7 @@ fn late_answers_are_recognised_and_missing_ones_are_told() {
     let effects = talk.hear(json!({ "id": 2, "status": "ok", "result": { "accepted": true } }));
     assert_eq!(verdicts(&effects), [(100, "accepted for now".to_owned())]);
     let effects = talk.wait(Duration::from_secs(120));
-    assert_eq!(verdicts(&effects), [(101, "lost: the pool never answered".to_owned())]);
+    assert_eq!(verdicts(&effects), [(101, "unknown: the pool never answered".to_owned())]);
     let again = talk.hear(json!({ "id": 3, "status": "ok", "result": { "accepted": true } }));
     assert!(matches!(again[..], [Effect::Warning(_)]), "{again:?}");
 }
