@@ -1,8 +1,8 @@
-//! The HTTP API: what the miner does, as JSON, events and metrics; start, stop and changes.
+//! The HTTP API: the miner's state as JSON, events and metrics; start, stop and changes.
 //!
-//! Nobody is asked for a password, so it listens on this machine only unless the settings say
-//! otherwise. Web pages must not reach it either: a request that another origin makes a browser
-//! send is refused, and so is one for a name that is not this machine's.
+//! Nobody is asked for a password, so the API listens on this machine only unless the settings say
+//! otherwise. Web pages must not reach it either: a request sent by a browser for another
+//! origin is refused, and so is one for a name other than this machine's.
 
 mod metrics;
 
@@ -66,18 +66,18 @@ impl Server {
         let task = tokio::spawn(async move {
             let mut stopped = stopped;
             let ended = async move { finished(&mut stopped).await };
-            // Its errors are those of single connections, and theirs to know.
+            // Errors concern single connections only.
             let _ = axum::serve(listener, router).with_graceful_shutdown(ended).await;
         });
         Ok(Self { address, stop, task })
     }
 
-    /// Where it listens.
+    /// The address of the server.
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Ends it. Requests under way get a moment.
+    /// Ends the server. Requests under way get a moment.
     pub async fn stop(mut self) {
         let _ = self.stop.send(true);
         if timeout(FAREWELL, &mut self.task).await.is_err() {
@@ -86,7 +86,7 @@ impl Server {
     }
 }
 
-/// A body, unless it is too long.
+/// A body, unless too long.
 type Body = Result<Bytes, BytesRejection>;
 
 #[derive(Clone)]
@@ -136,7 +136,7 @@ async fn guard(State(api): State<Api>, request: Request, next: Next) -> Response
     next.run(request).await
 }
 
-/// Whether the host that a request is for is this machine. A page on a name that was made to point
+/// `true` for a request to this machine by name. A page on a name made to point
 /// here would be let in by the browser otherwise.
 fn names_this_machine(headers: &HeaderMap) -> bool {
     let Some(host) = headers.get(header::HOST) else { return true };

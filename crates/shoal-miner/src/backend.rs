@@ -1,10 +1,11 @@
-//! The trait behind which processors and devices stand.
+//! The trait of processors and devices.
 //!
-//! A backend is owned by one thread of the engine, which makes every call, so a call that blocks
-//! holds up nobody else; only [`Interrupt`] is called from another. What a backend has done it
-//! tells its [`Sink`], from whatever thread it likes. Everything it says is checked: nonces it was
-//! not given, more than it was given, nonces left out and solutions that are none cost it its
-//! place.
+//! A backend is owned by one thread of the engine, the caller of every method: a blocking call
+//! holds up nobody else; only [`Interrupt`] is called from another. Backends report results to
+//! their [`Sink`], from any thread. Every report is checked: foreign nonces, nonces done twice,
+//! nonces left out and false solutions put a backend in quarantine.
+//!
+//! A *device* is a backend without our own kernels: its tags are not trusted.
 
 pub mod cpu;
 pub mod sim;
@@ -19,12 +20,12 @@ use shoal_pow::TAG_BYTES;
 
 use crate::work::{Handover, Work};
 
-/// A processor or device that tries nonces.
+/// A processor or device, to try nonces on.
 pub trait Backend: Send {
     /// Its name, unique within an engine: `cpu0`, `sim1`.
     fn name(&self) -> Arc<str>;
 
-    /// What it can do. Asked before [`Self::start`] and once after, when lanes and memory are
+    /// Its capabilities. Asked before [`Self::start`] and once after, when lanes and memory are
     /// known.
     fn capabilities(&self) -> Capabilities;
 
@@ -32,17 +33,17 @@ pub trait Backend: Send {
     /// set.
     ///
     /// # Errors
-    /// [`BackendError`] when it cannot work; it is not called again then, except to stop.
+    /// [`BackendError`] when the backend cannot work; the only further call is to stop.
     fn start(&mut self, sink: Sink, stop: Arc<AtomicBool>) -> Result<(), BackendError>;
 
-    /// Takes nonces to try: behind those it has ([`Queue::Append`]), or when it has none. Returns
-    /// when it has them, not when it has tried them.
+    /// Takes nonces to try: behind earlier ones ([`Queue::Append`]), or when it has none. Returns
+    /// once the nonces are taken, not once they are tried.
     ///
     /// # Errors
-    /// [`BackendError`] when it cannot take them; then it does none of them.
+    /// [`BackendError`] when the nonces cannot be taken; then none is tried.
     fn assign(&mut self, lease: Lease) -> Result<(), BackendError>;
 
-    /// Drops what is assigned and not begun; `handover` says what becomes of the rest. Returns at
+    /// Drops assigned nonces not begun; `handover` decides about the rest. Returns at
     /// once.
     ///
     /// # Errors
@@ -67,13 +68,13 @@ pub trait Backend: Send {
     /// Hashes finished since this was last called, and how many of them nobody waited for.
     fn take_hashes(&mut self) -> Hashes;
 
-    /// What it is doing, for people. Cheap enough for every second.
+    /// Its present state, for people. Cheap enough for every second.
     fn telemetry(&self) -> Telemetry;
 
-    /// A way to break off a call that takes too long, from another thread.
+    /// A way to break off a slow call from another thread.
     fn interrupt(&self) -> Arc<dyn Interrupt>;
 
-    /// Gives up what is under way, ends its threads, gives its memory back. Called once, also
+    /// Gives up hashes under way, ends its threads, gives its memory back. Called once, also
     /// after [`Self::start`] failed.
     fn stop(&mut self);
 }
@@ -89,36 +90,36 @@ pub trait Interrupt: Send + Sync {
 pub struct Lease {
     /// Its name; reports carry it.
     pub id: u64,
-    /// The work. For a backend that is not trusted, its target is easier than the one that is
-    /// searched for: it is to report every tag that meets this one.
+    /// The work. Untrusted backends get a target easier than the one searched for, and are to
+    /// report every tag below.
     pub work: Arc<Work>,
     /// The nonces to try, a part of the work's.
     pub nonces: Range<u64>,
 }
 
-/// What a backend can do.
+/// Capabilities of a backend.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Capabilities {
-    /// Hashes it computes at a time.
+    /// Hashes computed at a time.
     pub lanes: u32,
-    /// Memory of its own, that no budget of the machine counts. `None` for a processor.
+    /// Memory of its own, outside the machine's budget. `None` for a processor.
     pub device_memory_kib: Option<u64>,
-    /// Whether calls wait for the device.
+    /// Blocking calls, or calls to be polled for.
     pub calls: Calls,
-    /// Whether leases wait behind each other.
+    /// Queue of leases.
     pub queue: Queue,
-    /// Whether its tags come from our own kernels; those of others are computed again before they
+    /// `true` for tags of our own kernels; others are computed again before they
     /// are reported.
     pub trusted: bool,
-    /// How long it may take to notice a cancel.
+    /// Longest time to notice a cancel.
     pub preemption: Option<Duration>,
 }
 
-/// Whether calls wait for the device.
+/// Blocking calls, or calls to be polled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Calls {
-    /// They return when the device has done what they ask.
+    /// Calls return when the device is done.
     Blocking,
     /// They return at once, and [`Backend::poll`] is called this often.
     Nonblocking {
@@ -127,15 +128,15 @@ pub enum Calls {
     },
 }
 
-/// What a lease does to those before it.
+/// Effect of a lease on earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Queue {
-    /// It would replace them, so it gets one when the one before is done.
+    /// Replaces them, so a backend gets one when the one before is done.
     Replace,
-    /// It waits behind them, up to this many in all.
+    /// Waits behind them, up to so many in all.
     Append {
-        /// Leases it holds at a time, at least 1.
+        /// Leases held at a time, at least 1.
         depth: u32,
     },
 }
@@ -152,29 +153,29 @@ pub enum Fence {
 /// Hashes finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize)]
 pub struct Hashes {
-    /// For a work that was wanted until they were done.
+    /// For a work still wanted when they were done.
     pub counted: u64,
-    /// For a work that was replaced, cancelled or past its deadline by then.
+    /// For a work replaced, cancelled or past its deadline by then.
     pub late: u64,
 }
 
-/// What a backend is doing.
+/// State of a backend.
 #[derive(Clone, Debug, PartialEq, Default, Serialize)]
 pub struct Telemetry {
-    /// One entry for each worker, or lane, that is counted on its own.
+    /// One entry for each worker, or lane, with a count of its own.
     pub workers: Vec<Worker>,
     /// Leases held and not done.
     pub leases: u32,
-    /// The kernel that runs: an instruction set or a device's program.
+    /// The kernel: an instruction set or a device's program.
     pub kernel: String,
 }
 
 /// A worker of a backend.
 #[derive(Clone, Debug, PartialEq, Default, Serialize)]
 pub struct Worker {
-    /// The core it is pinned to.
+    /// The core of the worker, if pinned.
     pub core: Option<usize>,
-    /// Hashes it computes side by side.
+    /// Hashes computed side by side.
     pub side_by_side: u32,
     /// The kind of pages its memory lies in, for people.
     pub pages: String,
@@ -182,18 +183,18 @@ pub struct Worker {
     pub memory_kib: u64,
     /// See above; `None` where the system does not say.
     pub huge_kib: Option<u64>,
-    /// Hashes it finished since it started.
+    /// Hashes finished since its start.
     pub hashes: u64,
 }
 
-/// Where a backend tells what it did. Cheap to clone; never blocks.
+/// The receiver of a backend's reports. Cheap to clone; never blocks.
 #[derive(Clone)]
 pub struct Sink {
     pub(crate) tell: Arc<dyn Fn(Report) + Send + Sync>,
 }
 
 impl Sink {
-    /// A sink that hands every report to this function.
+    /// A sink with a function to take every report.
     pub fn new(tell: impl Fn(Report) + Send + Sync + 'static) -> Self {
         Self { tell: Arc::new(tell) }
     }
@@ -204,28 +205,28 @@ impl Sink {
     }
 }
 
-/// What a backend tells.
+/// A report of a backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
     /// These nonces of a lease were tried: none of them before, none of them again.
     Done {
-        /// Of which lease.
+        /// The lease.
         lease: u64,
-        /// Which.
+        /// The nonces.
         nonces: Range<u64>,
     },
-    /// A tag that meets the target of a lease's work. Told before the nonce is told to be done.
+    /// A tag below the target of a lease's work. Reported before its nonce is reported as done.
     Found {
-        /// Of which lease.
+        /// The lease.
         lease: u64,
         /// The nonce.
         nonce: u64,
         /// Its tag.
         tag: [u8; TAG_BYTES],
     },
-    /// Something people should know; it goes on.
+    /// Words for people; work goes on.
     Warning(String),
-    /// It does not go on.
+    /// The backend gives up.
     Failed(BackendError),
 }
 
@@ -242,15 +243,15 @@ pub enum BackendError {
     /// A work needs more memory for a hash than the backend has.
     #[error("a hash of the work takes more KiB than there are: {needed} of {has}")]
     WorkTooLarge {
-        /// What a hash takes.
+        /// Memory of a hash.
         needed: u32,
-        /// What there is for one.
+        /// Memory there is for one.
         has: u32,
     },
-    /// The device is lost, or says what cannot be.
+    /// The device is lost, or says impossible things.
     #[error("the device failed: {0}")]
     Device(String),
-    /// It was told to stop, or interrupted.
+    /// Stopped on request, or interrupted.
     #[error("it was stopped")]
     Stopped,
 }

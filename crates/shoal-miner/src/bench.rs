@@ -1,15 +1,15 @@
-//! What the machine comes to: fixed work over wall clock.
+//! Rates of this machine: fixed work over wall clock.
 //!
-//! A run first finds out how many hashes take about as long as asked for, then times that many,
+//! A run first finds out how many hashes take about as long as asked for, then times so many,
 //! round by round, from a common start to the last one's end. Nothing is divided by a nominal
-//! time, and no hash counts that is not whole.
+//! time, and only whole hashes count.
 //!
 //! `kernel` hashes in bare loops, one for each thread. `backend` deals the same number of nonces
-//! through an engine whose workers stay. `end-to-end` starts and stops that engine every round and
-//! counts that, too.
+//! through an engine whose workers stay. `end-to-end` starts and stops an engine every round and
+//! counts the time for both, too.
 //!
-//! Hashes side by side buy rate with memory, so a rate alone compares nothing with a miner that
-//! takes less of it. The same rounds are run with half of the memory and with one hash at a time.
+//! Hashes side by side buy rate with memory, so a rate alone compares nothing with a miner in
+//! less memory. The same rounds are run with half of the memory and with one hash at a time.
 
 use std::fmt;
 use std::str::FromStr;
@@ -30,7 +30,7 @@ use crate::topology::{Affinity, Topology, pin};
 use crate::tune::{Host, host};
 use crate::work::{Handover, Work};
 
-/// What is measured.
+/// The subject of a benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BenchKind {
@@ -70,20 +70,20 @@ impl FromStr for BenchKind {
 #[error("a kind of benchmark is one of: kernel, backend, end-to-end")]
 pub struct UnknownKind;
 
-/// What is measured, and for how long.
+/// Options of a benchmark.
 #[derive(Clone, Debug)]
 pub struct BenchOptions {
-    /// What.
+    /// The subject.
     pub kind: BenchKind,
-    /// On what.
+    /// The processor's options.
     pub cpu: CpuOptions,
     /// How long a round takes, about.
     pub secs: f64,
-    /// Rounds that count.
+    /// Rounds to count.
     pub rounds: u32,
-    /// Rounds before them that do not.
+    /// Rounds before, not counted.
     pub warmup_rounds: u32,
-    /// Whether to measure with less memory, too.
+    /// `true` to measure with less memory, too.
     pub with_less: bool,
 }
 
@@ -124,7 +124,7 @@ pub struct WithLess {
     pub median_rate: f64,
 }
 
-/// What is going on.
+/// Progress of a benchmark.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Progress {
     /// A round is over.
@@ -136,32 +136,32 @@ pub enum Progress {
     },
 }
 
-/// What came out. Rates are hashes a second.
+/// Result of a benchmark. Rates are hashes a second.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BenchReport {
-    /// Of this form of report.
+    /// Version of this form of report.
     pub schema_version: u32,
-    /// When it was made.
+    /// Time of the report.
     pub timestamp_unix_secs: u64,
-    /// Of this crate.
+    /// Version of this crate.
     pub version: &'static str,
     /// Where.
     pub host: Host,
-    /// What memory there was before.
+    /// Memory of the machine before.
     pub memory: Budget,
-    /// What was measured.
+    /// The subject.
     pub bench_kind: BenchKind,
-    /// On what.
+    /// The processor's options.
     pub plan: CpuPlan,
     /// Where workers ran.
     pub affinity: Affinity,
-    /// What each worker lay in.
+    /// Workers and their memory.
     pub workers: Vec<Worker>,
     /// The length of the header, bytes.
     pub header_bytes: usize,
     /// How long a round was to take.
     pub secs: f64,
-    /// The rounds that count.
+    /// The counted rounds.
     pub runs: Vec<Round>,
     /// The mean of their rates.
     pub avg_rate: f64,
@@ -171,8 +171,8 @@ pub struct BenchReport {
     pub min_rate: f64,
     /// The highest.
     pub max_rate: f64,
-    /// The same with half of the memory, and with one hash at a time on each thread, where that
-    /// was asked for.
+    /// The same with half of the memory, and with one hash at a time on each thread, where
+    /// asked for.
     pub with_less: Vec<WithLess>,
 }
 
@@ -206,7 +206,7 @@ pub enum BenchError {
     /// No rounds, or no time.
     #[error("a benchmark needs a round and some time")]
     Nothing,
-    /// It was told to stop.
+    /// Stopped on request.
     #[error("it was stopped")]
     Stopped,
 }
@@ -302,16 +302,16 @@ fn median(rounds: &[Round]) -> (f64, Vec<f64>) {
     (median, rates)
 }
 
-/// Rounds, and what workers lay in.
+/// Rounds, and the workers.
 type Measured = (Vec<Round>, Vec<Worker>);
 
-/// The header that is hashed, as long as a real one.
+/// A header as long as a real one.
 fn header() -> Vec<u8> {
     (0..HEADER_BYTES).map(|i| (31 * i + 7) as u8).collect()
 }
 
-/// Finds out how many gangs a worker does in a round, then does the rounds. `go` has every worker
-/// do so many gangs, and says how many hashes that were and how long it took.
+/// Finds out the number of gangs for a round, then does the rounds. `go` has every worker
+/// do so many gangs, and returns the number of hashes and the time.
 fn rounds(
     options: &BenchOptions,
     tell: &mut dyn FnMut(&Round),
@@ -353,7 +353,7 @@ struct Looped<'a> {
     stop: &'a AtomicBool,
     /// How many gangs to do next.
     gangs: Receiver<u64>,
-    /// How many hashes that were; the first says that the memory is there.
+    /// The number of hashes; the first message means: the memory is there.
     done: Sender<Result<u64, Error>>,
 }
 
@@ -487,7 +487,7 @@ struct EngineBench<'a> {
 }
 
 impl<'a> EngineBench<'a> {
-    /// Starts it, and waits until its memory is there.
+    /// Starts an engine, and waits until its memory is there.
     fn start(options: &BenchOptions, stop: &'a AtomicBool) -> Result<Self, BenchError> {
         let backend: Box<dyn Backend> = Box::new(CpuBackend::new(&options.cpu)?);
         let (engine, events) = Engine::start(EngineOptions::new(vec![backend]))?;
@@ -513,7 +513,7 @@ impl<'a> EngineBench<'a> {
         self.wait(|event| matches!(event, Event::WorkDone { end: WorkEnd::Exhausted, .. }))
     }
 
-    /// That as many hashes were counted as nonces dealt.
+    /// Checks: as many hashes counted as nonces dealt.
     fn check(&self) -> Result<(), BenchError> {
         let idle = self.engine.fence(CHECK_TIMEOUT);
         let (counted, dealt) = (self.engine.status().hashes, self.hashes);
@@ -588,7 +588,7 @@ impl fmt::Display for BenchReport {
     }
 }
 
-/// Of this form of report.
+/// Version of this form of report.
 const SCHEMA_VERSION: u32 = 2;
 
 /// A header of the chain, without its nonce.

@@ -1,7 +1,7 @@
-//! What the miner is doing, for whoever wants to see it: logs, the terminal, the API.
+//! The miner's present state, for logs, the terminal and the API.
 //!
 //! One [`Board`] a process. The session writes on it; readers take a copy of the [`State`] or
-//! subscribe to what changes.
+//! subscribe to changes.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,16 +19,16 @@ use crate::status::Status;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lifecycle {
-    /// It does nothing.
+    /// Nothing to do.
     #[default]
     Idle,
-    /// It takes memory and starts threads.
+    /// Memory is taken and threads are started.
     Starting,
-    /// It works, or waits for work.
+    /// Working, or waiting for work.
     Running,
-    /// It ends its threads.
+    /// Threads are ended.
     Stopping,
-    /// It ended with an error.
+    /// Ended with an error.
     Error,
 }
 
@@ -57,7 +57,7 @@ pub enum Level {
     Info,
     /// Something went well.
     Success,
-    /// Something is not as it should be; it goes on.
+    /// Something is amiss; the miner goes on.
     Warn,
     /// Something failed.
     Error,
@@ -70,7 +70,7 @@ pub struct LogLine {
     pub elapsed_secs: f64,
     /// How much it matters.
     pub level: Level,
-    /// What it is about: `pool`, `node`, `engine`, `share`, `api`.
+    /// The subject: `pool`, `node`, `engine`, `share`, `api`.
     pub tag: &'static str,
     /// The words.
     pub message: String,
@@ -78,14 +78,14 @@ pub struct LogLine {
     pub times: u32,
 }
 
-/// What became of shares, or blocks where the source is a node.
+/// Counts of shares, or of blocks where the source is a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Shares {
     /// Found by the engine.
     pub found: u64,
     /// Accepted.
     pub accepted: u64,
-    /// Of those, checked by the other side.
+    /// Accepted and checked by the other side.
     pub verified: u64,
     /// Refused for coming too late.
     pub stale: u64,
@@ -102,91 +102,91 @@ pub struct Shares {
 /// The other side.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SourceState {
-    /// Where it is.
+    /// URL.
     pub url: String,
-    /// Whether it is there.
+    /// `true` while connected.
     pub connected: bool,
-    /// What was agreed on, or why it is not there.
+    /// The terms of the connection, or the reason for its absence.
     pub detail: String,
-    /// Times it was connected to.
+    /// Connections so far.
     pub connects: u64,
 }
 
-/// What is worked on.
+/// The task of the moment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TaskState {
     /// Its name.
     pub id: String,
     /// Height of the block.
     pub height: u64,
-    /// Hashes that a solution takes on average.
+    /// Hashes a solution takes on average.
     pub difficulty: u64,
-    /// Seconds since it came.
+    /// Seconds since its arrival.
     pub age_secs: f64,
 }
 
-/// How often what was asked for and happened.
+/// Counts of requests and events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
-    /// Starts that were asked for over the API.
+    /// Starts requested over the API.
     pub start_requests: u64,
-    /// Stops that were asked for over the API.
+    /// Stops requested over the API.
     pub stop_requests: u64,
-    /// Restarts that were asked for over the API.
+    /// Restarts requested over the API.
     pub restart_requests: u64,
     /// Changes to the running miner.
     pub live_config_patches: u64,
     /// Lines of the log.
     pub log_events: u64,
-    /// Tasks that came.
+    /// Tasks received.
     pub tasks: u64,
-    /// Backends that lost their place.
+    /// Backends quarantined.
     pub backend_quarantines: u64,
 }
 
 /// Everything about the miner at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct State {
-    /// Where it stands.
+    /// Phase of life.
     pub lifecycle: Lifecycle,
     /// Counts the runs of this process, from 1.
     pub run_id: u64,
-    /// Whether a run is under way.
+    /// `true` while a run is under way.
     pub running: bool,
     /// When the last run began.
     pub started_at_unix_ms: Option<u64>,
-    /// When it ended.
+    /// End of the last run.
     pub stopped_at_unix_ms: Option<u64>,
-    /// Why it failed.
+    /// Reason of the last failure.
     pub last_error: Option<String>,
-    /// What it runs with; secrets are stars.
+    /// The configuration of the run; secrets are stars.
     pub effective_config: Option<Config>,
     /// The other side.
     pub source: SourceState,
-    /// What is worked on.
+    /// The task of the moment.
     pub task: Option<TaskState>,
-    /// What became of shares in this run.
+    /// Counts of this run's shares.
     pub shares: Shares,
     /// The engine of this run.
     pub engine: Option<Status>,
-    /// How often what happened, in this process.
+    /// Counts of events in this process.
     pub metrics: Counters,
     /// The last lines of the log.
     pub recent_logs: Vec<LogLine>,
 }
 
-/// Something that changed, for those who listen.
+/// A change, for subscribers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Announcement {
     /// Counts up by one.
     pub id: u64,
-    /// What it is: `miner.log`, `state.changed` and so on.
+    /// The kind: `miner.log`, `state.changed` and so on.
     pub name: &'static str,
     /// The rest.
     pub data: Value,
 }
 
-/// What the miner is doing. Shared by everybody.
+/// The miner's present state. Shared by everybody.
 #[derive(Debug)]
 pub struct Board {
     begun: Instant,
@@ -274,12 +274,12 @@ impl Board {
         }
     }
 
-    /// Everything that changes from now on. Who is too slow misses some.
+    /// All changes from now on. Slow subscribers miss some.
     pub fn subscribe(&self) -> broadcast::Receiver<Arc<Announcement>> {
         self.announcements.subscribe()
     }
 
-    /// Says something to people. What is said again and again in a short time is only counted.
+    /// Says something to people. Repetitions within a short time are only counted.
     pub fn log(&self, level: Level, tag: &'static str, message: impl Into<String>) {
         let mut inner = self.inner();
         let message = message.into();
@@ -332,7 +332,7 @@ impl Board {
         self.announce(&mut inner, "state.changed", data);
     }
 
-    /// A backend is ready: a run that was starting runs. One that is ending goes on ending.
+    /// A backend is ready: a starting run is running now, an ending one goes on ending.
     pub fn started(&self, reason: &str) {
         if self.inner().lifecycle == Lifecycle::Starting {
             self.move_to(Lifecycle::Running, reason);
@@ -346,7 +346,7 @@ impl Board {
         self.move_to(Lifecycle::Error, reason);
     }
 
-    /// What the run is done with.
+    /// The configuration of the run.
     pub fn set_config(&self, config: &Config) {
         self.set_source(&config.source_url());
         self.inner().config = Some(config.clone());
@@ -387,7 +387,7 @@ impl Board {
         }
     }
 
-    /// What the engine does.
+    /// The engine's present state.
     pub fn set_engine(&self, status: Status) {
         self.inner().engine = Some(status);
     }
@@ -409,13 +409,13 @@ impl Board {
         self.announce(&mut inner, "solution.found", data);
     }
 
-    /// What became of a share.
+    /// The verdict on a share.
     pub fn judged(&self, nonce: u64, verdict: &Verdict) {
         let mut inner = self.inner();
         self.judge(&mut inner, nonce, verdict);
     }
 
-    /// What became, after all, of a share whose verdict was unknown.
+    /// The verdict, after all, on a share of unknown fate.
     pub fn settled(&self, nonce: u64, verdict: &Verdict) {
         let mut inner = self.inner();
         inner.shares.unknown = inner.shares.unknown.saturating_sub(1);
@@ -462,12 +462,12 @@ impl Board {
     fn announce(&self, inner: &mut Inner, name: &'static str, data: Value) {
         let id = inner.next_id;
         inner.next_id += 1;
-        // An error means that nobody listens.
+        // An error: nobody listens.
         let _ = self.announcements.send(Arc::new(Announcement { id, name, data }));
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        // What is half written is shown half written; it is for people.
+        // A half-written state is shown half written, to people only.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! What the miner is set up with: a file, flags and requests over the API, one above the other.
+//! Settings of the miner: a file, flags and requests over the API, one above the other.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -17,8 +17,8 @@ use crate::topology::Affinity;
 
 macro_rules! settings {
     ($($(#[$doc:meta])* $name:ident: $type:ty,)*) => {
-        /// Some of what can be set. A file, the command line and a request over the API are all
-        /// this; what is not given is taken from the one below. Unknown names are refused.
+        /// Some of the settings. A file, the command line and a request over the API are all
+        /// this; missing ones are taken from the level below. Unknown names are refused.
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
         #[serde(deny_unknown_fields, default)]
         pub struct Settings {
@@ -30,7 +30,7 @@ macro_rules! settings {
                 Self { $($name: self.$name.or(base.$name),)* }
             }
 
-            /// The names of what is given and is not what `base` says.
+            /// The names of settings given and different from `base`.
             pub fn changes(&self, base: &Self) -> Vec<&'static str> {
                 let mut names = Vec::new();
                 $(if self.$name.is_some() && self.$name != base.$name {
@@ -53,25 +53,25 @@ settings! {
     address: String,
     /// The name of this machine at the pool.
     worker: String,
-    /// What the node is shown to let us in.
+    /// The node's token.
     token: Secret,
     /// The file with the node's token.
     cookie: PathBuf,
     /// Memory of one hash, in KiB.
     memory_kib: u32,
-    /// Threads that hash.
+    /// Threads for hashing.
     threads: usize,
-    /// Hashes that a thread computes side by side.
+    /// Hashes side by side on each thread.
     side_by_side: usize,
-    /// Whether threads keep to their cores: `off`, `auto` or `pcore-only`.
+    /// Keeping threads on their cores: `off`, `auto` or `pcore-only`.
     affinity: String,
     /// The kernel to run.
     isa: String,
-    /// Memory that may be taken, in KiB.
+    /// Memory budget, in KiB.
     memory_budget_kib: u64,
-    /// Take memory that the machine may not have.
+    /// Take more memory than the budget.
     oversubscribe: bool,
-    /// Try out how many threads are best before mining, where `threads` does not say it.
+    /// Try out the best number of threads before mining, without `threads`.
     autotune: bool,
     /// Seconds for each number of threads.
     autotune_secs: u64,
@@ -79,11 +79,11 @@ settings! {
     autotune_cache: PathBuf,
     /// Seconds after which a node is asked for another template.
     refresh_secs: u64,
-    /// Seconds that a request to a node may take.
+    /// Longest time of a request to a node, in seconds.
     request_timeout_secs: u64,
     /// Listen to the node's events.
     events: bool,
-    /// The first wait after a connection that failed, in milliseconds.
+    /// The first wait after a failed connection, in milliseconds.
     retry_first_ms: u64,
     /// The longest wait, in milliseconds.
     retry_longest_ms: u64,
@@ -91,17 +91,17 @@ settings! {
     stats_secs: u64,
     /// Offer the HTTP API.
     api: bool,
-    /// Where it listens.
+    /// The address to listen on.
     api_bind: SocketAddr,
-    /// Let it listen where other machines can reach it.
+    /// Allow an address in reach of other machines.
     api_allow_unsafe_bind: bool,
     /// Wait for a start over the API.
     service: bool,
 }
 
 impl Settings {
-    /// These settings where they are given, those of `base` elsewhere. What excludes each other
-    /// displaces: a node takes the place of a pool, a token that of a cookie.
+    /// These settings where given, `base`'s elsewhere. Exclusive settings
+    /// displace each other: a node takes the place of a pool, a token the place of a cookie.
     #[must_use]
     pub fn over(self, mut base: Self) -> Self {
         if self.pool.is_some() || self.node.is_some() {
@@ -116,7 +116,7 @@ impl Settings {
     /// Reads a file.
     ///
     /// # Errors
-    /// [`ConfigError`] that names the file and the place; never what stands there.
+    /// [`ConfigError`] with the file and the place; never with the contents.
     pub fn from_file(path: &Path) -> Result<Self, ConfigError> {
         let file = || path.display().to_string();
         let length = fs::metadata(path).map(|meta| meta.len());
@@ -133,10 +133,10 @@ impl Settings {
         }
     }
 
-    /// What is not given is filled in, what is given is checked.
+    /// Fills in missing settings and checks the given ones.
     ///
     /// # Errors
-    /// [`ConfigError`] that names the setting.
+    /// [`ConfigError`] with the name of the setting.
     pub fn resolve(&self) -> Result<Config, ConfigError> {
         let positive = |name, value: Option<u64>, default: u64| match value {
             Some(0) => Err(ConfigError::Zero { name }),
@@ -225,7 +225,7 @@ impl Settings {
     }
 }
 
-/// Reads a JSON object. What derived code would also take, an array of values in order, is refused.
+/// Reads a JSON object. Refuses an array of values in order, which derived code would take.
 pub(crate) fn read_object<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> Result<T, String> {
     if !bytes.trim_ascii_start().starts_with(b"{") {
         return Err("not a JSON object".to_owned());
@@ -233,7 +233,7 @@ pub(crate) fn read_object<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> Result<
     serde_json::from_slice(bytes).map_err(|error| error.to_string())
 }
 
-/// What the miner runs with: every setting, checked. Shown over the API; secrets are stars.
+/// Every setting of the miner, checked. Shown over the API; secrets are stars.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Config {
     /// Version of this form.
@@ -242,19 +242,19 @@ pub struct Config {
     pub source: Option<SourceConfig>,
     /// Memory of one hash, in KiB.
     pub memory_kib: u32,
-    /// Threads that hash; as many as pay, when it is not said.
+    /// Threads for hashing; `None` for as many as pay.
     pub threads: Option<usize>,
-    /// Hashes that a thread computes side by side; as many as pay, when it is not said.
+    /// Hashes side by side on each thread; `None` for as many as pay.
     pub side_by_side: Option<usize>,
-    /// Whether threads keep to their cores.
+    /// Keeping threads on their cores.
     pub affinity: Affinity,
-    /// The kernel to run; the fastest, when it is not said.
+    /// The kernel to run; `None` for the fastest.
     pub isa: Option<String>,
-    /// Memory that may be taken, in KiB; what the machine has, when it is not said.
+    /// Memory budget, in KiB; `None` asks the machine.
     pub memory_budget_kib: Option<u64>,
-    /// Take memory that the machine may not have.
+    /// Take more memory than the budget.
     pub oversubscribe: bool,
-    /// Try out how many threads are best before mining, where `threads` does not say it.
+    /// Try out the best number of threads before mining, without `threads`.
     pub autotune: bool,
     /// Seconds for each number of threads.
     pub autotune_secs: u64,
@@ -262,11 +262,11 @@ pub struct Config {
     pub autotune_cache: Option<PathBuf>,
     /// Seconds after which a node is asked for another template.
     pub refresh_secs: u64,
-    /// Seconds that a request to a node may take.
+    /// Longest time of a request to a node, in seconds.
     pub request_timeout_secs: u64,
     /// Listen to the node's events.
     pub events: bool,
-    /// The first wait after a connection that failed, in milliseconds.
+    /// The first wait after a failed connection, in milliseconds.
     pub retry_first_ms: u64,
     /// The longest wait, in milliseconds.
     pub retry_longest_ms: u64,
@@ -274,9 +274,9 @@ pub struct Config {
     pub stats_secs: u64,
     /// Offer the HTTP API.
     pub api: bool,
-    /// Where it listens.
+    /// The address to listen on.
     pub api_bind: SocketAddr,
-    /// Let it listen where other machines can reach it.
+    /// Allow an address in reach of other machines.
     pub api_allow_unsafe_bind: bool,
     /// Wait for a start over the API.
     pub service: bool,
@@ -299,11 +299,11 @@ pub enum SourceConfig {
     Node {
         /// Where it is.
         url: String,
-        /// Who is paid; the node's wallet, when it is not said.
+        /// Who is paid; `None` for the node's wallet.
         address: Option<String>,
-        /// What it is shown.
+        /// Its token.
         token: Option<Secret>,
-        /// The file with what it is shown.
+        /// The file with its token.
         cookie: Option<PathBuf>,
     },
 }
@@ -317,7 +317,7 @@ impl Config {
         }
     }
 
-    /// Whether both work for the same, in the same way.
+    /// `true` when both work for the same, in the same way.
     pub fn same_source(&self, other: &Self) -> bool {
         let of = |config: &Self| {
             let Self { refresh_secs, request_timeout_secs, events, .. } = *config;
@@ -327,7 +327,7 @@ impl Config {
         self.source == other.source && of(self) == of(other)
     }
 
-    /// What hashes, and on what.
+    /// Options of the processor's backend.
     pub fn cpu_options(&self) -> CpuOptions {
         CpuOptions {
             memory_kib: self.memory_kib,
@@ -379,10 +379,10 @@ impl Config {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// The file cannot be read, or is not what it should be.
+    /// The file cannot be read, or has another form.
     #[error("{file}: {why}")]
     File {
-        /// Which file.
+        /// The file.
         file: String,
         /// Why.
         why: String,
@@ -390,9 +390,9 @@ pub enum ConfigError {
     /// The file is of another time.
     #[error("{file}: schema_version is not 1: {version}")]
     SchemaVersion {
-        /// Which file.
+        /// The file.
         file: String,
-        /// What it says.
+        /// Its version.
         version: u32,
     },
     /// The pool's URL is none.
@@ -415,19 +415,19 @@ pub enum ConfigError {
     /// No address looks like this.
     #[error("address: an address is letters and digits, 128 of them at most")]
     Address,
-    /// No worker is called that.
+    /// No name of a worker.
     #[error("worker: a name has 64 characters at most, and none that control")]
     Worker,
     /// At least 1.
     #[error("{name} must not be 0")]
     Zero {
-        /// Which setting.
+        /// The setting.
         name: &'static str,
     },
     /// Too much.
     #[error("{name} is more than {max}")]
     TooLarge {
-        /// Which setting.
+        /// The setting.
         name: &'static str,
         /// The most.
         max: u64,
@@ -444,7 +444,7 @@ pub enum ConfigError {
     /// There is no such kernel, here at least.
     #[error("isa: this machine has no such kernel: {0}")]
     Isa(String),
-    /// Other machines could reach it, and nobody would be asked for a password.
+    /// In reach of other machines, and nobody would be asked for a password.
     #[error("the API would be open to other machines at {0}; api_allow_unsafe_bind allows that")]
     UnsafeBind(SocketAddr),
 }

@@ -1,7 +1,7 @@
-//! What limits this machine, why, and the exact commands that would change it.
+//! Limits of this machine, their reasons, and the exact commands against them.
 //!
-//! Looks at the kernel, the memory and its limits, pages, and clocks. Says nothing that it did not
-//! find: whether the system grants huge pages is tried out, not read off a setting.
+//! Looks at the kernel, the memory and its limits, pages, and clocks. Says only what was
+//! found: huge pages are tried out, not read off a setting.
 
 use std::path::{Path, PathBuf};
 use std::{fmt, fs, io};
@@ -14,23 +14,23 @@ use crate::backend::cpu::{CpuOptions, PlanError, SIDE_BY_SIDE_MAX, half_in_words
 use crate::memory::Budget;
 use crate::topology::Topology;
 
-/// What there is to say, the worst first.
+/// All findings, the worst first.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Diagnosis {
     /// One entry for each thing looked at.
     pub findings: Vec<Finding>,
 }
 
-/// One thing that was looked at.
+/// One finding.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
     /// How bad it is.
     pub severity: Severity,
-    /// What was found.
+    /// The fact.
     pub what: String,
-    /// What that means.
+    /// Its meaning.
     pub why: String,
-    /// How to change it, where that can be done by command.
+    /// The way to change it, where a command can.
     pub fix: Option<Fix>,
 }
 
@@ -38,18 +38,18 @@ pub struct Finding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// It costs much.
+    /// A high cost.
     Problem,
-    /// It costs something, or cannot be changed.
+    /// A low cost, or one beyond change.
     Hint,
-    /// It is as it should be.
+    /// All is well.
     Good,
 }
 
 /// Settings of the system, to be written in this order.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Fix {
-    /// The files and what is to be written to each.
+    /// The files and their new contents.
     pub writes: Vec<(PathBuf, String)>,
 }
 
@@ -68,21 +68,21 @@ impl Fix {
 pub struct FixError {
     /// Where to.
     pub path: PathBuf,
-    /// What the system says; mostly that only root may.
+    /// The system's words; mostly: only root may.
     pub why: io::Error,
 }
 
-/// Looks at this machine, with the mining in mind that the options describe.
+/// Looks at this machine, for mining with these options.
 pub fn examine(options: &CpuOptions) -> Diagnosis {
     let budget = options.budget_kib.map_or_else(Budget::of_machine, Budget::of_kib);
     let room = Room { root: Path::new("/"), topology: Topology::of_machine(), budget };
     room.examine(options, &grants_huge_pages)
 }
 
-/// Does what the findings say, and tells each step. How many settings were written.
+/// Carries the fixes out, and tells each step. Returns the number of settings written.
 ///
 /// # Errors
-/// [`FixError`] at the first that cannot be written; those before it are.
+/// [`FixError`] at the first setting not written; earlier ones are.
 pub fn fix(diagnosis: &Diagnosis, tell: &mut dyn FnMut(&str)) -> Result<usize, FixError> {
     let mut written = 0;
     for (path, text) in
@@ -90,21 +90,21 @@ pub fn fix(diagnosis: &Diagnosis, tell: &mut dyn FnMut(&str)) -> Result<usize, F
     {
         fs::write(path, text).map_err(|why| FixError { path: path.clone(), why })?;
         written += 1;
-        // The system may do less than it was told to, above all with huge pages.
+        // The system may do less than told, above all with huge pages.
         let now = fs::read_to_string(path).unwrap_or_default();
         tell(&format!("{}: {text}, and now it says: {}", path.display(), now.trim()));
     }
     Ok(written)
 }
 
-/// Whether memory that asks for transparent huge pages lies in them: KiB that do, of how many.
+/// A trial of transparent huge pages: KiB lying in them, and KiB tried.
 fn grants_huge_pages() -> Option<(u64, u64)> {
     let mut arena = Arena::with_pages(PROBE_KIB, Pages::Transparent).ok()?;
     arena.populate().ok()?;
     Some((arena.huge_kib()?, u64::from(PROBE_KIB)))
 }
 
-/// What is looked at.
+/// The machine under examination.
 struct Room<'a> {
     root: &'a Path,
     topology: Topology,
@@ -190,7 +190,7 @@ impl Room<'_> {
         Finding::new(severity, what, why)
     }
 
-    /// The memory that mining would take, its price, and what is left to everybody else.
+    /// The memory mining would take, its price, and the rest for everybody else.
     fn taken(&self, options: &CpuOptions) -> Option<Finding> {
         let Self { budget, topology, .. } = self;
         let plan = plan(options, topology, budget).ok()?;
@@ -228,7 +228,7 @@ impl Room<'_> {
         let pool = self.root.join("sys/kernel/mm/hugepages/hugepages-2048kB");
         let reserved = self.number(&pool.join("nr_hugepages")).unwrap_or(0);
         let missing = (hashes - free) * each_kib / 2048;
-        // Memory is in one piece only after it was tidied up.
+        // Memory is in one piece only after tidying up.
         let reserve = Fix {
             writes: vec![
                 (self.root.join("proc/sys/vm/compact_memory"), "1".into()),
@@ -264,7 +264,7 @@ impl Room<'_> {
         }
     }
 
-    /// Processor time that the cgroup leaves, where that is less than the processors.
+    /// Processor time under the cgroup's limit, where less than the processors.
     fn quota(&self) -> Option<Finding> {
         let root = self.root.join("sys/fs/cgroup");
         let (quota, period) = match self.text(&root.join("cpu.max")) {
@@ -286,7 +286,7 @@ impl Room<'_> {
         Some(Finding::new(Severity::Problem, what, why))
     }
 
-    /// Processors that are kept at their lowest clock.
+    /// Processors kept at their lowest clock.
     fn clocks(&self) -> Option<Finding> {
         let slow: Vec<PathBuf> = self
             .topology
@@ -339,7 +339,7 @@ impl Room<'_> {
         self.text(path)?.parse().ok()
     }
 
-    /// The word in brackets, of a file that lists its choices.
+    /// The word in brackets, in a file with a list of choices.
     fn chosen(&self, path: &Path) -> Option<String> {
         let text = self.text(path)?;
         let (_, rest) = text.split_once('[')?;
@@ -382,7 +382,7 @@ fn mib(kib: u64) -> String {
     }
 }
 
-/// Memory that is tried for huge pages.
+/// Memory tried for huge pages.
 const PROBE_KIB: u32 = 64 << 10;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The engine: backends, the work they are on, and what they find.
+//! The engine: backends, their work, their solutions.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering::Relaxed;
@@ -12,19 +12,19 @@ use serde::Serialize;
 use shoal_pow::Challenge;
 
 use crate::backend::Backend;
-use crate::crew::Crew;
+use crate::backend_threads::BackendThreads;
 use crate::schedule::{Input, Output, Rules, Scheduler};
 use crate::source::random_u64;
 use crate::status::Status;
 use crate::work::{Handover, Solution, Work};
 
-/// What an engine is started with.
+/// Options of an engine.
 pub struct EngineOptions {
     /// Who tries nonces. At least one, with names of their own.
     pub backends: Vec<Box<dyn Backend>>,
     /// Whose solutions are computed again before they are reported.
     pub verify: Verify,
-    /// How devices are watched that could leave nonces out; `None` believes them.
+    /// Checks on devices, which could leave nonces out; `None` believes them.
     pub spot_checks: Option<SpotChecks>,
     /// How work is shared between backends.
     pub allocation: Allocation,
@@ -38,19 +38,19 @@ pub struct EngineOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verify {
-    /// Those of backends whose tags do not come from our own kernels.
+    /// Solutions of backends without our own kernels.
     #[default]
     Untrusted,
     /// All.
     All,
 }
 
-/// How backends are watched whose tags do not come from our own kernels: they are asked for easier
+/// Checks on backends without our own kernels: they are asked for easier
 /// tags than solutions, and some of these are computed again.
 ///
-/// With the defaults, one hash of the processor for 256 of the device. A device that tries nothing
-/// is found out after 288 nonces, one that makes tags up after 256 on average, one that tries half
-/// of its nonces after a thousand or so; one that tries all of them, never.
+/// With the defaults, one hash of the processor for 256 of the device. A device trying nothing
+/// is found out after 288 nonces, one making tags up after 256 on average, one trying half
+/// of its nonces after a thousand or so; an honest one, never.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct SpotChecks {
     /// One tag in so many is to be reported; at least 1.
@@ -76,18 +76,18 @@ pub enum Allocation {
     Even,
 }
 
-/// How long backends may take before it is held against them.
+/// Time limits of backends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
     /// To start, memory included.
     pub start: Duration,
     /// To take a lease; a strike.
     pub assign: Duration,
-    /// Strikes that cost a backend its place.
+    /// Strikes until quarantine.
     pub assign_strikes: u32,
     /// To cancel or to fence; the end at once.
     pub control: Duration,
-    /// To try any nonce at all while it has some; the end at once.
+    /// To try any nonce at all while it has a lease; the end at once.
     pub stall: Duration,
     /// To stop.
     pub stop: Duration,
@@ -106,7 +106,7 @@ impl Default for Timeouts {
     }
 }
 
-/// What happened.
+/// An event of the engine.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
@@ -115,19 +115,19 @@ pub enum Event {
         /// Its name.
         backend: Arc<str>,
     },
-    /// A nonce that meets the target, verified where that was asked for. Also of works that were
-    /// replaced a moment ago: whether it is still worth something, the caller knows.
+    /// A nonce whose tag meets the target, verified where asked for. Also of works
+    /// replaced a moment ago: the caller knows its worth.
     Solution(Solution),
     /// A work ended; each gets exactly one of these.
     WorkDone {
-        /// Which.
+        /// The work.
         work_id: u64,
         /// Why.
         end: WorkEnd,
         /// Nonces tried.
         tried: u64,
     },
-    /// A backend lost its place; what it had not done is dealt to the others.
+    /// A backend lost its place; its untried nonces are dealt to the others.
     BackendQuarantined {
         /// Its name.
         backend: Arc<str>,
@@ -140,7 +140,7 @@ pub enum Event {
     Warning {
         /// Who says so; `None` for the engine.
         backend: Option<Arc<str>>,
-        /// What.
+        /// The words.
         text: String,
     },
 }
@@ -151,15 +151,15 @@ pub enum Event {
 pub enum WorkEnd {
     /// Every nonce was tried.
     Exhausted,
-    /// It was to pause on a solution, and there is one.
+    /// Set to pause on a solution, and there is one.
     Solved,
     /// Its deadline passed.
     Deadline,
     /// Another was assigned.
     Replaced,
-    /// It was cancelled.
+    /// Cancelled.
     Cancelled,
-    /// No backend is left, or none has the memory for it.
+    /// No backend is left, or none has enough memory.
     NoBackend,
     /// The engine was stopped.
     Stopped,
@@ -169,13 +169,13 @@ pub enum WorkEnd {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
-    /// It could not start.
+    /// The start failed.
     #[error("it could not start: {0}")]
     Start(crate::backend::BackendError),
-    /// It failed while it worked.
+    /// Failed at work.
     #[error("it failed: {0}")]
     Failed(crate::backend::BackendError),
-    /// It took too long to take work, too often.
+    /// Too slow to take work, too often.
     #[error("it was slow to take work: {strikes} times")]
     SlowAssign {
         /// How often.
@@ -184,26 +184,26 @@ pub enum Fault {
     /// A call did not come back in time.
     #[error("a call did not come back within {0:?}: {1}")]
     Timeout(Duration, &'static str),
-    /// It has work and tries nothing.
+    /// Has work and tries nothing.
     #[error("it tried no nonce for {0:?}")]
     Stalled(Duration),
-    /// It reported a tag that is not the nonce's.
+    /// Reported a false tag.
     #[error("it reported a false tag for nonce {nonce}")]
     FalseSolution {
         /// The nonce.
         nonce: u64,
     },
-    /// It said that it tried nonces which it left out: too few of their tags were reported.
+    /// Left nonces out and reported them as tried: too few of their tags were reported.
     #[error("it left nonces out: {witnesses} tags of {nonces} nonces, usual is {expected}")]
     LeftOut {
-        /// Nonces that it said it tried.
+        /// Nonces reported as tried.
         nonces: u64,
-        /// Tags that it reported of them.
+        /// Tags reported of them.
         witnesses: u64,
         /// About as many they must have had.
         expected: u64,
     },
-    /// It reported nonces that it was not given, or twice.
+    /// Reported nonces of others, or twice.
     #[error("it reported nonces that were not its own: {start}..{end}")]
     ForeignNonces {
         /// The first.
@@ -211,10 +211,10 @@ pub enum Fault {
         /// Behind the last.
         end: u64,
     },
-    /// It reported a lease in so many pieces that keeping account of them is work.
+    /// Reported a lease in too many pieces to keep account of.
     #[error("it reported a lease in too many pieces")]
     Scattered,
-    /// It panicked.
+    /// Panicked.
     #[error("it panicked: {0}")]
     Panicked(String),
 }
@@ -238,7 +238,7 @@ pub enum EngineError {
     /// The header, or the memory of a hash, is out of bounds.
     #[error(transparent)]
     Work(#[from] shoal_pow::Error),
-    /// A work without nonces, or whose id is not above those before it.
+    /// A work without nonces, or with an id not above all earlier ones.
     #[error("a work needs nonces, and an id above those before it: {id}")]
     BadWork {
         /// Its id.
@@ -260,7 +260,7 @@ impl EngineOptions {
     }
 }
 
-/// Backends at work. Every method may be called from any thread; dropping it stops it.
+/// Backends at work. Every method may be called from any thread; dropping an engine stops it.
 pub struct Engine {
     scheduler: Arc<Mutex<Scheduler>>,
     inputs: Sender<Input>,
@@ -269,7 +269,7 @@ pub struct Engine {
     next_fence: AtomicU64,
     /// The id of the last work, once there is one.
     last_work: Mutex<Option<u64>>,
-    /// Set when it is to end: calls to start, and verifications, give up then.
+    /// Set for the end: starts and verifications give up then.
     stop: Arc<AtomicBool>,
     control: Mutex<Option<JoinHandle<bool>>>,
     clean: AtomicBool,
@@ -293,22 +293,23 @@ impl Engine {
         if names.len() != backends.len() {
             return Err(EngineError::SameName);
         }
-        // Without entropy, a device could know which of its tags are looked at; it has no way to.
+        // Without entropy a device could foresee the checks on its tags, if it knew our code.
         let seed = random_u64().unwrap_or_default();
         let rules = Rules { verify, spot_checks, allocation, horizon, timeouts, seed };
-        let members: Vec<_> =
+        let named: Vec<_> =
             backends.iter().map(|backend| (backend.name(), backend.capabilities())).collect();
-        let scheduler = Scheduler::new(members, rules, Instant::now());
+        let scheduler = Scheduler::new(named, rules, Instant::now());
         let scheduler = Arc::new(Mutex::new(scheduler));
         let stop = Arc::new(AtomicBool::new(false));
         let fences = Arc::default();
         let (inputs, received) = mpsc::channel();
         let (events, happened) = mpsc::channel();
-        let crew = Crew::start(backends, &inputs, &stop).map_err(|_| EngineError::Thread)?;
+        let backend_threads =
+            BackendThreads::start(backends, &inputs, &stop).map_err(|_| EngineError::Thread)?;
         let control = Control {
             scheduler: Arc::clone(&scheduler),
             received,
-            crew,
+            backend_threads,
             events,
             fences: Arc::clone(&fences),
             stop_timeout: timeouts.stop,
@@ -316,7 +317,7 @@ impl Engine {
         let control = thread::Builder::new()
             .name("shoal-engine".into())
             .spawn(move || control.run())
-            // The crew went with the closure: its channels closed, and its threads end.
+            // The backend_threads went with the closure: its channels closed, and its threads end.
             .map_err(|_| EngineError::Thread)?;
         let engine = Self {
             scheduler,
@@ -342,7 +343,7 @@ impl Engine {
             return Err(EngineError::BadWork { id });
         }
         Challenge::new(&work.header, work.memory_kib, work.target)?;
-        // Held until it is sent, so that works arrive in the order of their ids.
+        // Held while sending, so that works arrive in the order of their ids.
         let mut last = lock(&self.last_work);
         if last.is_some_and(|last| id <= last) {
             return Err(EngineError::BadWork { id });
@@ -361,7 +362,7 @@ impl Engine {
         let _ = self.inputs.send(Input::Cancel(handover));
     }
 
-    /// What it is doing now, also after it was stopped. Cheap.
+    /// Its present state, also after the stop. Cheap.
     pub fn status(&self) -> Status {
         lock(&self.scheduler).status(Instant::now())
     }
@@ -382,7 +383,7 @@ impl Engine {
 
     /// Ends every thread and gives the memory back, at any time, also while backends start.
     ///
-    /// Returns when that is done; `false` when a backend did not come back in time: its thread
+    /// Returns afterwards; `false` when a backend did not come back in time: its thread
     /// then is left to itself.
     pub fn stop(&self) -> bool {
         self.stop.store(true, Relaxed);
@@ -407,14 +408,14 @@ impl Drop for Engine {
 struct Control {
     scheduler: Arc<Mutex<Scheduler>>,
     received: Receiver<Input>,
-    crew: Crew,
+    backend_threads: BackendThreads,
     events: Sender<Event>,
     fences: Arc<Mutex<HashMap<u64, Sender<bool>>>>,
     stop_timeout: Duration,
 }
 
 impl Control {
-    /// Until it is told to stop. Whether every thread ended.
+    /// Runs until the stop. `true` when every thread ended.
     fn run(mut self) -> bool {
         let mut stopping: Option<Instant> = None;
         let mut interrupted = false;
@@ -460,16 +461,18 @@ impl Control {
             }
         }
         self.carry_out();
-        self.crew.end()
+        self.backend_threads.end()
     }
 
     fn carry_out(&mut self) {
         let outputs = lock(&self.scheduler).outputs();
         for output in outputs {
             match output {
-                Output::Command { backend, command } => self.crew.command(backend, command),
-                Output::Interrupt { backend } => self.crew.interrupt(backend),
-                Output::Verify(claim) => self.crew.verify(claim),
+                Output::Command { backend, command } => {
+                    self.backend_threads.command(backend, command)
+                }
+                Output::Interrupt { backend } => self.backend_threads.interrupt(backend),
+                Output::Verify(claim) => self.backend_threads.verify(claim),
                 Output::Event(event) => {
                     // Nobody has to listen.
                     let _ = self.events.send(event);
@@ -484,7 +487,7 @@ impl Control {
     }
 }
 
-/// What a thread that panicked left is what it was before: every change is made in one step.
+/// A panic leaves no half-made change: every change is made in one step.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! `HOST:PORT`, as URLs of pools and nodes have it.
+//! `HOST:PORT`, as in URLs of pools and nodes.
 
 use std::fmt;
 
@@ -10,12 +10,12 @@ pub(crate) struct HostPort {
     pub(crate) port: u16,
 }
 
-/// What a text is not.
+/// The reason of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wrong {
     /// A host, or only one; or there is more than host and port.
     Host,
-    /// A port that can be.
+    /// A possible port.
     Port,
 }
 

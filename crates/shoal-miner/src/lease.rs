@@ -1,7 +1,7 @@
-//! Which nonces of a work were dealt to whom, and which of them were tried.
+//! The account of a work's nonces: dealt to whom, and tried or not.
 //!
 //! Every nonce is at any moment in exactly one place: never dealt, come back untried, in a lease
-//! and not yet told to be done, or done. So none is dealt twice while somebody has it, and none is
+//! and not yet told to be done, or done. So none is dealt twice at a time, and none is
 //! forgotten. Knows no threads and no time.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,34 +11,34 @@ use std::ops::Range;
 #[derive(Debug)]
 pub(crate) struct Ledger {
     nonces: Range<u64>,
-    /// The first nonce that was never dealt.
+    /// The first nonce never dealt.
     fresh: u64,
     /// Dealt before, and come back.
     returned: Spans,
     leases: BTreeMap<u64, Held>,
-    /// By backend, what is believed.
+    /// Believed nonces, by backend.
     done: BTreeMap<usize, Spans>,
 }
 
-/// A lease that is not done.
+/// An open lease.
 #[derive(Debug)]
 struct Held {
     backend: usize,
     open: Spans,
-    /// Open nonces whose tag it reported.
+    /// Open nonces with a reported tag.
     reported: BTreeSet<u64>,
 }
 
-/// What came of a backend's word that it tried nonces.
+/// Result of a report of tried nonces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Done {
-    /// Whether the lease is done with it.
+    /// `true` when the lease is done now.
     pub(crate) complete: bool,
-    /// How many of the nonces it had reported a tag of.
+    /// Number of those nonces with a reported tag.
     pub(crate) reported: u64,
 }
 
-/// A backend reported what it cannot have done.
+/// An impossible report of a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Foreign {
     /// The nonces are not in the lease, or were told before, or the lease is another's.
@@ -59,8 +59,8 @@ impl Ledger {
         }
     }
 
-    /// Deals at most `count` nonces to a backend, in one piece, under a name of the caller's that
-    /// was not used before: those that came back first. `None` when all are dealt.
+    /// Deals at most `count` nonces to a backend, in one piece, under a fresh name of the caller's:
+    /// returned nonces first. `None` when all are dealt.
     pub(crate) fn deal(&mut self, lease: u64, backend: usize, count: u64) -> Option<Range<u64>> {
         let count = count.max(1);
         let nonces = match self.returned.first() {
@@ -83,7 +83,7 @@ impl Ledger {
         Some(nonces)
     }
 
-    /// Takes note that a backend tried nonces of a lease.
+    /// Takes note of tried nonces of a lease.
     pub(crate) fn done(
         &mut self,
         lease: u64,
@@ -111,8 +111,8 @@ impl Ledger {
         Ok(Done { complete, reported })
     }
 
-    /// Takes note that a backend reported the tag of a nonce that it has and has not told to be
-    /// done. Whether it did not before.
+    /// Takes note of a reported tag, of a nonce held and not done yet. `false` for a tag reported
+    /// before.
     pub(crate) fn tag(&mut self, lease: u64, backend: usize, nonce: u64) -> Result<bool, Foreign> {
         let held = self.leases.get_mut(&lease).ok_or(Foreign::NotItsOwn)?;
         if held.backend != backend || !held.open.contains(nonce) {
@@ -124,14 +124,14 @@ impl Ledger {
         Ok(held.reported.insert(nonce))
     }
 
-    /// Takes back a lease that a backend did not take, or all it has of it.
+    /// Takes back a lease not accepted by its backend, or the rest of the lease.
     pub(crate) fn give_back(&mut self, lease: u64) {
         if let Some(held) = self.leases.remove(&lease) {
             self.returned.append(held.open);
         }
     }
 
-    /// Takes back what a backend has and did not do. With `disbelieve`, what it said it did, too.
+    /// Takes back a backend's untried nonces. With `disbelieve`, its reported ones, too.
     pub(crate) fn evict(&mut self, backend: usize, disbelieve: bool) {
         let leases: Vec<u64> = self
             .leases
@@ -147,7 +147,7 @@ impl Ledger {
         }
     }
 
-    /// Nonces that nobody has and nobody tried.
+    /// Nonces neither held nor tried.
     pub(crate) fn waiting(&self) -> u64 {
         self.nonces.end - self.fresh + self.returned.total()
     }
@@ -162,12 +162,12 @@ impl Ledger {
         self.nonces.end - self.nonces.start
     }
 
-    /// Whether every nonce was tried.
+    /// `true` when every nonce was tried.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.leases.is_empty() && self.waiting() == 0
     }
 
-    /// That every nonce is in exactly one place.
+    /// Checks: every nonce is in exactly one place.
     #[cfg(test)]
     pub(crate) fn check(&self) {
         let mut all = Spans::default();
@@ -183,7 +183,7 @@ impl Ledger {
     }
 }
 
-/// A set of nonces, as ranges that neither overlap nor touch.
+/// A set of nonces, as ranges without overlap or contact.
 #[derive(Debug, Default)]
 struct Spans {
     /// End by start.
@@ -218,7 +218,7 @@ impl Spans {
         self.ends.iter().map(|(start, end)| *start..*end)
     }
 
-    /// The span that begins at or before this nonce, nearest to it.
+    /// The nearest span beginning at or before this nonce.
     fn before(&self, nonce: u64) -> Option<Range<u64>> {
         self.ends.range(..=nonce).next_back().map(|(start, end)| *start..*end)
     }
@@ -273,11 +273,11 @@ impl Spans {
     }
 }
 
-/// Pieces that a lease may be in. A processor's workers leave one for each of them, about; whoever
-/// leaves more makes the ledger grow.
+/// Most pieces of a lease. A processor's workers leave about one each; a backend with more
+/// makes the ledger grow.
 const PIECES_MAX: usize = 1 << 16;
 
-/// Tags of a lease that may be reported before any of their nonces is told to be done.
+/// Most tags of a lease reported before any of their nonces is told to be done.
 const TAGS_MAX: usize = 1 << 20;
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
-//! Mining on Argon2id: a door on `shoal-pow` that the database never sees.
+//! Mining on Argon2id: a door on `shoal-pow`, never seen by the database.
 //!
-//! [`engine`] deals the nonces of a [`Work`] to backends, in leases that neither overlap nor leave
-//! gaps, and reports solutions. [`backend`] is the trait behind which processors and devices stand.
-//! [`topology`] and [`memory`] say what the machine has, [`tune`] what is best on it, [`bench`]
-//! what that comes to, and [`doctor`] what is missing.
+//! [`engine`] deals the nonces of a [`Work`] to backends, in leases without overlaps or
+//! gaps, and reports solutions. [`backend`] is the trait of processors and devices.
+//! [`topology`] and [`memory`] describe the machine, [`tune`] finds its best plan, [`bench`]
+//! measures, and [`doctor`] names shortages.
 //!
 //! A [`session`] joins an engine with a [`source`] of work, a [`pool`] or a [`node`]. The [`miner`]
-//! begins and ends sessions as its [`config`] and the [`api`] want; what happens stands on the
-//! [`board`], which the [`ui`] shows.
+//! begins and ends sessions as its [`config`] and the [`api`] want; events stand on the
+//! [`board`], shown by the [`ui`].
 
 #![forbid(unsafe_code)]
 
@@ -30,7 +30,7 @@ pub mod tune;
 pub mod ui;
 pub mod work;
 
-mod crew;
+mod backend_threads;
 mod host_port;
 mod lease;
 mod rate;

@@ -9,11 +9,11 @@ use serde::Serialize;
 /// Memory, in KiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize)]
 pub struct Budget {
-    /// What the machine has.
+    /// Memory of the machine.
     pub total_kib: u64,
-    /// What it could give without swapping; 0 when it does not say.
+    /// Available without swapping; 0 where the system does not say.
     pub available_kib: u64,
-    /// What the cgroup, and those it is in, leave of their limits. `None` without a limit.
+    /// Left under the limits of the cgroup and its parents. `None` without a limit.
     pub cgroup_kib: Option<u64>,
     /// Free pages of 2 MiB, in the system's pool. No part of the available memory.
     pub huge_free_kib: u64,
@@ -27,14 +27,14 @@ impl Budget {
         system::budget()
     }
 
-    /// Ordinary memory that may be taken: what is available, within the cgroup's limit, less a
+    /// Ordinary memory to take: the available, within the cgroup's limit, less a
     /// reserve for everybody else.
     pub fn ordinary_kib(&self) -> u64 {
         let available = self.available_kib.min(self.cgroup_kib.unwrap_or(u64::MAX));
         available.saturating_sub((self.total_kib / 8).clamp(RESERVE_MIN_KIB, RESERVE_MAX_KIB))
     }
 
-    /// Everything that may be taken.
+    /// All memory to take.
     pub fn usable_kib(&self) -> u64 {
         self.ordinary_kib().saturating_add(self.huge_free_kib).saturating_add(self.giant_free_kib)
     }
@@ -43,7 +43,7 @@ impl Budget {
     pub fn hashes(&self, memory_kib: u32) -> u64 {
         let memory_kib = u64::from(memory_kib.max(1));
         let whole = |free_kib: u64, page_kib: u64| free_kib / memory_kib.next_multiple_of(page_kib);
-        // Arenas leave pages that would be mostly empty alone; so does this.
+        // Arenas take no pages that would stay mostly empty; so nothing is counted here.
         let giant_kib = memory_kib.next_multiple_of(1 << 20);
         let giant = if giant_kib - memory_kib <= giant_kib / 8 {
             whole(self.giant_free_kib, 1 << 20)
@@ -54,7 +54,7 @@ impl Budget {
         giant + huge + self.ordinary_kib() / memory_kib
     }
 
-    /// So much ordinary memory and nothing else: for a limit that people set.
+    /// So much ordinary memory and nothing else: for a limit set by people.
     pub const fn of_kib(kib: u64) -> Self {
         // The reserve was thought of by whoever set the limit.
         Self {
@@ -66,7 +66,7 @@ impl Budget {
         }
     }
 
-    /// Reads what Linux tells below `/proc` and `/sys`.
+    /// Reads Linux's figures below `/proc` and `/sys`.
     #[cfg(any(target_os = "linux", test))]
     pub(crate) fn read(proc: &Path, sys: &Path) -> Self {
         let text = |path: &Path| std::fs::read_to_string(path).unwrap_or_default();
@@ -94,7 +94,7 @@ fn field(text: &str, name: &str) -> Option<u64> {
     line.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// What the limits of a cgroup and its parents leave, in versions 1 and 2. `membership` is
+/// Memory left under the limits of a cgroup and its parents, versions 1 and 2. `membership` is
 /// `/proc/self/cgroup`.
 #[cfg(any(target_os = "linux", test))]
 fn cgroup_kib(membership: &str, mount: &Path) -> Option<u64> {
@@ -115,7 +115,7 @@ fn cgroup_kib(membership: &str, mount: &Path) -> Option<u64> {
             continue;
         };
         let mut folder = root.join(path.trim_start_matches('/'));
-        // From inside a container the path may not exist: then what is seen is its own root.
+        // From inside a container the path may not exist: then the mount is its own root.
         if !folder.is_dir() {
             folder.clone_from(&root);
         }
@@ -131,7 +131,7 @@ fn cgroup_kib(membership: &str, mount: &Path) -> Option<u64> {
     least.map(|bytes| bytes / 1024)
 }
 
-/// What one cgroup's limit leaves, the cache of files that it could give up not counted as used.
+/// Memory left under one cgroup's limit; its cache of files counts as free.
 #[cfg(any(target_os = "linux", test))]
 fn left_bytes(folder: &Path, (limit, usage, inactive): (&str, &str, &str)) -> Option<u64> {
     let text = |name: &str| std::fs::read_to_string(folder.join(name)).ok();
@@ -151,7 +151,7 @@ const VERSION_1: (&str, &str, &str) =
 #[cfg(any(target_os = "linux", test))]
 const VERSION_2: (&str, &str, &str) = ("memory.max", "memory.current", "inactive_file");
 
-/// Left to everybody else: an eighth of the memory, within these. Available memory is what the
+/// Left to everybody else: an eighth of the memory, within these. Available memory is all the
 /// system could free, the cache of every file included; without a reserve, the next program that
 /// needs memory makes the system swap.
 const RESERVE_MIN_KIB: u64 = 256 << 10;
@@ -190,7 +190,7 @@ mod system {
     }
 }
 
-/// A number that macOS knows by name.
+/// A number known to macOS by name.
 #[cfg(target_os = "macos")]
 pub(crate) fn sysctl(name: &str) -> Option<u64> {
     let output = std::process::Command::new("/usr/sbin/sysctl").args(["-n", name]).output().ok()?;
@@ -257,7 +257,7 @@ mod tests {
                 ("memory/memory.usage_in_bytes", "5\n"),
             ],
         );
-        // 4 GiB less what is used and not cache: 3 GiB, set by the parent.
+        // 4 GiB less the used 2, plus a cache of 1: 3 GiB, set by the parent.
         assert_eq!(cgroup_kib("0::/a\n", mount), Some(3 * GIB));
         // More used than allowed.
         assert_eq!(cgroup_kib("5:cpu:/\n4:memory:/b\n", mount), Some(0));

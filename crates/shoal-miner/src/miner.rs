@@ -42,23 +42,23 @@ pub enum MinerError {
     Broken,
 }
 
-/// What is asked of a miner while it lives.
+/// A request to a living miner.
 #[derive(Debug)]
 pub enum Request {
-    /// Begin a run with these settings above those there are.
+    /// Begin a run with these settings above the present ones.
     Start(Box<Settings>),
     /// End the run, and wait this long for its end.
     Stop(Duration),
-    /// End the run, and begin another with these settings above those there are.
+    /// End the run, and begin another with these settings above the present ones.
     Restart(Box<Settings>),
-    /// Change the settings, also under way: all that is asked for, or nothing.
+    /// Change the settings, also under way: all of these, or none.
     Change(Box<Settings>),
 }
 
-/// What came of a request.
+/// Result of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// What happened, for people.
+    /// Words for people.
     pub message: String,
 }
 
@@ -72,10 +72,10 @@ pub enum RequestError {
     /// Nobody to work for is named.
     #[error("there is nobody to work for: a pool or a node is missing")]
     NoSource,
-    /// It is the wrong time for that.
+    /// The wrong time for the request.
     #[error("{0}")]
     Conflict(&'static str),
-    /// What is asked for is what the run's memory and threads were taken for.
+    /// The change concerns the run's memory and threads.
     #[error("a restart is needed to change {}; nothing was changed", .0.join(", "))]
     RestartNeeded(Vec<&'static str>),
     /// The miner is at its end.
@@ -88,7 +88,7 @@ pub enum RequestError {
 pub struct Control(mpsc::Sender<(Request, oneshot::Sender<Result<Outcome, RequestError>>)>);
 
 impl Control {
-    /// Asks, and waits for what comes of it.
+    /// Asks, and waits for the result.
     ///
     /// # Errors
     /// [`RequestError`].
@@ -111,7 +111,7 @@ pub struct Miner {
 #[derive(Debug)]
 struct Run {
     stop: watch::Sender<bool>,
-    /// What it is to go on with.
+    /// The settings to go on with.
     config: watch::Sender<Config>,
     /// Its workers, once they are planned.
     dial: Arc<OnceLock<Dial>>,
@@ -119,7 +119,7 @@ struct Run {
 }
 
 impl Miner {
-    /// A miner that does nothing yet, and where to ask it.
+    /// An idle miner, and its control.
     pub fn new(settings: Settings, board: Arc<Board>) -> (Self, Control) {
         let (send, requests) = mpsc::channel(REQUESTS_MAX);
         (Self { settings, board, requests, run: None }, Control(send))
@@ -128,7 +128,7 @@ impl Miner {
     /// Lives until `stop` is set; without a service to offer, also until the run ends.
     ///
     /// # Errors
-    /// What ended the run, unless it is a service: that shows it and waits for the next start.
+    /// The reason of the run's end, unless a service: a service shows it and waits for a start.
     pub async fn live(mut self, mut stop: watch::Receiver<bool>) -> Result<(), MinerError> {
         let config = self.settings.resolve()?;
         self.board.set_config(&config);
@@ -183,7 +183,7 @@ impl Miner {
                 }
                 self.board.move_to(Lifecycle::Stopping, "asked to");
                 if let Some(run) = &self.run {
-                    // An error means that the run has ended by itself.
+                    // An error: the run has ended by itself.
                     let _ = run.stop.send(true);
                 }
                 let in_time = tokio::time::timeout(wait, ended(&mut self.run)).await;
@@ -214,7 +214,7 @@ impl Miner {
         }
     }
 
-    /// Takes settings over for a run that is to begin.
+    /// Takes settings over for the run to come.
     fn take(&mut self, settings: Settings) -> Result<Config, RequestError> {
         self.keep_api(&settings)?;
         let settings = settings.over(self.settings.clone());
@@ -226,7 +226,7 @@ impl Miner {
         Ok(config)
     }
 
-    /// Who is asked over the API cannot take it away.
+    /// The API itself stays, whatever is asked over it.
     fn keep_api(&self, settings: &Settings) -> Result<(), RequestError> {
         if settings.changes(&self.settings).iter().any(|name| API.contains(name)) {
             return Err(RequestError::Conflict("the API cannot change itself"));
@@ -234,7 +234,7 @@ impl Miner {
         Ok(())
     }
 
-    /// Changes what can be changed while a run is under way, or everything while there is none.
+    /// Changes the settings: while a run is under way only some, otherwise all.
     fn change(&mut self, settings: Settings) -> Result<Outcome, RequestError> {
         self.keep_api(&settings)?;
         let mut changed = settings.changes(&self.settings);
@@ -275,7 +275,7 @@ impl Miner {
         Ok(Outcome { message })
     }
 
-    /// Begins a run and shows when it does not even begin.
+    /// Begins a run, and shows a failure to begin.
     fn start(&mut self, config: Config) {
         self.board.set_config(&config);
         if let Err(error) = self.begin(config) {
@@ -298,7 +298,7 @@ impl Miner {
 
     async fn end(&mut self) -> Result<(), MinerError> {
         if let Some(run) = &self.run {
-            // An error means that the run has ended by itself.
+            // An error: the run has ended by itself.
             let _ = run.stop.send(true);
         }
         let result = ended(&mut self.run).await;
@@ -329,7 +329,7 @@ async fn run(
         options.side_by_side = Some(tuned.side_by_side);
     }
     let backend = CpuBackend::new(&options)?;
-    // Set once: this is the only run that has it.
+    // Set once: this run is its only owner.
     let _ = dial.set(backend.dial());
     let plan = backend.plan();
     let words = format!(
@@ -348,7 +348,7 @@ async fn run(
     Ok(session.run(stop).await?)
 }
 
-/// Tries out how many threads are best. `None` when it was told to stop.
+/// Tries out how many threads are best. `None` when told to stop.
 async fn tune(
     config: &Config,
     board: &Arc<Board>,
@@ -369,7 +369,7 @@ async fn tune(
         result = &mut tuning => result,
         () = finished(stop) => {
             flag.store(true, Ordering::Release);
-            // Whatever it found until then, nobody wants it any more.
+            // Its result is of no use any more.
             let _ = tuning.await;
             return Ok(None);
         }
@@ -381,7 +381,7 @@ async fn tune(
     Ok(Some(tuned))
 }
 
-/// How the run ends; never, when there is none. Loses nothing when it is given up.
+/// The end of the run; pending for ever without one. Safe to give up.
 async fn ended(run: &mut Option<Run>) -> Result<(), MinerError> {
     match run {
         Some(run) => (&mut run.task).await.unwrap_or(Err(MinerError::Broken)),
@@ -390,9 +390,9 @@ async fn ended(run: &mut Option<Run>) -> Result<(), MinerError> {
 }
 
 const REQUESTS_MAX: usize = 16;
-/// What the API itself was started with.
+/// Settings of the API itself.
 const API: [&str; 4] = ["api", "api_bind", "api_allow_unsafe_bind", "service"];
-/// What a run takes its memory and its threads for.
+/// Settings behind a run's memory and threads.
 const FIXED: [&str; 9] = [
     "memory_kib",
     "side_by_side",

@@ -1,7 +1,7 @@
 //! The node's client: templates, submits and events of a node on this machine, over HTTP.
 //!
-//! A solution is a block. What is worked on is asked for again from time to time, because the
-//! node's own transactions change it, and at once when a block was found.
+//! A solution is a block. Templates are asked for again from time to time, because the
+//! node's own transactions change them, and at once when a block was found.
 
 mod client;
 mod events;

@@ -1,7 +1,7 @@
 //! The pool's client: JSON lines over TCP, version 1 and 2 of the protocol.
 //!
-//! `message` knows what a line says, [`Dialogue`] what is said when (no sockets, no clock), `line`
-//! where a line ends, and `client` connects them with a socket and comes back when it breaks.
+//! `message` reads and writes single lines, [`Dialogue`] decides (no sockets, no clock), `line`
+//! cuts the stream, and `client` owns the socket and opens another when it breaks.
 
 mod client;
 mod dialogue;

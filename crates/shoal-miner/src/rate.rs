@@ -1,4 +1,4 @@
-//! Hash rates: what they are now, and on the whole. Time is handed in.
+//! Hash rates, of the last seconds and on the whole. Time is handed in.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// jumps. This one goes from the first finish in its window to the last.
 #[derive(Debug)]
 pub(crate) struct Meter {
-    /// Moments at which the count had grown, and what it was then; the oldest just before the
+    /// Moments of growth, and the count at each; the oldest just before the
     /// window.
     steps: VecDeque<(Instant, u64)>,
     total: u64,
@@ -46,7 +46,7 @@ impl Meter {
         self.steps.push_back((now, self.total));
     }
 
-    /// All that was counted.
+    /// The whole count.
     pub(crate) const fn total(&self) -> u64 {
         self.total
     }
@@ -69,7 +69,7 @@ impl Meter {
     }
 }
 
-/// Time that passes only while something is the case.
+/// Time passing only under a condition.
 #[derive(Debug, Default)]
 pub(crate) struct Stopwatch {
     passed: Duration,
@@ -77,7 +77,7 @@ pub(crate) struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// From now on it runs, or not.
+    /// Runs from now on, or stops.
     pub(crate) fn run(&mut self, running: bool, now: Instant) {
         match (self.since, running) {
             (None, true) => self.since = Some(now),
@@ -89,7 +89,7 @@ impl Stopwatch {
         }
     }
 
-    /// How long it ran.
+    /// Time passed so far.
     pub(crate) fn passed(&self, now: Instant) -> Duration {
         let running =
             self.since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
@@ -105,10 +105,10 @@ pub(crate) fn per_second(count: u64, time: Duration) -> f64 {
 /// How far back "now" reaches.
 const WINDOW: Duration = Duration::from_secs(15);
 
-/// Steps that are kept however old they are, so that slow hashes have a rate.
+/// Least number of steps kept, however old: slow hashes have a rate, too.
 const STEPS_MIN: usize = 4;
 
-/// Steps that are closer than this are one.
+/// Closer steps are merged.
 const MERGE: Duration = Duration::from_millis(100);
 
 #[cfg(test)]

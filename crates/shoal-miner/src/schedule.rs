@@ -1,14 +1,14 @@
-//! Who tries which nonces, what is believed, and who loses its place: the engine without threads.
+//! The engine without threads: deals nonces, judges reports, quarantines backends.
 //!
 //! Inputs go in with the time, outputs come out. The same inputs give the same outputs, so long
 //! runs with every fault are tested without a clock.
 //!
 //! Work is dealt in leases of about a horizon's length at a backend's own pace, and in smaller
-//! ones when several backends come to the end of a window, so that they end together. A backend
-//! that appends has its next lease before it needs it.
+//! ones when several backends come to the end of a window, to end together. A backend
+//! with a queue has its next lease early.
 
 mod evidence;
-mod member;
+mod record;
 mod round;
 #[cfg(test)]
 mod tests;
@@ -27,12 +27,12 @@ use crate::rate::{Stopwatch, per_second};
 use crate::status::{EnginePhase, Status, WorkStatus};
 use crate::work::{Handover, Solution, Work};
 use evidence::Omission;
-use member::{Kind, Member, Overdue, State};
+use record::{BackendRecord, Kind, Overdue, State};
 use round::{Round, Rounds};
 
-/// What happens to the scheduler.
+/// An input of the scheduler.
 pub(crate) enum Input {
-    /// A work for it.
+    /// A work.
     Assign(Work, Handover),
     /// No more work.
     Cancel(Handover),
@@ -42,19 +42,19 @@ pub(crate) enum Input {
     Stop,
     /// A command came back.
     Acked { backend: usize, outcome: Result<Outcome, Failure>, capabilities: Capabilities },
-    /// A backend's thread ended; nothing comes from it any more.
+    /// A backend's thread ended, and so did its reports.
     Gone { backend: usize },
     /// A backend told something.
     Reported { backend: usize, report: Report },
     /// A backend's thread looked at its counters.
     Sampled { backend: usize, hashes: Hashes, telemetry: Telemetry },
-    /// The claim given out last was computed again; `Err` when it could not be.
+    /// The claim given out last was computed again; `Err` when that failed.
     Verified(Result<bool, String>),
     /// Time passed.
     Tick,
 }
 
-/// What a command came to.
+/// Outcome of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Done,
@@ -68,7 +68,7 @@ pub(crate) enum Failure {
     Panic(String),
 }
 
-/// A call for a backend's thread. It gets the next one when this one came back.
+/// A call for a backend's thread. The next one waits for the return of this one.
 #[derive(Clone, Debug)]
 pub(crate) enum Command {
     Start,
@@ -79,14 +79,14 @@ pub(crate) enum Command {
     Stop,
 }
 
-/// What is to be done.
+/// An output of the scheduler.
 #[derive(Debug)]
 pub(crate) enum Output {
     Command {
         backend: usize,
         command: Command,
     },
-    /// Break off what the backend's thread is on.
+    /// Break off the present call of the backend's thread.
     Interrupt {
         backend: usize,
     },
@@ -98,18 +98,18 @@ pub(crate) enum Output {
     },
 }
 
-/// A tag that is to be computed again.
+/// A tag to compute again.
 #[derive(Clone, Debug)]
 pub(crate) struct Claim {
     pub(crate) backend: usize,
     pub(crate) work: Arc<Work>,
     pub(crate) nonce: u64,
     pub(crate) tag: [u8; TAG_BYTES],
-    /// Whether it is a solution; a witness is looked at and forgotten.
+    /// `true` for a solution; a witness is checked and forgotten.
     pub(crate) solves: bool,
 }
 
-/// What does not change.
+/// Constants of an engine.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
     pub(crate) verify: Verify,
@@ -117,14 +117,14 @@ pub(crate) struct Rules {
     pub(crate) allocation: Allocation,
     pub(crate) horizon: Duration,
     pub(crate) timeouts: Timeouts,
-    /// What decides which witnesses are computed again. Backends must not know it.
+    /// Seed of the choice of witnesses to compute again. A secret before backends.
     pub(crate) seed: u64,
 }
 
 /// The engine's mind.
 pub(crate) struct Scheduler {
     rules: Rules,
-    members: Vec<Member>,
+    records: Vec<BackendRecord>,
     rounds: Rounds,
     next_lease: u64,
     /// The first is being verified.
@@ -138,7 +138,7 @@ pub(crate) struct Scheduler {
     ready: Stopwatch,
     solutions: u64,
     false_solutions: u64,
-    /// Of the choice of witnesses.
+    /// State of the choice of witnesses.
     dice: u64,
     out: Vec<Output>,
 }
@@ -151,16 +151,17 @@ struct Fencing {
 }
 
 impl Scheduler {
-    /// Backends that are to be started, by name.
+    /// Backends to start, by name.
     pub(crate) fn new(
         backends: impl IntoIterator<Item = (Arc<str>, Capabilities)>,
         rules: Rules,
         now: Instant,
     ) -> Self {
-        let members = backends.into_iter().map(|(name, can)| Member::new(name, can, now)).collect();
+        let records =
+            backends.into_iter().map(|(name, can)| BackendRecord::new(name, can, now)).collect();
         let mut scheduler = Self {
             rules,
-            members,
+            records,
             rounds: Rounds::default(),
             next_lease: 0,
             claims: VecDeque::new(),
@@ -175,26 +176,26 @@ impl Scheduler {
             dice: rules.seed,
             out: Vec::new(),
         };
-        for backend in 0..scheduler.members.len() {
+        for backend in 0..scheduler.records.len() {
             scheduler.command(backend, Command::Start, now);
         }
         scheduler
     }
 
-    /// What is to be done now, in this order.
+    /// The outputs so far, in order.
     pub(crate) fn outputs(&mut self) -> Vec<Output> {
         std::mem::take(&mut self.out)
     }
 
-    /// Whether it was told to stop and every backend's thread ended.
+    /// `true` after a stop, once every backend's thread has ended.
     pub(crate) fn is_over(&self) -> bool {
-        self.stopping && self.members.iter().all(|member| member.state == State::Gone)
+        self.stopping && self.records.iter().all(|record| record.state == State::Gone)
     }
 
     /// When to come again with [`Input::Tick`], whatever happens.
     pub(crate) fn wake_at(&self, now: Instant) -> Instant {
         let asks_again = !self.fences.is_empty()
-            || self.members.iter().any(|member| matches!(member.state, State::Probed { .. }));
+            || self.records.iter().any(|record| matches!(record.state, State::Probed { .. }));
         let at = now + if asks_again { FENCE_EVERY } else { TICK_EVERY };
         let deadline = self.rounds.current.as_ref().and_then(|round| round.work.deadline);
         deadline.map_or(at, |deadline| at.min(deadline.max(now)))
@@ -209,26 +210,26 @@ impl Scheduler {
                 self.rounds.current = Some(Round::new(work, witness, self.next_lease, now));
                 if self.stopping {
                     self.end_round(WorkEnd::Stopped, Handover::Abandon, now);
-                } else if !self.members.iter().any(Member::is_alive) {
+                } else if !self.records.iter().any(BackendRecord::is_alive) {
                     self.end_round(WorkEnd::NoBackend, Handover::Abandon, now);
                 }
             }
             Input::Cancel(handover) => self.end_round(WorkEnd::Cancelled, handover, now),
             Input::Fence { token, deadline } => {
-                let ready = |(_, member): &(usize, &Member)| member.state == State::Ready;
-                let waiting = self.members.iter().enumerate().filter(ready);
+                let ready = |(_, record): &(usize, &BackendRecord)| record.state == State::Ready;
+                let waiting = self.records.iter().enumerate().filter(ready);
                 let waiting = waiting.map(|(backend, _)| backend).collect();
                 self.fences.push(Fencing { token, deadline, waiting });
             }
             Input::Stop => self.stop(now),
             Input::Acked { backend, outcome, capabilities } => {
-                self.members[backend].capabilities = capabilities;
+                self.records[backend].capabilities = capabilities;
                 self.acked(backend, outcome, now);
             }
             Input::Gone { backend } => self.gone(backend, now),
             Input::Reported { backend, report } => self.reported(backend, report, now),
             Input::Sampled { backend, hashes, telemetry } => {
-                self.members[backend].sample(hashes, telemetry, now);
+                self.records[backend].sample(hashes, telemetry, now);
             }
             Input::Verified(result) => self.verified(result, now),
             Input::Tick => self.look_at_clocks(now),
@@ -236,17 +237,17 @@ impl Scheduler {
         self.settle(now);
     }
 
-    /// What it is doing.
+    /// The present state.
     pub(crate) fn status(&self, now: Instant) -> Status {
-        let alive = self.members.iter().filter(|member| member.is_alive());
-        let total: f64 = alive.filter_map(Member::pace).sum();
-        let share = |member: &Member| match member.pace() {
-            Some(pace) if member.is_alive() && total > 0.0 => pace / total,
+        let alive = self.records.iter().filter(|record| record.is_alive());
+        let total: f64 = alive.filter_map(BackendRecord::pace).sum();
+        let share = |record: &BackendRecord| match record.pace() {
+            Some(pace) if record.is_alive() && total > 0.0 => pace / total,
             _ => 0.0,
         };
         let backends: Vec<_> =
-            self.members.iter().map(|member| member.status(share(member), now)).collect();
-        let hashes: u64 = self.members.iter().map(|member| member.hashes().counted).sum();
+            self.records.iter().map(|record| record.status(share(record), now)).collect();
+        let hashes: u64 = self.records.iter().map(|record| record.hashes().counted).sum();
         let working = self.working.passed(now);
         let ready = self.ready.passed(now);
         Status {
@@ -254,10 +255,10 @@ impl Scheduler {
             uptime_secs: now.saturating_duration_since(self.started).as_secs_f64(),
             ready_secs: ready.as_secs_f64(),
             working_secs: working.as_secs_f64(),
-            rate_now: self.members.iter().map(|member| member.rate_now(now)).sum(),
+            rate_now: self.records.iter().map(|record| record.rate_now(now)).sum(),
             rate_average: per_second(hashes, ready),
             hashes,
-            late_hashes: self.members.iter().map(|member| member.hashes().late).sum(),
+            late_hashes: self.records.iter().map(|record| record.hashes().late).sum(),
             solutions: self.solutions,
             false_solutions: self.false_solutions,
             work: self.rounds.current.as_ref().map(|round| WorkStatus {
@@ -273,9 +274,9 @@ impl Scheduler {
     fn phase(&self) -> EnginePhase {
         if self.stopping {
             EnginePhase::Stopped
-        } else if !self.members.iter().any(Member::is_alive) {
+        } else if !self.records.iter().any(BackendRecord::is_alive) {
             EnginePhase::Dead
-        } else if !self.members.iter().any(|member| member.state == State::Ready) {
+        } else if !self.records.iter().any(|record| record.state == State::Ready) {
             EnginePhase::Starting
         } else if self.rounds.current.is_some() {
             EnginePhase::Working
@@ -289,21 +290,21 @@ impl Scheduler {
     }
 
     fn warn(&mut self, backend: usize, text: String) {
-        let backend = Some(self.members[backend].name.clone());
+        let backend = Some(self.records[backend].name.clone());
         self.event(Event::Warning { backend, text });
     }
 
     fn command(&mut self, backend: usize, command: Command, now: Instant) {
-        self.members[backend].begin(&command, now);
+        self.records[backend].begin(&command, now);
         self.out.push(Output::Command { backend, command });
     }
 
-    // What comes back.
+    // Returns of commands.
 
     fn acked(&mut self, backend: usize, outcome: Result<Outcome, Failure>, now: Instant) {
-        let member = &mut self.members[backend];
-        let Some(pending) = member.pending.take() else { return };
-        if !member.is_alive() {
+        let record = &mut self.records[backend];
+        let Some(pending) = record.pending.take() else { return };
+        if !record.is_alive() {
             return;
         }
         match (outcome, pending.kind) {
@@ -320,22 +321,22 @@ impl Scheduler {
                 self.quarantine(backend, Fault::Failed(error), false, now);
             }
             (Ok(_), Kind::Start) => {
-                // A device that cannot even be told to do nothing is found out now.
-                member.state = State::Probed { since: now };
+                // A device deaf to a cancel is found out now.
+                record.state = State::Probed { since: now };
                 self.command(backend, Command::Cancel(Handover::Abandon), now);
             }
             (Ok(_), Kind::Assign) => {
                 if pending.overdue == 0 {
-                    member.strikes = member.strikes.saturating_sub(1);
+                    record.strikes = record.strikes.saturating_sub(1);
                 }
             }
             (Ok(Outcome::Fence(Fence::Idle)), Kind::Fence) => {
-                if matches!(member.state, State::Probed { .. }) {
-                    member.be_ready(now);
-                    member.progress_at = now;
-                    let backend = member.name.clone();
+                if matches!(record.state, State::Probed { .. }) {
+                    record.be_ready(now);
+                    record.progress_at = now;
+                    let backend = record.name.clone();
                     self.event(Event::BackendReady { backend });
-                } else if member.held.is_empty() {
+                } else if record.held.is_empty() {
                     for fence in &mut self.fences {
                         fence.waiting.retain(|waiting| *waiting != backend);
                     }
@@ -351,15 +352,15 @@ impl Scheduler {
         let Some(lease) = lease else { return };
         let Some((round, true)) = self.rounds.of_lease(lease) else { return };
         round.ledger.give_back(lease);
-        let member = &mut self.members[backend];
-        member.unfit = true;
-        member.drop_leases(None, self.rules.horizon, now);
+        let record = &mut self.records[backend];
+        record.unfit = true;
+        record.drop_leases(None, self.rules.horizon, now);
         self.end_if_nobody_is_left(now);
     }
 
     fn reported(&mut self, backend: usize, report: Report, now: Instant) {
-        // What a quarantined backend says is not believed, and its nonces are others' now.
-        if !self.members[backend].is_alive() {
+        // Reports of a quarantined backend are void, and its nonces are others' now.
+        if !self.records[backend].is_alive() {
             return;
         }
         match report {
@@ -374,15 +375,15 @@ impl Scheduler {
                     }
                 };
                 let count = nonces.end - nonces.start;
-                let member = &mut self.members[backend];
+                let record = &mut self.records[backend];
                 if current {
-                    member.did(lease, count, done.complete, self.rules.horizon, now);
+                    record.did(lease, count, done.complete, self.rules.horizon, now);
                 } else {
-                    member.progress_at = now;
+                    record.progress_at = now;
                 }
-                if !member.capabilities.trusted
+                if !record.capabilities.trusted
                     && self.rules.spot_checks.is_some()
-                    && let Some(omission) = member.evidence.add(count, done.reported, chance)
+                    && let Some(omission) = record.evidence.add(count, done.reported, chance)
                 {
                     let Omission { nonces, witnesses, expected } = omission;
                     let fault = Fault::LeftOut { nonces, witnesses, expected };
@@ -405,7 +406,7 @@ impl Scheduler {
         tag: [u8; TAG_BYTES],
         now: Instant,
     ) {
-        let trusted = self.members[backend].capabilities.trusted;
+        let trusted = self.records[backend].capabilities.trusted;
         let Some((round, _)) = self.rounds.of_lease(lease) else { return };
         let new = match round.ledger.tag(lease, backend, nonce) {
             Ok(new) => new,
@@ -427,7 +428,7 @@ impl Scheduler {
         }
         let claim = Claim { backend, work: round.work.clone(), nonce, tag, solves };
         if !trusted && new {
-            self.members[backend].witnesses += 1;
+            self.records[backend].witnesses += 1;
         }
         if !solves {
             if new && self.looks_at_it() {
@@ -447,7 +448,7 @@ impl Scheduler {
         self.check(claim);
     }
 
-    /// Has a tag computed again when those before it were.
+    /// Has a tag computed again after all earlier ones.
     fn check(&mut self, claim: Claim) {
         self.claims.push_back(claim.clone());
         if self.claims.len() == 1 {
@@ -455,7 +456,7 @@ impl Scheduler {
         }
     }
 
-    /// Whether a witness is computed again: by chance, and not when many wait already.
+    /// Decides to compute a witness again: by chance, and not when many wait already.
     fn looks_at_it(&mut self) -> bool {
         let Some(SpotChecks { one_in, .. }) = self.rules.spot_checks else { return false };
         // SplitMix64: a step of a counter, mixed.
@@ -472,7 +473,7 @@ impl Scheduler {
         let Some(claim) = self.claims.pop_front() else { return };
         match result {
             Ok(true) => {
-                self.members[claim.backend].spot_checks += 1;
+                self.records[claim.backend].spot_checks += 1;
                 if claim.solves {
                     self.report(claim, now);
                 }
@@ -515,7 +516,7 @@ impl Scheduler {
 
     fn report(&mut self, claim: Claim, now: Instant) {
         self.solutions += 1;
-        let backend = self.members[claim.backend].name.clone();
+        let backend = self.records[claim.backend].name.clone();
         let Claim { work, nonce, tag, .. } = claim;
         let work_id = work.id;
         self.event(Event::Solution(Solution { work_id, nonce, tag, backend }));
@@ -525,19 +526,19 @@ impl Scheduler {
         }
     }
 
-    // What ends.
+    // Ends.
 
     fn end_round(&mut self, end: WorkEnd, handover: Handover, now: Instant) {
         let horizon = self.rules.horizon;
         let Some(round) = self.rounds.end() else { return };
         let (work_id, tried) = (round.work.id, round.ledger.tried());
         self.event(Event::WorkDone { work_id, end, tried });
-        for member in &mut self.members {
-            member.unfit = false;
-            // Also where an earlier cancel still waits: it may have to become a harder one.
-            if !member.held.is_empty() || member.cancel.is_some() {
-                member.drop_leases(Some(end), horizon, now);
-                member.cancel = Some(match member.cancel {
+        for record in &mut self.records {
+            record.unfit = false;
+            // Also where an earlier cancel still waits: the new one may be harder.
+            if !record.held.is_empty() || record.cancel.is_some() {
+                record.drop_leases(Some(end), horizon, now);
+                record.cancel = Some(match record.cancel {
                     Some(Handover::Abandon) => Handover::Abandon,
                     _ => handover,
                 });
@@ -546,16 +547,16 @@ impl Scheduler {
     }
 
     fn quarantine(&mut self, backend: usize, fault: Fault, disbelieve: bool, now: Instant) {
-        let member = &mut self.members[backend];
-        if !member.is_alive() {
+        let record = &mut self.records[backend];
+        if !record.is_alive() {
             return;
         }
-        member.leave(now);
-        member.fault = Some(fault.to_string());
-        member.drop_leases(None, self.rules.horizon, now);
-        let name = member.name.clone();
-        // A claim that is being verified stays: what is true is reported, whoever found it.
-        if member.pending.is_some() {
+        record.leave(now);
+        record.fault = Some(fault.to_string());
+        record.drop_leases(None, self.rules.horizon, now);
+        let name = record.name.clone();
+        // A claim under verification stays: true solutions are reported, whoever found them.
+        if record.pending.is_some() {
             self.out.push(Output::Interrupt { backend });
         }
         if let Some(round) = &mut self.rounds.current {
@@ -563,44 +564,44 @@ impl Scheduler {
         }
         self.event(Event::BackendQuarantined { backend: name, fault });
         self.end_if_nobody_is_left(now);
-        if !self.told_dead && !self.members.iter().any(Member::is_alive) {
+        if !self.told_dead && !self.records.iter().any(BackendRecord::is_alive) {
             self.told_dead = true;
             self.event(Event::NoBackendLeft);
         }
     }
 
-    /// Ends a work that nobody can do.
+    /// Ends a work without able backends.
     fn end_if_nobody_is_left(&mut self, now: Instant) {
-        let able = |member: &Member| member.is_alive() && !member.unfit;
-        if !self.members.iter().any(able) {
+        let able = |record: &BackendRecord| record.is_alive() && !record.unfit;
+        if !self.records.iter().any(able) {
             self.end_round(WorkEnd::NoBackend, Handover::Abandon, now);
         }
     }
 
     fn gone(&mut self, backend: usize, now: Instant) {
         let stopped = Fault::Failed(BackendError::Stopped);
-        // A thread that ends without being told to is a fault like any other.
+        // A thread ending without a stop is a fault like any other.
         self.quarantine(backend, stopped, false, now);
-        let member = &mut self.members[backend];
-        member.pending = None;
-        member.state = State::Gone;
+        let record = &mut self.records[backend];
+        record.pending = None;
+        record.state = State::Gone;
     }
 
     fn stop(&mut self, now: Instant) {
         self.end_round(WorkEnd::Stopped, Handover::Abandon, now);
         self.stopping = true;
         self.claims.clear();
-        for member in &mut self.members {
-            if member.is_alive() {
-                member.leave(now);
+        for record in &mut self.records {
+            if record.is_alive() {
+                record.leave(now);
             }
         }
     }
 
     /// Breaks off whatever backends are still on: they had their time to stop.
     pub(crate) fn interrupt_all(&mut self) {
-        for (backend, member) in self.members.iter().enumerate() {
-            if member.state != State::Gone {
+        for (backend, record) in self.records.iter().enumerate() {
+            if record.state != State::Gone {
                 self.out.push(Output::Interrupt { backend });
             }
         }
@@ -612,15 +613,15 @@ impl Scheduler {
             self.end_round(WorkEnd::Deadline, Handover::Finish, now);
         }
         let timeouts = self.rules.timeouts;
-        for backend in 0..self.members.len() {
-            let member = &mut self.members[backend];
-            if !member.is_alive() {
+        for backend in 0..self.records.len() {
+            let record = &mut self.records[backend];
+            if !record.is_alive() {
                 continue;
             }
-            match member.overdue(&timeouts, now) {
+            match record.overdue(&timeouts, now) {
                 Some(Overdue::Strike(limit)) => {
-                    member.strikes += 1;
-                    let strikes = member.strikes;
+                    record.strikes += 1;
+                    let strikes = record.strikes;
                     if strikes >= timeouts.assign_strikes {
                         self.quarantine(backend, Fault::SlowAssign { strikes }, false, now);
                         continue;
@@ -633,14 +634,14 @@ impl Scheduler {
                 }
                 None => {}
             }
-            let member = &self.members[backend];
-            let silent = now.saturating_duration_since(member.progress_at);
-            let assigning = member.pending.is_some_and(|pending| pending.kind == Kind::Assign);
-            if !member.held.is_empty() && !assigning && silent > timeouts.stall {
+            let record = &self.records[backend];
+            let silent = now.saturating_duration_since(record.progress_at);
+            let assigning = record.pending.is_some_and(|pending| pending.kind == Kind::Assign);
+            if !record.held.is_empty() && !assigning && silent > timeouts.stall {
                 self.quarantine(backend, Fault::Stalled(timeouts.stall), false, now);
                 continue;
             }
-            if let State::Probed { since } = self.members[backend].state
+            if let State::Probed { since } = self.records[backend].state
                 && now.saturating_duration_since(since) > timeouts.control
             {
                 let fault = Fault::Timeout(timeouts.control, "first fence");
@@ -653,16 +654,16 @@ impl Scheduler {
             }
         }
         self.fences.retain(|fence| fence.waiting.is_empty() || fence.deadline > now);
-        for backend in 0..self.members.len() {
+        for backend in 0..self.records.len() {
             self.ask_fence(backend, now);
         }
     }
 
-    // What is done next.
+    // Next steps.
 
-    /// Ends what is complete, and gives every idle thread its next command.
+    /// Ends complete works, and gives every idle thread its next command.
     fn settle(&mut self, now: Instant) {
-        // A lie that is found out brings nonces back, so claims are waited for.
+        // A lie found out brings nonces back, so claims are waited for.
         let complete = self.rounds.current.as_ref().is_some_and(|round| {
             round.ledger.is_exhausted()
                 && !self.claims.iter().any(|claim| Arc::ptr_eq(&claim.work, &round.work))
@@ -670,20 +671,21 @@ impl Scheduler {
         if complete {
             self.end_round(WorkEnd::Exhausted, Handover::Finish, now);
         }
-        for backend in 0..self.members.len() {
+        for backend in 0..self.records.len() {
             self.next_command(backend, now);
         }
-        let members = &self.members;
+        let records = &self.records;
         for fence in &mut self.fences {
-            fence.waiting.retain(|backend| members[*backend].state == State::Ready);
+            fence.waiting.retain(|backend| records[*backend].state == State::Ready);
             if fence.waiting.is_empty() {
                 self.out.push(Output::Fenced { token: fence.token, idle: true });
             }
         }
         self.fences.retain(|fence| !fence.waiting.is_empty());
-        let working = self.rounds.current.is_some() && self.members.iter().any(Member::is_fit);
+        let working =
+            self.rounds.current.is_some() && self.records.iter().any(BackendRecord::is_fit);
         self.working.run(working, now);
-        if self.members.iter().any(|member| member.state == State::Ready) {
+        if self.records.iter().any(|record| record.state == State::Ready) {
             self.ready.run(true, now);
         } else if self.stopping {
             self.ready.run(false, now);
@@ -691,15 +693,15 @@ impl Scheduler {
     }
 
     fn next_command(&mut self, backend: usize, now: Instant) {
-        let member = &mut self.members[backend];
-        if member.pending.is_some() {
+        let record = &mut self.records[backend];
+        if record.pending.is_some() {
             return;
         }
-        match member.state {
+        match record.state {
             State::Starting | State::Gone | State::Probed { .. } => {}
             State::Leaving => self.command(backend, Command::Stop, now),
             State::Ready => {
-                if let Some(handover) = member.cancel.take() {
+                if let Some(handover) = record.cancel.take() {
                     self.command(backend, Command::Cancel(handover), now);
                 } else if let Some(lease) = self.deal(backend, now) {
                     self.command(backend, Command::Assign(lease), now);
@@ -708,25 +710,25 @@ impl Scheduler {
         }
     }
 
-    /// Asks a backend whether it is idle, if anybody wants to know. Once a tick: a nonblocking one
+    /// Asks a backend for idleness, if anybody wants to know. Once a tick: a nonblocking one
     /// answers at once.
     fn ask_fence(&mut self, backend: usize, now: Instant) {
-        let member = &self.members[backend];
-        if member.pending.is_some() || member.cancel.is_some() {
+        let record = &self.records[backend];
+        if record.pending.is_some() || record.cancel.is_some() {
             return;
         }
-        let probed = matches!(member.state, State::Probed { .. });
-        let wanted = member.state == State::Ready
+        let probed = matches!(record.state, State::Probed { .. });
+        let wanted = record.state == State::Ready
             && self.fences.iter().any(|fence| fence.waiting.contains(&backend));
         if probed || wanted {
             self.command(backend, Command::Fence(now + FENCE_WAITS), now);
         }
     }
 
-    /// The next lease for a backend, if there is work and it has room.
+    /// The next lease for a backend, given work and room.
     fn deal(&mut self, backend: usize, now: Instant) -> Option<Lease> {
-        let member = &self.members[backend];
-        if !member.is_fit() || !member.has_room() {
+        let record = &self.records[backend];
+        if !record.is_fit() || !record.has_room() {
             return None;
         }
         let round = self.rounds.current.as_ref()?;
@@ -738,21 +740,21 @@ impl Scheduler {
         let round = self.rounds.current.as_mut()?;
         let nonces = round.ledger.deal(id, backend, count)?;
         self.next_lease += 1;
-        let member = &mut self.members[backend];
-        member.hold(id, now);
-        let work = if member.capabilities.trusted { &round.work } else { &round.asked };
+        let record = &mut self.records[backend];
+        record.hold(id, now);
+        let work = if record.capabilities.trusted { &round.work } else { &round.asked };
         Some(Lease { id, work: Arc::clone(work), nonces })
     }
 
     /// How many nonces a backend gets of `waiting`.
     fn lease_size(&self, backend: usize, waiting: u64) -> u64 {
-        let member = &self.members[backend];
-        let lanes = member.lanes();
-        let fit = || self.members.iter().filter(|member| member.is_fit());
-        let pace_sum: f64 = fit().filter_map(Member::pace).sum();
-        let lane_sum: u64 = fit().map(Member::lanes).sum();
+        let record = &self.records[backend];
+        let lanes = record.lanes();
+        let fit = || self.records.iter().filter(|record| record.is_fit());
+        let pace_sum: f64 = fit().filter_map(BackendRecord::pace).sum();
+        let lane_sum: u64 = fit().map(BackendRecord::lanes).sum();
         let by_lanes = lanes as f64 / lane_sum.max(1) as f64;
-        let (pace, share) = match (self.rules.allocation, member.pace()) {
+        let (pace, share) = match (self.rules.allocation, record.pace()) {
             (Allocation::Adaptive, Some(pace)) if pace_sum > 0.0 => (pace, pace / pace_sum),
             (Allocation::Even, _) if pace_sum > 0.0 => (pace_sum * by_lanes, by_lanes),
             // Nothing is known: one go, and then there is.
@@ -762,7 +764,7 @@ impl Scheduler {
         if fit().nth(1).is_some() {
             count = count.min(waiting as f64 * share / 2.0);
         }
-        // A lease that is no multiple of the lanes leaves some of them idle at its end. The
+        // Other sizes than multiples of the lanes leave some lanes idle at the end. The
         // conversion saturates.
         (count as u64).div_ceil(lanes).max(1).saturating_mul(lanes)
     }
@@ -774,7 +776,7 @@ impl Scheduler {
     }
 }
 
-/// What a report is that the account refuses.
+/// The fault behind a report refused by the account.
 fn fault_of(foreign: Foreign, nonces: &Range<u64>) -> Fault {
     match foreign {
         Foreign::NotItsOwn => Fault::ForeignNonces { start: nonces.start, end: nonces.end },
@@ -782,17 +784,17 @@ fn fault_of(foreign: Foreign, nonces: &Range<u64>) -> Fault {
     }
 }
 
-/// Solutions that wait to be verified.
+/// Most solutions waiting for verification.
 const CLAIMS_MAX: usize = 4096;
 
-/// Witnesses that wait to be computed again: where devices are faster than the processor verifies,
-/// fewer are looked at.
+/// Most witnesses waiting for verification: where devices outpace the processor,
+/// fewer are checked.
 const CHECKS_MAX: usize = 16;
 
 /// How often clocks are looked at.
 const TICK_EVERY: Duration = Duration::from_millis(100);
 
-/// How often a backend that is not idle is asked again.
+/// Time between questions to a busy backend.
 const FENCE_EVERY: Duration = Duration::from_millis(5);
 
 /// How long a blocking backend waits for its device before other commands have a turn.

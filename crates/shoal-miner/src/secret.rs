@@ -1,11 +1,11 @@
-//! Texts that must not be seen: they have no form that a log, an error or a state could show.
+//! Secret texts, without any form for a log, an error or a state to show.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use zeroize::Zeroizing;
 
-/// A token. Shown as three stars wherever it is shown, wiped when it is dropped.
+/// A token. Shown as three stars everywhere, wiped when dropped.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Zeroizing<String>);
 
@@ -15,7 +15,7 @@ impl Secret {
         Self(Zeroizing::new(text))
     }
 
-    /// The text itself, for the one place that needs it.
+    /// The text itself, for its one user.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -35,7 +35,7 @@ impl Serialize for Secret {
 
 impl<'de> Deserialize<'de> for Secret {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // By way of a value: serde's own words about a wrong type would show what was there.
+        // By way of a value: serde's own words about a wrong type would show the contents.
         match serde_json::Value::deserialize(deserializer)? {
             serde_json::Value::String(text) => Ok(Self::new(text)),
             _ => Err(serde::de::Error::custom("a secret must be a text")),

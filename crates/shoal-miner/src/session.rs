@@ -1,4 +1,4 @@
-//! One run: a source of work, an engine that does it, and what is found on its way back.
+//! One run: work on its way from a source to an engine, and shares on their way back.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::status::EnginePhase;
 use crate::work::{Handover, Solution, Work};
 use crate::{node, pool};
 
-/// Why a run ended before it was told to.
+/// Why a run ended by itself.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
@@ -40,22 +40,22 @@ pub enum SessionError {
     Thread,
 }
 
-/// A source and an engine that belong together.
+/// A source and an engine, joined.
 pub struct Session {
     source: Source,
-    /// What it works with, and what it is to go on with.
+    /// The present settings, and the next ones.
     config: Config,
     live: watch::Receiver<Config>,
-    /// Sources that were left, and wait for their last answers.
+    /// Former sources, waiting for their last answers.
     left: JoinSet<()>,
     engine: Arc<Engine>,
     engine_events: mpsc::UnboundedReceiver<Event>,
     bridge: thread::JoinHandle<()>,
     board: Arc<Board>,
-    /// What the engine knows by a number. Newest last.
+    /// Tasks by their number at the engine. Newest last.
     tasks: VecDeque<(u64, Arc<Task>)>,
     next_work: u64,
-    /// Solutions that were passed on; a backend may tell one twice.
+    /// Solutions passed on so far; a backend may report one twice.
     seen: HashSet<(u64, u64)>,
     seen_order: VecDeque<(u64, u64)>,
     apart_since: Option<Instant>,
@@ -64,8 +64,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// Joins an engine that has started and the source that the settings name. When they change,
-    /// it goes over to another.
+    /// Joins a started engine and the source of the settings. When the settings change,
+    /// the session goes over to another source.
     ///
     /// # Errors
     /// [`SessionError::Thread`], [`SessionError::SourceGone`] where the settings name none.
@@ -78,7 +78,7 @@ impl Session {
         let config = live.borrow_and_update().clone();
         let source = connect(&config, &board).ok_or(SessionError::SourceGone)?;
         let (tell, engine_events) = mpsc::unbounded_channel();
-        // The engine's threads know nothing of tasks; one thread carries what they tell over. It
+        // The engine's threads know nothing of tasks; one thread carries their events over. It
         // ends with the engine.
         let bridge = thread::Builder::new()
             .name("miner-events".to_owned())
@@ -109,7 +109,7 @@ impl Session {
         })
     }
 
-    /// Works until `stop` is set or something ends it. Afterwards no thread of the run is left,
+    /// Works until `stop` is set or the run ends by itself. Afterwards no thread is left,
     /// unless the error says so.
     ///
     /// # Errors
@@ -147,7 +147,7 @@ impl Session {
         result.and(ended)
     }
 
-    /// The settings changed. Where another source is wanted, what was found for the one before is
+    /// The settings changed. Where another source is wanted, shares found for the one before are
     /// sold there, and work goes on for the new one; memory and threads stay.
     fn go_over(&mut self) -> Result<(), SessionError> {
         let config = self.live.borrow_and_update().clone();
@@ -165,7 +165,7 @@ impl Session {
         self.engine.cancel(Handover::Abandon);
         let before = std::mem::replace(&mut self.source, next);
         self.left.spawn(leave(before, Arc::clone(&self.board)));
-        // Nobody buys what is found from now on for the tasks before.
+        // Nobody buys later shares of earlier tasks.
         self.tasks.clear();
         self.apart_since = Some(Instant::now());
         self.paused = false;
@@ -174,7 +174,7 @@ impl Session {
         Ok(())
     }
 
-    /// Copies what the engine does to the board; ends work that nobody would buy.
+    /// Copies the engine's state to the board; ends work without a buyer.
     fn look(&mut self) {
         let status = self.engine.status();
         self.board.set_engine(status);
@@ -231,7 +231,7 @@ impl Session {
             pause_on_solution: false,
         };
         if let Err(error) = self.engine.assign(work, task.handover) {
-            // The header of a job is the pool's; what it cannot be hashed with is its affair.
+            // The header of a job is the pool's affair, and so are its defects.
             self.board.log(Level::Warn, "engine", format!("work was refused: {error}"));
             return Ok(());
         }
@@ -286,7 +286,7 @@ impl Session {
         Ok(())
     }
 
-    /// What a backend runs on, once it is ready.
+    /// Workers, kernel and pages of a ready backend.
     fn describe(&self, backend: &str) -> Vec<String> {
         let status = self.engine.status();
         let found = status.backends.iter().find(|one| one.name == backend);
@@ -341,7 +341,7 @@ impl Session {
     /// Ends both sides: the engine at once, the source when shares under way are answered.
     async fn end(mut self) -> Result<(), SessionError> {
         self.engine.cancel(Handover::Abandon);
-        // What was found until now goes out before the source is told to end.
+        // Shares found until now go out before the source is told to end.
         while let Ok(event) = self.engine_events.try_recv() {
             if let Event::Solution(solution) = event {
                 self.sell(&solution);
@@ -380,7 +380,7 @@ fn connect(config: &Config, board: &Board) -> Option<Source> {
 
 /// Ends a source when shares under way are answered, and shows the answers.
 async fn leave(mut source: Source, board: Arc<Board>) {
-    // An error means that the source has ended by itself.
+    // An error: the source has ended by itself.
     let _ = source.finish.send(true);
     let farewell = async {
         while let Some(event) = source.events.recv().await {
@@ -396,13 +396,13 @@ async fn leave(mut source: Source, board: Arc<Board>) {
     }
 }
 
-/// Shows what became of a share.
+/// Shows the verdict on a share.
 fn judged(board: &Board, share: &Share, verdict: &Verdict) {
     board.judged(share.nonce, verdict);
     board.log(level(verdict), "share", format!("nonce {} {verdict}", share.nonce));
 }
 
-/// Shows what became, after all, of a share whose fate was unknown.
+/// Shows the verdict, after all, on a share of unknown fate.
 fn settled(board: &Board, share: &Share, verdict: &Verdict) {
     board.settled(share.nonce, verdict);
     board.log(level(verdict), "share", format!("nonce {} after all {verdict}", share.nonce));

@@ -1,4 +1,4 @@
-//! What a source of work, a pool or a node, and a session say to each other.
+//! Messages between a session and a source of work, a pool or a node.
 
 use std::fmt;
 use std::ops::Range;
@@ -11,54 +11,54 @@ use tokio::task::JoinHandle;
 
 use crate::work::Handover;
 
-/// A source that runs: what it tells, where orders go, and its end.
+/// A running source: its events, its orders, its end.
 #[derive(Debug)]
 pub struct Source {
-    /// What it tells.
+    /// Its events.
     pub events: mpsc::Receiver<SourceEvent>,
     /// Where orders go. As many wait there as a source can hold.
     pub orders: mpsc::Sender<Order>,
-    /// Set to `true` to end it: it waits a moment for answers under way, then goes.
+    /// Set to `true` for the end: the source waits a moment for answers under way, then ends.
     pub finish: watch::Sender<bool>,
-    /// Ends when it is gone.
+    /// Ends with the source.
     pub task: JoinHandle<()>,
 }
 
-/// A header to try nonces on, and where that leads.
+/// A header to try nonces on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// The name that the source knows it by: a job or a template.
+    /// The source's name for the task: a job or a template.
     pub id: String,
     /// The block header without its nonce.
     pub header: Vec<u8>,
-    /// What a tag must not exceed to be worth submitting.
+    /// Greatest tag of a share.
     pub target: Target,
-    /// What a tag must not exceed to be a block, where that is known.
+    /// Greatest tag of a block, where known.
     pub network_target: Option<Target>,
     /// The nonces to try.
     pub nonces: Range<u64>,
     /// Height of the block.
     pub height: u64,
-    /// Hashes that a solution takes on average.
+    /// Hashes a solution takes on average.
     pub difficulty: u64,
-    /// What becomes of hashes that are under way when this task comes.
+    /// Fate of hashes under way when this task comes.
     pub handover: Handover,
 }
 
 /// A nonce to be sold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// Of this task.
+    /// The task.
     pub task: Arc<Task>,
     /// The nonce.
     pub nonce: u64,
     /// Its tag.
     pub tag: [u8; TAG_BYTES],
-    /// When it was found.
+    /// The moment of its discovery.
     pub found: Instant,
 }
 
-/// What a session wants of a source.
+/// An order of a session to a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Sell this share, and tell its verdict.
@@ -67,79 +67,79 @@ pub enum Order {
     WindowDone(String),
 }
 
-/// What became of a share.
+/// The fate of a share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It counts.
+    /// The share counts.
     Accepted {
-        /// Whether it was checked, or only believed for now. A node checks always.
+        /// `true` when checked, `false` when only believed for now. A node checks always.
         verified: bool,
     },
-    /// It does not count.
+    /// The share does not count.
     Refused {
         /// The other side's words, fit to be shown.
         reason: String,
-        /// Whether it came too late.
+        /// `true` for a share too late.
         stale: bool,
     },
-    /// It was not sent, or nobody took it.
+    /// Not sent, or taken by nobody.
     Lost {
         /// Why.
         reason: &'static str,
     },
-    /// It was sent, and nobody said so far whether it counts.
+    /// Sent, and so far nobody said yes or no.
     Unknown {
         /// Why, fit to be shown.
         reason: String,
     },
 }
 
-/// What a source tells.
+/// An event of a source.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SourceEvent {
     /// The other side is there.
     Connected {
-        /// Where, and what was agreed on.
+        /// The place, and the terms.
         detail: String,
     },
-    /// The other side is gone; it will be tried again.
+    /// The other side is gone, and will be tried again.
     Disconnected {
         /// Why.
         reason: String,
         /// In how long.
         retry: Duration,
     },
-    /// A task that replaces the one before.
+    /// A task, in place of the one before.
     Task(Arc<Task>),
     /// The task before is worth nothing any more, and there is no other yet.
     NoTask {
         /// Why.
         reason: String,
     },
-    /// What became of a share. Each gets exactly one of these, unless the source ends before.
+    /// A verdict. Each share gets exactly one of these, unless the source ends before.
     Verdict {
         /// The share.
         share: Share,
-        /// What became of it.
+        /// Its fate.
         verdict: Verdict,
     },
-    /// What became of a share whose verdict was [`Verdict::Unknown`].
+    /// A late verdict on a share after [`Verdict::Unknown`].
     Settled {
         /// The share.
         share: Share,
-        /// What became of it after all.
+        /// Its fate after all.
         verdict: Verdict,
     },
     /// The other side has something to say to people.
     Notice {
-        /// What it is about.
+        /// The subject.
         kind: String,
         /// The words, fit to be shown.
         message: String,
     },
-    /// Something people should know; it goes on.
+    /// Words for people; the source goes on.
     Warning(String),
-    /// It does not go on; trying again would not help.
+    /// The end: trying again would not help.
     Failed(SourceError),
 }
 
@@ -150,7 +150,7 @@ pub enum SourceError {
     /// The pool refuses this miner for good.
     #[error("the pool refused the login: {0}")]
     LoginRefused(String),
-    /// The pool asks for something that this miner cannot do.
+    /// The pool asks for a capability this miner lacks.
     #[error("the pool requires what this miner does not know: {0}")]
     UnknownCapability(String),
     /// The node refuses the request for good.
@@ -161,8 +161,8 @@ pub enum SourceError {
     Cookie(String),
 }
 
-/// Waiting times that double from one failure to the next, each shorter or longer by chance so that
-/// many miners do not come back together.
+/// Waiting times, doubled from one failure to the next, each shorter or longer by chance so
+/// that many miners do not come back together.
 #[derive(Clone, Debug)]
 pub struct Backoff {
     first: Duration,
@@ -176,14 +176,14 @@ impl Backoff {
         Self { first, longest, failures: 0 }
     }
 
-    /// How long to wait now that it failed once more: three to five quarters of the doubled time.
+    /// The wait after one more failure: three to five quarters of the doubled time.
     pub fn fail(&mut self) -> Duration {
         let doubled = self.first.saturating_mul(1 << self.failures.min(DOUBLINGS_MAX));
         self.failures = self.failures.saturating_add(1);
         doubled.min(self.longest).mul_f64(0.75 + chance() / 2.0)
     }
 
-    /// It went well: the next failure is a first one.
+    /// A success: the next failure is a first one.
     pub fn succeed(&mut self) {
         self.failures = 0;
     }

@@ -1,19 +1,19 @@
-//! What the engine is doing, as plain numbers and names that serialize.
+//! State of the engine, as plain numbers and names to serialize.
 
 use serde::Serialize;
 
 use crate::backend::{Capabilities, Worker};
 
-/// What the engine is doing, at one moment. Rates are hashes a second.
+/// State of the engine at one moment. Rates are hashes a second.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Status {
-    /// What the engine is doing.
+    /// Phase of the engine.
     pub phase: EnginePhase,
-    /// Seconds since it was started.
+    /// Seconds since the start.
     pub uptime_secs: f64,
     /// Seconds since the first backend was ready.
     pub ready_secs: f64,
-    /// Seconds during which there was work and a backend to do it.
+    /// Seconds with both work and a backend for it.
     pub working_secs: f64,
     /// Over the last seconds.
     pub rate_now: f64,
@@ -21,11 +21,11 @@ pub struct Status {
     pub rate_average: f64,
     /// Hashes finished, late ones not among them.
     pub hashes: u64,
-    /// Hashes finished for a work that had ended by then.
+    /// Hashes finished after the end of their work.
     pub late_hashes: u64,
     /// Solutions reported.
     pub solutions: u64,
-    /// Solutions and witnesses of backends that were none.
+    /// False solutions and witnesses of backends.
     pub false_solutions: u64,
     /// The work of the moment.
     pub work: Option<WorkStatus>,
@@ -33,7 +33,7 @@ pub struct Status {
     pub backends: Vec<BackendStatus>,
 }
 
-/// What the engine is doing.
+/// Phase of the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EnginePhase {
@@ -45,7 +45,7 @@ pub enum EnginePhase {
     Working,
     /// Every backend is quarantined.
     Dead,
-    /// It was told to stop.
+    /// Stopped on request.
     Stopped,
 }
 
@@ -58,7 +58,7 @@ pub struct WorkStatus {
     pub tried: u64,
     /// Nonces in all.
     pub nonces: u64,
-    /// Seconds since it was assigned.
+    /// Seconds since the assignment.
     pub age_secs: f64,
 }
 
@@ -67,54 +67,54 @@ pub struct WorkStatus {
 pub struct BackendStatus {
     /// Its name.
     pub name: String,
-    /// What it is doing.
+    /// Its phase.
     pub phase: BackendPhase,
-    /// What it can do.
+    /// Its capabilities.
     pub capabilities: Capabilities,
-    /// The kernel that runs.
+    /// Its kernel.
     pub kernel: String,
     /// Over the last seconds.
     pub rate_now: f64,
-    /// Over the time since it was ready, with work or without.
+    /// Over the time since its start, with work or without.
     pub rate_average: f64,
     /// Hashes finished, late ones not among them.
     pub hashes: u64,
-    /// Hashes finished for a work that had ended by then.
+    /// Hashes finished after the end of their work.
     pub late_hashes: u64,
     /// Its share of the work, 0 to 1.
     pub share: f64,
-    /// Times it was slow to take work.
+    /// Times of slowness in taking work.
     pub strikes: u32,
-    /// Tags that a device reported, solutions among them: one nonce in so many has one.
+    /// Tags reported by a device, solutions among them: one nonce in so many has one.
     pub witnesses: u64,
-    /// Its tags that were computed again and were true.
+    /// Tags computed again and found true.
     pub spot_checks: u64,
-    /// Why it is quarantined.
+    /// Reason of its quarantine.
     pub fault: Option<String>,
     /// Its workers.
     pub workers: Vec<WorkerStatus>,
 }
 
-/// What a backend is doing.
+/// Phase of a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BackendPhase {
-    /// It takes memory and starts threads.
+    /// Taking memory and starting threads.
     Starting,
-    /// It waits for work.
+    /// Waiting for work.
     Idle,
-    /// It tries nonces.
+    /// Trying nonces.
     Working,
-    /// It lost its place.
+    /// Out of place for a fault.
     Quarantined,
-    /// It was stopped.
+    /// Stopped.
     Stopped,
 }
 
 /// A worker at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WorkerStatus {
-    /// What the backend says of it.
+    /// The backend's own words.
     #[serde(flatten)]
     pub worker: Worker,
     /// Over the last seconds.

@@ -1,4 +1,4 @@
-//! The processors this process may run on: which share a core, which are the fast ones, and how a
+//! The processors this process may run on: siblings on one core, fast ones, and how a
 //! thread is kept on one.
 //!
 //! Linux tells in `/sys/devices`; macOS counts its performance cores and pins nothing; elsewhere
@@ -12,13 +12,13 @@ use std::path::Path;
 
 use serde::Serialize;
 
-/// The processors this process may run on, those first that are worth the most to the next worker:
+/// The processors this process may run on, in order of their worth to the next worker:
 /// fast cores before slow ones, whole cores before second threads of a core.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Topology {
     /// One entry for each logical processor.
     pub processors: Vec<Processor>,
-    /// Whether threads can be kept on one of them.
+    /// `true` where threads can be kept on a processor.
     pub pins: bool,
 }
 
@@ -27,9 +27,9 @@ pub struct Topology {
 pub struct Processor {
     /// Its number.
     pub number: usize,
-    /// Which thread of its core it is, from 0.
+    /// Number among the threads of its core, from 0.
     pub thread: usize,
-    /// Whether it is one of the fast cores, where not all are alike.
+    /// `true` for a fast core, where not all are alike.
     pub is_fast: bool,
 }
 
@@ -79,13 +79,13 @@ impl Topology {
         system::topology()
     }
 
-    /// How many workers it is worth having: one for each processor, or each that is fast.
+    /// The most workers worth having: one for each processor, or each fast one.
     pub fn worker_max(&self, affinity: Affinity) -> usize {
         let all = self.processors.len().max(1);
         let fast = self.processors.iter().filter(|processor| processor.is_fast).count();
         match affinity {
             Affinity::PcoreOnly => fast.max(1),
-            // A system that pins nothing moves workers to slow cores, and all wait for these.
+            // A system without pinning moves workers to slow cores, and all wait for the slow ones.
             Affinity::Off | Affinity::Auto if !self.pins && fast > 0 => fast + (all - fast) / 2,
             Affinity::Off | Affinity::Auto => all,
         }
@@ -102,7 +102,7 @@ impl Topology {
         numbers.into_iter().map(Some).cycle().take(workers).collect()
     }
 
-    /// So many equal processors, of which nothing is known.
+    /// So many equal processors, nothing else known.
     #[cfg(not(target_os = "linux"))]
     fn of_count(count: usize, fast: usize) -> Self {
         let processors = (0..count)
@@ -111,7 +111,7 @@ impl Topology {
         Self { processors, pins: false }
     }
 
-    /// Reads Linux's description below `devices`, for the processors that may be used.
+    /// Reads Linux's description below `devices`, for the allowed processors.
     #[cfg(any(target_os = "linux", test))]
     fn read(devices: &Path, allowed: &[usize]) -> Self {
         let text = |path: &Path| std::fs::read_to_string(path).unwrap_or_default();
@@ -121,7 +121,7 @@ impl Topology {
         let folder = |cpu: usize| system.join(format!("cpu{cpu}"));
         let capacity = |cpu: usize| number(&folder(cpu).join("cpu_capacity"));
         let frequency = |cpu: usize| number(&folder(cpu).join("cpufreq/cpuinfo_max_freq"));
-        // Of a whole: a core that has this share of the best one's capacity, or of its highest
+        // A core with this share of the best one's capacity, or of its highest
         // clock, counts as fast. Preferred cores of one kind differ by less in their clocks, the
         // small cores of every hybrid by more.
         let is_above = |value: Option<u64>, best: Option<u64>, percent: u64| match (value, best) {
@@ -160,7 +160,7 @@ pub(crate) fn pin(number: usize) -> bool {
     system::pin(number)
 }
 
-/// Linux's lists: `0-3,8,10-11`. What makes no sense is left out.
+/// Linux's lists: `0-3,8,10-11`. Nonsense is left out.
 #[cfg(any(target_os = "linux", test))]
 fn list(text: &str) -> Vec<usize> {
     let mut numbers = Vec::new();
@@ -272,7 +272,7 @@ mod tests {
         let topology = Topology::read(devices.path(), &[0, 1, 2, 3]);
         assert_eq!(order(&topology), [(0, true), (1, true), (2, true), (3, true)]);
         assert_eq!(topology.places(Affinity::Auto, 3), [Some(0), Some(1), Some(2)]);
-        // A container that may use one thread of a core has a whole core.
+        // A container with one thread of a core has a whole core.
         let topology = Topology::read(devices.path(), &[2, 3]);
         assert!(topology.processors.iter().all(|cpu| cpu.thread == 0));
     }

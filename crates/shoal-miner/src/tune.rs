@@ -13,7 +13,7 @@ use crate::bench::{self, BenchError, BenchKind, BenchOptions};
 use crate::memory::Budget;
 use crate::topology::Topology;
 
-/// What is tried out.
+/// Options of a tuning run.
 #[derive(Clone, Debug)]
 pub struct TuneOptions {
     /// The processor and the memory; `threads` and `side_by_side`, where set, are not tried.
@@ -24,7 +24,7 @@ pub struct TuneOptions {
     pub max_threads: Option<usize>,
     /// Seconds for each candidate.
     pub secs: f64,
-    /// What is best.
+    /// The aim.
     pub profile: Profile,
     /// Where the result is kept; `None` for nowhere.
     pub cache: Option<PathBuf>,
@@ -43,7 +43,7 @@ impl Default for TuneOptions {
     }
 }
 
-/// What is best: the fewest workers, and the fewest hashes side by side, that reach a share of the
+/// The aim: fewest workers, and fewest hashes side by side, for a share of the
 /// highest rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -67,33 +67,33 @@ impl Profile {
     }
 }
 
-/// What came out.
+/// Result of a tuning run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Tuned {
     /// Workers.
     pub threads: usize,
-    /// Hashes that each computes at a time.
+    /// Hashes each computes at a time.
     pub side_by_side: usize,
-    /// Hashes a second, when it was tried.
+    /// Hashes a second, when tried.
     pub rate: f64,
-    /// Whether it was remembered.
+    /// `true` for a remembered result.
     pub cached: bool,
 }
 
-/// The machine, as far as it decides what is best on it.
+/// The machine, as far as it decides the result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Host {
     /// The processor's name.
     pub processor: String,
     /// Its architecture and the operating system.
     pub target: String,
-    /// Logical processors that may be used.
+    /// Logical processors of this process.
     pub processors: usize,
     /// First threads of cores among them.
     pub cores: usize,
     /// Fast ones among them.
     pub fast: usize,
-    /// Memory of the machine, in GiB, rounded: it varies a little from boot to boot.
+    /// Memory of the machine, in GiB, rounded: the exact figure varies from boot to boot.
     pub memory_gib: u64,
 }
 
@@ -109,10 +109,10 @@ pub enum TuneError {
     Bench(#[from] BenchError),
 }
 
-/// Finds what is best, from memory if it was found here before. Gives up soon after `stop` is set.
+/// Finds the best plan, from the cache if found before. Gives up soon after `stop` is set.
 ///
 /// At most eight numbers of workers are all tried; of more, every other one at first, until they
-/// stop gaining. A result that cannot be kept is no error: `tell` hears of it.
+/// stop gaining. A failure to keep the result is no error: `tell` hears of it.
 ///
 /// # Errors
 /// [`TuneError`].
@@ -160,7 +160,7 @@ pub fn autotune(
     Ok(tuned)
 }
 
-/// Numbers of workers, rising, each with the hashes side by side that there is memory for.
+/// Numbers of workers, rising, each with the hashes side by side the memory suffices for.
 fn candidates(
     options: &TuneOptions,
     topology: &Topology,
@@ -201,7 +201,7 @@ fn search(
         }
     }
     if step > 1 {
-        // What was stepped over, beside the best.
+        // Numbers stepped over, beside the best.
         let best = tried.iter().max_by(|a, b| a.2.total_cmp(&b.2)).map_or(1, |best| best.0);
         for (threads, side_by_side) in candidates.iter().copied() {
             let is_new = tried.iter().all(|t| t.0 != threads);
@@ -218,7 +218,7 @@ fn search(
         .find(|(_, _, rate)| *rate >= enough)
         .or(tried.last())
         .ok_or(TuneError::Bench(BenchError::Nothing))?;
-    // Where caches or bandwidth are short, or computing is what takes the time, fewer do as well,
+    // Where caches or bandwidth are short, or computing takes the time, fewer do as well,
     // in less memory.
     let mut sizes = vec![(most, rate)];
     for fewer in gangs.iter().copied().filter(|fewer| *fewer < most) {
@@ -245,7 +245,7 @@ pub(crate) fn host(topology: &Topology, budget: &Budget) -> Host {
     }
 }
 
-/// What the system calls the processor.
+/// The system's name for the processor.
 fn processor_name() -> String {
     let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     ["model name", "Model", "Hardware", "CPU part"]
@@ -257,7 +257,7 @@ fn processor_name() -> String {
         .unwrap_or_else(|| std::env::consts::ARCH.to_owned())
 }
 
-/// Everything that a result holds for.
+/// Everything a result depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Fingerprint {
     version: String,
@@ -266,7 +266,7 @@ struct Fingerprint {
     isa: String,
     affinity: String,
     profile: Profile,
-    /// Hashes that there was memory for, up to as many as anybody would want: more memory is a
+    /// Hashes the memory sufficed for, up to as many as anybody would want: more memory is a
     /// reason to try again.
     fit: u64,
     threads: Option<usize>,
@@ -306,7 +306,7 @@ struct Kept {
     rate: f64,
 }
 
-/// What was found here before, if that is not long ago. A file that makes no sense is none.
+/// A recent result, if any. A file without sense is none.
 fn recall(path: &Path, fingerprint: &Fingerprint, now: Duration) -> Option<Tuned> {
     let file = fs::metadata(path).ok().filter(|file| file.len() <= FILE_MAX)?;
     let kept: Kept = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
@@ -341,7 +341,7 @@ fn remember(path: &Path, fingerprint: Fingerprint, tuned: &Tuned, now: Duration)
     let written = fs::write(&beside, serde_json::to_vec_pretty(&kept)?)
         .and_then(|()| fs::rename(&beside, path));
     if written.is_err() {
-        // Nothing to be done about a leftover that cannot be removed.
+        // Nothing to be done about a leftover.
         let _ = fs::remove_file(&beside);
     }
     written
@@ -355,7 +355,7 @@ impl fmt::Display for Tuned {
     }
 }
 
-/// Numbers of workers that are all tried.
+/// So many numbers of workers are all tried.
 const ALL_MAX: usize = 8;
 
 /// Of more, as many at least.
@@ -364,13 +364,13 @@ const RAMP_MIN: usize = 5;
 /// Below this share of the peak, a number of workers gains no more.
 const DECLINE: f64 = 0.985;
 
-/// Hashes side by side that are tried below the most there is memory for.
+/// Hashes side by side to try below the most.
 const GANGS: [usize; 3] = [4, 2, 1];
 
 /// How long a result holds.
 const KEPT_FOR: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 
-/// Of the file.
+/// Version of the file.
 const SCHEMA_VERSION: u32 = 1;
 
 /// A file of ours is a KiB.
@@ -411,7 +411,7 @@ mod tests {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
         assert!(recall(&path, &fingerprint, now + KEPT_FOR - Duration::from_secs(60)).is_some());
         assert!(recall(&path, &fingerprint, now + KEPT_FOR).is_none());
-        // A clock that was set back.
+        // A clock set back.
         assert!(recall(&path, &fingerprint, now - KEPT_FOR).is_none());
         let other = Fingerprint { memory_kib: 128, ..fingerprint.clone() };
         assert!(recall(&path, &other, now).is_none());

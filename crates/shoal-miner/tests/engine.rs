@@ -63,7 +63,7 @@ fn start(backends: Vec<Box<dyn Backend>>) -> (Engine, Receiver<Event>) {
     Engine::start(options).expect("the engine starts")
 }
 
-/// Everything that happens until a work is done, and that.
+/// All events up to the end of a work.
 fn until_done(events: &Receiver<Event>, id: u64) -> (Vec<Event>, WorkEnd, u64) {
     let mut all = Vec::new();
     loop {
@@ -138,7 +138,7 @@ fn mixed_backends_that_stall_die_and_lie() {
         boxed(sim("none", SimFault::Start)),
         boxed(sim("leaves out", SimFault::LeaveOut)),
     ]);
-    // Long enough for everybody to get work: the processor would do it in a moment.
+    // Long enough for everybody to get work: the processor alone would be done in a moment.
     let first = work(1, 0..60_000);
     engine.assign(first.clone(), Handover::Abandon).unwrap();
     let (mut happened, end, tried) = until_done(&events, 1);
@@ -238,7 +238,7 @@ fn a_deadline_ends_a_work_and_late_hashes_are_counted_apart() {
     let (engine, events) = start(vec![cpu(2)]);
     let until = Instant::now() + Duration::from_secs(60);
     let mut id = 0;
-    // A machine that is busy elsewhere may begin nothing before a deadline.
+    // A busy machine may begin nothing before a deadline.
     while id < 9 || (engine.status().hashes == 0 && Instant::now() < until) {
         id += 1;
         let deadline = Some(Instant::now() + Duration::from_millis(20));
@@ -250,7 +250,7 @@ fn a_deadline_ends_a_work_and_late_hashes_are_counted_apart() {
     }
     assert!(engine.fence(Duration::from_secs(30)));
     let status = engine.status();
-    // At most the gangs that were under way.
+    // At most the gangs under way.
     assert!(status.hashes > 0 && status.late_hashes <= id * 4, "{}", status.late_hashes);
     std::thread::sleep(Duration::from_millis(300));
     let later = engine.status();
@@ -312,7 +312,7 @@ fn what_makes_no_sense_is_refused() {
     let (happened, end, tried) = until_done(&events, 6);
     assert_eq!((end, tried), (WorkEnd::NoBackend, 0));
     assert!(happened.iter().any(|event| matches!(event, Event::Warning { .. })));
-    // It does not hold that against the backend.
+    // No fault of the backend.
     assign(work(7, 0..9)).unwrap();
     assert_eq!(until_done(&events, 7).1, WorkEnd::Exhausted);
 }
@@ -339,7 +339,7 @@ fn a_device_that_hears_nothing_does_not_hold_up_the_end() {
     let options = EngineOptions { timeouts, ..EngineOptions::new(vec![boxed(deaf)]) };
     let (engine, _events) = Engine::start(options).unwrap();
     engine.assign(work(1, 0..100), Handover::Abandon).unwrap();
-    // It is in the call, or about to be.
+    // The call is under way, or about to be.
     let until = Instant::now() + Duration::from_secs(30);
     while engine.status().backends[0].phase != BackendPhase::Working && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(5));

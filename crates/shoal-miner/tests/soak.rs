@@ -1,12 +1,12 @@
 //! A miner at a pool that restarts again and again and has a fault of the real ones in between,
-//! all of them in an order of chance; and another miner, at the same time on the same machine, at a pool without
-//! restarts and faults. Whatever else the machine does, both suffer from it alike.
+//! all of them in an order of chance; and another miner, at the same time on the same machine, at
+//! a pool without restarts and faults. Other load on the machine slows both alike.
 //!
-//! Afterwards every share is accounted for: none that the pool accepted is told as refused or lost
-//! or counts twice, and none that is told as accepted is missing at the pool. The rate is what the
-//! pools accepted.
+//! Afterwards every share is accounted for: none accepted by the pool is told as refused or lost
+//! or counts twice, and none told as accepted is missing at the pool. Rates are numbers of
+//! accepted shares.
 //!
-//! As a test it takes seconds. `SHOAL_SOAK_MINUTES=30 cargo test --release -p shoal-miner --test
+//! The test takes seconds. `SHOAL_SOAK_MINUTES=30 cargo test --release -p shoal-miner --test
 //! soak -- --nocapture` is the long form: a restart every minute, and at least 95 % of the rate of
 //! the other miner (`docs/mining.md`).
 
@@ -25,7 +25,7 @@ use shoal_testpool::{Event, Faults, Rules, TestPool};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;
 
-/// How long it takes, and how fast things happen.
+/// Length and pace of a soak.
 struct Plan {
     rounds: u32,
     /// From one restart to the next.
@@ -36,12 +36,12 @@ struct Plan {
     fault: Duration,
     memory_kib: u32,
     difficulty: u64,
-    /// The part of the other miner's rate that is asked for, in percent.
+    /// Least part of the other miner's rate, in percent.
     least: u64,
 }
 
 impl Plan {
-    /// Ten seconds, in which restarts and faults take a good part of the time.
+    /// Ten seconds, a good part of them restarts and faults.
     fn short() -> Self {
         Self {
             rounds: 2,
@@ -101,7 +101,7 @@ fn faults() -> Vec<(&'static str, Faults)> {
     ]
 }
 
-/// A pool and a miner that works for it.
+/// A pool and its miner.
 struct Pair {
     pool: TestPool,
     board: Arc<Board>,
@@ -114,8 +114,13 @@ struct Pair {
 
 impl Pair {
     fn start(plan: &Plan) -> Self {
-        let rules =
-            Rules { memory_kib: plan.memory_kib, difficulty: plan.difficulty, ..Rules::small() };
+        let rules = Rules {
+            memory_kib: plan.memory_kib,
+            difficulty: plan.difficulty,
+            // Hashes of 1 MiB would use a window of the usual million up in minutes.
+            window: 1 << 40,
+            ..Rules::small()
+        };
         let pool = TestPool::start(rules).unwrap();
         let settings = Settings {
             pool: Some(pool.url()),
@@ -158,7 +163,7 @@ impl Pair {
         self.stop.send_replace(true);
         self.thread.join().unwrap().unwrap();
         let state = self.board.state();
-        // The last announcements are read before the ear hears that the board is gone.
+        // The last announcements are read before the end of the board is heard.
         drop(self.board);
         self.ear.join().unwrap();
         let told = self.told.lock().unwrap();
@@ -192,18 +197,18 @@ impl Pair {
     }
 }
 
-/// What became of the shares of a miner.
+/// The fates of a miner's shares.
 #[derive(Debug, Default)]
 struct Account {
-    /// Shares that the pool accepted.
+    /// Shares accepted by the pool.
     accepted: u64,
-    /// Shares that the pool accepted a second time.
+    /// Shares accepted by the pool a second time.
     twice: u64,
     /// The miner's last words, by kind.
     told: BTreeMap<String, u64>,
     /// Accepted by the pool and told as unknown: the truth, as far as the miner can know it.
     unknown_that_count: u64,
-    /// Accepted by the pool, and the miner ended before it could tell.
+    /// Accepted by the pool, and the miner ended before its verdict.
     untold: u64,
     /// Accepted by the pool and told as stale, refused or lost.
     denied: u64,
@@ -227,7 +232,11 @@ fn a_restart_and_a_fault_every_round() {
     for round in 0..plan.rounds {
         let end = begun + plan.round * (round + 1);
         soaked.pool.restart(plan.down);
-        // The fault comes some time in the second half, so that it and the restart do not hide
+        // Somebody else finds a block: a new job for both, before the old one expires.
+        std::thread::sleep(plan.round / 4);
+        steady.pool.advance();
+        soaked.pool.advance();
+        // The fault comes some time in the second half, so fault and restart do not hide
         // each other.
         if deck.is_empty() {
             deck = faults();

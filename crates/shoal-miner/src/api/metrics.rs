@@ -1,4 +1,4 @@
-//! The state as Prometheus reads it.
+//! The state in Prometheus's format.
 
 use std::fmt::Write as _;
 

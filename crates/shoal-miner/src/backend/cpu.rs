@@ -1,10 +1,10 @@
 //! The processor as a backend: persistent workers, each on a core of its own with memory of its
 //! own, trying nonces side by side.
 //!
-//! Leases wait in a queue; a worker takes a piece of the first one, as many nonces as it tries in
-//! about a flush, and tries them gang by gang. Between two gangs it looks whether the leases are
-//! still wanted; a gang under way is given up between two slices when they are not. What it did it
-//! counts in a line of memory of its own, and tells now and then.
+//! Leases wait in a queue; a worker takes a piece of the first one, as many nonces as take
+//! about a flush, and tries them gang by gang. Between two gangs it checks for a cancel; a
+//! cancelled gang is given up between two slices. A worker keeps its counts in a line of memory
+//! of its own, and reports now and then.
 
 mod plan;
 pub(crate) mod worker;
@@ -39,18 +39,18 @@ pub struct CpuOptions {
     pub memory_kib: u32,
     /// Workers; `None` for as many as there are processors and memory.
     pub threads: Option<usize>,
-    /// Hashes that each computes at a time; `None` for as many as there is memory for, up to
+    /// Hashes each computes at a time; `None` for as many as the memory suffices for, up to
     /// [`SIDE_BY_SIDE_MAX`].
     pub side_by_side: Option<usize>,
     /// Where workers run.
     pub affinity: Affinity,
     /// The kernel; `None` for the fastest.
     pub isa: Option<Isa>,
-    /// Memory that may be taken; `None` asks the machine.
+    /// Memory budget; `None` asks the machine.
     pub budget_kib: Option<u64>,
-    /// Takes more than the budget, and may be killed for it.
+    /// Takes more than the budget, at the risk of being killed.
     pub oversubscribe: bool,
-    /// How often workers tell what they did.
+    /// Time between reports of workers.
     pub flush: Duration,
 }
 
@@ -79,7 +79,7 @@ pub struct CpuBackend {
     take_arena: TakeArena,
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
-    /// Hashes that [`Backend::take_hashes`] told before.
+    /// Hashes told by [`Backend::take_hashes`] before.
     told: Hashes,
 }
 
@@ -87,7 +87,7 @@ pub struct CpuBackend {
 type TakeArena = Arc<dyn Fn(u32) -> Result<Arena, Refused> + Send + Sync>;
 
 impl CpuBackend {
-    /// Plans it; takes no memory yet.
+    /// Plans a backend; takes no memory yet.
     ///
     /// # Errors
     /// [`PlanError`] when the memory does not suffice, or the numbers make no sense.
@@ -118,12 +118,12 @@ impl CpuBackend {
         }
     }
 
-    /// What it will take.
+    /// The plan.
     pub fn plan(&self) -> &CpuPlan {
         &self.plan
     }
 
-    /// Sets how many of its workers work, also while it is an engine's.
+    /// A dial for the number of working workers, also while the backend is an engine's.
     pub fn dial(&self) -> Dial {
         Dial(Arc::clone(&self.shared))
     }
@@ -139,7 +139,7 @@ impl Dial {
         self.0.counters.len()
     }
 
-    /// From now on so many work, at least one and at most all. What is under way is finished.
+    /// From now on so many work, at least one and at most all. Hashes under way are finished.
     pub fn set(&self, working: usize) {
         self.0.lock().working = working.clamp(1, self.workers());
         self.0.wake.notify_all();
@@ -169,7 +169,7 @@ impl Backend for CpuBackend {
         }
     }
 
-    /// Workers take their memory side by side, each on its own core, so that it is near.
+    /// Workers take their memory side by side, each on its own core, near the core.
     fn start(&mut self, sink: Sink, stop: Arc<AtomicBool>) -> Result<(), BackendError> {
         let (tell, told) = mpsc::channel();
         for number in 0..self.plan.threads {
@@ -193,7 +193,7 @@ impl Backend for CpuBackend {
             self.threads.push(thread);
         }
         drop(tell);
-        // Every worker tells once, and one that is told to stop tells soon.
+        // Every worker tells once; after a stop, soon.
         for _ in 0..self.plan.threads {
             told.recv().unwrap_or(Err(BackendError::Stopped))?;
         }
@@ -277,7 +277,7 @@ impl Backend for CpuBackend {
     fn stop(&mut self) {
         self.shared.interrupt();
         for thread in self.threads.drain(..) {
-            // A worker that panicked has told.
+            // A panic was told already.
             let _ = thread.join();
         }
     }
@@ -289,33 +289,33 @@ impl Drop for CpuBackend {
     }
 }
 
-/// What workers and backend share.
+/// State shared by workers and backend.
 struct Shared {
     state: Mutex<State>,
     /// There is work, or the end.
     wake: Condvar,
     /// Nothing is under way.
     idle: Condvar,
-    /// Of the leases that are wanted; changed under the lock, read without it.
+    /// Generation of wanted leases; changed under the lock, read without.
     generation: AtomicU64,
     counters: Vec<Counter>,
-    /// What each worker lies in, once it does.
+    /// Memory of each worker, once taken.
     memory: Mutex<Vec<Worker>>,
 }
 
 #[derive(Default)]
 struct State {
     queue: VecDeque<Waiting>,
-    /// The last work and its challenge: leases of one work share it.
+    /// The last work and its challenge, shared by leases of one work.
     last: Option<(Arc<crate::work::Work>, Arc<Challenge>)>,
-    /// Workers that have nonces.
+    /// Workers with nonces.
     busy: usize,
     /// Workers with a number below this work, the others rest.
     working: usize,
     stopped: bool,
 }
 
-/// What is left of a lease.
+/// The rest of a lease.
 struct Waiting {
     lease: u64,
     challenge: Arc<Challenge>,
@@ -332,7 +332,7 @@ struct Piece {
     generation: u64,
 }
 
-/// A worker's counters, alone in their lines of cache, two of which are fetched together.
+/// A worker's counters, alone in two lines of cache: lines are fetched in pairs.
 #[derive(Default)]
 #[repr(align(128))]
 struct Counter {
@@ -359,7 +359,7 @@ impl Shared {
         }
     }
 
-    /// Under the lock: a worker clears its flag there when it takes the next piece.
+    /// Under the lock: there a worker clears its flag with the next piece.
     fn give_up(&self, _state: &MutexGuard<'_, State>) {
         for counter in &self.counters {
             counter.give_up.store(true, Relaxed);
@@ -388,7 +388,7 @@ impl Shared {
         }
     }
 
-    /// Cuts a piece off the first lease that is not past its deadline.
+    /// Cuts a piece off the first lease before its deadline.
     fn cut(&self, state: &mut State, gang: u64, count: u64) -> Option<Piece> {
         loop {
             let working = state.working as u64;
@@ -417,7 +417,7 @@ impl Shared {
         }
     }
 
-    /// A worker is done with its piece, and has told what it did.
+    /// A worker is done with its piece, reports included.
     fn put_down(&self) {
         let mut state = self.lock();
         state.busy -= 1;

@@ -1,7 +1,7 @@
-//! A device that is pretended: nonblocking, with memory of its own, and with faults on demand.
+//! A pretended device: nonblocking, with memory of its own, and with faults on demand.
 //!
-//! For tests of engines and clients. It computes real tags, at a pace that is set, so keep the
-//! memory of a hash small. It stands where a driver of a real device would.
+//! For tests of engines and clients. Computes real tags, at a set pace, so keep the
+//! memory of a hash small. Stands in the place of a real device.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -18,57 +18,57 @@ use super::{
 };
 use crate::work::Handover;
 
-/// What is pretended.
+/// Properties of the device.
 #[derive(Clone, Debug)]
 pub struct SimOptions {
     /// The backend's name.
     pub name: String,
-    /// Hashes at a time; that many finish together.
+    /// Hashes at a time, finished together.
     pub lanes: u32,
     /// Hashes a second, at most.
     pub rate: f64,
-    /// Whether leases wait behind each other.
+    /// Queue of leases.
     pub queue: Queue,
     /// Memory of the device.
     pub device_memory_kib: u64,
-    /// What goes wrong.
+    /// The fault.
     pub fault: SimFault,
     /// After how many nonces.
     pub fault_after: u64,
-    /// How long it takes to start.
+    /// Time to start.
     pub start_takes: Duration,
-    /// Where every nonce that is really tried is noted, with its work.
+    /// Journal of nonces really tried, with their work.
     pub log: Option<SimLog>,
 }
 
 /// Works and nonces, in the order they were tried.
 pub type SimLog = Arc<Mutex<Vec<(u64, u64)>>>;
 
-/// What goes wrong.
+/// The fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SimFault {
     /// Nothing.
     None,
-    /// It does not start.
+    /// Does not start.
     Start,
-    /// It has work and does nothing more.
+    /// Has work and does nothing more.
     Stall,
-    /// It fails.
+    /// Fails.
     Die,
-    /// It panics.
+    /// Panics.
     Panic,
-    /// It reports solutions that are none, and tries nothing.
+    /// Reports false solutions, and tries nothing.
     Lie,
-    /// It says that it tried nonces, and tries none of them.
+    /// Reports nonces as tried, and tries none.
     LeaveOut,
-    /// It tries one nonce in two of those it says it tried.
+    /// Tries one nonce in two, and reports both.
     Halve,
-    /// It tries nothing, and makes up as many tags as it is asked for; none of them good enough for
+    /// Tries nothing, and makes up as many tags as asked for; none of them good enough for
     /// anybody but the engine.
     MakeUp,
-    /// It says it did nonces that it was not given.
+    /// Reports nonces of others.
     Foreign,
-    /// A call to assign takes this long, or until it is interrupted.
+    /// A call to assign takes this long, or until interrupted.
     Stuck(Duration),
     /// A call to assign takes this long, whatever anybody says.
     Deaf(Duration),
@@ -95,7 +95,7 @@ pub struct SimBackend {
     options: SimOptions,
     sink: Option<Sink>,
     queue: VecDeque<Held>,
-    /// Until when what it did was worked off.
+    /// Work done until this moment.
     worked_until: Instant,
     tried: u64,
     hashes: Hashes,
@@ -108,7 +108,7 @@ struct Held {
     left: Range<u64>,
 }
 
-/// What interrupts it.
+/// Its interrupt.
 #[derive(Default)]
 struct Line {
     cut: Mutex<bool>,
@@ -123,7 +123,7 @@ impl Interrupt for Line {
 }
 
 impl Line {
-    /// Sleeps, unless it is cut. Whether it slept to the end.
+    /// Sleeps. `false` when interrupted.
     fn sleep(&self, time: Duration) -> bool {
         let cut = self.cut.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.rings.wait_timeout_while(cut, time, |cut| !*cut);
@@ -151,7 +151,7 @@ impl SimBackend {
         }
     }
 
-    /// Whether the fault has set in.
+    /// `true` once the fault has set in.
     fn is_faulty(&self, fault: SimFault) -> bool {
         self.options.fault == fault && self.tried >= self.options.fault_after
     }
@@ -189,7 +189,7 @@ impl SimBackend {
         } else if self.is_faulty(SimFault::Halve) {
             tries = |nonce| nonce.is_multiple_of(2);
         } else if self.is_faulty(SimFault::MakeUp) {
-            // The largest tag that meets the target: of every fourth nonce, as chance would have it.
+            // The largest tag to meet the target: of every fourth nonce, as chance would have it.
             let tag = challenge.target().to_bytes();
             for nonce in nonces.clone().filter(|nonce| nonce.is_multiple_of(4)) {
                 self.tell(Report::Found { lease: lease.id, nonce, tag });

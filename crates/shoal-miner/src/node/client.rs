@@ -21,9 +21,9 @@ use crate::work::Handover;
 /// How to reach a node, and who is paid.
 #[derive(Clone, Debug)]
 pub struct NodeOptions {
-    /// Where it is.
+    /// The node's URL.
     pub url: NodeUrl,
-    /// What it is shown to let us in.
+    /// The node's token.
     pub token: Token,
     /// Who is paid; without one, the node's own wallet.
     pub address: Option<String>,
@@ -31,11 +31,11 @@ pub struct NodeOptions {
     pub refresh: Duration,
     /// For a request.
     pub request_timeout: Duration,
-    /// Whether to listen to events.
+    /// `true` to listen to events.
     pub events: bool,
-    /// Silence after which the stream of events is given up and opened again.
+    /// After so much silence the stream of events is opened again.
     pub events_idle: Duration,
-    /// The first wait after a request that failed; doubled each time.
+    /// The first wait after a failed request; doubled each time.
     pub retry_first: Duration,
     /// The longest wait.
     pub retry_longest: Duration,
@@ -64,7 +64,7 @@ impl NodeOptions {
     }
 }
 
-/// Starts a client. It ends when it is told to, or when the node refuses it for good.
+/// Starts a client. Ends on request, or when the node refuses it for good.
 pub fn connect(options: NodeOptions) -> Source {
     let (tell, events) = mpsc::channel(EVENTS_MAX);
     let (orders, orders_out) = mpsc::channel(ORDERS_MAX);
@@ -91,7 +91,7 @@ struct Client {
     tell: mpsc::Sender<SourceEvent>,
     orders: mpsc::Receiver<Order>,
     current: Option<Current>,
-    /// Templates that solutions may still be for, newest last, with the name of their task.
+    /// Templates of possible solutions, newest last, with the name of their task.
     templates: Vec<(String, Template)>,
     connected: bool,
 }
@@ -121,7 +121,7 @@ impl Client {
         tokio::select! {
             biased;
             () = finished(&mut finishing) => {
-                // What was found before the end is still worth a block.
+                // Solutions found before the end are still worth a block.
                 while let Ok(order) = self.orders.try_recv() {
                     if let Order::Sell(share) = order {
                         let _ = self.pass_on(&found, share).await;
@@ -206,15 +206,15 @@ impl Client {
         self.say(SourceEvent::Verdict { share, verdict }).await
     }
 
-    /// Whether what a node tells makes another template necessary.
+    /// `true` for an event with the need of another template.
     fn outdates(&self, event: &NodeEvent) -> bool {
         let NodeEvent::NewBlock { height } = *event else { return false };
-        // A block below the one that is worked on is old news; both events about our own block are
+        // A block below the present height is old news; both events about our own block are
         // one.
         self.current.as_ref().is_none_or(|current| height >= current.task.height)
     }
 
-    /// Asks for a template and tells the task. Returns how long it is good for, or how long to wait
+    /// Asks for a template and tells the task. Returns the time until the next refresh, or
     /// until the next try.
     async fn fetch(&mut self) -> Result<Duration, Over> {
         let target = match &self.options.address {
@@ -266,7 +266,7 @@ impl Client {
 
     async fn take(&mut self, template: Template) -> Result<(), Over> {
         let before = self.current.as_ref().map(|current| current.task.height);
-        // Nonces begin anywhere, so that two miners of one node do not try the same.
+        // Nonces begin anywhere, so two miners of one node do not try the same.
         let first = random_u64().unwrap_or_default() >> 2;
         let task = Arc::new(Task {
             // The node may give the same template again; a task has a name of its own.
@@ -277,7 +277,7 @@ impl Client {
             nonces: first..NONCES_END,
             height: template.height,
             difficulty: template.difficulty,
-            // A hash for the same height may still be a block; for another it is worth nothing.
+            // A hash for the same height may still be a block; for another, nothing.
             handover: if before == Some(template.height) {
                 Handover::Finish
             } else {
@@ -296,7 +296,7 @@ impl Client {
         self.say(SourceEvent::Task(task)).await.map_err(|()| Over)
     }
 
-    /// Keeps the template from being forgotten. An error when that did not work.
+    /// Keeps the template from being forgotten. An error when the node refused.
     async fn renew(&mut self) -> Result<(), ()> {
         let Some(current) = &self.current else { return Err(()) };
         let found = self.templates.iter().find(|(task, _)| *task == current.task.id);
@@ -327,7 +327,7 @@ impl Client {
         if let Some(asked) = retry_after {
             retry = retry.max(asked.min(RETRY_AFTER_MAX));
         }
-        // What was found meanwhile may still be handed in; new work on an old template is not
+        // Solutions found meanwhile may still be handed in; new work on an old template is not
         // worth beginning for long.
         let old = self.current.as_ref().is_some_and(|current| {
             current.fetched.elapsed() > self.options.refresh.saturating_mul(STALE_REFRESHES)
@@ -356,7 +356,7 @@ fn renewal(template: &Template, now: Instant) -> Option<Instant> {
 fn half_of(expires_unix_ms: Option<u64>, now: Instant) -> Option<Instant> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
     let left = Duration::from_millis(expires_unix_ms?).checked_sub(since)?;
-    // A clock that is off by years must not make it wait for years.
+    // A clock off by years must not cause a wait of years.
     now.checked_add((left / 2).clamp(RENEW_SOONEST, RENEW_LATEST))
 }
 
@@ -365,7 +365,7 @@ async fn listen(api: &mut Api, options: &NodeOptions, tell: &mpsc::Sender<NodeEv
     let mut backoff = Backoff::new(EVENTS_RETRY_FIRST, EVENTS_RETRY_LONGEST);
     loop {
         let begun = Instant::now();
-        // A node without events answers 404; it is asked for templates often enough.
+        // A node without events answers 404, and is asked for templates often enough.
         let goes_on = hear(api, options, tell).await;
         if !goes_on || tell.is_closed() {
             return;

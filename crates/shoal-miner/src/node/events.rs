@@ -9,7 +9,7 @@ pub enum NodeEvent {
     Connected {
         /// Height of the chain.
         height: Option<u64>,
-        /// Whether the node is still catching up.
+        /// `true` while the node is catching up.
         syncing: bool,
     },
     /// The chain has a new block.
@@ -19,7 +19,7 @@ pub enum NodeEvent {
     },
 }
 
-/// Cuts a stream of bytes into events. Holds no more than one event, and that bounded.
+/// Cuts a stream of bytes into events. Holds at most one event, of bounded size.
 #[derive(Debug, Default)]
 pub struct Parser {
     line: Vec<u8>,
@@ -30,8 +30,8 @@ pub struct Parser {
 }
 
 impl Parser {
-    /// Takes bytes as they come, and tells the events that they complete. What is no event that we
-    /// know, or not what it should be, is skipped.
+    /// Takes bytes as they come, and returns completed events. Unknown and
+    /// malformed events are skipped.
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<NodeEvent> {
         let mut events = Vec::new();
         for &byte in bytes {

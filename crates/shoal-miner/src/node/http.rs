@@ -34,7 +34,7 @@ pub enum NodeUrlError {
     /// Another scheme, or none.
     #[error("a node's URL is http://HOST:PORT, and TLS is not offered")]
     Scheme,
-    /// A host or a port that cannot be, or more than these.
+    /// An impossible host or port, or more than these.
     #[error("a node's URL is a host and a port, as in http://127.0.0.1:8332")]
     Host,
 }
@@ -58,26 +58,26 @@ impl fmt::Display for NodeUrl {
 }
 
 impl NodeUrl {
-    /// Whether a request stays on this machine, as far as the host's name tells.
+    /// `true` for requests within this machine, judged by the host's name.
     pub fn is_local(&self) -> bool {
         let address = self.0.host.parse::<std::net::IpAddr>();
         self.0.host == "localhost" || address.is_ok_and(|address| address.is_loopback())
     }
 }
 
-/// What a node is shown to let us in.
+/// Our credentials at a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Token {
     /// Nothing.
     None,
     /// Always this.
     Fixed(Secret),
-    /// What stands in this file, which the node writes anew when it starts.
+    /// The contents of this file, written anew at each start of the node.
     Cookie(PathBuf),
 }
 
 impl Token {
-    /// What to do when a node does not let us in with this.
+    /// Advice for people whom a node does not let in.
     pub(crate) fn advice(&self) -> String {
         match self {
             Self::None => "show its token: --cookie FILE, which is api.cookie in the node's data \
@@ -121,7 +121,7 @@ pub(crate) struct Api {
     secret: Option<Secret>,
 }
 
-/// What a node answered.
+/// An answer of a node.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -130,7 +130,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// The node's words about what went wrong.
+    /// The node's words about a failure.
     pub(crate) fn words(&self) -> String {
         let value: Option<Value> = serde_json::from_slice(&self.body).ok();
         let said = value.as_ref().and_then(|value| {
@@ -170,7 +170,7 @@ pub(crate) struct Question<'a> {
     pub(crate) request_id: Option<&'a str>,
 }
 
-/// A connection that ends when this is dropped.
+/// A connection, ended by a drop.
 pub(crate) struct Opened {
     pub(crate) response: Response<Incoming>,
     pub(crate) connection: AbortOnDrop,
@@ -189,7 +189,7 @@ impl Api {
         Self { url, token, timeout, secret: None }
     }
 
-    /// Asks, and once more with a fresh token when the node does not know the one it was shown.
+    /// Asks, and once more with a fresh token when the node does not know the first.
     pub(crate) async fn ask(&mut self, question: &Question<'_>) -> Result<Answer, AskError> {
         let answer = self.ask_once(question).await?;
         if answer.status == UNAUTHORIZED && matches!(self.token, Token::Cookie(_)) {
@@ -222,7 +222,7 @@ impl Api {
         timeout(time, asked).await.map_err(|_| AskError::Timeout)?
     }
 
-    /// Sends a question and waits for the head of its answer, for as long as that takes.
+    /// Sends a question and waits for the head of its answer, without a time limit.
     pub(crate) async fn open(&mut self, question: &Question<'_>) -> Result<Opened, AskError> {
         if self.secret.is_none() {
             self.secret = self.token.read()?;
@@ -262,7 +262,7 @@ impl Api {
         Ok(Opened { response, connection })
     }
 
-    /// Forgets the token; it is read again for the next question.
+    /// Forgets the token; the next question reads it again.
     pub(crate) fn forget_token(&mut self) {
         self.secret = None;
     }

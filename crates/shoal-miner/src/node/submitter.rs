@@ -1,9 +1,9 @@
 //! Hands blocks in, one after another, while mining and the fetching of templates go on.
 //!
-//! An answer may be lost, or come after the time that a request has. The node may have taken the
-//! block all the same, and then it says `block rejected as stale` to the next try, because the
-//! block itself made its template stale. So after a lost answer the chain is asked: whether the
-//! block at that height is ours.
+//! An answer may be lost, or come after the request's time limit. The node may have taken the
+//! block all the same, and then says `block rejected as stale` to the next try, because the
+//! block itself made its template stale. So after a lost answer the chain is asked for the
+//! block at its height.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ use crate::node::http::{Answer, Api, AskError, Question, UNAUTHORIZED};
 use crate::node::template::Template;
 use crate::source::{Backoff, Share, SourceEvent, Verdict};
 
-/// A solution, and its template while that is remembered.
+/// A solution, and its template while remembered.
 pub(super) struct Found {
     pub(super) share: Share,
     pub(super) template: Option<Template>,
@@ -83,7 +83,7 @@ impl Submitter {
                 }
             }
         }
-        // An error means that nobody listens.
+        // An error: nobody listens.
         let _ = self.look().await;
     }
 
@@ -115,7 +115,7 @@ impl Submitter {
         self.say(SourceEvent::Verdict { share, verdict }).await
     }
 
-    /// Hands a nonce in, several times where that may help.
+    /// Hands a nonce in, several times where useful.
     async fn hand_in(&mut self, share: &Share, template: &Template, id: &str) -> Verdict {
         let submission = template.submission(share.nonce);
         let mut backoff = Backoff::new(RETRY_FIRST, RETRY_LONGEST);
@@ -213,7 +213,7 @@ impl Submitter {
     }
 }
 
-/// The id of the block that a nonce makes of a header.
+/// The id of the block made of a header and a nonce.
 fn id_of(header: &[u8], nonce: u64) -> String {
     let digest = Sha3_256::new().chain_update(header).chain_update(nonce.to_le_bytes()).finalize();
     hex::encode(&digest)
@@ -227,12 +227,12 @@ fn unknown(reason: &str) -> Verdict {
     Verdict::Unknown { reason: reason.to_owned() }
 }
 
-/// What an answer to a submit means.
+/// Meaning of an answer to a submit.
 #[derive(Debug, PartialEq)]
 enum Judged {
     /// Nothing more will be said.
     Final(Verdict),
-    /// The node did not look at the block: it is worth asking again.
+    /// The node did not look at the block: worth another try.
     NotTaken,
     /// The node failed, before or after it took the block.
     Unclear,

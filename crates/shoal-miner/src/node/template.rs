@@ -6,38 +6,38 @@ use shoal_stdx::hex;
 
 use crate::source::clean;
 
-/// What a node wants a nonce for.
+/// A block without its nonce.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Template {
-    /// The block header without its nonce. Nothing of it is altered: the node keeps the same bytes.
+    /// The block header without its nonce, unaltered: the node keeps the same bytes.
     pub header: Vec<u8>,
-    /// What a tag must not exceed.
+    /// Greatest tag of a block.
     pub target: Target,
     /// Height of the block.
     pub height: u64,
-    /// Hashes that a block takes on average.
+    /// Hashes a block takes on average.
     pub difficulty: u64,
-    /// When the node forgets it, in milliseconds since 1970.
+    /// End of the lease, in milliseconds since 1970.
     pub expires_unix_ms: Option<u64>,
     handle: Handle,
 }
 
-/// How the node knows it again.
+/// The node's handle of a template.
 #[derive(Clone, Debug, PartialEq)]
 enum Handle {
     /// By its name.
     Id(String),
-    /// Not at all: it gets the whole block back.
+    /// None: the node gets the whole block back.
     Block(Value),
 }
 
-/// An answer that is no template.
+/// An answer other than a template.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("template: {part}: {why}")]
 pub struct TemplateError {
-    /// Which part is wrong.
+    /// The wrong part.
     pub part: &'static str,
-    /// In what way, fit to be shown.
+    /// The reason, fit to be shown.
     pub why: String,
 }
 
@@ -45,7 +45,7 @@ impl Template {
     /// Reads a node's answer.
     ///
     /// # Errors
-    /// [`TemplateError`], which names the part.
+    /// [`TemplateError`], with the part.
     pub fn read(body: &[u8]) -> Result<Self, TemplateError> {
         let mut value: Value =
             serde_json::from_slice(body).map_err(|error| wrong("JSON", error.to_string()))?;
@@ -92,7 +92,7 @@ impl Template {
         })
     }
 
-    /// A name for it.
+    /// Its name.
     pub fn name(&self) -> String {
         match &self.handle {
             Handle::Id(id) => id.clone(),
@@ -100,7 +100,7 @@ impl Template {
         }
     }
 
-    /// Its name at the node, when it has one.
+    /// Its name at the node, if any.
     pub fn id(&self) -> Option<&str> {
         match &self.handle {
             Handle::Id(id) => Some(id),
@@ -108,7 +108,7 @@ impl Template {
         }
     }
 
-    /// What is handed in for a nonce.
+    /// The body of a submit of this nonce.
     pub fn submission(&self, nonce: u64) -> Value {
         match &self.handle {
             Handle::Id(id) => json!({ "template_id": id, "nonce": nonce }),

@@ -16,7 +16,7 @@ use crate::source::{Backoff, Order, Source, SourceEvent, chance};
 /// How to reach a pool, and who we are there.
 #[derive(Clone, Debug)]
 pub struct PoolOptions {
-    /// Where it is.
+    /// The pool's URL.
     pub url: PoolUrl,
     /// Who we are.
     pub identity: Identity,
@@ -26,16 +26,16 @@ pub struct PoolOptions {
     pub connect_timeout: Duration,
     /// For the pool to take a line off us.
     pub write_timeout: Duration,
-    /// The first wait after a connection that failed; doubled each time.
+    /// The first wait after a failed connection; doubled each time.
     pub retry_first: Duration,
     /// The longest wait.
     pub retry_longest: Duration,
     /// The longest wait while the pool is gone for less than [`Self::outage`]: a restart takes
-    /// seconds, and shares that are found meanwhile are worth less every second.
+    /// seconds, and shares found meanwhile are worth less every second.
     pub retry_restart: Duration,
     /// See above.
     pub outage: Duration,
-    /// A connection that held this long, or on which a share was accepted, was a good one: the
+    /// A connection of this length, or with an accepted share, was a good one: the
     /// next wait is a first one again.
     pub good_after: Duration,
     /// At the end, how long answers to shares are waited for.
@@ -61,7 +61,7 @@ impl PoolOptions {
     }
 }
 
-/// Starts a client. It ends when it is told to, or when the pool refuses it for good.
+/// Starts a client. Ends on request, or when the pool refuses it for good.
 pub fn connect(options: PoolOptions) -> Source {
     let (tell, events) = mpsc::channel(EVENTS_MAX);
     let (orders, orders_out) = mpsc::channel(options.limits.waiting.max(1));
@@ -138,8 +138,8 @@ impl Client {
         }
     }
 
-    /// A connection to the first address that takes one, those of version 4 first. `None` as the
-    /// error when it is to end.
+    /// A connection to the first address to take one, version 4 first. `None` as the
+    /// error at the end.
     async fn open(&mut self) -> Result<TcpStream, Option<io::Error>> {
         let PoolUrl(at) = &self.options.url;
         let host = (at.host.as_str(), at.port);
@@ -213,8 +213,8 @@ impl Client {
         }
     }
 
-    /// Takes the answers that have come already before a connection is given up: a pool that takes
-    /// no more lines may have answered the ones before.
+    /// Takes the answers already here before a connection is given up: a pool taking
+    /// no more lines may have answered earlier ones.
     async fn hear_the_rest(&mut self, lines: &mut Lines<OwnedReadHalf>) {
         while let Ok(Ok(Some(line))) = timeout(REST, lines.next()).await {
             let effects = self.dialogue.receive(&line, Instant::now());
@@ -224,7 +224,7 @@ impl Client {
         }
     }
 
-    /// Shares that were found before the end.
+    /// Shares found before the end.
     fn sell_the_rest(&mut self) -> Vec<Effect> {
         let mut effects = Vec::new();
         while let Ok(order) = self.orders.try_recv() {
@@ -244,7 +244,7 @@ impl Client {
         }
     }
 
-    /// Does what the dialogue asks for. An end, when it asks for one or nobody listens.
+    /// Carries out the dialogue's effects. Returns an end, when asked for or when nobody listens.
     async fn carry_out(
         &mut self,
         effects: Vec<Effect>,
@@ -318,14 +318,14 @@ impl Client {
     }
 }
 
-/// A connection that did not hold.
+/// The end of a failed connection.
 fn broken(reason: String) -> End {
     End::Broken(reason, Retry::Backoff)
 }
 
 /// Returns when the source is to end, or when nobody is left who could say so.
 pub(crate) async fn finished(finishing: &mut watch::Receiver<bool>) {
-    // An error means that the sender is gone.
+    // An error: the sender is gone.
     let _ = finishing.wait_for(|&finish| finish).await;
 }
 
@@ -334,5 +334,5 @@ const LINE_MAX: usize = 64 * 1024;
 const EVENTS_MAX: usize = 1024;
 const ADDRESSES_MAX: usize = 8;
 const TICK: Duration = Duration::from_secs(1);
-/// For each line that was sent before we hung up, which lies here already or is on its way.
+/// Wait for each line on its way when we hang up.
 const REST: Duration = Duration::from_millis(50);

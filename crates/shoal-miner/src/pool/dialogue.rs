@@ -4,12 +4,12 @@
 //! takes jobs, and sells shares: at most so many at a time, the others wait.
 //!
 //! A share whose answer was lost with a connection is sent again on the next. `duplicate share`
-//! then means that the pool had counted it. `stale job` means nothing: pools look for the job
-//! before they look for the share, and a pool that was restarted has forgotten its jobs and not
+//! then means: the pool had counted it. `stale job` means nothing: pools look for the job
+//! before they look for the share, and a restarted pool has forgotten its jobs and not
 //! its shares. The fate of such a share is told as unknown.
 //!
-//! Only shares of jobs that came on this connection say whether jobs are in step. Before it hangs
-//! up, a dialogue waits a moment for answers that are due.
+//! Only shares of this connection's jobs show jobs out of step. Before hanging
+//! up, a dialogue waits a moment for due answers.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -42,30 +42,30 @@ pub struct Limits {
     pub job: Duration,
     /// For the answer to a share.
     pub ack: Duration,
-    /// After that, how long an answer that comes late is still recognised.
+    /// Longest delay of a recognised answer, counted from then.
     pub late_ack: Duration,
     /// Shares under way at a time.
     pub in_flight: usize,
-    /// Shares that wait.
+    /// Most shares waiting.
     pub waiting: usize,
-    /// How long a share may wait before it is not worth sending.
+    /// Greatest age of a share worth sending.
     pub patience: Duration,
-    /// How long a share waits that is to be sent again; doubled each time.
+    /// Wait before a share is sent again; doubled each time.
     pub retry: Duration,
     /// How often a share is sent.
     pub attempts: u32,
-    /// Before hanging up, how long answers that are due are waited for.
+    /// Longest wait for due answers before hanging up.
     pub farewell: Duration,
     /// How long an address is taken to be shut out when the pool does not say.
     pub quarantine: Duration,
-    /// Silence after which an empty line is sent.
+    /// Silence before an empty line is sent.
     pub keepalive: Duration,
-    /// Stale shares of this connection's jobs, in a row of the job of the moment or within
-    /// [`Self::stale_window`], that make us log in again.
+    /// So many stale shares of this connection's jobs, in a row of the job of the moment or within
+    /// [`Self::stale_window`], make us log in again.
     pub stale_max: usize,
     /// See above.
     pub stale_window: Duration,
-    /// A share of this connection's jobs that comes this much too late makes us log in again.
+    /// A share of this connection's jobs so much too late makes us log in again.
     pub stale_for: Duration,
 }
 
@@ -91,7 +91,7 @@ impl Default for Limits {
     }
 }
 
-/// What a dialogue asks the world to do, in this order.
+/// An effect of a dialogue on the world, to be carried out in order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// Send these bytes, line feed included.
@@ -100,33 +100,33 @@ pub enum Effect {
     LoggedIn {
         /// The protocol agreed on, 1 or 2.
         protocol: u64,
-        /// Whether shares carry their hash.
+        /// `true` for shares with their hash.
         claims: bool,
     },
-    /// Work on this instead of what was before.
+    /// Work on this from now on.
     Task(Arc<Task>),
-    /// What became of a share.
+    /// The verdict on a share.
     Verdict {
         /// The share.
         share: Share,
-        /// What became of it.
+        /// Its fate.
         verdict: Verdict,
     },
     /// The pool has something to say to people.
     Notice {
-        /// What it is about.
+        /// The subject.
         kind: String,
         /// The words.
         message: String,
     },
-    /// A share that was told as unknown: its fate is known now.
+    /// The fate of a share told as unknown before.
     Settled {
         /// The share.
         share: Share,
-        /// What became of it.
+        /// Its fate.
         verdict: Verdict,
     },
-    /// Stop working until the next task: nobody would buy what is found.
+    /// Stop working until the next task: nobody would buy a share.
     Pause {
         /// Why.
         reason: String,
@@ -147,7 +147,7 @@ pub enum Effect {
 /// When the next connection is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// After a wait that grows from failure to failure.
+    /// After a wait, longer from failure to failure.
     Backoff,
     /// Soon: this one worked, and a new login puts jobs in step again.
     Soon,
@@ -170,27 +170,27 @@ pub struct Dialogue {
     /// When a job is due: since the login, or since the window was used up.
     job_wanted: Option<Instant>,
     in_flight: BTreeMap<u64, UnderWay>,
-    /// Shares that nobody answered in time; an answer may still come.
+    /// Shares without an answer in time; an answer may still come.
     unanswered: HashMap<u64, UnderWay>,
     waiting: VecDeque<Waiting>,
-    /// Names of the jobs that came on this connection, newest last.
+    /// Names of this connection's jobs, newest last.
     heard: VecDeque<String>,
-    /// When shares of those jobs were refused as stale.
+    /// Moments of stale answers to shares of these jobs.
     stale: VecDeque<Instant>,
     /// Stale shares of the job of the moment since one of its shares was accepted.
     stale_run: usize,
     /// Shares accepted on this connection.
     accepted: u64,
-    /// Set when this connection is to be closed, once the answers that are due are there.
+    /// Set when this connection is to be closed after the due answers.
     leaving: Option<Leaving>,
-    /// The pool shut the address out: until it is let in again, nothing is kept to be sold.
+    /// The pool shut the address out: until the next login, no share is kept.
     shut_out: bool,
-    /// By height, how often the pool said that a block of ours counts, less the shares of ours
-    /// at that height that are told as accepted.
+    /// By height, the pool's notices of blocks of ours, less the accepted shares of ours
+    /// at the height.
     blocks: BTreeMap<u64, i32>,
-    /// Shares that are blocks and whose fate is unknown.
+    /// Blocks of unknown fate.
     open_blocks: VecDeque<Share>,
-    /// Lines in a row that could not be read.
+    /// Unreadable lines in a row.
     nonsense: u32,
     last_sent: Instant,
     silent_acks: u32,
@@ -216,7 +216,7 @@ struct UnderWay {
     share: Share,
     sent: Instant,
     attempt: u32,
-    /// It was under way before, on a connection that broke.
+    /// Under way before, on a broken connection.
     again: bool,
 }
 
@@ -229,7 +229,7 @@ struct Waiting {
 }
 
 impl Dialogue {
-    /// A dialogue that has not begun.
+    /// A dialogue before its first connection.
     pub fn new(identity: Identity, limits: Limits, now: Instant) -> Self {
         Self {
             identity,
@@ -287,7 +287,7 @@ impl Dialogue {
         vec![self.send(line, now)]
     }
 
-    /// The connection is gone: what was under way waits for the next.
+    /// The connection is gone: shares under way wait for the next.
     pub fn disconnected(&mut self, now: Instant) -> Vec<Effect> {
         self.phase = Phase::Apart;
         self.leaving = None;
@@ -457,7 +457,7 @@ impl Dialogue {
         deadline.max(now)
     }
 
-    /// Shares that are not answered yet.
+    /// Shares without an answer yet.
     pub fn unsettled(&self) -> usize {
         self.in_flight.len() + self.waiting.len()
     }
@@ -472,7 +472,7 @@ impl Dialogue {
             Err(words) => return self.login_refused(words),
         };
         let protocol = match result {
-            // A pool of protocol 1 answers without a result, and takes hashes it did not ask for.
+            // A pool of protocol 1 answers without a result, and takes hashes unasked.
             None => {
                 (self.claims, self.hints) = (true, false);
                 1
@@ -521,8 +521,8 @@ impl Dialogue {
             network_target: job.network_target,
             nonces: job.first..job.last + 1,
             height: job.height,
-            // The pool takes shares of the job before for some seconds, those of an old block, too:
-            // to give up what is under way would be a loss.
+            // The pool takes shares of the job before for some seconds, of an old block, too:
+            // giving up hashes under way would be a loss.
             handover: Handover::Finish,
         });
         self.heard.push_back(task.id.clone());
@@ -543,7 +543,7 @@ impl Dialogue {
     ) -> Vec<Effect> {
         let Some(under_way) = self.in_flight.remove(&id).or_else(|| self.unanswered.remove(&id))
         else {
-            // The second answer to the same share, or one to a connection that is gone.
+            // The second answer to the same share, or one to a former connection.
             let what = outcome.err().map_or_else(String::new, |words| format!(": {words}"));
             return vec![Effect::Warning(format!("the pool answers request {id}{what}"))];
         };
@@ -552,8 +552,8 @@ impl Dialogue {
                 let result = result.unwrap_or_else(|| serde_json::json!({}));
                 match serde_json::from_value::<SubmitResult>(result) {
                     Ok(SubmitResult { accepted: true, verified, difficulty }) => {
-                        // A hint for the next login only: the job tells what counts. The answer
-                        // to a share of an earlier job repeats that job's difficulty.
+                        // A hint for the next login only: the present difficulty is the job's.
+                        // Answers to shares of an earlier job repeat the earlier difficulty.
                         if self.is_current(&under_way.share) {
                             self.difficulty = difficulty.or(self.difficulty);
                             self.stale_run = 0;
@@ -592,7 +592,7 @@ impl Dialogue {
             Refusal::Duplicate if again => {
                 vec![verdict(share, Verdict::Accepted { verified: false })]
             }
-            // It was refused before for now, so this can mean either.
+            // Refused for now before, so a duplicate can mean either.
             Refusal::Duplicate if attempt > 1 => self.unknown(share, &words),
             Refusal::Later if attempt < self.limits.attempts && !self.shut_out => {
                 let wait = self.limits.retry.saturating_mul(1 << attempt.min(8)).min(RETRY_MAX);
@@ -619,13 +619,13 @@ impl Dialogue {
                 effects.extend(self.shut_out(words, remaining, now));
                 effects
             }
-            // Whoever is busy looks at nothing: what became of the first one stays open.
+            // Whoever is busy looks at nothing: the fate of the first one stays open.
             Refusal::Later => self.refuse(share, again, words, false),
             Refusal::Duplicate | Refusal::Wrong => vec![refused(share, words, false)],
         }
     }
 
-    /// Whether a stale share shows that this connection's jobs are not the pool's any more. A
+    /// `true` when a stale share shows this connection's jobs to differ from the pool's. A
     /// share of another connection's job shows nothing about this one; nor does a single share.
     fn is_out_of_step(&mut self, share: &Share, stale_for: Option<Duration>, now: Instant) -> bool {
         if !self.heard.contains(&share.task.id) {
@@ -641,13 +641,13 @@ impl Dialogue {
             || self.stale_run >= self.limits.stale_max
     }
 
-    /// When to log in again to put jobs in step. A pool that accepted nothing since the last login
+    /// When to log in again to put jobs in step. A pool without an accepted share since the login
     /// is not asked again and again without a wait.
     fn resync(&self) -> Retry {
         if self.accepted > 0 { Retry::Soon } else { Retry::Backoff }
     }
 
-    /// Sends nothing more; hangs up when the answers that are due have come, or soon.
+    /// Sends nothing more; hangs up after the due answers, or soon.
     fn leave(&mut self, reason: String, retry: Option<Retry>, now: Instant) -> Vec<Effect> {
         self.job_wanted = None;
         self.leaving.get_or_insert(Leaving { since: now, reason, retry });
@@ -680,7 +680,7 @@ impl Dialogue {
                 effects.extend(self.give_up(share, again, SHUT_OUT));
             }
         }
-        // A second more, so that the pool's clock has passed the end, too.
+        // A second more: the pool's clock must have passed the end, too.
         let time = remaining.unwrap_or(self.limits.quarantine).min(QUARANTINE_MAX) + SECOND;
         effects.extend(self.leave(words, Some(Retry::After(time)), now));
         effects
@@ -727,7 +727,7 @@ impl Dialogue {
         }
     }
 
-    /// A refusal, which says nothing about a share that may have counted the first time.
+    /// A refusal. Says nothing about a share whose first answer was lost.
     fn refuse(&mut self, share: Share, again: bool, words: String, stale: bool) -> Vec<Effect> {
         if again {
             return self.unknown(share, &format!("its first answer was lost, now: {words}"));
@@ -735,12 +735,12 @@ impl Dialogue {
         vec![refused(share, words, stale)]
     }
 
-    /// A share that is not sent, or not again.
+    /// A share not to be sent, or not again.
     fn give_up(&mut self, share: Share, again: bool, reason: &'static str) -> Vec<Effect> {
         if again { self.unknown(share, ANSWER_LOST) } else { vec![lost_share(share, reason)] }
     }
 
-    /// A share that was sent, and may count or not. A block that the pool said is ours counts.
+    /// A sent share of unknown fate. A block confirmed by the pool counts.
     fn unknown(&mut self, share: Share, reason: &str) -> Vec<Effect> {
         let height = share.task.height;
         if is_block(&share) && self.blocks.get(&height).is_some_and(|count| *count > 0) {
@@ -795,7 +795,7 @@ fn is_block(share: &Share) -> bool {
     share.task.network_target.is_some_and(|target| target.is_met_by(&share.tag))
 }
 
-/// The difficulty that a target stands for, as far as its first 16 bytes tell.
+/// The difficulty of a target, by its first 16 bytes.
 fn difficulty_of(job: &Job) -> u64 {
     let bytes = job.target.to_bytes();
     let mut head = [0; 16];

@@ -4,13 +4,13 @@ use std::io;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// Reads lines that end in a line feed. What came of a line is kept until the rest comes, also when
-/// the future that waits for it is dropped.
+/// Reads lines ending in a line feed. Parts of a line are kept until the rest comes, also when
+/// the waiting future is dropped.
 #[derive(Debug)]
 pub struct Lines<R> {
     reader: R,
     buffer: Vec<u8>,
-    /// Bytes of the buffer that hold no line feed.
+    /// Bytes of the buffer without a line feed.
     searched: usize,
     longest: usize,
 }
@@ -22,7 +22,7 @@ pub enum LineError {
     /// More bytes than a line may have, and still no line feed.
     #[error("a line is longer than allowed: {max} bytes")]
     TooLong {
-        /// How many it may have.
+        /// The limit.
         max: usize,
     },
     /// The stream failed.
@@ -31,13 +31,13 @@ pub enum LineError {
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
-    /// Lines of at most `longest` bytes. The buffer holds one such line and what was read with it.
+    /// Lines of at most `longest` bytes. The buffer holds one such line and one read more.
     pub fn new(reader: R, longest: usize) -> Self {
         Self { reader, buffer: Vec::new(), searched: 0, longest }
     }
 
-    /// The next line without its line feed, or `None` at the end of the stream; what follows the
-    /// last line feed is dropped there.
+    /// The next line without its line feed, or `None` at the end of the stream; bytes behind the
+    /// last line feed are dropped there.
     ///
     /// # Errors
     /// [`LineError`]; the stream is good for nothing then.
@@ -59,7 +59,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 return Err(LineError::TooLong { max: self.longest });
             }
             self.buffer.reserve(READ_BYTES);
-            // Nothing is lost when this is cancelled: it reads into the buffer or not at all.
+            // Nothing is lost by a cancel: bytes go into the buffer or stay in the socket.
             if self.reader.read_buf(&mut self.buffer).await? == 0 {
                 return Ok(None);
             }

@@ -1,4 +1,4 @@
-//! What lines say: one JSON object each.
+//! Lines, one JSON object each.
 
 use std::fmt;
 
@@ -14,16 +14,16 @@ use crate::source::clean;
 pub enum Incoming {
     /// The answer to a request.
     Reply {
-        /// The request's number. A pool that could not read a request says 0.
+        /// The request's number; 0 for an unreadable request.
         id: u64,
-        /// The result, which old pools leave out, or the words of a refusal.
+        /// The result, left out by old pools, or the words of a refusal.
         outcome: Result<Option<Value>, String>,
     },
-    /// A job that replaces the one before.
+    /// A job, in place of the one before.
     Job(Job),
     /// Words for people.
     Notice {
-        /// What they are about.
+        /// The subject.
         kind: String,
         /// The words.
         message: String,
@@ -38,15 +38,15 @@ pub enum Incoming {
 /// A header and a window of nonces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// Its name; shares carry it.
+    /// Its name, carried by shares.
     pub id: String,
     /// The block header without its nonce.
     pub header: Vec<u8>,
-    /// What a tag must not exceed to be a share.
+    /// Greatest tag of a share.
     pub target: Target,
-    /// What a tag must not exceed to be a block.
+    /// Greatest tag of a block.
     pub network_target: Option<Target>,
-    /// Hashes that a share takes on average, as the pool says.
+    /// Hashes a share takes on average, as the pool says.
     pub difficulty: Option<u64>,
     /// Height of the block.
     pub height: u64,
@@ -56,14 +56,14 @@ pub struct Job {
     pub last: u64,
 }
 
-/// A line that is not what it should be.
+/// A malformed line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProtocolError {
-    /// What it should have been.
+    /// The expected structure.
     pub structure: &'static str,
-    /// Which part is wrong.
+    /// The wrong part.
     pub part: &'static str,
-    /// In what way, fit to be shown.
+    /// The reason, fit to be shown.
     pub why: String,
 }
 
@@ -79,7 +79,7 @@ impl Incoming {
     /// Reads a line.
     ///
     /// # Errors
-    /// [`ProtocolError`], which names the message and its part. Unknown members are no error.
+    /// [`ProtocolError`], with the message and its part. Unknown members are no error.
     pub fn read(line: &[u8]) -> Result<Self, ProtocolError> {
         let value: Value = serde_json::from_slice(line)
             .map_err(|error| wrong("line", "JSON", clean(&error.to_string())))?;
@@ -183,7 +183,7 @@ impl Job {
     }
 }
 
-/// What a pool offers and asks for.
+/// Offers and demands of a pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub(crate) struct LoginResult {
     #[serde(default)]
@@ -194,10 +194,10 @@ pub(crate) struct LoginResult {
     pub(crate) required_capabilities: Vec<String>,
 }
 
-/// A share that counts.
+/// An accepted share.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub(crate) struct SubmitResult {
-    /// Old pools say nothing, which is a yes.
+    /// Old pools say nothing for a yes.
     #[serde(default = "yes")]
     pub(crate) accepted: bool,
     #[serde(default)]

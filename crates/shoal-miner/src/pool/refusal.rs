@@ -1,11 +1,11 @@
-//! What a pool's refusal of a share means. Pools say it in words only.
+//! Meanings of a pool's refusals of a share. Pools refuse in words only.
 
 use std::time::Duration;
 
 /// The kinds of refusals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It came too late for its job.
+    /// Too late for its job.
     Stale {
         /// How much too late, where the pool says so.
         stale_for: Option<Duration>,
@@ -16,7 +16,7 @@ pub enum Refusal {
     BlockUnsettled,
     /// The pool has the share already.
     Duplicate,
-    /// The pool is overloaded, or thinks that we are: the share may be sent again.
+    /// The pool is overloaded, or we are too fast: the share may be sent again.
     Later,
     /// The pool forgot us.
     NotLoggedIn,
@@ -25,7 +25,7 @@ pub enum Refusal {
         /// For how long, where the pool says so.
         remaining: Option<Duration>,
     },
-    /// The share is not what we think it is, or the pool said something new.
+    /// The share is wrong in the pool's eyes, or the words are new.
     Wrong,
 }
 
@@ -54,7 +54,7 @@ impl Refusal {
         Self::Wrong
     }
 
-    /// The pool passes on what its node answered to a block: `submitblock STATUS: BODY`, or how
+    /// The pool passes on its node's answer to a block: `submitblock STATUS: BODY`, or how
     /// the request failed.
     fn of_block(words: &str) -> Self {
         let answer = words.strip_prefix("submitblock ").and_then(|rest| rest.split_once(':'));
@@ -67,7 +67,7 @@ impl Refusal {
     }
 }
 
-/// Whether a pool's words, at a login too, shut the address out; and for how long, where they say.
+/// Reads a quarantine, of a share or at a login: `Some` with the time, where the pool says it.
 pub(crate) fn quarantine(words: &str) -> Option<Option<Duration>> {
     words.starts_with(QUARANTINED).then(|| remaining(words))
 }

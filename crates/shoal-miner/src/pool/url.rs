@@ -16,7 +16,7 @@ pub enum UrlError {
     /// Another scheme.
     #[error("a pool's URL is stratum+tcp://HOST:PORT, and TLS is not offered")]
     Scheme,
-    /// No port, or none that can be.
+    /// No port, or an impossible one.
     #[error("a pool's URL needs a port, as in stratum+tcp://HOST:3333")]
     Port,
     /// No host, or more than one.

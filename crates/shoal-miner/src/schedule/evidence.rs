@@ -1,20 +1,20 @@
-//! Whether a backend tried the nonces that it says it tried.
+//! Evidence of nonces left out by a backend.
 //!
-//! A solution that is false is found out by computing it again. One that is left out is not: a
-//! device that tries nothing looks like one without luck. So a device is asked for more than
-//! solutions: for every tag below a target that is easier than the work's ([`asked_for`]), one in
-//! four, say. Each such tag is a *witness*: only who hashes the nonce knows that it has one. Too few
+//! A false solution is found out by another computation. One left out is not: a
+//! device trying nothing looks like one without luck. So a device is asked for more than
+//! solutions: for every tag below a target easier than the work's ([`asked_for`]), one in
+//! four, say. Each such tag is a *witness*, known only to who hashes the nonce. Too few
 //! of them for the nonces told to be done, and nonces were left out; false ones are found out by
 //! computing some of them again.
 //!
-//! How many are too few is decided by a cumulative sum (Page 1954): of each nonce, how much likelier
-//! what was told of it is for somebody who tries only a part of his nonces than for somebody who
+//! How many are too few is decided by a cumulative sum (Page 1954): of each nonce, how much
+//! likelier the report is for somebody who tries only a part of his nonces than for somebody who
 //! tries all, as a logarithm, never below 0. Somebody honest gets to [`CERTAIN`] once in e^CERTAIN
 //! nonces on average or more seldom (Lorden 1971), and that is 2^64: more than there are.
 
 use shoal_pow::Target;
 
-/// What speaks against a backend.
+/// Evidence against a backend.
 #[derive(Debug, Default)]
 pub(super) struct Evidence {
     /// For each of [`SUSPECTED`].
@@ -36,10 +36,10 @@ pub(super) struct Omission {
 }
 
 impl Evidence {
-    /// So many nonces were told to be done, so many of them with a witness, where `chance` of all
-    /// tags are one. An omission, once it is certain.
+    /// Takes note of done nonces, so many of them with a witness, where `chance` of all
+    /// tags are one. Returns an omission, once certain.
     pub(super) fn add(&mut self, nonces: u64, witnesses: u64, chance: f64) -> Option<Omission> {
-        // Where every tag is a witness, one that is missing is proof enough; infinities are none.
+        // Where every tag is a witness, a missing one is proof enough; infinities are none.
         let chance = chance.clamp(1e-18, 1.0 - 1e-6);
         let without = nonces.saturating_sub(witnesses) as f64;
         for (score, tries) in self.scores.iter_mut().zip(SUSPECTED) {
@@ -62,14 +62,14 @@ impl Evidence {
     }
 }
 
-/// The target that a device is asked to meet where the work's is this one, and one tag in
-/// `difficulty` is to be a witness: the easier one.
+/// The target for a device, given the work's target and one tag in
+/// `difficulty` as a witness: the easier of both.
 pub(super) fn asked_for(target: Target, difficulty: u64) -> Target {
     let witness = Target::from_difficulty(difficulty.max(1));
     if target.to_bytes() < witness.to_bytes() { witness } else { target }
 }
 
-/// The share of all tags that meets a target.
+/// The share of all tags below a target.
 pub(super) fn chance(target: Target) -> f64 {
     let bytes = target.to_bytes();
     let mut head = [0; 8];
@@ -77,7 +77,7 @@ pub(super) fn chance(target: Target) -> f64 {
     (u64::from_be_bytes(head) as f64 + 1.0) / 2f64.powi(64)
 }
 
-/// The shares of their nonces that suspects may try. Who tries less than 0.72 of them is found out by
+/// Shares of nonces tried by two suspects. Who tries less than 0.72 is found out by
 /// the first, who tries less than 0.93 by the second.
 const SUSPECTED: [f64; 2] = [0.5, 0.875];
 
@@ -88,7 +88,7 @@ const CERTAIN: f64 = 44.361_419_555_836_5;
 mod tests {
     use super::*;
 
-    /// A stream that is the same each time.
+    /// A repeatable stream.
     struct Random(u64);
 
     impl Random {
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn who_tries_nothing_is_found_out_after_288_nonces() {
         assert_eq!(found_out_after(0.0, 0.25, 1, 1000), Some(288));
-        // At once or in pieces, it comes to the same.
+        // At once or in pieces, the sum is the same.
         let mut evidence = Evidence::default();
         assert_eq!(evidence.add(287, 0, 0.25), None);
         let omission = Omission { nonces: 288, witnesses: 0, expected: 72 };

@@ -1,4 +1,4 @@
-//! A work while it is worked on, and a while after.
+//! A work under way, and a while after.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use crate::work::Work;
 /// A work and the account of its nonces.
 pub(super) struct Round {
     pub(super) work: Arc<Work>,
-    /// The work as devices see it: with the target of witnesses, so that none knows which of the
-    /// tags that it reports is a solution.
+    /// The work as devices see it: with the target of witnesses, so that none can tell the
+    /// solutions among its tags.
     pub(super) asked: Arc<Work>,
-    /// The share of all tags that a device is to report.
+    /// The share of all tags a device is to report.
     pub(super) chance: f64,
     pub(super) ledger: Ledger,
     pub(super) begun: Instant,
     /// Names of its leases begin here.
     first_lease: u64,
-    /// Nonces that were reported as solutions.
+    /// Nonces reported as solutions.
     found: HashSet<u64>,
 }
 
-/// The work of the moment, and those before it, whose reports may still come.
+/// The work of the moment, and earlier ones, whose reports may still come.
 #[derive(Default)]
 pub(super) struct Rounds {
     pub(super) current: Option<Round>,
@@ -32,7 +32,7 @@ pub(super) struct Rounds {
 }
 
 impl Round {
-    /// `witness` is the difficulty of what devices are asked for, where they are.
+    /// `witness` is the difficulty of witnesses, where devices are asked for them.
     pub(super) fn new(work: Work, witness: Option<u64>, first_lease: u64, now: Instant) -> Self {
         let target =
             witness.map_or(work.target, |difficulty| evidence::asked_for(work.target, difficulty));
@@ -48,19 +48,19 @@ impl Round {
         }
     }
 
-    /// Whether this nonce was not reported before.
+    /// `true` for a nonce not reported before.
     pub(super) fn is_news(&mut self, nonce: u64) -> bool {
         self.found.insert(nonce)
     }
 
-    /// What was reported of this nonce was nothing; it may be reported again.
+    /// A false report of this nonce; a true one may follow.
     pub(super) fn forget(&mut self, nonce: u64) {
         self.found.remove(&nonce);
     }
 }
 
 impl Rounds {
-    /// The round that a lease is of, and whether it is the current one. `None` when that is long
+    /// The round of a lease, and `true` for the current one. `None` when long
     /// ago, or there never was one.
     pub(super) fn of_lease(&mut self, lease: u64) -> Option<(&mut Round, bool)> {
         if let Some(round) = &mut self.current
@@ -89,5 +89,5 @@ impl Rounds {
     }
 }
 
-/// Works that are remembered: a pool's grace is seconds, and so is a hash.
+/// Works remembered: a pool's grace is seconds, and so is a hash.
 const PAST_MAX: usize = 16;

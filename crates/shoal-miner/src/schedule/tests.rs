@@ -1,4 +1,4 @@
-//! Long runs in a world without threads or clock, with every fault; the same seed gives the same run.
+//! Long runs in a world without threads or clock, with every fault; a seed repeats its run.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -8,43 +8,43 @@ use shoal_pow::Target;
 use super::*;
 use crate::backend::{Calls, Queue};
 
-/// What a pretended backend does wrong, and when.
+/// The fault of a pretended backend, and its moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wrong {
     Nothing,
     /// Does nothing more.
     Stalls,
-    /// Says that it failed.
+    /// Reports a failure.
     Dies,
-    /// Said it did what it did not, then reports a false solution.
+    /// Lied about tried nonces, then reports a false solution.
     Lies,
-    /// Says it did what it did not.
+    /// Lies about tried nonces.
     LeavesOut,
-    /// Tries every second nonce that it says it did.
+    /// Tries every second nonce, and reports all.
     Halves,
-    /// Says it did what it did not, and makes up tags that are no solutions.
+    /// Lies about tried nonces, and makes up tags, none of them a solution.
     MakesUp,
-    /// Says it did what it was not given.
+    /// Reports nonces of others.
     Foreign,
-    /// Says twice that it did something.
+    /// Reports nonces twice.
     Twice,
-    /// Takes for ever to take work, until it is interrupted.
+    /// Takes for ever to take work, until interrupted.
     Slow,
     /// Its call panics.
     Panics,
     /// Does not start.
     NoStart,
-    /// Never says that it is idle.
+    /// Never reports idleness.
     Restless,
 }
 
 struct Pretended {
     wrong: Wrong,
-    /// Nonces it does before.
+    /// Nonces done before.
     after: u64,
     speed: u64,
     interrupted: bool,
-    /// A call and when it comes back.
+    /// A call and the moment of its return.
     call: Option<(Command, Instant)>,
     leases: VecDeque<(Lease, Vec<Range<u64>>)>,
     did: u64,
@@ -59,7 +59,7 @@ struct World {
     backends: Vec<Pretended>,
     verifying: Option<(Claim, Instant)>,
     works: HashMap<u64, Range<u64>>,
-    /// Who tried each nonce, of what is believed.
+    /// Who tried each believed nonce.
     tries: BTreeMap<(u64, u64), Vec<usize>>,
     solutions: BTreeMap<(u64, u64), u32>,
     ended: BTreeMap<u64, (WorkEnd, u64)>,
@@ -84,7 +84,7 @@ fn is_solution(nonce: u64) -> bool {
 
 const DIFFICULTY: u64 = 8;
 
-/// A tag that is too good to be true.
+/// A tag too good to be true.
 const TAG: [u8; TAG_BYTES] = [0; TAG_BYTES];
 
 impl World {
@@ -265,7 +265,7 @@ impl World {
                 Ok(Outcome::Fence(if idle { Fence::Idle } else { Fence::Busy }))
             }
         };
-        let capabilities = self.scheduler.members[number].capabilities.clone();
+        let capabilities = self.scheduler.records[number].capabilities.clone();
         self.input(Input::Acked { backend: number, outcome, capabilities });
     }
 
@@ -285,7 +285,7 @@ impl World {
                 self.input(Input::Reported { backend: number, report });
                 return;
             }
-            // A piece from the front, the back or the middle of what is left.
+            // A piece from the front, the back or the middle of the rest.
             let at = self.random(pieces) as usize;
             let piece = self.backends[number].leases[0].1[at].clone();
             let start = piece.start + self.random(piece.end - piece.start);
@@ -300,7 +300,7 @@ impl World {
             if left.is_empty() {
                 pretended.leases.pop_front();
             }
-            let alive = self.scheduler.members[number].is_alive();
+            let alive = self.scheduler.records[number].is_alive();
             if faulty && matches!(wrong, Wrong::Foreign | Wrong::Twice) {
                 let done = |nonces| Report::Done { lease: lease.id, nonces };
                 if wrong == Wrong::Foreign {
@@ -337,8 +337,8 @@ impl World {
                 let report = Report::Found { lease: lease.id, nonce, tag };
                 self.input(Input::Reported { backend: number, report });
             }
-            // Its report may have ended it, or its work, before it says what it did.
-            let alive = alive && self.scheduler.members[number].is_alive();
+            // Its report may have ended the backend, or its work, before the nonces are reported.
+            let alive = alive && self.scheduler.records[number].is_alive();
             if alive {
                 for nonce in nonces.clone() {
                     self.tries.entry((lease.work.id, nonce)).or_default().push(number);
@@ -359,7 +359,7 @@ impl World {
         panic!("it never came to this: {what}");
     }
 
-    /// That every nonce of an exhausted work was tried once by somebody who is believed, and every
+    /// Checks: every nonce of an exhausted work was tried once by somebody believed, and every
     /// solution reported once.
     fn check_exhausted(&self, id: u64) {
         let nonces = self.works[&id].clone();
@@ -516,7 +516,7 @@ fn a_device_that_leaves_nonces_out_is_found_out() {
     for seed in 1..9 {
         let (lies, fault) = found_out(Wrong::LeavesOut, seed);
         assert!(matches!(fault, Fault::LeftOut { .. }), "{fault:?}");
-        // 288, and what it says at a time.
+        // 288, and one report's worth.
         assert!(lies <= 288 + 12, "{lies}");
         let (lies, fault) = found_out(Wrong::Halves, seed);
         assert!(matches!(fault, Fault::LeftOut { .. }), "{fault:?}");

@@ -1,4 +1,4 @@
-//! The plain log: what happens, line by line, and the hash rate from time to time.
+//! The plain log: events, line by line, and the hash rate from time to time.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::board::{Announcement, Board, Level};
 use crate::pool::finished;
 use crate::ui::text;
 
-/// Writes lines until `stop` is set; then those that are left. Ends early when nobody reads them.
+/// Writes lines until `stop` is set, and then the rest. Ends early when nobody reads them.
 ///
 /// # Errors
 /// When a line cannot be written.
@@ -22,7 +22,7 @@ pub async fn plain(
     mut stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
     let mut heard = board.subscribe();
-    // What was said before somebody listened; from here on the announcements count.
+    // Lines from before the subscription; from here on the announcements count.
     for line in board.state().recent_logs {
         writeln!(out, "{}", text::log_line(&line))?;
     }
@@ -72,7 +72,7 @@ fn write_news(out: &mut impl Write, news: &Announcement) -> io::Result<()> {
     writeln!(out, "{secs:9.1} {} {tag}: {words}", text::level(level))
 }
 
-/// Read anew each time: it may be changed under way.
+/// Read anew each time: the setting may change under way.
 fn stats_pause(board: &Board) -> Duration {
     let config = board.state().effective_config;
     Duration::from_secs(config.map_or(STATS_SECS, |config| config.stats_secs))

@@ -18,14 +18,14 @@ use crate::ui::text;
 
 /// Where keys come from.
 pub trait Keys {
-    /// Waits for as long as this; `true` when somebody wants to end it.
+    /// Waits for so long; `true` when somebody asks for the end.
     ///
     /// # Errors
     /// When the terminal cannot be read.
     fn wants_end(&mut self, wait: Duration) -> io::Result<bool>;
 }
 
-/// The keys of the terminal that this process has: `q`, Escape and Ctrl-C end it.
+/// The keys of this process's terminal: `q`, Escape and Ctrl-C ask for the end.
 #[derive(Debug, Default)]
 pub struct TerminalKeys;
 
@@ -52,13 +52,13 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// A screen of what stands on the board.
+    /// A screen of the board.
     pub fn new(board: Arc<Board>) -> Self {
         Self { board, history: Vec::new(), frames: 0 }
     }
 
     /// Draws on the terminal of this process until `end` is set or a key asks for the end.
-    /// `true` when it was a key. The terminal is as it was before, then, also after a panic.
+    /// `true` after a key. The terminal is restored then, also after a panic.
     ///
     /// # Errors
     /// When there is no terminal, or it cannot be used.
@@ -116,7 +116,7 @@ impl Screen {
             .map(|b| 1 + b.workers.len())
             .sum();
         let rows = u16::try_from(workers).unwrap_or(u16::MAX).clamp(1, WORKER_ROWS_MAX);
-        let [head, rate, devices, log] = Layout::vertical([
+        let [head, rate, backends, log] = Layout::vertical([
             Constraint::Length(1),
             Constraint::Length(8),
             Constraint::Length(rows + 3),
@@ -129,7 +129,7 @@ impl Screen {
                 .areas(rate);
         self.draw_rate(frame, left, state);
         draw_mining(frame, right, state);
-        draw_devices(frame, devices, state);
+        draw_backends(frame, backends, state);
         draw_log(frame, log, state);
     }
 
@@ -195,7 +195,7 @@ fn draw_mining(frame: &mut Frame<'_>, area: Rect, state: &State) {
     frame.render_widget(Paragraph::new(text).block(block), area);
 }
 
-fn draw_devices(frame: &mut Frame<'_>, area: Rect, state: &State) {
+fn draw_backends(frame: &mut Frame<'_>, area: Rect, state: &State) {
     let mut rows = Vec::new();
     for backend in state.engine.iter().flat_map(|engine| &engine.backends) {
         rows.push(Row::new([

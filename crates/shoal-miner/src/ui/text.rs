@@ -65,7 +65,7 @@ pub(super) fn stats(state: &State) -> String {
     )
 }
 
-/// The memory that workers lie in, and what half of it would cost in rate.
+/// The memory of the workers, and the price of half of it in rate.
 pub(super) fn memory(state: &State) -> String {
     let backends = state.engine.iter().flat_map(|engine| &engine.backends);
     let workers: Vec<_> =
@@ -88,7 +88,7 @@ fn kib(kib: u64) -> String {
     }
 }
 
-/// A word for what a backend is doing.
+/// A word for a backend's phase.
 pub(super) const fn phase(phase: BackendPhase) -> &'static str {
     match phase {
         BackendPhase::Starting => "starting",

@@ -266,7 +266,7 @@ fn an_answer_may_come_after_the_next_job() {
     miner.stop().unwrap();
 }
 
-/// What a share's verdicts came to: of the pool, every nonce it accepted; of the miner, the last
+/// Verdicts so far: of the pool, every accepted nonce; of the miner, the last
 /// word about each.
 fn fates(pool: &TestPool, miner: &Running) -> (Vec<u64>, HashMap<u64, String>) {
     let accepted = pool.log().into_iter().filter_map(|(_, _, event)| match event {
@@ -276,8 +276,8 @@ fn fates(pool: &TestPool, miner: &Running) -> (Vec<u64>, HashMap<u64, String>) {
     (accepted.collect(), miner.verdicts.lock().unwrap().clone())
 }
 
-/// That the miner's counts are the truth: no share that the pool has counts as refused or lost, none
-/// counts twice, and none that is told as accepted is missing at the pool.
+/// Checks the miner's counts: no share at the pool counts as refused or lost, none
+/// counts twice, and none told as accepted is missing at the pool.
 fn counts_are_true(pool: &TestPool, miner: &Running) {
     let (accepted, told) = fates(pool, miner);
     let mut nonces = HashSet::new();
@@ -301,7 +301,7 @@ fn a_pool_that_restarts_is_worked_for_at_once_and_stays_connected() {
     assert!(miner.wait(|state| state.source.connected));
     let so_far = pool.accepted();
     assert!(pool.wait_accepted(so_far + 20, LONG));
-    // What was found meanwhile is for a job that the pool has forgotten, and that is no reason to
+    // Shares found meanwhile are for a forgotten job, and no reason to
     // hang up.
     assert!(miner.wait(|state| state.shares.stale + state.shares.unknown > 0));
     miner.hear("stale job: assignment not found");
@@ -322,7 +322,7 @@ fn shares_whose_answers_are_lost_count_once_and_never_as_refused() {
     pool.set_faults(Faults::default());
     let so_far = pool.accepted();
     assert!(pool.wait_accepted(so_far + 10, LONG));
-    // The same, and then a restart: nobody can say any more what became of the last ones.
+    // The same, and then a restart: nobody knows the fate of the last ones any more.
     pool.set_faults(Faults { lose_acks: true, ..Faults::default() });
     let closed = |log: &[(u64, Instant, Event)]| {
         log.iter().filter(|(_, _, event)| *event == Event::Closed).count()
@@ -350,7 +350,7 @@ fn a_quarantine_stops_the_miner_once_and_for_its_time() {
         (pool.accepted(), miner.board.state().engine.map_or(0, |engine| engine.hashes));
     assert!(pool.wait_accepted(so_far + 5, LONG), "it never went on");
     assert!(begun.elapsed() >= Duration::from_secs(2), "{:?}", begun.elapsed());
-    // It waited for the end instead of asking again and again.
+    // The miner waited for the end instead of asking again and again.
     assert_eq!(connections(&pool), 2);
     assert!(miner.wait(|state| state.engine.as_ref().is_some_and(|one| one.hashes > hashes)));
     let lines = miner.lines.lock().unwrap();

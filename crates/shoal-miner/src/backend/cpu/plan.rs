@@ -1,4 +1,4 @@
-//! How many workers, how many hashes side by side, and where: what fits processors and memory.
+//! Plan of workers, hashes side by side and cores, to fit processors and memory.
 
 use serde::Serialize;
 
@@ -6,12 +6,12 @@ use super::CpuOptions;
 use crate::memory::Budget;
 use crate::topology::Topology;
 
-/// What a processor backend will take.
+/// The plan of a processor backend.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CpuPlan {
     /// Workers.
     pub threads: usize,
-    /// Hashes that each computes at a time.
+    /// Hashes each computes at a time.
     pub side_by_side: usize,
     /// The processor of each worker.
     pub cores: Vec<Option<usize>>,
@@ -30,17 +30,17 @@ pub enum PlanError {
     /// Not even one hash fits.
     #[error("a hash takes {needed_kib} KiB and there are: {has_kib}")]
     NoMemory {
-        /// What one hash takes.
+        /// Memory of one hash.
         needed_kib: u64,
-        /// What may be taken.
+        /// Memory of the budget.
         has_kib: u64,
     },
-    /// What was asked for does not fit.
+    /// The request does not fit.
     #[error("{hashes} hashes at a time take more memory than there is, which suffices for: {fit}")]
     OverBudget {
-        /// Hashes at a time that were asked for.
+        /// Hashes at a time, as asked for.
         hashes: u64,
-        /// Hashes at a time that there is memory for.
+        /// Hashes at a time the memory suffices for.
         fit: u64,
     },
     /// More hashes side by side than any kernel computes.
@@ -54,7 +54,7 @@ pub enum PlanError {
     Memory(#[from] shoal_pow::Error),
 }
 
-/// Plans for the machine, or for the budget that the options set.
+/// Plans for the machine, or for the budget of the options.
 pub(super) fn of_machine(options: &CpuOptions) -> Result<CpuPlan, PlanError> {
     let budget = options.budget_kib.map_or_else(Budget::of_machine, Budget::of_kib);
     plan(options, &Topology::of_machine(), &budget)
@@ -66,14 +66,14 @@ pub(super) fn of_machine(options: &CpuOptions) -> Result<CpuPlan, PlanError> {
 /// processor of its own.
 ///
 /// # Errors
-/// [`PlanError`] for memory that does not suffice and numbers out of bounds.
+/// [`PlanError`] for too little memory and numbers out of bounds.
 pub fn plan(
     options: &CpuOptions,
     topology: &Topology,
     budget: &Budget,
 ) -> Result<CpuPlan, PlanError> {
     let CpuOptions { memory_kib, threads, side_by_side, affinity, oversubscribe, .. } = *options;
-    // Refuses what no hash can be computed in, with the reason.
+    // Refuses impossible memory sizes, with the reason.
     shoal_pow::Challenge::new(&[0; 8], memory_kib, shoal_pow::Target::from_difficulty(0))?;
     if let Some(wrong) = threads.filter(|threads| !(1..=THREADS_MAX).contains(threads)) {
         return Err(PlanError::Threads(wrong));
@@ -107,9 +107,9 @@ pub fn plan(
     })
 }
 
-/// The rate of a kernel with so many hashes side by side, one hash at a time being 1, as measured on
-/// one machine with 2 GiB a hash (`docs/argon2.md`); in between, by the line from the next lower to
-/// the next higher. `None` for kernels that were never measured.
+/// The rate of a kernel with so many hashes side by side, one hash at a time being 1, as measured
+/// on one machine with 2 GiB a hash (`docs/argon2.md`); in between, by the line from the next
+/// lower to the next higher. `None` for kernels never measured.
 fn gain(kernel: &str, side_by_side: usize) -> Option<f64> {
     let points: &[(usize, f64)] = match kernel {
         "avx512" => &[(1, 1.0), (2, 1.59), (4, 2.04), (6, 2.22)],
@@ -126,7 +126,7 @@ fn gain(kernel: &str, side_by_side: usize) -> Option<f64> {
     Some(gain_before + (gain - gain_before) * part)
 }
 
-/// What half of the memory would cost in rate, in percent, where that was measured.
+/// Price of halving the memory, in percent of the rate, where measured.
 pub(crate) fn half_costs(kernel: &str, side_by_side: usize) -> Option<f64> {
     if side_by_side == 1 {
         return Some(50.0);
@@ -135,7 +135,7 @@ pub(crate) fn half_costs(kernel: &str, side_by_side: usize) -> Option<f64> {
     Some(((1.0 - half / all) * 100.0).max(0.0))
 }
 
-/// What half of the memory would cost in rate, in words: `half of it, with 3 hashes side by side,
+/// Price of halving the memory in words: `half of it, with 3 hashes side by side,
 /// would cost about 18 % of the rate`.
 pub(crate) fn half_in_words(kernel: &str, side_by_side: usize) -> String {
     let half = side_by_side / 2;

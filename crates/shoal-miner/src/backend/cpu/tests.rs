@@ -60,7 +60,7 @@ fn idle(backend: &mut CpuBackend) {
     assert_eq!(backend.fence(deadline), Ok(Fence::Idle));
 }
 
-/// The nonces that were told to be done, each once.
+/// The nonces reported as done, each once.
 fn done(reports: &Receiver<Report>) -> BTreeSet<(u64, u64)> {
     let mut done = BTreeSet::new();
     for report in reports.try_iter() {

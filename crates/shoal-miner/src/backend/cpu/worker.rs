@@ -1,4 +1,4 @@
-//! A worker: a thread on a core, its memory, and the nonces it tries there.
+//! A worker: a thread on a core, its memory, its nonces.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::{Piece, Shared, TakeArena};
 use crate::backend::{BackendError, Report, Sink, Worker};
 use crate::topology::pin;
 
-/// What a worker is given.
+/// Equipment of a worker.
 pub(super) struct Seat {
     pub(super) number: usize,
     pub(super) core: Option<usize>,
@@ -30,7 +30,7 @@ pub(super) struct Seat {
 }
 
 impl Seat {
-    /// Takes the memory, tells how that went, and works until the end.
+    /// Takes the memory, reports success or failure, and works until the end.
     pub(super) fn run(self, tell: &Sender<Result<(), BackendError>>) {
         let worked = catch_unwind(AssertUnwindSafe(|| match self.search() {
             Ok(search) => {
@@ -51,8 +51,8 @@ impl Seat {
         }
     }
 
-    /// Sits down on the core and takes the memory. With less than was planned it goes on, as long
-    /// as it is enough for a hash.
+    /// Sits down on the core and takes the memory. Goes on with less than planned, as long
+    /// as the memory suffices for a hash.
     fn search(&self) -> Result<Search, BackendError> {
         let core = self.core.filter(|core| pin(*core));
         if core != self.core {
@@ -79,7 +79,7 @@ impl Seat {
         Ok(search)
     }
 
-    /// Memory that is there, not only promised.
+    /// Memory really there, not only promised.
     fn arena(&self) -> Result<Arena, Error> {
         let mut arena = (self.take_arena)(self.memory_kib)?;
         arena.populate()?;
@@ -93,7 +93,7 @@ impl Seat {
             let begun = Instant::now();
             let tried = self.try_piece(&mut search, &piece);
             self.shared.put_down();
-            // As many as are tried between two flushes, so that leases are cut seldom.
+            // As many as fit between two flushes, so leases are cut seldom.
             if tried > 0 {
                 let each = begun.elapsed().as_secs_f64() / tried as f64;
                 count = ((self.flush.as_secs_f64() / each.max(1e-9)) as u64).max(gang);
@@ -101,7 +101,7 @@ impl Seat {
         }
     }
 
-    /// Tries the nonces of a piece while they are wanted, and tells which. How many.
+    /// Tries the nonces of a piece while wanted, and reports them. Returns their number.
     fn try_piece(&self, search: &mut Search, piece: &Piece) -> u64 {
         let counter = &self.shared.counters[self.number];
         let options = Options::default().isa(self.isa).stop(&counter.give_up);
@@ -152,7 +152,7 @@ impl Seat {
     }
 }
 
-/// What a search lies in.
+/// The memory of a search.
 pub(crate) fn describe(search: &Search, core: Option<usize>, memory_kib: u32) -> Worker {
     let pages = search.pages();
     let mut kinds: Vec<_> = pages.iter().map(|(kind, _)| kind.name()).collect();

@@ -46,7 +46,7 @@ impl Talk {
         Arc::clone(task)
     }
 
-    /// Finds a share; the requests that are sent for it.
+    /// Finds a share; returns the requests sent for it.
     fn sell(&mut self, task: &Arc<Task>, nonce: u64) -> Vec<Value> {
         let share =
             Share { task: Arc::clone(task), nonce, tag: [nonce as u8; 32], found: self.now };
@@ -239,7 +239,7 @@ fn only_jobs_of_this_connection_can_be_out_of_step() {
         }
     }
 
-    // A share that is 15 seconds late is one at once.
+    // A share 15 seconds late is one at once.
     for (late, expect) in [("15.000s", true), ("14.999s", false), ("999ms", false)] {
         let (mut talk, first) = Talk::working();
         let id = talk.sell(&first, 100)[0]["id"].clone();
@@ -279,9 +279,9 @@ fn only_jobs_of_this_connection_can_be_out_of_step() {
     }
 }
 
-/// The defect that real pools showed: shares found while the pool was restarted were never sent
+/// A defect at real pools: shares found while the pool was restarted were never sent
 /// before, so their `assignment not found` was taken for a sign that jobs are out of step, and
-/// the miner hung up on the pool that had just come back, again and again.
+/// the miner hung up on the pool just come back, again and again.
 #[test]
 fn a_restart_of_the_pool_is_no_reason_to_hang_up_on_it() {
     let (mut talk, before) = Talk::working();
@@ -324,7 +324,7 @@ fn answers_that_are_due_are_read_before_we_hang_up() {
     let words = "stale job: template 1 exceeded stale grace (stale_for=20.000s)";
     let effects = talk.hear(json!({ "id": ids[0], "error": words }));
     assert!(!reconnects(&effects), "three answers are due");
-    // What is found meanwhile waits for the next connection.
+    // Shares found meanwhile wait for the next connection.
     assert_eq!(talk.sell(&task, 9), Vec::<Value>::new());
     assert_eq!(verdicts(&talk.hear(answer(&ids[1]))).len(), 1);
     assert_eq!(verdicts(&talk.hear(answer(&ids[2]))).len(), 1);
@@ -332,7 +332,7 @@ fn answers_that_are_due_are_read_before_we_hang_up() {
     assert_eq!(verdicts(&effects), [(3, "accepted for now".to_owned())]);
     assert_eq!(retry(&effects), Some(Retry::Soon));
 
-    // A pool that answers no more is not waited for for long.
+    // The wait for answers is short.
     let (mut talk, task) = Talk::working();
     let ids: Vec<Value> = (0..2).map(|nonce| talk.sell(&task, nonce)[0]["id"].clone()).collect();
     talk.job("j2");
@@ -414,7 +414,7 @@ fn a_quarantine_stops_work_until_it_ends() {
     let effects = talk.hear(json!({ "id": ids[0], "error": words }));
     assert_eq!((pauses(&effects), reconnects(&effects)), (1, false));
     assert_eq!(verdicts(&effects), [(0, format!("refused: {words}"))]);
-    // It is said once, and what is still found is not kept.
+    // The pause is said once, and later shares are not kept.
     let share = Share { task: Arc::clone(&task), nonce: 9, tag: [9; 32], found: talk.now };
     let effects = talk.dialogue.sell(share, talk.now);
     assert_eq!(verdicts(&effects), [(9, format!("lost: {SHUT_OUT}"))]);
@@ -449,7 +449,7 @@ fn a_block_whose_fate_is_unknown_is_settled_by_the_pools_word() {
     let settled = |effects: &[Effect]| {
         effects.iter().any(|e| matches!(e, Effect::Settled { share, .. } if share.nonce == 100))
     };
-    // Its node did not answer the pool; later the pool says that the block is ours.
+    // The node did not answer the pool; later the pool confirms the block.
     let (mut talk, task) = working();
     let id = talk.sell(&task, 100)[0]["id"].clone();
     let effects = talk.hear(json!({ "id": id, "error": "submitblock 500: " }));
@@ -467,7 +467,7 @@ fn a_block_whose_fate_is_unknown_is_settled_by_the_pools_word() {
     let effects = talk.hear(json!({ "id": id, "error": FORGOTTEN }));
     assert_eq!(verdicts(&effects), [(100, "accepted".to_owned())]);
 
-    // The word is about a share that was answered: it settles no other.
+    // The word is about an answered share: it settles no other.
     let (mut talk, task) = working();
     let id = talk.sell(&task, 101)[0]["id"].clone();
     talk.hear(answer(&id));

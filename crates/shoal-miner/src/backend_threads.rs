@@ -1,6 +1,6 @@
-//! The threads that talk to backends, one for each, and the one that verifies solutions.
+//! The threads of backends, one for each, and the thread for verification.
 //!
-//! A backend lives on its thread: a call that blocks, or panics, is nobody else's trouble.
+//! A backend lives on its thread: blocking calls and panics are nobody else's trouble.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::backend::{Backend, BackendError, Calls, Interrupt, Report, Sink};
 use crate::schedule::{Claim, Command, Failure, Input, Outcome};
 
 /// All of them.
-pub(crate) struct Crew {
+pub(crate) struct BackendThreads {
     hands: Vec<Hand>,
     claims: Option<Sender<Claim>>,
     verifier: Option<JoinHandle<()>>,
@@ -30,11 +30,11 @@ struct Hand {
     thread: Option<JoinHandle<()>>,
 }
 
-impl Crew {
-    /// Starts a thread for each backend, which waits for its first command.
+impl BackendThreads {
+    /// Starts a thread for each backend, to wait for its first command.
     ///
     /// # Errors
-    /// What the system says when it gives no thread; those that were started end.
+    /// The system's error when there is no thread; threads started before end.
     pub(crate) fn start(
         backends: Vec<Box<dyn Backend>>,
         inputs: &Sender<Input>,
@@ -44,7 +44,7 @@ impl Crew {
         let verifier = Verifier { claimed, inputs: inputs.clone(), stop: Arc::clone(stop) };
         let verifier =
             thread::Builder::new().name("shoal-verify".into()).spawn(move || verifier.run())?;
-        let mut crew = Self {
+        let mut backend_threads = Self {
             hands: Vec::new(),
             claims: Some(claims),
             verifier: Some(verifier),
@@ -64,14 +64,18 @@ impl Crew {
                 sampled: Instant::now(),
             };
             let thread = thread::Builder::new().name(name).spawn(move || executor.run())?;
-            crew.hands.push(Hand { commands: Some(commands), interrupt, thread: Some(thread) });
+            backend_threads.hands.push(Hand {
+                commands: Some(commands),
+                interrupt,
+                thread: Some(thread),
+            });
         }
-        Ok(crew)
+        Ok(backend_threads)
     }
 
     pub(crate) fn command(&self, backend: usize, command: Command) {
         if let Some(commands) = &self.hands[backend].commands {
-            // A thread that is gone has said so.
+            // A thread already gone has said so.
             let _ = commands.send(command);
         }
     }
@@ -86,7 +90,7 @@ impl Crew {
         }
     }
 
-    /// Ends all threads that listen, and waits for those that are about to end. Whether all did.
+    /// Ends all listening threads, and waits for those about to end. `true` when all did.
     pub(crate) fn end(mut self) -> bool {
         self.let_go();
         let until = Instant::now() + END_GRACE;
@@ -117,7 +121,7 @@ impl Crew {
     }
 }
 
-impl Drop for Crew {
+impl Drop for BackendThreads {
     fn drop(&mut self) {
         self.let_go();
     }
@@ -146,7 +150,7 @@ impl Executor {
                 let starts = matches!(command, Command::Start);
                 let outcome = guarded(|| self.obey(command));
                 started |= starts && outcome.is_ok();
-                // Counted before it is told that it is done.
+                // Counted before the call is told to be done.
                 self.sample();
                 let capabilities = self.backend.capabilities();
                 let backend = self.number;
@@ -173,7 +177,7 @@ impl Executor {
         });
         self.sample();
         let Self { number, backend, inputs, .. } = self;
-        // A backend that cannot even stop is not dropped either: that would panic again.
+        // A backend unable even to stop is not dropped either: a drop would panic again.
         if stopped.is_err() {
             std::mem::forget(backend);
         } else {
@@ -231,7 +235,7 @@ fn guarded(run: impl FnOnce() -> Result<Outcome, BackendError>) -> Result<Outcom
     }
 }
 
-/// The thread that computes claims again.
+/// The thread for computing claims again.
 struct Verifier {
     claimed: Receiver<Claim>,
     inputs: Sender<Input>,
@@ -253,7 +257,7 @@ impl Verifier {
         }
     }
 
-    /// Whether the tag is the nonce's; memory that cannot be had now may be in a second.
+    /// `true` for the nonce's own tag; memory missing now may be there in a second.
     fn verify(&self, claim: &Claim) -> Result<bool, String> {
         let Claim { work, nonce, tag, .. } = claim;
         let challenge = Challenge::new(&work.header, work.memory_kib, work.target)
@@ -277,10 +281,10 @@ const SAMPLE_EVERY: Duration = Duration::from_millis(250);
 /// However often a backend wants to be polled, others use the processor, too.
 const POLL_MIN: Duration = Duration::from_micros(100);
 
-/// How long threads that were told to end may take.
+/// Time for threads to end.
 const END_GRACE: Duration = Duration::from_millis(200);
 
-/// How often a verification that finds no memory is tried.
+/// Tries of a verification without memory.
 const VERIFY_ATTEMPTS: usize = 3;
 
 /// Time between two of these.

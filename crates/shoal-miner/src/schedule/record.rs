@@ -1,4 +1,4 @@
-//! A backend as the scheduler sees it: what it is on, how fast it is, what is held against it.
+//! A backend as the scheduler sees it: its leases, its pace, its faults.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,34 +12,34 @@ use crate::status::{BackendPhase, BackendStatus, WorkerStatus};
 use crate::work::Handover;
 
 /// A backend.
-pub(super) struct Member {
+pub(super) struct BackendRecord {
     pub(super) name: Arc<str>,
     pub(super) capabilities: Capabilities,
     pub(super) state: State,
     /// The command its thread is on.
     pub(super) pending: Option<Pending>,
-    /// A cancel that waits for the thread.
+    /// A cancel waiting for the thread.
     pub(super) cancel: Option<Handover>,
-    /// It has not the memory for this work.
+    /// Too little memory for this work.
     pub(super) unfit: bool,
     /// Leases of the work of the moment, dealt and not done.
     pub(super) held: Vec<u64>,
     pub(super) strikes: u32,
     pub(super) fault: Option<String>,
-    /// When it last did something it was asked to, or had nothing to do.
+    /// Moment of its last progress, or of its last idleness.
     pub(super) progress_at: Instant,
-    /// Whether it tries what it says, where it is a device.
+    /// Evidence of nonces left out, for a device.
     pub(super) evidence: Evidence,
-    /// Tags that it reported because it was asked for more than solutions.
+    /// Tags reported because more than solutions are asked for.
     pub(super) witnesses: u64,
-    /// Its tags that were computed again and were true.
+    /// Tags computed again and found true.
     pub(super) spot_checks: u64,
-    /// Since when it has no work.
+    /// Start of its present idleness.
     idle_since: Option<Instant>,
     pace: Pace,
     counted: Meter,
     late: u64,
-    /// Since it was ready, until it lost its place.
+    /// Runs from its start until quarantine.
     ready: Stopwatch,
     telemetry: Telemetry,
     workers: Vec<Meter>,
@@ -50,25 +50,25 @@ pub(super) struct Member {
 pub(super) enum State {
     /// Its `start` was not called, or did not return.
     Starting,
-    /// It started; a cancel and a fence have to come back before it gets work.
+    /// Started; a cancel and a fence have to come back before the first lease.
     Probed {
         since: Instant,
     },
     Ready,
-    /// It lost its place, or the engine stops: it is to be stopped.
+    /// Quarantined, or the engine stops: to be stopped.
     Leaving,
     /// Its thread ended.
     Gone,
 }
 
-/// A command that its thread is on.
+/// The present command of its thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pending {
     pub(super) kind: Kind,
     pub(super) since: Instant,
-    /// The lease that is assigned.
+    /// The assigned lease.
     pub(super) lease: Option<u64>,
-    /// Timeouts that passed.
+    /// Timeouts passed.
     pub(super) overdue: u32,
 }
 
@@ -82,7 +82,7 @@ pub(super) enum Kind {
     Stop,
 }
 
-/// What has become of a timeout.
+/// Consequence of a timeout.
 pub(super) enum Overdue {
     /// One more strike.
     Strike(Duration),
@@ -90,7 +90,7 @@ pub(super) enum Overdue {
     Fatal(Duration, &'static str),
 }
 
-impl Member {
+impl BackendRecord {
     pub(super) fn new(name: Arc<str>, capabilities: Capabilities, now: Instant) -> Self {
         Self {
             name,
@@ -116,29 +116,29 @@ impl Member {
         }
     }
 
-    /// It came through its probes: it may get work, and its rate counts from now on.
+    /// The probes succeeded: leases may come, and the rate counts from now on.
     pub(super) fn be_ready(&mut self, now: Instant) {
         self.state = State::Ready;
         self.ready.run(true, now);
     }
 
-    /// It lost its place, or the engine stops.
+    /// Quarantined, or the engine stops.
     pub(super) fn leave(&mut self, now: Instant) {
         self.state = State::Leaving;
         self.ready.run(false, now);
     }
 
-    /// Whether it may get nonces of the work of the moment.
+    /// `true` when able to take nonces of the work of the moment.
     pub(super) fn is_fit(&self) -> bool {
         self.state == State::Ready && !self.unfit
     }
 
-    /// Whether it may become [`State::Ready`] or is.
+    /// `true` while [`State::Ready`] is possible or reached.
     pub(super) fn is_alive(&self) -> bool {
         !matches!(self.state, State::Leaving | State::Gone)
     }
 
-    /// Whether it takes another lease.
+    /// `true` with room for another lease.
     pub(super) fn has_room(&self) -> bool {
         match self.capabilities.queue {
             Queue::Replace => self.held.is_empty(),
@@ -150,7 +150,7 @@ impl Member {
         u64::from(self.capabilities.lanes.max(1))
     }
 
-    /// Nonces a second, if it has shown any.
+    /// Nonces a second, once measured.
     pub(super) fn pace(&self) -> Option<f64> {
         self.pace.rate
     }
@@ -167,7 +167,7 @@ impl Member {
         self.pending = Some(Pending { kind, since: now, lease, overdue: 0 });
     }
 
-    /// It got a lease.
+    /// A lease was taken.
     pub(super) fn hold(&mut self, lease: u64, now: Instant) {
         if self.held.is_empty() {
             self.progress_at = now;
@@ -184,7 +184,7 @@ impl Member {
         self.held.push(lease);
     }
 
-    /// It did `count` nonces of a lease, and `complete` says whether that was all of it.
+    /// `count` nonces of a lease are done; `complete` for the last of them.
     pub(super) fn did(
         &mut self,
         lease: u64,
@@ -202,7 +202,7 @@ impl Member {
         }
     }
 
-    /// Its work ended, or it did.
+    /// The end of its work, or its own.
     pub(super) fn drop_leases(&mut self, end: Option<WorkEnd>, horizon: Duration, now: Instant) {
         if !self.held.is_empty() {
             let alpha = if end == Some(WorkEnd::Solved) { ALPHA_SOLVED } else { ALPHA_CUT };
@@ -218,13 +218,13 @@ impl Member {
         }
     }
 
-    /// Whether it has had no work for a while.
+    /// `true` after a while without work.
     fn is_resting(&self, now: Instant) -> bool {
         let rests = |since| now.saturating_duration_since(since) > RESTING;
         self.held.is_empty() && self.idle_since.is_none_or(rests)
     }
 
-    /// What its thread sampled.
+    /// Takes a sample of its thread.
     pub(super) fn sample(&mut self, hashes: Hashes, telemetry: Telemetry, now: Instant) {
         if hashes.counted > 0 {
             self.progress_at = now;
@@ -238,7 +238,7 @@ impl Member {
         self.telemetry = telemetry;
     }
 
-    /// Whether the command under way takes too long; each timeout is told once.
+    /// The consequence of a slow command, if any; each timeout is told once.
     pub(super) fn overdue(&mut self, timeouts: &Timeouts, now: Instant) -> Option<Overdue> {
         let pending = self.pending.as_mut()?;
         let (limit, name) = match pending.kind {
@@ -304,7 +304,7 @@ impl Member {
     }
 }
 
-/// Nonces a second, smoothed: what the next lease is sized by.
+/// Nonces a second, smoothed: the measure of the next lease.
 #[derive(Debug, Default)]
 struct Pace {
     rate: Option<f64>,
@@ -319,8 +319,8 @@ impl Pace {
         self.done = 0;
     }
 
-    /// A stretch of work ended. The shorter it was, the less it says; the first few say all that
-    /// is known.
+    /// A stretch of work ended. Short ones weigh less; the first few are all
+    /// there is.
     fn measure(&mut self, alpha: f64, horizon: Duration, now: Instant) {
         let done = std::mem::take(&mut self.done);
         let Some(since) = self.since.replace(now) else { return };
@@ -339,18 +339,18 @@ impl Pace {
     }
 }
 
-/// How long it has no work before it counts as a pause.
+/// Idleness longer than this counts as a pause.
 const RESTING: Duration = Duration::from_secs(2);
 
-/// What a new measurement weighs when a lease was done to its end.
+/// Weight of a new measurement after a lease done to its end.
 const ALPHA_COMPLETE: f64 = 0.35;
-/// When a solution cut it short.
+/// The same after a lease cut short by a solution.
 const ALPHA_SOLVED: f64 = 0.18;
 /// When another work did.
 const ALPHA_CUT: f64 = 0.12;
-/// Measurements that weigh as much as those before them.
+/// So many first measurements weigh as much as all before.
 const FIRST: u32 = 5;
-/// Bounds of what it weighs.
+/// Bounds of the weight.
 const ALPHA_MIN: f64 = 0.01;
 const ALPHA_MAX: f64 = 0.35;
 
