@@ -5,6 +5,7 @@ pub(crate) mod control;
 mod data_version;
 pub(crate) mod plans;
 pub(crate) mod pragma;
+mod pragma_tables;
 mod registered;
 mod savepoints;
 pub(crate) mod session;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::exec::for_each_row;
 use crate::keep::{Kept, row_size};
 use crate::parse::ast;
-use crate::schema::{Schema, Txns};
+use crate::schema::{Module, ModuleContext, ModuleRows};
 use crate::session::Session;
 use crate::value::{Value, ValueRef};
 use crate::{Error, plan};
@@ -57,25 +57,40 @@ impl Layer {
     ) -> Layer {
         Layer { name, columns, source: Source::Filtered { select, keep } }
     }
+}
 
-    /// Begins to give rows to one statement; `number` is the layer's own.
-    ///
-    /// # Errors
-    /// What the query of a filtered view raises; all of it runs now.
-    pub(crate) fn open(
+impl Module for Layer {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn columns(&self) -> Vec<&str> {
+        self.columns.iter().map(String::as_str).collect()
+    }
+
+    fn is_table(&self) -> bool {
+        true
+    }
+
+    fn reads_schema(&self) -> bool {
+        true
+    }
+
+    /// Begins to give rows to one statement. The whole query of a filtered view runs now.
+    fn open(
         &self,
-        number: usize,
-        schema: &Schema,
-        txns: Txns<'_>,
-        session: &dyn Session,
-    ) -> Result<OpenLayer, Error> {
+        _arguments: &[Option<Value>],
+        context: &ModuleContext<'_>,
+    ) -> Result<Box<dyn ModuleRows>, Error> {
+        let ModuleContext { schema, txns, session } = *context;
         let mut kept = Kept::default();
         let mut rows = Vec::new();
         let rest = match &self.source {
             Source::Rows(make) => Some(make()),
             Source::Filtered { select, keep } => {
+                let schema = schema.expect("a module that reads the schema is given it");
                 // It sees what was registered before it, so that none contains itself.
-                let schema = schema.before_layer(number);
+                let schema = schema.before_module(&self.name);
                 let program = plan::plan(&schema, select, None)?;
                 for_each_row(&program, (txns, Some(&schema)), session, &[], |row| {
                     let values: Vec<ValueRef<'_>> = row.iter().map(Value::as_ref).collect();
@@ -88,7 +103,28 @@ impl Layer {
                 None
             }
         };
-        Ok(OpenLayer(Arc::new(Mutex::new(Given { rest, rows, kept }))))
+        let layer = OpenLayer(Arc::new(Mutex::new(Given { rest, rows, kept })));
+        Ok(Box::new(LayerRows { layer, next: 0 }))
+    }
+}
+
+/// One reader of a layer.
+#[derive(Debug)]
+struct LayerRows {
+    layer: OpenLayer,
+    next: usize,
+}
+
+impl ModuleRows for LayerRows {
+    fn next(&mut self, row: &mut Vec<Value>, context: &ModuleContext<'_>) -> Result<bool, Error> {
+        let Some(next) = self.layer.row(self.next, context.session)? else { return Ok(false) };
+        self.next += 1;
+        *row = next;
+        Ok(true)
+    }
+
+    fn again(&self) -> Option<Box<dyn ModuleRows>> {
+        Some(Box::new(LayerRows { layer: self.layer.clone(), next: 0 }))
     }
 }
 
@@ -103,7 +139,7 @@ impl fmt::Debug for Layer {
 
 /// A layer's rows during one statement, which may go through them more than once.
 #[derive(Clone)]
-pub(crate) struct OpenLayer(Arc<Mutex<Given>>);
+struct OpenLayer(Arc<Mutex<Given>>);
 
 struct Given {
     rest: Option<Iter>,
@@ -116,11 +152,7 @@ impl OpenLayer {
     ///
     /// # Errors
     /// When the statement keeps more than it may.
-    pub(crate) fn row(
-        &self,
-        place: usize,
-        session: &dyn Session,
-    ) -> Result<Option<LayerRow>, Error> {
+    fn row(&self, place: usize, session: &dyn Session) -> Result<Option<LayerRow>, Error> {
         let mut given = self.lock();
         while given.rows.len() <= place {
             let Some(row) = given.rest.as_mut().and_then(Iterator::next) else { return Ok(None) };

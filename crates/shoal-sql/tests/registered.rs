@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{Scratch, ours};
-use shoal_sql::{Connection, Error, Layer, Value, ValueRef, ViewBuilder};
+use shoal_sql::{
+    Connection, Error, Layer, Module, ModuleContext, ModuleRows, Value, ValueRef, ViewBuilder,
+};
 use shoal_store::Mode;
 
 const SCHEMA: &str = "
@@ -172,4 +174,74 @@ fn entries_of_an_index() {
     assert!(matches!(reader.key(2), Err(Error::Misuse { .. })));
     assert!(!reader.seek_after(&[ValueRef::Int(9)]).unwrap() && !reader.is_valid());
     assert!(reader.value(0).is_err());
+}
+
+/// The words of a text, one a row.
+#[derive(Debug)]
+struct Words;
+
+#[derive(Debug)]
+struct WordRows(std::vec::IntoIter<String>);
+
+impl Module for Words {
+    fn name(&self) -> &str {
+        "words"
+    }
+
+    fn columns(&self) -> Vec<&str> {
+        vec!["word", "length"]
+    }
+
+    fn arguments(&self) -> &[&str] {
+        &["text"]
+    }
+
+    fn open(
+        &self,
+        arguments: &[Option<Value>],
+        _context: &ModuleContext<'_>,
+    ) -> Result<Box<dyn ModuleRows>, Error> {
+        let words = match arguments {
+            [Some(Value::Text(text))] => String::from_utf8_lossy(text).into_owned(),
+            _ => String::new(),
+        };
+        let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+        Ok(Box::new(WordRows(words.into_iter())))
+    }
+}
+
+impl ModuleRows for WordRows {
+    fn next(&mut self, row: &mut Vec<Value>, _context: &ModuleContext<'_>) -> Result<bool, Error> {
+        let Some(word) = self.0.next() else { return Ok(false) };
+        row.extend([Value::text(word.clone()), Value::Int(word.len() as i64)]);
+        Ok(true)
+    }
+}
+
+#[test]
+fn a_function_of_the_programs_own_joins_as_the_built_in_ones_do() {
+    let mut connection = Scratch::new(SCHEMA).ours();
+    connection.register_module(Arc::new(Words));
+    let mut check = |sql: &str, expect: &[&[&str]]| {
+        let text = |value: &Value| match value {
+            Value::Text(text) => String::from_utf8_lossy(text).into_owned(),
+            Value::Int(int) => int.to_string(),
+            other => format!("{other:?}"),
+        };
+        let rows = rows(&mut connection, sql);
+        let rows: Vec<Vec<String>> =
+            rows.iter().map(|row| row.iter().map(text).collect()).collect();
+        assert_eq!(rows, expect, "{sql}");
+    };
+    check(
+        "SELECT word, length, text FROM words('a bc')",
+        &[&["a", "1", "a bc"], &["bc", "2", "a bc"]],
+    );
+    check("SELECT word FROM words WHERE text = 'x yy' AND length > 1", &[&["yy"]]);
+    check("SELECT count(*) FROM words", &[&["0"]]);
+    check(
+        "WITH u(line) AS (VALUES ('one two'), ('three'))
+         SELECT line, group_concat(word, '/') FROM u, words(u.line) GROUP BY line ORDER BY 1",
+        &[&["one two", "one/two"], &["three", "three"]],
+    );
 }

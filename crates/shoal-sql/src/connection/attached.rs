@@ -179,7 +179,8 @@ impl Schemas {
     pub(crate) fn refresh_main(&mut self, store: &Store, txn: &Transaction) -> Result<(), Error> {
         if self.main.as_ref().is_none_or(|schema| schema.cookie() != txn.schema_cookie()) {
             let file = FileOf { txn, store, database: crate::schema::MAIN };
-            self.main = Some(Arc::new(Schema::load(&file)?));
+            let schema = Schema::load(&file)?.with_modules(super::pragma_tables::modules());
+            self.main = Some(Arc::new(schema));
             self.whole = None;
         }
         Ok(())

@@ -245,11 +245,10 @@ impl Pragma {
 }
 
 impl Kind {
-    /// The pragma behind a `pragma_...` in a `FROM`.
-    pub(crate) fn of_table(name: &str) -> Option<Kind> {
-        let known = KINDS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+    /// The pragmas that are table-valued functions, too, with their names.
+    pub(crate) fn of_tables() -> impl Iterator<Item = (&'static str, Kind)> {
         // What the connection alone can tell has no rows within a query.
-        known.map(|(_, kind)| *kind).filter(|kind| *kind != Kind::DataVersion)
+        KINDS.iter().copied().filter(|(_, kind)| *kind != Kind::DataVersion)
     }
 
     /// Whether it takes the name of a table or index.

@@ -8,7 +8,7 @@ use crate::Error;
 use crate::layer::{Layer, ViewBuilder};
 use crate::parse::ast::{Select, Stmt};
 use crate::parse::parse;
-use crate::schema::{Object, View};
+use crate::schema::{Module, Object, View};
 
 impl Connection {
     /// Makes a query a view for the statements of this connection. It hides a table or view of the
@@ -40,7 +40,7 @@ impl Connection {
             None => self.register_query(&view.name, &sql),
             Some(keep) => {
                 let columns = program.columns.iter().map(|column| column.name.clone()).collect();
-                self.register_layer(Layer::filtered(view.name, columns, select, keep));
+                self.register_module(Arc::new(Layer::filtered(view.name, columns, select, keep)));
                 Ok(())
             }
         }
@@ -49,18 +49,24 @@ impl Connection {
     /// Makes rows of the program's a table for the statements of this connection. It hides a table
     /// or view of the same name, and takes the place of what was registered under it.
     pub fn register_layer(&mut self, layer: Layer) {
-        self.unregister(&layer.name);
-        self.schemas.registered.layers.push(Arc::new(layer));
+        self.register_module(Arc::new(layer));
+    }
+
+    /// Makes a table-valued function or a table of the program's own known to the statements of this
+    /// connection. It takes the place of what was registered under its name, and hides what is built in.
+    pub fn register_module(&mut self, module: Arc<dyn Module>) {
+        self.unregister(module.name());
+        self.schemas.registered.modules.push(module);
         self.renew();
     }
 
     /// Forgets what was registered under a name; false when nothing was.
     pub fn unregister(&mut self, name: &str) -> bool {
         let registered = &mut self.schemas.registered;
-        let before = registered.views.len() + registered.layers.len();
+        let before = registered.views.len() + registered.modules.len();
         registered.views.retain(|view| !view.name().eq_ignore_ascii_case(name));
-        registered.layers.retain(|layer| !layer.name.eq_ignore_ascii_case(name));
-        let found = registered.views.len() + registered.layers.len() < before;
+        registered.modules.retain(|module| !module.name().eq_ignore_ascii_case(name));
+        let found = registered.views.len() + registered.modules.len() < before;
         self.renew();
         found
     }
@@ -68,8 +74,8 @@ impl Connection {
     /// The names of what is registered.
     pub fn registered(&self) -> impl Iterator<Item = &str> {
         let registered = &self.schemas.registered;
-        let layers = registered.layers.iter().map(|layer| layer.name.as_str());
-        registered.views.iter().map(Object::name).chain(layers)
+        let modules = registered.modules.iter().map(|module| module.name());
+        registered.views.iter().map(Object::name).chain(modules)
     }
 
     /// Statements are planned again: names may mean something else.

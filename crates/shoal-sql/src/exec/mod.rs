@@ -47,9 +47,8 @@ use crate::keep::kept_keys::{QueryRows, QuerySet, Rules};
 use crate::keep::key::push_converted_key;
 use crate::keep::listed::{ListPlace, ListRule, Listed, Listing};
 use crate::keep::matched::MatchedRows;
-use crate::layer::OpenLayer;
 use crate::plan::{BodyPlan, Program, QueryPlan, SubqueryPlan};
-use crate::schema::{Schema, Txns};
+use crate::schema::{Module, ModuleContext, ModuleRows, Schema, Txns};
 use crate::session::Session;
 use crate::value::{InRule, Value, ValueRef, assign};
 use hash::HashStore;
@@ -74,8 +73,8 @@ struct State {
     taken: Vec<Vec<Value>>,
     /// The rows of common tables that are made once.
     shared: Vec<Option<Arc<SharedRows>>>,
-    /// The layers that were opened, by number.
-    layers: Vec<(usize, OpenLayer)>,
+    /// Modules whose rows are made once for a statement.
+    modules: Vec<(Arc<dyn Module>, Box<dyn ModuleRows>)>,
     /// What finds rows by their rowids, by the number of the cursor.
     lookups: Vec<Option<TableLookup>>,
 }
@@ -129,7 +128,7 @@ impl Run {
             marks: std::iter::repeat_with(MatchedRows::default).take(program.marks).collect(),
             taken: vec![Vec::new(); program.slots],
             shared: vec![None; program.shared],
-            layers: Vec::new(),
+            modules: Vec::new(),
             lookups: Vec::new(),
         };
         Run { state, root: QueryRun::default(), started: false, done: false, failed: None }
@@ -268,7 +267,7 @@ pub(crate) struct Machine<'m, 't> {
     marks: Vec<MatchedRows>,
     taken: Vec<Vec<Value>>,
     shared: Vec<Option<Arc<SharedRows>>>,
-    layers: Vec<(usize, OpenLayer)>,
+    modules: Vec<(Arc<dyn Module>, Box<dyn ModuleRows>)>,
     lookups: Vec<Option<TableLookup>>,
     schema: Option<&'m Schema>,
     /// One for each of `cursor_count`, once any is needed.
@@ -315,7 +314,7 @@ impl<'m, 't> Machine<'m, 't> {
             marks: state.marks,
             taken: state.taken,
             shared: state.shared,
-            layers: state.layers,
+            modules: state.modules,
             lookups: state.lookups,
             schema: program.schema.as_deref(),
             cursors: Vec::new(),
@@ -342,7 +341,7 @@ impl<'m, 't> Machine<'m, 't> {
             marks: Vec::new(),
             taken: Vec::new(),
             shared: Vec::new(),
-            layers: Vec::new(),
+            modules: Vec::new(),
             lookups: Vec::new(),
             schema: None,
             cursors: Vec::new(),
@@ -392,7 +391,7 @@ impl<'m, 't> Machine<'m, 't> {
             marks: self.marks,
             taken: self.taken,
             shared: self.shared,
-            layers: self.layers,
+            modules: self.modules,
             lookups: self.lookups,
         }
     }
@@ -453,19 +452,26 @@ impl<'m, 't> Machine<'m, 't> {
         Ok(true)
     }
 
-    /// The rows of a layer, which is opened once for a statement.
-    fn open_layer(&mut self, number: usize) -> Result<OpenLayer, Error> {
-        if let Some((_, layer)) = self.layers.iter().find(|(known, _)| *known == number) {
-            return Ok(layer.clone());
+    /// Begins to read a module; one whose rows are made once for a statement is opened once.
+    fn open_module(
+        &mut self,
+        module: &Arc<dyn Module>,
+        arguments: &[Option<Value>],
+    ) -> Result<Box<dyn ModuleRows>, Error> {
+        let is_open = |(known, _): &&(Arc<dyn Module>, _)| Arc::ptr_eq(known, module);
+        if let Some((_, rows)) = self.modules.iter().find(is_open) {
+            return Ok(rows.again().expect("rows that were kept can be read again"));
         }
-        let schema = self.schema;
-        let layer = schema.and_then(|schema| Some((schema, schema.layer_at(number)?)));
-        let Some((schema, layer)) = layer else {
-            return Err(Error::Misuse { what: "a layer was read where there are none" });
-        };
-        let open = layer.open(number, schema, self.txns()?, self.session)?;
-        self.layers.push((number, open.clone()));
-        Ok(open)
+        let rows = module.open(arguments, &self.module_context()?)?;
+        if let Some(again) = rows.again() {
+            self.modules.push((Arc::clone(module), again));
+        }
+        Ok(rows)
+    }
+
+    /// The context in which modules give rows.
+    fn module_context(&self) -> Result<ModuleContext<'_>, Error> {
+        Ok(ModuleContext { schema: self.schema, txns: self.txns()?, session: self.session })
     }
 
     /// A column of a query's first row, or NULL, put into a register.

@@ -13,12 +13,12 @@ use super::query::QueryRun;
 use super::{Machine, Slot};
 use crate::Error;
 use crate::exec::eval_operand;
-use crate::functions::{FunctionRows, TableFunction};
 use crate::keep::listed::{ListPlace, ListRule};
 use crate::plan::{
-    Bound, EachCodes, EachScan, FunctionScan, IndexScan, IndexedTable, Loads, NullKey, RowidRange,
+    Bound, EachCodes, EachScan, IndexScan, IndexedTable, Loads, ModuleScan, NullKey, RowidRange,
     Scan, TableKey, TableScan,
 };
+use crate::schema::ModuleRows;
 use crate::value::{Affinity, Value, ValueRef, assign};
 
 /// Where a scan stands.
@@ -35,13 +35,15 @@ pub(super) enum ScanRun {
     Any(Box<AnyRun>),
     /// Whether the row was given.
     Taken(bool),
-    Function(FunctionRun),
+    Module(ModuleRun),
 }
 
-/// The rows of a function, and the arguments they were made of.
+/// The rows of a module, and the arguments they were made of.
 #[derive(Debug)]
-pub(super) struct FunctionRun {
-    rows: FunctionRows,
+pub(super) struct ModuleRun {
+    rows: Box<dyn ModuleRows>,
+    /// The row last given, without the arguments.
+    row: Vec<Value>,
     arguments: Vec<Value>,
 }
 
@@ -169,7 +171,7 @@ impl ScanRun {
             }
             Scan::Any(_) => ScanRun::Any(Box::default()),
             Scan::Taken(_) => ScanRun::Taken(false),
-            Scan::Function(plan) => ScanRun::Function(FunctionRun::open(plan, machine)?),
+            Scan::Module(plan) => ScanRun::Module(ModuleRun::open(plan, machine)?),
             Scan::Nothing => ScanRun::Closed,
         })
     }
@@ -216,7 +218,7 @@ impl ScanRun {
                 }
                 Ok(first)
             }
-            (ScanRun::Function(run), Scan::Function(plan)) => run.next(plan, machine),
+            (ScanRun::Module(run), Scan::Module(plan)) => run.next(plan, machine),
             (ScanRun::Each(run), Scan::Each(plan)) => loop {
                 if run.inner.next(&plan.inner, machine)? {
                     run.found = true;
@@ -300,8 +302,8 @@ impl ScanRun {
     }
 }
 
-impl FunctionRun {
-    fn open(plan: &FunctionScan, machine: &mut Machine<'_, '_>) -> Result<FunctionRun, Error> {
+impl ModuleRun {
+    fn open(plan: &ModuleScan, machine: &mut Machine<'_, '_>) -> Result<ModuleRun, Error> {
         let mut arguments = Vec::with_capacity(plan.arguments.len());
         for code in &plan.arguments {
             arguments.push(match code {
@@ -312,25 +314,23 @@ impl FunctionRun {
                 None => None,
             });
         }
-        let rows = match plan.function {
-            TableFunction::Layer { number, .. } => {
-                FunctionRows::Layer(machine.open_layer(number)?, 0)
-            }
-            function => function.rows(&arguments, machine.schema, machine.txns()?)?,
-        };
+        let rows = machine.open_module(&plan.module, &arguments)?;
         let arguments = arguments.into_iter().enumerate();
         let arguments = arguments
-            .map(|(place, value)| value.unwrap_or_else(|| plan.function.default_argument(place)))
+            .map(|(place, value)| value.unwrap_or_else(|| plan.module.default_argument(place)))
             .collect();
-        Ok(FunctionRun { rows, arguments })
+        Ok(ModuleRun { rows, row: Vec::new(), arguments })
     }
 
-    fn next(&mut self, plan: &FunctionScan, machine: &mut Machine<'_, '_>) -> Result<bool, Error> {
-        let Some(row) = self.rows.next(machine.session)? else { return Ok(false) };
+    fn next(&mut self, plan: &ModuleScan, machine: &mut Machine<'_, '_>) -> Result<bool, Error> {
+        self.row.clear();
+        if !self.rows.next(&mut self.row, &machine.module_context()?)? {
+            return Ok(false);
+        }
         for &(column, reg) in &plan.columns {
             let value = match column.checked_sub(plan.visible) {
                 Some(argument) => self.arguments.get(argument),
-                None => row.get(column),
+                None => self.row.get(column),
             };
             machine.registers[reg] = value.cloned().unwrap_or_default();
         }

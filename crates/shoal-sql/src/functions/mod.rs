@@ -12,7 +12,6 @@ mod json;
 mod math;
 mod misc;
 mod printf;
-mod table;
 mod text;
 mod window;
 
@@ -23,7 +22,7 @@ use crate::session::Session;
 use crate::value::{Collation, GLOB, LIKE, Pattern, Value, ValueRef};
 
 pub(crate) use aggregate::{AggregateFunction, AggregateState, ForEach};
-pub(crate) use table::{FunctionRows, TableFunction};
+pub(crate) use json::{Walk, walk};
 pub(crate) use window::{WindowFunction, window_function};
 
 /// The world around one call.

@@ -217,7 +217,7 @@ fn query_rows(query: &Query) -> f64 {
                     SourceKind::Table(table) => table.row_count().unwrap_or(QUERY_ROWS),
                     SourceKind::Query(query) => query_rows(query),
                     SourceKind::Taken(_) => 1.0,
-                    SourceKind::Function { .. } => 25.0,
+                    SourceKind::Module { .. } => 25.0,
                 };
                 let rows = select.sources.iter().map(of).fold(1.0, f64::max);
                 let shares = select.conjuncts.iter().map(selectivity).product::<f64>();
@@ -259,7 +259,7 @@ impl<'e> Frame<'e> {
             SourceKind::Table(table) => self.table_paths(table, &usable, place, known),
             // One row, or rows that the arguments make: there is nothing to look up.
             SourceKind::Taken(_) => vec![full_path(1.0)],
-            SourceKind::Function { .. } => vec![full_path(25.0)],
+            SourceKind::Module { .. } => vec![full_path(25.0)],
             SourceKind::Query(query) if known == 0 => vec![full_path(query_rows(query))],
             SourceKind::Query(query) => vec![self.hash_path(&usable, place, query_rows(query))],
         };

@@ -63,7 +63,7 @@ impl Own {
                     match &source.kind {
                         SourceKind::Query(query) => self.add(&query.body),
                         SourceKind::Taken(_) => self.takes_rows = true,
-                        SourceKind::Table(_) | SourceKind::Function { .. } => {}
+                        SourceKind::Table(_) | SourceKind::Module { .. } => {}
                     }
                 }
             }

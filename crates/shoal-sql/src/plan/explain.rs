@@ -176,7 +176,7 @@ pub(super) fn label(
     let name = name(source);
     let verb = if ends_early { "SEARCH" } else { "SCAN" };
     let label = match (&path.kind, &source.kind) {
-        (_, SourceKind::Function { .. }) => format!("SCAN {name} VIRTUAL TABLE INDEX 1:"),
+        (_, SourceKind::Module { .. }) => format!("SCAN {name} VIRTUAL TABLE INDEX 1:"),
         (PathKind::Full, _) => format!("{verb} {name}"),
         (PathKind::Hash(keys), _) if keys.is_empty() => format!("SCAN {name} IN MEMORY"),
         (PathKind::Hash(keys), kind) => {

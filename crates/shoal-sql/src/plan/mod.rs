@@ -22,14 +22,13 @@ mod window;
 use shoal_store::{KeyOrder, Pgno};
 
 use crate::Error;
-use crate::functions::TableFunction;
 use crate::keep::{SortKey, SortPlan};
 use crate::parse::ast::{self, CompoundOp};
 use crate::resolve::Resolver;
 use crate::resolve::encoding::in_utf16;
 use crate::resolve::push::push_down;
 use crate::resolve::tree::{Aggregate, OutputColumn, Query};
-use crate::schema::{Schema, Txns};
+use crate::schema::{Module, Schema, Txns};
 use crate::value::{Affinity, Collation, Value};
 pub(crate) use code::{Code, Op, Reg, When};
 pub(crate) use compile::Compiler;
@@ -264,8 +263,8 @@ pub(crate) enum Scan {
     Any(Box<AnyScan>),
     /// The row that a recursion has taken.
     Taken(TakenScan),
-    /// The rows of a table-valued function.
-    Function(Box<FunctionScan>),
+    /// The rows of a module.
+    Module(Box<ModuleScan>),
     /// No rows at all.
     Nothing,
 }
@@ -277,10 +276,10 @@ pub(crate) struct TakenScan {
     pub(crate) columns: Vec<(usize, Reg)>,
 }
 
-/// A table-valued function, its arguments, and the registers its columns go to.
+/// A module, its arguments, and the registers its columns go to.
 #[derive(Debug)]
-pub(crate) struct FunctionScan {
-    pub(crate) function: TableFunction,
+pub(crate) struct ModuleScan {
+    pub(crate) module: std::sync::Arc<dyn Module>,
     pub(crate) arguments: Vec<Option<Code>>,
     pub(crate) columns: Vec<(usize, Reg)>,
     /// How many of the columns are no arguments.

@@ -127,7 +127,7 @@ fn required(sources: &[Source], place: usize) -> Sources {
         Some(last) => (1 << (last + 1)) - 1,
         None => 0,
     };
-    if let SourceKind::Function { arguments, .. } = &source.kind {
+    if let SourceKind::Module { arguments, .. } = &source.kind {
         for argument in arguments.iter().flatten() {
             required |= reads_of(argument, sources);
         }

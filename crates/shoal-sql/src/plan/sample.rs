@@ -43,7 +43,7 @@ fn sample_select(select: &Select, txns: Txns<'_>) {
                     table.sample(txn);
                 }
             }
-            SourceKind::Taken(_) | SourceKind::Function { .. } => {}
+            SourceKind::Taken(_) | SourceKind::Module { .. } => {}
         }
     }
 }

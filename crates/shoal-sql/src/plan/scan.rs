@@ -4,25 +4,25 @@ use shoal_store::{KeyOrder, Pgno};
 
 use super::select::{CompiledEach, CompiledScan};
 use super::{
-    AnyScan, Bound, EachScan, FunctionScan, IndexScan, IndexedTable, Load, Loads, NullKey,
+    AnyScan, Bound, EachScan, IndexScan, IndexedTable, Load, Loads, ModuleScan, NullKey,
     RowidRange, Scan, TableKey, TableScan,
 };
-use crate::functions::TableFunction;
 use crate::plan::{Code, Compiler, Reg};
 use crate::resolve::tree::ROWID;
-use crate::schema::{IndexSource, Table};
+use crate::schema::{IndexSource, Module, Table};
 use crate::value::Affinity;
+use std::sync::Arc;
 
 impl Compiler {
-    pub(super) fn function_scan(
+    pub(super) fn module_scan(
         &mut self,
-        function: TableFunction,
+        module: &Arc<dyn Module>,
         arguments: Vec<Option<Code>>,
         columns: Vec<(usize, Reg)>,
     ) -> Scan {
-        self.needs_schema |= function.needs_schema();
-        let visible = function.columns().len();
-        Scan::Function(Box::new(FunctionScan { function, arguments, columns, visible }))
+        self.needs_schema |= module.reads_schema();
+        let (visible, module) = (module.columns().len(), Arc::clone(module));
+        Scan::Module(Box::new(ModuleScan { module, arguments, columns, visible }))
     }
 
     /// A cursor over a table or one of its indexes.

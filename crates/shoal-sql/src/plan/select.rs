@@ -101,7 +101,7 @@ impl Compiler {
                     }
                     Some(plan)
                 }
-                SourceKind::Table(_) | SourceKind::Taken(_) | SourceKind::Function { .. } => None,
+                SourceKind::Table(_) | SourceKind::Taken(_) | SourceKind::Module { .. } => None,
             });
         }
 
@@ -233,7 +233,7 @@ impl Compiler {
         let (scan, each) = self.compile_path(&draft.path, &draft.build, source);
         draft.each = each;
         draft.scan = Some(scan);
-        if let SourceKind::Function { arguments, .. } = &source.kind {
+        if let SourceKind::Module { arguments, .. } = &source.kind {
             let arguments = arguments.iter();
             draft.arguments =
                 arguments.map(|expr| expr.as_ref().map(|expr| self.code(expr))).collect();
@@ -282,7 +282,7 @@ impl Compiler {
                 let correlated = match &source.kind {
                     SourceKind::Query(query) => query.correlated,
                     SourceKind::Table(_) => false,
-                    SourceKind::Taken(_) | SourceKind::Function { .. } => true,
+                    SourceKind::Taken(_) | SourceKind::Module { .. } => true,
                 };
                 let rebuild = correlated
                     || !build.iter().all(|expr| inside(expr))
@@ -467,8 +467,8 @@ impl Compiler {
                     (SourceKind::Taken(slot), _) => {
                         Scan::Taken(TakenScan { slot: *slot, columns: columns.clone() })
                     }
-                    (SourceKind::Function { function, .. }, _) => {
-                        self.function_scan(*function, draft.arguments, columns.clone())
+                    (SourceKind::Module { module, .. }, _) => {
+                        self.module_scan(module, draft.arguments, columns.clone())
                     }
                 };
                 self.stores += 1;
@@ -491,8 +491,8 @@ impl Compiler {
                 let scan = TakenScan { slot: *slot, columns };
                 (Scan::Taken(scan), Loads::default())
             }
-            (_, SourceKind::Function { function, .. }, _) => {
-                (self.function_scan(*function, draft.arguments, columns), Loads::default())
+            (_, SourceKind::Module { module, .. }, _) => {
+                (self.module_scan(module, draft.arguments, columns), Loads::default())
             }
             (compiled, SourceKind::Table(table), _) => {
                 let (early, late): (Vec<_>, Vec<_>) =

@@ -72,7 +72,7 @@ impl Rewrite {
         for source in &mut select.sources {
             match &mut source.kind {
                 SourceKind::Query(query) => self.query(query),
-                SourceKind::Function { arguments, .. } => {
+                SourceKind::Module { arguments, .. } => {
                     arguments.iter_mut().flatten().for_each(|expr| self.expr(expr));
                 }
                 SourceKind::Table(_) | SourceKind::Taken(_) => {}

@@ -13,7 +13,6 @@ use super::tree::{
 use super::{Resolver, scope_table};
 use crate::Error;
 use crate::error::NameKind;
-use crate::functions::TableFunction;
 use crate::parse::ast::{self, Indexed, JoinConstraint, JoinKind, Name, ObjectName, TableRefKind};
 use crate::schema::{Object, TEMP};
 use crate::value::{CompareOp, Comparison};
@@ -198,13 +197,13 @@ impl<'a> Resolver<'a> {
         let temporary = name.database.as_ref().is_none_or(|database| database.is("temp"));
         if temporary
             && self.home.is_none()
-            && let Some((number, layer)) = self.schema.layer(plain)
+            && let Some(module) = self.schema.registered_table(plain)
         {
             refuse_index(indexed)?;
-            return self.add_layer(number, layer, alias, nullable, joined);
+            return self.add_registered(module, alias, nullable, joined);
         }
         let found = self.object(name);
-        if found.is_err() && TableFunction::named(plain).is_some() {
+        if found.is_err() && self.schema.module(plain).is_some() {
             refuse_index(indexed)?;
             return self.add_function(name, &[], alias, nullable, joined);
         }
@@ -568,7 +567,7 @@ impl Joined<'_> {
         self.correlated
             || self.sources.iter().any(|source| match &source.kind {
                 SourceKind::Query(query) => query.correlated,
-                SourceKind::Table(_) | SourceKind::Taken(_) | SourceKind::Function { .. } => false,
+                SourceKind::Table(_) | SourceKind::Taken(_) | SourceKind::Module { .. } => false,
             })
     }
 }
@@ -591,7 +590,7 @@ fn refuse_index(indexed: &Indexed) -> Result<(), Error> {
 /// than two tables the left side would have to be a query of its own.
 fn turn_right_join(sources: &mut [Source]) {
     let [left, right] = sources else { return };
-    let plain = |source: &Source| !matches!(source.kind, SourceKind::Function { .. });
+    let plain = |source: &Source| !matches!(source.kind, SourceKind::Module { .. });
     let join = right.join.as_ref();
     if left.join.is_none()
         && plain(left)

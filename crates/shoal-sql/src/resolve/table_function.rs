@@ -1,5 +1,7 @@
 //! Functions in a `FROM`, which make rows of their arguments.
 
+use std::sync::Arc;
+
 use super::Resolver;
 use super::collation::Coll;
 use super::from::Joined;
@@ -7,10 +9,9 @@ use super::scope::{Clause, ScopeColumn, ScopeTable};
 use super::tree::{Expr, IndexHint, Source, SourceId, SourceKind};
 use crate::Error;
 use crate::error::NameKind;
-use crate::functions::TableFunction;
-use crate::layer::Layer;
 use crate::parse::ast::{self, ObjectName};
-use crate::value::CompareOp;
+use crate::schema::Module;
+use crate::value::{Affinity, CompareOp};
 
 impl<'a> Resolver<'a> {
     /// Adds a function's rows; its arguments may name the tables before it.
@@ -23,7 +24,7 @@ impl<'a> Resolver<'a> {
         joined: &mut Joined<'a>,
     ) -> Result<(), Error> {
         let (text, offset) = (name.name.text.as_str(), name.name.offset);
-        let Some(function) = TableFunction::named(text) else {
+        let Some(module) = self.schema.module(text) else {
             let known = self.schema.find(self.home, text).is_some();
             let common = self
                 .common
@@ -34,7 +35,7 @@ impl<'a> Resolver<'a> {
             }
             return Err(Error::no_such(NameKind::Table, text, offset));
         };
-        let hidden = function.hidden_columns();
+        let hidden = module.arguments();
         if arguments.len() > hidden.len() {
             let message = format!("too many arguments on {text}() - max {}", hidden.len());
             return Err(Error::meaning(message, offset));
@@ -59,11 +60,11 @@ impl<'a> Resolver<'a> {
         };
         bound.resize(hidden.len(), None);
         let source = self.new_source()?;
-        let visible = function.columns();
+        let visible = module.columns();
         let names = visible.into_iter().map(|name| (name, false));
         let names = names.chain(hidden.iter().map(|name| (*name, true)));
         let shown = alias.unwrap_or_else(|| text.to_owned());
-        add_source(source, function, bound, names, shown, nullable, joined);
+        add_source(source, module, bound, names, shown, nullable, joined);
         Ok(())
     }
 
@@ -98,7 +99,7 @@ impl<'a> Resolver<'a> {
                 let message = "table-function argument references tables to its right";
                 return Err(Error::meaning(message, offset));
             }
-            if let SourceKind::Function { arguments, .. } = &mut sources[place].kind {
+            if let SourceKind::Module { arguments, .. } = &mut sources[place].kind {
                 for (argument, bound) in arguments.iter_mut().zip(bound) {
                     *argument = Some(bound);
                 }
@@ -107,20 +108,20 @@ impl<'a> Resolver<'a> {
         Ok(())
     }
 
-    /// Adds the rows of a layer.
-    pub(super) fn add_layer(
+    /// Adds a table that the program registered.
+    pub(super) fn add_registered(
         &mut self,
-        number: usize,
-        layer: &'a Layer,
+        module: &Arc<dyn Module>,
         alias: Option<String>,
         nullable: bool,
         joined: &mut Joined<'a>,
     ) -> Result<(), Error> {
         let source = self.new_source()?;
-        let function = TableFunction::Layer { number, columns: layer.columns.len() };
-        let names = layer.columns.iter().map(|name| (name.as_str(), false));
-        let shown = alias.unwrap_or_else(|| layer.name.clone());
-        add_source(source, function, Vec::new(), names, shown, nullable, joined);
+        let visible = module.columns().into_iter().map(|name| (name, false));
+        let names = visible.chain(module.arguments().iter().map(|name| (*name, true)));
+        let arguments = vec![None; module.arguments().len()];
+        let shown = alias.unwrap_or_else(|| module.name().to_owned());
+        add_source(source, module, arguments, names, shown, nullable, joined);
         Ok(())
     }
 }
@@ -128,7 +129,7 @@ impl<'a> Resolver<'a> {
 /// Adds a source with the columns of those names, and whether `*` leaves each of them out.
 fn add_source<'n>(
     source: SourceId,
-    function: TableFunction,
+    module: &Arc<dyn Module>,
     arguments: Vec<Option<Expr>>,
     names: impl Iterator<Item = (&'n str, bool)>,
     shown: String,
@@ -140,7 +141,7 @@ fn add_source<'n>(
         .map(|(column, (name, hidden))| ScopeColumn {
             name: name.to_owned(),
             expr: Expr::Column { source, column },
-            affinity: Some(function.affinity()),
+            affinity: Some(Affinity::Blob),
             collation: Ok(Coll::Column(Ok(crate::value::Collation::Binary))),
             declared_type: Some(String::new()),
             merged: false,
@@ -159,7 +160,7 @@ fn add_source<'n>(
     });
     joined.sources.push(Source {
         id: source,
-        kind: SourceKind::Function { function, arguments },
+        kind: SourceKind::Module { module: Arc::clone(module), arguments },
         join: None,
         fixed: false,
         index_hint: IndexHint::Any,
@@ -172,8 +173,8 @@ fn add_source<'n>(
 pub(super) fn take_arguments(sources: &mut [Source], conjuncts: &[Expr]) {
     for source in sources {
         let id = source.id;
-        let SourceKind::Function { function, arguments } = &mut source.kind else { continue };
-        let first_hidden = function.columns().len();
+        let SourceKind::Module { module, arguments } = &mut source.kind else { continue };
+        let first_hidden = module.columns().len();
         for (place, argument) in arguments.iter_mut().enumerate() {
             if argument.is_some() {
                 continue;

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use super::collation::Coll;
-use crate::functions::{AggregateFunction, ScalarFunction, TableFunction, WindowFunction};
+use crate::functions::{AggregateFunction, ScalarFunction, WindowFunction};
 use crate::parse::ast::{CompoundOp, CurrentTime, FrameExclude, FrameUnit};
-use crate::schema::Table;
+use crate::schema::{Module, Table};
 use crate::value::{Affinity, ArithmeticOp, Collation, Comparison, Value};
 
 /// A table, view or query in a `FROM`, numbered throughout one statement.
@@ -167,9 +167,9 @@ pub(crate) enum SourceKind {
     Query(Box<Query>),
     /// The row that a recursion has taken from its queue, by its slot.
     Taken(usize),
-    /// The rows that a function makes of its arguments.
-    Function {
-        function: TableFunction,
+    /// The rows that a module makes of its arguments.
+    Module {
+        module: Arc<dyn Module>,
         arguments: Vec<Option<Expr>>,
     },
 }

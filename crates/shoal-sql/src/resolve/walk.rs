@@ -175,7 +175,7 @@ impl Select {
         for source in &self.sources {
             match &source.kind {
                 SourceKind::Query(query) => query.walk(see),
-                SourceKind::Function { arguments, .. } => {
+                SourceKind::Module { arguments, .. } => {
                     arguments.iter().flatten().for_each(|expr| expr.walk(see));
                 }
                 SourceKind::Table(_) | SourceKind::Taken(_) => {}

@@ -7,8 +7,7 @@
 
 use std::sync::Arc;
 
-use super::{Object, Schema, View};
-use crate::layer::Layer;
+use super::{Module, Modules, Object, Schema, View};
 use crate::parse::ast::Stmt;
 use crate::parse::parse;
 
@@ -31,12 +30,12 @@ pub(crate) struct Beside {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Registered {
     pub(crate) views: Vec<Object>,
-    pub(crate) layers: Vec<Arc<Layer>>,
+    pub(crate) modules: Vec<Arc<dyn Module>>,
 }
 
 impl Registered {
     pub(crate) fn is_empty(&self) -> bool {
-        self.views.is_empty() && self.layers.is_empty()
+        self.views.is_empty() && self.modules.is_empty()
     }
 }
 
@@ -52,27 +51,36 @@ impl Schema {
             by_name: self.by_name.clone(),
             attached,
             registered,
+            modules: self.modules.clone(),
             temp: std::sync::OnceLock::new(),
         }
     }
 
-    /// The layer of that name, in any case, and its number.
-    pub(crate) fn layer(&self, name: &str) -> Option<(usize, &Layer)> {
-        let mut layers = self.registered.layers.iter().enumerate();
-        let found = layers.find(|(_, layer)| layer.name.eq_ignore_ascii_case(name));
-        found.map(|(number, layer)| (number, &**layer))
+    /// The same schema with these modules built in.
+    pub(crate) fn with_modules(self, modules: Modules) -> Schema {
+        Schema { modules, ..self }
     }
 
-    /// The same schema without the layer of that number and those registered after it.
-    pub(crate) fn before_layer(&self, number: usize) -> Schema {
+    /// The table that a program registered under that name, in any case.
+    pub(crate) fn registered_table(&self, name: &str) -> Option<&Arc<dyn Module>> {
+        self.module(name).filter(|module| module.is_table())
+    }
+
+    /// The table-valued function or registered table of that name, in any case: what was registered hides
+    /// what is built in.
+    pub(crate) fn module(&self, name: &str) -> Option<&Arc<dyn Module>> {
+        let mut registered = self.registered.modules.iter();
+        let found = registered.find(|module| module.name().eq_ignore_ascii_case(name));
+        found.or_else(|| self.modules.named(name))
+    }
+
+    /// The same schema without the module that a program registered under that name, and without those
+    /// registered after it.
+    pub(crate) fn before_module(&self, name: &str) -> Schema {
         let views = self.registered.views.clone();
-        let layers = self.registered.layers.iter().take(number).cloned().collect();
-        self.with_others(self.attached.clone(), Registered { views, layers })
-    }
-
-    /// The layer of a number.
-    pub(crate) fn layer_at(&self, number: usize) -> Option<&Layer> {
-        self.registered.layers.get(number).map(|layer| &**layer)
+        let is_other = |module: &&Arc<dyn Module>| !module.name().eq_ignore_ascii_case(name);
+        let modules = self.registered.modules.iter().take_while(is_other).cloned().collect();
+        self.with_others(self.attached.clone(), Registered { views, modules })
     }
 
     /// The number of the database of that name, in any case.

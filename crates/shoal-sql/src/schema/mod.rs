@@ -6,6 +6,7 @@
 
 mod databases;
 mod load;
+mod module;
 mod stats;
 mod table;
 mod txns;
@@ -16,6 +17,8 @@ use rustc_hash::FxHashMap;
 use shoal_store::{ByteOrder, KeyColumn, KeyOrder, Locking, Pgno, Store, Transaction};
 
 pub(crate) use databases::{Beside, FIRST_ATTACHED, MAIN, Registered, TEMP};
+pub(crate) use module::{MadeRows, Modules};
+pub use module::{Module, ModuleContext, ModuleRows};
 pub(crate) use table::{Built, build as build_table, build_index};
 pub(crate) use txns::{AttachedSnapshots, Snapshot, Txns};
 
@@ -38,6 +41,8 @@ pub struct Schema {
     /// The databases beside this one, which is `main`.
     attached: Vec<Beside>,
     registered: Registered,
+    /// Those that are built in.
+    modules: Modules,
     /// The schema of `temp`, once it was asked for.
     temp: OnceLock<Object>,
 }

@@ -145,7 +145,7 @@ impl Builder {
             | Scan::Each(_)
             | Scan::Any(_)
             | Scan::Taken(_)
-            | Scan::Function(_)
+            | Scan::Module(_)
             | Scan::Nothing
             | Scan::Fed(_) => return None,
         };

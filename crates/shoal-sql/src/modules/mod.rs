@@ -1,0 +1,14 @@
+//! The modules that are built in and know no connection: `json_each`, `json_tree`, `generate_series`.
+
+mod json;
+mod series;
+
+use std::sync::Arc;
+
+use crate::schema::Module;
+
+/// All of them.
+pub(crate) fn built_in() -> impl Iterator<Item = Arc<dyn Module>> {
+    let series: Arc<dyn Module> = Arc::new(series::GenerateSeries);
+    json::ALL.into_iter().map(|json| Arc::new(json) as Arc<dyn Module>).chain([series])
+}
