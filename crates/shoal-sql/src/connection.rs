@@ -1,14 +1,14 @@
 //! Connections: one user of one open file.
 
 pub(crate) mod attached;
-pub(crate) mod control;
 mod data_version;
+mod pinned;
 pub(crate) mod plans;
 pub(crate) mod pragma;
 mod pragma_tables;
 mod registered;
 mod savepoints;
-pub(crate) mod session;
+pub(crate) mod statement;
 mod states;
 
 use std::borrow::Cow;
@@ -24,17 +24,18 @@ use crate::parse::{Hint, Parsed, hint, parse};
 use crate::reader::TableReader;
 use crate::rows::Rows;
 use crate::schema::{AttachedSnapshots, FIRST_ATTACHED, MAIN, Schema, Snapshot, Txns};
-use crate::statement::{Compiled, Statement};
+use crate::session::{Control, Counts, Environment, Interrupter, Limits, StatementSession};
 use crate::value::{Value, text_of};
 use crate::write::{self, TableWriter};
 use crate::{Error, plan};
 use attached::{Databases, Schemas};
-use control::{Control, Interrupter, Limits};
 use data_version::DataVersions;
+use pinned::Pinned;
 use plans::{Plan, Plans};
 use pragma::Pragma;
 use savepoints::Savepoints;
-use session::{Counts, Environment, Pinned, StatementSession};
+use statement::Compiled;
+pub use statement::Statement;
 use states::States;
 
 /// One user of an open database: prepares statements, runs them, holds the open transaction.
@@ -620,7 +621,7 @@ impl Connection {
                 Err(failure) => failure.done,
             };
             if plan.changes_rows() {
-                counts.note(done);
+                counts.note(done.changes, done.last_insert_rowid);
             }
             result
         })

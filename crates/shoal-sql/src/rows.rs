@@ -8,13 +8,13 @@
 use std::ops::Range;
 
 use crate::Error;
-use crate::connection::session::StatementSession;
 use crate::exec::direct::{
     Direct, DirectRows, GivenRow, Memory, Operand, Root, combine, root_parts,
 };
 use crate::exec::{Batch, Run};
 use crate::plan::{BodyPlan, Program};
 use crate::schema::{AttachedSnapshots, Snapshot, Txns};
+use crate::session::StatementSession;
 use crate::value::{Affinity, Value, ValueRef};
 
 /// The rows of a query, computed as they are asked for.

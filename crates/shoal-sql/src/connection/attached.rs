@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use shoal_store::{Mode, Store, Transaction, Watch};
 
-use super::session::Pinned;
+use super::pinned::Pinned;
 use crate::Error;
 use crate::error::NameKind;
 use crate::schema::{Beside, FIRST_ATTACHED, FileOf, Registered, Schema, Snapshot};

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::statement::Compiled;
 use crate::parse::Parsed;
 use crate::schema::Schema;
-use crate::statement::Compiled;
 
 /// Most plans that are kept; all are forgotten when there would be more.
 const PLANS_MAX: usize = 512;

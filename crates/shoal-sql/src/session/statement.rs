@@ -1,16 +1,13 @@
-//! What functions may ask of a connection.
+//! The session of one statement: its time, its counts, its budget.
 
 use std::fmt;
 use std::sync::Arc;
 
 use shoal_store::vfs::{Clock, Entropy, File, OsClock, OsEntropy};
-use shoal_store::{Locking, Store, Transaction, Watch};
+use shoal_store::{Store, Watch};
 
-use super::attached::begin;
-use super::control::Control;
+use super::{Budget, Control, Session};
 use crate::Error;
-use crate::session::{Budget, Session};
-use crate::write::Done;
 
 /// What a connection counts, and where it takes time and chance from.
 #[derive(Clone)]
@@ -53,41 +50,12 @@ pub(crate) struct Counts {
 
 impl Counts {
     /// Counts what a statement did that changes rows.
-    pub(crate) fn note(&mut self, done: Done) {
-        self.changes = i64::try_from(done.changes).unwrap_or(i64::MAX);
+    pub(crate) fn note(&mut self, changes: u64, last_insert_rowid: Option<i64>) {
+        self.changes = i64::try_from(changes).unwrap_or(i64::MAX);
         self.total_changes = self.total_changes.saturating_add(self.changes);
-        if let Some(rowid) = done.last_insert_rowid {
+        if let Some(rowid) = last_insert_rowid {
             self.last_insert_rowid = rowid;
         }
-    }
-}
-
-/// The read transaction of a connection to a file that nobody can change: its store holds the lock
-/// and only reads. Begun once, so that a statement costs no transaction.
-#[derive(Debug, Default)]
-pub(crate) struct Pinned(Option<Transaction>);
-
-impl Pinned {
-    /// `Some` for such a store.
-    pub(crate) fn of(store: &Store) -> Option<Pinned> {
-        let fixed = store.locking() == Locking::Exclusive && store.is_read_only();
-        fixed.then(Pinned::default)
-    }
-
-    pub(crate) fn get_or_begin(
-        &mut self,
-        store: &Store,
-        watch: &Arc<Watch>,
-    ) -> Result<&Transaction, Error> {
-        if self.0.is_none() {
-            self.0 = Some(begin(store, watch)?);
-        }
-        self.get().ok_or(Error::Misuse { what: "a transaction that was begun is gone" })
-    }
-
-    /// The transaction, if it was begun.
-    pub(crate) fn get(&self) -> Option<&Transaction> {
-        self.0.as_ref()
     }
 }
 

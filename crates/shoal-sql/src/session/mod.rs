@@ -1,12 +1,18 @@
 //! What the running of a statement may ask of its connection: time, randomness, counts of changes, the
 //! budget of memory, temporary files.
 
+mod control;
+mod statement;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use shoal_store::vfs::File;
 
 use crate::Error;
+pub(crate) use control::Control;
+pub use control::{Interrupter, Limits};
+pub(crate) use statement::{Counts, Environment, StatementSession};
 
 /// What a function may ask of the connection that runs it.
 pub(crate) trait Session: Sync {
