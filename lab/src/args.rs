@@ -206,6 +206,9 @@ pub struct PeersArguments {
     /// A checkout of seine, whose kernel then takes part
     #[arg(long, value_name = "FOLDER")]
     pub seine: Option<PathBuf>,
+    /// Builds these peers alone: features of lab-peers
+    #[arg(long, value_name = "PEERS", value_delimiter = ',')]
+    pub only: Vec<String>,
     /// Leaves out the second build of SQLite and libargon2, with flags for speed
     #[arg(long)]
     pub no_tuned: bool,

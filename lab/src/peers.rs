@@ -4,6 +4,7 @@
 //! so that one that does not build is named in the report and costs no other. SQLite and libargon2
 //! take part a second time, built with other flags, which needs a program of its own.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -41,7 +42,8 @@ pub(crate) fn peers(args: &PeersArguments) -> Result<bool, String> {
     let root = root()?;
     let folder = root.join("lab-peers");
     let mut unbuilt = Vec::new();
-    let program = match build(&folder, "plain", &[], None, args.native) {
+    let only = chosen(&args.only)?;
+    let program = match build(&folder, "plain", &only, None, args.native) {
         Ok(program) => program,
         Err(first) => {
             out::note(&format!("not all peers build at once; each is tried alone\n{first}"));
@@ -50,7 +52,9 @@ pub(crate) fn peers(args: &PeersArguments) -> Result<bool, String> {
     };
     let mut command = Command::new(program);
     command.args(&args.arguments);
-    if !args.no_tuned && !unbuilt.iter().any(|one: &String| one.starts_with("table/sqlite=")) {
+    // The tuned build has SQLite and libargon2, so it is of no use to a choice of other peers.
+    let tuned = !args.no_tuned && (only.is_empty() || only.contains(&"rusqlite"));
+    if tuned && !unbuilt.iter().any(|one: &String| one.starts_with("table/sqlite=")) {
         match build(&folder, TUNED, &TUNED_FEATURES, Some(TUNED_FLAGS), args.native) {
             Ok(path) => {
                 command.arg("--also").arg(format!("{TUNED}={}", path.display()));
@@ -85,10 +89,36 @@ pub(crate) fn peers(args: &PeersArguments) -> Result<bool, String> {
 /// The checkout: the folder above, or the one that this program was built from.
 fn root() -> Result<PathBuf, String> {
     let built_from = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    [PathBuf::from("."), built_from]
+    let root = [PathBuf::from("."), built_from]
         .into_iter()
         .find(|folder| folder.join("lab-peers/Cargo.toml").is_file())
-        .ok_or_else(|| "lab-peers is not here: run this in a checkout of the repository".into())
+        .ok_or("lab-peers is not here: run this in a checkout of the repository")?;
+    // Cargo is started in folders of the checkout, where a relative path means another place.
+    std::path::absolute(&root).map_err(|error| format!("{}: {error}", root.display()))
+}
+
+/// The folder that a build of `lab-peers` goes to: the caller's own choice, counted from the
+/// caller's working folder, or `target` beside the manifest. The tuned build has a folder of its
+/// own below, because the same crates with other flags would build each other anew.
+fn target_folder(folder: &Path, form: &str, chosen: Option<OsString>) -> Result<PathBuf, String> {
+    let plain = chosen.map_or_else(|| folder.join("target"), PathBuf::from);
+    let plain =
+        std::path::absolute(&plain).map_err(|error| format!("{}: {error}", plain.display()))?;
+    Ok(if form == TUNED { plain.join(TUNED) } else { plain })
+}
+
+/// The features named by `--only`, none for all of them.
+fn chosen(only: &[String]) -> Result<Vec<&'static str>, String> {
+    only.iter()
+        .map(|name| {
+            PEERS.iter().map(|(feature, _)| *feature).find(|feature| feature == name).ok_or_else(
+                || {
+                    let known: Vec<&str> = PEERS.iter().map(|(feature, _)| *feature).collect();
+                    format!("no peer is called {name}\nhint: {}", known.join(", "))
+                },
+            )
+        })
+        .collect()
 }
 
 /// Builds with those features that build alone.
@@ -98,7 +128,11 @@ fn some(
     unbuilt: &mut Vec<String>,
 ) -> Result<PathBuf, String> {
     let mut features = Vec::new();
+    let only = chosen(&args.only)?;
     for (feature, contender) in PEERS {
+        if !only.is_empty() && !only.contains(&feature) {
+            continue;
+        }
         match build(folder, "plain", &[feature], None, args.native) {
             Ok(_) => features.push(feature),
             Err(error) => {
@@ -121,12 +155,7 @@ fn build(
     sqlite_flags: Option<&str>,
     native: bool,
 ) -> Result<PathBuf, String> {
-    let mut target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| folder.join("target"), PathBuf::from);
-    if form == TUNED {
-        // Its own folder: the same crates with other flags would build each other anew.
-        target.push(TUNED);
-    }
+    let target = target_folder(folder, form, std::env::var_os("CARGO_TARGET_DIR"))?;
     out::note(&format!("building lab-peers ({form})"));
     let mut command = Command::new("cargo");
     command.args(["build", "--release"]).current_dir(folder).env("CARGO_TARGET_DIR", &target);
@@ -189,4 +218,37 @@ fn finish(mut command: Command) -> Result<(), String> {
 
 fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().chars().take(200).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// From the root of a checkout the build once went to `lab-peers/lab-peers/target`: the folder
+    /// was named relative to the caller, and cargo runs in `lab-peers`.
+    #[test]
+    fn a_build_lies_in_the_same_place_for_the_caller_and_for_cargo() {
+        let root = std::env::current_dir().unwrap();
+        let at = |form, chosen: Option<&str>| {
+            target_folder(Path::new("lab-peers"), form, chosen.map(OsString::from)).unwrap()
+        };
+        assert_eq!(at("plain", None), root.join("lab-peers/target"));
+        assert_eq!(at(TUNED, None), root.join("lab-peers/target").join(TUNED));
+        assert_eq!(at("plain", Some("built")), root.join("built"));
+        assert_eq!(at(TUNED, Some("/built")), Path::new("/built").join(TUNED));
+    }
+
+    #[test]
+    fn peers_are_chosen_by_name_and_unknown_names_are_refused() {
+        assert_eq!(chosen(&[]), Ok(Vec::new()));
+        assert_eq!(chosen(&["redb".into()]), Ok(vec!["redb"]));
+        let refused = chosen(&["rocksdb".into()]).unwrap_err();
+        assert!(refused.starts_with("no peer is called rocksdb\nhint: automerge"), "{refused}");
+    }
+
+    #[test]
+    fn the_checkout_is_found_as_an_absolute_path() {
+        let root = root().unwrap();
+        assert!(root.is_absolute() && root.join("lab-peers/Cargo.toml").is_file(), "{root:?}");
+    }
 }
