@@ -142,7 +142,10 @@ fn built(root: &Path, role: &str, revision: &str) -> Result<Built, String> {
     // One folder of builds for all commits: what they have in common is built once.
     let target = worktrees.join("target");
     let output = Command::new("cargo")
-        .args(["build", "--release", "--locked", "-p", "shoal-lab"])
+        .args(["build", "--profile", "lab", "--locked", "-p", "shoal-lab"])
+        // For revisions from before the manifest had this profile.
+        .args(["--config", "profile.lab.inherits=\"release\""])
+        .args(["--config", "profile.lab.debug=\"line-tables-only\""])
         .current_dir(&folder)
         .env("CARGO_TARGET_DIR", &target)
         .output()
@@ -154,7 +157,7 @@ fn built(root: &Path, role: &str, revision: &str) -> Result<Built, String> {
         return Err(format!("{role} {revision} does not build:\n{}", tail.join("\n")));
     }
     let path = worktrees.join(format!("shoal-lab-{short}"));
-    std::fs::copy(target.join("release").join("shoal-lab"), &path)
+    std::fs::copy(target.join("lab").join("shoal-lab"), &path)
         .map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(Built { commit: short, program: Program { path, prefix: Vec::new() } })
 }

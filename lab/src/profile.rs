@@ -93,7 +93,9 @@ fn callgrind(
     let functions = by_function(&report);
     let total: u64 = functions.iter().map(|(_, count)| count).sum();
     if total == 0 {
-        return Err("callgrind saw nothing of the measured region".into());
+        return Err("callgrind saw nothing of the measured region: a build without symbols? \
+                    `cargo run --profile lab -p shoal-lab -- profile ...` has them"
+            .into());
     }
     let mut lines = vec![format!("{total:>15}  instructions in the measured region")];
     lines.extend(functions.into_iter().take(args.top).map(|(name, count)| {
