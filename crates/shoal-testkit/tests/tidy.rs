@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use cargo_metadata::{DependencyKind, MetadataCommand};
 
@@ -53,6 +54,43 @@ fn edges_are_those_of_the_architecture() {
     let real: BTreeMap<String, BTreeSet<String>> =
         manifests().into_iter().map(|(name, (inside, _))| (name, inside)).collect();
     assert_eq!(real, declared);
+}
+
+/// The default build stays small: a crate more is a decision, written down where it is counted.
+/// The time cannot be taken here, beside other tests; `.ci/build-time` takes it.
+#[test]
+fn the_default_build_has_as_many_crates_as_the_architecture_says() {
+    let text = architecture();
+    let (_, rest) =
+        text.split_once("```default-build\n").expect("ARCHITECTURE.md has a default-build block");
+    let (block, _) = rest.split_once("```").expect("the default-build block ends");
+    let declared = |name: &str| {
+        let line = block.lines().find_map(|line| line.strip_prefix(name));
+        line.expect("the default-build block has the line").trim().to_owned()
+    };
+    // Features and platforms change what is compiled; one target makes the count the same for all.
+    let output = Command::new(env!("CARGO"))
+        .args(["tree", "--locked", "--package", "shoal-cli", "--edges", "normal,build"])
+        .args(["--target", "x86_64-unknown-linux-gnu", "--prefix", "none", "--format", "{p}"])
+        .current_dir(root())
+        .output()
+        .expect("cargo tree runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let tree = String::from_utf8(output.stdout).expect("names of crates are UTF-8");
+    let crates: BTreeSet<(&str, &str)> = tree
+        .lines()
+        .filter_map(|line| {
+            let mut words = line.split_whitespace();
+            Some((words.next()?, words.next()?))
+        })
+        .collect();
+    let seconds = declared("seconds");
+    println!("the default build: {} crates; built from nothing in {seconds}", crates.len());
+    assert_eq!(
+        declared("crates"),
+        crates.len().to_string(),
+        "the default build has another number of crates than ARCHITECTURE.md says"
+    );
 }
 
 #[test]
