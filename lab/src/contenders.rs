@@ -12,7 +12,15 @@ use crate::engine::{About, DocEngine, HashEngine, Miss, TableEngine};
 use crate::workload::{Bench, Context, Family, Row, Sampler, document, hash, table};
 
 type PrepareRow = Box<dyn Fn(&str, &Context) -> Option<Result<Sampler, Miss>> + Send + Sync>;
-type Generate = Box<dyn Fn(&Path, u64, &mut dyn FnMut(u64)) -> Result<(), Miss> + Send + Sync>;
+type Generate = Box<dyn Fn(&Dataset<'_>, &mut dyn FnMut(u64)) -> Result<(), Miss> + Send + Sync>;
+
+/// A database that is made once and kept.
+pub(crate) enum Dataset<'a> {
+    /// Users and orders, as many of each, at this path.
+    Users(&'a Path, u64),
+    /// TPC-H's tables, in the run's cache.
+    Tpch(&'a Context),
+}
 
 /// One contender of one family.
 pub(crate) struct Contender {
@@ -80,8 +88,9 @@ impl Contenders {
     /// one named does it.
     pub fn generate_with<E: TableEngine>(&mut self, engine: E) {
         if self.generate.is_none() {
-            self.generate = Some(Box::new(move |path, rows, progress| {
-                dataset::generate(&engine, path, rows, progress)
+            self.generate = Some(Box::new(move |dataset, progress| match dataset {
+                Dataset::Users(path, rows) => dataset::generate(&engine, path, *rows, progress),
+                Dataset::Tpch(cx) => dataset::tpch::generate(&engine, cx, progress),
             }));
         }
     }
@@ -89,12 +98,11 @@ impl Contenders {
     /// Makes a generated database, or says that nobody can.
     pub(crate) fn generate(
         &self,
-        path: &Path,
-        rows: u64,
+        dataset: &Dataset<'_>,
         progress: &mut dyn FnMut(u64),
     ) -> Result<(), Miss> {
         match &self.generate {
-            Some(generate) => generate(path, rows, progress),
+            Some(generate) => generate(dataset, progress),
             None => Err(Miss::NotRun("no engine here writes SQLite files".into())),
         }
     }

@@ -1,5 +1,7 @@
 //! Large databases, generated from a seed: users as Sharc draws them, and as many orders.
 
+pub(crate) mod tpch;
+
 use std::path::{Path, PathBuf};
 
 use crate::engine::table::{Access, Cell, TableSpec};

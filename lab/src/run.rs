@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::args::RunArguments;
-use crate::contenders::{self, Contenders};
+use crate::contenders::{self, Contenders, Dataset};
 use crate::dataset;
 use crate::engine::{About, Miss};
 use crate::environment::{self, Environment};
@@ -15,6 +15,7 @@ use crate::measure::{Entrant, Plan, measure};
 use crate::random::Random;
 use crate::record::{Listed, Record, VERSION};
 use crate::worker::client::Program;
+use crate::workload::table::tpch::PREFIX;
 use crate::workload::{Context, Family, Row, Scale};
 use crate::{out, report};
 
@@ -257,13 +258,19 @@ pub(crate) fn generate(
         }
         let count = if quick { dataset::QUICK_ROWS } else { size };
         let bar = bar(count, "making a database of {pos} rows of {len}");
-        let made = contenders.generate(&path, count, &mut |done| bar.set_position(done));
+        let wanted = Dataset::Users(&path, count);
+        let made = contenders.generate(&wanted, &mut |done| bar.set_position(done));
         bar.finish_and_clear();
-        match made {
-            Ok(()) | Err(Miss::NotRun(_)) => {}
-            Err(Miss::Failed(why)) => {
-                return Err(format!("{} could not be made: {why}", path.display()));
-            }
+        if let Err(Miss::Failed(why)) = made {
+            return Err(format!("{} could not be made: {why}", path.display()));
+        }
+    }
+    if rows.iter().any(|row| row.id.starts_with(PREFIX)) {
+        let bar = bar(dataset::tpch::rows(cx.scale), "making TPC-H's tables: {pos} rows of {len}");
+        let made = contenders.generate(&Dataset::Tpch(cx), &mut |done| bar.set_position(done));
+        bar.finish_and_clear();
+        if let Err(Miss::Failed(why)) = made {
+            return Err(format!("TPC-H's tables could not be made: {why}"));
         }
     }
     Ok(())

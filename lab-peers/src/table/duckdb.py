@@ -7,7 +7,7 @@ import sys
 
 import duckdb
 
-TYPES = {"INTEGER": "BIGINT", "REAL": "DOUBLE", "TEXT": "VARCHAR"}
+TYPES = {"DATE": "VARCHAR", "REAL": "DOUBLE", "TEXT": "VARCHAR"}
 ROWS_MAX = 1000
 
 
@@ -22,10 +22,10 @@ def copy(source, target):
     out = duckdb.connect(making)
     # It draws on stdout, where answers go.
     out.execute("SET enable_progress_bar = false")
-    names = "SELECT name FROM sqlite_schema WHERE type = 'table'"
+    names = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
     for (table,) in sqlite.execute(names).fetchall():
         columns = sqlite.execute(f"PRAGMA table_info({table})").fetchall()
-        declared = ", ".join(f"{column[1]} {TYPES[column[2]]}" for column in columns)
+        declared = ", ".join(f"{column[1]} {stored(sqlite, table, column)}" for column in columns)
         out.execute(f"CREATE TABLE {table} ({declared})")
         with open(csv, "w") as file:
             for row in sqlite.execute(f"SELECT * FROM {table}"):
@@ -34,8 +34,19 @@ def copy(source, target):
         form = r"(DELIMITER '\t', HEADER false, NULL '\N', QUOTE '', ESCAPE '')"
         out.execute(f"COPY {table} FROM '{csv}' {form}")
         os.remove(csv)
+    for (view,) in sqlite.execute("SELECT sql FROM sqlite_schema WHERE type = 'view'").fetchall():
+        out.execute(view)
     out.close()
     os.rename(making, target)
+
+
+def stored(sqlite, table, column):
+    """The type of a column by what is in it: SQLite keeps a decimal in a column of integers."""
+    name, declared = column[1], column[2]
+    if declared != "INTEGER":
+        return TYPES[declared]
+    real = f"SELECT EXISTS (SELECT 1 FROM {table} WHERE typeof({name}) = 'real')"
+    return "DOUBLE" if sqlite.execute(real).fetchone()[0] else "BIGINT"
 
 
 def main():

@@ -5,6 +5,7 @@ mod computed;
 mod graph;
 mod keyed;
 mod query;
+pub(crate) mod tpch;
 mod two_indexes;
 mod users;
 mod views;
@@ -26,6 +27,7 @@ pub(crate) fn rows<E: TableEngine>() -> Bench<E> {
     graph::add(&mut bench);
     chinook::add(&mut bench);
     two_indexes::add(&mut bench);
+    tpch::add(&mut bench);
     write::add(&mut bench);
     bench
 }
