@@ -93,6 +93,49 @@ fn the_default_build_has_as_many_crates_as_the_architecture_says() {
     );
 }
 
+/// Every file that "You want to change ..." sends a reader to is there: in the crates that the
+/// heading or the row names, below `src/`.
+#[test]
+fn the_architecture_sends_readers_to_files_that_exist() {
+    let text = architecture();
+    let (_, section) =
+        text.split_once("## You want to change").expect("ARCHITECTURE.md says where things are");
+    let section = section.split("\n## ").next().unwrap_or(section);
+    let mut crates: Vec<PathBuf> = Vec::new();
+    let mut lost = Vec::new();
+    let mut places = 0;
+    for line in section.lines() {
+        let words = || line.split('`').skip(1).step_by(2);
+        if line.starts_with("### ") {
+            crates = words().map(folder_of).collect();
+        }
+        let Some(cell) = line.strip_prefix("| ").and_then(|row| row.split(" | ").nth(1)) else {
+            continue;
+        };
+        for word in cell.split('`').skip(1).step_by(2) {
+            if !word.ends_with(".rs") && !word.ends_with('/') {
+                continue;
+            }
+            places += 1;
+            let found = crates.iter().any(|folder| folder.join("src").join(word).exists())
+                || root().join(word).exists();
+            if !found {
+                lost.push(word.to_owned());
+            }
+        }
+    }
+    assert!(places > 50, "only {places} places were found in the tables");
+    assert!(lost.is_empty(), "ARCHITECTURE.md sends readers to what is not there: {lost:?}");
+}
+
+/// The folder of a crate of the workspace by its name.
+fn folder_of(name: &str) -> PathBuf {
+    match name {
+        "lab/" => root().join("lab"),
+        name => root().join("crates").join(name),
+    }
+}
+
 #[test]
 fn every_third_party_crate_has_its_reason() {
     let text = architecture();
