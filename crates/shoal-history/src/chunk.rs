@@ -18,6 +18,7 @@ mod header;
 mod op_one;
 mod op_rows;
 mod op_runs;
+mod parts;
 mod salvage;
 
 pub use bundle::{Bundle, BundleWriter};

@@ -13,9 +13,9 @@
 //! from the column "id position": for all ops by actor and counter, the row of each.
 
 use super::change::actor_count;
-use super::columns;
+use super::columns::{BUNDLE_COLUMN_COUNT, BUNDLE_SPECS};
 use super::header::{ChunkType, Envelope};
-use super::op_rows;
+use super::parts;
 use crate::column::leb128::Reader;
 use crate::column::spec::{self, ColumnSpec, RawColumn};
 use crate::limits::Used;
@@ -67,35 +67,6 @@ const CHANGE_NAMES: [&str; CHANGE_COLUMN_COUNT] = [
     "change extra column",
 ];
 
-/// The op columns: those of a change, then three of bundles only. The object counter is delta
-/// encoded here, so it has another specification.
-const ID_ACTOR: usize = op_rows::COLUMN_COUNT;
-const ID_COUNTER: usize = op_rows::COLUMN_COUNT + 1;
-const ID_POSITION: usize = op_rows::COLUMN_COUNT + 2;
-
-const OP_COLUMN_COUNT: usize = op_rows::COLUMN_COUNT + 3;
-
-const OBJ_COUNTER_SPEC: ColumnSpec = ColumnSpec(3);
-const ID_ACTOR_SPEC: ColumnSpec = ColumnSpec(33);
-/// Written by old versions of the reference, in the place of the positions.
-const ID_COUNTER_SPEC: ColumnSpec = ColumnSpec(35);
-const ID_POSITION_SPEC: ColumnSpec = ColumnSpec(179);
-
-const ID_ACTOR_NAME: &str = "id actor column";
-const ID_COUNTER_NAME: &str = "id counter column";
-const ID_POSITION_NAME: &str = "id position column";
-
-/// The specification of an op column.
-fn op_spec(index: usize) -> ColumnSpec {
-    match index {
-        op_rows::OBJ_COUNTER => OBJ_COUNTER_SPEC,
-        ID_ACTOR => ID_ACTOR_SPEC,
-        ID_COUNTER => ID_COUNTER_SPEC,
-        ID_POSITION => ID_POSITION_SPEC,
-        index => op_rows::CHANGE_SPECS[index],
-    }
-}
-
 /// Changes that came as a bundle, parsed and valid: each as if it had come alone.
 #[derive(Clone, Debug)]
 pub struct Bundle {
@@ -134,8 +105,8 @@ impl Bundle {
         let mut reader = Reader::new(envelope.body);
         let deps = read_deps(&mut reader).map_err(in_part("deps"))?;
         let named = reader.clone().count(1).map_err(in_part("actors"))?;
-        columns::within(ChunkType::Bundle, named as u64, limits.max_actors, "actors")?;
-        let actors = columns::read_actors(&mut reader).map_err(in_part("actors"))?;
+        parts::within(ChunkType::Bundle, named as u64, limits.max_actors, "actors")?;
+        let actors = parts::read_actors(&mut reader).map_err(in_part("actors"))?;
         let mut budget = limits.max_decompressed_bytes;
         let change_columns: [_; CHANGE_COLUMN_COUNT] = read_columns(
             ("change column table", "change columns"),
@@ -144,10 +115,10 @@ impl Bundle {
             &mut budget,
             limits,
         )?;
-        let op_columns: [_; OP_COLUMN_COUNT] = read_columns(
+        let op_columns: [_; BUNDLE_COLUMN_COUNT] = read_columns(
             ("op column table", "op columns"),
             &mut reader,
-            |spec| (0..OP_COLUMN_COUNT).find(|&index| op_spec(index) == spec),
+            |spec| BUNDLE_SPECS.iter().position(|&known| known == spec),
             &mut budget,
             limits,
         )?;
@@ -195,7 +166,7 @@ fn read_columns<const N: usize>(
     let table: Vec<RawColumn> = spec::read_bundle_table(reader).map_err(in_part(table_part))?;
     let data = reader.bytes(spec::data_len(&table)).map_err(in_part(data_part))?;
     let parts = (table_part, data_part);
-    columns::load(ChunkType::Bundle, parts, &table, data, place, budget, limits)
+    parts::load(ChunkType::Bundle, parts, &table, data, place, budget, limits)
 }
 
 fn in_part(part: &'static str) -> impl Fn(Fault) -> Error {

@@ -5,10 +5,11 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use super::columns::OpColumns;
 use super::compressed;
 use super::header::{self, ChunkType, Envelope};
 use super::op_one::{self, OneOp};
-use super::op_rows::{Body, OpColumns, OpReader, Row, RowValue};
+use super::op_rows::{Body, OpReader, Row, RowValue};
 use super::op_runs::RunRows;
 use crate::column::value::RawValue;
 use crate::error::ColumnFault;
@@ -17,12 +18,14 @@ use crate::{Action, ActorId, ActorIdx, ChangeHash, DeleteRun, Key, Op, OpId, Tex
 mod author;
 mod encoder;
 mod few;
+mod frame;
 mod local_actors;
 mod read;
 mod store;
 mod write;
 
 pub(crate) use encoder::{ChangeEncoder, Meta};
+pub(crate) use frame::{Columns, Deps, Frame, Places};
 use read::columns;
 pub(crate) use read::{SHARD_BYTES, check_preds};
 pub(crate) use store::{Canonical, Entry, Span, Store};

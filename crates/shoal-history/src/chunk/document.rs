@@ -4,13 +4,14 @@
 use std::sync::Arc;
 
 use super::change::actor_count;
-use super::columns;
+use super::columns::{self, DOCUMENT_SPECS, ID_ACTOR, ID_COUNTER, NAMES, OpColumns};
 use super::header::{ChunkType, Envelope};
-use super::op_rows::{self, DOCUMENT_SPECS, OpColumns, RowCounts};
+use super::op_rows::{self, RowCounts};
+use super::parts;
 use crate::column::delta;
 use crate::column::leb128::Reader;
 use crate::column::rle;
-use crate::column::spec::{self, ColumnSpec};
+use crate::column::spec;
 use crate::error::{ColumnFault, InColumn};
 use crate::limits::Used;
 use crate::{ActorId, ActorIdx, ChangeHash, Error, Fault, Limits, ObjId, OpId};
@@ -33,16 +34,6 @@ pub(crate) use rebuild::Hashes;
 pub use rebuild::Verify;
 pub(crate) use write::ChangeRow;
 pub use write::DocumentWriter;
-
-const ID_ACTOR: ColumnSpec = ColumnSpec(33);
-const ID_COUNTER: ColumnSpec = ColumnSpec(35);
-const ID_ACTOR_NAME: &str = "id actor column";
-const ID_COUNTER_NAME: &str = "id counter column";
-
-/// How many columns the ops have; the last two are those of the ids.
-const OP_COLUMN_COUNT: usize = op_rows::COLUMN_COUNT + 2;
-const ID_ACTOR_COLUMN: usize = op_rows::COLUMN_COUNT;
-const ID_COUNTER_COLUMN: usize = op_rows::COLUMN_COUNT + 1;
 
 /// A document chunk, parsed. Its columns are inflated, its rows decoded when asked for.
 ///
@@ -103,8 +94,8 @@ impl DocumentChunk {
         let limits = &source.limits;
         let mut reader = Reader::new(body);
         let named = reader.clone().count(1).map_err(in_part("actors"))?;
-        columns::within(ChunkType::Document, named as u64, limits.max_actors, "actors")?;
-        let actors = columns::read_actors(&mut reader).map_err(in_part("actors"))?;
+        parts::within(ChunkType::Document, named as u64, limits.max_actors, "actors")?;
+        let actors = parts::read_actors(&mut reader).map_err(in_part("actors"))?;
         let heads = read_heads(&mut reader).map_err(in_part("heads"))?;
         let change_table = spec::read_table(&mut reader).map_err(in_part("change column table"))?;
         let op_table = spec::read_table(&mut reader).map_err(in_part("op column table"))?;
@@ -114,7 +105,7 @@ impl DocumentChunk {
         let head_rows = read_head_rows(&mut reader, heads.len()).map_err(in_part("head index"))?;
 
         let mut budget = limits.max_decompressed_bytes;
-        let change_columns: [_; CHANGE_COLUMN_COUNT] = columns::load(
+        let change_columns: [_; CHANGE_COLUMN_COUNT] = parts::load(
             ChunkType::Document,
             ("change column table", "change columns"),
             &change_table,
@@ -123,16 +114,12 @@ impl DocumentChunk {
             &mut budget,
             limits,
         )?;
-        let mut op_columns = columns::load(
+        let mut op_columns = parts::load(
             ChunkType::Document,
             ("op column table", "op columns"),
             &op_table,
             op_data,
-            |spec| match spec {
-                ID_ACTOR => Some(ID_ACTOR_COLUMN),
-                ID_COUNTER => Some(ID_COUNTER_COLUMN),
-                _ => DOCUMENT_SPECS.iter().position(|&known| known == spec),
-            },
+            |spec| DOCUMENT_SPECS.iter().position(|&known| known == spec),
             &mut budget,
             limits,
         )?;
@@ -167,10 +154,10 @@ impl DocumentChunk {
                 return Err(in_part("op columns")(Fault::OutOfRange(i64::from(u32::MAX))));
             }
         }
-        chunk.payloads = std::mem::take(&mut op_columns[op_rows::VALUE]);
+        chunk.payloads = std::mem::take(&mut op_columns[columns::VALUE]);
         let limits = &chunk.source.limits;
         let runs = chunk.ops.runs();
-        columns::within(ChunkType::Document, runs, limits.max_runs, "runs of ops")?;
+        parts::within(ChunkType::Document, runs, limits.max_runs, "runs of ops")?;
         chunk.used = Used {
             ops: counts.ops.max(counts.links),
             runs,
@@ -235,13 +222,13 @@ impl DocumentChunk {
 
     fn count_changes(&self, columns: &ChangeColumns<'_>) -> Result<u32, Error> {
         let counts = change_rows::count_rows(columns).map_err(in_document)?;
-        columns::within(
+        parts::within(
             ChunkType::Document,
             counts.changes,
             self.source.limits.max_changes,
             "changes",
         )?;
-        columns::within(
+        parts::within(
             ChunkType::Document,
             counts.deps,
             self.source.limits.max_changes,
@@ -253,8 +240,8 @@ impl DocumentChunk {
     fn count_ops(&self, columns: &Columns) -> Result<RowCounts, Error> {
         let counts = op_rows::count_rows(&shared(columns)).map_err(in_document)?;
         let ids = [
-            (ID_ACTOR_NAME, rle::count_rows::<u64>(&columns[ID_ACTOR_COLUMN])),
-            (ID_COUNTER_NAME, delta::count_rows(&columns[ID_COUNTER_COLUMN])),
+            (NAMES[ID_ACTOR], rle::count_rows::<u64>(&columns[ID_ACTOR])),
+            (NAMES[ID_COUNTER], delta::count_rows(&columns[ID_COUNTER])),
         ];
         for (column, rows) in ids {
             let rows = rows.in_column(column).map_err(in_document)?;
@@ -262,8 +249,8 @@ impl DocumentChunk {
                 return Err(in_document(ColumnFault { column, fault: Fault::RowCount(rows) }));
             }
         }
-        columns::within(ChunkType::Document, counts.ops, self.source.limits.max_ops, "ops")?;
-        columns::within(ChunkType::Document, counts.links, self.source.limits.max_ops, "succs")?;
+        parts::within(ChunkType::Document, counts.ops, self.source.limits.max_ops, "ops")?;
+        parts::within(ChunkType::Document, counts.links, self.source.limits.max_ops, "succs")?;
         Ok(counts)
     }
 

@@ -147,7 +147,7 @@ pub(crate) fn hash(chunk_type: ChunkType, body: &[u8]) -> ChangeHash {
 }
 
 /// The place of the checksum in a chunk.
-pub(crate) const CHECKSUM: Range<usize> = 4..8;
+const CHECKSUM: Range<usize> = 4..8;
 
 /// The SHA-256 of a chunk's type, length and body, which `chunk` holds in one piece after its
 /// magic and checksum. Cost: without the buffer that [`hash`] goes through.
@@ -170,6 +170,13 @@ pub(crate) fn hash_of_chunk(chunk: &[u8]) -> ChangeHash {
         *bytes = word.to_be_bytes();
     }
     ChangeHash(hash)
+}
+
+/// Fills in the checksum of a chunk and returns its hash.
+pub(crate) fn seal(chunk: &mut [u8]) -> ChangeHash {
+    let hash = hash_of_chunk(chunk);
+    chunk[CHECKSUM].copy_from_slice(&hash.0[..CHECKSUM.len()]);
+    hash
 }
 
 /// What SHA-256 starts from (FIPS 180-4, 5.3.3).

@@ -1,94 +1,20 @@
-//! The op columns that changes and documents share: which there are, reading their rows and
-//! writing them. In a change the links of an op are the ops it supersedes (pred), in a document
-//! those that supersede it (succ).
+//! The rows of the op columns shared by changes and documents, read and written one by one.
+//! Links are the ops an op supersedes (`pred`) in a change, and the ops superseding an op (`succ`)
+//! in a document.
 //!
-//! A document has two columns more, with the ids of the ops; in a change the ids follow from the
-//! place.
+//! A document has two more columns, holding the ids of ops; in a change ids follow from the place.
 
+use super::columns::{
+    ACTION, CODECS, Codec, EXPAND, INSERT, KEY_ACTOR, KEY_COUNTER, KEY_STRING, LINK_ACTOR,
+    LINK_COUNT, LINK_COUNTER, MARK_NAME, NAMES, OBJ_ACTOR, OBJ_COUNTER, OpColumns, VALUE,
+    VALUE_META,
+};
 use crate::column::boolean::{self, BooleanDecoder, BooleanEncoder};
 use crate::column::delta::{self, DeltaDecoder, DeltaEncoder};
 use crate::column::rle::{self, RleDecoder, RleEncoder, Text, Uint};
-use crate::column::spec::ColumnSpec;
 use crate::column::value::{RawValue, ValueDecoder, ValueEncoder};
-use crate::error::{self, ColumnFault, InColumn};
+use crate::error::{ColumnFault, InColumn};
 use crate::{Action, ActorIdx, Fault, Key, ObjId, OpId, ScalarRef};
-
-pub(crate) const OBJ_ACTOR: usize = 0;
-pub(crate) const OBJ_COUNTER: usize = 1;
-pub(crate) const KEY_ACTOR: usize = 2;
-pub(crate) const KEY_COUNTER: usize = 3;
-pub(crate) const KEY_STRING: usize = 4;
-pub(crate) const INSERT: usize = 5;
-pub(crate) const ACTION: usize = 6;
-pub(crate) const VALUE_META: usize = 7;
-pub(crate) const VALUE: usize = 8;
-pub(crate) const LINK_COUNT: usize = 9;
-pub(crate) const LINK_ACTOR: usize = 10;
-pub(crate) const LINK_COUNTER: usize = 11;
-pub(crate) const EXPAND: usize = 12;
-pub(crate) const MARK_NAME: usize = 13;
-
-/// How many columns are shared; the constants above index them.
-pub(crate) const COLUMN_COUNT: usize = 14;
-
-/// The names of the columns in errors.
-pub(crate) const NAMES: [&str; COLUMN_COUNT] = [
-    "object actor column",
-    "object counter column",
-    "key actor column",
-    "key counter column",
-    "key string column",
-    "insert column",
-    "action column",
-    "value metadata column",
-    "value column",
-    error::LINK_COUNT,
-    error::LINK_ACTOR,
-    error::LINK_COUNTER,
-    "expand column",
-    "mark name column",
-];
-
-/// The specifications in a change.
-pub(crate) const CHANGE_SPECS: [ColumnSpec; COLUMN_COUNT] =
-    specs([1, 2, 17, 19, 21, 52, 66, 86, 87, 112, 113, 115, 148, 165]);
-
-/// The specifications in a document; 33 and 35, with the ids, come between.
-pub(crate) const DOCUMENT_SPECS: [ColumnSpec; COLUMN_COUNT] =
-    specs([1, 2, 17, 19, 21, 52, 66, 86, 87, 128, 129, 131, 148, 165]);
-
-/// The column of a change that has this specification.
-#[inline]
-pub(crate) fn change_column(spec: ColumnSpec) -> Option<usize> {
-    let column = *CHANGE_COLUMNS.get(spec.0 as usize)?;
-    (column != NO_COLUMN).then_some(usize::from(column))
-}
-
-const NO_COLUMN: u8 = u8::MAX;
-
-/// By specification the column of a change.
-const CHANGE_COLUMNS: [u8; 256] = {
-    let mut columns = [NO_COLUMN; 256];
-    let mut index = 0;
-    while index < COLUMN_COUNT {
-        columns[CHANGE_SPECS[index].0 as usize] = index as u8;
-        index += 1;
-    }
-    columns
-};
-
-const fn specs(specs: [u32; COLUMN_COUNT]) -> [ColumnSpec; COLUMN_COUNT] {
-    let mut columns = [ColumnSpec(0); COLUMN_COUNT];
-    let mut index = 0;
-    while index < COLUMN_COUNT {
-        columns[index] = ColumnSpec(specs[index]);
-        index += 1;
-    }
-    columns
-}
-
-/// The bytes of each column, empty where it is left out.
-pub(crate) type OpColumns<'a> = [&'a [u8]; COLUMN_COUNT];
 
 /// How many rows there are, and how many links in all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,27 +33,23 @@ pub(crate) fn count_rows(columns: &OpColumns<'_>) -> Result<RowCounts, ColumnFau
         if bytes.is_empty() && !always {
             continue;
         }
-        let (rows, expected) = match index {
-            OBJ_ACTOR | OBJ_COUNTER | KEY_ACTOR | VALUE_META => {
-                (rle::count_rows::<u64>(bytes), ops)
-            }
-            KEY_STRING | MARK_NAME => (rle::count_rows::<&str>(bytes), ops),
-            KEY_COUNTER => (delta::count_rows(bytes), ops),
-            INSERT | EXPAND => (boolean::count_rows(bytes), ops),
-            LINK_COUNT => {
-                let rows = rle::for_each_run::<u64>(bytes, |count, run| {
+        let rows = match CODECS[index] {
+            Codec::Number if index == LINK_COUNT => {
+                rle::for_each_run::<u64>(bytes, |count, run| {
                     let count = count.ok_or(Fault::UnexpectedNull)?;
                     let sum = count.checked_mul(run).and_then(|sum| links.checked_add(sum));
                     links = sum.ok_or(Fault::Overflow)?;
                     Ok(())
-                });
-                (rows, ops)
+                })
             }
-            // The counts come before these two.
-            LINK_ACTOR => (rle::count_rows::<u64>(bytes), links),
-            LINK_COUNTER => (delta::count_rows(bytes), links),
-            _ => continue,
+            Codec::Number => rle::count_rows::<u64>(bytes),
+            Codec::Text => rle::count_rows::<&str>(bytes),
+            Codec::Delta => delta::count_rows(bytes),
+            Codec::Boolean => boolean::count_rows(bytes),
+            Codec::Payload => continue,
         };
+        // The counts come before the columns of links.
+        let expected = if matches!(index, LINK_ACTOR | LINK_COUNTER) { links } else { ops };
         let rows = rows.in_column(column)?;
         if rows != expected {
             return Err(ColumnFault { column, fault: Fault::RowCount(rows) });

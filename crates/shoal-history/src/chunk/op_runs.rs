@@ -1,11 +1,11 @@
 //! Runs of ops, read and written at once: typing ([`TextRun`]) and deleting ([`DeleteRun`]). The
 //! columns are the same as row by row.
 
-use super::op_rows::{
+use super::columns::{
     ACTION, COLUMN_COUNT, EXPAND, INSERT, KEY_ACTOR, KEY_COUNTER, KEY_STRING, LINK_ACTOR,
-    LINK_COUNT, LINK_COUNTER, MARK_NAME, NAMES, OBJ_ACTOR, OBJ_COUNTER, OpEncoder, OpReader, VALUE,
-    VALUE_META,
+    LINK_COUNT, LINK_COUNTER, MARK_NAME, NAMES, OBJ_ACTOR, OBJ_COUNTER, VALUE, VALUE_META,
 };
+use super::op_rows::{OpEncoder, OpReader};
 use crate::column::delta::DeltaState;
 use crate::column::leb128::{write_sleb, write_uleb};
 use crate::error::{ColumnFault, InColumn};

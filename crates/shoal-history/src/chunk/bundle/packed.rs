@@ -1,6 +1,7 @@
 //! Op rows that wait to be put in another order.
 
-use crate::chunk::op_rows::{Body, KEY_STRING, MARK_NAME, OpColumns, VALUE};
+use crate::chunk::columns::{KEY_STRING, MARK_NAME, OpColumns, VALUE};
+use crate::chunk::op_rows::Body;
 use crate::column::value::RawValue;
 use crate::{Action, ActorIdx, Key, ObjId, OpId};
 

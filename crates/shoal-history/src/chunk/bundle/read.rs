@@ -4,14 +4,16 @@ use std::ops::Range;
 
 use super::packed::PackedBody;
 use super::{
-    CHANGE_ACTOR, CHANGE_COLUMN_COUNT, CHANGE_NAMES, DEP, DEP_COUNT, EXTRA, EXTRA_COUNT, ID_ACTOR,
-    ID_ACTOR_NAME, ID_COUNTER, ID_COUNTER_NAME, ID_POSITION, ID_POSITION_NAME, MAX_OP, MESSAGE,
-    OP_COLUMN_COUNT, SEQ, START_OP, TIME,
+    CHANGE_ACTOR, CHANGE_COLUMN_COUNT, CHANGE_NAMES, DEP, DEP_COUNT, EXTRA, EXTRA_COUNT, MAX_OP,
+    MESSAGE, SEQ, START_OP, TIME,
 };
 use crate::chunk::change::{ChangeEncoder, Meta, check_preds};
-use crate::chunk::columns;
+use crate::chunk::columns::{
+    ACTION, BUNDLE_COLUMN_COUNT, ID_ACTOR, ID_COUNTER, ID_POSITION, NAMES, OBJ_COUNTER, OpColumns,
+};
 use crate::chunk::header::ChunkType;
-use crate::chunk::op_rows::{self, Body, OBJ_COUNTER, OpColumns, OpReader, Row, RowValue};
+use crate::chunk::op_rows::{self, Body, OpReader, Row, RowValue};
+use crate::chunk::parts;
 use crate::column::delta::{self, DeltaDecoder};
 use crate::column::rle::{self, RleDecoder, RleEncoder, Uint};
 use crate::error::{ColumnFault, InColumn};
@@ -92,7 +94,7 @@ impl<'a> ChangeRows<'a> {
                 ColumnFault { column: CHANGE_NAMES[EXTRA], fault }.in_chunk(ChunkType::Bundle)
             );
         }
-        columns::within(ChunkType::Bundle, ops, limits.max_ops, "ops")?;
+        parts::within(ChunkType::Bundle, ops, limits.max_ops, "ops")?;
         table.op_count = u32::try_from(ops).unwrap_or(u32::MAX);
         table.sort()?;
         Ok(table)
@@ -186,8 +188,8 @@ fn count_changes(
         Ok((changes, deps))
     };
     let (changes, deps) = counted().map_err(|fault| fault.in_chunk(ChunkType::Bundle))?;
-    columns::within(ChunkType::Bundle, changes, limits.max_changes, "changes")?;
-    columns::within(ChunkType::Bundle, deps, limits.max_changes, "dependencies of changes")?;
+    parts::within(ChunkType::Bundle, changes, limits.max_changes, "changes")?;
+    parts::within(ChunkType::Bundle, deps, limits.max_changes, "dependencies of changes")?;
     Ok(u32::try_from(changes).unwrap_or(u32::MAX))
 }
 
@@ -278,7 +280,7 @@ pub(super) struct OpRows<'a> {
 impl<'a> OpRows<'a> {
     /// Reads the rows; `obj_counters` is what [`object_counters`] made of that column.
     pub(super) fn read(
-        columns: &'a [Box<[u8]>; OP_COLUMN_COUNT],
+        columns: &'a [Box<[u8]>; BUNDLE_COLUMN_COUNT],
         obj_counters: &'a [u8],
         changes: &ChangeRows<'_>,
         actor_count: u32,
@@ -289,9 +291,9 @@ impl<'a> OpRows<'a> {
         let counts = op_rows::count_rows(&shared).map_err(in_bundle)?;
         if counts.ops != u64::from(changes.op_count) {
             let fault = Fault::RowCount(counts.ops);
-            return Err(in_bundle(ColumnFault { column: op_rows::NAMES[op_rows::ACTION], fault }));
+            return Err(in_bundle(ColumnFault { column: NAMES[ACTION], fault }));
         }
-        columns::within(ChunkType::Bundle, counts.links, limits.max_ops, "preds")?;
+        parts::within(ChunkType::Bundle, counts.links, limits.max_ops, "preds")?;
         let rows = read_places(columns, changes, actor_count)?;
 
         let count = changes.op_count as usize;
@@ -328,7 +330,7 @@ impl<'a> OpRows<'a> {
 
 /// The object counters in the encoding that they have in changes.
 pub(super) fn object_counters(
-    columns: &[Box<[u8]>; OP_COLUMN_COUNT],
+    columns: &[Box<[u8]>; BUNDLE_COLUMN_COUNT],
     changes: &ChangeRows<'_>,
 ) -> Result<Vec<u8>, Error> {
     let bytes = &columns[OBJ_COUNTER];
@@ -345,7 +347,7 @@ pub(super) fn object_counters(
             }
             Ok(())
         };
-        encode().in_column(op_rows::NAMES[OBJ_COUNTER]).map_err(in_bundle)?;
+        encode().in_column(NAMES[OBJ_COUNTER]).map_err(in_bundle)?;
     }
     encoder.finish();
     Ok(encoder.bytes().to_vec())
@@ -353,7 +355,7 @@ pub(super) fn object_counters(
 
 /// Finds the row of each op, by actor and counter; each row is that of one op.
 fn read_places(
-    columns: &[Box<[u8]>; OP_COLUMN_COUNT],
+    columns: &[Box<[u8]>; BUNDLE_COLUMN_COUNT],
     changes: &ChangeRows<'_>,
     actor_count: u32,
 ) -> Result<Vec<u32>, Error> {
@@ -366,18 +368,18 @@ fn read_places(
             Err(ColumnFault { column, fault: Fault::RowCount(rows) })
         }
     };
-    expect(rle::count_rows::<u64>(&columns[ID_ACTOR]), ID_ACTOR_NAME).map_err(in_bundle)?;
+    expect(rle::count_rows::<u64>(&columns[ID_ACTOR]), NAMES[ID_ACTOR]).map_err(in_bundle)?;
     let by_position = count == 0 || !columns[ID_POSITION].is_empty();
     let (column, name) = match by_position {
-        true => (&columns[ID_POSITION], ID_POSITION_NAME),
-        false => (&columns[ID_COUNTER], ID_COUNTER_NAME),
+        true => (&columns[ID_POSITION], NAMES[ID_POSITION]),
+        false => (&columns[ID_COUNTER], NAMES[ID_COUNTER]),
     };
     expect(delta::count_rows(column), name).map_err(in_bundle)?;
 
     let mut actors = Vec::with_capacity(count as usize);
     let mut id_actor = RleDecoder::<u64>::new(&columns[ID_ACTOR]);
     for row in 0..count {
-        let actor = actor_of(id_actor.next(), actor_count).in_column(ID_ACTOR_NAME);
+        let actor = actor_of(id_actor.next(), actor_count).in_column(NAMES[ID_ACTOR]);
         actors.push(actor.map_err(|fault| fault.at_row(ChunkType::Bundle, row))?);
     }
     let mut numbers = DeltaDecoder::new(column);
@@ -386,17 +388,17 @@ fn read_places(
     if by_position {
         let mut taken = vec![false; count as usize];
         let mut read = |actor: u32| {
-            let row = next().in_column(ID_POSITION_NAME)?;
+            let row = next().in_column(NAMES[ID_POSITION])?;
             match taken.get_mut(row as usize) {
                 Some(taken) if !*taken => *taken = true,
                 _ => {
                     let fault = Fault::OutOfRange(i64::from(row));
-                    return Err(ColumnFault { column: ID_POSITION_NAME, fault });
+                    return Err(ColumnFault { column: NAMES[ID_POSITION], fault });
                 }
             }
             if actors[row as usize] != actor {
                 let fault = Fault::NoSuchActor(u64::from(actors[row as usize]));
-                return Err(ColumnFault { column: ID_ACTOR_NAME, fault });
+                return Err(ColumnFault { column: NAMES[ID_ACTOR], fault });
             }
             Ok(row)
         };
@@ -419,7 +421,7 @@ fn read_places(
                 None => Err(Fault::StrayOp(counter)),
             }
         });
-        let slot = slot.in_column(ID_COUNTER_NAME);
+        let slot = slot.in_column(NAMES[ID_COUNTER]);
         places[slot.map_err(|fault| fault.at_row(ChunkType::Bundle, row))?] = row;
     }
     Ok(places)
@@ -487,7 +489,7 @@ pub(super) fn rebuild(
             deps: deps.collect(),
             extra_bytes: change.extra,
         };
-        columns::within(ChunkType::Bundle, runs, limits.max_runs, "runs of ops")?;
+        parts::within(ChunkType::Bundle, runs, limits.max_runs, "runs of ops")?;
         let change = encoder.finish(meta, actors)?;
         budget.take(change.raw_bytes().len())?;
         rebuilt.push(change);

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::chunk::columns::{ID_ACTOR, ID_COUNTER, ID_POSITION};
 use crate::chunk::header;
 use crate::column::leb128::{write_length_prefixed, write_uleb};
 use crate::{
@@ -101,7 +102,7 @@ impl Parts {
     fn of(bytes: &[u8]) -> Self {
         let mut reader = Reader::new(Envelope::read(bytes).unwrap().body);
         let deps = read_deps(&mut reader).unwrap();
-        let actors = columns::read_actors(&mut reader).unwrap();
+        let actors = parts::read_actors(&mut reader).unwrap();
         let mut columns = || {
             let table = spec::read_bundle_table(&mut reader).unwrap();
             let data = reader.bytes(spec::data_len(&table)).unwrap();
@@ -170,7 +171,7 @@ fn what_a_bundle_cannot_hold_is_refused() {
 fn positions_may_be_counters_as_in_old_bundles() {
     let changes = sample();
     let mut parts = Parts::of(&write(&changes));
-    let at = parts.ops.iter().position(|(spec, _)| *spec == ID_POSITION_SPEC).unwrap();
+    let at = parts.ops.iter().position(|(spec, _)| *spec == BUNDLE_SPECS[ID_POSITION]).unwrap();
     parts.ops.remove(at);
     refused(&parts, "bundle chunk: id counter column: wrong number of rows: 0");
     // By object and key: n, text, then the characters with the delete after the second.
@@ -179,8 +180,8 @@ fn positions_may_be_counters_as_in_old_bundles() {
         counters.push_value(counter);
     }
     counters.finish();
-    let at = parts.ops.iter().position(|(spec, _)| *spec == ID_ACTOR_SPEC).unwrap() + 1;
-    parts.ops.insert(at, (ID_COUNTER_SPEC, counters.bytes().to_vec()));
+    let at = parts.ops.iter().position(|(spec, _)| *spec == BUNDLE_SPECS[ID_ACTOR]).unwrap() + 1;
+    parts.ops.insert(at, (BUNDLE_SPECS[ID_COUNTER], counters.bytes().to_vec()));
     let bundle = read(&parts.seal()).unwrap();
     assert_eq!(raw(bundle.changes()), raw(&changes));
     *parts.op(35) = vec![8, 1];

@@ -6,12 +6,15 @@ use std::cmp::Ordering;
 use rustc_hash::FxHashMap;
 
 use super::{
-    CHANGE_ACTOR, CHANGE_COLUMN_COUNT, CHANGE_SPECS, DEP, DEP_COUNT, EXTRA, EXTRA_COUNT, ID_ACTOR,
-    ID_POSITION, MAX_OP, MESSAGE, OP_COLUMN_COUNT, SEQ, START_OP, TIME, op_spec,
+    CHANGE_ACTOR, CHANGE_COLUMN_COUNT, CHANGE_SPECS, DEP, DEP_COUNT, EXTRA, EXTRA_COUNT, MAX_OP,
+    MESSAGE, SEQ, START_OP, TIME,
+};
+use crate::chunk::columns::{
+    BUNDLE_COLUMN_COUNT, BUNDLE_SPECS, COLUMN_COUNT, ID_ACTOR, ID_POSITION, OBJ_COUNTER,
 };
 use crate::chunk::compressed;
 use crate::chunk::header::{self, ChunkType};
-use crate::chunk::op_rows::{self, OBJ_COUNTER, OpEncoder, Row, RowValue};
+use crate::chunk::op_rows::{OpEncoder, Row, RowValue};
 use crate::column::delta::DeltaEncoder;
 use crate::column::leb128::{write_length_prefixed, write_uleb};
 use crate::column::rle::{RleEncoder, Text, Uint};
@@ -94,13 +97,13 @@ impl<'a> BundleWriter<'a> {
         obj_counter.finish();
         id_actor.finish();
         let positions = positions(&ops);
-        let mut columns: [&[u8]; OP_COLUMN_COUNT] = [&[]; OP_COLUMN_COUNT];
-        columns[..op_rows::COLUMN_COUNT].copy_from_slice(&encoder.columns());
+        let mut columns: [&[u8]; BUNDLE_COLUMN_COUNT] = [&[]; BUNDLE_COLUMN_COUNT];
+        columns[..COLUMN_COUNT].copy_from_slice(&encoder.columns());
         columns[OBJ_COUNTER] = obj_counter.bytes();
         columns[ID_ACTOR] = id_actor.bytes();
         columns[ID_POSITION] = positions.bytes();
         let mut op_columns: Vec<(ColumnSpec, &[u8])> =
-            columns.into_iter().enumerate().map(|(at, data)| (op_spec(at), data)).collect();
+            BUNDLE_SPECS.into_iter().zip(columns).collect();
         op_columns.sort_unstable_by_key(|(spec, _)| spec.0);
 
         let mut rows = ChangeEncoders::default();
@@ -219,7 +222,7 @@ impl<'a> BundleWriter<'a> {
                 }
             })
             .collect();
-        spec::write_table(written.iter().map(|(spec, data)| (*spec, &**data)), body);
+        spec::write_table(written.iter().map(|(spec, data)| (*spec, data.len())), body);
         for (_, data) in &written {
             body.extend_from_slice(data);
         }

@@ -1,20 +1,19 @@
-//! The bytes of a change, out of its ops: columns, header, hash. A change of one run, as most are, is
-//! kept aside until it ends, for there is nothing to find out while it is written.
+//! The columns of a change, encoded from its ops, and the change sealed. A change of one run, as
+//! most are, is kept aside until it ends: nothing has to be found out while it is written. Debug
+//! builds encode such a change row by row as well, and compare.
 
 use super::few::Few;
+use super::frame::{Columns, Deps, Frame};
 use super::local_actors::LocalActors;
 use super::{Canonical, Change, Entry, Span, Store};
-use crate::chunk::header::{self, ChunkType};
+use crate::chunk::columns::{COLUMN_COUNT, KEY_ACTOR, LINK_ACTOR, OBJ_ACTOR, OpColumns};
+use crate::chunk::header;
 use crate::chunk::op_one::{self, Written};
-use crate::chunk::op_rows::{
-    CHANGE_SPECS, COLUMN_COUNT, KEY_ACTOR, LINK_ACTOR, OBJ_ACTOR, OpColumns, OpEncoder, Row,
-    RowValue,
-};
+use crate::chunk::op_rows::{OpEncoder, Row, RowValue};
 use crate::chunk::op_runs::{self, OneRun};
 use crate::column::delta::DeltaState;
-use crate::column::leb128::{write_length_prefixed, write_sleb, write_uleb};
+use crate::column::rle;
 use crate::column::value::{self, RawValue};
-use crate::column::{rle, spec};
 use crate::{
     Action, ActorId, ActorIdx, ChangeHash, DeleteRun, Error, InsertRun, Key, ObjId, OpId,
     ScalarRef, TextRun,
@@ -84,8 +83,8 @@ fn is_short_put(row: &Row<'_>) -> bool {
 enum Encoded {
     /// With their table.
     OneOp(Written),
-    /// One after the other: their lengths.
-    Columns([usize; COLUMN_COUNT]),
+    /// Of a run, in [`ChangeEncoder::only_data`] one after the other: the length of each.
+    Run([usize; COLUMN_COUNT]),
 }
 
 /// The metadata of a string of one ASCII character.
@@ -233,6 +232,17 @@ impl ChangeEncoder {
         self.ops.push_deletes(&DeleteRun { obj, elem, ..*run });
     }
 
+    /// The actors, and the table and data of the columns, of a change that is one run or op, encoded
+    /// row by row: the oracle of [`encode_only`](Self::encode_only).
+    fn encode_rows(&mut self, only: Only, actors: &[ActorId]) -> (Vec<ActorId>, Vec<u8>) {
+        self.fill_only(only);
+        self.ops.finish();
+        let (actors, data) = sorted(&self.ops, &self.actors, &mut self.replaced, actors);
+        let bytes = Columns::Encoded { lens: data.map(<[u8]>::len), data: &data }.to_bytes();
+        self.ops.clear();
+        (actors, bytes)
+    }
+
     /// Encodes the run that is all there is; returns the actors and the columns.
     fn encode_only(&mut self, only: Only, actors: &[ActorId]) -> (Few<ActorId>, Encoded) {
         let (obj, refers_to) = match &only {
@@ -326,7 +336,7 @@ impl ChangeEncoder {
             }
             Only::Put { .. } => unreachable!("one op is written above"),
         };
-        (used, Encoded::Columns(one.write(&mut self.delta, &mut self.only_data)))
+        (used, Encoded::Run(one.write(&mut self.delta, &mut self.only_data)))
     }
 
     fn localize_object(&mut self, obj: ObjId) -> ObjId {
@@ -345,94 +355,69 @@ impl ChangeEncoder {
         if (start_op - 1).checked_add(self.op_count).is_none() {
             return Err(Error::Misuse { why: "the counters of op ids have 32 bits" });
         }
-        let encoded = self.only.take().map(|only| self.encode_only(only, actors));
-        let mut one_op = None;
-        let (actors, columns) = match encoded {
-            Some((actors, Encoded::Columns(lens))) => (actors, split(&self.only_data, lens)),
-            Some((actors, Encoded::OneOp(written))) => {
-                one_op = Some(written);
-                (actors, OpColumns::default())
+        let only = self.only.take();
+        let by_rows = match only {
+            Some(only) if cfg!(debug_assertions) => Some(self.encode_rows(only, actors)),
+            _ => None,
+        };
+        let only = only.map(|only| self.encode_only(only, actors));
+        let (own_actors, data): (Few<ActorId>, OpColumns<'_>);
+        let columns = match only {
+            Some((actors, Encoded::OneOp(ref written))) => {
+                own_actors = actors;
+                Columns::OneOp(written.bytes())
+            }
+            Some((actors, Encoded::Run(lens))) => {
+                own_actors = actors;
+                data = std::array::from_fn(|at| if at == 0 { &self.only_data[..] } else { &[] });
+                Columns::Encoded { lens, data: &data[..1] }
             }
             None => {
                 self.ops.finish();
-                let (actors, order) = self.actors.sorted(actors);
-                let mut columns = self.ops.columns();
-                if !order.iter().copied().eq(0..order.len() as u64) {
-                    for (index, out) in
-                        [OBJ_ACTOR, KEY_ACTOR, LINK_ACTOR].into_iter().zip(&mut self.replaced)
-                    {
-                        out.clear();
-                        let replace = |local: u64| order[local as usize];
-                        rle::replace_values(columns[index], out, replace)
-                            .expect("a column just written can be read");
-                        columns[index] = out;
-                    }
-                }
-                (actors.into(), columns)
+                let (actors, columns) = sorted(&self.ops, &self.actors, &mut self.replaced, actors);
+                own_actors = actors.into();
+                data = columns;
+                Columns::Encoded { lens: data.map(<[u8]>::len), data: &data }
             }
         };
-        let own_actors: Few<ActorId> = actors;
-        let actors = own_actors.as_slice();
-        let repeated = actors[1..].windows(2).any(|pair| pair[0] == pair[1]);
-        if repeated || actors[1..].contains(&actors[0]) {
+        let own = own_actors.as_slice();
+        let repeated = own[1..].windows(2).any(|pair| pair[0] == pair[1]);
+        if repeated || own[1..].contains(&own[0]) {
             return Err(Error::Misuse { why: "the actors given differ" });
         }
-
-        let body = &mut self.body;
-        body.clear();
-        write_uleb(deps.len() as u64, body);
-        for dep in &deps {
-            body.extend_from_slice(&dep.0);
-        }
-        write_length_prefixed(actors[0].as_bytes(), body);
-        write_uleb(u64::from(seq), body);
-        write_uleb(u64::from(start_op), body);
-        write_sleb(time, body);
-        write_length_prefixed(message.as_bytes(), body);
-        let message_start = body.len() - message.len();
-        write_uleb(actors.len() as u64 - 1, body);
-        for actor in &actors[1..] {
-            write_length_prefixed(actor.as_bytes(), body);
-        }
-        let column_table = body.len();
-        match one_op {
-            Some(written) => body.extend_from_slice(written.bytes()),
-            None => {
-                // Without ops every column is empty, so that none is listed.
-                spec::write_table(CHANGE_SPECS.iter().copied().zip(columns), body);
-                for data in columns {
-                    body.extend_from_slice(data);
-                }
-            }
-        }
-        body.extend_from_slice(extra_bytes);
-        if u32::try_from(body.len() + 32).is_err() {
-            return Err(Error::Misuse { why: "a change is smaller than 4 GiB" });
+        if let Some(by_rows) = by_rows {
+            debug_assert_eq!(
+                (own, columns.to_bytes()),
+                (&by_rows.0[..], by_rows.1),
+                "one op or run"
+            );
         }
 
-        let mut raw = Vec::with_capacity(header::header_len(body.len()) + body.len());
-        header::write(ChunkType::Change, ChangeHash([0; 32]), body, &mut raw);
-        let hash = header::hash_of_chunk(&raw);
-        raw[header::CHECKSUM].copy_from_slice(&hash.0[..header::CHECKSUM.len()]);
-        let body_start = raw.len() - body.len();
-        let span = |start: usize, len: usize| {
-            let start = start + body_start;
-            Span::new(start..start + len)
+        let frame = Frame {
+            deps: Deps::Known(&deps),
+            author: &own[0],
+            seq,
+            start_op,
+            time,
+            message,
+            extra_bytes,
         };
+        let mut raw = Vec::new();
+        let places = frame.write(own[1..].iter(), columns, usize::MAX, &mut self.body, &mut raw);
+        let places = places.ok_or(Error::Misuse { why: "a change is smaller than 4 GiB" })?;
         let entry = Entry {
-            hash,
+            hash: header::seal(&mut raw),
             start: 0,
             len: u32::try_from(raw.len()).expect("a chunk is smaller than 4 GiB"),
-            actors: Span::new(0..own_actors.len()),
+            actors: Span::new(0..own.len()),
             deps: Span::new(0..deps.len()),
             seq,
             start_op,
             op_count: self.op_count,
             time,
-            message: span(message_start, message.len()),
-            extra: span(body.len() - extra_bytes.len(), extra_bytes.len()),
-            column_table: u32::try_from(column_table + body_start)
-                .expect("a chunk is smaller than 4 GiB"),
+            message: places.message,
+            extra: places.extra,
+            column_table: places.column_table,
             canonical: if self.odd_delete { Canonical::default() } else { Canonical::known() },
         };
         let entries = Few::One(entry);
@@ -440,11 +425,22 @@ impl ChangeEncoder {
     }
 }
 
-/// The columns that lie one after the other in `data`.
-fn split(data: &[u8], lens: [usize; COLUMN_COUNT]) -> OpColumns<'_> {
-    let mut start = 0;
-    lens.map(|len| {
-        start += len;
-        &data[start - len..start]
-    })
+/// The actors of a change whose rows are finished, sorted, and its columns in terms of them.
+fn sorted<'a>(
+    ops: &'a OpEncoder,
+    locals: &LocalActors,
+    replaced: &'a mut [Vec<u8>; 3],
+    actors: &[ActorId],
+) -> (Vec<ActorId>, OpColumns<'a>) {
+    let (actors, order) = locals.sorted(actors);
+    let mut columns = ops.columns();
+    if !order.iter().copied().eq(0..order.len() as u64) {
+        for (index, out) in [OBJ_ACTOR, KEY_ACTOR, LINK_ACTOR].into_iter().zip(replaced) {
+            out.clear();
+            rle::replace_values(columns[index], out, |local| order[local as usize])
+                .expect("a column just written can be read");
+            columns[index] = out;
+        }
+    }
+    (actors, columns)
 }

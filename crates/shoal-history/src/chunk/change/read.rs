@@ -5,11 +5,12 @@ use rayon::prelude::*;
 
 use super::store::{self, Canonical, Entry, Span, Store};
 use super::{Change, ChangeOps, op_id, sort_links};
-use crate::chunk::columns;
+use crate::chunk::columns::{COLUMN_COUNT, LINK_COUNTER, NAMES, OpColumns, change_column};
 use crate::chunk::compressed::{self, InflateError};
 use crate::chunk::header::{self, ChunkType, Envelope};
 use crate::chunk::op_one;
-use crate::chunk::op_rows::{self, COLUMN_COUNT, OpColumns};
+use crate::chunk::op_rows::{self};
+use crate::chunk::parts;
 use crate::column::leb128::Reader;
 use crate::column::spec;
 use crate::error::ColumnFault;
@@ -251,7 +252,7 @@ fn check_columns(
     let data_len = spec::each_column(&mut reader, |spec, range| {
         if spec.is_deflated() && deflated.is_none() {
             deflated = Some(spec.0);
-        } else if let Some(index) = op_rows::change_column(spec) {
+        } else if let Some(index) = change_column(spec) {
             ranges[index] = range;
         }
     });
@@ -298,7 +299,7 @@ pub(super) fn columns(raw: &[u8], column_table: u32) -> OpColumns<'_> {
     let mut reader = Reader::new(&raw[column_table as usize..]);
     let mut ranges = [const { 0..0 }; COLUMN_COUNT];
     spec::each_column(&mut reader, |spec, range| {
-        if let Some(index) = op_rows::change_column(spec) {
+        if let Some(index) = change_column(spec) {
             ranges[index] = range;
         }
     })
@@ -329,10 +330,10 @@ fn check_ops(mut ops: ChangeOps<'_>, limits: &Limits) -> Result<u64, Error> {
         check_preds(&mut ops.links, id, ops.actors).map_err(at_row)?;
         ops.next += 1;
         runs += body.runs(id);
-        columns::within(ChunkType::Change, runs, limits.max_runs, "runs of ops")?;
+        parts::within(ChunkType::Change, runs, limits.max_runs, "runs of ops")?;
     }
     ops.rows.finish().map_err(|fault| fault.in_chunk(ChunkType::Change))?;
-    columns::within(ChunkType::Change, runs, limits.max_runs, "runs of ops")?;
+    parts::within(ChunkType::Change, runs, limits.max_runs, "runs of ops")?;
     Ok(runs)
 }
 
@@ -345,7 +346,7 @@ pub(crate) fn check_preds(
     if links.is_empty() {
         return Ok(());
     }
-    let column = op_rows::NAMES[op_rows::LINK_COUNTER];
+    let column = NAMES[LINK_COUNTER];
     if let Some(link) = links.iter().find(|link| link.counter >= id.counter) {
         return Err(ColumnFault { column, fault: Fault::NotBefore(link.counter) });
     }

@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 
 use super::op_table::Columns;
-use super::{
-    ID_ACTOR_COLUMN, ID_ACTOR_NAME, ID_COUNTER_COLUMN, ID_COUNTER_NAME, in_document, lamport,
-    obj_lamport, shared, sort_links,
+use super::{in_document, lamport, obj_lamport, shared, sort_links};
+use crate::chunk::columns::{
+    ACTION, ID_ACTOR, ID_COUNTER, LINK_COUNTER, MARK_NAME, NAMES, OBJ_COUNTER,
 };
 use crate::chunk::header::ChunkType;
-use crate::chunk::op_rows::{self, Body, OpReader};
+use crate::chunk::op_rows::{Body, OpReader};
 use crate::column::delta::DeltaDecoder;
 use crate::column::rle::RleDecoder;
 use crate::error::{ColumnFault, InColumn};
@@ -23,8 +23,8 @@ pub(super) fn check_ops(
     mut marks: MarkOrder,
 ) -> Result<(), Error> {
     let mut rows = IdentifiedReader {
-        id_actor: RleDecoder::new(&columns[ID_ACTOR_COLUMN]),
-        id_counter: DeltaDecoder::new(&columns[ID_COUNTER_COLUMN]),
+        id_actor: RleDecoder::new(&columns[ID_ACTOR]),
+        id_counter: DeltaDecoder::new(&columns[ID_COUNTER]),
         actor_count,
         ops: OpReader::new(&shared(columns), actor_count),
     };
@@ -36,16 +36,14 @@ pub(super) fn check_ops(
                 check_row(id, &body, &mut links)?;
                 let obj = obj_lamport(body.obj);
                 if obj < last_obj {
-                    let column = op_rows::NAMES[op_rows::OBJ_COUNTER];
+                    let column = NAMES[OBJ_COUNTER];
                     return Err(ColumnFault { column, fault: Fault::Unsorted });
                 }
                 last_obj = obj;
                 if body.action != Action::Mark {
                     return Ok(());
                 }
-                marks
-                    .check_mark(id, body.obj, body.mark_name.is_some())
-                    .in_column(op_rows::NAMES[op_rows::MARK_NAME])
+                marks.check_mark(id, body.obj, body.mark_name.is_some()).in_column(NAMES[MARK_NAME])
             })
             .map_err(|fault| fault.at_row(ChunkType::Document, row))?;
     }
@@ -64,13 +62,13 @@ struct IdentifiedReader<'a> {
 impl<'a> IdentifiedReader<'a> {
     #[inline]
     fn next(&mut self, links: &mut Vec<OpId>) -> Result<(OpId, Body<'a>), ColumnFault> {
-        let actor = self.next_actor().in_column(ID_ACTOR_NAME)?;
-        let counter = match self.id_counter.next_u32().in_column(ID_COUNTER_NAME)? {
+        let actor = self.next_actor().in_column(NAMES[ID_ACTOR])?;
+        let counter = match self.id_counter.next_u32().in_column(NAMES[ID_COUNTER])? {
             Some(0) => Err(Fault::OutOfRange(0)),
             Some(counter) => Ok(counter),
             None => Err(Fault::UnexpectedNull),
         };
-        let counter = counter.in_column(ID_COUNTER_NAME)?;
+        let counter = counter.in_column(NAMES[ID_COUNTER])?;
         Ok((OpId { counter, actor }, self.ops.next(links)?))
     }
 
@@ -122,11 +120,11 @@ impl MarkOrder {
 /// What a row of a document must fulfil by itself. Sorts its links.
 fn check_row(id: OpId, body: &Body<'_>, links: &mut [OpId]) -> Result<(), ColumnFault> {
     if body.action == Action::Delete {
-        let column = op_rows::NAMES[op_rows::ACTION];
+        let column = NAMES[ACTION];
         return Err(ColumnFault { column, fault: Fault::ExplicitDelete });
     }
     body.check(id)?;
-    let column = op_rows::NAMES[op_rows::LINK_COUNTER];
+    let column = NAMES[LINK_COUNTER];
     if let Some(link) = links.iter().find(|link| link.counter <= id.counter) {
         return Err(ColumnFault { column, fault: Fault::NotAfter(link.counter) });
     }

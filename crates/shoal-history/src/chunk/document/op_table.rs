@@ -5,11 +5,12 @@
 //! A fault is found here, but not told where: for that the rows are read one by one, as
 //! [`super::DocumentChunk`] then does.
 
-use super::{ID_ACTOR_COLUMN, ID_COUNTER_COLUMN, MarkOrder, OP_COLUMN_COUNT};
-use crate::chunk::op_rows::{
-    self, ACTION, EXPAND, INSERT, KEY_ACTOR, KEY_COUNTER, KEY_STRING, MARK_NAME, OBJ_ACTOR,
-    OBJ_COUNTER, VALUE, VALUE_META,
+use super::MarkOrder;
+use crate::chunk::columns::{
+    ACTION, DOCUMENT_COLUMN_COUNT, EXPAND, ID_ACTOR, ID_COUNTER, INSERT, KEY_ACTOR, KEY_COUNTER,
+    KEY_STRING, MARK_NAME, OBJ_ACTOR, OBJ_COUNTER, VALUE, VALUE_META,
 };
+use crate::chunk::op_rows::{self};
 use crate::column::boolean::BooleanDecoder;
 use crate::column::delta::DeltaDecoder;
 use crate::column::rle::RleDecoder;
@@ -89,7 +90,7 @@ pub(crate) struct Place {
 }
 
 /// The columns of a chunk.
-pub(crate) type Columns = [Box<[u8]>; OP_COLUMN_COUNT];
+pub(crate) type Columns = [Box<[u8]>; DOCUMENT_COLUMN_COUNT];
 
 /// Something is wrong somewhere.
 #[derive(Debug)]
@@ -127,7 +128,7 @@ impl OpTable {
         mut marks: MarkOrder,
     ) -> Result<(), Faulty> {
         let number = |index: usize| RleDecoder::<u64>::new(&columns[index]);
-        let mut id_actor = number(ID_ACTOR_COLUMN);
+        let mut id_actor = number(ID_ACTOR);
         let mut obj_actor = number(OBJ_ACTOR);
         let mut obj_counter = number(OBJ_COUNTER);
         let mut key_actor = number(KEY_ACTOR);
@@ -137,7 +138,7 @@ impl OpTable {
         let mut mark_name = RleDecoder::<&str>::new(&columns[MARK_NAME]);
         let mut insert = BooleanDecoder::new(&columns[INSERT]);
         let mut expand = BooleanDecoder::new(&columns[EXPAND]);
-        let mut ids = DeltaDecoder::new(&columns[ID_COUNTER_COLUMN]);
+        let mut ids = DeltaDecoder::new(&columns[ID_COUNTER]);
         let mut keys = DeltaDecoder::new(&columns[KEY_COUNTER]);
 
         let mut segment = Segment {

@@ -227,9 +227,7 @@ fn seal(batch: &mut Batch, parts: &Parts<'_>, hashes: &mut Vec<ChangeHash>) {
         start = shape.end;
         let deps = parts.changes.deps_at(hashes.len());
         fill_deps(&mut chunk[shape.deps as usize..], deps, hashes);
-        let hash = header::hash_of_chunk(chunk);
-        chunk[header::CHECKSUM].copy_from_slice(&hash.0[..header::CHECKSUM.len()]);
-        hashes.push(hash);
+        hashes.push(header::seal(chunk));
     }
 }
 

@@ -9,10 +9,11 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::change_rows::{CHANGE_COLUMN_COUNT, CHANGE_ROW_SPECS};
-use super::{ID_ACTOR, ID_COUNTER, OP_COLUMN_COUNT, lamport};
+use super::lamport;
+use crate::chunk::columns::{DOCUMENT_COLUMN_COUNT, DOCUMENT_SPECS};
 use crate::chunk::compressed;
 use crate::chunk::header::{self, ChunkType};
-use crate::chunk::op_rows::{DOCUMENT_SPECS, OpEncoder, Row, RowValue};
+use crate::chunk::op_rows::{OpEncoder, Row, RowValue};
 use crate::chunk::op_runs;
 use crate::column::delta::DeltaEncoder;
 use crate::column::leb128::{write_length_prefixed, write_uleb};
@@ -353,7 +354,7 @@ fn write_chunk<D: AsRef<[u8]>>(
     }
     let (changes, ops) = columns.split_at(CHANGE_COLUMN_COUNT);
     for part in [changes, ops] {
-        spec::write_table(part.iter().map(|(spec, data)| (*spec, data.as_ref())), &mut head);
+        spec::write_table(part.iter().map(|(spec, data)| (*spec, data.as_ref().len())), &mut head);
     }
     let mut tail = Vec::new();
     for (_, row) in heads {
@@ -369,8 +370,7 @@ fn write_chunk<D: AsRef<[u8]>>(
     out.extend_from_slice(&head);
     columns.iter().for_each(|(_, data)| out.extend_from_slice(data.as_ref()));
     out.extend_from_slice(&tail);
-    let hash = header::hash_of_chunk(&out);
-    out[header::CHECKSUM].copy_from_slice(&hash.0[..header::CHECKSUM.len()]);
+    header::seal(&mut out);
     Ok(out)
 }
 
@@ -418,12 +418,12 @@ impl Encoders {
     }
 
     /// The finished columns: those of the changes, then those of the ops, each as they are listed.
-    fn columns(&self) -> [(ColumnSpec, &[u8]); CHANGE_COLUMN_COUNT + OP_COLUMN_COUNT] {
-        let mut columns = [(ColumnSpec(0), &[][..]); CHANGE_COLUMN_COUNT + OP_COLUMN_COUNT];
+    fn columns(&self) -> [(ColumnSpec, &[u8]); CHANGE_COLUMN_COUNT + DOCUMENT_COLUMN_COUNT] {
+        let mut columns = [(ColumnSpec(0), &[][..]); CHANGE_COLUMN_COUNT + DOCUMENT_COLUMN_COUNT];
         let changes = CHANGE_ROW_SPECS.into_iter().zip(self.changes.columns());
-        let ids = [(ID_ACTOR, self.id_actor.bytes()), (ID_COUNTER, self.id_counter.bytes())];
-        let shared = DOCUMENT_SPECS.into_iter().zip(self.ops.columns());
-        for (slot, column) in columns.iter_mut().zip(changes.chain(shared).chain(ids)) {
+        let ids = [self.id_actor.bytes(), self.id_counter.bytes()];
+        let ops = DOCUMENT_SPECS.into_iter().zip(self.ops.columns().into_iter().chain(ids));
+        for (slot, column) in columns.iter_mut().zip(changes.chain(ops)) {
             *slot = column;
         }
         columns[CHANGE_COLUMN_COUNT..].sort_unstable_by_key(|(spec, _)| spec.0);

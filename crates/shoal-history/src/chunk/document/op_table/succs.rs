@@ -2,8 +2,8 @@
 //! deletes do, are kept as one.
 
 use super::{Chain, Columns, Faulty, OpTable, Place, actor, counter};
+use crate::chunk::columns::{LINK_ACTOR, LINK_COUNT, LINK_COUNTER};
 use crate::chunk::document::sort_links;
-use crate::chunk::op_rows::{LINK_ACTOR, LINK_COUNT, LINK_COUNTER};
 use crate::column::delta::DeltaDecoder;
 use crate::column::rle::RleDecoder;
 use crate::{ActorIdx, OpId};

@@ -1,25 +1,22 @@
-//! Encoding changes out of flat arrays, column by column into one buffer: what comes in runs is
-//! written in runs, and a small change costs no allocation. The hashes of the dependencies, which
-//! are not known yet, are left open.
-
-use std::ops::Range;
+//! Encoding changes out of flat arrays, column by column into one buffer: runs are written as
+//! runs, and a small change costs no allocation. The hashes of the dependencies are not known yet,
+//! and stay open. Debug builds encode the changes of the fast paths (one op, one run, stencil) by
+//! the slower path as well, and compare.
 
 use super::super::change_rows::ChangeTable;
 use super::super::op_table::{KeyKind, OpTable, Segment};
 use super::slots::{OpRun, Preds, Slots};
-use crate::chunk::change::Span;
-use crate::chunk::header::{self, ChunkType};
-use crate::chunk::op_one::{self, Number, Written};
-use crate::chunk::op_rows::{
-    ACTION, CHANGE_SPECS, COLUMN_COUNT, EXPAND, INSERT, KEY_ACTOR, KEY_COUNTER, KEY_STRING,
-    LINK_ACTOR, LINK_COUNT, LINK_COUNTER, MARK_NAME, OBJ_ACTOR, OBJ_COUNTER, VALUE, VALUE_META,
+use crate::chunk::change::{Columns, Deps, Frame, Places, Span};
+use crate::chunk::columns::{
+    ACTION, COLUMN_COUNT, EXPAND, INSERT, KEY_ACTOR, KEY_COUNTER, KEY_STRING, LINK_ACTOR,
+    LINK_COUNT, LINK_COUNTER, MARK_NAME, OBJ_ACTOR, OBJ_COUNTER, VALUE, VALUE_META,
 };
+use crate::chunk::op_one::{self, Number, Written};
 use crate::chunk::op_runs::OneRun;
 use crate::column::boolean::BooleanState;
 use crate::column::delta::DeltaState;
-use crate::column::leb128::{write_length_prefixed, write_sleb, write_uleb};
 use crate::column::rle::{RleState, Text, Uint};
-use crate::{Action, ActorId, ChangeHash};
+use crate::{Action, ActorId};
 
 mod stencil;
 
@@ -70,6 +67,15 @@ enum Encoded {
     Columns([usize; COLUMN_COUNT]),
 }
 
+impl Encoded {
+    fn columns<'a>(&'a self, data: &'a [&'a [u8]]) -> Columns<'a> {
+        match self {
+            Self::OneOp(written) => Columns::OneOp(written.bytes()),
+            Self::Columns(lens) => Columns::Encoded { lens: *lens, data },
+        }
+    }
+}
+
 /// Encodes one change after the other, keeping its buffers.
 #[derive(Default)]
 pub(super) struct Encoder {
@@ -116,8 +122,7 @@ impl Encoder {
         max_bytes: u64,
         batch: &mut Batch,
     ) -> Result<(), TooLong> {
-        let slots = &parts.slots;
-        let runs = slots.runs_of(change);
+        let runs = parts.slots.runs_of(change);
         let author = parts.changes.actors[change].0;
         let room = usize::try_from(max_bytes).unwrap_or(usize::MAX);
         let room = room.checked_sub(batch.bytes.len()).ok_or(TooLong)?;
@@ -128,105 +133,106 @@ impl Encoder {
                 return Err(TooLong);
             }
             stencil.write(batch);
+            if cfg!(debug_assertions) {
+                self.check_stencil(parts, change, batch);
+            }
             return Ok(());
         }
+        let start = batch.bytes.len();
+        let (encoded, places) = self.write(parts, change, room, batch)?;
+        let message = parts.changes.message(change);
+        if let (Encoded::OneOp(written), [run]) = (encoded, runs)
+            && !matches!(run.preds, Preds::Listed { .. })
+            && !matches!(run.key(parts.rows.segment(run.place)), KeyKind::Map(_))
+            && message.is_empty()
+            && parts.changes.extra(change).is_empty()
+        {
+            *self.stencils.of(author, run.is_delete()) = Some(Stencil {
+                bytes: batch.bytes[start..].to_vec(),
+                shape: *batch.shapes.last().expect("a change was written"),
+                others: self.others.clone(),
+                author,
+                dep_count: parts.changes.deps_at(change).len(),
+                segment: *parts.rows.segment(run.place),
+                seq: Number::new(places.seq),
+                start_op: Number::new(places.start_op),
+                time: Number::new(places.time),
+                columns: places.column_table as usize,
+                places: written.places(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Appends the change of a row, written anew, if it has at most `room` bytes.
+    fn write(
+        &mut self,
+        parts: &Parts<'_>,
+        change: usize,
+        room: usize,
+        batch: &mut Batch,
+    ) -> Result<(Encoded, Places), TooLong> {
+        let changes = parts.changes;
+        let runs = parts.slots.runs_of(change);
+        let author = changes.actors[change].0;
         self.find_actors(parts, runs, author);
         let encoded = match runs {
             [run] if let Some(row) = self.one_op(parts, run) => Ok(Encoded::OneOp(row.write())),
             [run] if self.is_plain(parts, run) => Ok(Encoded::Columns(self.encode_run(parts, run))),
             _ => self.encode_columns(parts, runs, room).map(Encoded::Columns),
         };
+        if cfg!(debug_assertions)
+            && let (Ok(encoded), [_]) = (&encoded, runs)
+        {
+            self.check_columns(parts, runs, encoded);
+        }
         self.forget_actors(author);
         let encoded = encoded?;
-
-        let body = &mut self.body;
-        body.clear();
-        let deps = parts.changes.deps_at(change);
-        write_uleb(deps.len() as u64, body);
-        let deps_start = body.len();
-        body.resize(deps_start + deps.len() * 32, 0);
-        write_length_prefixed(parts.actors[author as usize].as_bytes(), body);
-        let seq = body.len();
-        write_uleb(u64::from(parts.changes.seqs[change]), body);
-        let start_op = body.len();
-        write_uleb(u64::from(slots.start_ops[change]), body);
-        let time = body.len();
-        write_sleb(parts.changes.times[change], body);
-        let time_end = body.len();
-        let message = parts.changes.message(change).as_bytes();
-        write_length_prefixed(message, body);
-        let message_end = body.len();
-        write_uleb(self.others.len() as u64, body);
-        for &actor in &self.others {
-            write_length_prefixed(parts.actors[actor as usize].as_bytes(), body);
-        }
-        let column_table = body.len();
-        match &encoded {
-            Encoded::OneOp(written) => {
-                body.extend_from_slice(written.bytes());
-                self.data.clear();
-            }
-            Encoded::Columns(lens) => {
-                let count = lens.iter().filter(|len| **len > 0).count();
-                body.push(count as u8);
-                for (spec, &len) in CHANGE_SPECS.iter().zip(lens) {
-                    if len > 0 {
-                        write_uleb(u64::from(spec.0), body);
-                        write_uleb(len as u64, body);
-                    }
-                }
-            }
-        }
-        let extra = parts.changes.extra(change);
-        let body_len = body.len() + self.data.len() + extra.len();
-        let header_len = header::header_len(body_len);
-        if header_len + body_len > room || u32::try_from(header_len + body_len).is_err() {
-            return Err(TooLong);
-        }
-
-        let bytes = &mut batch.bytes;
-        let start = bytes.len();
-        bytes.reserve(header_len + body_len);
-        header::write_header(ChunkType::Change, ChangeHash([0; 32]), body_len, bytes);
-        bytes.extend_from_slice(body);
-        bytes.extend_from_slice(&self.data);
-        bytes.extend_from_slice(extra);
-        batch.others.extend_from_slice(&self.others);
-        let place = |at: usize| (header_len + at) as u32;
-        let span = |start: usize, end: usize| Span::new(header_len + start..header_len + end);
-        let shape = Shape {
-            end: bytes.len(),
-            deps: place(deps_start),
-            message: span(message_end - message.len(), message_end),
-            column_table: place(column_table),
-            extra: span(body_len - extra.len(), body_len),
-            others_end: batch.others.len(),
+        let data = [&self.data[..]];
+        let frame = Frame {
+            deps: Deps::Open(changes.deps_at(change).len()),
+            author: &parts.actors[author as usize],
+            seq: changes.seqs[change],
+            start_op: parts.slots.start_ops[change],
+            time: changes.times[change],
+            message: changes.message(change),
+            extra_bytes: changes.extra(change),
         };
-        batch.shapes.push(shape);
-        debug_assert_eq!(bytes.len() - start, header_len + body_len);
-        if let (Encoded::OneOp(written), [run]) = (encoded, runs)
-            && !matches!(run.preds, Preds::Listed { .. })
-            && !matches!(run.key(parts.rows.segment(run.place)), KeyKind::Map(_))
-            && message.is_empty()
-            && extra.is_empty()
-        {
-            let number =
-                |place: Range<usize>| Number::new(header_len + place.start..header_len + place.end);
-            *self.stencils.of(author, run.is_delete()) = Some(Stencil {
-                bytes: bytes[start..].to_vec(),
-                shape,
-                others: self.others.clone(),
-                author,
-                dep_count: deps.len(),
-                segment: *parts.rows.segment(run.place),
-                seq: number(seq..start_op),
-                start_op: number(start_op..time),
-                time: number(time..time_end),
-                columns: header_len + column_table,
-                places: written.places(),
-            });
-        }
-        Ok(())
+        let others = self.others.iter().map(|actor| &parts.actors[*actor as usize]);
+        let columns = encoded.columns(&data);
+        let places = frame.write(others, columns, room, &mut self.body, &mut batch.bytes);
+        let places = places.ok_or(TooLong)?;
+        batch.others.extend_from_slice(&self.others);
+        batch.shapes.push(Shape {
+            end: batch.bytes.len(),
+            deps: places.deps,
+            message: places.message,
+            column_table: places.column_table,
+            extra: places.extra,
+            others_end: batch.others.len(),
+        });
+        Ok((encoded, places))
+    }
+
+    /// Panics unless [`encode_columns`](Self::encode_columns) makes the same columns as a fast path.
+    fn check_columns(&mut self, parts: &Parts<'_>, runs: &[OpRun], encoded: &Encoded) {
+        let data = std::mem::take(&mut self.data);
+        let fast = encoded.columns(&[&data]).to_bytes();
+        let lens = self.encode_columns(parts, runs, usize::MAX);
+        let lens = lens.unwrap_or([0; COLUMN_COUNT]);
+        let slow = Columns::Encoded { lens, data: &[&self.data] }.to_bytes();
+        assert_eq!(fast, slow, "a change of one run has the same columns on every path");
+        self.data = data;
+    }
+
+    /// Panics unless the last change of `batch`, made from a stencil, is the change written anew.
+    fn check_stencil(&mut self, parts: &Parts<'_>, change: usize, batch: &Batch) {
+        let mut anew = Batch::default();
+        let written = self.write(parts, change, usize::MAX, &mut anew);
+        assert!(written.is_ok(), "a change as long as one before fits a chunk");
+        let start = batch.bytes.len() - anew.bytes.len();
+        assert_eq!(batch.bytes[start..], anew.bytes, "a stencil gives the bytes of its change");
+        assert!(batch.others.ends_with(&anew.others), "a stencil names the actors of its change");
     }
 
     /// Finds the actors that the ops refer to besides the author, and gives all their indices.

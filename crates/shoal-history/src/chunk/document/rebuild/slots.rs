@@ -6,9 +6,9 @@
 //! a change by counter. Where these lie side by side, they are its ops. Where they overlap, as ops
 //! do that supersede others and have a row, op by op is looked at.
 
-use super::super::ID_COUNTER_NAME;
 use super::super::change_rows::ChangeTable;
 use super::super::op_table::{KeyKind, OpTable, Place, SuccPart, Succs};
+use crate::chunk::columns::{ID_COUNTER, NAMES};
 use crate::chunk::header::ChunkType;
 use crate::{Error, Fault, OpId};
 
@@ -102,7 +102,7 @@ impl Piece {
 
     /// Its op at `at`, with this counter, belongs to no change.
     fn stray(&self, rows: &OpTable, at: u32, counter: u32) -> Error {
-        let part = if self.kind == Kind::Rows { ID_COUNTER_NAME } else { SUCC_COUNTER_NAME };
+        let part = if self.kind == Kind::Rows { NAMES[ID_COUNTER] } else { SUCC_COUNTER_NAME };
         let (chunk, row) = (ChunkType::Document, Some(rows.row(self.place_at(at))));
         Error::Corrupt { chunk, part, row, fault: Fault::StrayOp(counter) }
     }

@@ -7,8 +7,8 @@
 
 use super::windows::Windows;
 use super::{KeyKind, OpTable, Place, SUCC_COUNTER_NAME, SuccPart, Succs};
+use crate::chunk::columns::{KEY_COUNTER, NAMES, OBJ_COUNTER};
 use crate::chunk::header::ChunkType;
-use crate::chunk::op_rows::{KEY_COUNTER, NAMES, OBJ_COUNTER};
 use crate::{ActorIdx, Error, Fault, OpId};
 
 /// Checks the ops of each actor that name ops of others; of their own they can name earlier ones only,

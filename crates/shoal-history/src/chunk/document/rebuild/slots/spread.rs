@@ -2,8 +2,9 @@
 //! supersede several.
 
 use super::{Kind, Lists, OpRun, Piece, Preds, SUCC_COUNTER_NAME, TOO_MANY, ops_of, same_target};
+use crate::chunk::columns::{ID_COUNTER, NAMES};
 use crate::chunk::document::op_table::{OpTable, Place};
-use crate::chunk::document::{ID_COUNTER_NAME, lamport, of_lamport};
+use crate::chunk::document::{lamport, of_lamport};
 use crate::chunk::header::ChunkType;
 use crate::{Error, Fault};
 
@@ -41,7 +42,7 @@ impl Spread {
                 } else if std::mem::replace(&mut self.rows[slot as usize], row) != DELETE {
                     return Err(Error::Corrupt {
                         chunk: ChunkType::Document,
-                        part: ID_COUNTER_NAME,
+                        part: NAMES[ID_COUNTER],
                         row: Some(rows.row(row)),
                         fault: Fault::RepeatedOpId(piece.counter + at),
                     });
