@@ -1,4 +1,4 @@
-//! The actors of a document, interned: an index that never changes, and the order of op ids.
+//! The actors of a document, interned: a lasting index for each, and the order of op ids.
 //!
 //! Adding an actor touches no op: the order comes from comparing counters first and, when they
 //! tie, the bytes of the actors.
@@ -19,7 +19,7 @@ pub(crate) struct Actors {
 }
 
 impl Actors {
-    /// The index of `actor`, which is added when it is new.
+    /// The index of `actor`, a new one for an actor not met before.
     pub(crate) fn intern(&mut self, actor: &ActorId) -> ActorIdx {
         if let Some(index) = self.by_id.get(actor) {
             return *index;
@@ -31,7 +31,7 @@ impl Actors {
         index
     }
 
-    /// Forgets all but the first `count` actors: those of changes that were refused.
+    /// Forgets all but the first `count` actors: the actors of refused changes.
     pub(crate) fn forget(&mut self, count: usize) {
         for actor in self.ids.drain(count.min(self.ids.len())..) {
             self.by_id.remove(&actor);
@@ -39,7 +39,7 @@ impl Actors {
         self.prefixes.truncate(count);
     }
 
-    /// The index of `actor`, if it is known.
+    /// The index of a known `actor`.
     pub(crate) fn lookup(&self, actor: &ActorId) -> Option<ActorIdx> {
         self.by_id.get(actor).copied()
     }

@@ -1,11 +1,11 @@
-//! A document with its content replaced, to show to someone who is to find out why it is slow or
-//! wrong.
+//! A document with the content replaced, to show to whoever searches for the cause of a slow or
+//! wrong document.
 //!
-//! What is kept is the shape: the graph of changes, the ops and what they refer to, the types of
-//! objects and values, how long texts and bytes are, which characters are white space, and how many
-//! bytes each character takes in UTF-8 and UTF-16. What is replaced: actors (their order stays, as
-//! it decides conflicts), keys and names of marks (equal ones stay equal), values, messages, times,
-//! authors and other extra bytes.
+//! The shape is kept: the graph of changes, the ops and their references, the types of objects and
+//! values, the lengths of texts and bytes, the places of white space, and the bytes of each
+//! character in UTF-8 and UTF-16. The content is replaced: actors (in the same order, because the
+//! order decides conflicts), keys and names of marks (equal ones stay equal), values, messages,
+//! times, authors and other extra bytes.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -21,12 +21,12 @@ mod characters;
 use characters::Characters;
 
 impl Document {
-    /// A copy of the document by other actors and with other content, of the same shape. `seed` says
-    /// what content: the same one gives the same copy. Changes that wait are left out, and so are
-    /// columns of changes that this version does not know.
+    /// A copy of the document by other actors and with other content, of the same shape. Equal
+    /// `seed`s give equal copies. Waiting changes are left out, and so are unknown columns of
+    /// changes.
     ///
-    /// This keeps content from who looks at the copy, not from who takes pains: equal keys stay equal,
-    /// and when somebody typed how much is there to see. Cost: that of applying all changes.
+    /// Content is hidden from a reader of the copy, not from an attacker: equal keys stay equal,
+    /// and the times and lengths of edits can be seen. Cost: applying all changes.
     ///
     /// ```
     /// use shoal_crdt::{ActorId, CommitOptions, Document, ROOT};
@@ -42,29 +42,29 @@ impl Document {
     /// ```
     ///
     /// # Errors
-    /// [`Error::History`] if a history that was loaded without verifying it turns out to be unsound,
-    /// or a change is one that no writer makes.
+    /// [`Error::History`] for an unsound history, loaded without verifying, or for a change no
+    /// writer makes.
     pub fn anonymize(&self, actor: ActorId, seed: [u8; 32]) -> Result<Self, Error> {
         self.graph.verify()?;
         let mut disguise = Disguise::new(seed, self.changes());
         let mut anonymized = Self::with_encoding(actor, self.text_encoding());
         anonymized.set_limits(*self.limits());
         for change in self.changes() {
-            // One by one, so that they keep their order.
+            // One by one, to keep their order.
             anonymized.apply_changes([disguise.change(change)?])?;
         }
         Ok(anonymized)
     }
 }
 
-/// What stands for what.
+/// Replacements by original.
 struct Disguise {
     random: Random,
     actors: HashMap<ActorId, ActorId>,
     changes: HashMap<ChangeHash, ChangeHash>,
-    /// Of keys and names.
+    /// Replaced keys and names.
     names: Characters,
-    /// Of content beyond ASCII.
+    /// Replaced content beyond ASCII.
     content: Characters,
 }
 
@@ -90,7 +90,7 @@ impl Disguise {
         }
     }
 
-    /// What stands for a change; what stands for its dependencies is known.
+    /// The replacement of a change whose dependencies are replaced already.
     fn change(&mut self, change: &Change) -> Result<Change, Error> {
         let stand_in = |actor: &ActorId| self.actors.get(actor).unwrap_or(actor).clone();
         let actors: Vec<ActorId> = change.actors().iter().map(stand_in).collect();
@@ -118,7 +118,7 @@ impl Disguise {
         Ok(made)
     }
 
-    /// Who is behind an actor stays told, but not who that is.
+    /// The presence of an author stays visible, the name does not.
     fn extra_bytes(&mut self, change: &Change) -> Vec<u8> {
         match change.author() {
             Some(author) => Change::author_bytes(&self.bytes(author)),
@@ -193,7 +193,7 @@ impl Disguise {
         bytes.iter().map(|_| self.random.next().to_be_bytes()[0]).collect()
     }
 
-    /// Of 32 bits, so that differences fit and sums do not overflow where the old ones did not.
+    /// A number of 32 bits: differences fit, and sums overflow only where the old sums did.
     fn integer(&mut self, other_than: i64) -> i64 {
         loop {
             let value = i64::from((self.random.next() >> 32) as u32 as i32);
@@ -238,7 +238,7 @@ impl Random {
         // The state must not be all zeros.
         state[0] |= u64::from(state == [0; 4]);
         let mut random = Self(state);
-        // A poor seed needs some steps until it is no longer seen.
+        // Some steps, until a poor seed no longer shows.
         for _ in 0..20 {
             random.next();
         }
@@ -258,7 +258,7 @@ impl Random {
         result
     }
 
-    /// A number below `bound`, which is not 0.
+    /// A number below `bound`. `bound` is not 0.
     fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }

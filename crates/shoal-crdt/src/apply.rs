@@ -21,15 +21,15 @@ use order::{Ordered, order};
 use runs::Runs;
 
 impl Document {
-    /// Applies changes. Those whose dependencies are missing wait until these come; those that
-    /// are known already are ignored. The order does not matter to the result.
+    /// Applies changes. Changes with missing dependencies wait for them; known changes are ignored.
+    /// The result does not depend on the order.
     ///
-    /// A waiting change that turns out to contradict the document once its dependencies are here
-    /// is dropped: it must not keep good changes out.
+    /// A waiting change found to contradict the document, once the dependencies are here, is
+    /// dropped: a bad change must not keep good ones out.
     ///
-    /// A change should name only ops that are in its past, but some of the reference's do not
-    /// (inserts made in isolation beside marks of others). As long as such an op may still come, the
-    /// change waits for it: whatever the order of arrival, it is applied once all is here.
+    /// A change should name only ops in its past, but some changes of the reference do not (inserts
+    /// made in isolation beside marks of others). While such an op may still come, the change
+    /// waits: in every order of arrival, all changes are applied once all are here.
     ///
     /// # Errors
     /// [`Error::DuplicateSeq`] if an author made two changes with one sequence number,
@@ -52,7 +52,8 @@ impl Document {
                 }
             }
         }
-        // With others waiting, the queue finds the order of all; else it need not see the batch.
+        // With others waiting, the queue finds the order of all; else the queue need not see the
+        // batch.
         let is_apart = self.queue.is_empty();
         let Ordered { ready: direct, waiting } = if is_apart {
             order(&mut batch, &self.graph)
@@ -74,7 +75,7 @@ impl Document {
         let ready = self.queue.ready(direct);
         let is_new = |hash: &ChangeHash| is_apart || batch.position(hash).is_some();
         let applied = match self.apply_ready(&ready, is_new, false) {
-            // Rare, so that only then every change is made one that can be taken back alone.
+            // Rare enough to pay only here for changes undone one by one.
             Err(Stop::Awaits) => self.apply_ready(&ready, is_new, true),
             done => done,
         };
@@ -94,8 +95,8 @@ impl Document {
         }
     }
 
-    /// Applies a change that follows what is here, if none waits: the most common case. False when it
-    /// is anything else, or contradicts the document; nothing has changed then.
+    /// Applies a change right after the present heads while none waits: the most common case. False
+    /// for any other change, and for a contradiction; nothing has changed then.
     fn apply_next(&mut self, change: &Change) -> bool {
         let follows = self.queue.is_empty()
             && change.max_op() < u32::MAX
@@ -104,10 +105,10 @@ impl Document {
         follows && self.apply_joined(std::slice::from_ref(change))
     }
 
-    /// Applies changes that are new, and whose dependencies are here or before them, while none
-    /// waits. What is typed or deleted across several of them is taken in at once. False when that
-    /// is not possible because one of them contradicts the document or awaits an op: nothing has
-    /// changed then, and which it is has to be found out change by change.
+    /// Applies new changes, dependencies here or earlier in `changes`, while none waits. Typing and
+    /// deleting across several changes is taken in at once. False when a change contradicts the
+    /// document or awaits an op: nothing has changed then, and the change at fault is to be found
+    /// change by change.
     fn apply_joined(&mut self, changes: &[Change]) -> bool {
         let before = self.checkpoint();
         let mut applier = std::mem::take(&mut self.spare.applier);
@@ -138,9 +139,9 @@ impl Document {
         false
     }
 
-    /// Applies changes whose dependencies are here or before them, those that are new and others
-    /// that have waited. One that names an op which is not here, but may still come, waits for it;
-    /// `careful` makes sure that it can be left out.
+    /// Applies changes, new ones and waiting ones, with dependencies here or earlier in `ready`. A
+    /// change waits if an op named by it is not here but may still come; `careful` guarantees such
+    /// a change can be left out.
     ///
     /// # Errors
     /// When a new one contradicts the document, or awaits an op and cannot be left out. The
@@ -154,7 +155,7 @@ impl Document {
         let before = self.checkpoint();
         let mut applied: Vec<Change> = Vec::with_capacity(ready.len());
         let mut dropped: FxHashSet<ChangeHash> = FxHashSet::default();
-        // What awaits ops, and what depends on that.
+        // Changes awaiting ops, and their dependents.
         let mut held: FxHashSet<ChangeHash> = FxHashSet::default();
         let mut queued: Vec<ChangeHash> = Vec::new();
         let mut applier = Applier::default();
@@ -213,7 +214,7 @@ impl Document {
         Ok(applied)
     }
 
-    /// Lets a change wait that does not yet. Returns its hash then.
+    /// Lets a change wait, and returns the hash of a change not waiting before.
     fn hold(&mut self, change: &Change) -> Option<ChangeHash> {
         let hash = change.hash();
         (!self.queue.contains(&hash)).then(|| {
@@ -222,18 +223,19 @@ impl Document {
         })
     }
 
-    /// Applies what has waited for ops of `applied`, and what has waited for that, and so on.
+    /// Applies the changes awaiting ops of `applied`, then the changes awaiting ops of these, and
+    /// so on.
     pub(crate) fn retry_stalled(&mut self, mut applied: Vec<Change>) {
         while !applied.is_empty() && self.queue.has_stalled() {
             let again = self.queue.awaiting(&applied);
             let ready = self.queue.ready(again);
-            // None of them is new, so none is refused: what contradicts the document is dropped.
+            // None is new, so none is refused: a contradicting change is dropped.
             applied = self.apply_ready(&ready, |_| false, true).unwrap_or_default();
             self.queue.release(&applied);
         }
     }
 
-    /// The changes and the actors that are known.
+    /// A mark of the known changes and actors, to go back to.
     fn checkpoint(&self) -> (Checkpoint, usize) {
         (self.graph.checkpoint(), self.ops.actors.ids().len())
     }
@@ -244,7 +246,7 @@ impl Document {
         self.ops.forget_actors(actors);
     }
 
-    /// Applies the ops of a change, which is in the graph, to the objects; all of them or none.
+    /// Applies the ops of a change in the graph to the objects; all of them or none.
     fn apply_ops(&mut self, change: &Change, applier: &mut Applier) -> Result<(), Refused> {
         applier.runs.done = 0;
         let taken = self.take_ops(change, applier);
@@ -259,8 +261,8 @@ impl Document {
         Err(Refused { error: Error::Op { change: change.hash(), op, fault }, awaits })
     }
 
-    /// Takes in the ops of a change, which is in the graph. Some, up to the last, may be applied
-    /// later: with what goes on where they end, or by [`Runs::flush`].
+    /// Takes in the ops of a change in the graph. Some, up to the last, may be applied later: with
+    /// their continuation, or by [`Runs::flush`].
     #[inline]
     fn take_ops(&mut self, change: &Change, applier: &mut Applier) -> Result<(), runs::Refused> {
         let author = match &applier.author {
@@ -286,8 +288,8 @@ impl Document {
         Ok(())
     }
 
-    /// The op that a change names, if it may still come: its actor, of whom so much is not known
-    /// here, could have made it concurrently.
+    /// The named op, if still to come: the actor has ops unknown here, and could have made this one
+    /// concurrently.
     fn may_come(&self, change: &Change, id: OpId) -> Option<(ActorId, u32)> {
         let actor = change.actors().get(id.actor.as_usize())?;
         let is_new = id.actor.0 > 0 && id.counter > self.graph.max_op_of(actor);
@@ -333,22 +335,22 @@ impl Document {
 enum Stop {
     /// One contradicts the document.
     Refused(Error),
-    /// One names ops that may still come, and cannot be left out.
+    /// A change names ops still to come, and cannot be left out.
     Awaits,
 }
 
-/// Why a change is not applied, and the op that it may wait for.
+/// The error of a change not applied, and the op to wait for.
 struct Refused {
     error: Error,
     awaits: Option<(ActorId, u32)>,
 }
 
-/// What is wrong with the op of a change that `fault` was found in, by its counter, and what it may
-/// wait for.
+/// The fault of an op, given by counter, in a change with the fault `fault`, and the op to wait
+/// for.
 ///
-/// The answer is the same whatever else is here, as long as the ops which may come are not: a
-/// change that waits is saved, and must wait again where that is loaded. So what is wrong with the
-/// op by itself comes first, then what may still come, and last what is here and contradicts it.
+/// The verdict is the same for every state of the document without the ops to come: a waiting
+/// change is saved, and must wait again after loading. So faults of the op by itself come first,
+/// then ops to come, and last contradictions with ops present here.
 fn verdict(
     change: &Change,
     counter: u32,
@@ -371,12 +373,12 @@ fn verdict(
     (fault, None)
 }
 
-/// What one change leaves to the next: buffers, and the author that was looked up last.
+/// Buffers for the next change, and the author looked up last.
 #[derive(Debug, Default)]
 pub(crate) struct Applier {
     author: Option<(ActorId, ActorIdx)>,
     actors: Vec<Option<ActorIdx>>,
-    /// What an op supersedes: by its change's actors, and by the document's.
+    /// Superseded ops: by the actors of the change, and by the document's.
     preds: Vec<OpId>,
     links: Vec<OpId>,
     runs: Runs,
@@ -408,13 +410,13 @@ impl Applier {
             }
         };
         pushed.unwrap_or_else(|| {
-            // An earlier op may be worse: the first is what is told of.
+            // An earlier op may be worse, and the first fault is the one reported.
             let id = OpId { counter: first.counter, actor: author };
             runs.flush(set).and(Err((id, OpFault::UnknownActor)))
         })
     }
 
-    /// Gives up room that an unusual call needed.
+    /// Gives up the room of an unusual call.
     fn keep_little(&mut self) {
         if self.runs.room() > KEPT || self.actors.capacity() > KEPT || self.links.capacity() > KEPT
         {
@@ -456,7 +458,7 @@ fn localize_deletes(run: &DeleteRun, actors: &LocalActors) -> Option<DeleteRun> 
     Some(DeleteRun { id: local(run.id, actors)?, obj, elem, ..*run })
 }
 
-/// The op with its ids in terms of the document, or `None` if it names an actor unknown there.
+/// The op in terms of the document, or `None` for an actor unknown here.
 fn localize<'a>(
     op: &Op<'a>,
     id: OpId,

@@ -16,8 +16,8 @@ impl Document {
         }
     }
 
-    /// Makes `actor` the author's actor here: their first change will say so. Any bytes that the
-    /// program recognises people by will do as the name.
+    /// Makes `actor` the author's actor here: the actor's first change will name the author. Any
+    /// bytes known to the program will do as the name.
     ///
     /// ```
     /// use shoal_crdt::{ActorId, CommitOptions, Document, ROOT};
@@ -32,8 +32,8 @@ impl Document {
     /// ```
     ///
     /// # Errors
-    /// [`Error::AuthorSettled`] for an actor that has made a change already: the first one says, or
-    /// leaves open, who is behind it.
+    /// [`Error::AuthorSettled`] for an actor with a change already: the first change names the
+    /// author, or leaves the author open for good.
     pub fn set_author(&mut self, author: Option<&[u8]>, actor: ActorId) -> Result<(), Error> {
         if self.graph.seq_of(&actor) > 0 {
             return Err(Error::AuthorSettled { actor });
@@ -48,7 +48,8 @@ impl Document {
         self.graph.change_of(actor, 1)?.author()
     }
 
-    /// The actors whose first change names `author`, in the order of their bytes. O(a) for a actors.
+    /// The actors whose first change names `author`, in the order of their bytes. O(a) for `a`
+    /// actors.
     pub fn actors_of(&self, author: &[u8]) -> Vec<&ActorId> {
         let is_theirs = |actor: &&ActorId| self.author_of(actor) == Some(author);
         let mut actors: Vec<&ActorId> = self.authors().filter(is_theirs).collect();
@@ -56,7 +57,7 @@ impl Document {
         actors
     }
 
-    /// Every author that a change names, with the actors who did, in the order of their bytes.
+    /// Every author named by a change, with the naming actors, in the order of their bytes.
     pub fn named_authors(&self) -> Vec<(&[u8], Vec<&ActorId>)> {
         let mut named: Vec<(&[u8], &ActorId)> =
             self.authors().filter_map(|actor| Some((self.author_of(actor)?, actor))).collect();

@@ -1,4 +1,4 @@
-//! A document with an implicit transaction, for programs that do not want to hold one.
+//! A document with an implicit transaction, for programs without transactions of their own.
 
 use shoal_history::{ActorId, Change, ChangeHash, SyncMessage, SyncState};
 
@@ -14,9 +14,9 @@ use crate::transaction::{CommitOptions, Suspended, Transaction};
 use crate::value::TextEncoding;
 use crate::view::{DocumentAt, View};
 
-/// A document whose edits need no explicit transaction: the first edit opens one, and whatever
-/// needs the history (saving, merging, the heads) commits it first. [`AutoCommit::commit`] ends it
-/// at a place of the program's choosing.
+/// A document whose edits need no explicit transaction: the first edit opens one, and every use of
+/// the history (saving, merging, the heads) commits first. [`AutoCommit::commit`] ends the
+/// transaction at a place of the program's choosing.
 ///
 /// ```
 /// use shoal_crdt::{ActorId, AutoCommit, ROOT, ReadDoc, Transactable};
@@ -33,9 +33,9 @@ use crate::view::{DocumentAt, View};
 pub struct AutoCommit {
     doc: Document,
     open: Option<Suspended>,
-    /// Where patches that are asked for go on from.
+    /// The start of the next incremental patches.
     diff_cursor: Vec<ChangeHash>,
-    /// What is read and edited instead of the present state.
+    /// The state read and edited instead of the present one.
     isolated: Option<Past>,
 }
 
@@ -64,13 +64,13 @@ impl AutoCommit {
         Ok(Document::load(bytes, actor, options)?.into())
     }
 
-    /// Commits what is pending; the document itself, to call what only it has.
+    /// Commits the pending edits; the document itself, for calls of its own.
     pub fn document(&mut self) -> &mut Document {
         self.commit();
         &mut self.doc
     }
 
-    /// Commits what is pending, and goes on with explicit transactions.
+    /// Commits the pending edits, and goes on with explicit transactions.
     pub fn into_document(mut self) -> Document {
         self.commit();
         self.doc
@@ -81,12 +81,12 @@ impl AutoCommit {
         self.doc.actor()
     }
 
-    /// Makes `actor` the author of the changes to come; what is pending is committed before.
+    /// Makes `actor` the author of the changes to come; pending edits are committed before.
     pub fn set_actor(&mut self, actor: ActorId) {
         self.document().set_actor(actor);
     }
 
-    /// The unit in which texts are indexed.
+    /// The unit of text indexes.
     pub fn text_encoding(&self) -> TextEncoding {
         self.doc.text_encoding()
     }
@@ -105,13 +105,13 @@ impl AutoCommit {
         }
     }
 
-    /// Commits what is pending, then makes a change without edits on all present heads, isolated or
-    /// not.
+    /// Commits the pending edits, then makes a change without edits on all present heads, isolated
+    /// or not.
     pub fn commit_empty(&mut self, options: CommitOptions) -> ChangeHash {
         self.document().transaction().commit_empty(options)
     }
 
-    /// Takes the pending edits back and returns how many ops that were.
+    /// Takes the pending edits back and returns the number of their ops.
     pub fn rollback(&mut self) -> usize {
         let Some(open) = self.open.take() else { return 0 };
         match &mut self.isolated {
@@ -120,17 +120,16 @@ impl AutoCommit {
         }
     }
 
-    /// The heads, once what is pending is committed; those that are edited, if isolated.
+    /// The heads, after committing the pending edits; the edited heads, if isolated.
     pub fn heads(&mut self) -> Vec<ChangeHash> {
         self.commit();
         self.isolated.as_ref().map_or_else(|| self.doc.heads(), |past| past.heads().to_vec())
     }
 
-    /// Commits what is pending, then reads and edits the document as it was when its heads were
-    /// `heads`, until [`AutoCommit::integrate`]. What comes from elsewhere meanwhile is taken in, but
-    /// not seen. Edits build on `heads` alone, then on each other; see
-    /// [`Document::transaction_at`] for who their author is. Cost: that of applying the changes of
-    /// `heads`.
+    /// Commits the pending edits, then reads and edits the document as of `heads`, until
+    /// [`AutoCommit::integrate`]. Changes from elsewhere are taken in meanwhile, but not seen.
+    /// Edits build on `heads` alone, then on each other; see [`Document::transaction_at`] for their
+    /// author. Cost: applying the changes of `heads`.
     ///
     /// ```
     /// use shoal_crdt::{ActorId, AutoCommit, ROOT, ReadDoc, Transactable};
@@ -154,19 +153,19 @@ impl AutoCommit {
         Ok(())
     }
 
-    /// Commits what is pending, and goes back to the present state.
+    /// Commits the pending edits, and goes back to the present state.
     pub fn integrate(&mut self) {
         self.commit();
         self.isolated = None;
     }
 
-    /// The heads that are read and edited, if not the present ones: those given to
-    /// [`AutoCommit::isolate`], or the change that was committed since.
+    /// The heads read and edited, if not the present ones: the heads given to
+    /// [`AutoCommit::isolate`], or the change committed since.
     pub fn isolation(&self) -> Option<&[ChangeHash]> {
         self.isolated.as_ref().map(Past::heads)
     }
 
-    /// Commits what is pending in both, then applies the changes of `other` that are not here.
+    /// Commits the pending edits in both, then applies the changes of `other` missing here.
     ///
     /// # Errors
     /// As [`Document::merge`].
@@ -174,7 +173,7 @@ impl AutoCommit {
         self.document().merge(other.document())
     }
 
-    /// Commits what is pending, then [`Document::apply_changes`].
+    /// Commits the pending edits, then [`Document::apply_changes`].
     ///
     /// # Errors
     /// As there.
@@ -185,12 +184,12 @@ impl AutoCommit {
         self.document().apply_changes(changes)
     }
 
-    /// Commits what is pending, then [`Document::fork`].
+    /// Commits the pending edits, then [`Document::fork`].
     pub fn fork(&mut self, actor: ActorId) -> Self {
         self.document().fork(actor).into()
     }
 
-    /// Commits what is pending, then [`Document::fork_at`].
+    /// Commits the pending edits, then [`Document::fork_at`].
     ///
     /// # Errors
     /// As there.
@@ -198,14 +197,13 @@ impl AutoCommit {
         Ok(self.document().fork_at(actor, heads)?.into())
     }
 
-    /// The document as it was when its heads were `heads`; what is pending is committed before.
+    /// The document as of `heads`; pending edits are committed before.
     pub fn at(&mut self, heads: &[ChangeHash]) -> DocumentAt<'_> {
         self.document().at(heads)
     }
 
-    /// Commits what is pending; the patches from where this, or
-    /// [`AutoCommit::update_diff_cursor`], was called last, and from an empty document the first
-    /// time.
+    /// Commits the pending edits; the patches since the last call of this or of
+    /// [`AutoCommit::update_diff_cursor`], and from an empty document the first time.
     ///
     /// # Errors
     /// As [`Document::diff`]; the next call begins at the same place then.
@@ -231,7 +229,7 @@ impl AutoCommit {
         self.diff_cursor.clear();
     }
 
-    /// Commits what is pending, then [`Document::bundle`].
+    /// Commits the pending edits, then [`Document::bundle`].
     ///
     /// # Errors
     /// As there.
@@ -239,12 +237,12 @@ impl AutoCommit {
         self.document().bundle(hashes)
     }
 
-    /// Commits what is pending, then [`Document::generate_sync_message`].
+    /// Commits the pending edits, then [`Document::generate_sync_message`].
     pub fn generate_sync_message(&mut self, state: &mut SyncState) -> Option<SyncMessage> {
         self.document().generate_sync_message(state)
     }
 
-    /// Commits what is pending, then [`Document::receive_sync_message`].
+    /// Commits the pending edits, then [`Document::receive_sync_message`].
     ///
     /// # Errors
     /// As there.
@@ -256,12 +254,12 @@ impl AutoCommit {
         self.document().receive_sync_message(state, message)
     }
 
-    /// Commits what is pending, then [`Document::save`].
+    /// Commits the pending edits, then [`Document::save`].
     pub fn save(&mut self) -> Vec<u8> {
         self.document().save()
     }
 
-    /// Commits what is pending, then [`Document::save_and_verify`].
+    /// Commits the pending edits, then [`Document::save_and_verify`].
     ///
     /// # Errors
     /// As there.
@@ -269,22 +267,22 @@ impl AutoCommit {
         self.document().save_and_verify()
     }
 
-    /// Commits what is pending, then [`Document::to_bytes`].
+    /// Commits the pending edits, then [`Document::to_bytes`].
     pub fn to_bytes(&mut self, options: SaveOptions) -> Vec<u8> {
         self.document().to_bytes(options)
     }
 
-    /// Commits what is pending, then [`Document::save_incremental`].
+    /// Commits the pending edits, then [`Document::save_incremental`].
     pub fn save_incremental(&mut self) -> Vec<u8> {
         self.document().save_incremental()
     }
 
-    /// Commits what is pending, then [`Document::save_after`].
+    /// Commits the pending edits, then [`Document::save_after`].
     pub fn save_after(&mut self, heads: &[ChangeHash]) -> Vec<u8> {
         self.document().save_after(heads)
     }
 
-    /// Commits what is pending, then [`Document::load_incremental`].
+    /// Commits the pending edits, then [`Document::load_incremental`].
     ///
     /// # Errors
     /// As there.

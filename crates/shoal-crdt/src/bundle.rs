@@ -1,4 +1,4 @@
-//! Some changes of a document as one bundle, and the parts that are worth one.
+//! Some changes of a document as one bundle, and the parts of a history worth one.
 
 use std::ops::RangeBounds;
 
@@ -9,11 +9,11 @@ use crate::error::Error;
 use crate::opset::Data;
 
 impl Document {
-    /// The changes `hashes` as a bundle: a chunk that holds them in columns, in less room than one by
-    /// one, and that every way of loading takes. What they depend on need not be among them.
+    /// The changes `hashes` as a bundle: a chunk of columns, smaller than the changes one by one,
+    /// and accepted by every way of loading. Their dependencies need not be among them.
     ///
-    /// Bundles are experimental in the reference: good for sending, not for files that are to last.
-    /// Cost: O(n log n) in the ops of the changes.
+    /// Bundles are experimental in the reference: good for sending, not for lasting files. Cost:
+    /// O(n log n) in the ops of the changes.
     ///
     /// ```
     /// use shoal_crdt::{ActorId, CommitOptions, Document, ROOT};
@@ -32,8 +32,8 @@ impl Document {
     /// ```
     ///
     /// # Errors
-    /// [`Error::UnknownHead`] for a change that is not here; [`Error::History`] for one that was not
-    /// encoded canonically ([`shoal_history::Change::is_canonical`]), which a bundle cannot hold.
+    /// [`Error::UnknownHead`] for an unknown change; [`Error::History`] for a change not encoded
+    /// canonically ([`shoal_history::Change::is_canonical`]), for lack of a place in a bundle.
     pub fn bundle(&self, hashes: &[ChangeHash]) -> Result<Vec<u8>, Error> {
         if let Some(missing) = hashes.iter().find(|hash| !self.graph.contains(hash)) {
             return Err(Error::UnknownHead(*missing));
@@ -50,10 +50,10 @@ impl Document {
         Ok(writer.finish(|obj, elem| rank(obj, elem).unwrap_or_default())?)
     }
 
-    /// The parts of these levels into which the history falls by the hashes of its changes, the oldest
-    /// first; at level 0 the changes on their own that no part has yet. Peers that have the same changes
-    /// cut them alike. Experimental in the reference. See [`shoal_history::ChangeGraph::fragments`] for
-    /// the cost.
+    /// The fragments of these levels: the history cut at the hashes of its changes, the oldest
+    /// first; at level 0 the changes on their own outside of all fragments. Peers with the same
+    /// changes cut them alike. Experimental in the reference. See
+    /// [`shoal_history::ChangeGraph::fragments`] for the cost.
     ///
     /// ```
     /// use shoal_crdt::{ActorId, AutoCommit, Document, ROOT, Transactable};
@@ -75,13 +75,14 @@ impl Document {
         self.graph.fragments(levels)
     }
 
-    /// The part with this head; any change whose hash does not begin with a zero byte is one on its own.
+    /// The fragment with this head; a change whose hash does not begin with a zero byte is one
+    /// alone.
     pub fn get_fragment(&self, head: &ChangeHash) -> Option<Fragment> {
         self.graph.fragment(head)
     }
 
-    /// Each part as bytes, for [`Document::load_incremental`]: a change on its own as its chunk, others
-    /// as bundles.
+    /// Each fragment as bytes, for [`Document::load_incremental`]: a change on its own as its
+    /// chunk, others as bundles.
     ///
     /// # Errors
     /// As [`Document::bundle`].

@@ -1,4 +1,4 @@
-//! Cursors: places in a list or text that stay with an element while others come and go.
+//! Cursors: places in a list or text, each staying with an element while others come and go.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,10 +14,10 @@ use crate::value::Prop;
 use crate::view::{View, scoped};
 
 /// A place in a sequence. [`ReadDoc::get_cursor`](crate::ReadDoc::get_cursor) makes one,
-/// [`ReadDoc::get_cursor_position`](crate::ReadDoc::get_cursor_position) says where it is.
+/// [`ReadDoc::get_cursor_position`](crate::ReadDoc::get_cursor_position) gives the index.
 ///
 /// Its text form is `s`, `e`, or `counter@actor` with the actor in hexadecimal, behind a `-` if
-/// the cursor moves before. It can be stored: both forms are those of the reference.
+/// the cursor moves before. Cursors can be stored: both forms are the reference's.
 ///
 /// ```
 /// use shoal_crdt::Cursor;
@@ -34,7 +34,7 @@ pub enum Cursor {
     End,
     /// At an element.
     Op {
-        /// The op that wrote what stood there when the cursor was made.
+        /// The winning op at the place when the cursor was made.
         id: ObjId,
         /// Where the cursor goes when the element is deleted.
         moves: MoveCursor,
@@ -44,7 +44,7 @@ pub enum Cursor {
 /// Where a cursor goes when its element is deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum MoveCursor {
-    /// To the element that it was inserted after, or the one that was inserted after, and so on
+    /// To the element before it at insertion, or the one before at that one's insertion, and so on
     /// until one is visible; to the begin when none is.
     Before,
     /// To the next visible element, or the end.
@@ -59,7 +59,7 @@ pub enum CursorPosition {
     Start,
     /// At the end, whatever comes there.
     End,
-    /// At the element that covers an index.
+    /// At the element covering an index.
     Index(usize),
 }
 
@@ -69,7 +69,7 @@ impl From<usize> for CursorPosition {
     }
 }
 
-/// What is no encoded cursor.
+/// Bytes or text of no cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a cursor: {why}")]
 pub struct ParseCursorError {
@@ -77,7 +77,7 @@ pub struct ParseCursorError {
 }
 
 const VERSION: u8 = 1;
-/// Of old cursors: an op, moving after, without tags.
+/// The version of old cursors: an op, moving after, without tags.
 const OLD_VERSION: u8 = 0;
 const START: u8 = 1;
 const END: u8 = 2;
@@ -86,7 +86,7 @@ const MOVES_BEFORE: u8 = 1;
 const MOVES_AFTER: u8 = 2;
 
 impl Cursor {
-    /// The binary form: a version, what it is at, and of an op the length-prefixed actor, the
+    /// The binary form: a version, the kind of place, and for an op the length-prefixed actor, the
     /// counter and the move.
     pub fn to_bytes(&self) -> Vec<u8> {
         let (id, moves) = match self {
@@ -104,7 +104,7 @@ impl Cursor {
         bytes
     }
 
-    /// The cursor that [`Cursor::to_bytes`] wrote, here or in the reference, this version or the
+    /// The cursor written by [`Cursor::to_bytes`], here or in the reference, in this version or the
     /// one before.
     ///
     /// # Errors
@@ -208,7 +208,7 @@ impl View<'_> {
         {
             return Ok(index);
         }
-        // The op may have overwritten an element, or a visible one before it is asked for.
+        // The op may have overwritten an element, or a visible one.
         let mut elems: FxHashMap<OpId, Known> = FxHashMap::default();
         let mut found = None;
         scoped::walk(sequence, self.clock, &self.doc.ops.actors, |elem| {
@@ -235,7 +235,7 @@ impl View<'_> {
     }
 }
 
-/// What is known of an element on the way to a visible one.
+/// A visited element on the way to a visible one.
 #[derive(Clone, Copy)]
 struct Known {
     reference: OpId,

@@ -14,11 +14,11 @@ use crate::view::{View, Walk};
 pub struct DocObjItem<'a> {
     /// The object.
     pub obj: ObjId,
-    /// What is in it.
+    /// The item.
     pub item: DocItem<'a>,
 }
 
-/// What an object holds.
+/// An item of an object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DocItem<'a> {
     /// An entry of a map or table.
@@ -30,7 +30,7 @@ pub enum DocItem<'a> {
         /// The item.
         item: ListItem<'a>,
     },
-    /// A part of a text: characters that the same marks cover, or a block.
+    /// A part of a text: characters under the same marks, or a block.
     Text(Span),
 }
 
@@ -43,7 +43,7 @@ impl<'a> DocItem<'a> {
         }
     }
 
-    /// The value of an entry or an item; of a text only that of a block.
+    /// The value of an entry or an item; in a text only a block has one.
     pub fn value(&self) -> Option<Value<'a>> {
         match self {
             Self::Map(entry) => Some(entry.value),
@@ -53,7 +53,7 @@ impl<'a> DocItem<'a> {
         }
     }
 
-    /// The op that wrote it; of characters, which many wrote, none.
+    /// The op with the value; characters, by many ops, have none.
     pub fn id(&self) -> Option<&ObjId> {
         match self {
             Self::Map(entry) => Some(&entry.id),
@@ -64,12 +64,12 @@ impl<'a> DocItem<'a> {
     }
 }
 
-/// What [`ReadDoc::iter`](crate::ReadDoc::iter) returns.
+/// The iterator of [`ReadDoc::iter`](crate::ReadDoc::iter).
 pub struct DocIter<'a> {
     view: View<'a>,
     obj: ObjId,
     items: Walk<'a, DocItem<'a>>,
-    /// Objects that were met and are to be walked. Those that came to be first come first.
+    /// Objects met and still to be walked, the oldest first.
     next: BTreeSet<ObjId>,
 }
 
@@ -88,7 +88,7 @@ impl<'a> View<'a> {
         Ok(DocIter { view: self, obj: obj.clone(), items, next: BTreeSet::new() })
     }
 
-    /// What is in one object.
+    /// The items of one object.
     fn items_of(self, obj: &ObjId) -> Result<Walk<'a, DocItem<'a>>, Error> {
         match self.object_type(obj)? {
             ObjType::Map | ObjType::Table => Ok(Box::new(self.entries(obj)?.map(DocItem::Map))),

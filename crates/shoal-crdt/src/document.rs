@@ -1,4 +1,4 @@
-//! The document: objects, the changes they come from, and those that still wait.
+//! The document: objects, their changes, and the changes still waiting.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::value::TextEncoding;
 /// An Automerge document in memory.
 ///
 /// Reading methods take an object's id ([`crate::ROOT`] for the root map) and show the current
-/// state. Writing goes through a [`Transaction`], which becomes one change when committed.
+/// state. Writing goes through a [`Transaction`], one change when committed.
 ///
 /// ```
 /// use shoal_crdt::{ActorId, CommitOptions, Document, ObjType, ROOT};
@@ -42,15 +42,15 @@ pub struct Document {
     pub(crate) ops: OpSet,
     pub(crate) graph: ChangeGraph,
     pub(crate) queue: Queue,
-    /// The heads that [`Document::save_incremental`] goes on from.
+    /// The heads at the last [`Document::save_incremental`].
     pub(crate) saved_heads: Vec<ChangeHash>,
     /// Room for the next transaction.
     pub(crate) spare: Spare,
-    /// How much chunks that come later may expand to.
+    /// Bounds for chunks to come.
     limits: Limits,
 }
 
-/// Sizes of a document, and what counted them.
+/// Sizes of a document, and the program behind the count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -60,21 +60,21 @@ pub struct Stats {
     pub num_changes: u64,
     /// Actors who made them.
     pub num_actors: u64,
-    /// Changes that wait for others.
+    /// Changes waiting for others.
     pub num_queued: u64,
     /// The name of this crate.
     pub cargo_package_name: &'static str,
     /// Its version.
     pub cargo_package_version: &'static str,
-    /// The compiler that built it, as it calls itself.
+    /// The compiler of this build, in its own words.
     pub rustc_version: &'static str,
 }
 
 impl Document {
     /// An empty document whose changes will be by `actor`.
     ///
-    /// No two documents that change at the same time may use the same actor; sixteen random
-    /// bytes for each are the custom.
+    /// No two documents changing at the same time may use the same actor; sixteen random bytes for
+    /// each are the custom.
     pub fn new(actor: ActorId) -> Self {
         Self::with_encoding(actor, TextEncoding::default())
     }
@@ -93,7 +93,7 @@ impl Document {
         }
     }
 
-    /// Who makes the changes that are committed here.
+    /// The author of changes committed here.
     pub fn actor(&self) -> &ActorId {
         &self.actor
     }
@@ -103,26 +103,26 @@ impl Document {
         self.actor = actor;
     }
 
-    /// The unit in which texts are indexed.
+    /// The unit of text indexes.
     pub fn text_encoding(&self) -> TextEncoding {
         self.ops.encoding
     }
 
-    /// Sets how many objects may be nested in each other: edits and changes that would make more are
-    /// refused. What is there stays. The default is that of [`Limits`].
+    /// Sets the bound on nested objects: edits and changes beyond the bound are refused. Present
+    /// objects stay. The default is the bound of [`Limits`].
     pub fn set_max_depth(&mut self, max_depth: u32) {
         self.limits.max_depth = max_depth;
         self.ops.max_depth = max_depth;
     }
 
-    /// How much a chunk may expand to that [`Document::load_incremental`] and
-    /// [`Document::receive_sync_message`] take in.
+    /// Bounds on the expansion of chunks in [`Document::load_incremental`] and
+    /// [`Document::receive_sync_message`].
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// Sets [`Document::limits`]. The default is that of [`Limits`], whatever limits the document was
-    /// loaded with, but for the depth.
+    /// Sets [`Document::limits`]. The default is [`Limits::default`], regardless of the limits at
+    /// loading, except for the depth.
     pub fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
         self.ops.max_depth = limits.max_depth;
@@ -133,19 +133,19 @@ impl Document {
         Transaction::new(self)
     }
 
-    /// The same document for another actor; changes that wait are copied as well. O(1): both
-    /// share what they have in common, and copy the part of it that they write to.
+    /// The same document for another actor; waiting changes are copied as well. O(1): both share
+    /// their state, and copy only the parts they write to.
     pub fn fork(&self, actor: ActorId) -> Self {
         Self { actor, ..self.clone() }
     }
 
-    /// A document for another author that has the changes `heads` and those that they depend on.
-    /// Cost: that of applying them.
+    /// A document for another author with the changes `heads` and their ancestors. Cost: applying
+    /// them.
     ///
     /// # Errors
-    /// [`Error::UnknownHead`] if one of `heads` is not here; [`Error::Op`] if a change names an op that
-    /// is here, but not in the past of `heads`; [`Error::History`] if a history that was loaded without
-    /// verifying it turns out to be unsound.
+    /// [`Error::UnknownHead`] if one of `heads` is not here; [`Error::Op`] if a change names an op
+    /// outside of the past of `heads`; [`Error::History`] for an unsound history, loaded without
+    /// verifying.
     pub fn fork_at(&self, actor: ActorId, heads: &[ChangeHash]) -> Result<Self, Error> {
         self.graph.verify()?;
         if let Some(missing) = heads.iter().find(|hash| !self.graph.contains(hash)) {
@@ -160,7 +160,7 @@ impl Document {
         fork.set_limits(self.limits);
         fork.author.clone_from(&self.author);
         fork.apply_changes(changes.cloned())?;
-        // A change that names ops of others which it does not depend on waits for them in vain.
+        // A change naming ops of others without depending on them waits for them in vain.
         match heads.iter().find(|head| !fork.graph.contains(head)) {
             None => Ok(fork),
             Some(head) => {
@@ -170,12 +170,12 @@ impl Document {
         }
     }
 
-    /// The hashes of the changes that no other change depends on, ascending.
+    /// The hashes of the changes without dependents, ascending.
     pub fn heads(&self) -> Vec<ChangeHash> {
         self.graph.heads()
     }
 
-    /// Whether every one of `heads` is an applied change. O(1) for each.
+    /// True if every one of `heads` is an applied change. O(1) for each.
     pub fn has_heads(&self, heads: &[ChangeHash]) -> bool {
         heads.iter().all(|head| self.graph.contains(head))
     }
@@ -185,8 +185,8 @@ impl Document {
         self.graph.changes()
     }
 
-    /// The applied changes that are neither among `heads` nor ancestors of them, dependencies
-    /// first. Hashes that are not here are ignored.
+    /// The applied changes neither among `heads` nor among their ancestors, dependencies first.
+    /// Unknown hashes are ignored.
     pub fn changes_since(&self, heads: &[ChangeHash]) -> Vec<&Change> {
         self.graph.changes_since(heads)
     }
@@ -196,22 +196,22 @@ impl Document {
         self.graph.get(hash)
     }
 
-    /// The last change that this document's actor made.
+    /// The last change by this document's actor.
     pub fn last_local_change(&self) -> Option<&Change> {
         self.graph.change_of(&self.actor, self.graph.seq_of(&self.actor))
     }
 
-    /// The changes that are not here but that waiting changes, or `heads`, name. Ascending.
+    /// The hashes named by waiting changes, or given as `heads`, but unknown here. Ascending.
     pub fn missing_deps(&self, heads: &[ChangeHash]) -> Vec<ChangeHash> {
         self.queue.missing(&self.graph, heads)
     }
 
-    /// The changes that wait for others, in the order they arrived.
+    /// The changes waiting for others, in the order of arrival.
     pub fn queued_changes(&self) -> Vec<&Change> {
         self.queue.changes()
     }
 
-    /// Whether there is no change, applied or waiting.
+    /// True without any change, applied or waiting.
     pub fn is_empty(&self) -> bool {
         self.graph.is_empty() && self.queue.is_empty()
     }
@@ -234,13 +234,13 @@ impl Document {
         }
     }
 
-    /// The actors who made changes, in the order in which they came to be known here.
+    /// The actors with changes, in the order of becoming known here.
     pub fn authors(&self) -> impl Iterator<Item = &ActorId> {
         self.graph.actors().iter().filter(|actor| self.graph.seq_of(actor) > 0)
     }
 
-    /// Applies the changes of `other` that are not here. Cost: that of those, however long the history
-    /// is that both have.
+    /// Applies the changes of `other` missing here. Cost: applying these, however long the shared
+    /// history.
     ///
     /// # Errors
     /// As [`Document::apply_changes`].

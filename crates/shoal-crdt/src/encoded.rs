@@ -1,6 +1,6 @@
 //! Reading and writing the small binary forms of cursors and object ids.
 
-/// Bytes from elsewhere, read front to back. Errors say what is wrong.
+/// Bytes from elsewhere, read front to back. Errors name the fault.
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
 }
@@ -46,7 +46,7 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    /// Refuses bytes that are left over.
+    /// Refuses leftover bytes.
     pub(crate) fn finish(self) -> Result<(), &'static str> {
         if self.bytes.is_empty() { Ok(()) } else { Err("bytes left over") }
     }

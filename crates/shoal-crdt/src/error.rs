@@ -1,19 +1,19 @@
-//! What can go wrong with a document, kept apart by who can cause it: bytes and changes from
-//! elsewhere, limits, and the calling code.
+//! The errors of a document, kept apart by who can cause them: bytes and changes from elsewhere,
+//! limits, and the calling code.
 
 use shoal_history::{ActorId, ChangeHash};
 
 use crate::id::ObjId;
 use crate::value::ObjType;
 
-/// Why a call on a document failed. The document is then as it was before the call.
+/// The reason of a failed call on a document. The document is as before the call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Bytes that are no chunks, or changes that do not fit together.
+    /// Bytes outside of any chunk, or changes at odds with each other.
     #[error(transparent)]
     History(#[from] shoal_history::Error),
-    /// An op of a change contradicts the document it was applied to.
+    /// An op of a change contradicts the document.
     #[error("change {change}: op {op}: {fault}")]
     Op {
         /// The change.
@@ -28,7 +28,7 @@ pub enum Error {
     Row {
         /// The row, counted from 0.
         row: u32,
-        /// The column that names what is wrong.
+        /// The column at fault.
         column: &'static str,
         /// The op of the row.
         op: ObjId,
@@ -45,10 +45,10 @@ pub enum Error {
         /// The number.
         seq: u32,
     },
-    /// A file that begins with changes lacks some that they depend on.
+    /// A file beginning with changes lacks some of their dependencies.
     #[error("changes in the file depend on one that is missing: {first}")]
     MissingDeps {
-        /// One of those missing.
+        /// One of the missing changes.
         first: ChangeHash,
     },
     /// An author for an actor who has made changes already.
@@ -57,7 +57,7 @@ pub enum Error {
         /// The actor.
         actor: ActorId,
     },
-    /// Heads that name a change that is not in the document.
+    /// Heads naming a change unknown to the document.
     #[error("no such change: {0}")]
     UnknownHead(ChangeHash),
     /// There is no such object in the document.
@@ -70,7 +70,7 @@ pub enum Error {
         obj: ObjId,
         /// Its type.
         kind: ObjType,
-        /// What was asked for.
+        /// The refused operation.
         operation: &'static str,
     },
     /// An index beyond the end.
@@ -81,7 +81,7 @@ pub enum Error {
         /// How long the sequence is.
         length: usize,
     },
-    /// A cursor at an op that is not in the sequence, or not at the heads that are read.
+    /// A cursor at an op not in the sequence, or not at the heads being read.
     #[error("no such op for a cursor: {0}")]
     UnknownCursor(ObjId),
     /// There is no block marker at the index.
@@ -120,34 +120,34 @@ pub enum Error {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpFault {
-    /// It names an actor who made no change here.
+    /// An actor without changes here is named.
     #[error("names an actor without changes")]
     UnknownActor,
     /// Its object does not exist.
     #[error("no such object")]
     UnknownObject,
-    /// It names a sequence element that does not exist.
+    /// A sequence element that does not exist is named.
     #[error("no such element")]
     UnknownElement,
-    /// It supersedes an op that is not at its place.
+    /// A superseded op is not at the place of the op.
     #[error("supersedes an op that is not there")]
     UnknownPredecessor,
-    /// It has a map key in a sequence, an element in a map, or no element where it needs one.
+    /// A map key in a sequence, an element in a map, or no element where one is needed.
     #[error("wrong kind of key for the object")]
     WrongKey,
-    /// It refers to an op that is not older.
+    /// A reference to an op not older.
     #[error("refers to an op that is not older")]
     RefersAhead,
-    /// A delete op that supersedes nothing, inserts, or has a value.
+    /// A delete op superseding nothing, or with an insert or a value.
     #[error("malformed delete")]
     MalformedDelete,
-    /// An increment that inserts or is no integer.
+    /// An increment with an insert, or of no integer.
     #[error("malformed increment")]
     MalformedIncrement,
-    /// A mark that does not insert, or ends where it has not begun.
+    /// A mark without an insert, or with an end before the begin.
     #[error("malformed mark")]
     MalformedMark,
-    /// It makes an object that is nested more deeply than the limit.
+    /// A new object nested more deeply than the limit.
     #[error("object nested more deeply than allowed")]
     TooDeep,
     /// The rows of objects, keys or elements are not in document order.
@@ -156,7 +156,7 @@ pub enum OpFault {
 }
 
 impl OpFault {
-    /// The column of a document chunk that says what is wrong with a row.
+    /// The column of a document chunk at fault.
     pub(crate) fn column(self) -> &'static str {
         match self {
             Self::UnknownActor => "id actor column",

@@ -1,9 +1,9 @@
 //! Changes with everything in them spelled out: to look at, to print as JSON, and to make changes
 //! from.
 //!
-//! The JSON is the reference's, with three additions that it reads as well or that it cannot say:
-//! values of marks have a `datatype` too, bytes are read back, and floats that JSON has no number
-//! for are strings.
+//! The JSON is the reference's, with three additions, read by the reference or unknown to it:
+//! values of marks have a `datatype` too, bytes are read back, and floats without a JSON number are
+//! strings.
 
 use shoal_history::{
     Action, ActorId, ActorIdx, Change, ChangeHash, ChangeHeader, ChangeWriter, Key,
@@ -34,38 +34,38 @@ mod json;
 pub struct ExpandedChange {
     /// The ops, in order.
     pub operations: Vec<ExpandedOp>,
-    /// Who made it.
+    /// The author's actor.
     pub actor_id: ActorId,
-    /// The hash that the change has, or must have when it is made; `None` for one that is new.
+    /// The hash of the change, checked when the change is made; `None` for a new change.
     pub hash: Option<ChangeHash>,
-    /// The number of the change among those of its actor, from 1.
+    /// The number of the change among the changes of its actor, from 1.
     pub seq: u32,
     /// The counter of the first op's id.
     pub start_op: u32,
     /// Seconds since the Unix epoch by custom.
     pub time: i64,
-    /// What its author said of it.
+    /// The author's message.
     pub message: Option<String>,
-    /// The changes it was made on top of.
+    /// The dependencies.
     pub deps: Vec<ChangeHash>,
     /// Bytes after the ops.
     pub extra_bytes: Vec<u8>,
-    /// The author that the extra bytes name.
+    /// The author named by the extra bytes.
     pub author: Option<Vec<u8>>,
 }
 
 /// An op, decoded. Its id follows from its place in the change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExpandedOp {
-    /// What it does.
+    /// The action.
     pub action: OpType,
-    /// The object it changes.
+    /// The changed object.
     pub obj: ObjId,
-    /// The place in that object.
+    /// The place in the object.
     pub key: ExpandedKey,
-    /// Whether it inserts a new element after the one that `key` names.
+    /// True for an insert of a new element after the one named by `key`.
     pub insert: bool,
-    /// The ops that it supersedes.
+    /// The superseded ops.
     pub pred: Vec<ObjId>,
 }
 
@@ -80,14 +80,14 @@ pub enum ExpandedKey {
     Elem(ObjId),
 }
 
-/// What an op does.
+/// The action of an op.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OpType {
     /// Makes an object.
     Make(ObjType),
-    /// Deletes what it supersedes.
+    /// Deletes the superseded ops.
     Delete,
-    /// Adds to the counters that it supersedes.
+    /// Adds to the superseded counters.
     Increment(i64),
     /// Sets a scalar.
     Put(Scalar),
@@ -97,24 +97,24 @@ pub enum OpType {
         name: String,
         /// Its value.
         value: Scalar,
-        /// Whether it grows at its begin.
+        /// True if the mark grows at its begin.
         expand: bool,
     },
-    /// Ends the mark that the op before it began; whether the mark grows at its end.
+    /// Ends the mark begun by the op before; true if the mark grows at its end.
     MarkEnd(bool),
 }
 
-/// Why an [`ExpandedChange`] is none that can be made.
+/// The fault of an [`ExpandedChange`] not to be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExpandedChangeError {
-    /// It is another change than the one whose hash it names: something in it was altered, or the
-    /// change had parts that this form does not show.
+    /// The hash is not the stated one: something was altered, or the change had parts without a
+    /// place in this form.
     #[error("the change that is made has another hash than {stated}: {found}")]
     Hash {
-        /// The hash it names.
+        /// The stated hash.
         stated: ChangeHash,
-        /// The hash of what was made.
+        /// The hash of the change as made.
         found: ChangeHash,
     },
     /// An op refers to the root where only an op can be meant.
@@ -123,10 +123,10 @@ pub enum ExpandedChangeError {
         /// Its place in the change, from 0.
         op: usize,
     },
-    /// The author is not the one that the extra bytes name.
+    /// The author is not the one named by the extra bytes.
     #[error("the extra bytes do not name the author")]
     Author,
-    /// It breaks the rules of the format.
+    /// The change breaks the rules of the format.
     #[error("no change: {0}")]
     History(shoal_history::Error),
 }
@@ -219,7 +219,7 @@ impl OpType {
 }
 
 impl ExpandedChange {
-    /// The change, encoded canonically. Cost: O(n log m) for n ops that name m actors.
+    /// The change, encoded canonically. Cost: O(n log m) for n ops naming m actors.
     ///
     /// # Errors
     /// [`ExpandedChangeError`]. Whether the change fits a document is for
@@ -269,10 +269,10 @@ impl ExpandedChange {
     }
 }
 
-/// What an op names, by the actors of the change that is made.
+/// The object, key and preds of an op, by the actors of the change being made.
 type Named<'a> = (StoredObjId, Key<'a>, Vec<OpId>);
 
-/// The actors that a change names.
+/// The actors named by a change.
 #[derive(Default)]
 struct Actors {
     ids: Vec<ActorId>,
@@ -294,7 +294,7 @@ impl Actors {
         Some(OpId { counter: id.counter(), actor: self.index(id.actor()?) })
     }
 
-    /// `None` if the op refers to the root as if it were an op.
+    /// `None` if the op refers to the root as an op.
     fn localize<'a>(&mut self, op: &'a ExpandedOp) -> Option<Named<'a>> {
         let obj = match op.obj.is_root() {
             true => StoredObjId::Root,

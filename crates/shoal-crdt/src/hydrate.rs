@@ -19,7 +19,7 @@ mod apply;
 
 pub use apply::PatchMismatch;
 
-/// A value with all that is in it. Serializes to the JSON that
+/// A value with everything in it. Serializes to the JSON of
 /// [`Document::to_json`](crate::Document::to_json) gives.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
@@ -131,7 +131,7 @@ impl View<'_> {
 }
 
 impl Transaction<'_> {
-    /// Sets the value at `prop` to `value` and all that is in it.
+    /// Sets the value at `prop` to `value` with everything in it.
     ///
     /// # Errors
     /// As [`Transaction::put`] for scalars and [`Transaction::put_object`] for the rest.
@@ -144,7 +144,7 @@ impl Transaction<'_> {
         self.put_tree(obj, prop.into(), value)
     }
 
-    /// Inserts `value` and all that is in it before the list item at `index`.
+    /// Inserts `value` with everything in it before the list item at `index`.
     ///
     /// # Errors
     /// As [`Transaction::insert`].
@@ -152,8 +152,8 @@ impl Transaction<'_> {
         self.insert_tree(obj, index, value)
     }
 
-    /// Makes `value` the value at `prop`, or, if `insert`, an item before the one at that index, with
-    /// all that is in it, and returns the id of the object.
+    /// Makes `value`, with everything in it, the value at `prop`, or, if `insert`, an item before
+    /// the one at that index, and returns the id of the object.
     ///
     /// # Errors
     /// [`Error::NotAnObject`] for a scalar; else as [`Transaction::put_value`] and
@@ -179,8 +179,8 @@ impl Transaction<'_> {
         }
     }
 
-    /// [`Transaction::splice`] with values of any kind, and all that is in them: first the values
-    /// themselves are inserted, then their contents breadth first, then items are deleted.
+    /// [`Transaction::splice`] with values of any kind: first the values themselves are inserted,
+    /// then their contents breadth first, then items are deleted.
     ///
     /// # Errors
     /// As there; in a text every value must be a scalar string.

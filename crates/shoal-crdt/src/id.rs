@@ -1,4 +1,4 @@
-//! The id of an object or of an op as callers hold it: independent of any document in memory.
+//! The id of an object or an op for callers: independent of any document in memory.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -9,10 +9,10 @@ use shoal_history::{ActorId, ActorIdx};
 
 use crate::encoded::{Reader, write_uleb};
 
-/// The map that every document starts from.
+/// The map at the root of every document.
 pub const ROOT: ObjId = ObjId(Repr::Root);
 
-/// The id of an object, and of the op that made it: stable across saves, merges and replicas.
+/// The id of an object, and of the op behind the object: stable across saves, merges, replicas.
 ///
 /// Its text form is `_root`, or `counter@actor` with the actor in hexadecimal. Ordered as the ids
 /// of ops are: the root first, then by counter, then by the bytes of the actor. Cheap to clone.
@@ -25,7 +25,7 @@ enum Repr {
     Op {
         counter: u32,
         actor: ActorId,
-        /// Where the actor was interned in the document that gave this id out; only a hint.
+        /// The index of the actor in the document of origin; only a hint.
         hint: ActorIdx,
     },
 }
@@ -40,7 +40,7 @@ impl ObjId {
         Self(Repr::Op { counter, actor, hint })
     }
 
-    /// Whether this is the root map.
+    /// True for the root map.
     pub fn is_root(&self) -> bool {
         matches!(self.0, Repr::Root)
     }
@@ -61,8 +61,8 @@ impl ObjId {
         }
     }
 
-    /// The binary form: a tag, the length-prefixed actor, a hint that is 0, and the counter. The
-    /// reference reads it; what it writes differs in the hint, which says where it keeps actors.
+    /// The binary form: a tag, the length-prefixed actor, a hint of 0, and the counter. The
+    /// reference reads this form, and writes its own index of the actor as the hint.
     pub fn to_bytes(&self) -> Vec<u8> {
         let Some(actor) = self.actor() else { return vec![TAG_ROOT] };
         let mut bytes = Vec::with_capacity(actor.as_bytes().len() + 8);
@@ -74,7 +74,7 @@ impl ObjId {
         bytes
     }
 
-    /// The id that [`ObjId::to_bytes`] wrote, here or in the reference.
+    /// The id written by [`ObjId::to_bytes`], here or in the reference.
     ///
     /// # Errors
     /// [`ObjIdFromBytesError`].
@@ -148,14 +148,14 @@ const TAG_ROOT: u8 = 0;
 /// Version 0, an op.
 const TAG_OP: u8 = 1 << 4;
 
-/// Bytes that are no object id.
+/// Bytes of no object id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not an object id: {why}")]
 pub struct ObjIdFromBytesError {
     why: &'static str,
 }
 
-/// Text that is no object id.
+/// Text of no object id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an object id is _root or counter@actor, not: {0}")]
 pub struct ParseObjIdError(String);

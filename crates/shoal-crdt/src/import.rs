@@ -1,8 +1,8 @@
 //! Writing whole trees of values into a document: JSON, where strings become texts, as other
 //! Automerge programs make them, integers integers, other numbers floats; and hydrated values.
 //!
-//! Walks breadth first with a queue of its own: however deeply a value is nested, the stack is
-//! not. The ops come in the order in which the reference creates nested values.
+//! Walks breadth first with a queue of its own: a deeply nested value needs no deep stack. The ops
+//! come in the order of the reference for nested values.
 
 use std::collections::VecDeque;
 
@@ -15,13 +15,13 @@ use crate::read::wrong_type;
 use crate::transaction::Transaction;
 use crate::value::{ObjType, Prop};
 
-/// A value that may hold others.
+/// A value with values in it.
 pub(crate) trait Tree: Sized {
-    /// What it is.
+    /// The top of the tree.
     fn node(&self) -> Node<'_, Self>;
 }
 
-/// What a tree holds at its top.
+/// The top of a tree.
 pub(crate) enum Node<'t, T> {
     Scalar(Scalar),
     /// In the order of the keys' bytes.
@@ -67,7 +67,7 @@ impl Tree for Json {
 }
 
 impl Transaction<'_> {
-    /// Puts every entry of the JSON object `json` into the root map, over what is there. Other
+    /// Puts every entry of the JSON object `json` into the root map, over present ones. Other
     /// entries stay.
     ///
     /// # Errors
@@ -80,7 +80,7 @@ impl Transaction<'_> {
         self.fill(ROOT, json.node())
     }
 
-    /// Sets the value at `prop` to what `json` says.
+    /// Sets the value at `prop` to `json`.
     ///
     /// # Errors
     /// As [`Transaction::put`] for scalars and [`Transaction::put_object`] for the rest.
@@ -93,7 +93,7 @@ impl Transaction<'_> {
         self.put_tree(obj, prop.into(), json)
     }
 
-    /// Inserts what `json` says before the list item at `index`.
+    /// Inserts `json` before the list item at `index`.
     ///
     /// # Errors
     /// As [`Transaction::insert`].
@@ -117,7 +117,7 @@ impl Transaction<'_> {
         }
     }
 
-    /// Writes the tree, which is no scalar, as a new object at `prop`, or before it.
+    /// Writes the tree, not a scalar, as a new object at `prop`, or before `prop`.
     pub(crate) fn create_tree<T: Tree>(
         &mut self,
         obj: &ObjId,
@@ -160,7 +160,7 @@ impl Transaction<'_> {
         }
     }
 
-    /// Inserts `trees` before the list item at `index`, all of them before what is in them.
+    /// Inserts `trees` before the list item at `index`, all of them before their contents.
     pub(crate) fn insert_trees<T: Tree>(
         &mut self,
         obj: &ObjId,
@@ -185,7 +185,7 @@ impl Transaction<'_> {
         self.fill_all(VecDeque::from([(obj, node)]))
     }
 
-    /// Writes the content of each node into an object of its type, then what is in it.
+    /// Writes the content of each node into an object of the node's type, then the contents below.
     fn fill_all<T: Tree>(
         &mut self,
         mut queue: VecDeque<(ObjId, Node<'_, T>)>,

@@ -1,8 +1,8 @@
-//! Transactions on a past state: edits that see, and build on, given heads and nothing else.
+//! Transactions on a past state: edits seeing, and building on, given heads and nothing else.
 //!
-//! They are made on a copy of the document at those heads, and what they come to is applied to the
-//! document as a change from elsewhere would be. So an edit cannot refer to what its heads do not
-//! have, and the present state is merged with it by the one rule there is.
+//! The edits are made on a copy of the document at those heads, and applied to the document like a
+//! change from elsewhere. So an edit cannot refer to ops outside of its heads, and merging follows
+//! the one rule of all changes.
 
 use shoal_history::{ActorId, ChangeHash};
 
@@ -15,7 +15,7 @@ use crate::transactable::Transactable;
 use crate::transaction::{CommitOptions, Suspended, Transaction};
 use crate::view::View;
 
-/// A document as it was at some heads, to be edited from there.
+/// A document as of some heads, to be edited from there.
 #[derive(Clone, Debug)]
 pub(crate) struct Past {
     doc: Document,
@@ -23,11 +23,10 @@ pub(crate) struct Past {
 }
 
 impl Past {
-    /// The document at `heads`. Cost: that of applying their changes; O(1) at the present heads.
+    /// The document at `heads`. Cost: applying their changes; O(1) at the present heads.
     ///
     /// # Errors
-    /// [`Error::UnknownHead`]; [`Error::History`] if a history that was loaded without verifying it
-    /// turns out to be unsound.
+    /// [`Error::UnknownHead`]; [`Error::History`] for an unsound history, loaded without verifying.
     pub(crate) fn of(doc: &Document, heads: &[ChangeHash]) -> Result<Self, Error> {
         let mut heads = heads.to_vec();
         heads.sort_unstable();
@@ -43,7 +42,7 @@ impl Past {
         self.doc.view()
     }
 
-    /// What is built on next.
+    /// The heads of the next change.
     pub(crate) fn heads(&self) -> &[ChangeHash] {
         &self.heads
     }
@@ -57,9 +56,9 @@ impl Past {
         Suspended::new(actor, seq, start_op, self.heads.clone())
     }
 
-    /// Who makes the next change: the document's actor, unless a change of theirs is not among what
-    /// it builds on. Changes of one actor follow each other, so then it is made by another, whose
-    /// id is derived from theirs as the reference does.
+    /// The author of the next change: the document's actor, unless a change of this actor lies
+    /// outside of the heads. Changes of one actor follow each other, so another actor takes over
+    /// then, with an id derived as the reference does.
     fn author(&self, present: &Document) -> ActorId {
         let base = present.actor();
         let is_free = |actor: &ActorId| self.doc.graph.seq_of(actor) == present.graph.seq_of(actor);
@@ -93,7 +92,7 @@ impl Past {
         result
     }
 
-    /// Makes the edits a change, here and in `present`, and goes on from it.
+    /// Makes the edits a change, here and in `present`, and builds on the change.
     pub(crate) fn commit(
         &mut self,
         present: &mut Document,
@@ -130,14 +129,14 @@ impl Past {
     }
 }
 
-/// What the id of an actor who is concurrent with another begins with; a level and the other's id
+/// The first bytes of the id of an actor concurrent with another; a level and the other's id
 /// follow.
 const CONCURRENT: [u8; 4] = [0x13, 0xb2, 0x23, 0x09];
 
-/// Edits of a document as it was at some heads, which become one change together, or nothing.
+/// Edits of a document as of some heads: one change together, or nothing.
 ///
-/// Reads through it see the document at those heads with the edits, and nothing else. The change
-/// depends on exactly those heads. Dropping it takes every edit back.
+/// Reads see the document at those heads with the edits, and nothing else. The change depends on
+/// exactly those heads. Dropping the transaction takes every edit back.
 #[derive(Debug)]
 pub struct TransactionAt<'a> {
     present: &'a mut Document,
@@ -146,10 +145,9 @@ pub struct TransactionAt<'a> {
 }
 
 impl Document {
-    /// Begins a transaction on the document as it was when its heads were `heads`: as if somebody
-    /// who knew no more had made the edits. If the document's actor has made changes since, another
-    /// actor is the author, whose id begins with `13b22309`. Cost: that of applying the changes of
-    /// `heads`.
+    /// Begins a transaction on the document as of `heads`, like an author without any later change.
+    /// If the document's actor has made changes since, another actor is the author, with an id
+    /// beginning `13b22309`. Cost: applying the changes of `heads`.
     ///
     /// ```
     /// use shoal_crdt::{ActorId, CommitOptions, Document, ROOT, ReadDoc, Transactable};
@@ -172,8 +170,8 @@ impl Document {
     /// ```
     ///
     /// # Errors
-    /// [`Error::UnknownHead`] if one of `heads` is not here; [`Error::History`] if a history that
-    /// was loaded without verifying it turns out to be unsound.
+    /// [`Error::UnknownHead`] if one of `heads` is not here; [`Error::History`] for an unsound
+    /// history, loaded without verifying.
     pub fn transaction_at(&mut self, heads: &[ChangeHash]) -> Result<TransactionAt<'_>, Error> {
         let mut past = Past::of(self, heads)?;
         let open = Some(past.begin(self));
@@ -182,7 +180,7 @@ impl Document {
 }
 
 impl TransactionAt<'_> {
-    /// The heads that the edits are based on.
+    /// The heads below the edits.
     pub fn base_heads(&self) -> &[ChangeHash] {
         self.past.heads()
     }
@@ -202,12 +200,12 @@ impl TransactionAt<'_> {
         self.past.commit_empty(self.present, open, options)
     }
 
-    /// Takes every edit back and returns how many ops that were.
+    /// Takes every edit back and returns the number of ops.
     pub fn rollback(mut self) -> usize {
         self.open.take().map_or(0, |open| self.past.rollback(open))
     }
 
-    /// What the edits so far come to.
+    /// The patches of the edits so far.
     ///
     /// # Errors
     /// As [`Document::diff`].

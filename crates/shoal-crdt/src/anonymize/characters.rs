@@ -1,9 +1,8 @@
-//! Characters that stand for others which take as many bytes.
+//! Replacements of characters by others of the same length.
 
 use super::Random;
 
-/// For each class of characters, which of it stands for which. No two are replaced by the same, and
-/// none by itself.
+/// A permutation of each class of characters, without a character replaced by itself.
 #[derive(Default)]
 pub(super) struct Characters {
     tables: [Vec<u32>; CLASSES],
@@ -23,7 +22,7 @@ const RANGES: [&[(u32, u32)]; CLASSES] = [
 ];
 
 impl Characters {
-    /// What stands for `character`. The first of a class costs as much as there are in the class.
+    /// The replacement of `character`. The first of a class costs as much as the class has members.
     pub(super) fn replace(&mut self, character: char, random: &mut Random) -> char {
         let class = match (character.len_utf8(), character.is_ascii_control()) {
             (1, false) => 0,

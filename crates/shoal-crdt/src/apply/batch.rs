@@ -1,5 +1,5 @@
-//! Changes that came together: those that are new, told apart by author and sequence number. Most
-//! batches are one author's changes one after the other, and pay for no look-up by hash.
+//! Changes of one batch: the new ones told apart by author and sequence number. Most batches are
+//! one author's changes one after the other, and pay for no look-up by hash.
 
 use std::cell::OnceCell;
 
@@ -9,26 +9,26 @@ use shoal_history::{ActorId, Change, ChangeGraph, ChangeHash};
 use crate::error::Error;
 use crate::queue::Queue;
 
-/// The changes of a batch that are neither in the graph nor waiting.
+/// The changes of a batch neither in the graph nor waiting.
 #[derive(Default)]
 pub(super) struct Batch {
     pub(super) changes: Vec<Change>,
     authors: Vec<Author>,
     by_actor: FxHashMap<ActorId, usize>,
-    /// Which author made the last one.
+    /// The author of the last change.
     last: usize,
     positions: OnceCell<FxHashMap<ChangeHash, u32>>,
 }
 
-/// What a batch holds of one author.
+/// The changes of one author in a batch.
 struct Author {
     actor: ActorId,
-    /// The sequence number of the author's last change that is in the graph.
+    /// The sequence number of the author's last change in the graph.
     known: u32,
-    /// Where the changes with this sequence number and those that follow it are.
+    /// The place of the change with this sequence number, the first of a series.
     first: u32,
     places: Vec<u32>,
-    /// Where those are that came out of order, by sequence number.
+    /// The places of changes out of order, by sequence number.
     others: FxHashMap<u32, u32>,
 }
 
@@ -51,7 +51,7 @@ impl Author {
 }
 
 impl Batch {
-    /// Takes in a change, unless it is known.
+    /// Takes in an unknown change.
     ///
     /// # Errors
     /// [`Error::OpIdsExhausted`], [`Error::DuplicateSeq`].
@@ -72,12 +72,12 @@ impl Batch {
         if twin == Some(hash) {
             return Ok(());
         }
-        // A change that is in the graph is among its author's.
+        // A change in the graph is among the author's.
         let is_taken = seq <= author.known;
         if is_taken && graph.contains(&hash) {
             return Ok(());
         }
-        // A later change, even without ops, begins one above: that must fit as well.
+        // A later change, even without ops, begins one above, and must fit as well.
         if change.max_op() == u32::MAX {
             return Err(Error::OpIdsExhausted);
         }
@@ -90,7 +90,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Which author `actor` is here.
+    /// The index of `actor` in the batch.
     fn author(&mut self, actor: &ActorId, graph: &ChangeGraph) -> usize {
         if self.authors.get(self.last).is_some_and(|last| last.actor == *actor) {
             return self.last;
@@ -125,7 +125,7 @@ impl Batch {
         positions.get(hash).copied()
     }
 
-    /// The change before the one at `place`, which is what most depend on.
+    /// The change before the one at `place`: the dependency of most.
     pub(super) fn before(&self, place: u32) -> Option<(ChangeHash, u32)> {
         let before = place.checked_sub(1)?;
         Some((self.changes.get(before as usize)?.hash(), before))

@@ -1,7 +1,6 @@
-//! The order in which the changes of a batch are applied, which later shows in the order of saved
-//! rows and of sent changes: breadth first, as in the reference. First the changes that depend on
-//! none of the batch, as they came; then, change after change, those that this one was the last
-//! to hold back.
+//! The order of applying a batch, visible later in the order of saved rows and of sent changes:
+//! breadth first, as in the reference. First the changes without dependencies in the batch, as they
+//! came; then, change after change, the dependents held back by this one alone.
 
 use shoal_history::{Change, ChangeGraph, ChangeHash};
 
@@ -9,16 +8,16 @@ use super::Batch;
 
 /// A batch, told apart.
 pub(super) struct Ordered {
-    /// What can be applied, in order.
+    /// Changes to apply, in order.
     pub(super) ready: Vec<Change>,
-    /// What depends on changes that are neither here nor in the batch, as it came.
+    /// Changes with dependencies neither here nor in the batch, as they came.
     pub(super) waiting: Vec<Change>,
 }
 
-/// Orders a batch by itself: right when nothing waits that it could release. Takes its changes out.
-/// Costs its dependencies.
+/// Orders a batch by itself: right while no waiting change could be released. Takes the changes
+/// out. Costs the dependencies.
 pub(super) fn order(batch: &mut Batch, graph: &ChangeGraph) -> Ordered {
-    // From a change to one that depends on it.
+    // From a change to a dependent.
     let mut edges: Vec<(u32, u32)> = Vec::with_capacity(batch.changes.len());
     let mut held_back = vec![0_u32; batch.changes.len()];
     let mut is_in_order = true;
@@ -34,13 +33,13 @@ pub(super) fn order(batch: &mut Batch, graph: &ChangeGraph) -> Ordered {
                 }
                 Dep::Graph => {}
                 Dep::Missing => {
-                    // By what never comes.
+                    // Held back for ever.
                     held_back[at as usize] += 1;
                     is_in_order = false;
                 }
             }
         }
-        // A change comes after all that were released by earlier ones.
+        // A change comes after all changes released by earlier ones.
         is_in_order &= key <= at && key >= last_key;
         last_key = key;
     }

@@ -1,12 +1,12 @@
-//! The ops of changes on their way into the objects: what was typed or deleted in one go is taken
-//! in as one, also across changes. The result is that of op by op.
+//! The ops of changes on their way into the objects: typing and deleting are taken in as runs, also
+//! across changes. The result equals applying op by op.
 
 use shoal_history::{Action, DeleteRun, Key, ObjId as StoredObjId, Op, OpId, ScalarRef, TextRun};
 
 use crate::error::OpFault;
 use crate::opset::OpSet;
 
-/// Ops that were read and not applied yet, and how many were.
+/// Ops read and not applied yet, and the number of applied ones.
 #[derive(Debug, Default)]
 pub(super) struct Runs {
     open: Option<Open>,
@@ -16,23 +16,23 @@ pub(super) struct Runs {
     pub(super) done: usize,
 }
 
-/// A run that the next op may continue.
+/// A run open for the next op.
 #[derive(Clone, Copy, Debug)]
 enum Open {
     Text { obj: StoredObjId, reference: Option<OpId>, id: OpId, len: u32 },
     Deletes(DeleteRun),
 }
 
-/// The op that contradicts the document, and how.
+/// The op contradicting the document, and the fault.
 pub(super) type Refused = (OpId, OpFault);
 
 impl Runs {
-    /// How much text it has room for.
+    /// The bytes of text with room.
     pub(super) fn room(&self) -> usize {
         self.text.capacity()
     }
 
-    /// Takes in the next op of a change, which is no run.
+    /// Takes in the next op of a change, not part of a run.
     pub(super) fn push(&mut self, ops: &mut OpSet, op: &Op<'_>) -> Result<(), Refused> {
         self.flush(ops)?;
         ops.apply(op).map_err(|fault| (op.id, fault))?;
@@ -74,7 +74,7 @@ impl Runs {
         Ok(())
     }
 
-    /// Applies what was not applied yet.
+    /// Applies the open run.
     pub(super) fn flush(&mut self, ops: &mut OpSet) -> Result<(), Refused> {
         match self.open.take() {
             None => Ok(()),
@@ -120,14 +120,12 @@ impl Runs {
     }
 }
 
-/// The op of the same actor so many after this one; of those here the ids are all below the
-/// greatest.
+/// The op of the same actor `count` after this one. Ids here are all below the greatest.
 fn op_after(id: OpId, count: u32) -> OpId {
     OpId { counter: id.counter + count, actor: id.actor }
 }
 
-/// Whether the elements of `next` go on where those of `run` end; if so, whether their ids count
-/// down.
+/// `Some` if the elements of `next` follow the elements of `run`; true if their ids count down.
 fn continues(run: &DeleteRun, next: &DeleteRun) -> Option<bool> {
     if next.elem.actor != run.elem.actor {
         return None;

@@ -66,7 +66,7 @@ impl Serialize for ExpandedOp {
     }
 }
 
-/// Writes the entries that say what a value is.
+/// Writes the entries of a value and its type.
 fn serialize_value<M: SerializeMap>(map: &mut M, value: &Scalar) -> Result<(), M::Error> {
     let datatype = match value {
         Scalar::Counter(_) => Some("counter"),
@@ -112,7 +112,7 @@ fn action_name(action: &OpType) -> &'static str {
     }
 }
 
-/// What is read of a change before its parts are looked at.
+/// The raw entries of a change.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawChange {
@@ -157,7 +157,7 @@ impl<'de> Deserialize<'de> for ExpandedChange {
     }
 }
 
-/// What is read of an op before its parts are looked at.
+/// The raw entries of an op.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawOp {
@@ -225,7 +225,7 @@ impl RawOp {
     }
 }
 
-/// The scalar that a value and its type say.
+/// The scalar of a value and its type.
 fn scalar(value: Json, datatype: Option<&str>) -> Result<Scalar, String> {
     let wrong = |value: &Json| format!("a value does not fit its datatype: {value}");
     Ok(match (datatype, &value) {
@@ -263,7 +263,7 @@ fn bytes(items: &[Json]) -> Result<Vec<u8>, String> {
     bytes.ok_or_else(|| "bytes are numbers from 0 to 255".to_owned())
 }
 
-/// A value of a type that this version does not know: its code and its payload.
+/// A value of an unknown type: code and payload.
 fn unknown(entries: &serde_json::Map<String, Json>) -> Result<Scalar, String> {
     let code = entries.get("type_code").and_then(Json::as_u64);
     let code = code.and_then(|code| u8::try_from(code).ok()).filter(|code| (10..16).contains(code));

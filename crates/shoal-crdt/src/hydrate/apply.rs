@@ -1,4 +1,4 @@
-//! Doing to a value that was read from a document what a patch says.
+//! Applying patches to a value read from a document.
 
 use shoal_history::Scalar;
 use unicode_segmentation::UnicodeSegmentation;
@@ -7,17 +7,17 @@ use super::Value;
 use crate::patch::{Patch, PatchAction, PatchProp, PatchScalar, PatchValue};
 use crate::value::{OBJECT_REPLACEMENT, ObjType, TextEncoding};
 
-/// A patch that leads from another state than the value it was applied to.
+/// A patch from another state than the value's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the patch does not fit: {0}")]
 pub struct PatchMismatch(&'static str);
 
 impl Value {
-    /// Does to this value, the root of a document as it was read, what `patch` says. `encoding` is the
-    /// unit in which the document counts. What values do not show changes nothing: marks, conflicts,
-    /// and what is in the blocks of a text. A text in grapheme clusters follows only as long as none of
-    /// its elements are seen as one character together: a string cannot tell them apart. Cost: the way
-    /// there, and the size of the text or list that changes.
+    /// Applies `patch` to this value, read as the root of a document. `encoding` is the document's
+    /// unit of text indexes. Marks, conflicts and the contents of blocks are not part of values,
+    /// and change nothing. A text in grapheme clusters follows only while no two elements read as
+    /// one character: a string cannot tell them apart. Cost: the path, and the size of the changed
+    /// text or list.
     ///
     /// ```
     /// use shoal_crdt::{ActorId, AutoCommit, ROOT, ReadDoc, Transactable};
@@ -33,7 +33,7 @@ impl Value {
     /// ```
     ///
     /// # Errors
-    /// [`PatchMismatch`] if this is not what the patch leads from; then nothing has changed.
+    /// [`PatchMismatch`] for a value not in the patch's state before; nothing has changed then.
     pub fn apply_patch(
         &mut self,
         patch: &Patch,
@@ -112,7 +112,7 @@ fn brought(value: &PatchValue) -> Value {
     }
 }
 
-/// The byte at which the unit `index` of a text begins, or its end.
+/// The byte of the unit `index` of a text, or the end.
 fn byte(encoding: TextEncoding, text: &str, index: usize) -> Result<usize, PatchMismatch> {
     let mut starts = match encoding {
         TextEncoding::Utf8CodeUnit if text.is_char_boundary(index) => return Ok(index),
