@@ -1,5 +1,5 @@
 //! A document as JSON: keys sorted, counters and timestamps as integers, bytes as arrays of
-//! numbers, texts as strings. The shape is that of the reference's own export.
+//! numbers, texts as strings. The shape is the one of the reference's own export.
 
 use serde::ser::{Error as _, SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
@@ -15,7 +15,7 @@ pub const DEFAULT_MAX_DEPTH: usize = 500;
 
 /// Serializes the current state of a document.
 ///
-/// Serializing fails when objects are nested more deeply than allowed: it recurses, and a
+/// Serializing fails for objects nested more deeply than allowed: serializing recurses, and a
 /// document from a stranger must not exhaust the stack.
 #[derive(Clone, Copy, Debug)]
 pub struct DocumentJson<'a> {
@@ -47,7 +47,7 @@ impl<'a> DocumentJson<'a> {
 }
 
 impl Document {
-    /// The document as something that serializes to JSON.
+    /// The document in a form with a JSON serialization.
     pub fn to_json(&self) -> DocumentJson<'_> {
         DocumentJson::new(self)
     }

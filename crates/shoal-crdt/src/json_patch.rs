@@ -1,8 +1,8 @@
 //! JSON Patch (RFC 6902) and JSON Merge Patch (RFC 7386): applied to a document, and found between
 //! two JSON values.
 //!
-//! A document stays the same where a patch leaves it the same: a string that replaces a text is
-//! written as edits of that text, so that concurrent edits of it survive.
+//! Unchanged parts of a document stay untouched: a string in the place of a text is written as
+//! edits of the text, and concurrent edits survive.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -14,7 +14,7 @@ use crate::text_diff::{self, Edit};
 use crate::transaction::Transaction;
 use crate::value::{ObjType, Prop, Value};
 
-/// Why a patch does not apply. What its operations before have done stays; roll back.
+/// The reason of a patch not applying. Earlier operations stay done; roll back.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PatchError {
@@ -23,7 +23,7 @@ pub enum PatchError {
     Malformed {
         /// The number of the operation, from 0.
         operation: usize,
-        /// What is wrong.
+        /// The fault.
         why: &'static str,
     },
     /// A path leads nowhere.
@@ -31,7 +31,7 @@ pub enum PatchError {
     Path {
         /// The number of the operation, from 0.
         operation: usize,
-        /// Where it ends.
+        /// The fault of the pointer.
         source: PointerError,
     },
     /// A `test` found another value.
@@ -62,8 +62,8 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Applies a JSON Merge Patch to the root: entries of the patch replace those of the document,
-    /// objects are merged, null deletes.
+    /// Applies a JSON Merge Patch to the root: entries of the patch replace present ones, objects
+    /// are merged, null deletes.
     ///
     /// # Errors
     /// [`Error::RootNotObject`] for a patch that is no object; otherwise as [`Transaction::put`].
@@ -88,7 +88,7 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Sets the value at `prop`; a text that a string replaces is edited.
+    /// Sets the value at `prop`; a text is edited into a string.
     fn replace(&mut self, obj: &ObjId, prop: Prop<'_>, json: &Json) -> Result<(), Error> {
         match (self.get(obj, prop)?, json) {
             (Some((Value::Object(ObjType::Text), text)), Json::String(new)) => {
@@ -110,7 +110,7 @@ impl Transaction<'_> {
             },
         };
         let value = if resolved.prop().is_none() { view.hydrate(&ROOT)? } else { value };
-        // Numbers that JSON has no form for read as null.
+        // Numbers without a JSON form read as null.
         Ok(Some(serde_json::to_value(value).unwrap_or(Json::Null)))
     }
 }
@@ -150,7 +150,7 @@ impl<'a> Operation<'a> {
         Ok(resolved)
     }
 
-    /// The JSON at a path that must lead to a value.
+    /// The JSON at a path. The path must lead to a value.
     fn existing(&self, tx: &Transaction<'_>, path: &str) -> Result<(Resolved, Json), PatchError> {
         let resolved = self.resolve(tx, path)?;
         match tx.json_at(&resolved)? {
@@ -225,7 +225,7 @@ impl<'a> Operation<'a> {
     }
 }
 
-/// Equality as RFC 6902 has it: numbers by value.
+/// Equality by RFC 6902: numbers by value.
 fn is_equal(a: &Json, b: &Json) -> bool {
     match (a, b) {
         (Json::Number(x), Json::Number(y)) => x == y || x.as_f64() == y.as_f64(),
@@ -240,8 +240,8 @@ fn is_equal(a: &Json, b: &Json) -> bool {
     }
 }
 
-/// A JSON Patch that turns `before` into `after`. Arrays are compared item by item for a shortest
-/// script; what differs is removed and added, or replaced where both are at one place.
+/// A JSON Patch from `before` to `after`. Arrays are compared item by item for a shortest script;
+/// differing values are removed and added, or replaced at the same place.
 pub fn diff(before: &Json, after: &Json) -> Json {
     let mut operations = Vec::new();
     diff_value(before, after, &mut String::new(), &mut operations);
@@ -323,8 +323,8 @@ fn at(path: &mut String, segment: &str, then: impl FnOnce(&mut String)) {
     path.truncate(length);
 }
 
-/// A JSON Merge Patch that turns `before` into `after`. It cannot say that an entry is null, so
-/// nulls within objects of `after` come out as missing entries.
+/// A JSON Merge Patch from `before` to `after`. A merge patch has no null entries, so nulls within
+/// objects of `after` come out as missing entries.
 pub fn merge_diff(before: &Json, after: &Json) -> Json {
     let (Json::Object(old), Json::Object(new)) = (before, after) else { return after.clone() };
     let mut patch = Map::new();

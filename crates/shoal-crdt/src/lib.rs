@@ -1,7 +1,7 @@
 //! Automerge documents in memory: objects, text, transactions, merge, save, load and sync.
 //!
-//! Knows what ops mean. Bytes and the graph of changes are `shoal-history`'s; files, tables and
-//! the clock are unknown here: actors and times are passed in.
+//! Knows the meaning of ops. Bytes and the graph of changes are `shoal-history`'s; files, tables
+//! and the clock are unknown here: actors and times are passed in.
 
 #![forbid(unsafe_code)]
 

@@ -15,27 +15,27 @@ use crate::value::TextEncoding;
 /// How a document is loaded.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadOptions {
-    /// What to do when the bytes go bad, or when changes are missing.
+    /// The treatment of bad bytes and of missing changes.
     pub on_partial: OnPartial,
-    /// Whether the hashes of the rebuilt changes are compared with the heads that are stored.
+    /// The comparison of the rebuilt changes' hashes with the stored heads.
     pub verify: Verify,
     /// How much chunks may expand to.
     pub limits: Limits,
-    /// The unit in which texts are indexed.
+    /// The unit of text indexes.
     pub encoding: TextEncoding,
-    /// Whether the strings of old documents become texts.
+    /// The treatment of the strings of old documents.
     pub strings: StringMigration,
 }
 
-/// What becomes of scalar strings in maps and lists. Old programs wrote them where texts are written
-/// today.
+/// The treatment of scalar strings in maps and lists. Old programs wrote them in the place of
+/// today's texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StringMigration {
     /// They stay.
     #[default]
     Keep,
-    /// Those that readers see become texts, by a change that the document's actor makes when it is
-    /// loaded. Two who do that make two texts, of which one wins.
+    /// Visible strings become texts, by a change of the document's actor at loading. Two actors
+    /// loading so make two texts, and one wins.
     ToText,
 }
 
@@ -51,29 +51,29 @@ impl Default for LoadOptions {
     }
 }
 
-/// What to do with bytes of which only a part can be read.
+/// The treatment of bytes readable in part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnPartial {
     /// Refuse all.
     #[default]
     Error,
-    /// Keep the chunks before the bad one; they must not be none. Changes may lack others that
-    /// they depend on, and wait.
+    /// Keep the chunks before the bad one, at least one. Changes with missing dependencies wait.
     Ignore,
 }
 
 impl Document {
-    /// Loads what [`Document::save`], [`Document::save_after`], [`Document::save_incremental`] or
-    /// another Automerge wrote, or any concatenation of it. No bytes are an empty document.
+    /// Loads the bytes of [`Document::save`], [`Document::save_after`],
+    /// [`Document::save_incremental`] or another Automerge, or any concatenation of them. No bytes
+    /// are an empty document.
     ///
     /// # Errors
-    /// [`Error::History`] for bytes that are no chunks, or not the chunks they say they are;
-    /// [`Error::Row`] and [`Error::Op`] for content that contradicts itself;
-    /// [`Error::DuplicateSeq`]; [`Error::MissingDeps`] for a file that begins with changes and
-    /// lacks some they depend on.
+    /// [`Error::History`] for bytes of no chunk, or of a chunk at odds with its checksum or format;
+    /// [`Error::Row`] and [`Error::Op`] for self-contradicting content; [`Error::DuplicateSeq`];
+    /// [`Error::MissingDeps`] for a file beginning with changes and lacking some of their
+    /// dependencies.
     pub fn load(bytes: &[u8], actor: ActorId, options: &LoadOptions) -> Result<Self, Error> {
         let mut doc = Self::with_encoding(actor, options.encoding);
-        // What a trusted file may ask for is not what strangers may later.
+        // The bounds for a trusted file are not the bounds for later strangers.
         doc.set_max_depth(options.limits.max_depth);
         let mut chunks = chunks(bytes, &options.limits);
         let mut changes = Vec::new();
@@ -148,7 +148,7 @@ impl Document {
         Ok(self.op_count() - before)
     }
 
-    /// The changes of a chunk that comes after others.
+    /// The changes of a later chunk.
     fn changes_of(&self, chunk: Chunk, options: &LoadOptions) -> Result<Vec<Change>, Error> {
         Ok(match chunk {
             Chunk::Change(change) => vec![change],
@@ -161,7 +161,7 @@ impl Document {
         })
     }
 
-    /// Makes an empty document the one that a document chunk holds.
+    /// Fills an empty document from a document chunk.
     fn load_document(&mut self, chunk: &DocumentChunk, verify: Verify) -> Result<(), Error> {
         for actor in chunk.actors() {
             self.intern_actor(actor);

@@ -10,10 +10,9 @@ use crate::slots::Slots;
 /// Up to this many entries a key is looked for by comparing; beyond, through an index.
 const SCAN_MAX: usize = 8;
 
-/// The entries of a map or table, deleted ones included, in the order in which they came to be.
+/// The entries of a map or table, deleted ones included, in the order of creation.
 ///
-/// Readers want them in the order of their keys, which is found when it is asked for and kept
-/// until there is another key.
+/// Readers want them in the order of their keys, sorted on demand and kept until the next new key.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MapObject {
     entries: Slots<Entry, 16>,
@@ -29,7 +28,7 @@ pub(crate) struct MapObject {
 /// From names to entries.
 #[derive(Clone, Debug)]
 enum Index {
-    /// By the number of the name: in a map that has a good part of the document's names.
+    /// By the number of the name: in a map with a good part of the document's names.
     Dense(Slots<u32, 256>),
     Sparse(SharedMap<NameIdx, u32>),
 }
@@ -112,7 +111,7 @@ impl MapObject {
     }
 
     /// Changes the register of a key, or makes one, and keeps count of the visible entries. A
-    /// register that is left without ops goes away: it is the last one that was made.
+    /// register left without ops goes away: only the last one made can be.
     pub(crate) fn change(
         &mut self,
         name: NameIdx,
@@ -135,7 +134,7 @@ impl MapObject {
         self.visible = self.visible - usize::from(before) + usize::from(after);
     }
 
-    /// Adds the entry of a key that has none.
+    /// Adds the entry of a new key.
     pub(crate) fn push(&mut self, name: NameIdx, register: Register) {
         self.visible += usize::from(register.is_visible());
         let at = self.entries.push(Entry { name, register });
@@ -159,7 +158,7 @@ impl MapObject {
         self.old_order = None;
     }
 
-    /// Notes that the entries were pushed in the order of their keys.
+    /// Records a push of the entries in the order of their keys.
     pub(crate) fn note_sorted(&mut self) {
         let count = u32::try_from(self.entries.len()).unwrap_or(0);
         self.order = OnceLock::from((0..count).collect::<Arc<[u32]>>());
@@ -178,7 +177,7 @@ impl MapObject {
             // The first bytes decide most comparisons without a look at the names.
             let mut order: Vec<(u64, u32)> =
                 known.iter().copied().chain(added).map(|at| (prefix(name(at)), at)).collect();
-            // Stable, because that sort knows what is sorted already.
+            // A stable sort is fast on sorted prefixes.
             order.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| name(a.1).cmp(name(b.1))));
             order.into_iter().map(|(_, at)| at).collect()
         });
@@ -189,7 +188,7 @@ impl MapObject {
     }
 }
 
-/// The first eight bytes, as a number that orders as they do; zeros where there are fewer.
+/// The first eight bytes as a number of the same order; zeros for missing bytes.
 fn prefix(name: &str) -> u64 {
     let mut first = [0; 8];
     let len = name.len().min(8);

@@ -1,4 +1,4 @@
-//! Marks as readers see them, spans, and the blocks that divide a text.
+//! Marks for readers, spans, and the blocks of a text.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::view::{View, scoped::Seen, scoped::walk};
 /// A stretch of a text with a name and a value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mark {
-    /// The index where it begins.
+    /// The index of the begin.
     pub start: usize,
     /// The index after its last character.
     pub end: usize,
@@ -26,13 +26,13 @@ pub struct Mark {
     pub value: Scalar,
 }
 
-/// The marks that cover a place: value by name.
+/// The marks covering a place: value by name.
 pub type MarkSet = BTreeMap<Arc<str>, Scalar>;
 
 /// A part of a text.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Span {
-    /// Characters that the same marks cover.
+    /// Characters under the same marks.
     Text {
         /// The characters.
         text: String,
@@ -46,17 +46,17 @@ pub enum Span {
     },
 }
 
-/// The marks that are open at a place of a walk.
+/// The open marks at a place of a walk.
 #[derive(Debug, Default)]
 pub(crate) struct OpenMarks {
     /// Ascending by op id.
     open: Vec<(OpId, Arc<str>, Scalar)>,
-    /// What they come to, unmarks included; `None` when they have changed since.
+    /// Their sum, unmarks included; `None` after a change.
     current: Option<Arc<MarkSet>>,
 }
 
 impl OpenMarks {
-    /// Takes note of a mark that begins or ends at `elem`.
+    /// Opens or closes the mark at `elem`, if any.
     pub(crate) fn pass(&mut self, elem: &Seen<'_, '_>, actors: &Actors) {
         let Some(mark) = elem.mark() else { return };
         match mark.mark_name {
@@ -72,8 +72,8 @@ impl OpenMarks {
         self.current = None;
     }
 
-    /// The marks that cover this place: of each name the one with the greatest id, unless its
-    /// value is null.
+    /// The marks covering this place: of each name the one with the greatest id, unless the value
+    /// is null.
     pub(crate) fn current(&mut self) -> Arc<MarkSet> {
         let open = &self.open;
         let current = self.current.get_or_insert_with(|| {
@@ -143,7 +143,7 @@ impl<'a> View<'a> {
         Ok(spans)
     }
 
-    /// Visits what readers see of a sequence together with the marks that cover it.
+    /// Visits the visible part of a sequence together with the marks covering each piece.
     pub(crate) fn for_each_marked(
         self,
         obj: &ObjId,
@@ -179,8 +179,8 @@ impl Transaction<'_> {
         self.mark(obj, start, end, name, (), expand)
     }
 
-    /// Inserts a block marker into a text: a map that says what the text behind it is, a heading
-    /// or a paragraph. It takes the place of one character, U+FFFC.
+    /// Inserts a block marker into a text: a map about the text behind it, say a heading or a
+    /// paragraph. The marker takes the place of one character, U+FFFC.
     ///
     /// # Errors
     /// [`Error::UnknownObject`], [`Error::WrongType`] for all but texts, [`Error::Index`].

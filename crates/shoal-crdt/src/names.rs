@@ -17,14 +17,14 @@ pub(crate) struct NameIdx(pub(crate) u32);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
     names: Slots<Arc<str>, 64>,
-    /// Strangers choose names, so the hash is one that they cannot foresee; nothing depends on it
-    /// but time.
+    /// Strangers choose names, so the hash is keyed at random; nothing depends on the hash but
+    /// time.
     by_hash: HashIndex,
     hasher: RandomState,
 }
 
 impl Names {
-    /// The number of `name`, which is added when it is new.
+    /// The number of `name`, a new one for a new name.
     pub(crate) fn intern(&mut self, name: &str) -> NameIdx {
         let hash = self.hash(name);
         self.find(hash, name).unwrap_or_else(|| {
@@ -34,7 +34,7 @@ impl Names {
         })
     }
 
-    /// The number of `name`, if it is known.
+    /// The number of a known `name`.
     #[inline]
     pub(crate) fn lookup(&self, name: &str) -> Option<NameIdx> {
         self.find(self.hash(name), name)

@@ -1,7 +1,7 @@
-//! Every object of a document, and what an op does to them.
+//! Every object of a document, and the effects of ops on them.
 //!
-//! Knows no changes and no heads. [`OpSet::apply`] takes ops from strangers: it checks all it
-//! relies on before it changes anything. [`OpSet::undo`] is its exact inverse.
+//! Knows no changes and no heads. [`OpSet::apply`] takes ops from strangers: everything relied on
+//! is checked before anything changes. [`OpSet::undo`] is the exact inverse.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -31,19 +31,19 @@ pub(crate) struct OpSet {
     pub(crate) max_depth: u32,
     objects: Slots<Object, 16>,
     by_id: SharedMap<OpId, ObjIdx>,
-    /// Rows that a document chunk would have: every op but deletes.
+    /// The rows of a document chunk: every op but deletes.
     op_count: u64,
 }
 
 /// One object.
 #[derive(Clone, Debug)]
 pub(crate) struct Object {
-    /// The op that made it; [`NO_OP`] for the root.
+    /// The op behind the object; [`NO_OP`] for the root.
     pub(crate) id: OpId,
     pub(crate) kind: ObjType,
-    /// The object that the op which made it was applied to; of the root itself.
+    /// The object in which this one was made; for the root the root.
     pub(crate) parent: ObjIdx,
-    /// How many objects it is in.
+    /// The number of objects around this one.
     pub(crate) depth: u32,
     pub(crate) data: Data,
 }
@@ -73,7 +73,7 @@ impl OpSet {
         self.op_count
     }
 
-    /// The index of `actor`, which is added when it is new.
+    /// The index of `actor`, a new one for a new actor.
     pub(crate) fn intern_actor(&mut self, actor: &ActorId) -> ActorIdx {
         match self.actors.lookup(actor) {
             Some(index) => index,
@@ -120,7 +120,7 @@ impl OpSet {
         }
     }
 
-    /// The register of a key, if the object is a map that has one.
+    /// The register of a key in a map.
     pub(crate) fn register(&self, object: ObjIdx, name: NameIdx) -> Option<&Register> {
         match &self.object(object).data {
             Data::Map(map) => map.get(name),
@@ -147,17 +147,17 @@ impl OpSet {
         index
     }
 
-    /// Whether another object may be made in `object`.
+    /// True if another object may be made in `object`.
     pub(crate) fn has_room_below(&self, object: ObjIdx) -> bool {
         self.object(object).depth < self.max_depth
     }
 
-    /// Notes that a row was added.
+    /// Counts a new row.
     pub(crate) fn count_op(&mut self) {
         self.op_count += 1;
     }
 
-    /// Notes that rows were added.
+    /// Counts new rows.
     pub(crate) fn count_ops(&mut self, count: u32) {
         self.op_count += u64::from(count);
     }
@@ -313,7 +313,7 @@ impl OpSet {
         }
     }
 
-    /// The object that `op`, an op on `parent`, makes, if it makes one.
+    /// The object made by `op`, an op on `parent`, if any.
     fn make_object(&mut self, op: &Op<'_>, parent: ObjIdx) -> ObjIdx {
         match ObjType::made_by(op.action) {
             Some(kind) => self.add_object(op.id, kind, parent),
@@ -321,7 +321,7 @@ impl OpSet {
         }
     }
 
-    /// Takes back `op`, the last that was applied or made and not yet taken back.
+    /// Takes back `op`, the last applied or made and not yet taken back.
     pub(crate) fn undo(&mut self, op: &Op<'_>) {
         let names = std::mem::take(&mut self.names);
         self.undo_named(op, &names);
@@ -355,7 +355,7 @@ impl OpSet {
 
     /// Like [`OpSet::undo`], for an op with parts of its own.
     pub(crate) fn undo_pending(&mut self, op: &Pending) {
-        // The names are only read, but they are part of what changes.
+        // Names are only read here, but borrowed along with the parts being changed.
         let names = std::mem::take(&mut self.names);
         self.undo_named(&op.as_op(&names), &names);
         self.names = names;
@@ -376,7 +376,7 @@ impl OpSet {
     }
 }
 
-/// Every op that an op names.
+/// Every op named by an op.
 pub(crate) fn named(op: &Op<'_>) -> impl Iterator<Item = OpId> {
     let obj = match op.obj {
         StoredObjId::Root => None,
@@ -389,8 +389,7 @@ pub(crate) fn named(op: &Op<'_>) -> impl Iterator<Item = OpId> {
     obj.into_iter().chain(key).chain(op.links.iter().copied())
 }
 
-/// What must hold for an op whatever the document: all that it names is older by `order`, and its
-/// parts fit together.
+/// Rules for an op in any document: all named ops are older by `order`, and the parts fit together.
 #[inline]
 pub(crate) fn check_by_itself(
     op: &Op<'_>,
@@ -410,8 +409,8 @@ pub(crate) fn check_by_itself(
     }
     match op.action {
         Action::Delete if op.insert || op.links.is_empty() => Err(OpFault::MalformedDelete),
-        // Deletes have no row in a saved document, so what else they say would be lost, and with
-        // it the hash of their change.
+        // Deletes have no row in a saved document: anything else said by them would be lost, and
+        // with it the hash of their change.
         Action::Delete if op.value != ScalarRef::Null || op.expand || op.mark_name.is_some() => {
             Err(OpFault::MalformedDelete)
         }
@@ -432,7 +431,7 @@ fn known(unknown: Option<OpId>) -> Result<(), OpFault> {
     }
 }
 
-/// The op as a register keeps it, not yet superseded.
+/// The op for a register, not yet superseded.
 pub(crate) fn stored(op: &Op<'_>, object: ObjIdx) -> RegOp {
     RegOp {
         id: op.id,

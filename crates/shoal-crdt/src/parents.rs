@@ -13,14 +13,14 @@ use crate::view::{View, scoped};
 /// A step on the way from an object to the root.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parent {
-    /// The object that holds the one before.
+    /// The object around the one before.
     pub obj: ObjId,
     /// Its type.
     pub kind: ObjType,
-    /// Where in it; for an item that is deleted, where it would be.
+    /// The place in the object; for a deleted item, the place of return.
     pub prop: PatchProp,
-    /// Whether readers find it there: not if it was deleted or overwritten, or if another value wins
-    /// over it.
+    /// True if readers find the child there: not deleted, not overwritten, and the winner of its
+    /// place.
     pub visible: bool,
 }
 
@@ -48,7 +48,7 @@ impl View<'_> {
         Ok(parents)
     }
 
-    /// The entry of a map that the op `id` wrote, and whether it is what readers see.
+    /// The map entry written by the op `id`, and true for the visible one.
     fn key_of(self, map: ObjIdx, id: OpId) -> Option<(PatchProp, bool)> {
         let Data::Map(map) = &self.doc.ops.object(map).data else { return None };
         let (key, register) = scoped::entries(self.doc, map)

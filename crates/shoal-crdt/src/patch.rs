@@ -1,8 +1,7 @@
-//! Patches: what readers have to do to a copy of a document that they show to make it another
-//! state of that document.
+//! Patches: the steps of a reader from a shown copy of a document to another state of the document.
 //!
-//! They are found by comparing two states, so keeping none costs nothing. Each is in terms of the
-//! copy as the patches before it have left it.
+//! Patches are found by comparing two states, so without a reader they cost nothing. Each is in
+//! terms of the copy after the patches before.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -37,31 +36,31 @@ const FEW: u64 = 8;
 /// One step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Patch {
-    /// The object that changes.
+    /// The changed object.
     pub obj: ObjId,
     /// How to get there from the root: each object on the way, and the property to follow.
     pub path: Vec<(ObjId, PatchProp)>,
-    /// What happens to it.
+    /// The change.
     pub action: PatchAction,
 }
 
 /// A key or an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PatchProp {
-    /// Of a map.
+    /// In a map.
     Key(Arc<str>),
-    /// Of a list or text.
+    /// In a list or text.
     Index(usize),
 }
 
-/// A value that a patch brings.
+/// A value in a patch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PatchValue {
-    /// The value. Objects come empty, and are filled by patches that follow.
+    /// The value. Objects come empty, and are filled by later patches.
     pub value: PatchScalar,
-    /// The op that wrote it; for an object, the object's id.
+    /// The op behind the value; for an object, the object's id.
     pub id: ObjId,
-    /// Whether there are other values besides it.
+    /// True if there are other values at the same place.
     pub conflict: bool,
 }
 
@@ -74,12 +73,11 @@ pub enum PatchScalar {
     Scalar(Scalar),
 }
 
-/// What a patch does.
+/// The kind of a patch.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum PatchAction {
-    /// Sets the entry of a map; also where the same value stays, and the conflict that it was in is
-    /// over.
+    /// Sets the entry of a map; also for a value staying the same at the end of a conflict.
     PutMap {
         /// Its key.
         key: Arc<str>,
@@ -106,17 +104,17 @@ pub enum PatchAction {
         index: usize,
         /// The characters.
         text: String,
-        /// The marks that cover them.
+        /// The marks covering them.
         marks: Arc<MarkSet>,
     },
     /// Adds to a counter.
     Increment {
-        /// Where it is.
+        /// The place.
         prop: PatchProp,
         /// By how much.
         by: i64,
     },
-    /// There are other values now besides the one that is shown.
+    /// There are other values now besides the shown one.
     Conflict {
         /// Where.
         prop: PatchProp,
@@ -133,20 +131,19 @@ pub enum PatchAction {
         /// How many items, or units of text.
         length: usize,
     },
-    /// Changes the marks of characters that stay.
+    /// Changes the marks of remaining characters.
     Mark {
-        /// The marks; those whose value is null are gone.
+        /// The marks; a null value removes a mark.
         marks: Vec<Mark>,
     },
 }
 
 impl Document {
-    /// The patches that lead from the state at the heads `before` to that at `after`. Cost: if few of
-    /// the document's ops lie between the two, and `after` is not far from the present, about O(log n)
-    /// for each of them, and the size of the maps that hold what changed, and of texts with marks. If
-    /// `after` is far from the present, the size of the lists and texts in which something changed. If
-    /// many ops lie between, or changes that would have to be made from a loaded document first, the
-    /// size of all that readers reach.
+    /// The patches from the state at the heads `before` to the state at `after`. Cost: with few of
+    /// the document's ops between the two, and `after` not far from the present, about O(log n) for
+    /// each of them, and the size of the changed maps and of texts with marks. With `after` far
+    /// from the present, the size of the changed lists and texts. With many ops between, or changes
+    /// of a loaded document not rebuilt yet, the size of all reachable objects.
     ///
     /// # Errors
     /// [`Error::TooDeep`] beyond [`DEFAULT_MAX_DEPTH`].
@@ -156,11 +153,11 @@ impl Document {
         Diff::between(&clock, before, after, at.view()).run()
     }
 
-    /// The patches of [`Document::diff`] that change `obj`; if `recursive`, also those that change the
-    /// objects in it. Cost: as there, of those.
+    /// The patches of [`Document::diff`] on `obj`; if `recursive`, also on the objects below. Cost:
+    /// as there, for these objects.
     ///
     /// # Errors
-    /// As there; [`Error::UnknownObject`] for an object that is not there at the heads `after`.
+    /// As there; [`Error::UnknownObject`] for an object not there at the heads `after`.
     pub fn diff_obj(
         &self,
         obj: &ObjId,
@@ -177,7 +174,7 @@ impl Document {
         diff.run()
     }
 
-    /// The patches that lead from an empty document to this one.
+    /// The patches from an empty document to this one.
     ///
     /// # Errors
     /// As [`Document::diff`].
@@ -186,7 +183,7 @@ impl Document {
     }
 
     /// Lets `change` do something to the document (apply changes, merge, load, sync, a
-    /// transaction), and says what it came to.
+    /// transaction), and returns the resulting patches.
     ///
     /// ```
     /// use shoal_crdt::{ActorId, AutoCommit, Document, PatchAction, ROOT, Transactable};
@@ -215,7 +212,7 @@ impl Document {
 }
 
 impl Transaction<'_> {
-    /// What the edits so far come to. Cost: that of [`Document::diff`] where little changed.
+    /// The patches of the edits so far. Cost: as [`Document::diff`] with little changed.
     ///
     /// # Errors
     /// As there.
@@ -228,11 +225,11 @@ impl Transaction<'_> {
     }
 }
 
-/// An object that is to be compared.
+/// An object to be compared.
 struct Visit {
     obj: ObjId,
     path: Vec<(ObjId, PatchProp)>,
-    /// Whether the copy has it as an empty object only.
+    /// True if the copy has the object only as an empty one.
     is_new: bool,
 }
 
@@ -243,7 +240,7 @@ struct Diff<'a> {
     after: View<'a>,
     /// Where the states may differ; `None` for everywhere.
     touched: Option<Touched>,
-    /// Whether the objects in an object are compared too.
+    /// True if the objects below are compared too.
     recursive: bool,
     queue: VecDeque<Visit>,
     patches: Vec<Patch>,
@@ -258,8 +255,8 @@ impl<'a> Diff<'a> {
         Self { before, nothing, after, touched: None, recursive: true, queue, patches, spliced: 0 }
     }
 
-    /// From the state at the heads `heads`, whose clock is `before`, to that at the heads `want`: looks
-    /// only where ops are, if few came in between.
+    /// From the state at `heads`, with the clock `before`, to the state at `want`: looks only at
+    /// the places of ops, if few came in between.
     fn between(
         before: &'a Clock,
         heads: &[ChangeHash],
@@ -384,7 +381,7 @@ impl<'a> Diff<'a> {
         }
     }
 
-    /// The entries of a map that may differ, in the order of their keys' bytes.
+    /// The possibly differing entries of a map, in the order of their keys' bytes.
     fn entries(&self, visit: &Visit, map: &'a MapObject) -> Vec<(&'a str, &'a Register)> {
         let doc = self.after.doc;
         let Some(places) = self.touched_in(visit) else {
@@ -396,7 +393,8 @@ impl<'a> Diff<'a> {
         entries
     }
 
-    /// The elements of a sequence that may differ, in order, each with its index; `None` for all.
+    /// The possibly differing elements of a sequence, in order, each with its index; `None` for
+    /// all.
     fn places(
         &self,
         visit: &Visit,
@@ -408,8 +406,8 @@ impl<'a> Diff<'a> {
             None => None,
             Some(_) => Some(self.after.shifts(self.after.doc.resolve(&visit.obj).ok()?)?),
         };
-        // Where marks begin or end, what stands between them may change as well, and what comes
-        // between them has them; at present there may be fewer than there were.
+        // Where marks begin or end, elements in between may change as well, and new elements in
+        // between have the marks; at present there may be fewer marks than before.
         let has_marks = || match shifts {
             None => sequence.has_marks(),
             Some(_) => scoped::had_marks(sequence),
@@ -430,7 +428,7 @@ impl<'a> Diff<'a> {
         touched.places(self.after.doc.resolve(&visit.obj).ok()?)
     }
 
-    /// What readers saw and see of one place.
+    /// The visible ops of one place, before and after.
     fn both(&self, visit: &Visit, rows: &[OpRef<'a>]) -> (Vec<OpRef<'a>>, Vec<OpRef<'a>>) {
         let mut after = Vec::new();
         scoped::keep_visible(rows, self.after.clock, &mut after);
@@ -458,7 +456,7 @@ impl<'a> Diff<'a> {
         }
     }
 
-    /// Notes that the value `op`, if it is an object, is to be compared as well.
+    /// Queues the value `op`, if an object, to be compared as well.
     fn enter(&mut self, visit: &Visit, prop: PatchProp, op: &OpRef<'a>, is_new: bool) {
         let is_new = is_new || visit.is_new;
         let differs = |touched: &Touched| is_new || touched.contains(op.object);
@@ -481,7 +479,7 @@ impl<'a> Diff<'a> {
         PatchValue { value, id: self.after.doc.export(op.id), conflict }
     }
 
-    /// Deletes; together with what was deleted at that place before.
+    /// Deletes, together with a deletion just before at the same place.
     fn delete(&mut self, visit: &Visit, at: usize, count: usize) {
         if count == 0 {
             return;
@@ -523,7 +521,7 @@ impl<'a> Diff<'a> {
         self.push(visit, PatchAction::SpliceText { index: elem.index, text, marks: with });
     }
 
-    /// The last patch, if it is for the same object.
+    /// The last patch, if on the same object.
     fn last(&mut self, visit: &Visit) -> Option<&mut PatchAction> {
         let last = self.patches.last_mut()?;
         (last.obj == visit.obj).then_some(&mut last.action)
@@ -535,8 +533,8 @@ impl<'a> Diff<'a> {
     }
 }
 
-/// Whether readers see as one character what ends `text` and begins `next`, and yet they are two
-/// elements, each with its index: such do not go into one patch.
+/// True if the end of `text` and the begin of `next` read as one character, though they are two
+/// elements with an index each: such do not go into one patch.
 fn makes_one(unit: TextEncoding, text: &str, next: &str) -> bool {
     unit == TextEncoding::GraphemeCluster
         && text.graphemes(true).next_back().is_some_and(|last| {
@@ -544,12 +542,12 @@ fn makes_one(unit: TextEncoding, text: &str, next: &str) -> bool {
         })
 }
 
-/// Whether a conflict is over, and what is left of it is to be told anew.
+/// True if a conflict is over, and the rest is to be sent anew.
 fn is_settled(before: &[OpRef<'_>], after: &[OpRef<'_>]) -> bool {
     before.len() > 1 && after.len() == 1
 }
 
-/// Notes how the marks of an element that stays have changed.
+/// Records the changed marks of a remaining element.
 fn note_marks(changed: &mut Vec<Mark>, elem: &Seen<'_, '_>, old: &MarkSet, new: &MarkSet) {
     let (start, end) = (elem.index, elem.index + elem.width);
     let gone = old.keys().filter(|name| !new.contains_key(*name)).map(|name| (name, &Scalar::Null));

@@ -13,7 +13,7 @@ use crate::names::{NameIdx, Names};
 use crate::opset::OpSet;
 use crate::register::Succ;
 
-/// One op with parts of its own: what is no run, and what taking back a refused change needs.
+/// One op with parts of its own: outside of runs, and for undoing a refused change.
 #[derive(Clone, Debug)]
 pub(crate) struct Pending {
     pub(crate) id: OpId,
@@ -81,8 +81,7 @@ impl Pending {
     }
 }
 
-/// What one transaction leaves to the next, and one call that applies changes: buffers, but nothing
-/// in them.
+/// Buffers for the next transaction, or the next call applying changes, always empty.
 #[derive(Debug, Default)]
 pub(crate) struct Spare {
     pub(crate) pending: PendingOps,
@@ -101,7 +100,7 @@ impl Clone for Spare {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PendingOps {
     runs: Vec<PendingRun>,
-    /// Those of [`PendingRun::Ops`].
+    /// The ops of [`PendingRun::Ops`].
     ops: Vec<Pending>,
     /// The characters of [`PendingRun::Text`].
     text: String,
@@ -125,7 +124,7 @@ enum PendingRun {
 struct TypedText {
     obj: OpId,
     id: OpId,
-    /// What the first was inserted after.
+    /// The element before the first one.
     reference: Option<OpId>,
     len: u32,
     /// In the text of all.
@@ -162,8 +161,8 @@ impl PendingOps {
         }
     }
 
-    /// Notes that `text`, which is `len` characters, was inserted; the first of it by the op `id`
-    /// after the element `reference`, or at the head.
+    /// Records an insert of `text`, `len` characters: the first by the op `id` after the element
+    /// `reference`, or at the head.
     pub(crate) fn push_text(
         &mut self,
         obj: OpId,
@@ -186,8 +185,8 @@ impl PendingOps {
         self.runs.push(PendingRun::Text(TypedText { obj, id, reference, len, bytes }));
     }
 
-    /// Notes that `len` elements from `elem` on, their ids counting up, were deleted by the op `id`
-    /// and those after it.
+    /// Records deletes of `len` elements from `elem` on, ids counting up, by the op `id` and the
+    /// ops after it.
     pub(crate) fn push_deletes(&mut self, obj: OpId, elem: OpId, id: OpId, len: u32) {
         self.count += u64::from(len);
         if let Some(PendingRun::Deletes(last)) = self.runs.last_mut()
@@ -235,7 +234,7 @@ impl PendingOps {
         }
     }
 
-    /// Visits the object of every op, and the key or element of it that the op is about.
+    /// Visits the object of every op, and the key or element of the op.
     pub(crate) fn for_each_place(&self, mut visit: impl FnMut(StoredObjId, PendingKey)) {
         let mut ops = self.ops.iter();
         for run in &self.runs {
@@ -268,7 +267,7 @@ impl PendingOps {
                     }
                 }
                 PendingRun::Text(typed) => {
-                    // What was inserted is not needed to take it back.
+                    // Undoing needs no text.
                     let id = |at| nth(typed.id, at, false);
                     for at in (0..typed.len).rev() {
                         let reference = at.checked_sub(1).map(id).or(typed.reference);
@@ -318,7 +317,7 @@ fn insert(obj: OpId, reference: Option<OpId>, id: OpId, text: &str) -> Op<'_> {
     }
 }
 
-/// The id `at` places after `first`, or before it.
+/// The id `at` places after `first`, or before.
 fn nth(first: OpId, at: u32, descends: bool) -> OpId {
     let counter = if descends { first.counter - at } else { first.counter + at };
     OpId { counter, actor: first.actor }

@@ -8,8 +8,8 @@ mod flat;
 
 pub use flat::{flatten, unflatten};
 
-/// What a pointer names: a property of an object that exists. The property itself may not exist
-/// yet, so that it can be written.
+/// The target of a pointer: a property of an existing object. The property may be missing yet, to
+/// be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resolved {
     /// The root map, by the empty pointer.
@@ -46,16 +46,16 @@ impl Resolved {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PointerError {
-    /// A pointer that is not empty begins with a slash.
+    /// A pointer, not empty, without a slash at the begin.
     #[error("a path begins with a slash: {pointer}")]
     NoSlash {
         /// The pointer.
         pointer: String,
     },
-    /// `~` that is followed by neither 0 nor 1.
+    /// `~` followed by neither 0 nor 1.
     #[error("~ stands for nothing unless 0 or 1 follows: {segment}")]
     BadEscape {
-        /// The segment, as it stands in the pointer.
+        /// The segment, as written in the pointer.
         segment: String,
     },
     /// There is no entry with this key, or no item at this index.
@@ -63,10 +63,10 @@ pub enum PointerError {
     Missing {
         /// The segment.
         segment: String,
-        /// The object it was looked for in.
+        /// The type of the object searched.
         kind: ObjType,
     },
-    /// A segment that is no index, in a list or text.
+    /// A segment of no index, in a list or text.
     #[error("a {kind} needs an index, without leading zeros, as path segment: {segment}", kind = kind.name())]
     NotAnIndex {
         /// The segment.
@@ -74,7 +74,7 @@ pub enum PointerError {
         /// The object.
         kind: ObjType,
     },
-    /// A segment that would lead into a scalar.
+    /// A segment into a scalar.
     #[error("no object but a scalar value at path segment: {segment}")]
     NotAnObject {
         /// The segment.
@@ -87,7 +87,7 @@ pub enum PointerError {
 /// length.
 ///
 /// # Errors
-/// [`PointerError`], which names the segment at fault.
+/// [`PointerError`] with the segment at fault.
 pub fn resolve(doc: &impl ReadDoc, pointer: &str) -> Result<Resolved, PointerError> {
     let mut resolved = Resolved::Root;
     let mut segments = pointer.split('/');
@@ -108,7 +108,7 @@ pub fn resolve(doc: &impl ReadDoc, pointer: &str) -> Result<Resolved, PointerErr
     Ok(resolved)
 }
 
-/// Resolves `pointer` to an object: the root, or the object that is the value there.
+/// Resolves `pointer` to an object: the root, or the object at the target.
 ///
 /// # Errors
 /// As [`resolve`]; [`PointerError::Missing`] and [`PointerError::NotAnObject`] for the last
@@ -144,7 +144,7 @@ fn step(doc: &impl ReadDoc, obj: &ObjId, segment: String) -> Result<Resolved, Po
     }
 }
 
-/// The object that is the value at `resolved`, which `segment` led to.
+/// The object at `resolved`, the target of `segment`.
 fn enter(doc: &impl ReadDoc, resolved: &Resolved, segment: String) -> Result<ObjId, PointerError> {
     let Some((obj, prop)) = resolved.prop() else { return Ok(ROOT) };
     match doc.get(obj, prop) {
@@ -157,7 +157,7 @@ fn enter(doc: &impl ReadDoc, resolved: &Resolved, segment: String) -> Result<Obj
     }
 }
 
-/// The segment of a pointer that stands for a key.
+/// The segment of a key.
 pub(crate) fn escape(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }

@@ -1,4 +1,4 @@
-//! Changes that wait for changes they depend on.
+//! Changes waiting for their dependencies.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,18 +8,18 @@ use shoal_history::{ActorId, Change, ChangeGraph, ChangeHash};
 use crate::error::Error;
 
 /// The waiting changes of one document. Adding one, and releasing one, costs its dependencies:
-/// never a walk over all that wait.
+/// never a walk over all.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Queue {
     waiting: FxHashMap<ChangeHash, Waiting>,
-    /// From a change that is not in the graph to those that depend on it, by arrival.
+    /// From a change not in the graph to its dependents, by arrival.
     dependents: BTreeMap<(ChangeHash, u64), ChangeHash>,
     /// Who waits, by author and sequence number.
     seqs: BTreeMap<(ActorId, u32), ChangeHash>,
     next_arrival: u64,
-    /// Changes that lack no dependency but name an op which is not here: by its actor and counter.
+    /// Changes with all dependencies, but with a missing op named: by the op's actor and counter.
     stalled: BTreeSet<(ActorId, u32, ChangeHash)>,
-    /// What each of them awaits, and how it would be refused.
+    /// The awaited op of each, and the error of refusal.
     awaits: FxHashMap<ChangeHash, (ActorId, u32, Error)>,
 }
 
@@ -44,7 +44,7 @@ impl Queue {
         self.waiting.contains_key(hash)
     }
 
-    /// Whether a change with this author and sequence number waits.
+    /// True if a change with this author and sequence number waits.
     pub(crate) fn contains_seq(&self, actor: &ActorId, seq: u32) -> bool {
         !self.seqs.is_empty() && self.seqs.contains_key(&(actor.clone(), seq))
     }
@@ -60,7 +60,7 @@ impl Queue {
         let hash = change.hash();
         let mut missing = 0;
         for dep in change.deps() {
-            // A dependency that is named twice counts once.
+            // A dependency named twice counts once.
             if !graph.contains(dep)
                 && self.dependents.insert((*dep, self.next_arrival), hash).is_none()
             {
@@ -72,7 +72,7 @@ impl Queue {
         self.next_arrival += 1;
     }
 
-    /// Notes that a waiting change awaits an op; `error` is what is wrong as long as it is not here.
+    /// Records the op awaited by a waiting change; `error` holds until the op is here.
     pub(crate) fn stall(
         &mut self,
         hash: ChangeHash,
@@ -98,14 +98,14 @@ impl Queue {
         !self.stalled.is_empty()
     }
 
-    /// What is wrong with one of the changes that await ops.
+    /// The error of one of the changes awaiting ops.
     pub(crate) fn stalled_error(&self) -> Option<&Error> {
         let (_, _, hash) = self.stalled.first()?;
         self.awaits.get(hash).map(|(_, _, error)| error)
     }
 
-    /// The changes that await ops of `applied`, or ops that can no longer come, because `applied`
-    /// holds later ones of their authors; they no longer do. Who tries them again finds out which.
+    /// The changes awaiting ops of `applied`, or ops ruled out by later ones of the same authors in
+    /// `applied`; they no longer wait. Trying them again finds out which.
     pub(crate) fn awaiting(&mut self, applied: &[Change]) -> Vec<Change> {
         let mut found = Vec::new();
         for change in applied {
@@ -127,8 +127,8 @@ impl Queue {
         }
     }
 
-    /// Drops the changes of `actor` from the sequence number `seq` on: another change has taken
-    /// that number.
+    /// Drops the changes of `actor` from the sequence number `seq` on: the number is taken by
+    /// another change.
     pub(crate) fn remove_branch(&mut self, actor: &ActorId, seq: u32) {
         if self.waiting.is_empty() {
             return;
@@ -143,8 +143,8 @@ impl Queue {
         }
     }
 
-    /// The changes that can be applied once `changes`, which can, are: those, then whatever waits
-    /// only for changes in the result, dependencies first. They stay in the queue.
+    /// The changes applicable after `changes`: `changes` themselves, then all waiting only for
+    /// changes in the result, dependencies first. They stay in the queue.
     pub(crate) fn ready(&self, changes: Vec<Change>) -> Vec<Change> {
         let mut changes = changes;
         let mut released: FxHashMap<ChangeHash, usize> = FxHashMap::default();
@@ -166,7 +166,7 @@ impl Queue {
         changes
     }
 
-    /// Takes out changes that are in the graph now.
+    /// Takes out changes now in the graph.
     pub(crate) fn release(&mut self, changes: &[Change]) {
         if self.waiting.is_empty() {
             return;
@@ -191,7 +191,7 @@ impl Queue {
         self.dependents.range((hash, 0)..=(hash, u64::MAX)).map(|(_, dependent)| dependent)
     }
 
-    /// The changes that something waits for and that do not wait themselves, ascending.
+    /// The dependencies of waiting changes not waiting themselves, ascending.
     pub(crate) fn missing(&self, graph: &ChangeGraph, heads: &[ChangeHash]) -> Vec<ChangeHash> {
         let missing: FxHashSet<ChangeHash> = self
             .dependents
@@ -204,8 +204,8 @@ impl Queue {
         missing.sort_unstable();
         missing
     }
-    /// The first changes on the ways back from `heads` that are not here: neither in the graph nor
-    /// waiting. Ascending. Cost: the waiting changes that `heads` lead through.
+    /// The first missing changes on the ways back from `heads`: neither in the graph nor waiting.
+    /// Ascending. Cost: the waiting changes on the ways.
     pub(crate) fn missing_from(
         &self,
         graph: &ChangeGraph,

@@ -1,4 +1,4 @@
-//! Random edits of documents, for tests that compare two ways to read them.
+//! Random edits of documents, for tests of two ways to read them.
 
 use shoal_history::Scalar;
 

@@ -18,9 +18,9 @@ pub struct MapEntry<'a> {
     pub key: &'a str,
     /// The winning value.
     pub value: Value<'a>,
-    /// The op that wrote it; for an object, the object's id.
+    /// The op behind the value; for an object, the object's id.
     pub id: ObjId,
-    /// Whether concurrent writes left other values; [`Document::get_all`] gives them.
+    /// True after concurrent writes with other values; [`Document::get_all`] gives them.
     pub conflict: bool,
 }
 
@@ -29,11 +29,11 @@ pub struct MapEntry<'a> {
 pub struct ListItem<'a> {
     /// The winning value.
     pub value: Value<'a>,
-    /// The op that wrote it; for an object, the object's id.
+    /// The op behind the value; for an object, the object's id.
     pub id: ObjId,
-    /// The op that inserted the element: stays the same when the item is overwritten.
+    /// The op behind the element: stays the same when the item is overwritten.
     pub elem: ObjId,
-    /// Whether concurrent writes left other values; [`Document::get_all`] gives them.
+    /// True after concurrent writes with other values; [`Document::get_all`] gives them.
     pub conflict: bool,
 }
 
@@ -57,9 +57,9 @@ impl Document {
         })
     }
 
-    /// The value at `prop` and the op that wrote it, which for an object is the object's id;
-    /// `None` when there is no value. After concurrent writes, the one with the greatest op id.
-    /// An index within a text element that is several units long gives that element. O(log n).
+    /// The value at `prop` and the op behind it, for an object the object's id; `None` without a
+    /// value. After concurrent writes, the one with the greatest op id. An index within a text
+    /// element of several units gives the element. O(log n).
     ///
     /// # Errors
     /// [`Error::UnknownObject`]; [`Error::WrongType`] for an index in a map or a key in a
@@ -83,8 +83,8 @@ impl Document {
         Ok(winner.map(|op| (self.value(&op), self.export(op.id))))
     }
 
-    /// Every value at `prop`, ascending by op id, so that the last is the one that
-    /// [`Document::get`] returns; more than one after concurrent writes.
+    /// Every value at `prop`, ascending by op id, the one of [`Document::get`] last; more than one
+    /// after concurrent writes.
     ///
     /// # Errors
     /// As [`Document::get`].
@@ -179,8 +179,8 @@ impl Document {
         Ok(text)
     }
 
-    /// The index of the list item or text element that the op `elem` inserted, however often it
-    /// was overwritten since; `None` if it is deleted or was never there. O(log n).
+    /// The index of the list item or text element inserted by the op `elem`, overwritten or not;
+    /// `None` if deleted or never there. O(log n).
     ///
     /// # Errors
     /// [`Error::UnknownObject`], [`Error::WrongType`] for maps.
@@ -200,7 +200,7 @@ impl Document {
         Some(OpId { counter: id.counter(), actor })
     }
 
-    /// The id as callers hold it.
+    /// The id for callers.
     pub(crate) fn export(&self, id: OpId) -> ObjId {
         if id == NO_OP {
             return ROOT;

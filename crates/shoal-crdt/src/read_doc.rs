@@ -1,4 +1,4 @@
-//! The reads that documents, transactions and documents at heads have in common.
+//! The reads of documents, transactions and documents at heads.
 
 use std::ops::RangeBounds;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use crate::read::{ListItem, MapEntry};
 use crate::value::{ObjType, Prop, Value};
 use crate::view::View;
 
-/// Reading a document: the current state of a [`Document`](crate::Document), what a
-/// [`Transaction`](crate::Transaction) or an [`AutoCommit`](crate::AutoCommit) has made of it so
-/// far, or what it was at the heads given to [`Document::at`](crate::Document::at).
+/// Reading a document: the current state of a [`Document`](crate::Document), the state so far of a
+/// [`Transaction`](crate::Transaction) or an [`AutoCommit`](crate::AutoCommit), or the state at the
+/// heads given to [`Document::at`](crate::Document::at).
 ///
-/// On the current state costs are those that the methods of the same name on `Document` name; at
-/// other heads an object is walked whole.
+/// On the current state costs are those of the `Document` methods of the same name; at other heads
+/// an object is walked whole.
 pub trait ReadDoc {
-    /// What is read.
+    /// The state to be read.
     #[doc(hidden)]
     fn view(&self) -> View<'_>;
 
@@ -42,8 +42,8 @@ pub trait ReadDoc {
         self.view().length(obj)
     }
 
-    /// The value at `prop` and the op that wrote it, which for an object is the object's id;
-    /// after concurrent writes, the one with the greatest op id.
+    /// The value at `prop` and the op behind it, for an object the object's id; after concurrent
+    /// writes, the one with the greatest op id.
     ///
     /// # Errors
     /// [`Error::UnknownObject`]; [`Error::WrongType`] for the wrong kind of property.
@@ -55,8 +55,7 @@ pub trait ReadDoc {
         self.view().get(obj, prop.into())
     }
 
-    /// Every value at `prop`, ascending by op id: the last is the one that [`ReadDoc::get`]
-    /// returns.
+    /// Every value at `prop`, ascending by op id: the one of [`ReadDoc::get`] is the last.
     ///
     /// # Errors
     /// As [`ReadDoc::get`].
@@ -68,8 +67,9 @@ pub trait ReadDoc {
         self.view().get_all(obj, prop.into())
     }
 
-    /// The way from an object to the root, which has none: the object that holds it, then what holds
-    /// that one, and so on. O(n) in the entries of the maps and the items of the lists on the way.
+    /// The way from an object to the root, empty for the root: the object around it, the object
+    /// around that one, and so on. O(n) in the entries of the maps and the items of the lists on
+    /// the way.
     ///
     /// # Errors
     /// [`Error::UnknownObject`].
@@ -77,8 +77,8 @@ pub trait ReadDoc {
         self.view().parents(obj)
     }
 
-    /// The way from the root to an object, as patches have it: each object on it, and the property
-    /// to follow. Cost: as [`ReadDoc::parents`].
+    /// The way from the root to an object, in the form of patches: each object on the way, and the
+    /// property to follow. Cost: as [`ReadDoc::parents`].
     ///
     /// # Errors
     /// [`Error::UnknownObject`].
@@ -99,7 +99,7 @@ pub trait ReadDoc {
         Ok(self.view().entries(obj)?.filter(move |entry| range.contains(&entry.key)))
     }
 
-    /// The items of a list, or the elements of a text, that begin in `range`, each with its index.
+    /// The items of a list, or the elements of a text, beginning in `range`, each with its index.
     ///
     /// # Errors
     /// [`Error::UnknownObject`], [`Error::WrongType`] for maps.
@@ -127,7 +127,7 @@ pub trait ReadDoc {
         self.view().entries(obj)
     }
 
-    /// The values in a map or a list, or the elements of a text, in order, each with the op that wrote
+    /// The values in a map or a list, or the elements of a text, in order, each with the op behind
     /// it. Cost: as [`ReadDoc::entries`] and [`ReadDoc::items`].
     ///
     /// # Errors
@@ -136,8 +136,8 @@ pub trait ReadDoc {
         self.view().values(obj)
     }
 
-    /// Everything in the document: what is in the root, then what is in the objects that were met, the
-    /// oldest of these first. Memory: the ids of objects that are still to come.
+    /// Everything in the document: the items of the root, then the items of objects met, the oldest
+    /// of these first. Memory: the ids of objects still to come.
     ///
     /// ```
     /// use shoal_crdt::{ActorId, AutoCommit, DocItem, ReadDoc, Transactable};
@@ -153,7 +153,7 @@ pub trait ReadDoc {
         self.view().iter_from(&ROOT).expect("every document has a root")
     }
 
-    /// What [`ReadDoc::iter`] gives of one object and what is in it.
+    /// [`ReadDoc::iter`] from one object on.
     ///
     /// # Errors
     /// [`Error::UnknownObject`].
@@ -161,7 +161,7 @@ pub trait ReadDoc {
         self.view().iter_from(obj)
     }
 
-    /// The items of a list, or the elements of a text, from the one that covers `start` on.
+    /// The items of a list, or the elements of a text, from the one covering `start` on.
     ///
     /// # Errors
     /// [`Error::UnknownObject`], [`Error::WrongType`] for maps.
@@ -173,7 +173,7 @@ pub trait ReadDoc {
         self.view().items(obj, start)
     }
 
-    /// The text, with U+FFFC for every element that is no string.
+    /// The text, with U+FFFC for every element without a string.
     ///
     /// # Errors
     /// [`Error::UnknownObject`], [`Error::WrongType`] for maps; a list reads as the text of its
@@ -182,7 +182,7 @@ pub trait ReadDoc {
         self.view().text(obj)
     }
 
-    /// The index of the list item or text element that the op `elem` inserted, if it is there.
+    /// The index of the list item or text element inserted by the op `elem`, if there.
     ///
     /// # Errors
     /// [`Error::UnknownObject`], [`Error::WrongType`] for maps.
@@ -190,7 +190,7 @@ pub trait ReadDoc {
         self.view().index_of(obj, elem)
     }
 
-    /// A cursor at `position`, which moves after when its element is deleted.
+    /// A cursor at `position`, moving after when the element is deleted.
     ///
     /// # Errors
     /// [`Error::UnknownObject`], [`Error::WrongType`] for maps, [`Error::Index`].
@@ -202,7 +202,7 @@ pub trait ReadDoc {
         self.get_cursor_moving(obj, position, MoveCursor::After)
     }
 
-    /// A cursor at `position` that moves as `moves` says when its element is deleted.
+    /// A cursor at `position`, moving by `moves` when the element is deleted.
     ///
     /// # Errors
     /// As [`ReadDoc::get_cursor`].
@@ -215,7 +215,7 @@ pub trait ReadDoc {
         self.view().get_cursor(obj, position.into(), moves)
     }
 
-    /// The index at which a cursor is now. O(log n) on the current state while its element is
+    /// The present index of a cursor. O(log n) on the current state while the element is
     /// visible; otherwise the sequence may be walked.
     ///
     /// # Errors
@@ -224,7 +224,7 @@ pub trait ReadDoc {
         self.view().get_cursor_position(obj, cursor)
     }
 
-    /// Every mark on a text, by name and then by place; equal marks that touch are one.
+    /// Every mark on a text, by name and then by place; equal touching marks are one.
     /// O(n) in the length of the text.
     ///
     /// # Errors
@@ -233,7 +233,7 @@ pub trait ReadDoc {
         self.view().marks(obj)
     }
 
-    /// The marks that cover the character at `index`; none beyond the end. O(n).
+    /// The marks covering the character at `index`; none beyond the end. O(n).
     ///
     /// # Errors
     /// [`Error::UnknownObject`], [`Error::WrongType`] for maps.
@@ -241,7 +241,7 @@ pub trait ReadDoc {
         self.view().get_marks(obj, index)
     }
 
-    /// A text as stretches that the same marks cover, and the block markers between them. O(n).
+    /// A text as stretches under the same marks, and the block markers between them. O(n).
     ///
     /// # Errors
     /// [`Error::UnknownObject`], [`Error::WrongType`] for all but texts.
@@ -249,7 +249,7 @@ pub trait ReadDoc {
         self.view().spans(obj)
     }
 
-    /// An object with all that is in it. O(n).
+    /// An object with everything in it. O(n).
     ///
     /// # Errors
     /// [`Error::UnknownObject`]; [`Error::TooDeep`] beyond

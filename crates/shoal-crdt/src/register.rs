@@ -1,8 +1,7 @@
 //! A register: the ops of one map key, or of one overwritten sequence element.
 //!
-//! Knows which of its ops are visible and what its counters add up to. Ops are kept in the order
-//! they arrived, so that adding and undoing one is cheap however long the history is; saving
-//! sorts them.
+//! Knows the visible ops and the sums of counters. Ops are kept in the order of arrival, so adding
+//! and undoing one is cheap however long the history; saving sorts them.
 
 use std::cmp::Ordering;
 use std::slice;
@@ -13,7 +12,7 @@ use shoal_history::{Action, OpId, Scalar, ScalarRef};
 
 use crate::actors::Actors;
 
-/// The place of an object in [`crate::opset::OpSet`]; [`ObjIdx::NONE`] for ops that make none.
+/// The place of an object in [`crate::opset::OpSet`]; [`ObjIdx::NONE`] for ops making none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ObjIdx(pub(crate) u32);
 
@@ -22,7 +21,7 @@ impl ObjIdx {
     pub(crate) const NONE: Self = Self(u32::MAX);
 }
 
-/// The ids of the ops that supersede an op. Not sorted.
+/// The ids of the superseding ops. Not sorted.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Succ {
     #[default]
@@ -56,7 +55,7 @@ impl Succ {
         }
     }
 
-    /// Takes `id` out again; looks from the end, where undoing finds it.
+    /// Takes `id` out again; looks from the end, the likely place for undoing.
     fn remove(&mut self, id: OpId) {
         match self {
             Self::None => {}
@@ -74,7 +73,7 @@ impl Succ {
     }
 }
 
-/// The ids of the ops that supersede an op, borrowed. Not sorted.
+/// The ids of the superseding ops, borrowed. Not sorted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SuccRef<'a> {
     None,
@@ -101,7 +100,7 @@ impl<'a> SuccRef<'a> {
     }
 }
 
-/// An op as a register keeps it: everything but its place.
+/// An op in a register: everything but the place.
 #[derive(Clone, Debug)]
 pub(crate) struct RegOp {
     pub(crate) id: OpId,
@@ -113,7 +112,7 @@ pub(crate) struct RegOp {
     pub(crate) succ: Succ,
 }
 
-/// A borrowed view of a stored op, wherever it is kept.
+/// A borrowed view of a stored op, wherever stored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpRef<'a> {
     pub(crate) id: OpId,
@@ -148,7 +147,7 @@ impl RegOp {
         self.action == Action::Set && matches!(self.value, Scalar::Counter(_))
     }
 
-    /// What this op adds to the counters it names, if it is an increment.
+    /// The number added by this op to counters; `None` unless the op is an increment.
     fn increment(&self) -> Option<i64> {
         match (self.action, &self.value) {
             (Action::Increment, Scalar::Int(by)) => Some(*by),
@@ -159,7 +158,7 @@ impl RegOp {
     }
 }
 
-/// A visible op: where it is among the register's ops, and what increments added to it.
+/// A visible op: the place among the register's ops, and the sum of increments.
 #[derive(Clone, Copy, Debug)]
 struct Visible {
     at: u32,
@@ -195,8 +194,8 @@ impl Register {
         Self(Repr::One(op))
     }
 
-    /// A register of ops that already hold their successors, as a document chunk lists them. Takes
-    /// them out of `ops`.
+    /// A register of ops with known successors, as listed by a document chunk. Takes them out of
+    /// `ops`.
     pub(crate) fn from_rows(ops: &mut Vec<RegOp>, actors: &Actors) -> Self {
         if ops.len() == 1
             && let Some(op) = ops.pop()
@@ -215,12 +214,12 @@ impl Register {
         Self(Repr::Many(Box::new(many)))
     }
 
-    /// Whether undoing has left nothing.
+    /// True if undoing has left nothing.
     pub(crate) fn is_empty(&self) -> bool {
         matches!(&self.0, Repr::Many(many) if many.ops.is_empty())
     }
 
-    /// The visible ops, ascending by id, so that the last is the winner.
+    /// The visible ops, ascending by id, the winner last.
     pub(crate) fn visible(&self) -> impl DoubleEndedIterator<Item = OpRef<'_>> + Clone {
         let (one, many) = match &self.0 {
             Repr::One(op) => (op_alone_is_visible(op).then(|| op.as_ref()), None),
@@ -239,7 +238,7 @@ impl Register {
         one.into_iter().chain(many)
     }
 
-    /// Whether readers see an op.
+    /// True for a visible op.
     pub(crate) fn is_visible(&self) -> bool {
         match &self.0 {
             Repr::One(op) => op_alone_is_visible(op),
@@ -247,7 +246,7 @@ impl Register {
         }
     }
 
-    /// The op that readers see, if any is visible.
+    /// The winner, if any op is visible.
     pub(crate) fn winner(&self) -> Option<OpRef<'_>> {
         self.visible().next_back()
     }
@@ -265,7 +264,7 @@ impl Register {
         self.rows_where(|_| true, actors, rows);
     }
 
-    /// The ops whose ids are asked for, ascending by id. O(n) for n ops, and little but for those.
+    /// The ops with a requested id, ascending by id. O(n) for n ops, and little but for those.
     pub(crate) fn rows_of<'a>(
         &'a self,
         is_wanted: impl Fn(OpId) -> bool,
@@ -275,9 +274,8 @@ impl Register {
         self.rows_where(|op| is_wanted(op.id), actors, rows);
     }
 
-    /// The ops that readers may see, and the increments that counters add up, ascending by id. Others have
-    /// a successor that `is_known` to all of them; that of a counter may be an increment. O(n) for n ops,
-    /// and little but for those.
+    /// The ops open to different views, ascending by id: counters, increments, and ops without a
+    /// successor accepted by `is_known`. O(n) for n ops, and little but for the returned ones.
     pub(crate) fn rows_unsettled<'a>(
         &'a self,
         is_known: impl Fn(OpId) -> bool,
@@ -309,7 +307,7 @@ impl Register {
         }
     }
 
-    /// The first of `ids` that is no op of this register.
+    /// The first of `ids` without an op in this register.
     pub(crate) fn first_unknown(&self, ids: &[OpId]) -> Option<OpId> {
         ids.iter().copied().find(|id| match &self.0 {
             Repr::One(op) => op.id != *id,
@@ -317,7 +315,7 @@ impl Register {
         })
     }
 
-    /// Adds `op`, which supersedes `preds`; all of them are known to be here.
+    /// Adds `op`, superseding `preds`; all of them are here.
     pub(crate) fn push(&mut self, op: RegOp, preds: &[OpId], actors: &Actors) {
         let many = self.many();
         let (id, increment) = (op.id, op.increment());
@@ -334,7 +332,7 @@ impl Register {
         }
     }
 
-    /// Notes that the delete op `id` supersedes `preds`, all of which are here.
+    /// Records the delete op `id`, superseding `preds`; all of them are here.
     pub(crate) fn delete(&mut self, id: OpId, preds: &[OpId]) {
         match &mut self.0 {
             Repr::One(op) => {
@@ -346,8 +344,8 @@ impl Register {
         }
     }
 
-    /// Takes back the op `id`, the last that was added, which superseded `preds`. A delete op is
-    /// no op of the register, so then there is only what it superseded to restore.
+    /// Takes back the op `id`, the last added one, superseding `preds`. A delete op is not in the
+    /// register, so then only the preds are restored.
     pub(crate) fn undo(&mut self, id: OpId, preds: &[OpId], actors: &Actors) {
         let many = self.many();
         let mut increment = None;
@@ -443,8 +441,8 @@ impl Many {
         }
     }
 
-    /// `Some` of what increments add when the op is visible: it shows a value, and nothing but
-    /// increments of a counter supersedes it.
+    /// `Some` sum of increments for a visible op: an op with a value, superseded by nothing but
+    /// increments of a counter.
     fn visibility(&self, at: usize) -> Option<i64> {
         let op = &self.ops[at];
         if matches!(op.action, Action::Increment | Action::Delete) {

@@ -17,9 +17,9 @@ use crate::sequence::{Kind, NO_OP, RunView};
 /// How a document is saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SaveOptions {
-    /// Whether large columns are deflated.
+    /// True to deflate large columns.
     pub deflate: bool,
-    /// Whether changes that wait for others are saved as well.
+    /// True to save changes waiting for others as well.
     pub retain_orphans: bool,
 }
 
@@ -30,20 +30,19 @@ impl Default for SaveOptions {
 }
 
 impl Document {
-    /// The whole document as one document chunk, followed by the changes that wait for others. A
-    /// document with a change that no document chunk can hold ([`shoal_history::Change::is_canonical`]) is written
-    /// as its changes.
-    /// Notes the heads for [`Document::save_incremental`]. Costs O(n log n).
+    /// The whole document as one document chunk, followed by the changes waiting for others. A
+    /// document with a change outside of the reach of document chunks
+    /// ([`shoal_history::Change::is_canonical`]) is written as its changes. Records the heads for
+    /// [`Document::save_incremental`]. Costs O(n log n).
     pub fn save(&mut self) -> Vec<u8> {
         self.saved_heads = self.heads();
         self.to_bytes(SaveOptions::default())
     }
 
-    /// Like [`Document::save`], and loads what it wrote, to see that it is this document. Cost: that of
-    /// saving and loading.
+    /// Like [`Document::save`], and loads the written bytes as a check. Cost: saving and loading.
     ///
     /// # Errors
-    /// As [`Document::load`]: then this crate has a bug, and the bytes are not to replace good ones.
+    /// As [`Document::load`]: a bug of this crate, and the bytes must not replace good ones.
     pub fn save_and_verify(&mut self) -> Result<Vec<u8>, Error> {
         let bytes = self.save();
         let options = LoadOptions {
@@ -58,13 +57,13 @@ impl Document {
         }
     }
 
-    /// What [`Document::save`] writes, with other options and without noting the heads.
+    /// The bytes of [`Document::save`] with other options, without recording the heads.
     pub fn to_bytes(&self, options: SaveOptions) -> Vec<u8> {
         let mut bytes = if self.graph.is_canonical() {
             self.document_chunk(options.deflate)
         } else {
             // A document chunk would give such a change back in other bytes, hence with another
-            // hash, and could not be loaded. An empty one comes first, so that changes may wait.
+            // hash, and could not be loaded. An empty one comes first, to let changes wait.
             let mut bytes = Self::new(self.actor().clone()).document_chunk(options.deflate);
             bytes.extend(self.save_after(&[]));
             bytes
@@ -77,14 +76,14 @@ impl Document {
         bytes
     }
 
-    /// The changes that are neither among `heads` nor ancestors of them, as change chunks.
+    /// The changes neither among `heads` nor among their ancestors, as change chunks.
     pub fn save_after(&self, heads: &[ChangeHash]) -> Vec<u8> {
         let changes = self.changes_since(heads);
         changes.into_iter().flat_map(|change| change.raw_bytes().iter().copied()).collect()
     }
 
-    /// The changes since the last [`Document::save`], [`Document::load`] or call of this, as
-    /// change chunks to append to what was written before.
+    /// The changes since the last [`Document::save`], [`Document::load`] or call of this, as change
+    /// chunks to append to the bytes before.
     pub fn save_incremental(&mut self) -> Vec<u8> {
         let bytes = self.save_after(&self.saved_heads);
         self.saved_heads = self.heads();

@@ -18,7 +18,7 @@ use crate::register::{ObjIdx, RegOp, Register, Succ};
 use crate::sequence::{Builder, NO_OP};
 use crate::value::ObjType;
 
-/// Builds the objects of an empty document, which knows the actors. Costs O(n log n) for n rows.
+/// Builds the objects of an empty document with known actors. Costs O(n log n) for n rows.
 pub(super) fn build(set: &mut OpSet, chunk: &DocumentChunk) -> Result<(), Error> {
     let local: Vec<_> = chunk.actors().iter().map(|actor| set.intern_actor(actor)).collect();
     let mut rows = Rows::new(set);
@@ -84,13 +84,13 @@ struct Rows<'a> {
     ops: &'a mut OpSet,
     object: StoredObjId,
     index: ObjIdx,
-    /// The register that rows are gathered for.
+    /// The register being gathered.
     register: Vec<RegOp>,
-    /// Of a register in a map.
+    /// The key of a register in a map.
     key: Option<NameIdx>,
-    /// Whether the keys of the map came in order so far.
+    /// True while the keys of the map come in order.
     keys_ascend: bool,
-    /// Of a register in a sequence: the element, and what it was inserted after.
+    /// The element of a register in a sequence, and the element before at insertion.
     elem: OpId,
     reference: OpId,
     sequence: Option<Builder>,
@@ -180,7 +180,7 @@ impl<'a> Rows<'a> {
         Ok(())
     }
 
-    /// Sees to all of a run but its elements; returns what the first is inserted after.
+    /// Handles all of a run but the elements; returns the element before the first one.
     fn begin_run(&mut self, run: &InsertRun) -> Result<OpId, OpFault> {
         if run.obj != self.object {
             self.enter(run.obj)?;
@@ -193,7 +193,7 @@ impl<'a> Rows<'a> {
         let last = OpId { counter: run.id.counter + (run.len - 1), actor: run.id.actor };
         self.order.insert_run(reference, run.id, last, &self.ops.actors)?;
         self.elem = last;
-        // What the last one was inserted after, should it turn out to be a register.
+        // The element before the last one, in case the last becomes a register.
         self.reference = match run.len {
             1 => reference,
             _ => OpId { counter: last.counter - 1, actor: last.actor },
@@ -202,7 +202,7 @@ impl<'a> Rows<'a> {
         Ok(reference)
     }
 
-    /// Another op of the element follows: what was pushed as complete is a register after all.
+    /// Another op of the element follows: the element pushed as complete is a register after all.
     fn reopen(&mut self) {
         if self.register.is_empty()
             && let Some(builder) = &mut self.sequence
@@ -278,17 +278,18 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Checks that elements come in the only order that their references and ids allow. Otherwise
-/// the same heads could stand for different texts.
+/// Checks that elements come in the only order allowed by their references and ids. Otherwise the
+/// same heads could stand for different texts.
 struct InsertOrder {
-    /// The element that came last and all it hangs on, each with the last element inserted after
-    /// it so far: runs in which each element hangs on the one before. The head, which everything
-    /// hangs on, is kept apart.
+    /// The last element and its ancestors, each with the last element inserted after it so far:
+    /// runs of elements each inserted after the one before. The head, ancestor of all, is kept
+    /// apart.
     path: Vec<Chain>,
     last_at_head: OpId,
 }
 
-/// Elements that hang on each other, the last of which is what came last so far.
+/// Elements each inserted after the one before; the last of them is the last element so far, or an
+/// ancestor of it.
 struct Chain {
     first: OpId,
     last: OpId,
@@ -312,7 +313,7 @@ impl InsertOrder {
         self.insert_run(reference, id, id, actors)
     }
 
-    /// Inserts elements from `first` to `last`, each after the one before it.
+    /// Inserts elements from `first` to `last`, each after the one before.
     fn insert_run(
         &mut self,
         reference: OpId,
@@ -326,7 +327,8 @@ impl InsertOrder {
         let before = match self.path.last_mut() {
             Some(chain) if chain.last == reference => &mut chain.after_last,
             Some(chain) => {
-                // What hangs on an element within the chain comes after what followed it there.
+                // Descendants of an element within the chain come after the element's follower
+                // there.
                 chain.after_last = OpId { counter: reference.counter + 1, actor: reference.actor };
                 chain.last = reference;
                 &mut chain.after_last

@@ -1,4 +1,4 @@
-//! Getting out of a damaged file what is still in it.
+//! Saving the readable parts of a damaged file.
 
 use rustc_hash::FxHashSet;
 use shoal_history::{
@@ -13,39 +13,38 @@ use crate::read_doc::ReadDoc;
 use crate::transaction::CommitOptions;
 use crate::value::TextEncoding;
 
-/// What [`Document::rescue`] found.
+/// The result of [`Document::rescue`].
 #[derive(Clone, Debug)]
 pub struct Rescue {
-    /// What could be read. Changes that depend on lost ones wait in it.
+    /// The readable part. Changes with lost dependencies wait.
     pub document: Document,
-    /// What could not, in the order of the file.
+    /// The lost parts, in the order of the file.
     pub lost: Vec<Loss>,
 }
 
-/// Something that a damaged file does not have any more, or no longer as it was.
+/// A part of a damaged file, lost or altered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Loss {
-    /// Bytes that are no chunk, or hold none that can be read.
+    /// Bytes without a readable chunk.
     #[error("bytes {start} to {end}: {error}")]
     Bytes {
         /// Where they begin.
         start: usize,
         /// Where they end.
         end: usize,
-        /// What is wrong with them.
+        /// The fault.
         error: Error,
     },
-    /// The changes of a document chunk are not, or cannot be told to be, those that it was saved
-    /// with: they have other hashes than its heads say. Its values are there; peers will take its
-    /// changes for others.
+    /// The changes of a document chunk are not, or may not be, the changes at saving: their hashes
+    /// do not give the stored heads. The values are there; peers will take the changes for others.
     #[error("bytes {start} to {end}: {error}; its values are there, under other hashes")]
     Hashes {
         /// Where the chunk begins.
         start: usize,
-        /// Where it ends.
+        /// The end.
         end: usize,
-        /// How it is known.
+        /// The fault behind the verdict.
         error: Error,
     },
     /// The history of a document chunk contradicts itself. Its values are there, written as one new
@@ -54,20 +53,20 @@ pub enum Loss {
     History {
         /// Where the chunk begins.
         start: usize,
-        /// Where it ends.
+        /// The end.
         end: usize,
         /// The contradiction.
         error: Error,
     },
-    /// A change that can be read but contradicts the others.
+    /// A readable change in contradiction to the others.
     #[error("change {hash} contradicts the rest")]
     Change {
         /// Its hash.
         hash: ChangeHash,
-        /// The contradiction, unless it came to light only when others came.
+        /// The contradiction, unless found only after others came.
         error: Option<Error>,
     },
-    /// A change that others depend on and that is not in the file.
+    /// A dependency of other changes missing from the file.
     #[error("missing: change {hash}")]
     Missing {
         /// Its hash.
@@ -76,12 +75,12 @@ pub enum Loss {
 }
 
 impl Document {
-    /// Loads what can be loaded of a damaged file, and says what was lost. Chunks that cannot be read
-    /// are skipped; what follows them is looked for by its first bytes. Never fails: of bytes that
-    /// have nothing to do with Automerge everything is lost.
+    /// Loads the readable parts of a damaged file, and reports the lost ones. Unreadable chunks are
+    /// skipped; the next chunk is searched by its first bytes. Never fails: from bytes unrelated to
+    /// Automerge, everything is lost.
     ///
-    /// Texts of the result are indexed in the unit `encoding`. Cost: at most about sixteen times that
-    /// of loading a sound file of the same size.
+    /// Texts of the result are indexed in the unit `encoding`. Cost: at most about sixteen times
+    /// loading a sound file of the same size.
     ///
     /// ```
     /// use shoal_crdt::{ActorId, CommitOptions, Document, Limits, ROOT, TextEncoding};
@@ -141,8 +140,8 @@ impl Document {
 }
 
 impl Rescue {
-    /// Takes in a document chunk: as a whole if it is the first thing that is found, else, and if
-    /// that does not work, as the changes that are returned.
+    /// Takes in a document chunk: as a whole if found first, else, and if the whole fails, as the
+    /// returned changes.
     fn document_chunk(&mut self, chunk: &DocumentChunk, start: usize, end: usize) -> Vec<Change> {
         if self.document.is_empty() {
             let mut loaded = self.empty();
@@ -175,7 +174,7 @@ impl Rescue {
         empty
     }
 
-    /// Applies what can be applied.
+    /// Applies the changes free of faults.
     fn apply(&mut self, changes: Vec<Change>) {
         if self.document.apply_changes(changes.clone()).is_ok() {
             return;
@@ -212,7 +211,7 @@ impl Rescue {
     fn write(&mut self, value: &hydrate::Value) {
         let hydrate::Value::Map(entries) = value else { return };
         let mut tx = self.document.transaction();
-        // What cannot be written any more is what no op ids are left for.
+        // Fails only for lack of op ids.
         if entries.iter().all(|(key, value)| tx.put_value(&ROOT, key, value).is_ok()) {
             tx.commit(CommitOptions::default());
         }

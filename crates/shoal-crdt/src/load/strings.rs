@@ -23,8 +23,8 @@ enum Place {
 }
 
 impl Document {
-    /// Puts a text in the place of each scalar string that readers see in maps and lists, as one
-    /// change, if there are any. Other values at the same place are superseded.
+    /// Puts a text in the place of each visible scalar string in maps and lists, as one change, if
+    /// there are any. Other values at the same place are superseded.
     ///
     /// # Errors
     /// [`Error::OpIdsExhausted`]; nothing has changed then.

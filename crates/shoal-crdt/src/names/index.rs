@@ -1,13 +1,13 @@
-//! From the hashes of names to their numbers: a table that clones share until one of them writes.
+//! From the hashes of names to their numbers: a table shared by clones until one of them writes.
 
 use std::sync::Arc;
 
-/// Slots of a shard, at most; few where assertions are on, so that tests see many shards. In fewer
+/// Slots of a shard, at most; few under debug assertions, for tests to see many shards. In fewer
 /// and larger shards a look-up misses the cache less, but the copy of one costs more.
 const MAX_SLOTS: usize = if cfg!(debug_assertions) { 8 } else { 1 << 14 };
 
 /// A hash table with linear probing in shards, three quarters full at most. A slot holds 32 bits of
-/// the hash, which tell nearly all names apart without a look at them, and by which the table grows.
+/// the hash, enough to tell nearly all names apart unseen, and to grow the table by.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HashIndex {
     /// A power of two of them, or none.
@@ -31,7 +31,7 @@ impl Shard {
         (self.len + 1) * 4 > self.slots.len() * 3
     }
 
-    /// Adds a slot that is not there.
+    /// Adds a new slot.
     fn add(&mut self, slot: u64) {
         let slots = Arc::make_mut(&mut self.slots);
         let mask = slots.len() - 1;
@@ -56,7 +56,7 @@ impl Shard {
 }
 
 impl HashIndex {
-    /// The number with this hash of which `is_it` is true.
+    /// The number with this hash accepted by `is_it`.
     #[inline]
     pub(super) fn find(&self, hash: u32, is_it: impl Fn(u32) -> bool) -> Option<u32> {
         let slots = &self.shards.get(self.shard(hash))?.slots;
@@ -76,7 +76,7 @@ impl HashIndex {
         }
     }
 
-    /// Adds a number, which is below the greatest of 32 bits and not there.
+    /// Adds a new number, below 2^32 - 1.
     pub(super) fn insert(&mut self, hash: u32, number: u32) {
         if self.shards.is_empty() {
             self.shards.push(Shard::with_slots(8));
@@ -91,7 +91,7 @@ impl HashIndex {
 
     #[inline]
     fn shard(&self, hash: u32) -> usize {
-        // By bits that are the last to tell slots of a shard apart.
+        // By the bits used last inside of a shard.
         hash.reverse_bits() as usize & (self.shards.len().wrapping_sub(1))
     }
 
@@ -99,7 +99,7 @@ impl HashIndex {
     fn grow(&mut self, hash: u32) {
         let at = self.shard(hash);
         let slots = self.shards[at].slots.len();
-        // A shard that is full where others are not would not become less so.
+        // A full shard among emptier ones would not get emptier.
         if slots < MAX_SLOTS || self.len < self.shards.len() * MAX_SLOTS / 4 {
             return self.shards[at].widen();
         }

@@ -1,4 +1,4 @@
-//! JSON as one flat table from pointers to what stands there, and back.
+//! JSON as one flat table from pointers to values, and back.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json};
 use super::{PointerError, escape, unescape};
 use crate::json::DEFAULT_MAX_DEPTH;
 
-/// Every scalar and every empty object or array in `json`, by its pointer; a scalar by itself is at the
+/// Every scalar and every empty object or array in `json`, by its pointer; a scalar alone is at the
 /// empty pointer.
 ///
 /// ```
@@ -41,12 +41,12 @@ pub fn flatten(json: &Json) -> BTreeMap<String, Json> {
     flat
 }
 
-/// What [`flatten`] made the table of. An object whose keys are 0, 1 and so on, without a gap, cannot be
+/// The inverse of [`flatten`]. An object with the keys 0, 1 and so on, without a gap, cannot be
 /// told from an array, and becomes one. Cost: O(n log n) for n pointers, and their lengths.
 ///
 /// # Errors
-/// [`PointerError::NoSlash`], [`PointerError::BadEscape`]; [`PointerError::NotAnObject`] if one pointer
-/// leads through what another says is a scalar.
+/// [`PointerError::NoSlash`], [`PointerError::BadEscape`]; [`PointerError::NotAnObject`] if one
+/// pointer leads through the scalar of another.
 pub fn unflatten(flat: &BTreeMap<String, Json>) -> Result<Json, PointerError> {
     if let Some(json) = flat.get("") {
         return match flat.keys().nth(1) {
@@ -69,7 +69,7 @@ pub fn unflatten(flat: &BTreeMap<String, Json>) -> Result<Json, PointerError> {
                 }
                 break;
             }
-            // An empty object that the table names is none that pointers lead through.
+            // An empty object of the table has no pointers through it.
             let is_new = !entries.contains_key(&key);
             entries = match entries.entry(key).or_insert_with(|| Map::new().into()) {
                 Json::Object(inner) if is_new || !inner.is_empty() => inner,
@@ -122,7 +122,7 @@ mod tests {
         ] {
             assert_eq!(unflatten(&flatten(&json)), Ok(json));
         }
-        // An array of one deep in it, which cannot be told from an object.
+        // A nested array of one, not to be told from an object.
         let json = serde_json::json!({"a": {"0": 1}});
         assert_eq!(unflatten(&flatten(&json)), Ok(serde_json::json!({"a": [1]})));
     }
