@@ -27,17 +27,17 @@ use tree::Tree;
 #[derive(Clone, Debug)]
 pub(crate) struct Sequence {
     tree: Tree,
-    /// The element that was inserted last and where: typing refers to it next. May be stale.
+    /// The element inserted last and its place: typing refers to it next. May be stale.
     hint: Option<(OpId, Place)>,
 }
 
 /// Where a local insert goes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InsertPoint {
-    /// The element it follows; [`NO_OP`] at the head.
+    /// The element before; [`NO_OP`] at the head.
     pub(crate) reference: OpId,
     pub(crate) place: Place,
-    /// The index of the new element: the one asked for, or the end of the element it cut.
+    /// The index of the new element: the requested one, or the end of the element cut by it.
     pub(crate) index: u64,
 }
 
@@ -45,13 +45,13 @@ pub(crate) struct InsertPoint {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Item<'a> {
     pub(crate) winner: OpRef<'a>,
-    /// The op that inserted the element.
+    /// The op behind the element.
     pub(crate) elem: OpId,
-    /// Whether there are visible ops besides the winner.
+    /// True if there are visible ops besides the winner.
     pub(crate) conflict: bool,
 }
 
-/// Elements that were deleted together.
+/// Elements deleted together.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deleted {
     /// The first of them; the ids of the others count up.
@@ -75,12 +75,12 @@ impl Sequence {
         self.tree.unit
     }
 
-    /// What runs keep outside of the tree.
+    /// The parts of runs kept outside of the tree.
     pub(crate) fn sides(&self) -> &Sides {
         &self.tree.sides
     }
 
-    /// The element that covers `index`, and the index at which it begins. O(log n).
+    /// The element covering `index`, and the index of its begin. O(log n).
     pub(crate) fn find(&self, index: u64) -> Option<(Place, u64)> {
         self.tree.find(index)
     }
@@ -103,7 +103,7 @@ impl Sequence {
         }
     }
 
-    /// The index at which the element at `place` begins, or would if it were visible. O(log n).
+    /// The index of the begin of the element at `place`, visible or not. O(log n).
     pub(crate) fn index_of(&self, place: Place) -> u64 {
         self.tree.index_of(place)
     }
@@ -135,7 +135,7 @@ impl Sequence {
         self.tree.elem(place)
     }
 
-    /// The action of the op that inserted the element at `place`.
+    /// The action of the insert op of the element at `place`.
     pub(crate) fn insert_action(&self, place: Place) -> Option<Action> {
         let elem = self.tree.elem(place)?;
         match elem.register(&self.tree.sides) {
@@ -144,17 +144,17 @@ impl Sequence {
         }
     }
 
-    /// Whether there are marks that are not deleted.
+    /// True if there are marks not deleted.
     pub(crate) fn has_marks(&self) -> bool {
         self.tree.total.marks > 0
     }
 
-    /// Whether readers see the element at `place`.
+    /// True if readers see the element at `place`.
     pub(crate) fn is_visible(&self, place: Place) -> bool {
         self.tree.measure_at(place).visible > 0
     }
 
-    /// The elements that readers see, from the one covering `index` on.
+    /// The visible elements, from the one covering `index` on.
     pub(crate) fn items_from(&self, index: u64) -> impl Iterator<Item = Item<'_>> {
         let from = match self.tree.find(index) {
             Some((place, _)) => place,
@@ -171,7 +171,7 @@ impl Sequence {
         })
     }
 
-    /// Appends the text that readers see.
+    /// Appends the visible text.
     pub(crate) fn push_text(&self, text: &mut String) {
         text.reserve(usize::try_from(self.tree.total.width).unwrap_or(0));
         for run in self.tree.runs() {
@@ -184,10 +184,10 @@ impl Sequence {
         self.tree.runs()
     }
 
-    /// Where a local insert at `index` goes; `None` when the sequence is shorter.
+    /// The place of a local insert at `index`; `None` when the sequence is shorter.
     ///
-    /// It follows the visible element before `index` directly, so it stands before tombstones
-    /// that follow that element; but marks that grow there pull it behind their boundary.
+    /// The insert follows the visible element before `index` directly, ahead of tombstones there;
+    /// but marks growing at this place pull it behind their boundary.
     pub(crate) fn insert_point(&mut self, index: u64) -> Option<InsertPoint> {
         let mut point = match index.checked_sub(1) {
             None => InsertPoint { reference: NO_OP, place: self.tree.start(), index: 0 },
@@ -206,9 +206,9 @@ impl Sequence {
         Some(point)
     }
 
-    /// Among the marks between `from` and the next visible element, the last boundary behind
-    /// which an insert belongs: the begin of a mark that grows at its begin, the end of one that
-    /// does not grow at its end. Nothing goes between a begin and its own end.
+    /// Among the marks between `from` and the next visible element, the last boundary an insert
+    /// goes behind: the begin of a mark growing at its begin, the end of one not growing at its
+    /// end. Nothing goes between a begin and its own end.
     fn sticky_boundary(&self, from: Place) -> Option<Place> {
         let mut found: Vec<(OpId, Place)> = Vec::new();
         let mut positions: FxHashMap<OpId, usize> = FxHashMap::default();
@@ -239,8 +239,8 @@ impl Sequence {
         found.last().map(|(_, place)| *place)
     }
 
-    /// Inserts the element that `op` makes at a place that [`Sequence::insert_point`] gave or
-    /// right after the element inserted last; returns where it went.
+    /// Inserts the element of `op` at a place given by [`Sequence::insert_point`], or right after
+    /// the element inserted last; returns its place.
     pub(crate) fn insert_at(
         &mut self,
         place: Place,
@@ -272,9 +272,9 @@ impl Sequence {
         self.tree.begin_typing(place, end);
     }
 
-    /// Inserts the characters of `text`, `len` of them, whose ids count up from `id`, if that goes
-    /// on with what was inserted last: locally at `index`, or by someone else after the element
-    /// before `id`. Returns the element that they follow. O(log n), and little of it.
+    /// Inserts the `len` characters of `text`, ids counting up from `id`, as a continuation of the
+    /// last insert: locally at `index`, or from elsewhere after the element before `id`. Returns
+    /// the element before them. O(log n), and little of it.
     #[inline]
     pub(crate) fn type_on(
         &mut self,
@@ -287,9 +287,9 @@ impl Sequence {
         self.tree.type_on(index, id, text, len, actors)
     }
 
-    /// Where an insert `id` from elsewhere goes: behind its reference, and behind everything there
-    /// with a greater id, which is what was inserted concurrently at the same place and all that
-    /// hangs on it. `None` when the reference is not here.
+    /// The place of an insert `id` from elsewhere: behind its reference, and behind all elements
+    /// there with a greater id, inserted concurrently at the same place or descending from such.
+    /// `None` without the reference.
     pub(crate) fn integration_place(
         &self,
         reference: OpId,
@@ -301,7 +301,7 @@ impl Sequence {
         Some(self.tree.next_less(next, id, actors).unwrap_or_else(|| self.tree.end()))
     }
 
-    /// Whether the begin of the mark that the op `end` ends is here, before `place`.
+    /// True if the begin of the mark ended by the op `end` is here, before `place`.
     pub(crate) fn begins_before(&self, end: OpId, place: Place) -> bool {
         let begin = OpId { counter: end.counter - 1, actor: end.actor };
         self.locate(begin).is_some_and(|begin| {
@@ -311,17 +311,17 @@ impl Sequence {
         })
     }
 
-    /// The first of `ids` that is no op of the element at `place`.
+    /// The first of `ids` without an op in the element at `place`.
     pub(crate) fn first_unknown(&self, place: Place, ids: &[OpId]) -> Option<OpId> {
         self.tree.elem(place)?.first_unknown(ids, &self.tree.sides)
     }
 
-    /// Adds an op that is no insert to the element at `place`.
+    /// Adds an op other than an insert to the element at `place`.
     pub(crate) fn update(&mut self, place: Place, op: RegOp, preds: &[OpId], actors: &Actors) {
         self.change_register(place, actors, |register| register.push(op, preds, actors));
     }
 
-    /// Notes that the delete op `id` supersedes `preds` in the element at `place`.
+    /// Records the delete op `id`, superseding `preds` in the element at `place`.
     pub(crate) fn delete(&mut self, place: Place, id: OpId, preds: &[OpId], actors: &Actors) {
         let simple = self.tree.run(place).is_some_and(|run| {
             run.kind != Kind::Register && run.succ == NO_OP && preds == [run.id_at(place.at())]
@@ -341,9 +341,9 @@ impl Sequence {
         self.tree.run(place).filter(is_simple)
     }
 
-    /// Deletes up to `count` elements from `place` on, by ops whose ids count up from `id` and
-    /// which supersede nothing but the inserts: as many as are beside each other and have no
-    /// other ops. `None` when not even the first is like that.
+    /// Deletes up to `count` elements from `place` on, by ops with ids counting up from `id`,
+    /// superseding nothing but the inserts: as many as are neighbours without other ops. `None`
+    /// when the first is not such an element.
     pub(crate) fn delete_simple(
         &mut self,
         place: Place,
@@ -389,7 +389,7 @@ impl Sequence {
         self.hint = None;
     }
 
-    /// Takes back the op `id`, the last at `place`, which was no insert.
+    /// Takes back the op `id`, the last at `place`, not an insert.
     pub(crate) fn undo(&mut self, place: Place, id: OpId, preds: &[OpId], actors: &Actors) {
         let simple = self
             .tree
@@ -402,7 +402,7 @@ impl Sequence {
         }
     }
 
-    /// Changes the register of an element, which is made if it has none yet.
+    /// Changes the register of an element, making one first if needed.
     fn change_register(
         &mut self,
         place: Place,
@@ -419,7 +419,7 @@ impl Sequence {
     }
 }
 
-/// Sees that the run of one at `at` is that of a register.
+/// Turns the run of one at `at` into a register's.
 fn make_register(leaf: &mut Leaf, at: usize, sides: &mut Sides) {
     let run = leaf.runs[at];
     if run.kind != Kind::Register {
@@ -429,7 +429,7 @@ fn make_register(leaf: &mut Leaf, at: usize, sides: &mut Sides) {
     }
 }
 
-/// The run of one that `op` inserts after `reference`; what does not fit goes to `sides`.
+/// The run of one of `op`, after `reference`; parts without room in a run go to `sides`.
 fn new_run<'a>(
     reference: OpId,
     op: RegOp,
@@ -440,7 +440,7 @@ fn new_run<'a>(
     let id = op.id;
     let succ = match &op.succ {
         Succ::None => Some(NO_OP),
-        // An increment does not hide a counter, and only its register knows of it.
+        // An increment does not hide a counter; only its register knows.
         Succ::One(id) if !matches!(op.value, Scalar::Counter(_)) => Some(*id),
         _ => None,
     };
@@ -479,7 +479,7 @@ fn new_run<'a>(
     new
 }
 
-/// The run of one element whose ops are those of `register`.
+/// The run of one element with the ops of `register`.
 fn register_run(
     id: OpId,
     reference: OpId,

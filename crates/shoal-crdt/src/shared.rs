@@ -1,4 +1,4 @@
-//! A hash map in shards, which clones share until one of them writes.
+//! A hash map in shards, shared by clones until one of them writes.
 
 use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash};
@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
-/// Entries in a shard, on average at most; few where assertions are on, so that tests see many. In
+/// Entries in a shard, on average at most; few under debug assertions, for tests to see many. In
 /// fewer and larger shards a look-up misses the cache less, but the copy of one costs more.
 const SHARD: usize = if cfg!(debug_assertions) { 4 } else { 8192 };
 
-/// Values by key. Cloning costs a counter per shard, writing to a shared shard one copy of it.
+/// Values by key. Cloning costs a counter per shard, writing to a shared shard one copy.
 #[derive(Debug)]
 pub(crate) struct SharedMap<K, V> {
     /// A power of two of them, or none.
@@ -61,7 +61,7 @@ impl<K: Clone + Eq + Hash, V: Clone> SharedMap<K, V> {
         Some(removed)
     }
 
-    /// Other bits of the hash than those that tables within the shards go by.
+    /// Other bits of the hash than the tables within the shards use.
     #[inline]
     fn shard<Q: Hash + ?Sized>(&self, key: &Q) -> usize {
         if self.shards.len() < 2 {

@@ -1,15 +1,15 @@
-//! A vector in chunks, which clones share until one of them writes.
+//! A vector in chunks, shared by clones until one of them writes.
 //!
-//! Cloning costs a counter per chunk, writing to a shared chunk one copy of that chunk.
+//! Cloning costs a counter per chunk, writing to a shared chunk one copy.
 
 use std::sync::Arc;
 
 /// Values by index, `CHUNK` of them in each chunk.
 #[derive(Debug)]
 pub(crate) struct Slots<T, const CHUNK: usize> {
-    /// Chunks that are full: one step from the table to a value.
+    /// Full chunks: one step from the table to a value.
     full: Vec<Arc<[T]>>,
-    /// The values after those, fewer than a chunk.
+    /// The values after them, fewer than a chunk.
     last: Option<Arc<Vec<T>>>,
 }
 
@@ -73,7 +73,7 @@ impl<T: Clone, const CHUNK: usize> Slots<T, CHUNK> {
     /// Appends a value and returns its index.
     ///
     /// # Panics
-    /// After 2^32 values, which ids of 32 bits cannot lead to.
+    /// After 2^32 values: out of reach for ids of 32 bits.
     pub(crate) fn push(&mut self, value: T) -> u32 {
         let at = u32::try_from(self.len()).expect("what ids of 32 bits name has a 32-bit index");
         let last = self.last.get_or_insert_with(|| Arc::new(Vec::with_capacity(1)));

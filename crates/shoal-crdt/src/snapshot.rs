@@ -1,4 +1,4 @@
-//! Documents that are read while somebody else writes.
+//! Documents to be read while somebody else writes.
 
 use std::sync::Arc;
 
@@ -8,9 +8,8 @@ use crate::document::Document;
 use crate::read_doc::ReadDoc;
 use crate::view::View;
 
-/// A document as it was when [`Document::snapshot`] was called. Whatever is done to the document
-/// since, this stays as it is; any number of threads read it, and none waits for another, nor for
-/// who writes. Cheap to clone.
+/// A document as of the call of [`Document::snapshot`]. Later edits of the document do not show;
+/// any number of threads read without waiting for each other or for a writer. Cheap to clone.
 ///
 /// ```
 /// use shoal_crdt::{ActorId, CommitOptions, Document, ROOT, ReadDoc};
@@ -31,20 +30,20 @@ use crate::view::View;
 pub struct Snapshot(Arc<Document>);
 
 impl Document {
-    /// The document as it is, to be read for as long as one likes. O(1): it shares what it has with
-    /// the document, which copies the parts that it writes to while somebody holds them.
+    /// The document at present, to be read for any length of time. O(1): the snapshot shares its
+    /// state with the document, and the document copies the parts written to in the meantime.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot(Arc::new(self.clone()))
     }
 }
 
 impl Snapshot {
-    /// The heads it was taken at.
+    /// The heads at the time of the snapshot.
     pub fn heads(&self) -> Vec<ChangeHash> {
         self.0.heads()
     }
 
-    /// The document, to call what only it has.
+    /// The document, for calls of its own.
     pub fn document(&self) -> &Document {
         &self.0
     }

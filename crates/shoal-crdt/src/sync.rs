@@ -1,4 +1,4 @@
-//! The sync protocol on documents: what to send to a peer, and taking in what it sent.
+//! The sync protocol on documents: messages for a peer, and messages from a peer.
 
 use shoal_history::{SyncMessage, SyncState};
 
@@ -7,15 +7,14 @@ use crate::error::Error;
 use crate::save::SaveOptions;
 
 impl Document {
-    /// The next message for the peer that `state` is kept for, or `None` when there is nothing to
-    /// tell, or its answer is awaited. Ask again after every message that came and after every
-    /// change here.
+    /// The next message for the peer of `state`, or `None` with nothing to send, or with an answer
+    /// awaited. Ask again after every received message and after every change here.
     ///
-    /// Messages must arrive whole and in order. On a new connection go on with a state that was
+    /// Messages must arrive whole and in order. On a new connection go on with a state
     /// encoded and decoded.
     ///
-    /// Cost: what the peers are apart; a peer that lacks much of the document gets all of it, at
-    /// the cost of saving it.
+    /// Cost: the difference of the peers; a peer lacking much of the document gets all of it, at
+    /// the cost of saving.
     ///
     /// ```
     /// use shoal_crdt::{ActorId, CommitOptions, Document, ROOT, SyncMessage, SyncState};
@@ -52,14 +51,13 @@ impl Document {
         )
     }
 
-    /// Takes in a message of the peer that `state` is kept for. Changes that depend on others
-    /// which are not here wait, and are asked for. Cost: that of what the message brings.
+    /// Takes in a message of the peer of `state`. Changes with missing dependencies wait, and the
+    /// dependencies are asked for. Cost: taking in the changes of the message.
     ///
     /// # Errors
     /// As [`Document::load_incremental`], when the message holds bad changes: then the message or
-    /// the peer is at fault, the document is as before, and so is what `state` knows of the peer's
-    /// changes. Good changes that precede chunks which cannot be read are applied, without an
-    /// error.
+    /// the peer is at fault, the document is as before, and so is the knowledge of the peer's
+    /// changes in `state`. Good changes ahead of unreadable chunks are applied, without an error.
     pub fn receive_sync_message(
         &mut self,
         state: &mut SyncState,
@@ -73,7 +71,7 @@ impl Document {
         Ok(())
     }
 
-    /// Whether the peer that `state` is kept for is known to have everything that is here.
+    /// True if the peer of `state` is known to have every change here.
     pub fn has_our_changes(&self, state: &SyncState) -> bool {
         state.has_all_of(&self.graph)
     }

@@ -1,5 +1,5 @@
-//! Turning one text into another by a shortest edit script over what people see as characters
-//! (Myers, "An O(ND) Difference Algorithm and Its Variations", 1986, the linear-space form).
+//! Turning one text into another by a shortest edit script over grapheme clusters (Myers, "An O(ND)
+//! Difference Algorithm and Its Variations", 1986, the linear-space form).
 
 use std::ops::Range;
 
@@ -19,8 +19,8 @@ pub(crate) enum Edit {
 }
 
 impl Transaction<'_> {
-    /// Makes the text `new` by as few inserts and deletes of grapheme clusters as possible, so
-    /// that concurrent edits of the rest survive. O((n + m) d) for d differences.
+    /// Makes the text `new` by as few inserts and deletes of grapheme clusters as possible:
+    /// concurrent edits of the rest survive. O((n + m) d) for d differences.
     ///
     /// # Errors
     /// As [`Transaction::splice_text`].
@@ -50,8 +50,8 @@ impl Transaction<'_> {
     }
 }
 
-/// A shortest script that turns `old` into `new`; the ranges of `Equal` and `Delete` are of `old`,
-/// those of `Insert` of `new`.
+/// A shortest script from `old` to `new`; the ranges of `Equal` and `Delete` are in `old`, the
+/// ranges of `Insert` in `new`.
 pub(crate) fn diff<T: PartialEq>(old: &[T], new: &[T]) -> Vec<Edit> {
     let mut script = Vec::new();
     // Boxes of the edit graph still to solve, the next one last.
@@ -121,7 +121,7 @@ impl Diagonals {
         self.ends[at] = x;
     }
 
-    /// Where a path of `d` edits begins on a diagonal: from the neighbour that has come further.
+    /// The begin of a path of `d` edits on a diagonal: from the neighbour further ahead.
     fn start(&self, d: isize, diagonal: isize) -> usize {
         let (below, above) = (diagonal - 1, diagonal + 1);
         if diagonal == -d || (diagonal != d && self.at(below) < self.at(above)) {
@@ -132,8 +132,8 @@ impl Diagonals {
     }
 }
 
-/// A point that a shortest path through the edit graph of two sequences, neither empty and
-/// different at both ends, goes through: where searches from both corners meet.
+/// A point on a shortest path through the edit graph of two sequences, neither empty and different
+/// at both ends: the meeting point of searches from both corners.
 fn middle<T: PartialEq>(
     old: &[T],
     new: &[T],

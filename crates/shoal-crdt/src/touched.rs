@@ -1,4 +1,4 @@
-//! Where the ops between two states are: all that a comparison of them has to look at.
+//! The places of the ops between two states: all a comparison has to look at.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use shoal_history::{Action, Change, ChangeHash, Key, ObjId as StoredObjId, OpId};
@@ -12,7 +12,7 @@ use crate::read::to_usize;
 use crate::register::ObjIdx;
 use crate::sequence::{Place, Sequence};
 
-/// The objects that ops are about, or that hold such objects, and the places in them.
+/// The objects with ops, or with such objects inside, and the places in them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Touched {
     objects: FxHashMap<ObjIdx, Places>,
@@ -28,8 +28,8 @@ pub(crate) struct Places {
 }
 
 impl Touched {
-    /// Of the changes that are in the past of either `before` or `after`, but not of both; `None` if
-    /// these, or their ops, are more than `most`, or would have to be made from a loaded document first.
+    /// The places of the changes in the past of either `before` or `after`, but not of both; `None`
+    /// for more than `most` changes or ops, or for changes of a loaded document not rebuilt yet.
     pub(crate) fn between(
         doc: &Document,
         before: &[ChangeHash],
@@ -52,7 +52,7 @@ impl Touched {
         Some(touched)
     }
 
-    /// Of the ops of a transaction, which are done already.
+    /// The places of the ops of a transaction, applied already.
     pub(crate) fn pending(doc: &Document, pending: &PendingOps) -> Self {
         let mut touched = Self::default();
         pending.for_each_place(|obj, key| touched.add(doc, obj, &key));
@@ -60,7 +60,7 @@ impl Touched {
         touched
     }
 
-    /// `None` if the change names what is not here.
+    /// `None` if the change names something unknown here.
     fn add_change(&mut self, doc: &Document, change: &Change) -> Option<()> {
         let author = doc.ops.actors.lookup(change.actor())?;
         let mut actors = Vec::new();
@@ -103,14 +103,14 @@ impl Touched {
                 Data::Sequence(sequence) if sequence.locate(object.id).is_some() => {
                     places.elems.insert(object.id);
                 }
-                // Which key or element it was put to is not known without a search.
+                // The key or element of the op is not known without a search.
                 _ => places.more = true,
             }
             objects.push(object.parent);
         }
     }
 
-    /// Whether anything in the object, or in one that it holds, is touched.
+    /// True if anything in the object, or in an object inside, is touched.
     pub(crate) fn contains(&self, object: ObjIdx) -> bool {
         self.objects.contains_key(&object)
     }
@@ -120,14 +120,14 @@ impl Touched {
         self.objects.iter().map(|(object, places)| (*object, places))
     }
 
-    /// The places in an object, if those are all.
+    /// The places in an object, if complete.
     pub(crate) fn places(&self, object: ObjIdx) -> Option<&Places> {
         self.objects.get(&object).filter(|places| !places.more)
     }
 }
 
 impl Places {
-    /// Whether there may be others.
+    /// True if there may be others.
     pub(crate) fn is_part(&self) -> bool {
         self.more
     }
@@ -151,7 +151,7 @@ impl Places {
         Some(places.into_iter().map(|(_, place)| place).collect())
     }
 
-    /// Whether marks begin or end at one of the elements.
+    /// True if marks begin or end at one of the elements.
     pub(crate) fn have_marks(&self, sequence: &Sequence) -> bool {
         let is_mark = |id| {
             let action = sequence.locate(id).and_then(|place| sequence.insert_action(place));

@@ -1,5 +1,5 @@
-//! Conveniences around changes: a transaction in a closure, what another document has more, whose an
-//! op is.
+//! Conveniences around changes: a transaction in a closure, the changes missing from another
+//! document, the change behind an op.
 
 use shoal_history::{Change, ChangeHash};
 
@@ -8,8 +8,8 @@ use crate::id::ObjId;
 use crate::transaction::{CommitOptions, Transaction};
 
 impl Document {
-    /// Runs `edit` in a transaction, which is committed when it succeeds and rolled back when it
-    /// fails. Returns what `edit` did, and the hash of the change if there was anything to change.
+    /// Runs `edit` in a transaction, committed on success and rolled back on failure. Returns the
+    /// result of `edit`, and the hash of the change if there was anything to change.
     ///
     /// ```
     /// use shoal_crdt::{ActorId, CommitOptions, Document, Error, ROOT};
@@ -26,7 +26,7 @@ impl Document {
     /// ```
     ///
     /// # Errors
-    /// That of `edit`.
+    /// The error of `edit`.
     pub fn transact<R, E>(
         &mut self,
         options: CommitOptions,
@@ -37,13 +37,13 @@ impl Document {
         Ok((result, tx.commit(options)))
     }
 
-    /// The changes of `other` that are not applied here, dependencies first. Cost: about their number.
+    /// The changes of `other` not applied here, dependencies first. Cost: about their number.
     pub fn changes_added<'o>(&self, other: &'o Self) -> Vec<&'o Change> {
         self.graph.changes_added(&other.graph)
     }
 
-    /// The change that made an op, such as the one that an object or a value has its id from. `None`
-    /// for the root, for an op that is not here, and for one that is not committed yet. O(log n).
+    /// The change behind an op, given by the id of an object or a value. `None` for the root, for
+    /// an unknown op, and for an op not committed yet. O(log n).
     pub fn hash_for_op(&self, id: &ObjId) -> Option<ChangeHash> {
         self.graph.change_with_op(self.import(id)?).map(Change::hash)
     }

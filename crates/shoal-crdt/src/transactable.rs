@@ -1,4 +1,4 @@
-//! The edits that transactions and documents with an implicit one have in common.
+//! The edits of transactions and of documents with an implicit one.
 
 use serde_json::Value as Json;
 use shoal_history::ChangeHash;
@@ -11,9 +11,9 @@ use crate::transaction::{ExpandMark, Transaction};
 use crate::update_spans::{NewSpan, UpdateSpansConfig};
 use crate::value::{IntoScalar, ObjType, Prop};
 
-/// Editing a document: through a [`Transaction`], or an [`AutoCommit`](crate::AutoCommit), which
-/// opens one when it has to. Each method does what the method of [`Transaction`] with its name
-/// says, at the same cost and with the same errors.
+/// Editing a document: through a [`Transaction`], or an [`AutoCommit`](crate::AutoCommit), opening
+/// one on demand. Each method has the effect, the cost and the errors of the method of
+/// [`Transaction`] with the same name.
 pub trait Transactable: ReadDoc {
     /// Lets `edit` make edits.
     #[doc(hidden)]
@@ -288,7 +288,7 @@ pub trait Transactable: ReadDoc {
     /// [`Transaction::pending_ops`].
     fn pending_ops(&self) -> usize;
 
-    /// The heads that the edits are based on.
+    /// The heads below the edits.
     fn base_heads(&self) -> Vec<ChangeHash>;
 }
 

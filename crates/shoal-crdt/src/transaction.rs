@@ -1,4 +1,4 @@
-//! Transactions: local edits, which become one change when they are committed.
+//! Transactions: local edits, one change when committed.
 
 mod map;
 mod sequence;
@@ -21,12 +21,12 @@ use crate::sequence::NO_OP;
 use crate::value::{IntoScalar, ObjType, Prop};
 use crate::view::View;
 
-/// What a change says besides its ops.
+/// The parts of a change besides its ops.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommitOptions {
-    /// What the author says of it.
+    /// The author's message.
     pub message: Option<String>,
-    /// When it was made, in seconds since the Unix epoch.
+    /// The time, in seconds since the Unix epoch.
     pub time: i64,
 }
 
@@ -46,10 +46,10 @@ impl CommitOptions {
     }
 }
 
-/// Edits of a document that become one change together, or nothing.
+/// Edits of a document: one change together, or nothing.
 ///
-/// Reads through it ([`ReadDoc`]) see the edits at once; saving and syncing, which must not, are
-/// not possible through it. Dropping it without [`Transaction::commit`] takes every edit back.
+/// Reads ([`ReadDoc`]) see the edits at once; saving and syncing must not, and are not possible
+/// meanwhile. Dropping without [`Transaction::commit`] takes every edit back.
 #[derive(Debug)]
 pub struct Transaction<'a> {
     doc: &'a mut Document,
@@ -71,7 +71,7 @@ pub(crate) struct Suspended {
 }
 
 impl Suspended {
-    /// A transaction of a document's `actor` that has made no edit yet.
+    /// A transaction of a document's `actor` without an edit yet.
     pub(crate) fn new(actor: ActorIdx, seq: u32, start_op: u64, deps: Vec<ChangeHash>) -> Self {
         Self { actor, seq, start_op, deps, pending: PendingOps::default() }
     }
@@ -101,7 +101,7 @@ impl<'a> Transaction<'a> {
         let last = doc.last_local_change().map(|last| (last.seq(), last.hash()));
         let seq = last.map_or(0, |(seq, _)| seq) + 1;
         let mut deps = doc.heads();
-        // The author's own last change is a dependency even where it is an ancestor of the heads.
+        // The author's own last change is a dependency even as an ancestor of the heads.
         if let Some((_, last)) = last
             && !deps.contains(&last)
         {
@@ -112,7 +112,7 @@ impl<'a> Transaction<'a> {
         Self { doc, actor, seq, start_op, deps, pending }
     }
 
-    /// Goes on with a transaction that [`Transaction::suspend`] interrupted; the document has not
+    /// Goes on with a transaction interrupted by [`Transaction::suspend`]; the document has not
     /// changed since.
     pub(crate) fn resume(doc: &'a mut Document, suspended: Suspended) -> Self {
         let Suspended { actor, seq, start_op, deps, pending } = suspended;
@@ -134,7 +134,7 @@ impl<'a> Transaction<'a> {
         &self.pending
     }
 
-    /// The heads that the edits are based on.
+    /// The heads below the edits.
     pub fn base_heads(&self) -> Vec<ChangeHash> {
         self.doc.heads()
     }
@@ -153,13 +153,13 @@ impl<'a> Transaction<'a> {
         Some(self.seal(&options))
     }
 
-    /// Like [`Transaction::commit`], but makes a change even when there are no edits: one that
-    /// only says that its author has seen the heads.
+    /// Like [`Transaction::commit`], but makes a change even without edits: a statement that the
+    /// author has seen the heads.
     pub fn commit_empty(mut self, options: CommitOptions) -> ChangeHash {
         self.seal(&options)
     }
 
-    /// Takes every edit back and returns how many ops that were.
+    /// Takes every edit back and returns the number of ops.
     pub fn rollback(mut self) -> usize {
         self.undo()
     }
@@ -207,7 +207,7 @@ impl<'a> Transaction<'a> {
     ///
     /// # Errors
     /// [`Error::UnknownObject`]; [`Error::WrongType`] for the wrong kind of property, and for
-    /// tables, which are kept for reading; [`Error::Index`].
+    /// tables, kept for reading; [`Error::Index`].
     pub fn put<'p>(
         &mut self,
         obj: &ObjId,
@@ -298,7 +298,7 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Refuses, before anything changes, what would need more op ids than are left.
+    /// Refuses an edit short of op ids, before anything changes.
     fn reserve_ids(&self, count: usize) -> Result<(), Error> {
         let next = self.start_op + self.pending.count() + count as u64;
         if next > u64::from(u32::MAX) { Err(Error::OpIdsExhausted) } else { Ok(()) }
@@ -313,7 +313,7 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Notes an op that has been done.
+    /// Records an op already applied.
     fn note(&mut self, object: ObjIdx, key: PendingKey, edit: Edit, preds: Succ, id: OpId) {
         let object = self.doc.ops.object(object).id;
         let obj = if object == NO_OP { StoredObjId::Root } else { StoredObjId::Op(object) };
@@ -331,7 +331,7 @@ enum Target<'p> {
     Index(ObjIdx, usize),
 }
 
-/// What an op does, apart from where.
+/// The effect of an op, apart from its place.
 struct Edit {
     action: Action,
     insert: bool,

@@ -1,5 +1,5 @@
-//! Making an object hold a given value by as few edits as it takes, so that concurrent edits of what
-//! stays survive.
+//! Making an object hold a given value by as few edits as possible: concurrent edits of unchanged
+//! parts survive.
 
 use std::collections::BTreeMap;
 
@@ -15,21 +15,21 @@ use crate::value::{ObjType, Prop, Value as Read};
 /// Where a value goes.
 #[derive(Clone, Copy)]
 enum Place<'p> {
-    /// Over what is there.
+    /// Over the present value.
     Put(Prop<'p>),
     /// Before the item at an index.
     Insert(usize),
 }
 
 impl Transaction<'_> {
-    /// Makes the object `obj` hold `new`: entries and items that differ are set, missing ones made,
-    /// others deleted; objects in it that keep their type are updated in turn, texts as
+    /// Makes the object `obj` hold `new`: differing entries and items are set, missing ones made,
+    /// others deleted; objects inside with the same type are updated in turn, texts as
     /// [`Transaction::update_text`] does. Lists are compared index by index. O(n) in both values.
     ///
     /// # Errors
     /// [`Error::UnknownObject`]; [`Error::WrongType`] for a value of another type than the object,
-    /// and for tables, which are kept for reading; [`Error::TooDeep`] for a value that is nested more
-    /// deeply than [`DEFAULT_MAX_DEPTH`]. After that a part is written; roll back.
+    /// and for tables, kept for reading; [`Error::TooDeep`] for a value nested more deeply than
+    /// [`DEFAULT_MAX_DEPTH`]. After that a part is written; roll back.
     pub fn update_object(&mut self, obj: &ObjId, new: &Value) -> Result<(), Error> {
         self.update_within(obj, new, DEFAULT_MAX_DEPTH)
     }
@@ -90,7 +90,7 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Writes a value, or updates the object that is there.
+    /// Writes a value, or updates the present object.
     fn update_value(
         &mut self,
         parent: &ObjId,

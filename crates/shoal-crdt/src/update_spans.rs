@@ -17,21 +17,21 @@ use crate::text_diff::{self, Edit};
 use crate::transaction::{ExpandMark, Transaction};
 use crate::value::{OBJECT_REPLACEMENT, TextEncoding};
 
-/// A part that a text is to have.
+/// A part of a text to be.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NewSpan {
     /// Characters.
     Text {
         /// The characters.
         text: String,
-        /// The marks that cover them; without nulls.
+        /// The marks covering them; without nulls.
         marks: MarkSet,
     },
     /// A block marker with these entries.
     Block(BTreeMap<String, Value>),
 }
 
-/// How the marks grow that [`Transaction::update_spans`] sets or removes.
+/// The growth of marks set or removed by [`Transaction::update_spans`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UpdateSpansConfig {
     /// Marks of other names.
@@ -46,7 +46,7 @@ impl UpdateSpansConfig {
     }
 }
 
-/// What a text is compared by.
+/// The units of comparing texts.
 #[derive(Clone, Debug, PartialEq)]
 enum Part<'t> {
     Block(&'t BTreeMap<String, Value>),
@@ -64,8 +64,8 @@ impl Part<'_> {
 
 impl Transaction<'_> {
     /// Makes the text `obj` hold `spans`, by as few edits of characters, blocks and marks as
-    /// possible. A block that takes the place of another is updated as
-    /// [`Transaction::update_object`] does. O((n + m) d) for d differences.
+    /// possible. A block in the place of another is updated as [`Transaction::update_object`] does.
+    /// O((n + m) d) for d differences.
     ///
     /// ```
     /// use std::collections::BTreeMap;
@@ -116,7 +116,7 @@ impl Transaction<'_> {
         self.update_marks(obj, spans, config)
     }
 
-    /// Puts `new` in the place of `old`, which stands at `index`, and moves that behind it.
+    /// Puts `new` in the place of `old` at `index`, and moves `index` behind.
     fn change_parts(
         &mut self,
         obj: &ObjId,
@@ -161,7 +161,7 @@ impl Transaction<'_> {
         self.end_run(obj, index, &mut run)
     }
 
-    /// Inserts the characters that were gathered.
+    /// Inserts the gathered characters.
     fn end_run(&mut self, obj: &ObjId, index: &mut usize, run: &mut String) -> Result<(), Error> {
         if !run.is_empty() {
             self.splice_text(obj, *index, 0, run)?;
@@ -193,7 +193,7 @@ impl Transaction<'_> {
     }
 }
 
-/// An edit in which what is deleted and inserted at one place is together.
+/// An edit with the deletes and inserts of one place together.
 struct Joined {
     old: Range<usize>,
     new: Range<usize>,
@@ -232,7 +232,7 @@ fn parts(spans: &[NewSpan]) -> Vec<Part<'_>> {
     parts
 }
 
-/// The marks of all spans; equal ones that touch are one, as they are when they are read.
+/// The marks of all spans; equal touching marks are one, as for readers.
 fn wanted_marks(spans: &[NewSpan], encoding: TextEncoding) -> Vec<Mark> {
     let mut wanted: Vec<Mark> = Vec::new();
     let mut start = 0;

@@ -1,4 +1,4 @@
-//! What callers read and write: properties, values, object types, index units.
+//! Values for callers: properties, values, object types, index units.
 
 use shoal_history::{Action, Scalar, ScalarRef};
 use unicode_segmentation::UnicodeSegmentation;
@@ -36,7 +36,7 @@ impl From<usize> for Prop<'_> {
 pub enum ObjType {
     /// Values by key.
     Map,
-    /// A map that old documents use for rows; reads as a map, and refuses `put`.
+    /// A map used for rows in old documents; reads as a map, and refuses `put`.
     Table,
     /// Values by index.
     List,
@@ -45,7 +45,7 @@ pub enum ObjType {
 }
 
 impl ObjType {
-    /// Whether its values have indexes rather than keys.
+    /// True for types with indexes rather than keys.
     pub fn is_sequence(self) -> bool {
         matches!(self, Self::List | Self::Text)
     }
@@ -83,7 +83,7 @@ impl ObjType {
 /// A value read from a document.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'a> {
-    /// An object of this type; its id is the id that comes with the value.
+    /// An object of this type; the id comes with the value.
     Object(ObjType),
     /// A scalar. A counter holds its total: the start value and every increment.
     Scalar(ScalarRef<'a>),
@@ -107,7 +107,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// What can be written as a scalar value.
+/// Types convertible to a scalar value.
 ///
 /// Signed integers become `Int`, unsigned ones `Uint`, as in the reference.
 pub trait IntoScalar {
@@ -145,7 +145,7 @@ into_scalar! {
     &[u8] => |value| Scalar::Bytes(value.into());
 }
 
-/// The unit in which texts are indexed and measured.
+/// The unit of indexes and lengths of texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TextEncoding {
@@ -154,9 +154,9 @@ pub enum TextEncoding {
     UnicodeCodePoint,
     /// Bytes of UTF-8.
     Utf8CodeUnit,
-    /// 16-bit units of UTF-16, in which JavaScript counts.
+    /// 16-bit units of UTF-16, as in JavaScript.
     Utf16CodeUnit,
-    /// What people see as characters (UAX #29); inserted text has an op for each.
+    /// User-perceived characters (UAX #29); inserted text has an op for each.
     GraphemeCluster,
 }
 
@@ -172,5 +172,5 @@ impl TextEncoding {
     }
 }
 
-/// What a text reads where an element is no string: an object, a number, a block.
+/// The text of an element without a string: an object, a number, a block.
 pub(crate) const OBJECT_REPLACEMENT: &str = "\u{fffc}";

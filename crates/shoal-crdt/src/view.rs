@@ -1,7 +1,7 @@
-//! Reads of a document as it is, or as it was when it had other heads.
+//! Reads of a document at present, or at other heads.
 //!
-//! A [`View`] is what every read goes through that is not on [`Document`] itself: it says which
-//! ops count. [`scoped`] is the only part that knows how objects keep their ops.
+//! Every read not on [`Document`] itself goes through a [`View`], and counts the ops of the view.
+//! [`scoped`] is the only part with knowledge of how objects keep their ops.
 
 use std::ops::{Bound, RangeBounds};
 use std::sync::OnceLock;
@@ -26,22 +26,21 @@ mod tests;
 use recent::{Recent, Shifts, Since};
 use scoped::Part;
 
-/// A document together with the ops of it that count. Made by this crate only.
+/// A document together with the counted ops. Made by this crate only.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     pub(crate) doc: &'a Document,
     /// `None` when every op counts.
     pub(crate) clock: Option<&'a Clock>,
-    /// What else is known of a past state.
+    /// Further knowledge of a past state.
     past: Option<&'a Past>,
 }
 
-/// A document as it was when it had given heads: what [`Document::at`] returns. Everything that
-/// [`ReadDoc`] has can be read.
+/// A document at given heads, by [`Document::at`]. Every read of [`ReadDoc`] is possible.
 ///
-/// If few ops came since, an object that none of them is about is read as at present, and in others
-/// an index is found in O(log n); the first read looks at those ops. Else a read walks its object:
-/// a list or text run by run, where elements were typed or deleted together.
+/// If few ops came since, an object without such ops is read as at present, and in others an index
+/// is found in O(log n); the first read looks at those ops. Else a read walks its object: a list or
+/// text run by run, where elements were typed or deleted together.
 #[derive(Clone, Debug)]
 pub struct DocumentAt<'a> {
     doc: &'a Document,
@@ -53,12 +52,12 @@ pub struct DocumentAt<'a> {
 struct Past {
     clock: Clock,
     heads: Vec<ChangeHash>,
-    /// How it differs from the present, once somebody asked, if that is not much.
+    /// The difference from the present, computed on demand, unless large.
     recent: OnceLock<Option<Recent>>,
 }
 
 impl Document {
-    /// The document as it was when its heads were `heads`. Hashes that are not here are ignored.
+    /// The document as of `heads`. Unknown hashes are ignored.
     ///
     /// ```
     /// use shoal_crdt::{ActorId, CommitOptions, Document, ROOT, ReadDoc};
@@ -98,7 +97,7 @@ impl ReadDoc for Document {
     }
 }
 
-/// A walk that may be over what is there, or over what was collected.
+/// A walk over stored or collected items.
 pub(crate) type Walk<'a, T> = Box<dyn Iterator<Item = T> + 'a>;
 
 impl<'a> View<'a> {
@@ -111,18 +110,18 @@ impl<'a> View<'a> {
         }
     }
 
-    /// How the present state differs, if that is known, and from which on.
+    /// The difference from the present state, computed on first use; `None` for a large one.
     fn recent(self) -> Option<&'a Recent> {
         let past = self.past?;
         past.recent.get_or_init(|| Recent::of(self.doc, &past.heads, &past.clock)).as_ref()
     }
 
-    /// How the indexes of a sequence differ from the present ones, if that is known.
+    /// The difference of the indexes of a sequence from the present ones, if known.
     pub(crate) fn shifts(self, object: ObjIdx) -> Option<&'a Shifts> {
         self.recent()?.shifts(object)
     }
 
-    /// The present state, if an object of the view is as it is there.
+    /// The present state, if the object is the same there.
     fn same_as_now(self, obj: &ObjId) -> Result<Option<Self>, Error> {
         let Some(recent) = self.recent() else { return Ok(None) };
         Ok(match recent.since_in(self.doc.resolve(obj)?) {
@@ -208,7 +207,7 @@ impl<'a> View<'a> {
                 }
                 let mut found = Vec::new();
                 scoped::walk_visible(sequence, clock, actors, index, |elem| {
-                    // The first one that ends behind the index is the one that covers it.
+                    // The first element ending behind the index covers the index.
                     found = elem.ops.iter().map(read).collect();
                     false
                 });
@@ -280,7 +279,7 @@ impl<'a> View<'a> {
             Bound::Unbounded => 0,
         };
         let unit = self.sequence(obj, "walk its items")?.unit();
-        // The first item covers the start, and may begin before it.
+        // The first item covers the start, and may begin before.
         let mut index = self.item_start(obj, start)?;
         let items = self.items(obj, start)?.map(move |item| {
             let at = index;
@@ -291,7 +290,7 @@ impl<'a> View<'a> {
         Ok(items.take_while(move |(at, _)| range.contains(at)))
     }
 
-    /// The index at which the element that covers `index` begins.
+    /// The index of the begin of the element covering `index`.
     fn item_start(self, obj: &ObjId, index: usize) -> Result<usize, Error> {
         let sequence = self.sequence(obj, "walk its items")?;
         let Some(clock) = self.clock else {
@@ -360,15 +359,15 @@ impl<'a> View<'a> {
         Ok(found)
     }
 
-    /// Whether readers see a value of the element at `place`.
+    /// True if readers see a value of the element at `place`.
     pub(crate) fn is_visible(self, sequence: &Sequence, place: Place) -> bool {
         let Some(clock) = self.clock else { return sequence.is_visible(place) };
         let visible = scoped::visible_at(sequence, place, clock, &self.doc.ops.actors);
         visible.last().is_some_and(|op| !is_mark(op))
     }
 
-    /// The index at which the element at `place` begins, or would if it were visible; `None` if it
-    /// takes a walk to find it.
+    /// The index of the begin of the element at `place`, visible or not; `None` if only a walk can
+    /// find it.
     pub(crate) fn index_in(
         self,
         object: ObjIdx,
@@ -389,7 +388,7 @@ impl<'a> View<'a> {
         Ok(&self.doc.ops.object(self.doc.resolve(obj)?).data)
     }
 
-    /// The sequence `obj`, if the view has it.
+    /// The sequence `obj`, if in the view.
     pub(crate) fn sequence(
         self,
         obj: &ObjId,

@@ -1,4 +1,4 @@
-//! Building a sequence from elements that come in document order.
+//! Building a sequence from elements in document order.
 
 use shoal_history::{OpId, Scalar};
 
@@ -15,8 +15,8 @@ impl Builder {
         Self(tree::Builder::new(unit))
     }
 
-    /// Appends elements that insert the characters of `text`, their ids counting up from `id`.
-    /// `succ` tells which op deletes the first, and whether the ids of the others count down.
+    /// Appends elements inserting the characters of `text`, ids counting up from `id`. `succ` is
+    /// the op deleting the first one, and true if the ids of the other deletes count down.
     pub(crate) fn push_text(
         &mut self,
         id: OpId,
@@ -27,7 +27,7 @@ impl Builder {
         self.0.push_text(id, reference, text, succ);
     }
 
-    /// The same for elements that insert `values`, of which none is a string or a counter.
+    /// The same for elements inserting `values`, none a string or a counter.
     pub(crate) fn push_scalars(
         &mut self,
         id: OpId,
@@ -38,7 +38,7 @@ impl Builder {
         self.0.push_scalars(id, reference, values, succ);
     }
 
-    /// Takes the last element, which a run brought, back as an op.
+    /// Takes the last element, pushed by a run, back as an op.
     pub(crate) fn reopen(&mut self) -> Option<RegOp> {
         self.0.pop()
     }

@@ -1,7 +1,7 @@
-//! Which leaf an element is in, by its id.
+//! From the id of an element to its leaf.
 //!
-//! Ids come in runs and leaves hold many of them, so what is kept is a sorted list of ids from
-//! which on another leaf begins: an entry a run at most, and none where someone types on.
+//! Ids come in runs and leaves hold many of them, so the index is a sorted list of first ids, one
+//! for each change of leaf: an entry a run at most, and none while someone types on.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub(crate) type LeafIdx = u32;
 /// No leaf, no node.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Entries in a chunk, at most; few where assertions are on, so that tests see many chunks.
+/// Entries in a chunk, at most; few under debug assertions, for tests to see many chunks.
 const CHUNK: usize = if cfg!(debug_assertions) { 4 } else { 128 };
 
 /// Ids from this one on, up to the next entry's, are in the leaf, if they are in the sequence.
@@ -24,7 +24,7 @@ struct Entry {
     leaf: LeafIdx,
 }
 
-/// From element ids to leaves. What it says of an id that is not in the sequence means nothing.
+/// From element ids to leaves. The answer for an id outside of the sequence means nothing.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct IdIndex {
     /// The first key of each chunk.
@@ -44,14 +44,14 @@ impl IdIndex {
         Self { firsts: chunks.iter().map(|chunk| chunk[0].key).collect(), chunks }
     }
 
-    /// The leaf that holds the element `id`, if any does.
+    /// The leaf of the element `id`, if any.
     #[inline]
     pub(crate) fn get(&self, id: OpId) -> Option<LeafIdx> {
         self.before(key(id)).map(|at| self.entry(at).leaf)
     }
 
-    /// Notes that `leaf` holds `len` elements from `id` on. `holds` tells whether a leaf holds ids
-    /// of a range of keys as [`key`] makes them.
+    /// Assigns `len` elements from `id` on to `leaf`. `holds` is true for a leaf with ids in a
+    /// range of [`key`]s.
     pub(crate) fn assign(
         &mut self,
         id: OpId,
@@ -68,7 +68,7 @@ impl IdIndex {
         {
             return;
         }
-        // What follows the range stays where it was, if there is something.
+        // Entries behind the range keep their leaf, if there are any.
         let last = self.before(end);
         let follower = last.map(|at| self.entry(at)).filter(|entry| entry.key < end);
         let until = self.key_after(last).unwrap_or(u64::MAX);
@@ -141,7 +141,7 @@ impl IdIndex {
         self.split(chunk);
     }
 
-    /// Divides a chunk that has grown too long.
+    /// Divides an overlong chunk.
     fn split(&mut self, chunk: usize) {
         if self.chunks[chunk].len() <= CHUNK {
             return;
@@ -164,7 +164,7 @@ impl IdIndex {
     }
 }
 
-/// A number that keeps the ids of an actor together, ascending.
+/// A number ordering ids by actor, then ascending.
 pub(crate) fn key(id: OpId) -> u64 {
     u64::from(id.actor.0) << 32 | u64::from(id.counter)
 }

@@ -1,4 +1,4 @@
-//! A leaf of the tree below a sequence: runs, and what they hold side by side.
+//! A leaf of the tree below a sequence: runs, and their contents side by side.
 
 use std::ops::Range;
 
@@ -9,15 +9,15 @@ use super::run::{ElemView, Kind, Run, RunView, Shows, Sides, Unit};
 use super::scalars::{Scalars, ScalarsView};
 use crate::register::RegOp;
 
-/// How much a leaf holds; little where assertions are on, so that tests see deep trees.
+/// The capacity of a leaf; little under debug assertions, for tests to see deep trees.
 const MAX_RUNS: usize = if cfg!(debug_assertions) { 6 } else { 32 };
 const MAX_TEXT: usize = if cfg!(debug_assertions) { 32 } else { 1024 };
 const MAX_SCALARS: usize = if cfg!(debug_assertions) { 8 } else { 128 };
 
-/// The longest text that goes into a leaf at once.
+/// The longest text put into a leaf at once.
 pub(super) const PIECE: usize = MAX_TEXT / 2;
 
-/// What dividing a leaf in the middle counts for a run, a byte and a scalar.
+/// The weights of a run, a byte and a scalar for dividing a leaf in the middle.
 const WEIGHTS: (usize, usize, usize) = (MAX_TEXT / MAX_RUNS, 1, MAX_TEXT / MAX_SCALARS);
 
 /// Runs in document order.
@@ -27,7 +27,7 @@ pub(crate) struct Leaf {
     pub(super) previous: LeafIdx,
     pub(super) next: LeafIdx,
     pub(super) runs: Vec<Run>,
-    /// The characters of the runs that hold such, deleted ones included.
+    /// The characters of all runs of text, deleted ones included.
     text: String,
     scalars: Scalars,
 }
@@ -36,9 +36,9 @@ pub(crate) struct Leaf {
 #[derive(Clone, Debug)]
 pub(super) struct NewRun<'a> {
     pub(super) run: Run,
-    /// Of [`Kind::Chars`].
+    /// For [`Kind::Chars`].
     pub(super) text: &'a str,
-    /// Of [`Kind::Scalars`], which come one at a time.
+    /// For [`Kind::Scalars`], one at a time.
     pub(super) scalar: Option<Scalar>,
 }
 
@@ -54,14 +54,14 @@ impl Leaf {
         }
     }
 
-    /// Gives room back that is not needed, as after loading.
+    /// Gives unneeded room back, as after loading.
     pub(super) fn shrink(&mut self) {
         self.runs.shrink_to_fit();
         self.text.shrink_to_fit();
         self.scalars.shrink_to_fit();
     }
 
-    /// The runs with what they hold.
+    /// The runs with their contents.
     pub(super) fn views(&self) -> impl Iterator<Item = RunView<'_>> {
         let (mut text, mut scalars) = (0, 0);
         self.runs.iter().map(move |run| {
@@ -72,7 +72,7 @@ impl Leaf {
         })
     }
 
-    /// The run at `at` with what it holds.
+    /// The run at `at` with its contents.
     pub(super) fn view(&self, at: usize) -> Option<RunView<'_>> {
         let run = self.runs.get(at)?;
         let (text, scalars) = self.starts(at);
@@ -90,12 +90,12 @@ impl Leaf {
         RunView { run, text, scalars: ScalarsView::new(&self.scalars, scalars, count) }
     }
 
-    /// Where in the text and in the scalars what the run at `at` holds begins.
+    /// The begins, in the text and in the scalars, of the contents of the run at `at`.
     pub(super) fn starts(&self, at: usize) -> (usize, usize) {
         self.runs[..at].iter().map(held).fold((0, 0), |sum, add| (sum.0 + add.0, sum.1 + add.1))
     }
 
-    /// The next element of `run`, and moves the places where what it holds begins on.
+    /// The next element of `run`; moves the begins of the contents on.
     #[inline]
     pub(super) fn element<'a>(
         &'a self,
@@ -127,7 +127,7 @@ impl Leaf {
         self.element(&self.runs[at], 0, &mut text, &mut scalars)
     }
 
-    /// Where the element `id` is: its run and its place in that.
+    /// The run of the element `id`, and the place in the run.
     pub(super) fn position(&self, id: OpId) -> Option<(usize, u32)> {
         self.runs
             .iter()
@@ -135,7 +135,7 @@ impl Leaf {
             .find_map(|(at, run)| run.position(id).map(|position| (at, position)))
     }
 
-    /// Whether there are elements whose ids, as [`super::index::key`] numbers them, are in `range`.
+    /// True if ids numbered by [`super::index::key`] within `range` are here.
     pub(super) fn holds(&self, range: &Range<u64>) -> bool {
         self.runs.iter().any(|run| {
             let first = super::index::key(run.id);
@@ -143,21 +143,21 @@ impl Leaf {
         })
     }
 
-    /// Whether a piece of `text` bytes, or else a scalar, and up to two more runs fit.
+    /// True if a piece of `text` bytes, or else a scalar, and up to two more runs fit.
     pub(super) fn has_room(&self, text: usize) -> bool {
         self.runs.len() + 2 <= MAX_RUNS
             && self.text.len() + text <= MAX_TEXT
             && (text > 0 || self.scalars.len() < MAX_SCALARS)
     }
 
-    /// Whether there is room for one more run with what it holds.
+    /// True if one more run with its contents fits.
     pub(super) fn has_room_for(&self, new: &NewRun<'_>) -> bool {
         self.runs.len() < MAX_RUNS
             && self.text.len() + new.text.len() <= MAX_TEXT
             && self.scalars.len() < MAX_SCALARS
     }
 
-    /// Sees that a run begins at element `at` of the run `run`; returns which.
+    /// Makes a run begin at element `at` of the run `run`; returns the new run.
     pub(super) fn cut(&mut self, run: usize, at: u32, unit: Unit) -> usize {
         let Some(view) = self.view(run) else { return run };
         if at == 0 {
@@ -173,7 +173,7 @@ impl Leaf {
         run + 1
     }
 
-    /// Makes one run of those before and behind the boundary `at`, if they can be one.
+    /// Makes one run of the runs before and behind the boundary `at`, if possible.
     pub(super) fn join(&mut self, at: usize) -> bool {
         let Some((before, behind)) = self.runs.split_at_mut_checked(at) else { return false };
         let joined = match (before.last_mut(), behind.first()) {
@@ -212,8 +212,8 @@ impl Leaf {
         (run, 0)
     }
 
-    /// Appends `text`, which is so many elements and so wide, to the run that ends at `byte`, if it
-    /// goes on with the op `id` and there is room. Returns the element that is followed.
+    /// Appends `text`, of `len` elements and this width, to the run ending at `byte`, if the op
+    /// `id` continues the run and there is room. Returns the element before.
     #[inline]
     pub(super) fn type_on(
         &mut self,
@@ -262,7 +262,7 @@ impl Leaf {
         }
     }
 
-    /// Takes one element out, with the text or scalar it holds.
+    /// Takes one element out, with its text or scalar.
     pub(super) fn remove(&mut self, run: usize, at: u32, unit: Unit) -> (Run, Option<Scalar>) {
         let run = self.cut(run, at, unit);
         self.cut(run, 1, unit);
@@ -277,7 +277,7 @@ impl Leaf {
         (removed, scalar)
     }
 
-    /// Takes the last element, which has no register, back as an op.
+    /// Takes the last element, without a register, back as an op.
     pub(super) fn pop_op(&mut self, unit: Unit, sides: &mut Sides) -> Option<RegOp> {
         let last = self.runs.len().checked_sub(1)?;
         let at = self.cut(last, self.runs[last].len - 1, unit);
@@ -289,7 +289,7 @@ impl Leaf {
         Some(op)
     }
 
-    /// Replaces a run of one by `new`, which holds nothing in the leaf.
+    /// Replaces a run of one by `new`, a run without contents in the leaf.
     pub(super) fn replace(&mut self, run: usize, new: Run) {
         let (text, scalars) = self.starts(run);
         let (bytes, count) = held(&self.runs[run]);
@@ -298,7 +298,7 @@ impl Leaf {
         self.runs[run] = new;
     }
 
-    /// Where to divide the leaf in the middle: before which element of which run.
+    /// The place for dividing the leaf in the middle: a run and an element of it.
     pub(super) fn middle(&self) -> (usize, u32) {
         let weight = |run: &Run| {
             let (bytes, count) = held(run);
@@ -309,7 +309,7 @@ impl Leaf {
         for (at, run) in self.runs.iter().enumerate() {
             let weight = weight(run);
             if before + weight > half {
-                // A run that is most of the leaf is divided; else it goes where less is.
+                // A run of most of the leaf is divided; else the cut goes to the lighter side.
                 if run.len > 1 && weight > half {
                     return (at, run.len / 2);
                 }
@@ -321,7 +321,7 @@ impl Leaf {
         (self.runs.len(), 0)
     }
 
-    /// Moves all from the run `run` on to a leaf that follows this one.
+    /// Moves everything from the run `run` on to a new leaf behind this one.
     pub(super) fn split(&mut self, run: usize, here: LeafIdx) -> Self {
         let (text, scalars) = self.starts(run);
         let mut right = Self::new(here, self.next);

@@ -1,9 +1,8 @@
-//! Runs: consecutive elements that one actor inserted one after the other, each after the one
-//! before, kept as one.
+//! Runs: consecutive elements of one actor, each inserted after the one before, kept as one.
 //!
-//! Of such elements everything follows from the first: ids count up, each refers to the one
-//! before it, all insert a character (or all a scalar). If they are deleted, it was by ops whose
-//! ids count up or down with them. What cannot be said that way is a run of one.
+//! In such elements everything follows from the first: ids count up, each refers to the one before,
+//! all insert a character (or all a scalar). Their deletes, if any, have ids counting up or down
+//! along. Any other element is a run of one.
 
 use shoal_history::{Action, ActorIdx, OpId, Scalar, ScalarRef};
 
@@ -16,7 +15,7 @@ use crate::value::{OBJECT_REPLACEMENT, TextEncoding};
 /// No op: the reference of an element at the head, the successor of a visible one.
 pub(crate) const NO_OP: OpId = OpId { counter: 0, actor: ActorIdx(0) };
 
-/// Whether indexes count elements, or units of text.
+/// The unit of indexes: elements, or units of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     Element,
@@ -24,7 +23,7 @@ pub(crate) enum Unit {
 }
 
 impl Unit {
-    /// What `text` counts for if it is `count` elements.
+    /// The width of `text`, made of `count` elements.
     pub(crate) fn width(self, text: &str, count: u32) -> u32 {
         match self {
             Self::Element => count,
@@ -35,7 +34,7 @@ impl Unit {
     }
 }
 
-/// What a run holds.
+/// The contents of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Strings of one character each, in the text of the leaf.
@@ -50,7 +49,7 @@ pub(crate) enum Kind {
     Register,
 }
 
-/// What readers see of a run.
+/// The visible state of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shows {
     Nothing,
@@ -59,43 +58,43 @@ pub(crate) enum Shows {
     Mark,
 }
 
-/// Consecutive elements; a run of a kind that says so holds one.
+/// Consecutive elements; some kinds of runs hold only one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run {
-    /// The op that inserted the first element.
+    /// The insert op of the first element.
     pub(crate) id: OpId,
-    /// The element that the first was inserted after; [`NO_OP`] at the head.
+    /// The element before the first at insertion; [`NO_OP`] at the head.
     pub(crate) reference: OpId,
-    /// The only op that supersedes the first element; [`NO_OP`] when there is none, and in
-    /// registers, which know.
+    /// The only op superseding the first element; [`NO_OP`] without one, and in registers, with
+    /// lists of their own.
     pub(crate) succ: OpId,
     pub(crate) len: u32,
-    /// Its length in the index unit, as if it were visible.
+    /// The length in the index unit, as if visible.
     pub(crate) width: u32,
-    /// Of [`Kind::Chars`] the bytes, of an object its [`ObjIdx`], of a mark or a register its
+    /// For [`Kind::Chars`] the bytes, for an object the [`ObjIdx`], for a mark or a register the
     /// index in [`Sides`].
     pub(crate) extent: u32,
     pub(crate) kind: Kind,
     pub(crate) shows: Shows,
-    /// Whether the ids of the deletes count down where those of the elements count up.
+    /// True if the ids of the deletes count down while the ids of the elements count up.
     pub(crate) succ_descends: bool,
-    /// Of an object the code of its make action.
+    /// For an object the code of the make action.
     pub(crate) detail: u8,
 }
 
-/// What elements count for.
+/// The share of elements in the counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Measure {
     /// How many readers see.
     pub(crate) visible: u32,
-    /// How many are marks that are not deleted.
+    /// The number of marks not deleted.
     pub(crate) marks: u32,
     /// Their length in the index unit of the sequence.
     pub(crate) width: u64,
 }
 
 impl Run {
-    /// A run of characters that nothing supersedes.
+    /// A run of characters without a superseding op.
     pub(crate) fn chars(id: OpId, reference: OpId, text: &str, len: u32, unit: Unit) -> Self {
         Self {
             id,
@@ -111,13 +110,13 @@ impl Run {
         }
     }
 
-    /// A run of scalars that nothing supersedes and none of which is a string; in a text only one.
+    /// A run of scalars without a superseding op, none a string; in a text only one.
     pub(super) fn scalars(id: OpId, reference: OpId, len: u32, unit: Unit) -> Self {
         let width = len * scalar_width(ScalarRef::Null, unit);
         Self { len, width, ..Self::single(id, reference, Kind::Scalars, 0) }
     }
 
-    /// A run of one that nothing supersedes.
+    /// A run of one without a superseding op.
     pub(super) fn single(id: OpId, reference: OpId, kind: Kind, extent: u32) -> Self {
         let shows = if kind == Kind::Mark { Shows::Mark } else { Shows::Values };
         Self {
@@ -142,7 +141,7 @@ impl Run {
         }
     }
 
-    /// What readers would see of it if nothing superseded it.
+    /// The visible state without superseding ops.
     fn shown(&self) -> Shows {
         if self.kind == Kind::Mark { Shows::Mark } else { Shows::Values }
     }
@@ -157,7 +156,7 @@ impl Run {
         at.checked_sub(1).map_or(self.reference, |before| self.id_at(before))
     }
 
-    /// The op that deletes the element at `at`; [`NO_OP`] if none does, or a register knows.
+    /// The op deleting the element at `at`; [`NO_OP`] without one, and in a register.
     pub(crate) fn succ_at(&self, at: u32) -> OpId {
         if self.succ == NO_OP {
             return NO_OP;
@@ -174,11 +173,11 @@ impl Run {
         (id.actor == self.id.actor && at < self.len).then_some(at)
     }
 
-    /// Whether the run may have more than one element.
+    /// True if the run may have more than one element.
     fn is_extensible(&self) -> bool {
         match self.kind {
             Kind::Chars => true,
-            // Scalars in a text may be wide, each in its own way: those stay alone.
+            // Scalars in a text may be wide, each in its own way, and stay alone.
             Kind::Scalars => self.width == self.len,
             Kind::Object | Kind::Mark | Kind::Register => false,
         }
@@ -198,7 +197,7 @@ impl Run {
         self.shows = self.shown();
     }
 
-    /// Takes `next`, which stands behind this run, into it, if the two can be one.
+    /// Takes `next`, right behind this run, into this run, if the two can be one.
     pub(super) fn join(&mut self, next: &Self) -> bool {
         if self.kind != next.kind
             || next.id != self.id_at(self.len)
@@ -217,7 +216,7 @@ impl Run {
         true
     }
 
-    /// Whether the deletes of this run and the next count down, or up, together.
+    /// `Some` if the deletes of this run and the next count in one direction; true for down.
     fn common_direction(&self, next: &Self) -> Option<bool> {
         if self.succ == NO_OP || next.succ == NO_OP || self.succ.actor != next.succ.actor {
             return None;
@@ -234,8 +233,8 @@ impl Run {
         (fits(self) && fits(next)).then_some(descends)
     }
 
-    /// Keeps the first `at` elements and returns the others. `bytes` and `width` are what the
-    /// first take of the text and of the index.
+    /// Keeps the first `at` elements, of these `bytes` in the text and this `width` in the index,
+    /// and returns the others.
     pub(super) fn divide(&mut self, at: u32, bytes: u32, width: u32) -> Self {
         let rest = Self {
             id: self.id_at(at),
@@ -251,23 +250,23 @@ impl Run {
     }
 }
 
-/// A run together with what it holds.
+/// A run together with its contents.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunView<'a> {
     pub(crate) run: &'a Run,
-    /// Of [`Kind::Chars`].
+    /// For [`Kind::Chars`].
     pub(crate) text: &'a str,
-    /// Of [`Kind::Scalars`].
+    /// For [`Kind::Scalars`].
     pub(crate) scalars: ScalarsView<'a>,
 }
 
 impl<'a> RunView<'a> {
-    /// Whether it holds characters, and at most one delete of each.
+    /// True for characters with at most one delete each.
     pub(crate) fn is_text(&self) -> bool {
         self.run.kind == Kind::Chars
     }
 
-    /// The byte at which the character at `at` begins.
+    /// The byte of the character at `at`.
     pub(super) fn byte_at(&self, at: u32) -> usize {
         if self.run.extent == self.run.len {
             return at as usize;
@@ -275,7 +274,7 @@ impl<'a> RunView<'a> {
         self.text.char_indices().nth(at as usize).map_or(self.text.len(), |(byte, _)| byte)
     }
 
-    /// Of [`Kind::Chars`] the characters of these elements; else nothing.
+    /// For [`Kind::Chars`] the characters of these elements; else nothing.
     pub(crate) fn text_of(&self, elems: &std::ops::Range<u32>) -> &'a str {
         match self.run.kind {
             Kind::Chars => &self.text[self.byte_at(elems.start)..self.byte_at(elems.end)],
@@ -312,7 +311,7 @@ impl<'a> RunView<'a> {
         }
     }
 
-    /// The element that covers the index `index` of the run, and the index at which it begins.
+    /// The element covering the index `index` of the run, and the index of its begin.
     pub(super) fn find(&self, index: u64, unit: Unit) -> (u32, u64) {
         if self.run.len == self.run.width {
             return (u32::try_from(index).unwrap_or(u32::MAX), index);
@@ -338,7 +337,7 @@ impl<'a> RunView<'a> {
         ElemView { run: self.run, at, text, scalar: self.scalars.get(at as usize) }
     }
 
-    /// Appends what a text reads here.
+    /// Appends the visible text.
     pub(super) fn push_text(&self, sides: &Sides, text: &mut String) {
         if self.run.shows != Shows::Values {
             return;
@@ -355,20 +354,20 @@ impl<'a> RunView<'a> {
     }
 }
 
-/// One element with what it holds.
+/// One element with its contents.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ElemView<'a> {
-    /// The run it is in, and where.
+    /// The run of the element, and the place in the run.
     pub(crate) run: &'a Run,
     pub(crate) at: u32,
-    /// Of [`Kind::Chars`].
+    /// For [`Kind::Chars`].
     pub(super) text: &'a str,
-    /// Of [`Kind::Scalars`].
+    /// For [`Kind::Scalars`].
     pub(super) scalar: Option<ScalarRef<'a>>,
 }
 
 impl<'a> ElemView<'a> {
-    /// The op that inserted it.
+    /// The insert op.
     pub(crate) fn id(&self) -> OpId {
         self.run.id_at(self.at)
     }
@@ -378,7 +377,7 @@ impl<'a> ElemView<'a> {
         (self.run.kind == Kind::Register).then(|| sides.register(self.run))
     }
 
-    /// The op that inserted an element without a register.
+    /// The insert op of an element without a register.
     pub(crate) fn op(&self, sides: &'a Sides) -> OpRef<'a> {
         let run = self.run;
         let mut op = OpRef {
@@ -413,7 +412,7 @@ impl<'a> ElemView<'a> {
         op
     }
 
-    /// The visible ops, ascending by id, so that the last is the winner.
+    /// The visible ops, ascending by id, the winner last.
     pub(crate) fn visible(
         self,
         sides: &'a Sides,
@@ -424,12 +423,12 @@ impl<'a> ElemView<'a> {
         single.into_iter().chain(register.into_iter().flat_map(Register::visible))
     }
 
-    /// The op that readers see, if any is visible.
+    /// The winner, if any op is visible.
     pub(crate) fn winner(&self, sides: &'a Sides) -> Option<OpRef<'a>> {
         self.visible(sides).next_back()
     }
 
-    /// Whether it was inserted as the begin of a mark.
+    /// True if inserted as the begin of a mark.
     pub(super) fn is_mark_begin(&self, sides: &'a Sides) -> bool {
         let is_begin = |op: OpRef<'_>| op.action == Action::Mark && op.mark_name.is_some();
         match self.register(sides) {
@@ -446,7 +445,7 @@ impl<'a> ElemView<'a> {
         }
     }
 
-    /// The first of `ids` that is no op of it.
+    /// The first of `ids` without an op in the element.
     pub(super) fn first_unknown(&self, ids: &[OpId], sides: &Sides) -> Option<OpId> {
         match self.register(sides) {
             Some(register) => register.first_unknown(ids),
@@ -455,7 +454,7 @@ impl<'a> ElemView<'a> {
     }
 }
 
-/// What a text reads where `op` wins.
+/// The text of an element won by `op`.
 fn op_text<'a>(op: &OpRef<'a>) -> &'a str {
     match (op.action, op.value) {
         (Action::Set, ScalarRef::Str(text)) => text,
@@ -464,7 +463,7 @@ fn op_text<'a>(op: &OpRef<'a>) -> &'a str {
     }
 }
 
-/// What runs keep outside of the tree.
+/// The parts of runs outside of the tree.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sides {
     marks: Slab<Mark>,
@@ -499,7 +498,7 @@ impl Sides {
         self.registers.get_mut(run.extent).expect("a run of a register names its place")
     }
 
-    /// Frees what a run keeps here; it is not used again.
+    /// Frees the parts of a run, not to be used again.
     pub(super) fn release(&mut self, run: &Run) {
         match run.kind {
             Kind::Chars | Kind::Scalars | Kind::Object => {}
@@ -508,7 +507,7 @@ impl Sides {
         }
     }
 
-    /// The op of a run of one that has no register, taken out of here.
+    /// The op of a run of one without a register, taken out.
     pub(super) fn take_op(&mut self, elem: ElemView<'_>) -> RegOp {
         let (value, name) = match elem.run.kind {
             Kind::Mark => {
@@ -533,7 +532,7 @@ impl Sides {
     }
 }
 
-/// Notes in a run what its register shows.
+/// Copies the visible state of a register into its run.
 pub(super) fn measure_register(run: &mut Run, register: &Register, unit: Unit) {
     (run.shows, run.width) = match register.winner() {
         None => (Shows::Nothing, 0),
@@ -542,7 +541,7 @@ pub(super) fn measure_register(run: &mut Run, register: &Register, unit: Unit) {
     };
 }
 
-/// What an element counts for that holds `value`, or no scalar at all.
+/// The width of an element holding `value`, or no scalar at all.
 pub(super) fn scalar_width(value: ScalarRef<'_>, unit: Unit) -> u32 {
     match value {
         ScalarRef::Str(text) => unit.width(text, 1),
@@ -550,13 +549,13 @@ pub(super) fn scalar_width(value: ScalarRef<'_>, unit: Unit) -> u32 {
     }
 }
 
-/// Whether `text` is one character, as the elements of [`Kind::Chars`] hold.
+/// True if `text` is one character, like the elements of [`Kind::Chars`].
 pub(super) fn is_char(text: &str) -> bool {
     let mut chars = text.chars();
     chars.next().is_some() && chars.next().is_none()
 }
 
-/// A length as 32 bits, which every text of a chunk below 4 GiB has.
+/// A length as 32 bits: enough for every text of a chunk below 4 GiB.
 fn clamp(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }

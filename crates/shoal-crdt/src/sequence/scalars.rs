@@ -1,5 +1,5 @@
-//! The scalars of a leaf, side by side. Numbers of one type take eight bytes each, whatever a
-//! scalar takes; where types mix, each is kept as it is.
+//! The scalars of a leaf, side by side. Numbers of one type take eight bytes each, less than a
+//! scalar; where types mix, each is kept as a scalar.
 
 use shoal_history::{Scalar, ScalarRef};
 
@@ -10,7 +10,7 @@ pub(super) enum Scalars {
     Mixed(Vec<Scalar>),
 }
 
-/// What numbers of eight bytes are.
+/// The type of numbers of eight bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Number {
     Uint,
@@ -178,7 +178,7 @@ mod tests {
         scalars.drain(0..2);
         assert_eq!((scalars.len(), scalars.get(0)), (1, Some(ScalarRef::Str("x"))));
         scalars.truncate(0);
-        // Empty, it is as good as new.
+        // Emptied, the column is as good as new.
         scalars.extend([Scalar::Timestamp(7)]);
         assert!(matches!(scalars, Scalars::Numbers(Number::Timestamp, _)));
     }

@@ -1,7 +1,6 @@
 //! The B-tree below a sequence: runs in document order, with counts at every node.
 //!
-//! Leaves hold runs and are linked; inner nodes hold, for each child, what it counts for and the
-//! least element id below it. The counts turn an index into a place and back; the least ids let
+//! Leaves hold runs and are linked; inner nodes hold, for each child, the counts and the
 //! the integration of a remote insert jump over any number of greater ids at once. Every
 //! operation costs O(log n). Copies share leaves and nodes until one of them writes.
 
@@ -22,7 +21,7 @@ mod walk;
 pub(crate) use build::Builder;
 use nodes::{Inner, Sum};
 
-/// Children of a node, at most; few where assertions are on, so that tests see deep trees.
+/// Children of a node, at most; few under debug assertions, for tests to see deep trees.
 const FANOUT: usize = if cfg!(debug_assertions) { 3 } else { 24 };
 
 /// Where an element is: before element `at` of a run of a leaf. Valid until the tree changes.
@@ -30,7 +29,7 @@ const FANOUT: usize = if cfg!(debug_assertions) { 3 } else { 24 };
 pub(crate) struct Place {
     pub(super) leaf: LeafIdx,
     pub(super) run: u32,
-    /// At most the length of the run; that is behind its last element.
+    /// At most the length of the run: the place behind its last element.
     pub(super) at: u32,
 }
 
@@ -55,31 +54,31 @@ impl Place {
     }
 }
 
-/// What a place that room is made at stands for.
+/// The purpose of a place when room is made there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Aim {
-    /// The element there, which is to be changed.
+    /// The element there, to be changed.
     Element,
-    /// The gap before it, where this many bytes of text, or something else, go in.
+    /// The gap before the element, for this many bytes of text, or for anything else.
     Gap { text: usize },
 }
 
-/// A leaf that edits go to, and the index at which it begins.
+/// The leaf of recent edits, and the index of its begin.
 #[derive(Clone, Copy, Debug)]
 struct Cursor {
     leaf: LeafIdx,
     start: u64,
 }
 
-/// The end of a run of characters at which someone types: where the next ones go if nothing else
-/// happens before.
+/// The end of a run of characters being typed: the place of the next ones if nothing else happens
+/// before.
 #[derive(Clone, Copy, Debug)]
 struct Typing {
     leaf: LeafIdx,
     run: u32,
     /// Where in the text of the leaf.
     byte: u32,
-    /// At which index, if the typing is local.
+    /// The index, for local typing.
     index: Option<u64>,
 }
 
@@ -136,7 +135,7 @@ impl Tree {
         self.leaves.get_mut(leaf).expect("nodes name leaves that exist")
     }
 
-    /// The run in which the element at `place` is, if there is one.
+    /// The run of the element at `place`, if there is one.
     #[inline]
     pub(crate) fn view(&self, place: Place) -> Option<RunView<'_>> {
         let view = self.leaves.get(place.leaf)?.view(place.run as usize)?;
@@ -149,7 +148,7 @@ impl Tree {
         self.view(place).map(|view| view.elem(place.at))
     }
 
-    /// The run at `place`, without what it holds.
+    /// The run at `place`, without its contents.
     #[inline]
     pub(crate) fn run(&self, place: Place) -> Option<&Run> {
         let run = self.leaves.get(place.leaf)?.runs.get(place.run as usize)?;
@@ -178,7 +177,7 @@ impl Tree {
         Place::new(node, (self.leaf(node).runs.len(), 0))
     }
 
-    /// The element that covers index `at`, and the index at which it begins.
+    /// The element covering index `at`, and the index of its begin.
     pub(crate) fn find(&self, at: u64) -> Option<(Place, u64)> {
         let (leaf, start) = self.find_leaf(at)?;
         self.find_in_leaf(leaf, start, at)
@@ -236,7 +235,7 @@ impl Tree {
         None
     }
 
-    /// The index at which the element at `place` begins.
+    /// The index of the begin of the element at `place`.
     pub(crate) fn index_of(&self, place: Place) -> u64 {
         let within = self.view(place).filter(|view| view.run.shows == Shows::Values);
         let within = within.map_or(0, |view| view.width_before(place.at, self.unit).into());
@@ -278,7 +277,7 @@ impl Tree {
         )
     }
 
-    /// The first element at or after `from` that readers see or that is a mark.
+    /// The first visible element or mark at or after `from`.
     pub(crate) fn next_counted(&self, from: Place) -> Option<Place> {
         self.next_where(
             from,
@@ -287,7 +286,8 @@ impl Tree {
         )
     }
 
-    /// `wanted` is asked of an element of each run, as those behind it are wanted only if it is.
+    /// `wanted` is asked of one element of each run, for the elements behind are wanted only with
+    /// it.
     fn next_where(
         &self,
         from: Place,
@@ -355,7 +355,7 @@ impl Tree {
         }
     }
 
-    /// Notes that someone types behind `place`, at `index` if that is known: the next characters
+    /// Records typing behind `place`, at `index` if known: the next characters
     /// go there through [`type_on`](Self::type_on), until something else happens.
     pub(crate) fn begin_typing(&mut self, place: Place, index: Option<u64>) {
         let leaf = self.leaf(place.leaf);
@@ -367,10 +367,10 @@ impl Tree {
         });
     }
 
-    /// Inserts the characters of `text`, `len` of them, behind those typed last, if they go there:
-    /// their ids, which count up from `id`, follow, and it is at `index`, or for typing from
-    /// elsewhere nothing concurrent is behind it. What comes of it is what
-    /// [`insert_text`](Self::insert_text) makes. Returns the element they follow.
+    /// Inserts the `len` characters of `text` behind those typed last, if they continue them: their
+    /// ids, counting up from `id`, follow, and the place is `index`, or for typing from elsewhere
+    /// nothing concurrent is behind. The result equals [`insert_text`](Self::insert_text)'s.
+    /// Returns the element before them.
     #[inline]
     pub(crate) fn type_on(
         &mut self,
@@ -410,8 +410,8 @@ impl Tree {
         Some(reference)
     }
 
-    /// Puts a run in where `place` is, before what is there now; returns where its first element
-    /// went.
+    /// Puts a run at `place`, before the present element there; returns the place of its first
+    /// element.
     pub(super) fn insert(&mut self, place: Place, new: NewRun<'_>, actors: &Actors) -> Place {
         let place = self.make_room(place, Aim::Gap { text: new.text.len() }, actors);
         let (measure, id, len) = (new.run.measure(), new.run.id, new.run.len);
@@ -428,8 +428,8 @@ impl Tree {
         Place::new(place.leaf, inserted)
     }
 
-    /// Deletes up to `count` elements of the run at `place`, which is visible and has no register,
-    /// by ops whose ids count up from `id`, or down. Returns how many.
+    /// Deletes up to `count` elements of the visible run at `place`, without a register, by ops
+    /// with ids counting up from `id`, or down. Returns the number.
     pub(crate) fn delete(
         &mut self,
         place: Place,
@@ -459,7 +459,7 @@ impl Tree {
         self.change_one(place, actors, |leaf, run, _, _| leaf.runs[run].undelete());
     }
 
-    /// Changes the element at `place`, alone in its run. It keeps its id.
+    /// Changes the element at `place`, alone in its run. The id stays.
     pub(super) fn change_one(
         &mut self,
         place: Place,
@@ -485,7 +485,7 @@ impl Tree {
         }
     }
 
-    /// Takes the element at `place` out, as if it had never been.
+    /// Takes the element at `place` out, leaving no trace.
     pub(crate) fn remove(&mut self, place: Place, actors: &Actors) {
         let place = self.make_room(place, Aim::Element, actors);
         let unit = self.unit;
@@ -496,10 +496,10 @@ impl Tree {
         self.recount(place.leaf, actors);
     }
 
-    /// Sees that a piece of text, or a scalar, and two more runs fit into the leaf of `place`;
-    /// returns where `place` is then.
+    /// Makes room for a piece of text, or a scalar, and two more runs in the leaf of `place`;
+    /// returns the new `place`.
     fn make_room(&mut self, place: Place, aim: Aim, actors: &Actors) -> Place {
-        // Whatever comes now, it is not typing on.
+        // Any later edit is not typing on.
         self.typing = None;
         let mut place = place;
         let text = match aim {
@@ -523,8 +523,8 @@ impl Tree {
         place
     }
 
-    /// Moves what is from a place in the leaf of `place` on to a new leaf; returns where `place`
-    /// is then.
+    /// Moves everything from a place in the leaf of `place` on to a new leaf; returns the new
+    /// `place`.
     fn split_leaf(
         &mut self,
         place: Place,
@@ -536,7 +536,7 @@ impl Tree {
         let (mut run, mut at) = (place.run as usize, place.at);
         let left = self.leaf_mut(place.leaf);
         let at_run = left.cut(boundary.0, boundary.1, unit);
-        // What stands at the boundary itself is behind it.
+        // The boundary itself is behind the cut.
         if boundary.1 > 0 && run == boundary.0 && at >= boundary.1 {
             (run, at) = (run + 1, at - boundary.1);
         } else if boundary.1 > 0 && run > boundary.0 {
@@ -575,7 +575,7 @@ impl Tree {
         });
     }
 
-    /// An edit of another leaf may have moved the one that the cursor is at.
+    /// An edit of another leaf may have moved the cursor's leaf.
     fn keep_cursor(&mut self, edited: LeafIdx) {
         self.cursor = self.cursor.filter(|cursor| cursor.leaf == edited);
     }
@@ -592,7 +592,7 @@ impl Tree {
     }
 }
 
-/// The greatest boundary of a character of `text` that is at most `at`.
+/// The greatest character boundary of `text` up to `at`.
 fn floor_char_boundary(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {

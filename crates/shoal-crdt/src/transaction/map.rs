@@ -9,17 +9,17 @@ use crate::pending::PendingKey;
 use crate::register::{ObjIdx, OpRef, Register, Succ};
 use crate::value::ObjType;
 
-/// What an edit meets at its place, and therefore does.
+/// The effect of an edit, given the present values at its place.
 pub(super) enum Resolved {
     /// Nothing would change.
     Nothing,
-    /// The value is what readers see already: the other values are deleted.
+    /// The visible value is equal already: the other values are deleted.
     DeleteLosers(Succ),
-    /// An op that supersedes everything visible.
+    /// An op superseding everything visible.
     Supersede(Succ),
 }
 
-/// Decides what setting `value` does where `visible` ops are.
+/// The effect of setting `value` in the place of the `visible` ops.
 pub(super) fn resolve_put<'a>(
     mut visible: impl DoubleEndedIterator<Item = OpRef<'a>> + Clone,
     value: &Scalar,
@@ -46,7 +46,7 @@ pub(super) fn ids<'a>(ops: impl Iterator<Item = OpRef<'a>>) -> Succ {
     ids
 }
 
-/// Whether one of the ops is a counter.
+/// True if one of the ops is a counter.
 pub(super) fn has_counter<'a>(mut ops: impl Iterator<Item = OpRef<'a>>) -> bool {
     ops.any(|op| {
         op.action == Action::Set && matches!(op.value, shoal_history::ScalarRef::Counter(_))

@@ -16,7 +16,7 @@ use crate::register::{ObjIdx, RegOp, Succ};
 use crate::sequence::{InsertPoint, NO_OP, Place, Sequence};
 use crate::value::{IntoScalar, ObjType, TextEncoding};
 
-/// At which ends a mark grows when text is inserted there.
+/// The ends at which a mark grows with inserted text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ExpandMark {
     /// At its begin.
@@ -31,8 +31,8 @@ pub enum ExpandMark {
 }
 
 impl Transaction<'_> {
-    /// Inserts a value before the list item or text unit at `index`. An index within a text
-    /// element that is several units long means the end of that element.
+    /// Inserts a value before the list item or text unit at `index`. An index within a text element
+    /// of several units means the end of the element.
     ///
     /// # Errors
     /// [`Error::UnknownObject`], [`Error::WrongType`] for maps, [`Error::Index`].
@@ -69,11 +69,11 @@ impl Transaction<'_> {
     }
 
     /// Inserts `values` before index `index`, then deletes `delete` items after them; a negative
-    /// number deletes items before the index, and inserts where they began. Deleting stops at the
-    /// end. In a text every value must be a string, and they are inserted character by character.
-    ///
+    /// number deletes items before the index, and inserts at their begin. Deleting stops at the
+    /// end. In a text every value must be a string, and strings are inserted character by
+    /// character.
     /// # Errors
-    /// [`Error::UnknownObject`]; [`Error::WrongType`] for maps, and for values that are no strings
+    /// [`Error::UnknownObject`]; [`Error::WrongType`] for maps, and for other values than strings
     /// in a text; [`Error::Index`].
     pub fn splice(
         &mut self,
@@ -108,7 +108,8 @@ impl Transaction<'_> {
         self.delete_range(object, index, delete)
     }
 
-    /// Inserts `text` at `index`, then deletes `delete` units after it; a negative number deletes
+    /// Inserts `text` at `index`, then deletes `delete` units after the text; a negative number
+    /// deletes
     /// before the index, and inserts there. Deleting stops at the end. Costs O(log n) for each run
     /// of characters; O(1) beside the last edit.
     ///
@@ -145,9 +146,8 @@ impl Transaction<'_> {
         self.delete_range(object, index, delete)
     }
 
-    /// Marks the text from `start` to `end` with a name and a value; [`Scalar::Null`] removes
-    /// that name from there. Marking nothing has an effect on later inserts there, if the mark
-    /// grows.
+    /// Marks the text from `start` to `end` with a name and a value; [`Scalar::Null`] removes the
+    /// name there. Marking nothing has an effect on later inserts there, if the mark grows.
     ///
     /// # Errors
     /// [`Error::UnknownObject`], [`Error::WrongType`] for all but texts, [`Error::Index`].
@@ -263,7 +263,7 @@ impl Transaction<'_> {
         Ok(is_counter)
     }
 
-    /// Deletes the elements that begin in the next `delete` units; one that `index` cuts stays.
+    /// Deletes the elements beginning in the next `delete` units; an element cut by `index` stays.
     fn delete_range(&mut self, object: ObjIdx, index: usize, delete: usize) -> Result<(), Error> {
         let (mut index, mut left) = (index as u64, delete as u64);
         while left > 0 {
@@ -290,8 +290,7 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Inserts `text` at `index` if that goes on with what was inserted last, as nearly all typing
-    /// does.
+    /// Inserts `text` at `index` as a continuation of the last insert, as in nearly all typing.
     fn type_on(&mut self, object: ObjIdx, index: usize, text: &str) -> Result<bool, Error> {
         let len = text.chars().count();
         self.reserve_ids(len)?;
@@ -352,7 +351,7 @@ impl Transaction<'_> {
         Ok(index)
     }
 
-    /// Inserts the element that `op` makes, and returns the point right after it.
+    /// Inserts the element of `op`, and returns the point right after.
     fn insert_op(&mut self, object: ObjIdx, point: InsertPoint, op: RegOp) -> InsertPoint {
         let id = op.id;
         let is_mark = op.action == Action::Mark;
@@ -394,7 +393,7 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// The element that covers `index`, and its visible ops.
+    /// The element covering `index`, and its visible ops.
     fn element_at(&self, object: ObjIdx, index: usize) -> Result<(Place, Succ), Error> {
         self.sequence_of(object)
             .and_then(|sequence| {
@@ -410,7 +409,7 @@ impl Transaction<'_> {
         point.ok_or_else(|| self.beyond(object, index))
     }
 
-    /// Where a splice begins and how many units it deletes at most.
+    /// The begin of a splice and the most units to delete.
     fn splice_range(
         &self,
         object: ObjIdx,

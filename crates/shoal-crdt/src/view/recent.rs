@@ -1,5 +1,5 @@
-//! Past states that are not far from the present: what is the same is read as it is now, and only
-//! the places of the ops that came since are looked at.
+//! Past states near the present: equal parts are read at present, and only the places of ops since
+//! then are looked at.
 
 use rustc_hash::FxHashMap;
 use shoal_history::{ChangeHash, Clock};
@@ -19,17 +19,17 @@ const FEW: u64 = 32;
 #[derive(Clone, Debug)]
 pub(crate) struct Recent {
     touched: Touched,
-    /// Of the sequences that ops are about.
+    /// The shifts of sequences with ops.
     shifts: FxHashMap<ObjIdx, Shifts>,
 }
 
-/// What a read at past heads finds of an object.
+/// The difference of an object, for a read at past heads.
 pub(crate) enum Since<'r> {
-    /// It is as it is now.
+    /// Equal to the present.
     Nothing,
-    /// It differs at these places.
+    /// Different at these places.
     At(&'r Places),
-    /// It differs somewhere.
+    /// Different somewhere.
     Somewhere,
 }
 
@@ -53,7 +53,7 @@ impl Recent {
         Self { touched, shifts }
     }
 
-    /// What came to an object since, or to what is in it.
+    /// The changes of an object since then, contents included.
     pub(crate) fn since_in(&self, object: ObjIdx) -> Since<'_> {
         if !self.touched.contains(object) {
             return Since::Nothing;
@@ -61,27 +61,27 @@ impl Recent {
         self.touched.places(object).map_or(Since::Somewhere, Since::At)
     }
 
-    /// How the indexes of a sequence differ; `None` if that is not known.
+    /// The difference of the indexes of a sequence; `None` if unknown.
     pub(crate) fn shifts(&self, object: ObjIdx) -> Option<&Shifts> {
         if self.touched.contains(object) { self.shifts.get(&object) } else { Some(&NONE) }
     }
 }
 
-/// How the indexes of a past state of a sequence differ from those of the present.
+/// The differences of the indexes of a past state of a sequence from the present ones.
 #[derive(Clone, Debug)]
 pub(crate) struct Shifts(Vec<Shift>);
 
 /// An element whose length may have been another.
 #[derive(Clone, Copy, Debug)]
 struct Shift {
-    /// How many elements stand before it.
+    /// The number of elements before.
     rank: u64,
     place: Place,
     now: Extent,
     then: Extent,
 }
 
-/// The index at which an element begins, or would if it were visible, and its length.
+/// The index of the begin of an element, visible or not, and its length.
 #[derive(Clone, Copy, Debug)]
 struct Extent {
     index: u64,
@@ -94,14 +94,14 @@ impl Extent {
     }
 }
 
-/// Of a sequence that is as it was.
+/// The shifts of an unchanged sequence.
 static NONE: Shifts = Shifts(Vec::new());
 
 impl Shifts {
     /// Cost: O(log n) for each of the places.
     fn new(doc: &Document, sequence: &Sequence, clock: &Clock, places: &Places) -> Option<Self> {
         let mut shifts = Vec::new();
-        // What is before an element grew by so much, and shrank by so much.
+        // The growth and the shrinking before an element.
         let (mut more, mut less) = (0, 0);
         for place in places.in_order(sequence)? {
             let width = scoped::width_at(sequence, place, clock, &doc.ops.actors) as u64;
@@ -121,7 +121,7 @@ impl Shifts {
         to_usize(then)
     }
 
-    /// The index at which the element at `place` began then. O(log n).
+    /// The past index of the begin of the element at `place`. O(log n).
     pub(crate) fn index_of(&self, sequence: &Sequence, place: Place) -> usize {
         let index = sequence.index_of(place);
         let rank = sequence.rank_of(place);
@@ -131,7 +131,7 @@ impl Shifts {
         to_usize(then)
     }
 
-    /// The element that covered `index` then, and the index at which it began. O(log n).
+    /// The element covering `index` in the past, and the past index of its begin. O(log n).
     pub(crate) fn find(&self, sequence: &Sequence, index: usize) -> Option<(Place, usize)> {
         let index = index as u64;
         let next = self.0.partition_point(|shift| shift.then.index <= index);
@@ -142,7 +142,7 @@ impl Shifts {
         if index < last.then.end() {
             return Some((last.place, to_usize(last.then.index)));
         }
-        // It is none of those that changed, so it stands as far behind the last of them as then.
+        // An unchanged element has the same distance from the last changed one as then.
         let now = last.now.end() + (index - last.then.end());
         let (place, start) = sequence.find(now)?;
         Some((place, to_usize(last.then.end() + (start - last.now.end()))))

@@ -1,6 +1,6 @@
-//! Which ops of a register or a sequence element readers see at a clock.
+//! The visible ops of a register or a sequence element at a clock.
 //!
-//! The one place that depends on how registers and sequences keep their ops.
+//! The one place with knowledge of how registers and sequences keep their ops.
 
 use std::ops::Range;
 
@@ -14,46 +14,46 @@ use crate::register::{OpRef, Register};
 use crate::sequence::{ElemView, Kind, NO_OP, Place, Run, RunView, Sequence, Unit};
 use crate::value::{OBJECT_REPLACEMENT, Value};
 
-/// An element of a sequence as a walk meets it, tombstones and marks included.
+/// An element of a sequence during a walk, tombstones and marks included.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen<'v, 'a> {
-    /// The op that inserted it.
+    /// The insert op.
     pub(crate) id: OpId,
-    /// The element it was inserted after.
+    /// The element before at insertion.
     pub(crate) reference: OpId,
-    /// Every op of it, the insert first, then ascending by id.
+    /// Every op, the insert first, then ascending by id.
     pub(crate) rows: &'v [OpRef<'a>],
-    /// The ops that readers see, ascending by id; empty for a tombstone.
+    /// The visible ops, ascending by id; empty for a tombstone.
     pub(crate) ops: &'v [OpRef<'a>],
-    /// The index at which it begins, or would if it were visible.
+    /// The index of the begin, visible or not.
     pub(crate) index: usize,
     /// Its length in the index unit; 0 for tombstones and marks.
     pub(crate) width: usize,
 }
 
 impl<'a> Seen<'_, 'a> {
-    /// The op that readers see.
+    /// The winner.
     pub(crate) fn winner(&self) -> Option<&OpRef<'a>> {
         self.ops.last()
     }
 
-    /// The mark that begins or ends here, if it is one that is not deleted.
+    /// The mark beginning or ending here, unless deleted.
     pub(crate) fn mark(&self) -> Option<&OpRef<'a>> {
         self.winner().filter(|op| op.action == Action::Mark)
     }
 
-    /// Whether readers see a value here.
+    /// True if readers see a value here.
     pub(crate) fn is_visible(&self) -> bool {
         !self.ops.is_empty() && self.mark().is_none()
     }
 
-    /// What a text reads here.
+    /// The text here.
     pub(crate) fn text(&self) -> &'a str {
         self.winner().map_or("", op_text)
     }
 }
 
-/// What a text reads where `op` wins.
+/// The text of an element won by `op`.
 pub(crate) fn op_text<'a>(op: &OpRef<'a>) -> &'a str {
     match (op.action, op.value) {
         (Action::Set, ScalarRef::Str(text)) => text,
@@ -79,21 +79,21 @@ pub(crate) fn register<'a>(
     map.get(doc.ops.names.lookup(key)?)
 }
 
-/// The ops of a register that readers see at `clock`, ascending by id.
+/// The visible ops of a register at `clock`, ascending by id.
 pub(crate) fn visible<'a>(
     register: &'a Register,
     clock: &Clock,
     actors: &Actors,
 ) -> Vec<OpRef<'a>> {
     let mut rows = Vec::new();
-    // What supersedes an op at the clock is covered by it as well.
+    // An op superseding another at the clock is covered by the clock as well.
     register.rows_of(|id| clock.covers(id), actors, &mut rows);
     let mut seen = Vec::new();
     keep_visible(&rows, Some(clock), &mut seen);
     seen
 }
 
-/// What looks at one element of a sequence after the other.
+/// A look at one element of a sequence after the other.
 struct Look<'c, 'a> {
     sequence: &'a Sequence,
     clock: Option<&'c Clock>,
@@ -107,7 +107,7 @@ impl<'c, 'a> Look<'c, 'a> {
         Self { sequence, clock, actors, rows: Vec::new(), seen: Vec::new() }
     }
 
-    /// Visits the element, which begins at `index`, and returns its length.
+    /// Visits the element at `index`, and returns its length.
     #[inline]
     fn at(
         &mut self,
@@ -142,8 +142,8 @@ pub(crate) fn walk<'a>(
     }
 }
 
-/// Visits the elements of a sequence at `places`, which are in document order, each with the index at
-/// which it begins; without places every element.
+/// Visits the elements of a sequence at `places`, in document order, each with its index; without
+/// places every element.
 pub(crate) fn walk_at<'a>(
     sequence: &'a Sequence,
     places: Option<&[(Place, usize)]>,
@@ -161,21 +161,21 @@ pub(crate) fn walk_at<'a>(
     }
 }
 
-/// Consecutive elements of a run that readers see at a clock, and whose ops are but the inserts.
+/// Consecutive visible elements of a run at a clock, with no ops but the inserts.
 pub(crate) struct Stretch<'a> {
     pub(crate) run: RunView<'a>,
-    /// Which of the run's elements.
+    /// The range of the run's elements.
     pub(crate) elems: Range<u32>,
-    /// Of [`Kind::Chars`] what they read as.
+    /// For [`Kind::Chars`] their text.
     pub(crate) text: &'a str,
-    /// The index at which they begin.
+    /// The index of their begin.
     pub(crate) index: usize,
     /// Their length in the index unit.
     pub(crate) width: usize,
 }
 
 impl Stretch<'_> {
-    /// Where in the run the element `id` is, if it is one of these.
+    /// The place in the run of the element `id`, if one of these.
     pub(crate) fn position(&self, id: OpId) -> Option<u32> {
         let run = self.run.run;
         let at = id.counter.checked_sub(run.id.counter)?;
@@ -192,15 +192,15 @@ impl Stretch<'_> {
     }
 }
 
-/// Some of what readers see of a sequence at a clock.
+/// A visible part of a sequence at a clock.
 pub(crate) enum Part<'v, 'a> {
     Stretch(&'v Stretch<'a>),
     /// One element, or a mark.
     Elem(&'v Seen<'v, 'a>),
 }
 
-/// Visits what readers see of a sequence at a clock, marks included, in document order, run by run
-/// where there are runs; ends when `visit` says false.
+/// Visits the visible parts of a sequence at a clock, marks included, in document order, run by run
+/// where there are runs; ends when `visit` returns false.
 pub(crate) fn walk_parts<'a>(
     sequence: &'a Sequence,
     clock: &Clock,
@@ -242,8 +242,8 @@ pub(crate) fn walk_parts<'a>(
     }
 }
 
-/// Which elements of a run that has no registers were inserted, and not deleted yet, at a clock. Ids
-/// count up, and those of the deletes up or down: so these are neighbours.
+/// The elements, of a run without registers, inserted and not deleted at a clock. Ids count up, and
+/// the ids of deletes up or down, so these are neighbours.
 fn visible_elems(run: &Run, clock: &Clock) -> Range<u32> {
     let covered = |id: OpId| clock.get(id.actor).max_op;
     let inserted = (u64::from(covered(run.id)) + 1).saturating_sub(run.id.counter.into());
@@ -261,8 +261,8 @@ fn visible_elems(run: &Run, clock: &Clock) -> Range<u32> {
     }
 }
 
-/// Visits what readers see of a sequence at a clock, marks left out, from the element that covers
-/// `from` on; ends when `visit` says false. What comes before costs a step for each run.
+/// Visits the visible parts of a sequence at a clock, marks left out, from the element covering
+/// `from` on; ends when `visit` returns false. Each run before costs a step.
 pub(crate) fn walk_visible<'a>(
     sequence: &'a Sequence,
     clock: &Clock,
@@ -294,7 +294,7 @@ pub(crate) fn walk_visible<'a>(
     });
 }
 
-/// Whether a sequence has, or ever had, marks. O(r) for r runs.
+/// True if a sequence has, or ever had, marks. O(r) for r runs.
 pub(crate) fn had_marks(sequence: &Sequence) -> bool {
     sequence.runs().any(|run| match run.run.kind {
         Kind::Chars | Kind::Scalars | Kind::Object => false,
@@ -314,7 +314,7 @@ pub(crate) fn width_at(sequence: &Sequence, place: Place, clock: &Clock, actors:
     elem.map_or(0, |elem| look.at(elem, 0, &mut |_| {}))
 }
 
-/// The ops of the element at `place` that readers see at a clock, ascending by id.
+/// The visible ops of the element at `place` at a clock, ascending by id.
 pub(crate) fn visible_at<'a>(
     sequence: &'a Sequence,
     place: Place,
@@ -341,7 +341,7 @@ pub(crate) fn width(op: &OpRef<'_>, unit: Unit) -> usize {
     }
 }
 
-/// The length of an element that reads as `value`.
+/// The length of an element reading as `value`.
 pub(crate) fn value_width(value: &Value<'_>, unit: Unit) -> usize {
     match (unit, value) {
         (Unit::Text(encoding), Value::Scalar(ScalarRef::Str(text))) => encoding.width(text),
@@ -350,7 +350,7 @@ pub(crate) fn value_width(value: &Value<'_>, unit: Unit) -> usize {
     }
 }
 
-/// Adds to `seen` those of `rows`, the ops of one place ascending by id, that readers see.
+/// Adds the visible ones of `rows`, the ops of one place ascending by id, to `seen`.
 pub(crate) fn keep_visible<'a>(
     rows: &[OpRef<'a>],
     clock: Option<&Clock>,
@@ -368,7 +368,7 @@ pub(crate) fn keep_visible<'a>(
             }
             continue;
         };
-        // A counter is superseded by anything but increments, which have rows at its place.
+        // A counter is superseded by any op but increments, each with a row at its place.
         let total = successors.try_fold(start, |total, id| {
             let row = rows.iter().find(|row| row.id == id)?;
             Some(total.wrapping_add(increment(row)?))

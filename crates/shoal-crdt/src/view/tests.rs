@@ -1,4 +1,4 @@
-//! However a past state is read, it reads the same.
+//! All ways to read a past state agree.
 
 use shoal_history::{ActorId, ChangeHash};
 
@@ -16,7 +16,7 @@ use crate::transactable::Transactable;
 use crate::value::TextEncoding;
 
 impl DocumentAt<'_> {
-    /// With everything known of how the state differs from the present, however much it is.
+    /// With the whole difference from the present known, however large.
     pub(crate) fn knowing_all(self) -> Self {
         if let Some(past) = &self.past {
             let heads = self.doc.heads();
@@ -26,7 +26,7 @@ impl DocumentAt<'_> {
         self
     }
 
-    /// With nothing known of it, so that objects are walked.
+    /// With nothing known, so objects are walked.
     pub(crate) fn knowing_nothing(self) -> Self {
         if let Some(past) = &self.past {
             past.recent.set(None).unwrap();
@@ -35,7 +35,7 @@ impl DocumentAt<'_> {
     }
 }
 
-/// An element as a walk over all of them finds it.
+/// An element, by a walk over all.
 struct Found<'a> {
     item: ListItem<'a>,
     all: Vec<ObjId>,

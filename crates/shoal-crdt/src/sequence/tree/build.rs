@@ -1,4 +1,4 @@
-//! Building a tree from elements that come in document order.
+//! Building a tree from elements in document order.
 
 use shoal_history::{OpId, Scalar};
 
@@ -40,8 +40,8 @@ impl Builder {
         self.leaves.push(full);
     }
 
-    /// Appends a run of scalars of any length, none of which is a string or a counter; `succ` as
-    /// of [`push_text`](Self::push_text).
+    /// Appends a run of scalars of any length, none a string or a counter; `succ` as in
+    /// [`push_text`](Self::push_text).
     pub(crate) fn push_scalars(
         &mut self,
         id: OpId,
@@ -53,7 +53,7 @@ impl Builder {
         while values.len() > 0 {
             let room = match self.unit {
                 Unit::Element => self.leaf.scalar_room(),
-                // In a text each may be as wide as it likes.
+                // In a text each may have a width of its own.
                 Unit::Text(_) => self.leaf.scalar_room().min(1),
             };
             if room == 0 {

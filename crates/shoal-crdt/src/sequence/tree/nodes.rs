@@ -1,4 +1,4 @@
-//! The inner nodes of the tree: what counts where, and how it grows and shrinks.
+//! The inner nodes of the tree: counts, growing and shrinking.
 
 use std::cmp::Ordering;
 
@@ -10,14 +10,14 @@ use super::super::run::{Measure, NO_OP, Run};
 use super::{FANOUT, Tree};
 use crate::actors::Actors;
 
-/// What a subtree counts for.
+/// The counts of a subtree.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sum {
     /// Elements, tombstones included.
     pub(super) count: u32,
-    /// Elements that readers see.
+    /// Visible elements.
     pub(crate) visible: u32,
-    /// Marks that are not deleted.
+    /// Marks not deleted.
     pub(crate) marks: u32,
     /// Length in the index unit.
     pub(crate) width: u64,
@@ -55,7 +55,7 @@ impl Sum {
         self.note_id(other.least, actors);
     }
 
-    /// What runs count for.
+    /// The counts of runs.
     pub(super) fn of_runs(runs: &[Run], actors: &Actors) -> Self {
         let mut sum = Self::EMPTY;
         for run in runs {
@@ -118,8 +118,7 @@ impl Tree {
         Sum::of_runs(&self.leaf(leaf).runs, actors)
     }
 
-    /// Counts anew from a leaf upwards after elements were taken out of it; nodes that are left
-    /// empty go away.
+    /// Counts anew from a leaf upwards after a removal of elements; emptied nodes go away.
     pub(super) fn recount(&mut self, leaf: LeafIdx, actors: &Actors) {
         let (mut child, mut is_leaf) = (leaf, true);
         loop {
@@ -148,8 +147,8 @@ impl Tree {
         self.lower_root();
     }
 
-    /// A root without siblings to count over gives way to its only child; one that lost every
-    /// child, to a fresh leaf.
+    /// A root without siblings to count over gives way to its only child, and one without children
+    /// to a fresh leaf.
     fn lower_root(&mut self) {
         while !self.root_is_leaf {
             let inner = self.inner(self.root);
@@ -189,7 +188,7 @@ impl Tree {
         self.free_leaves.push(node);
     }
 
-    /// Enters `right`, which was split off the leaf `left`, into the nodes above.
+    /// Enters `right`, split off the leaf `left`, into the nodes above.
     pub(super) fn add_sibling(&mut self, left: u32, right: u32, sums: (Sum, Sum), actors: &Actors) {
         let (mut left, mut right, mut sums, mut leaves) = (left, right, sums, true);
         loop {
@@ -228,7 +227,7 @@ impl Tree {
         }
     }
 
-    /// Puts nodes over leaves that stand in order without any. Costs O(n).
+    /// Puts nodes over leaves in order. Costs O(n).
     pub(super) fn raise(&mut self, actors: &Actors) {
         let mut level: Vec<(u32, Sum)> = (0_u32..)
             .zip(self.leaves.iter())
