@@ -22,7 +22,7 @@ impl ActorId {
         &self.0
     }
 
-    /// The id as lower-case hexadecimal, the form in which people see it.
+    /// The id as lower-case hexadecimal, for people.
     pub fn to_hex(&self) -> String {
         hex::encode(&self.0)
     }
@@ -48,8 +48,8 @@ impl fmt::Display for ActorId {
     }
 }
 
-/// The index of an actor in the table that it comes with: the actor table of a chunk, or the one
-/// that the caller of an encoder passes. Says nothing about the order of the ids.
+/// The index of an actor in an accompanying table: the actor table of a chunk, or the table passed
+/// by the caller of an encoder. Says nothing about the order of the ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ActorIdx(pub u32);
 

@@ -1,5 +1,5 @@
-//! Chunks, the units that files and messages are made of (format: chunk envelope). A file is any
-//! sequence of them.
+//! Chunks, the units of files and messages (format: chunk envelope). A file is any sequence of
+//! them.
 
 use std::collections::VecDeque;
 
@@ -34,13 +34,13 @@ pub use salvage::{Salvaged, salvage};
 pub enum Chunk {
     /// A document chunk.
     Document(Box<DocumentChunk>),
-    /// A change chunk, or what a compressed one stood for.
+    /// A change chunk, inflated if compressed.
     Change(Change),
-    /// Changes that came as a bundle.
+    /// The changes of a bundle.
     Bundle(Bundle),
 }
 
-/// Reads the chunks that `bytes` are, one after the other; none when there are no bytes.
+/// Reads the chunks of `bytes`, one after the other; none without bytes.
 pub fn chunks<'a>(bytes: &'a [u8], limits: &Limits) -> Chunks<'a> {
     Chunks {
         bytes,
@@ -53,24 +53,24 @@ pub fn chunks<'a>(bytes: &'a [u8], limits: &Limits) -> Chunks<'a> {
     }
 }
 
-/// The chunks of a byte string. Ends after the first error. Changes that follow each other are
-/// read together, so that they share memory.
+/// The chunks of a byte string. Ends after the first error. Neighbouring changes are read together,
+/// to share memory.
 #[derive(Clone, Debug)]
 pub struct Chunks<'a> {
     bytes: &'a [u8],
     offset: usize,
     limits: Limits,
-    /// What the chunks so far have left of the limits.
+    /// The limits minus the chunks so far.
     left: Limits,
-    /// Changes that were read ahead, each with the place where it ends.
+    /// Changes read ahead, each with the place of its end.
     ready: VecDeque<(Change, usize)>,
-    /// What comes after them.
+    /// The error behind them.
     failed: Option<Error>,
     ended: bool,
 }
 
 impl Chunks<'_> {
-    /// Where the next chunk begins, or the one that was refused.
+    /// The begin of the next chunk, or of the refused one.
     pub fn offset(&self) -> usize {
         self.offset
     }
@@ -109,7 +109,7 @@ impl Chunks<'_> {
     fn read_changes(&mut self) -> Result<(), Error> {
         let mut shards = vec![Vec::new()];
         let (mut end, mut shard_start) = (self.offset, self.offset);
-        // Side by side they do not know what the others inflate.
+        // Side by side, chunks do not know the inflated size of each other.
         let mut inflated = 0;
         while end < self.bytes.len() && shards.len() <= MAX_SHARDS {
             let envelope = match Envelope::read(&self.bytes[end..]) {

@@ -1,6 +1,6 @@
-//! Column codecs (format: column encodings). One file each; none knows which column of which
-//! chunk it codes. Decoders borrow the bytes and never allocate; encoders keep their buffers when
-//! cleared, so that one of each serves any number of changes.
+//! Column codecs (format: column encodings). One file each; none knows the column or chunk it is
+//! used for. Decoders borrow the bytes and never allocate; encoders keep their buffers when
+//! cleared, so one of each serves any number of changes.
 
 pub(crate) mod boolean;
 pub(crate) mod delta;

@@ -1,7 +1,6 @@
-//! What can be wrong with chunks and with a graph of changes, kept apart by who can cause it:
-//! bytes ([`Error::Envelope`], [`Error::Corrupt`]), bytes that ask for too much
-//! ([`Error::Limit`]), changes that do not fit together, and the calling code
-//! ([`Error::Misuse`]).
+//! The errors of chunks and of a graph of changes, kept apart by who can cause them: bytes
+//! ([`Error::Envelope`], [`Error::Corrupt`]), bytes in need of too much ([`Error::Limit`]), changes
+//! at odds with each other, and the calling code ([`Error::Misuse`]).
 
 use std::fmt;
 
@@ -14,29 +13,29 @@ pub enum Error {
     /// The bytes are not a whole chunk of a known type.
     #[error("chunk envelope: {fault}")]
     Envelope {
-        /// What is wrong with it.
+        /// The fault.
         fault: Fault,
     },
     /// The body of a chunk breaks the format.
     #[error("{chunk} chunk: {part}{}: {fault}", AtRow(*row))]
     Corrupt {
-        /// The type of the chunk, or the type that a compressed chunk stands for.
+        /// The type of the chunk, inflated if compressed.
         chunk: ChunkType,
         /// The header field or the column.
         part: &'static str,
         /// The row of the column, from 0; a field of a header has none.
         row: Option<u32>,
-        /// What is wrong with it.
+        /// The fault.
         fault: Fault,
     },
     /// A sync message, a saved sync state or a bloom filter breaks its format.
     #[error("{structure}: {part}: {fault}")]
     Sync {
-        /// Which of these.
+        /// The structure.
         structure: &'static str,
         /// The field.
         part: &'static str,
-        /// What is wrong with it.
+        /// The fault.
         fault: Fault,
     },
     /// A chunk asks for more than the [`Limits`](crate::Limits) given allow.
@@ -44,7 +43,7 @@ pub enum Error {
     Limit {
         /// The type of the chunk.
         chunk: ChunkType,
-        /// What there is too much of.
+        /// The limited quantity.
         what: &'static str,
         /// The limit.
         max: u64,
@@ -55,27 +54,27 @@ pub enum Error {
         /// The type.
         chunk: ChunkType,
     },
-    /// The changes rebuilt from a document chunk do not have the heads that it names: it was
-    /// damaged, or one of its changes was not encoded canonically by its author.
+    /// The changes rebuilt from a document chunk do not have its heads: the chunk was damaged, or
+    /// one of its changes was not encoded canonically by its author.
     #[error("document chunk: no rebuilt change has the hash of its head number: {head}")]
     MismatchingHeads {
-        /// The first of the chunk's heads that no rebuilt change explains, from 0; the number of
-        /// heads when a rebuilt head is missing in the chunk.
+        /// The first of the chunk's heads without a rebuilt change, from 0; the number of heads
+        /// when a rebuilt head is missing in the chunk.
         head: u32,
     },
-    /// A change that was not encoded canonically, where it cannot be kept as it is: it would come
-    /// back with another hash.
+    /// A change not encoded canonically, where only canonical bytes can be kept: the hash would
+    /// change.
     #[error("not encoded canonically: change {change}")]
     NotCanonical {
         /// The change.
         change: ChangeHash,
     },
-    /// A change depends on one that is not in the graph.
+    /// A change depends on one outside of the graph.
     #[error("change {change} depends on a change that is not there: {dep}")]
     MissingDep {
         /// The change.
         change: ChangeHash,
-        /// The first of its dependencies that is missing.
+        /// The first missing dependency.
         dep: ChangeHash,
     },
     /// An actor made two changes with the same sequence number.
@@ -83,7 +82,7 @@ pub enum Error {
     DuplicateSeq {
         /// The refused change.
         change: ChangeHash,
-        /// The change that is in the graph.
+        /// The change in the graph.
         known: ChangeHash,
         /// The number they share.
         seq: u32,
@@ -95,10 +94,10 @@ pub enum Error {
         change: ChangeHash,
         /// One more than the actor's last.
         expected: u32,
-        /// What it has.
+        /// The sequence number.
         seq: u32,
     },
-    /// A change does not depend, not even through others, on its author's change before it.
+    /// A change does not depend, not even through others, on the author's change before.
     #[error("change {change} is not built on its author's change before it: {seq}")]
     NotOnOwn {
         /// The refused change.
@@ -106,13 +105,13 @@ pub enum Error {
         /// Its sequence number.
         seq: u32,
     },
-    /// A change counts its ops from a number that its dependencies, or the actor's last change,
-    /// have passed already.
+    /// A change counts its ops from a number passed already by its dependencies, or by the actor's
+    /// last change.
     #[error("change {change} starts at an op number that is not above {max_op}: {start_op}")]
     StartOpTooSmall {
         /// The refused change.
         change: ChangeHash,
-        /// The greatest op number before it.
+        /// The greatest op number before.
         max_op: u32,
         /// Its first op number.
         start_op: u32,
@@ -125,7 +124,7 @@ pub enum Error {
     },
 }
 
-/// What is wrong at one place of a chunk.
+/// The fault at one place of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
@@ -138,19 +137,19 @@ pub enum Fault {
     /// A LEB128 integer of more than 64 bits, or a sum beyond them.
     #[error("integer beyond 64 bits")]
     Overflow,
-    /// A LEB128 integer that is not in its shortest form where that is required.
+    /// A LEB128 integer not in the required shortest form.
     #[error("integer not in its shortest form")]
     Overlong,
-    /// A number outside of what its place allows.
+    /// A number out of range for its place.
     #[error("number out of range: {0}")]
     OutOfRange(i64),
     /// More of something than anyone has use for.
     #[error("more than allowed: {0}")]
     TooMany(u64),
-    /// A number that only fits 64 bits, where 32 bits are the limit.
+    /// A number of 64 bits, where 32 bits are the limit.
     #[error("number beyond 32 bits: {0}")]
     Beyond32Bits(u64),
-    /// Text that is not UTF-8.
+    /// Text other than UTF-8.
     #[error("text is not utf-8")]
     NotUtf8,
     /// A null where a value is needed.
@@ -159,28 +158,28 @@ pub enum Fault {
     /// A value where its sibling columns have a null, or the reverse.
     #[error("value and null do not fit together")]
     MismatchedNulls,
-    /// The first bytes are not those of a chunk.
+    /// The first bytes are not the magic of a chunk.
     #[error("wrong magic bytes")]
     Magic,
-    /// A chunk type that does not exist.
+    /// An unknown chunk type.
     #[error("unknown chunk type: {0}")]
     ChunkType(u8),
-    /// The checksum is not that of the content.
+    /// The checksum is not the content's.
     #[error("wrong checksum")]
     Checksum,
     /// The DEFLATE stream cannot be read.
     #[error("broken deflate stream")]
     Deflate,
-    /// Column specifications that do not ascend.
+    /// Column specifications out of ascending order.
     #[error("column out of order: {0}")]
     ColumnOrder(u32),
-    /// A column that may not stand where it stands.
+    /// A column in a forbidden place.
     #[error("column without its owner: {0}")]
     ColumnLayout(u32),
-    /// A deflated column in a chunk that may not have one.
+    /// A deflated column in a chunk without deflated columns.
     #[error("deflated column not allowed here: {0}")]
     ColumnDeflated(u32),
-    /// A column that this version does not know, where it cannot be kept.
+    /// A column unknown to this version, where unknown columns cannot be kept.
     #[error("unknown column: {0}")]
     UnknownColumn(u32),
     /// A column with another number of rows than its siblings.
@@ -189,31 +188,31 @@ pub enum Fault {
     /// An actor index beyond the actor table.
     #[error("no such actor: {0}")]
     NoSuchActor(u64),
-    /// An action code that does not exist.
+    /// An unknown action code.
     #[error("unknown action: {0}")]
     Action(u64),
-    /// A payload that does not fit its type.
+    /// A payload unfit for its type.
     #[error("payload does not fit the value type: {0}")]
     ValuePayload(u8),
-    /// An increment by something that is not an integer.
+    /// An increment by anything but an integer.
     #[error("increment is not an integer")]
     IncrementValue,
     /// A delete op as a row of a document chunk, where deletes are implied.
     #[error("delete op in a document")]
     ExplicitDelete,
-    /// An insertion that names a map key.
+    /// An insertion with a map key.
     #[error("insertion with a map key")]
     InsertWithMapKey,
-    /// An op on the head of a list that is not an insertion.
+    /// An op on the head of a list, but no insertion.
     #[error("list head changed")]
     HeadWithoutInsert,
-    /// An op that refers to one that is not before it, by this counter.
+    /// A reference to an op not before the referring one, by this counter.
     #[error("refers to an op that is not before it: {0}")]
     NotBefore(u32),
-    /// An op superseded by one that is not after it, by this counter.
+    /// A successor not after the superseded op, by this counter.
     #[error("superseded by an op that is not after it: {0}")]
     NotAfter(u32),
-    /// An op that refers to one of a change in a later row, by this counter.
+    /// A reference to an op of a change in a later row, by this counter.
     #[error("refers to an op of a later change: {0}")]
     LaterChange(u32),
     /// The same op named twice in one list.
@@ -222,37 +221,37 @@ pub enum Fault {
     /// The end of a mark before its begin, or in another object.
     #[error("mark ends before it begins")]
     MarkOrder,
-    /// A list that must ascend and does not.
+    /// A list out of ascending order.
     #[error("not in ascending order")]
     Unsorted,
-    /// A dependency on a change that is not in an earlier row.
+    /// A dependency on a change not in an earlier row.
     #[error("dependency is not an earlier row: {0}")]
     DepRow(u64),
-    /// A change that does not depend, not even through others, on its author's change before it.
+    /// A change without a dependency, direct or indirect, on the author's change before.
     #[error("not built on its author's change before it")]
     NotOnOwn,
-    /// Sequence numbers of an actor that are not 1, 2, 3 ...
+    /// Sequence numbers of an actor other than 1, 2, 3 ...
     #[error("sequence number out of turn: {0}")]
     Seq(u64),
-    /// A greatest op number smaller than one before it.
+    /// A greatest op number smaller than an earlier one.
     #[error("greatest op number below an earlier one: {0}")]
     MaxOp(u64),
     /// Two ops with one id, by its counter.
     #[error("op id used twice, with the counter: {0}")]
     RepeatedOpId(u32),
-    /// An op that belongs to no change, by its counter.
+    /// An op outside of all changes, by its counter.
     #[error("op belongs to no change, with the counter: {0}")]
     StrayOp(u32),
-    /// A change that lacks an op, by its counter.
+    /// A change without one of its ops, by the counter.
     #[error("op is missing, with the counter: {0}")]
     MissingOp(u32),
     /// A deletion whose targets lie at different keys or in different objects.
     #[error("one delete op for different keys, with the counter: {0}")]
     DeleteOfDifferentKeys(u32),
-    /// An op, by its counter, that supersedes a row at another key or in another object than its own.
+    /// An op, by its counter, superseding a row at another key or in another object than its own.
     #[error("superseded by an op at another key, with the counter: {0}")]
     SuccessorElsewhere(u32),
-    /// A head that is not the hash of the row which the head index names.
+    /// A head different from the hash of the row in the head index.
     #[error("head is not the change in the row: {0}")]
     HeadIndex(u64),
 }
@@ -269,7 +268,7 @@ impl fmt::Display for AtRow {
     }
 }
 
-/// A fault in a column, before it is known in which chunk and row.
+/// A fault in a column, with chunk and row still unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ColumnFault {
     pub(crate) column: &'static str,
@@ -300,12 +299,12 @@ impl ColumnFault {
     }
 }
 
-/// Stand-ins for the names of the link columns, until it is known whether links are pred or succ.
+/// Stand-ins for the names of the link columns, until links are known to be pred or succ.
 pub(crate) const LINK_COUNT: &str = "link count column";
 pub(crate) const LINK_ACTOR: &str = "link actor column";
 pub(crate) const LINK_COUNTER: &str = "link counter column";
 
-/// Names the column that a fault was found in.
+/// Names the column of a fault.
 pub(crate) trait InColumn<T> {
     fn in_column(self, column: &'static str) -> Result<T, ColumnFault>;
 }

@@ -1,9 +1,9 @@
-//! The graph of changes: who depends on whom. Holds changes in the order in which they were
-//! added, dependencies first, so that the place of a change in that order is also a topological
-//! number: walks backwards go by it and stop early.
+//! The graph of changes: who depends on whom. Holds changes in the order of adding, dependencies
+//! first, so the place of a change is also a topological number: walks backwards go by places and
+//! stop early.
 //!
-//! What a document chunk brought is kept as columns that all copies of the graph share; changes
-//! that were added one by one come after it.
+//! The changes of a document chunk are kept as columns shared by all copies of the graph; changes
+//! added one by one come after them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -33,10 +33,9 @@ use index::HashIndex;
 /// Every change whose dependencies are there, and the heads.
 ///
 /// Actors get an [`ActorIdx`] when their first change is added or when
-/// [`intern_actor`](Self::intern_actor) is called, and keep it: indices are never reordered.
+/// [`intern_actor`](Self::intern_actor) is called, and keep the index: indices are never reordered.
 ///
-/// A copy costs nothing until one of the two is changed; then it costs the changes that were added
-/// one by one.
+/// A copy costs nothing until either one is changed; then the changes added one by one are copied.
 #[derive(Clone, Debug, Default)]
 pub struct ChangeGraph {
     inner: Arc<Inner>,
@@ -47,12 +46,12 @@ struct Inner {
     base: Option<SharedBase>,
     /// The number of changes of the base: these have the first places.
     base_len: u32,
-    /// The changes after those, and what is asked of them most, by place.
+    /// The changes after the base, and their most wanted parts, by place.
     changes: Vec<Change>,
     nodes: Vec<Node>,
     /// Places of dependencies, change after change.
     deps: Vec<u32>,
-    /// The places of the changes that were added, but for the last few.
+    /// The places of added changes, except the last few.
     index: HashIndex,
     heads: Heads,
     actors: Vec<Actor>,
@@ -62,7 +61,7 @@ struct Inner {
     max_op: u32,
 }
 
-/// A change that was added.
+/// An added change.
 #[derive(Clone, Copy, Debug)]
 struct Node {
     hash: ChangeHash,
@@ -81,7 +80,7 @@ struct Actor {
     max_op: u32,
 }
 
-/// The changes of a graph, in the order in which they were added.
+/// The changes of a graph, in the order of adding.
 #[derive(Clone, Debug)]
 pub struct Changes<'a> {
     base: std::slice::Iter<'a, Change>,
@@ -115,14 +114,14 @@ impl ChangeGraph {
         Self::default()
     }
 
-    /// Puts the changes of a document chunk into an empty graph. Their bytes are made when one of
-    /// them is asked for. With [`Verify::Later`] so are the hashes, and whether the chunk's ops make
-    /// up its changes is found out then; where it turns out that they do not, the graph has the
-    /// heads that the chunk names, and none of its changes. See [`verify`](Self::verify).
+    /// Puts the changes of a document chunk into an empty graph. Their bytes are made on demand.
+    /// With [`Verify::Later`] so are the hashes, and the check of the chunk's ops against its
+    /// changes; for an unsound chunk, the graph then has the heads stored in the chunk, and none of
+    /// its changes. See [`verify`](Self::verify).
     ///
     /// # Errors
-    /// As [`DocumentChunk::changes`]; [`Error::Misuse`] when there are changes already. The graph is
-    /// then as before.
+    /// As [`DocumentChunk::changes`]; [`Error::Misuse`] for a graph with changes. The graph is then
+    /// as before.
     pub fn load(&mut self, chunk: &DocumentChunk, verify: Verify) -> Result<(), Error> {
         if !self.is_empty() {
             return Err(Error::Misuse { why: "a document chunk is loaded into an empty graph" });
@@ -161,8 +160,8 @@ impl ChangeGraph {
         Ok(())
     }
 
-    /// Finds out whether what was loaded with [`Verify::Later`] is sound. Cost: the first time that
-    /// of rebuilding all changes, later none.
+    /// Checks a graph loaded with [`Verify::Later`]. Cost: rebuilding all changes the first time,
+    /// later none.
     ///
     /// # Errors
     /// As [`DocumentChunk::changes`].
@@ -175,17 +174,17 @@ impl ChangeGraph {
         self.inner.len()
     }
 
-    /// Whether there is no change.
+    /// True without any change.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The hashes of the changes that no change depends on, ascending.
+    /// The hashes of the changes without dependents, ascending.
     pub fn heads(&self) -> Vec<ChangeHash> {
         self.inner.heads.iter().map(|(hash, _)| hash).collect()
     }
 
-    /// Whether `heads` are the heads, in any order.
+    /// True if `heads` are the heads, in any order.
     pub fn has_heads(&self, heads: &[ChangeHash]) -> bool {
         let known = &self.inner.heads;
         heads.len() == known.len()
@@ -193,7 +192,7 @@ impl ChangeGraph {
             && (heads.len() < 2 || is_without_repeats(heads))
     }
 
-    /// Whether the change with this hash is in the graph.
+    /// True if the change with this hash is in the graph.
     pub fn contains(&self, hash: &ChangeHash) -> bool {
         self.inner.place_of(hash).is_some()
     }
@@ -203,31 +202,30 @@ impl ChangeGraph {
         self.inner.change_at(self.inner.place_of(hash)?)
     }
 
-    /// The change at a place of the order in which they were added.
+    /// The change at a place in the order of adding.
     pub fn get_at(&self, place: usize) -> Option<&Change> {
         self.inner.change_at(u32::try_from(place).ok()?)
     }
 
-    /// The changes, in the order in which they were added.
+    /// The changes, in the order of adding.
     pub fn changes(&self) -> Changes<'_> {
         let base = self.inner.base.as_ref().map_or(&[][..], |base| base.changes());
         Changes { base: base.iter(), added: self.inner.changes.iter() }
     }
 
-    /// Whether a document chunk gives each change back as it is ([`Change::is_canonical`]). Cost:
-    /// for changes that were read from bytes, encoding each once more the first time.
+    /// True if a document chunk gives each change back in its bytes ([`Change::is_canonical`]).
+    /// Cost: for changes read from bytes, encoding each once the first time.
     pub fn is_canonical(&self) -> bool {
         self.inner.changes.iter().all(Change::is_canonical)
     }
 
-    /// Those of `hashes` that are not in the graph, in the order given.
+    /// The given hashes missing from the graph, in the same order.
     pub fn missing_deps(&self, hashes: &[ChangeHash]) -> Vec<ChangeHash> {
         hashes.iter().copied().filter(|hash| !self.contains(hash)).collect()
     }
 
-    /// What the changes `heads` and their ancestors hold of each actor. Hashes that are not in
-    /// the graph are ignored. Cost: the number of actors, and the number of changes since `heads`
-    /// or up to them, whichever seems less.
+    /// The clock of the changes `heads` and their ancestors. Unknown hashes are ignored. Cost: the
+    /// number of actors, and the number of changes since `heads` or up to them, the likely smaller.
     pub fn clock(&self, heads: &[ChangeHash]) -> Clock {
         let last = self.inner.places(heads).max();
         match last {
@@ -244,7 +242,7 @@ impl ChangeGraph {
         Clock::new(self.inner.actors.iter().map(entry).collect())
     }
 
-    /// The actors that have an index.
+    /// The actors with an index.
     pub fn actors(&self) -> &[ActorId] {
         &self.inner.actor_ids
     }
@@ -254,7 +252,7 @@ impl ChangeGraph {
         self.inner.author(actor)
     }
 
-    /// The index of an actor, a new one if it has none.
+    /// The index of an actor, a new one for a new actor.
     pub fn intern_actor(&mut self, actor: &ActorId) -> ActorIdx {
         if let Some(index) = self.inner.author(actor) {
             return index;
@@ -290,7 +288,7 @@ impl ChangeGraph {
         self.inner.change_at(*changes.get((seq as usize).checked_sub(1)?)?)
     }
 
-    /// The change that holds this op, whose actor is an index of this graph. Cost: logarithmic.
+    /// The change of this op, given by an actor index of this graph. Cost: logarithmic.
     pub fn change_with_op(&self, id: OpId) -> Option<&Change> {
         let changes = &self.inner.actors.get(id.actor.as_usize())?.changes;
         let at = changes.partition_point(|&place| self.inner.max_op_at(place) < id.counter);
@@ -392,7 +390,7 @@ impl Inner {
         Clock::new(vec![ClockEntry::default(); self.actors.len()])
     }
 
-    /// How far a change, with those of its author before it, covers these.
+    /// The range of a change and its author's changes before.
     fn entry_at(&self, place: u32) -> ClockEntry {
         let changes = &self.actors[self.author_at(place).as_usize()].changes;
         let at = changes.partition_point(|own| *own < place);
@@ -428,7 +426,7 @@ impl Inner {
         }
     }
 
-    /// The change at a place, if it need not be made first.
+    /// The change at a place, unless still to be rebuilt.
     fn change_at_hand(&self, place: u32) -> Option<&Change> {
         match self.locate(place) {
             Ok((base, row)) => base.made_changes()?.get(row),
@@ -469,7 +467,7 @@ impl Inner {
         }
     }
 
-    /// The place of a change. Heads, which are asked for most, need no hash of another one.
+    /// The place of a change. Heads, asked for most, need no hash of another one.
     fn place_of(&self, hash: &ChangeHash) -> Option<u32> {
         if let Some(place) = self.heads.get(hash) {
             return Some(place);

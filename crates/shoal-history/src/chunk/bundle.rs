@@ -1,16 +1,16 @@
-//! Bundles: some changes of a document in columns, which take less room than the changes one by one
-//! (format: bundle chunk; experimental in the reference, so not for files that are to last).
+//! Bundles: some changes of a document in columns, smaller than the changes one by one (format:
+//! bundle chunk; experimental in the reference, so not for lasting files).
 //!
 //! ```text
-//! deps (external)   count, then hashes: what the changes depend on besides each other
-//! actors            count, then each length-prefixed, ascending: all that are named
+//! deps (external)   count, then hashes: dependencies outside of the bundle
+//! actors            count, then each length-prefixed, ascending: all named ones
 //! change columns    table, then data                 one row a change, dependencies first
 //! op columns        table, then data                 one row an op, deletes among them
 //! ```
 //!
 //! A dependency below the number of changes is a row, one above names an external hash. The ops
-//! stand in the order of the document, where like stands beside like. Which op a row is follows
-//! from the column "id position": for all ops by actor and counter, the row of each.
+//! stand in the order of the document, like beside like. The column "id position" gives the op of a
+//! row: for all ops by actor and counter, the row of each.
 
 use super::change::actor_count;
 use super::columns::{BUNDLE_COLUMN_COUNT, BUNDLE_SPECS};
@@ -67,7 +67,7 @@ const CHANGE_NAMES: [&str; CHANGE_COLUMN_COUNT] = [
     "change extra column",
 ];
 
-/// Changes that came as a bundle, parsed and valid: each as if it had come alone.
+/// The changes of a bundle, parsed and valid: each as if alone.
 #[derive(Clone, Debug)]
 pub struct Bundle {
     deps: Box<[ChangeHash]>,
@@ -75,11 +75,11 @@ pub struct Bundle {
 }
 
 impl Bundle {
-    /// Reads the one bundle that `bytes` are. Cost: linear in ops and changes, about 60 bytes an op
-    /// while it runs; one SHA-256 of each change.
+    /// Reads the one bundle in `bytes`. Cost: linear in ops and changes, about 60 bytes an op
+    /// during reading; one SHA-256 of each change.
     ///
     /// # Errors
-    /// When it is something else, or invalid, or exceeds `limits`.
+    /// For anything else, and for a bundle that is invalid or exceeds `limits`.
     pub fn from_bytes(bytes: &[u8], limits: &Limits) -> Result<Self, Error> {
         let envelope = Envelope::read(bytes)?;
         if envelope.len < bytes.len() {
@@ -95,7 +95,7 @@ impl Bundle {
         }
     }
 
-    /// Reads the bundle that `envelope` holds. Returns what it took of the limits as well.
+    /// Reads the bundle in `envelope`. Returns its share of the limits as well.
     pub(crate) fn from_envelope(
         envelope: &Envelope<'_>,
         limits: &Limits,
@@ -134,7 +134,7 @@ impl Bundle {
         Ok((Self { deps: deps.into(), changes }, used))
     }
 
-    /// The changes that those of the bundle depend on and that it does not hold.
+    /// The dependencies of the bundle's changes outside of the bundle.
     pub fn deps(&self) -> &[ChangeHash] {
         &self.deps
     }

@@ -1,5 +1,5 @@
-//! A change: a sealed batch of ops by one actor (format: change chunk). Its bytes are kept as
-//! they came, for they are what the hash covers, what is stored and what is sent.
+//! A change: a sealed batch of ops by one actor (format: change chunk). The bytes are kept as
+//! received, for they are hashed, stored and sent.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -34,11 +34,11 @@ pub use write::{ChangeBuffers, ChangeHeader, ChangeWriter};
 /// A chunk of more bytes than this is handed out deflated by [`Change::bytes`].
 const DEFLATE_ABOVE: usize = 256;
 
-/// A change, parsed and valid. Cheap to clone. Changes that were read together share memory, which
-/// lives as long as one of them.
+/// A change, parsed and valid. Cheap to clone. Changes read together share memory, freed with the
+/// last of them.
 ///
-/// Valid means: its bytes are well formed and its ops refer to earlier ones only. What the ops
-/// refer to need not exist; that is for whoever applies them to check.
+/// Valid means: well-formed bytes, and ops with references to earlier ops only. The existence of
+/// referenced ops is checked by the document applying the change.
 #[derive(Clone)]
 pub struct Change {
     store: Arc<Store>,
@@ -51,18 +51,18 @@ impl Change {
         self.entry().hash
     }
 
-    /// Who made it.
+    /// The author.
     pub fn actor(&self) -> &ActorId {
         &self.actors()[0]
     }
 
-    /// The table that the [`ActorIdx`]s in [`ops`](Self::ops) index: the author, then the others
-    /// that the ops refer to.
+    /// The table indexed by the [`ActorIdx`]s in [`ops`](Self::ops): the author, then the other
+    /// actors named by the ops.
     pub fn actors(&self) -> &[ActorId] {
         &self.store.actors.as_slice()[self.entry().actors.range()]
     }
 
-    /// The number of this change among those of its actor, from 1.
+    /// The number of this change among the author's, from 1.
     pub fn seq(&self) -> u32 {
         self.entry().seq
     }
@@ -83,40 +83,40 @@ impl Change {
         self.entry().op_count as usize
     }
 
-    /// Whether it has no ops.
+    /// True without ops.
     pub fn is_empty(&self) -> bool {
         self.entry().op_count == 0
     }
 
-    /// The changes it was made on top of, in the order of its bytes (authors sort them).
+    /// The dependencies, in the order of the bytes (authors sort them).
     pub fn deps(&self) -> &[ChangeHash] {
         &self.store.deps.as_slice()[self.entry().deps.range()]
     }
 
-    /// When it was made, as its author tells: seconds since the Unix epoch by custom.
+    /// The time stated by the author: seconds since the Unix epoch by custom.
     pub fn time(&self) -> i64 {
         self.entry().time
     }
 
-    /// What its author said of it.
+    /// The author's message.
     pub fn message(&self) -> Option<&str> {
         let bytes = self.slice(self.entry().message);
         let text = std::str::from_utf8(bytes).expect("a change's message was checked to be utf-8");
         (!text.is_empty()).then_some(text)
     }
 
-    /// Bytes after the ops that this version gives no meaning; part of what is hashed.
+    /// Bytes after the ops, without a meaning in this version; part of the hash.
     pub fn extra_bytes(&self) -> &[u8] {
         self.slice(self.entry().extra)
     }
 
-    /// The change chunk, not compressed: what the hash covers, what is stored and sent.
+    /// The change chunk, not compressed: hashed, stored and sent.
     pub fn raw_bytes(&self) -> &[u8] {
         let entry = self.entry();
         &self.store.raw[entry.start..entry.start + entry.len as usize]
     }
 
-    /// The chunk as it is handed to people: a compressed change chunk when
+    /// The chunk for files and people: a compressed change chunk when
     /// [`raw_bytes`](Self::raw_bytes) are more than 256. Cost: then one deflate.
     pub fn bytes(&self) -> Cow<'_, [u8]> {
         let raw = self.raw_bytes();
@@ -131,11 +131,10 @@ impl Change {
         Cow::Owned(out)
     }
 
-    /// Whether this is how a document chunk gives the change back: canonically encoded, and without
-    /// anything that a document has no place for. Changes that [`ChangeWriter`] made are, as far as
-    /// their deletes delete something. One that is not must be stored as it is, in a chunk of its
-    /// own, lest its hash change. Cost: for a change that was read from bytes, encoding it once more
-    /// the first time.
+    /// True if a document chunk gives the change back in the same bytes: canonically encoded, and
+    /// without anything foreign to documents. True for changes of [`ChangeWriter`], as far as their
+    /// deletes delete something. Any other change must be stored in a chunk of its own, lest its
+    /// hash change. Cost: for a change read from bytes, one encoding the first time.
     pub fn is_canonical(&self) -> bool {
         self.entry().canonical.get_or(|| self.encodes_to_itself())
     }
@@ -177,8 +176,8 @@ impl Change {
         ChangeOps::new(&columns, self.actors(), entry.start_op, entry.op_count)
     }
 
-    /// The op, if it is the only one, and is one that most such changes hold. `links` is room for
-    /// what it supersedes. Cost: less than that of [`ops`](Self::ops), which gives the same.
+    /// The op, if the only one, and of the kinds most common in such changes. `links` is room for
+    /// superseded ops. Cost: less than the same op by [`ops`](Self::ops).
     #[inline]
     pub fn only_op<'a>(&'a self, links: &'a mut Vec<OpId>) -> Option<ChangeRows<'a>> {
         let entry = self.entry();
@@ -228,7 +227,7 @@ impl fmt::Debug for Change {
     }
 }
 
-/// The same bytes, that is the same hash.
+/// Equal bytes, hence equal hashes.
 impl PartialEq for Change {
     fn eq(&self, other: &Self) -> bool {
         self.hash() == other.hash()
@@ -237,7 +236,7 @@ impl PartialEq for Change {
 
 impl Eq for Change {}
 
-/// The ops of a change. Lends each op, so it is no `Iterator`.
+/// The ops of a change. Lends each op, so not an `Iterator`.
 #[derive(Clone, Debug)]
 pub struct ChangeOps<'a> {
     rows: OpReader<'a>,
@@ -321,7 +320,7 @@ impl<'a> ChangeOps<'a> {
     }
 }
 
-/// One op of a change, or some that are a run.
+/// One op of a change, or a run of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ChangeRows<'a> {
     /// One op.
@@ -354,7 +353,7 @@ fn op_id(counter: u64) -> Option<OpId> {
     Some(OpId { counter: u32::try_from(counter).ok()?, actor: ActorIdx(0) })
 }
 
-/// The length of an actor table of a chunk, which is below 4 GiB.
+/// The length of an actor table of a chunk below 4 GiB.
 pub(crate) fn actor_count(actors: &[ActorId]) -> u32 {
     u32::try_from(actors.len()).expect("a chunk names fewer than 2^32 actors")
 }

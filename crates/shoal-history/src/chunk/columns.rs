@@ -26,7 +26,7 @@ pub(crate) const ID_ACTOR: usize = 14;
 pub(crate) const ID_COUNTER: usize = 15;
 pub(crate) const ID_POSITION: usize = 16;
 
-/// The number of columns of a change, and of columns that all chunk types share.
+/// The number of columns of a change: the columns shared by all chunk types.
 pub(crate) const COLUMN_COUNT: usize = 14;
 
 /// The number of columns of a document: the ids of ops are stored.

@@ -15,8 +15,8 @@ pub(crate) enum InflateError {
     TooLong,
 }
 
-/// Appends what the DEFLATE stream `bytes` stands for, `max_bytes` at most, and returns how much
-/// that is. Memory grows with what was really inflated, so a bomb costs no more than the limit.
+/// Appends the inflated DEFLATE stream `bytes`, `max_bytes` at most, and returns the length. Memory
+/// grows with inflated bytes only, so a bomb costs no more than the limit.
 ///
 /// # Errors
 /// When the stream is broken, ends too early, has bytes after its end, or gives too much.
@@ -61,8 +61,8 @@ pub(crate) fn inflate(
     }
 }
 
-/// Appends `bytes` deflated, at the level that the reference uses. Long ones are deflated in pieces
-/// side by side; each looks back into the one before, so that they become hardly longer.
+/// Appends `bytes` deflated, at the reference's level. Long ones are deflated in pieces side by
+/// side; each looks back into the one before, so hardly any bytes are added.
 pub(crate) fn deflate(bytes: &[u8], out: &mut Vec<u8>) {
     let count = bytes.len() / PIECE;
     if count < 2 {
@@ -81,20 +81,20 @@ pub(crate) fn deflate(bytes: &[u8], out: &mut Vec<u8>) {
     pieces.iter().for_each(|piece| out.extend_from_slice(piece));
 }
 
-/// The least that is deflated by itself.
+/// The least piece deflated alone.
 const PIECE: usize = 1 << 19;
 
 /// How far back DEFLATE can refer.
 const WINDOW: usize = 1 << 15;
 
 thread_local! {
-    /// Its tables are larger than most of what is deflated with them.
+    /// The tables are larger than most inputs.
     static DEFLATE: RefCell<Compress> =
         RefCell::new(Compress::new(Compression::default(), false));
 }
 
-/// Appends a piece of a stream, to which those before it and its end are added by others. It may
-/// refer to `before`.
+/// Appends a piece of a stream; other calls add the pieces before and the end. References into
+/// `before` are allowed.
 fn deflate_piece(before: &[u8], bytes: &[u8], is_last: bool, out: &mut Vec<u8>) {
     let flush = if is_last { FlushCompress::Finish } else { FlushCompress::Sync };
     DEFLATE.with_borrow_mut(|stream| {
@@ -119,7 +119,7 @@ fn deflate_piece(before: &[u8], bytes: &[u8], is_last: bool, out: &mut Vec<u8>) 
     });
 }
 
-/// Room for what flushing adds, and more.
+/// Room for the bytes of a flush, and more.
 const LEAST_ROOM: usize = 256;
 
 #[cfg(test)]
@@ -149,7 +149,7 @@ mod tests {
         let mut state = 1_u64;
         let mut next = |at: usize| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            // A mixture of noise and of what was there before.
+            // A mixture of noise and repetition.
             if at % 97 < 40 { (at / 64 % 251) as u8 } else { (state >> 60) as u8 }
         };
         for len in [2 * PIECE - 1, 2 * PIECE, 3 * PIECE + 7] {

@@ -37,13 +37,13 @@ pub use write::DocumentWriter;
 
 /// A document chunk, parsed. Its columns are inflated, its rows decoded when asked for.
 ///
-/// Every row is valid by itself. What concerns many rows (no id twice, each op in exactly one
-/// change, heads) is checked by [`changes`](Self::changes).
+/// Every row is valid by itself. Rules of many rows (no id twice, each op in exactly one change,
+/// heads) are checked by [`changes`](Self::changes).
 #[derive(Clone, Debug)]
 pub struct DocumentChunk {
     actors: Box<[ActorId]>,
     heads: Box<[ChangeHash]>,
-    /// For each head the row of its change, unless the writer left that out.
+    /// For each head the row of its change, unless left out by the writer.
     head_rows: Option<Box<[u64]>>,
     changes: Arc<ChangeTable>,
     ops: OpTable,
@@ -53,13 +53,13 @@ pub struct DocumentChunk {
     used: Used,
 }
 
-/// The body of a document chunk that can be read, as it was written: the least memory that a
-/// document's changes can be made from.
+/// The body of a readable document chunk, as written: the least memory for rebuilding a document's
+/// changes.
 #[derive(Clone, Debug)]
 pub(crate) struct DocumentSource {
     body: Arc<[u8]>,
     limits: Limits,
-    /// Whether marks may end before they begin.
+    /// True to accept marks with an end before the begin.
     any_mark_order: bool,
 }
 
@@ -71,7 +71,7 @@ impl DocumentSource {
 }
 
 impl DocumentChunk {
-    /// Reads the document chunk that `envelope` holds.
+    /// Reads the document chunk of `envelope`.
     pub(crate) fn from_envelope(envelope: &Envelope<'_>, limits: &Limits) -> Result<Self, Error> {
         envelope.check_len(limits)?;
         envelope.check()?;
@@ -173,22 +173,22 @@ impl DocumentChunk {
         &self.actors
     }
 
-    /// The hashes of the changes that no other depends on, ascending.
+    /// The hashes of the changes without dependents, ascending.
     pub fn heads(&self) -> &[ChangeHash] {
         &self.heads
     }
 
-    /// What it took of the limits; its changes have a share of their own.
+    /// The chunk's share of the limits; its changes have a share of their own.
     pub(crate) fn used(&self) -> &Used {
         &self.used
     }
 
-    /// What changes can be made from later.
+    /// The source of the changes, for rebuilding later.
     pub(crate) fn source(&self) -> DocumentSource {
         self.source.clone()
     }
 
-    /// The rows of the changes, with `local` for the actors. Cost: none if those are the same.
+    /// The rows of the changes, with `local` for the actors. Cost: none for equal actors.
     pub(crate) fn change_table(&self, local: &[ActorIdx]) -> Arc<ChangeTable> {
         let mut table = self.changes.clone();
         if !(0..).map(ActorIdx).zip(local).all(|(own, local)| own == *local) {
@@ -199,8 +199,8 @@ impl DocumentChunk {
         table
     }
 
-    /// The heads and their rows; `None` when the chunk does not name the rows, or not those that no
-    /// other depends on.
+    /// The heads and their rows; `None` when the chunk does not name the rows, or names rows with
+    /// dependents.
     pub(crate) fn head_places(&self) -> Option<impl Iterator<Item = (ChangeHash, u32)>> {
         let rows = self.head_rows.as_ref()?;
         let mut sorted: Vec<u64> = rows.to_vec();
@@ -215,7 +215,7 @@ impl DocumentChunk {
         self.changes.len()
     }
 
-    /// The number of ops that have rows, that is all but deletes.
+    /// The number of ops with rows: all but deletes.
     pub fn op_count(&self) -> usize {
         self.ops.len()
     }
@@ -274,7 +274,7 @@ fn read_heads(reader: &mut Reader<'_>) -> Result<Box<[ChangeHash]>, Fault> {
     if heads.windows(2).all(|pair| pair[0] < pair[1]) { Ok(heads) } else { Err(Fault::Unsorted) }
 }
 
-/// The index of heads, which old writers left out.
+/// The index of heads, left out by old writers.
 fn read_head_rows(reader: &mut Reader<'_>, head_count: usize) -> Result<Option<Box<[u64]>>, Fault> {
     if reader.is_empty() {
         return Ok(None);
@@ -294,7 +294,7 @@ fn sort_links(links: &mut [OpId]) {
     }
 }
 
-/// A number that orders the ops of a document as their ids do.
+/// A number in the order of op ids.
 #[inline]
 fn lamport(id: OpId) -> u64 {
     u64::from(id.counter) << 32 | u64::from(id.actor.0)

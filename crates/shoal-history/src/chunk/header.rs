@@ -29,7 +29,7 @@ pub enum ChunkType {
 }
 
 impl ChunkType {
-    /// Whether it holds one change.
+    /// True for chunks of one change.
     pub(crate) fn is_change(self) -> bool {
         matches!(self, Self::Change | Self::CompressedChange)
     }
@@ -56,7 +56,7 @@ impl fmt::Display for ChunkType {
     }
 }
 
-/// A chunk of which only the envelope was read.
+/// A chunk with only the envelope read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Envelope<'a> {
     pub(crate) chunk_type: ChunkType,
@@ -67,7 +67,7 @@ pub(crate) struct Envelope<'a> {
 }
 
 impl<'a> Envelope<'a> {
-    /// Reads the envelope of the chunk that `bytes` begin with. The checksum is not checked.
+    /// Reads the envelope of the chunk at the begin of `bytes`. The checksum is not checked.
     pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, Error> {
         Self::read_parts(bytes).map_err(|fault| Error::Envelope { fault })
     }
@@ -93,7 +93,7 @@ impl<'a> Envelope<'a> {
         Ok(Self { chunk_type, checksum, body, len: bytes.len() - reader.len() })
     }
 
-    /// The most bytes that it can be inflated to: none, unless it is a compressed change.
+    /// The most bytes the body can be inflated to: none, unless a compressed change.
     pub(crate) fn inflated_at_most(&self) -> u64 {
         match self.chunk_type {
             ChunkType::CompressedChange => self.body.len() as u64 * DEFLATE_MOST,
@@ -101,7 +101,7 @@ impl<'a> Envelope<'a> {
         }
     }
 
-    /// Checks that the chunk is not longer than allowed.
+    /// Checks the length of the chunk against the limit.
     pub(crate) fn check_len(&self, limits: &Limits) -> Result<(), Error> {
         let max = limits.max_chunk_bytes;
         if self.len as u64 <= max {
@@ -111,10 +111,10 @@ impl<'a> Envelope<'a> {
         }
     }
 
-    /// The hash of the chunk, which its checksum must begin.
+    /// The hash of the chunk, compared with the checksum.
     ///
     /// # Errors
-    /// When it does not.
+    /// For a different checksum.
     pub(crate) fn check(&self) -> Result<ChangeHash, Error> {
         let hash = hash(self.chunk_type, self.body);
         if hash.0.starts_with(&self.checksum) {
@@ -149,8 +149,8 @@ pub(crate) fn hash(chunk_type: ChunkType, body: &[u8]) -> ChangeHash {
 /// The place of the checksum in a chunk.
 const CHECKSUM: Range<usize> = 4..8;
 
-/// The SHA-256 of a chunk's type, length and body, which `chunk` holds in one piece after its
-/// magic and checksum. Cost: without the buffer that [`hash`] goes through.
+/// The SHA-256 of a chunk's type, length and body, in one piece behind the magic and checksum of
+/// `chunk`. Cost: without the buffer of [`hash`].
 pub(crate) fn hash_of_chunk(chunk: &[u8]) -> ChangeHash {
     let bytes = &chunk[CHECKSUM.end..];
     let (blocks, rest) = bytes.as_chunks::<64>();
@@ -179,7 +179,7 @@ pub(crate) fn seal(chunk: &mut [u8]) -> ChangeHash {
     hash
 }
 
-/// What SHA-256 starts from (FIPS 180-4, 5.3.3).
+/// The initial state of SHA-256 (FIPS 180-4, 5.3.3).
 const INITIAL_STATE: [u32; 8] = [
     0x6a09_e667,
     0xbb67_ae85,
@@ -196,15 +196,15 @@ pub(crate) fn header_len(body_len: usize) -> usize {
     MAGIC.len() + 4 + 1 + uleb_len(body_len as u64)
 }
 
-/// Appends a whole chunk. `hash` gives the checksum: for a compressed change it is not that of
-/// `body` but that of the change.
+/// Appends a whole chunk. `hash` gives the checksum: for a compressed change not the hash of `body`
+/// but of the change.
 pub(crate) fn write(chunk_type: ChunkType, hash: ChangeHash, body: &[u8], out: &mut Vec<u8>) {
     out.reserve(header_len(body.len()) + body.len());
     write_header(chunk_type, hash, body.len(), out);
     out.extend_from_slice(body);
 }
 
-/// Appends what comes before the body of a chunk.
+/// Appends the header before the body of a chunk.
 pub(crate) fn write_header(
     chunk_type: ChunkType,
     hash: ChangeHash,
@@ -221,7 +221,7 @@ pub(crate) fn write_header(
 mod tests {
     use super::*;
 
-    /// The 14 bytes that an empty document saves as.
+    /// The 14 bytes of a saved empty document.
     const EMPTY: [u8; 14] =
         [0x85, 0x6f, 0x4a, 0x83, 0xb8, 0x1a, 0x95, 0x44, 0x00, 0x04, 0x00, 0x00, 0x00, 0x00];
 

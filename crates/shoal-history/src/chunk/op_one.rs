@@ -1,7 +1,7 @@
-//! Changes of one op, as a keystroke or setting the key of a map makes them. Each of their columns is
-//! one value, so they are written and read in one go over the bytes, without encoders and decoders.
-//! What looks any different is left to [`super::op_rows`], which writes the same, and reads the same
-//! out of these bytes.
+//! Changes of one op, a keystroke or a new value at the key of a map. Each column is one value, so
+//! table and columns are written and read in one go over the bytes, without encoders and decoders.
+//! Anything else is left to [`super::op_rows`], with the same bytes for these ops, and the same ops
+//! from these bytes.
 
 use super::columns::{
     ACTION, CHANGE_SPECS, INSERT, KEY_ACTOR, KEY_COUNTER, KEY_STRING, LINK_ACTOR, LINK_COUNT,
@@ -16,28 +16,28 @@ use crate::{Action, ActorIdx, DeleteRun, ObjId, OpId, TextRun};
 const SET: u32 = Action::Set as u32;
 const DELETE: u32 = Action::Delete as u32;
 
-/// What comes before a single literal value: a record of one.
+/// The mark before a single literal value: a record of one.
 const ONE_LITERAL: u8 = 0x7f;
 
 const VALUE_META_SPEC: u8 = spec_byte(VALUE_META);
 
-/// The specification of a column, which takes one byte in the table for the columns written here.
+/// The specification of a column, one byte long in the table for the columns written here.
 const fn spec_byte(column: usize) -> u8 {
     assert!(CHANGE_SPECS[column].0 < 0x80);
     CHANGE_SPECS[column].0 as u8
 }
 
-/// The op of a change that has one.
+/// The only op of a change.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum OneOp<'a> {
-    /// It types or deletes a character.
+    /// Types or deletes a character.
     Run(RunRows<'a>),
-    /// It sets a key.
+    /// Sets a key.
     Put(Put<'a>),
 }
 
 impl OneOp<'_> {
-    /// How many runs it counts as.
+    /// The number of runs for the limits.
     pub(crate) fn runs(&self) -> u64 {
         match self {
             Self::Run(run) => run.runs(),
@@ -46,20 +46,20 @@ impl OneOp<'_> {
     }
 }
 
-/// An op that sets the key of a map to a value or a new object.
+/// An op setting the key of a map to a value or a new object.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Put<'a> {
     pub(crate) obj: ObjId,
     pub(crate) key: &'a str,
     pub(crate) action: Action,
     pub(crate) value: RawValue<'a>,
-    /// What it supersedes.
+    /// The superseded op.
     pub(crate) pred: Option<OpId>,
 }
 
-/// Reads the op `id`, the only one of a change, from its table of columns on; returns it, checked,
-/// and how many bytes the table and the columns take. `None` when it is something else, or wrong.
-/// Actor indices must be below `actor_count`.
+/// Reads the op `id`, the only one of a change, from its table of columns on; returns the checked
+/// op, and the bytes of the table and the columns. `None` for any other op, or a wrong one. Actor
+/// indices must be below `actor_count`.
 #[inline]
 pub(crate) fn read(bytes: &[u8], id: OpId, actor_count: u32) -> Option<(OneOp<'_>, usize)> {
     let (&count, rest) = bytes.split_first()?;
@@ -162,7 +162,7 @@ fn unsigned(column: &[u8]) -> Option<u32> {
     }
 }
 
-/// The value of a delta column of one number, which is the difference from zero.
+/// The value of a delta column of one number: the difference from zero.
 #[inline]
 fn difference(column: &[u8]) -> Option<u32> {
     match column {
@@ -176,7 +176,7 @@ fn difference(column: &[u8]) -> Option<u32> {
     }
 }
 
-/// The value of a run-length encoded column of one string, which is short.
+/// The value of a run-length encoded column of one short string.
 #[inline]
 fn string(column: &[u8]) -> Option<&str> {
     let [ONE_LITERAL, len, text @ ..] = column else { return None };
@@ -196,7 +196,7 @@ fn boolean(column: &[u8]) -> Option<bool> {
     }
 }
 
-/// The one op of a change, to be written. Actors are those of the change.
+/// The one op of a change to be written. Actor indices are the change's.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row<'a> {
     /// The actor and the counter of the object; `None` for the root.
@@ -207,7 +207,7 @@ pub(crate) struct Row<'a> {
     /// The metadata and the payload, of [`MAX_PAYLOAD`] bytes at most.
     pub(crate) meta: u32,
     pub(crate) payload: &'a [u8],
-    /// The actor and the counter of what it supersedes.
+    /// The actor and the counter of the superseded op.
     pub(crate) pred: Option<(u32, u32)>,
 }
 
@@ -239,14 +239,14 @@ pub(crate) struct Written {
     places: Places,
 }
 
-/// Where in the bytes of an op in a sequence those are in which ops that look alike differ.
+/// The places in the bytes of an op in a sequence where like ops differ.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Places {
     /// The counter of the key.
     pub(crate) key: Number,
     /// Where the payload begins.
     pub(crate) payload: usize,
-    /// The counter of what it supersedes.
+    /// The counter of the superseded op.
     pub(crate) pred: Number,
 }
 
@@ -262,12 +262,12 @@ impl Number {
         Self { start: place.start, len: place.len() }
     }
 
-    /// How many bytes it takes.
+    /// The number of bytes.
     pub(crate) fn len(self) -> usize {
         self.len
     }
 
-    /// Puts another there, which takes as many bytes: of a signed one, its bits.
+    /// Puts another number there, of as many bytes: for a signed one, its bits.
     #[inline]
     pub(crate) fn put(self, bytes: &mut [u8], mut value: u64) {
         let Some((last, others)) = bytes[self.start..self.start + self.len].split_last_mut() else {
@@ -352,7 +352,7 @@ impl Written {
         self.data += 1;
     }
 
-    /// Enters a column that begins at `start` into the table.
+    /// Enters a column beginning at `start` into the table.
     #[inline]
     fn end<const COLUMN: usize>(&mut self, start: usize) {
         self.bytes[self.table] = const { spec_byte(COLUMN) };
@@ -512,7 +512,7 @@ mod tests {
             ..insert
         };
         check(&put, &PUT_E);
-        // The most that there can be.
+        // The longest possible.
         let key = "k".repeat(MAX_KEY);
         let longest = Row {
             obj: Some((u32::MAX, u32::MAX)),

@@ -23,8 +23,8 @@ pub(crate) struct RowCounts {
     pub(crate) links: u64,
 }
 
-/// Counts the rows and checks that the columns agree on them. Cost: the bytes of the columns, no
-/// matter how many rows they claim.
+/// Counts the rows and checks the columns for equal counts. Cost: the bytes of the columns,
+/// regardless of the claimed rows.
 pub(crate) fn count_rows(columns: &OpColumns<'_>) -> Result<RowCounts, ColumnFault> {
     let ops = rle::count_rows::<u64>(columns[ACTION]).in_column(NAMES[ACTION])?;
     let mut links = 0_u64;
@@ -75,10 +75,10 @@ pub(crate) struct Body<'a> {
     pub(crate) mark_name: Option<&'a str>,
 }
 
-/// How many runs of ops the making of an object counts as: it takes more memory than other ops.
+/// The number of runs of making an object: objects take more memory than other ops.
 pub(crate) const OBJECT_RUNS: u32 = 4;
 
-/// How many runs an op counts as that goes on with no other.
+/// The number of runs of an op outside of any run.
 #[inline]
 pub(crate) fn runs_of(action: Action) -> u64 {
     match action {
@@ -89,8 +89,8 @@ pub(crate) fn runs_of(action: Action) -> u64 {
     }
 }
 
-/// Reads op rows off the columns. The number of rows must have come from [`count_rows`]: it is
-/// what keeps a row beyond the end from looking like one of nulls.
+/// Reads op rows off the columns. The number of rows must come from [`count_rows`]: a row beyond
+/// the end would look like a row of nulls.
 #[derive(Clone, Debug)]
 pub(crate) struct OpReader<'a> {
     pub(super) actor_count: u32,
@@ -130,7 +130,7 @@ impl<'a> OpReader<'a> {
         }
     }
 
-    /// The next row; its links replace what is in `links`, in the order in which they are stored.
+    /// The next row; its links replace the ones in `links`, in stored order.
     #[inline]
     pub(crate) fn next(&mut self, links: &mut Vec<OpId>) -> Result<Body<'a>, ColumnFault> {
         let obj = self.next_obj()?;
@@ -153,7 +153,7 @@ impl<'a> OpReader<'a> {
         Ok(Body { obj, key, insert, action, value, expand, mark_name })
     }
 
-    /// Checks after the last row that no payload bytes are left.
+    /// Checks for leftover payload bytes after the last row.
     pub(crate) fn finish(&self) -> Result<(), ColumnFault> {
         match self.value.leftover() {
             0 => Ok(()),
@@ -233,7 +233,7 @@ impl<'a> OpReader<'a> {
 }
 
 impl Body<'_> {
-    /// How many runs the op counts as: none where it goes on with what its author typed just before.
+    /// The number of runs of the op: none for a continuation of the author's typing just before.
     #[inline]
     pub(crate) fn runs(&self, id: OpId) -> u64 {
         let goes_on = self.insert
@@ -242,8 +242,8 @@ impl Body<'_> {
         if goes_on { 0 } else { runs_of(self.action) }
     }
 
-    /// What a row must fulfil by itself: a payload that fits, an increment by an integer,
-    /// references to ops before `id` only. Returns the value.
+    /// The rules of a single row: a fitting payload, an increment by an integer, references only to
+    /// ops before `id`. Returns the value.
     #[inline]
     pub(crate) fn check(&self, id: OpId) -> Result<ScalarRef<'_>, ColumnFault> {
         let value = self.value.scalar().in_column(NAMES[VALUE])?;
@@ -285,8 +285,8 @@ pub(crate) struct OpEncoder {
     pub(super) link_counter: DeltaEncoder,
     pub(super) expand: BooleanEncoder,
     pub(super) mark_name: RleEncoder<Text>,
-    /// Rows that insert plain values into one object, so many: what they have in common is not in
-    /// its columns yet.
+    /// The number of rows inserting plain values into one object, with their common columns still
+    /// unwritten.
     pub(super) inserts: Option<(ObjId, u64)>,
 }
 
@@ -310,7 +310,7 @@ pub(crate) struct Row<'a> {
 }
 
 impl OpEncoder {
-    /// Appends a row; `links` in the order in which they are to be stored.
+    /// Appends a row; `links` in stored order.
     #[inline]
     pub(crate) fn push(&mut self, row: &Row<'_>, links: impl ExactSizeIterator<Item = OpId>) {
         self.end_inserts();
@@ -365,7 +365,7 @@ impl OpEncoder {
         self.mark_name.finish();
     }
 
-    /// The finished columns, those that are to be left out empty.
+    /// The finished columns, empty for the ones to be left out.
     pub(crate) fn columns(&self) -> OpColumns<'_> {
         [
             self.obj_actor.bytes(),

@@ -14,14 +14,14 @@ use crate::{Action, DeleteRun, InsertRun, ObjId, OpId, ScalarRef, TextRun};
 /// The type code of strings in value metadata.
 pub(crate) const STR: u8 = 6;
 
-/// Whether these bytes, which are text, are one character.
+/// True if these bytes of text are one character.
 #[inline]
 pub(crate) fn is_char(bytes: &[u8]) -> bool {
-    // Bytes that continue a character are those that begin with 10.
+    // Continuation bytes of a character begin with the bits 10.
     bytes.iter().skip(1).all(|byte| byte & 0xc0 == 0x80)
 }
 
-/// Rows of a change that are read at once.
+/// Rows of a change read at once.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RunRows<'a> {
     Text(TextRun<'a>),
@@ -29,7 +29,7 @@ pub(crate) enum RunRows<'a> {
 }
 
 impl RunRows<'_> {
-    /// How many runs they count as: none where they go on with what the author typed just before.
+    /// The number of runs: none for a continuation of the author's typing just before.
     pub(crate) fn runs(&self) -> u64 {
         match self {
             Self::Text(run) => u64::from(run.reference != run.id.before()),
@@ -39,12 +39,12 @@ impl RunRows<'_> {
 }
 
 impl<'a> OpReader<'a> {
-    /// The next rows of a change, if they are typing or deleting: `max` of them at most, of which
-    /// the first has the id `id`, and the others those that follow. They need no check any more.
-    /// `None` when the next row is something else, or may be wrong: then it is to be read by itself.
+    /// The next rows of a change, if typing or deleting: `max` of them at most, the first with the
+    /// id `id`, the others with the following ids. They need no check any more. `None` when the
+    /// next row is something else, or may be wrong, and is to be read alone.
     ///
-    /// What is one run may come in several, because its first row differs from the others in what
-    /// it refers to.
+    /// One run may come in several, because its first row refers to another element than the
+    /// others.
     #[inline]
     pub(crate) fn next_run(
         &mut self,
@@ -119,7 +119,7 @@ impl<'a> OpReader<'a> {
             self.link_actor.skip(len);
             self.link_counter.skip(link_step, len);
             let descends = len > 1 && step < 0;
-            // Not more than `max`, which counts ops.
+            // Not more than `max`, a count of ops.
             let len = len as u32;
             return Ok(Some(RunRows::Deletes(DeleteRun { id, obj, elem, len, descends })));
         }
@@ -155,7 +155,7 @@ impl<'a> OpReader<'a> {
         })))
     }
 
-    /// Goes over rows with what all of them have, but for links.
+    /// Skips the common columns of rows, links left out.
     #[inline]
     fn skip(&mut self, count: u64, key_step: i64, payload: usize) -> Result<(), ColumnFault> {
         self.obj_actor.skip(count);
@@ -181,8 +181,8 @@ impl<'a> OpReader<'a> {
     }
 }
 
-/// How many of these payloads, `len` bytes each, are one character, counted until one is not.
-/// Cost: what is counted.
+/// The number of payloads, `len` bytes each, of one character, up to the first other one. Cost: the
+/// counted ones.
 #[inline]
 fn chars_of(payloads: &[u8], len: usize) -> usize {
     if len == 1 {
@@ -195,16 +195,15 @@ fn chars_of(payloads: &[u8], len: usize) -> usize {
     payloads.chunks_exact(len).take_while(is_one).count()
 }
 
-/// The ops of a change that are one run in a sequence: a keystroke, or some. Nearly each column is
-/// one record, so there is nothing to find out while they are written. Actors are those of the
-/// change.
+/// The ops of a change of one run in a sequence: a keystroke, or several. Nearly each column is one
+/// record, so nothing has to be computed in between. Actor indices are the change's.
 pub(crate) struct OneRun<'a> {
     pub(crate) len: u32,
     /// The actor and the counter; `None` for the root.
     pub(crate) obj: Option<(u64, u32)>,
-    /// The actor of what the first op refers to, `None` for the head, and of the others'.
+    /// The actor of the first op's reference, `None` for the head, and the actor of the others'.
     pub(crate) key_actors: (Option<u64>, u64),
-    /// The counter of what the first op refers to, the second one's, and how these go on.
+    /// The counter of the first op's reference, of the second one's, and the step from there.
     pub(crate) keys: (u32, u32, i64),
     pub(crate) insert: bool,
     pub(crate) action: Action,
@@ -212,8 +211,7 @@ pub(crate) struct OneRun<'a> {
     pub(crate) meta: u64,
     /// All values.
     pub(crate) payloads: &'a [u8],
-    /// The actor of the one op that each supersedes, the counter of the first one's, and how these
-    /// go on.
+    /// The actor of the one op superseded by each, the counter of the first one's, and the step.
     pub(crate) preds: Option<(u64, u32, i64)>,
 }
 
@@ -285,7 +283,7 @@ impl OneRun<'_> {
     }
 }
 
-/// Writes a column that is `value` `count` times.
+/// Writes a column of `count` times `value`.
 fn repeat(value: u64, count: u32, data: &mut Vec<u8>) {
     if count == 1 {
         // One literal value.
@@ -324,7 +322,7 @@ impl OpEncoder {
         self.value.push_chars(run.text);
     }
 
-    /// The same of a run of scalars, of which there are as many as the run is long.
+    /// The same for a run of scalars, as many as the run is long.
     pub(crate) fn push_scalars<'v>(
         &mut self,
         run: &InsertRun,
@@ -334,8 +332,8 @@ impl OpEncoder {
         values.for_each(|value| self.value.push(value));
     }
 
-    /// All columns of a run but those of the values, and what runs of one object have in common:
-    /// see [`end_inserts`](Self::end_inserts).
+    /// All columns of a run except values and the common ones of runs in one object: see
+    /// [`end_inserts`](Self::end_inserts).
     fn push_inserts(&mut self, run: &InsertRun) {
         let count = u64::from(run.len);
         match &mut self.inserts {
@@ -361,7 +359,7 @@ impl OpEncoder {
         }
     }
 
-    /// Appends what the runs so far have in common.
+    /// Appends the common columns of the runs so far.
     #[inline]
     pub(super) fn end_inserts(&mut self) {
         let Some((obj, count)) = self.inserts.take() else { return };
@@ -412,7 +410,7 @@ impl OpEncoder {
     }
 }
 
-/// Whether all ids that a run implies are ones that exist: counters of 32 bits, from 1.
+/// True if all implied ids of a run exist: counters of 32 bits, from 1.
 pub(crate) fn fits(first: OpId, descends: bool, len: u32) -> bool {
     let Some(others) = len.checked_sub(1) else { return false };
     first.counter > 0

@@ -1,4 +1,4 @@
-//! What document chunks and bundles both have: their actors, and columns that may be deflated.
+//! The common parts of document chunks and bundles: actors, and columns, deflated or not.
 
 use super::compressed::{self, InflateError};
 use super::header::ChunkType;
@@ -7,7 +7,7 @@ use crate::column::spec::{ColumnSpec, RawColumn};
 use crate::{ActorId, Error, Fault, Limits};
 
 /// # Errors
-/// [`Error::Limit`] when there are more than `max` of `what`.
+/// [`Error::Limit`] for more than `max` of `what`.
 pub(super) fn within(
     chunk: ChunkType,
     count: u64,
@@ -21,7 +21,7 @@ pub(super) fn within(
     }
 }
 
-/// Reads the actors, which ascend.
+/// Reads the actors, in ascending order.
 pub(super) fn read_actors(reader: &mut Reader<'_>) -> Result<Box<[ActorId]>, Fault> {
     let count = reader.count(1)?;
     let mut actors = Vec::<ActorId>::with_capacity(count);
@@ -35,7 +35,7 @@ pub(super) fn read_actors(reader: &mut Reader<'_>) -> Result<Box<[ActorId]>, Fau
     Ok(actors.into())
 }
 
-/// Copies or inflates each column to the place that `place` gives it.
+/// Copies or inflates each column to the place given by `place`.
 pub(super) fn load<const N: usize>(
     chunk: ChunkType,
     (table_part, data_part): (&'static str, &'static str),
@@ -49,7 +49,7 @@ pub(super) fn load<const N: usize>(
     let mut columns: [Box<[u8]>; N] = std::array::from_fn(|_| Box::default());
     for column in table {
         let bytes = &data[column.range.clone()];
-        // An unknown column cannot be kept: the changes rebuilt from it would lack it.
+        // An unknown column cannot be kept: rebuilt changes would lack it.
         let index = place(column.spec.inflated())
             .ok_or_else(|| in_part(table_part, Fault::UnknownColumn(column.spec.0)))?;
         columns[index] = if column.spec.is_deflated() {

@@ -1,4 +1,4 @@
-//! Chunks of a damaged file: reads what can be read, and goes on behind what cannot.
+//! Chunks of a damaged file: reads the readable ones, and goes on behind the others.
 
 use super::Chunk;
 use super::bundle::Bundle;
@@ -7,46 +7,46 @@ use super::document::DocumentChunk;
 use super::header::{ChunkType, Envelope, MAGIC};
 use crate::{Error, Fault, Limits};
 
-/// What [`salvage`] finds, front to back.
+/// The findings of [`salvage`], front to back.
 #[derive(Clone, Debug)]
 pub enum Salvaged {
-    /// A chunk that can be read. Of a document chunk not even the checksum need be right: whether it
-    /// is what was saved, its heads tell.
+    /// A readable chunk. Of a document chunk not even the checksum need be right: the heads tell a
+    /// damaged one.
     Chunk {
-        /// Where it begins.
+        /// The begin.
         start: usize,
-        /// Where it ends.
+        /// The end.
         end: usize,
         /// The chunk.
         chunk: Chunk,
     },
-    /// A document chunk that would be refused because a mark ends before it begins. Its values can be
-    /// read, but nobody would take its changes.
+    /// A document chunk refused for a mark with an end before the begin. The values are readable,
+    /// but nobody would take the changes.
     Unordered {
-        /// Where it begins.
+        /// The begin.
         start: usize,
-        /// Where it ends.
+        /// The end.
         end: usize,
         /// The chunk.
         chunk: Box<DocumentChunk>,
-        /// Why it would be refused.
+        /// The reason of the refusal.
         error: Error,
     },
-    /// Bytes that hold nothing that can be read.
+    /// Bytes without anything readable.
     Lost {
         /// Where they begin.
         start: usize,
         /// Where they end.
         end: usize,
-        /// What is wrong with the first of them.
+        /// The fault of the first of them.
         error: Error,
     },
 }
 
-/// Reads the chunks that are left of a damaged file. Behind a chunk that cannot be read goes on at
-/// its end if another chunk begins there, else where the next bytes look like a chunk. Cost: at most
-/// about sixteen times that of reading a sound file; what bytes that were made to look like many
-/// chunks would cost beyond that is lost.
+/// Reads the remaining chunks of a damaged file. Behind an unreadable chunk, goes on at its end if
+/// another chunk begins there, else where the next bytes look like a chunk. Cost: at most about
+/// sixteen times reading a sound file; bytes made to look like many chunks are lost beyond that
+/// cost.
 pub fn salvage<'a>(bytes: &'a [u8], limits: &Limits) -> impl Iterator<Item = Salvaged> + 'a {
     let (left, budget) = (limits.of_input(bytes.len()), bytes.len().saturating_mul(TRIES));
     Salvage { bytes, offset: 0, limits: *limits, left, budget }
@@ -59,7 +59,7 @@ struct Salvage<'a> {
     bytes: &'a [u8],
     offset: usize,
     limits: Limits,
-    /// What the chunks so far have left of the limits.
+    /// The limits minus the chunks so far.
     left: Limits,
     /// How many bytes of chunks may still be read.
     budget: usize,
@@ -101,7 +101,7 @@ impl Salvage<'_> {
         }
     }
 
-    /// Where to go on after the chunk, or what should have been one, at the offset.
+    /// The place to go on after the chunk, or the broken one, at the offset.
     fn next_start(&self, envelope: Option<&Envelope<'_>>) -> usize {
         let end = envelope.map(|envelope| self.offset + envelope.len);
         let is_next = |at: &usize| *at == self.bytes.len() || self.bytes[*at..].starts_with(&MAGIC);
@@ -165,7 +165,7 @@ mod tests {
         ChangeWriter::new(header, &actors).finish().unwrap().raw_bytes().to_vec()
     }
 
-    /// `c` for each chunk, `l` and its length for what is lost.
+    /// `c` for each chunk, `l` and the length for a loss.
     fn shape(bytes: &[u8]) -> String {
         let shape = salvage(bytes, &Limits::default()).map(|salvaged| match salvaged {
             Salvaged::Chunk { .. } => "c".to_owned(),
@@ -186,7 +186,7 @@ mod tests {
         *bad.last_mut().unwrap() ^= 1;
         let lost = format!("l{}c", bad.len());
         assert_eq!(shape(&[bad, two.clone()].concat()), lost);
-        // A length that runs into the next chunk.
+        // A length into the next chunk.
         let mut long = one.clone();
         long[9] += 3;
         assert_eq!(shape(&[long, two].concat()), lost);

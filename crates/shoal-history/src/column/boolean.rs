@@ -1,4 +1,4 @@
-//! Booleans: alternating counts that begin with the number of `false` (format: column encodings).
+//! Booleans: alternating counts, the count of `false` first (format: column encodings).
 
 use super::leb128::{Reader, write_uleb};
 use crate::Fault;
@@ -24,8 +24,8 @@ impl<'a> BooleanDecoder<'a> {
         Ok(value)
     }
 
-    /// The next rows that are known to be equal, and their number, without going on: `false`
-    /// without end after the last row.
+    /// The value and number of the next equal rows, without going on: `false` without end after the
+    /// last row.
     #[inline]
     pub(crate) fn peek(&mut self) -> Result<(bool, u64), Fault> {
         while self.remaining == 0 {
@@ -44,7 +44,7 @@ impl<'a> BooleanDecoder<'a> {
         self.remaining = self.remaining.saturating_sub(count);
     }
 
-    /// The next rows that are known to be equal, and their number.
+    /// The value and number of the next equal rows.
     #[inline]
     pub(crate) fn next_equal(&mut self) -> Result<(bool, u64), Fault> {
         let equal = self.peek()?;
@@ -70,7 +70,7 @@ pub(crate) struct BooleanEncoder {
     state: BooleanState,
 }
 
-/// What of a column that is being written is not in its bytes yet.
+/// The part of a column being written not in its bytes yet.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BooleanState {
     value: bool,
@@ -122,7 +122,7 @@ impl BooleanEncoder {
         &self.out
     }
 
-    /// The bytes of a finished column that is left out when no row is true.
+    /// The bytes of a finished column, to be left out when no row is true.
     pub(crate) fn bytes_if_any(&self) -> &[u8] {
         if self.state.any_true { &self.out } else { &[] }
     }

@@ -25,8 +25,8 @@ impl<'a> DeltaDecoder<'a> {
         Ok(Some(self.value))
     }
 
-    /// The next row, the step from it to each of those after it that follow in equal steps, and how
-    /// many these are together, without going on; `None` for nulls and at the end.
+    /// The next row, the step to the rows after it in equal steps, and the number of all these,
+    /// without going on; `None` for nulls and at the end.
     #[inline]
     pub(crate) fn peek(&mut self) -> Result<(Option<i64>, i64, u64), Fault> {
         let (difference, count) = self.differences.peek()?;
@@ -34,16 +34,16 @@ impl<'a> DeltaDecoder<'a> {
         Ok((Some(self.value.wrapping_add(step)), step, count))
     }
 
-    /// Goes over `count` rows, at most as many as [`peek`](Self::peek) told of, with the step that
-    /// it told of.
+    /// Goes over `count` rows, at most the number from [`peek`](Self::peek), with the step from
+    /// there.
     #[inline]
     pub(crate) fn skip(&mut self, step: i64, count: u64) {
         self.value = self.value.wrapping_add(step.wrapping_mul(count.cast_signed()));
         self.differences.skip(count);
     }
 
-    /// Appends the next `count` rows to `out`, which must be null or numbers below the greatest of
-    /// 32 bits; that stands for a null.
+    /// Appends the next `count` rows to `out`, each null or a number below 2^32 - 1; 2^32 - 1
+    /// stands for a null.
     pub(crate) fn read_counters(&mut self, count: usize, out: &mut Vec<u32>) -> Result<(), Fault> {
         let end = out.len() + count;
         while out.len() < end {
@@ -83,12 +83,12 @@ impl<'a> DeltaDecoder<'a> {
     }
 }
 
-/// The number of rows of a column, checking that each of its records can be read.
+/// The number of rows of a column, with a check of each record.
 pub(crate) fn count_rows(bytes: &[u8]) -> Result<u64, Fault> {
     for_each_run::<i64>(bytes, |_, _| Ok(()))
 }
 
-/// What of a column that is being written is not in its bytes yet; see [`RleState`].
+/// The part of a column being written not in its bytes yet; see [`RleState`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DeltaState {
     differences: RleState<Int>,

@@ -1,12 +1,12 @@
-//! LEB128 integers of up to 64 bits, unsigned and signed, and the reader of a byte string that
-//! all other decoders stand on.
+//! LEB128 integers of up to 64 bits, unsigned and signed, and the reader of a byte string under all
+//! other decoders.
 //!
 //! Headers and scalar values must use the shortest form (`*_minimal`); inside run-length encoded
 //! columns longer ones are tolerated, as the reference does.
 
 use crate::{ChangeHash, Fault};
 
-/// The most bytes that 64 bits take.
+/// The most bytes of 64 bits.
 const MAX_BYTES: usize = 10;
 
 /// Reads structures off the front of a byte string.
@@ -24,7 +24,7 @@ impl<'a> Reader<'a> {
         self.rest.len()
     }
 
-    /// What has not been read.
+    /// The unread bytes.
     #[inline]
     pub(crate) fn rest(&self) -> &'a [u8] {
         self.rest
@@ -106,7 +106,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// An unsigned integer in its shortest form that fits 32 bits.
+    /// An unsigned integer in its shortest form, of 32 bits.
     #[inline]
     pub(crate) fn u32_minimal(&mut self) -> Result<u32, Fault> {
         let value = self.uleb_minimal()?;
@@ -119,8 +119,8 @@ impl<'a> Reader<'a> {
         self.bytes(usize::try_from(len).map_err(|_| Fault::Truncated)?)
     }
 
-    /// A count of things that take at least `least_bytes` each. A count that the rest of the bytes
-    /// cannot hold is an error, so that it may be used to allocate.
+    /// A count of things of at least `least_bytes` each. A count beyond the rest of the bytes is an
+    /// error, so the count may be used to allocate.
     pub(crate) fn count(&mut self, least_bytes: usize) -> Result<usize, Fault> {
         let count = usize::try_from(self.uleb_minimal()?).map_err(|_| Fault::Truncated)?;
         if count <= self.rest.len() / least_bytes { Ok(count) } else { Err(Fault::Truncated) }

@@ -9,7 +9,7 @@
 use super::leb128::{Reader, write_sleb, write_uleb};
 use crate::Fault;
 
-/// What a run-length encoded column can hold.
+/// The type of values in a run-length encoded column.
 pub(crate) trait RleValue<'a>: Copy {
     fn read(reader: &mut Reader<'a>) -> Result<Self, Fault>;
 }
@@ -36,14 +36,14 @@ impl<'a> RleValue<'a> for &'a str {
     }
 }
 
-/// Reads a column row by row, or rows that are equal at once.
+/// Reads a column row by row, or equal rows at once.
 #[derive(Clone, Debug)]
 pub(crate) struct RleDecoder<'a, V> {
     reader: Reader<'a>,
-    /// What the next `left` rows hold.
+    /// The value of the next `left` rows.
     value: Option<V>,
     left: u64,
-    /// How many values of a literal record come after those.
+    /// The number of further values of a literal record.
     literals: u64,
 }
 
@@ -63,8 +63,8 @@ impl<'a, V: RleValue<'a>> RleDecoder<'a, V> {
         Ok(self.value)
     }
 
-    /// The next rows that are known to be equal, and their number, without going on: a run of nulls
-    /// without end after the last row.
+    /// The value and number of the next equal rows, without going on: a run of nulls without end
+    /// after the last row.
     #[inline]
     pub(crate) fn peek(&mut self) -> Result<(Option<V>, u64), Fault> {
         if self.left == 0 && !self.fill()? {
@@ -79,8 +79,7 @@ impl<'a, V: RleValue<'a>> RleDecoder<'a, V> {
         self.left = self.left.saturating_sub(count);
     }
 
-    /// The next rows that are known to be equal, and their number: a run of nulls without end after
-    /// the last row.
+    /// The value and number of the next equal rows: a run of nulls without end after the last row.
     #[inline]
     pub(crate) fn next_equal(&mut self) -> Result<(Option<V>, u64), Fault> {
         let equal = self.peek()?;
@@ -97,7 +96,7 @@ impl<'a, V: RleValue<'a>> RleDecoder<'a, V> {
         Ok((value, count))
     }
 
-    /// Enters the next rows that are known to be equal; false at the end.
+    /// Enters the next equal rows; false at the end.
     #[inline]
     fn fill(&mut self) -> Result<bool, Fault> {
         loop {
@@ -153,14 +152,14 @@ pub(crate) fn for_each_run<'a, V: RleValue<'a>>(
     Ok(rows)
 }
 
-/// The number of rows of a column, checking that each of its records can be read.
+/// The number of rows of a column, with a check of each record.
 pub(crate) fn count_rows<'a, V: RleValue<'a>>(bytes: &'a [u8]) -> Result<u64, Fault> {
     for_each_run::<V>(bytes, |_, _| Ok(()))
 }
 
 /// How an encoder keeps the last value, to compare the next one with.
 pub(crate) trait RleType: Default {
-    /// A value as the caller passes it.
+    /// A value from the caller.
     type Value<'v>: Copy;
     fn is(&self, value: Self::Value<'_>) -> bool;
     fn set(&mut self, value: Self::Value<'_>);

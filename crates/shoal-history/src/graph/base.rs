@@ -1,5 +1,5 @@
-//! The changes that a graph was loaded with: columns, shared by all copies of the graph. The bytes
-//! of the changes, and the hashes unless they were verified, are made when they are asked for.
+//! The changes of a loaded graph: columns, shared by all copies of the graph. The bytes of the
+//! changes, and the hashes unless verified, are made on demand.
 
 use std::sync::{Arc, OnceLock};
 
@@ -45,10 +45,10 @@ impl Base {
         self.table.len()
     }
 
-    /// The hashes. Cost: the first time, unless they were verified, that of rebuilding all changes.
+    /// The hashes. Cost: rebuilding all changes the first time, unless verified.
     ///
     /// # Errors
-    /// When the changes cannot be rebuilt, or have not the heads that the chunk names.
+    /// For changes impossible to rebuild, or without the heads of the chunk.
     pub(super) fn hashes(&self) -> Result<&Hashes, Error> {
         let hashes = self.hashes.get_or_init(|| self.source.read()?.hashes(Verify::Heads));
         hashes.as_ref().map_err(|error| *error)
@@ -75,8 +75,7 @@ impl Base {
         self.changes.get().map(Vec::as_slice)
     }
 
-    /// The changes by row; none when they cannot be rebuilt. Cost: the first time that of
-    /// rebuilding them.
+    /// The changes by row; none if impossible to rebuild. Cost: rebuilding them the first time.
     pub(super) fn changes(&self) -> &[Change] {
         self.changes.get_or_init(|| {
             if self.hashes().is_err() {
@@ -88,5 +87,5 @@ impl Base {
     }
 }
 
-/// What comes before the changes that were added one by one.
+/// The changes before the ones added one by one.
 pub(super) type SharedBase = Arc<Base>;

@@ -1,4 +1,4 @@
-//! Clocks: what a set of changes and their ancestors hold of each actor.
+//! Clocks: the range of each actor's changes in a set closed under dependencies.
 
 use crate::{ActorIdx, OpId};
 
@@ -33,20 +33,20 @@ impl Clock {
         }
     }
 
-    /// Covers what the other does, too.
+    /// Covers the range of the other clock, too.
     pub(super) fn raise_all(&mut self, other: &Self) {
         for (actor, entry) in (0..).map(ActorIdx).zip(&other.entries) {
             self.raise(actor, *entry);
         }
     }
 
-    /// What is covered of an actor; nothing of one that had no index when the clock was made.
+    /// The covered range of an actor; nothing for an actor new since the clock was made.
     #[inline]
     pub fn get(&self, actor: ActorIdx) -> ClockEntry {
         self.entries.get(actor.as_usize()).copied().unwrap_or_default()
     }
 
-    /// Whether the op is in a covered change.
+    /// True if the op is in a covered change.
     #[inline]
     pub fn covers(&self, id: OpId) -> bool {
         id.counter <= self.get(id.actor).max_op

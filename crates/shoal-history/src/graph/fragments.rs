@@ -1,7 +1,7 @@
-//! The history cut into parts that peers name alike without asking each other: the reference's
-//! fragments, which it calls experimental. A change whose hash begins with zero bytes is the head of a
-//! fragment, and the more there are the greater the fragment: about every 256th change is one of level 1,
-//! every 65,536th of level 2.
+//! The history cut into parts with the same names at all peers, without asking: the reference's
+//! fragments, experimental there. A change with zero bytes at the begin of its hash is the head of
+//! a fragment, the larger the more zero bytes: about every 256th change is one of level 1, every
+//! 65,536th of level 2.
 
 use std::collections::{HashSet, VecDeque};
 use std::ops::RangeBounds;
@@ -11,18 +11,18 @@ use rustc_hash::FxBuildHasher;
 use super::{ChangeGraph, Clock, Inner};
 use crate::ChangeHash;
 
-/// A change and those before it that no fragment of its level or above has.
+/// A change and the changes before, outside of all fragments of its level or above.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fragment {
-    /// The last change, by which the fragment is named.
+    /// The last change, the name of the fragment.
     pub head: ChangeHash,
     /// How many zero bytes its hash begins with; 0 for a change on its own.
     pub level: usize,
-    /// Where the fragment ends: the heads of the fragments before it, of its level or above, the latest
-    /// first. Of a change on its own, the changes it depends on.
+    /// The end of the fragment: the heads of the fragments before, of its level or above, the
+    /// latest first. For a change on its own, its dependencies.
     pub boundary: Vec<ChangeHash>,
-    /// Those members, but for the head, whose level is not 0: heads of fragments that this one made
-    /// superfluous.
+    /// The members of levels above 0, except for the head: heads of fragments made superfluous by
+    /// this one.
     pub checkpoints: Vec<ChangeHash>,
     /// The changes, from the head backwards, the nearest first.
     pub members: Vec<ChangeHash>,
@@ -32,9 +32,9 @@ pub struct Fragment {
 struct Node {
     place: u32,
     level: usize,
-    /// The heads of the fragments it ends at.
+    /// The heads of the fragments at the end.
     boundary: Vec<u32>,
-    /// What it and all before it hold.
+    /// The clock of the head and all changes before.
     clock: Clock,
 }
 
@@ -42,14 +42,14 @@ struct Node {
 struct Cut {
     /// By place.
     nodes: Vec<Node>,
-    /// What all of them hold together.
+    /// The clock of all together.
     clock: Clock,
 }
 
 impl ChangeGraph {
-    /// The fragments of these levels that hold the history between them, the oldest first; at level 0
-    /// the changes on their own that no fragment has yet. Which they are depends on the order in which
-    /// concurrent changes came only where a fragment of a higher level is concurrent with one below it.
+    /// The fragments of these levels covering the history, the oldest first; at level 0 the changes
+    /// on their own, in no fragment yet. The result depends on the order of concurrent changes only
+    /// where a fragment of a higher level is concurrent with one below it.
     ///
     /// Cost: the number of changes, and for each fragment the number of actors and of fragments of level
     /// 1 and above.
@@ -68,9 +68,9 @@ impl ChangeGraph {
         fragments
     }
 
-    /// The fragment with this head: a change on its own for any change of level 0. `None` for a change
-    /// that is not here or that a fragment of a higher level has. Cost: as of [`fragments`](Self::fragments),
-    /// nothing at level 0.
+    /// The fragment with this head: a change on its own for any change of level 0. `None` for an
+    /// unknown change, or one inside of a fragment of a higher level. Cost: as of
+    /// [`fragments`](Self::fragments), nothing at level 0.
     pub fn fragment(&self, head: &ChangeHash) -> Option<Fragment> {
         let place = self.inner.place_of(head)?;
         if head.fragment_level() == 0 {
@@ -108,8 +108,8 @@ impl Inner {
         cut
     }
 
-    /// Raises a clock to hold the change and all before it. Goes backwards no further than to heads
-    /// whose clocks are known.
+    /// Raises a clock to cover the change and all before. Goes backwards no further than to heads
+    /// with known clocks.
     fn raise(&self, clock: &mut Clock, place: u32, known: &[Node]) {
         let mut stack = vec![place];
         while let Some(place) = stack.pop() {
@@ -120,7 +120,7 @@ impl Inner {
                 clock.raise_all(&known[at].clock);
                 continue;
             }
-            // A change raises the clock when all before it have, else these would seem to be in it.
+            // A change raises the clock after all before it, else these would seem covered.
             let before = stack.len();
             stack.push(place);
             stack.extend(self.deps_at(place).iter().filter(|dep| !self.is_in(**dep, clock)));
@@ -156,7 +156,7 @@ impl Inner {
         Fragment { head, level: 0, boundary, checkpoints: Vec::new(), members: vec![head] }
     }
 
-    /// These changes and what is before them, breadth first, down to what the clock holds.
+    /// These changes and the ones before, breadth first, down to the changes covered by the clock.
     fn before_until(&self, from: Vec<u32>, end: &Clock) -> Vec<u32> {
         let mut seen: HashSet<u32, FxBuildHasher> = from.iter().copied().collect();
         let mut queue = VecDeque::from(from);

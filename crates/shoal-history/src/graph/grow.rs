@@ -6,7 +6,7 @@ use super::heads::Heads;
 use super::{ChangeGraph, Inner, Node, past};
 use crate::{Change, Error};
 
-/// What a graph was before changes were added, to take them back.
+/// A graph before changes were added, for taking them back.
 #[derive(Clone, Debug)]
 pub struct Checkpoint {
     added: usize,
@@ -26,20 +26,19 @@ impl ChangeGraph {
         inner.index.reserve(changes, |place| nodes[(place - base_len) as usize].hash);
     }
 
-    /// Adds a change; false when it is there already. Cost: its dependencies, not the graph.
+    /// Adds a change; false for a known one. Cost: its dependencies, not the graph.
     ///
     /// # Errors
     /// [`Error::MissingDep`]; [`Error::DuplicateSeq`], [`Error::SeqGap`], [`Error::NotOnOwn`] or
-    /// [`Error::StartOpTooSmall`] when the change cannot be by an honest author who has seen its
-    /// dependencies: whatever else the graph holds, as long as it holds those. The graph is then as
-    /// before.
+    /// [`Error::StartOpTooSmall`] for a change no honest author with its dependencies could have
+    /// made: regardless of the rest of the graph. The graph is then as before.
     pub fn add(&mut self, change: Change) -> Result<bool, Error> {
         let hash = change.hash();
         let known_actor = self.inner.author(change.actor());
         let own = known_actor.map(|actor| &self.inner.actors[actor.as_usize()]);
         let seq = change.seq();
         let own_count = own.map_or(0, |own| own.changes.len());
-        // A change that is there is among its author's, so there is no need to look for it.
+        // A known change is among its author's, so no search by hash is needed.
         if let Some(&known) = own.and_then(|own| own.changes.get(seq as usize - 1)) {
             let known = self.inner.hash_at(known);
             if known == hash {
@@ -101,15 +100,14 @@ impl ChangeGraph {
         Ok(true)
     }
 
-    /// What to [`restore`](Self::restore). Cost: that of the heads.
+    /// The present graph, for [`restore`](Self::restore). Cost: the heads.
     pub fn checkpoint(&self) -> Checkpoint {
         let inner = &*self.inner;
         let (added, actors) = (inner.nodes.len(), inner.actors.len());
         Checkpoint { added, actors, max_op: inner.max_op, heads: inner.heads.clone() }
     }
 
-    /// Takes back the changes that were added since, and the actors that got an index. Cost: those
-    /// changes.
+    /// Takes back the changes added since, and the new indices of actors. Cost: those changes.
     pub fn restore(&mut self, checkpoint: Checkpoint) {
         let inner = Arc::make_mut(&mut self.inner);
         let Checkpoint { added, actors, max_op, heads } = checkpoint;

@@ -1,11 +1,11 @@
-//! Op rows that wait to be put in another order.
+//! Op rows waiting to be put in another order.
 
 use crate::chunk::columns::{KEY_STRING, MARK_NAME, OpColumns, VALUE};
 use crate::chunk::op_rows::Body;
 use crate::column::value::RawValue;
 use crate::{Action, ActorIdx, Key, ObjId, OpId};
 
-/// A [`Body`] in half the room: places in the columns instead of what is there.
+/// A [`Body`] in half the room: places in the columns instead of contents.
 pub(super) struct PackedBody {
     /// With the counter 0 for the root.
     obj: OpId,
@@ -24,7 +24,7 @@ enum PackedKey {
     Elem(OpId),
 }
 
-/// Where bytes are in a column, which is smaller than 4 GiB.
+/// The place of bytes in a column below 4 GiB.
 #[derive(Clone, Copy)]
 struct Place {
     start: u32,
@@ -72,7 +72,7 @@ impl PackedBody {
         }
     }
 
-    /// The body that [`PackedBody::of`] was given.
+    /// The body given to [`PackedBody::of`].
     pub(super) fn unpack<'a>(&self, columns: &OpColumns<'a>) -> Body<'a> {
         Body {
             obj: match self.obj {

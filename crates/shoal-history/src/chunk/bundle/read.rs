@@ -1,4 +1,4 @@
-//! The rows of a bundle, and the changes that they make.
+//! The rows of a bundle, and the changes made of them.
 
 use std::ops::Range;
 
@@ -37,7 +37,7 @@ pub(super) struct ChangeRow<'a> {
 }
 
 impl ChangeRow<'_> {
-    /// The number of ops; not negative, because that was checked.
+    /// The number of ops; checked not to be negative.
     fn len(&self) -> u32 {
         self.max_op + 1 - self.start_op
     }
@@ -100,7 +100,7 @@ impl<'a> ChangeRows<'a> {
         Ok(table)
     }
 
-    /// Finds the order of all ops, and that no two changes of an actor share ids.
+    /// Finds the order of all ops, and checks that no two changes of an actor share ids.
     fn sort(&mut self) -> Result<(), Error> {
         let count = u32::try_from(self.rows.len()).unwrap_or(u32::MAX);
         let mut order: Vec<u32> = (0..count).collect();
@@ -140,7 +140,7 @@ impl<'a> ChangeRows<'a> {
             let change = &self.rows[*row as usize];
             (change.actor, change.start_op) <= (id.actor.0, id.counter)
         });
-        // Changes without ops begin where the next one does, and come before it.
+        // Changes without ops begin at the begin of the next one, and come before.
         let (row, first) = *self.by_actor.get(at.checked_sub(1)?)?;
         let change = &self.rows[row as usize];
         (change.actor == id.actor.0 && id.counter <= change.max_op)
@@ -193,7 +193,7 @@ fn count_changes(
     Ok(u32::try_from(changes).unwrap_or(u32::MAX))
 }
 
-/// Reads rows off the change columns, which have been counted.
+/// Reads rows off the counted change columns.
 struct ChangeReader<'a> {
     actor_count: u32,
     actor: RleDecoder<'a, u64>,
@@ -266,11 +266,11 @@ impl<'a> ChangeReader<'a> {
     }
 }
 
-/// The ops, and which row each of them is.
+/// The ops, and the op of each row.
 pub(super) struct OpRows<'a> {
     columns: OpColumns<'a>,
     bodies: Vec<PackedBody>,
-    /// Of each row where its links end; they begin where the last one's end.
+    /// The end of each row's links; they begin at the end of the row before.
     links_ends: Vec<u32>,
     links: Vec<OpId>,
     /// The row of each op, by actor and counter.
@@ -278,7 +278,7 @@ pub(super) struct OpRows<'a> {
 }
 
 impl<'a> OpRows<'a> {
-    /// Reads the rows; `obj_counters` is what [`object_counters`] made of that column.
+    /// Reads the rows; `obj_counters` is the column re-encoded by [`object_counters`].
     pub(super) fn read(
         columns: &'a [Box<[u8]>; BUNDLE_COLUMN_COUNT],
         obj_counters: &'a [u8],
@@ -328,7 +328,7 @@ impl<'a> OpRows<'a> {
     }
 }
 
-/// The object counters in the encoding that they have in changes.
+/// The object counters in the encoding of changes.
 pub(super) fn object_counters(
     columns: &[Box<[u8]>; BUNDLE_COLUMN_COUNT],
     changes: &ChangeRows<'_>,
@@ -353,7 +353,7 @@ pub(super) fn object_counters(
     Ok(encoder.bytes().to_vec())
 }
 
-/// Finds the row of each op, by actor and counter; each row is that of one op.
+/// Finds the row of each op, by actor and counter; each row belongs to one op.
 fn read_places(
     columns: &[Box<[u8]>; BUNDLE_COLUMN_COUNT],
     changes: &ChangeRows<'_>,
@@ -427,10 +427,10 @@ fn read_places(
     Ok(places)
 }
 
-/// Encodes each change as its author did. Returns what they took of the limits as well.
+/// Encodes each change as its author did. Returns their share of the limits as well.
 ///
 /// # Errors
-/// When an op breaks a rule that holds for it alone; [`Error::Limit`].
+/// When an op breaks a rule of single ops; [`Error::Limit`].
 pub(super) fn rebuild(
     changes: &ChangeRows<'_>,
     ops: &OpRows<'_>,
@@ -521,7 +521,7 @@ impl Budget {
     }
 }
 
-/// The element that the op deletes, if it does.
+/// The element deleted by the op, if any.
 fn deleted_by(body: &Body<'_>) -> Option<OpId> {
     match body.key {
         Key::Elem(elem) if body.action == Action::Delete => Some(elem),
@@ -529,7 +529,7 @@ fn deleted_by(body: &Body<'_>) -> Option<OpId> {
     }
 }
 
-/// Whether both are there, and their author made them one after the other.
+/// True if both are there, made by one author one after the other.
 fn is_beside(one: Option<OpId>, other: Option<OpId>) -> bool {
     let (Some(one), Some(other)) = (one, other) else { return false };
     one.actor == other.actor && one.counter.abs_diff(other.counter) == 1

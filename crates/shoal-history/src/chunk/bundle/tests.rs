@@ -30,8 +30,8 @@ fn header(actor: u32, seq: u32, start_op: u32, deps: Vec<ChangeHash>) -> ChangeH
     }
 }
 
-/// A text, typing in it, and a change by somebody else who deletes some of it and sets a key; then
-/// one without ops.
+/// A text, typing, and a change by somebody else with a delete in the text and a new key; then one
+/// without ops.
 fn sample() -> Vec<Change> {
     let actors = actors();
     let make = Op {
@@ -149,7 +149,7 @@ fn changes_go_in_and_come_out() {
     let bundle = read(&write(&changes)).unwrap();
     assert_eq!(raw(bundle.changes()), raw(&changes));
     assert_eq!(bundle.deps(), []);
-    // Deflated as well, and without what comes before.
+    // Deflated as well, and without the first change.
     let bytes = BundleWriter::new(&changes).unwrap().finish(|_, _| 0).unwrap();
     let bundle = read(&bytes).unwrap();
     assert_eq!(raw(bundle.changes()), raw(&changes));
@@ -250,7 +250,7 @@ fn refusals_name_the_place() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Any bytes in any column are changes or an error; what is taken is written and read again.
+    /// Any bytes in any column are changes or an error; read changes are written and read again.
     #[test]
     fn any_columns(
         edits in prop::collection::vec(
@@ -270,7 +270,7 @@ proptest! {
             data[at] = byte;
         }
         if let Ok(bundle) = read(&parts.seal()) {
-            // A delete with a value can be read, but no document could give it back.
+            // A delete with a value is readable, but no document could give it back.
             if let Err(error) = BundleWriter::new(bundle.changes()) {
                 let is_odd = matches!(error, Error::NotCanonical { .. });
                 prop_assert!(is_odd, "{error}");

@@ -33,12 +33,11 @@ pub struct BundleWriter<'a> {
 }
 
 impl<'a> BundleWriter<'a> {
-    /// A writer of these changes, each of which comes after those of them that it depends on.
+    /// A writer of these changes, each behind its dependencies among them.
     ///
     /// # Errors
-    /// [`Error::NotCanonical`] for a change that a bundle would give back in other bytes, and so
-    /// with another hash; [`Error::Misuse`] for changes out of order, and for one that is there
-    /// twice.
+    /// [`Error::NotCanonical`] for a change with other bytes, hence another hash, after a bundle;
+    /// [`Error::Misuse`] for changes out of order, and for a repeated one.
     pub fn new(changes: impl IntoIterator<Item = &'a Change>) -> Result<Self, Error> {
         let changes: Vec<&Change> = changes.into_iter().collect();
         let places: FxHashMap<ChangeHash, usize> =
@@ -61,24 +60,24 @@ impl<'a> BundleWriter<'a> {
         Ok(Self { changes, actors, deflate: true })
     }
 
-    /// Whether large columns are deflated; they are unless told otherwise.
+    /// Sets deflating of large columns; the default is true.
     #[must_use]
     pub fn deflate(mut self, deflate: bool) -> Self {
         self.deflate = deflate;
         self
     }
 
-    /// The actors that the changes name, ascending: what ids given to `place_of` index.
+    /// The actors named by the changes, ascending: the table of the ids given to `place_of`.
     pub fn actors(&self) -> &[ActorId] {
         &self.actors
     }
 
-    /// The bundle. `place_of` says where in its sequence (the first id) an element (the second)
-    /// stands: elements that stand side by side take less room side by side. Any answer gives a
-    /// sound bundle. Cost: O(n log n) in the ops.
+    /// The bundle. `place_of` gives the place of an element (the second id) in its sequence (the
+    /// first): neighbours in a sequence take less room as neighbours in the bundle. Any answer
+    /// gives a sound bundle. Cost: O(n log n) in the ops.
     ///
     /// # Errors
-    /// [`Error::Misuse`] when that would be 4 GiB or more.
+    /// [`Error::Misuse`] for a bundle of 4 GiB or more.
     pub fn finish(self, mut place_of: impl FnMut(OpId, OpId) -> u64) -> Result<Vec<u8>, Error> {
         let mut ops = self.ops(&mut place_of);
         ops.sort_unstable_by(OpRow::in_document);
@@ -177,7 +176,7 @@ impl<'a> BundleWriter<'a> {
         rows
     }
 
-    /// Appends the rows of the changes, and returns what they depend on besides each other.
+    /// Appends the rows of the changes, and returns the dependencies outside of the bundle.
     fn push_changes(&self, rows: &mut ChangeEncoders) -> Vec<ChangeHash> {
         let mut external = Vec::new();
         let mut places: FxHashMap<ChangeHash, usize> = FxHashMap::default();
@@ -232,7 +231,7 @@ impl<'a> BundleWriter<'a> {
 /// An op on its way.
 struct OpRow<'a> {
     id: OpId,
-    /// Where in its sequence it stands.
+    /// The place in the sequence.
     place: u64,
     row: Row<'a>,
     links: Vec<OpId>,
@@ -263,7 +262,7 @@ impl OpRow<'_> {
     }
 }
 
-/// Of all ops by actor and counter, the row of each.
+/// The row of each op, for all ops by actor and counter.
 fn positions(ops: &[OpRow<'_>]) -> DeltaEncoder {
     let mut order: Vec<usize> = (0..ops.len()).collect();
     order.sort_unstable_by_key(|&at| (ops[at].id.actor, ops[at].id.counter));
@@ -302,7 +301,7 @@ impl ChangeEncoders {
         self.extra_count.finish();
     }
 
-    /// By the constants that name the columns.
+    /// By the constants for the columns.
     fn columns(&self) -> [&[u8]; CHANGE_COLUMN_COUNT] {
         let mut columns: [&[u8]; CHANGE_COLUMN_COUNT] = [&[]; CHANGE_COLUMN_COUNT];
         columns[CHANGE_ACTOR] = self.actor.bytes();

@@ -1,15 +1,15 @@
-//! Authors: a name that an actor's first change may bear, in the bytes behind its ops. Whoever has
-//! several devices, and so several actors, is one author.
+//! Authors: a name in an actor's first change, in the bytes behind the ops. A person with several
+//! devices, and so several actors, is one author.
 
 use super::Change;
 use crate::column::leb128::{Reader, write_length_prefixed, write_uleb};
 
-/// What the bytes behind the ops begin with when they name an author.
+/// The first number behind the ops of a change with an author's name.
 const AUTHOR: u64 = 1;
 
 impl Change {
-    /// The author that the change names. Only the first change of an actor can name one; others'
-    /// extra bytes mean something else.
+    /// The author named by the change. Only the first change of an actor can name one; extra bytes
+    /// of others mean something else.
     pub fn author(&self) -> Option<&[u8]> {
         if self.seq() != 1 {
             return None;
@@ -24,7 +24,7 @@ impl Change {
         }
     }
 
-    /// The extra bytes by which an actor's first change names its author.
+    /// The extra bytes for naming the author in an actor's first change.
     pub fn author_bytes(author: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(author.len() + 3);
         write_uleb(AUTHOR, &mut bytes);
@@ -58,7 +58,7 @@ mod tests {
             assert_eq!(change(1, &bytes).author(), Some(author));
             assert_eq!(change(2, &bytes).author(), None);
         }
-        // Bytes behind the name are left to whoever put them there; a name that is cut is none.
+        // Bytes behind the name are ignored; a cut name is none.
         assert_eq!(change(1, &[1, 1, 9, 9]).author(), Some(&[9][..]));
         for bytes in [&[][..], &[0, 1, 9], &[1], &[1, 2, 9], &[2, 1, 9]] {
             assert_eq!(change(1, bytes).author(), None, "{bytes:?}");

@@ -1,6 +1,6 @@
-//! The columns of a change, encoded from its ops, and the change sealed. A change of one run, as
-//! most are, is kept aside until it ends: nothing has to be found out while it is written. Debug
-//! builds encode such a change row by row as well, and compare.
+//! The columns of a change, encoded from its ops, and the change sealed. A change of one run, like
+//! most, is kept aside until the end: nothing has to be computed in between. Debug builds encode
+//! such a change row by row as well, and compare.
 
 use super::few::Few;
 use super::frame::{Columns, Deps, Frame};
@@ -19,7 +19,7 @@ use crate::{
     ScalarRef, TextRun,
 };
 
-/// What the encoder needs besides the ops; nothing is sorted or checked any more.
+/// The frame of the change; nothing is sorted or checked any more.
 pub(crate) struct Meta<'a> {
     pub(crate) seq: u32,
     pub(crate) start_op: u32,
@@ -33,12 +33,12 @@ pub(crate) struct Meta<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct ChangeEncoder {
     ops: OpEncoder,
-    /// Whether the columns hold anything.
+    /// True if the columns hold anything.
     is_filled: bool,
-    /// The run that is all there is so far, kept aside: mostly there is no other. Actor indices are
-    /// still the caller's.
+    /// The only run so far, kept aside: mostly there is no other. Actor indices are still the
+    /// caller's.
     only: Option<Only>,
-    /// The text or the key of that, and then its columns.
+    /// The text or the key of the only run, then the columns.
     only_text: String,
     only_data: Vec<u8>,
     delta: DeltaState,
@@ -46,7 +46,7 @@ pub(crate) struct ChangeEncoder {
     actors: LocalActors,
     body: Vec<u8>,
     replaced: [Vec<u8>; 3],
-    /// Whether a delete says what no document can give back.
+    /// True if a delete says more than a document can give back.
     odd_delete: bool,
 }
 
@@ -64,7 +64,7 @@ enum Only {
     },
 }
 
-/// Whether a row with the key of a map is written at once if it is the only one of its change.
+/// True for a put of a short value at a short key, written at once when alone in a change.
 fn is_short_put(row: &Row<'_>) -> bool {
     let is_short = match row.value {
         RowValue::Scalar(ScalarRef::Str(text)) => text.len() <= op_one::MAX_PAYLOAD,
@@ -79,11 +79,11 @@ fn is_short_put(row: &Row<'_>) -> bool {
     is_short && is_plain && row.mark_name.is_none() && has_short_key
 }
 
-/// The columns of a change that is one run or op.
+/// The columns of a change of one run or op.
 enum Encoded {
     /// With their table.
     OneOp(Written),
-    /// Of a run, in [`ChangeEncoder::only_data`] one after the other: the length of each.
+    /// The length of each column of a run, side by side in [`ChangeEncoder::only_data`].
     Run([usize; COLUMN_COUNT]),
 }
 
@@ -101,7 +101,7 @@ impl ChangeEncoder {
         self.body.capacity()
     }
 
-    /// Starts the next change, by `author`. Actor indices are those of the caller's table.
+    /// Starts the next change, by `author`. Actor indices belong to the caller's table.
     pub(crate) fn begin(&mut self, author: ActorIdx) {
         if std::mem::take(&mut self.is_filled) {
             self.ops.clear();
@@ -112,7 +112,7 @@ impl ChangeEncoder {
         self.actors.begin(author);
     }
 
-    /// Appends an op, with its preds in the order in which they are stored.
+    /// Appends an op, with its preds in stored order.
     #[inline]
     pub(crate) fn push(&mut self, row: &Row<'_>, preds: impl ExactSizeIterator<Item = OpId>) {
         let mut preds = preds;
@@ -176,7 +176,7 @@ impl ChangeEncoder {
         self.op_count += run.len;
     }
 
-    /// Moves a run that was kept aside into the columns: more ops come.
+    /// Moves a run kept aside into the columns: more ops come.
     #[inline]
     fn fill(&mut self) {
         self.is_filled = true;
@@ -232,8 +232,8 @@ impl ChangeEncoder {
         self.ops.push_deletes(&DeleteRun { obj, elem, ..*run });
     }
 
-    /// The actors, and the table and data of the columns, of a change that is one run or op, encoded
-    /// row by row: the oracle of [`encode_only`](Self::encode_only).
+    /// The actors, and the table and data of the columns, of a change of one run or op, encoded row
+    /// by row: the oracle of [`encode_only`](Self::encode_only).
     fn encode_rows(&mut self, only: Only, actors: &[ActorId]) -> (Vec<ActorId>, Vec<u8>) {
         self.fill_only(only);
         self.ops.finish();
@@ -243,7 +243,7 @@ impl ChangeEncoder {
         (actors, bytes)
     }
 
-    /// Encodes the run that is all there is; returns the actors and the columns.
+    /// Encodes the only run; returns the actors and the columns.
     fn encode_only(&mut self, only: Only, actors: &[ActorId]) -> (Few<ActorId>, Encoded) {
         let (obj, refers_to) = match &only {
             Only::Text(run) => (run.obj, run.reference),
@@ -254,7 +254,7 @@ impl ChangeEncoder {
             ObjId::Root => None,
             ObjId::Op(id) => Some(id),
         };
-        // The author, who made the object, and who what it refers to.
+        // The author, the maker of the object, and the maker of the referenced op.
         let (mut table, mut count) = ([self.actors.used[0]; 3], 1);
         for id in obj.into_iter().chain(refers_to) {
             if !table[..count].contains(&id.actor.0) {

@@ -1,5 +1,4 @@
-//! A vector that needs no memory of its own for one value: what a change by itself has of nearly
-//! everything.
+//! A vector without memory of its own for one value: a change alone has one of nearly everything.
 
 /// Values in order.
 #[derive(Debug, Default)]

@@ -34,7 +34,7 @@ pub(crate) struct Frame<'a> {
     pub(crate) extra_bytes: &'a [u8],
 }
 
-/// The dependencies, in the order in which they are stored.
+/// The dependencies, in stored order.
 #[derive(Clone, Copy)]
 pub(crate) enum Deps<'a> {
     Known(&'a [ChangeHash]),

@@ -1,15 +1,15 @@
-//! The actors that the ops of a change refer to, numbered as they come.
+//! The actors named by the ops of a change, numbered in the order of appearance.
 
 use rustc_hash::FxHashMap;
 
 use crate::{ActorId, ActorIdx, OpId};
 
-/// The actors of one change. While ops come in, actors get local numbers in the order of their
-/// appearance, the author 0; in the end those are replaced by the final ones, sorted by the
-/// actors' bytes, unless they are the same.
+/// The actors of one change. While ops come in, actors get local numbers in the order of
+/// appearance, the author 0; in the end final numbers, sorted by the actors' bytes, replace them
+/// where they differ.
 #[derive(Debug, Default)]
 pub(super) struct LocalActors {
-    /// Of each local number, the caller's index.
+    /// The caller's index of each local number.
     pub(super) used: Vec<u32>,
     /// The reverse, for all but the author.
     local: FxHashMap<u32, u32>,

@@ -1,5 +1,4 @@
-//! Reading changes: everything about one is checked here, so that what is asked of it later cannot
-//! fail.
+//! Reading changes: everything is checked here, so later accessors cannot fail.
 
 use rayon::prelude::*;
 
@@ -79,7 +78,7 @@ impl Change {
             changes.append(&mut part);
             Ok(())
         };
-        // Side by side they do not know what the others inflate.
+        // Side by side, chunks do not know the inflated size of each other.
         let inflated = chunks.iter().map(|chunk| inflated_at_most(chunk.as_ref()));
         if shards.len() == 1 || inflated.sum::<u64>() > left.max_decompressed_bytes {
             for shard in &shards {
@@ -96,7 +95,7 @@ impl Change {
 }
 
 impl Store {
-    /// Adds the one change that `bytes` are.
+    /// Adds the one change in `bytes`.
     fn read_alone(&mut self, bytes: &[u8], limits: &Limits) -> Result<Used, Error> {
         let envelope = Envelope::read(bytes)?;
         if envelope.len < bytes.len() {
@@ -106,11 +105,11 @@ impl Store {
         self.read(bytes, &envelope, limits)
     }
 
-    /// Adds the change that a change or compressed change chunk holds. `bytes` begin with the
-    /// chunk, whose envelope is `envelope`. Returns what it took of the limits.
+    /// Adds the change of a change or compressed change chunk. `bytes` begin with the chunk of
+    /// `envelope`. Returns its share of the limits.
     ///
     /// # Errors
-    /// When it is another chunk, or invalid; nothing is added then.
+    /// For another chunk, or an invalid one; nothing is added then.
     pub(crate) fn read(
         &mut self,
         bytes: &[u8],
@@ -121,8 +120,7 @@ impl Store {
         envelope.check_len(limits)?;
         let result = match envelope.chunk_type {
             ChunkType::Change => check(bytes, envelope).and_then(|hash| {
-                // The length may be written in one way only, so these are the bytes that a writer
-                // would write.
+                // A length has one form only, so these bytes are the bytes of a writer.
                 self.raw.extend_from_slice(&bytes[..envelope.len]);
                 self.parse(raw_len, envelope.len - envelope.body.len(), hash, limits)
             }),
@@ -137,7 +135,7 @@ impl Store {
         result
     }
 
-    /// Adds a compressed change: its checksum is that of the change it stands for.
+    /// Adds a compressed change: the checksum covers the inflated change.
     fn inflate(&mut self, envelope: &Envelope<'_>, limits: &Limits) -> Result<Used, Error> {
         let chunk = ChunkType::CompressedChange;
         let max = limits.max_decompressed_bytes.min(u64::from(u32::MAX));
@@ -158,7 +156,7 @@ impl Store {
         Ok(Used { decompressed_bytes: body.len() as u64, ..used })
     }
 
-    /// Reads the chunk that the raw bytes end with.
+    /// Reads the chunk at the end of the raw bytes.
     fn parse(
         &mut self,
         start: usize,
@@ -237,9 +235,9 @@ impl Store {
     }
 }
 
-/// Reads the table of columns that `bytes` begin with, and the columns: every op once, so that
-/// reading them again cannot fail. Returns how many ops there are, how many bytes it all takes, and
-/// what it took of the limits.
+/// Reads the table of columns at the begin of `bytes`, and the columns: every op once, so later
+/// reads cannot fail. Returns the number of ops, the bytes of table and columns, and their share of
+/// the limits.
 fn check_columns(
     bytes: &[u8],
     actors: &[ActorId],
@@ -283,7 +281,7 @@ fn check_columns(
     Ok((op_count, bytes.len() - reader.len(), used))
 }
 
-/// The hash of a change chunk, which its checksum must begin.
+/// The hash of a change chunk, compared with its checksum.
 fn check(bytes: &[u8], envelope: &Envelope<'_>) -> Result<ChangeHash, Error> {
     let hash = header::hash_of_chunk(&bytes[..envelope.len]);
     if hash.0.starts_with(&envelope.checksum) {
@@ -293,8 +291,7 @@ fn check(bytes: &[u8], envelope: &Envelope<'_>) -> Result<ChangeHash, Error> {
     }
 }
 
-/// The columns of the ops in a chunk that has been read. Columns that are not known stay in the
-/// bytes, and are not read.
+/// The columns of the ops in a chunk read before. Unknown columns stay in the bytes, unread.
 pub(super) fn columns(raw: &[u8], column_table: u32) -> OpColumns<'_> {
     let mut reader = Reader::new(&raw[column_table as usize..]);
     let mut ranges = [const { 0..0 }; COLUMN_COUNT];
@@ -308,12 +305,12 @@ pub(super) fn columns(raw: &[u8], column_table: u32) -> OpColumns<'_> {
     ranges.map(|range| &data[range])
 }
 
-/// The most bytes that the chunk `bytes` can be inflated to: none, unless it is a compressed change.
+/// The most bytes the chunk `bytes` can be inflated to: none, unless a compressed change.
 fn inflated_at_most(bytes: &[u8]) -> u64 {
     Envelope::read(bytes).map_or(0, |envelope| envelope.inflated_at_most())
 }
 
-/// Reads every op once, so that reading them again cannot fail. Returns how many runs they are.
+/// Reads every op once, so later reads cannot fail. Returns the number of runs.
 fn check_ops(mut ops: ChangeOps<'_>, limits: &Limits) -> Result<u64, Error> {
     let start = ops.next;
     let mut runs = 0;
@@ -337,7 +334,7 @@ fn check_ops(mut ops: ChangeOps<'_>, limits: &Limits) -> Result<u64, Error> {
     Ok(runs)
 }
 
-/// Checks that the ops in `links` are before `id` and differ; sorts them.
+/// Checks that the ops in `links` are before `id` and all different; sorts them.
 pub(crate) fn check_preds(
     links: &mut [OpId],
     id: OpId,

@@ -1,5 +1,5 @@
-//! Where the bytes of changes are kept: one piece of memory for as many changes as came together,
-//! so that a history of many small changes costs no allocation for each.
+//! Memory for the bytes of changes: one piece for as many changes as came together, so a history of
+//! many small changes costs no allocation for each.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -11,19 +11,19 @@ use super::Change;
 use super::few::Few;
 use crate::{ActorId, ChangeHash};
 
-/// The bytes of some changes, and what was read of their headers.
+/// The bytes of some changes, and their parsed headers.
 #[derive(Debug, Default)]
 pub(crate) struct Store {
     /// The chunks, not compressed.
     pub(super) raw: Vec<u8>,
     pub(super) entries: Few<Entry>,
-    /// Actor tables, one after the other; neighbours with the same one share it.
+    /// Actor tables, one after the other; equal neighbours share one.
     pub(super) actors: Few<ActorId>,
     /// Dependencies, change after change.
     pub(super) deps: Few<ChangeHash>,
 }
 
-/// What is known of one change.
+/// The parsed header of one change.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) hash: ChangeHash,
@@ -40,11 +40,11 @@ pub(crate) struct Entry {
     pub(crate) message: Span,
     pub(crate) extra: Span,
     pub(crate) column_table: u32,
-    /// What [`Change::is_canonical`] found.
+    /// The result of [`Change::is_canonical`].
     pub(crate) canonical: Canonical,
 }
 
-/// Whether a change is canonical, once that was asked. Takes a byte, and no lock.
+/// The result of one check for canonical bytes. Takes a byte, and no lock.
 #[derive(Debug, Default)]
 pub(crate) struct Canonical(AtomicU8);
 
@@ -83,7 +83,7 @@ impl Store {
         }
     }
 
-    /// The table of these actors: that of one of the changes before, if it is the same.
+    /// The table of these actors: the table of a recent change, if equal.
     pub(crate) fn add_actors<'a>(
         &mut self,
         actors: impl Iterator<Item = &'a ActorId> + Clone,
@@ -135,7 +135,7 @@ impl Store {
 }
 
 thread_local! {
-    /// The actors that were read last: changes that are read one by one mostly have the same few.
+    /// The actors read last: changes read one by one mostly have the same few.
     static LAST_ACTORS: RefCell<VecDeque<ActorId>> = const { RefCell::new(VecDeque::new()) };
 }
 
@@ -157,8 +157,7 @@ fn actor(id: &[u8]) -> ActorId {
     })
 }
 
-/// The table of the actors with these ids, of which there are `count`: that of one of the changes
-/// before, if it is the same.
+/// The table of the `count` actors with these ids: the table of a recent change, if equal.
 pub(super) fn intern<'a>(
     entries: &Few<Entry>,
     actors: &mut Few<ActorId>,
@@ -180,7 +179,7 @@ pub(super) fn intern<'a>(
     Span::new(start..actors.len())
 }
 
-/// How far back it is looked whether the same was there before.
+/// The number of recent changes searched for an equal table.
 const NEIGHBOURS: usize = 4;
 
 impl Span {

@@ -143,7 +143,7 @@ fn misuse_is_an_error() {
     let mut writer = ChangeWriter::new(header(0), &actors);
     writer.push(&set(id(10, 0), &[id(1, 1), id(1, 2)]));
     assert!(matches!(writer.finish(), Err(Error::Misuse { .. })));
-    // Counters that run out.
+    // Counters at their end.
     let mut writer = ChangeWriter::new(ChangeHeader { start_op: u32::MAX, ..header(0) }, &actors);
     writer.push(&set(id(u32::MAX, 0), &[]));
     writer.push(&set(id(u32::MAX, 0), &[]));

@@ -1,6 +1,6 @@
 //! Writing changes. The bytes are canonical, because their hash is the name of the change: `deps`,
-//! `pred` and the other actors sorted, only actors that the ops refer to, columns left out by the
-//! rules of the format. The same content gives the same hash in every implementation.
+//! `pred` and the other actors sorted, only named actors, columns left out by the rules of the
+//! format. The same content gives the same hash in every implementation.
 
 use super::Change;
 use super::encoder::{ChangeEncoder, Meta};
@@ -11,7 +11,7 @@ use crate::{
     ScalarRef, TextRun,
 };
 
-/// What a change says besides its ops.
+/// The parts of a change besides its ops.
 #[derive(Clone, Debug)]
 pub struct ChangeHeader<'a> {
     /// The author, an index into the actors given to [`ChangeWriter::new`].
@@ -22,9 +22,9 @@ pub struct ChangeHeader<'a> {
     pub start_op: u32,
     /// Seconds since the Unix epoch by custom.
     pub time: i64,
-    /// What the author says of it; an empty message is the same as none.
+    /// The author's message; empty for none.
     pub message: Option<&'a str>,
-    /// The changes it is made on top of, in any order.
+    /// The dependencies, in any order.
     pub deps: Vec<ChangeHash>,
     /// Bytes to keep after the ops.
     pub extra_bytes: &'a [u8],
@@ -35,21 +35,20 @@ pub struct ChangeHeader<'a> {
 pub struct ChangeWriter<'a> {
     header: ChangeHeader<'a>,
     actors: &'a [ActorId],
-    /// In a box, because it is large and goes from writer to writer.
+    /// Boxed: large, and handed from writer to writer.
     encoder: Box<ChangeEncoder>,
     preds: Vec<OpId>,
     misuse: Option<&'static str>,
 }
 
 impl<'a> ChangeWriter<'a> {
-    /// A writer of a change whose ops index `actors`, which may be in any order and hold more than
-    /// are used. Cost: independent of the number of actors.
+    /// A writer of a change with ops indexing `actors`, in any order and with unused ones allowed.
+    /// Cost: independent of the number of actors.
     pub fn new(header: ChangeHeader<'a>, actors: &'a [ActorId]) -> Self {
         Self::with_buffers(header, actors, ChangeBuffers::default())
     }
 
-    /// Like [`new`](Self::new), with the buffers of a writer before, so that hardly anything needs
-    /// to be allocated.
+    /// Like [`new`](Self::new), with the buffers of an earlier writer, for hardly any allocation.
     pub fn with_buffers(
         header: ChangeHeader<'a>,
         actors: &'a [ActorId],
@@ -67,10 +66,10 @@ impl<'a> ChangeWriter<'a> {
         Self { header, actors, encoder, preds: Vec::new(), misuse }
     }
 
-    /// Appends an op. Its id must be the next of the author; its links are the ops that it
-    /// supersedes, in any order. Cost: no allocation but the growth of the columns.
+    /// Appends an op. The id must be the next of the author; the links are the superseded ops, in
+    /// any order. Cost: no allocation but the growth of the columns.
     ///
-    /// An op that breaks the rules makes [`finish`](Self::finish) fail.
+    /// An op against the rules makes [`finish`](Self::finish) fail.
     pub fn push(&mut self, op: &Op<'_>) {
         if self.misuse.is_none() {
             self.misuse = self.check(op).err();
@@ -223,9 +222,9 @@ impl<'a> ChangeWriter<'a> {
     }
 }
 
-/// Buffers that one [`ChangeWriter`] leaves to the next.
+/// Buffers from one [`ChangeWriter`] to the next.
 #[derive(Debug, Default)]
 pub struct ChangeBuffers(Option<Box<ChangeEncoder>>);
 
-/// Buffers that a longer change needed are not kept.
+/// Larger buffers, after a longer change, are not kept.
 const KEPT_BYTES: usize = 1 << 16;

@@ -1,4 +1,4 @@
-//! The change columns of a document chunk: what it keeps of each change besides the ops.
+//! The change columns of a document chunk: the parts of each change besides the ops.
 
 use crate::chunk::header::ChunkType;
 use crate::column::delta::{self, DeltaDecoder};
@@ -45,7 +45,7 @@ const NAMES: [&str; CHANGE_COLUMN_COUNT] = [
     "change extra column",
 ];
 
-/// The bytes of each column, empty where it is left out.
+/// The bytes of each column, empty for a column left out.
 pub(super) type ChangeColumns<'a> = [&'a [u8]; CHANGE_COLUMN_COUNT];
 
 /// How many rows there are, and how many dependencies in all of them.
@@ -54,7 +54,7 @@ pub(super) struct ChangeCounts {
     pub(super) deps: u64,
 }
 
-/// Counts the rows and checks that the columns agree on them. Cost: the bytes of the columns.
+/// Counts the rows and checks the columns for equal counts. Cost: the bytes of the columns.
 pub(super) fn count_rows(columns: &ChangeColumns<'_>) -> Result<ChangeCounts, ColumnFault> {
     let changes = rle::count_rows::<u64>(columns[ACTOR]).in_column(NAMES[ACTOR])?;
     let mut deps = 0_u64;
@@ -155,7 +155,7 @@ impl<'a> ChangeReader<'a> {
         Ok(ChangeRow { actor, seq, max_op, time, message, extra: extra.payload })
     }
 
-    /// Checks after the last row that no extra bytes are left.
+    /// Checks for leftover extra bytes after the last row.
     pub(super) fn finish(&self) -> Result<(), ColumnFault> {
         match self.extra.leftover() {
             0 => Ok(()),
@@ -172,14 +172,14 @@ impl<'a> ChangeReader<'a> {
     }
 }
 
-/// The rows of all changes, column by column: what a graph knows of changes without their ops.
+/// The rows of all changes, column by column: changes without their ops, for the graph.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ChangeTable {
     pub(crate) actors: Vec<ActorIdx>,
     pub(crate) seqs: Vec<u32>,
     pub(crate) max_ops: Vec<u32>,
     pub(crate) times: Vec<i64>,
-    /// Of each change where its dependencies end in `deps`; they begin where the last one's end.
+    /// The end of each change's dependencies in `deps`; they begin at the end of the change before.
     pub(crate) deps_ends: Vec<u32>,
     /// Rows of dependencies, change after change.
     pub(crate) deps: Vec<u32>,
@@ -199,7 +199,7 @@ struct Place {
 }
 
 impl ChangeTable {
-    /// Reads `count` rows, which [`count_rows`] has counted, and checks each.
+    /// Reads `count` rows, counted by [`count_rows`], and checks each.
     pub(super) fn read(
         columns: &ChangeColumns<'_>,
         actor_count: u32,
@@ -207,7 +207,7 @@ impl ChangeTable {
     ) -> Result<Self, Error> {
         match Self::read_columns(columns, actor_count, count as usize) {
             Some(table) => Ok(table),
-            // Something is wrong, or odd: row by row it is found where.
+            // Something is wrong, or odd: reading row by row finds the place.
             None => Self::read_rows(columns, actor_count, count),
         }
     }
@@ -291,7 +291,7 @@ impl ChangeTable {
         (extra.leftover() == 0).then_some(())
     }
 
-    /// Whether each row fits the rows before it, as [`Checker`] sees it.
+    /// True if each row fits the rows before, by the rules of [`Checker`].
     fn is_sound(&self, actor_count: usize) -> bool {
         let mut own = vec![(0_u32, 0_u32); actor_count];
         let mut deps_start = 0;
@@ -368,7 +368,7 @@ impl ChangeTable {
         &self.deps[start..self.deps_ends[row] as usize]
     }
 
-    /// The changes that no other depends on, ascending.
+    /// The rows of changes without dependents, ascending.
     pub(crate) fn head_rows(&self) -> impl Iterator<Item = u32> {
         let mut is_head = vec![true; self.len()];
         for &dep in &self.deps {
@@ -395,7 +395,7 @@ impl Place {
     }
 }
 
-/// Where `text` is in the column that it was read from.
+/// The place of `text` in its column.
 fn place_of(text: &str, column: &[u8]) -> Place {
     let start = match text {
         "" => 0,
@@ -408,9 +408,9 @@ fn offset(at: usize) -> u32 {
     u32::try_from(at).expect("a column is smaller than 4 GiB")
 }
 
-/// Sees that each row fits the rows before it.
+/// Checks each row against the rows before.
 struct Checker {
-    /// Of each actor the last sequence number and the last greatest op.
+    /// The last sequence number and the last greatest op of each actor.
     actors: Vec<(u32, u32)>,
 }
 

@@ -1,5 +1,5 @@
-//! What op rows of a document chunk must fulfil, row by row: the slow way, which tells the place of the
-//! first fault.
+//! The rules of op rows of a document chunk, row by row: the slow way, with the place of the first
+//! fault.
 
 use std::collections::BTreeSet;
 
@@ -82,10 +82,10 @@ impl<'a> IdentifiedReader<'a> {
     }
 }
 
-/// Sees that marks end after they begin, in the same object.
+/// Checks that marks end after their begin, in the same object.
 #[derive(Clone, Default)]
 pub(super) struct MarkOrder {
-    /// Whether any order will do.
+    /// True to accept any order.
     any: bool,
     obj: Option<ObjId>,
     /// The begins in this object so far, see [`lamport`].
@@ -93,12 +93,12 @@ pub(super) struct MarkOrder {
 }
 
 impl MarkOrder {
-    /// Of a document that begins now; `any` lets every order pass.
+    /// For a document at its begin; `any` accepts every order.
     pub(super) fn new(any: bool) -> Self {
         Self { any, ..Self::default() }
     }
 
-    /// Checks the begin of a mark, which has a name, or its end.
+    /// Checks the begin of a mark, with a name, or the end.
     pub(super) fn check_mark(&mut self, id: OpId, obj: ObjId, is_begin: bool) -> Result<(), Fault> {
         if self.obj != Some(obj) {
             self.obj = Some(obj);
@@ -117,7 +117,7 @@ impl MarkOrder {
     }
 }
 
-/// What a row of a document must fulfil by itself. Sorts its links.
+/// The rules of a single row of a document. Sorts its links.
 fn check_row(id: OpId, body: &Body<'_>, links: &mut [OpId]) -> Result<(), ColumnFault> {
     if body.action == Action::Delete {
         let column = NAMES[ACTION];

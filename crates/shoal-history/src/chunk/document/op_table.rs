@@ -1,9 +1,9 @@
-//! The op rows of a document chunk as runs: each column is decoded and checked once, by itself and in
-//! runs, and rows that follow from the one before are kept as one. Typed text, and what deletes it,
-//! costs as much memory as it took strokes of the cursor, however long it is.
+//! The op rows of a document chunk as runs: each column is decoded and checked once, by itself and
+//! in runs, and rows following from the row before are kept as one. Typed text, and its deletes,
+//! cost memory by strokes of the cursor, not by length.
 //!
-//! A fault is found here, but not told where: for that the rows are read one by one, as
-//! [`super::DocumentChunk`] then does.
+//! A fault is found here, without its place: [`super::DocumentChunk`] then reads the rows one by
+//! one to find the place.
 
 use super::MarkOrder;
 use crate::chunk::columns::{
@@ -28,18 +28,18 @@ pub(crate) struct OpTable {
     /// All rows, one chain after the other.
     pub(crate) chains: Vec<Chain>,
     row_count: u32,
-    /// Keys of maps and names of marks, one after the other, and where each ends. Rows that repeat
-    /// one share it.
+    /// Keys of maps and names of marks, one after the other, and the end of each. Rows with a
+    /// repeated one share it.
     text: String,
     text_ends: Vec<u32>,
-    /// What supersedes rows; those that nothing supersedes lie between.
+    /// The successors of rows; rows without a successor lie between.
     pub(crate) succ_runs: Vec<SuccRun>,
     /// The ops of [`Succs::List`], each row's ascending.
     succs: Vec<OpId>,
 }
 
-/// Neighbouring rows that differ in their ids, the counters of their keys, their payloads and
-/// what supersedes them only.
+/// Neighbouring rows with differences only in their ids, the counters of their keys, their payloads
+/// and their successors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
     pub(crate) first_row: u32,
@@ -70,8 +70,8 @@ pub(crate) enum KeyKind {
     Elem(u32),
 }
 
-/// Rows of a segment that follow each other: their ids count up, and in a sequence each but the first
-/// has the one before as its key.
+/// Consecutive rows of a segment: ids count up, and in a sequence each but the first has the one
+/// before as its key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chain {
     pub(crate) first_row: u32,
@@ -82,7 +82,7 @@ pub(crate) struct Chain {
     key_counter: u32,
 }
 
-/// A row: its chain, and how many rows of that come before it.
+/// A row: its chain, and the number of rows of the chain before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     pub(crate) chain: u32,
@@ -103,8 +103,8 @@ impl From<Fault> for Faulty {
 }
 
 impl OpTable {
-    /// Reads `count` rows, which were counted before, and checks all that concerns a single row,
-    /// and the order of the objects.
+    /// Reads `count` rows, counted before, and checks the rules of single rows, and the order of
+    /// the objects.
     pub(super) fn read(
         columns: &Columns,
         count: usize,
@@ -157,7 +157,7 @@ impl OpTable {
         };
         let (mut object_actor, mut object_counter) = (None, None);
         let (mut elem_actor, mut string) = (None, None);
-        // How many rows each of the ten columns stays as it is.
+        // The number of unchanged rows ahead in each of the ten columns.
         let mut left = [0_u64; 10];
         let mut last_obj = 0;
         let payloads = &columns[VALUE];
@@ -249,9 +249,9 @@ impl OpTable {
         if payload_end == payloads.len() { Ok(()) } else { Err(Faulty) }
     }
 
-    /// Reads the counters of the ids and keys of a segment of `len` rows, which comes next. Ids are
-    /// numbers from 1; keys are null in maps, 0 at the head, else numbers below the id's; the object
-    /// is before the op.
+    /// Reads the counters of the ids and keys of the next segment, `len` rows. Ids are numbers from
+    /// 1; keys are null in maps, 0 at the head, else numbers below the id's; the object is before
+    /// the op.
     fn read_chains(
         &mut self,
         segment: &Segment,
@@ -315,7 +315,7 @@ impl OpTable {
         Ok(())
     }
 
-    /// Sees that marks of the segment that is read end after they begin; its chains begin with
+    /// Checks that marks of the current segment end after their begin; its chains begin with
     /// `first_chain`, and its rows end with `row_end`.
     fn check_marks(
         &self,
@@ -341,7 +341,7 @@ impl OpTable {
         u32::try_from(self.text_ends.len() - 1).expect("a column has fewer than 2^31 strings")
     }
 
-    /// Whether any row has a string.
+    /// True if any row has a string.
     pub(crate) fn has_text(&self) -> bool {
         !self.text.is_empty()
     }
@@ -353,7 +353,7 @@ impl OpTable {
         &self.text[start as usize..self.text_ends[number] as usize]
     }
 
-    /// The name of a mark, as a segment gives it.
+    /// The name of a mark of a segment.
     pub(crate) fn mark_name(&self, segment: &Segment) -> Option<&str> {
         Some(self.text(segment.mark_name.checked_sub(1)?))
     }
@@ -415,7 +415,7 @@ impl OpTable {
         self.segment(place).payloads(payloads, self.row(place), count)
     }
 
-    /// The key of a row, which is in `segment`.
+    /// The key of a row in `segment`.
     pub(crate) fn key(&self, segment: &Segment, place: Place) -> Key<'_> {
         match segment.key {
             KeyKind::Map(string) => Key::Map(self.text(string)),
@@ -439,7 +439,7 @@ impl Chain {
 }
 
 impl Segment {
-    /// Whether rows of both differ in nothing but what rows of one segment differ in.
+    /// True if rows of both could be rows of one segment.
     #[inline]
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         let Self { first_row, payload_start, .. } = *other;
@@ -461,7 +461,7 @@ impl Segment {
     }
 }
 
-/// What the payloads of the rows of a segment must fulfil.
+/// The rules of the payloads of a segment's rows.
 fn check_values(segment: &Segment, payloads: &[u8]) -> Result<(), Faulty> {
     let value = |payload| RawValue { type_code: segment.value_type, payload }.scalar();
     if segment.payload_len == 0 {
@@ -486,7 +486,7 @@ fn actor(index: u64, actors: u32) -> Result<u32, Faulty> {
     u32::try_from(index).ok().filter(|index| *index < actors).ok_or(Faulty)
 }
 
-/// A counter of an op: at most one below the greatest of 32 bits, which no change leaves room for.
+/// A counter of an op: at most 2^32 - 2, for a change must leave room above.
 #[inline]
 fn counter(value: Option<i64>) -> Result<u32, Faulty> {
     let value = value.and_then(|value| u32::try_from(value).ok());

@@ -8,9 +8,8 @@ use crate::{Action, ActorIdx, InsertRun, Key, Op, OpId, ScalarRef, TextRun};
 
 impl DocumentChunk {
     /// The ops, in document order: object by object, in a map by key and id, in a sequence by
-    /// place; their links are the ops that supersede them. That objects ascend is checked; within
-    /// an object the order is the writer's word, which the hashes do not cover.
-    /// Reading allocates nothing.
+    /// place; links are the superseding ops. The ascending order of objects is checked; within an
+    /// object the order is the writer's word, not covered by the hashes. Reading allocates nothing.
     pub fn ops(&self) -> DocumentOps<'_> {
         DocumentOps {
             table: &self.ops,
@@ -23,7 +22,7 @@ impl DocumentChunk {
     }
 }
 
-/// The ops of a document chunk. Lends each op, so it is no `Iterator`.
+/// The ops of a document chunk. Lends each op, so not an `Iterator`.
 #[derive(Clone, Debug)]
 pub struct DocumentOps<'a> {
     table: &'a OpTable,
@@ -31,9 +30,9 @@ pub struct DocumentOps<'a> {
     /// The next row.
     place: Place,
     row: u32,
-    /// Where what supersedes it is, if anything does.
+    /// The place of the row's successors, if any.
     succ_run: usize,
-    /// The successor of the op that is lent, where it has one.
+    /// The successor of the lent op, if one.
     link: [OpId; 1],
 }
 
@@ -135,7 +134,7 @@ impl<'a> DocumentOps<'a> {
         Some(DocumentRows::Scalars(run, values))
     }
 
-    /// What supersedes the next row, and how many rows from it on are superseded likewise.
+    /// The successors of the next row, and the number of rows with successors of the same form.
     fn succs(&mut self) -> (Option<Succs>, u32) {
         while let Some(run) = self.table.succ_runs.get(self.succ_run) {
             let Some(done) = self.row.checked_sub(run.first_row) else {
@@ -164,7 +163,7 @@ impl<'a> DocumentOps<'a> {
     }
 }
 
-/// One op of a document chunk, or some that are a run.
+/// One op of a document chunk, or a run of them.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DocumentRows<'a> {
     /// One op.

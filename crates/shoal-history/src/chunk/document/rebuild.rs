@@ -1,12 +1,12 @@
-//! Rebuilding the changes of a document chunk, which keeps their ops apart from them.
+//! Rebuilding the changes of a document chunk. Ops are kept there apart from their changes.
 //!
-//! The ops that an op supersedes are the reverse of `succ`. An id in `succ` that has no row is
-//! that of a delete, whose object and key are those of what it deletes. Runs of ops are counted into
-//! the changes they belong to, and each change is encoded column by column into a buffer that it
-//! shares with its neighbours, or, where it is one keystroke, by filling in one before.
+//! The ops superseded by an op are the reverse of `succ`. An id in `succ` without a row is the id
+//! of a delete, with the object and key of the deleted op. Runs of ops are counted into their
+//! changes, and each change is encoded column by column into a buffer shared with its neighbours,
+//! or, for a single keystroke, by filling in one before.
 //!
-//! A hash covers those of the dependencies, so hashing goes change after change. Encoding does
-//! not: on several cores, some changes are encoded while those before them are hashed.
+//! A hash covers the hashes of the dependencies, so hashing goes change after change. Encoding does
+//! not: on several cores, some changes are encoded while earlier ones are hashed.
 
 use std::ops::Range;
 
@@ -23,19 +23,19 @@ mod slots;
 use encode::{Batch, Encoder, Parts, Shape};
 use slots::Slots;
 
-/// Whether the heads of rebuilt changes are compared with those that the chunk names.
+/// The comparison of the heads of rebuilt changes with the stored heads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verify {
     /// They are; a difference is an error.
     Heads,
-    /// They are not, to save what can be saved: hashes may then differ from the authors'.
+    /// Skipped, for rescuing: hashes may then differ from the authors'.
     Nothing,
     /// They are when a hash or a change is asked for. Where changes are asked for at once this is
     /// [`Heads`](Self::Heads).
     Later,
 }
 
-/// What is known of changes once they were rebuilt and hashed.
+/// The result of rebuilding and hashing changes.
 #[derive(Debug)]
 pub(crate) struct Hashes {
     /// By row.
@@ -50,11 +50,11 @@ const BATCH_CHANGES: usize = 1 << 11;
 const BATCH_OPS: u32 = 1 << 14;
 
 impl DocumentChunk {
-    /// Rebuilds the changes, in the order of their rows, which is topological. Their bytes and so
-    /// their hashes are those of the authors, if those encoded them canonically.
+    /// Rebuilds the changes, in the topological order of their rows. For authors with canonical
+    /// encodings, bytes and hashes are theirs.
     ///
-    /// Cost: linear in ops and changes; while it runs 50 bytes for each run of ops of a change; one
-    /// SHA-256 of each change.
+    /// Cost: linear in ops and changes; 50 bytes for each run of ops of a change during rebuilding;
+    /// one SHA-256 of each change.
     ///
     /// # Errors
     /// When an id is used twice, an op belongs to no change or a change lacks one, a delete has
@@ -72,8 +72,8 @@ impl DocumentChunk {
         Ok(store.into_changes())
     }
 
-    /// The hashes of the changes, which are not kept. Cost: as [`changes`](Self::changes), less
-    /// memory.
+    /// The hashes of the changes; the changes are not kept. Cost: as [`changes`](Self::changes),
+    /// less memory.
     pub(crate) fn hashes(&self, verify: Verify) -> Result<Hashes, Error> {
         let hashes = self.hash_all(&self.parts()?, |_, _| {})?;
         if verify != Verify::Nothing {
@@ -124,7 +124,7 @@ impl DocumentChunk {
             return Ok(hashes);
         }
         let mut next = 0;
-        // Batches, each with what encoded it: the buffers go from round to round.
+        // Batches, each with its encoder: the buffers go from round to round.
         let mut ready: Vec<(Encoder, Batch)> = Vec::new();
         let mut filling: Vec<(Encoder, Batch)> = Vec::new();
         loop {
@@ -174,7 +174,7 @@ impl DocumentChunk {
 }
 
 impl Parts<'_> {
-    /// The changes from one on that are encoded together.
+    /// The changes from `start` on, encoded together.
     fn batch_from(&self, start: usize) -> Option<Range<usize>> {
         let count = self.changes.len();
         if start >= count {
@@ -231,7 +231,7 @@ fn seal(batch: &mut Batch, parts: &Parts<'_>, hashes: &mut Vec<ChangeHash>) {
     }
 }
 
-/// Writes the dependencies in the order of the rows that a document names them in.
+/// Writes the dependencies in the order of their rows in the document.
 fn fill_deps(places: &mut [u8], deps: &[u32], hashes: &[ChangeHash]) {
     for (place, &dep) in places.as_chunks_mut::<32>().0.iter_mut().zip(deps) {
         *place = hashes[dep as usize].0;

@@ -33,17 +33,17 @@ const PARALLEL_FROM: usize = 1 << 16;
 
 /// Makes a document chunk out of all changes and all ops of a document.
 ///
-/// What is pushed is trusted to be one document: that the ops are those of the changes, in
-/// document order and with all their successors, is the caller's part.
+/// The pushed parts are trusted to be one document: the caller pushes the ops of the changes, in
+/// document order and with all their successors.
 #[derive(Debug)]
 pub struct DocumentWriter<'a> {
     actors: &'a [ActorId],
     /// The number of changes by each actor.
     seqs: Vec<u32>,
     rows: FxHashMap<ChangeHash, u32>,
-    /// Of each row whether no later one depends on it.
+    /// True for each row without dependents.
     is_head: Vec<bool>,
-    /// The hashes of rows: of all those that are heads at least.
+    /// The hashes of rows: at least of all heads.
     hashes: Vec<(ChangeHash, u32)>,
     columns: Box<Encoders>,
     deflate: bool,
@@ -60,8 +60,8 @@ struct Encoders {
 }
 
 thread_local! {
-    /// What the last writer of this thread used, cleared: growing two dozen columns from nothing is
-    /// a good part of writing a small document.
+    /// The cleared encoders of the last writer of this thread: growing two dozen columns from
+    /// nothing is a good part of writing a small document.
     static SPARE: Cell<Option<Box<Encoders>>> = const { Cell::new(None) };
 }
 
@@ -92,8 +92,8 @@ struct ChangeEncoders {
 }
 
 impl<'a> DocumentWriter<'a> {
-    /// A writer of a document whose ops index `actors`, which must ascend by their bytes and each
-    /// have made a change.
+    /// A writer of a document with ops indexing `actors`, ascending by their bytes, each with a
+    /// change.
     pub fn new(actors: &'a [ActorId]) -> Self {
         let sorted = actors.windows(2).all(|pair| pair[0] < pair[1]);
         Self {
@@ -108,23 +108,22 @@ impl<'a> DocumentWriter<'a> {
         }
     }
 
-    /// Whether large columns are deflated; they are unless told otherwise.
+    /// Sets deflating of large columns; the default is true.
     #[must_use]
     pub fn deflate(mut self, deflate: bool) -> Self {
         self.deflate = deflate;
         self
     }
 
-    /// Appends a change, after all it depends on. A mistake makes [`finish`](Self::finish) fail.
+    /// Appends a change, after all its dependencies. A mistake makes [`finish`](Self::finish) fail.
     pub fn push_change(&mut self, change: &Change) {
         if let Err(why) = self.try_push_change(change) {
             self.misuse.get_or_insert(why);
         }
     }
 
-    /// Appends an op, in document order; its links are the ops that supersede it, in any order.
-    /// Cost: no allocation but the growth of the columns. A mistake makes
-    /// [`finish`](Self::finish) fail.
+    /// Appends an op, in document order; links are the superseding ops, in any order. Cost: no
+    /// allocation but the growth of the columns. A mistake makes [`finish`](Self::finish) fail.
     pub fn push_op(&mut self, op: &Op<'_>) {
         if self.misuse.is_none() {
             self.misuse = self.check(op).err();
@@ -167,7 +166,7 @@ impl<'a> DocumentWriter<'a> {
         self.columns.ops.push_text(run);
     }
 
-    /// Appends the ops of a run that inserts `values`, in document order. A mistake makes
+    /// Appends the ops of a run inserting `values`, in document order. A mistake makes
     /// [`finish`](Self::finish) fail.
     pub fn push_scalars<'v>(
         &mut self,
@@ -211,10 +210,10 @@ impl<'a> DocumentWriter<'a> {
         Ok(())
     }
 
-    /// The chunk. The heads are the changes that no other depends on.
+    /// The chunk. The heads are the changes without dependents.
     ///
     /// # Errors
-    /// [`Error::Misuse`] when what was pushed breaks the rules of the format.
+    /// [`Error::Misuse`] for pushed parts against the rules of the format.
     pub fn finish(mut self) -> Result<Vec<u8>, Error> {
         if self.seqs.contains(&0) {
             self.misuse.get_or_insert("each actor of a document has made a change");
@@ -264,8 +263,8 @@ impl<'a> DocumentWriter<'a> {
         )
     }
 
-    /// Appends all changes of a graph, which must be the first that are pushed. Cost: no change is
-    /// rebuilt or looked up, and only heads are named by hashes.
+    /// Appends all changes of a graph, before any other change. Cost: no change is rebuilt or
+    /// looked up, and only heads are named by hashes.
     pub fn push_graph(&mut self, graph: &ChangeGraph) {
         if let Err(why) = self.try_push_graph(graph) {
             self.misuse.get_or_insert(why);
@@ -374,8 +373,8 @@ fn write_chunk<D: AsRef<[u8]>>(
     Ok(out)
 }
 
-/// The columns, `size` bytes together, as they are written: those deflated that are to be. Large
-/// ones side by side, the largest first.
+/// The columns, `size` bytes together, as written: the long ones deflated, the largest first, side
+/// by side if worth threads.
 fn deflated<'c>(
     columns: &[(ColumnSpec, &'c [u8])],
     size: usize,
@@ -417,7 +416,7 @@ impl Encoders {
         self.columns().iter().map(|(_, data)| data.len()).sum()
     }
 
-    /// The finished columns: those of the changes, then those of the ops, each as they are listed.
+    /// The finished columns: of the changes, then of the ops, each in listed order.
     fn columns(&self) -> [(ColumnSpec, &[u8]); CHANGE_COLUMN_COUNT + DOCUMENT_COLUMN_COUNT] {
         let mut columns = [(ColumnSpec(0), &[][..]); CHANGE_COLUMN_COUNT + DOCUMENT_COLUMN_COUNT];
         let changes = CHANGE_ROW_SPECS.into_iter().zip(self.changes.columns());

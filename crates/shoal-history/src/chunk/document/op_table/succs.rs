@@ -1,4 +1,4 @@
-//! What supersedes the rows of a document chunk: ids that count up or down row by row, as those of
+//! The successors of the rows of a document chunk: ids counting up or down row by row, as ids of
 //! deletes do, are kept as one.
 
 use super::{Chain, Columns, Faulty, OpTable, Place, actor, counter};
@@ -8,7 +8,7 @@ use crate::column::delta::DeltaDecoder;
 use crate::column::rle::RleDecoder;
 use crate::{ActorIdx, OpId};
 
-/// Neighbouring rows that are superseded alike.
+/// Neighbouring rows with successors of one form.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SuccRun {
     pub(crate) first_row: u32,
@@ -16,18 +16,18 @@ pub(crate) struct SuccRun {
     pub(crate) succs: Succs,
 }
 
-/// By what neighbouring rows are superseded.
+/// The successors of neighbouring rows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Succs {
-    /// One op each, of ids that count up from this one.
+    /// One op each, ids counting up from this one.
     Up(OpId),
     /// The same, counting down.
     Down(OpId),
-    /// So many each, which are listed from `start` on.
+    /// `count` each, listed from `start` on.
     List { start: u32, count: u32 },
 }
 
-/// Rows of one chain that are superseded alike.
+/// Rows of one chain with successors of one form.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SuccPart {
     pub(crate) place: Place,
@@ -62,7 +62,7 @@ impl OpTable {
         self.check_succs()
     }
 
-    /// Reads the successors of rows that have one each.
+    /// Reads the successors of rows with one each.
     fn read_single_succs(
         &mut self,
         mut first_row: u32,
@@ -93,7 +93,7 @@ impl OpTable {
         Ok(())
     }
 
-    /// Reads the successors of rows that have `count` each, and sorts those of each row.
+    /// Reads the successors of rows with `count` each, and sorts them row by row.
     fn read_listed_succs(
         &mut self,
         first_row: u32,
@@ -118,7 +118,7 @@ impl OpTable {
         Ok(())
     }
 
-    /// What supersedes a row comes after it.
+    /// Successors come after their row.
     fn check_succs(&self) -> Result<(), Faulty> {
         let fits = |part: SuccPart| {
             let first = self.id(part.place).counter;
@@ -134,12 +134,12 @@ impl OpTable {
         if self.succ_parts().all(fits) { Ok(()) } else { Err(Faulty) }
     }
 
-    /// What supersedes rows, in their order, cut where a chain ends.
+    /// The successors of rows, in order, cut at the ends of chains.
     pub(crate) fn succ_parts(&self) -> SuccParts<'_> {
         SuccParts { table: self, run: 0, done: 0, chain: 0 }
     }
 
-    /// The successors of a part that has [`Succs::List`].
+    /// The successors of a part of [`Succs::List`].
     pub(crate) fn listed(&self, part: SuccPart) -> &[OpId] {
         match part.succs {
             Succs::List { start, count } => self.list(start, part.len as usize * count as usize),
@@ -158,7 +158,7 @@ impl OpTable {
 }
 
 impl Succs {
-    /// Those of the rows after the first `rows`.
+    /// The successors of the rows after the first `rows`.
     #[inline]
     pub(crate) fn after(self, rows: u32) -> Self {
         match self {
@@ -189,7 +189,7 @@ impl Iterator for SuccParts<'_> {
         if chains.get(self.chain + 1).is_some_and(|next| next.first_row <= row) {
             self.chain += 1;
             if chains.get(self.chain + 1).is_some_and(|next| next.first_row <= row) {
-                // It is further off.
+                // Further ahead.
                 self.chain += step_to(&chains[self.chain..], row);
             }
         }
@@ -232,8 +232,8 @@ impl SuccReader<'_> {
         Ok(OpId { counter: counter(value)?, actor })
     }
 
-    /// How many successors by `actor` follow in steps of one, and which way; none if the steps are
-    /// others.
+    /// The number of following successors by `actor` in steps of one, and the direction; none for
+    /// other steps.
     #[inline]
     fn peek_steps(&mut self, actor: ActorIdx) -> Result<(i64, u64), Faulty> {
         let (_, step, run) = self.counters.peek()?;

@@ -22,7 +22,7 @@ mod stencil;
 
 use stencil::{Stencil, Stencils};
 
-/// What changes are encoded from.
+/// The source of encoded changes.
 pub(super) struct Parts<'a> {
     pub(super) actors: &'a [ActorId],
     pub(super) changes: &'a ChangeTable,
@@ -31,15 +31,15 @@ pub(super) struct Parts<'a> {
     pub(super) slots: Slots,
 }
 
-/// Some encoded changes, one after the other, which lack the hashes of their dependencies and their
-/// checksums.
+/// Some encoded changes, one after the other, still without the hashes of their dependencies and
+/// their checksums.
 #[derive(Default)]
 pub(super) struct Batch {
     /// The row of the first change.
     pub(super) first: usize,
     pub(super) bytes: Vec<u8>,
     pub(super) shapes: Vec<Shape>,
-    /// The actors that ops refer to, besides the authors.
+    /// The actors named by ops, besides the authors.
     pub(super) others: Vec<u32>,
 }
 
@@ -81,7 +81,7 @@ impl Encoded {
 pub(super) struct Encoder {
     data: Vec<u8>,
     body: Vec<u8>,
-    /// Of each of the document's actors its index in the change, as far as it is used there.
+    /// The index in the change of each of the document's actors, as far as used there.
     local: Vec<u32>,
     others: Vec<u32>,
     numbers: RleState<Uint>,
@@ -164,7 +164,7 @@ impl Encoder {
         Ok(())
     }
 
-    /// Appends the change of a row, written anew, if it has at most `room` bytes.
+    /// Appends the change of a row, written anew, if at most `room` bytes long.
     fn write(
         &mut self,
         parts: &Parts<'_>,
@@ -214,7 +214,7 @@ impl Encoder {
         Ok((encoded, places))
     }
 
-    /// Panics unless [`encode_columns`](Self::encode_columns) makes the same columns as a fast path.
+    /// Panics unless [`encode_columns`](Self::encode_columns) makes the columns of the fast path.
     fn check_columns(&mut self, parts: &Parts<'_>, runs: &[OpRun], encoded: &Encoded) {
         let data = std::mem::take(&mut self.data);
         let fast = encoded.columns(&[&data]).to_bytes();
@@ -235,7 +235,7 @@ impl Encoder {
         assert!(batch.others.ends_with(&anew.others), "a stencil names the actors of its change");
     }
 
-    /// Finds the actors that the ops refer to besides the author, and gives all their indices.
+    /// Finds the actors named by the ops besides the author, and gives all their indices.
     fn find_actors(&mut self, parts: &Parts<'_>, runs: &[OpRun], author: u32) {
         self.others.clear();
         self.local.resize(parts.actors.len(), u32::MAX);
@@ -447,7 +447,7 @@ impl Encoder {
         Ok(lens)
     }
 
-    /// Whether [`encode_run`](Self::encode_run) can encode a change of this run alone.
+    /// True if [`encode_run`](Self::encode_run) can encode a change of this run alone.
     fn is_plain(&self, parts: &Parts<'_>, run: &OpRun) -> bool {
         let segment = parts.rows.segment(run.place);
         match run.preds {
@@ -459,7 +459,7 @@ impl Encoder {
         }
     }
 
-    /// The op of a change of one, if it is one of those that are written at once.
+    /// The op of a change of one, if of a kind written at once.
     fn one_op<'p>(&self, parts: &Parts<'p>, run: &OpRun) -> Option<op_one::Row<'p>> {
         if run.len != 1 {
             return None;
@@ -517,7 +517,7 @@ impl Encoder {
         }
     }
 
-    /// Encodes the columns of a change that is one run in a sequence.
+    /// Encodes the columns of a change of one run in a sequence.
     fn encode_run(&mut self, parts: &Parts<'_>, run: &OpRun) -> [usize; COLUMN_COUNT] {
         let rows = parts.rows;
         let segment = rows.segment(run.place);
@@ -559,7 +559,7 @@ impl Encoder {
     }
 }
 
-/// Appends the counters that follow the first one of `len`.
+/// Appends the counters after the first one of `len`.
 fn push_others(delta: &mut DeltaState, descends: bool, len: u32, data: &mut Vec<u8>) {
     if len > 1 {
         delta.push_steps(if descends { -1 } else { 1 }, u64::from(len) - 1, data);
@@ -590,7 +590,7 @@ fn encode_key_counters(parts: &Parts<'_>, run: &OpRun, delta: &mut DeltaState, d
 }
 
 impl OpRun {
-    /// The key that the ops have in common, but for its counter.
+    /// The common key of the ops, except for its counter.
     fn key(&self, segment: &Segment) -> KeyKind {
         if self.is_delete() && segment.insert {
             KeyKind::Elem(segment.id_actor)

@@ -1,10 +1,10 @@
-//! Which ops each change takes. The ids of an actor's change are consecutive and end with the
-//! greatest op that its row names; so an id says by itself which change its op belongs to.
+//! The ops of each change. The ids of an actor's change are consecutive and end with the greatest
+//! op named by its row; so an id alone gives the change of its op.
 //!
-//! Rows whose ids follow each other, and the deletes of such rows, are taken as one: first they are
-//! cut to pieces where a change ends, then the pieces are sorted by change, counting, and those of
-//! a change by counter. Where these lie side by side, they are its ops. Where they overlap, as ops
-//! do that supersede others and have a row, op by op is looked at.
+//! Rows with consecutive ids, and the deletes of such rows, are taken as one: first they are cut to
+//! pieces at the ends of changes, then the pieces are sorted by change, counting, and within a
+//! change by counter. Pieces side by side are the ops of the change. Overlapping ones, of ops
+//! superseding others and with a row, are resolved op by op.
 
 use super::super::change_rows::ChangeTable;
 use super::super::op_table::{KeyKind, OpTable, Place, SuccPart, Succs};
@@ -21,44 +21,43 @@ use windows::Windows;
 
 /// All ops in the order of the changes' rows, in each change ascending, as runs.
 pub(super) struct Slots {
-    /// Of each change where its ops begin, counted through all changes; one more tells where all
-    /// end.
+    /// The first op of each change, counted through all changes; one more for the end of all.
     pub(super) starts: Vec<u32>,
-    /// Of each change the counter of its first op.
+    /// The counter of the first op of each change.
     pub(super) start_ops: Vec<u32>,
-    /// Of each change where its runs begin; one more tells where all end.
+    /// The first run of each change; one more for the end of all.
     run_starts: Vec<u32>,
     runs: Vec<OpRun>,
     lists: Lists,
 }
 
-/// What ops of [`Preds::Listed`] supersede.
+/// The superseded ops of [`Preds::Listed`].
 #[derive(Default)]
 struct Lists {
     ids: Vec<OpId>,
-    /// Where each list ends; it begins where the one before ends.
+    /// The end of each list; a list begins at the end of the one before.
     ends: Vec<u32>,
 }
 
-/// Ops of a change whose ids follow each other, and which have everything else in common but what
-/// follows from that, and their payloads.
+/// Ops of a change with consecutive ids, and with everything else in common but payloads and the
+/// counters following from the ids.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OpRun {
     pub(super) len: u32,
-    /// The row of the first; those of the others follow in its chain. Of deletes, which have no
-    /// rows, the row of what the first deletes.
+    /// The row of the first; the rows of the others follow in its chain. For deletes, without rows
+    /// of their own, the row of the first deleted op.
     pub(super) place: Place,
     pub(super) preds: Preds,
 }
 
-/// What ops supersede.
+/// The superseded ops of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Preds {
     /// Nothing.
     None,
-    /// They are deletes of one row each, which follow each other upwards or downwards.
+    /// Deletes of one row each, consecutive rows upwards or downwards.
     Deleted { descends: bool },
-    /// It is one op, and supersedes some rows, which the list of this number has.
+    /// One op, superseding the rows in the list of this number.
     Listed { list: u32, is_delete: bool },
 }
 
@@ -72,30 +71,30 @@ impl OpRun {
     }
 }
 
-/// Ids that follow each other, of one change.
+/// Consecutive ids of one change.
 #[derive(Clone, Copy, Debug, Default)]
 struct Piece {
     counter: u32,
     len: u32,
-    /// The row of the first; those of the others follow in its chain as `kind` says.
+    /// The row of the first; the rows of the others follow in its chain as `kind` says.
     place: Place,
     kind: Kind,
 }
 
-/// What the ids of a piece are those of.
+/// The owners of the ids of a piece.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Kind {
     /// Rows.
     #[default]
     Rows,
-    /// Ops that supersede rows, each the row after the one before.
+    /// Ops superseding rows, each the row after the one before.
     Up,
     /// The same, each the row before the one before.
     Down,
 }
 
 impl Piece {
-    /// Rows come before what supersedes others under the same id.
+    /// Rows come before ops superseding others under the same id.
     fn order(&self) -> u64 {
         u64::from(self.counter) << 1 | u64::from(self.kind != Kind::Rows)
     }
@@ -113,18 +112,18 @@ impl Piece {
     }
 }
 
-/// What was seen of a change.
+/// The ids found of a change.
 #[derive(Clone, Copy)]
 struct Seen {
     least: u32,
-    /// Ids, one that comes twice counted twice.
+    /// The number of ids, repeated ones counted twice.
     ids: u32,
     pieces: u32,
 }
 
 impl Slots {
-    /// Cost: linear in rows and edges, but next to nothing for those whose ids follow each other;
-    /// where they do not, a binary search in the changes of the author for each id.
+    /// Cost: linear in rows and edges, but next to nothing for consecutive ids; for others, a
+    /// binary search in the changes of the author for each id.
     ///
     /// # Errors
     /// When an id is used twice, an op belongs to no change or a change lacks one, a delete has
@@ -167,7 +166,7 @@ impl Slots {
             if seen.ids == 0 {
                 continue;
             }
-            // Fewer ids than places: one is missing, and with it goes the bound on what follows.
+            // Fewer ids than places: one is missing, and with it goes the bound on the following.
             let len = max_op - seen.least + 1;
             if len > seen.ids {
                 return Err(missing(change, seen.least, max_op, &pieces, &of_piece));
@@ -187,7 +186,7 @@ impl Slots {
         Ok(slots)
     }
 
-    /// Makes runs of the pieces of each change, which end where `ends` says.
+    /// Makes runs of the pieces of each change; the pieces end at `ends`.
     fn take(&mut self, rows: &OpTable, pieces: &mut [Piece], ends: &[u32]) -> Result<(), Error> {
         let mut spread = Spread::default();
         let mut start = 0;
@@ -234,7 +233,7 @@ impl Slots {
         &self.runs
     }
 
-    /// What an op of [`Preds::Listed`] supersedes.
+    /// The superseded ops of an op of [`Preds::Listed`].
     pub(super) fn preds(&self, list: u32) -> &[OpId] {
         let list = list as usize;
         let start = list.checked_sub(1).map_or(0, |before| self.lists.ends[before]);
@@ -247,13 +246,13 @@ impl Slots {
     }
 }
 
-/// Cuts ids that follow each other where changes end.
+/// Cuts consecutive ids at the ends of changes.
 struct Cutter {
     windows: Windows,
     /// By change.
     seen: Vec<Seen>,
     pieces: Vec<Piece>,
-    /// Of each piece its change.
+    /// The change of each piece.
     changes: Vec<u32>,
 }
 
@@ -278,7 +277,7 @@ impl Cutter {
                     self.cut(rows, id, Piece { len, ..single(id.counter, place) })?;
                 }
                 Succs::Down(first) if is_insert => {
-                    // Cut from the least counter on, which is that of the last row.
+                    // Cut from the least counter on, the counter of the last row.
                     let back = len - 1;
                     let id = OpId { counter: first.counter - back, ..first };
                     let place = Place { at: place.at + back, ..place };
@@ -326,8 +325,8 @@ impl Cutter {
     }
 }
 
-/// Where in its object a row is found, but for a key of a map: an insertion is at the element that
-/// it makes.
+/// The place of a row in its object, except for the key of a map: an insertion is at its own
+/// element.
 fn target(rows: &OpTable, place: Place) -> (u32, u32, KeyKind, u32) {
     let segment = rows.segment(place);
     let (key, counter) = if segment.insert {
@@ -338,7 +337,7 @@ fn target(rows: &OpTable, place: Place) -> (u32, u32, KeyKind, u32) {
     (segment.obj_counter, segment.obj_actor, key, counter)
 }
 
-/// Whether two rows are at the same place.
+/// True if two rows are at the same place.
 fn same_target(rows: &OpTable, a: Place, b: Place) -> bool {
     let (a, b) = (target(rows, a), target(rows, b));
     match (a.2, b.2) {
@@ -353,7 +352,7 @@ fn run_count(runs: &[OpRun]) -> Result<u32, Error> {
     u32::try_from(runs.len()).map_err(|_| TOO_MANY)
 }
 
-/// Names the first op that a change lacks.
+/// Names the first op missing from a change.
 fn missing(change: usize, least: u32, max_op: u32, pieces: &[Piece], of_piece: &[u32]) -> Error {
     let own = pieces.iter().zip(of_piece).filter(|(_, of)| **of as usize == change);
     let mut own: Vec<(u32, u32)> =
@@ -374,7 +373,7 @@ fn ops_of(change: usize, fault: Fault) -> Error {
     Error::Corrupt { chunk: ChunkType::Document, part: PART, row, fault }
 }
 
-/// Where a row of a change says which ops are its own.
+/// The column with the greatest op of a row, the claim of a change to its ops.
 const PART: &str = "change max op column";
 const SUCC_COUNTER_NAME: &str = "succ counter column";
 

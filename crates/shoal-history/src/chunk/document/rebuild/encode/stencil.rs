@@ -1,5 +1,5 @@
-//! Changes of one keystroke that look like one of their author's before: its bytes are taken again,
-//! and the numbers in which they differ are put in, where these take as many bytes as before.
+//! Changes of one keystroke like an earlier one of their author: the earlier bytes are reused, and
+//! the differing numbers put in, where these take as many bytes as before.
 
 use super::super::super::op_table::Segment;
 use super::super::slots::{OpRun, Preds};
@@ -7,7 +7,7 @@ use super::{Batch, Parts, Shape};
 use crate::chunk::op_one::{Number, Places};
 use crate::column::leb128::{sleb_len, uleb_len};
 
-/// The changes that were encoded last: of each of some authors an insert and a delete.
+/// The changes encoded last: an insert and a delete of each of some authors.
 #[derive(Default)]
 pub(super) struct Stencils {
     slots: [Option<Stencil>; 2 * AUTHORS],
@@ -16,21 +16,21 @@ pub(super) struct Stencils {
 /// How many authors share no place.
 const AUTHORS: usize = 4;
 
-/// A change that others may look like.
+/// A change as a pattern for others.
 pub(super) struct Stencil {
     /// The chunk, without the hashes of the dependencies and the checksum.
     pub(super) bytes: Vec<u8>,
-    /// Of which the ends mean nothing.
+    /// The shape, without meaningful ends.
     pub(super) shape: Shape,
     pub(super) others: Vec<u32>,
     pub(super) author: u32,
     pub(super) dep_count: usize,
-    /// Of the op, or of what it deletes.
+    /// The segment of the op, or of the deleted op.
     pub(super) segment: Segment,
     pub(super) seq: Number,
     pub(super) start_op: Number,
     pub(super) time: Number,
-    /// Where the columns begin, and in them what differs.
+    /// The begin of the columns, and the differing places in them.
     pub(super) columns: usize,
     pub(super) places: Places,
 }
@@ -41,7 +41,7 @@ impl Stencils {
         &mut self.slots[author as usize % AUTHORS * 2 + usize::from(is_delete)]
     }
 
-    /// The change of a row, whose only op is `run`, where there is a stencil for it.
+    /// The change of a row, with `run` as its only op, if there is a stencil for it.
     #[inline]
     pub(super) fn fill(
         &mut self,
@@ -56,7 +56,7 @@ impl Stencils {
 }
 
 impl Stencil {
-    /// Makes the chunk that of another change; false when that looks different.
+    /// Makes the chunk the chunk of another change; false for a change not alike.
     fn fill(&mut self, parts: &Parts<'_>, change: usize, run: &OpRun) -> bool {
         let Parts { changes, rows, slots, .. } = parts;
         let segment = rows.segment(run.place);

@@ -1,9 +1,9 @@
-//! Whether ops name only ops that were there when they were made.
+//! Checks that ops name only ops made before them.
 //!
-//! The rows of changes are in an order in which they can be applied, one after the other. So what an
-//! op names belongs to its own change or to one in an earlier row, whether its change depends on that
-//! one or not: the reference makes ops that name what is not in their past. Were it otherwise, two
-//! changes could wait for each other, and nobody who gets them one by one would ever see them.
+//! The rows of changes are in an order of applying them, one after the other. So an op names ops of
+//! its own change or of one in an earlier row, dependency or not: the reference makes ops naming
+//! others outside of their past. Otherwise two changes could wait for each other, and a reader
+//! receiving them one by one would never see either.
 
 use super::windows::Windows;
 use super::{KeyKind, OpTable, Place, SUCC_COUNTER_NAME, SuccPart, Succs};
@@ -11,8 +11,8 @@ use crate::chunk::columns::{KEY_COUNTER, NAMES, OBJ_COUNTER};
 use crate::chunk::header::ChunkType;
 use crate::{ActorIdx, Error, Fault, OpId};
 
-/// Checks the ops of each actor that name ops of others; of their own they can name earlier ones only,
-/// which their counters tell. Cost: linear in those.
+/// Checks the ops of each actor with names of other actors' ops; own ops are earlier by their
+/// counters. Cost: linear in the checked ops.
 pub(super) fn check(rows: &OpTable, windows: &mut Windows) -> Result<(), Error> {
     let mut first = 0;
     for (index, segment) in (0_u32..).zip(&rows.segments) {
@@ -21,7 +21,7 @@ pub(super) fn check(rows: &OpTable, windows: &mut Windows) -> Result<(), Error> 
         first += count;
         let mut places = chains.map(|chain| Place { chain, at: 0 });
         if segment.obj_counter > 0 && segment.obj_actor != segment.id_actor {
-            // The change that comes first has the least counter.
+            // The change coming first has the least counter.
             let least = places.clone().min_by_key(|place| rows.id(*place).counter);
             let object = OpId { counter: segment.obj_counter, actor: ActorIdx(segment.obj_actor) };
             if let Some(place) = least.filter(|place| windows.is_later(object, rows.id(*place))) {

@@ -11,14 +11,13 @@ use crate::{Error, Fault};
 /// The ops of one change; its buffers serve one after the other.
 #[derive(Default)]
 pub(super) struct Spread {
-    /// Of each op its row, or [`DELETE`].
+    /// The row of each op, or [`DELETE`].
     rows: Vec<Place>,
-    /// An op, by its number in the change, and a row that it supersedes, with the id of that to sort
-    /// by.
+    /// An op, by its number in the change, and a superseded row, with the row's id as the sort key.
     edges: Vec<(u32, u64, Place)>,
 }
 
-/// Stands for the row of a delete, which has none.
+/// In the place of the missing row of a delete.
 const DELETE: Place = Place { chain: u32::MAX, at: 0 };
 
 impl Spread {
@@ -53,7 +52,7 @@ impl Spread {
         Ok(())
     }
 
-    /// Appends the ops to `runs`, and what they supersede to `lists`.
+    /// Appends the ops to `runs`, and the superseded ops to `lists`.
     pub(super) fn take(
         &self,
         rows: &OpTable,

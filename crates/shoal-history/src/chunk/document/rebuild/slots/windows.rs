@@ -1,16 +1,16 @@
-//! Which change an op belongs to, by its id.
+//! From the id of an op to its change.
 
 use super::super::super::change_rows::ChangeTable;
 use crate::OpId;
 
-/// For each change the counters that its ops may have: above those of its dependencies and of the
+/// The possible counters of each change's ops: above the counters of its dependencies and of the
 /// author's change before, up to its greatest op.
 pub(super) struct Windows {
     /// Actor after actor.
     windows: Vec<Window>,
-    /// Of each actor where its windows begin; one more tells where all end.
+    /// The first window of each actor; one more for the end of all.
     starts: Vec<u32>,
-    /// Of each actor the window that was found last.
+    /// The window found last for each actor.
     last: Vec<u32>,
 }
 
@@ -47,7 +47,7 @@ impl Windows {
         Self { windows, starts, last }
     }
 
-    /// Whether `op` is of a change that comes after the one of `other`; not if either is of none.
+    /// True if the change of `op` comes after the change of `other`; false if either has none.
     pub(super) fn is_later(&mut self, op: OpId, other: OpId) -> bool {
         match (self.find(op), self.find(other)) {
             (Some(window), Some(other)) => window.change > other.change,
@@ -55,7 +55,7 @@ impl Windows {
         }
     }
 
-    /// Whether `op` is of the change of `other`, or of one that comes before; not if either is of none.
+    /// True if `op` is in the change of `other`, or in an earlier one; false if either is in none.
     pub(super) fn is_at_or_before(&mut self, op: OpId, other: OpId) -> bool {
         match (self.find(op), self.find(other)) {
             (Some(window), Some(other)) => window.change <= other.change,
@@ -63,7 +63,7 @@ impl Windows {
         }
     }
 
-    /// The change with this op, and what its ops may be; `None` if there is none.
+    /// The change of this op, and the possible counters of its ops; `None` without a change.
     #[inline]
     pub(super) fn find(&mut self, id: OpId) -> Option<Window> {
         let actor = id.actor.as_usize();
