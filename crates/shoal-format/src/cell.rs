@@ -12,10 +12,10 @@ use std::ops::Range;
 use crate::overflow::{MAX_PAYLOAD, local_len};
 use crate::{Corrupt, PageKind, Pgno, varint};
 
-/// Least bytes a cell takes on its page, so that it can become a freeblock.
+/// Least bytes of a cell on its page: room to become a freeblock.
 pub const MIN_SIZE: usize = 4;
 
-/// A cell's payload: what is on the page, and where the rest is.
+/// A cell's payload: the bytes on the page, and the place of the rest.
 #[derive(Clone, Copy, Debug)]
 pub struct Payload<'a> {
     /// The bytes on this page.
@@ -92,20 +92,20 @@ impl LeafCell {
         self.start == 0
     }
 
-    /// Where the record is; empty for one that goes on on other pages.
+    /// The place of the record; empty for one continued on other pages.
     #[inline]
     pub fn range(&self) -> Range<usize> {
         self.start as usize..self.end as usize
     }
 
-    /// Reads the cell at `at` of the area of cells, whose last byte is the last usable one of the page
-    /// and whose first one is at `first`, if it has the form that most have: all on the page, a payload
-    /// of less than 2^14 bytes, a rowid of less than 2^42.
+    /// Reads the cell at `at` of the area of cells, whose last byte is the last usable one of the
+    /// page and whose first one is at `first`, if it has the form that most have: all on the page,
+    /// a payload of less than 2^14 bytes, a rowid of less than 2^42.
     #[inline(always)]
     pub(crate) fn quick(area: &[u8], first: u32, at: u16) -> Option<LeafCell> {
         let word = word_at(area, usize::from(at))?;
-        // Rowids of two and three bytes are the most common ones; of what is done for one length little is
-        // done again for the next.
+        // Rowids of two and three bytes are the most common ones; of what is done for one length
+        // little is done again for the next.
         let head = Head::read::<2>(word)
             .or_else(|| Head::read::<3>(word))
             .or_else(|| Head::read::<1>(word))
@@ -116,7 +116,8 @@ impl LeafCell {
     }
 
     /// Reads cells of a page, whose area of cells begins at `first`, as long as they are as
-    /// [`LeafCell::quick`] wants them and their rowids are as long as the first one's; returns how many.
+    /// [`LeafCell::quick`] wants them and their rowids are as long as the first one's; returns how
+    /// many.
     #[inline(always)]
     pub(crate) fn quick_ones(
         page: &[u8],
@@ -136,8 +137,8 @@ impl LeafCell {
         }
     }
 
-    /// The loop over cells whose rowids have `LEN` bytes. It calls nothing and stands alone, so that all
-    /// it needs stays in registers.
+    /// The loop over cells whose rowids have `LEN` bytes. It calls nothing and stands alone, so
+    /// that all it needs stays in registers.
     #[inline(never)]
     fn alike<const LEN: u32>(
         page: &[u8],
@@ -145,8 +146,8 @@ impl LeafCell {
         pointers: &[[u8; 2]],
         out: &mut [LeafCell],
     ) -> usize {
-        // A record that begins so far from the page's start, and ends on it, is not too long to be all
-        // there. Where records may begin earlier, those at the very end are not looked at here.
+        // A record that begins so far from the page's start, and ends on it, is not too long to be
+        // all there. Where records may begin earlier, those at the very end are not looked at here.
         let too_early = MAX_LOCAL_LESS.saturating_sub(first as u32);
         let page_end = (page.len() as u32).saturating_sub(too_early);
         for (number, (&at, cell)) in pointers.iter().zip(&mut *out).enumerate() {
@@ -169,8 +170,8 @@ fn word_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_be_bytes(*bytes.get(at..at + 8)?.first_chunk()?))
 }
 
-/// How many bytes the rowid has in the head of a cell that begins like this, if that is of the usual
-/// kind.
+/// How many bytes the rowid has in the head of a cell that begins like this, if that is of the
+/// usual kind.
 #[inline(always)]
 fn rowid_len(word: u64) -> u32 {
     // The first byte of the rowid that has no other behind it.
@@ -178,7 +179,7 @@ fn rowid_len(word: u64) -> u32 {
     (!behind & TOP_BITS).leading_zeros() / 8 + 1
 }
 
-/// Of each byte the bit that tells that more follow.
+/// For each byte the continuation bit.
 const TOP_BITS: u64 = 0x8080_8080_8080_8080;
 
 /// The head of a table leaf's cell: payload length and rowid.
@@ -191,12 +192,12 @@ struct Head {
 }
 
 impl Head {
-    /// Reads the head from the first bytes of a cell, if its payload length has one or two bytes and its
-    /// rowid has `LEN` of them, at most six.
+    /// Reads the head from the first bytes of a cell, if its payload length has one or two bytes
+    /// and its rowid has `LEN` of them, at most six.
     #[inline(always)]
     fn read<const LEN: u32>(word: u64) -> Option<Head> {
-        // All ones for a payload length of two bytes. Lengths around 128 are so common and so little
-        // foreseeable that this is no branch.
+        // All ones for a payload length of two bytes. Lengths around 128 are so common and so
+        // little foreseeable that this is no branch.
         let two = (word.cast_signed() >> 63).cast_unsigned();
         // Begins with the last byte of the payload length.
         let rest = word << (two & 8);
@@ -224,7 +225,8 @@ impl Head {
         (start, start + self.payload_len)
     }
 
-    /// The cell of this head at `at` of a page that has `page_end` usable bytes, if it is all there.
+    /// The cell of this head at `at` of a page that has `page_end` usable bytes, if it is all
+    /// there.
     #[inline(always)]
     fn cell(self, at: u32, page_end: u32) -> Option<LeafCell> {
         let (start, end) = self.record(at);
@@ -237,7 +239,8 @@ impl Head {
 }
 
 impl LeafCell {
-    /// Reads the cell of an index leaf at `at` of the page of these `bytes`, as [`IndexCell::short`] does.
+    /// Reads the cell of an index leaf at `at` of the page of these `bytes`, as
+    /// [`IndexCell::short`] does.
     #[inline(always)]
     pub(crate) fn quick_entry(bytes: &[u8], at: usize) -> Option<LeafCell> {
         let len = usize::from(*bytes.get(at)?);
@@ -250,7 +253,8 @@ impl LeafCell {
     }
 }
 
-/// The longest payload that is all in a cell of an index on a page with the fewest usable bytes, 480.
+/// The longest payload that is all in a cell of an index on a page with the fewest usable bytes,
+/// 480.
 const INDEX_LOCAL_MIN: usize = (480 - 12) * 64 / 255 - 23;
 
 /// By so much less than a page's usable bytes are the bytes of the longest payload that is all in a
@@ -277,8 +281,8 @@ impl TableInteriorCell {
 }
 
 impl<'a> IndexCell<'a> {
-    /// Reads the cell of an index leaf at the start of `bytes` if its payload is so short that it is
-    /// all there on a page of any size.
+    /// Reads the cell of an index leaf at the start of `bytes` if its payload is so short that it
+    /// is all there on a page of any size.
     #[inline(always)]
     pub(crate) fn short(bytes: &'a [u8]) -> Option<IndexCell<'a>> {
         let (&len, rest) = bytes.split_first()?;

@@ -1,8 +1,8 @@
 //! Single columns of a record, found once and decoded when they are wanted.
 //!
 //! A [`ColumnFinder`] knows which columns are wanted of many records; it goes through a record's
-//! header (file format §2.1) and gives where each is. A [`ColumnPlace`] is that: a serial type and an
-//! offset. It holds numbers only, so it can be kept beside the bytes or without them. A
+//! header (file format §2.1) and gives where each is. A [`ColumnPlace`] is that: a serial type and
+//! an offset. It holds numbers only, so it can be kept beside the bytes or without them. A
 //! [`HeaderWalk`] does the same for one record, and for headers that are not of the usual kind.
 
 mod finder;
@@ -56,7 +56,7 @@ pub enum Stored {
 const SHIFTS: [u32; 8] = [0, 56, 48, 40, 32, 16, 0, 0];
 
 impl ColumnPlace {
-    /// A column that the record ends before.
+    /// A column beyond the end of its record.
     pub const MISSING: ColumnPlace = ColumnPlace::new(NONE, 0);
 
     #[inline(always)]
@@ -70,17 +70,17 @@ impl ColumnPlace {
         self.0 as u32
     }
 
-    /// Offset of the value in the bytes in which the record was found.
+    /// Offset of the value in the bytes of its record.
     #[inline(always)]
     fn start(self) -> u32 {
         (self.0 >> 32) as u32
     }
 
-    /// A column that is NULL.
+    /// A NULL column.
     pub const NULL: ColumnPlace = ColumnPlace::new(0, 0);
 
-    /// Appends the column, which is in `bytes`, to `out`, and gives where it is there: no place where `out`
-    /// is longer than 2^32 bytes then, which the caller has to look at.
+    /// Appends the column, which is in `bytes`, to `out`, and gives where it is there: no place
+    /// where `out` is longer than 2^32 bytes then, which the caller has to look at.
     #[inline(always)]
     pub fn copy(self, bytes: &[u8], out: &mut Vec<u8>) -> ColumnPlace {
         let serial = self.serial();
@@ -88,7 +88,7 @@ impl ColumnPlace {
             if serial.wrapping_sub(1) >= 7 {
                 return self;
             }
-            // A word can be read whole wherever it stands.
+            // A word can be read whole anywhere.
             let start = out.len() as u32;
             out.extend_from_slice(&self.word(bytes).unwrap_or(0).to_be_bytes());
             return ColumnPlace::new(if serial == 7 { 7 } else { 6 }, start);
@@ -104,7 +104,7 @@ impl ColumnPlace {
         }
     }
 
-    /// How many bytes a text or a blob has; 0 for what is none.
+    /// The bytes of a text or a blob; 0 for other types.
     #[inline(always)]
     pub fn text_len(self) -> u32 {
         match self.serial() {
@@ -113,8 +113,8 @@ impl ColumnPlace {
         }
     }
 
-    /// Stands for a column that is told of elsewhere, by a number below 2^32 - 1: it is a missing one to all
-    /// but [`ColumnPlace::told_elsewhere`].
+    /// Stands for a column that is told of elsewhere, by a number below 2^32 - 1: it is a missing
+    /// one to all but [`ColumnPlace::told_elsewhere`].
     #[inline]
     pub fn elsewhere(number: u32) -> ColumnPlace {
         ColumnPlace::new(NONE, number.wrapping_add(1))
@@ -134,7 +134,8 @@ impl ColumnPlace {
         ColumnPlace::new(6, start)
     }
 
-    /// Decodes the column from the bytes in which its record was found; `None` for a missing column.
+    /// Decodes the column from the bytes in which its record was found; `None` for a missing
+    /// column.
     #[inline(always)]
     pub fn decode(self, bytes: &[u8]) -> Option<ValueRef<'_>> {
         if self.serial() >= 12 {
@@ -148,7 +149,8 @@ impl ColumnPlace {
         Some(self.number(bytes))
     }
 
-    /// The same without a borrow: numbers are decoded, of texts and blobs it is told where they are.
+    /// The same without a borrow: numbers are decoded, of texts and blobs it is told where they
+    /// are.
     #[inline(always)]
     pub fn locate(self, bytes: &[u8]) -> Stored {
         if self.serial() >= 12 {
@@ -166,7 +168,7 @@ impl ColumnPlace {
         }
     }
 
-    /// The integer that is stored; `None` for anything else.
+    /// The stored integer; `None` for anything else.
     #[inline(always)]
     pub fn int(self, bytes: &[u8]) -> Option<i64> {
         if self.serial().wrapping_sub(1) < 6 {
@@ -179,8 +181,8 @@ impl ColumnPlace {
         }
     }
 
-    /// The integer that is stored, where eight bytes follow; `None` for anything else. Nothing is called,
-    /// so that a loop around it keeps what it needs in registers.
+    /// The integer that is stored, where eight bytes follow; `None` for anything else. Nothing is
+    /// called, so that a loop around it keeps what it needs in registers.
     #[inline(always)]
     pub fn near_int(self, bytes: &[u8]) -> Option<i64> {
         if self.serial().wrapping_sub(1) < 6 {
@@ -210,14 +212,15 @@ impl ColumnPlace {
         Some(i64::from_be_bytes(*word))
     }
 
-    /// The text that is stored; `None` for anything else.
+    /// The stored text; `None` for anything else.
     #[inline(always)]
     pub fn text(self, bytes: &[u8]) -> Option<&[u8]> {
         if self.is_text() { bytes.get(self.range()) } else { None }
     }
 
-    /// The serial type and the bytes of a value of at most eight bytes: of two columns for which they are
-    /// the same, the same is stored. `None` for longer values, and where no eight bytes follow.
+    /// The serial type and the bytes of a value of at most eight bytes: of two columns for which
+    /// they are the same, the same is stored. `None` for longer values, and where no eight bytes
+    /// follow.
     #[inline(always)]
     pub fn short(self, bytes: &[u8]) -> Option<(u32, u64)> {
         let serial = self.serial();
@@ -234,8 +237,8 @@ impl ColumnPlace {
         Some((serial, u64::from_be_bytes(*word).checked_shr(unused).unwrap_or(0)))
     }
 
-    /// Whether NULL is stored, as far as the type tells: not of a float, which may be forged as none,
-    /// and not of a missing column.
+    /// Whether NULL is stored, as far as the type tells: not of a float, which may be forged as
+    /// none, and not of a missing column.
     #[inline(always)]
     pub fn null(self) -> Option<bool> {
         // No branch depends on whether it is NULL: in many columns nobody foresees it.
@@ -274,14 +277,14 @@ impl ColumnPlace {
     /// The bytes of a type from 1 to 7 as a number in two's complement.
     #[inline(always)]
     fn word(self, bytes: &[u8]) -> Option<i64> {
-        // What lies behind the value is shifted out.
+        // Bytes behind the value are shifted out.
         match self.near_word(bytes) {
             Some(word) => Some(word >> SHIFTS[(self.serial() & 7) as usize]),
             None => short_word(bytes.get(self.start() as usize..)?, self.serial()),
         }
     }
 
-    /// The float that is stored; `None` for anything else, a forged NaN included.
+    /// The stored float; `None` for anything else, a forged NaN included.
     #[inline(always)]
     pub fn real(self, bytes: &[u8]) -> Option<f64> {
         if self.serial() != 7 {
@@ -307,7 +310,7 @@ pub(crate) fn int_of(serial: u8, body: &[u8]) -> Option<i64> {
     ColumnPlace::new(u32::from(serial), 0).int(body)
 }
 
-/// A number behind which no eight bytes follow.
+/// A number near the end, without eight bytes to read.
 #[cold]
 fn short_word(rest: &[u8], serial: u32) -> Option<i64> {
     let value = rest.get(..LENGTHS[(serial & 7) as usize] as usize)?;
@@ -338,8 +341,8 @@ impl TextProbe {
         TextProbe { serial, head: u64::from_be_bytes(head), mask }
     }
 
-    /// Whether the text of at most eight bytes that this was made of is stored; `None` where no text is,
-    /// and where no eight bytes follow. No branch depends on the answer.
+    /// Whether the text of at most eight bytes that this was made of is stored; `None` where no
+    /// text is, and where no eight bytes follow. No branch depends on the answer.
     #[inline(always)]
     pub fn equals_short(&self, place: ColumnPlace, bytes: &[u8]) -> Option<bool> {
         if !place.is_text() {

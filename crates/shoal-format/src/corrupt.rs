@@ -1,19 +1,19 @@
-//! The one error of this crate: bytes that break a rule of the format.
+//! The one error of this crate: bytes against a rule of the format.
 
 use std::fmt;
 
 use crate::Pgno;
 
-/// Bytes of a database or journal that break a rule of the format, with the place and the value
-/// that broke it.
+/// Bytes of a database or journal against a rule of the format, with the place and the offending
+/// value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Corrupt {
-    /// The structure that was being read, in the words of the format.
+    /// The structure being read, in the words of the format.
     pub structure: &'static str,
-    /// The page it is on, where that is known.
+    /// The page, where known.
     pub page: Option<Pgno>,
-    /// The rule that does not hold.
+    /// The broken rule.
     pub why: &'static str,
     /// The offending number.
     pub value: u64,

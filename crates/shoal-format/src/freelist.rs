@@ -2,7 +2,7 @@
 
 use crate::{Corrupt, Pgno};
 
-/// A trunk page: the next trunk, a count, then that many page numbers of free leaves.
+/// A trunk page: the next trunk, a count, then as many page numbers of free leaves.
 #[derive(Clone, Copy, Debug)]
 pub struct Trunk<'a> {
     /// The next trunk.
@@ -15,7 +15,7 @@ impl<'a> Trunk<'a> {
     /// Views the first `usable` bytes of trunk page `pgno`.
     ///
     /// # Errors
-    /// [`Corrupt`] when it states more leaves than fit.
+    /// [`Corrupt`] for more stated leaves than fit.
     pub fn new(bytes: &'a [u8], pgno: Pgno, usable: usize) -> Result<Trunk<'a>, Corrupt> {
         let corrupt = |why, value: u64| Corrupt::on_page(pgno, "freelist trunk", why, value);
         let parts = bytes.get(..usable).and_then(|bytes| {
@@ -40,7 +40,7 @@ impl<'a> Trunk<'a> {
     /// Returns leaf `index`.
     ///
     /// # Errors
-    /// [`Corrupt`] when there is none or it is page 0.
+    /// [`Corrupt`] without a leaf, or for page 0.
     pub fn leaf(&self, index: usize) -> Result<Pgno, Corrupt> {
         self.leaves
             .get(index * 4..)
@@ -66,10 +66,10 @@ impl<'a> Trunk<'a> {
         bytes[..4].copy_from_slice(&next.map_or(0, Pgno::get).to_be_bytes());
     }
 
-    /// Appends `leaf` to the trunk in `bytes`, which has `count` leaves.
+    /// Appends `leaf` to the trunk in `bytes`, `count` leaves long.
     ///
     /// # Panics
-    /// When it does not fit.
+    /// When there is no room.
     pub fn push(bytes: &mut [u8], count: usize, leaf: Pgno) {
         bytes[8 + 4 * count..12 + 4 * count].copy_from_slice(&leaf.get().to_be_bytes());
         Self::set_count(bytes, count + 1);

@@ -1,4 +1,4 @@
-//! The rollback journal (file format §3): what the pages were before a transaction.
+//! The rollback journal (file format §3): the pages as of before a transaction.
 //!
 //! One or more segments, each a header padded to a sector and then records: page number, the page
 //! as it was, a checksum. A transaction over several files ends with the name of its super-journal.
@@ -23,13 +23,13 @@ layout! {
     }
 }
 
-/// The first bytes of a segment that is valid.
+/// The first bytes of a valid segment.
 pub const MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
 
-/// The record count that means "as many as the file holds".
+/// The record count for "as many as the file holds".
 pub const COUNT_FROM_SIZE: u32 = 0xffff_ffff;
 
-/// Bytes that a record has besides its page.
+/// The bytes of a record besides its page.
 pub const RECORD_OVERHEAD: u64 = 8;
 
 /// Returns the checksum of `page`: `init` plus every 200th byte from the end, the first 200 bytes

@@ -1,4 +1,4 @@
-//! The order of index entries: which columns, which collation, which direction.
+//! The order of index entries: columns, collations, directions.
 
 use std::cmp::Ordering;
 
@@ -92,7 +92,7 @@ impl KeyOrder {
         KeyOrder { columns }
     }
 
-    /// The order in which every column is binary and ascending.
+    /// The binary, ascending order of every column.
     pub const fn binary() -> KeyOrder {
         KeyOrder { columns: Vec::new() }
     }
@@ -112,7 +112,7 @@ impl KeyOrder {
     /// `key`: equal when `key` is a prefix of the record. A record that ends early is less.
     ///
     /// # Errors
-    /// [`Corrupt`] if the record is broken up to the column that decides.
+    /// [`Corrupt`] if the record is broken up to the deciding column.
     #[inline(always)]
     pub fn compare(&self, payload: &[u8], key: &[ValueRef<'_>]) -> Result<Ordering, Corrupt> {
         if let [wanted, rest @ ..] = key

@@ -106,7 +106,7 @@ macro_rules! layout {
         }
 
         impl<'a> $edit<'a> {
-            /// Views `bytes` as the structure, to write it.
+            /// Views `bytes` as the structure, for writing.
             pub const fn new(bytes: &'a mut [u8; $size]) -> Self {
                 Self { bytes }
             }

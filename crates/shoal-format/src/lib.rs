@@ -1,8 +1,8 @@
 //! SQLite's file format as borrowed views over bytes.
 //!
 //! One file per structure on disk. Nothing here does I/O, caches, knows SQL or, text in UTF-16
-//! aside, allocates while it reads; bytes that break a rule of the format are a [`Corrupt`] value, never a panic. All numbers
-//! in the format are big-endian.
+//! aside, allocates while it reads; bytes that break a rule of the format are a [`Corrupt`] value,
+//! never a panic. All numbers in the format are big-endian.
 
 #![forbid(unsafe_code)]
 #![deny(clippy::host_endian_bytes, clippy::little_endian_bytes)]

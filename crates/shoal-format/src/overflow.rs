@@ -1,4 +1,4 @@
-//! Payloads that do not fit their page (file format §1.6, "cell payload overflow pages").
+//! Payloads too long for their page (file format §1.6, "cell payload overflow pages").
 
 use crate::{Corrupt, PageKind, Pgno};
 
@@ -26,7 +26,7 @@ pub fn local_len(kind: PageKind, usable: usize, payload_len: usize) -> usize {
 pub struct OverflowPage<'a> {
     /// The next page of the chain.
     pub next: Option<Pgno>,
-    /// Bytes of the payload: all that the page can hold, whether or not the payload needs them.
+    /// Payload bytes: all the page can hold, whether or not the payload needs them.
     pub content: &'a [u8],
 }
 
@@ -37,7 +37,7 @@ impl<'a> OverflowPage<'a> {
     /// Views the first `usable` bytes of page `pgno`.
     ///
     /// # Errors
-    /// [`Corrupt`] when `bytes` is shorter than that.
+    /// [`Corrupt`] for shorter `bytes`.
     pub fn new(bytes: &'a [u8], pgno: Pgno, usable: usize) -> Result<OverflowPage<'a>, Corrupt> {
         match bytes.get(..usable).and_then(|bytes| bytes.split_first_chunk::<4>()) {
             Some((next, content)) => {
@@ -50,7 +50,7 @@ impl<'a> OverflowPage<'a> {
         }
     }
 
-    /// Writes an overflow page into `bytes`; what `content` leaves free becomes zero.
+    /// Writes an overflow page into `bytes`, with zeros behind `content`.
     ///
     /// # Panics
     /// When `content` does not fit.

@@ -23,7 +23,7 @@ layout! {
     }
 }
 
-/// What a b-tree page holds.
+/// The kind of a b-tree page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageKind {
     /// Entries of an index with children between them.
@@ -132,7 +132,7 @@ impl<'a> Page<'a> {
         self.pgno
     }
 
-    /// Returns what the page holds.
+    /// Returns the kind of the page.
     #[inline]
     pub fn kind(&self) -> PageKind {
         self.kind
@@ -218,8 +218,9 @@ impl<'a> Page<'a> {
             .map_err(|error| error.at(self.pgno))
     }
 
-    /// Finds rows `from`, `from + 1` ... of a table leaf and puts what they are into `out`, as many as
-    /// it holds or the page has; returns how many, and whether one of them goes on on other pages.
+    /// Finds rows `from`, `from + 1` ... of a table leaf and puts what they are into `out`, as many
+    /// as it holds or the page has; returns how many, and whether one of them goes on on other
+    /// pages.
     ///
     /// Cost: one loop over the cells' pointers and heads; payloads are not looked at.
     ///
@@ -245,8 +246,8 @@ impl<'a> Page<'a> {
         Ok((count, goes_on))
     }
 
-    /// Where the area begins in which cells may be, and its bytes, of which no page has so many that
-    /// there is a 65,537th byte of the page.
+    /// Where the area begins in which cells may be, and its bytes, of which no page has so many
+    /// that there is a 65,537th byte of the page.
     #[inline(always)]
     fn cell_area(&self) -> (usize, &'a [u8]) {
         let first = self.pointers + 2 * self.cell_count;
@@ -272,7 +273,7 @@ impl<'a> Page<'a> {
         self.leaf_cell(index)
     }
 
-    /// Returns the payload of row `index`, which [`Page::leaf_row`] gave as `cell`.
+    /// Returns the payload of row `index`, given by [`Page::leaf_row`] as `cell`.
     ///
     /// # Errors
     /// [`Corrupt`] when the row goes on on other pages and is broken.
@@ -332,8 +333,8 @@ impl<'a> Page<'a> {
     }
 
     /// Finds entries `from`, `from + 1` ... of an index page and puts where their records are into
-    /// `out`, as many as it holds or the page has; returns how many, and whether one of them goes on
-    /// on other pages. They have no rowids.
+    /// `out`, as many as it holds or the page has; returns how many, and whether one of them goes
+    /// on on other pages. They have no rowids.
     ///
     /// # Errors
     /// As [`Page::index`].
@@ -474,7 +475,7 @@ impl<'a> Page<'a> {
     /// Cost: one walk of the cells and freeblocks; no allocation.
     ///
     /// # Errors
-    /// [`Corrupt`] naming the first thing that is wrong.
+    /// [`Corrupt`] with the first fault.
     pub fn check(&self) -> Result<(), Corrupt> {
         let gap = self.gap()?;
         let mut used = 0;
@@ -536,7 +537,7 @@ mod tests {
         bytes
     }
 
-    /// What is found of many rows at once is what is found of each.
+    /// Rows found at once are the rows found one by one.
     fn finds_rows_at_once(page: &Page<'_>) {
         let each: Vec<_> = (0..page.cell_count()).map(|index| page.table_leaf(index)).collect();
         for (from, count) in [(0, 200), (0, 1), (1, 2), (3, 200), (500, 3)] {

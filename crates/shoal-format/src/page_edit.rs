@@ -8,7 +8,7 @@ use crate::{Corrupt, Pgno};
 /// Most fragmented bytes a page may have before it must be packed.
 const MAX_FRAGMENTED: usize = 60;
 
-/// A b-tree page that is being changed.
+/// A b-tree page being changed.
 ///
 /// The page should have passed [`Page::check`] when it was read; what is then still wrong (cells
 /// that overlap, say) ends in an error or in other cells of the same page, never outside of it.
@@ -52,7 +52,7 @@ impl<'a> PageEdit<'a> {
         edit
     }
 
-    /// Returns the page as it is now.
+    /// Returns the page at present.
     pub fn page(&self) -> Page<'_> {
         Page::new(self.bytes, self.pgno, self.usable).expect("an edit keeps the page readable")
     }
@@ -170,7 +170,7 @@ impl<'a> PageEdit<'a> {
     /// Removes cell `index`; its bytes become free.
     ///
     /// # Errors
-    /// [`Corrupt`] when the cell is broken or lies in space that is free already.
+    /// [`Corrupt`] for a broken cell, or for a cell in free space.
     pub fn remove(&mut self, index: usize) -> Result<(), Corrupt> {
         let page = self.page();
         let (offset, size) = page.cell_extent(index)?;
@@ -241,7 +241,7 @@ impl<'a> PageEdit<'a> {
         }
         self.header_edit().fragmented_bytes(fragmented as u8);
         if start == gap.end {
-            // At the edge of the gap it is simply a larger gap.
+            // At the edge of the gap, the block simply widens the gap.
             self.header_edit().first_freeblock(next as u16).content_start((end % 65536) as u16);
             return Ok(());
         }
@@ -251,7 +251,7 @@ impl<'a> PageEdit<'a> {
         Ok(())
     }
 
-    /// Moves all cells to the end of the page, so that all free bytes are in the gap.
+    /// Moves all cells to the end of the page, and all free bytes into the gap.
     ///
     /// # Errors
     /// [`Corrupt`] when a cell is broken or the cells together are larger than the page.

@@ -8,11 +8,11 @@ use std::num::NonZeroU32;
 pub struct Pgno(NonZeroU32);
 
 impl Pgno {
-    /// The page that holds the file header and the root of `sqlite_schema`.
+    /// The page of the file header and the root of `sqlite_schema`.
     pub const FIRST: Pgno = Pgno(NonZeroU32::MIN);
     /// The highest page number the format allows.
     pub const MAX: u32 = 0xFFFF_FFFE;
-    /// The first byte of the page that is never used, because locks are taken on its bytes.
+    /// The first byte of the unused page: locks are taken on its bytes.
     pub const LOCK_BYTE: u64 = 0x4000_0000;
 
     /// Returns page number `number`, or `None` for 0.

@@ -113,7 +113,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Steps over one column without decoding it; false at the end.
+    /// Steps over one column, undecoded; false at the end.
     ///
     /// # Errors
     /// As [`Record::column`].

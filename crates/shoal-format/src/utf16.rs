@@ -11,7 +11,7 @@ use std::cmp::Ordering;
 
 use crate::{Collation, Corrupt, KeyOrder, Record, TextEncoding, ValueRef, encode_record};
 
-/// Which of the two bytes of a unit comes first.
+/// The first byte of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ByteOrder {
     /// The low one.
@@ -49,7 +49,7 @@ impl ByteOrder {
     }
 }
 
-/// Appends `text`, which is UTF-16, as UTF-8.
+/// Appends `text`, in UTF-16, as UTF-8.
 ///
 /// Cost: one pass; at most one and a half times as many bytes.
 pub fn decode(text: &[u8], order: ByteOrder, out: &mut Vec<u8>) {
@@ -179,7 +179,7 @@ impl<'k> Utf16Key<'k> {
     /// [`KeyOrder::compare`], by the stored bytes where the order is binary.
     ///
     /// # Errors
-    /// [`Corrupt`] if the record is broken up to the column that decides.
+    /// [`Corrupt`] if the record is broken up to the deciding column.
     pub fn compare(&self, payload: &[u8], order: &KeyOrder) -> Result<Ordering, Corrupt> {
         let mut values = Record::new(payload)?.values();
         let mut decoded = Vec::new();

@@ -17,9 +17,9 @@ layout! {
         version: u32 = 4,
         /// 512 to 65536.
         page_size: u32 = 8,
-        /// Grows with each checkpoint that begins the log anew.
+        /// Grows with each new begin of the log after a checkpoint.
         checkpoint: u32 = 12,
-        /// Changed whenever the log begins anew, so that older frames are told apart.
+        /// Changed at each new begin of the log, to tell older frames apart.
         salt: [u8; 8] = 16,
         /// Over the bytes before.
         checksum: [u8; 8] = 24,
@@ -27,9 +27,9 @@ layout! {
 }
 
 layout! {
-    /// What precedes a page in the log.
+    /// The header before a page in the log.
     pub struct FrameHeader / FrameHeaderEdit [24] {
-        /// The page that follows.
+        /// The following page.
         pgno: u32 = 0,
         /// Pages of the database after the transaction that ends with this frame; 0 on others.
         page_count: u32 = 4,
@@ -46,19 +46,19 @@ pub const MAGIC: u32 = 0x377f_0682;
 /// The only version there is.
 pub const VERSION: u32 = 3_007_000;
 
-/// What a log's header says once it is found whole.
+/// The header of an intact log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WalStart {
     /// Bytes of a page.
     pub page_size: u32,
-    /// What each valid frame repeats.
+    /// The salt of every valid frame.
     pub salt: [u8; 8],
-    /// The checksum that the first frame's goes on from.
+    /// The checksum before the first frame.
     pub checksum: Checksum,
 }
 
 impl WalStart {
-    /// Reads the header; `None` when it is not whole or not one of a log.
+    /// Reads the header; `None` for a broken one, or for other files.
     pub fn parse(bytes: &[u8; WalHeader::SIZE]) -> Option<WalStart> {
         let header = WalHeader::new(bytes);
         let page_size = header.page_size();
@@ -82,7 +82,7 @@ impl WalStart {
     }
 }
 
-/// A frame that is the next one of its log.
+/// The next frame of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// The page.
@@ -139,7 +139,7 @@ impl Checksum {
         self.sums = [a, b];
     }
 
-    /// The checksum as the log has it.
+    /// The checksum as stored.
     pub fn bytes(&self) -> [u8; 8] {
         let mut bytes = [0; 8];
         bytes[..4].copy_from_slice(&self.sums[0].to_be_bytes());

@@ -9,18 +9,18 @@
 /// Bytes of the two copies of the header and of what follows them up to the lock bytes.
 pub const SIZE: usize = 136;
 /// The byte that a reader locks who does not look at the log and so keeps checkpoints from writing
-/// into the database. The bytes behind it are those of the read marks from 1 on: who locks one keeps
-/// checkpoints from going beyond its mark, and writers from beginning the log anew.
+/// into the database. The bytes behind it are those of the read marks from 1 on: who locks one
+/// keeps checkpoints from going beyond its mark, and writers from beginning the log anew.
 pub const READ_LOCK: u64 = 123;
 /// The byte that writers lock for as long as they write, and whoever makes the index anew.
 pub const WRITE_LOCK: u64 = 120;
 /// How many read marks there are, the one of [`READ_LOCK`] included, which is always 0.
 pub const READ_MARKS: usize = 5;
 
-/// What writers tell readers.
+/// The message of writers to readers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WalIndex {
-    /// Frames that belong to committed transactions.
+    /// Frames of committed transactions.
     pub frames: u32,
     /// Pages of the database with them.
     pub page_count: u32,
@@ -30,7 +30,7 @@ pub struct WalIndex {
     pub salt: [u8; 8],
     /// Grows with each transaction.
     pub change: u32,
-    /// Frames that are in the database file, too.
+    /// Frames also in the database file.
     pub backfilled: u32,
     /// The last frame that the readers of each mark may look at; [`u32::MAX`] is no frame at all.
     pub marks: [u32; READ_MARKS],

@@ -35,16 +35,16 @@ pub(super) const LENGTHS: [u32; 256] = {
     out
 };
 
-/// More than any record has bytes that is looked at with sums of [`LENGTHS`]; 127 of them, the types
-/// of a short header and where it began, do not pass 2^32.
+/// More than any record has bytes that is looked at with sums of [`LENGTHS`]; 127 of them, the
+/// types of a short header and where it began, do not pass 2^32.
 const LONG: u32 = 1 << 24;
 
-/// Which columns are wanted of many records.
+/// The wanted columns of many records.
 #[derive(Clone, Debug, Default)]
 pub struct ColumnFinder {
     /// Numbers of columns, ascending.
     indexes: Box<[usize]>,
-    /// For each of them how many columns are passed over before it.
+    /// For each of them the number of columns passed over before.
     skips: Box<[usize]>,
     /// How many columns there are up to the last one.
     span: usize,
@@ -52,11 +52,12 @@ pub struct ColumnFinder {
     run: Option<usize>,
 }
 
-/// Most columns of a span that is looked for in headers of one-byte types: such a header has no more.
+/// Most columns of a span that is looked for in headers of one-byte types: such a header has no
+/// more.
 const SPAN_MAX: usize = 126;
 
 impl ColumnFinder {
-    /// For the columns `indexes`, which ascend.
+    /// For the columns `indexes`, in ascending order.
     pub fn new(indexes: &[usize]) -> ColumnFinder {
         let mut skips = Vec::with_capacity(indexes.len());
         let mut next = 0;
@@ -103,9 +104,9 @@ impl ColumnFinder {
         self.find_any(bytes, record, found)
     }
 
-    /// Finds the columns of the records of `cells`, which are of the page of these `bytes`: those of
-    /// `cells[i]` are put in front of `found[i * stride..]`. A cell whose record goes on on other pages
-    /// is passed over.
+    /// Finds the columns of the records of `cells`, which are of the page of these `bytes`: those
+    /// of `cells[i]` are put in front of `found[i * stride..]`. A cell whose record goes on on
+    /// other pages is passed over.
     ///
     /// Cost: one loop; of a record as [`ColumnFinder::find`], which has more to ask each time.
     ///
@@ -188,8 +189,8 @@ impl ColumnFinder {
         })
     }
 
-    /// Goes over cells with `short`, which does those whose headers are of the usual kind and says how
-    /// many they are before the first other one.
+    /// Goes over cells with `short`, which does those whose headers are of the usual kind and says
+    /// how many they are before the first other one.
     #[inline(always)]
     fn find_each(
         &self,
@@ -217,7 +218,8 @@ impl ColumnFinder {
         }
     }
 
-    /// [`ColumnFinder::find_short`] for one cell after the other, as long as it finds; says of how many.
+    /// [`ColumnFinder::find_short`] for one cell after the other, as long as it finds; says of how
+    /// many.
     #[inline(never)]
     fn shorts_of(
         &self,
@@ -291,16 +293,16 @@ impl ColumnFinder {
     }
 }
 
-/// Whether the header of a record, whose first byte is this, has one byte for its length and at least
-/// so many types.
+/// Whether the header of a record, whose first byte is this, has one byte for its length and at
+/// least so many types.
 #[inline(always)]
 fn is_short(length: u8, span: usize) -> bool {
     span <= SPAN_MAX && usize::from(length) > span && length < 0x80
 }
 
-/// Finds `TAKE` columns behind the first `PASS` as [`ColumnFinder::find_short`] does, in one cell of the
-/// page of these `bytes` after the other, as long as their headers are of the usual kind; says how many
-/// those are. Nothing is put for others.
+/// Finds `TAKE` columns behind the first `PASS` as [`ColumnFinder::find_short`] does, in one cell
+/// of the page of these `bytes` after the other, as long as their headers are of the usual kind;
+/// says how many those are. Nothing is put for others.
 #[inline(never)]
 fn runs_of<const PASS: usize, const TAKE: usize>(
     bytes: &[u8],
@@ -325,8 +327,8 @@ fn runs_of<const PASS: usize, const TAKE: usize>(
             *place = ColumnPlace::new(u32::from(serial), at);
             at += LENGTHS[usize::from(serial)];
         }
-        // A cell that goes on on other pages has its end at 0, and none has it as far as a long type
-        // would reach.
+        // A cell that goes on on other pages has its end at 0, and none has it as far as a long
+        // type would reach.
         if !is_short(head[0], PASS + TAKE) || at > cell.end {
             return Some(number);
         }
@@ -336,9 +338,9 @@ fn runs_of<const PASS: usize, const TAKE: usize>(
     other.unwrap_or(usize::MAX)
 }
 
-/// Finds the columns `indexes`, which are all among the first `SPAN`, as [`runs_of`] does: where all of
-/// those begin is found first. They are `TAKE`, where that is not 0; of columns beside each other `run` are
-/// before them.
+/// Finds the columns `indexes`, which are all among the first `SPAN`, as [`runs_of`] does: where
+/// all of those begin is found first. They are `TAKE`, where that is not 0; of columns beside each
+/// other `run` are before them.
 #[inline(never)]
 fn spans_of<const SPAN: usize, const TAKE: usize>(
     indexes: &[usize],
