@@ -21,7 +21,7 @@ pub fn encode_into(bytes: &[u8], text: &mut String) {
     );
 }
 
-/// Returns the bytes that `text` spells.
+/// Returns the bytes spelled by `text`.
 ///
 /// # Errors
 /// [`DecodeError`] when the number of digits is odd or a character is not a hexadecimal digit.

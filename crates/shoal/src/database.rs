@@ -20,16 +20,16 @@ pub struct Database {
     connection: Connection,
 }
 
-/// A document of a database, as a list shows it.
+/// A document of a database, for a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredDocument {
     /// Its name, unique in the database.
     pub name: String,
     /// Its heads, ascending.
     pub heads: Vec<ChangeHash>,
-    /// How many changes it has.
+    /// The number of changes.
     pub changes: u64,
-    /// What their chunks take, in bytes.
+    /// The bytes of their chunks.
     pub bytes: u64,
 }
 
@@ -43,10 +43,10 @@ impl Database {
         Self::over(environment.clone(), Store::open(environment.vfs(), path, access)?)
     }
 
-    /// A database that lives in memory and dies with the value.
+    /// A database in memory, gone with the value.
     ///
     /// # Errors
-    /// None that the caller could cause.
+    /// None within the caller's reach.
     pub fn memory(environment: Environment) -> Result<Self, Error> {
         Self::over(environment, Store::memory())
     }
@@ -57,7 +57,7 @@ impl Database {
         Ok(Self { environment, connection })
     }
 
-    /// The tables. SQL may read those that hold documents and not change them.
+    /// The tables. SQL may read the tables of documents, not change them.
     pub fn sql(&mut self) -> &mut Connection {
         &mut self.connection
     }
@@ -97,13 +97,13 @@ impl Database {
         })
     }
 
-    /// Reads a document. Edits to it will be by a new actor.
+    /// Reads a document. Its edits will be by a new actor.
     ///
     /// Cost: every change is read and applied.
     ///
     /// # Errors
-    /// [`Error::NoDocument`]; [`Error::HeadsDiffer`] and others when the tables hold something
-    /// that is no document.
+    /// [`Error::NoDocument`]; [`Error::HeadsDiffer`] and others for tables without a sound
+    /// document.
     pub fn load(&mut self, name: &str) -> Result<Document, Error> {
         let (row, changes) = self.snapshot(|connection| {
             let row =
@@ -118,12 +118,12 @@ impl Database {
         Ok(document)
     }
 
-    /// Makes a document durable under `name`, in one transaction: the changes that the database
-    /// lacks are appended, those too that wait for others, and its JSON is written anew. A document that is not there yet is
-    /// created. When the database has changes that `document` lacks, another process stored them
-    /// meanwhile: they are merged into `document` first, so that afterwards both are the same.
+    /// Makes a document durable under `name`, in one transaction: changes missing in the database
+    /// are appended, waiting ones too, and the JSON is written anew. A new document is created.
+    /// Changes of the database missing in `document`, stored meanwhile by another process, are
+    /// merged into `document` first, so that afterwards both are the same.
     ///
-    /// Returns the heads, which are durable when this returns.
+    /// Returns the heads, durable by then.
     ///
     /// # Errors
     /// [`Error::Store`] when the file cannot be written; nothing is stored then.
@@ -135,7 +135,7 @@ impl Database {
                 Ok(heads)
             }
             Err(error) => {
-                // What failed first is what the caller has to know.
+                // The first failure is the one for the caller.
                 let _ = self.connection.rollback();
                 Err(error)
             }
@@ -164,8 +164,8 @@ impl Database {
         let stored = tables::change_count(connection, row.id)?;
         let since = document.changes_since(&row.heads);
         let reached = document.changes().len() - since.len();
-        // More rows than the heads reach: changes that waited for others are among them, and may
-        // have been applied since.
+        // More rows than the heads reach: changes waiting for others are among them, and may have
+        // been applied since.
         let waiting = if usize::try_from(stored) == Ok(reached) {
             BTreeSet::new()
         } else {

@@ -1,5 +1,5 @@
-//! What a database takes from the world: files, the time, randomness. All three are values, so
-//! that a test can bring its own.
+//! The world of a database: files, the time, randomness. All three are values, for tests to bring
+//! their own.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
-//! What can go wrong with a database, by who can cause it.
+//! The errors of a database, by who can cause them.
 
 use shoal_history::ChangeHash;
 
-/// Why a database could not do what was asked. Nothing was written then.
+/// The reason of a failed call. Nothing was written then.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -12,14 +12,14 @@ pub enum Error {
         /// The name.
         name: String,
     },
-    /// What the `_shoal_` tables hold does not fit together.
+    /// The contents of the `_shoal_` tables do not fit together.
     #[error("{table} row {rowid}: {why}")]
     Corrupt {
         /// The table.
         table: &'static str,
         /// The row.
         rowid: i64,
-        /// What is wrong with it.
+        /// The fault.
         why: &'static str,
     },
     /// A stored change is no change.
@@ -29,7 +29,7 @@ pub enum Error {
         table: &'static str,
         /// The row.
         rowid: i64,
-        /// What is wrong with it.
+        /// The fault.
         source: shoal_history::Error,
     },
     /// The stored changes of a document do not lead to its stored heads.
@@ -37,10 +37,10 @@ pub enum Error {
     HeadsDiffer {
         /// The document.
         name: String,
-        /// A head that the changes do not reach.
+        /// A head out of reach of the changes.
         missing: ChangeHash,
     },
-    /// A `_shoal_` table does not have the columns that this version writes.
+    /// A `_shoal_` table does not have the columns of this version.
     #[error("{table} has another shape than this version of Shoal writes")]
     Layout {
         /// The table.
@@ -51,13 +51,13 @@ pub enum Error {
     Json {
         /// The document.
         name: String,
-        /// What serializing said.
+        /// The serializer's message.
         why: String,
     },
     /// A bound was reached.
     #[error("{what}: more than {max}")]
     Limit {
-        /// What is bounded.
+        /// The bounded quantity.
         what: &'static str,
         /// The bound.
         max: u64,

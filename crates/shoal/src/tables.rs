@@ -1,12 +1,13 @@
-//! The tables that hold documents, and nothing of what documents are.
+//! The tables of documents, without any knowledge of documents.
 //!
 //! | table | one row is |
 //! | --- | --- |
-//! | `_shoal_doc(id, name, heads, json)` | a document: its heads, 32 bytes each, ascending, and its state at those heads as JSON |
-//! | `_shoal_change(id, doc, hash, actor, seq, chunk)` | a change: its uncompressed chunk. `id` is `doc * 2^32 + position` |
+//! | `_shoal_doc(id, name, heads, json)` | a document: its heads and its state as JSON |
+//! | `_shoal_change(id, doc, hash, actor, seq, chunk)` | a change: its uncompressed chunk |
 //!
-//! The changes of a document lie side by side, so that loading it is one range scan, and in the
-//! order in which they were applied: after those they depend on, unless they still wait for them.
+//! Heads are 32 bytes each, ascending, and the JSON is the state at these heads. The `id` of a change
+//! is `doc * 2^32 + position`: the changes of a document lie side by side, for loading in one range
+//! scan, and in the order of applying: after their dependencies, unless they still wait for them.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -29,7 +30,7 @@ const CREATE: [&str; 2] = [
 /// How the names of all of them begin. SQL may read such tables and not change them.
 pub(crate) const PREFIX: &str = "_shoal_";
 
-/// Bits of a change's rowid that count within its document.
+/// The low bits of a change's rowid: the position within the document.
 const POSITION_BITS: u32 = 32;
 /// The greatest id of a document: its changes' rowids are positive.
 const DOC_ID_MAX: i64 = (1 << (63 - POSITION_BITS)) - 1;
@@ -60,14 +61,14 @@ pub(crate) fn query(
     Ok(())
 }
 
-/// Runs `sql`, which gives no rows.
+/// Runs `sql`, a statement without rows.
 pub(crate) fn execute(connection: &mut Connection, sql: &str) -> Result<(), Error> {
     let mut statement = connection.prepare(sql)?;
     connection.execute(&mut statement)?;
     Ok(())
 }
 
-/// Whether the database has documents' tables.
+/// True if the database has documents' tables.
 pub(crate) fn exist(connection: &mut Connection) -> Result<bool, Error> {
     let mut found = 0;
     query(
@@ -124,7 +125,7 @@ pub(crate) fn find(connection: &mut Connection, name: &str) -> Result<Option<Doc
     Ok(found)
 }
 
-/// The rowids that the changes of document `doc` may have.
+/// The possible rowids of the changes of document `doc`.
 pub(crate) fn change_ids(doc: i64) -> RangeInclusive<i64> {
     let first = doc << POSITION_BITS;
     first..=first + ((1 << POSITION_BITS) - 1)
@@ -147,7 +148,7 @@ pub(crate) fn changes(connection: &mut Connection, doc: i64) -> Result<Vec<Chang
                 return Err(corrupt("the document is not the one that the id names"));
             }
             let ValueRef::Blob(chunk) = chunk else { return Err(corrupt("the chunk is no blob")) };
-            // It was within the limits when it came, or is one's own.
+            // The chunk was within the limits on arrival, or is one's own.
             let limits = Limits { by_size: None, ..Limits::default() };
             let change = Change::from_bytes_within(chunk, &limits)
                 .map_err(|source| Error::Chunk { table: CHANGE, rowid, source })?;

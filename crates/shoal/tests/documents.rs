@@ -1,5 +1,5 @@
-//! Documents in a database: what is stored comes back, nobody's changes are lost, what a stranger
-//! did to the tables is noticed, and what was told is there after a crash.
+//! Documents in a database: stored ones come back, nobody's changes are lost, a stranger's edits of
+//! the tables are noticed, and every head told is there after a crash.
 
 #![allow(clippy::unwrap_used)]
 
@@ -92,8 +92,8 @@ fn two_who_edit_at_once_both_keep_their_changes() {
     assert_eq!(json(&loaded), json(&b));
 }
 
-/// A file with changes that wait for one that is not in it: stored, loaded, and applied when the
-/// missing one comes.
+/// A file with changes waiting for a missing one: stored, loaded, and applied when the missing one
+/// comes.
 #[test]
 fn changes_that_wait_are_kept() {
     let dir = tempfile::tempdir().unwrap();
@@ -135,7 +135,7 @@ fn real_documents_survive() {
     }
 }
 
-/// What a foreign program does to the tables gives an error that names table and row.
+/// A foreign program's edits of the tables give an error with table and row.
 #[test]
 fn foreign_writes_are_noticed() {
     let check = |sql: &str, expect: &str| {
@@ -179,8 +179,8 @@ fn sql_reads_documents_and_may_not_write_them() {
     assert!(matches!(refused, shoal_sql::Error::Refused { .. }), "{refused}");
 }
 
-/// Two documents are stored one after the other, and the machine dies after any system call.
-/// Whatever was told is there; a store that was not told is there whole or not at all.
+/// Two documents are stored one after the other, and the machine dies after any system call. Every
+/// head told is there; a store without an answer is there whole or not at all.
 #[test]
 fn told_implies_durable() {
     let path = Path::new("a.db");
