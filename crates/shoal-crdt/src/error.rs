@@ -95,8 +95,8 @@ pub enum Error {
     /// A scalar where an object is to be made.
     #[error("a scalar where an object is to be made")]
     NotAnObject,
-    /// Objects are nested more deeply than a value that is read whole may be, or would be more deeply
-    /// than the document may hold.
+    /// Objects are nested more deeply than a value that is read whole may be, or would be more
+    /// deeply than the document may hold.
     #[error("objects are nested more deeply than: {max}")]
     TooDeep {
         /// The limit.

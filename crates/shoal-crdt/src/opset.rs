@@ -216,8 +216,8 @@ impl OpSet {
         Ok(())
     }
 
-    /// Applies inserts of the characters of `text`, the first by the op `id` after `reference`, each
-    /// other one by the next op after the one before.
+    /// Applies inserts of the characters of `text`, the first by the op `id` after `reference`,
+    /// each other one by the next op after the one before.
     ///
     /// # Errors
     /// When the first contradicts the document; nothing has changed then.

@@ -70,7 +70,8 @@ fn patches_tell_which_value_is_left_of_a_conflict() {
     };
     assert_eq!(told.iter().filter(conflicts).count(), 2);
     assert_eq!(one.get_all(&ROOT, "key").unwrap().len(), 2);
-    // Somebody deletes what they see, the winner: the other value shows, and nothing is in conflict.
+    // Somebody deletes what they see, the winner: the other value shows, and nothing is in
+    // conflict.
     let mut three = winner_deleted;
     three.delete(&ROOT, "key").unwrap();
     three.delete(&list, 0).unwrap();

@@ -147,7 +147,8 @@ fn change_after(
 
 type Make = fn(u32) -> (Op<'static>, Option<OpId>);
 
-/// Ops that take little room in a chunk and much in memory, each with how many of them there may be.
+/// Ops that take little room in a chunk and much in memory, each with how many of them there may
+/// be.
 const KINDS: [(&str, u32, Make); 16] = [
     ("values of one key", 1 << 14, |_| (PUT, None)),
     ("values one after the other", 1 << 14, |at| (PUT, (at > 1).then(|| id(at - 1)))),

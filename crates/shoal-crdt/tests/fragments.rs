@@ -121,7 +121,8 @@ fn a_fragment_of_level_two() {
         doc.put(&ROOT, "n", n).unwrap();
         doc.commit();
     }
-    // Another actor's change after those, whose time is such that its hash begins with two zero bytes.
+    // Another actor's change after those, whose time is such that its hash begins with two zero
+    // bytes.
     let mut copy = load(&doc.save());
     let heads = copy.heads();
     let mut tx = copy.transaction();

@@ -1,5 +1,6 @@
-//! Patches of small sessions of the kinds in which the reference's patches had faults: a copy that is
-//! kept by patches alone shows what the document shows, forth and back, and what the reference shows.
+//! Patches of small sessions of the kinds in which the reference's patches had faults: a copy that
+//! is kept by patches alone shows what the document shows, forth and back, and what the reference
+//! shows.
 
 #![allow(clippy::unwrap_used)]
 

@@ -26,8 +26,8 @@ fn all_of(mut doc: Document) -> (Vec<u8>, Vec<ChangeHash>, Vec<ChangeHash>) {
     (doc.save(), doc.heads(), changes)
 }
 
-/// However many threads there are, and whether they are rayon's own, which loading and saving use as
-/// well, or others: the same.
+/// However many threads there are, and whether they are rayon's own, which loading and saving use
+/// as well, or others: the same.
 #[test]
 fn documents_side_by_side_are_as_they_are_alone() {
     let files = files();

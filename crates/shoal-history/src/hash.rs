@@ -15,8 +15,8 @@ impl ChangeHash {
         hex::decode(text).ok()?.try_into().ok().map(Self)
     }
 
-    /// How many zero bytes it begins with: the level of the [`Fragment`](crate::Fragment) of which the
-    /// change is the head.
+    /// How many zero bytes it begins with: the level of the [`Fragment`](crate::Fragment) of which
+    /// the change is the head.
     pub fn fragment_level(&self) -> usize {
         self.0.iter().take_while(|&&byte| byte == 0).count()
     }

@@ -3,9 +3,9 @@
 
 use crate::{ChunkType, Error};
 
-/// Bounds on what an input may expand to: the bytes that are loaded, the chunks of one sync message,
-/// a bundle. Each chunk is held to them, and all chunks of an input together. What exceeds one gives
-/// [`Error::Limit`](crate::Error::Limit) before memory of that size is asked for.
+/// Bounds on what an input may expand to: the bytes that are loaded, the chunks of one sync
+/// message, a bundle. Each chunk is held to them, and all chunks of an input together. What exceeds
+/// one gives [`Error::Limit`](crate::Error::Limit) before memory of that size is asked for.
 ///
 /// # What an input costs
 /// Until it is loaded or refused, an input of `n` bytes takes at most this much memory, and what is

@@ -17,8 +17,9 @@ fn changes(bytes: &[u8]) -> Result<Vec<Change>, Error> {
     document.changes(Verify::Heads)
 }
 
-/// Two changes, neither of which depends on the other, of which the second names ops of the first: an
-/// object, an element, and one that it supersedes. `first` says which comes first in the document.
+/// Two changes, neither of which depends on the other, of which the second names ops of the first:
+/// an object, an element, and one that it supersedes. `first` says which comes first in the
+/// document.
 fn entangled(first: usize, object: bool, elem: bool, succ: bool) -> Vec<u8> {
     let actors = [ActorId::new(&[1]), ActorId::new(&[2])];
     let header = |actor, start_op| ChangeHeader {

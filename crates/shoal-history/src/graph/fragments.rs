@@ -51,8 +51,8 @@ impl ChangeGraph {
     /// on their own, in no fragment yet. The result depends on the order of concurrent changes only
     /// where a fragment of a higher level is concurrent with one below it.
     ///
-    /// Cost: the number of changes, and for each fragment the number of actors and of fragments of level
-    /// 1 and above.
+    /// Cost: the number of changes, and for each fragment the number of actors and of fragments of
+    /// level 1 and above.
     pub fn fragments(&self, levels: impl RangeBounds<usize>) -> Vec<Fragment> {
         let cut = self.inner.cut();
         let wanted = cut.nodes.iter().filter(|node| levels.contains(&node.level));

@@ -20,8 +20,8 @@ impl ChangeGraph {
     }
 
     /// The changes of `other` that are not here, in the order in which they were added there. Cost:
-    /// about their number, and the first time that of an index of the hashes that were loaded; no other
-    /// change of `other` is made.
+    /// about their number, and the first time that of an index of the hashes that were loaded; no
+    /// other change of `other` is made.
     pub fn changes_added<'o>(&self, other: &'o Self) -> Vec<&'o Change> {
         let shared = match (&self.inner.base, &other.inner.base) {
             (Some(own), Some(theirs)) if Arc::ptr_eq(own, theirs) => other.inner.base_len,
@@ -42,10 +42,11 @@ impl ChangeGraph {
         added
     }
 
-    /// The changes that are among `want` or ancestors of those, and neither among `have` nor ancestors
-    /// of those, in the order in which they were added. Hashes that are not in the graph are ignored.
-    /// `None` if these are more than `most`, or changes of a loaded document that would have to be
-    /// made first. Cost: the changes added since the first one that is returned, at most.
+    /// The changes that are among `want` or ancestors of those, and neither among `have` nor
+    /// ancestors of those, in the order in which they were added. Hashes that are not in the graph
+    /// are ignored. `None` if these are more than `most`, or changes of a loaded document that
+    /// would have to be made first. Cost: the changes added since the first one that is returned,
+    /// at most.
     pub fn changes_at_hand_between(
         &self,
         have: &[ChangeHash],
@@ -81,9 +82,10 @@ impl Inner {
         });
     }
 
-    /// Visits, last first, the places that `want` reaches and `had` does not. Goes from both backwards
-    /// by place: when a change comes up, all that depend on it have been seen, so it is known whether
-    /// `had` reaches it; when only such ones are left, the rest is as well. Ends when `visit` says false.
+    /// Visits, last first, the places that `want` reaches and `had` does not. Goes from both
+    /// backwards by place: when a change comes up, all that depend on it have been seen, so it is
+    /// known whether `had` reaches it; when only such ones are left, the rest is as well. Ends when
+    /// `visit` says false.
     fn visit_between(
         &self,
         mut had: FxHashSet<u32>,
