@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use rayon::prelude::*;
 
-use crate::{Error, Limits};
+use crate::{ChunkType, Error, Limits};
 use change::{SHARD_BYTES, Store};
 use header::Envelope;
 
@@ -23,9 +23,8 @@ mod salvage;
 
 pub use bundle::{Bundle, BundleWriter};
 pub use change::{Change, ChangeBuffers, ChangeHeader, ChangeOps, ChangeRows, ChangeWriter};
-pub(crate) use document::{ChangeRow, ChangeTable, DocumentSource, Hashes};
+pub(crate) use document::{ChangeRow, ChangeTable, DocumentSource, GraphRows, Hashes};
 pub use document::{DocumentChunk, DocumentOps, DocumentRows, DocumentWriter, Scalars, Verify};
-pub use header::ChunkType;
 pub use salvage::{Salvaged, salvage};
 
 /// A chunk, parsed and valid.

@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
-use crate::chunk::ChangeRow;
 use crate::{ActorId, ActorIdx, Change, ChangeHash, DocumentChunk, Error, OpId, Verify};
 
 mod base;
@@ -22,6 +21,7 @@ mod index;
 mod past;
 mod select;
 mod since;
+mod write;
 
 use base::{Base, SharedBase};
 pub use clock::{Clock, ClockEntry};
@@ -299,53 +299,6 @@ impl ChangeGraph {
     /// The greatest counter of all op ids, 0 when there is no op.
     pub fn max_op(&self) -> u32 {
         self.inner.max_op
-    }
-
-    /// Calls `visit` with the author, the row and the places of the dependencies of each change.
-    /// Cost: no change is rebuilt, and no hash computed.
-    ///
-    /// # Errors
-    /// The first of `visit`.
-    pub(crate) fn visit_rows<E>(
-        &self,
-        mut visit: impl FnMut(ActorIdx, &ChangeRow<'_>, &[u32]) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let inner = &*self.inner;
-        if let Some(base) = &inner.base {
-            let table = &base.table;
-            for row in 0..table.len() {
-                let deps = table.deps_at(row);
-                let change = ChangeRow {
-                    seq: table.seqs[row],
-                    max_op: table.max_ops[row],
-                    time: table.times[row],
-                    message: table.message(row),
-                    extra: table.extra(row),
-                    dep_count: deps.len(),
-                };
-                visit(table.actors[row], &change, deps)?;
-            }
-        }
-        for (place, (change, node)) in
-            (inner.base_len..).zip(inner.changes.iter().zip(&inner.nodes))
-        {
-            let deps = inner.deps_at(place);
-            let row = ChangeRow {
-                seq: change.seq(),
-                max_op: node.max_op,
-                time: change.time(),
-                message: change.message().unwrap_or_default(),
-                extra: change.extra_bytes(),
-                dep_count: deps.len(),
-            };
-            visit(node.author, &row, deps)?;
-        }
-        Ok(())
-    }
-
-    /// The heads and their places.
-    pub(crate) fn head_places(&self) -> impl Iterator<Item = (ChangeHash, u32)> {
-        self.inner.heads.iter()
     }
 
     fn clock_backwards(&self, heads: &[ChangeHash]) -> Clock {

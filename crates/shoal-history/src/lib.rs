@@ -8,6 +8,7 @@
 
 mod actor;
 mod chunk;
+mod chunk_type;
 mod column;
 mod error;
 mod graph;
@@ -20,9 +21,10 @@ mod sync;
 pub use actor::{ActorId, ActorIdx};
 pub use chunk::{
     Bundle, BundleWriter, Change, ChangeBuffers, ChangeHeader, ChangeOps, ChangeRows, ChangeWriter,
-    Chunk, ChunkType, Chunks, DocumentChunk, DocumentOps, DocumentRows, DocumentWriter, Salvaged,
-    Scalars, Verify, chunks, salvage,
+    Chunk, Chunks, DocumentChunk, DocumentOps, DocumentRows, DocumentWriter, Salvaged, Scalars,
+    Verify, chunks, salvage,
 };
+pub use chunk_type::ChunkType;
 pub use error::{Error, Fault};
 pub use graph::{ChangeGraph, Changes, Checkpoint, Clock, ClockEntry, Fragment};
 pub use hash::ChangeHash;

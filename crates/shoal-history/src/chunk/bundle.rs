@@ -14,12 +14,12 @@
 
 use super::change::actor_count;
 use super::columns::{BUNDLE_COLUMN_COUNT, BUNDLE_SPECS};
-use super::header::{ChunkType, Envelope};
+use super::header::Envelope;
 use super::parts;
 use crate::column::leb128::Reader;
 use crate::column::spec::{self, ColumnSpec, RawColumn};
 use crate::limits::Used;
-use crate::{Change, ChangeHash, Error, Fault, Limits};
+use crate::{Change, ChangeHash, ChunkType, Error, Fault, Limits};
 
 mod packed;
 mod read;

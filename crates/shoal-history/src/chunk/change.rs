@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use super::columns::OpColumns;
 use super::compressed;
-use super::header::{self, ChunkType, Envelope};
+use super::header::{self, Envelope};
 use super::op_one::{self, OneOp};
 use super::op_rows::{Body, OpReader, Row, RowValue};
 use super::op_runs::RunRows;
 use crate::column::value::RawValue;
 use crate::error::ColumnFault;
-use crate::{Action, ActorId, ActorIdx, ChangeHash, DeleteRun, Key, Op, OpId, TextRun};
+use crate::{Action, ActorId, ActorIdx, ChangeHash, ChunkType, DeleteRun, Key, Op, OpId, TextRun};
 
 mod author;
 mod encoder;

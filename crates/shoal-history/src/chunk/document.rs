@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::change::actor_count;
 use super::columns::{self, DOCUMENT_SPECS, ID_ACTOR, ID_COUNTER, NAMES, OpColumns};
-use super::header::{ChunkType, Envelope};
+use super::header::Envelope;
 use super::op_rows::{self, RowCounts};
 use super::parts;
 use crate::column::delta;
@@ -14,7 +14,7 @@ use crate::column::rle;
 use crate::column::spec;
 use crate::error::{ColumnFault, InColumn};
 use crate::limits::Used;
-use crate::{ActorId, ActorIdx, ChangeHash, Error, Fault, Limits, ObjId, OpId};
+use crate::{ActorId, ActorIdx, ChangeHash, ChunkType, Error, Fault, Limits, ObjId, OpId};
 
 use change_rows::{CHANGE_COLUMN_COUNT, CHANGE_ROW_SPECS, ChangeColumns};
 
@@ -32,8 +32,8 @@ pub(crate) use change_rows::ChangeTable;
 pub use ops::{DocumentOps, DocumentRows, Scalars};
 pub(crate) use rebuild::Hashes;
 pub use rebuild::Verify;
-pub(crate) use write::ChangeRow;
 pub use write::DocumentWriter;
+pub(crate) use write::{ChangeRow, GraphRows};
 
 /// A document chunk, parsed. Its columns are inflated, its rows decoded when asked for.
 ///

@@ -1,60 +1,17 @@
 //! The envelope of a chunk: magic, checksum, type, length (format: chunk envelope).
 
-use std::fmt;
 use std::ops::Range;
 
 use sha2::block_api::compress256;
 use sha2::{Digest, Sha256};
 
 use crate::column::leb128::{Reader, uleb_len, write_uleb};
-use crate::{ChangeHash, Error, Fault, Limits};
+use crate::{ChangeHash, ChunkType, Error, Fault, Limits};
 
 pub(crate) const MAGIC: [u8; 4] = [0x85, 0x6f, 0x4a, 0x83];
 
 /// How many bytes DEFLATE can make of one: 258 of two bits.
 const DEFLATE_MOST: u64 = 1032;
-
-/// The type of a chunk; the discriminants are the format's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum ChunkType {
-    /// A whole document.
-    Document = 0,
-    /// One change.
-    Change = 1,
-    /// One change, deflated.
-    CompressedChange = 2,
-    /// Several changes in columns; experimental in the reference.
-    Bundle = 3,
-}
-
-impl ChunkType {
-    /// True for chunks of one change.
-    pub(crate) fn is_change(self) -> bool {
-        matches!(self, Self::Change | Self::CompressedChange)
-    }
-
-    fn from_code(code: u8) -> Option<Self> {
-        Some(match code {
-            0 => Self::Document,
-            1 => Self::Change,
-            2 => Self::CompressedChange,
-            3 => Self::Bundle,
-            _ => return None,
-        })
-    }
-}
-
-impl fmt::Display for ChunkType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Document => "document",
-            Self::Change => "change",
-            Self::CompressedChange => "compressed change",
-            Self::Bundle => "bundle",
-        })
-    }
-}
 
 /// A chunk with only the envelope read.
 #[derive(Clone, Copy, Debug)]

@@ -1,10 +1,9 @@
 //! The common parts of document chunks and bundles: actors, and columns, deflated or not.
 
 use super::compressed::{self, InflateError};
-use super::header::ChunkType;
 use crate::column::leb128::Reader;
 use crate::column::spec::{ColumnSpec, RawColumn};
-use crate::{ActorId, Error, Fault, Limits};
+use crate::{ActorId, ChunkType, Error, Fault, Limits};
 
 /// # Errors
 /// [`Error::Limit`] for more than `max` of `what`.

@@ -4,8 +4,8 @@ use super::Chunk;
 use super::bundle::Bundle;
 use super::change::Store;
 use super::document::DocumentChunk;
-use super::header::{ChunkType, Envelope, MAGIC};
-use crate::{Error, Fault, Limits};
+use super::header::{Envelope, MAGIC};
+use crate::{ChunkType, Error, Fault, Limits};
 
 /// The findings of [`salvage`], front to back.
 #[derive(Clone, Debug)]

@@ -1,10 +1,10 @@
-//! The walks of the sync protocol: what to sum up, what to send, what has arrived. Each costs
-//! what lies between the heads and what both peers have, not the whole graph.
+//! The walks of the sync protocol: changes to sum up, to send, and arrived ones. Each costs the
+//! changes between the heads and the common ones of both peers, not the whole graph.
 
 use rustc_hash::FxHashSet;
 
 use super::ChangeGraph;
-use crate::{BloomFilter, Change, ChangeHash, Have};
+use crate::{Change, ChangeHash};
 
 impl ChangeGraph {
     /// Those of `hashes` that are in the graph, each once, in the order in which they were added.
@@ -15,39 +15,34 @@ impl ChangeGraph {
         places.into_iter().filter_map(|place| self.inner.change_at(place)).collect()
     }
 
-    /// A filter over the changes that are neither among `heads` nor ancestors of those, of at most
-    /// `max_bytes`.
-    pub(crate) fn bloom_since(&self, heads: &[ChangeHash], max_bytes: usize) -> BloomFilter {
+    /// The hashes of the changes neither among `heads` nor among their ancestors.
+    pub(crate) fn hashes_since(&self, heads: &[ChangeHash]) -> Vec<ChangeHash> {
         let mut hashes = Vec::new();
         self.inner.visit_since(heads, |place| hashes.push(self.inner.hash_at(place)));
-        BloomFilter::from_hashes_within(hashes.iter(), max_bytes)
+        hashes
     }
 
-    /// What a peer lacks, seeing what it has and needs: the needed changes that are here, then
-    /// those that are in none of its filters together with all that depend on them, in the order
-    /// in which they were added; `sent` and what `known` reaches left out. A peer that does not
-    /// say what it has gets what it needs.
+    /// The changes missing at a peer: the needed changes present here, then the changes since
+    /// `since` accepted by `lacks`, together with all their dependents, in the order of adding;
+    /// `sent` ones are left out. Without `since`, for a peer silent about its changes, only the
+    /// needed ones.
     pub(crate) fn changes_for(
         &self,
-        have: &[Have],
+        since: Option<&[ChangeHash]>,
+        lacks: impl Fn(&ChangeHash) -> bool,
         need: &[ChangeHash],
-        known: &[ChangeHash],
         sent: &FxHashSet<ChangeHash>,
     ) -> Vec<&Change> {
         let inner = &*self.inner;
         let mut picks = Vec::new();
         let mut picked = FxHashSet::default();
-        if !have.is_empty() {
-            let last_syncs = have.iter().flat_map(|have| &have.last_sync);
-            let since: Vec<ChangeHash> = last_syncs.chain(known).copied().collect();
+        if let Some(since) = since {
             let mut places = Vec::new();
-            inner.visit_since(&since, |place| places.push(place));
+            inner.visit_since(since, |place| places.push(place));
             // Dependencies come first now, so one pass finds all that depend on a pick.
             for &place in places.iter().rev() {
                 let hash = inner.hash_at(place);
-                if inner.deps_at(place).iter().any(|dep| picked.contains(dep))
-                    || have.iter().all(|have| !have.bloom.contains(&hash))
-                {
+                if inner.deps_at(place).iter().any(|dep| picked.contains(dep)) || lacks(&hash) {
                     picks.push(place);
                     picked.insert(place);
                 }

@@ -7,6 +7,7 @@
 
 use rustc_hash::FxHashSet;
 
+use super::bloom::BloomFilter;
 use super::message::{ChangeData, Have, SyncFlags, SyncMessage, SyncVersion};
 use super::state::{Capabilities, SyncState};
 use crate::{Change, ChangeGraph, ChangeHash};
@@ -60,7 +61,8 @@ impl SyncState {
         let need = if self.read_only { Vec::new() } else { missing(their_heads) };
         let have = if is_subset(&need, their_heads) {
             let max_bytes = self.max_message_bytes.map_or(usize::MAX, |max| max / 2);
-            let bloom = graph.bloom_since(&self.shared_heads, max_bytes);
+            let hashes = graph.hashes_since(&self.shared_heads);
+            let bloom = BloomFilter::from_hashes_within(hashes.iter(), max_bytes);
             vec![Have { last_sync: self.shared_heads.clone(), bloom }]
         } else {
             Vec::new()
@@ -180,7 +182,11 @@ impl SyncState {
             Some(_) => self.their_heads.as_deref().unwrap_or_default(),
             None => &[],
         };
-        graph.changes_for(have, need, known, &self.sent)
+        let last_syncs = have.iter().flat_map(|have| &have.last_sync);
+        let since: Vec<ChangeHash> = last_syncs.chain(known).copied().collect();
+        let since = (!have.is_empty()).then_some(&since[..]);
+        let lacks = |hash: &ChangeHash| have.iter().all(|have| !have.bloom.contains(hash));
+        graph.changes_for(since, lacks, need, &self.sent)
     }
 
     /// Puts what was planned into the message, or as much of it as the bound allows.

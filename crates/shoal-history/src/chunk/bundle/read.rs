@@ -11,14 +11,15 @@ use crate::chunk::change::{ChangeEncoder, Meta, check_preds};
 use crate::chunk::columns::{
     ACTION, BUNDLE_COLUMN_COUNT, ID_ACTOR, ID_COUNTER, ID_POSITION, NAMES, OBJ_COUNTER, OpColumns,
 };
-use crate::chunk::header::ChunkType;
 use crate::chunk::op_rows::{self, Body, OpReader, Row, RowValue};
 use crate::chunk::parts;
 use crate::column::delta::{self, DeltaDecoder};
 use crate::column::rle::{self, RleDecoder, RleEncoder, Uint};
 use crate::error::{ColumnFault, InColumn};
 use crate::limits::Used;
-use crate::{Action, ActorId, ActorIdx, Change, ChangeHash, Error, Fault, Key, Limits, OpId};
+use crate::{
+    Action, ActorId, ActorIdx, Change, ChangeHash, ChunkType, Error, Fault, Key, Limits, OpId,
+};
 
 /// No row.
 const NONE: u32 = u32::MAX;

@@ -13,13 +13,13 @@ use crate::chunk::columns::{
     BUNDLE_COLUMN_COUNT, BUNDLE_SPECS, COLUMN_COUNT, ID_ACTOR, ID_POSITION, OBJ_COUNTER,
 };
 use crate::chunk::compressed;
-use crate::chunk::header::{self, ChunkType};
+use crate::chunk::header::{self};
 use crate::chunk::op_rows::{OpEncoder, Row, RowValue};
 use crate::column::delta::DeltaEncoder;
 use crate::column::leb128::{write_length_prefixed, write_uleb};
 use crate::column::rle::{RleEncoder, Text, Uint};
 use crate::column::spec::{self, ColumnSpec};
-use crate::{Action, ActorId, ActorIdx, Change, ChangeHash, Error, Key, ObjId, OpId};
+use crate::{Action, ActorId, ActorIdx, Change, ChangeHash, ChunkType, Error, Key, ObjId, OpId};
 
 /// A column of at least this many bytes is deflated.
 const DEFLATE_FROM: usize = 256;

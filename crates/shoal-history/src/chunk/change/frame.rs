@@ -18,10 +18,10 @@ use std::ops::Range;
 
 use super::Span;
 use crate::chunk::columns::{CHANGE_SPECS, COLUMN_COUNT};
-use crate::chunk::header::{self, ChunkType};
+use crate::chunk::header::{self};
 use crate::column::leb128::{write_length_prefixed, write_sleb, write_uleb};
 use crate::column::spec;
-use crate::{ActorId, ChangeHash};
+use crate::{ActorId, ChangeHash, ChunkType};
 
 /// The parts of a change besides columns and other actors.
 pub(crate) struct Frame<'a> {

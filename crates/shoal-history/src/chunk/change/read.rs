@@ -6,7 +6,7 @@ use super::store::{self, Canonical, Entry, Span, Store};
 use super::{Change, ChangeOps, op_id, sort_links};
 use crate::chunk::columns::{COLUMN_COUNT, LINK_COUNTER, NAMES, OpColumns, change_column};
 use crate::chunk::compressed::{self, InflateError};
-use crate::chunk::header::{self, ChunkType, Envelope};
+use crate::chunk::header::{self, Envelope};
 use crate::chunk::op_one;
 use crate::chunk::op_rows::{self};
 use crate::chunk::parts;
@@ -14,7 +14,7 @@ use crate::column::leb128::Reader;
 use crate::column::spec;
 use crate::error::ColumnFault;
 use crate::limits::Used;
-use crate::{ActorId, ActorIdx, ChangeHash, Error, Fault, Limits, OpId};
+use crate::{ActorId, ActorIdx, ChangeHash, ChunkType, Error, Fault, Limits, OpId};
 
 /// Changes of about this many bytes share memory, and are read by one thread.
 pub(crate) const SHARD_BYTES: usize = 1 << 17;

@@ -1,12 +1,11 @@
 //! The change columns of a document chunk: the parts of each change besides the ops.
 
-use crate::chunk::header::ChunkType;
 use crate::column::delta::{self, DeltaDecoder};
 use crate::column::rle::{self, RleDecoder};
 use crate::column::spec::ColumnSpec;
 use crate::column::value::{BYTES, ValueDecoder};
 use crate::error::{ColumnFault, InColumn};
-use crate::{ActorIdx, Error, Fault};
+use crate::{ActorIdx, ChunkType, Error, Fault};
 
 const ACTOR: usize = 0;
 const SEQ: usize = 1;

@@ -8,12 +8,11 @@ use super::{in_document, lamport, obj_lamport, shared, sort_links};
 use crate::chunk::columns::{
     ACTION, ID_ACTOR, ID_COUNTER, LINK_COUNTER, MARK_NAME, NAMES, OBJ_COUNTER,
 };
-use crate::chunk::header::ChunkType;
 use crate::chunk::op_rows::{Body, OpReader};
 use crate::column::delta::DeltaDecoder;
 use crate::column::rle::RleDecoder;
 use crate::error::{ColumnFault, InColumn};
-use crate::{Action, ActorIdx, Error, Fault, ObjId, OpId};
+use crate::{Action, ActorIdx, ChunkType, Error, Fault, ObjId, OpId};
 
 /// Reads the rows one by one, to find the first fault and its place.
 pub(super) fn check_ops(

@@ -14,8 +14,8 @@ use rayon::prelude::*;
 
 use super::{DocumentChunk, in_part};
 use crate::chunk::change::{Canonical, Entry, Store};
-use crate::chunk::header::{self, ChunkType};
-use crate::{Change, ChangeHash, Error, Fault};
+use crate::chunk::header::{self};
+use crate::{Change, ChangeHash, ChunkType, Error, Fault};
 
 mod encode;
 mod slots;

@@ -12,7 +12,7 @@ use super::change_rows::{CHANGE_COLUMN_COUNT, CHANGE_ROW_SPECS};
 use super::lamport;
 use crate::chunk::columns::{DOCUMENT_COLUMN_COUNT, DOCUMENT_SPECS};
 use crate::chunk::compressed;
-use crate::chunk::header::{self, ChunkType};
+use crate::chunk::header::{self};
 use crate::chunk::op_rows::{OpEncoder, Row, RowValue};
 use crate::chunk::op_runs;
 use crate::column::delta::DeltaEncoder;
@@ -21,7 +21,7 @@ use crate::column::rle::{RleEncoder, Text, Uint};
 use crate::column::spec::{self, ColumnSpec};
 use crate::column::value::ValueEncoder;
 use crate::{
-    Action, ActorId, ActorIdx, Change, ChangeGraph, ChangeHash, Error, InsertRun, Key, ObjId, Op,
+    Action, ActorId, ActorIdx, Change, ChangeHash, ChunkType, Error, InsertRun, Key, ObjId, Op,
     OpId, ScalarRef, TextRun,
 };
 
@@ -77,6 +77,24 @@ pub(crate) struct ChangeRow<'a> {
     pub(crate) message: &'a str,
     pub(crate) extra: &'a [u8],
     pub(crate) dep_count: usize,
+}
+
+/// The changes of a graph, row by row, dependencies first.
+pub(crate) trait GraphRows {
+    /// The actors indexed by the authors of rows.
+    fn actors(&self) -> &[ActorId];
+
+    /// Calls `visit` with the author, the row and the places of the dependencies of each change.
+    ///
+    /// # Errors
+    /// The first of `visit`.
+    fn visit_rows<E>(
+        &self,
+        visit: impl FnMut(ActorIdx, &ChangeRow<'_>, &[u32]) -> Result<(), E>,
+    ) -> Result<(), E>;
+
+    /// The heads and their places.
+    fn head_places(&self) -> impl Iterator<Item = (ChangeHash, u32)>;
 }
 
 #[derive(Debug, Default)]
@@ -263,21 +281,20 @@ impl<'a> DocumentWriter<'a> {
         )
     }
 
-    /// Appends all changes of a graph, before any other change. Cost: no change is rebuilt or
-    /// looked up, and only heads are named by hashes.
-    pub fn push_graph(&mut self, graph: &ChangeGraph) {
-        if let Err(why) = self.try_push_graph(graph) {
+    /// [`push_graph`](Self::push_graph), for the rows of a graph.
+    pub(crate) fn push_rows(&mut self, rows: &impl GraphRows) {
+        if let Err(why) = self.try_push_rows(rows) {
             self.misuse.get_or_insert(why);
         }
     }
 
-    fn try_push_graph(&mut self, graph: &ChangeGraph) -> Result<(), &'static str> {
+    fn try_push_rows(&mut self, rows: &impl GraphRows) -> Result<(), &'static str> {
         if self.row_count()? > 0 {
             return Err("a graph is pushed before other changes");
         }
         let places: Vec<Option<usize>> =
-            graph.actors().iter().map(|actor| self.actors.binary_search(actor).ok()).collect();
-        graph.visit_rows(|author, row, deps| {
+            rows.actors().iter().map(|actor| self.actors.binary_search(actor).ok()).collect();
+        rows.visit_rows(|author, row, deps| {
             let actor =
                 places[author.as_usize()].ok_or("the author of a change is among the actors")?;
             self.row_count()?;
@@ -285,7 +302,7 @@ impl<'a> DocumentWriter<'a> {
             let actor = ActorIdx(u32::try_from(actor).expect("actors have 32-bit indices"));
             self.push_row(actor, row)
         })?;
-        self.hashes.extend(graph.head_places());
+        self.hashes.extend(rows.head_places());
         Ok(())
     }
 

@@ -9,8 +9,7 @@
 use super::super::change_rows::ChangeTable;
 use super::super::op_table::{KeyKind, OpTable, Place, SuccPart, Succs};
 use crate::chunk::columns::{ID_COUNTER, NAMES};
-use crate::chunk::header::ChunkType;
-use crate::{Error, Fault, OpId};
+use crate::{ChunkType, Error, Fault, OpId};
 
 mod causal;
 mod spread;

@@ -8,8 +8,7 @@
 use super::windows::Windows;
 use super::{KeyKind, OpTable, Place, SUCC_COUNTER_NAME, SuccPart, Succs};
 use crate::chunk::columns::{KEY_COUNTER, NAMES, OBJ_COUNTER};
-use crate::chunk::header::ChunkType;
-use crate::{ActorIdx, Error, Fault, OpId};
+use crate::{ActorIdx, ChunkType, Error, Fault, OpId};
 
 /// Checks the ops of each actor with names of other actors' ops; own ops are earlier by their
 /// counters. Cost: linear in the checked ops.

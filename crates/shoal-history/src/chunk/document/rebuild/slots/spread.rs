@@ -5,8 +5,7 @@ use super::{Kind, Lists, OpRun, Piece, Preds, SUCC_COUNTER_NAME, TOO_MANY, ops_o
 use crate::chunk::columns::{ID_COUNTER, NAMES};
 use crate::chunk::document::op_table::{OpTable, Place};
 use crate::chunk::document::{lamport, of_lamport};
-use crate::chunk::header::ChunkType;
-use crate::{Error, Fault};
+use crate::{ChunkType, Error, Fault};
 
 /// The ops of one change; its buffers serve one after the other.
 #[derive(Default)]
