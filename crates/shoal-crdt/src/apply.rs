@@ -1,24 +1,20 @@
 //! Applying changes from elsewhere, in whatever order they come.
 
 use rustc_hash::FxHashSet;
-use shoal_history::{
-    ActorId, ActorIdx, Change, ChangeHash, ChangeRows, Checkpoint, DeleteRun, Key,
-    ObjId as StoredObjId, Op, OpId, TextRun,
-};
+use shoal_history::{ActorId, ActorIdx, Change, ChangeHash, Checkpoint, OpId};
 
+use crate::applier::{Applier, Refusal, localize};
 use crate::document::Document;
 use crate::error::{Error, OpFault};
 use crate::id::ObjId;
-use crate::opset::{OpSet, check_by_itself, named};
+use crate::opset::{check_by_itself, named};
 use crate::pending::Pending;
 
 mod batch;
 mod order;
-mod runs;
 
 use batch::Batch;
 use order::{Ordered, order};
-use runs::Runs;
 
 impl Document {
     /// Applies changes. Changes with missing dependencies wait for them; known changes are ignored.
@@ -112,7 +108,7 @@ impl Document {
     fn apply_joined(&mut self, changes: &[Change]) -> bool {
         let before = self.checkpoint();
         let mut applier = std::mem::take(&mut self.spare.applier);
-        applier.runs.done = 0;
+        applier.begin();
         self.graph.reserve(changes.len());
         let mut added = 0;
         let taken = changes.iter().all(|change| {
@@ -120,13 +116,13 @@ impl Document {
             added += usize::from(is_added);
             is_added && self.take_ops(change, &mut applier).is_ok()
         });
-        let is_done = taken && applier.runs.flush(&mut self.ops).is_ok();
+        let is_done = taken && applier.flush(&mut self.ops).is_ok();
         if is_done {
             applier.keep_little();
             self.spare.applier = applier;
             return true;
         }
-        let mut left = applier.runs.done;
+        let mut left = applier.done();
         let mut counts = Vec::with_capacity(added);
         for change in &changes[..added] {
             counts.push(left.min(change.len()));
@@ -248,44 +244,32 @@ impl Document {
 
     /// Applies the ops of a change in the graph to the objects; all of them or none.
     fn apply_ops(&mut self, change: &Change, applier: &mut Applier) -> Result<(), Refused> {
-        applier.runs.done = 0;
+        applier.begin();
         let taken = self.take_ops(change, applier);
-        let runs = &mut applier.runs;
-        let Err((id, fault)) = taken.and_then(|()| runs.flush(&mut self.ops)) else {
+        let Err((id, fault)) = taken.and_then(|()| applier.flush(&mut self.ops)) else {
             return Ok(());
         };
         let op = ObjId::new(id.counter, change.actor().clone());
-        let done = std::mem::take(runs).done;
+        let done = applier.give_up();
         self.undo_ops(change, done);
         let (fault, awaits) = verdict(change, id.counter, fault, |id| self.may_come(change, id));
         Err(Refused { error: Error::Op { change: change.hash(), op, fault }, awaits })
     }
 
     /// Takes in the ops of a change in the graph. Some, up to the last, may be applied later: with
-    /// their continuation, or by [`Runs::flush`].
+    /// their continuation, or by [`Applier::flush`].
     #[inline]
-    fn take_ops(&mut self, change: &Change, applier: &mut Applier) -> Result<(), runs::Refused> {
-        let author = match &applier.author {
-            Some((actor, index)) if actor == change.actor() => *index,
-            _ => {
+    fn take_ops(&mut self, change: &Change, applier: &mut Applier) -> Result<(), Refusal> {
+        let author = match applier.author_if(change.actor()) {
+            Some(index) => index,
+            None => {
                 let index = self.intern_actor(change.actor());
-                applier.author = Some((change.actor().clone(), index));
+                applier.set_author(change.actor().clone(), index);
                 index
             }
         };
-        self.local_actors(change, author, &mut applier.actors);
-        let mut preds = std::mem::take(&mut applier.preds);
-        let only = change.only_op(&mut preds);
-        let only = only.map(|rows| applier.take_rows(rows, author, &mut self.ops));
-        applier.preds = preds;
-        if let Some(taken) = only {
-            return taken;
-        }
-        let mut ops = change.ops();
-        while let Some(rows) = ops.next_rows() {
-            applier.take_rows(rows, author, &mut self.ops)?;
-        }
-        Ok(())
+        self.local_actors(change, author, applier.actors());
+        applier.take(change, author, &mut self.ops)
     }
 
     /// The named op, if still to come: the actor has ops unknown here, and could have made this one
@@ -371,108 +355,4 @@ fn verdict(
         return (fault, named(&op).find_map(may_come));
     }
     (fault, None)
-}
-
-/// Buffers for the next change, and the author looked up last.
-#[derive(Debug, Default)]
-pub(crate) struct Applier {
-    author: Option<(ActorId, ActorIdx)>,
-    actors: Vec<Option<ActorIdx>>,
-    /// Superseded ops: by the actors of the change, and by the document's.
-    preds: Vec<OpId>,
-    links: Vec<OpId>,
-    runs: Runs,
-}
-
-impl Applier {
-    /// Takes in the next ops of a change by `author`, whose actors are [`Applier::actors`].
-    #[inline]
-    fn take_rows(
-        &mut self,
-        rows: ChangeRows<'_>,
-        author: ActorIdx,
-        set: &mut OpSet,
-    ) -> Result<(), runs::Refused> {
-        let Self { actors, links, runs, .. } = self;
-        let (first, pushed) = match rows {
-            ChangeRows::Text(run) => {
-                let local = localize_text(&run, actors);
-                (run.id, local.map(|run| runs.push_text(set, &run)))
-            }
-            ChangeRows::Deletes(run) => {
-                let local = localize_deletes(&run, actors);
-                (run.id, local.map(|run| runs.push_deletes(set, run)))
-            }
-            ChangeRows::Op(op) => {
-                let id = OpId { counter: op.id.counter, actor: author };
-                let local = localize(&op, id, actors, links);
-                (op.id, local.map(|op| runs.push(set, &op)))
-            }
-        };
-        pushed.unwrap_or_else(|| {
-            // An earlier op may be worse, and the first fault is the one reported.
-            let id = OpId { counter: first.counter, actor: author };
-            runs.flush(set).and(Err((id, OpFault::UnknownActor)))
-        })
-    }
-
-    /// Gives up the room of an unusual call.
-    fn keep_little(&mut self) {
-        if self.runs.room() > KEPT || self.actors.capacity() > KEPT || self.links.capacity() > KEPT
-        {
-            *self = Self::default();
-        }
-    }
-}
-
-/// How much room is kept from call to call.
-const KEPT: usize = 1 << 10;
-
-/// The document's index for each actor of a change, the author first.
-pub(crate) type LocalActors = [Option<ActorIdx>];
-
-pub(crate) fn local(id: OpId, actors: &LocalActors) -> Option<OpId> {
-    let actor = *actors.get(id.actor.as_usize())?;
-    Some(OpId { counter: id.counter, actor: actor? })
-}
-
-pub(crate) fn local_object(obj: StoredObjId, actors: &LocalActors) -> Option<StoredObjId> {
-    Some(match obj {
-        StoredObjId::Root => StoredObjId::Root,
-        StoredObjId::Op(id) => StoredObjId::Op(local(id, actors)?),
-    })
-}
-
-/// The run with its ids in terms of the document, as [`localize`] gives an op.
-fn localize_text<'a>(run: &TextRun<'a>, actors: &LocalActors) -> Option<TextRun<'a>> {
-    let reference = match run.reference {
-        None => None,
-        Some(id) => Some(local(id, actors)?),
-    };
-    let obj = local_object(run.obj, actors)?;
-    Some(TextRun { id: local(run.id, actors)?, obj, reference, ..*run })
-}
-
-fn localize_deletes(run: &DeleteRun, actors: &LocalActors) -> Option<DeleteRun> {
-    let (obj, elem) = (local_object(run.obj, actors)?, local(run.elem, actors)?);
-    Some(DeleteRun { id: local(run.id, actors)?, obj, elem, ..*run })
-}
-
-/// The op in terms of the document, or `None` for an actor unknown here.
-fn localize<'a>(
-    op: &Op<'a>,
-    id: OpId,
-    actors: &LocalActors,
-    links: &'a mut Vec<OpId>,
-) -> Option<Op<'a>> {
-    links.clear();
-    for link in op.links {
-        links.push(local(*link, actors)?);
-    }
-    let obj = local_object(op.obj, actors)?;
-    let key = match op.key {
-        Key::Elem(id) => Key::Elem(local(id, actors)?),
-        key => key,
-    };
-    Some(Op { id, obj, key, links, ..*op })
 }

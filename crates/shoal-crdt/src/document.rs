@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use shoal_history::{ActorId, ActorIdx, Change, ChangeGraph, ChangeHash, Limits};
+use shoal_history::{ActorId, ActorIdx, Change, ChangeBuffers, ChangeGraph, ChangeHash, Limits};
 
+use crate::applier::Applier;
 use crate::error::Error;
 use crate::opset::OpSet;
-use crate::pending::Spare;
+use crate::pending::PendingOps;
 use crate::queue::Queue;
-use crate::transaction::Transaction;
 use crate::value::TextEncoding;
 
 /// An Automerge document in memory.
 ///
 /// Reading methods take an object's id ([`crate::ROOT`] for the root map) and show the current
-/// state. Writing goes through a [`Transaction`], one change when committed.
+/// state. Writing goes through a [`Transaction`](crate::Transaction), one change when committed.
 ///
 /// ```
 /// use shoal_crdt::{ActorId, CommitOptions, Document, ObjType, ROOT};
@@ -48,6 +48,21 @@ pub struct Document {
     pub(crate) spare: Spare,
     /// Bounds for chunks to come.
     limits: Limits,
+}
+
+/// Buffers for the next transaction, or the next call applying changes, always empty.
+#[derive(Debug, Default)]
+pub(crate) struct Spare {
+    pub(crate) pending: PendingOps,
+    pub(crate) buffers: ChangeBuffers,
+    pub(crate) applier: Applier,
+}
+
+/// Copies of a document find their own.
+impl Clone for Spare {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
 }
 
 /// Sizes of a document, and the program behind the count.
@@ -126,11 +141,6 @@ impl Document {
     pub fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
         self.ops.max_depth = limits.max_depth;
-    }
-
-    /// Begins a transaction on the current state.
-    pub fn transaction(&mut self) -> Transaction<'_> {
-        Transaction::new(self)
     }
 
     /// The same document for another actor; waiting changes are copied as well. O(1): both share

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use serde::ser::{SerializeMap, Serializer};
+use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
-use shoal_history::{Scalar, ScalarRef};
+use shoal_history::Scalar;
 
 use crate::error::Error;
 use crate::id::ObjId;
 use crate::import::{Node, Tree};
-use crate::json::DEFAULT_MAX_DEPTH;
+use crate::json::{DEFAULT_MAX_DEPTH, serialize_scalar};
 use crate::read::wrong_type;
 use crate::transaction::Transaction;
 use crate::value::{ObjType, Prop, Value as Read};
@@ -73,30 +73,6 @@ impl Serialize for Value {
             Self::List(items) => serializer.collect_seq(items),
             Self::Text(text) => serializer.serialize_str(text),
             Self::Scalar(value) => serialize_scalar(value.as_ref(), serializer),
-        }
-    }
-}
-
-/// A scalar as JSON: counters and timestamps as integers, bytes as arrays of numbers.
-pub(crate) fn serialize_scalar<S: Serializer>(
-    value: ScalarRef<'_>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    match value {
-        ScalarRef::Null => serializer.serialize_unit(),
-        ScalarRef::Boolean(value) => serializer.serialize_bool(value),
-        ScalarRef::Uint(value) => serializer.serialize_u64(value),
-        ScalarRef::Int(value) | ScalarRef::Counter(value) | ScalarRef::Timestamp(value) => {
-            serializer.serialize_i64(value)
-        }
-        ScalarRef::F64(value) => serializer.serialize_f64(value),
-        ScalarRef::Str(value) => serializer.serialize_str(value),
-        ScalarRef::Bytes(bytes) => serializer.collect_seq(bytes),
-        ScalarRef::Unknown { type_code, bytes } => {
-            let mut entries = serializer.serialize_map(Some(2))?;
-            entries.serialize_entry("type_code", &type_code)?;
-            entries.serialize_entry("bytes", bytes)?;
-            entries.end()
         }
     }
 }
@@ -201,11 +177,11 @@ impl Transaction<'_> {
         if let Some(scalars) = scalars {
             return self.splice(obj, index, delete, scalars);
         }
-        match crate::ReadDoc::object_type(self, obj)? {
+        match self.as_view().object_type(obj)? {
             ObjType::List => {}
             kind => return Err(wrong_type(obj, kind, "splice objects")),
         }
-        let length = crate::ReadDoc::length(self, obj)?;
+        let length = self.as_view().length(obj)?;
         let start = if delete < 0 { index.checked_add_signed(delete) } else { Some(index) };
         let start = start.filter(|start| *start <= length);
         let start = start.ok_or(Error::Index { index, length })?;

@@ -131,7 +131,7 @@ impl Transaction<'_> {
             (false, prop) => self.put_object(obj, prop, kind)?,
             (true, Prop::Index(index)) => self.insert_object(obj, index, kind)?,
             (true, Prop::Key(_)) => {
-                let kind = crate::ReadDoc::object_type(self, obj)?;
+                let kind = self.as_view().object_type(obj)?;
                 return Err(wrong_type(obj, kind, "insert at a key"));
             }
         };

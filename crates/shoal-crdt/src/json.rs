@@ -3,9 +3,9 @@
 
 use serde::ser::{Error as _, SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
+use shoal_history::ScalarRef;
 
 use crate::document::Document;
-use crate::hydrate::serialize_scalar;
 use crate::opset::Data;
 use crate::register::{ObjIdx, OpRef};
 use crate::value::ObjType;
@@ -100,5 +100,29 @@ impl Serialize for Item<'_> {
             return DocumentJson { object, ..self.nested }.serialize(serializer);
         }
         serialize_scalar(self.winner.value, serializer)
+    }
+}
+
+/// A scalar as JSON: counters and timestamps as integers, bytes as arrays of numbers.
+pub(crate) fn serialize_scalar<S: Serializer>(
+    value: ScalarRef<'_>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match value {
+        ScalarRef::Null => serializer.serialize_unit(),
+        ScalarRef::Boolean(value) => serializer.serialize_bool(value),
+        ScalarRef::Uint(value) => serializer.serialize_u64(value),
+        ScalarRef::Int(value) | ScalarRef::Counter(value) | ScalarRef::Timestamp(value) => {
+            serializer.serialize_i64(value)
+        }
+        ScalarRef::F64(value) => serializer.serialize_f64(value),
+        ScalarRef::Str(value) => serializer.serialize_str(value),
+        ScalarRef::Bytes(bytes) => serializer.collect_seq(bytes),
+        ScalarRef::Unknown { type_code, bytes } => {
+            let mut entries = serializer.serialize_map(Some(2))?;
+            entries.serialize_entry("type_code", &type_code)?;
+            entries.serialize_entry("bytes", bytes)?;
+            entries.end()
+        }
     }
 }

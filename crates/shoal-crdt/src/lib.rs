@@ -7,6 +7,7 @@
 
 mod actors;
 mod anonymize;
+mod applier;
 mod apply;
 mod authors;
 mod autocommit;

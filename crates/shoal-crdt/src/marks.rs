@@ -196,7 +196,7 @@ impl Transaction<'_> {
     /// [`Error::NotABlock`] where something else stands.
     pub fn join_block(&mut self, obj: &ObjId, index: usize) -> Result<(), Error> {
         self.text_only(obj, "join a block")?;
-        let view = crate::ReadDoc::view(self);
+        let view = self.as_view();
         match view.get(obj, index.into())? {
             Some((Value::Object(ObjType::Map), block)) => {
                 // A block is several units long in UTF-8, and deleting begins with the first.
@@ -218,7 +218,7 @@ impl Transaction<'_> {
     }
 
     pub(crate) fn text_only(&self, obj: &ObjId, operation: &'static str) -> Result<(), Error> {
-        match crate::ReadDoc::object_type(self, obj)? {
+        match self.as_view().object_type(obj)? {
             ObjType::Text => Ok(()),
             kind => Err(wrong_type(obj, kind, operation)),
         }

@@ -14,7 +14,7 @@ use crate::actors::Actors;
 use crate::error::OpFault;
 use crate::map::MapObject;
 use crate::names::{NameIdx, Names};
-use crate::pending::Pending;
+use crate::pending::{Pending, PendingOps, TakenBack};
 use crate::register::{ObjIdx, RegOp, Register, Succ};
 use crate::sequence::{NO_OP, Place, Sequence, Unit};
 use crate::shared::SharedMap;
@@ -351,6 +351,14 @@ impl OpSet {
         if op.action != Action::Delete {
             self.op_count -= 1;
         }
+    }
+
+    /// Undoes the ops of a transaction, the last first, and empties it.
+    pub(crate) fn undo_all(&mut self, ops: &mut PendingOps) {
+        ops.take_back(|op| match op {
+            TakenBack::Alone(op) => self.undo_pending(op),
+            TakenBack::OfRun(op) => self.undo(op),
+        });
     }
 
     /// Like [`OpSet::undo`], for an op with parts of its own.

@@ -17,7 +17,6 @@ use crate::map::MapObject;
 use crate::marks::{Mark, MarkSet, OpenMarks};
 use crate::opset::Data;
 use crate::read::to_usize;
-use crate::read_doc::ReadDoc;
 use crate::register::{OpRef, Register};
 use crate::sequence::{Place, Sequence};
 use crate::touched::{Places, Touched};
@@ -150,7 +149,7 @@ impl Document {
     pub fn diff(&self, before: &[ChangeHash], after: &[ChangeHash]) -> Result<Vec<Patch>, Error> {
         let clock = self.graph.clock(before);
         let at = self.at(after);
-        Diff::between(&clock, before, after, at.view()).run()
+        Diff::between(&clock, before, after, at.as_view()).run()
     }
 
     /// The patches of [`Document::diff`] on `obj`; if `recursive`, also on the objects below. Cost:
@@ -166,9 +165,9 @@ impl Document {
         recursive: bool,
     ) -> Result<Vec<Patch>, Error> {
         let at = self.at(after);
-        let path = at.path_of(obj)?;
+        let path = at.as_view().path_of(obj)?;
         let clock = self.graph.clock(before);
-        let mut diff = Diff::between(&clock, before, after, at.view());
+        let mut diff = Diff::between(&clock, before, after, at.as_view());
         diff.queue = VecDeque::from([Visit { obj: obj.clone(), path, is_new: false }]);
         diff.recursive = recursive;
         diff.run()
@@ -217,7 +216,7 @@ impl Transaction<'_> {
     /// # Errors
     /// As there.
     pub fn patches(&self) -> Result<Vec<Patch>, Error> {
-        let view = self.view();
+        let view = self.as_view();
         let before = view.doc.graph.full_clock();
         let mut diff = Diff::new(&before, view);
         diff.touched = Some(Touched::pending(view.doc, self.pending()));

@@ -4,13 +4,11 @@
 use std::sync::Arc;
 
 use shoal_history::{
-    Action, ChangeBuffers, ChangeWriter, DeleteRun, Key, ObjId as StoredObjId, Op, OpId, Scalar,
-    ScalarRef, TextRun,
+    Action, ChangeWriter, DeleteRun, Key, ObjId as StoredObjId, Op, OpId, Scalar, ScalarRef,
+    TextRun,
 };
 
-use crate::apply::Applier;
 use crate::names::{NameIdx, Names};
-use crate::opset::OpSet;
 use crate::register::Succ;
 
 /// One op with parts of its own: outside of runs, and for undoing a refused change.
@@ -81,21 +79,6 @@ impl Pending {
     }
 }
 
-/// Buffers for the next transaction, or the next call applying changes, always empty.
-#[derive(Debug, Default)]
-pub(crate) struct Spare {
-    pub(crate) pending: PendingOps,
-    pub(crate) buffers: ChangeBuffers,
-    pub(crate) applier: Applier,
-}
-
-/// Copies of a document find their own.
-impl Clone for Spare {
-    fn clone(&self) -> Self {
-        Self::default()
-    }
-}
-
 /// The ops of one transaction, in order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PendingOps {
@@ -129,6 +112,12 @@ struct TypedText {
     len: u32,
     /// In the text of all.
     bytes: usize,
+}
+
+/// An op of a transaction being undone.
+pub(crate) enum TakenBack<'a> {
+    Alone(&'a Pending),
+    OfRun(&'a Op<'a>),
 }
 
 impl PendingOps {
@@ -257,13 +246,13 @@ impl PendingOps {
         }
     }
 
-    /// Takes each op back, the last first, and forgets them.
-    pub(crate) fn undo(&mut self, ops: &mut OpSet) {
+    /// Gives each op to `undo`, the last first, and forgets them.
+    pub(crate) fn take_back(&mut self, mut undo: impl FnMut(TakenBack<'_>)) {
         while let Some(run) = self.runs.pop() {
             match run {
                 PendingRun::Ops(count) => {
                     for op in self.ops.drain(self.ops.len() - count..).rev() {
-                        ops.undo_pending(&op);
+                        undo(TakenBack::Alone(&op));
                     }
                 }
                 PendingRun::Text(typed) => {
@@ -271,14 +260,14 @@ impl PendingOps {
                     let id = |at| nth(typed.id, at, false);
                     for at in (0..typed.len).rev() {
                         let reference = at.checked_sub(1).map(id).or(typed.reference);
-                        ops.undo(&insert(typed.obj, reference, id(at), ""));
+                        undo(TakenBack::OfRun(&insert(typed.obj, reference, id(at), "")));
                     }
                     self.text.truncate(self.text.len() - typed.bytes);
                 }
                 PendingRun::Deletes(deletes) => {
                     let mut elem = [deletes.elem];
                     for at in (0..deletes.len).rev() {
-                        ops.undo(&delete_at(&deletes, at, &mut elem));
+                        undo(TakenBack::OfRun(&delete_at(&deletes, at, &mut elem)));
                     }
                 }
             }

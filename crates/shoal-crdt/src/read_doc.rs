@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::cursor::{Cursor, CursorPosition, MoveCursor};
 use crate::doc_iter::DocIter;
+use crate::document::Document;
 use crate::error::Error;
 use crate::hydrate;
 use crate::id::{ObjId, ROOT};
@@ -12,12 +13,13 @@ use crate::marks::{Mark, MarkSet, Span};
 use crate::parents::Parent;
 use crate::patch::PatchProp;
 use crate::read::{ListItem, MapEntry};
+use crate::transaction::Transaction;
 use crate::value::{ObjType, Prop, Value};
-use crate::view::View;
+use crate::view::{DocumentAt, View};
 
-/// Reading a document: the current state of a [`Document`](crate::Document), the state so far of a
-/// [`Transaction`](crate::Transaction) or an [`AutoCommit`](crate::AutoCommit), or the state at the
-/// heads given to [`Document::at`](crate::Document::at).
+/// Reading a document: the current state of a [`Document`], the state so far of a
+/// [`Transaction`] or an [`AutoCommit`](crate::AutoCommit), or the state at the
+/// heads given to [`Document::at`].
 ///
 /// On the current state costs are those of the `Document` methods of the same name; at other heads
 /// an object is walked whole.
@@ -256,5 +258,23 @@ pub trait ReadDoc {
     /// [`DEFAULT_MAX_DEPTH`](crate::DEFAULT_MAX_DEPTH).
     fn hydrate(&self, obj: &ObjId) -> Result<hydrate::Value, Error> {
         self.view().hydrate(obj)
+    }
+}
+
+impl ReadDoc for Document {
+    fn view(&self) -> View<'_> {
+        self.as_view()
+    }
+}
+
+impl ReadDoc for DocumentAt<'_> {
+    fn view(&self) -> View<'_> {
+        self.as_view()
+    }
+}
+
+impl ReadDoc for Transaction<'_> {
+    fn view(&self) -> View<'_> {
+        self.as_view()
     }
 }

@@ -3,7 +3,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use shoal_history::{Action, Change, ChangeHash, Key, ObjId as StoredObjId, OpId};
 
-use crate::apply::{local, local_object};
+use crate::applier::{local, local_object};
 use crate::document::Document;
 use crate::names::NameIdx;
 use crate::opset::Data;

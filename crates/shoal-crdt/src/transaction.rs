@@ -15,7 +15,6 @@ use crate::id::ObjId;
 use crate::opset::Data;
 use crate::pending::{Pending, PendingKey, PendingMark, PendingOps};
 use crate::read::{to_usize, wrong_prop, wrong_type};
-use crate::read_doc::ReadDoc;
 use crate::register::{ObjIdx, RegOp, Succ};
 use crate::sequence::NO_OP;
 use crate::value::{IntoScalar, ObjType, Prop};
@@ -48,7 +47,7 @@ impl CommitOptions {
 
 /// Edits of a document: one change together, or nothing.
 ///
-/// Reads ([`ReadDoc`]) see the edits at once; saving and syncing must not, and are not possible
+/// Reads ([`ReadDoc`](crate::ReadDoc)) see the edits at once; saving and syncing must not, and are not possible
 /// meanwhile. Dropping without [`Transaction::commit`] takes every edit back.
 #[derive(Debug)]
 pub struct Transaction<'a> {
@@ -81,12 +80,6 @@ impl Suspended {
     }
 }
 
-impl ReadDoc for Transaction<'_> {
-    fn view(&self) -> View<'_> {
-        self.doc.view()
-    }
-}
-
 impl Drop for Transaction<'_> {
     fn drop(&mut self) {
         self.undo();
@@ -94,7 +87,19 @@ impl Drop for Transaction<'_> {
     }
 }
 
+impl Document {
+    /// Begins a transaction on the current state.
+    pub fn transaction(&mut self) -> Transaction<'_> {
+        Transaction::new(self)
+    }
+}
+
 impl<'a> Transaction<'a> {
+    /// The document with the edits so far.
+    pub(crate) fn as_view(&self) -> View<'_> {
+        self.doc.as_view()
+    }
+
     pub(crate) fn new(doc: &'a mut Document) -> Self {
         let author = doc.actor().clone();
         let actor = doc.intern_actor(&author);
@@ -196,8 +201,7 @@ impl<'a> Transaction<'a> {
 
     fn undo(&mut self) -> usize {
         let count = to_usize(self.pending.count());
-        let ops = &mut self.doc.ops;
-        self.pending.undo(ops);
+        self.doc.ops.undo_all(&mut self.pending);
         count
     }
 

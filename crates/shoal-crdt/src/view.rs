@@ -13,7 +13,6 @@ use crate::error::Error;
 use crate::id::ObjId;
 use crate::opset::Data;
 use crate::read::{ListItem, MapEntry, to_usize, wrong_prop, wrong_type};
-use crate::read_doc::ReadDoc;
 use crate::register::{ObjIdx, OpRef};
 use crate::sequence::{Kind, Place, Sequence};
 use crate::value::{ObjType, Prop, Value};
@@ -36,7 +35,7 @@ pub struct View<'a> {
     past: Option<&'a Past>,
 }
 
-/// A document at given heads, by [`Document::at`]. Every read of [`ReadDoc`] is possible.
+/// A document at given heads, by [`Document::at`]. Every read of [`ReadDoc`](crate::ReadDoc) is possible.
 ///
 /// If few ops came since, an object without such ops is read as at present, and in others an index
 /// is found in O(log n); the first read looks at those ops. Else a read walks its object: a list or
@@ -84,15 +83,15 @@ impl Document {
     }
 }
 
-impl ReadDoc for DocumentAt<'_> {
-    fn view(&self) -> View<'_> {
+impl DocumentAt<'_> {
+    pub(crate) fn as_view(&self) -> View<'_> {
         let past = self.past.as_ref();
         View { doc: self.doc, clock: past.map(|past| &past.clock), past }
     }
 }
 
-impl ReadDoc for Document {
-    fn view(&self) -> View<'_> {
+impl Document {
+    pub(crate) fn as_view(&self) -> View<'_> {
         View { doc: self, clock: None, past: None }
     }
 }
@@ -125,7 +124,7 @@ impl<'a> View<'a> {
     fn same_as_now(self, obj: &ObjId) -> Result<Option<Self>, Error> {
         let Some(recent) = self.recent() else { return Ok(None) };
         Ok(match recent.since_in(self.doc.resolve(obj)?) {
-            Since::Nothing => Some(self.doc.view()),
+            Since::Nothing => Some(self.doc.as_view()),
             Since::At(_) | Since::Somewhere => None,
         })
     }

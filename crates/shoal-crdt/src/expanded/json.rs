@@ -8,8 +8,8 @@ use serde_json::Value as Json;
 use shoal_history::{ActorId, ChangeHash, Scalar};
 
 use super::{ExpandedChange, ExpandedKey, ExpandedOp, OpType};
-use crate::hydrate::serialize_scalar;
 use crate::id::ObjId;
+use crate::json::serialize_scalar;
 use crate::value::ObjType;
 
 impl Serialize for ExpandedChange {

@@ -24,7 +24,7 @@ enum Open {
 }
 
 /// The op contradicting the document, and the fault.
-pub(super) type Refused = (OpId, OpFault);
+pub(crate) type Refusal = (OpId, OpFault);
 
 impl Runs {
     /// The bytes of text with room.
@@ -33,7 +33,7 @@ impl Runs {
     }
 
     /// Takes in the next op of a change, not part of a run.
-    pub(super) fn push(&mut self, ops: &mut OpSet, op: &Op<'_>) -> Result<(), Refused> {
+    pub(super) fn push(&mut self, ops: &mut OpSet, op: &Op<'_>) -> Result<(), Refusal> {
         self.flush(ops)?;
         ops.apply(op).map_err(|fault| (op.id, fault))?;
         self.done += 1;
@@ -41,7 +41,7 @@ impl Runs {
     }
 
     /// Takes in the next ops of a change; they, or some before them, may be applied later.
-    pub(super) fn push_text(&mut self, ops: &mut OpSet, run: &TextRun<'_>) -> Result<(), Refused> {
+    pub(super) fn push_text(&mut self, ops: &mut OpSet, run: &TextRun<'_>) -> Result<(), Refusal> {
         if let Some(Open::Text { obj, id, len, .. }) = &mut self.open
             && *obj == run.obj
             && run.id == op_after(*id, *len)
@@ -59,7 +59,7 @@ impl Runs {
     }
 
     /// Takes in the next ops of a change; they, or some before them, may be applied later.
-    pub(super) fn push_deletes(&mut self, ops: &mut OpSet, run: DeleteRun) -> Result<(), Refused> {
+    pub(super) fn push_deletes(&mut self, ops: &mut OpSet, run: DeleteRun) -> Result<(), Refusal> {
         if let Some(Open::Deletes(open)) = &mut self.open
             && open.obj == run.obj
             && run.id == op_after(open.id, open.len)
@@ -75,7 +75,7 @@ impl Runs {
     }
 
     /// Applies the open run.
-    pub(super) fn flush(&mut self, ops: &mut OpSet) -> Result<(), Refused> {
+    pub(super) fn flush(&mut self, ops: &mut OpSet) -> Result<(), Refusal> {
         match self.open.take() {
             None => Ok(()),
             Some(Open::Text { obj, reference, id, len }) => {
@@ -88,7 +88,7 @@ impl Runs {
         }
     }
 
-    fn apply_deletes(&mut self, ops: &mut OpSet, run: &DeleteRun) -> Result<(), Refused> {
+    fn apply_deletes(&mut self, ops: &mut OpSet, run: &DeleteRun) -> Result<(), Refusal> {
         let mut at = 0;
         while at < run.len {
             let id = OpId { counter: run.id.counter + at, ..run.id };
