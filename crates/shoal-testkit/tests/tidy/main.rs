@@ -8,6 +8,8 @@ use std::process::Command;
 
 use cargo_metadata::{DependencyKind, MetadataCommand};
 
+mod comments;
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
