@@ -26,7 +26,7 @@ impl Document {
     /// changes.
     ///
     /// Content is hidden from a reader of the copy, not from an attacker: equal keys stay equal,
-    /// and the times and lengths of edits can be seen. Cost: applying all changes.
+    /// and the order and the lengths of edits can be seen. Cost: applying all changes.
     ///
     /// ```
     /// use shoal_crdt::{ActorId, CommitOptions, Document, ROOT};

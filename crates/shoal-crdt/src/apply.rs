@@ -71,7 +71,7 @@ impl Document {
         let ready = self.queue.ready(direct);
         let is_new = |hash: &ChangeHash| is_apart || batch.position(hash).is_some();
         let applied = match self.apply_ready(&ready, is_new, false) {
-            // Rare enough to pay only here for changes undone one by one.
+            // Rare: only then is each change applied in a way to be undone alone.
             Err(Stop::Awaits) => self.apply_ready(&ready, is_new, true),
             done => done,
         };

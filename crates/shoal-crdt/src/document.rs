@@ -42,7 +42,7 @@ pub struct Document {
     pub(crate) ops: OpSet,
     pub(crate) graph: ChangeGraph,
     pub(crate) queue: Queue,
-    /// The heads at the last [`Document::save_incremental`].
+    /// The heads from which [`Document::save_incremental`] goes on.
     pub(crate) saved_heads: Vec<ChangeHash>,
     /// Room for the next transaction.
     pub(crate) spare: Spare,

@@ -41,7 +41,7 @@ pub(crate) struct Object {
     /// The op behind the object; [`NO_OP`] for the root.
     pub(crate) id: OpId,
     pub(crate) kind: ObjType,
-    /// The object in which this one was made; for the root the root.
+    /// The object to which the making op was applied; for the root the root.
     pub(crate) parent: ObjIdx,
     /// The number of objects around this one.
     pub(crate) depth: u32,

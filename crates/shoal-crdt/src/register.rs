@@ -264,7 +264,8 @@ impl Register {
         self.rows_where(|_| true, actors, rows);
     }
 
-    /// The ops with a requested id, ascending by id. O(n) for n ops, and little but for those.
+    /// The ops with an id accepted by `is_wanted`, ascending by id. O(n) for n ops, and little but
+    /// for those.
     pub(crate) fn rows_of<'a>(
         &'a self,
         is_wanted: impl Fn(OpId) -> bool,

@@ -47,8 +47,8 @@ impl CommitOptions {
 
 /// Edits of a document: one change together, or nothing.
 ///
-/// Reads ([`ReadDoc`](crate::ReadDoc)) see the edits at once; saving and syncing must not, and are not possible
-/// meanwhile. Dropping without [`Transaction::commit`] takes every edit back.
+/// Reads ([`ReadDoc`](crate::ReadDoc)) see the edits at once; saving and syncing must not, and are
+/// not possible meanwhile. Dropping without [`Transaction::commit`] takes every edit back.
 #[derive(Debug)]
 pub struct Transaction<'a> {
     doc: &'a mut Document,

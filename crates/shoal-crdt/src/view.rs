@@ -35,7 +35,8 @@ pub struct View<'a> {
     past: Option<&'a Past>,
 }
 
-/// A document at given heads, by [`Document::at`]. Every read of [`ReadDoc`](crate::ReadDoc) is possible.
+/// A document at given heads, by [`Document::at`]. Every read of [`ReadDoc`](crate::ReadDoc) is
+/// possible.
 ///
 /// If few ops came since, an object without such ops is read as at present, and in others an index
 /// is found in O(log n); the first read looks at those ops. Else a read walks its object: a list or

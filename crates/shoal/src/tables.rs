@@ -5,9 +5,10 @@
 //! | `_shoal_doc(id, name, heads, json)` | a document: its heads and its state as JSON |
 //! | `_shoal_change(id, doc, hash, actor, seq, chunk)` | a change: its uncompressed chunk |
 //!
-//! Heads are 32 bytes each, ascending, and the JSON is the state at these heads. The `id` of a change
-//! is `doc * 2^32 + position`: the changes of a document lie side by side, for loading in one range
-//! scan, and in the order of applying: after their dependencies, unless they still wait for them.
+//! Heads are 32 bytes each, ascending, and the JSON is the state at these heads. The `id` of a
+//! change is `doc * 2^32 + position`: the changes of a document lie side by side, for loading in
+//! one range scan, and in the order of applying: after their dependencies, unless they still wait
+//! for them.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;

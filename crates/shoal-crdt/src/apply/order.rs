@@ -33,7 +33,7 @@ pub(super) fn order(batch: &mut Batch, graph: &ChangeGraph) -> Ordered {
                 }
                 Dep::Graph => {}
                 Dep::Missing => {
-                    // Held back for ever.
+                    // Held back by a change neither here nor in the batch.
                     held_back[at as usize] += 1;
                     is_in_order = false;
                 }

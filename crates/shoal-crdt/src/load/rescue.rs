@@ -1,4 +1,4 @@
-//! Saving the readable parts of a damaged file.
+//! Rescuing the readable parts of a damaged file.
 
 use rustc_hash::FxHashSet;
 use shoal_history::{
@@ -174,7 +174,7 @@ impl Rescue {
         empty
     }
 
-    /// Applies the changes free of faults.
+    /// Applies the changes, without the ones refused.
     fn apply(&mut self, changes: Vec<Change>) {
         if self.document.apply_changes(changes.clone()).is_ok() {
             return;
