@@ -3,11 +3,13 @@
 //! `message` reads and writes single lines, [`Dialogue`] decides (no sockets, no clock), `line`
 //! cuts the stream, and `client` owns the socket and opens another when it breaks.
 
+mod blocks;
 mod client;
 mod dialogue;
 mod line;
 mod message;
 mod refusal;
+mod step;
 mod url;
 
 pub(crate) use client::finished;

@@ -202,6 +202,8 @@ impl Session {
             }
             SourceEvent::Task(task) => return self.take(task),
             SourceEvent::NoTask { reason } => {
+                // Said once: nothing more is said when the other side stays away for long.
+                self.paused = true;
                 self.engine.cancel(Handover::Abandon);
                 self.board.set_task(None);
                 self.board.log(Level::Warn, "source", format!("no work: {reason}"));

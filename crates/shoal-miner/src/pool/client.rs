@@ -216,7 +216,10 @@ impl Client {
     /// Takes the answers already here before a connection is given up: a pool taking
     /// no more lines may have answered earlier ones.
     async fn hear_the_rest(&mut self, lines: &mut Lines<OwnedReadHalf>) {
-        while let Ok(Ok(Some(line))) = timeout(REST, lines.next()).await {
+        let until = Instant::now() + REST;
+        while self.dialogue.due() > 0 {
+            let left = until.saturating_duration_since(Instant::now());
+            let Ok(Ok(Some(line))) = timeout(left, lines.next()).await else { return };
             let effects = self.dialogue.receive(&line, Instant::now());
             if self.carry_out(effects, None).await.is_some() {
                 return;
@@ -334,5 +337,5 @@ const LINE_MAX: usize = 64 * 1024;
 const EVENTS_MAX: usize = 1024;
 const ADDRESSES_MAX: usize = 8;
 const TICK: Duration = Duration::from_secs(1);
-/// Wait for each line on its way when we hang up.
-const REST: Duration = Duration::from_millis(50);
+/// For answers on their way when we hang up.
+const REST: Duration = Duration::from_millis(200);

@@ -17,10 +17,12 @@ use std::time::{Duration, Instant};
 
 use shoal_stdx::hex;
 
+use crate::pool::blocks::Blocks;
 use crate::pool::message::{
     Incoming, Job, LoginParams, LoginResult, Request, SubmitParams, SubmitResult,
 };
 use crate::pool::refusal::{self, Refusal};
+use crate::pool::step::InStep;
 use crate::source::{Share, SourceError, Task, Verdict, clean};
 use crate::work::Handover;
 
@@ -173,23 +175,14 @@ pub struct Dialogue {
     /// Shares without an answer in time; an answer may still come.
     unanswered: HashMap<u64, UnderWay>,
     waiting: VecDeque<Waiting>,
-    /// Names of this connection's jobs, newest last.
-    heard: VecDeque<String>,
-    /// Moments of stale answers to shares of these jobs.
-    stale: VecDeque<Instant>,
-    /// Stale shares of the job of the moment since one of its shares was accepted.
-    stale_run: usize,
+    in_step: InStep,
+    blocks: Blocks,
     /// Shares accepted on this connection.
     accepted: u64,
     /// Set when this connection is to be closed after the due answers.
     leaving: Option<Leaving>,
     /// The pool shut the address out: until the next login, no share is kept.
     shut_out: bool,
-    /// By height, the pool's notices of blocks of ours, less the accepted shares of ours
-    /// at the height.
-    blocks: BTreeMap<u64, i32>,
-    /// Blocks of unknown fate.
-    open_blocks: VecDeque<Share>,
     /// Unreadable lines in a row.
     nonsense: u32,
     last_sent: Instant,
@@ -244,14 +237,11 @@ impl Dialogue {
             in_flight: BTreeMap::new(),
             unanswered: HashMap::new(),
             waiting: VecDeque::new(),
-            heard: VecDeque::new(),
-            stale: VecDeque::new(),
-            stale_run: 0,
+            in_step: InStep::default(),
+            blocks: Blocks::default(),
             accepted: 0,
             leaving: None,
             shut_out: false,
-            blocks: BTreeMap::new(),
-            open_blocks: VecDeque::new(),
             nonsense: 0,
             last_sent: now,
             silent_acks: 0,
@@ -263,9 +253,7 @@ impl Dialogue {
         self.phase = Phase::LoggingIn { since: now };
         self.job = None;
         self.job_wanted = None;
-        self.heard.clear();
-        self.stale.clear();
-        self.stale_run = 0;
+        self.in_step = InStep::default();
         self.accepted = 0;
         self.leaving = None;
         self.nonsense = 0;
@@ -457,6 +445,11 @@ impl Dialogue {
         deadline.max(now)
     }
 
+    /// Shares under way: their answers are due.
+    pub fn due(&self) -> usize {
+        self.in_flight.len()
+    }
+
     /// Shares without an answer yet.
     pub fn unsettled(&self) -> usize {
         self.in_flight.len() + self.waiting.len()
@@ -510,6 +503,10 @@ impl Dialogue {
         if self.phase != Phase::Agreed {
             return vec![Effect::Warning("a job came before the login was answered".to_owned())];
         }
+        if self.shut_out {
+            // Shares of this job would be refused like the ones before.
+            return Vec::new();
+        }
         if job.difficulty.is_some() {
             self.difficulty = job.difficulty;
         }
@@ -525,13 +522,9 @@ impl Dialogue {
             // giving up hashes under way would be a loss.
             handover: Handover::Finish,
         });
-        self.heard.push_back(task.id.clone());
-        if self.heard.len() > HEARD_MAX {
-            self.heard.pop_front();
-        }
+        self.in_step.hear(&task.id);
         self.job = Some(Arc::clone(&task));
         self.job_wanted = None;
-        self.stale_run = 0;
         vec![Effect::Task(task)]
     }
 
@@ -556,12 +549,10 @@ impl Dialogue {
                         // Answers to shares of an earlier job repeat the earlier difficulty.
                         if self.is_current(&under_way.share) {
                             self.difficulty = difficulty.or(self.difficulty);
-                            self.stale_run = 0;
+                            self.in_step.accept();
                         }
                         self.accepted += 1;
-                        if is_block(&under_way.share) {
-                            self.count_block(under_way.share.task.height, -1);
-                        }
+                        self.blocks.accept(&under_way.share);
                         vec![verdict(under_way.share, Verdict::Accepted { verified })]
                     }
                     Ok(_) => vec![refused(under_way.share, "not accepted".to_owned(), false)],
@@ -600,9 +591,9 @@ impl Dialogue {
                 Vec::new()
             }
             Refusal::Stale { stale_for } => {
-                let out_of_step = self.is_out_of_step(&share, stale_for, now);
+                let lost = self.in_step.is_lost(&share.task.id, stale_for, &self.limits, now);
                 let mut effects = self.refuse(share, again, words, true);
-                if out_of_step {
+                if lost {
                     effects.extend(self.leave("shares come too late".to_owned(), None, now));
                 }
                 effects
@@ -623,22 +614,6 @@ impl Dialogue {
             Refusal::Later => self.refuse(share, again, words, false),
             Refusal::Duplicate | Refusal::Wrong => vec![refused(share, words, false)],
         }
-    }
-
-    /// `true` when a stale share shows this connection's jobs to differ from the pool's. A
-    /// share of another connection's job shows nothing about this one; nor does a single share.
-    fn is_out_of_step(&mut self, share: &Share, stale_for: Option<Duration>, now: Instant) -> bool {
-        if !self.heard.contains(&share.task.id) {
-            return false;
-        }
-        self.stale.push_back(now);
-        while self.stale.front().is_some_and(|&at| now - at > self.limits.stale_window) {
-            self.stale.pop_front();
-        }
-        self.stale_run += usize::from(self.is_current(share));
-        stale_for.is_some_and(|time| time >= self.limits.stale_for)
-            || self.stale.len() >= self.limits.stale_max
-            || self.stale_run >= self.limits.stale_max
     }
 
     /// When to log in again to put jobs in step. A pool without an accepted share since the login
@@ -702,29 +677,14 @@ impl Dialogue {
 
     /// The pool's word about a block of ours settles its share, before or after its answer is lost.
     fn notice(&mut self, kind: String, message: String) -> Vec<Effect> {
-        let mut effects = Vec::new();
-        if kind == BLOCK_FOUND
-            && let Some(height) = height_in(&message)
-        {
-            self.count_block(height, 1);
-            let at = self.open_blocks.iter().position(|share| share.task.height == height);
-            if self.blocks.get(&height).is_some_and(|count| *count > 0)
-                && let Some(share) = at.and_then(|at| self.open_blocks.remove(at))
-            {
-                self.count_block(height, -1);
-                let verdict = Verdict::Accepted { verified: true };
-                effects.push(Effect::Settled { share, verdict });
-            }
-        }
+        let settled = self.blocks.hear(&kind, &message);
+        let verdict = Verdict::Accepted { verified: true };
+        let mut effects: Vec<Effect> = settled
+            .into_iter()
+            .map(|share| Effect::Settled { share, verdict: verdict.clone() })
+            .collect();
         effects.push(Effect::Notice { kind, message });
         effects
-    }
-
-    fn count_block(&mut self, height: u64, by: i32) {
-        *self.blocks.entry(height).or_default() += by;
-        while self.blocks.len() > BLOCKS_MAX {
-            self.blocks.pop_first();
-        }
     }
 
     /// A refusal. Says nothing about a share whose first answer was lost.
@@ -742,16 +702,8 @@ impl Dialogue {
 
     /// A sent share of unknown fate. A block confirmed by the pool counts.
     fn unknown(&mut self, share: Share, reason: &str) -> Vec<Effect> {
-        let height = share.task.height;
-        if is_block(&share) && self.blocks.get(&height).is_some_and(|count| *count > 0) {
-            self.count_block(height, -1);
+        if self.blocks.settles(&share) {
             return vec![verdict(share, Verdict::Accepted { verified: true })];
-        }
-        if is_block(&share) {
-            self.open_blocks.push_back(share.clone());
-            if self.open_blocks.len() > BLOCKS_MAX {
-                self.open_blocks.pop_front();
-            }
         }
         vec![verdict(share, Verdict::Unknown { reason: reason.to_owned() })]
     }
@@ -781,18 +733,6 @@ impl Dialogue {
         self.last_sent = now;
         Effect::Send(line)
     }
-}
-
-/// The number behind the word `block`.
-fn height_in(words: &str) -> Option<u64> {
-    let (_, rest) = words.rsplit_once("block ")?;
-    let digits = rest.trim_start_matches('#');
-    let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
-    digits[..end].parse().ok()
-}
-
-fn is_block(share: &Share) -> bool {
-    share.task.network_target.is_some_and(|target| target.is_met_by(&share.tag))
 }
 
 /// The difficulty of a target, by its first 16 bytes.
@@ -825,11 +765,8 @@ const FIRST_SUBMIT: u64 = 2;
 const CLAIMS: &str = "submit_claimed_hash";
 const HINTS: &str = "difficulty_hint";
 const CAPABILITIES: [&str; 4] = ["login_negotiation", "share_validation_status", CLAIMS, HINTS];
-const BLOCK_FOUND: &str = "miner_block_found";
 const ANSWER_LOST: &str = "its answer was lost";
 const SHUT_OUT: &str = "the pool has shut the address out";
-const HEARD_MAX: usize = 64;
-const BLOCKS_MAX: usize = 16;
 const SECOND: Duration = Duration::from_secs(1);
 /// The longest quarantine of the real pool.
 const QUARANTINE_MAX: Duration = Duration::from_secs(168 * 3600);

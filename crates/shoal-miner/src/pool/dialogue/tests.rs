@@ -418,6 +418,11 @@ fn a_quarantine_stops_work_until_it_ends() {
     let share = Share { task: Arc::clone(&task), nonce: 9, tag: [9; 32], found: talk.now };
     let effects = talk.dialogue.sell(share, talk.now);
     assert_eq!(verdicts(&effects), [(9, format!("lost: {SHUT_OUT}"))]);
+    let job = json!({ "method": "job", "params": {
+        "job_id": "j9", "header_base": "5a".repeat(92), "target": "0f".repeat(32),
+        "height": 8, "nonce_start": 100, "nonce_end": 199,
+    }});
+    assert_eq!(talk.hear(job), [], "a job is no reason to go on");
     let effects = talk.hear(json!({ "id": ids[1], "error": words }));
     assert_eq!(pauses(&effects), 0);
     let hour = Duration::from_millis(3_600_873);
@@ -474,19 +479,6 @@ fn a_block_whose_fate_is_unknown_is_settled_by_the_pools_word() {
     let id = talk.sell(&task, 100)[0]["id"].clone();
     talk.hear(json!({ "id": id, "error": "submitblock 500: " }));
     assert!(!settled(&talk.hear(found)));
-}
-
-#[test]
-fn the_height_of_a_block_is_read_from_the_pools_words() {
-    for (words, expect) in [
-        ("you found block 7", Some(7)),
-        ("rig-2 found block #123!", Some(123)),
-        ("you found block", None),
-        ("block 99999999999999999999", None),
-        ("", None),
-    ] {
-        assert_eq!(height_in(words), expect, "{words}");
-    }
 }
 
 #[test]
