@@ -48,6 +48,8 @@ pub struct Limits {
     pub late_ack: Duration,
     /// Shares under way at a time.
     pub in_flight: usize,
+    /// With as many shares under way as there may be, the longest time without any answer.
+    pub stall: Duration,
     /// Most shares waiting.
     pub waiting: usize,
     /// Greatest age of a share worth sending.
@@ -79,6 +81,7 @@ impl Default for Limits {
             ack: Duration::from_secs(30),
             late_ack: Duration::from_secs(120),
             in_flight: 16,
+            stall: Duration::from_secs(10),
             waiting: 4096,
             patience: Duration::from_secs(60),
             retry: Duration::from_millis(200),
@@ -186,6 +189,7 @@ pub struct Dialogue {
     /// Unreadable lines in a row.
     nonsense: u32,
     last_sent: Instant,
+    last_answer: Instant,
     silent_acks: u32,
 }
 
@@ -244,6 +248,7 @@ impl Dialogue {
             shut_out: false,
             nonsense: 0,
             last_sent: now,
+            last_answer: now,
             silent_acks: 0,
         }
     }
@@ -371,6 +376,11 @@ impl Dialogue {
             return self.leave("the pool sends no job".to_owned(), retry, now);
         }
         let mut effects = Vec::new();
+        if self.stalls_at().is_some_and(|at| now >= at) {
+            // Others wait behind these, and are worth less every second.
+            let reason = "the pool does not answer shares".to_owned();
+            return vec![Effect::Reconnect { reason, retry: self.resync() }];
+        }
         let overdue: Vec<u64> = self
             .in_flight
             .iter()
@@ -442,7 +452,17 @@ impl Dialogue {
         if let Some(first) = self.in_flight.values().map(|under_way| under_way.sent).min() {
             at(first + self.limits.ack);
         }
+        if let Some(stall) = self.stalls_at() {
+            at(stall);
+        }
         deadline.max(now)
+    }
+
+    /// When unanswered shares that keep others from being sent count as never to be answered.
+    fn stalls_at(&self) -> Option<Instant> {
+        let full = self.in_flight.len() >= self.limits.in_flight;
+        let newest = self.in_flight.values().map(|under_way| under_way.sent).max()?;
+        full.then(|| newest.max(self.last_answer) + self.limits.stall)
     }
 
     /// Shares under way: their answers are due.
@@ -534,6 +554,7 @@ impl Dialogue {
         outcome: Result<Option<serde_json::Value>, String>,
         now: Instant,
     ) -> Vec<Effect> {
+        self.last_answer = now;
         let Some(under_way) = self.in_flight.remove(&id).or_else(|| self.unanswered.remove(&id))
         else {
             // The second answer to the same share, or one to a former connection.
@@ -600,6 +621,11 @@ impl Dialogue {
             }
             Refusal::StaleBlock => self.refuse(share, again, words, true),
             Refusal::BlockUnsettled => self.unknown(share, &words),
+            // The pool did not look at the share: it is good after the next login.
+            Refusal::NotLoggedIn if attempt < self.limits.attempts && !self.shut_out => {
+                self.waiting.push_back(Waiting { share, not_before: now, attempt, again });
+                self.leave("the pool forgot us".to_owned(), None, now)
+            }
             Refusal::NotLoggedIn => {
                 let mut effects = self.refuse(share, again, words, false);
                 effects.extend(self.leave("the pool forgot us".to_owned(), None, now));

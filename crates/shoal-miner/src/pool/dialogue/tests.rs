@@ -372,7 +372,6 @@ fn a_refusal_of_a_share_sent_again_says_nothing_about_the_first_time() {
         (FORGOTTEN, false),
         ("stale job: assignment superseded by newer difficulty (stale_for=6.000s)", false),
         (r#"submitblock 400: {"error":"block rejected as stale"}"#, false),
-        ("not logged in", false),
         ("address quarantined: invalid share proof (remaining 59m 59s)", false),
         ("low difficulty share", true),
         ("invalid hex", true),
@@ -539,6 +538,39 @@ fn a_pool_that_answers_no_share_is_left() {
         talk.sell(&task, nonce);
     }
     assert!(reconnects(&talk.wait(Duration::from_secs(30))));
+}
+
+/// A pool that swallowed sixteen answers would have kept every later share waiting for half a
+/// minute, until there was no room for more.
+#[test]
+fn unanswered_shares_do_not_keep_others_waiting_for_long() {
+    let (mut talk, task) = Talk::working();
+    for nonce in 0..20 {
+        talk.sell(&task, nonce);
+    }
+    assert!(!reconnects(&talk.wait(Duration::from_secs(9))));
+    // One answer, and the pool has its time again.
+    talk.hear(answer(&json!(2)));
+    assert!(!reconnects(&talk.wait(Duration::from_secs(9))));
+    assert!(reconnects(&talk.wait(Duration::from_secs(1))));
+    talk.dialogue.disconnected(talk.now);
+    talk.connect();
+    assert_eq!(sent(&talk.hear(agreed())).len(), 16, "all of them are sent again");
+    // Where there is room for others, one late answer is no reason.
+    let (mut talk, task) = Talk::working();
+    talk.sell(&task, 100);
+    assert!(!reconnects(&talk.wait(Duration::from_secs(29))));
+}
+
+#[test]
+fn a_share_that_met_no_login_is_sold_after_the_next() {
+    let (mut talk, task) = Talk::working();
+    let id = talk.sell(&task, 100)[0]["id"].clone();
+    let effects = talk.hear(json!({ "id": id, "error": "not logged in" }));
+    assert!(reconnects(&effects) && verdicts(&effects).is_empty());
+    talk.dialogue.disconnected(talk.now);
+    talk.connect();
+    assert_eq!(sent(&talk.hear(agreed()))[0]["params"]["nonce"], 100);
 }
 
 #[test]
