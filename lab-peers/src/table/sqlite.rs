@@ -6,7 +6,7 @@ use std::path::Path;
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OpenFlags, Statement, params_from_iter};
 use self_cell::self_cell;
-use shoal_lab::engine::table::{Access, Cell, Fields, TableSpec};
+use shoal_lab::engine::table::{Access, Cell, Fields, Keeping, TableSpec};
 use shoal_lab::engine::{About, Guarantee, Miss, TableEngine};
 
 /// What a reader is promised, and what that costs.
@@ -78,6 +78,22 @@ fn keep(db: &mut Db, sql: &str) -> Result<usize, Miss> {
         statements.push(failed(connection.prepare(sql))?);
         Ok(statements.len() - 1)
     })
+}
+
+#[inline]
+fn run(
+    statement: &mut Statement<'_>,
+    parameters: &[Cell<'_>],
+    mut visit: impl FnMut(&Row<'_>),
+) -> Result<(), Miss> {
+    for (index, parameter) in parameters.iter().enumerate() {
+        failed(statement.raw_bind_parameter(index + 1, Bound(*parameter)))?;
+    }
+    let mut rows = statement.raw_query();
+    while let Some(row) = failed(rows.next())? {
+        visit(&Row(row));
+    }
+    Ok(())
 }
 
 /// The columns of a keyed read, as SQL.
@@ -168,19 +184,29 @@ impl TableEngine for Sqlite {
         db: &mut Db,
         statement: &mut usize,
         parameters: &[Cell<'_>],
-        mut visit: impl FnMut(&Row<'_>),
+        visit: impl FnMut(&Row<'_>),
     ) -> Result<(), Miss> {
-        db.with_dependent_mut(|_, statements| {
-            let statement = &mut statements[*statement];
-            for (index, parameter) in parameters.iter().enumerate() {
-                failed(statement.raw_bind_parameter(index + 1, Bound(*parameter)))?;
-            }
-            let mut rows = statement.raw_query();
-            while let Some(row) = failed(rows.next())? {
-                visit(&Row(row));
-            }
-            Ok(())
-        })
+        db.with_dependent_mut(|_, statements| run(&mut statements[*statement], parameters, visit))
+    }
+
+    fn word(&self, keeping: Keeping) -> Option<&'static str> {
+        matches!(keeping, Keeping::Nothing | Keeping::Cache).then_some("")
+    }
+
+    fn run_text(
+        &self,
+        db: &mut Db,
+        sql: &str,
+        keeping: Keeping,
+        parameters: &[Cell<'_>],
+        visit: impl FnMut(&Row<'_>),
+    ) -> Result<(), Miss> {
+        let connection = db.borrow_owner();
+        match keeping {
+            Keeping::Nothing => run(&mut failed(connection.prepare(sql))?, parameters, visit),
+            Keeping::Cache => run(&mut *failed(connection.prepare_cached(sql))?, parameters, visit),
+            Keeping::Direct | Keeping::Jit => Err(Miss::NotRun("a word of Shoal's".into())),
+        }
     }
 
     fn reader(&self, db: &mut Db, table: &TableSpec, columns: &[usize]) -> Result<usize, Miss> {

@@ -35,6 +35,19 @@ pub enum Access {
     Write,
 }
 
+/// What an engine keeps of a statement whose text is prepared again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keeping {
+    /// Nothing: what a caller gets who says nothing.
+    Nothing,
+    /// Nothing, said aloud: Shoal's `DIRECT`.
+    Direct,
+    /// What the engine's own cache keeps: a statement, or its plan.
+    Cache,
+    /// What Shoal's `JIT` keeps.
+    Jit,
+}
+
 /// The rows of one table, in the order of their rowids. Engines that keep keys and values take
 /// the other columns as one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +105,25 @@ pub trait TableEngine: Send + Sync + 'static {
         _visit: impl FnMut(&Self::Row<'_>),
     ) -> Result<(), Miss> {
         Err(Miss::absent("SQL"))
+    }
+
+    /// What stands before a statement's text so that the engine keeps that much of it; `None` where
+    /// it does not offer to.
+    fn word(&self, _keeping: Keeping) -> Option<&'static str> {
+        None
+    }
+
+    /// Prepares a statement whose text begins with its [`Self::word`], runs it to its end and drops
+    /// it; `visit` sees every row.
+    fn run_text(
+        &self,
+        _db: &mut Self::Db,
+        _sql: &str,
+        _keeping: Keeping,
+        _parameters: &[Cell<'_>],
+        _visit: impl FnMut(&Self::Row<'_>),
+    ) -> Result<(), Miss> {
+        Err(Miss::absent("statements from their text"))
     }
 
     /// Makes ready to read `columns` (counted from 0, the rowid being 0) of a table by rowid.

@@ -7,7 +7,7 @@ use shoal_sql::{Connection, Error, Statement, ValueRef};
 use shoal_store::vfs::OsVfs;
 use shoal_store::{Access as StoreAccess, Locking, Mode, Options, Store};
 
-use crate::engine::table::{Access, Cell, Fields, TableSpec};
+use crate::engine::table::{Access, Cell, Fields, Keeping, TableSpec};
 use crate::engine::{About, Guarantee, Miss, TableEngine};
 
 /// What a reader is promised.
@@ -169,6 +169,27 @@ impl TableEngine for Tables {
             failed(statement.bind(index + 1, value(*parameter)))?;
         }
         run(&mut db.connection, statement, visit)
+    }
+
+    fn word(&self, keeping: Keeping) -> Option<&'static str> {
+        Some(match keeping {
+            Keeping::Nothing => "",
+            Keeping::Direct => "DIRECT ",
+            Keeping::Cache => "CACHED ",
+            Keeping::Jit => "JIT ",
+        })
+    }
+
+    fn run_text(
+        &self,
+        db: &mut Db,
+        sql: &str,
+        _keeping: Keeping,
+        parameters: &[Cell<'_>],
+        visit: impl FnMut(&Row<'_>),
+    ) -> Result<(), Miss> {
+        let mut statement = self.prepare(db, sql)?;
+        self.query(db, &mut statement, parameters, visit)
     }
 
     fn reader(&self, db: &mut Db, table: &TableSpec, columns: &[usize]) -> Result<Statement, Miss> {

@@ -1,5 +1,6 @@
 //! Rows on documents.
 
+mod changes;
 mod history;
 mod many;
 mod maps;
@@ -22,6 +23,7 @@ pub(crate) fn rows<E: DocEngine>() -> Bench<E> {
     maps::add(&mut bench);
     text::add(&mut bench);
     history::add(&mut bench);
+    changes::add(&mut bench);
     many::add(&mut bench);
     scale::add(&mut bench);
     trace::add(&mut bench);

@@ -4,6 +4,7 @@ mod chinook;
 mod computed;
 mod graph;
 mod keyed;
+mod prepare;
 mod query;
 pub(crate) mod tpch;
 mod two_indexes;
@@ -22,6 +23,7 @@ use crate::engine::{Miss, TableEngine};
 pub(crate) fn rows<E: TableEngine>() -> Bench<E> {
     let mut bench = Bench::new();
     keyed::add(&mut bench);
+    prepare::add(&mut bench);
     users::add(&mut bench);
     views::add(&mut bench);
     graph::add(&mut bench);

@@ -123,6 +123,40 @@ fn queries() -> Vec<OnFile> {
         ),
         (
             "idx",
+            "exists_rowid",
+            "orders counted that have a user, EXISTS by the rowid of users",
+            Query::new(
+                "SELECT count(*) FROM orders o WHERE EXISTS \
+                 (SELECT 1 FROM users u WHERE u.id = o.user_id)",
+                1,
+            ),
+            20,
+        ),
+        (
+            "idx",
+            "in_select_index",
+            "orders of users in Engineering, IN (SELECT ...) sought in the index of orders; all read",
+            Query::new(
+                "SELECT id, amount FROM orders WHERE user_id IN \
+                 (SELECT id FROM users WHERE dept = 'Engineering')",
+                2,
+            ),
+            20,
+        ),
+        (
+            "idx",
+            "correlated_sort",
+            "of each user the status of the largest order: a query by the index, sorted by a \
+             column without one; all read",
+            Query::new(
+                "SELECT id, (SELECT status FROM orders o WHERE o.user_id = u.id \
+                 ORDER BY amount DESC LIMIT 1) FROM users u",
+                2,
+            ),
+            5,
+        ),
+        (
+            "idx",
             "scalar_index",
             "of each user the number of orders and the largest, two queries by the index; all read",
             Query::new(
