@@ -4,16 +4,19 @@
 
 mod document;
 mod hash;
+mod malloc;
 mod table;
 
 use std::process::ExitCode;
 
-use shoal_testkit::alloc::CountingAllocator;
-
+/// Where `malloc` cannot be counted, Rust's heap still can.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 #[global_allocator]
-static ALLOCATOR: CountingAllocator = CountingAllocator;
+static ALLOCATOR: shoal_testkit::alloc::CountingAllocator = shoal_testkit::alloc::CountingAllocator;
 
 fn main() -> ExitCode {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    shoal_testkit::alloc::promise_c_heaps();
     let mut contenders = shoal_lab::Contenders::new();
     #[cfg(not(feature = "peers-only"))]
     shoal_lab::shoal::add(&mut contenders);

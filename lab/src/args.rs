@@ -106,10 +106,12 @@ pub struct RunArguments {
 /// The other things that the lab does.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Verb {
-    /// Compares two commits of the product, interleaved
+    /// Compares two builds of the product, interleaved: two commits, or one commit built twice
     Ab(AbArguments),
     /// Runs one row under a profiler and prints the top functions
     Profile(ProfileArguments),
+    /// Reads the machine code of the Argon2 kernels and says what they keep on the stack
+    Spills,
     /// Makes the page, the table or docs/benchmarks.md from a record
     Report(ReportArguments),
     /// Builds the lab with its peers, each where it builds, and runs it
@@ -128,6 +130,18 @@ pub struct AbArguments {
     /// The commit that should be faster
     #[arg(long, value_name = "REV")]
     pub candidate: String,
+    /// Flags of rustc for the base: "-C target-cpu=native"
+    #[arg(long, value_name = "FLAGS", allow_hyphen_values = true, default_value = "")]
+    pub base_flags: String,
+    /// Flags of rustc for the candidate
+    #[arg(long, value_name = "FLAGS", allow_hyphen_values = true, default_value = "")]
+    pub candidate_flags: String,
+    /// Settings of cargo for the base: profile.lab.lto="fat"
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub base_config: Vec<String>,
+    /// Settings of cargo for the candidate
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub candidate_config: Vec<String>,
     /// Pairs of samples
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub pairs: usize,
@@ -146,7 +160,7 @@ pub struct AbArguments {
     /// Where every random choice starts
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
-    /// Where results are appended
+    /// Where the results are written, lab/records of the checkout unless told; `none` for nowhere
     #[arg(long, value_name = "FOLDER")]
     pub records: Option<PathBuf>,
 }
@@ -165,6 +179,12 @@ pub struct ProfileArguments {
     /// Functions that are printed
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub top: usize,
+    /// Prints of each function who calls it and whom it calls (callgrind)
+    #[arg(long)]
+    pub graph: bool,
+    /// Writes a flame graph, of samples with their stacks (perf)
+    #[arg(long, value_name = "FILE")]
+    pub flame: Option<PathBuf>,
     /// Tiny sizes
     #[arg(long)]
     pub quick: bool,
@@ -180,6 +200,8 @@ pub enum Profiler {
     Callgrind,
     /// Samples of the whole process, where the kernel allows them
     Perf,
+    /// Counters of the processor over the whole process, those that the machine shows
+    Stat,
 }
 
 /// `lab report`.
@@ -198,6 +220,15 @@ pub struct ReportArguments {
     /// Writes the report for the documentation
     #[arg(long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
+    /// Writes a picture of some rows beside one peer
+    #[arg(long, value_name = "FILE", requires = "against")]
+    pub picture: Option<PathBuf>,
+    /// The peer of the picture
+    #[arg(long, value_name = "NAME")]
+    pub against: Option<String>,
+    /// The rows of the picture by their ids, from the top
+    #[arg(long, value_name = "ROWS", value_delimiter = ',')]
+    pub rows: Vec<String>,
 }
 
 /// `lab peers`.

@@ -1,13 +1,14 @@
-//! `lab ab`: two commits, built first, measured in turns, every sample in a fresh process.
+//! `lab ab`: two builds, of two commits or of one with other flags, measured in turns, every sample in
+//! a fresh process.
 
 use std::fmt::Write;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
+use crate::answer::Digest;
 use crate::args::AbArguments;
 use crate::contenders::{self, Contenders};
 use crate::engine::About;
@@ -22,22 +23,59 @@ use crate::statistics::{Interval, detectable, ratio};
 use crate::worker::client::Program;
 use crate::workload::{Context, Scale};
 
+/// A run of `ab`, as a record keeps it.
+#[derive(Debug, Serialize, Deserialize)]
+struct Comparison {
+    /// Seconds since 1970.
+    unix: u64,
+    command: String,
+    base: Way,
+    candidate: Way,
+    seed: u64,
+    environment: Environment,
+    results: Vec<Compared>,
+}
+
+/// How one of the two was built.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Way {
+    commit: String,
+    /// Flags of rustc.
+    flags: String,
+    /// Settings of cargo.
+    config: Vec<String>,
+}
+
+impl Way {
+    /// A name for folders and lines: the commit, and a number for flags and settings.
+    fn name(&self) -> String {
+        if self.flags.is_empty() && self.config.is_empty() {
+            return self.commit.clone();
+        }
+        format!("{}-{}", self.commit, self.settings())
+    }
+
+    /// A number that differs where flags or settings do.
+    fn settings(&self) -> String {
+        let settings = self
+            .config
+            .iter()
+            .fold(Digest::new().text(&self.flags), |digest, one| digest.text(one));
+        format!("{:08x}", settings.value() as u32)
+    }
+}
+
 /// What a comparison came to on one row and contender.
 #[derive(Debug, Serialize, Deserialize)]
 struct Compared {
-    unix: u64,
     row: String,
     contender: String,
-    base: String,
-    candidate: String,
-    seed: u64,
     /// Base over candidate, pair by pair: above 1, the candidate is faster.
     pairs: Vec<f64>,
     interval: Interval,
     /// The smallest change that this run could have seen, as a share.
     detectable: Option<f64>,
     verdict: Verdict,
-    environment: Environment,
 }
 
 /// What may be said of two commits.
@@ -75,8 +113,17 @@ impl Verdict {
 /// Builds both, measures, prints, records. False when a row failed.
 pub(crate) fn compare(args: &AbArguments, contenders: &Contenders) -> Result<bool, String> {
     let root = PathBuf::from(git(Path::new("."), &["rev-parse", "--show-toplevel"])?);
-    let base = built(&root, "base", &args.base);
-    let candidate = built(&root, "candidate", &args.candidate);
+    let way = |revision: &str, flags: &str, config: &[String]| Way {
+        commit: revision.to_owned(),
+        flags: flags.to_owned(),
+        config: config.to_vec(),
+    };
+    let base = built(&root, "base", way(&args.base, &args.base_flags, &args.base_config));
+    let candidate = built(
+        &root,
+        "candidate",
+        way(&args.candidate, &args.candidate_flags, &args.candidate_config),
+    );
     // Both are built, so that a run names everything that does not build.
     let (base, candidate) = match (base, candidate) {
         (Ok(base), Ok(candidate)) => (base, candidate),
@@ -117,17 +164,28 @@ pub(crate) fn compare(args: &AbArguments, contenders: &Contenders) -> Result<boo
         bar.inc(1);
     }
     bar.finish_and_clear();
-    append(args, &root, &results)?;
+    let comparison = Comparison {
+        unix: now(),
+        command: std::env::args().skip(1).collect::<Vec<_>>().join(" "),
+        base: base.way,
+        candidate: candidate.way,
+        seed: cx.seed,
+        environment: Environment::probe(),
+        results,
+    };
+    keep(args, &root, &comparison)?;
     Ok(right)
 }
 
 /// A commit's lab, built in a worktree of its own.
 struct Built {
-    commit: String,
+    way: Way,
     program: Program,
 }
 
-fn built(root: &Path, role: &str, revision: &str) -> Result<Built, String> {
+/// Builds the commit that `way` names by any revision.
+fn built(root: &Path, role: &str, way: Way) -> Result<Built, String> {
+    let revision = way.commit;
     let commit = git(root, &["rev-parse", "--verify", &format!("{revision}^{{commit}}")])
         .map_err(|error| format!("{role} {revision}: {error}"))?;
     let short: String = commit.chars().take(12).collect();
@@ -138,14 +196,25 @@ fn built(root: &Path, role: &str, revision: &str) -> Result<Built, String> {
         git(root, &["worktree", "add", "--detach", &folder.to_string_lossy(), &commit])
             .map_err(|error| format!("{role} {revision}: {error}"))?;
     }
-    out::note(&format!("building {role} {short}"));
-    // One folder of builds for all commits: what they have in common is built once.
-    let target = worktrees.join("target");
-    let output = Command::new("cargo")
+    let way = Way { commit: short, ..way };
+    out::note(&format!("building {role} {}", way.name()));
+    // One folder of builds for all commits, and one for each choice of flags: what they have in
+    // common is built once.
+    let target = if way.flags.is_empty() && way.config.is_empty() {
+        worktrees.join("target")
+    } else {
+        worktrees.join(format!("target-{}", way.settings()))
+    };
+    let mut command = Command::new("cargo");
+    if !way.flags.is_empty() {
+        command.env("RUSTFLAGS", &way.flags);
+    }
+    let output = command
         .args(["build", "--profile", "lab", "--locked", "-p", "shoal-lab"])
         // For revisions from before the manifest had this profile.
         .args(["--config", "profile.lab.inherits=\"release\""])
         .args(["--config", "profile.lab.debug=\"line-tables-only\""])
+        .args(way.config.iter().flat_map(|one| ["--config", one.as_str()]))
         .current_dir(&folder)
         .env("CARGO_TARGET_DIR", &target)
         .output()
@@ -156,10 +225,10 @@ fn built(root: &Path, role: &str, revision: &str) -> Result<Built, String> {
         let tail: Vec<&str> = tail.into_iter().rev().collect();
         return Err(format!("{role} {revision} does not build:\n{}", tail.join("\n")));
     }
-    let path = worktrees.join(format!("shoal-lab-{short}"));
+    let path = worktrees.join(format!("shoal-lab-{}", way.name()));
     std::fs::copy(target.join("lab").join("shoal-lab"), &path)
         .map_err(|error| format!("{}: {error}", path.display()))?;
-    Ok(Built { commit: short, program: Program { path, prefix: Vec::new() } })
+    Ok(Built { way, program: Program { path, prefix: Vec::new() } })
 }
 
 fn git(folder: &Path, arguments: &[&str]) -> Result<String, String> {
@@ -187,7 +256,8 @@ fn now() -> u64 {
 }
 
 fn entrants(built: &Built, label: &str, args: &AbArguments) -> Result<Vec<Entrant>, String> {
-    let listed = built.program.contenders().map_err(|miss| format!("{} {miss}", built.commit))?;
+    let listed =
+        built.program.contenders().map_err(|miss| format!("{} {miss}", built.way.name()))?;
     Ok(listed
         .into_iter()
         .filter(|(_, about, _)| args.contender.iter().any(|name| about.name.starts_with(name)))
@@ -213,7 +283,7 @@ fn report(
         let after = record.outcome(&format!("{contender}@candidate"));
         let missed = |outcome: &Outcome, of: &Built| {
             let miss = outcome.miss.as_ref()?;
-            Some(format!("{} {contender} at {}: {miss}", record.row.id, of.commit))
+            Some(format!("{} {contender} at {}: {miss}", record.row.id, of.way.name()))
         };
         let Some(after) = after else {
             out::line(&format!("{} {contender}: only in the base", record.row.id));
@@ -228,26 +298,21 @@ fn report(
         let pairs: Vec<f64> =
             before.iter().zip(&after).map(|(before, after)| before / after).collect();
         let compared = Compared {
-            unix: now(),
             row: record.row.id.clone(),
             contender: contender.to_owned(),
-            base: base.commit.clone(),
-            candidate: candidate.commit.clone(),
-            seed: cx.seed,
             detectable: detectable(&pairs),
             verdict: Verdict::of(&interval),
             pairs,
             interval,
-            environment: Environment::probe(),
         };
-        for line in lines(&compared).lines() {
+        for line in lines(&compared, &base.way, &candidate.way).lines() {
             out::line(line);
         }
         results.push(compared);
     }
 }
 
-fn lines(compared: &Compared) -> String {
+fn lines(compared: &Compared, base: &Way, candidate: &Way) -> String {
     let mut text = String::new();
     let pairs: Vec<String> = compared.pairs.iter().map(|pair| format!("{pair:.3}")).collect();
     let _ = writeln!(
@@ -255,8 +320,8 @@ fn lines(compared: &Compared) -> String {
         "{} {} {} -> {}\n  pairs {}",
         compared.row,
         compared.contender,
-        compared.base,
-        compared.candidate,
+        base.name(),
+        candidate.name(),
         pairs.join(" ")
     );
     let seen = compared.detectable.map_or_else(
@@ -274,27 +339,109 @@ fn lines(compared: &Compared) -> String {
     text
 }
 
-/// One line of JSON a result, at the end of `ab.jsonl`.
-fn append(args: &AbArguments, root: &Path, results: &[Compared]) -> Result<(), String> {
-    if results.is_empty() || args.quick {
+/// Writes the comparison as a file of its own, under the machine's name, which the journal can cite.
+fn keep(args: &AbArguments, root: &Path, comparison: &Comparison) -> Result<(), String> {
+    let nowhere = args.records.as_deref() == Some(Path::new("none"));
+    if comparison.results.is_empty() || args.quick || nowhere {
         return Ok(());
     }
     let folder = args.records.clone().unwrap_or_else(|| root.join("lab/records"));
-    let path = folder.join("ab.jsonl");
+    let folder = folder.join(comparison.environment.machine()).join("ab");
+    let name = format!(
+        "{}-{}-{}.json",
+        date(comparison.unix),
+        comparison.base.name(),
+        comparison.candidate.name()
+    );
+    let path = folder.join(name);
     let failed = |error: std::io::Error| format!("{}: {error}", path.display());
     std::fs::create_dir_all(&folder).map_err(failed)?;
-    let mut file =
-        std::fs::OpenOptions::new().create(true).append(true).open(&path).map_err(failed)?;
-    for result in results {
-        let json = serde_json::to_string(result).expect("a result holds plain data");
-        writeln!(file, "{json}").map_err(failed)?;
-    }
+    let json = serde_json::to_string_pretty(comparison).expect("a comparison holds plain data");
+    std::fs::write(&path, json + "\n").map_err(failed)?;
+    out::note(&format!("kept as {}", path.display()));
     Ok(())
+}
+
+/// The day of a time in seconds since 1970, in UTC: `2026-11-23`.
+fn date(unix: u64) -> String {
+    // Days since 1 March of the year 0; a year then ends with its leap day.
+    let days = unix / 86_400 + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let (date, month) = (day - (153 * month + 2) / 5 + 1, (month + 2) % 12 + 1);
+    let year = era * 400 + year + u64::from(month <= 2);
+    format!("{year}-{month:02}-{date:02}")
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+
+    #[test]
+    fn seconds_are_days() {
+        for (unix, expect) in [
+            (0, "1970-01-01"),
+            (951_782_400, "2000-02-29"),
+            (1_767_225_599, "2025-12-31"),
+            (1_795_392_000, "2026-11-23"),
+        ] {
+            assert_eq!(date(unix), expect);
+        }
+    }
+
+    #[test]
+    fn builds_of_one_commit_have_names_of_their_own() {
+        let plain = Way { commit: "abc".into(), ..Way::default() };
+        let native = Way { flags: "-C target-cpu=native".into(), ..plain.clone() };
+        let fat = Way { config: vec!["profile.lab.lto=\"fat\"".into()], ..plain.clone() };
+        assert_eq!(plain.name(), "abc");
+        assert!(native.name() != fat.name() && native.name().starts_with("abc-"));
+    }
+
+    #[test]
+    fn a_comparison_is_kept_under_its_machine_and_read_again() {
+        let folder = std::env::temp_dir().join(format!("shoal-lab-ab-{}", std::process::id()));
+        let environment = Environment {
+            cpu: "AMD EPYC (family 26, model 2)".into(),
+            cores: 2,
+            ..Environment::default()
+        };
+        let comparison = Comparison {
+            unix: 1_795_392_000,
+            command: "ab".into(),
+            base: Way { commit: "a".into(), ..Way::default() },
+            candidate: Way { commit: "b".into(), ..Way::default() },
+            seed: 1,
+            environment,
+            results: vec![Compared {
+                row: "table/scan_id".into(),
+                contender: "shoal".into(),
+                pairs: vec![1.0],
+                interval: Interval { middle: 1.0, low: 1.0, high: 1.0 },
+                detectable: None,
+                verdict: Verdict::NoDifferenceSeen,
+            }],
+        };
+        let arguments = ["lab", "--base", "a", "--candidate", "b", "--records"];
+        let line = crate::args::Arguments::try_parse_from(
+            ["lab", "ab"]
+                .into_iter()
+                .chain(arguments.into_iter().skip(1))
+                .chain([folder.to_str().unwrap()]),
+        )
+        .unwrap();
+        let Some(crate::args::Verb::Ab(args)) = line.command else { panic!("ab is a verb") };
+        keep(&args, Path::new("/"), &comparison).unwrap();
+        let path = folder.join("zen5-2-cores/ab/2026-11-23-a-b.json");
+        let text = std::fs::read_to_string(path).unwrap();
+        let again: Comparison = serde_json::from_str(&text).unwrap();
+        assert_eq!(again.results[0].row, "table/scan_id");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 
     #[test]
     fn a_verdict_needs_the_whole_interval() {

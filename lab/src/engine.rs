@@ -29,6 +29,9 @@ pub struct About {
     pub ours: bool,
     /// Whether its heap is Rust's, so that the counting allocator sees it.
     pub rust_heap: bool,
+    /// Whether it works in a process of its own, whose heap nobody here sees.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub other_process: bool,
     /// What it promises to readers: ratios are taken between equals.
     pub guarantee: Guarantee,
 }
@@ -55,6 +58,7 @@ impl About {
             note: note.into(),
             ours: false,
             rust_heap: true,
+            other_process: false,
             guarantee: Guarantee::None,
         }
     }
@@ -71,10 +75,18 @@ impl About {
         self
     }
 
-    /// The same, but allocating in C, out of the counting allocator's sight.
+    /// The same, but allocating in C: counted only where `malloc` counts.
     #[must_use]
     pub fn c_heap(mut self) -> Self {
         self.rust_heap = false;
+        self
+    }
+
+    /// The same, but working in another process, whose allocations are counted nowhere.
+    #[must_use]
+    pub fn in_other_process(mut self) -> Self {
+        self.rust_heap = false;
+        self.other_process = true;
         self
     }
 }

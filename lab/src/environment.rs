@@ -37,6 +37,28 @@ pub struct Environment {
 }
 
 impl Environment {
+    /// A short name of the machine, for the folder of its records: `zen5-2-cores`.
+    pub fn machine(&self) -> String {
+        let number = |word: &str| -> Option<u32> {
+            let (_, rest) = self.cpu.split_once(word)?;
+            let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+            digits.parse().ok()
+        };
+        let amd = self.cpu.starts_with("AMD");
+        let core = match (amd, number("(family "), number(", model ")) {
+            (true, Some(26), _) => "zen5".to_owned(),
+            (true, Some(25), Some(16..=31 | 96..=175)) => "zen4".to_owned(),
+            (true, Some(25), _) => "zen3".to_owned(),
+            _ => {
+                let name = self.cpu.split(" (family").next().unwrap_or_default();
+                let words = name.split(|letter: char| !letter.is_ascii_alphanumeric());
+                let name: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+                if name.is_empty() { "unknown".into() } else { name.join("-").to_lowercase() }
+            }
+        };
+        format!("{core}-{}-cores", self.cores)
+    }
+
     /// Asks the machine. What cannot be found out is an empty text.
     pub fn probe() -> Self {
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -169,6 +191,19 @@ pub(crate) fn forget_peak() {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_machine_has_a_short_name() {
+        for (cpu, expect) in [
+            ("AMD EPYC (family 26, model 2)", "zen5-2-cores"),
+            ("AMD EPYC 7763 64-Core Processor (family 25, model 1)", "zen3-2-cores"),
+            ("Intel(R) Xeon(R) (family 6, model 143)", "intel-r-xeon-r-2-cores"),
+            (" (family , model )", "unknown-2-cores"),
+        ] {
+            let environment = Environment { cpu: cpu.into(), cores: 2, ..Environment::default() };
+            assert_eq!(environment.machine(), expect);
+        }
+    }
 
     #[test]
     fn the_peak_can_be_forgotten() {

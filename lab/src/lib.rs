@@ -23,6 +23,7 @@ pub mod record;
 mod report;
 mod run;
 pub mod shoal;
+mod spills;
 pub mod statistics;
 mod watch;
 mod worker;
@@ -75,6 +76,7 @@ fn done(prefix: &[&str], arguments: Arguments, contenders: &Contenders) -> Resul
         None => run::run(&arguments.run, &prefix, contenders),
         Some(args::Verb::Ab(ab)) => compare::compare(&ab, contenders),
         Some(args::Verb::Profile(profile)) => profile::profile(&profile, &prefix, contenders),
+        Some(args::Verb::Spills) => spills::spills(),
         Some(args::Verb::Report(report)) => report::from_file(&report),
         Some(args::Verb::Peers(peers)) => peers::peers(&peers),
         Some(args::Verb::Serve(serve)) => {

@@ -210,6 +210,7 @@ fn sample(reply: &Reply, round: usize, place: usize) -> Sample {
         nanos: reply.nanos,
         ops: reply.ops,
         allocations: reply.allocations,
+        allocated_bytes: reply.allocated_bytes,
         peak_kib: reply.peak_kib,
         steady_kib: reply.steady_kib,
     }

@@ -40,9 +40,15 @@ pub(crate) fn profile(
         };
         return once(contender, &row.id, &cx).map(|()| true).map_err(|miss| miss.to_string());
     }
+    if let Some(path) = &args.flame {
+        flame(args, prefix, &scratch, path)?;
+        out::note(&format!("the flame graph is in {}", path.display()));
+        return Ok(true);
+    }
     let report = match args.with {
         Profiler::Callgrind => callgrind(args, prefix, &scratch)?,
         Profiler::Perf => perf(args, prefix, &scratch)?,
+        Profiler::Stat => stat(args, prefix)?,
     };
     for line in report {
         out::line(&line);
@@ -97,6 +103,12 @@ fn callgrind(
                     `cargo run --profile lab -p shoal-lab -- profile ...` has them"
             .into());
     }
+    if args.graph {
+        return run(Command::new("callgrind_annotate")
+            .args(["--auto=no", "--inclusive=yes", "--tree=both", "--threshold=99"])
+            .arg(&file))
+        .map(|report| graph(&report, args.top));
+    }
     let mut lines = vec![format!("{total:>15}  instructions in the measured region")];
     lines.extend(functions.into_iter().take(args.top).map(|(name, count)| {
         format!("{count:>15}  {:5.2} %  {name}", count as f64 * 100.0 / total as f64)
@@ -127,6 +139,133 @@ fn by_function(report: &str) -> Vec<(String, u64)> {
     let mut sums: Vec<(String, u64)> = sums.into_iter().collect();
     sums.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     sums
+}
+
+/// The blocks of a call tree from the measured region on: callers (`<`), the function (`*`), whom it
+/// calls (`>`), each with its instructions, callees included.
+fn graph(report: &str, top: usize) -> Vec<String> {
+    let sign = |line: &str| -> Option<char> {
+        let (_, rest) = line.split_once(")  ")?;
+        rest.trim_start().chars().next().filter(|sign| "<*>".contains(*sign))
+    };
+    let blocks: Vec<Vec<&str>> = report
+        .split("\n\n")
+        .map(|block| block.lines().filter(|line| sign(line).is_some()).collect())
+        .filter(|block: &Vec<&str>| !block.is_empty())
+        .collect();
+    let measured = |line: &&str| sign(line) == Some('*') && line.contains("lab_measured_region");
+    let first = blocks.iter().position(|block| block.iter().any(measured)).unwrap_or(0);
+    blocks
+        .iter()
+        .skip(first)
+        .take(top)
+        .flatten()
+        .map(|line| line.split(" [").next().unwrap_or(line).chars().take(160).collect())
+        .collect()
+}
+
+/// Samples with their stacks, as a flame graph. Stacks are found by the unwind tables (the build has
+/// no frame pointers), so a build with lines is needed: the profile `lab`.
+#[cfg(feature = "workshop")]
+fn flame(
+    args: &ProfileArguments,
+    prefix: &[OsString],
+    scratch: &Scratch,
+    path: &std::path::Path,
+) -> Result<(), String> {
+    use inferno::collapse::Collapse;
+    use inferno::collapse::perf::Folder;
+    let data = scratch.0.join("perf.data");
+    run(Command::new("perf")
+        .args(["record", "--quiet", "-F", "997", "-e", "cpu-clock", "--call-graph", "dwarf", "-o"])
+        .arg(&data)
+        .arg("--")
+        .args(command_line(args, prefix)?))?;
+    let script = run(Command::new("perf").args(["script", "-i"]).arg(&data))?;
+    let mut folded = Vec::new();
+    Folder::default()
+        .collapse(script.as_bytes(), &mut folded)
+        .map_err(|error| format!("the stacks cannot be read: {error}"))?;
+    let mut options = inferno::flamegraph::Options::default();
+    options.title = format!("{} {}", args.row, args.contender);
+    let failed = |error: String| format!("{}: {error}", path.display());
+    let file = std::fs::File::create(path).map_err(|error| failed(error.to_string()))?;
+    inferno::flamegraph::from_reader(&mut options, folded.as_slice(), file)
+        .map_err(|error| failed(error.to_string()))
+}
+
+#[cfg(not(feature = "workshop"))]
+fn flame(
+    _args: &ProfileArguments,
+    _prefix: &[OsString],
+    _scratch: &Scratch,
+    _path: &std::path::Path,
+) -> Result<(), String> {
+    Err("this build draws no flame graphs: run the lab of a checkout".into())
+}
+
+/// The processor's own counters over the whole process, set-up included.
+fn stat(args: &ProfileArguments, prefix: &[OsString]) -> Result<Vec<String>, String> {
+    let output = Command::new("perf")
+        .args(["stat", "-x", ";", "-e", &COUNTERS.join(","), "--"])
+        .args(command_line(args, prefix)?)
+        .output()
+        .map_err(|error| format!("perf cannot be started: {error}"))?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        return Err(format!("perf: {}", text.lines().last().unwrap_or_default()));
+    }
+    Ok(counters(&text))
+}
+
+/// What `perf stat` is asked for, two by two where one is a share of the other.
+const COUNTERS: [&str; 10] = [
+    "instructions",
+    "cycles",
+    "branch-misses",
+    "branches",
+    "cache-misses",
+    "cache-references",
+    "L1-dcache-load-misses",
+    "L1-dcache-loads",
+    "dTLB-load-misses",
+    "dTLB-loads",
+];
+
+/// The counts of `perf stat -x ;`, shares of pairs, and the names of what the machine does not show.
+fn counters(text: &str) -> Vec<String> {
+    let mut counts: BTreeMap<&str, f64> = BTreeMap::new();
+    for line in text.lines() {
+        // `value;unit;event;...`; the event may end in `:u`.
+        let mut fields = line.split(';');
+        let (Some(value), Some(_), Some(event)) = (fields.next(), fields.next(), fields.next())
+        else {
+            continue;
+        };
+        let event = event.split(':').next().unwrap_or(event);
+        let known = COUNTERS.iter().find(|counter| **counter == event);
+        if let (Some(counter), Ok(value)) = (known, value.parse()) {
+            counts.insert(counter, value);
+        }
+    }
+    let mut lines = Vec::new();
+    for pair in COUNTERS.chunks(2) {
+        let [Some(&over), Some(&under)] = [counts.get(pair[0]), counts.get(pair[1])] else {
+            continue;
+        };
+        let of = over / under.max(1.0);
+        lines.push(if pair[0] == "instructions" {
+            format!("{over:>15.0}  instructions, {of:.2} per cycle")
+        } else {
+            format!("{over:>15.0}  {}, {:.2} % of {}", pair[0], of * 100.0, pair[1])
+        });
+    }
+    let missing: Vec<&str> =
+        COUNTERS.into_iter().filter(|counter| !counts.contains_key(counter)).collect();
+    if !missing.is_empty() {
+        lines.push(format!("this machine does not show: {}", missing.join(", ")));
+    }
+    lines
 }
 
 /// Samples of the whole process, set-up included.
@@ -161,6 +300,26 @@ fn short(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counters_that_the_machine_does_not_show_are_named() {
+        let text = "3000;;instructions:u;1;100.00;;\n1000;;cycles:u;1;100.00;;\n\
+                    <not supported>;;dTLB-loads;0;100.00;;\n";
+        let lines = counters(text);
+        assert_eq!(lines[0].trim(), "3000  instructions, 3.00 per cycle");
+        assert!(lines[1].contains("does not show: branch-misses, branches"), "{lines:?}");
+        assert!(lines[1].ends_with("dTLB-load-misses, dTLB-loads"), "{lines:?}");
+    }
+
+    #[test]
+    fn a_graph_begins_at_the_measured_region() {
+        let report = "Ir\n\n10 (100.0%)  * a.rs:main [/x]\n\n\
+                      9 (90.0%)  < a.rs:caller (1x) [/x]\n9 (90.0%)  * a.rs:lab_measured_region\n\
+                      3 (30.0%)  >   a.rs:callee (2x) [/x]\n\n5 (5.0%)  * a.rs:two [/x]\n";
+        let lines = graph(report, 1);
+        assert_eq!(lines.len(), 3, "{lines:?}");
+        assert!(lines[0].contains("caller") && lines[2].ends_with("callee (2x)"));
+    }
 
     #[test]
     fn counts_are_summed_by_function_whatever_file_was_inlined() {

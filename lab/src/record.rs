@@ -87,6 +87,9 @@ pub struct Sample {
     pub ops: u64,
     /// Allocations in it by the thread that ran it; absent where they cannot be counted.
     pub allocations: Option<u64>,
+    /// Bytes of these allocations; absent from records before 2026-11-23, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allocated_bytes: Option<u64>,
     /// Growth of the process over the sample, at most, in KiB.
     pub peak_kib: Option<u64>,
     /// Growth of the process that stayed, in KiB.
@@ -137,10 +140,19 @@ impl Outcome {
 
     /// Allocations for one operation, where they could be counted.
     pub fn allocations_per_op(&self) -> Option<f64> {
+        self.per_op(|sample| sample.allocations)
+    }
+
+    /// Bytes that were allocated for one operation, where they could be counted.
+    pub fn allocated_bytes_per_op(&self) -> Option<f64> {
+        self.per_op(|sample| sample.allocated_bytes)
+    }
+
+    fn per_op(&self, count: fn(&Sample) -> Option<u64>) -> Option<f64> {
         let samples = if self.warm.is_empty() { &self.cold } else { &self.warm };
         let counts: Vec<f64> = samples
             .iter()
-            .filter_map(|sample| Some(sample.allocations? as f64 / sample.ops.max(1) as f64))
+            .filter_map(|sample| Some(count(sample)? as f64 / sample.ops.max(1) as f64))
             .collect();
         median(&counts)
     }

@@ -2,6 +2,7 @@
 
 pub(crate) mod html;
 pub(crate) mod markdown;
+pub(crate) mod picture;
 pub(crate) mod svg;
 pub(crate) mod terminal;
 
@@ -34,7 +35,13 @@ pub(crate) fn from_file(args: &ReportArguments) -> Result<bool, String> {
         let name = name.file_name().unwrap_or_default().to_string_lossy().into_owned();
         write(path, markdown::chapter(&record, &name))?;
     }
-    if args.json.is_none() && args.html.is_none() && args.markdown.is_none() {
+    if let Some(path) = &args.picture {
+        let name = first.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let peer = args.against.as_deref().ok_or("--picture wants a peer: --against NAME")?;
+        write(path, picture::picture(&record, &name, peer, &args.rows)?)?;
+    }
+    let files = [&args.json, &args.html, &args.markdown, &args.picture];
+    if files.iter().all(|file| file.is_none()) {
         for line in terminal::table(&record).lines() {
             out::line(line);
         }

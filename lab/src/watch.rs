@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use shoal_testkit::alloc;
+use shoal_testkit::alloc::{self, Counted};
 
 /// Times the measured region of one sample, and takes down what else is to be reported.
 #[derive(Debug)]
@@ -10,7 +10,7 @@ pub(crate) struct Watch {
     verifying: bool,
     elapsed: Duration,
     ops: u64,
-    allocations: u64,
+    counted: Counted,
     on_threads: bool,
     figures: Vec<(String, f64)>,
 }
@@ -21,7 +21,7 @@ impl Watch {
             verifying,
             elapsed: Duration::ZERO,
             ops: 0,
-            allocations: 0,
+            counted: Counted::default(),
             on_threads: false,
             figures: Vec::new(),
         }
@@ -36,9 +36,10 @@ impl Watch {
     /// Runs `work`, which is `ops` operations, on the clock. May be called more than once; the
     /// times add up. Set-up and the making of answers belong outside.
     pub(crate) fn time<R>(&mut self, ops: u64, work: impl FnOnce() -> R) -> R {
-        let (result, elapsed, allocations) = lab_measured_region(work);
+        let (result, elapsed, counted) = lab_measured_region(work);
         self.elapsed += elapsed;
-        self.allocations += allocations;
+        self.counted.allocations += counted.allocations;
+        self.counted.bytes += counted.bytes;
         self.ops += ops;
         result
     }
@@ -63,8 +64,8 @@ impl Watch {
         self.ops
     }
 
-    pub(crate) fn allocations(&self) -> Option<u64> {
-        (!self.on_threads).then_some(self.allocations)
+    pub(crate) fn counted(&self) -> Option<Counted> {
+        (!self.on_threads).then_some(self.counted)
     }
 
     pub(crate) fn into_figures(self) -> Vec<(String, f64)> {
@@ -75,10 +76,10 @@ impl Watch {
 /// A function of its own and with this name, so that a profiler can be told to look at nothing
 /// else.
 #[inline(never)]
-fn lab_measured_region<R>(work: impl FnOnce() -> R) -> (R, Duration, u64) {
+fn lab_measured_region<R>(work: impl FnOnce() -> R) -> (R, Duration, Counted) {
     let start = Instant::now();
-    let (result, allocations) = alloc::count(work);
-    (result, start.elapsed(), allocations)
+    let (result, counted) = alloc::count_bytes(work);
+    (result, start.elapsed(), counted)
 }
 
 /// Whether the program has the counting allocator, without which every count is 0.

@@ -37,6 +37,9 @@ pub(crate) struct Reply {
     pub(crate) ops: u64,
     /// Absent when the program has no counting allocator.
     pub(crate) allocations: Option<u64>,
+    /// Bytes of these allocations. Absent from builds before it was counted.
+    #[serde(default)]
+    pub(crate) allocated_bytes: Option<u64>,
     pub(crate) figures: Vec<(String, f64)>,
     pub(crate) answer: Option<Answer>,
     /// Growth of the process over the sample in KiB: the most, and what stayed.

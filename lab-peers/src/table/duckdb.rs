@@ -92,7 +92,7 @@ impl TableEngine for DuckDb {
             "columnar, one thread, in a process of Python's: every query pays a pipe's round trip, \
              so only its longer times mean something",
         )
-        .c_heap()
+        .in_other_process()
         .promising(Guarantee::Snapshot)
     }
 

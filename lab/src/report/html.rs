@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::svg::{self, escape};
-use super::{against, closest, duration, families, three_digits, value};
+use super::{against, bytes, closest, duration, families, three_digits, value};
 use crate::record::{Outcome, Record, RowRecord};
 use crate::workload::Family;
 
@@ -159,7 +159,10 @@ fn cells(body: &mut String, record: &Record, row: &RowRecord, outcome: &Outcome)
     } else {
         outcome.cold_median().map(duration)
     };
-    let allocations = outcome.allocations_per_op().map(three_digits);
+    let size = outcome.allocated_bytes_per_op().filter(|size| *size > 0.0);
+    let size = size.map(|size| format!(", {}", bytes(size))).unwrap_or_default();
+    let allocations =
+        outcome.allocations_per_op().map(|count| format!("{}{size}", three_digits(count)));
     let ratio = against(record, row, &outcome.contender).map(|(ours, ratio)| {
         format!(
             "{ours} {} [{} {}]",

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{against, closest, duration, families, three_digits, value};
+use super::{against, bytes, closest, duration, families, three_digits, value};
 use crate::engine::Miss;
 use crate::record::{Outcome, Record, RowRecord};
 
@@ -66,6 +66,9 @@ fn figures(record: &Record, row: &RowRecord, outcome: &Outcome) -> String {
     }
     if let Some(allocations) = outcome.allocations_per_op() {
         let _ = write!(line, "  {} allocs", three_digits(allocations));
+        if let Some(size) = outcome.allocated_bytes_per_op().filter(|size| *size > 0.0) {
+            let _ = write!(line, " of {}", bytes(size));
+        }
     }
     if let Some((ours, ratio)) = against(record, row, &outcome.contender) {
         let _ = write!(

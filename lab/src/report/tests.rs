@@ -13,6 +13,7 @@ fn measured(contender: &str, nanos: u64) -> Outcome {
         nanos,
         ops: 1,
         allocations: Some(2),
+        allocated_bytes: Some(2048),
         peak_kib: None,
         steady_kib: None,
     };
@@ -121,4 +122,16 @@ fn records_of_one_commit_are_put_together_and_others_refused() {
     assert_eq!(whole.missing, ["doc/last", "doc/later"], "those that neither of them reached");
     assert_eq!(whole.contenders.len(), 2);
     assert!(whole.warnings.contains(&"Documents: the machine was busy".to_owned()));
+}
+
+#[test]
+fn a_picture_has_a_bar_for_each_row_and_refuses_rows_without_a_pair() {
+    let record = record();
+    let rows = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>();
+    let svg = picture::picture(&record, "r.json", "peer", &rows(&["doc/won", "doc/lost"])).unwrap();
+    assert_eq!(svg.matches("<rect").count(), 2);
+    assert!(svg.contains("4.00×") && svg.contains("0.33×") && svg.contains("r.json"), "{svg}");
+    for absent in ["doc/alone", "doc/none"] {
+        picture::picture(&record, "r.json", "peer", &rows(&[absent])).unwrap_err();
+    }
 }

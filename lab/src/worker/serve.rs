@@ -3,6 +3,8 @@
 use std::io::{BufRead, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use shoal_testkit::alloc;
+
 use super::{Ask, Line, MARK, Reply};
 use crate::args::Serve;
 use crate::contenders::{Contender, Contenders};
@@ -42,7 +44,9 @@ pub(crate) fn once(contender: &Contender, row: &str, cx: &Context) -> Result<(),
 }
 
 fn obey(contender: &Contender, mut sampler: Sampler) {
-    let counted = contender.about.rust_heap && counts_allocations();
+    let about = &contender.about;
+    let seen = about.rust_heap || (alloc::counts_c_heaps() && !about.other_process);
+    let counted = seen && counts_allocations();
     say(&Line::Ready);
     for line in std::io::stdin().lock().lines() {
         let Ok(line) = line else { return };
@@ -63,10 +67,12 @@ fn sample(sampler: &mut Sampler, ask: Ask, counted: bool) -> Result<Reply, Miss>
     let grown = |pick: fn((u64, u64)) -> u64| {
         Some(pick(after?).saturating_sub(before.map_or(0, |(resident, _)| resident)))
     };
+    let heap = watch.counted().filter(|_| counted);
     Ok(Reply {
         nanos: u64::try_from(watch.elapsed().as_nanos()).unwrap_or(u64::MAX),
         ops: watch.ops(),
-        allocations: watch.allocations().filter(|_| counted),
+        allocations: heap.map(|heap| heap.allocations),
+        allocated_bytes: heap.map(|heap| heap.bytes),
         answer,
         peak_kib: grown(|(_, peak)| peak),
         steady_kib: grown(|(resident, _)| resident),
