@@ -51,6 +51,8 @@ pub const VERSION: u32 = 3_007_000;
 pub struct WalStart {
     /// Bytes of a page.
     pub page_size: u32,
+    /// How often the log was begun anew.
+    pub checkpoint: u32,
     /// The salt of every valid frame.
     pub salt: [u8; 8],
     /// The checksum before the first frame.
@@ -70,9 +72,41 @@ impl WalStart {
         checksum.add(&bytes[..24]);
         (checksum.bytes() == header.checksum()).then_some(WalStart {
             page_size,
+            checkpoint: header.checkpoint(),
             salt: header.salt(),
             checksum,
         })
+    }
+
+    /// The header of a log that begins: its bytes, and what they say. Its checksums are in the
+    /// machine's own byte order, as SQLite makes them.
+    pub fn create(
+        page_size: u32,
+        checkpoint: u32,
+        salt: [u8; 8],
+    ) -> ([u8; WalHeader::SIZE], WalStart) {
+        let big_endian = cfg!(target_endian = "big");
+        let mut bytes = [0; WalHeader::SIZE];
+        WalHeaderEdit::new(&mut bytes)
+            .magic(MAGIC | u32::from(big_endian))
+            .version(VERSION)
+            .page_size(page_size)
+            .checkpoint(checkpoint)
+            .salt(salt);
+        let mut checksum = Checksum { big_endian, sums: [0; 2] };
+        checksum.add(&bytes[..24]);
+        WalHeaderEdit::new(&mut bytes).checksum(checksum.bytes());
+        (bytes, WalStart { page_size, checkpoint, salt, checksum })
+    }
+
+    /// The salt of the log that follows one with `salt`: the first half counts, the second is `random`.
+    pub fn next_salt(salt: [u8; 8], random: [u8; 4]) -> [u8; 8] {
+        let [a, b, c, d, ..] = salt;
+        let count = u32::from_be_bytes([a, b, c, d]).wrapping_add(1).to_be_bytes();
+        let mut next = [0; 8];
+        next[..4].copy_from_slice(&count);
+        next[4..].copy_from_slice(&random);
+        next
     }
 
     /// Where frame `number`, counted from 1, begins.
@@ -111,6 +145,20 @@ impl Frame {
         checksum.add(&header[..8]);
         checksum.add(page);
         (checksum.bytes() == FrameHeader::new(header).checksum()).then_some(frame)
+    }
+
+    /// Appends the frame of `page` to `out`, and takes it into `checksum`.
+    pub fn push(&self, page: &[u8], salt: [u8; 8], checksum: &mut Checksum, out: &mut Vec<u8>) {
+        let mut header = [0; FrameHeader::SIZE];
+        FrameHeaderEdit::new(&mut header)
+            .pgno(self.pgno.get())
+            .page_count(self.commits.unwrap_or(0))
+            .salt(salt);
+        checksum.add(&header[..8]);
+        checksum.add(page);
+        FrameHeaderEdit::new(&mut header).checksum(checksum.bytes());
+        out.extend_from_slice(&header);
+        out.extend_from_slice(page);
     }
 }
 
@@ -170,6 +218,22 @@ mod tests {
         checksum.add(&page);
         FrameHeaderEdit::new(&mut frame).checksum(checksum.bytes());
         [&header[..], &frame, &page].concat()
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let salt = WalStart::next_salt([0xff, 0xff, 0xff, 0xff, 1, 2, 3, 4], *b"rand");
+        assert_eq!(salt, *b"\0\0\0\0rand");
+        let (bytes, start) = WalStart::create(65536, 3, salt);
+        assert_eq!(WalStart::parse(&bytes), Some(start));
+        let (mut written, mut read) = (start.checksum, start.checksum);
+        for (number, commits) in [(1, None), (9, Some(9))] {
+            let frame = Frame { pgno: Pgno::new(number).unwrap(), commits };
+            let mut out = Vec::new();
+            frame.push(&vec![number as u8; 65536], salt, &mut written, &mut out);
+            assert_eq!(Frame::parse(&out, salt, &mut read), Some(frame));
+        }
+        assert_eq!(written, read);
     }
 
     #[test]

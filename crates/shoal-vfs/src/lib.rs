@@ -10,6 +10,7 @@ mod locks;
 mod mem;
 #[cfg(unix)]
 mod os;
+mod shared;
 mod sim;
 mod whole;
 
@@ -20,6 +21,7 @@ pub use error::VfsError;
 pub use mem::MemVfs;
 #[cfg(unix)]
 pub use os::{Mapping, OsVfs};
+pub use shared::{SHARED_BLOCK, SharedBlock};
 pub use sim::{Event, Fault, FaultKind, Image, SimVfs};
 pub use whole::{read_file, replace_file};
 
@@ -171,6 +173,26 @@ pub trait File: Send + Sync {
         _lock: ByteLock,
     ) -> Result<Option<bool>, VfsError> {
         Ok(None)
+    }
+
+    /// Block `number`, of [`SHARED_BLOCK`] bytes, as words that whoever opens the file shares; may be
+    /// written unless the file was opened for reading. `None` where the file does not reach that far
+    /// and is not to `grow`, and where files cannot be shared so.
+    ///
+    /// Nobody may shorten the file as long as a block lives, which is the caller's to see to by locks.
+    ///
+    /// # Errors
+    /// When the system reports one.
+    fn share(&self, _number: usize, _grow: bool) -> Result<Option<SharedBlock>, VfsError> {
+        Ok(None)
+    }
+
+    /// Whether another handle or process holds any lock on the byte `place`.
+    ///
+    /// # Errors
+    /// When the system reports one.
+    fn is_locked_elsewhere(&self, _place: u64) -> Result<bool, VfsError> {
+        Ok(false)
     }
 }
 

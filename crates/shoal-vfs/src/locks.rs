@@ -1,8 +1,9 @@
-//! The five lock levels between handles of one process, for files that no system lock guards.
+//! Lock levels and locks on bytes between handles of one process, for files that no system lock
+//! guards.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::LockLevel;
+use crate::{ByteLock, LockLevel};
 
 /// Who holds what on one file.
 #[derive(Debug, Default)]
@@ -13,6 +14,10 @@ struct Holders {
     reserved: bool,
     /// One handle at [`LockLevel::Pending`] or above.
     pending: bool,
+    /// Locks on single bytes: whose, which, and whether nobody else may have one.
+    bytes: Vec<(u64, u64, bool)>,
+    /// The number of the next handle.
+    next: u64,
 }
 
 /// The locks of one file, shared by its handles.
@@ -26,11 +31,44 @@ pub(crate) struct FileLocks {
 pub(crate) struct HandleLock {
     file: FileLocks,
     level: Mutex<LockLevel>,
+    /// Whose locks on bytes are meant.
+    number: u64,
 }
 
 impl HandleLock {
     pub(crate) fn new(file: FileLocks) -> HandleLock {
-        HandleLock { file, level: Mutex::new(LockLevel::None) }
+        let number = {
+            let mut holders = file.holders.lock().unwrap_or_else(PoisonError::into_inner);
+            holders.next += 1;
+            holders.next
+        };
+        HandleLock { file, level: Mutex::new(LockLevel::None), number }
+    }
+
+    /// Sets the lock on each of `len` bytes from `start`; false, and nothing changed, when another
+    /// handle is in the way.
+    pub(crate) fn lock_bytes(&self, start: u64, len: u64, lock: ByteLock) -> bool {
+        let range = start..start.saturating_add(len);
+        let mut holders = self.file.holders.lock().unwrap_or_else(PoisonError::into_inner);
+        let in_the_way = holders.bytes.iter().any(|&(owner, byte, alone)| {
+            let wanted = lock == ByteLock::Exclusive || (lock == ByteLock::Shared && alone);
+            owner != self.number && range.contains(&byte) && wanted
+        });
+        if in_the_way {
+            return false;
+        }
+        holders.bytes.retain(|(owner, byte, _)| *owner != self.number || !range.contains(byte));
+        if lock != ByteLock::None {
+            let alone = lock == ByteLock::Exclusive;
+            holders.bytes.extend(range.map(|byte| (self.number, byte, alone)));
+        }
+        true
+    }
+
+    /// Whether another handle holds a lock on the byte `place`.
+    pub(crate) fn is_locked_elsewhere(&self, place: u64) -> bool {
+        let holders = self.file.holders.lock().unwrap_or_else(PoisonError::into_inner);
+        holders.bytes.iter().any(|&(owner, byte, _)| owner != self.number && byte == place)
     }
 
     pub(crate) fn lock(&self, wanted: LockLevel) -> bool {
@@ -99,12 +137,27 @@ impl HandleLock {
 impl Drop for HandleLock {
     fn drop(&mut self) {
         self.unlock(LockLevel::None);
+        self.lock_bytes(0, u64::MAX, ByteLock::None);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_are_locked_by_one_or_shared() {
+        let file = FileLocks::default();
+        let [a, b] = [(); 2].map(|()| HandleLock::new(file.clone()));
+        assert!(a.lock_bytes(120, 1, ByteLock::Exclusive));
+        assert!(!b.lock_bytes(118, 3, ByteLock::Shared) && b.is_locked_elsewhere(120));
+        assert!(!a.is_locked_elsewhere(120));
+        assert!(b.lock_bytes(121, 3, ByteLock::Shared) && a.lock_bytes(123, 1, ByteLock::Shared));
+        assert!(!b.lock_bytes(122, 2, ByteLock::Exclusive));
+        assert!(a.lock_bytes(123, 1, ByteLock::None) && b.lock_bytes(122, 2, ByteLock::Exclusive));
+        drop(a);
+        assert!(b.lock_bytes(120, 1, ByteLock::Exclusive));
+    }
 
     #[test]
     fn one_writer_waits_for_readers_and_keeps_new_ones_out() {

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crate::locks::{FileLocks, HandleLock};
-use crate::{File, LockLevel, OpenMode, Vfs, VfsError};
+use crate::shared::{SHARED_BLOCK, SharedBlock};
+use crate::{ByteLock, File, LockLevel, OpenMode, Vfs, VfsError};
 
 /// Files in memory. Clones see the same files.
 #[derive(Clone, Debug, Default)]
@@ -17,7 +18,29 @@ pub struct MemVfs {
 #[derive(Clone, Debug, Default)]
 struct Entry {
     bytes: Arc<RwLock<Vec<u8>>>,
+    blocks: SharedBlocks,
     locks: FileLocks,
+}
+
+/// The blocks of a file that were shared, whose bytes count from then on.
+pub(crate) type SharedBlocks = Arc<Mutex<Vec<SharedBlock>>>;
+
+/// Shares block `number` of a file that had `bytes` when its first block was.
+pub(crate) fn share_block(
+    blocks: &SharedBlocks,
+    bytes: &[u8],
+    number: usize,
+    grow: bool,
+) -> Option<SharedBlock> {
+    let mut blocks = blocks.lock().unwrap_or_else(PoisonError::into_inner);
+    while blocks.len() <= number {
+        let start = blocks.len() * SHARED_BLOCK;
+        if !grow && bytes.len() < start + SHARED_BLOCK {
+            return None;
+        }
+        blocks.push(SharedBlock::in_memory(bytes.get(start..).unwrap_or_default()));
+    }
+    Some(blocks[number].clone())
 }
 
 impl MemVfs {
@@ -28,7 +51,7 @@ impl MemVfs {
 
     /// Puts a file with `bytes` at `path`, in place of any that is there.
     pub fn put(&self, path: &Path, bytes: Vec<u8>) {
-        let entry = Entry { bytes: Arc::new(RwLock::new(bytes)), locks: FileLocks::default() };
+        let entry = Entry { bytes: Arc::new(RwLock::new(bytes)), ..Entry::default() };
         self.entries().insert(path.to_path_buf(), entry);
     }
 
@@ -60,6 +83,7 @@ impl Vfs for MemVfs {
         Ok(Box::new(MemFile {
             path: path.to_path_buf(),
             bytes: entry.bytes,
+            blocks: entry.blocks,
             lock: HandleLock::new(entry.locks),
             writable,
         }))
@@ -88,6 +112,7 @@ impl Vfs for MemVfs {
 struct MemFile {
     path: PathBuf,
     bytes: Arc<RwLock<Vec<u8>>>,
+    blocks: SharedBlocks,
     lock: HandleLock,
     writable: bool,
 }
@@ -119,6 +144,7 @@ impl File for MemFile {
     fn truncate(&self, len: u64) -> Result<(), VfsError> {
         self.require_writable()?;
         let len = usize::try_from(len).map_err(|_| self.too_large())?;
+        self.blocks.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.bytes.write().unwrap_or_else(PoisonError::into_inner).resize(len, 0);
         Ok(())
     }
@@ -145,6 +171,19 @@ impl File for MemFile {
 
     fn is_reserved_elsewhere(&self) -> Result<bool, VfsError> {
         Ok(self.lock.is_reserved_elsewhere())
+    }
+
+    fn lock_bytes(&self, start: u64, len: u64, lock: ByteLock) -> Result<Option<bool>, VfsError> {
+        Ok(Some(self.lock.lock_bytes(start, len, lock)))
+    }
+
+    fn share(&self, number: usize, grow: bool) -> Result<Option<SharedBlock>, VfsError> {
+        let bytes = self.bytes.read().unwrap_or_else(PoisonError::into_inner);
+        Ok(share_block(&self.blocks, &bytes, number, grow))
+    }
+
+    fn is_locked_elsewhere(&self, place: u64) -> Result<bool, VfsError> {
+        Ok(self.lock.is_locked_elsewhere(place))
     }
 }
 

@@ -3,6 +3,7 @@
 mod local_time;
 mod mapping;
 mod record_lock;
+mod shared_words;
 
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
@@ -11,11 +12,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::shared::{SHARED_BLOCK, SharedBlock};
 use crate::{ByteLock, File, LockLevel, OpenMode, Vfs, VfsError};
 pub(crate) use local_time::local_offset_s;
 pub use mapping::Mapping;
 use mapping::Region;
 use record_lock::{Kind, Range};
+pub(crate) use shared_words::MappedWords;
 
 /// The operating system's files, locked as SQLite locks them.
 ///
@@ -60,7 +63,8 @@ impl Vfs for OsVfs {
         }
         let file = options.open(path).map_err(|error| VfsError::from_io("open", path, error))?;
         let held = Mutex::new(Held::default());
-        Ok(Box::new(OsFile(Arc::new(OpenFile { file, path: path.to_path_buf(), held }))))
+        let writable = mode != OpenMode::ReadOnly;
+        Ok(Box::new(OsFile(Arc::new(OpenFile { file, path: path.to_path_buf(), writable, held }))))
     }
 
     fn open_temporary(&self) -> Result<Box<dyn File>, VfsError> {
@@ -79,7 +83,8 @@ impl Vfs for OsVfs {
             // The name goes at once: whatever becomes of the process, the file does not stay.
             fs::remove_file(&path).map_err(|error| VfsError::from_io("delete", &path, error))?;
             let held = Mutex::new(Held::default());
-            return Ok(Box::new(OsFile(Arc::new(OpenFile { file, path, held }))));
+            let open = OpenFile { file, path, writable: true, held };
+            return Ok(Box::new(OsFile(Arc::new(open))));
         }
     }
 
@@ -116,6 +121,7 @@ impl Vfs for OsVfs {
 pub(crate) struct OpenFile {
     file: fs::File,
     path: PathBuf,
+    writable: bool,
     held: Mutex<Held>,
 }
 
@@ -346,6 +352,30 @@ impl File for OsFile {
             ByteLock::None => Kind::Unlock,
         };
         self.0.set(kind, Range::new(start, len)).map(Some)
+    }
+
+    fn share(&self, number: usize, grow: bool) -> Result<Option<SharedBlock>, VfsError> {
+        let file = &self.0;
+        let start = number as u64 * SHARED_BLOCK as u64;
+        let end = start + SHARED_BLOCK as u64;
+        let mut size = self.size()?;
+        if size < end && (!grow || !file.writable) {
+            return Ok(None);
+        }
+        // A byte in each of the system's smallest pages: a hole would be filled at the first store,
+        // and a full disk would then end the process.
+        while size < end {
+            let next = (size / 4096 + 1) * 4096;
+            file.file.write_all_at(&[0], next - 1).map_err(file.error("write"))?;
+            size = next;
+        }
+        let words = MappedWords::new(file, number, file.writable).map_err(file.error("map"))?;
+        Ok(Some(SharedBlock::mapped(words)))
+    }
+
+    fn is_locked_elsewhere(&self, place: u64) -> Result<bool, VfsError> {
+        record_lock::is_locked_elsewhere(&self.0.file, Range::new(place, 1))
+            .map_err(self.0.error("look at the locks of"))
     }
 }
 

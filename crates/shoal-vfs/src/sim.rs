@@ -4,7 +4,8 @@
 //! The model of the disk: a file's bytes are safe once `sync` returned; each later write or
 //! truncation may be kept, lost or torn into sectors, independently of the others. A name created
 //! or deleted is safe once its folder was synced; until then any number of the name's last changes
-//! may be missing. Nothing is taken to be ordered but by a sync.
+//! may be missing. Nothing is taken to be ordered but by a sync. Shared blocks are memory: a crash of
+//! the machine leaves nothing of them, and a program that is killed leaves them as they are.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,8 +13,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::chance::SplitMix;
 use crate::locks::{FileLocks, HandleLock};
-use crate::mem::{forged_error, read_from, write_into};
-use crate::{File, LockLevel, OpenMode, Vfs, VfsError};
+use crate::mem::{SharedBlocks, forged_error, read_from, share_block, write_into};
+use crate::shared::SharedBlock;
+use crate::{ByteLock, File, LockLevel, OpenMode, Vfs, VfsError};
 
 /// What is on a disk: every file's bytes by path.
 pub type Image = BTreeMap<PathBuf, Vec<u8>>;
@@ -106,12 +108,30 @@ struct State {
     /// `calls` when each event was recorded.
     event_calls: Vec<usize>,
     fault: Option<Fault>,
+    kill_at: Option<usize>,
+    killed: Vec<Image>,
 }
 
 #[derive(Debug, Default)]
 struct SimFileState {
     bytes: Vec<u8>,
+    blocks: SharedBlocks,
     locks: FileLocks,
+}
+
+impl SimFileState {
+    fn new(bytes: Vec<u8>) -> SimFileState {
+        SimFileState { bytes, ..SimFileState::default() }
+    }
+
+    /// What a program sees of the file now, shared blocks included.
+    fn visible(&self) -> Vec<u8> {
+        let blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        match blocks.is_empty() {
+            true => self.bytes.clone(),
+            false => blocks.iter().flat_map(SharedBlock::bytes).collect(),
+        }
+    }
 }
 
 impl SimVfs {
@@ -127,9 +147,7 @@ impl SimVfs {
             let mut state = vfs.state();
             for (path, bytes) in image {
                 let number = state.files.len();
-                state
-                    .files
-                    .push(SimFileState { bytes: bytes.clone(), locks: FileLocks::default() });
+                state.files.push(SimFileState::new(bytes.clone()));
                 state.start_bytes.push(bytes.clone());
                 state.names.insert(path.clone(), number);
             }
@@ -157,14 +175,21 @@ impl SimVfs {
         self.state().events.clone()
     }
 
-    /// Returns what a program sees now: no crash, everything kept.
+    /// Returns what a program sees now: no crash, everything kept. What a program leaves that is killed
+    /// is this, too.
     pub fn image(&self) -> Image {
-        let state = self.state();
-        state
-            .names
-            .iter()
-            .map(|(path, &number)| (path.clone(), state.files[number].bytes.clone()))
-            .collect()
+        self.state().visible()
+    }
+
+    /// Keeps what a program leaves that is killed at call number `call`, counted from 0: before the
+    /// call, and where it writes, halfway through it.
+    pub fn kill_at(&self, call: usize) {
+        self.state().kill_at = Some(call);
+    }
+
+    /// What [`SimVfs::kill_at`] kept: nothing when the call was not reached.
+    pub fn killed(&self) -> Vec<Image> {
+        self.state().killed.clone()
     }
 
     /// Returns a disk as a crash after the first `calls` calls could leave it.
@@ -188,10 +213,20 @@ impl SimVfs {
 }
 
 impl State {
+    fn visible(&self) -> Image {
+        let visible =
+            |(path, &number): (&PathBuf, &usize)| (path.clone(), self.files[number].visible());
+        self.names.iter().map(visible).collect()
+    }
+
     /// Counts a call; an error when it is to fail.
     fn call(&mut self, operation: &'static str, path: &Path) -> Result<(), VfsError> {
         let number = self.calls;
         self.calls += 1;
+        if self.kill_at == Some(number) {
+            let image = self.visible();
+            self.killed.push(image);
+        }
         let Some(fault) = self.fault else { return Ok(()) };
         if number != fault.call && !(fault.stays && number > fault.call) {
             return Ok(());
@@ -311,6 +346,12 @@ impl File for SimFile {
             self.write(&mut state, &bytes[..half], offset)?;
             return Err(error);
         }
+        if state.killed.len() == 1 && state.kill_at.is_some_and(|call| call + 1 == state.calls) {
+            let mut image = state.visible();
+            let target = image.entry(self.path.clone()).or_default();
+            write_sector(target, &bytes[..bytes.len() / 2], offset);
+            state.killed.push(image);
+        }
         self.write(&mut state, bytes, offset)
     }
 
@@ -320,7 +361,9 @@ impl File for SimFile {
         state.call("truncate", &self.path)?;
         let size =
             usize::try_from(len).map_err(|_| VfsError::NoSpace { path: self.path.clone() })?;
-        state.files[self.number].bytes.resize(size, 0);
+        let file = &mut state.files[self.number];
+        file.blocks.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        file.bytes.resize(size, 0);
         state.record(Event::Truncate { file: self.number, len });
         Ok(())
     }
@@ -359,6 +402,39 @@ impl File for SimFile {
         state.call("look at the locks of", &self.path)?;
         state.record(Event::Read("check locks"));
         Ok(self.lock.is_reserved_elsewhere())
+    }
+
+    /// Whether the name still stands for this file.
+    fn is_at(&self, path: &Path) -> Result<bool, VfsError> {
+        let mut state = self.vfs.state();
+        state.call("look at", path)?;
+        state.record(Event::Read("look at"));
+        Ok(state.names.get(path) == Some(&self.number))
+    }
+
+    fn lock_bytes(&self, start: u64, len: u64, lock: ByteLock) -> Result<Option<bool>, VfsError> {
+        if lock == ByteLock::None {
+            return Ok(Some(self.lock.lock_bytes(start, len, lock)));
+        }
+        let mut state = self.vfs.state();
+        state.call("lock", &self.path)?;
+        state.record(Event::Read("lock bytes"));
+        Ok(Some(self.lock.lock_bytes(start, len, lock)))
+    }
+
+    fn share(&self, number: usize, grow: bool) -> Result<Option<SharedBlock>, VfsError> {
+        let mut state = self.vfs.state();
+        state.call("share", &self.path)?;
+        state.record(Event::Read("share"));
+        let file = &state.files[self.number];
+        Ok(share_block(&file.blocks, &file.bytes, number, grow))
+    }
+
+    fn is_locked_elsewhere(&self, place: u64) -> Result<bool, VfsError> {
+        let mut state = self.vfs.state();
+        state.call("look at the locks of", &self.path)?;
+        state.record(Event::Read("check locks"));
+        Ok(self.lock.is_locked_elsewhere(place))
     }
 }
 
