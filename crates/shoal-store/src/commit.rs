@@ -1,22 +1,29 @@
-//! Commit: SQLite's rollback-journal protocol, in its order (file format §3, atomic commit).
+//! Commit: SQLite's rollback-journal protocol, in its order (file format §3, atomic commit), or to the
+//! write-ahead log where there is one.
+//!
+//! With a journal:
 //!
 //! 1. The journal gets a header without magic and the pages as they are on disk; it and its name
 //!    are made durable. A crash up to here leaves a journal nobody takes for one.
 //! 2. Its header gets magic and count; it is made durable. A crash from here on is undone.
 //! 3. With readers gone, the pages go into the database, which is made durable.
 //! 4. The journal is deleted, durably: the commit point. SQLite itself makes the deletion durable
-//!    only when `synchronous` is `EXTRA`; here, being told means being durable.
+//!    only when `synchronous` is `EXTRA`; here, being told means being durable. Other modes cut it to
+//!    nothing or overwrite its header instead, or have it in memory.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use shoal_format::journal::{JournalHeaderEdit, MAGIC, push_record};
-use shoal_vfs::{File, LockLevel, OpenMode};
+use shoal_format::Pgno;
+use shoal_format::journal::{JournalHeader, JournalHeaderEdit, MAGIC, push_record};
+use shoal_vfs::{File, LockLevel, MemVfs, OpenMode, Vfs, VfsError};
 
-use crate::header::FileState;
+use crate::header::{FileState, folder_of};
 use crate::image::{Image, Snapshot};
 use crate::page::PageRef;
+use crate::settings::{Rollback, Synchronous};
 use crate::store::Inner;
+use crate::wal::{Append, CheckpointMode};
 use crate::{Error, Transaction, recovery};
 
 /// Bytes a journal header is padded to. SQLite uses 512 too where a write cannot damage bytes
@@ -49,17 +56,81 @@ impl Transaction {
             Some(changes) if !changes.is_empty() => {}
             _ => return Ok(CommitSeq(self.store.state().commits)),
         }
+        if self.snapshot.log.is_some() {
+            return self.commit_to_log();
+        }
         self.seal_header()?;
         let changes = self.changes_mut()?;
         let (pages, original) = (changes.pages(), changes.original);
         let store = Arc::clone(&self.store);
-        let commit =
-            Commit { store: &store, journal_path: store.journal_path(), original, pages: &pages };
+        let settings = store.settings();
+        let commit = Commit {
+            store: &store,
+            journal_path: store.journal_path(),
+            original,
+            pages: &pages,
+            rollback: settings.rollback,
+            syncs: settings.synchronous > Synchronous::Off,
+        };
         let journal = commit.write_journal(&self.snapshot);
         // From here on nobody reads the old state; a mapping would be in the way of writing.
-        let nothing = Snapshot::of(Image::read(&FileState::empty(), None));
+        let nothing = Snapshot::of(Image::read(&FileState::empty()));
         let snapshot = std::mem::replace(&mut self.snapshot, nothing);
         commit.run(self.file, journal, snapshot)
+    }
+
+    /// As [`Transaction::commit`], to the log: nobody is waited for.
+    fn commit_to_log(mut self) -> Result<CommitSeq, Error> {
+        // Page 1 is written where something in it changed, and no other commit counts there.
+        let original = self.changes_mut()?.original;
+        if self.file != original || self.changes_mut()?.get(Pgno::FIRST).is_some() {
+            self.seal_header()?;
+        }
+        let page_count = self.file.page_count;
+        let mut pages = self.changes_mut()?.pages();
+        pages.retain(|page| page.pgno.get() <= page_count);
+        let store = Arc::clone(&self.store);
+        let settings = store.settings();
+        let view = self.snapshot.log.as_ref().ok_or(Error::Misuse("a log without a state"))?;
+        let append = Append {
+            store: &store,
+            view,
+            pages: &pages,
+            page_size: original.header.page_size,
+            page_count,
+            synchronous: settings.synchronous,
+        };
+        let header = match append.run() {
+            Ok(header) => header,
+            Err(error) => {
+                store.state().latched |= !error.is_busy();
+                return Err(error);
+            }
+        };
+        let log = view.log().map(Arc::clone);
+        let nothing = Snapshot::of(Image::read(&FileState::empty()));
+        let snapshot = std::mem::replace(&mut self.snapshot, nothing);
+        let sequence = {
+            let mut state = store.state();
+            state.forget();
+            // The log's lock goes with the snapshot, and the old pages stay if others read them.
+            let Snapshot { image, .. } = snapshot;
+            state.file = Some(self.file);
+            state.image = Some(Arc::new(Image::after_commit(image, &self.file, &pages)));
+            state.wal.committed(header);
+            state.commits += 1;
+            CommitSeq(state.commits)
+        };
+        drop(self);
+        let at = settings.wal_autocheckpoint;
+        if at > 0
+            && header.frames >= at
+            && let Some(log) = log
+        {
+            // It is durable as it is; a later commit tries again.
+            let _ = log.checkpoint(&store, CheckpointMode::Passive, &|| false);
+        }
+        Ok(sequence)
     }
 
     /// Ends the transaction without its changes, as dropping it does.
@@ -71,6 +142,9 @@ struct Commit<'a> {
     journal_path: PathBuf,
     original: FileState,
     pages: &'a [PageRef],
+    rollback: Rollback,
+    /// Whether anything is made durable.
+    syncs: bool,
 }
 
 impl Commit<'_> {
@@ -91,21 +165,12 @@ impl Commit<'_> {
         if let Err(error) = self.write_database() {
             return Err(self.undo(&*journal, error));
         }
-        drop(journal);
-        if let Err(error) = self.store.vfs.delete(&self.journal_path, false) {
-            return Err(match self.store.vfs.open(&self.journal_path, OpenMode::ReadOnly) {
-                Ok(journal) => self.undo(&*journal, error.into()),
-                Err(_) => {
-                    self.store.forget_file();
-                    self.doubt(error.into())
-                }
-            });
-        }
-        let synced = self.store.vfs.sync_dir(folder_of(&self.journal_path));
+        let synced = self.end_journal(journal)?;
         let sequence = {
             let mut state = self.store.state();
             state.file = Some(file);
-            state.image = image.map(|image| Arc::new(image.advance(&file, self.pages)));
+            state.image =
+                image.map(|image| Arc::new(Image::after_commit(image, &file, self.pages)));
             state.commits += 1;
             CommitSeq(state.commits)
         };
@@ -115,13 +180,70 @@ impl Commit<'_> {
         }
     }
 
+    /// Step 4: from here on nobody plays the journal back. What is left to be made durable may fail,
+    /// and then nobody knows.
+    fn end_journal(&self, journal: Box<dyn File>) -> Result<Result<(), VfsError>, Error> {
+        let ended = match self.rollback {
+            Rollback::Memory | Rollback::Off => return Ok(Ok(())),
+            Rollback::Truncate => journal.truncate(0),
+            Rollback::Persist => journal.write_at(&[0; JournalHeader::SIZE], 0),
+            Rollback::Delete => {
+                drop(journal);
+                return self.delete_journal();
+            }
+        };
+        match ended {
+            Ok(()) => Ok(self.sync(&*journal)),
+            Err(error) => Err(self.undo(&*journal, error.into())),
+        }
+    }
+
+    fn delete_journal(&self) -> Result<Result<(), VfsError>, Error> {
+        let Err(error) = self.store.vfs.delete(&self.journal_path, false) else {
+            return Ok(self.sync_folder());
+        };
+        Err(match self.store.vfs.open(&self.journal_path, OpenMode::ReadOnly) {
+            Ok(journal) => self.undo(&*journal, error.into()),
+            Err(_) => {
+                self.store.forget_file();
+                self.doubt(error.into())
+            }
+        })
+    }
+
+    fn sync(&self, file: &dyn File) -> Result<(), VfsError> {
+        if self.syncs { file.sync() } else { Ok(()) }
+    }
+
+    fn sync_folder(&self) -> Result<(), VfsError> {
+        if !self.syncs {
+            return Ok(());
+        }
+        self.store.vfs.sync_dir(folder_of(&self.journal_path))
+    }
+
+    /// Opens the journal that is to be written, and says whether its name is new.
+    fn open_journal(&self) -> Result<(Box<dyn File>, bool), Error> {
+        let store = self.store;
+        if matches!(self.rollback, Rollback::Memory | Rollback::Off) {
+            let journal = MemVfs::new().open(&self.journal_path, OpenMode::Create)?;
+            return Ok((journal, false));
+        }
+        let is_new = store.vfs.size(&self.journal_path)?.is_none();
+        let mode = OpenMode::CreateLike(&store.real_path);
+        let journal = store.vfs.open(&self.journal_path, mode)?;
+        if self.rollback != Rollback::Persist && journal.size()? > 0 {
+            journal.truncate(0)?;
+        }
+        Ok((journal, is_new))
+    }
+
     /// Steps 1 and 2; returns the open journal.
     fn write_journal(&self, snapshot: &Snapshot) -> Result<Box<dyn File>, Error> {
         let store = self.store;
-        let path = &self.journal_path;
-        let journal = store.vfs.open(path, OpenMode::CreateLike(&store.real_path))?;
-        if journal.size()? > 0 {
-            journal.truncate(0)?;
+        let (journal, is_new) = self.open_journal()?;
+        if self.rollback == Rollback::Off {
+            return Ok(journal);
         }
         let mut random = [0; 4];
         store.options.entropy.fill(&mut random);
@@ -153,13 +275,22 @@ impl Commit<'_> {
             }
         }
         journal.write_at(&batch, at)?;
-        journal.sync()?;
-        store.vfs.sync_dir(folder_of(path))?;
+        at += batch.len() as u64;
+        // A journal that stays may be longer than this one: what follows must not be taken for more of
+        // it.
+        let next = at.next_multiple_of(SECTOR as u64);
+        if journal.size()? > next {
+            journal.write_at(&[0; JournalHeader::SIZE], next)?;
+        }
+        self.sync(&*journal)?;
+        if is_new {
+            self.sync_folder()?;
+        }
 
         let fields = header.first_chunk_mut().expect("a sector is longer than a header");
         JournalHeaderEdit::new(fields).magic(MAGIC).record_count(count);
         journal.write_at(&header[..12], 0)?;
-        journal.sync()?;
+        self.sync(&*journal)?;
         Ok(journal)
     }
 
@@ -179,9 +310,9 @@ impl Commit<'_> {
     /// Takes the old state's pages from the store, to be kept where they do not change. Nobody else
     /// has them: the store's other transactions have ended. `None` when they are mapped, and so are
     /// not kept.
-    fn only_reader(&self, snapshot: Snapshot) -> Option<Image> {
+    fn only_reader(&self, snapshot: Snapshot) -> Option<Arc<Image>> {
         self.store.state().forget();
-        Arc::into_inner(snapshot.image).filter(|image| !image.is_mapped())
+        Some(snapshot.image).filter(|image| !image.is_mapped())
     }
 
     /// Step 3.
@@ -190,13 +321,15 @@ impl Commit<'_> {
         for page in self.pages {
             self.store.file.write_at(&page.bytes, page.pgno.offset(page_size))?;
         }
-        Ok(self.store.file.sync()?)
+        Ok(self.sync(&*self.store.file)?)
     }
 
     /// After a failure before the database was touched.
     fn abandon(&self, error: Error) -> Error {
         // Should the journal stay, it holds what the database holds, so undoing it does no harm.
-        let _ = self.store.vfs.delete(&self.journal_path, false);
+        if !matches!(self.rollback, Rollback::Memory | Rollback::Off) {
+            let _ = self.store.vfs.delete(&self.journal_path, false);
+        }
         if !error.is_busy() {
             self.store.state().latched = true;
         }
@@ -207,9 +340,17 @@ impl Commit<'_> {
     /// fails too, the journal stays, and the next transaction tries again.
     fn undo(&self, journal: &dyn File, error: Error) -> Error {
         self.store.state().latched = true;
+        if self.rollback == Rollback::Off {
+            self.store.forget_file();
+            return error;
+        }
+        let on_disk = self.rollback != Rollback::Memory;
         let undone = recovery::replay(journal, &*self.store.file)
             .and_then(|()| Ok(self.store.file.sync()?))
-            .and_then(|()| Ok(self.store.vfs.delete(&self.journal_path, true)?));
+            .and_then(|()| match on_disk {
+                true => Ok(self.store.vfs.delete(&self.journal_path, true)?),
+                false => Ok(()),
+            });
         if undone.is_err() {
             self.store.forget_file();
         }
@@ -221,11 +362,6 @@ impl Commit<'_> {
         self.store.state().latched = true;
         Error::InDoubt { path: self.store.path.clone(), source: Box::new(error) }
     }
-}
-
-/// Returns the folder that `path` is in.
-fn folder_of(path: &Path) -> &Path {
-    path.parent().unwrap_or(Path::new(""))
 }
 
 impl Inner {

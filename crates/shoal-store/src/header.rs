@@ -85,3 +85,8 @@ pub(crate) fn beside(path: &Path, suffix: &str) -> std::path::PathBuf {
     name.push(suffix);
     name.into()
 }
+
+/// Returns the folder that `path` is in.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new(""))
+}

@@ -7,12 +7,13 @@
 //!
 //! The image stays from one transaction to the next as long as the file is in its state. A mapping
 //! does not: it keeps the lock, so it belongs to the transactions, each of which has a [`Snapshot`]:
-//! the image, and the mapping where there is one.
+//! the image, and the mapping where there is one. With a write-ahead log the snapshot also says where
+//! pages are read that the image has not yet, which may change while the state does not.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use shoal_format::{Corrupt, Pgno};
 use shoal_vfs::Mapping;
 
@@ -21,7 +22,7 @@ use crate::index_tree::IndexTree;
 use crate::lookup::TableTree;
 use crate::page::PageRef;
 use crate::store::Inner;
-use crate::wal::{LogVersion, WalPages};
+use crate::wal::{LogVersion, LogView};
 use crate::{Error, Transaction};
 
 /// Pages of one state of the file.
@@ -32,8 +33,6 @@ pub(crate) struct Image {
     page_size: u32,
     lock_page: Pgno,
     pages: Pages,
-    /// The pages that are in the write-ahead log.
-    wal: Option<WalPages>,
     /// Pages read so far.
     kept: AtomicUsize,
     pub(crate) table_trees: Trees<TableTree>,
@@ -69,7 +68,7 @@ impl<T> Trees<T> {
 #[derive(Debug)]
 enum Pages {
     /// By number; place 0 stays empty.
-    Read(Box<[OnceLock<Box<[u8]>>]>),
+    Read(Vec<OnceLock<Arc<[u8]>>>),
     /// In the mapping of the transaction that asks.
     Mapped,
 }
@@ -80,12 +79,19 @@ pub(crate) struct Snapshot {
     pub(crate) image: Arc<Image>,
     /// `Some` exactly where the image is of mapped pages.
     pub(crate) mapping: Option<Mapping>,
+    /// `Some` exactly where the file is in write-ahead log mode.
+    pub(crate) log: Option<LogView>,
 }
 
 impl Snapshot {
-    /// Pages that are not mapped.
+    /// Pages that are not mapped, and not in a log.
     pub(crate) fn of(image: Image) -> Snapshot {
-        Snapshot { image: Arc::new(image), mapping: None }
+        Snapshot { image: Arc::new(image), mapping: None, log: None }
+    }
+
+    /// The state of the write-ahead log, where there is one.
+    pub(crate) fn log_version(&self) -> Option<LogVersion> {
+        self.log.as_ref().map(|log| log.version)
     }
 
     /// Returns page `pgno` if it needs no reading. Cost: constant.
@@ -104,7 +110,7 @@ impl Snapshot {
     #[cold]
     pub(crate) fn load(&self, store: &Inner, pgno: Pgno) -> Result<&[u8], Error> {
         if self.mapping.is_none() {
-            return self.image.load(store, pgno);
+            return self.image.load(store, self.log.as_ref(), pgno);
         }
         // All of them are mapped but the lock's.
         let past = Corrupt::on_page(pgno, "page", "is past the end", u64::from(pgno.get()));
@@ -116,39 +122,32 @@ static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
 impl Image {
     /// An image of `file` whose pages are read when they are first asked for.
-    pub(crate) fn read(file: &FileState, wal: Option<WalPages>) -> Image {
-        // An empty file has page 1 nevertheless.
-        let count = file.page_count.max(1) as usize + 1;
-        let slots: Box<[_]> = std::iter::repeat_with(OnceLock::new).take(count).collect();
-        let image = Image::new(file, Pages::Read(slots), wal);
+    pub(crate) fn read(file: &FileState) -> Image {
+        let mut slots = Vec::new();
+        slots.resize_with(slot_count(file), OnceLock::new);
+        let image = Image::new(file, Pages::Read(slots));
         if file.page_count == 0 {
-            image.keep(Pgno::FIRST, file.first_page().bytes[..].into());
+            image.keep(Pgno::FIRST, file.first_page().bytes);
         }
         image
     }
 
     /// An image of `file` for transactions that map all its pages.
     pub(crate) fn mapped(file: &FileState) -> Image {
-        Image::new(file, Pages::Mapped, None)
+        Image::new(file, Pages::Mapped)
     }
 
-    fn new(file: &FileState, pages: Pages, wal: Option<WalPages>) -> Image {
+    fn new(file: &FileState, pages: Pages) -> Image {
         let page_size = file.header.page_size;
         Image {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             page_size,
             lock_page: Pgno::lock_page(page_size),
             pages,
-            wal,
             kept: AtomicUsize::new(0),
             table_trees: Trees::default(),
             index_trees: Trees::default(),
         }
-    }
-
-    /// The state of the write-ahead log, where there is one.
-    pub(crate) fn log_version(&self) -> Option<LogVersion> {
-        self.wal.as_ref().map(|wal| wal.version)
     }
 
     pub(crate) fn is_mapped(&self) -> bool {
@@ -169,24 +168,25 @@ impl Image {
         }
     }
 
-    fn load(&self, store: &Inner, pgno: Pgno) -> Result<&[u8], Error> {
+    fn load(&self, store: &Inner, log: Option<&LogView>, pgno: Pgno) -> Result<&[u8], Error> {
         let past = || Corrupt::on_page(pgno, "page", "is past the end", u64::from(pgno.get()));
-        let mut bytes = vec![0; self.page_size as usize].into_boxed_slice();
-        match &self.wal {
-            Some(wal) if wal.read(pgno, &mut bytes)? => {}
+        let mut page: Arc<[u8]> = std::iter::repeat_n(0, self.page_size as usize).collect();
+        let bytes = Arc::get_mut(&mut page).expect("nobody else has seen it");
+        match log {
+            Some(log) if log.read(pgno, bytes)? => {}
             // A file that ends inside its last page is read as if zeroes followed, as SQLite does.
             _ => {
-                store.file.read_at(&mut bytes, pgno.offset(self.page_size))?;
+                store.file.read_at(bytes, pgno.offset(self.page_size))?;
             }
         }
-        if let Some(wal) = &self.wal {
-            wal.check_guard(store)?;
+        if let Some(log) = log {
+            log.check_guard(store)?;
         }
-        self.keep(pgno, bytes);
+        self.keep(pgno, page);
         Ok(self.get(pgno).ok_or_else(past)?)
     }
 
-    fn keep(&self, pgno: Pgno, bytes: Box<[u8]>) {
+    fn keep(&self, pgno: Pgno, bytes: Arc<[u8]>) {
         if let Pages::Read(slots) = &self.pages
             && let Some(slot) = slots.get(pgno.get() as usize)
             && slot.set(bytes).is_ok()
@@ -195,46 +195,55 @@ impl Image {
         }
     }
 
-    /// The image of the state after a commit that changed `pages`; it takes over what did not
-    /// change.
-    pub(crate) fn advance(self, file: &FileState, pages: &[PageRef]) -> Image {
-        let next = Image::read(file, None);
-        if let (Pages::Read(old), Pages::Read(slots)) = (self.pages, &next.pages)
-            && self.page_size == next.page_size
-        {
-            for page in pages {
-                next.keep(page.pgno, page.bytes[..].into());
-            }
-            for (slot, old) in slots.iter().zip(old) {
-                if let Some(bytes) = old.into_inner()
-                    && slot.set(bytes).is_ok()
-                {
-                    next.kept.fetch_add(1, Ordering::Relaxed);
-                }
+    /// The image of a later state, in which `changed` pages are others and the rest stays.
+    ///
+    /// Cost: proportional to the pages that changed, unless older transactions still have `before`;
+    /// then to those that it keeps.
+    pub(crate) fn after(
+        before: Arc<Image>,
+        file: &FileState,
+        changed: impl Iterator<Item = Pgno>,
+    ) -> Image {
+        if before.page_size != file.header.page_size || before.is_mapped() {
+            return Image::read(file);
+        }
+        let mut kept = before.kept();
+        let pages = match Arc::try_unwrap(before) {
+            Ok(Image { pages, .. }) => pages,
+            Err(shared) => match &shared.pages {
+                Pages::Read(slots) => Pages::Read(slots.clone()),
+                Pages::Mapped => return Image::read(file),
+            },
+        };
+        let mut image = Image::new(file, pages);
+        if let Pages::Read(slots) = &mut image.pages {
+            let count = slot_count(file);
+            let cut = slots.get(count..).unwrap_or_default();
+            kept -= cut.iter().filter(|slot| slot.get().is_some()).count();
+            slots.resize_with(count, OnceLock::new);
+            for pgno in changed {
+                let slot = slots.get_mut(pgno.get() as usize);
+                kept -= usize::from(slot.and_then(OnceLock::take).is_some());
             }
         }
-        next
+        image.kept = AtomicUsize::new(kept);
+        image
     }
 
-    /// Takes over the pages of the state before, but for those that changed since.
-    pub(crate) fn take_over(&self, old: Image, changed: &FxHashSet<Pgno>) {
-        let (Pages::Read(old), Pages::Read(slots)) = (old.pages, &self.pages) else { return };
-        for (number, (slot, old)) in slots.iter().zip(old).enumerate() {
-            let pgno = u32::try_from(number).ok().and_then(Pgno::new);
-            if let Some(pgno) = pgno.filter(|pgno| !changed.contains(pgno))
-                && pgno != self.lock_page
-                && let Some(bytes) = old.into_inner()
-                && slot.set(bytes).is_ok()
-            {
-                self.kept.fetch_add(1, Ordering::Relaxed);
-            }
+    /// As [`Image::after`] of a commit that changed `pages`.
+    pub(crate) fn after_commit(before: Arc<Image>, file: &FileState, pages: &[PageRef]) -> Image {
+        let image = Image::after(before, file, pages.iter().map(|page| page.pgno));
+        for page in pages {
+            image.keep(page.pgno, Arc::clone(&page.bytes));
         }
+        image
     }
+}
 
-    /// Bytes of a page.
-    pub(crate) fn page_size(&self) -> u32 {
-        self.page_size
-    }
+/// Places for all pages of a file and the empty one before them. An empty file has page 1
+/// nevertheless.
+fn slot_count(file: &FileState) -> usize {
+    file.page_count.max(1) as usize + 1
 }
 
 impl Transaction {

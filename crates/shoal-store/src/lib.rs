@@ -1,7 +1,7 @@
 //! Pages, b-trees and transactions over a SQLite file.
 //!
 //! A [`Store`] is an open database. [`Store::begin`] gives a [`Transaction`]: a snapshot that holds
-//! SQLite's shared lock, with cursors over tables and indexes, and, once it may write, changes to
+//! SQLite's locks, with cursors over tables and indexes, and, once it may write, changes to
 //! them. A commit returns only after the new state is durable. This crate knows b-trees of records
 //! and nothing of what they mean: no SQL, no schema, no documents.
 
@@ -19,11 +19,13 @@ mod image;
 mod index_equal;
 mod index_lookup;
 mod index_tree;
+mod journal_mode;
 mod lookup;
 mod page;
 mod payload;
 mod recovery;
 mod scan;
+mod settings;
 mod store;
 mod transaction;
 mod version;
@@ -37,8 +39,10 @@ pub use cursor::{IndexCursor, Place, TableCursor};
 pub use error::Error;
 pub use estimate::Sample;
 pub use index_lookup::{IndexLookup, IndexWalk, WalkPlace};
+pub use journal_mode::JournalMode;
 pub use lookup::{BATCH, TableLookup};
 pub use scan::{ScannedRow, TableScan};
+pub use settings::{Rollback, Settings, Synchronous};
 pub use shoal_format::utf16;
 pub use shoal_format::{
     ByteOrder, Collation, ColumnFinder, ColumnPlace, Corrupt, FileHeader, HeaderWalk, KeyColumn,
@@ -49,4 +53,5 @@ pub use shoal_vfs as vfs;
 pub use store::{Access, Locking, Mode, Options, Store};
 pub use transaction::Transaction;
 pub use version::Version;
+pub use wal::{Checkpoint, CheckpointMode};
 pub use watch::Watch;

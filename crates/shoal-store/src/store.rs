@@ -10,7 +10,8 @@ use shoal_vfs::{Entropy, File, LockLevel, Mapping, MemVfs, OpenMode, OsEntropy, 
 
 use crate::header::{FileState, beside};
 use crate::image::{Image, Snapshot};
-use crate::wal::WalState;
+use crate::settings::Settings;
+use crate::wal::{Checkpoint, CheckpointMode, LogView, Since, WalState};
 use crate::{Error, Transaction, recovery};
 
 /// How a store may use its file.
@@ -42,7 +43,9 @@ pub enum Locking {
     Shared,
     /// The shared lock, taken when the store is opened and kept: others may read, and nobody else
     /// can write as long as the store is open. Beginning a transaction costs no system call. A
-    /// file that is only read is mapped, unless it is short.
+    /// file that is only read is mapped, unless it is short. With a write-ahead log a store that only
+    /// reads stays at the state it was opened at, and one that may write keeps others from writing
+    /// from its first write on.
     Exclusive,
 }
 
@@ -94,7 +97,7 @@ impl fmt::Debug for Options {
 /// One open database file. Clones are the same store and share its cache and its lock.
 #[derive(Clone)]
 pub struct Store {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
 }
 
 /// What the store and its transactions share.
@@ -107,6 +110,7 @@ pub(crate) struct Inner {
     pub(crate) real_path: PathBuf,
     pub(crate) file: Box<dyn File>,
     pub(crate) options: Options,
+    settings: Mutex<Settings>,
     pub(crate) state: Mutex<State>,
 }
 
@@ -128,6 +132,8 @@ pub(crate) struct State {
     pub(crate) image: Option<Arc<Image>>,
     /// The mapping that the open transactions share; kept as long as the lock is.
     pub(crate) mapping: Option<Mapping>,
+    /// The state of the log that a store keeps which stays at one state.
+    view: Option<LogView>,
     /// What is known of the write-ahead log.
     pub(crate) wal: WalState,
     /// Commits of this store so far.
@@ -158,7 +164,8 @@ impl Store {
         let real_path = vfs.real_path(path)?;
         let state = Mutex::new(State::default());
         let path = path.to_path_buf();
-        let inner = Arc::new(Inner { vfs, path, real_path, file, options, state });
+        let settings = Mutex::new(Settings::new(options.busy_timeout));
+        let inner = Arc::new(Inner { vfs, path, real_path, file, options, settings, state });
         let store = Store { inner };
         match store.inner.try_begin() {
             Ok((_, snapshot)) => {
@@ -190,7 +197,11 @@ impl Store {
         };
         let open = |access| {
             let options = Options { access, ..inner.options.clone() };
-            Store::open_with(Arc::clone(&vfs), path, options)
+            let store = Store::open_with(Arc::clone(&vfs), path, options)?;
+            let Settings { busy_timeout, wal_autocheckpoint, .. } = self.settings();
+            let own = store.settings();
+            store.set_settings(Settings { busy_timeout, wal_autocheckpoint, ..own });
+            Ok(store)
         };
         match inner.options.access {
             Access::ReadOnly => open(Access::ReadOnly),
@@ -240,6 +251,42 @@ impl Store {
         })
     }
 
+    /// Puts what is in the write-ahead log into the database, as far as `mode` says. A file without a
+    /// log has nothing to do.
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`], [`Error::Latched`]; the system's. Whoever is in the way is no error: the
+    /// answer says so.
+    pub fn checkpoint(&self, mode: CheckpointMode) -> Result<Checkpoint, Error> {
+        let inner = &self.inner;
+        // The log is opened by a first look at the file.
+        let is_wal = self.begin(Mode::Read)?.snapshot.log.is_some();
+        if !is_wal {
+            return Ok(Checkpoint { busy: false, frames: None });
+        }
+        let log = inner.state().wal.peer().cloned();
+        let Some(log) = log else { return Err(Error::ReadOnly { path: inner.path.clone() }) };
+        if inner.state().latched {
+            return Err(Error::Latched { path: inner.path.clone() });
+        }
+        let (start, timeout) = (Instant::now(), inner.settings().busy_timeout);
+        let wait = || {
+            std::thread::sleep(Duration::from_millis(1));
+            start.elapsed() < timeout
+        };
+        log.checkpoint(inner, mode, &wait)
+    }
+
+    /// The settings that may change.
+    pub fn settings(&self) -> Settings {
+        self.inner.settings()
+    }
+
+    /// Changes them, for all handles of the store.
+    pub fn set_settings(&self, settings: Settings) {
+        self.inner.set_settings(settings);
+    }
+
     /// The settings that the store was opened with.
     pub fn options(&self) -> &Options {
         &self.inner.options
@@ -277,18 +324,10 @@ impl Drop for Inner {
     fn drop(&mut self) {
         let mut state =
             std::mem::take(self.state.get_mut().unwrap_or_else(PoisonError::into_inner));
-        if self.options.access == Access::ReadOnly || !state.wal.may_have_unused() {
-            return;
-        }
-        // The mapping keeps the lock that is about to be raised.
         state.forget();
-        // As with the last of SQLite's connections to go; who is in the way removes it later, or nobody
-        // does, which harms nobody.
-        let alone = [LockLevel::Shared, LockLevel::Exclusive]
-            .into_iter()
-            .all(|level| self.file.lock(level).unwrap_or(false));
-        if alone {
-            let _ = state.wal.remove_unused(self);
+        if state.wal.is_peer && !state.latched {
+            // Who is in the way does it later, or whoever opens the file next reads the log.
+            let _ = state.wal.close(self);
         }
         let _ = self.file.unlock(LockLevel::None);
     }
@@ -299,17 +338,26 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(crate) fn settings(&self) -> Settings {
+        *self.settings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set_settings(&self, settings: Settings) {
+        *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings;
+    }
+
     pub(crate) fn journal_path(&self) -> PathBuf {
         beside(&self.real_path, "-journal")
     }
 
     /// Calls `work` until it gives anything but [`Error::Busy`] or the busy timeout has passed.
     pub(crate) fn retry<T>(&self, mut work: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
+        let timeout = self.settings().busy_timeout;
         let start = Instant::now();
         let mut pause = Duration::from_millis(1);
         loop {
             match work() {
-                Err(Error::Busy { .. }) if start.elapsed() < self.options.busy_timeout => {
+                Err(Error::Busy { .. }) if start.elapsed() < timeout => {
                     std::thread::sleep(pause);
                     pause = (pause * 2).min(Duration::from_millis(50));
                 }
@@ -325,11 +373,22 @@ impl Inner {
         if state.committing {
             return Err(Error::busy(&self.path));
         }
-        // As long as the shared lock is held the file is as it was.
-        if (state.transactions > 0 || state.kept_lock)
+        if state.wal.is_peer {
+            let found = self.look_at_log(&mut state, None);
+            if found.is_err() {
+                state.forget();
+            }
+            state.transactions += usize::from(found.is_ok());
+            return found;
+        }
+        // As long as the shared lock is held the file is as it was, unless it has a log.
+        let is_log = state.file.is_some_and(|file| file.header.is_wal());
+        let stays = state.kept_lock && (!is_log || self.options.access == Access::ReadOnly);
+        if (state.transactions > 0 && !is_log || stays)
             && let (Some(file), Some(image)) = (state.file, &state.image)
         {
-            let snapshot = Snapshot { image: Arc::clone(image), mapping: state.mapping.clone() };
+            let (mapping, log) = (state.mapping.clone(), state.view.clone());
+            let snapshot = Snapshot { image: Arc::clone(image), mapping, log };
             state.transactions += 1;
             return Ok((file, snapshot));
         }
@@ -337,16 +396,18 @@ impl Inner {
             return Err(Error::busy(&self.path));
         }
         match self.look(&mut state) {
-            Ok(found) => {
+            Ok((file, snapshot)) => {
                 state.transactions += 1;
-                state.kept_lock = self.options.locking == Locking::Exclusive;
-                Ok(found)
+                state.kept_lock = self.options.locking == Locking::Exclusive && !state.wal.is_peer;
+                state.view = snapshot.log.clone().filter(|_| state.kept_lock);
+                Ok((file, snapshot))
             }
             Err(error) => {
                 // The mapping goes with the rest, or the lock would stay.
                 state.forget();
-                state.wal.unlock()?;
-                self.file.unlock(LockLevel::None)?;
+                if state.transactions == 0 && !state.wal.is_peer {
+                    self.file.unlock(LockLevel::None)?;
+                }
                 Err(error)
             }
         }
@@ -367,13 +428,13 @@ impl Inner {
         let before = state.file.filter(|_| !mapped);
         let file = FileState::read(&*self.file, &self.real_path, before)?;
         if file.header.is_wal() {
-            return self.look_at_log(state, file, before);
+            return self.look_at_log(state, Some(file));
         }
         if before == Some(file)
             && let Some(image) = &state.image
             && image.kept() <= self.options.cache_pages
         {
-            return Ok((file, Snapshot { image: Arc::clone(image), mapping: None }));
+            return Ok((file, Snapshot { image: Arc::clone(image), mapping: None, log: None }));
         }
         state.forget();
         let snapshot = self.snapshot(&file)?;
@@ -397,40 +458,37 @@ impl Inner {
         if !same {
             return Ok(None);
         }
-        let snapshot = Snapshot { image: Arc::clone(image), mapping: Some(mapping) };
+        let snapshot = Snapshot { image: Arc::clone(image), mapping: Some(mapping), log: None };
         state.mapping.clone_from(&snapshot.mapping);
         Ok(Some((file, snapshot)))
     }
 
-    /// The same for a file in write-ahead log mode.
+    /// The same for a file in write-ahead log mode. `file` is the state by the database file alone;
+    /// read when it is asked for, where the store has the log open.
     fn look_at_log(
         &self,
         state: &mut State,
-        file: FileState,
-        before: Option<FileState>,
+        file: Option<FileState>,
     ) -> Result<(FileState, Snapshot), Error> {
-        let found = state.wal.begin(self, file, before)?;
-        if found.unchanged
-            && let Some(image) = &state.image
-            && image.kept() <= self.options.cache_pages
-            && !image.is_mapped()
-        {
-            return Ok((found.file, Snapshot { image: Arc::clone(image), mapping: None }));
-        }
-        let image = Image::read(&found.file, Some(found.pages));
-        // Nobody else has the image before: this is the first of the transactions that are open.
-        if let Some(changes) = found.changes
-            && let Some(old) = state.image.take().and_then(Arc::into_inner)
-            && old.log_version() == Some(changes.from)
-            && old.kept() <= self.options.cache_pages
-            && old.page_size() == image.page_size()
-        {
-            image.take_over(old, &changes.pages);
-        }
-        let snapshot = Snapshot::of(image);
+        let before = state.file.filter(|_| state.image.is_some());
+        let read = || match file {
+            Some(file) => Ok(file),
+            None => FileState::read(&*self.file, &self.real_path, None),
+        };
+        let found = state.wal.begin(self, read, before)?;
+        let old = state.image.take();
+        let old = old.filter(|it| it.kept() <= self.options.cache_pages && !it.is_mapped());
+        let image = match (found.since, old) {
+            (Since::Unchanged, Some(image)) => image,
+            (Since::Pages(pages), Some(image)) => {
+                Arc::new(Image::after(image, &found.file, pages.into_iter()))
+            }
+            _ => Arc::new(Image::read(&found.file)),
+        };
+        state.mapping = None;
         state.file = Some(found.file);
-        state.image = Some(Arc::clone(&snapshot.image));
-        Ok((found.file, snapshot))
+        state.image = Some(Arc::clone(&image));
+        Ok((found.file, Snapshot { image, mapping: None, log: Some(found.view) }))
     }
 
     /// The pages of a state that no image is kept of.
@@ -441,10 +499,11 @@ impl Inner {
         if is_long || file.page_count as usize > self.options.cache_pages {
             let mapping = self.map(file)?;
             if mapping.is_some() {
-                return Ok(Snapshot { image: Arc::new(Image::mapped(file)), mapping });
+                let image = Arc::new(Image::mapped(file));
+                return Ok(Snapshot { image, mapping, log: None });
             }
         }
-        Ok(Snapshot::of(Image::read(file, None)))
+        Ok(Snapshot::of(Image::read(file)))
     }
 
     /// Maps all pages; `None` where files cannot be mapped and where this one has fewer bytes.
@@ -452,8 +511,13 @@ impl Inner {
         Ok(self.file.map(file.byte_len())?)
     }
 
-    /// Lets one transaction write.
-    pub(crate) fn begin_writing(&self, header: &FileHeader) -> Result<(), Error> {
+    /// Lets one transaction write, which began at the state of the log that `log` is where there is
+    /// one.
+    pub(crate) fn begin_writing(
+        &self,
+        header: &FileHeader,
+        log: Option<&LogView>,
+    ) -> Result<(), Error> {
         let path = || self.path.clone();
         if self.options.access == Access::ReadOnly {
             return Err(Error::ReadOnly { path: path() });
@@ -461,9 +525,6 @@ impl Inner {
         let refuse = |what| Err(Error::Unsupported { what, path: path() });
         if header.is_auto_vacuum() {
             return refuse("writing an auto-vacuum database");
-        }
-        if header.is_wal() || header.write_version == 2 {
-            return refuse("writing a database in write-ahead log mode");
         }
         if header.text_encoding != TextEncoding::Utf8 {
             return refuse("writing a database whose text is UTF-16");
@@ -475,11 +536,25 @@ impl Inner {
         if state.latched {
             return Err(Error::Latched { path: path() });
         }
-        if state.writer || !self.file.lock(LockLevel::Reserved)? {
+        if state.writer || !self.lock_for_writing(&mut state, log)? {
             return Err(Error::busy(&self.path));
         }
         state.writer = true;
         Ok(())
+    }
+
+    /// Takes the lock of writers: in the log's index, or of the file.
+    fn lock_for_writing(&self, state: &mut State, log: Option<&LogView>) -> Result<bool, Error> {
+        let Some(view) = log else { return Ok(self.file.lock(LockLevel::Reserved)?) };
+        let Some(open) = state.wal.peer().cloned() else {
+            return Err(Error::ReadOnly { path: self.path.clone() });
+        };
+        if state.wal.keeps_writing {
+            return open.is_at(view);
+        }
+        let locked = open.begin_write(view)?;
+        state.wal.keeps_writing = locked && self.options.locking == Locking::Exclusive;
+        Ok(locked)
     }
 
     /// Counts one transaction less; unlocks the file after the last.
@@ -490,6 +565,15 @@ impl Inner {
             state.writer = false;
             state.committing = false;
         }
+        if state.wal.is_peer {
+            if was_writer
+                && !state.wal.keeps_writing
+                && let Some(log) = state.wal.peer()
+            {
+                log.end_write();
+            }
+            return;
+        }
         let level = match state.transactions {
             0 if !state.kept_lock => LockLevel::None,
             _ if was_writer => LockLevel::Shared,
@@ -499,8 +583,7 @@ impl Inner {
             // It keeps the lock. What the system mapped stays with the file, for the next one.
             state.mapping = None;
         }
-        let log = if level == LockLevel::None { state.wal.unlock() } else { Ok(()) };
-        if log.and(self.file.unlock(level)).is_err() {
+        if self.file.unlock(level).is_err() {
             // Others may now wait for a lock that nobody uses; the file itself is as it should be.
             state.latched = true;
         }
@@ -513,5 +596,7 @@ impl State {
         self.file = None;
         self.image = None;
         self.mapping = None;
+        self.view = None;
+        self.wal.forget();
     }
 }

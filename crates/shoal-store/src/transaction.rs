@@ -8,9 +8,10 @@ use crate::changes::Changes;
 use crate::header::FileState;
 use crate::image::Snapshot;
 use crate::store::Inner;
-use crate::{Error, IndexCursor, TableCursor, Watch};
+use crate::{Error, IndexCursor, Settings, TableCursor, Watch};
 
-/// A snapshot of the database. As long as it lives no other connection can commit.
+/// A snapshot of the database. With a rollback journal no other connection can commit as long as it
+/// lives; with a write-ahead log others go on.
 pub struct Transaction {
     pub(crate) store: Arc<Inner>,
     pub(crate) file: FileState,
@@ -40,6 +41,11 @@ impl Transaction {
             Some(watch) => watch.check(),
             None => Ok(()),
         }
+    }
+
+    /// The store's settings.
+    pub fn settings(&self) -> Settings {
+        self.store.settings()
     }
 
     /// Returns the file header.
@@ -111,13 +117,12 @@ impl Transaction {
     /// Lets this transaction write. Other connections may go on reading until its commit.
     ///
     /// # Errors
-    /// [`Error::Busy`] when another transaction writes: as this one keeps the other from
-    /// committing, waiting would not help. [`Error::ReadOnly`], [`Error::Latched`],
-    /// [`Error::Unsupported`] for auto-vacuum files, files in write-ahead log mode and files in
-    /// UTF-16.
+    /// [`Error::Busy`] when another transaction writes, or with a write-ahead log has committed since
+    /// this one began: waiting would not help. [`Error::ReadOnly`], [`Error::Latched`],
+    /// [`Error::Unsupported`] for auto-vacuum files and files in UTF-16.
     pub fn upgrade(&mut self) -> Result<(), Error> {
         if self.changes.is_none() {
-            self.store.begin_writing(&self.file.header)?;
+            self.store.begin_writing(&self.file.header, self.snapshot.log.as_ref())?;
             self.changes = Some(Box::new(Changes::new(self.file)));
         }
         Ok(())
@@ -153,6 +158,15 @@ impl Transaction {
         self.change_header(|header| header.application_id = id)
     }
 
+    /// Notes in the header which version of the format reads and writes the file: 1 with a rollback
+    /// journal, 2 with a write-ahead log.
+    pub(crate) fn set_versions(&mut self, version: u8) -> Result<(), Error> {
+        self.change_header(|header| {
+            header.read_version = version;
+            header.write_version = version;
+        })
+    }
+
     fn change_header(&mut self, change: impl FnOnce(&mut FileHeader)) -> Result<(), Error> {
         self.change(|txn| {
             change(&mut txn.file.header);
@@ -164,8 +178,9 @@ impl Transaction {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        // A mapping keeps the lock that is about to go.
+        // A mapping keeps the lock that is about to go, and the log's lock goes before the file's.
         self.snapshot.mapping = None;
+        self.snapshot.log = None;
         self.store.end(self.changes.is_some());
     }
 }

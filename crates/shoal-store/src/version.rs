@@ -50,7 +50,7 @@ impl Transaction {
         Version {
             header: file.header,
             page_count: file.page_count,
-            log: self.snapshot.image.log_version(),
+            log: self.snapshot.log_version(),
             state_id: self.state_id(),
         }
     }
@@ -66,14 +66,14 @@ impl Transaction {
     /// Whether anybody has committed since this transaction began.
     ///
     /// With a rollback journal nobody can as long as it reads: no system call. With a write-ahead
-    /// log others can; cost: two reads of the log's index, no lock.
+    /// log others can; cost: a look at the log's index, which is shared memory.
     ///
     /// # Errors
     /// When the index cannot be read.
     pub fn is_stale(&self) -> Result<bool, Error> {
-        match self.snapshot.image.log_version() {
+        match &self.snapshot.log {
             None => Ok(false),
-            Some(known) => self.store.state().wal.is_past(&self.store, known),
+            Some(log) => log.is_past(&self.store),
         }
     }
 }

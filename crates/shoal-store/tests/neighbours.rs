@@ -290,15 +290,6 @@ fn what_is_not_supported_is_refused_by_name() {
         error.to_string()
     };
     let place = Place::new();
-    let peer = place.peer();
-    peer.execute_batch("PRAGMA journal_mode = WAL; INSERT INTO t VALUES (1, 2)").unwrap();
-    assert_eq!(count(&place.store()), 1);
-    assert!(refused(&place, Mode::Write).contains("write-ahead log mode"));
-    drop(peer);
-    assert_eq!(count(&place.store()), 1);
-    assert!(refused(&place, Mode::Write).contains("write-ahead log mode"));
-
-    let place = Place::new();
     place.peer().execute_batch("PRAGMA auto_vacuum = FULL; VACUUM").unwrap();
     assert_eq!(count(&place.store()), 0);
     assert!(refused(&place, Mode::Write).contains("auto-vacuum"));

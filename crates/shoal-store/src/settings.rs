@@ -1,0 +1,59 @@
+//! Settings of an open store that may change as long as it is open.
+
+use std::time::Duration;
+
+/// When a commit waits for the disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Synchronous {
+    /// Never: a crash of the machine may lose commits and harm the file.
+    Off,
+    /// With a write-ahead log: only when the log is put into the database, so a crash of the machine
+    /// may lose the last commits and harms nothing. With a rollback journal as [`Synchronous::Full`].
+    Normal,
+    /// At each commit: what was told to be committed is there after any crash.
+    #[default]
+    Full,
+    /// As [`Synchronous::Full`], which makes the names of files durable, too.
+    Extra,
+}
+
+/// What becomes of a rollback journal at the commit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rollback {
+    /// It is deleted.
+    #[default]
+    Delete,
+    /// It is cut to nothing.
+    Truncate,
+    /// Its header is overwritten.
+    Persist,
+    /// There is none on the disk: a crash during a commit leaves the file half written.
+    Memory,
+    /// There is none: a write that fails leaves the file half written, too.
+    Off,
+}
+
+/// Settings that may change as long as a store is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// When a commit waits for the disk.
+    pub synchronous: Synchronous,
+    /// What becomes of a rollback journal.
+    pub rollback: Rollback,
+    /// A log of so many frames is put into the database after a commit; 0 for never.
+    pub wal_autocheckpoint: u32,
+    /// How long to try again when another connection is in the way.
+    pub busy_timeout: Duration,
+}
+
+impl Settings {
+    /// SQLite's: full, deleting journals, checkpoints at 1,000 frames.
+    pub(crate) fn new(busy_timeout: Duration) -> Settings {
+        Settings {
+            synchronous: Synchronous::default(),
+            rollback: Rollback::default(),
+            wal_autocheckpoint: 1000,
+            busy_timeout,
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! A commit to the log: frames, a sync, then the index.
+//!
+//! 1. Where all of the log is in the database and nobody reads it, it begins anew: another salt, and a
+//!    header that is durable before a frame follows it.
+//! 2. The changed pages are appended as frames; the last one says that the transaction ends. They are
+//!    made durable: the commit point.
+//! 3. The index tells everybody. Nobody reads the frames before.
+
+use std::sync::atomic::Ordering;
+
+use shoal_format::wal::{Checksum, Frame, FrameHeader, WalHeader, WalStart};
+use shoal_format::wal_index::{IndexHeader, READ_LOCK, READ_MARKS};
+use shoal_vfs::File;
+
+use super::{Held, Log, LogView, NO_LOG, Source};
+use crate::Error;
+use crate::header::folder_of;
+use crate::page::PageRef;
+use crate::settings::Synchronous;
+use crate::store::Inner;
+
+/// Bytes of frames that are gathered before they are written.
+const BATCH_BYTES: usize = 1 << 20;
+
+/// What a transaction appends.
+pub(crate) struct Append<'a> {
+    pub(crate) store: &'a Inner,
+    /// The state that the transaction began at, and that nobody has changed since.
+    pub(crate) view: &'a LogView,
+    /// By ascending number.
+    pub(crate) pages: &'a [PageRef],
+    pub(crate) page_size: u32,
+    /// Pages of the database afterwards.
+    pub(crate) page_count: u32,
+    pub(crate) synchronous: Synchronous,
+}
+
+impl Append<'_> {
+    /// Appends and publishes, with the lock of writers held; gives the state after it.
+    ///
+    /// # Errors
+    /// [`Error::InDoubt`] when the frames were written whole and it is not known whether they are
+    /// durable: whoever makes the index anew may find them. After any other nothing was committed.
+    pub(crate) fn run(&self) -> Result<IndexHeader, Error> {
+        let invariant = "a transaction that writes to a log holds a mark of it";
+        let held: &Held = self.view.held.as_deref().expect(invariant);
+        let mut header = held.header.expect(invariant);
+        let log = &held.log;
+        let file = log.file(self.store)?.ok_or_else(|| Error::busy(&self.store.path))?;
+        if matches!(self.view.source, Source::Database) && header.frames > 0 {
+            log.begin_anew(self.store, &mut header)?;
+        }
+        if header.frames == 0 {
+            self.write_start(log, &*file, &mut header)?;
+        }
+        let first = header.frames + 1;
+        let count = u32::try_from(self.pages.len()).unwrap_or(u32::MAX);
+        let last = header.frames.checked_add(count).ok_or(TOO_LONG)?;
+        for block_end in (first..last).step_by(1000).chain([last]) {
+            log.index.reserve(block_end)?;
+        }
+        log.index.forget_after(header.frames)?;
+        let at = WalStart::frame_offset(self.page_size, first);
+        let (big_endian, salt) = (header.big_endian, header.salt);
+        let mut checksum = Checksum { big_endian, sums: header.checksum };
+        if let Err(error) = self.write_frames(&*file, at, salt, &mut checksum) {
+            return Err(self.take_back(&*file, at, error));
+        }
+        if self.synchronous >= Synchronous::Full
+            && let Err(error) = log.sync(self.store, &*file)
+        {
+            // A sync after one that failed proves nothing, so neither does taking back.
+            let _ = file.write_at(&[0; FrameHeader::SIZE], at);
+            return Err(self.doubt(error));
+        }
+        header.change = header.change.wrapping_add(1);
+        header.page_size = self.page_size;
+        header.frames = last;
+        header.page_count = self.page_count;
+        header.checksum = checksum.sums;
+        self.publish(log, first, &header).map_err(|error| self.doubt(error))?;
+        Ok(header)
+    }
+
+    /// Tells everybody of the frames from `first` on.
+    fn publish(&self, log: &Log, first: u32, header: &IndexHeader) -> Result<(), Error> {
+        for (number, page) in (first..).zip(self.pages) {
+            log.index.append(number, page.pgno)?;
+        }
+        log.index.publish(header)
+    }
+
+    /// The log's own header, made durable before the first frame: were it not, the frames of the log
+    /// before could be taken for this one's.
+    fn write_start(
+        &self,
+        log: &Log,
+        file: &dyn File,
+        header: &mut IndexHeader,
+    ) -> Result<(), Error> {
+        let mut old = [0; WalHeader::SIZE];
+        let length = file.read_at(&mut old, 0)?;
+        let old = WalStart::parse(&old).filter(|_| length == WalHeader::SIZE);
+        let checkpoint = old.map_or(0, |old| old.checkpoint.wrapping_add(1));
+        if header.salt == NO_LOG.0 || old.is_some_and(|old| old.salt == header.salt) {
+            self.store.options.entropy.fill(&mut header.salt);
+        }
+        let (bytes, start) = WalStart::create(self.page_size, checkpoint, header.salt);
+        file.write_at(&bytes, 0)?;
+        if self.synchronous > Synchronous::Off {
+            log.sync(self.store, file)?;
+        }
+        header.big_endian = start.checksum.big_endian;
+        header.checksum = start.checksum.sums;
+        Ok(())
+    }
+
+    fn write_frames(
+        &self,
+        file: &dyn File,
+        mut at: u64,
+        salt: [u8; 8],
+        checksum: &mut Checksum,
+    ) -> Result<(), Error> {
+        let frame_len = FrameHeader::SIZE + self.page_size as usize;
+        let most = self.pages.len().saturating_mul(frame_len);
+        let mut batch = Vec::with_capacity(most.min(BATCH_BYTES + frame_len));
+        for (place, page) in self.pages.iter().enumerate() {
+            let is_last = place + 1 == self.pages.len();
+            let frame = Frame { pgno: page.pgno, commits: is_last.then_some(self.page_count) };
+            frame.push(&page.bytes, salt, checksum, &mut batch);
+            if batch.len() >= BATCH_BYTES || is_last {
+                file.write_at(&batch, at)?;
+                at += batch.len() as u64;
+                batch.clear();
+            }
+        }
+        Ok(())
+    }
+
+    /// After a write that failed: sees to it that nobody finds what it may have written.
+    fn take_back(&self, file: &dyn File, at: u64, error: Error) -> Error {
+        // Frames are valid only behind one that is, so the first of them is what counts.
+        let gone = match file.size() {
+            Ok(size) if size <= at => Ok(()),
+            Ok(_) => file.write_at(&[0; FrameHeader::SIZE], at).and_then(|()| file.sync()),
+            Err(error) => Err(error),
+        };
+        match gone {
+            Ok(()) => error,
+            Err(_) => self.doubt(error),
+        }
+    }
+
+    fn doubt(&self, error: Error) -> Error {
+        Error::InDoubt { path: self.store.path.clone(), source: Box::new(error) }
+    }
+}
+
+const TOO_LONG: Error = Error::Limit { what: "frames of a log", max: u32::MAX as u64 };
+
+impl Log {
+    /// Makes the log durable; its name, too, which somebody may have made and not synced, once for an
+    /// open log.
+    pub(super) fn sync(&self, store: &Inner, file: &dyn File) -> Result<(), Error> {
+        file.sync()?;
+        if !self.has_durable_name.load(Ordering::Relaxed) {
+            store.vfs.sync_dir(folder_of(&store.real_path))?;
+            self.has_durable_name.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Begins the log anew if nobody reads it. All of it is in the database; the lock of writers is
+    /// held.
+    fn begin_anew(&self, store: &Inner, header: &mut IndexHeader) -> Result<(), Error> {
+        let marks = READ_MARKS as u64 - 1;
+        if !self.index.lock(READ_LOCK + 1, marks)? {
+            return Ok(());
+        }
+        let begun = self.restart(store, header);
+        self.index.unlock(READ_LOCK + 1, marks);
+        begun
+    }
+
+    /// With the locks of writers and of all marks but 0 held: the log has no frames from now on.
+    pub(super) fn restart(&self, store: &Inner, header: &mut IndexHeader) -> Result<(), Error> {
+        let mut random = [0; 4];
+        store.options.entropy.fill(&mut random);
+        header.salt = WalStart::next_salt(header.salt, random);
+        header.frames = 0;
+        self.index.publish(header)?;
+        self.index.set_backfilled(0)?;
+        self.index.set_backfill_attempted(0)?;
+        self.index.reset_marks()
+    }
+}
