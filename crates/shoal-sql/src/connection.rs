@@ -10,6 +10,7 @@ mod registered;
 mod savepoints;
 pub(crate) mod statement;
 mod states;
+mod store_pragma;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -296,6 +297,12 @@ impl Connection {
             return Ok(Rows::of_values(0, &[]));
         }
         self.control.begin();
+        if let Compiled::Pragma(pragma) = &*statement.compiled
+            && pragma.is_of_store()
+        {
+            let rows = self.run_pragma(pragma)?;
+            return Ok(Rows::of_values(statement.columns.len(), &rows));
+        }
         let watch = &self.control.watch;
         if !self.databases.is_empty() {
             self.databases.begin(self.transaction.is_some(), watch)?;
@@ -384,6 +391,10 @@ impl Connection {
                 })?;
                 Ok(0)
             }
+            Compiled::Pragma(pragma) if pragma.is_of_store() => {
+                self.run_pragma(pragma)?;
+                Ok(0)
+            }
             Compiled::Write(_) => self.execute_write(statement),
             Compiled::Pragma(_) | Compiled::Explain(_) => Ok(0),
             Compiled::Attach(_) | Compiled::Detach(_) => self.attach_or_detach(statement),
@@ -400,6 +411,12 @@ impl Connection {
             Compiled::Release(name) => self.release(name).map(|()| 0),
             Compiled::RollbackTo(name) => self.rollback_to(name).map(|()| 0),
         }
+    }
+
+    /// Runs a pragma that is about the open file itself.
+    fn run_pragma(&self, pragma: &Pragma) -> Result<Vec<Vec<Value>>, Error> {
+        let open = self.transaction.as_ref().map(Transaction::is_writer);
+        pragma.run_on_store(&self.store, &self.databases, open)
     }
 
     /// Begins a transaction: a snapshot to read, which may begin to write unless another writes.

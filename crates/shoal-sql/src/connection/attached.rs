@@ -51,6 +51,17 @@ impl Databases {
         0..self.attached.len()
     }
 
+    /// Their stores.
+    pub(crate) fn stores(&self) -> impl Iterator<Item = &Store> {
+        self.attached.iter().map(|attached| &attached.store)
+    }
+
+    /// The store of the database `name`.
+    pub(crate) fn store(&self, name: &str) -> Option<&Store> {
+        let named = |it: &&Attached| it.name.eq_ignore_ascii_case(name);
+        self.attached.iter().find(named).map(|attached| &attached.store)
+    }
+
     /// Attaches the file at `path` as `name`.
     ///
     /// # Errors

@@ -1,7 +1,9 @@
-//! The `PRAGMA`s that read, and the two that set a number in the header.
+//! The `PRAGMA`s: those that read, and the two that set a number in the header. Those that change how
+//! an open file is used are in [`super::store_pragma`].
 
-use shoal_store::{TextEncoding, Transaction};
+use shoal_store::{JournalMode, Rollback, TextEncoding, Transaction};
 
+use super::store_pragma::{busy_timeout_ms, journal_mode_name, synchronous_number};
 use crate::Error;
 use crate::error::NameKind;
 use crate::parse::ast::{Name, ObjectName, PragmaArgument};
@@ -48,10 +50,13 @@ pub(crate) enum Kind {
     PragmaList,
     QuickCheck,
     SchemaVersion,
+    Synchronous,
     TableInfo,
     TableList,
     TableXinfo,
     UserVersion,
+    WalAutocheckpoint,
+    WalCheckpoint,
     /// One that does not exist, which SQLite answers with no rows.
     Unknown,
 }
@@ -107,7 +112,7 @@ const KINDS: &[(&str, Kind)] = &[
     ("secure_delete", Kind::Fixed(&["secure_delete"], 0)),
     ("short_column_names", Kind::Fixed(&["short_column_names"], 1)),
     ("soft_heap_limit", Kind::Fixed(&["soft_heap_limit"], 0)),
-    ("synchronous", Kind::Fixed(&["synchronous"], 2)),
+    ("synchronous", Kind::Synchronous),
     ("table_info", Kind::TableInfo),
     ("table_list", Kind::TableList),
     ("table_xinfo", Kind::TableXinfo),
@@ -116,8 +121,8 @@ const KINDS: &[(&str, Kind)] = &[
     ("threads", Kind::Fixed(&["threads"], 0)),
     ("trusted_schema", Kind::Fixed(&["trusted_schema"], 1)),
     ("user_version", Kind::UserVersion),
-    // A log is read and not written, so nothing moves it into the file.
-    ("wal_autocheckpoint", Kind::Fixed(&["wal_autocheckpoint"], 0)),
+    ("wal_autocheckpoint", Kind::WalAutocheckpoint),
+    ("wal_checkpoint", Kind::WalCheckpoint),
     ("writable_schema", Kind::Fixed(&["writable_schema"], 0)),
 ];
 
@@ -153,7 +158,8 @@ impl Pragma {
             Kind::Unknown | Kind::IntegrityCheck | Kind::QuickCheck => true,
             Kind::ForeignKeyCheck => true,
             Kind::TableInfo | Kind::TableList | Kind::TableXinfo => true,
-            Kind::JournalMode => pragma.argument_is("delete"),
+            Kind::JournalMode | Kind::Synchronous | Kind::BusyTimeout => true,
+            Kind::WalAutocheckpoint | Kind::WalCheckpoint => true,
             Kind::LockingMode => pragma.argument_is("normal"),
             Kind::Fixed(_, number) => pragma.argument_is(&number.to_string()),
             Kind::ForeignKeys => {
@@ -173,7 +179,19 @@ impl Pragma {
         }
     }
 
-    fn argument_is(&self, word: &str) -> bool {
+    pub(super) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    pub(super) fn database(&self) -> Option<&Name> {
+        self.database.as_ref()
+    }
+
+    pub(super) fn argument(&self) -> Option<&Value> {
+        self.argument.as_ref()
+    }
+
+    pub(super) fn argument_is(&self, word: &str) -> bool {
         self.text().is_some_and(|text| text.eq_ignore_ascii_case(word))
     }
 
@@ -208,7 +226,7 @@ impl Pragma {
     pub(crate) fn columns(&self) -> Vec<String> {
         let names: &[&str] = match self.kind {
             _ if self.writes() => &[],
-            Kind::ForeignKeys if self.argument.is_some() => &[],
+            Kind::ForeignKeys | Kind::Synchronous if self.argument.is_some() => &[],
             kind => kind.columns(),
         };
         names.iter().map(|name| (*name).to_owned()).collect()
@@ -248,7 +266,8 @@ impl Kind {
     /// The pragmas that are table-valued functions, too, with their names.
     pub(crate) fn of_tables() -> impl Iterator<Item = (&'static str, Kind)> {
         // What the connection alone can tell has no rows within a query.
-        KINDS.iter().copied().filter(|(_, kind)| *kind != Kind::DataVersion)
+        let alone = [Kind::DataVersion, Kind::WalCheckpoint];
+        KINDS.iter().copied().filter(move |(_, kind)| !alone.contains(kind))
     }
 
     /// Whether it takes the name of a table or index.
@@ -299,6 +318,9 @@ impl Kind {
             Kind::PageCount => &["page_count"],
             Kind::PageSize => &["page_size"],
             Kind::SchemaVersion => &["schema_version"],
+            Kind::Synchronous => &["synchronous"],
+            Kind::WalAutocheckpoint => &["wal_autocheckpoint"],
+            Kind::WalCheckpoint => &["busy", "log", "checkpointed"],
             Kind::TableInfo => &["cid", "name", "type", "notnull", "dflt_value", "pk"],
             Kind::TableList => &["schema", "name", "type", "ncol", "wr", "strict"],
             Kind::TableXinfo => &["cid", "name", "type", "notnull", "dflt_value", "pk", "hidden"],
@@ -349,7 +371,7 @@ impl Kind {
                 (_, 0) => 1,
                 _ => 2,
             }),
-            Kind::BusyTimeout => number(schema.settings().busy_timeout_ms),
+            Kind::BusyTimeout => number(busy_timeout_ms(&transaction.settings())),
             Kind::CacheSize => number(schema.settings().cache_pages),
             Kind::LockingMode => {
                 let exclusive = schema.settings().exclusive;
@@ -412,13 +434,19 @@ impl Kind {
                 rows
             }
             Kind::JournalMode => {
-                let mode = match header.is_wal() {
-                    true => "wal",
-                    false if schema.file().is_empty() => "memory",
-                    false => "delete",
+                let mode = match (header.is_wal(), transaction.settings().rollback) {
+                    (true, _) => JournalMode::Wal,
+                    (false, Rollback::Off) => JournalMode::Rollback(Rollback::Off),
+                    (false, _) if schema.file().is_empty() => {
+                        JournalMode::Rollback(Rollback::Memory)
+                    }
+                    (false, rollback) => JournalMode::Rollback(rollback),
                 };
-                vec![vec![mode.into()]]
+                vec![vec![journal_mode_name(mode).into()]]
             }
+            Kind::Synchronous => number(synchronous_number(transaction.settings().synchronous)),
+            Kind::WalAutocheckpoint => number(transaction.settings().wal_autocheckpoint.into()),
+            Kind::WalCheckpoint => Vec::new(),
             Kind::PageCount => number(transaction.page_count().into()),
             Kind::PageSize => number(header.page_size.into()),
             Kind::SchemaVersion => number(header.schema_cookie.into()),
@@ -464,10 +492,9 @@ const REFUSED: &[&str] = &[
     "optimize",
     "shrink_memory",
     "temp_store_directory",
-    "wal_checkpoint",
 ];
 
-fn unknown_database(name: &str) -> Error {
+pub(super) fn unknown_database(name: &str) -> Error {
     let message = format!("unknown database {name}");
     Error::Name { kind: NameKind::Database, message, offset: None }
 }

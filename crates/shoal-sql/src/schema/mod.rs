@@ -231,7 +231,6 @@ pub(crate) struct FileOf<'a> {
 /// What pragmas tell of an open file.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Settings {
-    pub(crate) busy_timeout_ms: i64,
     pub(crate) cache_pages: i64,
     pub(crate) exclusive: bool,
 }
@@ -241,7 +240,6 @@ impl Settings {
         let options = store.options();
         let int = |number: u128| i64::try_from(number).unwrap_or(i64::MAX);
         Settings {
-            busy_timeout_ms: int(options.busy_timeout.as_millis()),
             cache_pages: int(options.cache_pages as u128),
             exclusive: options.locking == Locking::Exclusive,
         }

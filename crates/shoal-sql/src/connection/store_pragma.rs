@@ -1,0 +1,154 @@
+//! The `PRAGMA`s that change how an open file is used: when a commit is durable and by which journal, when
+//! its log is put into the database, how long to wait for others.
+
+use std::time::Duration;
+
+use shoal_store::{CheckpointMode, JournalMode, Rollback, Settings, Store, Synchronous};
+
+use super::attached::Databases;
+use super::pragma::{Kind, Pragma, unknown_database};
+use crate::Error;
+use crate::value::{Value, to_int};
+
+/// The words of `PRAGMA journal_mode`.
+const MODES: [(&str, JournalMode); 6] = [
+    ("delete", JournalMode::Rollback(Rollback::Delete)),
+    ("truncate", JournalMode::Rollback(Rollback::Truncate)),
+    ("persist", JournalMode::Rollback(Rollback::Persist)),
+    ("memory", JournalMode::Rollback(Rollback::Memory)),
+    ("off", JournalMode::Rollback(Rollback::Off)),
+    ("wal", JournalMode::Wal),
+];
+
+/// The levels of `PRAGMA synchronous`, by number.
+const LEVELS: [Synchronous; 4] =
+    [Synchronous::Off, Synchronous::Normal, Synchronous::Full, Synchronous::Extra];
+
+pub(super) fn journal_mode_name(mode: JournalMode) -> &'static str {
+    MODES.iter().find(|(_, known)| *known == mode).map_or("delete", |(name, _)| name)
+}
+
+pub(super) fn synchronous_number(level: Synchronous) -> i64 {
+    LEVELS.iter().zip(0..).find(|(known, _)| **known == level).map_or(2, |(_, number)| number)
+}
+
+pub(super) fn busy_timeout_ms(settings: &Settings) -> i64 {
+    i64::try_from(settings.busy_timeout.as_millis()).unwrap_or(i64::MAX)
+}
+
+impl Pragma {
+    /// Whether it does something to the open file beside its transactions.
+    pub(super) fn is_of_store(&self) -> bool {
+        match self.kind() {
+            Kind::WalCheckpoint => true,
+            Kind::BusyTimeout | Kind::JournalMode | Kind::Synchronous | Kind::WalAutocheckpoint => {
+                self.argument().is_some()
+            }
+            _ => false,
+        }
+    }
+
+    /// Does it, and gives its rows. Without a database's name it means all of them; the rows are those
+    /// of `main` then.
+    ///
+    /// # Errors
+    /// The store's; a database that does not exist; what cannot be done within a transaction.
+    pub(super) fn run_on_store(
+        &self,
+        main: &Store,
+        databases: &Databases,
+        open: Option<bool>,
+    ) -> Result<Vec<Vec<Value>>, Error> {
+        let named = self.database().map(|name| name.text.as_str());
+        let stores: Vec<&Store> = match named {
+            // What is temporary has no file.
+            Some(name) if name.eq_ignore_ascii_case("temp") => return Ok(Vec::new()),
+            Some(name) if name.eq_ignore_ascii_case("main") => vec![main],
+            Some(name) => vec![databases.store(name).ok_or_else(|| unknown_database(name))?],
+            None if self.kind() == Kind::Synchronous => vec![main],
+            None => std::iter::once(main).chain(databases.stores()).collect(),
+        };
+        let mut rows = None;
+        for store in stores {
+            let row = self.run_on(store, open)?;
+            rows.get_or_insert(row);
+        }
+        Ok(rows.into_iter().flatten().map(|row| row.into_iter().collect()).collect())
+    }
+
+    /// As [`Pragma::run_on_store`], on one file: the row, if it has one.
+    fn run_on(&self, store: &Store, open: Option<bool>) -> Result<Option<Vec<Value>>, Error> {
+        let mut settings = store.settings();
+        let number = self.argument().map_or(0, |value| to_int(value.as_ref()));
+        Ok(match self.kind() {
+            Kind::BusyTimeout => {
+                let ms = u64::try_from(number).unwrap_or(0);
+                settings.busy_timeout = Duration::from_millis(ms);
+                store.set_settings(settings);
+                Some(vec![Value::Int(busy_timeout_ms(&settings))])
+            }
+            Kind::WalAutocheckpoint => {
+                settings.wal_autocheckpoint =
+                    u32::try_from(number.clamp(0, i64::from(i32::MAX))).unwrap_or(0);
+                store.set_settings(settings);
+                Some(vec![Value::Int(settings.wal_autocheckpoint.into())])
+            }
+            Kind::Synchronous => {
+                if open.is_some() {
+                    let what = "Safety level may not be changed inside a transaction";
+                    return Err(Error::runtime(what));
+                }
+                settings.synchronous = self.level();
+                store.set_settings(settings);
+                None
+            }
+            Kind::JournalMode => {
+                Some(vec![journal_mode_name(self.change_mode(store, open)?).into()])
+            }
+            _ => {
+                if open == Some(true) {
+                    return Err(Error::runtime("database table is locked"));
+                }
+                let modes = [
+                    ("full", CheckpointMode::Full),
+                    ("restart", CheckpointMode::Restart),
+                    ("truncate", CheckpointMode::Truncate),
+                ];
+                let mode = modes.into_iter().find(|(word, _)| self.argument_is(word));
+                let done =
+                    store.checkpoint(mode.map_or(CheckpointMode::Passive, |(_, mode)| mode))?;
+                let frames =
+                    done.frames.map_or([-1, -1], |(all, moved)| [all.into(), moved.into()]);
+                let row = [i64::from(done.busy), frames[0], frames[1]];
+                Some(row.map(Value::Int).to_vec())
+            }
+        })
+    }
+
+    /// The level that the argument means, as SQLite reads words and numbers.
+    fn level(&self) -> Synchronous {
+        let words = [("off", 0), ("no", 0), ("false", 0), ("on", 1), ("yes", 1), ("true", 1)];
+        let more = [("full", 2), ("extra", 3)];
+        let word = words.iter().chain(&more).find(|(word, _)| self.argument_is(word));
+        let place = match (word, self.argument()) {
+            (Some((_, place)), _) => *place,
+            (None, Some(Value::Int(number))) => usize::try_from(number & 3).unwrap_or(1),
+            _ => 1,
+        };
+        LEVELS[place]
+    }
+
+    fn change_mode(&self, store: &Store, open: Option<bool>) -> Result<JournalMode, Error> {
+        let before = store.journal_mode()?;
+        let wanted = MODES.iter().find(|(word, _)| self.argument_is(word)).map(|(_, mode)| *mode);
+        let Some(wanted) = wanted.filter(|wanted| *wanted != before) else { return Ok(before) };
+        let (from, to) = (before == JournalMode::Wal, wanted == JournalMode::Wal);
+        if open.is_some() && (from || to) {
+            let way = if to { "into" } else { "out of" };
+            return Err(Error::runtime(format!(
+                "cannot change {way} wal mode from within a transaction"
+            )));
+        }
+        Ok(store.set_journal_mode(wanted)?)
+    }
+}
