@@ -99,7 +99,8 @@ impl WalStart {
         (bytes, WalStart { page_size, checkpoint, salt, checksum })
     }
 
-    /// The salt of the log that follows one with `salt`: the first half counts, the second is `random`.
+    /// The salt of the log that follows one with `salt`: the first half counts, the second is
+    /// `random`.
     pub fn next_salt(salt: [u8; 8], random: [u8; 4]) -> [u8; 8] {
         let [a, b, c, d, ..] = salt;
         let count = u32::from_be_bytes([a, b, c, d]).wrapping_add(1).to_be_bytes();

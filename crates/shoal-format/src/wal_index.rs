@@ -2,8 +2,8 @@
 //! `walformat.html` §2). Its numbers are words in the machine's own byte order.
 //!
 //! It is made of blocks of 32 KiB. The first begins with two copies of the header, the count of
-//! frames that are in the database, and the read marks. Each block then lists the pages of its frames,
-//! and ends with a hash table from page to frame.
+//! frames that are in the database, and the read marks. Each block then lists the pages of its
+//! frames, and ends with a hash table from page to frame.
 
 #![allow(clippy::host_endian_bytes)]
 
@@ -31,11 +31,11 @@ pub const CHECKPOINT_LOCK: u64 = 121;
 /// The byte that is locked while the index is made anew.
 pub const RECOVER_LOCK: u64 = 122;
 /// The byte that a reader locks who does not look at the log and so keeps checkpoints from writing
-/// into the database. The bytes behind it are those of the read marks from 1 on: who locks one keeps
-/// checkpoints from going beyond its mark, and writers from beginning the log anew.
+/// into the database. The bytes behind it are those of the read marks from 1 on: who locks one
+/// keeps checkpoints from going beyond its mark, and writers from beginning the log anew.
 pub const READ_LOCK: u64 = 123;
-/// The byte that everybody locks who has the index open. Who is the first to lock it makes the index
-/// anew: whatever it says is of before a crash.
+/// The byte that everybody locks who has the index open. Who is the first to lock it makes the
+/// index anew: whatever it says is of before a crash.
 pub const OPEN_LOCK: u64 = 128;
 
 /// Frames that a block tells of: the first block fewer, for its header.
@@ -178,8 +178,8 @@ pub fn frames_before(block: usize) -> u32 {
     }
 }
 
-/// The place of the hash table at which the search for a page begins; the next place follows, and the
-/// first the last.
+/// The place of the hash table at which the search for a page begins; the next place follows, and
+/// the first the last.
 pub fn first_slot(pgno: u32) -> u32 {
     pgno.wrapping_mul(383) % SLOTS
 }

@@ -154,7 +154,8 @@ impl Connection {
     }
 
     /// Whether anybody has committed to `main` since it was at `version`: what is to be read again
-    /// then. Within a transaction, whether anybody has since it began, or it began at another state.
+    /// then. Within a transaction, whether anybody has since it began, or it began at another
+    /// state.
     ///
     /// # Errors
     /// The store's.
@@ -165,8 +166,8 @@ impl Connection {
         }
     }
 
-    /// What stands for the states of the databases that a statement would read now; `None` where one of
-    /// them was not seen before, or may be another one behind the open transaction.
+    /// What stands for the states of the databases that a statement would read now; `None` where
+    /// one of them was not seen before, or may be another one behind the open transaction.
     pub(crate) fn state_of(&self, statement: &Statement) -> Result<Option<u64>, Error> {
         let begun = self.transaction.as_ref().or(self.pinned.as_ref().and_then(Pinned::get));
         let main = match begun {
@@ -216,8 +217,8 @@ impl Connection {
 
     /// Prepares the one statement that `sql` holds.
     ///
-    /// A query may have a word before it. `CACHED` and `JIT` keep its plan, so that who prepares the
-    /// same text again gets it without parsing and planning; `DIRECT` is as no word at all.
+    /// A query may have a word before it. `CACHED` and `JIT` keep its plan, so that who prepares
+    /// the same text again gets it without parsing and planning; `DIRECT` is as no word at all.
     ///
     /// # Errors
     /// [`Error::Syntax`], [`Error::Name`], [`Error::Meaning`] and [`Error::Unsupported`] with the

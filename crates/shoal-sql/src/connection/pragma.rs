@@ -1,5 +1,5 @@
-//! The `PRAGMA`s: those that read, and the two that set a number in the header. Those that change how
-//! an open file is used are in [`super::store_pragma`].
+//! The `PRAGMA`s: those that read, and the two that set a number in the header. Those that change
+//! how an open file is used are in [`super::store_pragma`].
 
 use shoal_store::{JournalMode, Rollback, TextEncoding, Transaction};
 

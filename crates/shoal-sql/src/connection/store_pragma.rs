@@ -1,5 +1,5 @@
-//! The `PRAGMA`s that change how an open file is used: when a commit is durable and by which journal, when
-//! its log is put into the database, how long to wait for others.
+//! The `PRAGMA`s that change how an open file is used: when a commit is durable and by which
+//! journal, when its log is put into the database, how long to wait for others.
 
 use std::time::Duration;
 
@@ -48,8 +48,8 @@ impl Pragma {
         }
     }
 
-    /// Does it, and gives its rows. Without a database's name it means all of them; the rows are those
-    /// of `main` then.
+    /// Does it, and gives its rows. Without a database's name it means all of them; the rows are
+    /// those of `main` then.
     ///
     /// # Errors
     /// The store's; a database that does not exist; what cannot be done within a transaction.
