@@ -340,7 +340,7 @@ impl Connection {
         }
         let Statement { compiled, parameters, memory, spare, schema, columns, .. } = statement;
         let rows = match &**compiled {
-            Compiled::Query(program) => match &program.direct {
+            Compiled::Query(program) => match &program.pipeline {
                 // What is kept is counted by the general executor.
                 Some(root) if !root.keeps || self.control.limits.memory_bytes.is_none() => {
                     let snapshot = match root.database.checked_sub(FIRST_ATTACHED) {

@@ -8,10 +8,9 @@
 use std::ops::Range;
 
 use crate::Error;
-use crate::exec::direct::{
-    Direct, DirectRows, GivenRow, Memory, Operand, Root, combine, root_parts,
-};
+use crate::exec::pipeline::{LazyRow, Memory, PipelineRows, combine};
 use crate::exec::{Batch, Run};
+use crate::plan::node::{Operand, Pipeline, Root, root_parts};
 use crate::plan::{BodyPlan, Program};
 use crate::schema::{AttachedSnapshots, Snapshot, Txns};
 use crate::session::StatementSession;
@@ -50,9 +49,9 @@ pub(crate) struct General {
 #[derive(Debug)]
 enum Source<'c> {
     /// Of which the rows that are ready are places on pages.
-    Leaf(DirectSource<'c>),
+    Leaf(PipelineSource<'c>),
     /// Of which they are values.
-    Direct(DirectSource<'c>),
+    Pipeline(PipelineSource<'c>),
     General {
         snapshot: Snapshot<'c>,
         attached: AttachedSnapshots<'c>,
@@ -67,14 +66,14 @@ enum Source<'c> {
 
 /// Rows straight from the pages.
 #[derive(Debug)]
-struct DirectSource<'c> {
+struct PipelineSource<'c> {
     /// That of the part whose rows are given, and behind it those of the parts that follow.
     memory: &'c mut [Memory],
-    direct: &'c Direct,
+    pipeline: &'c Pipeline,
     parameters: &'c [Value],
     snapshot: Snapshot<'c>,
     program: &'c Program,
-    rows: DirectRows,
+    rows: PipelineRows,
     part: usize,
     /// Whether the parts are still to be compared, and whether they were and each gives its own rows.
     compares: bool,
@@ -84,7 +83,7 @@ struct DirectSource<'c> {
 /// Batches grow up to this many rows, so that few rows cost little and many rows little each.
 const BATCH_ROWS_MAX: usize = 256;
 
-impl<'c> DirectSource<'c> {
+impl<'c> PipelineSource<'c> {
     /// Makes more rows ready: where they are, nowhere when there are none.
     #[inline]
     fn refill(&mut self) -> Result<Range<usize>, Error> {
@@ -96,7 +95,7 @@ impl<'c> DirectSource<'c> {
         loop {
             let Some(memory) = self.memory.first_mut() else { return Ok(0..0) };
             let txn = self.snapshot.get();
-            let ready = self.rows.fill(self.direct, txn, self.parameters, memory)?;
+            let ready = self.rows.fill(self.pipeline, txn, self.parameters, memory)?;
             if !ready.is_empty() || self.memory.len() < 2 || !self.next_part() {
                 return Ok(ready);
             }
@@ -119,19 +118,19 @@ impl<'c> DirectSource<'c> {
     #[cold]
     fn next_part(&mut self) -> bool {
         let gives_all = |root: &Root| !root.compares || self.kept;
-        if !self.program.direct.as_ref().is_some_and(gives_all) || !self.rows.wants_more() {
+        if !self.program.pipeline.as_ref().is_some_and(gives_all) || !self.rows.wants_more() {
             return false;
         }
         let next = root_parts(&self.program.root.body).nth(self.part + 1).flatten();
-        let (Some(direct), Some((before, rest))) =
+        let (Some(pipeline), Some((before, rest))) =
             (next, std::mem::take(&mut self.memory).split_first_mut())
         else {
             return false;
         };
         if let Some(memory) = rest.first_mut() {
-            memory.take_marks(direct, before);
+            memory.take_marks(pipeline, before);
         }
-        (self.direct, self.memory) = (direct, rest);
+        (self.pipeline, self.memory) = (pipeline, rest);
         self.part += 1;
         match self.memory.first_mut() {
             Some(memory) if self.kept => self.rows.begin_kept(memory),
@@ -153,22 +152,22 @@ impl<'c> DirectSource<'c> {
     fn kind(&self) -> Kind {
         match self.memory.first() {
             Some(memory) if !self.rows.are_combined() => {
-                if self.direct.is_lazy(memory) {
+                if self.pipeline.is_lazy(memory) {
                     Kind::Leaf
                 } else {
-                    Kind::Direct
+                    Kind::Pipeline
                 }
             }
-            _ => Kind::Direct,
+            _ => Kind::Pipeline,
         }
     }
 
     /// A column of a row that does not tell what it is; where the row's fields begin.
     #[inline(never)]
-    fn untold(&self, fields: u32, column: usize) -> ValueRef<'_> {
+    fn slow_value(&self, fields: u32, column: usize) -> ValueRef<'_> {
         let Some(memory) = self.memory.first() else { return ValueRef::Null };
         let txn = self.snapshot.get();
-        self.direct.untold(memory, (fields, column), txn, self.parameters)
+        self.pipeline.slow_value(memory, (fields, column), txn, self.parameters)
     }
 }
 
@@ -176,7 +175,7 @@ impl<'c> DirectSource<'c> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Leaf,
-    Direct,
+    Pipeline,
 }
 
 /// What `LIMIT` or `OFFSET` says.
@@ -242,7 +241,7 @@ impl<'c> Rows<'c> {
             memory.extend(root_parts(&program.root.body).flatten().map(Memory::new));
         }
         let misuse = || Error::Misuse { what: "a statement changed its kind" };
-        let root = program.direct.as_ref().ok_or_else(misuse)?;
+        let root = program.pipeline.as_ref().ok_or_else(misuse)?;
         let (mut limit, mut offset) = (u64::MAX, 0);
         if let Some(operand) = &root.limit {
             // Negative stands for no limit.
@@ -251,18 +250,18 @@ impl<'c> Rows<'c> {
         if let Some(operand) = &root.offset {
             offset = u64::try_from(row_count(operand, parameters)?).unwrap_or(0);
         }
-        let direct = match &program.root.body {
+        let pipeline = match &program.root.body {
             // The usual case, in a few instructions.
-            BodyPlan::Select(select) => select.direct.as_deref(),
+            BodyPlan::Select(select) => select.pipeline.as_deref(),
             body => root_parts(body).next().flatten(),
         };
-        let direct = direct.filter(|direct| direct.outputs.is_some()).ok_or_else(misuse)?;
+        let pipeline = pipeline.filter(|pipeline| pipeline.outputs.is_some()).ok_or_else(misuse)?;
         let (part, compares, kept) = (0, root.compares, false);
-        let mut rows = DirectRows::new(limit, offset);
+        let mut rows = PipelineRows::new(limit, offset);
         rows.begin(memory.first_mut().ok_or_else(misuse)?);
-        let source = DirectSource {
+        let source = PipelineSource {
             memory,
-            direct,
+            pipeline,
             parameters,
             snapshot,
             program,
@@ -295,7 +294,7 @@ impl<'c> Rows<'c> {
         }
         let (snapshot, attached) = match &self.source {
             Source::General { snapshot, attached, .. } => (snapshot, attached.as_slice()),
-            Source::Leaf(source) | Source::Direct(source) => (&source.snapshot, none),
+            Source::Leaf(source) | Source::Pipeline(source) => (&source.snapshot, none),
             Source::Ended(_) | Source::Values(_) | Source::Done => return Ok(false),
         };
         for snapshot in std::iter::once(snapshot).chain(attached.iter().flatten()) {
@@ -347,7 +346,7 @@ impl<'c> Rows<'c> {
             return self.refuse_more();
         }
         let ready = match &mut self.source {
-            Source::Leaf(source) | Source::Direct(source) => source.refill(),
+            Source::Leaf(source) | Source::Pipeline(source) => source.refill(),
             Source::General { .. } => self.refill_general(),
             Source::Ended(_) | Source::Values(_) | Source::Done => return Ok(false),
         };
@@ -355,10 +354,10 @@ impl<'c> Rows<'c> {
             Ok(ready) if !ready.is_empty() => {
                 let (kind, source) = match &self.source {
                     Source::Leaf(source) => (Kind::Leaf, Some(source)),
-                    Source::Direct(source) => (Kind::Direct, Some(source)),
-                    _ => (Kind::Direct, None),
+                    Source::Pipeline(source) => (Kind::Pipeline, Some(source)),
+                    _ => (Kind::Pipeline, None),
                 };
-                if let Some(turned) = source.map(DirectSource::kind).filter(|&it| it != kind) {
+                if let Some(turned) = source.map(PipelineSource::kind).filter(|&it| it != kind) {
                     self.turn(turned);
                 }
                 ready
@@ -388,9 +387,9 @@ impl<'c> Rows<'c> {
     #[cold]
     fn turn(&mut self, kind: Kind) {
         self.source = match std::mem::replace(&mut self.source, Source::Done) {
-            Source::Leaf(source) | Source::Direct(source) => match kind {
+            Source::Leaf(source) | Source::Pipeline(source) => match kind {
                 Kind::Leaf => Source::Leaf(source),
-                Kind::Direct => Source::Direct(source),
+                Kind::Pipeline => Source::Pipeline(source),
             },
             other => other,
         };
@@ -450,7 +449,7 @@ pub struct Row<'r> {
 #[derive(Clone, Copy, Debug)]
 enum RowPlace<'r> {
     /// Where its columns are on its page, from which they are decoded when they are asked for.
-    Leaf { source: &'r DirectSource<'r>, row: GivenRow<'r> },
+    Leaf { source: &'r PipelineSource<'r>, row: LazyRow<'r> },
     /// The number of one of the rows that are ready.
     Kept { rows: &'r Rows<'r>, row: usize },
 }
@@ -462,9 +461,9 @@ impl<'r> Row<'r> {
     #[inline(always)]
     pub fn get(&self, column: usize) -> ValueRef<'r> {
         match &self.place {
-            RowPlace::Leaf { source, row } => match row.value(source.direct.given(column)) {
+            RowPlace::Leaf { source, row } => match row.value(source.pipeline.given(column)) {
                 Some(value) => value,
-                None => source.untold(row.fields_from(), column),
+                None => source.slow_value(row.fields_from(), column),
             },
             RowPlace::Kept { rows, row } => rows.kept(*row, column),
         }
@@ -475,7 +474,7 @@ impl<'r> Row<'r> {
         match &self.place {
             RowPlace::Leaf { source, .. } => source.program.columns.len(),
             RowPlace::Kept { rows, .. } => match &rows.source {
-                Source::Leaf(source) | Source::Direct(source) => source.program.columns.len(),
+                Source::Leaf(source) | Source::Pipeline(source) => source.program.columns.len(),
                 Source::General { general, .. } | Source::Ended(general) => general.batch.width(),
                 Source::Values(batch) => batch.width(),
                 Source::Done => 0,
@@ -500,10 +499,10 @@ impl Rows<'_> {
     #[inline(never)]
     fn kept(&self, row: usize, column: usize) -> ValueRef<'_> {
         match &self.source {
-            Source::Leaf(source) | Source::Direct(source) => {
+            Source::Leaf(source) | Source::Pipeline(source) => {
                 let Some(memory) = source.memory.first() else { return ValueRef::Null };
                 let txn = source.snapshot.get();
-                source.direct.kept(memory, (row, column), txn, source.parameters)
+                source.pipeline.kept(memory, (row, column), txn, source.parameters)
             }
             Source::General { general, .. } | Source::Ended(general) => {
                 general.batch.get(row, column)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::connection::plans::Plan;
 use crate::connection::pragma::Pragma;
-use crate::exec::direct::Memory;
+use crate::exec::pipeline::Memory;
 use crate::parse::Parsed;
 use crate::parse::ast::{Name, TransactionMode};
 use crate::plan::Program;

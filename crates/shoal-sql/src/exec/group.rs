@@ -11,13 +11,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use rayon::prelude::*;
 use shoal_store::{KeyColumn, Transaction};
 
-use super::direct::{
-    CHUNK, Direct, DirectGroup, EVERYWHERE, GroupColumn, ManyRows, Memory, MoreOfAggregate,
-    Operand, RowView,
-};
 use super::eval;
 use super::group_store::GroupStore;
 use super::overflow::Overflow;
+use super::pipeline::{CHUNK, EVERYWHERE, ManyRows, Memory, RowView};
 use super::{Batch, Machine};
 use crate::Error;
 use crate::exec::{eval_condition, eval_operand};
@@ -26,6 +23,7 @@ use crate::keep::Kept;
 use crate::keep::key::{HashPlaces, hash_value, is_equal};
 use crate::keep::short_keys::ShortKeys;
 use crate::keep::sort::PARALLEL_MIN;
+use crate::plan::node::{GroupColumn, GroupInput, MoreOfAggregate, Node, Operand, Pipeline};
 use crate::plan::{AggregatePlan, GroupPlan};
 use crate::session::Session;
 use crate::value::{Collation, Value, ValueRef, truth};
@@ -63,13 +61,13 @@ impl<'r, R: ManyRows<'r>> ForEach<'r> for Column<'r, R> {
 pub(super) struct Groups {
     groups: GroupStore,
     by_key: HashPlaces,
-    /// Those of direct selects by how keys of few bytes are stored.
+    /// Those of pipelines by how keys of few bytes are stored.
     by_short: ShortKeys,
     /// The order in which groups are given out: by their keys. Each with a number that orders nearly as
     /// its first key does.
     order: Vec<(u64, u32)>,
     next: usize,
-    /// What each part of a direct select keeps.
+    /// What each part of a pipeline keeps.
     memory: Vec<Memory>,
     /// What the groups take, and how many of them are counted there.
     kept: Kept,
@@ -170,14 +168,14 @@ impl Groups {
         }
     }
 
-    /// Takes every row of a direct select.
-    pub(super) fn add_direct(
+    /// Takes every row of a pipeline.
+    pub(super) fn add_pipeline(
         &mut self,
         plan: &GroupPlan,
-        direct: &Direct,
+        pipeline: &Pipeline,
         machine: &mut Machine<'_, '_>,
     ) -> Result<(), Error> {
-        let parts = || std::iter::once(direct).chain(&*direct.unmatched);
+        let parts = || std::iter::once(pipeline).chain(&*pipeline.unmatched);
         let mut memory = std::mem::take(&mut self.memory);
         if memory.is_empty() {
             memory.extend(parts().map(Memory::new));
@@ -201,21 +199,21 @@ impl Groups {
     fn add_part(
         &mut self,
         plan: &GroupPlan,
-        direct: &Direct,
+        pipeline: &Pipeline,
         machine: &Machine<'_, '_>,
         memory: &mut Memory,
     ) -> Result<(), Error> {
-        let Some(group) = &direct.group else { return Ok(()) };
-        let txn = machine.txn(direct.database)?;
+        let Some(group) = &pipeline.group else { return Ok(()) };
+        let txn = machine.txn(pipeline.database)?;
         let parameters = &machine.parameters;
-        let ranges = match plan.ends_early || direct.counts_rows {
+        let ranges = match plan.ends_early || matches!(pipeline.node, Node::Count) {
             true => Vec::new(),
-            false => ranges_to_merge(plan, direct, txn),
+            false => ranges_to_merge(plan, pipeline, txn),
         };
-        if !ranges.is_empty() && self.add_ranges(plan, direct, txn, parameters, &ranges)? {
+        if !ranges.is_empty() && self.add_ranges(plan, pipeline, txn, parameters, &ranges)? {
             return Ok(());
         }
-        self.add_all((plan, group), direct, (txn, parameters), memory)
+        self.add_all((plan, group), pipeline, (txn, parameters), memory)
     }
 
     /// Takes every row of a query within an expression, whose parameters are all registers.
@@ -225,24 +223,24 @@ impl Groups {
     pub(super) fn add_inner(
         &mut self,
         plan: &GroupPlan,
-        direct: &Direct,
+        pipeline: &Pipeline,
         (txn, around): (&Transaction, &[Value]),
         memory: &mut Memory,
     ) -> Result<(), Error> {
-        let Some(group) = &direct.group else { return Ok(()) };
-        self.add_all((plan, group), direct, (txn, around), memory)
+        let Some(group) = &pipeline.group else { return Ok(()) };
+        self.add_all((plan, group), pipeline, (txn, around), memory)
     }
 
     /// Takes one row after the other, or those of a leaf together.
     fn add_all(
         &mut self,
-        (plan, group): (&GroupPlan, &DirectGroup),
-        direct: &Direct,
+        (plan, group): (&GroupPlan, &GroupInput),
+        pipeline: &Pipeline,
         (txn, parameters): (&Transaction, &[Value]),
         memory: &mut Memory,
     ) -> Result<(), Error> {
-        if direct.counts_rows {
-            let count = direct.count_rows(txn)?;
+        if matches!(pipeline.node, Node::Count) {
+            let count = pipeline.count_rows(txn)?;
             let place = self.place_of(plan, |_| 0, |_, _| true, |_| ValueRef::Null);
             for state in self.groups.states(plan, place) {
                 state.add_rows(count);
@@ -250,34 +248,34 @@ impl Groups {
             return Ok(());
         }
         if plan.ends_early {
-            return self.add_first((plan, group), direct, (txn, parameters), memory);
+            return self.add_first((plan, group), pipeline, (txn, parameters), memory);
         }
-        if direct.is_scan() {
+        if pipeline.is_scan() {
             let leaf = &mut memory.leaf;
-            direct.for_each_within(txn, parameters, leaf, EVERYWHERE, |rows| {
+            pipeline.for_each_within(txn, parameters, leaf, EVERYWHERE, |rows| {
                 self.take_rows(plan, group, rows)
             })
-        } else if direct.is_join() {
-            direct.for_each_joined(txn, parameters, memory, EVERYWHERE, |rows| {
+        } else if pipeline.is_join() {
+            pipeline.for_each_joined(txn, parameters, memory, EVERYWHERE, |rows| {
                 self.take_rows(plan, group, rows)
             })
         } else {
-            direct.for_each(txn, parameters, memory, |row| self.take_direct(plan, group, row))
+            pipeline.for_each(txn, parameters, memory, |row| self.take_row(plan, group, row))
         }
     }
 
     /// Takes rows up to the first one whose argument is not NULL, which has all that is asked for.
     fn add_first(
         &mut self,
-        (plan, group): (&GroupPlan, &DirectGroup),
-        direct: &Direct,
+        (plan, group): (&GroupPlan, &GroupInput),
+        pipeline: &Pipeline,
         (txn, parameters): (&Transaction, &[Value]),
         memory: &mut Memory,
     ) -> Result<(), Error> {
         let mut found = false;
-        direct.for_each_until(txn, parameters, memory, |row| {
+        pipeline.for_each_until(txn, parameters, memory, |row| {
             if !found {
-                self.take_direct(plan, group, row)?;
+                self.take_row(plan, group, row)?;
                 let argument = group.arguments.first().and_then(Option::as_ref);
                 found = argument.is_some_and(|argument| row.value(argument) != ValueRef::Null);
             }
@@ -294,21 +292,21 @@ impl Groups {
     fn add_ranges(
         &mut self,
         plan: &GroupPlan,
-        direct: &Direct,
+        pipeline: &Pipeline,
         txn: &Transaction,
         parameters: &[Value],
         ranges: &[(i64, i64)],
     ) -> Result<bool, Error> {
-        let Some(group) = &direct.group else { return Ok(false) };
+        let Some(group) = &pipeline.group else { return Ok(false) };
         self.merge_ranges(plan, ranges, |groups, range, stop| {
-            let mut memory = Memory::new(direct);
-            if direct.is_join() {
-                direct.for_each_joined(txn, parameters, &mut memory, range, |rows| {
+            let mut memory = Memory::new(pipeline);
+            if pipeline.is_join() {
+                pipeline.for_each_joined(txn, parameters, &mut memory, range, |rows| {
                     stop.check(groups)?;
                     groups.take_rows(plan, group, rows)
                 })
             } else {
-                direct.for_each_within(txn, parameters, &mut memory.leaf, range, |rows| {
+                pipeline.for_each_within(txn, parameters, &mut memory.leaf, range, |rows| {
                     stop.check(groups)?;
                     groups.take_rows(plan, group, rows)
                 })
@@ -386,13 +384,13 @@ impl Groups {
     pub(super) fn take_rows<'r>(
         &mut self,
         plan: &GroupPlan,
-        group: &'r DirectGroup,
+        group: &'r GroupInput,
         rows: impl ManyRows<'r>,
     ) -> Result<(), Error> {
         if (plan.picks.is_some() && !group.kept.is_empty()) || rows.len() > CHUNK {
             // What else is kept of a row depends on what its aggregates say, row by row.
             let mut numbers = 0..rows.len();
-            return numbers.try_for_each(|row| self.take_direct(plan, group, rows.row(row)));
+            return numbers.try_for_each(|row| self.take_row(plan, group, rows.row(row)));
         }
         if plan.keys.is_empty() {
             if rows.len() == 0 {
@@ -514,7 +512,7 @@ impl Groups {
     fn places_by_short<'r>(
         &mut self,
         plan: &GroupPlan,
-        group: &'r DirectGroup,
+        group: &'r GroupInput,
         rows: impl ManyRows<'r>,
         key: &Operand,
         places: &mut [u32],
@@ -538,7 +536,7 @@ impl Groups {
     fn places_in_order<'r>(
         &mut self,
         plan: &GroupPlan,
-        group: &'r DirectGroup,
+        group: &'r GroupInput,
         rows: impl ManyRows<'r>,
         key: &'r Operand,
         places: &mut [u32],
@@ -570,7 +568,7 @@ impl Groups {
     fn place_of_row<'v>(
         &mut self,
         plan: &GroupPlan,
-        group: &'v DirectGroup,
+        group: &'v GroupInput,
         value: impl Fn(&'v Operand) -> ValueRef<'v>,
     ) -> usize {
         let from = |from| match from {
@@ -601,10 +599,10 @@ impl Groups {
     }
 
     #[inline]
-    fn take_direct(
+    fn take_row(
         &mut self,
         plan: &GroupPlan,
-        group: &DirectGroup,
+        group: &GroupInput,
         row: RowView<'_, '_, '_>,
     ) -> Result<(), Error> {
         let place = self.place_of_row(plan, group, |operand| row.value(operand));
@@ -873,12 +871,12 @@ impl Groups {
 /// Ranges of rowids whose groups can be gathered side by side; empty where they cannot.
 pub(super) fn ranges_to_merge(
     plan: &GroupPlan,
-    direct: &Direct,
+    pipeline: &Pipeline,
     txn: &Transaction,
 ) -> Vec<(i64, i64)> {
     let merges = |aggregate: &AggregatePlan| aggregate.function.merges() && !aggregate.distinct;
     if plan.aggregates.iter().all(merges) && !plan.ordered {
-        direct.ranges(txn)
+        pipeline.ranges(txn)
     } else {
         Vec::new()
     }

@@ -40,7 +40,7 @@ impl<'p> InnerPlan<'p> {
         let one_group = |group: &GroupPlan| group.keys.is_empty() && !group.ends_early;
         let plain = plan.sort.is_none() && plan.limit.is_none() && plan.offset.is_none();
         let plain = plain && select.windows.is_none() && select.distinct.is_none();
-        let plain = plain && select.direct.is_none() && group.is_none_or(one_group);
+        let plain = plain && select.pipeline.is_none() && group.is_none_or(one_group);
         let keeps = level.keeps_left || level.keeps_right;
         (by_key && plain && !keeps).then_some(InnerPlan { select, level, group })
     }

@@ -1,10 +1,11 @@
 //! Rows of one leaf into a sorter.
 
-use super::direct::{CHUNK, LeafRows, Operand};
+use super::pipeline::{CHUNK, LeafRows};
 use crate::Error;
 use crate::keep::SortPlan;
 use crate::keep::sort::{Sorter, Values, prefix, prefix_of};
 use crate::plan::QueryPlan;
+use crate::plan::node::Operand;
 use crate::session::Session;
 use crate::value::ValueRef;
 

@@ -8,9 +8,7 @@
 
 mod batch;
 pub(crate) mod computed;
-pub(crate) mod direct;
 mod eval;
-mod fed;
 mod frame;
 mod group;
 mod group_store;
@@ -22,6 +20,8 @@ mod leaf_sort;
 mod memo;
 mod overflow;
 mod partitions;
+pub(crate) mod pipeline;
+mod pipeline_scan;
 mod probe;
 mod query;
 mod recursion;
@@ -138,7 +138,7 @@ impl Run {
     /// own: it writes every register before it reads it.
     pub(crate) fn can_restart(program: &Program) -> bool {
         let BodyPlan::Select(select) = &program.root.body else { return false };
-        let grouped = select.direct.as_ref().is_some_and(|direct| direct.group.is_some());
+        let grouped = select.pipeline.as_ref().is_some_and(|pipeline| pipeline.group.is_some());
         grouped && select.windows.is_none() && program.queries.is_empty() && program.sets == 0
     }
 
@@ -223,7 +223,7 @@ impl Run {
                 return Ok(false);
             }
             out.push(&machine.registers[plan.output..plan.output + plan.width]);
-            self.root.push_ready(plan, machine, end - out.len(), out);
+            self.root.push_batch(plan, machine, end - out.len(), out);
         }
         Ok(true)
     }
@@ -536,8 +536,8 @@ impl<'m, 't> Machine<'m, 't> {
     #[inline]
     fn probe_plan(&self, index: usize) -> Option<ProbePlan<'m>> {
         let plans = self.plans;
-        let SubqueryPlan { plan, is_direct, .. } = &plans[index];
-        let probe = ProbePlan::of(plan).filter(|_| *is_direct)?;
+        let SubqueryPlan { plan, is_pipeline, .. } = &plans[index];
+        let probe = ProbePlan::of(plan).filter(|_| *is_pipeline)?;
         (self.session.budget().is_none() || !probe.groups()).then_some(probe)
     }
 

@@ -2,13 +2,14 @@
 //! other, with the memory of the run before.
 
 use super::Machine;
-use super::direct::{Direct, Memory};
 use super::eval;
 use super::group::Groups;
+use super::pipeline::Memory;
 use crate::Error;
 use crate::exec::eval_condition;
 use crate::functions::AggregateState;
 use crate::keep::key::{is_equal, with_converted};
+use crate::plan::node::Pipeline;
 use crate::plan::{BodyPlan, GroupPlan, QueryPlan, Reg, SelectPlan};
 use crate::value::{InRule, Value, ValueRef, assign};
 
@@ -16,18 +17,18 @@ use crate::value::{InRule, Value, ValueRef, assign};
 #[derive(Clone, Copy)]
 pub(super) struct ProbePlan<'p> {
     select: &'p SelectPlan,
-    direct: &'p Direct,
+    pipeline: &'p Pipeline,
 }
 
 impl<'p> ProbePlan<'p> {
     pub(super) fn of(plan: &'p QueryPlan) -> Option<ProbePlan<'p>> {
         let BodyPlan::Select(select) = &plan.body else { return None };
-        Some(ProbePlan { select, direct: select.inner.as_deref()? })
+        Some(ProbePlan { select, pipeline: select.inner.as_deref()? })
     }
 
     /// Whether few rows of one table are found at once.
     pub(super) fn is_quick(self) -> bool {
-        !self.groups() && self.direct.is_quick()
+        !self.groups() && self.pipeline.is_quick()
     }
 
     /// Whether it makes one group of its rows.
@@ -49,9 +50,9 @@ pub(super) struct Probe {
 
 impl Probe {
     fn new(plan: ProbePlan<'_>) -> Probe {
-        let ProbePlan { select, direct } = plan;
+        let ProbePlan { select, pipeline } = plan;
         let values = vec![Value::Null; select.outputs.len()];
-        Probe { memory: Memory::new(direct), values, states: Vec::new(), groups: None }
+        Probe { memory: Memory::new(pipeline), values, states: Vec::new(), groups: None }
     }
 }
 
@@ -87,10 +88,11 @@ impl Machine<'_, '_> {
         if plan.select.group.is_some() {
             return self.probe_first(index, plan);
         }
-        let direct = plan.direct;
-        let txn = self.txn(direct.database)?;
+        let pipeline = plan.pipeline;
+        let txn = self.txn(pipeline.database)?;
         self.with_probe(index, plan, |_, probe, around| {
-            Ok(direct.meets_constant(around) && direct.has_row(txn, around, &mut probe.memory)?)
+            Ok(pipeline.meets_constant(around)
+                && pipeline.has_row(txn, around, &mut probe.memory)?)
         })
     }
 
@@ -108,16 +110,16 @@ impl Machine<'_, '_> {
         value: impl Fn(usize, usize) -> ValueRef<'v>,
         mut has_row: impl FnMut(bool),
     ) -> Result<(), Error> {
-        let direct = plan.direct;
-        let txn = self.txn(direct.database)?;
+        let pipeline = plan.pipeline;
+        let txn = self.txn(pipeline.database)?;
         self.with_probe(index, plan, |_, probe, around| {
             let memory = &mut probe.memory;
-            if let (Some(key), [(reg, _)]) = (direct.rowid_around(), read)
+            if let (Some(key), [(reg, _)]) = (pipeline.rowid_around(), read)
                 && key == *reg
             {
                 let mut next = 0;
                 let values = (0..rows).map(|row| value(row, 0));
-                direct.for_each_there((txn, around), memory, values, |row| {
+                pipeline.for_each_there((txn, around), memory, values, |row| {
                     (next..row).for_each(|_| has_row(false));
                     has_row(true);
                     next = row + 1;
@@ -129,7 +131,7 @@ impl Machine<'_, '_> {
                 for (number, &(reg, _)) in read.iter().enumerate() {
                     assign(&mut around[reg], value(row, number));
                 }
-                has_row(direct.meets_constant(around) && direct.has_row(txn, around, memory)?);
+                has_row(pipeline.meets_constant(around) && pipeline.has_row(txn, around, memory)?);
             }
             Ok(())
         })
@@ -140,17 +142,17 @@ impl Machine<'_, '_> {
     /// # Errors
     /// As [`Machine::probe_any`], and what expressions raise.
     pub(super) fn probe_first(&mut self, index: usize, plan: ProbePlan<'_>) -> Result<bool, Error> {
-        let ProbePlan { select, direct } = plan;
+        let ProbePlan { select, pipeline } = plan;
         if let Some(group) = &select.group {
             return self.probe_group(index, plan, group);
         }
-        let txn = self.txn(direct.database)?;
-        let outputs = direct.outputs.as_deref().unwrap_or_default();
+        let txn = self.txn(pipeline.database)?;
+        let outputs = pipeline.outputs.as_deref().unwrap_or_default();
         let found = self.with_probe(index, plan, |_, probe, around| {
             let Probe { memory, values, .. } = probe;
             let mut found = false;
-            if direct.meets_constant(around) {
-                direct.for_each_found(txn, around, memory, true, |row| {
+            if pipeline.meets_constant(around) {
+                pipeline.for_each_found(txn, around, memory, true, |row| {
                     if !found {
                         found = true;
                         for (value, operand) in values.iter_mut().zip(outputs) {
@@ -177,17 +179,17 @@ impl Machine<'_, '_> {
         plan: ProbePlan<'_>,
         group: &GroupPlan,
     ) -> Result<bool, Error> {
-        let direct = plan.direct;
-        let txn = self.txn(direct.database)?;
-        let bare = is_bare(group) && direct.is_quick();
+        let pipeline = plan.pipeline;
+        let txn = self.txn(pipeline.database)?;
+        let bare = is_bare(group) && pipeline.is_quick();
         self.with_probe(index, plan, |machine, probe, around| {
             let Probe { memory, states, groups, .. } = probe;
-            let meets = direct.meets_constant(around);
+            let meets = pipeline.meets_constant(around);
             if !bare {
                 let groups = groups.get_or_insert_default();
                 groups.clear();
                 if meets {
-                    groups.add_inner(group, direct, (txn, around), memory)?;
+                    groups.add_inner(group, pipeline, (txn, around), memory)?;
                 }
                 return groups.finish(group, machine.session);
             }
@@ -201,14 +203,14 @@ impl Machine<'_, '_> {
             if !meets {
                 return Ok(());
             }
-            if let Some(count) = direct.count_found(txn, around, memory)? {
+            if let Some(count) = pipeline.count_found(txn, around, memory)? {
                 // A tree has fewer entries.
                 states.iter_mut().for_each(|state| state.add_rows(count as i64));
                 return Ok(());
             }
-            let arguments = direct.group.as_ref().map(|group| &*group.arguments);
+            let arguments = pipeline.group.as_ref().map(|group| &*group.arguments);
             let arguments = arguments.unwrap_or_default();
-            direct.for_each_found(txn, around, memory, false, |row| {
+            pipeline.for_each_found(txn, around, memory, false, |row| {
                 let mut is_null = true;
                 for (state, argument) in states.iter_mut().zip(arguments) {
                     let Some(argument) = argument else {
@@ -271,18 +273,18 @@ impl Machine<'_, '_> {
         from: usize,
         rule: InRule,
     ) -> Result<Option<bool>, Error> {
-        let direct = plan.direct;
-        let txn = self.txn(direct.database)?;
-        let output = direct.outputs.as_deref().and_then(|outputs| outputs.first());
+        let pipeline = plan.pipeline;
+        let txn = self.txn(pipeline.database)?;
+        let output = pipeline.outputs.as_deref().and_then(|outputs| outputs.first());
         self.with_probe(index, plan, |_, probe, around| {
             let (mut found, mut empty, mut has_null) = (false, true, false);
             let wanted = around[from].as_ref();
             let is_null = wanted == ValueRef::Null;
-            if !direct.meets_constant(around) {
+            if !pipeline.meets_constant(around) {
                 return Ok(Some(false));
             }
             with_converted(wanted, rule.affinity, |wanted| {
-                direct.for_each_found(txn, around, &mut probe.memory, is_null, |row| {
+                pipeline.for_each_found(txn, around, &mut probe.memory, is_null, |row| {
                     empty = false;
                     // Nothing is equal to NULL, but whether there is a row at all still counts.
                     if is_null || found {

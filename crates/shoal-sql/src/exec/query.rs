@@ -3,9 +3,9 @@
 use rayon::prelude::*;
 use shoal_store::Transaction;
 
-use super::direct::{Direct, EVERYWHERE, LeafMemory, Memory, Operand, RowView, combined, parts};
 use super::eval;
-use super::fed::ReadyRow;
+use super::pipeline::{EVERYWHERE, LeafMemory, Memory, RowView, combined};
+use super::pipeline_scan::BatchRow;
 use super::recursion::RecursiveRun;
 use super::select::SelectRun;
 use super::sets::SetRows;
@@ -14,7 +14,7 @@ use super::{Batch, Machine};
 use crate::Error;
 use crate::keep::sort::{Sorter, Values};
 use crate::keep::{RowStore, SortPlan};
-use crate::parse::ast::CompoundOp;
+use crate::plan::node::{Node, Operand, Pipeline, parts};
 use crate::plan::{BodyPlan, Code, CompoundPlan, QueryPlan};
 use crate::session::Session;
 use crate::value::{Affinity, Value, ValueRef};
@@ -138,7 +138,7 @@ impl QueryRun {
 
     /// Appends rows that are known behind the one in the registers, at most so many, to `out`. There
     /// may be none.
-    pub(super) fn push_ready(
+    pub(super) fn push_batch(
         &mut self,
         plan: &QueryPlan,
         machine: &Machine<'_, '_>,
@@ -156,7 +156,7 @@ impl QueryRun {
             if self.limit == Some(0) || out.is_long() {
                 return;
             }
-            let Some(row) = run.next_ready(select, outputs) else { return };
+            let Some(row) = run.next_in_batch(select, outputs) else { return };
             out.begin_row();
             (0..plan.width).for_each(|output| out.push_value(row.value(output)));
             if let Some(limit) = &mut self.limit {
@@ -243,11 +243,11 @@ impl BodyRun {
                 }
                 BodyPlan::Compound(plan) => {
                     // What is kept is counted where rows come one after the other.
-                    let direct = match machine.session.budget() {
+                    let pipeline = match machine.session.budget() {
                         None => combined(&query.body, machine.txns()?, &machine.parameters)?,
                         Some(_) => None,
                     };
-                    match direct {
+                    match pipeline {
                         Some(rows) => BodyRun::Rows { rows, next: 0 },
                         None => BodyRun::Sets(Box::new(SetRows::of(plan, machine)?)),
                     }
@@ -303,11 +303,6 @@ impl BodyRun {
 }
 
 impl CompoundPlan {
-    /// Whether every part's rows are simply given, one part after the other.
-    pub(super) fn is_chain(&self) -> bool {
-        self.rest.iter().all(|(op, _)| *op == CompoundOp::UnionAll)
-    }
-
     fn part(&self, number: usize) -> &QueryPlan {
         match number.checked_sub(1).and_then(|number| self.rest.get(number)) {
             Some((_, plan)) => plan,
@@ -320,8 +315,8 @@ impl CompoundPlan {
 #[derive(Clone, Copy)]
 pub(super) enum BodyRow<'r, 'a, 't> {
     Registers { values: &'r [Value], width: usize },
-    Direct { row: RowView<'r, 'a, 't>, outputs: &'r [Operand], width: usize },
-    Computed { row: ReadyRow<'r>, width: usize },
+    Pipeline { row: RowView<'r, 'a, 't>, outputs: &'r [Operand], width: usize },
+    Computed { row: BatchRow<'r>, width: usize },
 }
 
 impl<'r> BodyRow<'r, '_, '_> {
@@ -329,7 +324,7 @@ impl<'r> BodyRow<'r, '_, '_> {
     fn get(self, output: usize) -> ValueRef<'r> {
         match self {
             BodyRow::Registers { values, .. } => values[output].as_ref(),
-            BodyRow::Direct { row, outputs, .. } => row.value(&outputs[output]),
+            BodyRow::Pipeline { row, outputs, .. } => row.value(&outputs[output]),
             BodyRow::Computed { row, .. } => row.value(output),
         }
     }
@@ -337,7 +332,7 @@ impl<'r> BodyRow<'r, '_, '_> {
     /// The columns.
     pub(super) fn values(self) -> impl Iterator<Item = ValueRef<'r>> + Clone {
         let (BodyRow::Registers { width, .. }
-        | BodyRow::Direct { width, .. }
+        | BodyRow::Pipeline { width, .. }
         | BodyRow::Computed { width, .. }) = self;
         (0..width).map(move |output| self.get(output))
     }
@@ -354,15 +349,15 @@ fn first_of_ranges(
     sorter: &mut Sorter,
 ) -> Result<bool, Error> {
     let (Some(bound), BodyPlan::Select(select)) = (bound, &plan.body) else { return Ok(false) };
-    let Some(direct) = select.direct.as_deref().filter(|_| bound <= BOUND_OF_RANGES_MAX) else {
+    let Some(pipeline) = select.pipeline.as_deref().filter(|_| bound <= BOUND_OF_RANGES_MAX) else {
         return Ok(false);
     };
-    let Some(outputs) = direct.outputs.as_deref() else { return Ok(false) };
-    let txn = machine.txn(direct.database)?;
+    let Some(outputs) = pipeline.outputs.as_deref() else { return Ok(false) };
+    let txn = machine.txn(pipeline.database)?;
     let session = machine.session;
     // Sorters that write to files are not put together.
     let ranges = match session.budget() {
-        None => direct.ranges(txn),
+        None => pipeline.ranges(txn),
         Some(_) => Vec::new(),
     };
     if ranges.is_empty() {
@@ -371,21 +366,21 @@ fn first_of_ranges(
     let (parameters, width, values) = (&machine.parameters, plan.width, Values::of(plan));
     let gather = |range: &(i64, i64)| {
         let mut sorter = Sorter::default();
-        let mut memory = Memory::new(direct);
-        if direct.is_scan() {
+        let mut memory = Memory::new(pipeline);
+        if pipeline.is_scan() {
             let (by, leaf) = ((values, sort), &mut memory.leaf);
             sorter.take_scan(
                 session,
                 by,
-                (direct, parameters),
+                (pipeline, parameters),
                 (txn, *range),
                 leaf,
                 Some(bound),
             )?;
             return Ok(sorter);
         }
-        direct.for_each_row_within(txn, parameters, &mut memory, *range, |row| {
-            let row = BodyRow::Direct { row, outputs, width };
+        pipeline.for_each_row_within(txn, parameters, &mut memory, *range, |row| {
+            let row = BodyRow::Pipeline { row, outputs, width };
             sorter.push(session, (values, sort), |output| row.get(output), Some(bound))
         })?;
         Ok(sorter)
@@ -406,14 +401,14 @@ fn all_of_scan(
     bound: Option<usize>,
     sorter: &mut Sorter,
 ) -> Result<bool, Error> {
-    if !parts(&plan.body).all(|part| part.is_some_and(Direct::is_scan)) {
+    if !parts(&plan.body).all(|part| part.is_some_and(Pipeline::is_scan)) {
         return Ok(false);
     }
     let (session, by) = (machine.session, (Values::of(plan), sort));
     let mut memory = LeafMemory::default();
-    for direct in parts(&plan.body).flatten() {
-        let within = (machine.txn(direct.database)?, EVERYWHERE);
-        let asked = (direct, machine.parameters.as_slice());
+    for pipeline in parts(&plan.body).flatten() {
+        let within = (machine.txn(pipeline.database)?, EVERYWHERE);
+        let asked = (pipeline, machine.parameters.as_slice());
         sorter.take_scan(session, by, asked, within, &mut memory, bound)?;
     }
     Ok(true)
@@ -428,18 +423,18 @@ impl Sorter {
         &mut self,
         session: &dyn Session,
         by: (Values, &SortPlan),
-        (direct, parameters): (&Direct, &[Value]),
+        (pipeline, parameters): (&Pipeline, &[Value]),
         (txn, within): (&Transaction, (i64, i64)),
         memory: &mut LeafMemory,
         bound: Option<usize>,
     ) -> Result<(), Error> {
-        let outputs = direct.outputs.as_deref().unwrap_or_default();
-        if !direct.chooses {
-            return direct.for_each_within(txn, parameters, memory, within, |rows| {
+        let outputs = pipeline.outputs.as_deref().unwrap_or_default();
+        if !matches!(pipeline.node, Node::TopN) {
+            return pipeline.for_each_within(txn, parameters, memory, within, |rows| {
                 self.push_leaf(session, by, (rows, outputs), bound)
             });
         }
-        direct.for_each_chosen(
+        pipeline.for_each_chosen(
             txn,
             parameters,
             memory,
@@ -462,19 +457,19 @@ pub(super) fn each_row(
     let width = plan.width;
     // What is kept of rowids is counted where rows come one after the other.
     let counted = machine.session.budget().is_some();
-    let fits = |direct: &Direct| !(counted && direct.keeps_rowids());
+    let fits = |pipeline: &Pipeline| !(counted && pipeline.keeps_rowids());
     if parts(&plan.body).all(|part| part.is_some_and(fits)) {
         let mut before = None;
-        for direct in parts(&plan.body).flatten() {
-            let txn = machine.txn(direct.database)?;
-            let outputs = direct.outputs.as_deref().unwrap_or_default();
-            let mut new = Memory::new(direct);
+        for pipeline in parts(&plan.body).flatten() {
+            let txn = machine.txn(pipeline.database)?;
+            let outputs = pipeline.outputs.as_deref().unwrap_or_default();
+            let mut new = Memory::new(pipeline);
             if let Some(before) = &mut before {
-                new.take_marks(direct, before);
+                new.take_marks(pipeline, before);
             }
             let memory = before.insert(new);
-            direct.for_each(txn, &machine.parameters, memory, |row| {
-                each(BodyRow::Direct { row, outputs, width })
+            pipeline.for_each(txn, &machine.parameters, memory, |row| {
+                each(BodyRow::Pipeline { row, outputs, width })
             })?;
         }
         return Ok(());
@@ -495,7 +490,7 @@ pub(super) fn each_row_again(
         let values = &machine.registers[plan.output..];
         each(BodyRow::Registers { values, width })?;
         if let (BodyRun::Select(run), BodyPlan::Select(select)) = (&mut *body, &plan.body) {
-            while let Some(row) = run.next_ready(select, values) {
+            while let Some(row) = run.next_in_batch(select, values) {
                 each(BodyRow::Computed { row, width })?;
             }
         }

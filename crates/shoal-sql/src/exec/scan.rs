@@ -6,9 +6,9 @@ use rustc_hash::FxHashSet;
 use shoal_store::Record;
 
 use super::eval;
-use super::fed::FedRun;
 use super::hash::HashRun;
 use super::intersection::common_rowids;
+use super::pipeline_scan::PipelineScanRun;
 use super::query::QueryRun;
 use super::{Machine, Slot};
 use crate::Error;
@@ -28,7 +28,7 @@ pub(super) enum ScanRun {
     Closed,
     Table(TableRun),
     Index(Box<IndexRun>),
-    Fed(Box<FedRun>),
+    Pipeline(Box<PipelineScanRun>),
     Query(Box<QueryRun>),
     Hash(HashRun),
     Each(Box<EachRun>),
@@ -158,7 +158,7 @@ impl ScanRun {
                 run.open(plan, machine)?;
                 ScanRun::Index(run)
             }
-            Scan::Fed(plan) => ScanRun::Fed(Box::new(FedRun::open(plan))),
+            Scan::Pipeline(plan) => ScanRun::Pipeline(Box::new(PipelineScanRun::open(plan))),
             Scan::Query(plan) => {
                 let mut run = Box::new(QueryRun::default());
                 run.start(plan, machine)?;
@@ -205,7 +205,7 @@ impl ScanRun {
         match (self, plan) {
             (ScanRun::Table(run), Scan::Table(plan)) => run.next(plan, machine),
             (ScanRun::Index(run), Scan::Index(plan)) => run.next(plan, machine),
-            (ScanRun::Fed(run), Scan::Fed(plan)) => run.next(plan, machine),
+            (ScanRun::Pipeline(run), Scan::Pipeline(plan)) => run.next(plan, machine),
             (ScanRun::Query(run), Scan::Query(plan)) => run.next(plan, machine),
             (ScanRun::Hash(run), Scan::Hash(plan)) => run.next(plan, machine),
             (ScanRun::Taken(given), Scan::Taken(plan)) => {

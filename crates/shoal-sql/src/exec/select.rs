@@ -1,11 +1,10 @@
 //! One `SELECT`: nested loops, groups, distinct rows.
 
-use super::direct::Direct;
 use super::eval;
-use super::fed::ReadyRow;
 use super::group::Groups;
 use super::hash::HashRun;
 use super::overflow::DistinctOverflow;
+use super::pipeline_scan::BatchRow;
 use super::scan::ScanRun;
 use super::window::WindowRun;
 use super::{Batch, Machine};
@@ -13,8 +12,9 @@ use crate::Error;
 use crate::exec::eval_condition;
 use crate::keep::key::RowSet;
 use crate::keep::{Kept, row_size};
+use crate::plan::node::Pipeline;
 use crate::plan::{
-    Code, DistinctPlan, FedScan, GroupPlan, Level, QueryPlan, Scan, SelectPlan, UnmatchedScan,
+    Code, DistinctPlan, GroupPlan, Level, PipelineScan, QueryPlan, Scan, SelectPlan, UnmatchedScan,
 };
 use crate::value::{Value, assign};
 
@@ -194,7 +194,7 @@ impl SelectRun {
         machine: &mut Machine<'_, '_>,
     ) -> Result<bool, Error> {
         let Some(group) = &plan.group else { return self.next_joined(plan, machine) };
-        if group.ordered && (is_bounded || grouped_directly(plan, machine).is_none()) {
+        if group.ordered && (is_bounded || grouped_by_pipeline(plan, machine).is_none()) {
             return self.next_ordered(plan, group, machine);
         }
         self.gather(plan, group, machine)?;
@@ -220,12 +220,13 @@ impl SelectRun {
         count: usize,
         out: &mut Batch,
     ) -> Result<Option<bool>, Error> {
-        let direct = grouped_directly(plan, machine).and_then(|direct| direct.group.as_ref());
-        let fed = grouped_by_columns(plan, machine).and_then(|fed| fed.group.as_ref());
+        let pipeline =
+            grouped_by_pipeline(plan, machine).and_then(|pipeline| pipeline.group.as_ref());
+        let piped = grouped_by_columns(plan, machine).and_then(|piped| piped.group.as_ref());
         // Where rows come in the order of their groups, these are given as they end.
         let is_ordered = plan.group.as_ref().is_some_and(|group| group.ordered);
-        let fed = fed.filter(|_| !is_ordered).map(|fed| &fed.group);
-        let given = direct.or(fed).and_then(|group| group.given.as_deref());
+        let piped = piped.filter(|_| !is_ordered).map(|piped| &piped.group);
+        let given = pipeline.or(piped).and_then(|group| group.given.as_deref());
         let (Some(given), Some(group)) = (given, &plan.group) else { return Ok(None) };
         self.gather(plan, group, machine)?;
         let Some(groups) = &mut self.groups else { return Ok(None) };
@@ -250,10 +251,10 @@ impl SelectRun {
     ) -> Result<(), Error> {
         if self.groups.is_none() {
             let mut groups = self.spare.take().unwrap_or_default();
-            match (grouped_directly(plan, machine), grouped_by_columns(plan, machine)) {
-                (Some(direct), _) => groups.add_direct(group, direct, machine)?,
-                (None, Some(fed)) if self.meets_constant(plan, machine)? => {
-                    groups.add_computed(group, fed, machine)?;
+            match (grouped_by_pipeline(plan, machine), grouped_by_columns(plan, machine)) {
+                (Some(pipeline), _) => groups.add_pipeline(group, pipeline, machine)?,
+                (None, Some(piped)) if self.meets_constant(plan, machine)? => {
+                    groups.add_computed(group, piped, machine)?;
                 }
                 (None, Some(_)) => {}
                 (None, None) => {
@@ -319,17 +320,16 @@ impl SelectRun {
     /// Takes the next of the rows that were computed together with the last one, where they are the query's
     /// as they are. `outputs` are the query's registers.
     #[inline]
-    pub(super) fn next_ready<'r>(
+    pub(super) fn next_in_batch<'r>(
         &'r mut self,
         plan: &'r SelectPlan,
         outputs: &'r [Value],
-    ) -> Option<ReadyRow<'r>> {
+    ) -> Option<BatchRow<'r>> {
         match (self.levels.first_mut()?, plan.levels.first()?) {
-            (LevelRun { scan: ScanRun::Fed(run), .. }, Level { scan: Scan::Fed(fed), .. })
-                if plan.distinct.is_none() =>
-            {
-                run.next_ready(fed, outputs)
-            }
+            (
+                LevelRun { scan: ScanRun::Pipeline(run), .. },
+                Level { scan: Scan::Pipeline(piped), .. },
+            ) if plan.distinct.is_none() => run.next_in_batch(piped, outputs),
             _ => None,
         }
     }
@@ -515,13 +515,19 @@ fn all(conditions: &[Code], machine: &mut Machine<'_, '_>) -> Result<bool, Error
 }
 
 /// How rows are grouped whose values are computed many at a time. Not where memory is limited.
-fn grouped_by_columns<'p>(plan: &'p SelectPlan, machine: &Machine<'_, '_>) -> Option<&'p FedScan> {
-    let Scan::Fed(fed) = &plan.levels.first()?.scan else { return None };
-    (fed.group.is_some() && machine.session.budget().is_none()).then_some(fed)
+fn grouped_by_columns<'p>(
+    plan: &'p SelectPlan,
+    machine: &Machine<'_, '_>,
+) -> Option<&'p PipelineScan> {
+    let Scan::Pipeline(piped) = &plan.levels.first()?.scan else { return None };
+    (piped.group.is_some() && machine.session.budget().is_none()).then_some(piped)
 }
 
 /// How rows are grouped straight from the pages. Not where memory is limited: what is kept is counted,
 /// and put into files, where rows come one after the other.
-fn grouped_directly<'p>(plan: &'p SelectPlan, machine: &Machine<'_, '_>) -> Option<&'p Direct> {
-    plan.direct.as_deref().filter(|_| machine.session.budget().is_none())
+fn grouped_by_pipeline<'p>(
+    plan: &'p SelectPlan,
+    machine: &Machine<'_, '_>,
+) -> Option<&'p Pipeline> {
+    plan.pipeline.as_deref().filter(|_| machine.session.budget().is_none())
 }

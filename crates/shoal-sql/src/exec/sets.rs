@@ -5,8 +5,8 @@
 use std::ops::Range;
 
 use super::Machine;
-use super::direct::is_same;
 use super::overflow::Waiting;
+use super::pipeline::is_same;
 use super::query::each_row;
 use crate::Error;
 use crate::keep::key::{RowSet, push_row_key};

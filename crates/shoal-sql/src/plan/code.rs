@@ -7,7 +7,7 @@
 
 use crate::functions::ScalarFunction;
 use crate::parse::ast::CurrentTime;
-use crate::value::{Affinity, ArithmeticOp, Collation, Comparison, InRule};
+use crate::value::{Affinity, ArithmeticOp, Collation, Comparison, InRule, Pattern};
 
 /// The number of a register.
 pub(crate) type Reg = usize;
@@ -18,17 +18,79 @@ pub(crate) struct Code {
     pub(crate) ops: Box<[Op]>,
     /// Where the value is when the operations are done.
     pub(crate) result: Reg,
+    /// The same expression for those that evaluate it without running the operations.
+    pub(crate) shape: Shape,
+}
+
+/// The form of an expression, noted when it is compiled from the resolved tree.
+#[derive(Debug)]
+pub(crate) enum Shape {
+    /// The value of a register, copied or where it lies.
+    Register(Reg),
+    /// A condition on registers that scans write, constants and parameters.
+    Predicate(Predicate),
+    /// Anything else: the operations alone can tell.
+    Computed,
+}
+
+/// A condition whose operands are values of registers: pages can be asked it without a register.
+#[derive(Debug)]
+pub(crate) enum Predicate {
+    Compare {
+        rule: Comparison,
+        left: Reg,
+        right: Reg,
+    },
+    /// `BETWEEN`: how the value compares with each of the bounds.
+    Between {
+        value: Reg,
+        low: (Comparison, Reg),
+        high: (Comparison, Reg),
+    },
+    IsNull {
+        operand: Reg,
+        not: bool,
+    },
+    /// `LIKE` or `GLOB` with a short constant pattern.
+    Like {
+        language: Pattern,
+        operand: Reg,
+        pattern: Box<[u8]>,
+        not: bool,
+    },
 }
 
 impl Code {
+    /// The value of a register, which nothing needs to be done for.
+    pub(crate) fn register(reg: Reg) -> Code {
+        Code { ops: Box::default(), result: reg, shape: Shape::Register(reg) }
+    }
+
     /// The register whose value it gives, where it computes nothing: the one that it copies, or its own.
     #[inline]
     pub(crate) fn copied(&self) -> Option<Reg> {
-        match &*self.ops {
-            [] => Some(self.result),
-            [Op::Copy { from, to }] if *to == self.result => Some(*from),
-            _ => None,
+        match self.shape {
+            Shape::Register(reg) => Some(reg),
+            Shape::Predicate(_) | Shape::Computed => None,
         }
+    }
+
+    /// The register that has the value before anything is run.
+    pub(crate) fn in_place(&self) -> Option<Reg> {
+        self.copied().filter(|&reg| reg == self.result)
+    }
+
+    /// The condition that pages can be asked, where it is one.
+    pub(crate) fn predicate(&self) -> Option<&Predicate> {
+        match &self.shape {
+            Shape::Predicate(predicate) => Some(predicate),
+            Shape::Register(_) | Shape::Computed => None,
+        }
+    }
+
+    /// Whether a function is called, whose refusal ends the statement.
+    pub(crate) fn calls_function(&self) -> bool {
+        self.ops.iter().any(|op| matches!(op, Op::Call { .. }))
     }
 }
 

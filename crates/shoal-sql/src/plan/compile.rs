@@ -2,12 +2,12 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::exec::direct::Direct;
 use crate::exec::is_by_key;
 use crate::plan::correlate::outer_reads;
-use crate::plan::{BodyPlan, Code, Op, QueryPlan, Reg, SubqueryPlan, When};
+use crate::plan::node::{Pipeline, ProbeNode};
+use crate::plan::{BodyPlan, Code, Op, Predicate, QueryPlan, Reg, Shape, SubqueryPlan, When};
 use crate::resolve::tree::{Expr, Select, SelectId, SourceId};
-use crate::value::{CompareOp, Comparison, InRule, Value};
+use crate::value::{CompareOp, Comparison, InRule, PATTERN_BYTES_MAX, Pattern, Value};
 
 /// Lists of constants longer than this are looked up by hash.
 const SET_MIN: usize = 8;
@@ -96,17 +96,81 @@ impl Compiler {
     /// Compiles an expression on its own.
     pub(crate) fn code(&mut self, expr: &Expr) -> Code {
         let outer = std::mem::take(&mut self.ops);
-        let result = self.expr(expr);
+        let (result, shape) = self.shaped(expr, None);
         let ops = std::mem::replace(&mut self.ops, outer);
-        Code { ops: ops.into(), result }
+        Code { ops: ops.into(), result, shape }
     }
 
     /// Compiles an expression whose value goes to a register that others write, too.
     pub(crate) fn code_to(&mut self, expr: &Expr, to: Reg) -> Code {
         let outer = std::mem::take(&mut self.ops);
-        self.value_to(expr, to);
+        let (result, shape) = self.shaped(expr, Some(to));
         let ops = std::mem::replace(&mut self.ops, outer);
-        Code { ops: ops.into(), result: to }
+        Code { ops: ops.into(), result, shape }
+    }
+
+    /// Adds the operations of a whole expression, and tells its shape: nothing below needs one, so that
+    /// deep expressions do not pay stack for it.
+    fn shaped(&mut self, mut expr: &Expr, to: Option<Reg>) -> (Reg, Shape) {
+        while let Expr::Plus(inner) = expr {
+            expr = inner;
+        }
+        if is_plain(expr) {
+            let from = self.expr(expr);
+            if let Some(to) = to {
+                self.ops.push(Op::Copy { from, to });
+            }
+            return (to.unwrap_or(from), Shape::Register(from));
+        }
+        let to = to.unwrap_or_else(|| self.register());
+        if let Some(predicate) = self.predicate(expr, to) {
+            return (to, Shape::Predicate(predicate));
+        }
+        self.emit(expr, to);
+        (to, Shape::Computed)
+    }
+
+    /// Adds the operations of a condition that pages can be asked; `None`, with nothing added, for any
+    /// other expression.
+    fn predicate(&mut self, expr: &Expr, to: Reg) -> Option<Predicate> {
+        match expr {
+            Expr::Compare(rule, left, right) if is_plain(left) && is_plain(right) => {
+                let rule = *rule;
+                let (left, right) = (self.expr(left), self.expr(right));
+                self.ops.push(Op::Compare { rule, left, right, to });
+                Some(Predicate::Compare { rule, left, right })
+            }
+            Expr::Between { expr, not: false, low, high }
+                if is_plain(expr) && is_plain(&low.1) && is_plain(&high.1) =>
+            {
+                let (value, low, high) = self.between(expr, false, low, high, to);
+                Some(Predicate::Between { value, low, high })
+            }
+            Expr::IsNull { expr, not } if is_plain(expr) => {
+                let (operand, not) = (self.expr(expr), *not);
+                self.ops.push(Op::IsNull { from: operand, to, not });
+                Some(Predicate::IsNull { operand, not })
+            }
+            Expr::Not(inner) => {
+                let pattern = like(inner)?;
+                let from = self.expr(inner);
+                self.ops.push(Op::Not { from, to });
+                Some(self.like_predicate(pattern, true))
+            }
+            expr => {
+                let pattern = like(expr)?;
+                self.emit(expr, to);
+                Some(self.like_predicate(pattern, false))
+            }
+        }
+    }
+
+    fn like_predicate(
+        &mut self,
+        (language, pattern, text): (Pattern, &[u8], &Expr),
+        not: bool,
+    ) -> Predicate {
+        Predicate::Like { language, operand: self.expr(text), pattern: pattern.into(), not }
     }
 
     /// A register that holds the value after the operations added here.
@@ -222,7 +286,9 @@ impl Compiler {
                 let from = self.expr(expr);
                 self.ops.push(Op::IsTruth { from, to, truth: *truth, not: *not });
             }
-            Expr::Between { expr, not, low, high } => self.between(expr, *not, low, high, to),
+            Expr::Between { expr, not, low, high } => {
+                self.between(expr, *not, low, high, to);
+            }
             Expr::InList { expr, not, list, affinity, collation } => {
                 let from = self.expr(expr);
                 let constant = |item: &Expr| matches!(item, Expr::Const(_) | Expr::Parameter(_));
@@ -303,18 +369,19 @@ impl Compiler {
         low: &(Comparison, Box<Expr>),
         high: &(Comparison, Box<Expr>),
         to: Reg,
-    ) {
+    ) -> (Reg, (Comparison, Reg), (Comparison, Reg)) {
         let value = self.expr(expr);
         let above = self.register();
         let below = self.register();
-        let right = self.expr(&low.1);
-        self.ops.push(Op::Compare { rule: low.0, left: value, right, to: above });
-        let right = self.expr(&high.1);
-        self.ops.push(Op::Compare { rule: high.0, left: value, right, to: below });
+        let low = (low.0, self.expr(&low.1));
+        self.ops.push(Op::Compare { rule: low.0, left: value, right: low.1, to: above });
+        let high = (high.0, self.expr(&high.1));
+        self.ops.push(Op::Compare { rule: high.0, left: value, right: high.1, to: below });
         self.ops.push(Op::And { left: above, right: below, to });
         if not {
             self.ops.push(Op::Not { from: to, to });
         }
+        (value, low, high)
     }
 
     fn case(
@@ -358,12 +425,13 @@ impl Compiler {
         });
         let (reads, is_decided) = if correlated { outer_reads(query) } else { Default::default() };
         let around = reads.iter().map(|expr| self.expr(expr)).collect();
-        let direct = self.inner(&plan, is_list);
+        let pipeline = self.inner(&plan, is_list);
         // One that finds its first row at once costs less than to look up what it gave before.
-        let is_quick = direct.is_some_and(|direct| direct.is_quick() && direct.group.is_none());
+        let is_quick = pipeline
+            .is_some_and(|pipeline| pipeline.probe != ProbeNode::Loops && pipeline.group.is_none());
         let is_decided = is_decided && !is_quick;
-        let is_direct = direct.is_some();
-        let by_key = direct.is_some_and(Direct::is_by_key) || is_by_key(&plan);
+        let is_pipeline = pipeline.is_some();
+        let by_key = pipeline.is_some_and(Pipeline::is_by_key) || is_by_key(&plan);
         let by_key = by_key && plan.queries.iter().all(|&query| self.queries[query].is_short);
         // One that depends on no row is run once. What may fail of a list is looked at as a whole.
         let is_short = !correlated || (by_key && !(is_list && may_fail));
@@ -374,7 +442,7 @@ impl Compiler {
             may_fail,
             around,
             is_decided,
-            is_direct,
+            is_pipeline,
             is_short,
         });
         self.own_queries.push(self.queries.len() - 1);
@@ -383,20 +451,21 @@ impl Compiler {
 
     /// The select that gives what is asked of the rows of a query, a list or its first row, straight from
     /// the pages.
-    fn inner<'p>(&self, plan: &'p QueryPlan, is_list: bool) -> Option<&'p Direct> {
+    fn inner<'p>(&self, plan: &'p QueryPlan, is_list: bool) -> Option<&'p Pipeline> {
         let QueryPlan { body, output: _, width: _, sort, limit, offset, queries: _ } = plan;
         let BodyPlan::Select(select) = body else { return None };
-        let direct = select.inner.as_deref()?;
+        let pipeline = select.inner.as_deref()?;
         // A first row is given by every limit but 0.
         let is_one = |limit: &Code| {
             let mut constants = self.constants.iter();
-            let known = constants.find(|(reg, _)| *reg == limit.result && limit.ops.is_empty());
+            let known =
+                constants.find(|(reg, _)| *reg == limit.result && limit.in_place().is_some());
             matches!(known, Some((_, Value::Int(count))) if *count != 0)
         };
         let is_bounded = limit.as_ref().is_some_and(|limit| is_list || !is_one(limit));
         let is_whole = sort.is_none() && offset.is_none() && !is_bounded;
-        let finds = is_list || select.group.is_some() || direct.has_first();
-        (is_whole && finds).then_some(direct)
+        let finds = is_list || select.group.is_some() || pipeline.has_first();
+        (is_whole && finds).then_some(pipeline)
     }
 
     /// Whether a code runs a query that is not to be run for many rows before the first of them is given.
@@ -435,5 +504,32 @@ impl Compiler {
         if let Op::Jump { to } | Op::JumpIf { to, .. } = &mut self.ops[place] {
             *to = here;
         }
+    }
+}
+
+/// Whether the value of an expression is in a register without any operation.
+fn is_plain(expr: &Expr) -> bool {
+    match expr {
+        Expr::Const(_)
+        | Expr::Parameter(_)
+        | Expr::Column { .. }
+        | Expr::Aggregate { .. }
+        | Expr::Window { .. } => true,
+        Expr::Plus(inner) => is_plain(inner),
+        _ => false,
+    }
+}
+
+/// The language, the short constant pattern and the text of `LIKE` or `GLOB`.
+fn like(expr: &Expr) -> Option<(Pattern, &[u8], &Expr)> {
+    let Expr::Call { function, arguments, .. } = expr else { return None };
+    // The pattern is the first argument, the text behind it.
+    match (function.pattern()?, &**arguments) {
+        (language, [Expr::Const(Value::Text(pattern)), text])
+            if pattern.len() <= PATTERN_BYTES_MAX && is_plain(text) =>
+        {
+            Some((language, pattern, text))
+        }
+        _ => None,
     }
 }

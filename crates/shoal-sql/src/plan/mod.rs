@@ -8,10 +8,12 @@ mod code;
 mod compile;
 pub(crate) mod correlate;
 mod explain;
-mod fed;
 mod intersection;
 mod keyed;
+mod lower;
+pub(crate) mod node;
 mod order;
+mod pipeline_scan;
 mod query;
 mod restrict;
 mod sample;
@@ -30,9 +32,10 @@ use crate::resolve::push::push_down;
 use crate::resolve::tree::{Aggregate, OutputColumn, Query};
 use crate::schema::{Module, Schema, Txns};
 use crate::value::{Affinity, Collation, Value};
-pub(crate) use code::{Code, Op, Reg, When};
+pub(crate) use code::{Code, Op, Predicate, Reg, Shape, When};
 pub(crate) use compile::Compiler;
-pub(crate) use fed::{FedGroup, FedScan};
+pub(crate) use lower::are_rowids;
+pub(crate) use pipeline_scan::{GroupScan, PipelineScan};
 pub(crate) use window::{BoundPlan, WindowCallPlan, WindowPass, WindowPlan};
 
 /// Everything needed to run one query.
@@ -59,7 +62,7 @@ pub(crate) struct Program {
     pub(crate) needs_schema: bool,
     pub(crate) columns: Vec<OutputColumn>,
     /// Whether its rows can be given straight from the pages.
-    pub(crate) direct: Option<crate::exec::direct::Root>,
+    pub(crate) pipeline: Option<node::Root>,
 }
 
 impl Program {
@@ -85,7 +88,7 @@ pub(crate) struct SubqueryPlan {
     /// Whether that alone decides what it gives, and that is worth being kept.
     pub(crate) is_decided: bool,
     /// Whether all that is asked of its rows is told by those that are found straight from the pages.
-    pub(crate) is_direct: bool,
+    pub(crate) is_pipeline: bool,
     /// Whether running it costs so little that it is done for many rows before the first is given.
     pub(crate) is_short: bool,
 }
@@ -150,6 +153,13 @@ pub(crate) struct CompoundPlan {
     pub(crate) collations: Vec<Collation>,
 }
 
+impl CompoundPlan {
+    /// Whether every part's rows are simply given, one part after the other.
+    pub(crate) fn is_chain(&self) -> bool {
+        self.rest.iter().all(|(op, _)| *op == CompoundOp::UnionAll)
+    }
+}
+
 /// One `SELECT`: nested loops over its sources, then groups, then the result's columns.
 #[derive(Debug)]
 pub(crate) struct SelectPlan {
@@ -162,9 +172,9 @@ pub(crate) struct SelectPlan {
     pub(crate) outputs: Vec<Code>,
     pub(crate) distinct: Option<DistinctPlan>,
     /// The same once more, where its rows can be read straight from the pages.
-    pub(crate) direct: Option<Box<crate::exec::direct::Direct>>,
+    pub(crate) pipeline: Option<Box<node::Pipeline>>,
     /// That of a query within an expression, which reads registers of the rows around it.
-    pub(crate) inner: Option<Box<crate::exec::direct::Direct>>,
+    pub(crate) inner: Option<Box<node::Pipeline>>,
 }
 
 /// Which rows of a `DISTINCT` are the same.
@@ -211,7 +221,7 @@ impl Level {
     /// How many levels its scan stands for.
     pub(crate) fn width(&self) -> usize {
         match &self.scan {
-            Scan::Fed(scan) => scan.levels,
+            Scan::Pipeline(scan) => scan.levels,
             _ => 1,
         }
     }
@@ -252,7 +262,7 @@ pub(crate) enum Scan {
     Table(TableScan),
     Index(IndexScan),
     /// Either of them, read straight from the pages.
-    Fed(Box<FedScan>),
+    Pipeline(Box<PipelineScan>),
     /// A query's rows, which appear in its own registers.
     Query(Box<QueryPlan>),
     /// Rows kept in memory and found by a hash of their keys.
@@ -503,7 +513,7 @@ fn plan_with(
 
 fn plan_resolved(query: Query, mut compiler: Compiler) -> Result<Program, Error> {
     let root = compiler.plan_query(&query);
-    let direct = crate::exec::direct::Root::of(&root, &compiler);
+    let pipeline = node::Root::of(&root, &compiler);
     if compiler.no_solution {
         return Err(Error::Meaning { message: "no query solution".to_owned(), offset: None });
     }
@@ -522,7 +532,7 @@ fn plan_resolved(query: Query, mut compiler: Compiler) -> Result<Program, Error>
         schema: None,
         needs_schema: compiler.needs_schema,
         columns: query.columns,
-        direct,
+        pipeline,
     })
 }
 

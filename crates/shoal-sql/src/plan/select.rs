@@ -2,15 +2,15 @@
 
 use super::access::{Equality, Frame, KeyExpr, Path, PathKind, Sources, Term, best, reads_of};
 use super::explain::{label, name};
-use super::fed::FedScan;
+use super::lower::{lower, lower_probe};
 use super::order::{Choice, brings_together, groups_in_order, skips_nulls, walk_in_order, wanted};
+use super::pipeline_scan::PipelineScan;
 use super::restrict::{EachValues, End, prefix};
 use super::scan::for_each;
 use super::{
     AggregatePlan, Bound, DistinctPlan, EachCodes, GroupPlan, HashKey, HashScan, Level, LevelWords,
     Loads, NullKey, Scan, SelectPlan, TakenScan, UnmatchedScan, order, picking,
 };
-use crate::exec::direct::compile_inner;
 use crate::keep::{SortKey, SortPlan};
 use crate::plan::{Code, Compiler, Reg};
 use crate::resolve::tree::{
@@ -180,27 +180,27 @@ impl Compiler {
             windows,
             outputs,
             distinct: None,
-            direct: None,
+            pipeline: None,
             inner: None,
         };
         if let Some(group) = distinct_group {
             plan.group = Some(group);
-            plan.direct = crate::exec::direct::compile(&plan, chooses, self).map(Box::new);
-            plan.group = plan.group.filter(|_| plan.direct.is_some());
+            plan.pipeline = lower(&plan, chooses, self).map(Box::new);
+            plan.group = plan.group.filter(|_| plan.pipeline.is_some());
         }
-        if plan.direct.is_none() {
+        if plan.pipeline.is_none() {
             let ordered = ordered && select.group_by.is_none();
             let distinct = select.distinct.clone();
             plan.distinct = distinct.map(|collations| DistinctPlan { collations, ordered });
-            plan.direct = crate::exec::direct::compile(&plan, chooses, self).map(Box::new);
+            plan.pipeline = lower(&plan, chooses, self).map(Box::new);
         }
-        if plan.direct.is_none() && self.is_inner {
+        if plan.pipeline.is_none() && self.is_inner {
             let around = self.registers_around(select);
-            plan.inner = compile_inner(&plan, &around, self).map(Box::new);
+            plan.inner = lower_probe(&plan, &around, self).map(Box::new);
         }
         let is_ordered = plan.group.as_ref().is_some_and(|group| group.ordered);
-        if plan.direct.is_none() || is_ordered {
-            FedScan::replace(&mut plan, limit.is_some(), self);
+        if plan.pipeline.is_none() || is_ordered {
+            PipelineScan::replace(&mut plan, limit.is_some(), self);
         }
         let sorted = match &select.group_by {
             None => descending.is_some(),
@@ -313,14 +313,14 @@ impl Compiler {
             _ => EachCodes::List(Vec::new()),
         };
         let (affinity, collation) = (None, Collation::Binary);
-        let rowid = Code { ops: Box::default(), result: reg };
+        let rowid = Code::register(reg);
         (CompiledScan::RowidEqual(rowid), Some(CompiledEach { codes, affinity, collation, reg }))
     }
 
     fn key_code(&mut self, key: &KeyExpr<'_>, each: Option<Reg>) -> Code {
         match (key, each) {
             (KeyExpr::Expr(expr), _) => self.code(expr),
-            (KeyExpr::Each, each) => Code { ops: Box::default(), result: each.unwrap_or_default() },
+            (KeyExpr::Each, each) => Code::register(each.unwrap_or_default()),
         }
     }
 

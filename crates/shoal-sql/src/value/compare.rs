@@ -173,6 +173,27 @@ pub(crate) fn is_in_values<'v>(
     if null { None } else { Some(false) }
 }
 
+/// Whether a comparison is true. The common pairs are compared here, the others by [`compare_by`].
+#[inline]
+pub(crate) fn holds(rule: &Comparison, left: ValueRef<'_>, right: ValueRef<'_>) -> bool {
+    let order = match (left, right) {
+        (ValueRef::Int(left), ValueRef::Int(right)) => left.cmp(&right),
+        (ValueRef::Int(_) | ValueRef::Real(_), ValueRef::Int(_) | ValueRef::Real(_)) => {
+            left.compare(right, Collation::Binary)
+        }
+        (ValueRef::Text(left), ValueRef::Text(right))
+            if !rule.affinity.is_some_and(Affinity::is_numeric) =>
+        {
+            if rule.op == CompareOp::Equal && rule.collation == Collation::Binary {
+                return left == right;
+            }
+            rule.collation.compare(left, right)
+        }
+        _ => return compare_by(*rule, left, right) == Some(true),
+    };
+    rule.op.holds(order)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

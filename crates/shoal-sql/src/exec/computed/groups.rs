@@ -9,9 +9,9 @@ use super::rows::{ComputedRows, FoundRows};
 use super::{Columns, ROWS_MAX, Readable, World};
 use crate::Error;
 use crate::exec::Machine;
-use crate::exec::direct::{EVERYWHERE, Memory};
 use crate::exec::group::{Groups, Stop, ranges_to_merge};
-use crate::plan::{FedGroup, FedScan, GroupPlan};
+use crate::exec::pipeline::{EVERYWHERE, Memory};
+use crate::plan::{GroupPlan, GroupScan, PipelineScan};
 use crate::value::{Value, ValueRef};
 
 impl Groups {
@@ -22,17 +22,17 @@ impl Groups {
     pub(in crate::exec) fn add_computed(
         &mut self,
         plan: &GroupPlan,
-        fed: &FedScan,
+        piped: &PipelineScan,
         machine: &mut Machine<'_, '_>,
     ) -> Result<(), Error> {
-        let Some(group) = &fed.group else { return Ok(()) };
-        let txn = machine.txn(fed.direct.database)?;
+        let Some(group) = &piped.group else { return Ok(()) };
+        let txn = machine.txn(piped.pipeline.database)?;
         let parameters = &*Arc::clone(&machine.parameters);
-        let taker = Taker { plan, fed, group, parameters };
+        let taker = Taker { plan, piped, group, parameters };
         // What queries keep is the machine's.
-        let ranges = match fed.runs_query {
+        let ranges = match piped.runs_query {
             true => Vec::new(),
-            false => ranges_to_merge(plan, &fed.direct, txn),
+            false => ranges_to_merge(plan, &piped.pipeline, txn),
         };
         let (registers, session) = (machine.registers.as_slice(), machine.session);
         if !ranges.is_empty()
@@ -50,8 +50,8 @@ impl Groups {
 /// What takes rows into groups.
 struct Taker<'p> {
     plan: &'p GroupPlan,
-    fed: &'p FedScan,
-    group: &'p FedGroup,
+    piped: &'p PipelineScan,
+    group: &'p GroupScan,
     parameters: &'p [Value],
 }
 
@@ -65,24 +65,24 @@ impl Taker<'_> {
         stop: Option<&Stop>,
     ) -> Result<(), Error> {
         let go_on = |groups: &Groups| stop.map_or(Ok(()), |stop| stop.check(groups));
-        let (direct, parameters) = (&self.fed.direct, self.parameters);
-        let outputs = direct.outputs.as_deref().unwrap_or_default();
-        let mut memory = Memory::new(direct);
+        let (pipeline, parameters) = (&self.piped.pipeline, self.parameters);
+        let outputs = pipeline.outputs.as_deref().unwrap_or_default();
+        let mut memory = Memory::new(pipeline);
         let mut columns = Columns::default();
-        if direct.is_scan() {
-            return direct.for_each_within(txn, parameters, &mut memory.leaf, range, |rows| {
+        if pipeline.is_scan() {
+            return pipeline.for_each_within(txn, parameters, &mut memory.leaf, range, |rows| {
                 go_on(groups)?;
                 self.take_found((groups, machine), &mut columns, &FoundRows { rows, outputs })
             });
         }
-        if direct.is_join() {
-            return direct.for_each_joined(txn, parameters, &mut memory, range, |rows| {
+        if pipeline.is_join() {
+            return pipeline.for_each_joined(txn, parameters, &mut memory, range, |rows| {
                 go_on(groups)?;
                 self.take_found((groups, machine), &mut columns, &FoundRows { rows, outputs })
             });
         }
         let mut waiting = WaitingRows::default();
-        direct.for_each(txn, parameters, &mut memory, |row| {
+        pipeline.for_each(txn, parameters, &mut memory, |row| {
             waiting.push(outputs.iter().map(|operand| row.value(operand)));
             if waiting.rows < ROWS_MAX {
                 return Ok(());
@@ -101,10 +101,10 @@ impl Taker<'_> {
         columns: &mut Columns,
         rows: &impl Readable,
     ) -> Result<(), Error> {
-        let Taker { plan, fed, group, parameters } = *self;
+        let Taker { plan, piped, group, parameters } = *self;
         let session = machine.session;
-        let mut world = World { table: &fed.table, machine };
-        columns.take(rows, (fed.early, fed.registers.len()), &fed.conditions, &mut world);
+        let mut world = World { table: &piped.table, machine };
+        columns.take(rows, (piped.early, piped.registers.len()), &piped.conditions, &mut world);
         columns.compute(group.computed.iter().filter_map(|code| code.of(plan)), &mut world);
         groups.take_rows(plan, &group.group, ComputedRows { columns, parameters })?;
         session.check()?;

@@ -1,6 +1,6 @@
 //! Rows whose values are computed many at a time.
 //!
-//! A scan that takes its rows from a direct select has some of them at hand at any time. What conditions,
+//! A scan that takes its rows from a pipeline has some of them at hand at any time. What conditions,
 //! columns of the result and arguments of aggregates need of those is put into columns, one for each
 //! register, and their codes run over the columns (`eval`). Rows that a condition leaves out are gone
 //! before the next one is asked, and before the columns are read that no condition needs.
@@ -16,7 +16,7 @@ use eval::{Rows, list};
 pub(crate) use rows::ComputedRow;
 
 use super::Machine;
-use super::direct::CHUNK;
+use super::pipeline::CHUNK;
 use crate::Error;
 use crate::keep::KeySet;
 use crate::plan::{Code, Op, Reg, When};

@@ -2,10 +2,11 @@
 
 use super::column::{Column, RowBits};
 use super::{Columns, Readable};
-use crate::exec::direct::{ManyRows, Operand, RowView, fixed};
+use crate::exec::pipeline::{ManyRows, RowView, fixed};
+use crate::plan::node::Operand;
 use crate::value::{Value, ValueRef};
 
-/// Rows of a direct select that were found together.
+/// Rows of a pipeline that were found together.
 pub(in crate::exec) struct FoundRows<'r, R> {
     pub(in crate::exec) rows: R,
     pub(in crate::exec) outputs: &'r [Operand],

@@ -3,9 +3,9 @@
 
 use shoal_store::{ColumnPlace, LeafCell, Page, Pgno};
 
-use super::plan::Operand;
 use super::run::{field_value, parameter};
 use super::slots::{Base, Slots, fixed};
+use crate::plan::node::{Operand, OutputPlace};
 use crate::value::{Value, ValueRef};
 
 /// A row of a table whose columns were found.
@@ -72,7 +72,7 @@ pub(crate) struct LeafRows<'r> {
     pub(super) cells: &'r [LeafCell],
     pub(super) selected: &'r [u8],
     /// Whether some go on on other pages.
-    pub(super) has_far: bool,
+    pub(super) has_overflow: bool,
     /// Of every cell the wanted fields.
     pub(super) fields: &'r [ColumnPlace],
     /// How many fields are wanted of a row.
@@ -225,7 +225,7 @@ impl<'r> LeafRows<'r> {
     /// where rows go on on other pages.
     #[inline(always)]
     pub(crate) fn on_page(self) -> Option<(&'r [u8], &'r [ColumnPlace], usize)> {
-        (!self.has_far).then_some((self.page.bytes(), self.fields, self.stride))
+        (!self.has_overflow).then_some((self.page.bytes(), self.fields, self.stride))
     }
 
     #[inline]
@@ -236,7 +236,7 @@ impl<'r> LeafRows<'r> {
 
 /// A row that was found and is not given yet.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Found {
+pub(super) struct RowRef {
     pub(super) rowid: i64,
     /// The page it is on; `None` for one whose bytes are in [`LeafMemory::far`], or are not asked for.
     pub(super) page: Option<Pgno>,
@@ -245,81 +245,27 @@ pub(super) struct Found {
     pub(super) fields: u32,
 }
 
-impl Found {
+impl RowRef {
     /// Stands for a row of another table where there is none: all its columns are NULL.
-    pub(super) const NONE: Found = Found { rowid: 0, page: None, fields: 1 << 31 };
+    pub(super) const NONE: RowRef = RowRef { rowid: 0, page: None, fields: 1 << 31 };
 
     /// Whether there is none.
     #[inline(always)]
     pub(super) fn is_none(self) -> bool {
-        self.fields == Found::NONE.fields
+        self.fields == RowRef::NONE.fields
     }
 }
 
 /// A row that is given.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct GivenRow<'r> {
-    pub(super) found: Found,
+pub(crate) struct LazyRow<'r> {
+    pub(super) found: RowRef,
     pub(super) bytes: &'r [u8],
     /// Of the whole batch.
     pub(super) fields: &'r [ColumnPlace],
 }
 
-/// What of a row an output is, in so few bytes that asking costs little.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Given {
-    /// The number of a field, or one of the two below.
-    field: u32,
-    /// Whether integers are reals that were stored short.
-    real: bool,
-    /// The record that it is of.
-    pub(crate) record: u8,
-}
-
-impl Given {
-    const ROWID: u32 = u32::MAX - 1;
-    /// Nothing of it.
-    pub(super) const FIXED: Given = Given { field: u32::MAX, real: false, record: 0 };
-
-    /// Whether it is a column of a row, or its rowid.
-    pub(crate) fn is_of_row(self) -> bool {
-        self.field != Given::FIXED.field
-    }
-
-    pub(super) fn of(operand: &Operand) -> Given {
-        // A row has few records.
-        match operand {
-            Operand::Field { record, field, real, .. } => match u32::try_from(*field) {
-                Ok(field) if field < Given::ROWID => {
-                    Given { field, real: *real, record: *record as u8 }
-                }
-                _ => Given::FIXED,
-            },
-            Operand::Rowid { record } => {
-                Given { field: Given::ROWID, real: false, record: *record as u8 }
-            }
-            Operand::Constant(_) | Operand::Parameter(_) => Given::FIXED,
-        }
-    }
-}
-
-impl Given {
-    /// Where the column is that it is of a row whose fields begin there.
-    pub(super) fn place(self, fields: &[ColumnPlace], from: u32) -> Option<ColumnPlace> {
-        fields.get(from.wrapping_add(self.field) as usize).copied()
-    }
-
-    /// What an operand is of a row that was put together of its outputs, by the output's number.
-    pub(super) fn of_output(number: usize, operand: &Operand) -> Given {
-        match (operand, u32::try_from(number)) {
-            (Operand::Field { real, .. }, Ok(field)) => Given { field, real: *real, record: 0 },
-            (Operand::Rowid { .. }, Ok(field)) => Given { field, real: false, record: 0 },
-            _ => Given::FIXED,
-        }
-    }
-}
-
-impl<'r> GivenRow<'r> {
+impl<'r> LazyRow<'r> {
     /// Where its fields begin.
     #[inline(always)]
     pub(crate) fn fields_from(&self) -> u32 {
@@ -328,9 +274,9 @@ impl<'r> GivenRow<'r> {
 
     /// An output that is a rowid, or a field that is an integer of the row's own page.
     #[inline(always)]
-    pub(crate) fn near_int(&self, given: Given) -> Option<i64> {
-        if given.field >= Given::ROWID {
-            let is_known = given.field == Given::ROWID && !self.found.is_none();
+    pub(crate) fn near_int(&self, given: OutputPlace) -> Option<i64> {
+        if given.field >= OutputPlace::ROWID {
+            let is_known = given.field == OutputPlace::ROWID && !self.found.is_none();
             return is_known.then_some(self.found.rowid);
         }
         let place = self.fields.get(self.found.fields.wrapping_add(given.field) as usize)?;
@@ -340,9 +286,9 @@ impl<'r> GivenRow<'r> {
     /// What an output is; `None` where the row does not tell: a constant, or a column that its record
     /// ends before, or any of a row that is none.
     #[inline(always)]
-    pub(crate) fn value(&self, given: Given) -> Option<ValueRef<'r>> {
-        if given.field >= Given::ROWID {
-            let known = given.field == Given::ROWID && !self.found.is_none();
+    pub(crate) fn value(&self, given: OutputPlace) -> Option<ValueRef<'r>> {
+        if given.field >= OutputPlace::ROWID {
+            let known = given.field == OutputPlace::ROWID && !self.found.is_none();
             return known.then_some(ValueRef::Int(self.found.rowid));
         }
         let place = *self.fields.get(self.found.fields.wrapping_add(given.field) as usize)?;

@@ -10,11 +10,11 @@ use shoal_store::{ColumnPlace, IndexLookup, LeafCell, Transaction, WalkPlace};
 
 use super::index::{Keys, make_keys};
 use super::leaf::Entries;
-use super::plan::{IndexAccess, KEYS_MAX, RecordPlan};
 use super::run::Memory;
 use super::slots::fixed;
 use crate::Error;
 use crate::exec::intersection::{keep_common, put_in_order};
+use crate::plan::node::{IndexAccess, KEYS_MAX, RecordPlan};
 use crate::value::{Value, ValueRef};
 
 /// Most entries whose rowids are taken at once, and how many are after one was sought.

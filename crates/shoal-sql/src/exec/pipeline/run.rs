@@ -1,4 +1,4 @@
-//! Going through the rows of a direct select.
+//! Going through the rows of a pipeline.
 
 use shoal_store::{
     BATCH, ColumnFinder, ColumnPlace, HeaderWalk, IndexLookup, Page, Payload, Place, TableCursor,
@@ -9,15 +9,15 @@ use super::any::AnyMemory;
 use super::ascending::KeptRows;
 use super::join::JoinMemory;
 use super::leaf::LeafMemory;
-use super::plan::{Access, Direct, DirectLevel, End, Operand, RECORDS_MAX, Test};
 use super::set::SetMemory;
 use super::slots::{Base, Slots, fixed};
 use crate::Error;
 use crate::exec::scan::{exact_rowid, highest_rowid, lowest_rowid};
 use crate::keep::matched::MatchedRows;
-use crate::value::{Affinity, Collation, CompareOp, Comparison, Value, ValueRef};
+use crate::plan::node::{Access, End, Node, Operand, Pipeline, PipelineStep, RECORDS_MAX, Test};
+use crate::value::{Value, ValueRef};
 
-/// What a direct select keeps from one run to the next, so that the next allocates nothing.
+/// What a pipeline keeps from one run to the next, so that the next allocates nothing.
 #[derive(Debug)]
 pub(crate) struct Memory {
     /// The wanted fields of all records of the current row.
@@ -59,19 +59,19 @@ pub(super) enum Start {
 }
 
 /// A batch ends once so many bytes are kept beside the pages.
-pub(super) const FAR_BYTES_MAX: usize = 1 << 20;
+pub(super) const OVERFLOW_BYTES_MAX: usize = 1 << 20;
 
 impl Memory {
-    pub(crate) fn new(direct: &Direct) -> Memory {
+    pub(crate) fn new(pipeline: &Pipeline) -> Memory {
         Memory {
-            fields: vec![ColumnPlace::MISSING; direct.fields],
-            buffers: direct.records.iter().map(|_| Vec::new()).collect(),
-            lookups: direct.lookups.iter().map(|&root| TableLookup::new(root)).collect(),
-            indexes: direct.indexes.iter().map(|&root| Some(IndexLookup::new(root))).collect(),
+            fields: vec![ColumnPlace::MISSING; pipeline.fields],
+            buffers: pipeline.records.iter().map(|_| Vec::new()).collect(),
+            lookups: pipeline.lookups.iter().map(|&root| TableLookup::new(root)).collect(),
+            indexes: pipeline.indexes.iter().map(|&root| Some(IndexLookup::new(root))).collect(),
             keys: Vec::new(),
             leaf: LeafMemory::default(),
             join: JoinMemory::default(),
-            marks: std::iter::repeat_with(MatchedRows::default).take(direct.marks).collect(),
+            marks: std::iter::repeat_with(MatchedRows::default).take(pipeline.marks).collect(),
             set: SetMemory::default(),
             kept: KeptRows::default(),
             slots: Slots::default(),
@@ -85,17 +85,17 @@ impl Memory {
     }
 
     /// Takes what was noted of matches by the select whose unmatched rows are to be given.
-    pub(crate) fn take_marks(&mut self, direct: &Direct, before: &mut Memory) {
-        let Some(mark) = direct.leaves_out else { return };
+    pub(crate) fn take_marks(&mut self, pipeline: &Pipeline, before: &mut Memory) {
+        let Some(mark) = pipeline.skipped else { return };
         std::mem::swap(&mut self.marks, &mut before.marks);
         if let Some(rows) = self.marks.get_mut(mark) {
-            std::mem::swap(self.leaf.leaves_out.get_or_insert_default(), rows);
+            std::mem::swap(self.leaf.skipped.get_or_insert_default(), rows);
         }
     }
 
     /// Forgets which rows found a match.
-    pub(super) fn begin_marks(&mut self, direct: &Direct) {
-        if direct.leaves_out.is_none() {
+    pub(super) fn begin_marks(&mut self, pipeline: &Pipeline) {
+        if pipeline.skipped.is_none() {
             self.marks.iter_mut().for_each(MatchedRows::clear);
         }
     }
@@ -117,7 +117,7 @@ impl Memory {
 
     #[inline]
     pub(super) fn is_full(&self, enough: usize) -> bool {
-        self.rows >= enough || self.slots.far_bytes() > FAR_BYTES_MAX
+        self.rows >= enough || self.slots.overflow_bytes() > OVERFLOW_BYTES_MAX
     }
 }
 
@@ -141,24 +141,24 @@ pub(super) enum At {
     Null,
 }
 
-/// A direct select of several loops on its way.
-pub(crate) struct DirectRun<'a, 't> {
-    pub(super) direct: &'a Direct,
+/// A pipeline of several loops on its way.
+pub(crate) struct LoopRun<'a, 't> {
+    pub(super) pipeline: &'a Pipeline,
     pub(super) txn: &'t Transaction,
     pub(super) parameters: &'a [Value],
     pub(super) memory: &'a mut Memory,
     pub(super) records: [Current<'t>; RECORDS_MAX],
 }
 
-impl<'a, 't> DirectRun<'a, 't> {
+impl<'a, 't> LoopRun<'a, 't> {
     pub(super) fn new(
-        direct: &'a Direct,
+        pipeline: &'a Pipeline,
         txn: &'t Transaction,
         parameters: &'a [Value],
         memory: &'a mut Memory,
-    ) -> DirectRun<'a, 't> {
+    ) -> LoopRun<'a, 't> {
         let none = Current { rowid: 0, payload: &[], base: Base::Buffer, at: At::Null };
-        DirectRun { direct, txn, parameters, memory, records: [none; RECORDS_MAX] }
+        LoopRun { pipeline, txn, parameters, memory, records: [none; RECORDS_MAX] }
     }
 
     /// Puts the current row into the batch.
@@ -172,13 +172,13 @@ impl<'a, 't> DirectRun<'a, 't> {
     /// The outermost loop: goes on where it was, until the batch has `enough` rows.
     pub(super) fn outer<S>(&mut self, enough: usize, sink: &mut S) -> Result<(), Error>
     where
-        S: FnMut(&mut DirectRun<'a, 't>) -> Result<(), Error>,
+        S: FnMut(&mut LoopRun<'a, 't>) -> Result<(), Error>,
     {
-        let direct = self.direct;
-        let level = &direct.levels[0];
+        let pipeline = self.pipeline;
+        let level = &pipeline.levels[0];
         let start = std::mem::replace(&mut self.memory.start, Start::Done);
         if start == Start::Fresh {
-            self.memory.begin_marks(direct);
+            self.memory.begin_marks(pipeline);
         }
         match &level.access {
             Access::Rows { root, low, high, descending } => {
@@ -224,7 +224,7 @@ impl<'a, 't> DirectRun<'a, 't> {
                         if !inside && page.rowid(index).map_err(Error::corrupt)? > high {
                             return Ok(());
                         }
-                        if let Some((place, lookup)) = direct.warms
+                        if let Node::NestedLoop { prefetch: Some((place, lookup)) } = pipeline.node
                             && (index - first).is_multiple_of(BATCH)
                             && self.memory.lookups[lookup].is_large(self.txn)
                         {
@@ -232,7 +232,7 @@ impl<'a, 't> DirectRun<'a, 't> {
                                 (index..count).map_while(|index| page.table_leaf(index).ok());
                             self.warm(lookup, place, rows.map(|cell| cell.payload));
                         }
-                        if let Some(rows) = &self.memory.leaf.leaves_out
+                        if let Some(rows) = &self.memory.leaf.skipped
                             && rows.contains(page.rowid(index).map_err(Error::corrupt)?)
                         {
                             continue;
@@ -256,7 +256,7 @@ impl<'a, 't> DirectRun<'a, 't> {
             Access::Common { arms, lookup } => {
                 match start {
                     Start::Fresh => {
-                        let (records, parameters) = (&direct.records, self.parameters);
+                        let (records, parameters) = (&pipeline.records, self.parameters);
                         self.memory.find_common(arms, records, self.txn, parameters)?;
                     }
                     Start::At => {}
@@ -301,10 +301,10 @@ impl<'a, 't> DirectRun<'a, 't> {
     /// All rows of an inner loop.
     fn level<S>(&mut self, number: usize, sink: &mut S) -> Result<(), Error>
     where
-        S: FnMut(&mut DirectRun<'a, 't>) -> Result<(), Error>,
+        S: FnMut(&mut LoopRun<'a, 't>) -> Result<(), Error>,
     {
-        let direct = self.direct;
-        let Some(level) = direct.levels.get(number) else { return sink(self) };
+        let pipeline = self.pipeline;
+        let Some(level) = pipeline.levels.get(number) else { return sink(self) };
         let matched = match &level.access {
             Access::Rowid { key, lookup } => match self.rowid_of(key) {
                 Some(rowid) if self.may_match(level, rowid) => {
@@ -355,7 +355,7 @@ impl<'a, 't> DirectRun<'a, 't> {
 
     /// Whether a row with that rowid can meet the conditions, as far as they ask for no field of it.
     #[inline(always)]
-    fn may_match(&mut self, level: &DirectLevel, rowid: i64) -> bool {
+    fn may_match(&mut self, level: &PipelineStep, rowid: i64) -> bool {
         if level.before.is_empty() {
             return true;
         }
@@ -374,10 +374,10 @@ impl<'a, 't> DirectRun<'a, 't> {
         sink: &mut S,
     ) -> Result<bool, Error>
     where
-        S: FnMut(&mut DirectRun<'a, 't>) -> Result<(), Error>,
+        S: FnMut(&mut LoopRun<'a, 't>) -> Result<(), Error>,
     {
-        let direct = self.direct;
-        let level = &direct.levels[number];
+        let pipeline = self.pipeline;
+        let level = &pipeline.levels[number];
         let cell = page.leaf_row(index).map_err(Error::corrupt)?;
         let payload = page.payload(index, cell).map_err(Error::corrupt)?;
         self.put(level.record, cell.rowid, payload, page)?;
@@ -389,11 +389,11 @@ impl<'a, 't> DirectRun<'a, 't> {
     pub(super) fn matched<S>(
         &mut self,
         number: usize,
-        level: &DirectLevel,
+        level: &PipelineStep,
         sink: &mut S,
     ) -> Result<bool, Error>
     where
-        S: FnMut(&mut DirectRun<'a, 't>) -> Result<(), Error>,
+        S: FnMut(&mut LoopRun<'a, 't>) -> Result<(), Error>,
     {
         if !self.all(&level.on) {
             return Ok(false);
@@ -404,7 +404,7 @@ impl<'a, 't> DirectRun<'a, 't> {
             self.memory.marks[*mark].insert(rowid);
         }
         if self.all(&level.filter) {
-            if number + 1 == self.direct.levels.len() {
+            if number + 1 == self.pipeline.levels.len() {
                 sink(self)?;
             } else {
                 self.level(number + 1, sink)?;
@@ -427,7 +427,7 @@ impl<'a, 't> DirectRun<'a, 't> {
         payload: Payload<'t>,
         page: &Page<'t>,
     ) -> Result<(), Error> {
-        let plan = &self.direct.records[record];
+        let plan = &self.pipeline.records[record];
         let current = &mut self.records[record];
         current.rowid = rowid;
         current.payload = payload.local;
@@ -465,7 +465,7 @@ impl<'a, 't> DirectRun<'a, 't> {
     #[inline]
     pub(super) fn find_late(&mut self) -> Result<(), Error> {
         let Memory { fields, buffers, .. } = &mut *self.memory;
-        for (record, plan) in self.direct.records.iter().enumerate() {
+        for (record, plan) in self.pipeline.records.iter().enumerate() {
             let current = &self.records[record];
             if current.at == At::Null {
                 continue;
@@ -581,27 +581,6 @@ pub(super) fn rowid_of_value(value: ValueRef<'_>) -> Option<i64> {
 #[inline]
 pub(super) fn parameter(parameters: &[Value], number: usize) -> ValueRef<'_> {
     parameters.get(number - 1).map_or(ValueRef::Null, Value::as_ref)
-}
-
-/// Whether a comparison holds. The common pairs are compared here, the others by its own rules.
-#[inline]
-pub(super) fn compare(rule: &Comparison, left: ValueRef<'_>, right: ValueRef<'_>) -> bool {
-    let order = match (left, right) {
-        (ValueRef::Int(left), ValueRef::Int(right)) => left.cmp(&right),
-        (ValueRef::Int(_) | ValueRef::Real(_), ValueRef::Int(_) | ValueRef::Real(_)) => {
-            left.compare(right, Collation::Binary)
-        }
-        (ValueRef::Text(left), ValueRef::Text(right))
-            if !rule.affinity.is_some_and(Affinity::is_numeric) =>
-        {
-            if rule.op == CompareOp::Equal && rule.collation == Collation::Binary {
-                return left == right;
-            }
-            rule.collation.compare(left, right)
-        }
-        _ => return crate::value::compare_by(*rule, left, right) == Some(true),
-    };
-    rule.op.holds(order)
 }
 
 /// The rowids of a range; `None` for an empty one.

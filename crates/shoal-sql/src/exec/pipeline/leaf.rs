@@ -13,13 +13,13 @@ use shoal_store::{
 
 use super::ascending::RowAt;
 use super::index::{ENTRIES_BEFORE_LAST, Limits};
-use super::leaf_rows::{Found, GivenRow, LeafRows};
-use super::plan::{Access, Direct, End, IndexAccess, RecordPlan, Test};
-use super::ready::{Ready, keep};
-use super::run::{FAR_BYTES_MAX, rowids, seek_first};
+use super::leaf_rows::{LazyRow, LeafRows, RowRef};
+use super::prepared::{PreparedTest, keep};
+use super::run::{OVERFLOW_BYTES_MAX, rowids, seek_first};
 use super::slots::fixed;
 use crate::Error;
 use crate::keep::matched::MatchedRows;
+use crate::plan::node::{Access, End, IndexAccess, Pipeline, RecordPlan, Test};
 use crate::value::Value;
 
 /// Most rows that are taken from a leaf at a time.
@@ -28,7 +28,7 @@ pub(crate) const CHUNK: usize = 128;
 /// What a scan needs beside the plan and keeps between runs.
 #[derive(Debug)]
 pub(crate) struct LeafMemory {
-    ready: Vec<Ready>,
+    ready: Vec<PreparedTest>,
     /// As many as are taken at a time, once there was a scan.
     cells: Vec<LeafCell>,
     /// Numbers of cells that are wanted, in front.
@@ -40,9 +40,9 @@ pub(crate) struct LeafMemory {
     /// The last of them.
     pub(super) buffer: Vec<u8>,
     /// Rows found and not given yet.
-    pub(super) found: Vec<Found>,
+    pub(super) found: Vec<RowRef>,
     /// Rows that a scan leaves out.
-    pub(super) leaves_out: Option<MatchedRows>,
+    pub(super) skipped: Option<MatchedRows>,
 }
 
 impl Default for LeafMemory {
@@ -55,7 +55,7 @@ impl Default for LeafMemory {
             far: Vec::new(),
             buffer: Vec::new(),
             found: Vec::new(),
-            leaves_out: None,
+            skipped: None,
         }
     }
 }
@@ -79,7 +79,7 @@ impl LeafMemory {
         self.cells.resize(CHUNK, LeafCell::default());
         self.ready.clear();
         let numbered = tests.iter().enumerate();
-        self.ready.extend(numbered.map(|(at, test)| Ready::of(at, test, parameters)));
+        self.ready.extend(numbered.map(|(at, test)| PreparedTest::of(at, test, parameters)));
     }
 
     /// Forgets the rows that were not given.
@@ -96,13 +96,13 @@ impl LeafMemory {
 
     /// A row to be given, by its number.
     #[inline(always)]
-    pub(crate) fn row<'r>(&'r self, number: usize, txn: &'r Transaction) -> GivenRow<'r> {
+    pub(crate) fn row<'r>(&'r self, number: usize, txn: &'r Transaction) -> LazyRow<'r> {
         let found = self.found.get(number).copied().unwrap_or_default();
         let bytes = match found.page {
             Some(page) => txn.page_bytes(page).unwrap_or_default(),
             None => &self.far,
         };
-        GivenRow { found, bytes, fields: &self.fields }
+        LazyRow { found, bytes, fields: &self.fields }
     }
 
     /// Calls `each` with rows to be given, by their numbers.
@@ -111,7 +111,7 @@ impl LeafMemory {
         &self,
         rows: impl Iterator<Item = usize>,
         txn: &Transaction,
-        mut each: impl FnMut(GivenRow<'_>),
+        mut each: impl FnMut(LazyRow<'_>),
     ) {
         self.each_row_until(rows, txn, |row| {
             each(row);
@@ -125,7 +125,7 @@ impl LeafMemory {
         &self,
         rows: impl Iterator<Item = usize>,
         txn: &Transaction,
-        mut each: impl FnMut(GivenRow<'_>) -> bool,
+        mut each: impl FnMut(LazyRow<'_>) -> bool,
     ) {
         // Most are on the page of the row before.
         let (mut page, mut bytes) = (None, &*self.far);
@@ -138,7 +138,7 @@ impl LeafMemory {
                     None => &self.far,
                 };
             }
-            if !each(GivenRow { found, bytes, fields: &self.fields }) {
+            if !each(LazyRow { found, bytes, fields: &self.fields }) {
                 return;
             }
         }
@@ -177,7 +177,7 @@ impl LeafMemory {
                 .map_err(Error::corrupt)?;
             }
             // A batch has fewer than 2^32 fields.
-            self.found.push(Found { rowid: cell.rowid, page, fields: first as u32 });
+            self.found.push(RowRef { rowid: cell.rowid, page, fields: first as u32 });
         }
         Ok(())
     }
@@ -216,7 +216,7 @@ impl LeafMemory {
             .map_err(Error::corrupt)?;
         }
         // A batch has fewer than 2^32 fields.
-        self.found.push(Found { rowid, page: kept, fields: first as u32 });
+        self.found.push(RowRef { rowid, page: kept, fields: first as u32 });
         Ok(())
     }
 }
@@ -228,15 +228,9 @@ pub(super) enum Begin<'p> {
     After(&'p Place),
 }
 
-/// A table's root and the range of rowids, when a select's rows are those of one table in their
-/// order.
-pub(super) fn whole_leaves(direct: &Direct) -> Option<(Pgno, Option<&End>, Option<&End>)> {
-    if direct.levels.len() == 1 { outer_leaves(direct) } else { None }
-}
-
-/// The same of the first table, whatever is joined to its rows.
-pub(super) fn outer_leaves(direct: &Direct) -> Option<(Pgno, Option<&End>, Option<&End>)> {
-    match &*direct.levels {
+/// The first table's root and the range of rowids, where its rows come in their order.
+pub(super) fn outer_leaves(pipeline: &Pipeline) -> Option<(Pgno, Option<&End>, Option<&End>)> {
+    match &*pipeline.levels {
         [level, ..] if level.on.is_empty() && !level.left_join => match &level.access {
             Access::Rows { root, low, high, descending: false } => {
                 Some((*root, low.as_ref(), high.as_ref()))
@@ -364,7 +358,7 @@ pub(super) struct LeafScan<'a, 't> {
     /// How many rows were taken last, whether some of them go on on other pages, and how many are
     /// wanted.
     count: usize,
-    has_far: bool,
+    has_overflow: bool,
     wanted: usize,
     /// Where their fields begin.
     fields: usize,
@@ -408,15 +402,15 @@ impl<'a, 't> LeafScan<'a, 't> {
     /// # Errors
     /// What is wrong with the file.
     pub(super) fn new(
-        direct: &'a Direct,
+        pipeline: &'a Pipeline,
         txn: &'t Transaction,
         parameters: &'a [Value],
         memory: &'a mut LeafMemory,
         from: Begin<'_>,
         within: (i64, i64),
     ) -> Result<Option<LeafScan<'a, 't>>, Error> {
-        let Some((root, low, high)) = outer_leaves(direct) else { return Ok(None) };
-        let (Some(level), Some(plan)) = (direct.levels.first(), direct.records.first()) else {
+        let Some((root, low, high)) = outer_leaves(pipeline) else { return Ok(None) };
+        let (Some(level), Some(plan)) = (pipeline.levels.first(), pipeline.records.first()) else {
             return Ok(None);
         };
         let range = rowids(low, high, |operand| fixed(operand, parameters));
@@ -447,13 +441,13 @@ impl<'a, 't> LeafScan<'a, 't> {
 
     /// Begins a scan of an index's entries, which are what the first record is.
     pub(super) fn of_entries(
-        direct: &'a Direct,
+        pipeline: &'a Pipeline,
         txn: &'t Transaction,
         parameters: &'a [Value],
         memory: &'a mut LeafMemory,
         entries: Entries<'a, 't>,
     ) -> Option<LeafScan<'a, 't>> {
-        let (level, plan) = (direct.levels.first()?, direct.records.first()?);
+        let (level, plan) = (pipeline.levels.first()?, pipeline.records.first()?);
         let tests = if entries.access.row.is_some() { &*level.before } else { &*level.filter };
         let source = Source::Entries(entries);
         Some(LeafScan::begin((plan, tests, parameters), txn, memory, source, None, i64::MAX))
@@ -469,7 +463,7 @@ impl<'a, 't> LeafScan<'a, 't> {
         high: i64,
     ) -> LeafScan<'a, 't> {
         memory.make_ready(tests, parameters);
-        let (finds, keeps_most, has_far) = (Finds::All, false, false);
+        let (finds, keeps_most, has_overflow) = (Finds::All, false, false);
         let (count, wanted, fields) = (0, 0, 0);
         LeafScan {
             plan,
@@ -483,7 +477,7 @@ impl<'a, 't> LeafScan<'a, 't> {
             finds,
             keeps_most,
             count,
-            has_far,
+            has_overflow,
             wanted,
             fields,
         }
@@ -526,17 +520,17 @@ impl<'a, 't> LeafScan<'a, 't> {
                 let most = most.min(FIELDS_MAX / stride.max(1)).clamp(1, CHUNK);
                 let LeafMemory { cells, buffer, .. } = &mut *self.memory;
                 let taken = entries.take(self.txn, &mut cells[..most], buffer)?;
-                let Some((page, count, has_far)) = taken else { return Ok(false) };
+                let Some((page, count, has_overflow)) = taken else { return Ok(false) };
                 let leaf = Leaf { page, first: 0, next: count, inside: true };
-                (self.leaf, self.count, self.has_far) = (Some(leaf), count, has_far);
+                (self.leaf, self.count, self.has_overflow) = (Some(leaf), count, has_overflow);
                 self.find(leaf)?;
                 return Ok(true);
             }
         };
         let Some(mut leaf) = self.leaf else { return Ok(false) };
-        let leaves_out = &self.memory.leaves_out;
+        let skipped = &self.memory.skipped;
         while leaf.next >= leaf.page.cell_count()
-            || leaves_out.as_ref().is_some_and(|rows| leaf.is_within(rows))
+            || skipped.as_ref().is_some_and(|rows| leaf.is_within(rows))
         {
             let more = leaf.inside && cursor.next_leaf()?;
             self.leaf = if more { leaf_of(cursor, self.high)? } else { None };
@@ -545,7 +539,7 @@ impl<'a, 't> LeafScan<'a, 't> {
         }
         let most = most.min(FIELDS_MAX / stride.max(1)).clamp(1, CHUNK);
         let cells = &mut self.memory.cells[..most];
-        let (mut count, has_far) =
+        let (mut count, has_overflow) =
             leaf.page.leaf_cells(leaf.next, cells).map_err(Error::corrupt)?;
         leaf.first = leaf.next;
         leaf.next += count;
@@ -555,7 +549,7 @@ impl<'a, 't> LeafScan<'a, 't> {
             count = end;
             leaf.next = leaf.page.cell_count();
         }
-        (self.leaf, self.count, self.has_far) = (Some(leaf), count, has_far);
+        (self.leaf, self.count, self.has_overflow) = (Some(leaf), count, has_overflow);
         self.find(leaf)?;
         Ok(true)
     }
@@ -571,16 +565,16 @@ impl<'a, 't> LeafScan<'a, 't> {
             self.memory.fields.resize(end + stride, ColumnPlace::MISSING);
         }
         let asked = self.finds != Finds::None || !self.tests.is_empty();
-        let has_far = self.has_far;
-        if has_far && stride > 0 && asked {
+        let has_overflow = self.has_overflow;
+        if has_overflow && stride > 0 && asked {
             self.find_far(leaf)?;
         }
-        let LeafMemory { ready, cells, selected, fields, far, leaves_out, .. } = &mut *self.memory;
+        let LeafMemory { ready, cells, selected, fields, far, skipped, .. } = &mut *self.memory;
         let (page, cells) = (leaf.page, &cells[..count]);
         let fields = &mut fields[self.fields..end + stride];
         *selected = EVERY;
         self.wanted = count;
-        if let Some(rows) = leaves_out {
+        if let Some(rows) = skipped {
             let stays = |at: usize| !rows.contains(cells[at].rowid);
             self.wanted = keep(selected, count, stays);
             if self.wanted == 0 {
@@ -617,7 +611,7 @@ impl<'a, 't> LeafScan<'a, 't> {
             far,
             cells,
             selected: &[],
-            has_far,
+            has_overflow,
             fields: fields_found,
             stride,
             parameters,
@@ -711,7 +705,7 @@ impl<'a, 't> LeafScan<'a, 't> {
             far,
             cells: &cells[..self.count],
             selected: &selected[..self.wanted],
-            has_far: self.has_far,
+            has_overflow: self.has_overflow,
             fields: &fields[self.fields..self.fields + self.count * stride],
             stride,
             parameters: self.parameters,
@@ -737,32 +731,32 @@ impl<'a, 't> LeafScan<'a, 't> {
         // A batch has fewer than 2^32 fields.
         let (first, step) = (self.fields as u32, stride as u32);
         let page = (stride > 0).then_some(pgno);
-        if self.wanted == self.count && !self.has_far {
+        if self.wanted == self.count && !self.has_overflow {
             // Of known length, so that room is made for all at once.
             let rows = cells[..self.count].iter().zip(0..self.count as u32);
             found.extend(rows.map(|(cell, number)| {
                 let fields = first + number * step;
-                Found { rowid: cell.rowid, page, fields }
+                RowRef { rowid: cell.rowid, page, fields }
             }));
             return;
         }
         let (cells, selected) = (&cells[..self.count], &selected[..self.wanted]);
-        if !self.has_far {
+        if !self.has_overflow {
             found.extend(selected.iter().map(|&at| {
                 let rowid = cells[usize::from(at)].rowid;
-                Found { rowid, page, fields: first + u32::from(at) * step }
+                RowRef { rowid, page, fields: first + u32::from(at) * step }
             }));
             return;
         }
         found.extend(selected.iter().map(|&at| {
             let cell = &cells[usize::from(at)];
             let page = page.filter(|_| !cell.goes_on());
-            Found { rowid: cell.rowid, page, fields: first + u32::from(at) * step }
+            RowRef { rowid: cell.rowid, page, fields: first + u32::from(at) * step }
         }));
     }
 
     /// Puts rows of another table among those to be given, in the place of these.
-    pub(super) fn give_others(&mut self, rows: impl Iterator<Item = Found>) {
+    pub(super) fn give_others(&mut self, rows: impl Iterator<Item = RowRef>) {
         self.memory.found.extend(rows);
         if self.wanted == 0 {
             self.count = 0;
@@ -773,7 +767,7 @@ impl<'a, 't> LeafScan<'a, 't> {
     pub(super) fn wish(&self, enough: usize) -> usize {
         let wish = enough.saturating_sub(self.memory.found.len());
         // Of rows that are asked first, more.
-        let all = self.tests.is_empty() && self.memory.leaves_out.is_none();
+        let all = self.tests.is_empty() && self.memory.skipped.is_none();
         if all { wish } else { wish.max(CHUNK / 4) }
     }
 
@@ -781,7 +775,7 @@ impl<'a, 't> LeafScan<'a, 't> {
     pub(super) fn is_full(&self, enough: usize) -> bool {
         let LeafMemory { found, far, .. } = &*self.memory;
         let fields = self.fields + self.count * self.plan.places.len();
-        found.len() >= enough || far.len() > FAR_BYTES_MAX || fields > FIELDS_MAX
+        found.len() >= enough || far.len() > OVERFLOW_BYTES_MAX || fields > FIELDS_MAX
     }
 
     /// Where to go on behind the rows taken so far; `None` where there are no more.

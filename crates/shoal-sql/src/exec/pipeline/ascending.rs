@@ -10,11 +10,11 @@ use shoal_store::{ColumnPlace, Corrupt, LeafCell, Pgno, Transaction};
 
 use super::leaf::{Begin, CHUNK, EVERYWHERE, LeafMemory, LeafScan};
 use super::leaf_rows::LeafRow;
-use super::plan::{Direct, Operand, RecordPlan, root_parts};
 use super::run::{Memory, Start};
 use crate::Error;
 use crate::keep::key::is_equal;
 use crate::parse::ast::CompoundOp;
+use crate::plan::node::{Operand, Pipeline, RecordPlan, root_parts};
 use crate::plan::{BodyPlan, CompoundPlan};
 use crate::value::{Collation, Value};
 
@@ -48,11 +48,11 @@ pub(super) fn is_ascending(body: &BodyPlan) -> bool {
     if plan.rest.iter().any(|(op, _)| *op == CompoundOp::UnionAll) {
         return false;
     }
-    let is_rowid = |part: Option<&Direct>, column: usize| {
-        let outputs = part.and_then(|direct| direct.outputs.as_deref());
+    let is_rowid = |part: Option<&Pipeline>, column: usize| {
+        let outputs = part.and_then(|pipeline| pipeline.outputs.as_deref());
         matches!(outputs.and_then(|outputs| outputs.get(column)), Some(Operand::Rowid { .. }))
     };
-    root_parts(body).all(|part| part.is_some_and(Direct::is_scan))
+    root_parts(body).all(|part| part.is_some_and(Pipeline::is_scan))
         && (0..plan.collations.len())
             .any(|column| root_parts(body).all(|part| is_rowid(part, column)))
 }
@@ -99,7 +99,7 @@ impl Context<'_> {
     fn take(
         self,
         op: CompoundOp,
-        part: &Direct,
+        part: &Pipeline,
         before: &mut [Memory],
         (leaf, kept): (&mut LeafMemory, &mut KeptRows),
     ) -> Result<(), Error> {
@@ -155,7 +155,7 @@ impl Context<'_> {
     fn meet(
         self,
         op: CompoundOp,
-        part: &Direct,
+        part: &Pipeline,
         row: RowAt,
         before: &mut [Memory],
         kept: &mut KeptRows,
@@ -178,13 +178,14 @@ impl Context<'_> {
     #[inline(never)]
     fn equal(
         self,
-        (part, row, kept): (&Direct, RowAt, &mut KeptRows),
-        (known_part, known, other): (&Direct, RowAt, &mut KeptRows),
+        (part, row, kept): (&Pipeline, RowAt, &mut KeptRows),
+        (known_part, known, other): (&Pipeline, RowAt, &mut KeptRows),
     ) -> Result<bool, Error> {
-        let read = |direct: &Direct, row: RowAt, kept: &mut KeptRows| match direct.records.first() {
-            Some(plan) => row.find(plan, self.txn, &mut kept.fields, &mut kept.far),
-            None => Ok(()),
-        };
+        let read =
+            |pipeline: &Pipeline, row: RowAt, kept: &mut KeptRows| match pipeline.records.first() {
+                Some(plan) => row.find(plan, self.txn, &mut kept.fields, &mut kept.far),
+                None => Ok(()),
+            };
         read(part, row, kept)?;
         read(known_part, known, other)?;
         let row = row.view(self, &kept.fields, &kept.far);

@@ -1,4 +1,4 @@
-//! Scans that take their rows from a direct select, and compute what is asked of those many at a time.
+//! Scans that take their rows from a pipeline, and compute what is asked of those many at a time.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,16 +7,17 @@ use shoal_store::Transaction;
 
 use super::Machine;
 use super::computed::{Column, Columns, ROWS_MAX, Readable, World};
-use super::direct::{Direct, DirectRows, Memory};
+use super::pipeline::{Memory, PipelineRows};
 use crate::Error;
-use crate::plan::FedScan;
+use crate::plan::PipelineScan;
+use crate::plan::node::Pipeline;
 use crate::value::{Value, ValueRef, assign};
 
 /// Where such a scan stands.
 #[derive(Debug)]
-pub(super) struct FedRun {
+pub(super) struct PipelineScanRun {
     memory: Memory,
-    rows: DirectRows,
+    rows: PipelineRows,
     /// Rows that were found and are not computed yet.
     ready: Range<usize>,
     /// Those that were computed.
@@ -25,12 +26,12 @@ pub(super) struct FedRun {
     next: usize,
 }
 
-impl FedRun {
-    pub(super) fn open(plan: &FedScan) -> FedRun {
-        let mut memory = Memory::new(&plan.direct);
-        let mut rows = DirectRows::new(u64::MAX, 0);
+impl PipelineScanRun {
+    pub(super) fn open(plan: &PipelineScan) -> PipelineScanRun {
+        let mut memory = Memory::new(&plan.pipeline);
+        let mut rows = PipelineRows::new(u64::MAX, 0);
         rows.begin(&mut memory);
-        FedRun { memory, rows, ready: 0..0, columns: Columns::default(), next: 0 }
+        PipelineScanRun { memory, rows, ready: 0..0, columns: Columns::default(), next: 0 }
     }
 
     /// Puts what the scan gives of the next row into the registers; false when there is none.
@@ -39,7 +40,7 @@ impl FedRun {
     /// What is wrong with the file, and what computing the row raises.
     pub(super) fn next(
         &mut self,
-        plan: &FedScan,
+        plan: &PipelineScan,
         machine: &mut Machine<'_, '_>,
     ) -> Result<bool, Error> {
         while self.next == self.columns.rows() {
@@ -59,13 +60,17 @@ impl FedRun {
     }
 
     /// Finds more rows and computes them; false when there are none.
-    fn compute(&mut self, plan: &FedScan, machine: &mut Machine<'_, '_>) -> Result<bool, Error> {
-        let FedScan { direct, registers, early, conditions, outputs, table, .. } = plan;
-        let txn = machine.txn(direct.database)?;
+    fn compute(
+        &mut self,
+        plan: &PipelineScan,
+        machine: &mut Machine<'_, '_>,
+    ) -> Result<bool, Error> {
+        let PipelineScan { pipeline, registers, early, conditions, outputs, table, .. } = plan;
+        let txn = machine.txn(pipeline.database)?;
         let parameters = &*Arc::clone(&machine.parameters);
         let memory = &mut self.memory;
         if self.ready.is_empty() {
-            self.ready = self.rows.fill(direct, txn, parameters, memory)?;
+            self.ready = self.rows.fill(pipeline, txn, parameters, memory)?;
         }
         if self.ready.is_empty() {
             return Ok(false);
@@ -75,7 +80,7 @@ impl FedRun {
         self.ready.start = end;
         let (registers, session) = (registers.len(), machine.session);
         let mut world = World { table, machine };
-        let rows = ReadyRows { direct, memory, rows: first..end, txn, parameters };
+        let rows = BatchRows { pipeline, memory, rows: first..end, txn, parameters };
         self.columns.take(&rows, (*early, registers), conditions, &mut world);
         self.columns.compute(outputs.iter(), &mut world);
         self.next = 0;
@@ -86,23 +91,23 @@ impl FedRun {
     /// Takes the next of the rows that are computed, where it is one of the query's; `outputs` has what is
     /// the same for all of them. None where the scan gives columns that more is to be done with.
     #[inline]
-    pub(super) fn next_ready<'r>(
+    pub(super) fn next_in_batch<'r>(
         &'r mut self,
-        plan: &'r FedScan,
+        plan: &'r PipelineScan,
         outputs: &'r [Value],
-    ) -> Option<ReadyRow<'r>> {
+    ) -> Option<BatchRow<'r>> {
         let places = plan.row.as_deref()?;
         if self.next == self.columns.rows() {
             return None;
         }
         self.next += 1;
-        Some(ReadyRow { columns: &self.columns, row: self.next - 1, places, outputs })
+        Some(BatchRow { columns: &self.columns, row: self.next - 1, places, outputs })
     }
 }
 
 /// A row of a query whose values were computed.
 #[derive(Clone, Copy)]
-pub(super) struct ReadyRow<'r> {
+pub(super) struct BatchRow<'r> {
     columns: &'r Columns,
     row: usize,
     /// The column of each output; `None` for one that is the same for all rows.
@@ -110,7 +115,7 @@ pub(super) struct ReadyRow<'r> {
     outputs: &'r [Value],
 }
 
-impl<'r> ReadyRow<'r> {
+impl<'r> BatchRow<'r> {
     /// An output.
     #[inline]
     pub(super) fn value(self, output: usize) -> ValueRef<'r> {
@@ -121,36 +126,36 @@ impl<'r> ReadyRow<'r> {
     }
 }
 
-/// Rows of a batch of a direct select.
-struct ReadyRows<'r> {
-    direct: &'r Direct,
+/// Rows of a batch of a pipeline.
+struct BatchRows<'r> {
+    pipeline: &'r Pipeline,
     memory: &'r Memory,
     rows: Range<usize>,
     txn: &'r Transaction,
     parameters: &'r [Value],
 }
 
-impl Readable for ReadyRows<'_> {
+impl Readable for BatchRows<'_> {
     fn len(&self) -> usize {
         self.rows.len()
     }
 
     fn read(&self, output: usize, wanted: Option<&[u8]>, column: &mut Column) {
-        let ReadyRows { direct, memory, rows, txn, parameters } = self;
+        let BatchRows { pipeline, memory, rows, txn, parameters } = self;
         let from = (*memory, *txn, *parameters);
         match wanted {
             None => {
-                let rows = direct.each_near_int(from, rows.clone(), output, |int| {
+                let rows = pipeline.each_near_int(from, rows.clone(), output, |int| {
                     column.ints_to_fill().is_some_and(|ints| {
                         ints.push(int);
                         true
                     })
                 });
-                direct.each_ready(from, rows, output, |value| column.push(value));
+                pipeline.each_ready(from, rows, output, |value| column.push(value));
             }
             Some(wanted) => {
                 let rows = wanted.iter().map(|&row| rows.start + usize::from(row));
-                direct.each_ready(from, rows, output, |value| column.push(value));
+                pipeline.each_ready(from, rows, output, |value| column.push(value));
             }
         }
     }

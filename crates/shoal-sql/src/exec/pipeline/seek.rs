@@ -8,38 +8,17 @@ use shoal_store::{ColumnPlace, IndexLookup, LeafCell, TableLookup, Transaction};
 
 use super::index::needs_conversion;
 use super::leaf::LeafMemory;
-use super::leaf_rows::Found;
-use super::plan::{Access, Direct, DirectLevel, IndexAccess, Operand, RecordPlan};
+use super::leaf_rows::RowRef;
 use super::run::Memory;
 use super::slots::fixed;
 use crate::Error;
+use crate::plan::node::{Access, IndexAccess, Pipeline, RecordPlan, SEEK_KEYS_MAX};
 use crate::value::{Value, ValueRef};
 
 /// Most rows that are few.
 pub(super) const FEW: usize = 16;
 
-/// Most values that such rows are sought by.
-pub(super) const KEYS_MAX: usize = 4;
-
-/// Whether a select finds its rows by equality with an index's first columns and asks nothing else of
-/// them, and all that it gives is of one record.
-pub(super) fn is_seek(levels: &[DirectLevel], outputs: Option<&[Operand]>) -> bool {
-    let ([level], Some(outputs)) = (levels, outputs) else { return false };
-    let Access::Index(access) = &level.access else { return false };
-    let tests = [&level.before, &level.on, &level.filter];
-    let bare = !level.left_join && tests.iter().all(|tests| tests.is_empty());
-    let of_one = outputs.iter().all(|output| output.is_at_most_of(level.record));
-    bare && is_by_equality(access) && of_one
-}
-
-/// Whether an index's entries are found by equality with a few of its first columns, in their order.
-pub(super) fn is_by_equality(access: &IndexAccess) -> bool {
-    let has_range = access.start.is_some() || access.stop.is_some();
-    let keys = 1..=KEYS_MAX;
-    !has_range && !access.once && !access.descending && keys.contains(&access.equal.len())
-}
-
-impl Direct {
+impl Pipeline {
     /// Finds all rows of such a select, to be given; false where they are to be found as those of others
     /// are: there are more than a few, or the keys need to be converted first.
     ///
@@ -53,7 +32,7 @@ impl Direct {
     ) -> Result<bool, Error> {
         let [level] = &*self.levels else { return Ok(false) };
         let Access::Index(access) = &level.access else { return Ok(false) };
-        let mut keys = [ValueRef::Null; KEYS_MAX];
+        let mut keys = [ValueRef::Null; SEEK_KEYS_MAX];
         for ((operand, affinity, _), key) in access.equal.iter().zip(&mut keys) {
             *key = fixed(operand, parameters);
             let converts = affinity.is_some_and(|affinity| needs_conversion(affinity, *key));
@@ -100,7 +79,7 @@ impl LeafMemory {
             // A batch has fewer than 2^32 fields.
             let rows = (0..).step_by(stride.max(1)).take(count);
             let page = Some(page.pgno());
-            found.extend(rows.map(|first| Found { rowid: 0, page, fields: first }));
+            found.extend(rows.map(|first| RowRef { rowid: 0, page, fields: first }));
             return Ok(true);
         }
         self.make_room(FEW * stride);
@@ -113,7 +92,7 @@ impl LeafMemory {
             let places = &mut fields[first + plan.first..][..plan.places.len()];
             plan.all.find(page.bytes(), page.record_of(payload).range(), places)?;
             // A batch has fewer than 2^32 fields.
-            found.push(Found { rowid: 0, page: Some(page.pgno()), fields: first as u32 });
+            found.push(RowRef { rowid: 0, page: Some(page.pgno()), fields: first as u32 });
             Ok(true)
         })?;
         let enough = all || (most < FEW && found.len() == most);
@@ -153,7 +132,7 @@ impl LeafMemory {
             } else {
                 plan.all.find(page.bytes(), cell.range(), fields).map_err(Error::corrupt)?;
             }
-            self.found.push(Found { rowid, page: on, fields: first as u32 });
+            self.found.push(RowRef { rowid, page: on, fields: first as u32 });
         }
         Ok(true)
     }

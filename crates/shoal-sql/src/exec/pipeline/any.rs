@@ -2,10 +2,11 @@
 
 use rustc_hash::FxHashSet;
 
-use super::plan::{Arm, DirectLevel};
-use super::rowids::{Rowids, are_rowids};
-use super::run::{DirectRun, Start, rowids, seek_first};
+use super::rowids::Rowids;
+use super::run::{LoopRun, Start, rowids, seek_first};
 use crate::Error;
+use crate::plan::are_rowids;
+use crate::plan::node::{Arm, PipelineStep};
 use shoal_store::TableCursor;
 
 /// What such a loop keeps between its rows.
@@ -20,11 +21,11 @@ pub(super) struct AnyMemory {
     begun: bool,
 }
 
-impl<'t> DirectRun<'_, 't> {
+impl<'t> LoopRun<'_, 't> {
     /// The outermost loop, as one way after the other.
     pub(super) fn any<S>(
         &mut self,
-        (level, lookup): (&DirectLevel, usize),
+        (level, lookup): (&PipelineStep, usize),
         arms: &[Arm],
         start: Start,
         enough: usize,

@@ -4,10 +4,10 @@ use std::cmp::Ordering;
 
 use shoal_store::{BATCH, IndexLookup, IndexWalk, Transaction};
 
-use super::plan::{DirectLevel, End, IndexAccess, KEYS_MAX, Operand};
-use super::run::{DirectRun, Start};
+use super::run::{LoopRun, Start};
 use crate::Error;
 use crate::plan::NullKey;
+use crate::plan::node::{End, IndexAccess, KEYS_MAX, Operand, PipelineStep};
 use crate::value::{Affinity, Value, ValueRef};
 
 /// After so many entries of a leaf that had the wanted key it is asked whether the leaf's last one
@@ -97,19 +97,19 @@ impl Limits<'_> {
     }
 }
 
-impl<'a, 't> DirectRun<'a, 't> {
+impl<'a, 't> LoopRun<'a, 't> {
     /// The entries of an index with the wanted key; whether any row matched.
     pub(super) fn entries<S>(
         &mut self,
         number: usize,
-        level: &DirectLevel,
+        level: &PipelineStep,
         access: &IndexAccess,
         start: Start,
         enough: usize,
         sink: &mut S,
     ) -> Result<bool, Error>
     where
-        S: FnMut(&mut DirectRun<'a, 't>) -> Result<(), Error>,
+        S: FnMut(&mut LoopRun<'a, 't>) -> Result<(), Error>,
     {
         if matches!(start, Start::Done) || !self.make_keys(access) {
             return Ok(false);
@@ -130,7 +130,7 @@ impl<'a, 't> DirectRun<'a, 't> {
     fn entries_of<S>(
         &mut self,
         number: usize,
-        level: &DirectLevel,
+        level: &PipelineStep,
         access: &IndexAccess,
         keys: &[Value],
         lookup: &mut IndexLookup,
@@ -139,7 +139,7 @@ impl<'a, 't> DirectRun<'a, 't> {
         sink: &mut S,
     ) -> Result<bool, Error>
     where
-        S: FnMut(&mut DirectRun<'a, 't>) -> Result<(), Error>,
+        S: FnMut(&mut LoopRun<'a, 't>) -> Result<(), Error>,
     {
         let mut refs = [ValueRef::Null; KEYS_MAX];
         for (key, value) in refs.iter_mut().zip(keys) {
@@ -245,7 +245,7 @@ impl<'a, 't> DirectRun<'a, 't> {
         lookup: usize,
     ) -> Result<bool, Error> {
         let entry = access.entry;
-        let plan = &self.direct.records[entry];
+        let plan = &self.pipeline.records[entry];
         let field = plan.first + plan.places.partition_point(|&known| known < place);
         let found = self.memory.fields[field].int(self.bytes(entry));
         let Some(rowid) = found else { return Err(Error::names_no_row(0)) };

@@ -1,26 +1,24 @@
-//! The rows of a direct select: all of them to whoever takes them, or some at a time.
+//! The rows of a pipeline: all of them to whoever takes them, or some at a time.
 
 use shoal_store::Transaction;
 
 use super::join::{JoinRow, JoinRows, JoinScan};
-use super::leaf::{
-    Begin, CHUNK, EVERYWHERE, LeafMemory, LeafScan, Pause, outer_leaves, whole_leaves,
-};
+use super::leaf::{Begin, CHUNK, EVERYWHERE, LeafMemory, LeafScan, Pause, outer_leaves};
 use super::leaf_rows::{LeafRow, LeafRows};
-use super::plan::{Direct, Operand};
-use super::run::{DirectRun, Memory, Start, note, rowid_of_value};
+use super::run::{LoopRun, Memory, Start, note, rowid_of_value};
 use super::slots::{Slots, fixed};
 use crate::Error;
 use crate::exec::computed::ComputedRow;
+use crate::plan::node::{Node, Operand, Pipeline};
 use crate::value::{Value, ValueRef};
 
-/// A row of a direct select while a loop is on it.
+/// A row of a pipeline while a loop is on it.
 #[derive(Clone, Copy)]
 pub(crate) enum RowView<'r, 'a, 't> {
     Leaf(LeafRow<'r>),
     Join(JoinRow<'r>),
     Computed(ComputedRow<'r>),
-    Run(&'r DirectRun<'a, 't>),
+    Run(&'r LoopRun<'a, 't>),
 }
 
 impl<'r> RowView<'r, '_, '_> {
@@ -52,7 +50,7 @@ impl<'r> RowView<'r, '_, '_> {
     }
 }
 
-/// Rows of a direct select that were found together.
+/// Rows of a pipeline that were found together.
 pub(crate) trait ManyRows<'r>: Copy {
     /// How many they are.
     fn len(self) -> usize;
@@ -153,7 +151,7 @@ impl<'r> ManyRows<'r> for &'r JoinRows<'r> {
     }
 }
 
-impl Direct {
+impl Pipeline {
     /// Calls `sink` with every row.
     ///
     /// # Errors
@@ -165,11 +163,11 @@ impl Direct {
         memory: &mut Memory,
         mut sink: impl FnMut(RowView<'_, '_, '_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        if self.is_scan() || self.joins {
+        if self.is_scan() || self.is_join() {
             return self.for_each_row_within(txn, parameters, memory, EVERYWHERE, sink);
         }
         memory.start = Start::Fresh;
-        DirectRun::new(self, txn, parameters, memory).outer(usize::MAX, &mut |run| {
+        LoopRun::new(self, txn, parameters, memory).outer(usize::MAX, &mut |run| {
             run.find_late()?;
             sink(RowView::Run(run))
         })
@@ -203,7 +201,7 @@ impl Direct {
             return Ok(());
         }
         memory.start = Start::Fresh;
-        DirectRun::new(self, txn, parameters, memory).outer(1, &mut |run| {
+        LoopRun::new(self, txn, parameters, memory).outer(1, &mut |run| {
             run.find_late()?;
             if !sink(RowView::Run(run))? {
                 // The batch has all that was asked for.
@@ -215,20 +213,19 @@ impl Direct {
 
     /// Whether the rows are those of one table in their order.
     pub(crate) fn is_scan(&self) -> bool {
-        whole_leaves(self).is_some()
+        matches!(self.node, Node::TableScan | Node::TopN)
     }
 
     /// Whether the rows are those of one table or the entries of one index, in their order, with those
     /// that each names.
     pub(crate) fn is_join(&self) -> bool {
-        self.joins
+        matches!(self.node.all_rows(), Node::IndexScan | Node::LookupJoin)
     }
 
-    /// Whether the rows of the batch are given as places on pages, or in what was put together of several,
-    /// from which values are decoded when they are asked for.
+    /// Whether the rows of the batch are places: see [`Node::is_lazy`].
+    #[inline]
     pub(crate) fn is_lazy(&self, memory: &Memory) -> bool {
-        let found = self.point.is_some() || self.listed || memory.sought;
-        found || self.joins || self.is_scan()
+        memory.sought || self.node.is_lazy()
     }
 
     /// Calls `sink` with all rows of a range of rowids, some at a time, when the rows are those of one
@@ -257,7 +254,7 @@ impl Direct {
 
     /// The same of the rows that `choose` leaves, which is asked about those found together: it puts the
     /// numbers of the rows that are wanted in front of the others' and says how many they are. Of what is
-    /// not wanted no columns are found but those that conditions ask for and [`Direct::chooses`] tells.
+    /// not wanted no columns are found but those that conditions ask for and the one of [`Node::TopN`].
     ///
     /// # Errors
     /// What `sink` raises and what is wrong with the file.
@@ -326,7 +323,7 @@ impl Direct {
         within: (i64, i64),
         mut sink: impl FnMut(RowView<'_, '_, '_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        if self.joins {
+        if self.is_join() {
             return self.for_each_joined(txn, parameters, memory, within, |rows| {
                 (0..rows.len()).try_for_each(|row| sink(RowView::Join(rows.row(row))))
             });
@@ -340,7 +337,7 @@ impl Direct {
     /// the rows are not those of one table, alone or with those that each names.
     pub(crate) fn ranges(&self, txn: &Transaction) -> Vec<(i64, i64)> {
         // What is noted of matches is of all rows.
-        if (!self.joins && !self.is_scan()) || self.notes_matches() {
+        if (!self.is_join() && !self.is_scan()) || self.notes_matches() {
             return Vec::new();
         }
         outer_leaves(self).map_or_else(Vec::new, |(root, _, _)| txn.row_ranges(root))
@@ -367,17 +364,29 @@ impl Direct {
             }
             return Ok(());
         }
-        if self.joins {
-            return self.fill_joined(txn, parameters, memory, enough);
+        match self.node.all_rows() {
+            Node::TableScan | Node::TopN => self.fill_scanned(txn, parameters, memory, enough),
+            Node::IndexScan | Node::LookupJoin => self.fill_joined(txn, parameters, memory, enough),
+            Node::RowidList => self.fill_listed(txn, parameters, memory, enough),
+            Node::NestedLoop { .. } | Node::Point { .. } | Node::Seek(_) | Node::Count => {
+                let outputs = self.outputs.as_deref().unwrap_or_default();
+                LoopRun::new(self, txn, parameters, memory).outer(enough, &mut |run| {
+                    run.find_late()?;
+                    run.put_in_batch(outputs);
+                    Ok(())
+                })
+            }
         }
-        if !self.is_scan() {
-            let outputs = self.outputs.as_deref().unwrap_or_default();
-            return DirectRun::new(self, txn, parameters, memory).outer(enough, &mut |run| {
-                run.find_late()?;
-                run.put_in_batch(outputs);
-                Ok(())
-            });
-        }
+    }
+
+    /// As [`Pipeline::fill`], of one table in its order.
+    fn fill_scanned(
+        &self,
+        txn: &Transaction,
+        parameters: &[Value],
+        memory: &mut Memory,
+        enough: usize,
+    ) -> Result<(), Error> {
         let start = std::mem::replace(&mut memory.start, Start::Done);
         let Memory { leaf, place, .. } = &mut *memory;
         let from = match (start, &*place) {
@@ -403,7 +412,7 @@ impl Direct {
         Ok(())
     }
 
-    /// As [`Direct::fill`], of a join.
+    /// As [`Pipeline::fill`], of a join.
     fn fill_joined(
         &self,
         txn: &Transaction,
@@ -433,7 +442,7 @@ impl Direct {
         if more {
             memory.start = Start::At;
         }
-        if self.gives != Some(0) {
+        if self.output_record != Some(0) {
             memory.give_joined(self);
         }
         Ok(())

@@ -3,10 +3,10 @@
 
 use shoal_store::{BATCH, TableLookup, Transaction};
 
-use super::plan::{Access, Arm, Direct, DirectLevel};
-use super::run::{DirectRun, FAR_BYTES_MAX, Memory, Start, rowid_of_value};
+use super::run::{LoopRun, Memory, OVERFLOW_BYTES_MAX, Start, rowid_of_value};
 use super::slots::fixed;
 use crate::Error;
+use crate::plan::node::{Access, Arm, Pipeline, PipelineStep};
 use crate::value::Value;
 
 /// The rowids that are sought, ascending, each once, and how many of them were.
@@ -55,23 +55,8 @@ impl Rowids {
     }
 }
 
-/// Whether all ways to the rows are rowids.
-pub(super) fn are_rowids(arms: &[Arm]) -> bool {
-    arms.iter().all(|arm| matches!(arm, Arm::Rowid { .. }))
-}
-
-/// Whether that is all that is asked of a select with these levels, so that its rows are given as places.
-pub(super) fn is_list(levels: &[DirectLevel]) -> bool {
-    let [level] = levels else { return false };
-    match &level.access {
-        Access::Any { arms, .. } => level.filter.is_empty() && are_rowids(arms),
-        Access::Common { .. } => level.filter.is_empty(),
-        Access::Rows { .. } | Access::Rowid { .. } | Access::Index(_) => false,
-    }
-}
-
-impl Direct {
-    /// Finds the next rows of a select that [`is_list`], to be given: so many, or a batch of them.
+impl Pipeline {
+    /// Finds the next rows of a [`crate::plan::node::Node::RowidList`], to be given: so many, or a batch of them.
     ///
     /// # Errors
     /// What is wrong with the file.
@@ -105,7 +90,7 @@ impl Direct {
         let rowids = &mut any.rowids;
         let Some(lookup) = lookups.get_mut(lookup) else { return Ok(()) };
         *start = Start::At;
-        while leaf.len() < enough.max(BATCH) && leaf.far.len() <= FAR_BYTES_MAX {
+        while leaf.len() < enough.max(BATCH) && leaf.far.len() <= OVERFLOW_BYTES_MAX {
             rowids.warm(lookup, txn);
             let Some(rowid) = rowids.next() else { break };
             let known = leaf.len();
@@ -121,11 +106,11 @@ impl Direct {
     }
 }
 
-impl DirectRun<'_, '_> {
+impl LoopRun<'_, '_> {
     /// The outermost loop over rows that rowids name.
     pub(super) fn listed<S>(
         &mut self,
-        (level, lookup): (&DirectLevel, usize),
+        (level, lookup): (&PipelineStep, usize),
         enough: usize,
         sink: &mut S,
     ) -> Result<(), Error>

@@ -10,14 +10,14 @@ use std::ops::Range;
 use shoal_store::{ColumnPlace, TextProbe};
 
 use super::leaf_rows::LeafRows;
-use super::plan::{Operand, Test};
 use super::run::parameter;
 use super::slots::fixed;
+use crate::plan::node::{Operand, Test};
 use crate::value::{Affinity, Collation, CompareOp, Comparison, Value, ValueRef};
 
 /// A condition made ready for one run: what it compares with is known.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Ready {
+pub(super) enum PreparedTest {
     /// An integer field within a range, or not.
     Int { field: usize, range: IntRange, test: usize },
     /// A field of any number: the integers that satisfy it, and the floats by [`order_of`] them.
@@ -102,11 +102,11 @@ fn number_ranges(op: CompareOp, value: f64) -> Option<(IntRange, IntRange)> {
 /// Integers below this one are floats without loss, and so are those next to them.
 const EXACT_MAX: f64 = (1_u64 << 52) as f64;
 
-impl Ready {
-    pub(super) fn of(at: usize, test: &Test, parameters: &[Value]) -> Ready {
-        let any = Ready::Any { test: at };
+impl PreparedTest {
+    pub(super) fn of(at: usize, test: &Test, parameters: &[Value]) -> PreparedTest {
+        let any = PreparedTest::Any { test: at };
         if let Test::IsNull { operand: Operand::Field { field, .. }, not } = test {
-            return Ready::Null { field: *field, not: *not, test: at };
+            return PreparedTest::Null { field: *field, not: *not, test: at };
         }
         let Test::Compare { rule, left: Operand::Field { field, real, .. }, right } = test else {
             return any;
@@ -122,12 +122,12 @@ impl Ready {
         }
         let field = *field;
         let number = |value: f64| match number_ranges(rule.op, value) {
-            Some((ints, reals)) => Ready::Number { field, ints, reals, test: at },
+            Some((ints, reals)) => PreparedTest::Number { field, ints, reals, test: at },
             None => any,
         };
         match right {
             ValueRef::Int(value) if !real => match IntRange::of(rule.op, value) {
-                Some(range) => Ready::Int { field, range, test: at },
+                Some(range) => PreparedTest::Int { field, range, test: at },
                 None => any,
             },
             // Of larger ones the float is out of bounds, too.
@@ -135,7 +135,7 @@ impl Ready {
             ValueRef::Real(value) => number(value),
             ValueRef::Text(text) if is_plain_equality(rule) => {
                 let (probe, short) = (TextProbe::new(text), text.len() <= 8);
-                Ready::Text { field, probe, short, test: at }
+                PreparedTest::Text { field, probe, short, test: at }
             }
             _ => any,
         }
@@ -151,12 +151,12 @@ impl Ready {
         count: usize,
     ) -> usize {
         match self {
-            Ready::Int { field, range, test } => {
+            PreparedTest::Int { field, range, test } => {
                 keep_places(rows, (field, &tests[test]), selected, count, |place, bytes| {
                     place.near_int(bytes).map(|int| range.has(int))
                 })
             }
-            Ready::Number { field, ints, reals, test } => keep_places(
+            PreparedTest::Number { field, ints, reals, test } => keep_places(
                 rows,
                 (field, &tests[test]),
                 selected,
@@ -166,27 +166,27 @@ impl Ready {
                     None => place.near_int(bytes).map(|int| ints.has(int)),
                 },
             ),
-            Ready::Text { field, probe, short: true, test } => {
+            PreparedTest::Text { field, probe, short: true, test } => {
                 keep_places(rows, (field, &tests[test]), selected, count, |place, bytes| {
                     probe.equals_short(place, bytes)
                 })
             }
-            Ready::Text { field, probe, short: false, test } => {
+            PreparedTest::Text { field, probe, short: false, test } => {
                 let wanted = match &tests[test] {
                     Test::Compare { right, .. } => fixed(right, rows.parameters()),
-                    Test::IsNull { .. } | Test::Fits { .. } => ValueRef::Null,
+                    Test::IsNull { .. } | Test::Like { .. } => ValueRef::Null,
                 };
                 let ValueRef::Text(wanted) = wanted else { return 0 };
                 keep_places(rows, (field, &tests[test]), selected, count, |place, bytes| {
                     probe.equals(place, bytes, wanted)
                 })
             }
-            Ready::Null { field, not, test } => {
+            PreparedTest::Null { field, not, test } => {
                 keep_places(rows, (field, &tests[test]), selected, count, |place, _| {
                     place.null().map(|null| null != not)
                 })
             }
-            Ready::Any { test } => keep(selected, count, |row| any(&tests[test], rows, row)),
+            PreparedTest::Any { test } => keep(selected, count, |row| any(&tests[test], rows, row)),
         }
     }
 }
@@ -322,10 +322,10 @@ mod tests {
         ];
         let ints = [i64::MIN, -3, -2, -1, 0, 1, 29, 30, 31, 1 << 52, (1 << 53) + 1, i64::MAX];
         for op in [Equal, NotEqual, Less, LessEqual, Greater, GreaterEqual] {
-            let mut told = 0;
+            let mut joined_value = 0;
             for value in reals {
                 let Some((of_ints, of_reals)) = number_ranges(op, value) else { continue };
-                told += 1;
+                joined_value += 1;
                 for real in reals {
                     let expect = op.holds(real.partial_cmp(&value).unwrap());
                     assert_eq!(of_reals.has(order_of(real)), expect, "{real} {op:?} {value}");
@@ -336,7 +336,7 @@ mod tests {
                     assert_eq!(of_ints.has(int), expect, "{int} {op:?} {value}");
                 }
             }
-            assert!(told >= 7, "{op:?}");
+            assert!(joined_value >= 7, "{op:?}");
         }
         assert!(number_ranges(Less, f64::NAN).is_none());
         assert!(number_ranges(Less, large).is_none());

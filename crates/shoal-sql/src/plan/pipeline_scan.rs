@@ -1,21 +1,20 @@
-//! Scans that take their rows from a direct select: those of the first tables of a select are found as
+//! Scans that take their rows from a pipeline: those of the first tables of a select are found as
 //! many at a time as lie on a leaf, joined, and asked the conditions that are simple enough where they
-//! are stored. What a direct select cannot compute is computed once columns are read, of many rows at a
+//! are stored. What a pipeline cannot compute is computed once columns are read, of many rows at a
 //! time: conditions, and where those are all that is left to be asked, the columns of the result or what
 //! groups are made of.
 
+use super::lower::lower;
+use super::node::{GroupColumn, GroupInput, MoreOfAggregate, Operand, Pipeline, constant};
 use super::{AggregatePlan, DistinctPlan, GroupPlan, Level, Loads, Scan, SelectPlan};
 use crate::exec::computed::ColumnTable;
-use crate::exec::direct::{
-    Direct, DirectGroup, GroupColumn, MoreOfAggregate, Operand, compile, constant,
-};
-use crate::plan::{Code, Compiler, Op, Reg};
+use crate::plan::{Code, Compiler, Reg};
 use crate::value::Value;
 
 /// Such a scan.
 #[derive(Debug)]
-pub(crate) struct FedScan {
-    pub(crate) direct: Direct,
+pub(crate) struct PipelineScan {
+    pub(crate) pipeline: Pipeline,
     /// The registers of its outputs.
     pub(crate) registers: Box<[Reg]>,
     /// How many of them are read before conditions are asked.
@@ -35,15 +34,15 @@ pub(crate) struct FedScan {
     /// Whether anything of it runs a query.
     pub(crate) runs_query: bool,
     /// What groups are made of, where its rows can be taken into groups many at a time.
-    pub(crate) group: Option<FedGroup>,
+    pub(crate) group: Option<GroupScan>,
 }
 
 /// Groups of rows whose keys and arguments are columns.
 #[derive(Debug)]
-pub(crate) struct FedGroup {
+pub(crate) struct GroupScan {
     /// Keys and arguments that are computed first.
     pub(crate) computed: Box<[GroupCode]>,
-    pub(crate) group: DirectGroup,
+    pub(crate) group: GroupInput,
 }
 
 /// A code of a group, by its number.
@@ -67,21 +66,19 @@ impl GroupCode {
     }
 }
 
-impl FedScan {
+impl PipelineScan {
     /// Makes the scan of the first level of a select one of these, for as many levels as their rows can be
     /// found so. What cannot be computed of many rows at a time is left to that level and to the select.
     ///
     /// Rows of a `DISTINCT` of which all are wanted are taken as groups.
     pub(crate) fn replace(select: &mut SelectPlan, is_bounded: bool, compiler: &Compiler) {
         let levels = &mut select.levels;
-        let is_asked = |code: &Code| is_simple(code, compiler);
+        let is_asked = |code: &Code| code.predicate().is_some();
         let rest = levels.iter().position(|level| !level.filter.iter().all(is_asked));
         // Rows that a condition leaves out are not joined with others before it is asked.
         let most = rest.map_or(levels.len(), |last| last + 1);
         for count in (1..=most).rev() {
-            if levels[..count].iter().all(|level| can_be_fed(level, compiler))
-                && feed(levels, count, compiler)
-            {
+            if levels[..count].iter().all(fits_pipeline) && feed(levels, count, compiler) {
                 compute(select, is_bounded, compiler);
                 return;
             }
@@ -101,7 +98,7 @@ fn feed(levels: &mut Vec<Level>, count: usize, compiler: &Compiler) -> bool {
     late.retain(|reg| !first.contains(reg));
     let (early, mut registers) = (first.len(), first);
     registers.append(&mut late);
-    let copied = |&result: &Reg| Code { ops: Box::default(), result };
+    let copied = |&reg: &Reg| Code::register(reg);
     let mut select = SelectPlan {
         constant: Vec::new(),
         levels: std::mem::take(levels),
@@ -109,29 +106,29 @@ fn feed(levels: &mut Vec<Level>, count: usize, compiler: &Compiler) -> bool {
         windows: None,
         outputs: registers.iter().map(copied).collect(),
         distinct: None,
-        direct: None,
+        pipeline: None,
         inner: None,
     };
     let mut rest = Vec::new();
-    let mut direct = None;
+    let mut pipeline = None;
     // Conditions that look simple may ask for what queries around this one read.
     for asks in [true, false] {
-        if let (None, Some(last)) = (&direct, select.levels.last_mut()) {
+        if let (None, Some(last)) = (&pipeline, select.levels.last_mut()) {
             let filter = std::mem::take(&mut last.filter).into_iter().chain(rest.drain(..));
-            (last.filter, rest) = filter.partition(|code| asks && is_simple(code, compiler));
-            direct = compile(&select, None, compiler);
+            (last.filter, rest) = filter.partition(|code| asks && code.predicate().is_some());
+            pipeline = lower(&select, None, compiler);
         }
     }
     *levels = select.levels;
-    let is_fed = direct.is_some();
-    if let Some(direct) = direct {
+    let is_fed = pipeline.is_some();
+    if let Some(pipeline) = pipeline {
         for level in &mut *levels {
             (level.scan, level.late) = (Scan::Nothing, Loads::default());
             level.filter.clear();
         }
         if let Some(level) = levels.first_mut() {
-            level.scan = Scan::Fed(Box::new(FedScan {
-                direct,
+            level.scan = Scan::Pipeline(Box::new(PipelineScan {
+                pipeline,
                 registers: registers.into(),
                 early,
                 levels: count,
@@ -160,30 +157,32 @@ fn compute(select: &mut SelectPlan, is_bounded: bool, compiler: &Compiler) {
     let by_row = |code: &Code| compiler.is_by_row(code);
     let SelectPlan { levels, group, windows, outputs, distinct, .. } = select;
     let count = levels.len();
-    let Some(Level { scan: Scan::Fed(fed), filter, .. }) = levels.first_mut() else { return };
+    let Some(Level { scan: Scan::Pipeline(piped), filter, .. }) = levels.first_mut() else {
+        return;
+    };
     let conditions = std::mem::take(filter).into_iter();
     let (conditions, rest): (Vec<Code>, _) = conditions.partition(|code| !by_row(code));
     *filter = rest;
-    fed.conditions = conditions.into();
+    piped.conditions = conditions.into();
     // Whether there is nothing between its rows and what becomes of them.
-    let is_whole = fed.levels == count && filter.is_empty();
-    let loaded = &fed.registers;
+    let is_whole = piped.levels == count && filter.is_empty();
+    let loaded = &piped.registers;
     let gives_outputs =
         is_whole && group.is_none() && windows.is_none() && !outputs.iter().any(by_row);
     if gives_outputs {
         let codes = outputs.iter().filter(|code| code.copied().is_none());
-        let table = ColumnTable::new(loaded, fed.conditions.iter().chain(codes));
+        let table = ColumnTable::new(loaded, piped.conditions.iter().chain(codes));
         let column = |code: &Code| table.column(code.copied().unwrap_or(code.result));
         let row = outputs.iter().map(column).collect::<Box<[_]>>();
         let given = row.iter().zip(&*outputs);
-        fed.given = given.filter_map(|(&it, code)| Some((it?, code.result))).collect();
+        piped.given = given.filter_map(|(&it, code)| Some((it?, code.result))).collect();
         let computed = outputs.iter_mut().zip(&row).filter(|(_, column)| column.is_some());
         let taken = computed.map(|(code, _)| {
             let result = code.result;
-            std::mem::replace(code, Code { ops: Box::default(), result })
+            std::mem::replace(code, Code::register(result))
         });
-        fed.outputs = taken.filter(|code| code.copied().is_none()).collect();
-        (fed.table, fed.row) = (table, Some(row));
+        piped.outputs = taken.filter(|code| code.copied().is_none()).collect();
+        (piped.table, piped.row) = (table, Some(row));
         return;
     }
     let grouped = match group {
@@ -196,31 +195,31 @@ fn compute(select: &mut SelectPlan, is_bounded: bool, compiler: &Compiler) {
             .filter(|code| code.of(group).is_some_and(|code| code.copied().is_none()))
             .collect();
         let codes = computed.iter().filter_map(|code| code.of(group));
-        fed.runs_query = fed.conditions.iter().chain(codes.clone()).any(Code::runs_query);
-        fed.table = ColumnTable::new(loaded, fed.conditions.iter().chain(codes));
+        piped.runs_query = piped.conditions.iter().chain(codes.clone()).any(Code::runs_query);
+        piped.table = ColumnTable::new(loaded, piped.conditions.iter().chain(codes));
         // What a group gives is its own, and nothing more is asked of it.
         let is_given = windows.is_none() && distinct.is_none() && group.having.is_none();
         let given = outputs.iter().map(|code| GroupColumn::of(code, group).filter(|_| is_given));
         let given = given.collect();
-        let group = direct_group((group, given), &fed.table, compiler);
-        fed.group = group.map(|group| FedGroup { computed, group });
+        let group = group_input((group, given), &piped.table, compiler);
+        piped.group = group.map(|group| GroupScan { computed, group });
     } else {
-        fed.table = ColumnTable::new(loaded, fed.conditions.iter());
+        piped.table = ColumnTable::new(loaded, piped.conditions.iter());
     }
-    let given = fed.registers.iter().filter_map(|&reg| Some((fed.table.column(reg)?, reg)));
-    fed.given = given.collect();
+    let given = piped.registers.iter().filter_map(|&reg| Some((piped.table.column(reg)?, reg)));
+    piped.given = given.collect();
 }
 
 /// Makes groups without aggregates of rows of which each is wanted once, where those can be taken many at a
 /// time: what they are told apart by is what they are.
 fn group_distinct(select: &mut SelectPlan, compiler: &Compiler) {
     let SelectPlan { levels, group, windows, outputs, distinct, .. } = select;
-    let Some(Level { scan: Scan::Fed(fed), filter, .. }) = levels.first() else { return };
+    let Some(Level { scan: Scan::Pipeline(piped), filter, .. }) = levels.first() else { return };
     let is_whole =
-        fed.levels == levels.len() && !filter.iter().any(|code| compiler.is_by_row(code));
+        piped.levels == levels.len() && !filter.iter().any(|code| compiler.is_by_row(code));
     // What varies with the row: the others are in their registers once.
     let varies = |code: &Code| {
-        let is_loaded = |reg: Reg| fed.registers.contains(&reg);
+        let is_loaded = |reg: Reg| piped.registers.contains(&reg);
         code.copied().map_or(!compiler.is_by_row(code), is_loaded)
     };
     let is_plain = group.is_none() && windows.is_none() && outputs.iter().all(varies);
@@ -236,7 +235,7 @@ fn group_distinct(select: &mut SelectPlan, compiler: &Compiler) {
     let kept: Vec<Reg> = outputs.iter().map(|code| code.result).collect();
     let outputs = outputs.iter_mut().map(|code| {
         let result = code.result;
-        std::mem::replace(code, Code { ops: Box::default(), result })
+        std::mem::replace(code, Code::register(result))
     });
     *group = Some(GroupPlan {
         keys: outputs.zip(collations).collect(),
@@ -256,9 +255,7 @@ fn codes_of(group: &GroupPlan, compiler: &Compiler) -> Option<Vec<GroupCode>> {
         let AggregatePlan { arguments, filter, order, distinct, .. } = aggregate;
         let has_more = arguments.len() == 2 || filter.is_some();
         // What fails of a row that is not taken is no error.
-        let fails = |code: &Code| {
-            code.runs_query() || code.ops.iter().any(|op| matches!(op, Op::Call { .. }))
-        };
+        let fails = |code: &Code| code.runs_query() || code.calls_function();
         let is_safe = filter.is_none() || !arguments.iter().any(fails);
         arguments.len() <= 2 && order.is_empty() && !(has_more && *distinct) && is_safe
     };
@@ -274,11 +271,11 @@ fn codes_of(group: &GroupPlan, compiler: &Compiler) -> Option<Vec<GroupCode>> {
 }
 
 /// The group's values as columns; `None` where one is not.
-fn direct_group(
+fn group_input(
     (group, given): (&GroupPlan, Option<Box<[GroupColumn]>>),
     table: &ColumnTable,
     compiler: &Compiler,
-) -> Option<DirectGroup> {
+) -> Option<GroupInput> {
     let of_register = |reg: Reg| {
         let field = table.column(reg)?;
         Some(Operand::Field { record: 0, field, real: false, missing: Value::Null })
@@ -307,7 +304,7 @@ fn direct_group(
         let key = group.keys.iter().find(|(code, _)| code.result == reg);
         key.map_or_else(|| of_register(reg), |(code, _)| of_code(code))
     });
-    Some(DirectGroup {
+    Some(GroupInput {
         keys: keys.collect::<Option<_>>()?,
         arguments: arguments.collect::<Option<_>>()?,
         more: more.into(),
@@ -316,26 +313,12 @@ fn direct_group(
     })
 }
 
-/// Whether all that is known of a level is what a direct select can say of it.
-fn can_be_fed(level: &Level, compiler: &Compiler) -> bool {
+/// Whether all that is known of a level is what a pipeline can say of it.
+fn fits_pipeline(level: &Level) -> bool {
     let read: Vec<Reg> = read_early(&level.scan).chain(loaded(&level.late)).collect();
     // Where a left join finds no row these are NULL.
     let whole = !level.keeps_left || level.registers.iter().all(|reg| read.contains(reg));
-    whole && !level.keeps_right && level.on.iter().all(|code| is_simple(code, compiler))
-}
-
-/// Whether a condition is one that a direct select may ask.
-fn is_simple(code: &Code, compiler: &Compiler) -> bool {
-    match &*code.ops {
-        [Op::IsNull { .. } | Op::Compare { .. }]
-        | [Op::Compare { .. }, Op::Compare { .. }, Op::And { .. }] => true,
-        [Op::Copy { .. }, Op::Call { function, first, .. }]
-        | [Op::Copy { .. }, Op::Call { function, first, .. }, Op::Not { .. }] => {
-            let mut constants = compiler.constants.iter();
-            function.pattern().is_some() && constants.any(|(reg, _)| reg == first)
-        }
-        _ => false,
-    }
+    whole && !level.keeps_right && level.on.iter().all(|code| code.predicate().is_some())
 }
 
 /// The registers that a scan reads columns into early.

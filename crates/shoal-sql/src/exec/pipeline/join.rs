@@ -10,13 +10,13 @@ use shoal_store::{ColumnPlace, Corrupt, LeafCell, Page, Pgno, TableLookup, Trans
 
 use super::index::{Keys, make_keys};
 use super::leaf::{Begin, CHUNK, Entries, LeafScan, Pause};
-use super::leaf_rows::{Found, Given, LeafRows};
-use super::plan::{Access, Direct, DirectLevel, Operand, RecordPlan, Test};
-use super::ready::IntRange;
-use super::run::{FAR_BYTES_MAX, Memory, Start, field_value, parameter, rowid_of_value};
+use super::leaf_rows::{LeafRows, RowRef};
+use super::prepared::IntRange;
+use super::run::{Memory, OVERFLOW_BYTES_MAX, Start, field_value, parameter, rowid_of_value};
 use super::slots::{Base, Slots, fixed};
 use crate::Error;
 use crate::keep::matched::MatchedRows;
+use crate::plan::node::{Access, Operand, OutputPlace, Pipeline, PipelineStep, RecordPlan, Test};
 use crate::value::{Value, ValueRef};
 
 /// What a join keeps between its rows and between runs.
@@ -24,7 +24,7 @@ use crate::value::{Value, ValueRef};
 pub(super) struct JoinMemory {
     /// Of the rows taken last the rows of the other tables that belong to them, for one table after the
     /// other, by number of the first table's cell.
-    partners: Vec<Found>,
+    partners: Vec<RowRef>,
     /// Where the records of those of one table are on their pages.
     cells: Vec<LeafCell>,
     /// Where the columns of all other tables are, of all rows of the batch.
@@ -72,7 +72,7 @@ const ROWS_MIN: usize = CHUNK / 4;
 #[derive(Clone, Copy)]
 pub(crate) struct JoinRows<'r> {
     leaf: LeafRows<'r>,
-    partners: &'r [Found],
+    partners: &'r [RowRef],
     /// Of every cell the wanted fields of all other tables.
     fields: &'r [ColumnPlace],
     far: &'r [u8],
@@ -134,7 +134,7 @@ impl<'r> JoinRows<'r> {
     }
 
     #[inline(always)]
-    fn bytes(self, partner: Found) -> &'r [u8] {
+    fn bytes(self, partner: RowRef) -> &'r [u8] {
         bytes_of(partner, self.txn, self.far)
     }
 
@@ -144,7 +144,7 @@ impl<'r> JoinRows<'r> {
 }
 
 #[inline(always)]
-fn bytes_of<'v>(partner: Found, txn: &'v Transaction, far: &'v [u8]) -> &'v [u8] {
+fn bytes_of<'v>(partner: RowRef, txn: &'v Transaction, far: &'v [u8]) -> &'v [u8] {
     match partner.page {
         Some(page) => txn.page_bytes(page).unwrap_or_default(),
         None => far,
@@ -190,7 +190,7 @@ impl<'r> JoinRow<'r> {
 /// A join on its way.
 pub(super) struct JoinScan<'a, 't> {
     scan: LeafScan<'a, 't>,
-    direct: &'a Direct,
+    pipeline: &'a Pipeline,
     lookups: &'a mut [TableLookup],
     memory: &'a mut JoinMemory,
     marks: &'a mut [MatchedRows],
@@ -200,29 +200,6 @@ pub(super) struct JoinScan<'a, 't> {
     /// Where the fields of the rows taken last begin, and of how many rows they are.
     fields: usize,
     count: usize,
-}
-
-/// Whether a select is a join of this kind.
-pub(super) fn is_join(levels: &[DirectLevel]) -> bool {
-    let [outer, inner @ ..] = levels else { return false };
-    let (first, last) = match &outer.access {
-        Access::Rows { descending: false, .. } => (0, 0),
-        Access::Index(access) if !access.descending && !access.once => {
-            (access.entry, usize::from(access.row.is_some()))
-        }
-        _ => return false,
-    };
-    // What a table gives alone is a scan.
-    let alone = inner.is_empty() && matches!(outer.access, Access::Rows { .. });
-    let mut inner_levels = inner.iter().zip(last + 1..);
-    first == 0
-        && outer.record == last
-        && !alone
-        && !outer.left_join
-        && outer.on.is_empty()
-        && inner_levels.all(|(level, record)| {
-            matches!(level.access, Access::Rowid { .. }) && level.record == record
-        })
 }
 
 /// How the partners in one table are found.
@@ -241,8 +218,8 @@ struct Inner<'a> {
 
 impl<'a> Inner<'a> {
     /// By number from 0: of the records behind the first.
-    fn of(direct: &'a Direct, number: usize) -> Option<Inner<'a>> {
-        let outer = direct.levels.first()?;
+    fn of(pipeline: &'a Pipeline, number: usize) -> Option<Inner<'a>> {
+        let outer = pipeline.levels.first()?;
         let mut passed = 1;
         if let Access::Index(access) = &outer.access
             && let (Some(key), Some((_, lookup))) = (&access.rowid, access.row)
@@ -263,9 +240,9 @@ impl<'a> Inner<'a> {
             }
             passed = 0;
         }
-        let level = direct.levels.get(number + passed)?;
+        let level = pipeline.levels.get(number + passed)?;
         let Access::Rowid { key, lookup } = &level.access else { return None };
-        let DirectLevel { left_join, marks, before, on, filter, .. } = level;
+        let PipelineStep { left_join, marks, before, on, filter, .. } = level;
         let (left_join, must, lookup) = (*left_join, false, *lookup);
         let marks = marks.as_ref().map(|(mark, _)| *mark);
         Some(Inner { key, lookup, left_join, marks, must, before, on, filter })
@@ -284,7 +261,7 @@ impl<'a, 't> JoinScan<'a, 't> {
     /// # Errors
     /// What `work` raises and what is wrong with the file.
     pub(super) fn run(
-        direct: &Direct,
+        pipeline: &Pipeline,
         txn: &Transaction,
         parameters: &[Value],
         memory: &mut Memory,
@@ -292,10 +269,10 @@ impl<'a, 't> JoinScan<'a, 't> {
         work: impl FnOnce(&mut JoinScan<'_, '_>) -> Result<Option<Pause>, Error>,
     ) -> Result<Option<Pause>, Error> {
         if start == Start::Fresh {
-            memory.begin_marks(direct);
+            memory.begin_marks(pipeline);
         }
         let Memory { leaf, join, marks, lookups, indexes, keys, place, walk, .. } = memory;
-        let (Some(level), Some(first)) = (direct.levels.first(), direct.records.first()) else {
+        let (Some(level), Some(first)) = (pipeline.levels.first(), pipeline.records.first()) else {
             return Ok(None);
         };
         let bounds;
@@ -321,7 +298,7 @@ impl<'a, 't> JoinScan<'a, 't> {
                 };
                 let entries = Entries::new(walk, access, bounds.limits(access));
                 if more {
-                    LeafScan::of_entries(direct, txn, parameters, leaf, entries)
+                    LeafScan::of_entries(pipeline, txn, parameters, leaf, entries)
                 } else {
                     None
                 }
@@ -332,18 +309,18 @@ impl<'a, 't> JoinScan<'a, 't> {
                     (Start::At, Some(place)) => Begin::After(place),
                     _ => return Ok(None),
                 };
-                LeafScan::new(direct, txn, parameters, leaf, from, within)?
+                LeafScan::new(pipeline, txn, parameters, leaf, from, within)?
             }
         };
         let Some(scan) = scan else { return Ok(None) };
-        join.partners.resize((direct.records.len() - 1) * CHUNK, Found::NONE);
+        join.partners.resize((pipeline.records.len() - 1) * CHUNK, RowRef::NONE);
         join.cells.resize(CHUNK, LeafCell::default());
         let first = first.places.len();
-        let stride = direct.fields - first;
+        let stride = pipeline.fields - first;
         let (memory, fields, count) = (join, 0, 0);
         work(&mut JoinScan {
             scan,
-            direct,
+            pipeline,
             lookups,
             memory,
             marks,
@@ -390,8 +367,8 @@ impl<'a, 't> JoinScan<'a, 't> {
             first: self.first,
             stride: self.stride,
         };
-        for (number, plan) in self.direct.records.iter().skip(1).enumerate() {
-            let Some(inner) = Inner::of(self.direct, number) else { continue };
+        for (number, plan) in self.pipeline.records.iter().skip(1).enumerate() {
+            let Some(inner) = Inner::of(self.pipeline, number) else { continue };
             let lookup = &mut self.lookups[inner.lookup];
             wanted = step.inner((number, &inner, plan), lookup, &mut selected, wanted)?;
         }
@@ -413,7 +390,7 @@ impl<'a, 't> JoinScan<'a, 't> {
     pub(super) fn give(&mut self) {
         let Some(rows) = self.scan.rows() else { return };
         let (count, selected) = (rows.len(), rows.selected());
-        match self.direct.gives {
+        match self.pipeline.output_record {
             Some(0) => self.scan.give(),
             Some(record) => {
                 let mut chosen = [0; CHUNK];
@@ -422,12 +399,12 @@ impl<'a, 't> JoinScan<'a, 't> {
                 self.scan.give_others(chosen[..count].iter().map(|&at| partners[usize::from(at)]));
             }
             None => {
-                let width = self.direct.outputs.as_deref().map_or(0, <[Operand]>::len);
+                let width = self.pipeline.outputs.as_deref().map_or(0, <[Operand]>::len);
                 // A batch has fewer than 2^31 columns.
                 let first = self.memory.places.len() as u32;
                 self.put_together(width);
                 let fields = (first..).step_by(width.max(1)).take(count);
-                self.scan.give_others(fields.map(|fields| Found { rowid: 0, page: None, fields }));
+                self.scan.give_others(fields.map(|fields| RowRef { rowid: 0, page: None, fields }));
             }
         }
         if count == 0 {
@@ -452,7 +429,7 @@ impl<'a, 't> JoinScan<'a, 't> {
         let fields = &fields[self.fields..];
         let (selected, from) = (rows.selected(), places.len());
         places.resize(from + selected.len() * width, ColumnPlace::NULL);
-        for (output, operand) in self.direct.outputs.iter().flatten().enumerate() {
+        for (output, operand) in self.pipeline.outputs.iter().flatten().enumerate() {
             let rows_of_places = places[from..].chunks_exact_mut(width);
             let targets = rows_of_places.map(|row| &mut row[output]);
             let targets = targets.zip(selected.iter().map(|&at| usize::from(at)));
@@ -497,7 +474,7 @@ impl<'a, 't> JoinScan<'a, 't> {
         let wish = self.scan.wish(enough);
         // Where every row has its partners or goes without, it is one of them.
         let mut inner =
-            (1..self.direct.records.len()).map(|record| Inner::of(self.direct, record - 1));
+            (1..self.pipeline.records.len()).map(|record| Inner::of(self.pipeline, record - 1));
         let all = inner.all(|inner| inner.is_some_and(|inner| inner.keeps_all()));
         if all { wish } else { wish.max(ROWS_MIN) }
     }
@@ -505,7 +482,7 @@ impl<'a, 't> JoinScan<'a, 't> {
     /// Whether so many rows or more are to be given, or there is no room for more.
     pub(super) fn is_full(&self, enough: usize) -> bool {
         self.scan.is_full(enough)
-            || self.memory.far.len() > FAR_BYTES_MAX
+            || self.memory.far.len() > OVERFLOW_BYTES_MAX
             || self.memory.places.len() > FIELDS_MAX
             || self.fields + self.count * self.stride > FIELDS_MAX
     }
@@ -614,7 +591,7 @@ impl Step<'_, '_> {
         keys: &mut [i64; CHUNK],
         rows: &mut [u8; CHUNK],
     ) -> usize {
-        self.memory.partners[number * CHUNK..][..self.rows.cells()].fill(Found::NONE);
+        self.memory.partners[number * CHUNK..][..self.rows.cells()].fill(RowRef::NONE);
         // Most keys are columns of the first table, and integers.
         let column = match key {
             Operand::Field { record: 0, field, real: false, .. } => {
@@ -671,9 +648,9 @@ impl Step<'_, '_> {
                 Some(range) => range.has(rowid),
                 None => {
                     let partner = &mut self.memory.partners[number * CHUNK + usize::from(at)];
-                    *partner = Found { rowid, page: None, fields: 0 };
+                    *partner = RowRef { rowid, page: None, fields: 0 };
                     let stays = self.joined().all(std::slice::from_ref(test), usize::from(at));
-                    self.memory.partners[number * CHUNK + usize::from(at)] = Found::NONE;
+                    self.memory.partners[number * CHUNK + usize::from(at)] = RowRef::NONE;
                     stays
                 }
             };
@@ -706,7 +683,7 @@ impl Step<'_, '_> {
             let at = usize::from(rows[place]);
             // A batch has fewer fields than 2^31.
             let start = ((from + at * stride) as u32).wrapping_sub(first as u32);
-            let mut partner = Found { rowid: keys[place], page: None, fields: start };
+            let mut partner = RowRef { rowid: keys[place], page: None, fields: start };
             if places > 0 {
                 if cell.goes_on() {
                     let payload = page.table_leaf(index)?.payload;
@@ -752,7 +729,7 @@ impl Step<'_, '_> {
             if !inner.left_join {
                 return false;
             }
-            self.memory.partners[number * CHUNK + at] = Found::NONE;
+            self.memory.partners[number * CHUNK + at] = RowRef::NONE;
         }
         self.joined().all(inner.filter, at)
     }
@@ -785,9 +762,10 @@ impl Memory {
     /// Lets the rows to be given be others than the first table's: those of another one, or what was put
     /// together of several. Where their columns are, and what was read of them, takes the place of the
     /// first table's.
-    pub(super) fn give_joined(&mut self, direct: &Direct) {
+    pub(super) fn give_joined(&mut self, pipeline: &Pipeline) {
         let JoinMemory { fields, far, places, stored, .. } = &mut self.join;
-        let (fields, far) = if direct.gives.is_some() { (fields, far) } else { (places, stored) };
+        let (fields, far) =
+            if pipeline.output_record.is_some() { (fields, far) } else { (places, stored) };
         std::mem::swap(&mut self.leaf.fields, fields);
         std::mem::swap(&mut self.leaf.far, far);
     }
@@ -795,13 +773,13 @@ impl Memory {
     /// A column of a row to be given that the row does not tell itself, by where its fields begin: NULL of
     /// a row that is none, or one that was not copied; `None` where its record ends before it.
     #[inline(always)]
-    pub(crate) fn told<'r>(
+    pub(crate) fn joined_value<'r>(
         &'r self,
         fields: u32,
-        given: Given,
+        given: OutputPlace,
         txn: &'r Transaction,
     ) -> Option<ValueRef<'r>> {
-        if fields == Found::NONE.fields {
+        if fields == RowRef::NONE.fields {
             return Some(ValueRef::Null);
         }
         let place = given.place(&self.leaf.fields, fields)?;

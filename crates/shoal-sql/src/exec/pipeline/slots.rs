@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use shoal_store::{ColumnPlace, Page, Pgno, Stored, Transaction};
 
-use super::plan::Operand;
 use super::run::{field_value, parameter};
+use crate::plan::node::Operand;
 use crate::value::{Value, ValueRef};
 
 /// One value of a row, without a borrow.
@@ -31,8 +31,8 @@ enum Kind {
     Text,
     Blob,
     /// The number among [`Slots::far`].
-    FarText,
-    FarBlob,
+    CopiedText,
+    CopiedBlob,
     /// Nothing: the value is what the operand says, a constant, a parameter, a default.
     Operand,
 }
@@ -96,7 +96,7 @@ impl Slots {
 
     /// Bytes kept beside the pages.
     #[inline]
-    pub(super) fn far_bytes(&self) -> usize {
+    pub(super) fn overflow_bytes(&self) -> usize {
         self.bytes.len()
     }
 
@@ -119,11 +119,11 @@ impl Slots {
                 Stored::Missing => Slot::OPERAND,
                 Stored::Text { start, len } => match base {
                     Base::Page(page, from) => Slot::on_page(Kind::Text, (page, from), start, len),
-                    Base::Buffer => self.keep(Kind::FarText, part(bytes, start, len)),
+                    Base::Buffer => self.keep(Kind::CopiedText, part(bytes, start, len)),
                 },
                 Stored::Blob { start, len } => match base {
                     Base::Page(page, from) => Slot::on_page(Kind::Blob, (page, from), start, len),
-                    Base::Buffer => self.keep(Kind::FarBlob, part(bytes, start, len)),
+                    Base::Buffer => self.keep(Kind::CopiedBlob, part(bytes, start, len)),
                 },
             }
         };
@@ -136,8 +136,8 @@ impl Slots {
             ValueRef::Null => Slot::NULL,
             ValueRef::Int(int) => Slot::int(int),
             ValueRef::Real(real) => Slot::real(real),
-            ValueRef::Text(text) => self.keep(Kind::FarText, text),
-            ValueRef::Blob(blob) => self.keep(Kind::FarBlob, blob),
+            ValueRef::Text(text) => self.keep(Kind::CopiedText, text),
+            ValueRef::Blob(blob) => self.keep(Kind::CopiedBlob, blob),
         };
         self.slots.push(slot);
     }
@@ -175,8 +175,8 @@ impl Slots {
             Kind::Text => ValueRef::Text(bytes_on_page(txn, slot.word)),
             Kind::Null => ValueRef::Null,
             Kind::Blob => ValueRef::Blob(bytes_on_page(txn, slot.word)),
-            Kind::FarText => ValueRef::Text(self.far(slot.word)),
-            Kind::FarBlob => ValueRef::Blob(self.far(slot.word)),
+            Kind::CopiedText => ValueRef::Text(self.far(slot.word)),
+            Kind::CopiedBlob => ValueRef::Blob(self.far(slot.word)),
             Kind::Operand => operand(),
         }
     }

@@ -1,14 +1,13 @@
-//! The rows of a direct select, given one after the other.
+//! The rows of a pipeline, given one after the other.
 
 use std::ops::Range;
 
 use shoal_store::Transaction;
 
-use super::leaf_rows::Given;
-use super::plan::{Access, Direct};
 use super::run::{Memory, Start};
 use super::slots::fixed;
 use crate::Error;
+use crate::plan::node::{Access, Node, OutputPlace, Pipeline};
 use crate::value::{Value, ValueRef};
 
 /// Batches grow up to this many rows.
@@ -20,7 +19,7 @@ const BATCH_ROWS_MIN: usize = 8;
 
 /// Where the giving of rows stands. All that is larger is in the [`Memory`].
 #[derive(Debug)]
-pub(crate) struct DirectRows {
+pub(crate) struct PipelineRows {
     /// How many rows the next batch is to have.
     size: usize,
     /// Rows that come after the batch and are to be passed over and to be given.
@@ -30,11 +29,11 @@ pub(crate) struct DirectRows {
     combined: bool,
 }
 
-impl DirectRows {
+impl PipelineRows {
     /// The rows behind the first `offset`, at most `limit` of them.
     #[inline]
-    pub(crate) fn new(limit: u64, offset: u64) -> DirectRows {
-        DirectRows { size: BATCH_ROWS_MIN, offset, limit, combined: false }
+    pub(crate) fn new(limit: u64, offset: u64) -> PipelineRows {
+        PipelineRows { size: BATCH_ROWS_MIN, offset, limit, combined: false }
     }
 
     /// Begins a part, within what the parts before left of the bounds.
@@ -85,7 +84,7 @@ impl DirectRows {
     #[inline]
     pub(crate) fn fill(
         &mut self,
-        direct: &Direct,
+        pipeline: &Pipeline,
         txn: &Transaction,
         parameters: &[Value],
         memory: &mut Memory,
@@ -93,30 +92,31 @@ impl DirectRows {
         if memory.start == Start::Done || self.limit == 0 {
             return Ok(0..0);
         }
-        if let Some(key) = &direct.point
-            && memory.start == Start::Fresh
-        {
-            memory.start = Start::Done;
-            memory.leaf.clear();
-            direct.look_up(key, txn, parameters, memory)?;
-            return Ok(self.take(memory.leaf.len()));
-        }
-        if direct.seeks && memory.start == Start::Fresh {
-            memory.leaf.clear();
-            memory.sought = direct.seek(txn, parameters, memory)?;
-            if memory.sought {
+        match &pipeline.node {
+            Node::Point { key } if memory.start == Start::Fresh => {
                 memory.start = Start::Done;
+                memory.leaf.clear();
+                pipeline.look_up(key, txn, parameters, memory)?;
                 return Ok(self.take(memory.leaf.len()));
             }
+            Node::Seek(_) if memory.start == Start::Fresh => {
+                memory.leaf.clear();
+                memory.sought = pipeline.seek(txn, parameters, memory)?;
+                if memory.sought {
+                    memory.start = Start::Done;
+                    return Ok(self.take(memory.leaf.len()));
+                }
+            }
+            _ => {}
         }
-        self.fill_many(direct, txn, parameters, memory)
+        self.fill_many(pipeline, txn, parameters, memory)
     }
 
     /// The same for rows that are not looked up one by one.
     #[inline(never)]
     fn fill_many(
         &mut self,
-        direct: &Direct,
+        pipeline: &Pipeline,
         txn: &Transaction,
         parameters: &[Value],
         memory: &mut Memory,
@@ -125,13 +125,9 @@ impl DirectRows {
             memory.clear();
             let wanted = self.limit.saturating_add(self.offset);
             let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
-            if direct.listed {
-                direct.fill_listed(txn, parameters, memory, self.size.min(wanted))?;
-            } else {
-                direct.fill(txn, parameters, memory, self.size.min(wanted))?;
-            }
+            pipeline.fill(txn, parameters, memory, self.size.min(wanted))?;
             self.size = (self.size * 8).min(BATCH_ROWS_MAX);
-            let places = direct.is_lazy(memory);
+            let places = pipeline.is_lazy(memory);
             let given = self.take(if places { memory.leaf.len() } else { memory.rows });
             if !given.is_empty() {
                 return Ok(given);
@@ -152,11 +148,11 @@ impl DirectRows {
     }
 }
 
-impl Direct {
+impl Pipeline {
     /// What of a row an output is.
     #[inline(always)]
-    pub(crate) fn given(&self, output: usize) -> Given {
-        self.given.get(output).copied().unwrap_or(Given::FIXED)
+    pub(crate) fn given(&self, output: usize) -> OutputPlace {
+        self.given.get(output).copied().unwrap_or(OutputPlace::FIXED)
     }
 
     /// The value of an output that is nothing of the row; NULL where there is no such output.
@@ -169,7 +165,7 @@ impl Direct {
     /// The value of an output that a row to be given does not tell: nothing of it, NULL of a row that is none,
     /// or a long one of a joined row; `fields` is where the row's fields begin.
     #[inline(never)]
-    pub(crate) fn untold<'v>(
+    pub(crate) fn slow_value<'v>(
         &'v self,
         memory: &'v Memory,
         (fields, output): (u32, usize),
@@ -177,8 +173,9 @@ impl Direct {
         parameters: &'v [Value],
     ) -> ValueRef<'v> {
         let given = self.given(output);
-        let told = if given.is_of_row() { memory.told(fields, given, txn) } else { None };
-        told.unwrap_or_else(|| self.fixed(output, parameters))
+        let joined_value =
+            if given.is_of_row() { memory.joined_value(fields, given, txn) } else { None };
+        joined_value.unwrap_or_else(|| self.fixed(output, parameters))
     }
 
     /// A value of a row that is kept as slots, by the numbers of the row in the batch and of the output.
@@ -209,9 +206,9 @@ impl Direct {
         let given = self.given(output);
         if self.is_lazy(memory) {
             memory.leaf.each_row_until(rows.clone(), txn, |row| {
-                let told = row.near_int(given).is_some_and(&mut each);
-                rows.start += usize::from(told);
-                told
+                let joined_value = row.near_int(given).is_some_and(&mut each);
+                rows.start += usize::from(joined_value);
+                joined_value
             });
         }
         rows
@@ -232,7 +229,7 @@ impl Direct {
         let given = self.given(output);
         memory.leaf.each_row(rows, txn, |row| {
             each(row.value(given).unwrap_or_else(|| {
-                self.untold(memory, (row.fields_from(), output), txn, parameters)
+                self.slow_value(memory, (row.fields_from(), output), txn, parameters)
             }));
         });
     }

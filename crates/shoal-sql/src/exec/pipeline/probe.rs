@@ -3,7 +3,7 @@
 //! Such a query begins anew for every row around it and mostly finds a row or a few, by a key that this one
 //! has. Those are found as the few of a statement are ([`super::seek`]): without a loop that could go on
 //! later. What it compares with are registers, which are its parameters. More rows, and those of other ways
-//! to them, are found by the loops of every direct select.
+//! to them, are found by the loops of every pipeline.
 
 use shoal_store::Transaction;
 
@@ -11,39 +11,13 @@ use super::each::RowView;
 use super::index::needs_conversion;
 use super::leaf::{CHUNK, LeafMemory};
 use super::leaf_rows::LeafRow;
-use super::plan::{Access, Direct, IndexAccess, Operand, Quick, Test};
 use super::run::{Memory, rowid_of_value};
-use super::seek::{FEW, KEYS_MAX, is_by_equality};
+use super::seek::FEW;
 use super::slots::fixed;
 use crate::Error;
 use crate::plan::NullKey;
+use crate::plan::node::{Access, IndexAccess, Operand, Pipeline, ProbeNode, SEEK_KEYS_MAX};
 use crate::value::{Value, ValueRef};
-
-/// How the rows of a select are found at once, if they can be.
-pub(super) fn quick(direct: &Direct) -> Option<Quick> {
-    let [level] = &*direct.levels else { return None };
-    if level.left_join || level.marks.is_some() || !level.on.is_empty() {
-        return None;
-    }
-    let access = match &level.access {
-        Access::Rowid { .. } => return Some(Quick::Row),
-        Access::Index(access) => access,
-        Access::Rows { .. } | Access::Any { .. } | Access::Common { .. } => return None,
-    };
-    if !is_by_equality(access) {
-        return None;
-    }
-    let of_group =
-        direct.group.iter().flat_map(|group| group.arguments.iter().flatten().chain(&group.kept));
-    let of_tests = level.before.iter().chain(&level.filter).flat_map(Test::operands);
-    let mut operands = direct.outputs.iter().flatten().chain(of_group).chain(of_tests);
-    if !level.before.is_empty() || !operands.all(|operand| operand.is_at_most_of(level.record)) {
-        return None;
-    }
-    let plan = &direct.records[level.record];
-    let asks = access.row.is_some() || !level.filter.is_empty() || !plan.places.is_empty();
-    Some(if asks { Quick::Entries } else { Quick::Count })
-}
 
 /// What is known of a key once its values are.
 enum Key {
@@ -51,14 +25,14 @@ enum Key {
     None,
     /// It is to be converted first, or entries with NULL are sought.
     Other,
-    Ready,
+    PreparedTest,
 }
 
 /// Puts the values that entries are sought by into `keys`.
 fn make_key<'v>(
     access: &'v IndexAccess,
     around: &'v [Value],
-    keys: &mut [ValueRef<'v>; KEYS_MAX],
+    keys: &mut [ValueRef<'v>; SEEK_KEYS_MAX],
 ) -> Key {
     for ((operand, affinity, null), key) in access.equal.iter().zip(keys) {
         *key = fixed(operand, around);
@@ -71,28 +45,13 @@ fn make_key<'v>(
             _ => {}
         }
     }
-    Key::Ready
+    Key::PreparedTest
 }
 
-impl Direct {
-    /// Whether each row is found by a key, so that finding all of them costs little.
-    pub(crate) fn is_by_key(&self) -> bool {
-        self.levels.iter().all(|level| match &level.access {
-            Access::Rowid { .. } => true,
-            Access::Index(access) => !access.equal.is_empty(),
-            Access::Rows { .. } | Access::Any { .. } | Access::Common { .. } => false,
-        })
-    }
-
-    /// Whether the first row is found without all others being found.
-    pub(crate) fn has_first(&self) -> bool {
-        let inner = self.levels.get(1..).unwrap_or_default();
-        inner.iter().all(|level| matches!(level.access, Access::Rowid { .. }))
-    }
-
+impl Pipeline {
     /// Whether few rows of one table are found at once.
     pub(crate) fn is_quick(&self) -> bool {
-        self.quick.is_some()
+        self.probe != ProbeNode::Loops
     }
 
     /// The register that has the rowid of the one row there can be, where nothing else of the rows around it
@@ -169,7 +128,7 @@ impl Direct {
         around: &[Value],
         memory: &mut Memory,
     ) -> Result<bool, Error> {
-        if let (Some(_), [level]) = (self.quick, &*self.levels)
+        if let (true, [level]) = (self.is_quick(), &*self.levels)
             && level.filter.is_empty()
         {
             match &level.access {
@@ -204,9 +163,9 @@ impl Direct {
         around: &[Value],
         memory: &mut Memory,
     ) -> Result<Option<usize>, Error> {
-        match self.quick {
-            Some(Quick::Count) => self.count(txn, around, memory, usize::MAX),
-            _ => Ok(None),
+        match self.probe {
+            ProbeNode::Count => self.count(txn, around, memory, usize::MAX),
+            ProbeNode::Point | ProbeNode::Seek | ProbeNode::Loops => Ok(None),
         }
     }
 
@@ -221,11 +180,11 @@ impl Direct {
         let Some(Access::Index(access)) = self.levels.first().map(|level| &level.access) else {
             return Ok(None);
         };
-        let mut keys = [ValueRef::Null; KEYS_MAX];
+        let mut keys = [ValueRef::Null; SEEK_KEYS_MAX];
         match make_key(access, around, &mut keys) {
             Key::None => return Ok(Some(0)),
             Key::Other => return Ok(None),
-            Key::Ready => {}
+            Key::PreparedTest => {}
         }
         match memory.indexes.get_mut(access.lookup) {
             Some(Some(index)) => {
@@ -249,7 +208,7 @@ impl Direct {
         first: bool,
         mut sink: impl FnMut(RowView<'_, '_, '_>) -> Result<bool, Error>,
     ) -> Result<(), Error> {
-        if self.quick.is_none() || !self.find_quickly(txn, around, memory, first)? {
+        if !self.is_quick() || !self.find_quickly(txn, around, memory, first)? {
             return self.for_each_until(txn, around, memory, sink);
         }
         let Some(level) = self.levels.first() else { return Ok(()) };
@@ -294,11 +253,11 @@ impl Direct {
                 Ok(true)
             }
             Access::Index(access) => {
-                let mut keys = [ValueRef::Null; KEYS_MAX];
+                let mut keys = [ValueRef::Null; SEEK_KEYS_MAX];
                 match make_key(access, around, &mut keys) {
                     Key::None => return Ok(true),
                     Key::Other => return Ok(false),
-                    Key::Ready => {}
+                    Key::PreparedTest => {}
                 }
                 let most = if first && level.filter.is_empty() { 1 } else { FEW };
                 let keys = &keys[..access.equal.len()];

@@ -1,4 +1,4 @@
-//! `UNION`, `INTERSECT` and `EXCEPT` of direct selects: rows by a hash of their values, compared
+//! `UNION`, `INTERSECT` and `EXCEPT` of pipelines: rows by a hash of their values, compared
 //! exactly.
 //!
 //! The rows so far are slots, which borrow texts from the pages. A row of a later part is looked for
@@ -8,13 +8,13 @@ use shoal_store::Transaction;
 
 use super::ascending;
 use super::each::RowView;
-use super::plan::{Direct, Operand, root_parts};
 use super::run::{Memory, Start};
 use super::slots::{Slots, fixed};
 use crate::Error;
 use crate::keep::RowStore;
 use crate::keep::key::{HashPlaces, hash_value, is_equal};
 use crate::parse::ast::CompoundOp;
+use crate::plan::node::{Operand, Pipeline, root_parts};
 use crate::plan::{BodyPlan, CompoundPlan};
 use crate::schema::Txns;
 use crate::value::{Collation, Value, ValueRef};
@@ -70,7 +70,7 @@ pub(crate) fn combine(
     result
 }
 
-/// The rows of a compound of direct selects, for whoever keeps them; `None` for another body.
+/// The rows of a compound of pipelines, for whoever keeps them; `None` for another body.
 ///
 /// # Errors
 /// As [`combine`].
@@ -79,7 +79,7 @@ pub(crate) fn combined(
     txns: Txns<'_>,
     parameters: &[Value],
 ) -> Result<Option<RowStore>, Error> {
-    let mut databases = root_parts(body).map(|part| part.map(|direct| direct.database));
+    let mut databases = root_parts(body).map(|part| part.map(|pipeline| pipeline.database));
     let Some(Some(database)) = databases.next() else { return Ok(None) };
     if databases.any(|other| other != Some(database)) {
         return Ok(None);
@@ -173,7 +173,7 @@ impl Set<'_> {
 
     fn each(
         &mut self,
-        part: &Direct,
+        part: &Pipeline,
         memory: &mut Memory,
         mut work: impl FnMut(&mut Self, RowView<'_, '_, '_>, &[Operand]),
     ) -> Result<(), Error> {

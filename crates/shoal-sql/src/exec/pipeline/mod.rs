@@ -1,0 +1,42 @@
+//! Pipelines: selects whose rows stay on their pages until a column is asked for.
+//!
+//! Most statements compute nothing: their predicates compare columns with constants, parameters or
+//! other columns, and their results are columns. [`crate::plan::lower`] makes a pipeline of such a
+//! select and chooses the node that goes through its rows:
+//!
+//! | node | loop |
+//! | --- | --- |
+//! | table scan, top-N | `leaf`: the rows of a leaf together, over `leaf_rows`; `prepared` narrows a selection vector |
+//! | index scan, lookup join | `join`: the same, with the rows of other tables that each row names |
+//! | point, seek | `each`, `seek`: a handful of rows without a batch |
+//! | rowid list | `rowids`, and `common` for those that several indexes have in common |
+//! | nested loop | `run`, `index`, `any`: one loop in the other |
+//! | count | `rows`: the cell counts of leaves |
+//!
+//! `probe` runs pipelines within expressions for one row around them, `set` and `ascending` compare
+//! the rows of several, `slots` keeps rows of nested loops, `each` and `rows` give rows out.
+
+mod any;
+mod ascending;
+mod common;
+mod each;
+mod index;
+mod join;
+mod leaf;
+mod leaf_rows;
+mod prepared;
+mod probe;
+mod rowids;
+mod rows;
+mod run;
+mod seek;
+mod set;
+mod slots;
+
+pub(crate) use each::{ManyRows, RowView};
+pub(crate) use leaf::{CHUNK, EVERYWHERE, LeafMemory};
+pub(crate) use leaf_rows::{LazyRow, LeafRows};
+pub(crate) use rows::PipelineRows;
+pub(crate) use run::Memory;
+pub(crate) use set::{combine, combined, is_same};
+pub(crate) use slots::fixed;
