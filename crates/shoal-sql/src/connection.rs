@@ -20,12 +20,14 @@ use shoal_store::{Mode, Store, Transaction, Version};
 
 use crate::exec::for_each_row;
 use crate::index_reader::IndexReader;
-use crate::parse::ast::{Conflict, Name, Stmt, TransactionMode};
+use crate::parse::ast::{Conflict, Explain, Name, Stmt, TransactionMode};
 use crate::parse::{Hint, Parsed, hint, parse};
 use crate::reader::TableReader;
 use crate::rows::Rows;
 use crate::schema::{AttachedSnapshots, FIRST_ATTACHED, MAIN, Schema, Snapshot, Txns};
-use crate::session::{Control, Counts, Environment, Interrupter, Limits, StatementSession};
+use crate::session::{
+    Analysis, Control, Counts, Environment, Interrupter, Limits, StatementSession,
+};
 use crate::value::{Value, text_of};
 use crate::write::{self, TableWriter};
 use crate::{Error, plan};
@@ -289,7 +291,10 @@ impl Connection {
     /// raises; what is wrong with the file.
     pub fn query<'c>(&'c mut self, statement: &'c mut Statement) -> Result<Rows<'c>, Error> {
         let gives_rows = match &*statement.compiled {
-            Compiled::Query(_) | Compiled::Explain(_) => true,
+            Compiled::Query(_)
+            | Compiled::QueryPlan(_)
+            | Compiled::Tree(_)
+            | Compiled::Analyze(_) => true,
             Compiled::Pragma(pragma) => !pragma.writes(),
             _ => false,
         };
@@ -340,24 +345,39 @@ impl Connection {
         }
         let Statement { compiled, parameters, memory, spare, schema, columns, .. } = statement;
         let rows = match &**compiled {
-            Compiled::Query(program) => match &program.pipeline {
-                // What is kept is counted by the general executor.
-                Some(root) if !root.keeps || self.control.limits.memory_bytes.is_none() => {
-                    let snapshot = match root.database.checked_sub(FIRST_ATTACHED) {
-                        None => snapshot,
-                        Some(place) => attached
-                            .get_mut(place)
-                            .and_then(Option::take)
-                            .ok_or(Error::Misuse { what: "a database is not attached any more" })?,
-                    };
-                    Rows::of_direct(snapshot, program, parameters, memory)?
+            Compiled::Query(program) => Rows::of_program(
+                (snapshot, attached),
+                program,
+                (parameters, memory, spare),
+                self.control.limits.memory_bytes.is_some(),
+                || self.environment.session(self.counts, &self.control, &self.store),
+            )?,
+            Compiled::QueryPlan(rows) | Compiled::Tree(rows) => {
+                Rows::of_values(columns.len(), rows)
+            }
+            Compiled::Analyze(program) => {
+                let analysis = Analysis::new(program.measures, Arc::clone(&self.control.watch));
+                let analysis = Arc::new(analysis);
+                let mut session = self.environment.session(self.counts, &self.control, &self.store);
+                session.analysis = Some(Arc::clone(&analysis));
+                let (measure, begun) = (program.root.measure, analysis.begin());
+                let mut kept = (Vec::new(), None);
+                let mut rows = Rows::of_program(
+                    (snapshot, attached),
+                    program,
+                    (parameters, &mut kept.0, &mut kept.1),
+                    self.control.limits.memory_bytes.is_some(),
+                    || session,
+                )?;
+                let mut count = 0;
+                while rows.next()?.is_some() {
+                    count += 1;
                 }
-                _ => {
-                    let session = self.environment.session(self.counts, &self.control, &self.store);
-                    Rows::of_query((snapshot, attached), program, parameters, session, spare)
-                }
-            },
-            Compiled::Explain(rows) => Rows::of_values(columns.len(), rows),
+                drop(rows);
+                analysis.ended(measure, begun, count);
+                let tree = program.tree(Some(&|number| analysis.measured(number)));
+                Rows::of_values(columns.len(), &tree)
+            }
             Compiled::Pragma(pragma) => {
                 let txns = Txns::new(snapshot.get(), &attached);
                 let rows = match pragma.data_version_of(schema)? {
@@ -380,7 +400,7 @@ impl Connection {
     /// As [`Connection::query`]; constraints; the store's errors of writing.
     pub fn execute(&mut self, statement: &mut Statement) -> Result<u64, Error> {
         match &*statement.compiled {
-            Compiled::Query(_) => {
+            Compiled::Query(_) | Compiled::Analyze(_) => {
                 let mut rows = self.query(statement)?;
                 while rows.next()?.is_some() {}
                 Ok(0)
@@ -397,7 +417,7 @@ impl Connection {
                 Ok(0)
             }
             Compiled::Write(_) => self.execute_write(statement),
-            Compiled::Pragma(_) | Compiled::Explain(_) => Ok(0),
+            Compiled::Pragma(_) | Compiled::QueryPlan(_) | Compiled::Tree(_) => Ok(0),
             Compiled::Attach(_) | Compiled::Detach(_) => self.attach_or_detach(statement),
             Compiled::Begin(mode) => {
                 self.begin(match mode {
@@ -784,13 +804,19 @@ fn compile(
         Stmt::Rollback { savepoint: Some(name) } => Compiled::RollbackTo(name.clone()),
         Stmt::Savepoint(name) => Compiled::Savepoint(name.clone()),
         Stmt::Release(name) => Compiled::Release(name.clone()),
-        Stmt::Explain { query_plan: true, stmt, offset } => match &**stmt {
-            Stmt::Select(select) => Compiled::Explain(plan::explain(schema, select, txns)?),
-            _ => return Err(Error::unsupported("EXPLAIN QUERY PLAN of this statement", *offset)),
-        },
-        Stmt::Explain { offset, .. } => {
-            let what = "EXPLAIN (there is no bytecode to list; EXPLAIN QUERY PLAN tells the plan)";
-            return Err(Error::unsupported(what, *offset));
+        Stmt::Explain { kind, stmt, offset } => {
+            let Stmt::Select(select) = &**stmt else {
+                return Err(Error::unsupported("EXPLAIN of this statement", *offset));
+            };
+            let mut program = plan::plan_in_words(schema, select, txns)?;
+            match kind {
+                Explain::QueryPlan => Compiled::QueryPlan(program.explain()),
+                Explain::Tree => Compiled::Tree(program.tree(None)),
+                Explain::Analyze => {
+                    program.schema = program.needs_schema.then(|| Arc::clone(schema));
+                    Compiled::Analyze(Box::new(program))
+                }
+            }
         }
         Stmt::Other { what, offset } => return Err(Error::unsupported(*what, *offset)),
         Stmt::Insert(_)

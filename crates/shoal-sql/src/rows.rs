@@ -12,7 +12,7 @@ use crate::exec::pipeline::{LazyRow, Memory, PipelineRows, combine};
 use crate::exec::{Batch, Run};
 use crate::plan::node::{Operand, Pipeline, Root, root_parts};
 use crate::plan::{BodyPlan, Program};
-use crate::schema::{AttachedSnapshots, Snapshot, Txns};
+use crate::schema::{AttachedSnapshots, FIRST_ATTACHED, Snapshot, Txns};
 use crate::session::StatementSession;
 use crate::value::{Affinity, Value, ValueRef};
 
@@ -192,7 +192,39 @@ fn row_count(operand: &Operand, parameters: &[Value]) -> Result<i64, Error> {
 }
 
 impl<'c> Rows<'c> {
-    pub(crate) fn of_query(
+    /// The rows of a program, straight from the pages where they can be. `is_limited` tells that memory
+    /// is: what a pipeline keeps is counted where rows come one after the other.
+    ///
+    /// # Errors
+    /// What `LIMIT` and `OFFSET` refuse; a database that is not attached any more.
+    #[inline(always)]
+    pub(crate) fn of_program(
+        (snapshot, mut attached): (Snapshot<'c>, AttachedSnapshots<'c>),
+        program: &'c Program,
+        (parameters, memory, spare): (
+            &'c [Value],
+            &'c mut Vec<Memory>,
+            &'c mut Option<Box<General>>,
+        ),
+        is_limited: bool,
+        session: impl FnOnce() -> StatementSession,
+    ) -> Result<Rows<'c>, Error> {
+        match &program.pipeline {
+            Some(root) if !(root.keeps && is_limited) => {
+                let snapshot = match root.database.checked_sub(FIRST_ATTACHED) {
+                    None => snapshot,
+                    Some(place) => attached
+                        .get_mut(place)
+                        .and_then(Option::take)
+                        .ok_or(Error::Misuse { what: "a database is not attached any more" })?,
+                };
+                Rows::of_pipeline(snapshot, program, parameters, memory)
+            }
+            _ => Ok(Rows::of_query((snapshot, attached), program, parameters, session(), spare)),
+        }
+    }
+
+    fn of_query(
         (snapshot, attached): (Snapshot<'c>, AttachedSnapshots<'c>),
         program: &'c Program,
         parameters: &[Value],
@@ -231,7 +263,7 @@ impl<'c> Rows<'c> {
 
     /// Rows straight from the pages; an error when the program's are not.
     #[inline(always)]
-    pub(crate) fn of_direct(
+    fn of_pipeline(
         snapshot: Snapshot<'c>,
         program: &'c Program,
         parameters: &'c [Value],

@@ -38,7 +38,7 @@ impl Transaction {
     #[inline]
     pub(crate) fn check_watch(&self) -> Result<(), Error> {
         match &self.watch {
-            Some(watch) => watch.check(),
+            Some(watch) => watch.enter_page(),
             None => Ok(()),
         }
     }

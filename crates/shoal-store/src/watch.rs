@@ -11,7 +11,7 @@ use crate::Error;
 /// restarted. Cost of a look: one load; with a time limit also a look at the clock.
 #[derive(Debug)]
 pub struct Watch {
-    /// Bits of [`STOPPED`] and [`TIMED`].
+    /// Bits of [`STOPPED`], [`TIMED`] and [`COUNTED`].
     state: AtomicU8,
     /// What the deadline is counted from.
     origin: Instant,
@@ -19,10 +19,13 @@ pub struct Watch {
     deadline: AtomicU64,
     /// In milliseconds, for the error.
     limit_ms: AtomicU64,
+    /// Pages entered since counting began.
+    pages: AtomicU64,
 }
 
 const STOPPED: u8 = 1;
 const TIMED: u8 = 2;
+const COUNTED: u8 = 4;
 
 impl Default for Watch {
     fn default() -> Watch {
@@ -31,6 +34,7 @@ impl Default for Watch {
             origin: Instant::now(),
             deadline: AtomicU64::new(0),
             limit_ms: AtomicU64::new(0),
+            pages: AtomicU64::new(0),
         }
     }
 }
@@ -59,6 +63,30 @@ impl Watch {
         }
     }
 
+    /// Counts from now on the pages that walks enter, until the watch is restarted. A watch that counts
+    /// nothing pays nothing for it: counting is one of the states that a look takes the long way for.
+    pub fn count_pages(&self) {
+        self.pages.store(0, Ordering::Relaxed);
+        self.state.fetch_or(COUNTED, Ordering::Relaxed);
+    }
+
+    /// How many pages were entered since [`Watch::count_pages`].
+    pub fn pages(&self) -> u64 {
+        self.pages.load(Ordering::Relaxed)
+    }
+
+    /// A look at a page that is entered: as [`Watch::check`].
+    #[inline]
+    pub(crate) fn enter_page(&self) -> Result<(), Error> {
+        match self.state.load(Ordering::Relaxed) {
+            0 => Ok(()),
+            state => {
+                self.pages.fetch_add(1, Ordering::Relaxed);
+                self.check_state(state)
+            }
+        }
+    }
+
     /// # Errors
     /// [`Error::Interrupted`] once stopped, [`Error::TimedOut`] once the time has passed.
     #[inline]
@@ -74,7 +102,9 @@ impl Watch {
         if state & STOPPED != 0 {
             return Err(Error::Interrupted);
         }
-        if self.origin.elapsed().as_nanos() >= u128::from(self.deadline.load(Ordering::Relaxed)) {
+        if state & TIMED != 0
+            && self.origin.elapsed().as_nanos() >= u128::from(self.deadline.load(Ordering::Relaxed))
+        {
             return Err(Error::TimedOut { limit_ms: self.limit_ms.load(Ordering::Relaxed) });
         }
         Ok(())
@@ -97,5 +127,18 @@ mod tests {
         assert!(matches!(watch.check(), Err(Error::TimedOut { limit_ms: 0 })));
         watch.restart(None);
         assert!(watch.check().is_ok());
+    }
+
+    #[test]
+    fn counts_pages_when_asked_to() {
+        let watch = Watch::default();
+        assert!(watch.enter_page().is_ok());
+        assert_eq!(watch.pages(), 0);
+        watch.count_pages();
+        assert!(watch.enter_page().is_ok() && watch.check().is_ok());
+        assert_eq!(watch.pages(), 1);
+        watch.restart(None);
+        assert!(watch.enter_page().is_ok());
+        assert_eq!(watch.pages(), 1);
     }
 }

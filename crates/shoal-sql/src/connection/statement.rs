@@ -7,7 +7,7 @@ use crate::connection::pragma::Pragma;
 use crate::exec::pipeline::Memory;
 use crate::parse::Parsed;
 use crate::parse::ast::{Name, TransactionMode};
-use crate::plan::Program;
+use crate::plan::{Program, tree};
 use crate::rows::General;
 use crate::schema::Schema;
 use crate::value::Value;
@@ -41,7 +41,11 @@ pub(crate) enum Compiled {
     Query(Box<Program>),
     Write(write::Plan),
     /// The rows of `EXPLAIN QUERY PLAN`.
-    Explain(Vec<Vec<Value>>),
+    QueryPlan(Vec<Vec<Value>>),
+    /// Those of `EXPLAIN`.
+    Tree(Vec<Vec<Value>>),
+    /// `EXPLAIN ANALYZE` of a query.
+    Analyze(Box<Program>),
     Pragma(Pragma),
     /// The file and the name.
     Attach(Box<Program>),
@@ -59,7 +63,7 @@ impl Compiled {
     /// Whether running it reads the database of that number.
     pub(crate) fn reads(&self, database: usize) -> bool {
         match self {
-            Compiled::Query(program) => program.reads(database),
+            Compiled::Query(program) | Compiled::Analyze(program) => program.reads(database),
             Compiled::Write(plan) => plan.reads_attached(),
             Compiled::Pragma(_) => true,
             _ => false,
@@ -71,8 +75,12 @@ impl Compiled {
             Compiled::Query(program) => {
                 program.columns.iter().map(|column| column.name.clone()).collect()
             }
-            Compiled::Explain(_) => {
+            Compiled::QueryPlan(_) => {
                 ["id", "parent", "notused", "detail"].map(str::to_owned).to_vec()
+            }
+            Compiled::Tree(_) => tree::HEADINGS.map(str::to_owned).to_vec(),
+            Compiled::Analyze(_) => {
+                tree::HEADINGS.iter().chain(&tree::MEASURED).map(|&name| name.to_owned()).collect()
             }
             Compiled::Pragma(pragma) => pragma.columns(),
             _ => Vec::new(),
@@ -175,13 +183,16 @@ impl Statement {
 
     /// Whether the rows are a plan: `EXPLAIN QUERY PLAN`.
     pub fn is_plan(&self) -> bool {
-        matches!(*self.compiled, Compiled::Explain(_))
+        matches!(*self.compiled, Compiled::QueryPlan(_))
     }
 
     /// Whether the statement only reads.
     pub fn is_read_only(&self) -> bool {
         match &*self.compiled {
-            Compiled::Query(_) | Compiled::Explain(_) => true,
+            Compiled::Query(_)
+            | Compiled::QueryPlan(_)
+            | Compiled::Tree(_)
+            | Compiled::Analyze(_) => true,
             Compiled::Write(_) => false,
             Compiled::Pragma(pragma) => !pragma.writes(),
             Compiled::Attach(_)

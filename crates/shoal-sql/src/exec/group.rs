@@ -60,6 +60,8 @@ impl<'r, R: ManyRows<'r>> ForEach<'r> for Column<'r, R> {
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     groups: GroupStore,
+    /// How many rows pipelines gave.
+    taken: u64,
     by_key: HashPlaces,
     /// Those of pipelines by how keys of few bytes are stored.
     by_short: ShortKeys,
@@ -241,6 +243,7 @@ impl Groups {
     ) -> Result<(), Error> {
         if matches!(pipeline.node, Node::Count) {
             let count = pipeline.count_rows(txn)?;
+            self.taken += count.unsigned_abs();
             let place = self.place_of(plan, |_| 0, |_, _| true, |_| ValueRef::Null);
             for state in self.groups.states(plan, place) {
                 state.add_rows(count);
@@ -260,7 +263,10 @@ impl Groups {
                 self.take_rows(plan, group, rows)
             })
         } else {
-            pipeline.for_each(txn, parameters, memory, |row| self.take_row(plan, group, row))
+            pipeline.for_each(txn, parameters, memory, |row| {
+                self.taken += 1;
+                self.take_row(plan, group, row)
+            })
         }
     }
 
@@ -345,7 +351,8 @@ impl Groups {
 
     /// Takes the groups of rows that come after this one's; false where aggregates do not merge.
     fn merge(&mut self, plan: &GroupPlan, part: Groups) -> bool {
-        let Groups { groups: mut other, by_key, .. } = part;
+        let Groups { groups: mut other, by_key, taken, .. } = part;
+        self.taken += taken;
         let mut states = other.take_states();
         for number in 0..other.len() {
             let states = states.by_ref().take(plan.aggregates.len());
@@ -387,6 +394,7 @@ impl Groups {
         group: &'r GroupInput,
         rows: impl ManyRows<'r>,
     ) -> Result<(), Error> {
+        self.taken += rows.len() as u64;
         if (plan.picks.is_some() && !group.kept.is_empty()) || rows.len() > CHUNK {
             // What else is kept of a row depends on what its aggregates say, row by row.
             let mut numbers = 0..rows.len();
@@ -734,8 +742,19 @@ impl Groups {
     }
 
     /// Forgets the groups and keeps their memory, for another run of the same plan.
+    /// How many groups there are.
+    pub(super) fn len(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// How many rows pipelines gave.
+    pub(super) fn taken(&self) -> u64 {
+        self.taken
+    }
+
     pub(super) fn clear(&mut self) {
         self.groups.clear();
+        self.taken = 0;
         self.kept.clear();
         self.counted = 0;
         self.by_key.clear();

@@ -49,7 +49,7 @@ use crate::keep::listed::{ListPlace, ListRule, Listed, Listing};
 use crate::keep::matched::MatchedRows;
 use crate::plan::{BodyPlan, Program, QueryPlan, SubqueryPlan};
 use crate::schema::{Module, ModuleContext, ModuleRows, Schema, Txns};
-use crate::session::Session;
+use crate::session::{Analysis, Session};
 use crate::value::{InRule, Value, ValueRef, assign};
 use hash::HashStore;
 use inner::{InnerPlan, InnerRun};
@@ -274,6 +274,8 @@ pub(crate) struct Machine<'m, 't> {
     cursors: Vec<Slot<'t>>,
     /// The database of each.
     cursor_databases: &'m [usize],
+    /// Measures of the plan's nodes, where anybody asks for them.
+    analysis: Option<&'m Analysis>,
     /// Rows looked at, to ask now and then whether to go on.
     ticks: u32,
 }
@@ -319,6 +321,7 @@ impl<'m, 't> Machine<'m, 't> {
             schema: program.schema.as_deref(),
             cursors: Vec::new(),
             cursor_databases: &program.cursors,
+            analysis: session.analysis(),
             ticks: 0,
         }
     }
@@ -346,8 +349,38 @@ impl<'m, 't> Machine<'m, 't> {
             schema: None,
             cursors: Vec::new(),
             cursor_databases: &[],
+            analysis: None,
             ticks: 0,
         }
+    }
+
+    /// Does a part of a node's work; `rows` tells how many rows it gave.
+    #[inline]
+    fn measured<T>(
+        &mut self,
+        measure: usize,
+        work: impl FnOnce(&mut Self) -> Result<T, Error>,
+        rows: impl FnOnce(&T) -> u64,
+    ) -> Result<T, Error> {
+        let Some(analysis) = self.analysis else { return work(self) };
+        let begun = analysis.begin();
+        let done = work(self)?;
+        analysis.end(measure, begun, rows(&done));
+        Ok(done)
+    }
+
+    /// The same of a node that begins anew.
+    #[inline]
+    fn measured_run<T>(
+        &mut self,
+        measure: usize,
+        work: impl FnOnce(&mut Self) -> Result<T, Error>,
+        rows: impl FnOnce(&T) -> u64,
+    ) -> Result<T, Error> {
+        if let Some(analysis) = self.analysis {
+            analysis.opened(measure);
+        }
+        self.measured(measure, work, rows)
     }
 
     /// Makes room for the cursors.
@@ -519,7 +552,14 @@ impl<'m, 't> Machine<'m, 't> {
             return Ok(*known == Value::Int(1));
         }
         let exists = match self.probe_plan(index) {
-            Some(probe) => self.probe_any(index, probe)?,
+            Some(probe) => {
+                let measure = plans[index].plan.measure;
+                self.measured_run(
+                    measure,
+                    |machine| machine.probe_any(index, probe),
+                    |found| u64::from(*found),
+                )?
+            }
             None => self.first_row(index)?,
         };
         if reads.is_some() {
@@ -545,11 +585,19 @@ impl<'m, 't> Machine<'m, 't> {
         let plans = self.plans;
         let plan = &plans[index].plan;
         if let Some(probe) = self.probe_plan(index) {
-            return self.probe_first(index, probe);
+            return self.measured_run(
+                plan.measure,
+                |machine| machine.probe_first(index, probe),
+                |found| u64::from(*found),
+            );
         }
         if let Some(inner) = InnerPlan::of(plan) {
             let mut run = self.queries[index].inner.take().unwrap_or_default();
-            let found = run.first_row(inner, self)?;
+            let found = self.measured_run(
+                plan.measure,
+                |machine| run.first_row(inner, machine),
+                |found| u64::from(*found),
+            )?;
             self.queries[index].inner = Some(run);
             return Ok(found);
         }
@@ -655,7 +703,12 @@ impl<'m, 't> Machine<'m, 't> {
     /// first row that is equal.
     fn in_rows(&mut self, index: usize, from: usize, rule: InRule) -> Result<Option<bool>, Error> {
         if let Some(probe) = self.probe_plan(index).filter(|probe| !probe.groups()) {
-            return self.probe_in(index, probe, from, rule);
+            let measure = self.plans[index].plan.measure;
+            return self.measured_run(
+                measure,
+                |machine| machine.probe_in(index, probe, from, rule),
+                |_| 0,
+            );
         }
         let plans = self.plans;
         let plan = &plans[index].plan;

@@ -47,7 +47,12 @@ impl PipelineScanRun {
             if let Some(error) = self.columns.take_failure() {
                 return Err(error);
             }
-            if !self.compute(plan, machine)? {
+            let more = machine.measured(
+                plan.pipeline.measure,
+                |machine| self.compute(plan, machine),
+                |found| found.unwrap_or(0) as u64,
+            )?;
+            if more.is_none() {
                 return Ok(false);
             }
         }
@@ -59,12 +64,12 @@ impl PipelineScanRun {
         Ok(true)
     }
 
-    /// Finds more rows and computes them; false when there are none.
+    /// Finds more rows and computes them: how many predicates left; `None` when there are no more.
     fn compute(
         &mut self,
         plan: &PipelineScan,
         machine: &mut Machine<'_, '_>,
-    ) -> Result<bool, Error> {
+    ) -> Result<Option<usize>, Error> {
         let PipelineScan { pipeline, registers, early, conditions, outputs, table, .. } = plan;
         let txn = machine.txn(pipeline.database)?;
         let parameters = &*Arc::clone(&machine.parameters);
@@ -73,7 +78,7 @@ impl PipelineScanRun {
             self.ready = self.rows.fill(pipeline, txn, parameters, memory)?;
         }
         if self.ready.is_empty() {
-            return Ok(false);
+            return Ok(None);
         }
         let first = self.ready.start;
         let end = self.ready.end.min(first + ROWS_MAX);
@@ -85,7 +90,7 @@ impl PipelineScanRun {
         self.columns.compute(outputs.iter(), &mut world);
         self.next = 0;
         session.check()?;
-        Ok(true)
+        Ok(Some(self.columns.rows()))
     }
 
     /// Takes the next of the rows that are computed, where it is one of the query's; `outputs` has what is

@@ -68,6 +68,9 @@ impl QueryRun {
         plan: &QueryPlan,
         machine: &mut Machine<'_, '_>,
     ) -> Result<(), Error> {
+        if let Some(analysis) = machine.analysis {
+            analysis.opened(plan.measure);
+        }
         self.body.restart();
         self.sorter = None;
         self.limit = match &plan.limit {
@@ -82,11 +85,17 @@ impl QueryRun {
     }
 
     /// Puts the next row into the query's registers; false when there is none.
+    #[inline]
     pub(super) fn next(
         &mut self,
         plan: &QueryPlan,
         machine: &mut Machine<'_, '_>,
     ) -> Result<bool, Error> {
+        let rows = |found: &bool| u64::from(*found);
+        machine.measured(plan.measure, |machine| self.next_row(plan, machine), rows)
+    }
+
+    fn next_row(&mut self, plan: &QueryPlan, machine: &mut Machine<'_, '_>) -> Result<bool, Error> {
         loop {
             if self.limit == Some(0) {
                 return Ok(false);

@@ -250,30 +250,52 @@ impl SelectRun {
         machine: &mut Machine<'_, '_>,
     ) -> Result<(), Error> {
         if self.groups.is_none() {
-            let mut groups = self.spare.take().unwrap_or_default();
-            match (grouped_by_pipeline(plan, machine), grouped_by_columns(plan, machine)) {
-                (Some(pipeline), _) => groups.add_pipeline(group, pipeline, machine)?,
-                (None, Some(piped)) if self.meets_constant(plan, machine)? => {
-                    groups.add_computed(group, piped, machine)?;
-                }
-                (None, Some(_)) => {}
-                (None, None) => {
-                    while self.next_joined(plan, machine)? {
-                        groups.add(group, machine)?;
-                        let argument = group.aggregates.first().map(|aggregate| aggregate.first);
-                        if group.ends_early
-                            && argument.is_some_and(|reg| !machine.registers[reg].is_null())
-                        {
-                            self.done = true;
-                            break;
-                        }
+            self.groups = Some(machine.measured_run(
+                group.measure,
+                |machine| self.gathered(plan, group, machine),
+                |groups| groups.len() as u64,
+            )?);
+        }
+        Ok(())
+    }
+
+    /// All rows in their groups.
+    fn gathered(
+        &mut self,
+        plan: &SelectPlan,
+        group: &GroupPlan,
+        machine: &mut Machine<'_, '_>,
+    ) -> Result<Box<Groups>, Error> {
+        let mut groups = self.spare.take().unwrap_or_default();
+        match (grouped_by_pipeline(plan, machine), grouped_by_columns(plan, machine)) {
+            (Some(pipeline), _) => {
+                let add = |machine: &mut Machine<'_, '_>| {
+                    groups.add_pipeline(group, pipeline, machine).map(|()| groups.taken())
+                };
+                machine.measured_run(pipeline.measure, add, |taken| *taken)?;
+            }
+            (None, Some(piped)) if self.meets_constant(plan, machine)? => {
+                let add = |machine: &mut Machine<'_, '_>| {
+                    groups.add_computed(group, piped, machine).map(|()| groups.taken())
+                };
+                machine.measured_run(piped.pipeline.measure, add, |taken| *taken)?;
+            }
+            (None, Some(_)) => {}
+            (None, None) => {
+                while self.next_joined(plan, machine)? {
+                    groups.add(group, machine)?;
+                    let argument = group.aggregates.first().map(|aggregate| aggregate.first);
+                    if group.ends_early
+                        && argument.is_some_and(|reg| !machine.registers[reg].is_null())
+                    {
+                        self.done = true;
+                        break;
                     }
                 }
             }
-            groups.finish(group, machine.session)?;
-            self.groups = Some(groups);
         }
-        Ok(())
+        groups.finish(group, machine.session)?;
+        Ok(groups)
     }
 
     /// The next group, where the rows of each come one after the other: no more than two are kept.
@@ -368,7 +390,17 @@ impl SelectRun {
         loop {
             machine.tick()?;
             let depth = self.depth;
-            if self.levels[depth].next(&plan.levels[depth], machine)? {
+            let (run, level) = (&mut self.levels[depth], &plan.levels[depth]);
+            let found = match &level.scan {
+                // A batch of these is measured where it is found.
+                Scan::Pipeline(_) => run.next(level, machine)?,
+                _ => machine.measured(
+                    level.measure,
+                    |machine| run.next(level, machine),
+                    |found| u64::from(*found),
+                )?,
+            };
+            if found {
                 if depth + plan.levels[depth].width() == count {
                     return Ok(true);
                 }
@@ -439,6 +471,9 @@ impl LevelRun {
 
     /// Begins the loop with the rows known so far.
     fn open(&mut self, plan: &Level, machine: &mut Machine<'_, '_>) -> Result<(), Error> {
+        if let Some(analysis) = machine.analysis {
+            analysis.opened(plan.measure);
+        }
         (self.matched, self.null_row, self.unmatched) = (false, false, false);
         self.scan.open_again(&plan.scan, machine)
     }

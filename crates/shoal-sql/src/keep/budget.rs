@@ -21,7 +21,7 @@ impl Kept {
     /// [`Error::Limit`] when the statement keeps more than it may.
     #[inline]
     pub(crate) fn add(&mut self, session: &dyn Session, bytes: usize) -> Result<(), Error> {
-        match session.budget() {
+        match session.meter() {
             None => Ok(()),
             Some(budget) => self.take(budget, bytes as u64),
         }
@@ -39,7 +39,7 @@ impl Kept {
     /// Counts more bytes of what goes on in a file when [`is_full`] says so: it may always keep a
     /// little.
     pub(crate) fn note(&mut self, session: &dyn Session, bytes: usize) {
-        if let Some(budget) = session.budget() {
+        if let Some(budget) = session.meter() {
             // The others see that it is more than there may be.
             let _ = self.take(budget, bytes as u64);
         }

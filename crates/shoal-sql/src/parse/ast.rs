@@ -40,9 +40,9 @@ pub(crate) enum Stmt {
     Attach(Box<Select>),
     /// `DETACH`, as a query of one row: the name.
     Detach(Box<Select>),
-    /// `EXPLAIN` and `EXPLAIN QUERY PLAN`.
+    /// `EXPLAIN` in its three forms.
     Explain {
-        query_plan: bool,
+        kind: Explain,
         stmt: Box<Stmt>,
         offset: usize,
     },
@@ -51,6 +51,17 @@ pub(crate) enum Stmt {
         what: &'static str,
         offset: usize,
     },
+}
+
+/// What is shown of a statement's plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Explain {
+    /// `EXPLAIN`: the tree of nodes.
+    Tree,
+    /// `EXPLAIN QUERY PLAN`: the plan in SQLite's layout.
+    QueryPlan,
+    /// `EXPLAIN ANALYZE`: the tree of nodes with what running them took.
+    Analyze,
 }
 
 /// How `BEGIN` takes its locks.

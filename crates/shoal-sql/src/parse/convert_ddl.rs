@@ -3,6 +3,7 @@
 use sqlite3_parser::ast as grammar;
 use sqlite3_parser::dialect::TokenType;
 
+use super::ast::Explain;
 use super::ast::{
     ColumnConstraint, ColumnDef, Conflict, CreateIndex, CreateTable, CreateTableBody, CreateView,
     Delete, DropKind, ExprKind, ForeignKey, Insert, InsertSource, Name, ObjectName, PragmaArgument,
@@ -16,10 +17,10 @@ impl Converter<'_> {
     pub(super) fn explain(
         &mut self,
         stmt: &grammar::Stmt<'_>,
-        query_plan: bool,
+        kind: Explain,
     ) -> Result<Stmt, Error> {
         let offset = self.tokens.find_kind(TokenType::TK_EXPLAIN);
-        Ok(Stmt::Explain { query_plan, stmt: Box::new(self.stmt(stmt)?), offset })
+        Ok(Stmt::Explain { kind, stmt: Box::new(self.stmt(stmt)?), offset })
     }
 
     pub(super) fn stmt(&mut self, stmt: &grammar::Stmt<'_>) -> Result<Stmt, Error> {

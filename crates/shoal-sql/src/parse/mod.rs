@@ -52,8 +52,9 @@ pub(crate) fn parse(sql: &str) -> Result<Parsed, Error> {
 }
 
 /// The same of any statement, whose tokens are these.
-fn by_grammar(tokens: Tokens<'_>) -> Result<Parsed, Error> {
+fn by_grammar(mut tokens: Tokens<'_>) -> Result<Parsed, Error> {
     let arena = Bump::new();
+    let kind = if tokens.take_analyze() { ast::Explain::Analyze } else { ast::Explain::Tree };
     let text = tokens.grammar_text();
     let mut parser = Parser::new(&arena, &text);
     let Some(cmd) = parser.next().map_err(|error| syntax(error, &tokens))? else {
@@ -62,8 +63,8 @@ fn by_grammar(tokens: Tokens<'_>) -> Result<Parsed, Error> {
     let mut converter = Converter::new(tokens);
     let stmt = match cmd {
         Cmd::Stmt(stmt) => converter.stmt(&stmt)?,
-        Cmd::Explain(stmt) => converter.explain(&stmt, false)?,
-        Cmd::ExplainQueryPlan(stmt) => converter.explain(&stmt, true)?,
+        Cmd::Explain(stmt) => converter.explain(&stmt, kind)?,
+        Cmd::ExplainQueryPlan(stmt) => converter.explain(&stmt, ast::Explain::QueryPlan)?,
     };
     if !matches!(parser.next(), Ok(None)) {
         return Err(Error::meaning("more than one statement", converter.end_of_statement()));

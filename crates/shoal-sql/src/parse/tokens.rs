@@ -34,6 +34,8 @@ pub(crate) struct Tokens<'a> {
     at: usize,
     /// Whether the grammar crate would split the text otherwise.
     respelled: bool,
+    /// The word `ANALYZE` behind `EXPLAIN`, which the grammar does not know there.
+    analyze: Option<Range<usize>>,
 }
 
 impl<'a> Tokens<'a> {
@@ -59,7 +61,21 @@ impl<'a> Tokens<'a> {
             }
             all.push(token);
         }
-        Ok(Tokens { sql, all, at: 0, respelled: lexer.respelled })
+        Ok(Tokens { sql, all, at: 0, respelled: lexer.respelled, analyze: None })
+    }
+
+    /// Takes the word `ANALYZE` off `EXPLAIN ANALYZE SELECT ...`; false where there is none.
+    pub(crate) fn take_analyze(&mut self) -> bool {
+        let query = [TokenType::TK_SELECT, TokenType::TK_WITH, TokenType::TK_VALUES];
+        let is_analyze = matches!(&*self.all, [first, second, third, ..]
+            if first.kind == TokenType::TK_EXPLAIN
+                && second.kind == TokenType::TK_ANALYZE
+                && query.contains(&third.kind));
+        if is_analyze {
+            let word = self.all.remove(1);
+            self.analyze = Some(word.start..word.end);
+        }
+        is_analyze
     }
 
     /// The text up to the end of the last token: after that come spaces and comments, the last of
@@ -72,10 +88,13 @@ impl<'a> Tokens<'a> {
     /// with `(...)` or `::` in them without those, spaces that are spaces to it, too.
     pub(crate) fn grammar_text(&self) -> Cow<'a, [u8]> {
         let text = self.whole_text().as_bytes();
-        if !self.respelled {
+        if !self.respelled && self.analyze.is_none() {
             return Cow::Borrowed(text);
         }
         let mut text = text.to_vec();
+        if let Some(word) = &self.analyze {
+            text[word.clone()].fill(b' ');
+        }
         let mut past = 0;
         for token in &self.all {
             for byte in &mut text[past..token.start] {

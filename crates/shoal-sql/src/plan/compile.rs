@@ -40,6 +40,8 @@ pub(crate) struct Compiler {
     pub(crate) made_once: Vec<bool>,
     /// How many sets of rows there are that found a match.
     pub(crate) marks: usize,
+    /// How many measures there are.
+    pub(crate) measures: usize,
     /// Whether an `INDEXED BY` names an index that cannot be used.
     pub(crate) no_solution: bool,
     /// Whether a table-valued function reads the schema.
@@ -51,6 +53,12 @@ pub(crate) struct Compiler {
 }
 
 impl Compiler {
+    /// The number of another measure.
+    pub(crate) fn measure(&mut self) -> usize {
+        self.measures += 1;
+        self.measures - 1
+    }
+
     pub(crate) fn register(&mut self) -> Reg {
         self.registers += 1;
         self.registers - 1
@@ -452,7 +460,8 @@ impl Compiler {
     /// The select that gives what is asked of the rows of a query, a list or its first row, straight from
     /// the pages.
     fn inner<'p>(&self, plan: &'p QueryPlan, is_list: bool) -> Option<&'p Pipeline> {
-        let QueryPlan { body, output: _, width: _, sort, limit, offset, queries: _ } = plan;
+        let QueryPlan { body, sort, limit, offset, output: _, width: _, queries: _, measure: _ } =
+            plan;
         let BodyPlan::Select(select) = body else { return None };
         let pipeline = select.inner.as_deref()?;
         // A first row is given by every limit but 0.

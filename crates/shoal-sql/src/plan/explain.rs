@@ -21,7 +21,7 @@ struct Lines<'p> {
 
 impl Program {
     /// The rows of `EXPLAIN QUERY PLAN`: `id`, `parent`, `notused`, `detail`.
-    pub(super) fn explain(&self) -> Vec<Vec<Value>> {
+    pub(crate) fn explain(&self) -> Vec<Vec<Value>> {
         let mut lines = Lines { lines: Vec::new(), program: self, unnamed: 0 };
         lines.query(&self.root, 0);
         let row = |(id, parent, detail): (i64, i64, String)| {

@@ -135,6 +135,7 @@ fn lower_part(
     };
     Some(Pipeline {
         node,
+        measure: select.levels.first().map_or(0, |level| level.measure),
         probe: ProbeNode::Loops,
         constant: constant.into(),
         levels,
@@ -381,6 +382,9 @@ impl Lowering {
         let Level {
             words: _,
             scan,
+            rows: _,
+            estimate: _,
+            measure: _,
             on,
             keeps_left,
             keeps_right,
@@ -405,7 +409,7 @@ impl Lowering {
             | Scan::Each(_)
             | Scan::Any(_)
             | Scan::Taken(_)
-            | Scan::Function(_)
+            | Scan::Module(_)
             | Scan::Nothing
             | Scan::Pipeline(_) => return None,
         };
@@ -685,6 +689,7 @@ impl Lowering {
             ends_early: _,
             ordered: _,
             distinct: _,
+            measure: _,
         } = group;
         let keys: Option<Box<_>> =
             keys.iter().map(|(code, by)| Some((self.copied(code)?, *by))).collect();

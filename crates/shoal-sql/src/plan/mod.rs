@@ -19,6 +19,7 @@ mod restrict;
 mod sample;
 mod scan;
 mod select;
+pub(crate) mod tree;
 mod window;
 
 use shoal_store::{KeyOrder, Pgno};
@@ -57,6 +58,8 @@ pub(crate) struct Program {
     pub(crate) shared: usize,
     /// How many sets of rows there are that found a match.
     pub(crate) marks: usize,
+    /// How many measures there are.
+    pub(crate) measures: usize,
     /// What functions that describe the schema read; `Some` where there is one.
     pub(crate) schema: Option<std::sync::Arc<Schema>>,
     pub(crate) needs_schema: bool,
@@ -114,6 +117,8 @@ pub(crate) struct QueryPlan {
     pub(crate) offset: Option<Code>,
     /// The numbers of the queries that its expressions run.
     pub(crate) queries: Vec<usize>,
+    /// The number of its measure: see [`Analysis`](crate::session::Analysis).
+    pub(crate) measure: usize,
 }
 
 #[derive(Debug)]
@@ -202,6 +207,12 @@ pub(crate) struct Level {
     /// `None` where nobody asked for them.
     pub(crate) words: Option<Box<LevelWords>>,
     pub(crate) scan: Scan,
+    /// About how many rows it finds for each row of the loops around it, and how many rows there are
+    /// behind it.
+    pub(crate) rows: f64,
+    pub(crate) estimate: f64,
+    /// The number of its measure.
+    pub(crate) measure: usize,
     /// The conditions that decide whether a row matches an outer join; others are in `filter`.
     pub(crate) on: Vec<Code>,
     /// Whether rows of the loops around it stay without a match.
@@ -445,6 +456,8 @@ pub(crate) struct GroupPlan {
     pub(crate) ordered: bool,
     /// Whether the groups are the rows of a `DISTINCT`, given out as they come.
     pub(crate) distinct: bool,
+    /// The number of its measure.
+    pub(crate) measure: usize,
 }
 
 #[derive(Debug)]
@@ -476,16 +489,16 @@ pub(crate) fn plan(
     plan_with(schema, select, txns, false)
 }
 
-/// Plans a query to tell the plan: the rows of `EXPLAIN QUERY PLAN`.
+/// Plans a query to show the plan: with the words of each loop.
 ///
 /// # Errors
 /// As [`plan`].
-pub(crate) fn explain(
+pub(crate) fn plan_in_words(
     schema: &Schema,
     select: &ast::Select,
     txns: Txns<'_>,
-) -> Result<Vec<Vec<Value>>, Error> {
-    Ok(plan_with(schema, select, Some(txns), true)?.explain())
+) -> Result<Program, Error> {
+    plan_with(schema, select, Some(txns), true)
 }
 
 fn plan_with(
@@ -529,6 +542,7 @@ fn plan_resolved(query: Query, mut compiler: Compiler) -> Result<Program, Error>
         slots: compiler.slots,
         shared: compiler.made_once.len(),
         marks: compiler.marks,
+        measures: compiler.measures,
         schema: None,
         needs_schema: compiler.needs_schema,
         columns: query.columns,

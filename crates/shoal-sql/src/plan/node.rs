@@ -83,6 +83,8 @@ pub(crate) enum ProbeNode {
 pub(crate) struct Pipeline {
     /// How the rows are gone through.
     pub(crate) node: Node,
+    /// The number of its measure, that of its first level.
+    pub(crate) measure: usize,
     /// How the rows of a query within an expression are found for one row around it.
     pub(crate) probe: ProbeNode,
     /// Predicates on none of its rows; of a query within an expression alone.
@@ -419,7 +421,8 @@ pub(crate) struct Root {
 impl Root {
     /// What a query is when its rows are those of pipelines.
     pub(crate) fn of(query: &QueryPlan, compiler: &Compiler) -> Option<Root> {
-        let QueryPlan { body, output: _, width: _, sort, limit, offset, queries: _ } = query;
+        let QueryPlan { body, sort, limit, offset, output: _, width: _, queries: _, measure: _ } =
+            query;
         if sort.is_some() || root_parts(body).any(|it| it.is_none()) {
             return None;
         }

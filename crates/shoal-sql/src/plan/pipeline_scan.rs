@@ -71,7 +71,7 @@ impl PipelineScan {
     /// found so. What cannot be computed of many rows at a time is left to that level and to the select.
     ///
     /// Rows of a `DISTINCT` of which all are wanted are taken as groups.
-    pub(crate) fn replace(select: &mut SelectPlan, is_bounded: bool, compiler: &Compiler) {
+    pub(crate) fn replace(select: &mut SelectPlan, is_bounded: bool, compiler: &mut Compiler) {
         let levels = &mut select.levels;
         let is_asked = |code: &Code| code.predicate().is_some();
         let rest = levels.iter().position(|level| !level.filter.iter().all(is_asked));
@@ -150,10 +150,11 @@ fn feed(levels: &mut Vec<Level>, count: usize, compiler: &Compiler) -> bool {
 }
 
 /// Makes the scan of the first level compute what can be computed of many rows at a time.
-fn compute(select: &mut SelectPlan, is_bounded: bool, compiler: &Compiler) {
+fn compute(select: &mut SelectPlan, is_bounded: bool, compiler: &mut Compiler) {
     if !is_bounded {
         group_distinct(select, compiler);
     }
+    let compiler = &*compiler;
     let by_row = |code: &Code| compiler.is_by_row(code);
     let SelectPlan { levels, group, windows, outputs, distinct, .. } = select;
     let count = levels.len();
@@ -212,7 +213,7 @@ fn compute(select: &mut SelectPlan, is_bounded: bool, compiler: &Compiler) {
 
 /// Makes groups without aggregates of rows of which each is wanted once, where those can be taken many at a
 /// time: what they are told apart by is what they are.
-fn group_distinct(select: &mut SelectPlan, compiler: &Compiler) {
+fn group_distinct(select: &mut SelectPlan, compiler: &mut Compiler) {
     let SelectPlan { levels, group, windows, outputs, distinct, .. } = select;
     let Some(Level { scan: Scan::Pipeline(piped), filter, .. }) = levels.first() else { return };
     let is_whole =
@@ -246,6 +247,7 @@ fn group_distinct(select: &mut SelectPlan, compiler: &Compiler) {
         ends_early: false,
         ordered: false,
         distinct: true,
+        measure: compiler.measure(),
     });
 }
 

@@ -50,7 +50,8 @@ impl Compiler {
         let limit = query.limit.as_ref().map(|limit| self.code(limit));
         let offset = query.offset.as_ref().map(|offset| self.code(offset));
         let queries = std::mem::replace(&mut self.own_queries, outer);
-        QueryPlan { body, output, width, sort, limit, offset, queries }
+        let measure = self.measure();
+        QueryPlan { body, output, width, sort, limit, offset, queries, measure }
     }
 
     /// Plans a body of whose rows about so many are taken, those that are first by the output of that
@@ -132,7 +133,8 @@ impl Compiler {
         let outer = std::mem::take(&mut self.own_queries);
         let (body, _) = self.plan_body(body, output, width, (&[], None, chooses));
         let queries = std::mem::replace(&mut self.own_queries, outer);
-        QueryPlan { body, output, width, sort: None, limit: None, offset: None, queries }
+        let (sort, limit, offset, measure) = (None, None, None, self.measure());
+        QueryPlan { body, output, width, sort, limit, offset, queries, measure }
     }
 }
 

@@ -38,6 +38,8 @@ struct Draft<'e> {
     early: Vec<usize>,
     /// Where its rowid goes, by which it is noted which of its rows found a match.
     rowid: Option<Reg>,
+    /// About how many rows there are behind it.
+    estimate: f64,
 }
 
 /// The values of an `IN`, compiled, and the register each of them goes to.
@@ -134,7 +136,9 @@ impl Compiler {
             }
             known |= 1 << place;
             rows *= path.rows;
-            drafts.push(draft(sources, &terms, &mut placed, place, path, known));
+            let mut level = draft(sources, &terms, &mut placed, place, path, known);
+            level.estimate = rows;
+            drafts.push(level);
         }
         for draft in &mut drafts {
             draft.query = queries[draft.place].take();
@@ -382,8 +386,17 @@ impl Compiler {
         let having = select.having.as_ref().map(|having| self.code(having));
         let kept = self.kept_of_group(select, order_by);
         let picks = picking(&select.aggregates);
-        let (ends_early, ordered, distinct) = (false, false, false);
-        Some(GroupPlan { keys, aggregates, kept, picks, having, ends_early, ordered, distinct })
+        Some(GroupPlan {
+            keys,
+            aggregates,
+            kept,
+            picks,
+            having,
+            ends_early: false,
+            ordered: false,
+            distinct: false,
+            measure: self.measure(),
+        })
     }
 
     /// The rows of a `DISTINCT` as groups without aggregates.
@@ -404,6 +417,7 @@ impl Compiler {
             ends_early: false,
             ordered,
             distinct: true,
+            measure: self.measure(),
         }
     }
 
@@ -518,6 +532,9 @@ impl Compiler {
         Level {
             words,
             scan,
+            rows: draft.path.rows,
+            estimate: draft.estimate,
+            measure: self.measure(),
             on: draft.on_codes,
             keeps_left: source.keeps_left(),
             keeps_right: source.keeps_right(),
@@ -599,6 +616,7 @@ fn draft<'e>(
         build_codes: Vec::new(),
         early: Vec::new(),
         rowid: None,
+        estimate: 0.0,
     };
     for &used in &draft.path.used {
         placed[used] = true;

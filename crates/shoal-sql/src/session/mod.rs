@@ -1,12 +1,14 @@
 //! What the running of a statement may ask of its connection: time, randomness, counts of changes, the
-//! budget of memory, temporary files.
+//! budget of memory, temporary files, measures of its plan's nodes.
 
 mod control;
 mod statement;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
+use shoal_store::Watch;
 use shoal_store::vfs::File;
 
 use crate::Error;
@@ -42,6 +44,16 @@ pub(crate) trait Session: Sync {
 
     /// What the rows that the statement keeps are counted against, where that is limited.
     fn budget(&self) -> Option<&Arc<Budget>> {
+        None
+    }
+
+    /// Counts bytes that are kept: the budget, or without a limit that of an analysis.
+    fn meter(&self) -> Option<&Arc<Budget>> {
+        self.budget()
+    }
+
+    /// The measures of `EXPLAIN ANALYZE`.
+    fn analysis(&self) -> Option<&Analysis> {
         None
     }
 
@@ -86,8 +98,105 @@ impl Budget {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
     }
 
+    /// How many bytes are kept.
+    pub(crate) fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
     /// How many more bytes there may be.
     pub(crate) fn left(&self) -> u64 {
         self.max.saturating_sub(self.used.load(Ordering::Relaxed))
+    }
+}
+
+/// Measures of the nodes of one plan while it runs: `EXPLAIN ANALYZE`.
+#[derive(Debug)]
+pub(crate) struct Analysis {
+    measures: Box<[Measure]>,
+    /// Counts what rows that are kept take, and refuses nothing.
+    pub(crate) meter: Arc<Budget>,
+    watch: Arc<Watch>,
+}
+
+/// The numbers of a node once its plan ran.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Measured {
+    pub(crate) rows: u64,
+    pub(crate) runs: u64,
+    pub(crate) time_us: u64,
+    pub(crate) pages: u64,
+    pub(crate) bytes: u64,
+}
+
+/// The same while it runs.
+#[derive(Debug, Default)]
+struct Measure {
+    rows: AtomicU64,
+    /// How often the node began anew.
+    runs: AtomicU64,
+    /// Time in the node and those below it.
+    nanos: AtomicU64,
+    /// Pages that walks entered meanwhile.
+    pages: AtomicU64,
+    /// The most bytes that were kept more than before it.
+    bytes: AtomicU64,
+}
+
+/// A moment at which a node began to work.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Begun {
+    at: Instant,
+    pages: u64,
+    used: u64,
+}
+
+impl Analysis {
+    /// Begins to count; `watch` is that of all transactions that the plan reads in.
+    pub(crate) fn new(measures: usize, watch: Arc<Watch>) -> Analysis {
+        watch.count_pages();
+        let measures = std::iter::repeat_with(Measure::default).take(measures).collect();
+        Analysis { measures, meter: Arc::new(Budget::new(u64::MAX)), watch }
+    }
+
+    /// The numbers of a node.
+    pub(crate) fn measured(&self, number: usize) -> Measured {
+        let Measure { rows, runs, nanos, pages, bytes } = &self.measures[number];
+        let load = |number: &AtomicU64| number.load(Ordering::Relaxed);
+        Measured {
+            rows: load(rows),
+            runs: load(runs),
+            time_us: load(nanos) / 1000,
+            pages: load(pages),
+            bytes: load(bytes),
+        }
+    }
+
+    /// Notes that a node begins anew.
+    pub(crate) fn opened(&self, number: usize) {
+        self.measures[number].runs.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn begin(&self) -> Begun {
+        Begun { at: Instant::now(), pages: self.watch.pages(), used: self.meter.used() }
+    }
+
+    /// Notes all the work of a node that was begun once.
+    pub(crate) fn ended(&self, number: usize, begun: Begun, rows: u64) {
+        let Measure { rows: given, runs, nanos, pages, bytes: _ } = &self.measures[number];
+        for number in [given, nanos, pages] {
+            number.store(0, Ordering::Relaxed);
+        }
+        runs.store(1, Ordering::Relaxed);
+        self.end(number, begun, rows);
+    }
+
+    /// Notes the work of a node since `begun`, and how many rows that gave.
+    pub(crate) fn end(&self, number: usize, begun: Begun, rows: u64) {
+        let Measure { rows: given, runs: _, nanos, pages, bytes } = &self.measures[number];
+        let time = u64::try_from(begun.at.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        nanos.fetch_add(time, Ordering::Relaxed);
+        given.fetch_add(rows, Ordering::Relaxed);
+        pages.fetch_add(self.watch.pages().saturating_sub(begun.pages), Ordering::Relaxed);
+        bytes.fetch_max(self.meter.used().saturating_sub(begun.used), Ordering::Relaxed);
     }
 }

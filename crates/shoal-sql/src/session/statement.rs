@@ -6,7 +6,7 @@ use std::sync::Arc;
 use shoal_store::vfs::{Clock, Entropy, File, OsClock, OsEntropy};
 use shoal_store::{Store, Watch};
 
-use super::{Budget, Control, Session};
+use super::{Analysis, Budget, Control, Session};
 use crate::Error;
 
 /// What a connection counts, and where it takes time and chance from.
@@ -36,6 +36,7 @@ impl Environment {
             entropy: Arc::clone(&self.entropy),
             watch: Arc::clone(&control.watch),
             budget: control.limits.memory_bytes.map(budget),
+            analysis: None,
         }
     }
 }
@@ -68,6 +69,8 @@ pub(crate) struct StatementSession {
     watch: Arc<Watch>,
     /// Where the memory is limited: the limit, and whose files take what is above it.
     budget: Option<(Arc<Budget>, Store)>,
+    /// The measures of its plan's nodes.
+    pub(crate) analysis: Option<Arc<Analysis>>,
 }
 
 impl Session for StatementSession {
@@ -77,6 +80,15 @@ impl Session for StatementSession {
 
     fn budget(&self) -> Option<&Arc<Budget>> {
         self.budget.as_ref().map(|(budget, _)| budget)
+    }
+
+    fn meter(&self) -> Option<&Arc<Budget>> {
+        let analysis = self.analysis.as_deref().map(|analysis| &analysis.meter);
+        self.budget().or(analysis)
+    }
+
+    fn analysis(&self) -> Option<&Analysis> {
+        self.analysis.as_deref()
     }
 
     fn temporary_file(&self) -> Result<Box<dyn File>, Error> {
