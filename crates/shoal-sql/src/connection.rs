@@ -26,7 +26,7 @@ use crate::reader::TableReader;
 use crate::rows::Rows;
 use crate::schema::{AttachedSnapshots, FIRST_ATTACHED, MAIN, Schema, Snapshot, Txns};
 use crate::session::{
-    Analysis, Control, Counts, Environment, Interrupter, Limits, StatementSession,
+    Analysis, Control, Counts, Environment, Interrupter, Limits, Session, StatementSession,
 };
 use crate::value::{Value, text_of};
 use crate::write::{self, TableWriter};
@@ -295,7 +295,13 @@ impl Connection {
             | Compiled::QueryPlan(_)
             | Compiled::Tree(_)
             | Compiled::Analyze(_) => true,
-            Compiled::Pragma(pragma) => !pragma.writes(),
+            Compiled::Pragma(pragma) => {
+                !pragma.writes() && pragma.flags(self.schemas.flags).is_none()
+            }
+            Compiled::Write(_) if !statement.columns.is_empty() => {
+                let (_, rows) = self.execute_write(statement)?;
+                return Ok(Rows::of_values(statement.columns.len(), &rows));
+            }
             _ => false,
         };
         if !gives_rows {
@@ -416,8 +422,16 @@ impl Connection {
                 self.run_pragma(pragma)?;
                 Ok(0)
             }
-            Compiled::Write(_) => self.execute_write(statement),
-            Compiled::Pragma(_) | Compiled::QueryPlan(_) | Compiled::Tree(_) => Ok(0),
+            Compiled::Write(_) => self.execute_write(statement).map(|(changes, _)| changes),
+            Compiled::Pragma(pragma) => {
+                if let Some(flags) = pragma.flags(self.schemas.flags) {
+                    self.schemas.flags = flags;
+                    // Every statement is planned again.
+                    self.schemas.forget();
+                }
+                Ok(0)
+            }
+            Compiled::QueryPlan(_) | Compiled::Tree(_) => Ok(0),
             Compiled::Attach(_) | Compiled::Detach(_) => self.attach_or_detach(statement),
             Compiled::Begin(mode) => {
                 self.begin(match mode {
@@ -586,9 +600,9 @@ impl Connection {
         let session = self.environment.session(self.counts, &self.control, &self.store);
         let session = self.session.insert(session);
         let schema = main_schema(&self.schemas)?;
-        let context =
-            write::Context { transaction, attached: &[], schema, session, parameters: &[] };
-        TableWriter::new(context, table)
+        let running =
+            write::Running { transaction, attached: &[], schema, session, parameters: &[] };
+        TableWriter::new(running, table)
     }
 
     /// Attaches or detaches what the statement's expressions say.
@@ -632,7 +646,11 @@ impl Connection {
         Ok(0)
     }
 
-    fn execute_write(&mut self, statement: &mut Statement) -> Result<u64, Error> {
+    /// Runs a statement that writes; gives how many rows it changed and those of `RETURNING`.
+    fn execute_write(
+        &mut self,
+        statement: &mut Statement,
+    ) -> Result<(u64, Vec<Vec<Value>>), Error> {
         self.control.begin();
         let watch = &self.control.watch;
         self.databases.begin(self.transaction.is_some(), watch)?;
@@ -645,25 +663,27 @@ impl Connection {
                 return Err(Error::Misuse { what: "a statement changed its kind" }.into());
             };
             let session = environment.session(*counts, control, store);
-            let mut context = write::Context {
+            let running = write::Running {
                 transaction,
                 attached: &attached,
                 schema: &statement.schema,
                 session: &session,
                 parameters: &statement.parameters,
             };
-            let result = write::execute(plan, &mut context);
+            let result = write::execute(plan, running);
             let done = match &result {
-                Ok(done) => *done,
+                Ok((done, _)) => *done,
                 // What counts of a statement that failed: nothing, but for `OR FAIL`.
                 Err(failure) => failure.done,
             };
             if plan.changes_rows() {
+                // Those of triggers were counted while they ran.
+                counts.total_changes = session.total_changes();
                 counts.note(done.changes, done.last_insert_rowid);
             }
             result
         })
-        .map(|done| done.changes)
+        .map(|(done, rows)| (done.changes, rows))
     }
 
     /// Runs `work` in a transaction that may write: the open one, or one of its own.
@@ -825,10 +845,12 @@ fn compile(
         | Stmt::CreateTable(_)
         | Stmt::CreateIndex(_)
         | Stmt::CreateView(_)
+        | Stmt::CreateTrigger(_)
+        | Stmt::Reindex(_)
         | Stmt::CreateVirtualTable { .. }
         | Stmt::Drop { .. } => {
             write::refuse_attached(schema, &parsed.stmt)?;
-            Compiled::Write(write::prepare(schema, &parsed.stmt, sql)?)
+            Compiled::Write(write::prepare(schema, parsed, sql)?)
         }
     })
 }

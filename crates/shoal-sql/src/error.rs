@@ -66,6 +66,14 @@ pub enum Error {
         /// The columns or the constraint's name.
         place: String,
     },
+    /// What `RAISE` in a trigger's program said.
+    #[error("{message}")]
+    Raised {
+        /// The trigger's own words.
+        message: String,
+        /// What becomes of the changes made so far.
+        raise: Raise,
+    },
     /// The schema in the file is damaged or uses what this crate does not know.
     #[error("malformed database schema ({object}): {why}")]
     Schema {
@@ -92,6 +100,20 @@ pub enum Error {
     /// The file could not be read or written, or its pages are damaged.
     #[error(transparent)]
     Store(shoal_store::Error),
+}
+
+/// What `RAISE` in a trigger's program does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Raise {
+    /// The row is left out, and the statement goes on.
+    Ignore,
+    /// The transaction is taken back.
+    Rollback,
+    /// The statement is taken back.
+    Abort,
+    /// The statement ends, and what it changed stays.
+    Fail,
 }
 
 impl From<shoal_store::Error> for Error {
@@ -124,6 +146,8 @@ pub enum NameKind {
     Database,
     /// A savepoint.
     Savepoint,
+    /// A trigger.
+    Trigger,
 }
 
 impl fmt::Display for NameKind {
@@ -136,6 +160,7 @@ impl fmt::Display for NameKind {
             NameKind::Collation => "collation sequence",
             NameKind::Database => "database",
             NameKind::Savepoint => "savepoint",
+            NameKind::Trigger => "trigger",
         })
     }
 }
@@ -159,6 +184,17 @@ impl Error {
             Error::Unsupported { offset, .. }
             | Error::Name { offset, .. }
             | Error::Meaning { offset, .. } => *offset = Some(place),
+            _ => {}
+        }
+        self
+    }
+
+    /// The same error without a place: for text that the reader does not see.
+    pub(crate) fn nowhere(mut self) -> Error {
+        match &mut self {
+            Error::Unsupported { offset, .. }
+            | Error::Name { offset, .. }
+            | Error::Meaning { offset, .. } => *offset = None,
             _ => {}
         }
         self

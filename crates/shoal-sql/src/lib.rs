@@ -35,7 +35,7 @@ mod value;
 mod write;
 
 pub use connection::{Connection, Statement};
-pub use error::{Error, NameKind};
+pub use error::{Error, NameKind, Raise};
 pub use index_reader::IndexReader;
 pub use layer::{Layer, LayerRow, ViewBuilder};
 pub use parse::Statements;

@@ -8,7 +8,7 @@ use shoal_store::{Mode, Store, Transaction, Watch};
 use super::pinned::Pinned;
 use crate::Error;
 use crate::error::NameKind;
-use crate::schema::{Beside, FIRST_ATTACHED, FileOf, Registered, Schema, Snapshot};
+use crate::schema::{Beside, FIRST_ATTACHED, FileOf, Flags, Registered, Schema, Snapshot};
 
 /// As many as SQLite allows by default.
 const ATTACHED_MAX: usize = 10;
@@ -39,6 +39,8 @@ pub(crate) struct Schemas {
     whole: Option<Arc<Schema>>,
     /// What the program registered.
     pub(crate) registered: Registered,
+    /// What the connection's pragmas set.
+    pub(crate) flags: Flags,
 }
 
 impl Databases {
@@ -165,7 +167,7 @@ impl Schemas {
     /// Forgets what was read.
     pub(crate) fn forget(&mut self) {
         let registered = std::mem::take(&mut self.registered);
-        *self = Schemas { registered, ..Schemas::default() };
+        *self = Schemas { registered, flags: self.flags, ..Schemas::default() };
     }
 
     /// The schema that statements were last prepared for.
@@ -191,7 +193,7 @@ impl Schemas {
         if self.main.as_ref().is_none_or(|schema| schema.cookie() != txn.schema_cookie()) {
             let file = FileOf { txn, store, database: crate::schema::MAIN };
             let schema = Schema::load(&file)?.with_modules(super::pragma_tables::modules());
-            self.main = Some(Arc::new(schema));
+            self.main = Some(Arc::new(schema.with_flags(self.flags)));
             self.whole = None;
         }
         Ok(())

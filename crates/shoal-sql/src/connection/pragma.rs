@@ -7,7 +7,9 @@ use super::store_pragma::{busy_timeout_ms, journal_mode_name, synchronous_number
 use crate::Error;
 use crate::error::NameKind;
 use crate::parse::ast::{Name, ObjectName, PragmaArgument};
-use crate::schema::{Index, IndexOrigin, IndexSource, MAIN, Object, Schema, TEMP, Table, Txns};
+use crate::schema::{
+    Flags, Index, IndexOrigin, IndexSource, MAIN, Object, Schema, TEMP, Table, Txns,
+};
 use crate::value::{Value, to_int};
 use crate::write::{foreign_keys, integrity};
 
@@ -49,6 +51,7 @@ pub(crate) enum Kind {
     PageSize,
     PragmaList,
     QuickCheck,
+    RecursiveTriggers,
     SchemaVersion,
     Synchronous,
     TableInfo,
@@ -106,7 +109,7 @@ const KINDS: &[(&str, Kind)] = &[
     ("query_only", Kind::Fixed(&["query_only"], 0)),
     ("quick_check", Kind::QuickCheck),
     ("read_uncommitted", Kind::Fixed(&["read_uncommitted"], 0)),
-    ("recursive_triggers", Kind::Fixed(&["recursive_triggers"], 0)),
+    ("recursive_triggers", Kind::RecursiveTriggers),
     ("reverse_unordered_selects", Kind::Fixed(&["reverse_unordered_selects"], 0)),
     ("schema_version", Kind::SchemaVersion),
     ("secure_delete", Kind::Fixed(&["secure_delete"], 0)),
@@ -156,7 +159,7 @@ impl Pragma {
             Kind::IndexInfo | Kind::IndexList | Kind::IndexXinfo | Kind::ForeignKeyList => true,
             Kind::CompileOptions | Kind::FunctionList | Kind::ModuleList | Kind::PragmaList => true,
             Kind::Unknown | Kind::IntegrityCheck | Kind::QuickCheck => true,
-            Kind::ForeignKeyCheck => true,
+            Kind::ForeignKeyCheck | Kind::RecursiveTriggers => true,
             Kind::TableInfo | Kind::TableList | Kind::TableXinfo => true,
             Kind::JournalMode | Kind::Synchronous | Kind::BusyTimeout => true,
             Kind::WalAutocheckpoint | Kind::WalCheckpoint => true,
@@ -217,6 +220,21 @@ impl Pragma {
         Ok(Some(database).filter(|database| *database != TEMP))
     }
 
+    /// What the connection's pragmas set once this one did, where it sets one of those.
+    pub(crate) fn flags(&self, mut flags: Flags) -> Option<Flags> {
+        let on = || {
+            let word = self.text().unwrap_or_default().to_ascii_lowercase();
+            let number = word.parse::<i64>().is_ok_and(|number| number != 0);
+            number || ["on", "yes", "true"].contains(&word.as_str())
+        };
+        self.argument.as_ref()?;
+        match self.kind {
+            Kind::RecursiveTriggers => flags.recursive_triggers = on(),
+            _ => return None,
+        }
+        Some(flags)
+    }
+
     /// Whether it sets something in the file.
     pub(crate) fn writes(&self) -> bool {
         matches!(self.kind, Kind::ApplicationId | Kind::UserVersion) && self.argument.is_some()
@@ -225,7 +243,7 @@ impl Pragma {
     /// The names of the result's columns.
     pub(crate) fn columns(&self) -> Vec<String> {
         let names: &[&str] = match self.kind {
-            _ if self.writes() => &[],
+            _ if self.writes() || self.flags(Flags::default()).is_some() => &[],
             Kind::ForeignKeys | Kind::Synchronous if self.argument.is_some() => &[],
             kind => kind.columns(),
         };
@@ -317,6 +335,7 @@ impl Kind {
             Kind::ModuleList | Kind::PragmaList => &["name"],
             Kind::PageCount => &["page_count"],
             Kind::PageSize => &["page_size"],
+            Kind::RecursiveTriggers => &["recursive_triggers"],
             Kind::SchemaVersion => &["schema_version"],
             Kind::Synchronous => &["synchronous"],
             Kind::WalAutocheckpoint => &["wal_autocheckpoint"],
@@ -449,6 +468,7 @@ impl Kind {
             Kind::WalCheckpoint => Vec::new(),
             Kind::PageCount => number(transaction.page_count().into()),
             Kind::PageSize => number(header.page_size.into()),
+            Kind::RecursiveTriggers => number(whole.flags().recursive_triggers.into()),
             Kind::SchemaVersion => number(header.schema_cookie.into()),
             Kind::TableInfo => table_info(schema, &argument, false),
             Kind::TableList => {

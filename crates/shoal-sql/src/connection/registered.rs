@@ -21,7 +21,12 @@ impl Connection {
     pub fn register_query(&mut self, name: &str, sql: &str) -> Result<(), Error> {
         let select = query(sql)?;
         self.unregister(name);
-        let view = View { name: name.to_owned(), columns: None, select: *select };
+        let view = View {
+            name: name.to_owned(),
+            columns: None,
+            select: *select,
+            triggers: crate::schema::Triggers::default(),
+        };
         self.schemas.registered.views.push(Object::View(Arc::new(view)));
         self.renew();
         Ok(())

@@ -83,6 +83,7 @@ impl Compiled {
                 tree::HEADINGS.iter().chain(&tree::MEASURED).map(|&name| name.to_owned()).collect()
             }
             Compiled::Pragma(pragma) => pragma.columns(),
+            Compiled::Write(plan) => plan.columns(),
             _ => Vec::new(),
         }
     }

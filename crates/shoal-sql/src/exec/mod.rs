@@ -39,7 +39,7 @@ use shoal_store::{IndexCursor, Pgno, TableCursor, TableLookup, Transaction};
 pub(crate) use batch::Batch;
 pub(crate) use eval::{current_time, eval, eval_condition, eval_operand};
 pub(crate) use inner::is_by_key;
-pub(crate) use row_expr::RowExpr;
+pub(crate) use row_expr::{Place, RowExpr};
 
 use crate::Error;
 use crate::keep::KeySet;

@@ -3,39 +3,86 @@
 use super::eval;
 use crate::Error;
 use crate::exec::Machine;
+use crate::functions::ScalarFunction;
 use crate::parse::ast;
 use crate::plan::{Code, Compiler, Reg};
-use crate::resolve::tree::{Expr, ROWID};
+use crate::resolve::tree::{self, ROWID};
 use crate::resolve::{Clause, Resolver};
 use crate::schema::{Schema, Table};
 use crate::session::Session;
 use crate::value::{Value, assign};
 
+/// Where an expression stands: what it may hold, and what SQLite calls the place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Check,
+    Default,
+    Generated,
+    Index,
+    PartialIndex,
+}
+
+impl Place {
+    fn name(self) -> &'static str {
+        match self {
+            Place::Check => "CHECK constraints",
+            Place::Default => "DEFAULT values",
+            Place::Generated => "generated columns",
+            Place::Index => "index expressions",
+            Place::PartialIndex => "partial index WHERE clauses",
+        }
+    }
+
+    /// Whether the value must be the same whenever it is computed.
+    fn is_stored(self) -> bool {
+        matches!(self, Place::Generated | Place::Index | Place::PartialIndex)
+    }
+}
+
 /// A compiled expression over the columns of one table.
 #[derive(Debug)]
-pub(crate) struct RowExpr {
+pub(crate) enum RowExpr {
+    Constant(Value),
+    Code(Box<RowCode>),
+}
+
+/// The code of an expression and the registers it begins with.
+#[derive(Debug)]
+pub(crate) struct RowCode {
     code: Code,
     registers: Vec<Value>,
     /// A column, or [`ROWID`], and the register it goes to.
     columns: Vec<(usize, Reg)>,
     sets: usize,
+    reads: Vec<usize>,
 }
 
 impl RowExpr {
     /// Compiles an expression that may name the table's columns.
     ///
     /// # Errors
-    /// Names and functions that mean nothing, parameters, and queries, which are not allowed in a
-    /// definition.
+    /// Names that mean nothing; queries, parameters and functions that may not stand there.
     pub(crate) fn compile(
         schema: &Schema,
         table: &Table,
         expr: &ast::Expr,
+        place: Place,
     ) -> Result<RowExpr, Error> {
-        let tree = Resolver::new(schema).row_expr(table, expr, Clause::Where)?;
-        check(&tree, expr.offset)?;
+        let clause = match place {
+            Place::Generated => Clause::Generated,
+            _ => Clause::Where,
+        };
+        let resolved = Resolver::new(schema).row_expr(table, expr, clause)?;
+        check(&resolved, expr.offset, place)?;
+        if let tree::Expr::Const(value) = resolved {
+            return Ok(RowExpr::Constant(value));
+        }
+        let mut reads = Vec::new();
+        resolved.columns(&mut |_, column| reads.push(column));
+        reads.sort_unstable();
+        reads.dedup();
         let mut compiler = Compiler::default();
-        let code = compiler.code(&tree);
+        let code = compiler.code(&resolved);
         let mut registers = vec![Value::Null; compiler.registers];
         for (reg, value) in compiler.constants {
             registers[reg] = value;
@@ -43,7 +90,16 @@ impl RowExpr {
         let mut columns: Vec<(usize, Reg)> =
             compiler.columns.iter().map(|((_, column), reg)| (*column, *reg)).collect();
         columns.sort_unstable();
-        Ok(RowExpr { code, registers, columns, sets: compiler.sets })
+        let sets = compiler.sets;
+        Ok(RowExpr::Code(Box::new(RowCode { code, registers, columns, sets, reads })))
+    }
+
+    /// The columns that the value depends on, [`ROWID`] among them.
+    pub(crate) fn reads(&self) -> &[usize] {
+        match self {
+            RowExpr::Constant(_) => &[],
+            RowExpr::Code(code) => &code.reads,
+        }
     }
 
     /// The expression's value for a row: its rowid, and its values by the table's columns.
@@ -56,34 +112,69 @@ impl RowExpr {
         values: &[Value],
         session: &dyn Session,
     ) -> Result<Value, Error> {
-        let mut registers = self.registers.clone();
-        for &(column, reg) in &self.columns {
+        let code = match self {
+            RowExpr::Constant(value) => return Ok(value.clone()),
+            RowExpr::Code(code) => code,
+        };
+        let mut registers = code.registers.clone();
+        for &(column, reg) in &code.columns {
             match column {
                 ROWID => registers[reg] = Value::Int(rowid),
-                column => {
-                    if let Some(value) = values.get(column) {
-                        assign(&mut registers[reg], value.as_ref());
-                    }
-                }
+                column => assign(&mut registers[reg], values[column].as_ref()),
             }
         }
-        let mut machine = Machine::of_registers(registers, self.sets, session);
-        eval(&mut machine, &self.code)?;
-        Ok(std::mem::take(&mut machine.registers[self.code.result]))
+        let mut machine = Machine::of_registers(registers, code.sets, session);
+        eval(&mut machine, &code.code)?;
+        Ok(std::mem::take(&mut machine.registers[code.code.result]))
     }
 }
 
-fn check(expr: &Expr, offset: usize) -> Result<(), Error> {
+/// Whether a function of dates is given values that are written out, and none that means now or asks for
+/// the local time.
+fn is_fixed(function: &ScalarFunction, arguments: &[tree::Expr]) -> bool {
+    const DATES: [&str; 6] = ["date", "time", "datetime", "julianday", "unixepoch", "strftime"];
+    // A format alone means now, too.
+    let least = if function.name() == "strftime" { 2 } else { 1 };
+    let names_now = |text: &[u8]| {
+        [&b"now"[..], b"subsec", b"subsecond"].iter().any(|word| text.eq_ignore_ascii_case(word))
+    };
+    let fixed = |(place, expr): (usize, &tree::Expr)| match expr {
+        // What is a moment in the first place is a modifier behind it.
+        tree::Expr::Const(Value::Text(text)) => match place >= least {
+            true => ![&b"localtime"[..], b"utc"].iter().any(|word| text.eq_ignore_ascii_case(word)),
+            false => !names_now(text),
+        },
+        tree::Expr::Const(_) => true,
+        _ => false,
+    };
+    DATES.contains(&function.name())
+        && arguments.len() >= least
+        && arguments.iter().enumerate().all(fixed)
+}
+
+/// Refuses what may not stand in a place.
+fn check(expr: &tree::Expr, offset: usize, place: Place) -> Result<(), Error> {
+    let prohibited =
+        |what: &str| Err(Error::meaning(format!("{what} prohibited in {}", place.name()), offset));
     if expr.query().is_some() {
-        return Err(Error::meaning("subqueries prohibited in definitions", offset));
+        return prohibited("subqueries");
     }
-    if matches!(expr, Expr::Parameter(_)) {
-        return Err(Error::meaning("parameters prohibited in definitions", offset));
+    match expr {
+        tree::Expr::Parameter(_) => return prohibited("parameters"),
+        tree::Expr::CurrentTime(_) if place.is_stored() => {
+            return prohibited("non-deterministic functions");
+        }
+        tree::Expr::Call { function, arguments, .. }
+            if place.is_stored() && !function.deterministic && !is_fixed(function, arguments) =>
+        {
+            return prohibited("non-deterministic functions");
+        }
+        _ => {}
     }
     let mut result = Ok(());
     expr.parts(&mut |part| {
         if result.is_ok() {
-            result = check(part, offset);
+            result = check(part, offset, place);
         }
     });
     result

@@ -18,8 +18,9 @@ mod window;
 use std::fmt;
 
 use crate::Error;
+use crate::error::Raise;
 use crate::session::Session;
-use crate::value::{Collation, GLOB, LIKE, Pattern, Value, ValueRef};
+use crate::value::{Collation, GLOB, LIKE, Pattern, Value, ValueRef, text_of};
 
 pub(crate) use aggregate::{AggregateFunction, AggregateState, ForEach};
 pub(crate) use json::{Walk, walk};
@@ -212,6 +213,28 @@ impl ScalarFunction {
             Body::Value(body) => body(arguments, env),
             Body::Text(append) => text_of_call(append, arguments, env),
         }
+    }
+}
+
+/// The function that `RAISE` calls with its message.
+pub(crate) fn raise(raise: Raise) -> &'static ScalarFunction {
+    const fn raising(body: fn(&[Value], &Env<'_>) -> Result<Value, Error>) -> ScalarFunction {
+        ScalarFunction::volatile("raise", Arguments::exactly(1), body)
+    }
+    fn raised(arguments: &[Value], raise: Raise) -> Result<Value, Error> {
+        let message = arguments.first().and_then(|message| text_of(message.as_ref()));
+        let message = String::from_utf8_lossy(&message.unwrap_or_default()).into_owned();
+        Err(Error::Raised { message, raise })
+    }
+    static IGNORE: ScalarFunction = raising(|arguments, _| raised(arguments, Raise::Ignore));
+    static ROLLBACK: ScalarFunction = raising(|arguments, _| raised(arguments, Raise::Rollback));
+    static ABORT: ScalarFunction = raising(|arguments, _| raised(arguments, Raise::Abort));
+    static FAIL: ScalarFunction = raising(|arguments, _| raised(arguments, Raise::Fail));
+    match raise {
+        Raise::Ignore => &IGNORE,
+        Raise::Rollback => &ROLLBACK,
+        Raise::Abort => &ABORT,
+        Raise::Fail => &FAIL,
     }
 }
 

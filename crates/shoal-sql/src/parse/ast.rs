@@ -3,6 +3,7 @@
 //! It is independent of the grammar crate, so that the rest of this crate sees neither its arena
 //! nor its spellings: names are unquoted, literals are values, parameters are numbered.
 
+use crate::error::Raise;
 use crate::value::Value;
 
 /// One statement.
@@ -15,6 +16,9 @@ pub(crate) enum Stmt {
     CreateTable(Box<CreateTable>),
     CreateIndex(Box<CreateIndex>),
     CreateView(Box<CreateView>),
+    CreateTrigger(Box<CreateTrigger>),
+    /// `REINDEX`, of everything or of what a collation, a table or an index is called.
+    Reindex(Option<ObjectName>),
     CreateVirtualTable {
         name: ObjectName,
         module: Name,
@@ -182,10 +186,20 @@ pub(crate) enum ExprKind {
     Call(Box<Call>),
     Exists(Box<Select>),
     Subquery(Box<Select>),
+    /// One column of the first row of a query, of which it must have so many: what several columns
+    /// are set to at once.
+    SubqueryColumn {
+        select: Box<Select>,
+        column: usize,
+        count: usize,
+    },
     /// `(a, b)`: a row value.
     Row(Vec<Expr>),
     /// `RAISE(...)`, which only triggers may hold.
-    Raise,
+    Raise {
+        action: Raise,
+        message: Option<Box<Expr>>,
+    },
 }
 
 /// What `IN` looks in.
@@ -330,7 +344,6 @@ pub(crate) struct Select {
 #[derive(Clone, Debug)]
 pub(crate) struct With {
     pub(crate) tables: Vec<CommonTable>,
-    pub(crate) offset: usize,
 }
 
 /// One table of a `WITH`.
@@ -484,13 +497,29 @@ pub(crate) struct Insert {
     pub(crate) with: Option<With>,
     pub(crate) conflict: Option<Conflict>,
     pub(crate) table: ObjectName,
+    pub(crate) alias: Option<Name>,
     /// `None` when no column list was given.
     pub(crate) columns: Option<Vec<Name>>,
     pub(crate) source: InsertSource,
-    /// Whether `ON CONFLICT` clauses follow.
-    pub(crate) upsert: Option<usize>,
+    /// The `ON CONFLICT` clauses.
+    pub(crate) upserts: Vec<Upsert>,
     pub(crate) returning: Option<Vec<ResultColumn>>,
+}
+
+/// An `ON CONFLICT` clause of an `INSERT`.
+#[derive(Clone, Debug)]
+pub(crate) struct Upsert {
+    /// The columns of the constraint and the condition of its index; `None` for any constraint.
+    pub(crate) target: Option<(Vec<OrderTerm>, Option<Expr>)>,
+    pub(crate) action: UpsertAction,
     pub(crate) offset: usize,
+}
+
+/// What an `ON CONFLICT` clause does.
+#[derive(Clone, Debug)]
+pub(crate) enum UpsertAction {
+    Nothing,
+    Update { sets: Vec<(Vec<Name>, Expr)>, filter: Option<Expr> },
 }
 
 #[derive(Clone, Debug)]
@@ -522,7 +551,6 @@ pub(crate) struct Delete {
     pub(crate) indexed: Indexed,
     pub(crate) filter: Option<Expr>,
     pub(crate) returning: Option<Vec<ResultColumn>>,
-    pub(crate) offset: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -585,8 +613,8 @@ pub(crate) enum ColumnConstraint {
         expr: Expr,
         stored: bool,
     },
-    /// A dangling `DEFERRABLE` clause.
-    Deferrable,
+    /// A `DEFERRABLE` clause, which is about the foreign key before it: whether that is deferred.
+    Deferrable(bool),
 }
 
 #[derive(Clone, Debug)]
@@ -605,6 +633,38 @@ pub(crate) struct ForeignKey {
     /// What SQLite calls the actions: `NO ACTION`, `CASCADE` and so on.
     pub(crate) on_update: &'static str,
     pub(crate) on_delete: &'static str,
+    /// Whether it is `DEFERRABLE INITIALLY DEFERRED`.
+    pub(crate) deferred: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct CreateTrigger {
+    pub(crate) temporary: bool,
+    pub(crate) if_not_exists: bool,
+    pub(crate) has_parameters: bool,
+    pub(crate) name: ObjectName,
+    pub(crate) time: TriggerTime,
+    pub(crate) event: TriggerEvent,
+    /// The columns of `UPDATE OF`; empty for all.
+    pub(crate) columns: Vec<Name>,
+    pub(crate) table: ObjectName,
+    pub(crate) when: Option<Expr>,
+    pub(crate) body: Vec<Stmt>,
+    pub(crate) offset: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TriggerTime {
+    Before,
+    After,
+    InsteadOf,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TriggerEvent {
+    Insert,
+    Update,
+    Delete,
 }
 
 #[derive(Clone, Debug)]

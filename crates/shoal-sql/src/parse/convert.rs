@@ -9,6 +9,7 @@ use super::ast::{
 };
 use super::tokens::Tokens;
 use crate::Error;
+use crate::error::Raise;
 use crate::value::{Value, ValueRef, integer_literal, to_real};
 
 /// An expression tree may be this high, as in SQLite.
@@ -122,8 +123,8 @@ impl<'a> Converter<'a> {
             | grammar::Expr::Name(_)
             | grammar::Expr::Qualified(..)
             | grammar::Expr::DoublyQualified(..)
-            | grammar::Expr::Variable(_)
-            | grammar::Expr::Raise(..) => self.leaf(expr),
+            | grammar::Expr::Variable(_) => self.leaf(expr),
+            grammar::Expr::Raise(action, message) => self.raise(*action, *message),
         };
         self.shallower(1);
         result
@@ -276,7 +277,7 @@ impl<'a> Converter<'a> {
     /// What has no expression within it.
     #[inline(never)]
     fn leaf(&mut self, expr: &grammar::Expr<'_>) -> Result<Expr, Error> {
-        let mut offset = self.tokens.offset();
+        let offset;
         let kind = match expr {
             grammar::Expr::Literal(literal) => {
                 let (kind, at) = self.literal(literal)?;
@@ -319,9 +320,26 @@ impl<'a> Converter<'a> {
                 }
                 ExprKind::Parameter(self.parameter(written, offset)?)
             }
-            _ => ExprKind::Raise,
+            other => unreachable!("has parts: {other:?}"),
         };
         Ok(Expr { kind, offset })
+    }
+
+    #[inline(never)]
+    fn raise(
+        &mut self,
+        action: grammar::ResolveType,
+        message: Option<&grammar::Expr<'_>>,
+    ) -> Result<Expr, Error> {
+        let offset = self.tokens.find_kind(TokenType::TK_RAISE);
+        let action = match action {
+            grammar::ResolveType::Ignore => Raise::Ignore,
+            grammar::ResolveType::Rollback => Raise::Rollback,
+            grammar::ResolveType::Fail => Raise::Fail,
+            _ => Raise::Abort,
+        };
+        let message = message.map(|message| self.expr(message).map(Box::new)).transpose()?;
+        Ok(Expr { kind: ExprKind::Raise { action, message }, offset })
     }
 
     #[inline(never)]

@@ -6,8 +6,8 @@ use sqlite3_parser::dialect::TokenType;
 use super::ast::Explain;
 use super::ast::{
     ColumnConstraint, ColumnDef, Conflict, CreateIndex, CreateTable, CreateTableBody, CreateView,
-    Delete, DropKind, ExprKind, ForeignKey, Insert, InsertSource, Name, ObjectName, PragmaArgument,
-    Select, SelectCore, Stmt, TableConstraint, TransactionMode, Update, Values,
+    DropKind, ExprKind, ForeignKey, Name, PragmaArgument, Select, SelectCore, Stmt,
+    TableConstraint, TransactionMode, Values,
 };
 use super::convert::Converter;
 use crate::Error;
@@ -27,101 +27,10 @@ impl Converter<'_> {
         let offset = self.tokens.offset();
         Ok(match stmt {
             grammar::Stmt::Select(select) => Stmt::Select(Box::new(self.select(select)?)),
-            grammar::Stmt::Insert { with, or_conflict, tbl_name, columns, body, returning } => {
-                let with = self.with(with.as_ref())?;
-                let (table, _) = self.aliased(tbl_name);
-                let columns = columns
-                    .as_ref()
-                    .map(|names| names.iter().map(|name| self.name(name)).collect());
-                let mut upsert = None;
-                let source = match body {
-                    grammar::InsertBody::DefaultValues => InsertSource::DefaultValues,
-                    grammar::InsertBody::Select(select, clause) => {
-                        let mut select = self.select(select)?;
-                        if let (SelectCore::Values(values), []) =
-                            (&mut select.first, &*select.compounds)
-                        {
-                            values.is_row = values.rows.len() == 1;
-                        }
-                        upsert = clause.map(|_| self.tokens.find_kind(TokenType::TK_CONFLICT));
-                        InsertSource::Select(Box::new(select))
-                    }
-                };
-                let returning = self.returning(*returning)?;
-                Stmt::Insert(Box::new(Insert {
-                    with,
-                    conflict: or_conflict.map(conflict),
-                    table,
-                    columns,
-                    source,
-                    upsert,
-                    returning,
-                    offset,
-                }))
-            }
-            grammar::Stmt::Update {
-                with,
-                or_conflict,
-                tbl_name,
-                indexed,
-                sets,
-                from,
-                where_clause,
-                returning,
-                order_by,
-                limit,
-            } => {
-                let with = self.with(with.as_ref())?;
-                let (table, alias) = self.aliased(tbl_name);
-                let indexed = self.indexed(indexed.as_ref());
-                self.tokens.find_kind(TokenType::TK_SET);
-                let mut out = Vec::with_capacity(sets.len());
-                for set in sets.iter() {
-                    let names = set.col_names.iter().map(|name| self.name(name)).collect();
-                    out.push((names, self.expr(&set.expr)?));
-                }
-                let from = from.as_ref().map(|from| self.from(from)).transpose()?.flatten();
-                let filter = self.optional(where_clause.as_ref())?;
-                let returning = self.returning(*returning)?;
-                self.no_order_or_limit(order_by.is_some() || limit.is_some(), "UPDATE")?;
-                Stmt::Update(Box::new(Update {
-                    with,
-                    conflict: or_conflict.map(conflict),
-                    table,
-                    alias,
-                    indexed,
-                    sets: out,
-                    from,
-                    filter,
-                    returning,
-                    offset,
-                }))
-            }
-            grammar::Stmt::Delete {
-                with,
-                tbl_name,
-                indexed,
-                where_clause,
-                returning,
-                order_by,
-                limit,
-            } => {
-                let with = self.with(with.as_ref())?;
-                let (table, alias) = self.aliased(tbl_name);
-                let indexed = self.indexed(indexed.as_ref());
-                let filter = self.optional(where_clause.as_ref())?;
-                let returning = self.returning(*returning)?;
-                self.no_order_or_limit(order_by.is_some() || limit.is_some(), "DELETE")?;
-                Stmt::Delete(Box::new(Delete {
-                    with,
-                    table,
-                    alias,
-                    indexed,
-                    filter,
-                    returning,
-                    offset,
-                }))
-            }
+            grammar::Stmt::Insert { .. } => self.insert(stmt)?,
+            grammar::Stmt::Update { .. } => self.update(stmt, offset)?,
+            grammar::Stmt::Delete { .. } => self.delete(stmt)?,
+            grammar::Stmt::CreateTrigger { .. } => self.create_trigger(stmt, offset)?,
             grammar::Stmt::CreateTable { temporary, if_not_exists, tbl_name, body } => {
                 let name = self.object_name(tbl_name);
                 let body = self.table_body(body)?;
@@ -218,38 +127,11 @@ impl Converter<'_> {
                 Stmt::Attach(self.database_names(&[expr, db_name])?)
             }
             grammar::Stmt::Detach(db_name) => Stmt::Detach(self.database_names(&[db_name])?),
-            grammar::Stmt::CreateTrigger { .. } => Stmt::Other { what: "CREATE TRIGGER", offset },
-            grammar::Stmt::Reindex { .. } => Stmt::Other { what: "REINDEX", offset },
+            grammar::Stmt::Reindex { obj_name } => {
+                Stmt::Reindex(obj_name.as_ref().map(|name| self.object_name(name)))
+            }
             grammar::Stmt::Vacuum(..) => Stmt::Other { what: "VACUUM", offset },
         })
-    }
-
-    /// SQLite leaves these clauses out of its usual builds, where they are a syntax error.
-    fn no_order_or_limit(&mut self, present: bool, stmt: &str) -> Result<(), Error> {
-        if present {
-            return Err(Error::unsupported(
-                format!("ORDER BY or LIMIT on {stmt}"),
-                self.tokens.offset(),
-            ));
-        }
-        Ok(())
-    }
-
-    fn returning(
-        &mut self,
-        columns: Option<&[grammar::ResultColumn<'_>]>,
-    ) -> Result<Option<Vec<super::ast::ResultColumn>>, Error> {
-        columns
-            .map(|columns| {
-                self.tokens.find_kind(TokenType::TK_RETURNING);
-                self.result_columns(columns)
-            })
-            .transpose()
-    }
-
-    fn aliased(&mut self, name: &grammar::QualifiedName<'_>) -> (ObjectName, Option<Name>) {
-        let object = self.object_name(name);
-        (object, name.alias.as_ref().map(|alias| self.name(alias)))
     }
 
     /// What `ATTACH` and `DETACH` are given, as one row; a bare name stands for its text.
@@ -305,15 +187,7 @@ impl Converter<'_> {
         };
         let mut out_columns = Vec::with_capacity(columns.len());
         for column in columns {
-            let name = self.name(&column.col_name);
-            let ty = column.col_type.as_ref();
-            let type_name = ty.map(|ty| self.type_name(ty)).unwrap_or_default();
-            let mut out = Vec::with_capacity(column.constraints.len());
-            for constraint in column.constraints {
-                let name = constraint.name.as_ref().map(|name| self.name(name));
-                out.push(self.column_constraint(name, &constraint.constraint)?);
-            }
-            out_columns.push(ColumnDef { name, type_name, constraints: out });
+            out_columns.push(self.column_def(column)?);
         }
         let mut out = Vec::with_capacity(constraints.len());
         for constraint in constraints {
@@ -326,6 +200,18 @@ impl Converter<'_> {
             without_rowid: flags.contains(grammar::TabFlags::WithoutRowid),
             strict: flags.contains(grammar::TabFlags::Strict),
         })
+    }
+
+    fn column_def(&mut self, column: &grammar::ColumnDefinition<'_>) -> Result<ColumnDef, Error> {
+        let name = self.name(&column.col_name);
+        let ty = column.col_type.as_ref();
+        let type_name = ty.map(|ty| self.type_name(ty)).unwrap_or_default();
+        let mut constraints = Vec::with_capacity(column.constraints.len());
+        for constraint in column.constraints {
+            let name = constraint.name.as_ref().map(|name| self.name(name));
+            constraints.push(self.column_constraint(name, &constraint.constraint)?);
+        }
+        Ok(ColumnDef { name, type_name, constraints })
     }
 
     fn column_constraint(
@@ -364,12 +250,14 @@ impl Converter<'_> {
                 let text = self.tokens.text(range).to_owned();
                 ColumnConstraint::Default { expr: self.expr(expr)?, text }
             }
-            grammar::ColumnConstraint::Defer(_) => ColumnConstraint::Deferrable,
+            grammar::ColumnConstraint::Defer(clause) => {
+                ColumnConstraint::Deferrable(is_deferred(Some(clause)))
+            }
             grammar::ColumnConstraint::Collate { collation_name } => {
                 ColumnConstraint::Collate(self.name(collation_name))
             }
-            grammar::ColumnConstraint::ForeignKey { clause, .. } => {
-                ColumnConstraint::ForeignKey(self.foreign_key(clause))
+            grammar::ColumnConstraint::ForeignKey { clause, defer_clause } => {
+                ColumnConstraint::ForeignKey(self.foreign_key(clause, defer_clause.as_ref()))
             }
             grammar::ColumnConstraint::Generated { expr, typ } => {
                 let expr = self.expr(expr)?;
@@ -402,9 +290,12 @@ impl Converter<'_> {
                 let (expr, text) = self.check(expr)?;
                 TableConstraint::Check { name, expr, text }
             }
-            grammar::TableConstraint::ForeignKey { columns, clause, .. } => {
+            grammar::TableConstraint::ForeignKey { columns, clause, defer_clause } => {
                 let columns = columns.iter().map(|column| self.name(&column.col_name)).collect();
-                TableConstraint::ForeignKey { columns, key: self.foreign_key(clause) }
+                TableConstraint::ForeignKey {
+                    columns,
+                    key: self.foreign_key(clause, defer_clause.as_ref()),
+                }
             }
         })
     }
@@ -417,7 +308,11 @@ impl Converter<'_> {
         Ok((self.expr(expr)?, text))
     }
 
-    fn foreign_key(&mut self, clause: &grammar::ForeignKeyClause<'_>) -> ForeignKey {
+    fn foreign_key(
+        &mut self,
+        clause: &grammar::ForeignKeyClause<'_>,
+        defer: Option<&grammar::DeferSubclause>,
+    ) -> ForeignKey {
         self.tokens.find_kind(TokenType::TK_REFERENCES);
         let table = self.name(&clause.tbl_name);
         let columns = clause.columns.unwrap_or_default();
@@ -430,11 +325,18 @@ impl Converter<'_> {
                 grammar::RefArg::OnInsert(_) | grammar::RefArg::Match(_) => {}
             }
         }
-        ForeignKey { table, columns, on_update, on_delete }
+        ForeignKey { table, columns, on_update, on_delete, deferred: is_deferred(defer) }
     }
 }
 
-fn conflict(clause: grammar::ResolveType) -> Conflict {
+fn is_deferred(clause: Option<&grammar::DeferSubclause>) -> bool {
+    clause.is_some_and(|clause| {
+        clause.deferrable
+            && clause.init_deferred == Some(grammar::InitDeferredPred::InitiallyDeferred)
+    })
+}
+
+pub(super) fn conflict(clause: grammar::ResolveType) -> Conflict {
     match clause {
         grammar::ResolveType::Rollback => Conflict::Rollback,
         grammar::ResolveType::Abort => Conflict::Abort,

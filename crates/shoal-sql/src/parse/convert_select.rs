@@ -64,7 +64,7 @@ impl Converter<'_> {
 
     pub(super) fn with(&mut self, with: Option<&grammar::With<'_>>) -> Result<Option<With>, Error> {
         let Some(with) = with else { return Ok(None) };
-        let offset = self.tokens.find_kind(TokenType::TK_WITH);
+        self.tokens.find_kind(TokenType::TK_WITH);
         self.behind_with = true;
         let mut tables: Vec<CommonTable> = Vec::with_capacity(with.ctes.len());
         for table in with.ctes {
@@ -83,7 +83,7 @@ impl Converter<'_> {
             let select = self.select(table.select)?;
             tables.push(CommonTable { name, columns, materialized, select });
         }
-        Ok(Some(With { tables, offset }))
+        Ok(Some(With { tables }))
     }
 
     fn core(&mut self, core: &grammar::OneSelect<'_>) -> Result<SelectCore, Error> {

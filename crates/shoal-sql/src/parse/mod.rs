@@ -8,6 +8,7 @@
 pub(crate) mod ast;
 mod convert;
 mod convert_ddl;
+mod convert_dml;
 mod convert_select;
 mod hint;
 mod plain_table;

@@ -27,10 +27,10 @@ use shoal_store::{KeyOrder, Pgno};
 use crate::Error;
 use crate::keep::{SortKey, SortPlan};
 use crate::parse::ast::{self, CompoundOp};
-use crate::resolve::Resolver;
 use crate::resolve::encoding::in_utf16;
 use crate::resolve::push::push_down;
 use crate::resolve::tree::{Aggregate, OutputColumn, Query};
+use crate::resolve::{Around, Resolver};
 use crate::schema::{Module, Schema, Txns};
 use crate::value::{Affinity, Collation, Value};
 pub(crate) use code::{Code, Op, Predicate, Reg, Shape, When};
@@ -486,7 +486,19 @@ pub(crate) fn plan(
     select: &ast::Select,
     txns: Option<Txns<'_>>,
 ) -> Result<Program, Error> {
-    plan_with(schema, select, txns, false)
+    plan_with(schema, Resolver::new(schema), select, txns, false)
+}
+
+/// Resolves and plans a query within a statement that writes.
+///
+/// # Errors
+/// What the resolver refuses.
+pub(crate) fn plan_within(
+    schema: &Schema,
+    select: &ast::Select,
+    around: Around<'_>,
+) -> Result<Program, Error> {
+    plan_with(schema, Resolver::within(schema, around), select, None, false)
 }
 
 /// Plans a query to show the plan: with the words of each loop.
@@ -498,16 +510,16 @@ pub(crate) fn plan_in_words(
     select: &ast::Select,
     txns: Txns<'_>,
 ) -> Result<Program, Error> {
-    plan_with(schema, select, Some(txns), true)
+    plan_with(schema, Resolver::new(schema), select, Some(txns), true)
 }
 
-fn plan_with(
+fn plan_with<'a>(
     schema: &Schema,
-    select: &ast::Select,
+    mut resolver: Resolver<'a>,
+    select: &'a ast::Select,
     txns: Option<Txns<'_>>,
     in_words: bool,
 ) -> Result<Program, Error> {
-    let mut resolver = Resolver::new(schema);
     let mut query = resolver.query(select)?;
     let utf16 = schema.utf16();
     if let Some(order) = utf16 {

@@ -109,7 +109,8 @@ impl<'a> Resolver<'a> {
             arguments.iter().any(|argument| self.reads_scope(&argument.expr, depth))
         });
         let depth = depth.unwrap_or(inner);
-        if !self.scopes[depth].clause.allows_aggregates() {
+        let is_row = depth == 0 && self.around.is_row;
+        if is_row || !self.scopes[depth].clause.allows_aggregates() {
             return Err(misuse(self.scopes[depth].clause));
         }
         let collation =

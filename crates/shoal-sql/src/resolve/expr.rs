@@ -79,12 +79,15 @@ impl<'a> Resolver<'a> {
             ExprKind::Call(call) => self.call(call),
             ExprKind::Exists(select) => self.subquery(select, true, offset),
             ExprKind::Subquery(select) => self.subquery(select, false, offset),
+            ExprKind::SubqueryColumn { select, column, count } => {
+                self.subquery_column(select, *column, *count, offset)
+            }
             ExprKind::Literal(_)
             | ExprKind::CurrentTime(_)
             | ExprKind::Parameter(_)
             | ExprKind::Column { .. }
             | ExprKind::Row(_)
-            | ExprKind::Raise => self.leaf(expr),
+            | ExprKind::Raise { .. } => self.leaf(expr),
         };
         self.depth -= 1;
         bound
@@ -101,7 +104,8 @@ impl<'a> Resolver<'a> {
                 self.column(database.as_ref(), table.as_ref(), column, offset)
             }
             ExprKind::Row(_) => Err(Error::meaning("row value misused", offset)),
-            _ => Err(Error::meaning("RAISE() may only be used within a trigger-program", offset)),
+            ExprKind::Raise { action, message } => self.raise(*action, message.as_deref(), offset),
+            other => unreachable!("has parts: {other:?}"),
         }
     }
 
@@ -206,6 +210,23 @@ impl<'a> Resolver<'a> {
         }
         let (affinity, _) = query.as_expression;
         Ok(Bound { affinity, ..Bound::plain(Expr::Scalar(Box::new(query))) })
+    }
+
+    #[inline(never)]
+    fn subquery_column(
+        &mut self,
+        select: &'a ast::Select,
+        column: usize,
+        count: usize,
+        offset: usize,
+    ) -> Result<Bound, Error> {
+        let query = self.resolve_query(select, RowsAsked::First)?;
+        if query.columns.len() != count {
+            let message = format!("{count} columns assigned {} values", query.columns.len());
+            return Err(Error::meaning(message, offset));
+        }
+        let affinity = query.columns[column].affinity;
+        Ok(Bound { affinity, ..Bound::plain(Expr::ScalarColumn(Box::new(query), column)) })
     }
 
     /// Resolves an expression whose rules for its neighbours do not matter.
@@ -552,6 +573,11 @@ impl<'a> Resolver<'a> {
                 offset: Some(offset),
             }),
             Err(Miss::None) => {
+                if database.is_none()
+                    && let Ok(bound) = self.given(table, column, offset)
+                {
+                    return Ok(bound);
+                }
                 if table.is_none() {
                     if let Some(bound) = self.alias(column)? {
                         return Ok(bound);

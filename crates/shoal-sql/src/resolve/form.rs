@@ -27,7 +27,8 @@ fn calls(expr: &ast::Expr) -> bool {
         | ExprKind::Column { .. }
         | ExprKind::Exists(_)
         | ExprKind::Subquery(_)
-        | ExprKind::Raise => false,
+        | ExprKind::SubqueryColumn { .. }
+        | ExprKind::Raise { .. } => false,
         ExprKind::Unary(_, inner)
         | ExprKind::IsNull { expr: inner, .. }
         | ExprKind::Cast { expr: inner, .. }
@@ -105,7 +106,7 @@ fn is_repeatable(call: &ast::Call) -> bool {
 
 /// Whether two expressions are written alike, but for the case of names. Queries, windows and
 /// aggregates with clauses of their own are like nothing.
-pub(super) fn is_alike(a: &ast::Expr, b: &ast::Expr) -> bool {
+pub(crate) fn is_alike(a: &ast::Expr, b: &ast::Expr) -> bool {
     let lists = |a: &[ast::Expr], b: &[ast::Expr]| {
         a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_alike(a, b))
     };

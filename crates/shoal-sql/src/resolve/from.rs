@@ -265,6 +265,10 @@ impl<'a> Resolver<'a> {
                 Some(database) => {
                     (database.offset, format!("{}.{}", database.text, name.name.text))
                 }
+                // Names in a trigger are those of its database.
+                None if self.around.in_trigger && self.views.is_empty() => {
+                    (name.name.offset, format!("main.{}", name.name.text))
+                }
                 None => (name.name.offset, name.name.text.clone()),
             };
             Error::no_such(NameKind::Table, &text, offset)

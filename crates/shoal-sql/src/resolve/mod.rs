@@ -8,6 +8,7 @@ pub(crate) mod encoding;
 mod expr;
 mod form;
 mod from;
+mod given;
 mod indexed;
 mod merge;
 pub(crate) mod push;
@@ -29,6 +30,8 @@ use crate::error::NameKind;
 use crate::parse::{EXPR_DEPTH_MAX, ast};
 use crate::schema::{Schema, Table};
 use collation::Coll;
+pub(crate) use form::is_alike;
+pub(crate) use given::{Around, GivenRow};
 pub(crate) use scope::Clause;
 use scope::{Scope, ScopeColumn, ScopeTable};
 use tree::{Query, SelectId, SourceId};
@@ -61,6 +64,8 @@ pub(crate) struct Resolver<'a> {
     unknown_collations: RefCell<Vec<(String, usize)>>,
     /// How many selects, one within the other, are being resolved.
     select_level: usize,
+    /// What surrounds the queries of a statement that writes.
+    around: Around<'a>,
 }
 
 /// The tables of a `WITH`, and how many scopes there are around it.
@@ -117,6 +122,7 @@ impl<'a> Resolver<'a> {
             named: Vec::new(),
             unknown_collations: RefCell::default(),
             select_level: 0,
+            around: Around::statement(0),
         }
     }
 

@@ -47,6 +47,7 @@ impl Schema {
             utf16: self.utf16,
             file: self.file.clone(),
             settings: self.settings,
+            flags: self.flags,
             objects: self.objects.clone(),
             by_name: self.by_name.clone(),
             attached,
@@ -147,6 +148,7 @@ fn temp_schema() -> Object {
             name: NAME.to_owned(),
             columns: None,
             select: def.select,
+            triggers: super::Triggers::default(),
         })),
         _ => Object::Damaged { name: NAME.to_owned(), why: "it cannot be parsed".to_owned() },
     }

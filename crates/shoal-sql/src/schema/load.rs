@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use shoal_store::{Pgno, Record, ValueRef};
 
 use super::table::{self, Constraint};
-use super::{FileOf, Object, Schema, Table, View};
+use super::{FileOf, Object, Schema, Table, Trigger, Triggers, View};
 use crate::Error;
 use crate::parse::ast::{CreateTableBody, Stmt};
 use crate::parse::parse;
@@ -34,13 +34,19 @@ struct Loader {
     objects: Vec<Pending>,
     by_name: FxHashMap<String, usize>,
     indexes: Vec<IndexRow>,
-    triggers: Vec<String>,
+    triggers: Vec<TriggerRow>,
 }
 
 struct IndexRow {
     name: String,
     table: String,
     root: Option<Pgno>,
+    sql: Option<String>,
+}
+
+struct TriggerRow {
+    name: String,
+    table: String,
     sql: Option<String>,
 }
 
@@ -101,7 +107,7 @@ impl Loader {
             "table" => self.table(&name, root, sql.as_deref()),
             "view" => self.view(&name, sql.as_deref()),
             "index" => self.indexes.push(IndexRow { name, table, root, sql }),
-            "trigger" => self.triggers.push(table),
+            "trigger" => self.triggers.push(TriggerRow { name, table, sql }),
             _ => {}
         }
         Ok(())
@@ -150,6 +156,7 @@ impl Loader {
                     name: name.to_owned(),
                     columns: def.columns,
                     select: def.select,
+                    triggers: Triggers::default(),
                 })),
                 _ => damaged(name, "its definition is no CREATE VIEW"),
             },
@@ -170,10 +177,30 @@ impl Loader {
                 }
             }
         }
-        for table in &self.triggers {
-            let place = self.by_name.get(&table.to_ascii_lowercase());
-            if let Some(Pending::Table(draft)) = place.map(|&place| &mut self.objects[place]) {
-                draft.table.has_triggers = true;
+        // The newest trigger fires first.
+        for row in std::mem::take(&mut self.triggers).into_iter().rev() {
+            let place = self.by_name.get(&row.table.to_ascii_lowercase());
+            let triggers = match place.map(|&place| &mut self.objects[place]) {
+                Some(Pending::Table(draft)) => &mut draft.table.triggers,
+                Some(Pending::Done(Object::View(view))) => match Arc::get_mut(view) {
+                    Some(view) => &mut view.triggers,
+                    None => continue,
+                },
+                _ => continue,
+            };
+            match row.sql.as_deref().map(|sql| parse(sql).map(|parsed| parsed.stmt)) {
+                Some(Ok(Stmt::CreateTrigger(definition))) => triggers
+                    .list
+                    .push(Arc::new(Trigger { name: row.name, definition: *definition })),
+                Some(Ok(_)) => {
+                    let why = "its definition is no CREATE TRIGGER".to_owned();
+                    triggers.damaged = Some((row.name, why));
+                }
+                Some(Err(error)) => triggers.damaged = Some((row.name, error.to_string())),
+                None => {
+                    let why = "it has no definition".to_owned();
+                    triggers.damaged = Some((row.name, why));
+                }
             }
         }
         let done = |pending| match pending {

@@ -19,7 +19,7 @@ use shoal_store::{ByteOrder, KeyColumn, KeyOrder, Locking, Pgno, Store, Transact
 pub(crate) use databases::{Beside, FIRST_ATTACHED, MAIN, Registered, TEMP};
 pub(crate) use module::{MadeRows, Modules};
 pub use module::{Module, ModuleContext, ModuleRows};
-pub(crate) use table::{Built, build as build_table, build_index};
+pub(crate) use table::{Built, build as build_table, build_index, view_table};
 pub(crate) use txns::{AttachedSnapshots, Snapshot, Txns};
 
 use crate::parse::ast;
@@ -34,6 +34,7 @@ pub struct Schema {
     /// The file's path; empty for one in memory.
     file: String,
     settings: Settings,
+    flags: Flags,
     /// In the order of `sqlite_schema`.
     objects: Vec<Object>,
     /// Folded name of a table or view to its place in `objects`.
@@ -80,6 +81,16 @@ impl Object {
             Object::Virtual { name, .. } | Object::Damaged { name, .. } => name,
         }
     }
+
+    /// The programs that its changes run.
+    pub(crate) fn triggers(&self) -> &Triggers {
+        static NONE: Triggers = Triggers { list: Vec::new(), damaged: None };
+        match self {
+            Object::Table(table) => &table.triggers,
+            Object::View(view) => &view.triggers,
+            Object::Virtual { .. } | Object::Damaged { .. } => &NONE,
+        }
+    }
 }
 
 /// A table with its columns and indexes.
@@ -108,8 +119,7 @@ pub struct Table {
     pub(crate) key_conflict: Option<ast::Conflict>,
     pub(crate) checks: Vec<Check>,
     pub(crate) foreign_keys: Vec<ForeignKey>,
-    /// Whether a trigger fires on changes to the table.
-    pub(crate) has_triggers: bool,
+    pub(crate) triggers: Triggers,
     /// How many columns a whole record has.
     pub(crate) stored_columns: usize,
     pub(crate) stats: stats::TreeStats,
@@ -124,6 +134,24 @@ pub(crate) struct ForeignKey {
     pub(crate) parent_columns: Vec<String>,
     pub(crate) on_update: &'static str,
     pub(crate) on_delete: &'static str,
+    /// Whether it is looked at when the transaction ends.
+    pub(crate) deferred: bool,
+}
+
+/// The triggers of a table or view.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Triggers {
+    /// In the order in which they fire: the newest first.
+    pub(crate) list: Vec<Arc<Trigger>>,
+    /// Why one of them cannot be used, which keeps everybody from writing.
+    pub(crate) damaged: Option<(String, String)>,
+}
+
+/// A program that changes of a table or view run.
+#[derive(Debug)]
+pub(crate) struct Trigger {
+    pub(crate) name: String,
+    pub(crate) definition: ast::CreateTrigger,
 }
 
 /// A `CHECK` constraint.
@@ -217,6 +245,7 @@ pub struct View {
     pub(crate) name: String,
     pub(crate) columns: Option<Vec<ast::Name>>,
     pub(crate) select: ast::Select,
+    pub(crate) triggers: Triggers,
 }
 
 /// A file whose schema is read.
@@ -226,6 +255,13 @@ pub(crate) struct FileOf<'a> {
     pub(crate) store: &'a Store,
     /// Its number among the databases of the connection.
     pub(crate) database: usize,
+}
+
+/// What a connection's pragmas set that decides how statements are prepared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Flags {
+    /// Whether a trigger's changes may run the trigger again.
+    pub(crate) recursive_triggers: bool,
 }
 
 /// What pragmas tell of an open file.
@@ -263,6 +299,16 @@ impl Schema {
         table.belong(database, utf16);
         schema.add(Object::Table(Arc::new(table)));
         schema
+    }
+
+    /// What the connection's pragmas set.
+    pub(crate) fn flags(&self) -> Flags {
+        self.flags
+    }
+
+    /// The same schema for a connection whose pragmas set other things.
+    pub(crate) fn with_flags(self, flags: Flags) -> Schema {
+        Schema { flags, ..self }
     }
 
     /// How the file was opened.
@@ -315,6 +361,14 @@ impl Schema {
                 .find(|index| index.name.eq_ignore_ascii_case(name))
                 .map(|index| (table, index)),
             _ => None,
+        })
+    }
+
+    /// The table or view that a trigger of that name belongs to, and the trigger.
+    pub(crate) fn trigger(&self, name: &str) -> Option<(&Object, &Arc<Trigger>)> {
+        self.objects.iter().find_map(|object| {
+            let is = |trigger: &&Arc<Trigger>| trigger.name.eq_ignore_ascii_case(name);
+            object.triggers().list.iter().find(is).map(|trigger| (object, trigger))
         })
     }
 

@@ -5,7 +5,7 @@ use shoal_store::Pgno;
 use super::stats::TreeStats;
 use super::{
     Check, Column, ForeignKey, Generated, Index, IndexColumn, IndexOrigin, IndexSource, KeyPart,
-    Table,
+    Table, Triggers,
 };
 use crate::parse::ast::{
     self, ColumnConstraint, ColumnDef, Conflict, CreateIndex, Expr, ExprKind, OrderTerm,
@@ -57,7 +57,7 @@ pub(crate) fn build(
             key_conflict: None,
             checks: Vec::new(),
             foreign_keys: Vec::new(),
-            has_triggers: false,
+            triggers: Triggers::default(),
             stored_columns: 0,
             stats: TreeStats::default(),
         },
@@ -124,10 +124,14 @@ impl Builder {
                     let own = vec![self.table.columns.len()];
                     self.table.foreign_keys.push(foreign_key(own, key));
                 }
+                ColumnConstraint::Deferrable(deferred) => {
+                    if let Some(key) = self.table.foreign_keys.last_mut() {
+                        key.deferred = *deferred;
+                    }
+                }
                 ColumnConstraint::PrimaryKey { .. }
                 | ColumnConstraint::Unique { .. }
-                | ColumnConstraint::Null
-                | ColumnConstraint::Deferrable => {}
+                | ColumnConstraint::Null => {}
             }
         }
         if self.table.column_index(&column.name).is_some() {
@@ -495,9 +499,40 @@ pub(crate) fn schema_table() -> Table {
         key_conflict: None,
         checks: Vec::new(),
         foreign_keys: Vec::new(),
-        has_triggers: false,
+        triggers: Triggers::default(),
         stored_columns: 5,
         stats: TreeStats::default(),
+    }
+}
+
+/// A table that has the columns of a view, which has no b-tree.
+pub(crate) fn view_table(
+    name: &str,
+    root: Pgno,
+    columns: impl Iterator<Item = (String, Option<Affinity>, Option<String>)>,
+) -> Table {
+    let columns = columns.map(|(name, affinity, declared_type)| Column {
+        name,
+        affinity: affinity.unwrap_or(Affinity::Blob),
+        declared_type: declared_type.unwrap_or_default(),
+        collation: Ok(Collation::Binary),
+        not_null: false,
+        not_null_conflict: None,
+        default: None,
+        default_text: None,
+        missing_value: Value::Null,
+        generated: None,
+        primary_key_place: 0,
+        stored: Some(0),
+    });
+    Table {
+        name: name.to_owned(),
+        root,
+        columns: columns.collect(),
+        // There is no rowid to name.
+        without_rowid: true,
+        stored_columns: 0,
+        ..schema_table()
     }
 }
 
@@ -508,6 +543,7 @@ fn foreign_key(columns: Vec<usize>, key: &ast::ForeignKey) -> ForeignKey {
         parent_columns: key.columns.iter().map(|column| column.text.clone()).collect(),
         on_update: key.on_update,
         on_delete: key.on_delete,
+        deferred: key.deferred,
     }
 }
 

@@ -14,7 +14,15 @@ use shoal_store::vfs::File;
 use crate::Error;
 pub(crate) use control::Control;
 pub use control::{Interrupter, Limits};
-pub(crate) use statement::{Counts, Environment, StatementSession};
+pub(crate) use statement::{Environment, StatementSession};
+
+/// Rows changed so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) changes: i64,
+    pub(crate) total_changes: i64,
+    pub(crate) last_insert_rowid: i64,
+}
 
 /// What a function may ask of the connection that runs it.
 pub(crate) trait Session: Sync {
@@ -24,6 +32,9 @@ pub(crate) trait Session: Sync {
     fn total_changes(&self) -> i64;
     /// The rowid of the last row inserted, 0 before there is one.
     fn last_insert_rowid(&self) -> i64;
+    /// Counts from now on from these: what the programs of triggers change is counted while they
+    /// run.
+    fn set_counts(&self, _counts: Counts) {}
     /// Fills a buffer with unpredictable bytes.
     fn random(&self, bytes: &mut [u8]);
     /// The time, in milliseconds since 1970-01-01 UTC; the same throughout one statement.

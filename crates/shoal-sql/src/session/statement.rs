@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use shoal_store::vfs::{Clock, Entropy, File, OsClock, OsEntropy};
 use shoal_store::{Store, Watch};
 
-use super::{Analysis, Budget, Control, Session};
+use super::{Analysis, Budget, Control, Counts, Session};
 use crate::Error;
 
 /// What a connection counts, and where it takes time and chance from.
@@ -28,9 +29,11 @@ impl Environment {
         control: &Control,
         store: &Store,
     ) -> StatementSession {
+        let running = RunningCounts::default();
+        running.set(counts);
         let budget = |max| (Arc::new(Budget::new(max)), store.clone());
         StatementSession {
-            counts,
+            counts: running,
             now_unix_ms: self.clock.unix_ms(),
             clock: Arc::clone(&self.clock),
             entropy: Arc::clone(&self.entropy),
@@ -39,14 +42,6 @@ impl Environment {
             analysis: None,
         }
     }
-}
-
-/// Rows changed so far.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Counts {
-    pub(crate) changes: i64,
-    pub(crate) total_changes: i64,
-    pub(crate) last_insert_rowid: i64,
 }
 
 impl Counts {
@@ -60,9 +55,25 @@ impl Counts {
     }
 }
 
+/// Counts that the programs of triggers change while their statement runs.
+#[derive(Debug, Default)]
+struct RunningCounts {
+    changes: AtomicI64,
+    total_changes: AtomicI64,
+    last_insert_rowid: AtomicI64,
+}
+
+impl RunningCounts {
+    fn set(&self, counts: Counts) {
+        self.changes.store(counts.changes, Ordering::Relaxed);
+        self.total_changes.store(counts.total_changes, Ordering::Relaxed);
+        self.last_insert_rowid.store(counts.last_insert_rowid, Ordering::Relaxed);
+    }
+}
+
 /// What one statement sees: the time does not pass while it runs.
 pub(crate) struct StatementSession {
-    counts: Counts,
+    counts: RunningCounts,
     now_unix_ms: i64,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
@@ -99,15 +110,19 @@ impl Session for StatementSession {
     }
 
     fn changes(&self) -> i64 {
-        self.counts.changes
+        self.counts.changes.load(Ordering::Relaxed)
     }
 
     fn total_changes(&self) -> i64 {
-        self.counts.total_changes
+        self.counts.total_changes.load(Ordering::Relaxed)
     }
 
     fn last_insert_rowid(&self) -> i64 {
-        self.counts.last_insert_rowid
+        self.counts.last_insert_rowid.load(Ordering::Relaxed)
+    }
+
+    fn set_counts(&self, counts: Counts) {
+        self.counts.set(counts);
     }
 
     fn random(&self, bytes: &mut [u8]) {

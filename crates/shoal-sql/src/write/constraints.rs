@@ -3,16 +3,13 @@
 //! The order is SQLite's: types, NOT NULL, CHECK, then rowid or primary key, then the unique
 //! indexes, the newest first and those that replace last.
 
-use shoal_store::Transaction;
-
-use super::row::{Row, RowKey};
-use super::row_expr::{Place, RowEnv, RowExpr};
+use super::row::{Row, RowEnv};
 use super::rows::Rows;
 use super::{Done, Failure};
 use crate::Error;
+use crate::exec::{Place, RowExpr};
 use crate::parse::ast::{Conflict, Expr, ExprKind, Quote};
 use crate::schema::{Column, IndexOrigin, Schema, Table};
-use crate::session::Session;
 use crate::value::{Affinity, Value, truth};
 
 /// The constraints of one table.
@@ -22,7 +19,7 @@ pub(crate) struct Constraints {
     /// Values for columns that are not given one, by column; `None` is NULL.
     pub(crate) defaults: Vec<Option<RowExpr>>,
     /// What no two rows may share, in the order it is checked.
-    unique: Vec<Unique>,
+    pub(crate) unique: Vec<Unique>,
 }
 
 /// A column's default, which depends on no row.
@@ -42,15 +39,6 @@ fn default(schema: &Schema, table: &Table, column: &Column, expr: &Expr) -> Resu
     let compiled =
         RowExpr::compile(schema, table, expr, Place::Default).map_err(|_| not_constant())?;
     if compiled.reads().is_empty() { Ok(compiled) } else { Err(not_constant()) }
-}
-
-/// What to do with a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// Store it; nothing is in its way any more.
-    Store,
-    /// Leave it out, as `OR IGNORE` says.
-    Skip,
 }
 
 impl Constraints {
@@ -82,7 +70,7 @@ impl Constraints {
         rows: &Rows,
         row: &mut Row,
         env: &RowEnv<'_>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Error> {
         let table = &*rows.table;
         for (index, column) in table.columns.iter().enumerate() {
             if table.rowid_alias != Some(index) {
@@ -90,8 +78,7 @@ impl Constraints {
                 row.values[index] = column.affinity.apply(value);
             }
         }
-        rows.compute(row, env)?;
-        Ok(())
+        rows.compute(row, env)
     }
 
     /// The name of a `CHECK` that a row does not meet.
@@ -100,74 +87,41 @@ impl Constraints {
     /// What the expressions raise.
     pub(crate) fn failed_check(&self, row: &Row, env: &RowEnv<'_>) -> Result<Option<&str>, Error> {
         for (label, check) in &self.checks {
-            if truth(check.eval(row, env)?.as_ref()) == Some(false) {
+            if truth(row.eval(check, env)?.as_ref()) == Some(false) {
                 return Ok(Some(label));
             }
         }
         Ok(None)
     }
 
-    /// Checks a converted row and removes the rows that it replaces.
-    ///
-    /// `replacing` is the row that an update takes it from. `statement` is the statement's own
-    /// `OR` clause, which goes before those of the constraints.
+    /// Checks what a converted row must meet on its own; false when it is to be left out.
+    /// `statement` is the statement's own `OR` clause, which goes before those of the constraints.
     ///
     /// # Errors
     /// The first constraint that failed and is to be obeyed.
-    pub(crate) fn check(
+    pub(crate) fn check_row(
         &self,
         rows: &Rows,
-        transaction: &mut Transaction,
         row: &mut Row,
-        replacing: Option<&RowKey>,
         statement: Option<Conflict>,
-        session: &dyn Session,
-    ) -> Result<Verdict, Failure> {
-        let env = RowEnv { transaction, session };
-        if self.check_not_null(rows, row, statement, &env)? == Verdict::Skip {
-            return Ok(Verdict::Skip);
+        env: &RowEnv<'_>,
+    ) -> Result<bool, Failure> {
+        if !self.check_not_null(rows, row, statement, env)? {
+            return Ok(false);
         }
         if rows.table.strict {
             check_types(&rows.table, row)?;
         }
         for (label, check) in &self.checks {
-            if truth(check.eval(row, &env)?.as_ref()) != Some(false) {
+            if truth(row.eval(check, env)?.as_ref()) != Some(false) {
                 continue;
             }
             if statement == Some(Conflict::Ignore) {
-                return Ok(Verdict::Skip);
+                return Ok(false);
             }
             return Err(failure("CHECK", label.clone(), statement));
         }
-
-        let table = &*rows.table;
-        let own = |key: &RowKey| replacing == Some(key);
-        // A rowid that replaces by its own clause waits until no other constraint can refuse.
-        let key_last = !table.without_rowid
-            && statement.is_none()
-            && table.key_conflict == Some(Conflict::Replace);
-        let order = self.unique.iter().skip(usize::from(key_last));
-        for &unique in order.chain(key_last.then_some(&Unique::Key)) {
-            let env = RowEnv { transaction, session };
-            let (found, resolution) = match unique {
-                Unique::Key => (rows.same_key(row, &env)?, table.key_conflict),
-                Unique::Index(index) => {
-                    (rows.same_entry(index, row, &env)?, table.indexes[index].conflict)
-                }
-            };
-            let resolution = statement.or(resolution).unwrap_or(Conflict::Abort);
-            let Some(key) = found.filter(|key| !own(key)) else { continue };
-            match resolution {
-                Conflict::Ignore => return Ok(Verdict::Skip),
-                Conflict::Replace => {
-                    if let Some(other) = rows.read(&key, &env)? {
-                        rows.delete(transaction, &other, session)?;
-                    }
-                }
-                _ => return Err(failure("UNIQUE", unique.place(table), Some(resolution))),
-            }
-        }
-        Ok(Verdict::Store)
+        Ok(true)
     }
 
     fn check_not_null(
@@ -176,7 +130,7 @@ impl Constraints {
         row: &mut Row,
         resolution: Option<Conflict>,
         env: &RowEnv<'_>,
-    ) -> Result<Verdict, Failure> {
+    ) -> Result<bool, Failure> {
         let table = &*rows.table;
         for (index, column) in table.columns.iter().enumerate() {
             let alias = table.rowid_alias == Some(index);
@@ -185,9 +139,9 @@ impl Constraints {
             }
             let resolution = resolution.or(column.not_null_conflict).unwrap_or(Conflict::Abort);
             match (resolution, &self.defaults[index]) {
-                (Conflict::Ignore, _) => return Ok(Verdict::Skip),
+                (Conflict::Ignore, _) => return Ok(false),
                 (Conflict::Replace, Some(default)) => {
-                    let value = column.affinity.apply(default.eval(row, env)?);
+                    let value = column.affinity.apply(row.eval(default, env)?);
                     if !value.is_null() {
                         row.values[index] = value;
                         rows.compute(row, env)?;
@@ -199,13 +153,13 @@ impl Constraints {
             let place = format!("{}.{}", table.name, column.name);
             return Err(failure("NOT NULL", place, Some(resolution)));
         }
-        Ok(Verdict::Store)
+        Ok(true)
     }
 }
 
 /// Something that no two rows may share.
-#[derive(Clone, Copy, Debug)]
-enum Unique {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unique {
     /// The rowid, or the primary key of a table without one.
     Key,
     Index(usize),
@@ -242,7 +196,7 @@ fn unique_order(table: &Table) -> Vec<Unique> {
 
 impl Unique {
     /// The columns, as SQLite names them in its message.
-    fn place(self, table: &Table) -> String {
+    pub(crate) fn place(self, table: &Table) -> String {
         let name = |column: usize| format!("{}.{}", table.name, table.columns[column].name);
         let columns: Option<Vec<String>> = match self {
             Unique::Key if table.without_rowid => {
@@ -263,7 +217,11 @@ impl Unique {
 }
 
 /// A failed constraint. `OR REPLACE` where nothing can be replaced stops the statement.
-fn failure(constraint: &'static str, place: String, resolution: Option<Conflict>) -> Failure {
+pub(crate) fn failure(
+    constraint: &'static str,
+    place: String,
+    resolution: Option<Conflict>,
+) -> Failure {
     let resolution = match resolution {
         None | Some(Conflict::Replace) => Conflict::Abort,
         Some(resolution) => resolution,

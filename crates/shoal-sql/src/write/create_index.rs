@@ -5,12 +5,11 @@ use std::sync::Arc;
 use shoal_store::{BtreeKind, Pgno, Transaction, ValueRef, encode_record};
 
 use super::create_table::check_reserved;
-use super::row::Row;
-use super::row_expr::RowEnv;
-use super::rows::Rows;
+use super::row::{Row, RowEnv};
+use super::rows::{IndexWriter, Rows};
 use super::schema_rows::SchemaRow;
 use super::target::{check_database, writable_table};
-use super::{Context, Done, Plan, text};
+use super::{Context, Done, Kind, text};
 use crate::Error;
 use crate::error::NameKind;
 use crate::parse::ast::{CreateIndex, Expr, ExprKind, Name, ObjectName, Quote};
@@ -30,7 +29,7 @@ pub(crate) struct CreateIndexPlan {
 ///
 /// # Errors
 /// As [`super::prepare`].
-pub(crate) fn prepare(schema: &Schema, create: &CreateIndex, sql: &str) -> Result<Plan, Error> {
+pub(crate) fn prepare(schema: &Schema, create: &CreateIndex, sql: &str) -> Result<Kind, Error> {
     check_database(&create.name)?;
     let name = &create.name.name;
     check_reserved(name)?;
@@ -48,29 +47,24 @@ pub(crate) fn prepare(schema: &Schema, create: &CreateIndex, sql: &str) -> Resul
     }
     if schema.index(&name.text).is_some() {
         if create.if_not_exists {
-            return Ok(Plan::Nothing);
+            return Ok(Kind::Nothing);
         }
         let message = format!("index {} already exists", name.text);
         return Err(Error::meaning(message, name.offset));
-    }
-    if create.filter.is_some() {
-        return Err(Error::unsupported("CREATE INDEX with WHERE", create.offset));
     }
     for term in &create.columns {
         check_column(&table, &term.expr)?;
     }
     let index = build_index(create, Pgno::FIRST, &table)
         .map_err(|message| Error::meaning(message, create.table.offset))?;
-    if index.key().any(|column| column.is_none()) {
-        return Err(Error::unsupported("CREATE INDEX on an expression", create.offset));
-    }
     if let Some(unknown) = index.columns.iter().find_map(|it| it.collation.as_ref().err()) {
         let message = format!("no such collation sequence: {unknown}");
         return Err(Error::meaning(message, create.offset));
     }
     Rows::new(schema, &table)?;
+    IndexWriter::compile(schema, &table, &index)?;
     let sql = stored_text(sql, create);
-    Ok(Plan::CreateIndex(Box::new(CreateIndexPlan { definition: create.clone(), table, sql })))
+    Ok(Kind::CreateIndex(Box::new(CreateIndexPlan { definition: create.clone(), table, sql })))
 }
 
 /// Refuses a column that the table does not have. In double quotes it would be a text.
@@ -112,30 +106,37 @@ impl CreateIndexPlan {
         let table = &self.table.name;
         SchemaRow { kind: "index", name, table, root: Some(root), sql: Some(&self.sql) }
             .insert(transaction)?;
-        let rows = Rows::new(context.schema, &self.table)?;
-        let env = RowEnv { transaction: context.transaction, session: context.session };
-        let entries = entries(&rows, &index, &env)?;
-        fill(context.transaction, &self.table, &index, entries)?;
+        fill(context, &self.table, &index)?;
         context.transaction.bump_schema_cookie()?;
         Ok(Done::default())
     }
 }
 
-/// The entries of every row, in the order of the rows.
-fn entries(rows: &Rows, index: &Index, env: &RowEnv<'_>) -> Result<Vec<Vec<Value>>, Error> {
-    let (table, transaction) = (&*rows.table, env.transaction);
-    let mut entries = Vec::new();
+/// Makes the entries of an empty index.
+///
+/// # Errors
+/// [`Error::Constraint`] when the index is unique and the rows are not; what its expressions raise;
+/// [`Error::Store`].
+pub(crate) fn fill(
+    context: &mut Context<'_>,
+    table: &Arc<Table>,
+    index: &Index,
+) -> Result<(), Error> {
+    let rows = Rows::new(context.schema, table)?;
+    let writer = IndexWriter::compile(context.schema, table, index)?;
+    let env = RowEnv { transaction: context.transaction, session: context.session };
+    let mut entries: Vec<Vec<Value>> = Vec::new();
     let add = |mut row: Row| -> Result<(), Error> {
-        rows.compute(&mut row, env)?;
-        entries.push(row.entry(table, index, &[]).into_iter().map(Value::from).collect());
+        rows.compute(&mut row, &env)?;
+        entries.extend(writer.entry(table, index, &row, &env)?);
         Ok(())
     };
-    Row::each(table, transaction, add)?;
-    Ok(entries)
+    Row::each(table, context.transaction, add)?;
+    put_sorted(context.transaction, table, index, entries)
 }
 
 /// Puts the entries into an empty index: sorted, so that each goes to the end.
-fn fill(
+fn put_sorted(
     transaction: &mut Transaction,
     table: &Table,
     index: &Index,
@@ -156,11 +157,15 @@ fn fill(
         !a.iter().any(Value::is_null) && compare(&a, &b).is_eq()
     };
     if index.unique && entries.windows(2).any(same) {
-        let columns = index.key().flatten();
-        let columns: Vec<String> = columns
-            .map(|column| format!("{}.{}", table.name, table.columns[column].name))
-            .collect();
-        return Err(Error::Constraint { constraint: "UNIQUE", place: columns.join(", ") });
+        let column = |column: Option<usize>| {
+            column.map(|column| format!("{}.{}", table.name, table.columns[column].name))
+        };
+        let columns: Option<Vec<String>> = index.key().map(column).collect();
+        let place = match columns {
+            Some(columns) => columns.join(", "),
+            None => format!("index '{}'", index.name),
+        };
+        return Err(Error::Constraint { constraint: "UNIQUE", place });
     }
     let format = transaction.header().schema_format;
     let mut record = Vec::new();

@@ -10,7 +10,7 @@ use super::query::RowQuery;
 use super::rows::Rows;
 use super::schema_rows::SchemaRow;
 use super::target::check_database;
-use super::{Context, Done, Failure, Plan, sequence, text};
+use super::{Context, Done, Failure, Kind, sequence, text};
 use crate::Error;
 use crate::error::NameKind;
 use crate::parse;
@@ -18,6 +18,7 @@ use crate::parse::ast::{
     ColumnConstraint, ColumnDef, CreateTable, CreateTableBody, Expr, ExprKind, ForeignKey, Name,
     ObjectName, Stmt, TableConstraint,
 };
+use crate::resolve::Around;
 use crate::schema::{Built, IndexOrigin, Object, Schema, Table, build_table};
 use crate::value::{Affinity, Value};
 
@@ -35,17 +36,22 @@ pub(crate) struct CreateTablePlan {
 ///
 /// # Errors
 /// As [`super::prepare`].
-pub(crate) fn prepare(schema: &Schema, create: &CreateTable, sql: &str) -> Result<Plan, Error> {
+pub(crate) fn prepare(
+    schema: &Schema,
+    create: &CreateTable,
+    sql: &str,
+    parameters: usize,
+) -> Result<Kind, Error> {
     if create.temporary {
         return Err(Error::unsupported("TEMP tables", create.offset));
     }
     let name = &create.name.name;
     if !is_free(schema, &create.name, create.if_not_exists)? {
-        return Ok(Plan::Nothing);
+        return Ok(Kind::Nothing);
     }
     let plan = match &create.body {
         CreateTableBody::Select(select) => {
-            let source = RowQuery::compile(schema, select)?;
+            let source = RowQuery::compile(schema, select, Around::statement(parameters))?;
             let sql = text_for_query(&name.text, &source);
             // The columns are read back from the text, as they will be from the schema.
             let parsed = parse::parse(&sql)?;
@@ -64,7 +70,7 @@ pub(crate) fn prepare(schema: &Schema, create: &CreateTable, sql: &str) -> Resul
         },
     };
     plan.check(schema, name, sql)?;
-    Ok(Plan::CreateTable(Box::new(plan)))
+    Ok(Kind::CreateTable(Box::new(plan)))
 }
 
 /// Whether a table or index may take a name; false when it exists and that is no error.
@@ -266,11 +272,9 @@ fn fill(
     table: &Arc<Table>,
     rows: Vec<Vec<Value>>,
 ) -> Result<(), Failure> {
-    let writer = Rows::new(context.schema, table)?;
-    let constraints = Constraints::new(context.schema, table)?;
-    let inserter = Inserter { rows: &writer, constraints: &constraints, conflict: None };
+    let inserter = Inserter::plain(context.schema, table)?;
     for values in rows {
-        inserter.insert(context, values.into_iter().map(Some).collect(), None, None)?;
+        inserter.insert(context, values.into_iter().map(Some).collect(), None)?;
     }
     Ok(())
 }

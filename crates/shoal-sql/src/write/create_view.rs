@@ -3,7 +3,7 @@
 use super::create_table::check_reserved;
 use super::schema_rows::SchemaRow;
 use super::target::check_database;
-use super::{Context, Done, Plan, text};
+use super::{Context, Done, Kind, text};
 use crate::Error;
 use crate::parse::ast::CreateView;
 use crate::schema::Schema;
@@ -20,7 +20,7 @@ pub(crate) struct CreateViewPlan {
 ///
 /// # Errors
 /// As [`super::prepare`].
-pub(crate) fn prepare(schema: &Schema, create: &CreateView, sql: &str) -> Result<Plan, Error> {
+pub(crate) fn prepare(schema: &Schema, create: &CreateView, sql: &str) -> Result<Kind, Error> {
     if create.temporary {
         return Err(Error::unsupported("CREATE TEMP VIEW", create.offset));
     }
@@ -32,7 +32,7 @@ pub(crate) fn prepare(schema: &Schema, create: &CreateView, sql: &str) -> Result
     }
     if let Some(object) = schema.object(&name.text) {
         if create.if_not_exists {
-            return Ok(Plan::Nothing);
+            return Ok(Kind::Nothing);
         }
         let kind = match object {
             crate::schema::Object::View(_) => "view",
@@ -48,7 +48,7 @@ pub(crate) fn prepare(schema: &Schema, create: &CreateView, sql: &str) -> Result
     let start = name.offset;
     let text = sql.get(start..text::semicolon(sql, start)).unwrap_or_default();
     let plan = CreateViewPlan { name: name.text.clone(), sql: format!("CREATE VIEW {text}") };
-    Ok(Plan::CreateView(plan))
+    Ok(Kind::CreateView(plan))
 }
 
 impl CreateViewPlan {

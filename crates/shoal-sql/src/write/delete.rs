@@ -1,21 +1,27 @@
 //! `DELETE`.
 
-use super::query::RowQuery;
-use super::row::RowKey;
-use super::row_expr::RowEnv;
-use super::rows::{self, Rows};
-use super::target::writable_table;
+use super::change::Changer;
+use super::query::{Named, RowQuery};
+use super::returning::Returning;
+use super::row::{Row, RowKey};
+use super::rows;
+use super::target::writable;
+use super::triggers::{Firing, Within, fire};
 use super::{Context, Done, Failure};
 use crate::Error;
-use crate::parse::ast::Delete;
-use crate::schema::{Schema, Table};
+use crate::parse::ast::{Delete, TriggerEvent};
+use crate::resolve::Around;
+use crate::schema::Table;
 use crate::value::Value;
 
 /// A prepared `DELETE`.
 #[derive(Debug)]
 pub(crate) struct DeletePlan {
-    rows: Rows,
-    /// The keys of the rows to delete; `None` for all rows.
+    changer: Changer,
+    is_view: bool,
+    firing: Firing,
+    returning: Option<Returning>,
+    /// The keys of the rows to delete; `None` for all rows, whose pages are emptied.
     keys: Option<RowQuery>,
 }
 
@@ -23,50 +29,93 @@ pub(crate) struct DeletePlan {
 ///
 /// # Errors
 /// As [`super::prepare`].
-pub(crate) fn prepare(schema: &Schema, delete: &Delete) -> Result<DeletePlan, Error> {
-    if let Some(with) = &delete.with {
-        return Err(Error::unsupported("WITH before DELETE", with.offset));
-    }
-    if delete.returning.is_some() {
-        return Err(Error::unsupported("RETURNING", delete.offset));
-    }
-    let table = writable_table(schema, &delete.table)?;
-    let keys = delete.filter.clone().map(|filter| {
-        RowQuery::over_table(
-            schema,
-            &table,
-            &delete.table,
-            delete.alias.as_ref(),
-            &delete.indexed,
-            Vec::new(),
-            Some(filter),
-        )
-    });
-    Ok(DeletePlan { rows: Rows::new(schema, &table)?, keys: keys.transpose()? })
+pub(crate) fn prepare(
+    within: &mut Within<'_>,
+    delete: &Delete,
+    around: Around<'_>,
+) -> Result<DeletePlan, Error> {
+    let schema = within.schema;
+    let target = writable(schema, &delete.table, TriggerEvent::Delete, around)?;
+    let around = Around { with: delete.with.as_ref(), ..around };
+    let conflict = within.conflict;
+    let firing = within.firing(&target, TriggerEvent::Delete, &[], conflict)?;
+    let columns = delete.returning.as_deref();
+    let returning = Returning::compile(within, &target.table, &delete.table, columns, around)?;
+    let is_whole = delete.filter.is_none() && firing.is_empty() && returning.is_none();
+    let keys = if is_whole {
+        None
+    } else {
+        let named = Named {
+            name: &delete.table,
+            alias: delete.alias.as_ref(),
+            indexed: &delete.indexed,
+            from: None,
+            filter: delete.filter.as_ref(),
+        };
+        Some(RowQuery::over_table(schema, &target, named, Vec::new(), around)?)
+    };
+    let changer = Changer::plain(schema, &target.table, None)?;
+    Ok(DeletePlan { changer, is_view: target.view.is_some(), firing, returning, keys })
 }
 
 impl DeletePlan {
+    /// The `RETURNING` clause.
+    pub(crate) fn returning(&self) -> Option<&Returning> {
+        self.returning.as_ref()
+    }
+
     /// Deletes the rows that meet the condition.
     ///
     /// # Errors
     /// What the condition raises; the store's.
     pub(crate) fn execute(&self, context: &mut Context<'_>) -> Result<Done, Failure> {
         let Some(keys) = &self.keys else {
-            let changes = rows::clear(context.transaction, &self.rows.table)?;
+            let changes = rows::clear(context.transaction, &self.changer.rows.table)?;
             return Ok(Done { changes, ..Done::default() });
         };
         let keys = keys.run(context)?;
-        let session = context.session;
         let mut done = Done::default();
         for values in keys {
-            let (key, _) = split_key(&self.rows.table, values);
-            let env = RowEnv { transaction: context.transaction, session };
-            if let Some(row) = self.rows.read(&key, &env)? {
-                self.rows.delete(context.transaction, &row, session)?;
+            let deleted = if self.is_view {
+                self.delete_of_view(context, Row { rowid: 0, values })
+            } else {
+                let (key, _) = split_key(&self.changer.rows.table, values);
+                self.delete(context, &key)
+            };
+            if deleted.map_err(|failure| failure.after(done))? {
                 done.changes += 1;
             }
         }
         Ok(done)
+    }
+
+    fn delete_of_view(&self, context: &mut Context<'_>, row: Row) -> Result<bool, Failure> {
+        if fire(context, &self.firing.instead, Some(&row), None)?
+            && let Some(returning) = &self.returning
+        {
+            returning.give(context, &row)?;
+        }
+        Ok(false)
+    }
+
+    fn delete(&self, context: &mut Context<'_>, key: &RowKey) -> Result<bool, Failure> {
+        let Some(mut row) = self.changer.read(context, key)? else { return Ok(false) };
+        if !self.firing.before.is_empty() {
+            if !fire(context, &self.firing.before, Some(&row), None)? {
+                return Ok(false);
+            }
+            // The programs may have deleted the row themselves.
+            match self.changer.read(context, key)? {
+                Some(current) => row = current,
+                None => return Ok(false),
+            }
+        }
+        self.changer.rows.delete(context.transaction, &row, context.session)?;
+        if let Some(returning) = &self.returning {
+            returning.give(context, &row)?;
+        }
+        fire(context, &self.firing.after, Some(&row), None)?;
+        Ok(true)
     }
 }
 
@@ -79,4 +128,10 @@ pub(crate) fn split_key(table: &Table, mut values: Vec<Value>) -> (RowKey, Vec<V
         _ => RowKey::Key(values),
     };
     (key, rest)
+}
+
+/// A row of a view, and the values after it.
+pub(crate) fn split_row(target: &Table, mut values: Vec<Value>) -> (Row, Vec<Value>) {
+    let rest = values.split_off(target.columns.len().min(values.len()));
+    (Row { rowid: 0, values }, rest)
 }

@@ -4,7 +4,7 @@ use shoal_store::Pgno;
 
 use super::schema_rows::{delete_where, is_name};
 use super::target::check_database;
-use super::{Context, Done, Plan, sequence};
+use super::{Context, Done, Kind, sequence};
 use crate::Error;
 use crate::error::NameKind;
 use crate::parse::ast::{DropKind, ObjectName};
@@ -27,11 +27,11 @@ pub(crate) fn prepare(
     kind: DropKind,
     name: &ObjectName,
     if_exists: bool,
-) -> Result<Plan, Error> {
+) -> Result<Kind, Error> {
     check_database(name)?;
     let (text, offset) = (name.name.text.as_str(), name.name.offset);
     let missing = |name_kind| {
-        if if_exists { Ok(Plan::Nothing) } else { Err(Error::no_such(name_kind, text, offset)) }
+        if if_exists { Ok(Kind::Nothing) } else { Err(Error::no_such(name_kind, text, offset)) }
     };
     if kind == DropKind::Index {
         let Some((_, index)) = schema.index(text) else { return missing(NameKind::Index) };
@@ -41,18 +41,18 @@ pub(crate) fn prepare(
             return Err(Error::meaning(message, offset));
         }
         let roots = vec![index.root];
-        return Ok(Plan::Drop(DropPlan { kind, name: index.name.clone(), roots }));
+        return Ok(Kind::Drop(DropPlan { kind, name: index.name.clone(), roots }));
     }
     if kind == DropKind::View {
         return match schema.object(text) {
-            None if if_exists => Ok(Plan::Nothing),
+            None if if_exists => Ok(Kind::Nothing),
             None => {
                 let message = format!("no such view: {text}");
                 Err(Error::Name { kind: NameKind::Table, message, offset: Some(offset) })
             }
             Some(Object::View(view)) => {
                 let name = view.name().to_owned();
-                Ok(Plan::Drop(DropPlan { kind, name, roots: Vec::new() }))
+                Ok(Kind::Drop(DropPlan { kind, name, roots: Vec::new() }))
             }
             Some(other) => {
                 let message = format!("use DROP TABLE to delete table {}", other.name());
@@ -80,7 +80,7 @@ pub(crate) fn prepare(
             }
             let mut roots = vec![table.root];
             roots.extend(table.indexes.iter().map(|index| index.root));
-            Ok(Plan::Drop(DropPlan { kind, name: table.name.clone(), roots }))
+            Ok(Kind::Drop(DropPlan { kind, name: table.name.clone(), roots }))
         }
     }
 }

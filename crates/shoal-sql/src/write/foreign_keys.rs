@@ -5,8 +5,7 @@ use std::sync::Arc;
 use shoal_store::{IndexCursor, KeyOrder, TableCursor, Transaction, ValueRef};
 
 use super::integrity::Nobody;
-use super::row::Row;
-use super::row_expr::RowEnv;
+use super::row::{Row, RowEnv};
 use super::rows::Rows;
 use crate::Error;
 use crate::error::NameKind;

@@ -2,30 +2,31 @@
 
 use std::sync::Arc;
 
-use super::constraints::{Constraints, Verdict, rowid_of};
+use super::change::{Changer, Verdict};
+use super::constraints::rowid_of;
 use super::query::RowQuery;
-use super::row::Row;
-use super::row_expr::RowEnv;
-use super::rows::Rows;
-use super::sequence::Sequence;
-use super::target::writable_table;
+use super::returning::Returning;
+use super::row::{Row, RowEnv};
+use super::target::writable;
+use super::triggers::{Firing, Within, fire};
+use super::upsert::{self, Upserts};
 use super::{Context, Done, Failure};
 use crate::Error;
 use crate::error::NameKind;
-use crate::parse::ast::{Conflict, Insert, InsertSource, Name};
+use crate::parse::ast::{Insert, InsertSource, Name, TriggerEvent};
+use crate::resolve::Around;
 use crate::schema::{Schema, Table};
+use crate::session::Counts;
 use crate::value::Value;
 
 /// A prepared `INSERT`.
 #[derive(Debug)]
 pub(crate) struct InsertPlan {
-    rows: Rows,
-    constraints: Constraints,
+    inserter: Inserter,
     /// `None` for `DEFAULT VALUES`.
     source: Option<RowQuery>,
     /// What each value of the source is for.
     targets: Vec<Target>,
-    conflict: Option<Conflict>,
 }
 
 /// Where a value goes.
@@ -43,35 +44,42 @@ enum Target {
 ///
 /// # Errors
 /// As [`super::prepare`].
-pub(crate) fn prepare(schema: &Schema, insert: &Insert) -> Result<InsertPlan, Error> {
-    if let Some(with) = &insert.with {
-        return Err(Error::unsupported("WITH before INSERT", with.offset));
-    }
-    if let Some(offset) = insert.upsert {
-        return Err(Error::unsupported("ON CONFLICT clause of INSERT", offset));
-    }
-    if insert.returning.is_some() {
-        return Err(Error::unsupported("RETURNING", insert.offset));
-    }
-    let table = writable_table(schema, &insert.table)?;
+pub(crate) fn prepare(
+    within: &mut Within<'_>,
+    insert: &Insert,
+    around: Around<'_>,
+) -> Result<InsertPlan, Error> {
+    let schema = within.schema;
+    let target = writable(schema, &insert.table, TriggerEvent::Insert, around)?;
+    let table = Arc::clone(&target.table);
+    let around = Around { with: insert.with.as_ref(), ..around };
     // Names before the source, widths after it: the order in which SQLite complains.
     let named = insert.columns.as_deref().map(|names| named_targets(&table, names)).transpose()?;
     let source = match &insert.source {
         InsertSource::DefaultValues => None,
-        InsertSource::Select(select) => Some(RowQuery::compile(schema, select)?),
+        InsertSource::Select(select) => Some(RowQuery::compile(schema, select, around)?),
     };
     let width = source.as_ref().map(RowQuery::width);
     let targets = match named {
         Some(targets) => check_width(targets, width, insert)?,
         None => all_targets(&table, width, insert)?,
     };
-    Ok(InsertPlan {
-        rows: Rows::new(schema, &table)?,
-        constraints: Constraints::new(schema, &table)?,
-        source,
-        targets,
-        conflict: insert.conflict,
-    })
+    let is_view = target.view.is_some();
+    if is_view && let Some(upsert) = insert.upserts.first() {
+        return Err(Error::meaning("cannot UPSERT a view", upsert.offset));
+    }
+    let conflict = within.conflict.or(insert.conflict);
+    let clauses = upsert::clauses(&table, &insert.upserts)?;
+    let firing = within.firing(&target, TriggerEvent::Insert, &[], conflict)?;
+    let columns = insert.returning.as_deref();
+    let inserter = Inserter {
+        changer: Changer::new(within, &target, conflict, &clauses)?,
+        is_view,
+        upserts: Upserts::compile(within, &target, insert, around)?,
+        returning: Returning::compile(within, &table, &insert.table, columns, around)?,
+        firing,
+    };
+    Ok(InsertPlan { inserter, source, targets })
 }
 
 /// Every column that takes a value, in order, for a source of so many.
@@ -157,6 +165,11 @@ pub(crate) fn is_rowid_name(name: &Name) -> bool {
 }
 
 impl InsertPlan {
+    /// The `RETURNING` clause.
+    pub(crate) fn returning(&self) -> Option<&Returning> {
+        self.inserter.returning.as_ref()
+    }
+
     /// Inserts the source's rows.
     ///
     /// # Errors
@@ -166,12 +179,13 @@ impl InsertPlan {
             None => vec![Vec::new()],
             Some(query) => query.run(context)?,
         };
-        let inserter =
-            Inserter { rows: &self.rows, constraints: &self.constraints, conflict: self.conflict };
-        let mut sequence = Sequence::open(context.transaction, context.schema, &self.rows.table)?;
+        let table = &self.inserter.changer.rows.table;
+        // The counter is there from now on, even if no row comes.
+        let (transaction, sequences) = (&*context.transaction, &mut context.state.sequences);
+        sequences.of(transaction, context.schema, table)?;
         let mut done = Done::default();
         for values in source {
-            let mut given = vec![None; self.rows.table.columns.len()];
+            let mut given = vec![None; table.columns.len()];
             let mut rowid = None;
             for (target, value) in self.targets.iter().zip(values) {
                 match target {
@@ -180,33 +194,59 @@ impl InsertPlan {
                     Target::Nowhere => {}
                 }
             }
-            let inserted = inserter.insert(context, given, rowid, sequence.as_mut());
-            if let Some(rowid) = inserted.map_err(|failure| failure.after(done))? {
-                done.changes += 1;
-                if !self.rows.table.without_rowid {
-                    done.last_insert_rowid = Some(rowid);
+            let inserted = self.inserter.insert(context, given, rowid);
+            match inserted.map_err(|failure| failure.after(done))? {
+                Inserted::Row(rowid) => {
+                    done.changes += 1;
+                    if !table.without_rowid {
+                        done.last_insert_rowid = Some(rowid);
+                    }
                 }
+                Inserted::Updated => done.changes += 1,
+                Inserted::Nothing => {}
             }
-        }
-        if let Some(sequence) = sequence {
-            sequence.store(context.transaction)?;
         }
         Ok(done)
     }
 }
 
 /// Puts single rows into a table.
-pub(crate) struct Inserter<'a> {
-    pub(crate) rows: &'a Rows,
-    pub(crate) constraints: &'a Constraints,
-    pub(crate) conflict: Option<Conflict>,
+#[derive(Debug)]
+pub(crate) struct Inserter {
+    pub(crate) changer: Changer,
+    is_view: bool,
+    firing: Firing,
+    upserts: Upserts,
+    returning: Option<Returning>,
 }
 
-impl Inserter<'_> {
-    /// Inserts one row of the values given, defaults for the others.
+/// What came of a row that was to be inserted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Inserted {
+    /// It is there; its rowid, 0 in a table without.
+    Row(i64),
+    /// The row that was there was updated instead.
+    Updated,
+    /// It was left out.
+    Nothing,
+}
+
+impl Inserter {
+    /// Inserts rows that no statement gives, and runs no triggers.
     ///
-    /// Gives its rowid (0 in a table without), or `None` when it was left out. `sequence` is that
-    /// of an `AUTOINCREMENT` table, which the caller stores.
+    /// # Errors
+    /// As [`Changer::plain`].
+    pub(crate) fn plain(schema: &Schema, table: &Arc<Table>) -> Result<Inserter, Error> {
+        Ok(Inserter {
+            changer: Changer::plain(schema, table, None)?,
+            is_view: false,
+            firing: Firing::default(),
+            upserts: Upserts::default(),
+            returning: None,
+        })
+    }
+
+    /// Inserts one row of the values given, defaults for the others.
     ///
     /// # Errors
     /// The constraint that refuses the row.
@@ -215,51 +255,109 @@ impl Inserter<'_> {
         context: &mut Context<'_>,
         given: Vec<Option<Value>>,
         rowid: Option<Value>,
-        sequence: Option<&mut Sequence>,
-    ) -> Result<Option<i64>, Failure> {
-        let session = context.session;
-        let env = RowEnv { transaction: context.transaction, session };
-        let table = Arc::clone(&self.rows.table);
-        let mut row = Row { rowid: 0, values: vec![Value::Null; table.columns.len()] };
-        for (index, value) in given.into_iter().enumerate() {
-            row.values[index] = match (value, &self.constraints.defaults[index]) {
-                (Some(value), _) => value,
-                (None, Some(default)) => default.eval(&row, &env)?,
-                (None, None) => Value::Null,
-            };
+    ) -> Result<Inserted, Failure> {
+        let changer = &self.changer;
+        let table = &*changer.rows.table;
+        let mut row = self.with_defaults(context, given)?;
+        if self.is_view {
+            let goes_on = fire(context, &self.firing.instead, None, Some(&row))?;
+            if let Some(returning) = self.returning.as_ref().filter(|_| goes_on) {
+                returning.give(context, &row)?;
+            }
+            return Ok(Inserted::Nothing);
         }
+        let mut wanted = None;
         if !table.without_rowid {
-            let wanted = match (rowid, table.rowid_alias) {
+            wanted = match (rowid, table.rowid_alias) {
                 (Some(rowid), _) => rowid_of(&rowid)?,
                 (None, Some(alias)) => rowid_of(&row.values[alias])?,
                 (None, None) => None,
             };
-            row.rowid = match (wanted, &sequence) {
-                (Some(rowid), _) => rowid,
-                (None, Some(sequence)) => sequence.next(context.transaction, &table)?,
-                (None, None) => self.rows.new_rowid(&env)?,
+        }
+        if !self.firing.before.is_empty() {
+            let mut shown = row.clone();
+            // A rowid that is yet to be picked shows as -1.
+            shown.take_rowid(table, wanted.unwrap_or(-1));
+            changer.convert(context, &mut shown)?;
+            if !fire(context, &self.firing.before, None, Some(&shown))? {
+                return Ok(Inserted::Nothing);
+            }
+        }
+        if !table.without_rowid {
+            let rowid = self.pick_rowid(context, wanted)?;
+            row.take_rowid(table, rowid);
+        }
+        changer.convert(context, &mut row)?;
+        match changer.check(context, &mut row, None)? {
+            Verdict::Store => {}
+            Verdict::Skip => return Ok(Inserted::Nothing),
+            Verdict::Update(clause, key) => {
+                let returning = self.returning.as_ref();
+                let updated = self.upserts.update(context, clause, &key, &row, returning)?;
+                return Ok(if updated { Inserted::Updated } else { Inserted::Nothing });
+            }
+        }
+        changer.rows.insert(context.transaction, &row, context.session)?;
+        if !table.without_rowid && (self.returning.is_some() || !self.firing.after.is_empty()) {
+            let session = context.session;
+            session.set_counts(Counts {
+                changes: session.changes(),
+                total_changes: session.total_changes(),
+                last_insert_rowid: row.rowid,
+            });
+        }
+        if let Some(returning) = &self.returning {
+            returning.give(context, &row)?;
+        }
+        fire(context, &self.firing.after, None, Some(&row)).map_err(|mut failure| {
+            // The row was inserted, and its rowid counts even if it is taken back.
+            failure.done.last_insert_rowid = Some(row.rowid).filter(|_| !table.without_rowid);
+            failure
+        })?;
+        Ok(Inserted::Row(row.rowid))
+    }
+
+    fn with_defaults(
+        &self,
+        context: &Context<'_>,
+        given: Vec<Option<Value>>,
+    ) -> Result<Row, Error> {
+        let env = RowEnv { transaction: context.transaction, session: context.session };
+        let mut row = Row { rowid: 0, values: vec![Value::Null; given.len()] };
+        for (index, value) in given.into_iter().enumerate() {
+            row.values[index] = match (value, &self.changer.constraints.defaults[index]) {
+                (Some(value), _) => value,
+                (None, Some(default)) => row.eval(default, &env)?,
+                (None, None) => Value::Null,
             };
-            if let Some(sequence) = sequence {
-                // Before the checks: a rowid picked for a row that is then left out counts, too.
-                sequence.note(row.rowid);
-            }
-            if let Some(alias) = table.rowid_alias {
-                row.values[alias] = Value::Int(row.rowid);
-            }
         }
-        self.constraints.convert(self.rows, &mut row, &env)?;
-        let verdict = self.constraints.check(
-            self.rows,
-            context.transaction,
-            &mut row,
-            None,
-            self.conflict,
-            session,
-        )?;
-        if verdict == Verdict::Skip {
-            return Ok(None);
+        Ok(row)
+    }
+
+    /// The rowid of a row that wants this one, or a new one.
+    fn pick_rowid(&self, context: &mut Context<'_>, wanted: Option<i64>) -> Result<i64, Error> {
+        let rows = &self.changer.rows;
+        let (transaction, sequences) = (&*context.transaction, &mut context.state.sequences);
+        let sequence = sequences.of(transaction, context.schema, &rows.table)?;
+        let rowid = match (wanted, &sequence) {
+            (Some(rowid), _) => rowid,
+            (None, Some(sequence)) => sequence.next(transaction, &rows.table)?,
+            (None, None) => rows.new_rowid(&RowEnv { transaction, session: context.session })?,
+        };
+        if let Some(sequence) = sequence {
+            // Before the checks: a rowid picked for a row that is then left out counts, too.
+            sequence.note(rowid);
         }
-        self.rows.insert(context.transaction, &row, session)?;
-        Ok(Some(row.rowid))
+        Ok(rowid)
+    }
+}
+
+impl Row {
+    /// Gives the row a rowid, by its other name, too.
+    fn take_rowid(&mut self, table: &Table, rowid: i64) {
+        self.rowid = rowid;
+        if let Some(alias) = table.rowid_alias {
+            self.values[alias] = Value::Int(rowid);
+        }
     }
 }

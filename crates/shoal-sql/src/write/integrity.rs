@@ -8,8 +8,7 @@ use std::sync::Arc;
 use shoal_store::Transaction;
 
 use super::constraints::Constraints;
-use super::row::Row;
-use super::row_expr::RowEnv;
+use super::row::{Row, RowEnv};
 use super::rows::Rows;
 use crate::Error;
 use crate::schema::{Object, Schema, Table};

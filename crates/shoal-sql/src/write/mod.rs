@@ -5,9 +5,11 @@
 //! `OR FAIL` says otherwise: a savepoint of the store is taken before the first change. Rows to be
 //! changed are collected before any is, so that no statement sees its own changes.
 
+mod change;
 mod constraints;
 mod create_index;
 mod create_table;
+mod create_trigger;
 mod create_view;
 mod delete;
 mod drop;
@@ -15,16 +17,20 @@ pub(crate) mod foreign_keys;
 mod insert;
 pub(crate) mod integrity;
 mod query;
+mod reindex;
 mod reserved;
+mod returning;
 mod row;
-mod row_expr;
 mod rows;
 mod schema_rows;
 mod sequence;
+mod sets;
 mod table_writer;
 mod target;
 mod text;
+mod triggers;
 mod update;
+mod upsert;
 
 use shoal_store::Transaction;
 
@@ -32,21 +38,35 @@ pub(crate) use reserved::{refuse_attached, refuse_reserved};
 pub use table_writer::TableWriter;
 
 use crate::Error;
+use crate::error::Raise;
+use crate::parse::Parsed;
 use crate::parse::ast::{Conflict, DropKind, Stmt};
+use crate::resolve::Around;
 use crate::schema::{Schema, Snapshot, Txns};
 use crate::session::Session;
 use crate::value::Value;
+use sequence::Sequences;
+use triggers::{Programs, Within};
 
 /// A prepared statement that writes.
 #[derive(Debug)]
-pub(crate) enum Plan {
+pub(crate) struct Plan {
+    kind: Kind,
+    /// What triggers do, their own triggers included.
+    programs: Programs,
+}
+
+#[derive(Debug)]
+enum Kind {
     Insert(Box<insert::InsertPlan>),
     Update(Box<update::UpdatePlan>),
     Delete(Box<delete::DeletePlan>),
     CreateTable(Box<create_table::CreateTablePlan>),
     CreateIndex(Box<create_index::CreateIndexPlan>),
     CreateView(create_view::CreateViewPlan),
+    CreateTrigger(create_trigger::CreateTriggerPlan),
     Drop(drop::DropPlan),
+    Reindex(reindex::ReindexPlan),
     /// `IF NOT EXISTS` or `IF EXISTS` found that there is nothing to do.
     Nothing,
 }
@@ -54,12 +74,23 @@ pub(crate) enum Plan {
 impl Plan {
     /// Whether its queries may read databases that were attached.
     pub(crate) fn reads_attached(&self) -> bool {
-        !matches!(self, Plan::Nothing)
+        !matches!(self.kind, Kind::Nothing)
     }
 
     /// Whether it is an `INSERT`, `UPDATE` or `DELETE`, which `changes()` counts.
     pub(crate) fn changes_rows(&self) -> bool {
-        matches!(self, Plan::Insert(_) | Plan::Update(_) | Plan::Delete(_))
+        matches!(self.kind, Kind::Insert(_) | Kind::Update(_) | Kind::Delete(_))
+    }
+
+    /// The names of the columns of `RETURNING`; none without it.
+    pub(crate) fn columns(&self) -> Vec<String> {
+        let returning = match &self.kind {
+            Kind::Insert(plan) => plan.returning(),
+            Kind::Update(plan) => plan.returning(),
+            Kind::Delete(plan) => plan.returning(),
+            _ => None,
+        };
+        returning.map(returning::Returning::columns).unwrap_or_default()
     }
 }
 
@@ -74,6 +105,18 @@ pub(crate) struct Context<'a> {
     pub(crate) session: &'a dyn Session,
     /// By number, from 1.
     pub(crate) parameters: &'a [Value],
+    pub(crate) programs: &'a Programs,
+    pub(crate) state: &'a mut State,
+}
+
+/// What a statement keeps while it runs, those of its triggers included.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    sequences: Sequences,
+    /// The programs that are running, the outermost first.
+    firing: Vec<usize>,
+    /// The rows of `RETURNING`.
+    pub(crate) returned: Vec<Vec<Value>>,
 }
 
 impl Context<'_> {
@@ -107,7 +150,7 @@ pub(crate) struct Failure {
 impl Failure {
     /// The failure of a statement that had already done this.
     fn after(mut self, done: Done) -> Failure {
-        self.done.last_insert_rowid = done.last_insert_rowid;
+        self.done.last_insert_rowid = self.done.last_insert_rowid.or(done.last_insert_rowid);
         if self.resolution == Conflict::Fail {
             self.done.changes = done.changes;
         }
@@ -117,7 +160,12 @@ impl Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
-        Failure { error, resolution: Conflict::Abort, done: Done::default() }
+        let resolution = match &error {
+            Error::Raised { raise: Raise::Fail, .. } => Conflict::Fail,
+            Error::Raised { raise: Raise::Rollback, .. } => Conflict::Rollback,
+            _ => Conflict::Abort,
+        };
+        Failure { error, resolution, done: Done::default() }
     }
 }
 
@@ -134,40 +182,83 @@ impl From<shoal_store::Error> for Failure {
 ///
 /// # Panics
 /// For a statement that does not write.
-pub(crate) fn prepare(schema: &Schema, stmt: &Stmt, sql: &str) -> Result<Plan, Error> {
-    match stmt {
-        Stmt::Insert(insert) => insert::prepare(schema, insert).map(Box::new).map(Plan::Insert),
-        Stmt::Update(update) => update::prepare(schema, update).map(Box::new).map(Plan::Update),
-        Stmt::Delete(delete) => delete::prepare(schema, delete).map(Box::new).map(Plan::Delete),
-        Stmt::CreateTable(create) => create_table::prepare(schema, create, sql),
-        Stmt::CreateIndex(create) => create_index::prepare(schema, create, sql),
-        Stmt::Drop { kind: DropKind::Trigger, name, .. } => {
-            Err(Error::unsupported("DROP TRIGGER", name.name.offset))
+pub(crate) fn prepare(schema: &Schema, parsed: &Parsed, sql: &str) -> Result<Plan, Error> {
+    let mut within = Within::new(schema);
+    let around = Around::statement(parsed.parameters.len());
+    let kind = match &parsed.stmt {
+        Stmt::Insert(insert) => {
+            Kind::Insert(Box::new(insert::prepare(&mut within, insert, around)?))
         }
-        Stmt::Drop { kind, name, if_exists } => drop::prepare(schema, *kind, name, *if_exists),
-        Stmt::CreateView(create) => create_view::prepare(schema, create, sql),
+        Stmt::Update(update) => {
+            Kind::Update(Box::new(update::prepare(&mut within, update, around)?))
+        }
+        Stmt::Delete(delete) => {
+            Kind::Delete(Box::new(delete::prepare(&mut within, delete, around)?))
+        }
+        Stmt::CreateTable(create) => {
+            create_table::prepare(schema, create, sql, parsed.parameters.len())?
+        }
+        Stmt::CreateIndex(create) => create_index::prepare(schema, create, sql)?,
+        Stmt::CreateView(create) => create_view::prepare(schema, create, sql)?,
+        Stmt::CreateTrigger(create) => create_trigger::prepare(schema, create, sql)?,
+        Stmt::Drop { kind: DropKind::Trigger, name, if_exists } => {
+            create_trigger::prepare_drop(schema, name, *if_exists)?
+        }
+        Stmt::Drop { kind, name, if_exists } => drop::prepare(schema, *kind, name, *if_exists)?,
+        Stmt::Reindex(name) => reindex::prepare(schema, name.as_ref())?,
         Stmt::CreateVirtualTable { name, .. } => {
-            Err(Error::unsupported("CREATE VIRTUAL TABLE", name.name.offset))
+            return Err(Error::unsupported("CREATE VIRTUAL TABLE", name.name.offset));
         }
         other => unreachable!("does not write: {other:?}"),
-    }
+    };
+    Ok(Plan { kind, programs: within.into_programs() })
 }
 
-/// Executes a prepared statement.
+/// What a plan runs with, beside the plan.
+pub(crate) struct Running<'a> {
+    pub(crate) transaction: &'a mut Transaction,
+    pub(crate) attached: &'a [Option<Snapshot<'a>>],
+    pub(crate) schema: &'a Schema,
+    pub(crate) session: &'a dyn Session,
+    pub(crate) parameters: &'a [Value],
+}
+
+/// Executes a prepared statement; gives the rows of its `RETURNING`, too.
 ///
 /// # Errors
 /// [`Failure`]: a constraint, the store, or what an expression raised.
-pub(crate) fn execute(plan: &Plan, context: &mut Context<'_>) -> Result<Done, Failure> {
-    undoing(context, |context| match plan {
-        Plan::Insert(plan) => plan.execute(context),
-        Plan::Update(plan) => plan.execute(context),
-        Plan::Delete(plan) => plan.execute(context),
-        Plan::CreateTable(plan) => plan.execute(context),
-        Plan::CreateIndex(plan) => plan.execute(context).map_err(Failure::from),
-        Plan::CreateView(plan) => plan.execute(context).map_err(Failure::from),
-        Plan::Drop(plan) => plan.execute(context).map_err(Failure::from),
-        Plan::Nothing => Ok(Done::default()),
-    })
+pub(crate) fn execute(
+    plan: &Plan,
+    running: Running<'_>,
+) -> Result<(Done, Vec<Vec<Value>>), Failure> {
+    let Running { transaction, attached, schema, session, parameters } = running;
+    let mut state = State::default();
+    let mut context = Context {
+        transaction,
+        attached,
+        schema,
+        session,
+        parameters,
+        programs: &plan.programs,
+        state: &mut state,
+    };
+    let done = undoing(&mut context, |context| {
+        let done = match &plan.kind {
+            Kind::Insert(plan) => plan.execute(context),
+            Kind::Update(plan) => plan.execute(context),
+            Kind::Delete(plan) => plan.execute(context),
+            Kind::CreateTable(plan) => plan.execute(context),
+            Kind::CreateIndex(plan) => plan.execute(context).map_err(Failure::from),
+            Kind::CreateView(plan) => plan.execute(context).map_err(Failure::from),
+            Kind::CreateTrigger(plan) => plan.execute(context).map_err(Failure::from),
+            Kind::Drop(plan) => plan.execute(context).map_err(Failure::from),
+            Kind::Reindex(plan) => plan.execute(context).map_err(Failure::from),
+            Kind::Nothing => Ok(Done::default()),
+        }?;
+        context.state.sequences.store(context.transaction)?;
+        Ok(done)
+    })?;
+    Ok((done, state.returned))
 }
 
 /// Does some work and undoes its changes where it fails and its failure says so.

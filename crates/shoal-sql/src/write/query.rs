@@ -1,14 +1,25 @@
 //! The queries within statements that write: what to insert, which rows to change.
 
-use std::sync::Arc;
-
 use super::Context;
+use super::target::Target;
 use crate::Error;
 use crate::exec::for_each_row;
 use crate::parse::ast;
 use crate::plan::{self, Program};
-use crate::schema::{Schema, Table};
+use crate::resolve::Around;
+use crate::schema::Schema;
 use crate::value::{Affinity, Value};
+
+/// What an `UPDATE` or `DELETE` says of the rows it changes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Named<'a> {
+    pub(crate) name: &'a ast::ObjectName,
+    pub(crate) alias: Option<&'a ast::Name>,
+    pub(crate) indexed: &'a ast::Indexed,
+    /// What an `UPDATE` joins to the table.
+    pub(crate) from: Option<&'a ast::From>,
+    pub(crate) filter: Option<&'a ast::Expr>,
+}
 
 /// A query that is run to its end before anything is written.
 #[derive(Debug)]
@@ -21,27 +32,47 @@ impl RowQuery {
     ///
     /// # Errors
     /// What the resolver refuses.
-    pub(crate) fn compile(schema: &Schema, select: &ast::Select) -> Result<RowQuery, Error> {
-        Ok(RowQuery { program: plan::plan(schema, select, None)? })
+    pub(crate) fn compile(
+        schema: &Schema,
+        select: &ast::Select,
+        around: Around<'_>,
+    ) -> Result<RowQuery, Error> {
+        Ok(RowQuery { program: plan::plan_within(schema, select, around)? })
     }
 
-    /// A query over one table, as an `UPDATE` or `DELETE` names it: the columns of each row's key,
-    /// then `exprs`.
+    /// A query over rows at hand alone: `exprs` where `filter` holds.
+    ///
+    /// # Errors
+    /// What the resolver refuses.
+    pub(crate) fn of_exprs(
+        schema: &Schema,
+        exprs: Vec<ast::ResultColumn>,
+        filter: Option<ast::Expr>,
+        around: Around<'_>,
+    ) -> Result<RowQuery, Error> {
+        let around = Around { is_row: true, ..around };
+        RowQuery::compile(schema, &select_of(exprs, None, filter, 0), around)
+    }
+
+    /// A query over the table of an `UPDATE` or `DELETE`: the columns of each row's key, or all
+    /// columns of a view, then `exprs`.
     ///
     /// # Errors
     /// What the resolver refuses; a table whose columns take all the names of the rowid.
     pub(crate) fn over_table(
         schema: &Schema,
-        table: &Arc<Table>,
-        name: &ast::ObjectName,
-        alias: Option<&ast::Name>,
-        indexed: &ast::Indexed,
+        target: &Target,
+        named: Named<'_>,
         exprs: Vec<ast::Expr>,
-        filter: Option<ast::Expr>,
+        around: Around<'_>,
     ) -> Result<RowQuery, Error> {
+        let Named { name, alias, indexed, from, filter } = named;
         let offset = name.name.offset;
+        let table = &target.table;
         let mut columns: Vec<String> = Vec::new();
-        if table.without_rowid {
+        if target.view.is_some() {
+            columns.extend(table.columns.iter().map(|column| column.name.clone()));
+        } else if table.without_rowid {
             let parts = table.primary_key.iter();
             columns.extend(parts.map(|part| table.columns[part.column].name.clone()));
         } else {
@@ -66,34 +97,16 @@ impl RowQuery {
             offset,
         });
         let column = |expr| ast::ResultColumn::Expr { expr, alias: None, text: String::new() };
-        let select = ast::Select {
-            with: None,
-            first: ast::SelectCore::Select(Box::new(ast::SelectClauses {
-                distinct: false,
-                columns: key.chain(exprs).map(column).collect(),
-                from: Some(ast::From {
-                    first: ast::TableRef {
-                        kind: ast::TableRefKind::Table {
-                            name: name.clone(),
-                            indexed: indexed.clone(),
-                        },
-                        alias: alias.cloned(),
-                        offset,
-                    },
-                    joins: Vec::new(),
-                }),
-                filter,
-                group_by: Vec::new(),
-                having: None,
-                windows: Vec::new(),
-                offset,
-            })),
-            compounds: Vec::new(),
-            order_by: Vec::new(),
-            limit: None,
-            offset: None,
+        let first = ast::TableRef {
+            kind: ast::TableRefKind::Table { name: name.clone(), indexed: indexed.clone() },
+            alias: alias.cloned(),
+            offset,
         };
-        RowQuery::compile(schema, &select)
+        let joins = from.map(joined).unwrap_or_default();
+        let columns = key.chain(exprs).map(column).collect();
+        let from = ast::From { first, joins };
+        let select = select_of(columns, Some(from), filter.cloned(), offset);
+        RowQuery::compile(schema, &select, around)
     }
 
     /// How many values each row has.
@@ -111,12 +124,24 @@ impl RowQuery {
     /// # Errors
     /// What its expressions raise; what is wrong with the file.
     pub(crate) fn run(&self, context: &Context<'_>) -> Result<Vec<Vec<Value>>, Error> {
+        self.run_with(context, context.parameters)
+    }
+
+    /// Runs the query with parameters of its own.
+    ///
+    /// # Errors
+    /// As [`RowQuery::run`].
+    pub(crate) fn run_with(
+        &self,
+        context: &Context<'_>,
+        parameters: &[Value],
+    ) -> Result<Vec<Vec<Value>>, Error> {
         let mut rows = Vec::new();
         for_each_row(
             &self.program,
             (context.txns(), Some(context.schema)),
             context.session,
-            context.parameters,
+            parameters,
             |values| {
                 rows.push(values.to_vec());
                 Ok(())
@@ -124,4 +149,49 @@ impl RowQuery {
         )?;
         Ok(rows)
     }
+}
+
+fn select_of(
+    columns: Vec<ast::ResultColumn>,
+    from: Option<ast::From>,
+    filter: Option<ast::Expr>,
+    offset: usize,
+) -> ast::Select {
+    ast::Select {
+        with: None,
+        first: ast::SelectCore::Select(Box::new(ast::SelectClauses {
+            distinct: false,
+            columns,
+            from,
+            filter,
+            group_by: Vec::new(),
+            having: None,
+            windows: Vec::new(),
+            offset,
+        })),
+        compounds: Vec::new(),
+        order_by: Vec::new(),
+        limit: None,
+        offset: None,
+    }
+}
+
+/// The `FROM` of an `UPDATE` as joins behind its table. One with outer joins stays one thing, so that
+/// the table is on no side of them.
+fn joined(from: &ast::From) -> Vec<ast::Join> {
+    let join = |table| ast::Join {
+        kind: ast::JoinKind::Inner,
+        natural: false,
+        table,
+        constraint: ast::JoinConstraint::None,
+    };
+    let is_inner =
+        |join: &ast::Join| matches!(join.kind, ast::JoinKind::Inner | ast::JoinKind::Cross);
+    let is_plain = from.joins.iter().all(|join| is_inner(join) && !join.natural);
+    if !is_plain {
+        let offset = from.first.offset;
+        let kind = ast::TableRefKind::Joined(Box::new(from.clone()));
+        return vec![join(ast::TableRef { kind, alias: None, offset })];
+    }
+    std::iter::once(join(from.first.clone())).chain(from.joins.iter().cloned()).collect()
 }

@@ -71,6 +71,7 @@ fn object(stmt: &Stmt) -> Option<&ObjectName> {
         Stmt::CreateTable(create) => &create.name,
         Stmt::CreateIndex(create) => &create.name,
         Stmt::CreateView(create) => &create.name,
+        Stmt::CreateTrigger(create) => &create.table,
         Stmt::CreateVirtualTable { name, .. } | Stmt::Drop { name, .. } => name,
         _ => return None,
     })

@@ -3,7 +3,9 @@
 use shoal_store::{Record, Transaction, ValueRef, encode_record};
 
 use crate::Error;
+use crate::exec::RowExpr;
 use crate::schema::{Index, IndexSource, Table};
+use crate::session::Session;
 use crate::value::{Affinity, Value};
 
 /// A row's values, one per column of the table, and its place.
@@ -13,6 +15,13 @@ pub(crate) struct Row {
     pub(crate) rowid: i64,
     /// The column that is the rowid's other name holds it, too.
     pub(crate) values: Vec<Value>,
+}
+
+/// What an expression over a row is evaluated with, beside the row.
+#[derive(Clone, Copy)]
+pub(crate) struct RowEnv<'a> {
+    pub(crate) transaction: &'a Transaction,
+    pub(crate) session: &'a dyn Session,
 }
 
 /// What names one row of a table.
@@ -39,6 +48,14 @@ impl RowKey {
 }
 
 impl Row {
+    /// The value of an expression over the row.
+    ///
+    /// # Errors
+    /// What functions raise.
+    pub(crate) fn eval(&self, expr: &RowExpr, env: &RowEnv<'_>) -> Result<Value, Error> {
+        expr.eval(self.rowid, &self.values, env.session)
+    }
+
     /// What names this row.
     pub(crate) fn key(&self, table: &Table) -> RowKey {
         if table.without_rowid {

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use shoal_store::{KeyOrder, Transaction, ValueRef, encode_record};
 
-use super::row::{Row, RowKey, key_of_entry};
-use super::row_expr::{Place, RowEnv, RowExpr};
+use super::row::{Row, RowEnv, RowKey, key_of_entry};
 use crate::Error;
+use crate::exec::{Place, RowExpr};
 use crate::schema::{Index, IndexSource, Schema, Table};
 use crate::session::Session;
 use crate::value::{Value, truth};
@@ -24,8 +24,9 @@ pub(crate) struct Rows {
     generated: Vec<(usize, RowExpr)>,
 }
 
+/// What an index has of a row.
 #[derive(Debug)]
-struct IndexWriter {
+pub(crate) struct IndexWriter {
     order: KeyOrder,
     /// The condition that rows of a partial index meet.
     filter: Option<RowExpr>,
@@ -56,18 +57,9 @@ impl Rows {
             });
         }
         let compile = |expr, place| RowExpr::compile(schema, table, expr, place);
-        let partial = |expr| compile(expr, Place::PartialIndex);
         let mut indexes = Vec::with_capacity(table.indexes.len());
         for index in &table.indexes {
-            let exprs = index.columns.iter().filter_map(|column| match &column.source {
-                IndexSource::Expr(expr) => Some(compile(expr, Place::Index)),
-                _ => None,
-            });
-            indexes.push(IndexWriter {
-                order: index.order(),
-                filter: index.filter.as_ref().map(partial).transpose()?,
-                exprs: exprs.collect::<Result<_, _>>()?,
-            });
+            indexes.push(IndexWriter::compile(schema, table, index)?);
         }
         let mut generated = Vec::new();
         for (place, column) in table.columns.iter().enumerate() {
@@ -89,7 +81,7 @@ impl Rows {
     /// What their expressions raise.
     pub(crate) fn compute(&self, row: &mut Row, env: &RowEnv<'_>) -> Result<(), Error> {
         for (place, expr) in &self.generated {
-            let value = expr.eval(row, env)?;
+            let value = row.eval(expr, env)?;
             row.values[*place] = self.table.columns[*place].affinity.apply(value);
         }
         Ok(())
@@ -106,17 +98,7 @@ impl Rows {
         row: &Row,
         env: &RowEnv<'_>,
     ) -> Result<Option<Vec<Value>>, Error> {
-        let writer = &self.indexes[place];
-        if let Some(filter) = &writer.filter
-            && truth(filter.eval(row, env)?.as_ref()) != Some(true)
-        {
-            return Ok(None);
-        }
-        let computed: Result<Vec<Value>, Error> =
-            writer.exprs.iter().map(|expr| expr.eval(row, env)).collect();
-        let computed = computed?;
-        let entry = row.entry(&self.table, &self.table.indexes[place], &computed);
-        Ok(Some(entry.into_iter().map(Value::from).collect()))
+        self.indexes[place].entry(&self.table, &self.table.indexes[place], row, env)
     }
 
     /// The row of that key, generated columns included; `None` when there is none.
@@ -396,15 +378,56 @@ fn missing_entry(name: &str) -> Error {
 }
 
 impl IndexWriter {
+    /// Compiles the expressions of an index of `table`.
+    ///
+    /// # Errors
+    /// What the expressions are refused for.
+    pub(crate) fn compile(
+        schema: &Schema,
+        table: &Table,
+        index: &Index,
+    ) -> Result<IndexWriter, Error> {
+        let exprs = index.columns.iter().filter_map(|column| match &column.source {
+            IndexSource::Expr(expr) => Some(RowExpr::compile(schema, table, expr, Place::Index)),
+            _ => None,
+        });
+        let filter = index.filter.as_ref();
+        let partial = |expr| RowExpr::compile(schema, table, expr, Place::PartialIndex);
+        Ok(IndexWriter {
+            order: index.order(),
+            filter: filter.map(partial).transpose()?,
+            exprs: exprs.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// The entry of a row; `None` where the index leaves the row out.
+    ///
+    /// # Errors
+    /// What the expressions raise.
+    pub(crate) fn entry(
+        &self,
+        table: &Table,
+        index: &Index,
+        row: &Row,
+        env: &RowEnv<'_>,
+    ) -> Result<Option<Vec<Value>>, Error> {
+        if !self.covers(row, env)? {
+            return Ok(None);
+        }
+        let computed = self.computed(row, env)?;
+        let entry = row.entry(table, index, &computed);
+        Ok(Some(entry.into_iter().map(Value::from).collect()))
+    }
+
     /// Whether the index has an entry for the row.
     fn covers(&self, row: &Row, env: &RowEnv<'_>) -> Result<bool, Error> {
         match &self.filter {
             None => Ok(true),
-            Some(filter) => Ok(truth(filter.eval(row, env)?.as_ref()) == Some(true)),
+            Some(filter) => Ok(truth(row.eval(filter, env)?.as_ref()) == Some(true)),
         }
     }
 
     fn computed(&self, row: &Row, env: &RowEnv<'_>) -> Result<Vec<Value>, Error> {
-        self.exprs.iter().map(|expr| expr.eval(row, env)).collect()
+        self.exprs.iter().map(|expr| row.eval(expr, env)).collect()
     }
 }

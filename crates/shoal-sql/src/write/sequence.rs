@@ -24,12 +24,51 @@ pub(crate) struct Sequence {
     largest: i64,
 }
 
+/// The counters of the tables that a statement and its triggers insert into.
+#[derive(Debug, Default)]
+pub(crate) struct Sequences(Vec<Sequence>);
+
+impl Sequences {
+    /// A table's counter, read when it is first asked for; `None` for a table without
+    /// `AUTOINCREMENT`.
+    ///
+    /// # Errors
+    /// [`Error::Store`]; [`Error::Schema`] without `sqlite_sequence`.
+    pub(crate) fn of(
+        &mut self,
+        transaction: &Transaction,
+        schema: &Schema,
+        table: &Table,
+    ) -> Result<Option<&mut Sequence>, Error> {
+        if !table.autoincrement {
+            return Ok(None);
+        }
+        let known = self.0.iter().position(|sequence| sequence.name == table.name);
+        let place = match known {
+            Some(place) => place,
+            None => {
+                self.0.extend(Sequence::open(transaction, schema, table)?);
+                self.0.len() - 1
+            }
+        };
+        Ok(self.0.get_mut(place))
+    }
+
+    /// Stores the counters.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub(crate) fn store(&mut self, transaction: &mut Transaction) -> Result<(), Error> {
+        self.0.drain(..).try_for_each(|sequence| sequence.store(transaction))
+    }
+}
+
 impl Sequence {
     /// Reads a table's counter; `None` for a table without `AUTOINCREMENT`.
     ///
     /// # Errors
     /// [`Error::Store`]; [`Error::Schema`] without `sqlite_sequence`.
-    pub(crate) fn open(
+    fn open(
         transaction: &Transaction,
         schema: &Schema,
         table: &Table,
@@ -83,7 +122,7 @@ impl Sequence {
     ///
     /// # Errors
     /// [`Error::Store`].
-    pub(crate) fn store(&self, transaction: &mut Transaction) -> Result<(), Error> {
+    fn store(&self, transaction: &mut Transaction) -> Result<(), Error> {
         let rowid = match self.rowid {
             Some(_) if self.largest == self.stored => return Ok(()),
             Some(rowid) => rowid,

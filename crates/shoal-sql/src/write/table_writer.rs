@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::constraints::{Constraints, Verdict, rowid_of};
-use super::insert::Inserter;
+use super::change::Verdict;
+use super::constraints::rowid_of;
+use super::insert::{Inserted, Inserter};
 use super::row::{Row, RowKey};
-use super::row_expr::RowEnv;
 use super::rows::Rows;
-use super::sequence::Sequence;
-use super::{Context, Failure, undoing};
+use super::triggers::Programs;
+use super::{Context, Failure, Running, State, undoing};
 use crate::Error;
 use crate::error::NameKind;
 use crate::schema::{Object, Table};
@@ -19,9 +19,9 @@ use crate::value::{Value, ValueRef};
 /// Every call happens as a whole or not at all. The rows become durable with the connection's
 /// transaction.
 pub struct TableWriter<'c> {
-    context: Context<'c>,
-    rows: Rows,
-    constraints: Constraints,
+    running: Running<'c>,
+    inserter: Inserter,
+    state: State,
 }
 
 impl<'c> TableWriter<'c> {
@@ -30,9 +30,9 @@ impl<'c> TableWriter<'c> {
     /// # Errors
     /// No such table; a view, a virtual table, a table without rowid or with triggers; a table
     /// whose indexes cannot be kept right.
-    pub(crate) fn new(context: Context<'c>, name: &str) -> Result<TableWriter<'c>, Error> {
+    pub(crate) fn new(running: Running<'c>, name: &str) -> Result<TableWriter<'c>, Error> {
         let unsupported = |what: String| Err(Error::Unsupported { what, offset: None });
-        let table = match context.schema.object(name) {
+        let table = match running.schema.object(name) {
             None => {
                 let message = format!("no such table: {name}");
                 return Err(Error::Name { kind: NameKind::Table, message, offset: None });
@@ -43,17 +43,40 @@ impl<'c> TableWriter<'c> {
         if table.without_rowid {
             return unsupported(format!("a writer of {}, which has no rowids", table.name));
         }
-        if table.has_triggers {
+        if !table.triggers.list.is_empty() {
             return unsupported(format!("writing to table {}, which has triggers", table.name));
         }
-        let rows = Rows::new(context.schema, &table)?;
-        let constraints = Constraints::new(context.schema, &table)?;
-        Ok(TableWriter { context, rows, constraints })
+        let inserter = Inserter::plain(running.schema, &table)?;
+        Ok(TableWriter { running, inserter, state: State::default() })
+    }
+
+    /// Does some work as a whole or not at all.
+    fn undoing<T>(
+        &mut self,
+        work: impl FnOnce(&Inserter, &mut Context<'_>) -> Result<T, Failure>,
+    ) -> Result<T, Error> {
+        static NONE: Programs = Programs::new();
+        let inserter = &self.inserter;
+        let mut context = Context {
+            transaction: &mut *self.running.transaction,
+            attached: self.running.attached,
+            schema: self.running.schema,
+            session: self.running.session,
+            parameters: self.running.parameters,
+            programs: &NONE,
+            state: &mut self.state,
+        };
+        let done = undoing(&mut context, |context| {
+            let done = work(inserter, context)?;
+            context.state.sequences.store(context.transaction)?;
+            Ok(done)
+        });
+        done.map_err(|failure| failure.error)
     }
 
     /// The table.
     pub fn table(&self) -> &Table {
-        &self.rows.table
+        &self.inserter.changer.rows.table
     }
 
     /// Inserts a row: one value per column, in the order of the definition, generated columns
@@ -65,17 +88,10 @@ impl<'c> TableWriter<'c> {
     /// [`Error::Misuse`] for a wrong number of values; [`Error::Constraint`]; [`Error::Store`].
     pub fn insert(&mut self, values: &[ValueRef<'_>]) -> Result<i64, Error> {
         let given = self.given(values)?;
-        let (rows, constraints) = (&self.rows, &self.constraints);
-        let inserter = Inserter { rows, constraints, conflict: None };
-        undoing(&mut self.context, |context| {
-            let mut sequence = Sequence::open(context.transaction, context.schema, &rows.table)?;
-            let rowid = inserter.insert(context, given, None, sequence.as_mut())?;
-            if let Some(sequence) = sequence {
-                sequence.store(context.transaction)?;
-            }
-            Ok(rowid.unwrap_or_default())
+        self.undoing(|inserter, context| match inserter.insert(context, given, None)? {
+            Inserted::Row(rowid) => Ok(rowid),
+            Inserted::Updated | Inserted::Nothing => Ok(0),
         })
-        .map_err(|failure| failure.error)
     }
 
     /// Replaces the row of that rowid; false when there is none. The values are as for
@@ -85,22 +101,18 @@ impl<'c> TableWriter<'c> {
     /// As [`TableWriter::insert`].
     pub fn replace(&mut self, rowid: i64, values: &[ValueRef<'_>]) -> Result<bool, Error> {
         let given = self.given(values)?;
-        let (rows, constraints) = (&self.rows, &self.constraints);
-        undoing(&mut self.context, |context| {
-            let (transaction, session) = (&mut *context.transaction, context.session);
-            let env = RowEnv { transaction, session };
+        self.undoing(|inserter, context| {
+            let changer = &inserter.changer;
             let key = RowKey::Rowid(rowid);
-            let Some(old) = rows.read(&key, &env)? else { return Ok(false) };
-            let mut new = changed(rows, &old, given)?;
-            constraints.convert(rows, &mut new, &env)?;
-            let verdict =
-                constraints.check(rows, transaction, &mut new, Some(&key), None, session)?;
-            if verdict == Verdict::Store {
-                rows.replace(transaction, &old, &new, session)?;
+            let Some(old) = changer.read(context, &key)? else { return Ok(false) };
+            let mut new = changed(&changer.rows, &old, given)?;
+            changer.convert(context, &mut new)?;
+            let stored = changer.check(context, &mut new, Some(&key))? == Verdict::Store;
+            if stored {
+                changer.rows.replace(context.transaction, &old, &new, context.session)?;
             }
-            Ok(verdict == Verdict::Store)
+            Ok(stored)
         })
-        .map_err(|failure| failure.error)
     }
 
     /// Deletes the row of that rowid; false when there is none.
@@ -108,21 +120,18 @@ impl<'c> TableWriter<'c> {
     /// # Errors
     /// [`Error::Store`].
     pub fn delete(&mut self, rowid: i64) -> Result<bool, Error> {
-        let rows = &self.rows;
-        undoing(&mut self.context, |context| {
-            let (transaction, session) = (&mut *context.transaction, context.session);
-            let env = RowEnv { transaction, session };
+        self.undoing(|inserter, context| {
+            let changer = &inserter.changer;
             let key = RowKey::Rowid(rowid);
-            let Some(row) = rows.read(&key, &env)? else { return Ok(false) };
-            rows.delete(transaction, &row, session)?;
+            let Some(row) = changer.read(context, &key)? else { return Ok(false) };
+            changer.rows.delete(context.transaction, &row, context.session)?;
             Ok(true)
         })
-        .map_err(|failure| failure.error)
     }
 
     /// The values by column; `None` for generated ones.
     fn given(&self, values: &[ValueRef<'_>]) -> Result<Vec<Option<Value>>, Error> {
-        let columns = &self.rows.table.columns;
+        let columns = &self.inserter.changer.rows.table.columns;
         let mut values = values.iter();
         let mut given = Vec::with_capacity(columns.len());
         for column in columns {
@@ -143,7 +152,9 @@ impl<'c> TableWriter<'c> {
 
 impl std::fmt::Debug for TableWriter<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TableWriter").field("table", &self.rows.table.name).finish_non_exhaustive()
+        f.debug_struct("TableWriter")
+            .field("table", &self.inserter.changer.rows.table.name)
+            .finish_non_exhaustive()
     }
 }
 

@@ -1,24 +1,108 @@
-//! The table that a statement writes to.
+//! The table or view that a statement writes to.
 
 use std::sync::Arc;
+
+use shoal_store::Pgno;
 
 use super::sequence;
 use crate::Error;
 use crate::error::NameKind;
-use crate::parse::ast::ObjectName;
-use crate::schema::{Object, Schema, Table};
+use crate::parse::ast::{ObjectName, TriggerEvent, TriggerTime};
+use crate::resolve::{Around, Resolver};
+use crate::schema::{Object, Schema, Table, Triggers, View, view_table};
+
+/// What a statement writes to.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    /// The table; of a view one that has its columns and no b-tree.
+    pub(crate) table: Arc<Table>,
+    /// The view, whose triggers do what is to be done.
+    pub(crate) view: Option<Arc<View>>,
+}
+
+impl Target {
+    /// The programs that its changes run.
+    pub(crate) fn triggers(&self) -> &Triggers {
+        self.view.as_ref().map_or(&self.table.triggers, |view| &view.triggers)
+    }
+}
+
+/// Finds what a statement may write rows to: a table, or a view with an `INSTEAD OF` trigger for
+/// the event.
+///
+/// # Errors
+/// No such table; a view without such a trigger, a system table, a virtual table or one of its parts,
+/// a damaged one.
+pub(crate) fn writable(
+    schema: &Schema,
+    name: &ObjectName,
+    event: TriggerEvent,
+    around: Around<'_>,
+) -> Result<Target, Error> {
+    let Some(Object::View(view)) = lookup(schema, name) else {
+        if around.in_trigger && name.database.is_none() && lookup(schema, name).is_none() {
+            // Names in a trigger are those of its database.
+            let full = format!("main.{}", name.name.text);
+            return Err(Error::no_such(NameKind::Table, &full, name.name.offset));
+        }
+        return Ok(Target { table: writable_table(schema, name)?, view: None });
+    };
+    check_database(name)?;
+    usable(&view.triggers)?;
+    let instead = view.triggers.list.iter().any(|trigger| {
+        trigger.definition.time == TriggerTime::InsteadOf && trigger.definition.event == event
+    });
+    if !instead {
+        return Err(is_view(view.name(), name.name.offset));
+    }
+    let table = table_of_view(schema, view, name.name.offset)?;
+    Ok(Target { table: Arc::new(table), view: Some(Arc::clone(view)) })
+}
+
+/// The columns of a view, as a table without a b-tree.
+///
+/// # Errors
+/// What the view's query is refused for.
+pub(crate) fn table_of_view(schema: &Schema, view: &View, offset: usize) -> Result<Table, Error> {
+    let query = Resolver::new(schema).query(&view.select).map_err(|error| error.at(offset))?;
+    let columns = query.columns.iter().enumerate().map(|(place, column)| {
+        let given = view.columns.as_ref().and_then(|names| names.get(place));
+        let name = given.map_or(column.inner_name.as_str(), |name| name.text.as_str());
+        (name.to_owned(), column.affinity, column.declared_type.clone())
+    });
+    Ok(view_table(view.name(), Pgno::FIRST, columns))
+}
+
+/// The error of a view that no trigger lets write.
+pub(crate) fn is_view(name: &str, offset: usize) -> Error {
+    Error::meaning(format!("cannot modify {name} because it is a view"), offset)
+}
+
+fn lookup<'s>(schema: &'s Schema, name: &ObjectName) -> Option<&'s Object> {
+    schema.object(name.name.text.as_str())
+}
+
+/// Refuses triggers that cannot be run.
+///
+/// # Errors
+/// [`Error::Schema`].
+fn usable(triggers: &Triggers) -> Result<(), Error> {
+    match &triggers.damaged {
+        Some((name, why)) => Err(Error::Schema { object: name.clone(), why: why.clone() }),
+        None => Ok(()),
+    }
+}
 
 /// Finds the table that a statement may write to.
 ///
 /// # Errors
-/// No such table; a view, a system table, a virtual table or one of its parts, a damaged one; a
-/// table with triggers, which would have to fire.
+/// No such table; a view, a system table, a virtual table or one of its parts, a damaged one.
 pub(crate) fn writable_table(schema: &Schema, name: &ObjectName) -> Result<Arc<Table>, Error> {
     check_database(name)?;
     let offset = name.name.offset;
     let text = name.name.text.as_str();
     let refused = |message: String| Err(Error::meaning(message, offset));
-    match schema.object(text) {
+    match lookup(schema, name) {
         None => {
             let full = match &name.database {
                 Some(database) => format!("{}.{text}", database.text),
@@ -26,9 +110,7 @@ pub(crate) fn writable_table(schema: &Schema, name: &ObjectName) -> Result<Arc<T
             };
             Err(Error::no_such(NameKind::Table, &full, offset))
         }
-        Some(Object::View(view)) => {
-            refused(format!("cannot modify {} because it is a view", view.name()))
-        }
+        Some(Object::View(view)) => Err(is_view(view.name(), offset)),
         Some(Object::Virtual { name, .. }) => {
             Err(Error::unsupported(format!("writing to virtual table {name}"), offset))
         }
@@ -36,19 +118,17 @@ pub(crate) fn writable_table(schema: &Schema, name: &ObjectName) -> Result<Arc<T
             Err(Error::Schema { object: name.clone(), why: why.clone() })
         }
         Some(Object::Table(table)) => {
-            // The counters of AUTOINCREMENT are for whoever wants to set them.
-            let is_sequence = table.name.eq_ignore_ascii_case(sequence::NAME);
-            if !is_sequence && table.name.to_ascii_lowercase().starts_with("sqlite_") {
+            // The counters of AUTOINCREMENT and the statistics are for whoever wants to set them.
+            let name = table.name.to_ascii_lowercase();
+            let is_open = name == sequence::NAME || name.starts_with("sqlite_stat");
+            if !is_open && name.starts_with("sqlite_") {
                 return refused(format!("table {} may not be modified", table.name));
             }
             if let Some(owner) = shadow_owner(schema, &table.name) {
                 let what = format!("writing to {}, part of virtual table {owner}", table.name);
                 return Err(Error::unsupported(what, offset));
             }
-            if table.has_triggers {
-                let what = format!("writing to table {}, which has triggers", table.name);
-                return Err(Error::unsupported(what, offset));
-            }
+            usable(&table.triggers)?;
             Ok(Arc::clone(table))
         }
     }

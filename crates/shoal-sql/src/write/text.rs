@@ -27,6 +27,17 @@ pub(crate) fn semicolon(sql: &str, start: usize) -> usize {
         .map_or(sql.len(), |(_, begin, _)| begin)
 }
 
+/// The place after the last token of a trigger, a semicolon behind its `END` left out.
+pub(crate) fn end_of_trigger(sql: &str, start: usize) -> usize {
+    let mut end = start;
+    for (kind, _, past) in tokens(sql, start) {
+        if kind != TokenType::TK_SEMI {
+            end = past;
+        }
+    }
+    end
+}
+
 /// The place after the parenthesis that closes the first one from `start` on.
 pub(crate) fn past_parenthesis(sql: &str, start: usize) -> usize {
     let mut depth = 0usize;

@@ -1,155 +1,141 @@
 //! `UPDATE`.
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::constraints::{Constraints, Verdict, rowid_of};
-use super::delete::split_key;
-use super::insert::is_rowid_name;
-use super::query::RowQuery;
+use super::change::{Changer, Updater};
+use super::delete::{split_key, split_row};
+use super::query::{Named, RowQuery};
+use super::returning::Returning;
 use super::row::{Row, RowKey};
-use super::row_expr::RowEnv;
-use super::rows::Rows;
-use super::target::writable_table;
+use super::sets::Sets;
+use super::target::{is_view, writable};
+use super::triggers::{Within, fire};
 use super::{Context, Done, Failure};
 use crate::Error;
-use crate::error::NameKind;
-use crate::parse::ast::{Conflict, Expr, ExprKind, Name, Update};
-use crate::schema::{Schema, Table};
+use crate::parse::ast::{From, ResultColumn, TableRef, TableRefKind, TriggerEvent, Update};
+use crate::resolve::{Around, GivenRow};
 use crate::value::Value;
 
 /// A prepared `UPDATE`.
 #[derive(Debug)]
 pub(crate) struct UpdatePlan {
-    rows: Rows,
-    constraints: Constraints,
+    updater: Updater,
+    is_view: bool,
     /// The keys of the rows to change and their new values.
     query: RowQuery,
-    targets: Vec<Target>,
-    conflict: Option<Conflict>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Target {
-    Column(usize),
-    /// By one of its own names, not the alias.
-    Rowid,
+    /// Whether rows that are joined to a row may give it several values, the last of which count.
+    joins: bool,
+    /// The new values over the row as it is when its turn comes: where triggers or rows that take
+    /// the place of others may have changed it.
+    again: Option<RowQuery>,
+    returning: Option<Returning>,
 }
 
 /// Prepares an `UPDATE`.
 ///
 /// # Errors
 /// As [`super::prepare`].
-pub(crate) fn prepare(schema: &Schema, update: &Update) -> Result<UpdatePlan, Error> {
-    if let Some(with) = &update.with {
-        return Err(Error::unsupported("WITH before UPDATE", with.offset));
+pub(crate) fn prepare(
+    within: &mut Within<'_>,
+    update: &Update,
+    around: Around<'_>,
+) -> Result<UpdatePlan, Error> {
+    let schema = within.schema;
+    let target = writable(schema, &update.table, TriggerEvent::Update, around)?;
+    let around = Around { with: update.with.as_ref(), ..around };
+    let name = update.alias.as_ref().unwrap_or(&update.table.name);
+    if let Some(from) = &update.from
+        && let Some(twice) = named_again(from, &name.text)
+    {
+        let message = format!("target object/alias may not appear in FROM clause: {twice}");
+        return Err(Error::Meaning { message, offset: Some(update.offset) });
     }
-    if update.from.is_some() {
-        return Err(Error::unsupported("UPDATE with FROM", update.offset));
+    let (sets, exprs) = Sets::new(&target.table, &update.sets)?;
+    let conflict = within.conflict.or(update.conflict);
+    let names: Vec<&str> = sets.names.iter().map(String::as_str).collect();
+    let named = Named {
+        name: &update.table,
+        alias: update.alias.as_ref(),
+        indexed: &update.indexed,
+        from: update.from.as_ref(),
+        filter: update.filter.as_ref(),
+    };
+    let query = RowQuery::over_table(schema, &target, named, exprs.clone(), around)?;
+    let firing = within.firing(&target, TriggerEvent::Update, &names, conflict)?;
+    if target.view.is_some() && firing.instead.is_empty() {
+        return Err(is_view(&target.table.name, update.table.name.offset));
     }
-    if update.returning.is_some() {
-        return Err(Error::unsupported("RETURNING", update.offset));
-    }
-    let table = writable_table(schema, &update.table)?;
-    let mut targets: Vec<Target> = Vec::new();
-    let mut exprs: Vec<Expr> = Vec::new();
-    for (names, expr) in &update.sets {
-        for (name, value) in assignments(names, expr)? {
-            let target = target(&table, name)?;
-            // The last of several assignments to one column counts.
-            match targets.iter().position(|known| *known == target) {
-                Some(place) => exprs[place] = value.clone(),
-                None => {
-                    targets.push(target);
-                    exprs.push(value.clone());
-                }
-            }
-        }
-    }
-    let query = RowQuery::over_table(
-        schema,
-        &table,
-        &update.table,
-        update.alias.as_ref(),
-        &update.indexed,
-        exprs,
-        update.filter.clone(),
-    )?;
-    Ok(UpdatePlan {
-        rows: Rows::new(schema, &table)?,
-        constraints: Constraints::new(schema, &table)?,
-        query,
-        targets,
-        conflict: update.conflict,
-    })
+    let changer = Changer::new(within, &target, conflict, &[])?;
+    let moves = changer.replaces() && sets.changes_key(&target.table);
+    let again = if update.from.is_none() && target.view.is_none() && (moves || !firing.is_empty()) {
+        let own = GivenRow::new(&target.table, &name.text, around.next);
+        let next = own.end();
+        let mut rows = vec![own];
+        rows.extend(around.rows.iter().cloned());
+        let column = |expr| ResultColumn::Expr { expr, alias: None, text: String::new() };
+        let exprs = exprs.into_iter().map(column).collect();
+        let around = Around { rows: &rows, next, ..around };
+        Some(RowQuery::of_exprs(schema, exprs, None, around)?)
+    } else {
+        None
+    };
+    let columns = update.returning.as_deref();
+    let returning = Returning::compile(within, &target.table, &update.table, columns, around)?;
+    let joins = update.from.is_some();
+    let updater = Updater { changer, sets, firing };
+    Ok(UpdatePlan { updater, is_view: target.view.is_some(), query, joins, again, returning })
 }
 
-/// One `SET` term as single assignments.
-fn assignments<'a>(names: &'a [Name], expr: &'a Expr) -> Result<Vec<(&'a Name, &'a Expr)>, Error> {
-    if let [name] = names {
-        return Ok(vec![(name, expr)]);
-    }
-    match &expr.kind {
-        ExprKind::Row(values) if values.len() == names.len() => {
-            Ok(names.iter().zip(values).collect())
-        }
-        ExprKind::Subquery(_) => {
-            Err(Error::unsupported("SET of several columns from a query", expr.offset))
-        }
-        ExprKind::Row(values) => {
-            let message = format!("{} columns assigned {} values", names.len(), values.len());
-            Err(Error::meaning(message, expr.offset))
-        }
-        _ => {
-            let message = format!("{} columns assigned 1 values", names.len());
-            Err(Error::meaning(message, expr.offset))
-        }
-    }
-}
-
-fn target(table: &Table, name: &Name) -> Result<Target, Error> {
-    if let Some(index) = table.column_index(&name.text) {
-        if table.columns[index].generated.is_some() {
-            let message = format!("cannot UPDATE generated column \"{}\"", name.text);
-            return Err(Error::meaning(message, name.offset));
-        }
-        return Ok(Target::Column(index));
-    }
-    if !table.without_rowid && is_rowid_name(name) {
-        return Ok(table.rowid_alias.map_or(Target::Rowid, Target::Column));
-    }
-    Err(Error::no_such(NameKind::Column, &name.text, name.offset))
+/// The table of a `FROM` that goes by a name.
+fn named_again<'f>(from: &'f From, name: &str) -> Option<&'f str> {
+    let is = |table: &'f TableRef| -> Option<&'f str> {
+        let known = match (&table.alias, &table.kind) {
+            (Some(alias), _) => Some(alias),
+            (None, TableRefKind::Table { name, .. }) => Some(&name.name),
+            _ => None,
+        };
+        known.filter(|known| known.is(name)).map(|known| known.text.as_str())
+    };
+    is(&from.first).or_else(|| from.joins.iter().find_map(|join| is(&join.table)))
 }
 
 impl UpdatePlan {
+    /// The `RETURNING` clause.
+    pub(crate) fn returning(&self) -> Option<&Returning> {
+        self.returning.as_ref()
+    }
+
     /// Changes the rows that meet the condition.
     ///
     /// # Errors
     /// The first row that a constraint refuses; what the expressions raise.
     pub(crate) fn execute(&self, context: &mut Context<'_>) -> Result<Done, Failure> {
-        let mut collected = self.query.run(context)?;
-        if !self.rows.table.without_rowid {
+        if self.is_view {
+            return self.execute_on_view(context);
+        }
+        let table = &self.updater.changer.rows.table;
+        let collected = self.query.run(context)?;
+        let collected = collected.into_iter().map(|values| split_key(table, values));
+        let mut collected: Vec<(RowKey, Vec<Value>)> = collected.collect();
+        if self.joins {
+            collected = last_of_each(collected);
+        }
+        if !table.without_rowid {
             // In the order of the table, whatever index found the rows: what `OR IGNORE` leaves
             // out then does not depend on the plan, and pages are changed one after the other.
-            collected.sort_by_key(|values| match values.first() {
-                Some(Value::Int(rowid)) => *rowid,
-                _ => 0,
+            collected.sort_by_key(|(key, _)| match key {
+                RowKey::Rowid(rowid) => *rowid,
+                RowKey::Key(_) => 0,
             });
         }
-        let session = context.session;
         let mut done = Done::default();
         // Where rows take the place of others, a row still to come may be gone or be another.
         let mut moved: FxHashSet<Vec<u8>> = FxHashSet::default();
-        for values in collected {
-            let (key, values) = split_key(&self.rows.table, values);
-            if !moved.is_empty() && moved.contains(&key.encode()) {
-                let what = "UPDATE OR REPLACE that moves a row onto one it also changes";
-                let what = what.to_owned();
-                return Err(Error::Unsupported { what, offset: None }.into());
-            }
-            let env = RowEnv { transaction: context.transaction, session };
-            let Some(old) = self.rows.read(&key, &env)? else { continue };
-            let stored =
-                self.changed(&old, values).and_then(|new| self.store(context, &key, &old, new));
+        for (key, values) in collected {
+            let Some(old) = self.updater.changer.read(context, &key)? else { continue };
+            let changed = !self.updater.firing.is_empty()
+                || (!moved.is_empty() && moved.contains(&key.encode()));
+            let stored = self.update(context, &key, old, values, changed);
             if let Some(new) = stored.map_err(|failure| failure.after(done))? {
                 done.changes += 1;
                 if new != key {
@@ -160,51 +146,50 @@ impl UpdatePlan {
         Ok(done)
     }
 
-    /// The row with its new values, not yet converted.
-    fn changed(&self, old: &Row, values: Vec<Value>) -> Result<Row, Failure> {
-        let table = &*self.rows.table;
-        let mut new = old.clone();
-        for (target, value) in self.targets.iter().zip(values) {
-            let alias = match target {
-                Target::Rowid => true,
-                Target::Column(index) => table.rowid_alias == Some(*index),
-            };
-            if alias {
-                // NULL is no rowid, and an update does not pick one.
-                new.rowid = rowid_of(&value)?.ok_or_else(|| Error::runtime("datatype mismatch"))?;
-                if let Some(index) = table.rowid_alias {
-                    new.values[index] = Value::Int(new.rowid);
-                }
-            } else if let Target::Column(index) = target {
-                new.values[*index] = value;
-            }
-        }
-        Ok(new)
-    }
-
-    /// Stores the new row; gives its key, or `None` when it was left as it was.
-    fn store(
+    fn update(
         &self,
         context: &mut Context<'_>,
         key: &RowKey,
-        old: &Row,
-        mut new: Row,
+        old: Row,
+        mut values: Vec<Value>,
+        changed: bool,
     ) -> Result<Option<RowKey>, Failure> {
-        let session = context.session;
-        let env = RowEnv { transaction: context.transaction, session };
-        self.constraints.convert(&self.rows, &mut new, &env)?;
-        let verdict = self.constraints.check(
-            &self.rows,
-            context.transaction,
-            &mut new,
-            Some(key),
-            self.conflict,
-            session,
-        )?;
-        if verdict == Verdict::Skip {
-            return Ok(None);
+        if let Some(again) = self.again.as_ref().filter(|_| changed) {
+            let mut parameters = context.parameters.to_vec();
+            old.push_parameters(&mut parameters);
+            values = again.run_with(context, &parameters)?.pop().unwrap_or_default();
         }
-        self.rows.replace(context.transaction, old, &new, session)?;
-        Ok(Some(new.key(&self.rows.table)))
+        let new = self.updater.changed(&old, values)?;
+        self.updater.update(context, key, old, new, self.returning.as_ref())
     }
+
+    fn execute_on_view(&self, context: &mut Context<'_>) -> Result<Done, Failure> {
+        let view = &self.updater.changer.rows.table;
+        for values in self.query.run(context)? {
+            let (old, values) = split_row(view, values);
+            let new = self.updater.changed(&old, values)?;
+            if fire(context, &self.updater.firing.instead, Some(&old), Some(&new))?
+                && let Some(returning) = &self.returning
+            {
+                returning.give(context, &new)?;
+            }
+        }
+        Ok(Done::default())
+    }
+}
+
+/// Every key once, with the last values that it came with.
+fn last_of_each(rows: Vec<(RowKey, Vec<Value>)>) -> Vec<(RowKey, Vec<Value>)> {
+    let mut places: FxHashMap<Vec<u8>, usize> = FxHashMap::default();
+    let mut out: Vec<(RowKey, Vec<Value>)> = Vec::new();
+    for (key, values) in rows {
+        match places.entry(key.encode()) {
+            std::collections::hash_map::Entry::Occupied(place) => out[*place.get()].1 = values,
+            std::collections::hash_map::Entry::Vacant(place) => {
+                place.insert(out.len());
+                out.push((key, values));
+            }
+        }
+    }
+    out
 }

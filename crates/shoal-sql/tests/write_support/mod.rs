@@ -65,6 +65,30 @@ pub(crate) fn sqlite(path: Option<&Path>) -> rusqlite::Connection {
     connection
 }
 
+/// Runs statements in both, on a file in Shoal; fails unless every one of them gives the same and
+/// counts the same, SQLite finds the file whole, and it holds the same in the end.
+pub(crate) fn script(statements: &[&str]) {
+    let vfs = SimVfs::new();
+    let mut ours = shoal(&vfs);
+    let theirs = sqlite(None);
+    let mut different: Vec<String> = Vec::new();
+    for sql in statements {
+        let (got, expect) = (run_shoal(&mut ours, sql), run_sqlite(&theirs, sql));
+        if got != expect {
+            different.push(format!("{sql}\n{}sqlite: {}", show(&got), show(&expect)));
+        }
+        // Once something differs, so does everything that is counted.
+        if different.is_empty() {
+            let counts = "SELECT changes(), total_changes(), last_insert_rowid()";
+            let (got, expect) = (run_shoal(&mut ours, counts), run_sqlite(&theirs, counts));
+            assert_eq!(got, expect, "{sql}");
+        }
+    }
+    assert!(different.is_empty(), "{}", different.join("\n"));
+    drop(ours);
+    assert_eq!(contents_of(&vfs.image()), contents(&theirs));
+}
+
 /// What a statement gave: its rows, or its count of changes, or its error's message.
 pub(crate) type Outcome = Result<Vec<Vec<Value>>, String>;
 

@@ -1,0 +1,165 @@
+//! Rows at hand: `OLD` and `NEW` of a trigger, `excluded` of an upsert, the row of a `RETURNING`.
+//!
+//! A statement that writes knows such a row before its expressions are computed, so that the row's
+//! columns are parameters behind those of the statement's text: a query over them is planned once
+//! and run with other parameters for each row.
+
+use super::Resolver;
+use super::collation::Coll;
+use super::expr::{Bound, NamedColumn};
+use super::scope::{Miss, ScopeTable};
+use super::select::classes_under;
+use super::tree::{Expr, ROWID};
+use crate::Error;
+use crate::parse::ast;
+use crate::schema::{Schema, Table};
+use crate::value::Affinity;
+
+/// A row whose columns are parameters: one per column of its table, then the rowid.
+#[derive(Clone, Debug)]
+pub(crate) struct GivenRow<'a> {
+    table: ScopeTable<'a>,
+    first: usize,
+    /// Whether its columns are meant only where the row's name stands before them.
+    named_only: bool,
+}
+
+impl<'a> GivenRow<'a> {
+    /// A row of `table` that goes by `name`; the first column's parameter has the number `first`.
+    pub(crate) fn new(table: &'a Table, name: &str, first: usize) -> GivenRow<'a> {
+        let mut table = super::scope_table(table, 0, name.to_owned());
+        for (place, column) in table.columns.iter_mut().enumerate() {
+            column.expr = Expr::Parameter(first + place);
+        }
+        GivenRow { table, first, named_only: false }
+    }
+
+    /// The same row, whose columns nobody means without its name.
+    pub(crate) fn by_name_only(mut self) -> GivenRow<'a> {
+        self.named_only = true;
+        self
+    }
+
+    /// The number of the first parameter behind those of the row.
+    pub(crate) fn end(&self) -> usize {
+        self.first + self.table.columns.len() + 1
+    }
+
+    /// The place of a column, [`ROWID`] for the rowid.
+    fn place(&self, name: &ast::Name) -> Option<usize> {
+        let mut columns = self.table.columns.iter();
+        let known = columns.position(|column| name.is(&column.name));
+        let is_rowid = || ["rowid", "_rowid_", "oid"].iter().any(|rowid| name.is(rowid));
+        known.or_else(|| (self.table.rowid.is_some() && is_rowid()).then_some(ROWID))
+    }
+}
+
+/// What a statement's queries see beside the tables of the schema.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Around<'a> {
+    /// Rows at hand.
+    pub(crate) rows: &'a [GivenRow<'a>],
+    /// The `WITH` before the statement.
+    pub(crate) with: Option<&'a ast::With>,
+    /// Whether the outermost query stands for expressions over the rows at hand, and is no query.
+    pub(crate) is_row: bool,
+    /// Whether a trigger's program is resolved, where `RAISE` may stand.
+    pub(crate) in_trigger: bool,
+    /// The number of the first parameter that is neither the text's nor a row's.
+    pub(crate) next: usize,
+}
+
+impl Around<'_> {
+    /// What surrounds a statement of a text with so many parameters.
+    pub(crate) fn statement(parameters: usize) -> Around<'static> {
+        Around { rows: &[], with: None, is_row: false, in_trigger: false, next: parameters + 1 }
+    }
+}
+
+impl<'a> Resolver<'a> {
+    /// A resolver of queries within a statement that writes.
+    pub(crate) fn within(schema: &'a Schema, around: Around<'a>) -> Resolver<'a> {
+        let mut resolver = Resolver::new(schema);
+        resolver.around = around;
+        if let Some(with) = around.with {
+            resolver.open_with(with);
+        }
+        resolver
+    }
+
+    /// A column of a row at hand.
+    ///
+    /// # Errors
+    /// A collation that nobody knows is noted, not raised.
+    pub(super) fn given(
+        &self,
+        table: Option<&ast::Name>,
+        column: &ast::Name,
+        offset: usize,
+    ) -> Result<Bound, Miss> {
+        // A view means the same wherever it is named.
+        if !self.views.is_empty() {
+            return Err(Miss::None);
+        }
+        let named = |row: &&GivenRow<'_>| match table {
+            Some(table) => table.is(&row.table.name),
+            None => !row.named_only,
+        };
+        let mut found = self.around.rows.iter().filter(named);
+        let found = found.find_map(|row| Some((row, row.place(column)?)));
+        let Some((row, place)) = found else { return Err(Miss::None) };
+        let Some(known) = row.table.columns.get(place) else {
+            let column = NamedColumn {
+                name: "rowid".to_owned(),
+                declared_type: Some("INTEGER".to_owned()),
+                collated: false,
+            };
+            return Ok(Bound {
+                expr: Expr::Parameter(row.end() - 1),
+                affinity: Some(Affinity::Integer),
+                collation: Coll::None,
+                column: Some(Box::new(column)),
+                classes: Some(classes_under(Some(Affinity::Integer))),
+            });
+        };
+        let collation = match &known.collation {
+            Ok(collation) => *collation,
+            Err(name) => Coll::Column(Err(self.unknown_collation(name, offset))),
+        };
+        let named = NamedColumn {
+            name: known.name.clone(),
+            declared_type: known.declared_type.clone(),
+            collated: false,
+        };
+        Ok(Bound {
+            expr: known.expr.clone(),
+            affinity: known.affinity,
+            collation,
+            column: Some(Box::new(named)),
+            classes: Some(classes_under(known.affinity)),
+        })
+    }
+
+    /// `RAISE`, as a call of the function that raises.
+    pub(super) fn raise(
+        &mut self,
+        action: crate::error::Raise,
+        message: Option<&'a ast::Expr>,
+        offset: usize,
+    ) -> Result<Bound, Error> {
+        if !self.around.in_trigger {
+            let message = "RAISE() may only be used within a trigger-program";
+            return Err(Error::meaning(message, offset));
+        }
+        let message = match message {
+            Some(message) => self.bind(message)?.expr,
+            None => Expr::Const(crate::value::Value::Null),
+        };
+        Ok(Bound::plain(Expr::Call {
+            function: crate::functions::raise(action),
+            arguments: vec![message],
+            collation: crate::value::Collation::Binary,
+            json: 0,
+        }))
+    }
+}

@@ -1,0 +1,305 @@
+//! One row inserted, changed or deleted, with all that follows from it: the rows that it replaces,
+//! the programs of triggers, what `RETURNING` gives of it.
+
+use std::sync::Arc;
+
+use super::constraints::{Constraints, Unique, failure};
+use super::returning::Returning;
+use super::row::{Row, RowEnv, RowKey};
+use super::rows::Rows;
+use super::sets::Sets;
+use super::target::Target;
+use super::triggers::{Firing, Within, fire};
+use super::{Context, Failure};
+use crate::Error;
+use crate::parse::ast::{Conflict, TriggerEvent};
+use crate::schema::{Schema, Table};
+use crate::value::Value;
+
+/// A table whose rows a statement changes.
+#[derive(Debug)]
+pub(crate) struct Changer {
+    pub(crate) rows: Rows,
+    pub(crate) constraints: Constraints,
+    /// The statement's own `OR` clause, which goes before those of the constraints.
+    pub(crate) conflict: Option<Conflict>,
+    /// What no two rows may share, in the order it is checked.
+    unique: Vec<UniqueCheck>,
+    /// What runs for rows that are replaced.
+    replaced: Firing,
+}
+
+/// One key that no two rows may share, and what a second row of it does.
+#[derive(Clone, Copy, Debug)]
+struct UniqueCheck {
+    unique: Unique,
+    resolution: Conflict,
+    /// The `ON CONFLICT` clause that updates the other row instead.
+    clause: Option<usize>,
+}
+
+/// What is to become of a row.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Verdict {
+    /// Store it; nothing is in its way any more.
+    Store,
+    /// Leave it out, as `OR IGNORE` says.
+    Skip,
+    /// Update the row of that key instead, as the `ON CONFLICT` clause of that number says.
+    Update(usize, RowKey),
+}
+
+/// An `ON CONFLICT` clause: what it is about, `None` for every key, and whether it updates.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clause {
+    pub(crate) unique: Option<Unique>,
+    pub(crate) updates: bool,
+}
+
+impl Changer {
+    /// Prepares to change rows of a table.
+    ///
+    /// # Errors
+    /// As [`Rows::new`] and [`Constraints::new`].
+    pub(crate) fn plain(
+        schema: &Schema,
+        table: &Arc<Table>,
+        conflict: Option<Conflict>,
+    ) -> Result<Changer, Error> {
+        let rows = Rows::new(schema, table)?;
+        let constraints = Constraints::new(schema, table)?;
+        let unique = in_order(table, &constraints, conflict, &[]);
+        Ok(Changer { rows, constraints, conflict, unique, replaced: Firing::default() })
+    }
+
+    /// The same for a statement that may replace rows, or update them by its clauses.
+    ///
+    /// # Errors
+    /// As [`Changer::plain`]; what the programs of triggers are refused for.
+    pub(crate) fn new(
+        within: &mut Within<'_>,
+        target: &Target,
+        conflict: Option<Conflict>,
+        clauses: &[Clause],
+    ) -> Result<Changer, Error> {
+        let mut changer = Changer::plain(within.schema, &target.table, conflict)?;
+        changer.unique = in_order(&target.table, &changer.constraints, conflict, clauses);
+        if within.schema.flags().recursive_triggers && changer.replaces() {
+            changer.replaced = within.firing(target, TriggerEvent::Delete, &[], conflict)?;
+        }
+        Ok(changer)
+    }
+
+    /// Whether a row may take the place of others.
+    pub(crate) fn replaces(&self) -> bool {
+        self.unique.iter().any(|check| check.resolution == Conflict::Replace)
+    }
+
+    /// Checks a converted row and removes the rows that it replaces. `replacing` is the row that an
+    /// update takes it from.
+    ///
+    /// # Errors
+    /// The first constraint that failed and is to be obeyed.
+    pub(crate) fn check(
+        &self,
+        context: &mut Context<'_>,
+        row: &mut Row,
+        replacing: Option<&RowKey>,
+    ) -> Result<Verdict, Failure> {
+        let env = RowEnv { transaction: context.transaction, session: context.session };
+        if !self.constraints.check_row(&self.rows, row, self.conflict, &env)? {
+            return Ok(Verdict::Skip);
+        }
+        let mut fired = false;
+        for check in &self.unique {
+            let Some(key) = self.other(context, check.unique, row, replacing)? else { continue };
+            if let Some(clause) = check.clause {
+                return Ok(Verdict::Update(clause, key));
+            }
+            match check.resolution {
+                Conflict::Ignore => return Ok(Verdict::Skip),
+                Conflict::Replace => {
+                    self.replace_other(context, &key)?;
+                    fired |= !self.replaced.is_empty();
+                }
+                resolution => {
+                    let place = check.unique.place(&self.rows.table);
+                    return Err(failure("UNIQUE", place, Some(resolution)));
+                }
+            }
+        }
+        if fired {
+            // The programs may have put other rows in the way.
+            for check in &self.unique {
+                if self.other(context, check.unique, row, replacing)?.is_some() {
+                    let place = check.unique.place(&self.rows.table);
+                    return Err(failure("UNIQUE", place, None));
+                }
+            }
+        }
+        Ok(Verdict::Store)
+    }
+
+    /// The other row that has a key of a new one.
+    fn other(
+        &self,
+        context: &Context<'_>,
+        unique: Unique,
+        row: &Row,
+        replacing: Option<&RowKey>,
+    ) -> Result<Option<RowKey>, Error> {
+        let env = RowEnv { transaction: context.transaction, session: context.session };
+        let found = match unique {
+            Unique::Key => self.rows.same_key(row, &env)?,
+            Unique::Index(index) => self.rows.same_entry(index, row, &env)?,
+        };
+        Ok(found.filter(|key| replacing != Some(key)))
+    }
+
+    /// Removes a row that another one takes the place of.
+    fn replace_other(&self, context: &mut Context<'_>, key: &RowKey) -> Result<(), Failure> {
+        let Some(other) = self.read(context, key)? else { return Ok(()) };
+        if !fire(context, &self.replaced.before, Some(&other), None)? {
+            return Ok(());
+        }
+        if !self.replaced.before.is_empty() && self.read(context, key)?.is_none() {
+            return Ok(());
+        }
+        self.rows.delete(context.transaction, &other, context.session)?;
+        fire(context, &self.replaced.after, Some(&other), None)?;
+        Ok(())
+    }
+
+    /// The row of a key.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub(crate) fn read(&self, context: &Context<'_>, key: &RowKey) -> Result<Option<Row>, Error> {
+        let env = RowEnv { transaction: context.transaction, session: context.session };
+        self.rows.read(key, &env)
+    }
+
+    /// Brings a row's values into the form the columns keep, and computes generated columns.
+    ///
+    /// # Errors
+    /// What the generated columns' expressions raise.
+    pub(crate) fn convert(&self, context: &Context<'_>, row: &mut Row) -> Result<(), Error> {
+        let env = RowEnv { transaction: context.transaction, session: context.session };
+        self.constraints.convert(&self.rows, row, &env)
+    }
+}
+
+/// The keys of a table in the order in which they are checked: before all others that of the first
+/// clause, then the rowid, then those of the other clauses.
+fn in_order(
+    table: &Table,
+    constraints: &Constraints,
+    statement: Option<Conflict>,
+    clauses: &[Clause],
+) -> Vec<UniqueCheck> {
+    let own = |unique: Unique| match unique {
+        Unique::Key => table.key_conflict,
+        Unique::Index(index) => table.indexes[index].conflict,
+    };
+    // A rowid that replaces by its own clause waits until no other constraint can refuse.
+    let key_last = !table.without_rowid
+        && statement.is_none()
+        && clauses.is_empty()
+        && table.key_conflict == Some(Conflict::Replace);
+    let clause_of = |unique: Unique| {
+        let is = |clause: &Clause| clause.unique.is_none_or(|known| known == unique);
+        clauses.iter().position(is)
+    };
+    let place = |unique: &Unique| match (unique, clause_of(*unique)) {
+        (Unique::Key, _) if key_last => usize::MAX,
+        (Unique::Key, Some(0)) if !table.without_rowid => 0,
+        (Unique::Key, _) if !table.without_rowid => 1,
+        (_, Some(0)) if clauses[0].unique.is_some() => 0,
+        (_, Some(clause)) if clauses[clause].unique.is_some() => clause + 1,
+        _ => clauses.len() + 2,
+    };
+    let mut order = constraints.unique.clone();
+    order.sort_by_key(place);
+    let check = |unique: Unique| {
+        let number = clause_of(unique);
+        let clause = number.map(|number| clauses[number]);
+        UniqueCheck {
+            unique,
+            resolution: match clause {
+                Some(Clause { updates: false, .. }) => Conflict::Ignore,
+                _ => statement.or(own(unique)).unwrap_or(Conflict::Abort),
+            },
+            clause: number.filter(|_| clause.is_some_and(|clause| clause.updates)),
+        }
+    };
+    order.into_iter().map(check).collect()
+}
+
+/// Changes rows of a table, for an `UPDATE` or a clause of an `INSERT`.
+#[derive(Debug)]
+pub(crate) struct Updater {
+    pub(crate) changer: Changer,
+    pub(crate) sets: Sets,
+    pub(crate) firing: Firing,
+}
+
+impl Updater {
+    /// Stores a row's new values, which `new` has unconverted; gives its new key, or `None` when
+    /// the row was left as it was.
+    ///
+    /// # Errors
+    /// A constraint; what triggers raise.
+    pub(crate) fn update(
+        &self,
+        context: &mut Context<'_>,
+        key: &RowKey,
+        old: Row,
+        mut new: Row,
+        returning: Option<&Returning>,
+    ) -> Result<Option<RowKey>, Failure> {
+        let changer = &self.changer;
+        let mut stored = old.clone();
+        if !self.firing.before.is_empty() {
+            let mut shown = new.clone();
+            changer.convert(context, &mut shown)?;
+            if !fire(context, &self.firing.before, Some(&old), Some(&shown))? {
+                return Ok(None);
+            }
+            // The programs may have deleted the row, or changed what the statement does not set.
+            let Some(current) = changer.read(context, key)? else { return Ok(None) };
+            for (place, value) in current.values.iter().enumerate() {
+                if *value != old.values[place] && new.values[place] == old.values[place] {
+                    new.values[place] = value.clone();
+                }
+            }
+            stored = current;
+        }
+        changer.convert(context, &mut new)?;
+        if changer.check(context, &mut new, Some(key))? != Verdict::Store {
+            return Ok(None);
+        }
+        if !changer.replaced.is_empty() {
+            let Some(current) = changer.read(context, key)? else { return Ok(None) };
+            stored = current;
+        }
+        changer.rows.replace(context.transaction, &stored, &new, context.session)?;
+        if let Some(returning) = returning {
+            returning.give(context, &new)?;
+        }
+        let key = new.key(&changer.rows.table);
+        fire(context, &self.firing.after, Some(&old), Some(&new))?;
+        Ok(Some(key))
+    }
+
+    /// The row with the values that are set.
+    ///
+    /// # Errors
+    /// As [`Sets::apply`].
+    pub(crate) fn changed(
+        &self,
+        old: &Row,
+        values: impl IntoIterator<Item = Value>,
+    ) -> Result<Row, Error> {
+        self.sets.apply(&self.changer.rows.table, old, values)
+    }
+}
