@@ -2,22 +2,42 @@
 
 pub(crate) mod mine;
 pub(crate) mod password;
+pub(crate) mod transfer;
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 /// A local-first database: documents people edit offline, kept in a file anyone can query.
 ///
 /// A database is a SQLite file. Documents are Automerge documents, in files of their own or in a
 /// database, where DB::NAME names them. Data goes to stdout, everything else to stderr; the exit
 /// code is 0 when all went well, 1 when something failed, 2 when the command line is wrong.
+/// shoal FILE is short for shoal sql FILE.
 #[derive(Debug, Parser)]
 #[command(name = "shoal", version, max_term_width = 100, infer_subcommands = false)]
 pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub(crate) verb: Verb,
+}
+
+/// The command line with the verb that it leaves out: `shoal FILE` means `shoal sql FILE`. A word
+/// that is no verb is a file where it is one, or is written like one.
+pub(crate) fn with_verb(given: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut words: Vec<OsString> = given.collect();
+    let is_file = |word: &OsString| {
+        let text = word.to_string_lossy();
+        let known = text.starts_with('-')
+            || text == "help"
+            || Cli::command().get_subcommands().any(|verb| verb.get_name() == text);
+        !known && (text == ":memory:" || text.contains(['.', '/']) || Path::new(word).is_file())
+    };
+    if words.get(1).is_some_and(is_file) {
+        words.insert(1, "sql".into());
+    }
+    words
 }
 
 /// The verbs.
@@ -28,6 +48,10 @@ pub(crate) enum Verb {
     /// Read, edit and merge Automerge documents
     #[command(subcommand)]
     Doc(DocVerb),
+    /// Read rows of CSV or JSON into a table
+    Import(transfer::ImportArgs),
+    /// Write the rows of a table or a query as CSV, JSON or SQL
+    Export(transfer::ExportArgs),
     /// Write the tables of a database as the SQL that makes them again
     Dump(DumpArgs),
     /// Compute an Argon2 tag and print it in hexadecimal
@@ -60,16 +84,23 @@ are reported on stderr with their number, and those after them still run, unless
 or the SQL came as arguments. Ctrl-C stops the statement that is running, and a script with it. \
 ATTACH 'FILE' AS NAME reads another database beside this one.
 
+A line, or an argument, that begins with a dot is a command to the shell, most of them as in \
+sqlite3: .help lists them. What is typed is kept in $XDG_STATE_HOME/shoal/history, or in the file \
+that SHOAL_HISTORY names; empty, it names none. Long results go through SHOAL_PAGER, PAGER or \
+less. NO_COLOR switches colours off.
+
 Examples:
   shoal sql music.db 'SELECT Name FROM Artist LIMIT 3'
   shoal sql music.db --format json --param id=22 'SELECT * FROM Album WHERE ArtistId = :id'
   shoal sql new.db < schema.sql
+  shoal music.db .tables '.schema Album'
+  shoal music.db '.mode box' 'SELECT * FROM Genre'
   shoal sql a.db \"ATTACH 'b.db' AS b; SELECT * FROM t EXCEPT SELECT * FROM b.t\"
   shoal sql :memory:")]
 pub(crate) struct SqlArgs {
     /// A SQLite database, or :memory:. A missing file is created by the first statement that writes
     pub(crate) file: PathBuf,
-    /// Statements, separated by semicolons
+    /// Statements, separated by semicolons, and commands that begin with a dot
     pub(crate) sql: Vec<String>,
     /// How rows are printed [default: table on a terminal, list elsewhere]
     #[arg(long, value_enum)]
@@ -87,6 +118,9 @@ pub(crate) struct SqlArgs {
     /// Never write to the file
     #[arg(long)]
     pub(crate) read_only: bool,
+    /// Do not keep what is typed
+    #[arg(long)]
+    pub(crate) no_history: bool,
 }
 
 /// How rows are printed.

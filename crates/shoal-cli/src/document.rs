@@ -1,4 +1,4 @@
-//! What the verbs of `shoal doc` share: names of heads, an edit as one change, JSON on stdout.
+//! Shared by the verbs of `shoal doc`: names of heads, an edit as one change, JSON on stdout.
 
 pub(crate) mod edit;
 pub(crate) mod heads;

@@ -4,12 +4,16 @@
 
 mod args;
 mod document;
+mod dump;
 mod failure;
+mod import;
 mod open;
 mod out;
 mod password;
 mod place;
 mod progress;
+mod query;
+mod replace;
 mod rows;
 mod shell;
 mod time;
@@ -22,9 +26,11 @@ use clap::Parser;
 use args::{Cli, Verb};
 
 fn main() -> ExitCode {
-    let result = match &Cli::parse().verb {
+    let result = match &Cli::parse_from(args::with_verb(std::env::args_os())).verb {
         Verb::Sql(args) => verbs::sql::run(args),
         Verb::Doc(verb) => verbs::doc::run(verb),
+        Verb::Import(args) => verbs::import::run(args),
+        Verb::Export(args) => verbs::export::run(args),
         Verb::Dump(args) => verbs::dump::run(args),
         Verb::Argon2(args) => verbs::argon2::run(args),
         Verb::HashPassword(args) => verbs::hash_password::run(args),

@@ -1,11 +1,14 @@
-//! A spinner for work that takes more than a second, on stderr when that is a terminal.
+//! Progress of work that takes more than a second, on stderr when that is a terminal: a spinner, or
+//! a bar where it is known how much there is to do.
 
-use std::io::IsTerminal;
+use std::cell::{Cell, RefCell};
+use std::io::{self, IsTerminal, Read};
+use std::rc::Rc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use indicatif::ProgressBar;
+use indicatif::{ProgressBar, ProgressStyle};
 
 /// Runs `work`; when it takes longer than a second, a spinner says what is being done.
 pub(crate) fn spin<T>(what: &'static str, work: impl FnOnce() -> T) -> T {
@@ -88,3 +91,74 @@ fn watch(signals: &Receiver<Signal>, clear: &Sender<()>) {
 
 const PATIENCE: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(100);
+
+/// A bar of bytes. Costs a look at the clock for every buffer that is read.
+pub(crate) struct Bar {
+    state: Rc<BarState>,
+}
+
+struct BarState {
+    /// `None` where it is not known.
+    total: Option<u64>,
+    done: Cell<u64>,
+    start: Instant,
+    is_seen: bool,
+    bar: RefCell<Option<ProgressBar>>,
+}
+
+impl Bar {
+    /// A bar that shows nothing yet.
+    pub(crate) fn new(total: Option<u64>) -> Bar {
+        let is_seen = std::io::stderr().is_terminal();
+        let (done, start, bar) = (Cell::new(0), Instant::now(), RefCell::new(None));
+        Bar { state: Rc::new(BarState { total, done, start, is_seen, bar }) }
+    }
+
+    /// Takes the bar from the terminal.
+    pub(crate) fn clear(&self) {
+        if let Some(bar) = self.state.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl BarState {
+    fn add(&self, bytes: u64) {
+        self.done.set(self.done.get() + bytes);
+        if !self.is_seen || self.start.elapsed() < PATIENCE {
+            return;
+        }
+        let mut bar = self.bar.borrow_mut();
+        let bar = bar.get_or_insert_with(|| match self.total {
+            Some(total) => {
+                let form = "{wide_bar} {bytes} of {total_bytes}, {eta} left";
+                let style = ProgressStyle::with_template(form);
+                let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+                ProgressBar::new(total).with_style(style)
+            }
+            None => ProgressBar::new_spinner(),
+        });
+        bar.set_position(self.done.get());
+    }
+}
+
+/// A reader whose bytes a bar counts.
+pub(crate) struct Counted<R> {
+    inner: R,
+    state: Rc<BarState>,
+}
+
+impl<R> Counted<R> {
+    /// Counts on `bar`.
+    pub(crate) fn new(inner: R, bar: &Bar) -> Counted<R> {
+        Counted { inner, state: Rc::clone(&bar.state) }
+    }
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.state.add(read as u64);
+        Ok(read)
+    }
+}

@@ -1,22 +1,28 @@
-//! Rows as text: the five forms of `--format`.
+//! Rows as text: the forms of `--format`, and those of `.mode`.
 //!
 //! `list` is `sqlite3`'s default form to the byte; `json` and `ndjson` are JSON and nothing else.
 
-mod json;
+mod columns;
+pub(crate) mod json;
+mod lines;
+pub(crate) mod literal;
 mod plan;
+pub(crate) mod style;
 mod table;
 
 use std::io::{self, Write};
 
-use shoal_sql::{ValueRef, real_to_text, real_to_text_15};
+use shoal_sql::{ValueRef, real_to_text};
 
-use crate::args::RowFormat;
+pub(crate) use lines::c_string;
+use style::{Mode, Style};
 
 /// Prints the rows of one statement at a time.
 pub(crate) struct RowPrinter {
-    format: RowFormat,
-    arrays: bool,
+    /// The form, which may change between statements.
+    pub(crate) style: Style,
     table: table::Batch,
+    columns: columns::Columns,
     rows: u64,
     headings: Vec<String>,
     /// The plan being printed as a tree.
@@ -24,12 +30,12 @@ pub(crate) struct RowPrinter {
 }
 
 impl RowPrinter {
-    /// A printer of this form; `arrays` makes JSON rows arrays instead of objects.
-    pub(crate) fn new(format: RowFormat, arrays: bool) -> Self {
+    /// A printer of this form.
+    pub(crate) fn new(style: Style) -> Self {
         Self {
-            format,
-            arrays,
+            style,
             table: table::Batch::default(),
+            columns: columns::Columns::default(),
             rows: 0,
             headings: Vec::new(),
             plan: None,
@@ -42,12 +48,12 @@ impl RowPrinter {
         out: &mut impl Write,
         headings: &[String],
     ) -> io::Result<()> {
-        match self.format {
-            RowFormat::Table | RowFormat::List => {
+        match self.style.mode {
+            Mode::JsonArray | Mode::CsvFile | Mode::JsonLines => self.begin(out, headings),
+            _ => {
                 self.plan = Some(plan::Plan::default());
                 Ok(())
             }
-            RowFormat::Json | RowFormat::Csv | RowFormat::Ndjson => self.begin(out, headings),
         }
     }
 
@@ -56,11 +62,12 @@ impl RowPrinter {
         self.rows = 0;
         self.plan = None;
         self.headings = headings.to_vec();
-        match self.format {
-            RowFormat::Table => self.table.begin(headings),
-            RowFormat::Json => out.write_all(b"[")?,
-            RowFormat::Csv => csv_line(out, headings.iter().map(|name| name.as_bytes()))?,
-            RowFormat::Ndjson | RowFormat::List => {}
+        match self.style.mode {
+            Mode::Aligned => self.table.begin(headings, self.style.colour),
+            Mode::JsonArray => out.write_all(b"[")?,
+            Mode::CsvFile => separated_names(out, headings, b',')?,
+            mode if mode.is_columnar() => self.columns.begin(headings),
+            _ => {}
         }
         Ok(())
     }
@@ -71,21 +78,24 @@ impl RowPrinter {
             plan.row(row);
             return Ok(());
         }
-        match self.format {
-            RowFormat::Table => self.table.row(out, row)?,
-            RowFormat::List => list_line(out, row)?,
-            RowFormat::Csv => {
-                let cells: Vec<Vec<u8>> =
-                    row.iter().map(|value| plain(value, real_to_text)).collect();
-                csv_line(out, cells.iter().map(Vec::as_slice))?;
-            }
-            RowFormat::Json => {
+        match self.style.mode {
+            Mode::Aligned => self.table.row(out, row)?,
+            Mode::CsvFile => separated_row(out, row, b',')?,
+            Mode::JsonArray => {
                 out.write_all(if self.rows == 0 { b"\n" } else { b",\n" })?;
                 self.json_row(out, row)?;
             }
-            RowFormat::Ndjson => {
+            Mode::JsonLines => {
                 self.json_row(out, row)?;
                 out.write_all(b"\n")?;
+            }
+            mode if mode.is_columnar() => self.columns.row(&self.style, row),
+            _ => {
+                // No heading without rows, as in sqlite3.
+                if self.rows == 0 {
+                    lines::heading(out, &self.style, &self.headings)?;
+                }
+                lines::row(out, &self.style, &self.headings, row, self.rows)?;
             }
         }
         self.rows += 1;
@@ -97,48 +107,66 @@ impl RowPrinter {
         if let Some(mut plan) = self.plan.take() {
             return plan.end(out);
         }
-        match self.format {
-            RowFormat::Table => self.table.end(out),
-            RowFormat::Json if self.rows == 0 => out.write_all(b"]\n"),
-            RowFormat::Json => out.write_all(b"\n]\n"),
-            RowFormat::Csv | RowFormat::Ndjson | RowFormat::List => Ok(()),
+        match self.style.mode {
+            Mode::Aligned => self.table.end(out),
+            Mode::JsonArray if self.rows == 0 => out.write_all(b"]\n"),
+            Mode::JsonArray => out.write_all(b"\n]\n"),
+            Mode::CsvFile | Mode::JsonLines => Ok(()),
+            mode if mode.is_columnar() => self.columns.end(out, &self.style),
+            _ => lines::end(out, &self.style, self.rows),
         }
     }
 
     fn json_row(&self, out: &mut impl Write, row: &[ValueRef<'_>]) -> io::Result<()> {
-        if self.arrays { json::array(out, row) } else { json::object(out, &self.headings, row) }
+        if self.style.arrays {
+            json::array(out, row)
+        } else {
+            json::object(out, &self.headings, row)
+        }
     }
 }
 
-/// The value as it stands: NULL is empty, reals as `real` writes them, bytes unchanged.
-fn plain(value: &ValueRef<'_>, real: fn(f64) -> String) -> Vec<u8> {
+/// Prints a row as RFC 4180 quotes it; NULL is empty.
+pub(crate) fn separated_row(
+    out: &mut impl Write,
+    row: &[ValueRef<'_>],
+    delimiter: u8,
+) -> io::Result<()> {
+    let cells: Vec<Vec<u8>> = row.iter().map(plain).collect();
+    separated_line(out, cells.iter().map(Vec::as_slice), delimiter)
+}
+
+/// Prints the names of columns as a row.
+pub(crate) fn separated_names(
+    out: &mut impl Write,
+    names: &[String],
+    delimiter: u8,
+) -> io::Result<()> {
+    separated_line(out, names.iter().map(|name| name.as_bytes()), delimiter)
+}
+
+/// The value as it stands: NULL is empty, reals have all their digits, bytes are unchanged.
+fn plain(value: &ValueRef<'_>) -> Vec<u8> {
     match *value {
         ValueRef::Null => Vec::new(),
         ValueRef::Int(value) => value.to_string().into_bytes(),
-        ValueRef::Real(value) => real(value).into_bytes(),
+        ValueRef::Real(value) => real_to_text(value).into_bytes(),
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.to_vec(),
     }
 }
 
-/// One line of `list`. `sqlite3` prints a value as a C string, hence up to its first NUL, and reals
-/// with 15 significant digits.
-fn list_line(out: &mut impl Write, row: &[ValueRef<'_>]) -> io::Result<()> {
-    for (index, value) in row.iter().enumerate() {
-        if index > 0 {
-            out.write_all(b"|")?;
-        }
-        let text = plain(value, real_to_text_15);
-        out.write_all(text.split(|byte| *byte == 0).next().unwrap_or_default())?;
-    }
-    out.write_all(b"\n")
-}
-
-fn csv_line<'a>(out: &mut impl Write, cells: impl Iterator<Item = &'a [u8]>) -> io::Result<()> {
+/// Prints a line of cells, those in quotes that have a quote, a delimiter or a line break.
+fn separated_line<'a>(
+    out: &mut impl Write,
+    cells: impl Iterator<Item = &'a [u8]>,
+    delimiter: u8,
+) -> io::Result<()> {
     for (index, cell) in cells.enumerate() {
         if index > 0 {
-            out.write_all(b",")?;
+            out.write_all(&[delimiter])?;
         }
-        if cell.iter().any(|byte| matches!(byte, b'"' | b',' | b'\n' | b'\r')) {
+        let special = |byte: &u8| matches!(byte, b'"' | b'\n' | b'\r') || *byte == delimiter;
+        if cell.iter().any(special) {
             out.write_all(b"\"")?;
             for part in cell.split_inclusive(|byte| *byte == b'"') {
                 out.write_all(part)?;
@@ -157,10 +185,11 @@ fn csv_line<'a>(out: &mut impl Write, cells: impl Iterator<Item = &'a [u8]>) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::RowFormat;
 
     fn print(format: RowFormat, arrays: bool, rows: &[&[ValueRef<'_>]]) -> String {
         let headings = ["a".to_owned(), "b\"c".to_owned()];
-        let mut printer = RowPrinter::new(format, arrays);
+        let mut printer = RowPrinter::new(Style::of(format, arrays));
         let mut out = Vec::new();
         printer.begin(&mut out, &headings).unwrap();
         for row in rows {
@@ -186,7 +215,7 @@ mod tests {
     #[test]
     fn plans_are_trees() {
         let rows = [(1, 0, "A"), (2, 1, "B"), (3, 2, "C"), (4, 1, "D"), (5, 0, "E")];
-        let mut printer = RowPrinter::new(RowFormat::List, false);
+        let mut printer = RowPrinter::new(Style::of(RowFormat::List, false));
         let mut out = Vec::new();
         printer.begin_plan(&mut out, &[]).unwrap();
         for (id, parent, detail) in rows {

@@ -7,7 +7,7 @@ use shoal_sql::ValueRef;
 use shoal_stdx::hex;
 
 /// Writes `row` as an array.
-pub(super) fn array(out: &mut impl Write, row: &[ValueRef<'_>]) -> io::Result<()> {
+pub(crate) fn array(out: &mut impl Write, row: &[ValueRef<'_>]) -> io::Result<()> {
     out.write_all(b"[")?;
     for (index, cell) in row.iter().enumerate() {
         if index > 0 {
@@ -19,7 +19,7 @@ pub(super) fn array(out: &mut impl Write, row: &[ValueRef<'_>]) -> io::Result<()
 }
 
 /// Writes `row` as an object whose members are named by `headings`.
-pub(super) fn object(
+pub(crate) fn object(
     out: &mut impl Write,
     headings: &[String],
     row: &[ValueRef<'_>],

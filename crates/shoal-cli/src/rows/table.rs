@@ -14,16 +14,27 @@ pub(super) struct Batch {
     headed: bool,
     widths: Vec<usize>,
     cells: Vec<Cell>,
+    /// True where headings are bold and NULL is dim.
+    colour: bool,
 }
 
 struct Cell {
     text: String,
-    number: bool,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Heading,
+    Number,
+    Null,
+    Text,
 }
 
 impl Batch {
     /// Starts a new table.
-    pub(super) fn begin(&mut self, headings: &[String]) {
+    pub(super) fn begin(&mut self, headings: &[String], colour: bool) {
+        self.colour = colour;
         self.headings = headings.iter().map(|name| printable(name)).collect();
         self.headed = false;
         self.widths = self.headings.iter().map(|name| name.width()).collect();
@@ -51,12 +62,15 @@ impl Batch {
         }
         if !self.headed {
             self.headed = true;
-            line(out, self.headings.iter().map(|name| (name.as_str(), false)), &self.widths)?;
+            let names = self.headings.iter().map(|name| (name.as_str(), Kind::Heading));
+            line(out, names, &self.widths, self.colour)?;
             let rules: Vec<String> = self.widths.iter().map(|width| "─".repeat(*width)).collect();
-            line(out, rules.iter().map(|rule| (rule.as_str(), false)), &self.widths)?;
+            let rules = rules.iter().map(|rule| (rule.as_str(), Kind::Text));
+            line(out, rules, &self.widths, self.colour)?;
         }
         for row in self.cells.chunks(self.widths.len()) {
-            line(out, row.iter().map(|cell| (cell.text.as_str(), cell.number)), &self.widths)?;
+            let cells = row.iter().map(|cell| (cell.text.as_str(), cell.kind));
+            line(out, cells, &self.widths, self.colour)?;
         }
         self.cells.clear();
         Ok(())
@@ -65,35 +79,42 @@ impl Batch {
 
 impl Cell {
     fn new(value: &ValueRef<'_>) -> Self {
-        let (text, number) = match *value {
-            ValueRef::Null => ("NULL".to_owned(), false),
-            ValueRef::Int(value) => (value.to_string(), true),
-            ValueRef::Real(value) => (real_to_text_15(value), true),
-            ValueRef::Text(bytes) => (printable(&String::from_utf8_lossy(bytes)), false),
+        let (text, kind) = match *value {
+            ValueRef::Null => ("NULL".to_owned(), Kind::Null),
+            ValueRef::Int(value) => (value.to_string(), Kind::Number),
+            ValueRef::Real(value) => (real_to_text_15(value), Kind::Number),
+            ValueRef::Text(bytes) => (printable(&String::from_utf8_lossy(bytes)), Kind::Text),
             ValueRef::Blob(bytes) if bytes.len() > BLOB_BYTES => {
-                (format!("x'{}'… {} bytes", hex::encode(&bytes[..BLOB_BYTES]), bytes.len()), false)
+                let start = hex::encode(&bytes[..BLOB_BYTES]);
+                (format!("x'{start}'… {} bytes", bytes.len()), Kind::Text)
             }
-            ValueRef::Blob(bytes) => (format!("x'{}'", hex::encode(bytes)), false),
+            ValueRef::Blob(bytes) => (format!("x'{}'", hex::encode(bytes)), Kind::Text),
         };
-        Self { text, number }
+        Self { text, kind }
     }
 }
 
 /// One line: numbers to the right, everything else to the left, nothing trailing.
 fn line<'a>(
     out: &mut impl Write,
-    cells: impl Iterator<Item = (&'a str, bool)>,
+    cells: impl Iterator<Item = (&'a str, Kind)>,
     widths: &[usize],
+    colour: bool,
 ) -> io::Result<()> {
     let last = widths.len() - 1;
-    for (index, ((text, number), width)) in cells.zip(widths).enumerate() {
+    for (index, ((text, kind), width)) in cells.zip(widths).enumerate() {
         let gap = width.saturating_sub(text.width());
-        if number {
+        let (start, end) = match kind {
+            Kind::Heading if colour => ("\x1b[1m", "\x1b[0m"),
+            Kind::Null if colour => ("\x1b[2m", "\x1b[0m"),
+            _ => ("", ""),
+        };
+        if kind == Kind::Number {
             write!(out, "{:gap$}{text}", "")?;
         } else if index < last {
-            write!(out, "{text}{:gap$}", "")?;
+            write!(out, "{start}{text}{end}{:gap$}", "")?;
         } else {
-            out.write_all(text.as_bytes())?;
+            write!(out, "{start}{text}{end}")?;
         }
         if index < last {
             out.write_all(b"  ")?;

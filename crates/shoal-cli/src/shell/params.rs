@@ -25,6 +25,28 @@ impl Params {
             .map(Self)
     }
 
+    /// Gives a name a value. A name without a sigil stands for that name with any of them.
+    pub(super) fn set(&mut self, name: &str, value: Value) {
+        self.unset(name);
+        self.0.push((name.to_owned(), value));
+        self.0.sort_by(|(a, _), (b, _)| a.cmp(b));
+    }
+
+    /// Forgets a name.
+    pub(super) fn unset(&mut self, name: &str) {
+        self.0.retain(|(known, _)| known != name);
+    }
+
+    /// Forgets all names.
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// The names and their values.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value))
+    }
+
     /// Gives `statement` the values of those of its parameters that are named here; the others
     /// stay NULL, as in `sqlite3`.
     pub(crate) fn bind(&self, statement: &mut Statement) -> Result<(), shoal_sql::Error> {

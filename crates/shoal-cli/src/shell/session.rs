@@ -1,71 +1,135 @@
-//! One open database, and statements run against it one after another.
+//! One open database, and statements and dot commands run against it one after another.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use shoal_sql::{Connection, Error, Statement, Statements, ValueRef};
 use shoal_store::Access;
 
+use super::commands;
 use super::interrupt::Running;
+use super::output::{Output, Paged};
 use super::params::Params;
+use super::usage::Usage;
 use crate::args::{RowFormat, SqlArgs};
 use crate::failure::Failure;
 use crate::open;
-use crate::out::{self, Stdout};
+use crate::out;
 use crate::progress::Spinner;
 use crate::rows::RowPrinter;
+use crate::rows::style::Style;
 
 /// Statements are numbered through the session, from 1.
 pub(crate) struct Session {
-    connection: Connection,
+    pub(super) connection: Connection,
+    /// The file as it was named; `:memory:` for none.
+    pub(super) file: PathBuf,
+    pub(super) read_only: bool,
     /// The file to create before the first statement that writes.
     missing: Option<PathBuf>,
-    params: Params,
-    printer: RowPrinter,
+    pub(super) params: Params,
+    pub(super) printer: RowPrinter,
     spinner: Spinner,
-    out: Stdout,
+    pub(super) out: Output,
+    /// After so many more commands the output is stdout again; 0 for never.
+    pub(super) once: u8,
+    pub(super) settings: Settings,
+    /// The exit code, once the session is to end.
+    pub(crate) leaving: Option<u8>,
+    /// How many scripts read each other.
+    pub(super) depth: usize,
     statements: u64,
+    changes: u64,
     failed: bool,
-    /// Whether someone types the statements.
-    pub(crate) is_shell: bool,
+    /// True where someone types the statements.
+    pub(super) is_shell: bool,
+    /// Lines of the terminal, where rows are paged.
+    pub(super) height: Option<usize>,
+}
+
+/// The switches of dot commands.
+pub(super) struct Settings {
+    pub(super) bail: bool,
+    pub(super) changes: bool,
+    pub(super) echo: bool,
+    pub(super) explain: String,
+    pub(super) pager: bool,
+    pub(super) plans: bool,
+    pub(super) prompts: [String; 2],
+    pub(super) stats: bool,
+    pub(super) timer: bool,
 }
 
 impl Session {
     /// Opens the file that `args` names.
     pub(crate) fn open(args: &SqlArgs, format: RowFormat) -> Result<Self, Failure> {
-        let in_memory = args.file == Path::new(":memory:");
-        let missing = !in_memory && !open::exists(&args.file)?;
-        if missing && args.read_only {
-            return Err(Failure::at(args.file.display(), "no such file"));
-        }
-        let connection = if in_memory || missing {
-            open::memory()?
-        } else if args.read_only {
-            open::connection(&args.file, Access::ReadOnly)?
-        } else {
-            open::connection(&args.file, Access::ReadWrite)?
-        };
+        let (connection, missing) = connect(&args.file, args.read_only)?;
+        let mut style = Style::of(format, args.arrays);
+        let out = Output::stdout();
+        style.colour = out.is_terminal() && has_colours();
         Ok(Self {
             connection,
-            missing: missing.then(|| args.file.clone()),
+            file: args.file.clone(),
+            read_only: args.read_only,
+            missing,
             params: Params::parse(&args.params)?,
-            printer: RowPrinter::new(format, args.arrays),
+            printer: RowPrinter::new(style),
             spinner: Spinner::new(),
-            out: out::stdout(),
+            out,
+            once: 0,
+            settings: Settings {
+                bail: args.bail,
+                changes: false,
+                echo: false,
+                explain: "auto".to_owned(),
+                pager: true,
+                plans: false,
+                prompts: ["shoal> ".to_owned(), "   ...> ".to_owned()],
+                stats: false,
+                timer: false,
+            },
+            leaving: None,
+            depth: 0,
             statements: 0,
+            changes: 0,
             failed: false,
             is_shell: false,
+            height: None,
         })
     }
 
-    /// Runs every statement of `text`. A statement that fails is reported; those after it run
-    /// unless `bail`.
+    /// Closes the file and opens another one.
+    pub(super) fn reopen(&mut self, file: &Path, read_only: bool) -> Result<(), Failure> {
+        let (connection, missing) = connect(file, read_only)?;
+        (self.connection, self.missing) = (connection, missing);
+        (self.file, self.read_only) = (file.to_owned(), read_only);
+        Ok(())
+    }
+
+    /// Creates the file if it is not there yet: a command is about to write.
+    pub(super) fn create_missing(&mut self) -> Result<(), Failure> {
+        if let Some(file) = self.missing.take() {
+            self.connection = open::connection(&file, Access::Create)?;
+        }
+        Ok(())
+    }
+
+    /// Runs statements, or a dot command where `text` begins with a dot. What fails is reported;
+    /// what comes after it runs unless `bail`.
     ///
     /// # Errors
-    /// When stdout is closed, or with `bail` when a statement failed.
+    /// When stdout is closed, or with `bail` when something failed.
     pub(crate) fn run(&mut self, text: &str, bail: bool) -> Result<(), Failure> {
+        let bail = bail || self.settings.bail;
+        if text.trim_start().starts_with('.') {
+            return self.run_command(text.trim(), bail);
+        }
         for range in Statements::new(text) {
+            if self.leaving.is_some() {
+                break;
+            }
             self.statements += 1;
             let sql = &text[range];
             if let Err(stop) = self.run_one(sql) {
@@ -84,14 +148,56 @@ impl Session {
                 }
             }
         }
+        if self.once > 0 {
+            self.once = 0;
+            self.redirect(Output::stdout())?;
+        }
         Ok(self.out.flush()?)
     }
 
+    fn run_command(&mut self, line: &str, bail: bool) -> Result<(), Failure> {
+        let ran = commands::run(self, line);
+        self.out.flush()?;
+        if let Err(failure) = ran {
+            if failure.silent {
+                return Err(failure);
+            }
+            self.failed = true;
+            out::error(&failure.sentence);
+            if let Some(hint) = &failure.hint {
+                out::hint(hint);
+            }
+            if bail {
+                return Err(Failure::reported());
+            }
+        }
+        if self.once > 0 {
+            self.once -= 1;
+            if self.once == 0 {
+                self.redirect(Output::stdout())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends rows elsewhere from now on.
+    pub(super) fn redirect(&mut self, output: Output) -> Result<(), Failure> {
+        self.printer.style.colour = output.is_terminal() && has_colours();
+        std::mem::replace(&mut self.out, output).close()
+    }
+
+    /// Ends the session; the exit code is that of `.exit`.
+    ///
     /// # Errors
     /// When any statement failed; it was reported.
-    pub(crate) fn end(mut self) -> Result<(), Failure> {
-        self.out.flush()?;
-        if self.failed { Err(Failure::reported()) } else { Ok(()) }
+    pub(crate) fn end(self) -> Result<(), Failure> {
+        self.out.close()?;
+        match self.leaving {
+            Some(code) if code > 0 => Err(Failure::reported().code(code)),
+            Some(_) => Ok(()),
+            None if self.failed => Err(Failure::reported()),
+            None => Ok(()),
+        }
     }
 
     fn run_one(&mut self, sql: &str) -> Result<(), Stop> {
@@ -105,6 +211,12 @@ impl Session {
                         statement
                     }
                     Err(error @ Error::Syntax { .. }) => return Err(error.into()),
+                    // Who types sees an empty database until something is in it.
+                    Ok(mut statement) if self.is_shell => {
+                        self.params.bind(&mut statement)?;
+                        return self.run_prepared(sql, statement);
+                    }
+                    Err(error) if self.is_shell => return Err(error.into()),
                     Ok(_) | Err(_) => {
                         let failure = Failure::at(file.display(), "no such file")
                             .hint("a statement that writes creates it");
@@ -122,32 +234,105 @@ impl Session {
             }
         };
         self.params.bind(&mut statement)?;
-        let _running = Running::begin(&self.connection);
+        self.run_prepared(sql, statement)
+    }
+
+    fn run_prepared(&mut self, sql: &str, mut statement: Statement) -> Result<(), Stop> {
+        if self.settings.plans && !statement.is_plan() {
+            self.print_plan(sql)?;
+        }
+        let usage = Usage::now();
+        let start = Instant::now();
+        let before = self.connection.total_changes();
+        let mut rows = 0;
+        let running = Running::begin(&self.connection);
         if statement.column_count() == 0 {
             let Self { connection, spinner, .. } = self;
             spinner.spin("running", || connection.execute(&mut statement))?;
-            return Ok(());
+        } else {
+            rows = self.print_rows(&mut statement)?;
         }
-        self.print_rows(&mut statement)
+        drop(running);
+        if counts_changes(sql) {
+            self.changes = self.connection.total_changes() - before;
+        }
+        let elapsed = start.elapsed().as_secs_f64();
+        let (user, system) = usage.since();
+        if self.settings.changes {
+            let total = self.connection.total_changes();
+            writeln!(self.out, "changes: {}   total_changes: {total}", self.changes)?;
+        }
+        if self.settings.timer {
+            writeln!(self.out, "Run Time: real {elapsed:.3} user {user:.6} sys {system:.6}")?;
+        }
+        if self.settings.stats {
+            self.print_stats(rows)?;
+        }
+        Ok(())
     }
 
-    fn print_rows(&mut self, statement: &mut Statement) -> Result<(), Stop> {
-        let Self { connection, printer, spinner, out, .. } = self;
+    /// Prints what the last statement gave, and what the process has taken.
+    pub(super) fn print_stats(&mut self, rows: u64) -> std::io::Result<()> {
+        writeln!(self.out, "Rows of the result:                  {rows}")?;
+        writeln!(self.out, "Rows changed:                        {}", self.changes)?;
+        match Usage::peak_kib() {
+            Some(kib) => writeln!(self.out, "Memory at its peak:                  {kib} KiB"),
+            None => Ok(()),
+        }
+    }
+
+    /// Prints the plan of a query before it runs; statements that have none are left alone.
+    fn print_plan(&mut self, sql: &str) -> Result<(), Stop> {
+        let explain = format!("EXPLAIN QUERY PLAN {sql}");
+        if let Ok(mut plan) = self.connection.prepare(&explain)
+            && plan.is_plan()
+        {
+            self.print_rows(&mut plan)?;
+        }
+        Ok(())
+    }
+
+    /// Prints the rows of a statement; gives how many.
+    fn print_rows(&mut self, statement: &mut Statement) -> Result<u64, Stop> {
+        let Self { connection, printer, spinner, out, height, settings, .. } = self;
+        let height = height.filter(|_| settings.pager && out.is_terminal());
+        let mut paged = Paged::new(out, height);
         let headings: Vec<String> = statement.column_names().to_vec();
         let is_plan = statement.is_plan();
         let mut rows = connection.query(statement)?;
         let mut values: Vec<ValueRef<'_>>;
         let mut row = spinner.spin("running", || rows.next())?;
-        match is_plan {
-            true => printer.begin_plan(out, &headings)?,
-            false => printer.begin(out, &headings)?,
-        }
-        while let Some(current) = row {
+        let mut count = 0;
+        let printed = match is_plan {
+            true => printer.begin_plan(&mut paged, &headings),
+            false => printer.begin(&mut paged, &headings),
+        };
+        let mut printed = printed;
+        let mut failed = None;
+        while printed.is_ok()
+            && let Some(current) = row
+        {
             values = current.values().collect();
-            printer.row(out, &values)?;
-            row = rows.next()?;
+            printed = printer.row(&mut paged, &values);
+            count += 1;
+            row = match rows.next() {
+                Ok(row) => row,
+                // What came before an error is printed, too.
+                Err(error) => {
+                    failed = Some(error);
+                    None
+                }
+            };
         }
-        Ok(printer.end(out)?)
+        let printed = printed.and_then(|()| printer.end(&mut paged));
+        match printed {
+            Err(error) if !paged.was_left(&error) => return Err(error.into()),
+            _ => paged.end()?,
+        }
+        match failed {
+            Some(error) => Err(error.into()),
+            None => Ok(count),
+        }
     }
 
     fn report(&mut self, sql: &str, error: &Error) {
@@ -157,6 +342,37 @@ impl Session {
             out::note(pointer(sql, offset));
         }
     }
+}
+
+/// Opens a database, or one in memory until a missing file is written to.
+fn connect(file: &Path, read_only: bool) -> Result<(Connection, Option<PathBuf>), Failure> {
+    let in_memory = file == Path::new(":memory:");
+    let missing = !in_memory && !open::exists(file)?;
+    if missing && read_only {
+        return Err(Failure::at(file.display(), "no such file"));
+    }
+    let connection = if in_memory || missing {
+        open::memory()?
+    } else if read_only {
+        open::connection(file, Access::ReadOnly)?
+    } else {
+        open::connection(file, Access::ReadWrite)?
+    };
+    Ok((connection, missing.then(|| file.to_owned())))
+}
+
+/// True where a terminal is to show colours: <https://no-color.org>.
+pub(super) fn has_colours() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+        && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// True where a statement is one that sets what `changes()` gives.
+fn counts_changes(sql: &str) -> bool {
+    let word = sql.trim_start().split(|c: char| !c.is_ascii_alphabetic()).next();
+    ["INSERT", "UPDATE", "DELETE", "REPLACE", "WITH"]
+        .iter()
+        .any(|known| word.is_some_and(|word| word.eq_ignore_ascii_case(known)))
 }
 
 /// Why a statement did not run to its end.

@@ -1,13 +1,11 @@
-//! `shoal sql`: statements from arguments, from stdin, or typed in a shell.
+//! `shoal sql`: statements and dot commands from arguments, from stdin, or typed in a shell.
 
-use std::io::{self, BufRead, IsTerminal};
-
-use shoal_sql::Statements;
+use std::io::{self, IsTerminal};
 
 use crate::args::{RowFormat, SqlArgs};
 use crate::failure::Failure;
 use crate::shell::session::Session;
-use crate::shell::{interrupt, terminal};
+use crate::shell::{interrupt, script, terminal};
 
 pub(crate) fn run(args: &SqlArgs) -> Result<(), Failure> {
     let format = args.format.unwrap_or_else(|| {
@@ -18,33 +16,14 @@ pub(crate) fn run(args: &SqlArgs) -> Result<(), Failure> {
     if !args.sql.is_empty() {
         for text in &args.sql {
             session.run(text, true)?;
+            if session.leaving.is_some() {
+                break;
+            }
         }
     } else if io::stdin().is_terminal() {
-        terminal::run(&mut session)?;
+        terminal::run(&mut session, !args.no_history)?;
     } else {
-        run_script(&mut session, args.bail)?;
+        script::run(&mut session, io::stdin().lock(), "stdin")?;
     }
     session.end()
-}
-
-/// Runs statements as soon as they are complete, so that a script may be longer than memory and
-/// its writer may wait for answers.
-fn run_script(session: &mut Session, bail: bool) -> Result<(), Failure> {
-    let mut input = io::stdin().lock();
-    let mut pending = String::new();
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        if input.read_until(b'\n', &mut line).map_err(|error| Failure::at("stdin", error))? == 0 {
-            break;
-        }
-        let text =
-            std::str::from_utf8(&line).map_err(|_| Failure::at("stdin", "the SQL is not UTF-8"))?;
-        pending.push_str(text);
-        if text.contains(';') && Statements::is_complete(&pending) {
-            session.run(&pending, bail)?;
-            pending.clear();
-        }
-    }
-    session.run(&pending, bail)
 }

@@ -8,8 +8,10 @@ mod bench;
 mod doc;
 mod mine;
 mod password;
+mod shell;
 mod sql;
 mod tour;
+mod transfer;
 
 use std::io::Write;
 use std::path::Path;

@@ -1,0 +1,116 @@
+//! The command lines of `shoal import` and `shoal export`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// `shoal import`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+The table is made where it is missing: its columns have the names of the first row, and the types \
+that fit all values of the file, or of the first 8 MiB of a stream. A text that says more than the \
+number it looks like, as 02134 does, keeps its column a text; in a column of numbers an empty text \
+is NULL. A row is a line of CSV (RFC 4180) or a JSON object; objects stand one a line, one after \
+another, or in an array. Input may be gzipped. All rows are in the database afterwards, or none.
+
+Examples:
+  shoal import people.csv app.db
+  shoal import --delimiter ';' --header no prices.txt app.db price
+  shoal import --types zip=text,born=integer people.csv app.db
+  curl -s https://example.org/log.ndjson.gz | shoal import - app.db log")]
+pub(crate) struct ImportArgs {
+    /// A file of CSV, TSV, NDJSON or JSON, - for stdin
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// A SQLite database; a missing one is created
+    #[arg(value_name = "DB")]
+    pub(crate) database: PathBuf,
+    /// The table that gets the rows [default: the name of the file]
+    #[arg(value_name = "TABLE")]
+    pub(crate) positional: Option<String>,
+    /// The same as TABLE
+    #[arg(long, value_name = "TABLE", conflicts_with = "positional")]
+    pub(crate) table: Option<String>,
+    /// The form of the input [default: by its name, or else by its first character]
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<InputFormat>,
+    /// What stands between values, or the word tab [default: a comma; a tab in TSV]
+    #[arg(long, value_name = "CHARACTER")]
+    pub(crate) delimiter: Option<String>,
+    /// Whether the first row names the columns
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) header: Header,
+    /// Types of columns: auto, text, or NAME=TYPE,... for some of them. TYPE is integer, real, text
+    /// or any
+    #[arg(long, default_value = "auto")]
+    pub(crate) types: String,
+    /// Commit every so many rows, so that an error keeps those before
+    #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) batch: Option<u64>,
+}
+
+/// The forms of input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum InputFormat {
+    /// Values separated by commas
+    Csv,
+    /// Values separated by tabs
+    Tsv,
+    /// JSON objects
+    #[value(alias = "json", alias = "jsonl")]
+    Ndjson,
+}
+
+/// Whether there is a row of names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Header {
+    /// The first row names the columns
+    #[default]
+    Yes,
+    /// The first row is data
+    No,
+}
+
+/// `shoal export`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+A file is replaced when all rows are written, and not before; a name that ends in .gz is \
+compressed. In JSON, blobs are lower-case hexadecimal.
+
+Examples:
+  shoal export app.db people -o people.csv
+  shoal export app.db --query 'SELECT name, born FROM people' --format ndjson
+  shoal export app.db people -o people.sql.gz")]
+pub(crate) struct ExportArgs {
+    /// A SQLite database
+    #[arg(value_name = "DB")]
+    pub(crate) database: PathBuf,
+    /// The table or view whose rows are written
+    #[arg(value_name = "TABLE", required_unless_present = "query")]
+    pub(crate) table: Option<String>,
+    /// A query whose rows are written
+    #[arg(long, value_name = "SQL", conflicts_with = "table")]
+    pub(crate) query: Option<String>,
+    /// The file to write [default: stdout]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// The form of the output [default: by the file's name, or else csv]
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<OutputFormat>,
+}
+
+/// The forms of output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputFormat {
+    /// A row of names, then values separated by commas, as RFC 4180 quotes them
+    Csv,
+    /// The same, separated by tabs
+    Tsv,
+    /// One JSON object a line
+    #[value(alias = "jsonl")]
+    Ndjson,
+    /// One JSON array of objects
+    Json,
+    /// SQL that makes the table and its rows again
+    Sql,
+}

@@ -1,0 +1,175 @@
+//! A database as the SQL that makes it again, in Shoal or in `sqlite3`: what `shoal dump` writes and
+//! the shell's `.dump`.
+
+use std::io::Write;
+
+use shoal_sql::{Connection, Error};
+
+use crate::failure::Failure;
+use crate::query::{rows, run, text};
+use crate::rows::literal::{identifier, literal_on_a_line, quoted};
+
+/// The selection of a dump.
+pub(crate) enum Wanted<'a> {
+    All,
+    /// These tables, with their indexes and triggers.
+    Tables(&'a [String]),
+    /// Tables, views, indexes and triggers with a name `LIKE` one of these patterns.
+    Like(&'a [String]),
+}
+
+/// Writes the tables of a database, in one snapshot: they belong together. `left_out` is told of
+/// what is not written.
+///
+/// # Errors
+/// `failed` makes the error of a statement; a table that is wanted and not there; what cannot be
+/// dumped.
+pub(crate) fn dump(
+    connection: &mut Connection,
+    out: &mut impl Write,
+    wanted: &Wanted<'_>,
+    failed: &impl Fn(Error) -> Failure,
+    left_out: &mut impl FnMut(&str),
+) -> Result<(), Failure> {
+    let own = !connection.in_transaction();
+    if own {
+        run(connection, "BEGIN").map_err(failed)?;
+    }
+    let written = objects(connection, wanted, failed)
+        .and_then(|objects| write(connection, out, &objects, failed, left_out));
+    if own {
+        run(connection, "COMMIT").map_err(failed)?;
+    }
+    written
+}
+
+struct Object {
+    kind: String,
+    name: String,
+    table: String,
+    sql: String,
+}
+
+fn objects(
+    connection: &mut Connection,
+    wanted: &Wanted<'_>,
+    failed: &impl Fn(Error) -> Failure,
+) -> Result<Vec<Object>, Failure> {
+    let select = "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE sql IS NOT NULL";
+    let order = "ORDER BY tbl_name = 'sqlite_sequence', rowid";
+    let found = match wanted {
+        Wanted::Like(patterns) => {
+            let like: Vec<String> =
+                (1..=patterns.len()).map(|number| format!("name LIKE ?{number}")).collect();
+            let patterns: Vec<&str> = patterns.iter().map(String::as_str).collect();
+            rows(connection, &format!("{select} AND ({}) {order}", like.join(" OR ")), &patterns)
+        }
+        _ => rows(connection, &format!("{select} {order}"), &[]),
+    };
+    let mut objects: Vec<Object> = found
+        .map_err(failed)?
+        .iter()
+        .map(|row| Object {
+            kind: text(&row[0]),
+            name: text(&row[1]),
+            table: text(&row[2]),
+            sql: text(&row[3]),
+        })
+        .collect();
+    if let Wanted::Tables(tables) = wanted {
+        let same = |a: &str, b: &str| a.eq_ignore_ascii_case(b);
+        for table in *tables {
+            let is_it = |object: &Object| object.kind == "table" && same(&object.name, table);
+            if !objects.iter().any(is_it) {
+                return Err(failed(Error::Name {
+                    kind: shoal_sql::NameKind::Table,
+                    message: format!("no such table: {table}"),
+                    offset: None,
+                }));
+            }
+        }
+        objects.retain(|object| tables.iter().any(|table| same(&object.table, table)));
+    }
+    Ok(objects)
+}
+
+fn write(
+    connection: &mut Connection,
+    out: &mut impl Write,
+    objects: &[Object],
+    failed: &impl Fn(Error) -> Failure,
+    left_out: &mut impl FnMut(&str),
+) -> Result<(), Failure> {
+    out.write_all(b"PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\n")?;
+    for table in objects.iter().filter(|object| object.kind == "table") {
+        if table.sql.to_ascii_uppercase().starts_with("CREATE VIRTUAL") {
+            let what = format!("dumping the virtual table {}", table.name);
+            return Err(failed(Error::Unsupported { what, offset: None }));
+        }
+        if table.name == "sqlite_sequence" {
+            out.write_all(b"DELETE FROM sqlite_sequence;\n")?;
+        } else if table.name.starts_with("sqlite_") {
+            left_out(&format!("left out: {}", table.name));
+            continue;
+        } else if table.name.starts_with("_shoal_") {
+            left_out(&format!("left out: {} (shoal doc export copies documents)", table.name));
+            continue;
+        } else {
+            writeln!(out, "{};", without_clash(&table.sql))?;
+        }
+        insert_rows(connection, &table.name, out, failed)?;
+    }
+    // Indexes and triggers come after the rows: they are filled at once, and do not fire.
+    for kind in ["view", "trigger", "index"] {
+        for object in objects.iter().filter(|object| object.kind == kind) {
+            writeln!(out, "{};", object.sql)?;
+        }
+    }
+    out.write_all(b"COMMIT;\n")?;
+    Ok(())
+}
+
+/// A definition as `sqlite3` prints it: a table whose name is in quotes is created unless it is
+/// there, because a shadow table may be made by the virtual table that owns it.
+pub(crate) fn without_clash(sql: &str) -> String {
+    match sql.strip_prefix("CREATE TABLE ").filter(|rest| rest.starts_with(['"', '\''])) {
+        Some(rest) => format!("CREATE TABLE IF NOT EXISTS {rest}"),
+        None => sql.to_owned(),
+    }
+}
+
+/// Writes the rows of a table. Generated columns are left out: they are computed again.
+fn insert_rows(
+    connection: &mut Connection,
+    table: &str,
+    out: &mut impl Write,
+    failed: &impl Fn(Error) -> Failure,
+) -> Result<(), Failure> {
+    let schema = connection.schema().map_err(failed)?;
+    let all = schema.table(table).map_or(&[][..], |table| table.columns());
+    let stored: Vec<String> = all
+        .iter()
+        .filter(|column| !column.is_generated())
+        .map(|column| quoted(column.name()))
+        .collect();
+    let (select, list) = if stored.len() == all.len() {
+        ("*".to_owned(), String::new())
+    } else {
+        (stored.join(","), format!("({})", stored.join(",")))
+    };
+    let select = format!("SELECT {select} FROM {}", quoted(table));
+    let name = identifier(table);
+    let mut statement = connection.prepare(&select).map_err(failed)?;
+    let mut rows = connection.query(&mut statement).map_err(failed)?;
+    while let Some(row) = rows.next().map_err(failed)? {
+        write!(out, "INSERT INTO {name}{list} VALUES(")?;
+        for (column, value) in row.values().enumerate() {
+            if column > 0 {
+                out.write_all(b",")?;
+            }
+            literal_on_a_line(out, &value)?;
+        }
+        out.write_all(b");\n")?;
+    }
+    Ok(())
+}

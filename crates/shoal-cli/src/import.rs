@@ -1,0 +1,242 @@
+//! Rows from CSV and JSON into a table: what `shoal import` does and the shell's `.import`.
+//!
+//! A file is read twice, first for the types of its columns, then for its rows; a stream is read
+//! once, and its types are those of its beginning. Little is held in memory: one row, and of a
+//! stream its beginning.
+
+mod cells;
+mod csv;
+mod input;
+mod json;
+mod target;
+mod types;
+
+pub(crate) use input::Input;
+pub(crate) use types::Type;
+
+use shoal_sql::{Connection, Value, ValueRef};
+use shoal_store::Mode;
+
+use crate::failure::Failure;
+use crate::out;
+use crate::progress::Bar;
+use crate::query;
+use input::Source;
+use target::{Column, Target};
+
+/// One import: the input, the table, and how rows are read.
+pub(crate) struct Job<'a> {
+    /// The name of the input in errors.
+    pub(crate) place: &'a str,
+    pub(crate) form: Form,
+    /// The table, which is made where it is missing.
+    pub(crate) table: &'a str,
+    pub(crate) types: Types,
+    /// Rows of a transaction; `None` for one transaction.
+    pub(crate) batch: Option<u64>,
+    /// A row of another length is filled with NULL or cut, and that is said, as in `sqlite3`.
+    pub(crate) lenient: bool,
+}
+
+/// The forms of input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Separated values, quoted as RFC 4180 has it.
+    Csv {
+        delimiter: u8,
+        /// True where the first row names the columns; `None` where it does if the table is missing.
+        header: Option<bool>,
+        /// Rows that are passed over at the beginning.
+        skip: u64,
+    },
+    /// JSON objects: one a line, one after another, or in an array.
+    Json,
+}
+
+/// The types of the columns of a new table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Types {
+    /// What fits all values; for these columns what is said.
+    Inferred(Vec<(String, Type)>),
+    /// Texts all.
+    Text,
+}
+
+/// The outcome of an import.
+pub(crate) struct Done {
+    /// Rows that were inserted.
+    pub(crate) rows: u64,
+    /// The definition of the table, where it was made.
+    pub(crate) created: Option<String>,
+    /// True where the types were inferred from the beginning of the input alone.
+    pub(crate) sampled: bool,
+}
+
+/// Rows of one form: a cell for each column.
+trait Rows {
+    /// Reads the next row; false at the end.
+    fn next(&mut self) -> Result<bool, Failure>;
+
+    /// The line that the row begins at, from 1.
+    fn line(&self) -> u64;
+
+    /// How many values the row has, where rows may have any number of them.
+    fn length(&self) -> Option<usize>;
+
+    /// The value of a column, for a column of that type.
+    fn cell(&self, column: usize, target: &Column) -> Result<ValueRef<'_>, cells::NotThatType>;
+}
+
+/// Imports `input`.
+///
+/// # Errors
+/// What is wrong with the input, by line and column; what the table refuses. The database is then
+/// as it was, or with a batch as the last whole batch left it.
+pub(crate) fn import(
+    connection: &mut Connection,
+    job: &Job<'_>,
+    input: Input,
+) -> Result<Done, Failure> {
+    let bar = Bar::new(input.bytes());
+    let mut source = Source::open(job.place, input)?;
+    let failed = |error: shoal_sql::Error| Failure::at(job.place, error);
+    let own = !connection.in_transaction();
+    match own {
+        true => connection.begin(Mode::Write).map_err(failed)?,
+        // Only what the import did is undone by its error.
+        false => query::run(connection, &format!("SAVEPOINT {SAVEPOINT}")).map_err(failed)?,
+    }
+    let imported = run(connection, job, &mut source, &bar, own);
+    bar.clear();
+    let (end, undo) = (format!("RELEASE {SAVEPOINT}"), format!("ROLLBACK TO {SAVEPOINT}"));
+    match imported {
+        Ok(done) => {
+            match own {
+                true => connection.commit().map_err(failed)?,
+                false => query::run(connection, &end).map_err(failed)?,
+            }
+            Ok(done)
+        }
+        Err(failure) => {
+            // What failed first is what the user has to know.
+            let _ = match own {
+                true => connection.rollback(),
+                false => query::run(connection, &undo).and_then(|()| query::run(connection, &end)),
+            };
+            Err(failure)
+        }
+    }
+}
+
+const SAVEPOINT: &str = "\"shoal import\"";
+
+fn run(
+    connection: &mut Connection,
+    job: &Job<'_>,
+    source: &mut Source,
+    bar: &Bar,
+    own: bool,
+) -> Result<Done, Failure> {
+    let (target, sampled) = target::prepare(connection, job, source)?;
+    let mut rows: Box<dyn Rows> = match job.form {
+        Form::Csv { delimiter, skip, .. } => {
+            let skip = skip + u64::from(target.header);
+            let wanted = (!job.lenient).then_some(target.given);
+            Box::new(csv::CsvRows::open(job.place, source.rows(bar)?, delimiter, skip, wanted)?)
+        }
+        Form::Json => {
+            let names = target.columns.iter().map(|column| column.name.clone()).collect();
+            Box::new(json::JsonRows::open(job.place, source.rows(bar)?, names))
+        }
+    };
+    let mut done = Done { rows: 0, created: target.created.clone(), sampled };
+    loop {
+        let more = insert(connection, job, &target, &mut *rows, &mut done)?;
+        if !more {
+            return Ok(done);
+        }
+        if own {
+            let failed = |error: shoal_sql::Error| Failure::at(job.place, error);
+            connection.commit().map_err(failed)?;
+            connection.begin(Mode::Write).map_err(failed)?;
+        }
+    }
+}
+
+/// Inserts rows up to the end of a batch; false at the end of the input.
+fn insert(
+    connection: &mut Connection,
+    job: &Job<'_>,
+    target: &Target,
+    rows: &mut dyn Rows,
+    done: &mut Done,
+) -> Result<bool, Failure> {
+    let failed = |error: shoal_sql::Error| Failure::at(job.place, error);
+    let at_row = |line: u64, error: shoal_sql::Error| {
+        Failure::at(job.place, format_args!("line {line}: {error}"))
+    };
+    let limit = job.batch.unwrap_or(u64::MAX);
+    let mut inserted = 0;
+    match &target.statement {
+        None => {
+            let mut writer = connection.table_writer(job.table).map_err(failed)?;
+            while inserted < limit {
+                if !rows.next()? {
+                    return Ok(false);
+                }
+                let values = values(job, target, rows)?;
+                writer.insert(&values).map_err(|error| at_row(rows.line(), error))?;
+                done.rows += 1;
+                inserted += 1;
+            }
+        }
+        Some(sql) => {
+            let mut statement = connection.prepare(sql).map_err(failed)?;
+            while inserted < limit {
+                if !rows.next()? {
+                    return Ok(false);
+                }
+                for (place, value) in values(job, target, rows)?.iter().enumerate() {
+                    statement.bind(place + 1, Value::from(*value)).map_err(failed)?;
+                }
+                connection.execute(&mut statement).map_err(|error| at_row(rows.line(), error))?;
+                done.rows += 1;
+                inserted += 1;
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// The values of a row, in the order of the table's columns.
+fn values<'r>(
+    job: &Job<'_>,
+    target: &Target,
+    rows: &'r dyn Rows,
+) -> Result<Vec<ValueRef<'r>>, Failure> {
+    if let Some(found) = rows.length().filter(|found| job.lenient && *found != target.given) {
+        let (place, line, wanted) = (job.place, rows.line(), target.given);
+        let done = if found < wanted { "filling the rest with NULL" } else { "extras ignored" };
+        out::note(format_args!(
+            "{place}:{line}: expected {wanted} columns but found {found} - {done}"
+        ));
+    }
+    let mut values = Vec::with_capacity(target.columns.len());
+    for column in &target.columns {
+        let value = match column.given {
+            None => Ok(ValueRef::Null),
+            Some(given) => rows.cell(given, column),
+        };
+        values.push(value.map_err(|wrong| {
+            let place =
+                format_args!("line {}, column {}: {wrong}", rows.line(), column.name).to_string();
+            match wrong.is_after_sample(target) {
+                true => Failure::at(job.place, place).hint(
+                    "a file is read whole for its types, a stream is not; --types text takes all",
+                ),
+                false => Failure::at(job.place, place),
+            }
+        })?);
+    }
+    Ok(values)
+}

@@ -1,0 +1,325 @@
+//! The table that rows go into: what it is, or what it is made as.
+
+use std::collections::HashSet;
+
+use shoal_sql::{Affinity, Connection, Error, Object};
+
+use super::input::Source;
+use super::types::Seen;
+use super::{Form, Job, Rows, Type, Types, csv, json};
+use crate::failure::Failure;
+use crate::query;
+use crate::rows::literal::quoted;
+
+/// A column that gets values.
+pub(super) struct Column {
+    pub(super) name: String,
+    /// The number of the value in the input; `None` for NULL.
+    pub(super) given: Option<usize>,
+    pub(super) kind: Type,
+    /// True where a text of another type is an error: the table was made for its input.
+    pub(super) must_fit: bool,
+    /// True where every text is stored as it stands, an empty one too.
+    pub(super) as_it_stands: bool,
+}
+
+/// Where the rows go.
+pub(super) struct Target {
+    pub(super) columns: Vec<Column>,
+    /// Values that a row of the input has.
+    pub(super) given: usize,
+    /// True where the first row of the input names columns.
+    pub(super) header: bool,
+    /// The definition of the table, where it was made.
+    pub(super) created: Option<String>,
+    /// The INSERT that adds a row, where a table writer cannot.
+    pub(super) statement: Option<String>,
+    /// True where the types are those of the beginning of the input alone.
+    pub(super) sampled: bool,
+}
+
+/// Finds the table of a job, or makes it. Tells also whether its types were inferred from the
+/// beginning of the input alone.
+pub(super) fn prepare(
+    connection: &mut Connection,
+    job: &Job<'_>,
+    source: &Source,
+) -> Result<(Target, bool), Failure> {
+    let failed = |error: Error| Failure::at(job.place, error);
+    let schema = connection.schema().map_err(failed)?;
+    let target = match schema.object(job.table) {
+        None => create(connection, job, source)?,
+        Some(Object::Table(table)) => {
+            let stored = table.columns().iter().filter(|column| !column.is_generated());
+            let names = stored.map(|column| {
+                let kind = match column.affinity() {
+                    Affinity::Integer | Affinity::Numeric => Type::Integer,
+                    Affinity::Real => Type::Real,
+                    _ => Type::Text,
+                };
+                (column.name().to_owned(), kind)
+            });
+            existing(connection, job, source, names.collect(), table.is_without_rowid())?
+        }
+        Some(object) => {
+            let name = object.name();
+            return Err(Failure::at(job.place, format_args!("not an ordinary table: {name}")));
+        }
+    };
+    let sampled = target.sampled;
+    Ok((target, sampled))
+}
+
+/// Makes the table from what the input has.
+fn create(connection: &mut Connection, job: &Job<'_>, source: &Source) -> Result<Target, Failure> {
+    let sampled = source.is_sampled();
+    let (names, kinds, header) = match job.form {
+        Form::Csv { delimiter, header, skip } => {
+            let header = header.unwrap_or(true);
+            let (names, seen) = look_at_csv(job, source, delimiter, header, skip)?;
+            (names, seen.into_iter().map(Seen::of_texts).collect::<Vec<_>>(), header)
+        }
+        Form::Json => {
+            let (names, seen) = look_at_json(job, source)?;
+            (names, seen.into_iter().map(Seen::of_values).collect(), false)
+        }
+    };
+    let kinds = chosen(job, &names, kinds)?;
+    let definitions: Vec<String> = names
+        .iter()
+        .zip(&kinds)
+        .map(|(name, kind)| match kind {
+            Type::Any => quoted(name),
+            kind => format!("{} {}", quoted(name), kind.name()),
+        })
+        .collect();
+    let sql = format!("CREATE TABLE {}(\n{})", quoted(job.table), definitions.join(", "));
+    query::run(connection, &sql).map_err(|error| Failure::at(job.place, error))?;
+    let columns = names.into_iter().zip(kinds).enumerate();
+    let columns: Vec<Column> = columns
+        .map(|(place, (name, kind))| Column {
+            name,
+            given: Some(place),
+            kind,
+            must_fit: true,
+            as_it_stands: job.lenient,
+        })
+        .collect();
+    Ok(Target {
+        given: columns.len(),
+        columns,
+        header,
+        created: Some(sql),
+        statement: None,
+        sampled: sampled && job.types != Types::Text,
+    })
+}
+
+/// The types that were inferred, and those that were said.
+fn chosen(job: &Job<'_>, names: &[String], inferred: Vec<Type>) -> Result<Vec<Type>, Failure> {
+    let said = match &job.types {
+        Types::Text => return Ok(vec![Type::Text; names.len()]),
+        Types::Inferred(said) => said,
+    };
+    let mut kinds = inferred;
+    for (name, kind) in said {
+        let place = names.iter().position(|known| known.eq_ignore_ascii_case(name));
+        let place = place.ok_or_else(|| {
+            Failure::at(job.place, format_args!("--types names a column that is not there: {name}"))
+        })?;
+        kinds[place] = *kind;
+    }
+    Ok(kinds)
+}
+
+/// The names of columns of CSV, and what their values were.
+fn look_at_csv(
+    job: &Job<'_>,
+    source: &Source,
+    delimiter: u8,
+    header: bool,
+    skip: u64,
+) -> Result<(Vec<String>, Vec<Seen>), Failure> {
+    let mut rows = csv::CsvRows::open(job.place, source.sample()?, delimiter, skip, None)?;
+    if !rows.next()? {
+        return Err(Failure::at(job.place, "there is no row, and no table of that name"));
+    }
+    let first: Vec<Vec<u8>> = rows.record().iter().map(<[u8]>::to_vec).collect();
+    let names = match header {
+        true => header_names(job, &first)?,
+        false => (1..=first.len()).map(|number| format!("column{number}")).collect(),
+    };
+    let mut seen = vec![Seen::default(); names.len()];
+    if job.types == Types::Text {
+        return Ok((names, seen));
+    }
+    let mut record: Vec<Vec<u8>> = if header { Vec::new() } else { first };
+    loop {
+        let line = rows.line();
+        let more = match rows.next() {
+            Ok(more) => more,
+            // The sample may end anywhere; its last row is not looked at.
+            Err(_) if source.is_sampled() => return Ok((names, seen)),
+            Err(failure) => return Err(failure),
+        };
+        if !more && source.is_sampled() {
+            return Ok((names, seen));
+        }
+        if !record.is_empty() && record.len() != names.len() && !job.lenient {
+            return Err(Failure::at(
+                job.place,
+                format_args!(
+                    "line {line}: {} values where there are {} columns",
+                    record.len(),
+                    names.len()
+                ),
+            ));
+        }
+        for (seen, text) in seen.iter_mut().zip(&record) {
+            seen.text(text);
+        }
+        if !more {
+            return Ok((names, seen));
+        }
+        copy(&mut record, rows.record());
+    }
+}
+
+/// Copies a record into the room of the one before it.
+fn copy(record: &mut Vec<Vec<u8>>, from: &::csv::ByteRecord) {
+    record.resize_with(from.len(), Vec::new);
+    for (cell, text) in record.iter_mut().zip(from) {
+        cell.clear();
+        cell.extend_from_slice(text);
+    }
+}
+
+/// Names from the first row: what has none is numbered, what comes twice is numbered as well.
+fn header_names(job: &Job<'_>, first: &[Vec<u8>]) -> Result<Vec<String>, Failure> {
+    let mut taken = HashSet::new();
+    let mut names = Vec::with_capacity(first.len());
+    for (place, text) in first.iter().enumerate() {
+        let name = std::str::from_utf8(text).map_err(|_| {
+            let place = format_args!("line 1: the name of column {} is not UTF-8", place + 1);
+            Failure::at(job.place, place)
+        })?;
+        let name = match name.trim() {
+            "" => format!("column{}", place + 1),
+            name => name.to_owned(),
+        };
+        let numbered = (2_u64..).map(|number| format!("{name}_{number}"));
+        let free = std::iter::once(name.clone())
+            .chain(numbered)
+            .find(|name| taken.insert(name.to_ascii_lowercase()))
+            .expect("numbers do not end");
+        names.push(free);
+    }
+    Ok(names)
+}
+
+/// The members of all objects, in the order that they first came in, and what they were.
+fn look_at_json(job: &Job<'_>, source: &Source) -> Result<(Vec<String>, Vec<Seen>), Failure> {
+    let mut objects = json::Objects::new(job.place, source.sample()?);
+    let mut places = std::collections::HashMap::new();
+    let mut names: Vec<String> = Vec::new();
+    let mut seen: Vec<Seen> = Vec::new();
+    let mut any = false;
+    loop {
+        let more = objects.next(source.is_sampled(), |name, cell| {
+            let place = *places.entry(name.to_ascii_lowercase()).or_insert_with(|| {
+                names.push(name.to_owned());
+                seen.push(Seen::default());
+                names.len() - 1
+            });
+            match cell {
+                json::Cell::Null => {}
+                json::Cell::Int(value) => seen[place].int(value),
+                json::Cell::Real(_) => seen[place].real(),
+                json::Cell::Text(_) => seen[place].not_a_number(),
+            }
+            Ok(())
+        })?;
+        if !more {
+            break;
+        }
+        any = true;
+    }
+    match (any, names.is_empty()) {
+        (true, false) => Ok((names, seen)),
+        (true, true) => Err(Failure::at(job.place, "the objects have no members")),
+        (false, _) => Err(Failure::at(job.place, "there is no row, and no table of that name")),
+    }
+}
+
+/// Finds out which value goes into which column of a table that is there.
+fn existing(
+    connection: &mut Connection,
+    job: &Job<'_>,
+    source: &Source,
+    table: Vec<(String, Type)>,
+    without_rowid: bool,
+) -> Result<Target, Failure> {
+    let column = |(name, kind): (String, Type), given: Option<usize>| Column {
+        name,
+        given,
+        kind,
+        must_fit: false,
+        as_it_stands: job.lenient,
+    };
+    let (columns, given, header) = match job.form {
+        Form::Csv { delimiter, header, skip } => {
+            let header = header.unwrap_or(false);
+            let mut rows = csv::CsvRows::open(job.place, source.sample()?, delimiter, skip, None)?;
+            let first: Vec<Vec<u8>> = match header && rows.next()? {
+                true => rows.record().iter().map(<[u8]>::to_vec).collect(),
+                false => Vec::new(),
+            };
+            if header && !job.lenient {
+                let names = header_names(job, &first)?;
+                let mut columns = Vec::new();
+                for (place, name) in names.iter().enumerate() {
+                    let known = table.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+                    let Some(known) = known else {
+                        return Err(Failure::at(
+                            job.place,
+                            format_args!("table {} has no column named {name}", job.table),
+                        )
+                        .hint("--header no takes the columns in their order"));
+                    };
+                    columns.push(column(known.clone(), Some(place)));
+                }
+                (columns, names.len(), true)
+            } else {
+                let given = table.len();
+                let columns = table.iter().cloned().enumerate();
+                (columns.map(|(place, known)| column(known, Some(place))).collect(), given, header)
+            }
+        }
+        Form::Json => {
+            let columns: Vec<Column> = table
+                .iter()
+                .cloned()
+                .enumerate()
+                .map(|(place, known)| column(known, Some(place)))
+                .collect();
+            let given = columns.len();
+            (columns, given, false)
+        }
+    };
+    let in_order = columns.len() == table.len()
+        && columns.iter().zip(&table).all(|(column, (name, _))| column.name == *name);
+    // A column that the input does not name gets its default, which a table writer does not know.
+    let by_writer = in_order
+        && !without_rowid
+        && match connection.table_writer(job.table) {
+            Ok(_) => true,
+            Err(Error::Unsupported { .. }) => false,
+            Err(error) => return Err(Failure::at(job.place, error)),
+        };
+    let statement = (!by_writer).then(|| {
+        let names: Vec<String> = columns.iter().map(|column| quoted(&column.name)).collect();
+        let places = vec!["?"; columns.len()].join(", ");
+        format!("INSERT INTO {}({}) VALUES ({places})", quoted(job.table), names.join(", "))
+    });
+    Ok(Target { columns, given, header, created: None, statement, sampled: false })
+}

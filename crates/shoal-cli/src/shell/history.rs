@@ -1,0 +1,106 @@
+//! Lines typed in earlier sessions: a file in the user's state folder, one entry a line.
+//!
+//! `SHOAL_HISTORY` names another file; empty, and with `--no-history`, there is none.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// The file of entries.
+pub(super) struct History {
+    file: Option<File>,
+}
+
+/// Entries that are kept when a session begins.
+const ENTRIES: usize = 10_000;
+
+impl History {
+    /// Opens the history and gives its entries, oldest first. A history that cannot be read or
+    /// written is none: it is no reason not to run statements.
+    pub(super) fn open(wanted: bool) -> (History, Vec<String>) {
+        let Some(path) = path().filter(|_| wanted) else {
+            return (History { file: None }, Vec::new());
+        };
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        let mut entries: Vec<String> = text.lines().map(decode).collect();
+        let too_many = entries.len().saturating_sub(ENTRIES);
+        if too_many > 0 {
+            entries.drain(..too_many);
+            let kept: Vec<String> = entries.iter().map(|entry| encode(entry) + "\n").collect();
+            let _ = shoal_vfs::replace_file(&path, kept.concat().as_bytes());
+        }
+        (History { file: append(&path) }, entries)
+    }
+
+    /// Keeps an entry.
+    pub(super) fn push(&mut self, entry: &str) {
+        if let Some(file) = &mut self.file {
+            // One write, so that the entries of two sessions do not mix.
+            let _ = file.write_all((encode(entry) + "\n").as_bytes());
+        }
+    }
+}
+
+fn append(path: &Path) -> Option<File> {
+    if let Some(folder) = path.parent() {
+        let _ = fs::create_dir_all(folder);
+    }
+    let mut options = OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        // Statements hold data.
+        options.mode(0o600);
+    }
+    options.open(path).ok()
+}
+
+fn path() -> Option<PathBuf> {
+    let folder =
+        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    match std::env::var_os("SHOAL_HISTORY") {
+        Some(name) if name.is_empty() => None,
+        Some(name) => Some(name.into()),
+        None => {
+            let state = folder("XDG_STATE_HOME");
+            let state = state.or_else(|| folder("HOME").map(|home| home.join(".local/state")));
+            state.map(|state| state.join("shoal/history"))
+        }
+    }
+}
+
+/// An entry as one line.
+fn encode(entry: &str) -> String {
+    entry.replace('\\', "\\\\").replace('\n', "\\n").replace('\r', "\\r")
+}
+
+fn decode(line: &str) -> String {
+    let mut entry = String::with_capacity(line.len());
+    let mut characters = line.chars();
+    while let Some(character) = characters.next() {
+        entry.push(match character {
+            '\\' => match characters.next() {
+                Some('n') => '\n',
+                Some('r') => '\r',
+                Some(other) => other,
+                None => '\\',
+            },
+            other => other,
+        });
+    }
+    entry
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_one_line() {
+        for entry in ["SELECT 1;", "a\nb\\n\r\\", "é"] {
+            assert!(!encode(entry).contains('\n'));
+            assert_eq!(decode(&encode(entry)), entry);
+        }
+    }
+}

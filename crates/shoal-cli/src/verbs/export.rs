@@ -1,0 +1,117 @@
+//! `shoal export`: the rows of a table or a query as CSV, JSON or SQL.
+
+use std::io::Write;
+use std::path::Path;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use shoal_sql::{Connection, Error, ValueRef};
+use shoal_store::Access;
+
+use crate::args::transfer::{ExportArgs, OutputFormat};
+use crate::dump::{Wanted, dump};
+use crate::failure::Failure;
+use crate::open;
+use crate::out;
+use crate::replace::replace;
+use crate::rows::literal::{literal_on_a_line, quoted};
+use crate::rows::{json, separated_names, separated_row};
+
+pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
+    let format = args
+        .format
+        .or_else(|| args.output.as_deref().and_then(by_name))
+        .unwrap_or(OutputFormat::Csv);
+    let mut connection = open::connection(&args.database, Access::ReadOnly)?;
+    match args.output.as_deref().filter(|path| *path != Path::new("-")) {
+        None => {
+            let mut out = out::stdout();
+            export(&mut connection, args, format, &mut out)?;
+            Ok(out.flush()?)
+        }
+        Some(path) if path.extension().is_some_and(|extension| extension == "gz") => {
+            replace(path, |file| {
+                let mut gzip = GzEncoder::new(file, Compression::default());
+                export(&mut connection, args, format, &mut gzip)?;
+                let ended = gzip.finish();
+                ended.map(|_| ()).map_err(|error| Failure::at(path.display(), error))
+            })
+        }
+        Some(path) => replace(path, |file| export(&mut connection, args, format, file)),
+    }
+}
+
+fn by_name(path: &Path) -> Option<OutputFormat> {
+    let name = path.file_name()?.to_str()?.to_ascii_lowercase();
+    let name = name.strip_suffix(".gz").unwrap_or(&name);
+    match name.rsplit_once('.')?.1 {
+        "csv" => Some(OutputFormat::Csv),
+        "tsv" | "tab" => Some(OutputFormat::Tsv),
+        "ndjson" | "jsonl" => Some(OutputFormat::Ndjson),
+        "json" => Some(OutputFormat::Json),
+        "sql" => Some(OutputFormat::Sql),
+        _ => None,
+    }
+}
+
+fn export(
+    connection: &mut Connection,
+    args: &ExportArgs,
+    format: OutputFormat,
+    mut out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let failed = |error: Error| Failure::at(args.database.display(), error);
+    if let (OutputFormat::Sql, Some(table)) = (format, &args.table) {
+        let tables = std::slice::from_ref(table);
+        let note = &mut |note: &str| out::note(note);
+        return dump(connection, &mut out, &Wanted::Tables(tables), &failed, note);
+    }
+    let sql = match (&args.table, &args.query) {
+        (Some(table), _) => format!("SELECT * FROM {}", quoted(table)),
+        (None, Some(query)) => query.clone(),
+        (None, None) => return Err(Failure::new("which TABLE or --query?").code(2)),
+    };
+    let mut statement = connection.prepare(&sql).map_err(failed)?;
+    if !statement.is_read_only() || statement.column_count() == 0 {
+        return Err(Failure::new("--query takes a statement that gives rows and writes nothing"));
+    }
+    let names = statement.column_names().to_vec();
+    let mut rows = connection.query(&mut statement).map_err(failed)?;
+    let delimiter = if format == OutputFormat::Tsv { b'\t' } else { b',' };
+    match format {
+        OutputFormat::Csv | OutputFormat::Tsv => separated_names(&mut out, &names, delimiter)?,
+        OutputFormat::Json => out.write_all(b"[")?,
+        OutputFormat::Ndjson | OutputFormat::Sql => {}
+    }
+    let mut first = true;
+    let mut values: Vec<ValueRef<'_>>;
+    while let Some(row) = rows.next().map_err(failed)? {
+        values = row.values().collect();
+        match format {
+            OutputFormat::Csv | OutputFormat::Tsv => separated_row(&mut out, &values, delimiter)?,
+            OutputFormat::Ndjson => {
+                json::object(&mut out, &names, &values)?;
+                out.write_all(b"\n")?;
+            }
+            OutputFormat::Json => {
+                out.write_all(if first { b"\n" } else { b",\n" })?;
+                json::object(&mut out, &names, &values)?;
+            }
+            OutputFormat::Sql => {
+                out.write_all(b"INSERT INTO \"query\" VALUES(")?;
+                for (place, value) in values.iter().enumerate() {
+                    if place > 0 {
+                        out.write_all(b",")?;
+                    }
+                    literal_on_a_line(&mut out, value)?;
+                }
+                out.write_all(b");\n")?;
+            }
+        }
+        first = false;
+    }
+    if format == OutputFormat::Json {
+        out.write_all(if first { b"]\n" } else { b"\n]\n" })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,194 @@
+//! `shoal import` and `shoal export`: what goes in comes out, errors name their place and leave the
+//! database as it was.
+
+use std::io::Write;
+use std::path::Path;
+
+use crate::{copy, shoal, shoal_with, sqlite3};
+
+fn put(dir: &Path, name: &str, text: &[u8]) {
+    std::fs::write(dir.join(name), text).unwrap();
+}
+
+fn ask(dir: &Path, file: &str, sql: &str) -> String {
+    shoal(dir, &["sql", file, "--format", "list", sql]).ok()
+}
+
+const PEOPLE: &[u8] = b"\xef\xbb\xbfid,name,zip,score,note\r\n1,Ann,02134,1.5,\"a \"\"b\"\"\"\r\n\
+    2,\"Bo, jr\",10001,,\"two\r\nlines\"\r\n3,\xc3\x89ve,00501,-2,\r\n";
+
+#[test]
+fn csv_gets_the_types_that_lose_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    put(dir.path(), "people.csv", PEOPLE);
+    let told = shoal(dir.path(), &["import", "people.csv", "p.db"]);
+    assert!(told.stderr.contains("people: 3 rows"), "{}", told.stderr);
+    assert_eq!(told.ok(), "");
+    let sql = "SELECT sql FROM sqlite_schema";
+    let table = "CREATE TABLE \"people\"(\n\"id\" INTEGER, \"name\" TEXT, \"zip\" TEXT, \
+                 \"score\" REAL, \"note\" TEXT)\n";
+    assert_eq!(ask(dir.path(), "p.db", sql), table);
+    let sql = "SELECT id, name, zip, score, quote(note), typeof(score) FROM people";
+    assert_eq!(
+        ask(dir.path(), "p.db", sql),
+        "1|Ann|02134|1.5|'a \"b\"'|real\n2|Bo, jr|10001||'two\r\nlines'|null\n\
+         3|Éve|00501|-2.0|''|real\n"
+    );
+    if let Some(verdict) = sqlite3(dir.path(), &["p.db", "PRAGMA integrity_check"], b"") {
+        assert_eq!(verdict.ok(), "ok\n");
+    }
+    // A second import adds rows, by the names of the columns.
+    put(dir.path(), "more.csv", b"name,id\nDo,4\n");
+    shoal(dir.path(), &["import", "more.csv", "p.db", "people"]).ok();
+    assert_eq!(ask(dir.path(), "p.db", "SELECT * FROM people WHERE id = 4"), "4|Do|||\n");
+}
+
+#[test]
+fn every_option_of_import() {
+    let dir = tempfile::tempdir().unwrap();
+    put(dir.path(), "a.txt", b"1;x\n2;y\n");
+    let args = ["import", "a.txt", "a.db", "t", "--delimiter", ";", "--header", "no"];
+    shoal(dir.path(), &args).ok();
+    assert_eq!(ask(dir.path(), "a.db", "SELECT column1 + 1, column2 FROM t"), "2|x\n3|y\n");
+    put(dir.path(), "b.tsv", b"n\tm\n1\t2\n");
+    shoal(dir.path(), &["import", "b.tsv", "a.db", "--types", "n=text"]).ok();
+    assert_eq!(ask(dir.path(), "a.db", "SELECT typeof(n), typeof(m) FROM b"), "text|integer\n");
+    shoal(dir.path(), &["import", "b.tsv", "a.db", "--types", "text", "--table", "c"]).ok();
+    assert_eq!(ask(dir.path(), "a.db", "SELECT typeof(n), typeof(m) FROM c"), "text|text\n");
+    let told = shoal_with(dir.path(), &["import", "-", "a.db", "s"], b"x,y\n1,2\n");
+    assert_eq!(told.ok(), "");
+    assert_eq!(ask(dir.path(), "a.db", "SELECT x + y FROM s"), "3\n");
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(b"x\n5\n").unwrap();
+    put(dir.path(), "z.csv.gz", &gzip.finish().unwrap());
+    shoal(dir.path(), &["import", "z.csv.gz", "a.db"]).ok();
+    assert_eq!(ask(dir.path(), "a.db", "SELECT x FROM z"), "5\n");
+    // Names that are missing or come twice.
+    put(dir.path(), "names.csv", b"a,,A,a\n1,2,3,4\n");
+    shoal(dir.path(), &["import", "names.csv", "a.db"]).ok();
+    let names = "SELECT group_concat(name) FROM pragma_table_info('names')";
+    assert_eq!(ask(dir.path(), "a.db", names), "a,column2,A_2,a_3\n");
+}
+
+#[test]
+fn json_in_lines_and_in_an_array() {
+    let dir = tempfile::tempdir().unwrap();
+    let lines = b"{\"a\":1,\"b\":\"x\"}\n{\"b\":\"y\",\"c\":[1,{\"d\":null}],\"a\":null}\n";
+    put(dir.path(), "l.ndjson", lines);
+    put(
+        dir.path(),
+        "l.json",
+        b" [{\"a\":1,\"b\":\"x\"},\n{\"b\":\"y\",\"c\":[1,{\"d\":null}],\"a\":null}]",
+    );
+    let expect = "1|x|\n|y|[1,{\"d\":null}]\n";
+    for (file, table) in [("l.ndjson", "one"), ("l.json", "two")] {
+        shoal(dir.path(), &["import", file, "j.db", table]).ok();
+        assert_eq!(ask(dir.path(), "j.db", &format!("SELECT a, b, c FROM {table}")), expect);
+    }
+    shoal_with(dir.path(), &["import", "-", "j.db", "three"], lines).ok();
+    assert_eq!(ask(dir.path(), "j.db", "SELECT a, b, c FROM three"), expect);
+    // Values keep their types where a column has several.
+    put(dir.path(), "m.json", b"{\"v\":1}{\"v\":\"1\"}{\"v\":1.5}{\"v\":true}");
+    shoal(dir.path(), &["import", "m.json", "j.db"]).ok();
+    let types = "SELECT group_concat(typeof(v)) FROM m";
+    assert_eq!(ask(dir.path(), "j.db", types), "integer,text,real,integer\n");
+}
+
+#[test]
+fn an_error_names_its_place_and_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path();
+    let script = b"CREATE TABLE t(id INTEGER PRIMARY KEY, n INTEGER NOT NULL CHECK (n > 0));\
+                   INSERT INTO t VALUES (7, 7);";
+    shoal_with(path, &["sql", "e.db"], script).ok();
+    let before = std::fs::read(path.join("e.db")).unwrap();
+    let wrong = |text: &[u8], args: &[&str], expect: &str| {
+        put(path, "w.csv", text);
+        let mut all = vec!["import", "w.csv", "e.db"];
+        all.extend(args);
+        let error = shoal(path, &all).error();
+        assert!(error.contains(expect), "{args:?}: {error}");
+        assert_eq!(std::fs::read(path.join("e.db")).unwrap(), before, "{args:?}");
+    };
+    wrong(b"id,n\n1,2\n7,8\n", &["t"], "w.csv: line 3: UNIQUE constraint failed: t.id");
+    wrong(b"id,n\n1,2\n8,-8\n", &["t"], "line 3: CHECK constraint failed");
+    wrong(b"id,n\n1,2\n8,\n", &["t"], "line 3: NOT NULL constraint failed: t.n");
+    wrong(b"id,m\n1,2\n", &["t"], "no column named m");
+    wrong(b"a,b\n1,2\n3\n", &[], "line 3: 1 values where there are 2 columns");
+    wrong(b"a,b\n1,2\n\"x\ny\",2,3\n", &[], "line 3: 3 values where there are 2 columns");
+    wrong(b"a,b\n1,\xff\n", &[], "line 2, column b: not UTF-8");
+    wrong(b"a\n1\nx\n", &["--types", "a=integer"], "line 3, column a: not of type INTEGER: \"x\"");
+    wrong(b"a\n1\n", &["--types", "b=integer"], "--types names a column that is not there: b");
+    wrong(b"", &[], "there is no row");
+    wrong(b"\xff\xfea\0", &[], "UTF-16");
+    wrong(b"{\"a\":1}\n{\"a\":", &["--format", "ndjson"], "line 2: an object that does not end");
+    wrong(b"{\"a\":1}\n[1]", &["--format", "ndjson"], "line 2: a row is a JSON object");
+    wrong(b"{\"z\":1}", &["t", "--format", "ndjson"], "no column for the member \"z\"");
+    // A database that was not there is not there afterwards.
+    shoal(path, &["import", "w.csv", "new.db", "--format", "csv", "--types", "q=text"]).error();
+    assert!(!path.join("new.db").exists());
+    assert!(shoal(path, &["import", "missing.csv", "e.db"]).error().contains("missing.csv"));
+    assert_eq!(shoal_with(path, &["import", "-", "e.db"], b"a\n1\n").code, 2);
+    // Batches keep what came before.
+    put(path, "b.csv", b"id,n\n1,1\n2,2\n3,3\n4,0\n");
+    shoal(path, &["import", "b.csv", "e.db", "t", "--batch", "2"]).error();
+    assert_eq!(ask(path, "e.db", "SELECT group_concat(id) FROM t"), "1,2,7\n");
+}
+
+#[test]
+fn defaults_and_tables_without_rowid() {
+    let dir = tempfile::tempdir().unwrap();
+    let script =
+        b"CREATE TABLE d(a TEXT PRIMARY KEY, b DEFAULT 'none', c AS (a || b)) WITHOUT ROWID;";
+    shoal_with(dir.path(), &["sql", "d.db"], script).ok();
+    put(dir.path(), "d.csv", b"a\nx\ny\n");
+    shoal(dir.path(), &["import", "d.csv", "d.db"]).ok();
+    assert_eq!(ask(dir.path(), "d.db", "SELECT * FROM d"), "x|none|xnone\ny|none|ynone\n");
+}
+
+#[test]
+fn what_is_exported_is_imported_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path();
+    copy(path, "sqlite/chinook.sqlite", "c.db");
+    let sum = "SELECT count(*), sum(length(Name)), sum(Milliseconds), sum(UnitPrice) FROM Track";
+    let expect = ask(path, "c.db", sum);
+    for file in ["Track.csv", "Track.tsv", "Track.ndjson", "Track.json", "Track.csv.gz"] {
+        shoal(path, &["export", "c.db", "Track", "-o", file]).ok();
+        let table = format!("t{}", file.replace('.', "_"));
+        shoal(path, &["import", file, "back.db", &table]).ok();
+        assert_eq!(ask(path, "back.db", &sum.replace("Track", &table)), expect, "{file}");
+    }
+    let sql = shoal(path, &["export", "c.db", "Genre", "--format", "sql"]).ok();
+    shoal_with(path, &["sql", "sql.db"], sql.as_bytes()).ok();
+    assert_eq!(ask(path, "sql.db", "SELECT count(*) FROM Genre"), "25\n");
+    let query = ["export", "c.db", "--query", "SELECT 1 AS a, 'x,\"y' AS b, NULL AS c"];
+    assert_eq!(shoal(path, &query).ok(), "a,b,c\n1,\"x,\"\"y\",\n");
+    // An export that fails leaves the file that was there.
+    put(path, "old.csv", b"old");
+    shoal(path, &["export", "c.db", "nosuch", "-o", "old.csv"]).error();
+    assert_eq!(std::fs::read(path.join("old.csv")).unwrap(), b"old");
+    shoal(path, &["export", "c.db", "--query", "DELETE FROM Genre"]).error();
+    let left = std::fs::read_dir(path).unwrap().filter_map(|entry| {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        name.ends_with(".part").then_some(name)
+    });
+    assert_eq!(left.collect::<Vec<_>>(), Vec::<String>::new());
+}
+
+#[test]
+fn the_shell_imports_as_sqlite3_does() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path();
+    put(path, "i.csv", b"a,b,c\n1,\"x, y\",3\n2,\"q\"\"q\"\n3,\"multi\nline\",5,6\n007,,\n");
+    let script = b".mode csv\n.import i.csv imp\n.schema imp\nSELECT * FROM imp;\n\
+        CREATE TABLE e(x INT, y);\n.import --skip 1 i.csv e\nSELECT *, typeof(x) FROM e;\n\
+        .mode list\n.import i.csv whole\nSELECT * FROM whole;\n\
+        .import --csv \"|cat i.csv\" piped\nSELECT count(*) FROM piped;\n";
+    let ours = shoal_with(path, &["sql", "ours.db"], script);
+    assert!(ours.stderr.contains("i.csv:3: expected 3 columns but found 2"), "{}", ours.stderr);
+    assert!(ours.stdout.contains("2,\"q\"\"q\",\r\n"), "{}", ours.stdout);
+    if let Some(theirs) = sqlite3(path, &["theirs.db"], script) {
+        assert_eq!(ours.stdout, theirs.stdout);
+    }
+}
