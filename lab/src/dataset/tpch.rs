@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+#[cfg(feature = "workshop")]
 use crate::engine::table::{Access, TableSpec};
 use crate::engine::{Miss, TableEngine};
 use crate::workload::{Context, Scale};
@@ -33,16 +34,19 @@ pub(crate) fn found(cx: &Context) -> Option<PathBuf> {
 }
 
 /// A table: its columns, and of each whether it is an integer, a real or a text.
+#[cfg(feature = "workshop")]
 struct Table {
     spec: TableSpec,
     kinds: &'static str,
 }
 
+#[cfg(feature = "workshop")]
 const fn table(name: &'static str, columns: &'static [&'static str], kinds: &'static str) -> Table {
     Table { spec: TableSpec { name, create: "", columns }, kinds }
 }
 
 /// In an order in which no row names one that is still to come.
+#[cfg(feature = "workshop")]
 const TABLES: [Table; 8] = [
     table("region", &["r_regionkey", "r_name", "r_comment"], "itt"),
     table("nation", &["n_nationkey", "n_name", "n_regionkey", "n_comment"], "itit"),
