@@ -1,5 +1,6 @@
 //! Well-formed queries of every kind beside SQLite, over tables of every kind: the first byte says
-//! which tables, the others what a query is made of; whatever the plan, the rows are the same.
+//! which tables, the others what a query is made of; whatever the plan, the rows are the same. Their
+//! sum says which choices of the planner are made in its place when Shoal is asked once more.
 //!
 //! Needs the feature `peers`, which builds SQLite.
 #![no_main]
@@ -9,11 +10,13 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use libfuzzer_sys::fuzz_target;
-use shoal_fuzz::peers::{Peers, Verdict};
+use shoal_fuzz::peers::{Peers, Verdict, all_choices};
+use shoal_sql::Forced;
 use shoal_fuzz::query;
 
 thread_local! {
     static PEERS: RefCell<HashMap<u8, Rc<RefCell<Peers>>>> = RefCell::default();
+    static CHOICES: Vec<Forced> = all_choices();
 }
 
 fuzz_target!(|bytes: &[u8]| {
@@ -26,7 +29,9 @@ fuzz_target!(|bytes: &[u8]| {
         Rc::clone(made)
     });
     let query = query::query(choices);
-    if let Verdict::Differ(how) = peers.borrow_mut().ask(&query) {
+    let sum: usize = bytes.iter().map(|&byte| usize::from(byte)).sum();
+    let forced = CHOICES.with(|choices| choices[sum % choices.len()]);
+    if let Verdict::Differ(how) = peers.borrow_mut().ask(&query, &[forced]) {
         panic!("{}\n{how}", query.sql);
     }
 });

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::types::{Value as Theirs, ValueRef as TheirRef};
-use shoal_sql::{Connection, Error, Limits, Value, ValueRef};
+use shoal_sql::{Connection, Error, Forced, ForcedChoice, Limits, Value, ValueRef};
 use shoal_store::vfs::MemVfs;
 use shoal_store::{Access, Store};
 
@@ -73,11 +73,46 @@ impl Peers {
         Peers { ours, theirs }
     }
 
-    /// Asks both, Shoal three times: twice with the same statement, and with little memory.
+    /// Asks both, Shoal several times: twice with the same statement, with little memory, and with
+    /// each of these choices made in its planner's place.
     ///
     /// # Panics
     /// When a literal of a parameter is none.
-    pub fn ask(&mut self, query: &Query) -> Verdict {
+    pub fn ask(&mut self, query: &Query, forced: &[Forced]) -> Verdict {
+        let verdict = self.ask_freely(query);
+        let Verdict::Same { .. } = verdict else { return verdict };
+        let parameters: Vec<Theirs> =
+            query.parameters.iter().map(|literal| self.value(literal)).collect();
+        let expect = match self.theirs(query, &parameters) {
+            Ok((_, rows)) => rows,
+            Err(error) => return Verdict::Differ(format!("theirs, once more: {error}")),
+        };
+        let ours = Ours { query, parameters: parameters.iter().map(value).collect() };
+        for &forced in forced {
+            if let Some(how) = self.ask_forced(&ours, forced, &expect) {
+                return Verdict::Differ(format!("{forced:?}: {how}"));
+            }
+        }
+        verdict
+    }
+
+    /// Asks with choices made; how that differs from SQLite, if it does.
+    fn ask_forced(&mut self, ours: &Ours<'_>, forced: Forced, expect: &Rows) -> Option<String> {
+        self.ours.force(forced);
+        let statement = self.ours.prepare(&ours.query.sql);
+        let got = statement.and_then(|mut statement| ours.rows(&mut self.ours, &mut statement));
+        self.ours.force(Forced::default());
+        match got {
+            Ok(got) if got == *expect => None,
+            Ok(got) => Some(format!("{}\ntheirs: {}", show(&got), show(expect))),
+            // The time, or the memory that was chosen.
+            Err(Error::Limit { .. }) => None,
+            Err(error) if depends_on_plan(&error.to_string()) => None,
+            Err(error) => Some(error.to_string()),
+        }
+    }
+
+    fn ask_freely(&mut self, query: &Query) -> Verdict {
         let parameters: Vec<Theirs> =
             query.parameters.iter().map(|literal| self.value(literal)).collect();
         let expect = self.theirs(query, &parameters);
@@ -238,6 +273,19 @@ fn text_of(value: ValueRef<'_>) -> String {
         ValueRef::Text(text) => format!("'{}'", text.escape_ascii()),
         ValueRef::Blob(blob) => format!("x'{}'", blob.escape_ascii()),
     }
+}
+
+/// Every combination of choices.
+#[must_use]
+pub fn all_choices() -> Vec<Forced> {
+    let mut out = vec![Forced::default()];
+    for choice in ForcedChoice::ALL {
+        // Of two choices of one kind the last counts, so that each combination is there once.
+        let with = |forced: &Forced| forced.with(choice);
+        let more: Vec<Forced> = out.iter().map(with).filter(|it| !out.contains(it)).collect();
+        out.extend(more);
+    }
+    out
 }
 
 /// Whether an error is one of a function, which another plan does not call for the same rows.

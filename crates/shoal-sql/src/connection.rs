@@ -22,6 +22,7 @@ use crate::exec::for_each_row;
 use crate::index_reader::IndexReader;
 use crate::parse::ast::{Conflict, Explain, Name, Stmt, TransactionMode};
 use crate::parse::{Hint, Parsed, hint, parse};
+use crate::plan::forced::Forced;
 use crate::reader::TableReader;
 use crate::rows::Rows;
 use crate::schema::{AttachedSnapshots, FIRST_ATTACHED, MAIN, Schema, Snapshot, Txns};
@@ -217,6 +218,14 @@ impl Connection {
         self.control.limits
     }
 
+    /// Makes choices in the planner's place, for statements that are prepared from now on. For tests
+    /// and the lab: every choice gives the same answer.
+    #[doc(hidden)]
+    pub fn force(&mut self, forced: Forced) {
+        self.control.forced = forced;
+        self.plans = Plans::default();
+    }
+
     /// Prepares the one statement that `sql` holds.
     ///
     /// A query may have a word before it. `CACHED` and `JIT` keep its plan, so that who prepares
@@ -275,7 +284,7 @@ impl Connection {
             write::refuse_reserved(&schema, &parsed.stmt, prefix)?;
         }
         let txns = Txns::new(snapshot.get(), &attached);
-        let compiled = compile(&schema, &parsed, sql, txns)?;
+        let compiled = compile(&schema, &parsed, sql, txns, control.forced)?;
         drop((snapshot, attached));
         let plan = Plan { compiled: Arc::new(compiled), parsed: Arc::new(parsed), schema };
         if kept {
@@ -355,7 +364,7 @@ impl Connection {
                 (snapshot, attached),
                 program,
                 (parameters, memory, spare),
-                self.control.limits.memory_bytes.is_some(),
+                self.control.memory_bytes().is_some(),
                 || self.environment.session(self.counts, &self.control, &self.store),
             )?,
             Compiled::QueryPlan(rows) | Compiled::Tree(rows) => {
@@ -372,7 +381,7 @@ impl Connection {
                     (snapshot, attached),
                     program,
                     (parameters, &mut kept.0, &mut kept.1),
-                    self.control.limits.memory_bytes.is_some(),
+                    self.control.memory_bytes().is_some(),
                     || session,
                 )?;
                 let mut count = 0;
@@ -780,7 +789,7 @@ fn prepared_snapshots<'c>(
         if Arc::ptr_eq(&statement.schema, &schema) {
             return Ok(snapshots);
         }
-        refresh(statement, &schema, Txns::new(main, &snapshots))?;
+        refresh(statement, &schema, Txns::new(main, &snapshots), control.forced)?;
     }
 }
 
@@ -789,9 +798,14 @@ fn main_schema(schemas: &Schemas) -> Result<&Arc<Schema>, Error> {
 }
 
 /// Plans a statement again when it was planned for another schema.
-fn refresh(statement: &mut Statement, schema: &Arc<Schema>, txns: Txns<'_>) -> Result<(), Error> {
+fn refresh(
+    statement: &mut Statement,
+    schema: &Arc<Schema>,
+    txns: Txns<'_>,
+    forced: Forced,
+) -> Result<(), Error> {
     if !Arc::ptr_eq(&statement.schema, schema) {
-        let compiled = compile(schema, &statement.parsed, &statement.sql, txns)?;
+        let compiled = compile(schema, &statement.parsed, &statement.sql, txns, forced)?;
         statement.compiled = Arc::new(compiled);
         statement.columns = statement.compiled.columns();
         statement.memory.clear();
@@ -806,10 +820,11 @@ fn compile(
     parsed: &Parsed,
     sql: &str,
     txns: Txns<'_>,
+    forced: Forced,
 ) -> Result<Compiled, Error> {
     Ok(match &parsed.stmt {
         Stmt::Select(select) => {
-            let mut program = plan::plan(schema, select, Some(txns))?;
+            let mut program = plan::plan_forced(schema, select, txns, forced)?;
             program.schema = program.needs_schema.then(|| Arc::clone(schema));
             Compiled::Query(Box::new(program))
         }
@@ -828,7 +843,7 @@ fn compile(
             let Stmt::Select(select) = &**stmt else {
                 return Err(Error::unsupported("EXPLAIN of this statement", *offset));
             };
-            let mut program = plan::plan_in_words(schema, select, txns)?;
+            let mut program = plan::plan_in_words(schema, select, txns, forced)?;
             match kind {
                 Explain::QueryPlan => Compiled::QueryPlan(program.explain()),
                 Explain::Tree => Compiled::Tree(program.tree(None)),

@@ -39,6 +39,8 @@ pub use error::{Error, NameKind, Raise};
 pub use index_reader::IndexReader;
 pub use layer::{Layer, LayerRow, ViewBuilder};
 pub use parse::Statements;
+#[doc(hidden)]
+pub use plan::forced::{Forced, ForcedAccess, ForcedCarrier, ForcedChoice, ForcedJoin};
 pub use reader::TableReader;
 pub use rows::{Row, Rows};
 pub use schema::{Column, Index, Module, ModuleContext, ModuleRows, Object, Schema, Table, View};

@@ -444,7 +444,7 @@ impl<'c> Rows<'c> {
             batch.clear();
             let txns = Txns::new(snapshot.get(), attached);
             let more = run.fill(program, txns, session, *size, batch)?;
-            *size = (*size * 2).min(BATCH_ROWS_MAX);
+            *size = (*size * 2).min(program.forced.batch_rows(BATCH_ROWS_MAX));
             if !more || batch.len() > 0 {
                 let ready = 0..batch.len();
                 if !more

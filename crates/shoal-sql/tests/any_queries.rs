@@ -1,10 +1,12 @@
 //! Queries of every kind over tables of every kind, made from a seed as the fuzz target
 //! `sql_plans_differential` makes them from its input: Shoal's rows are SQLite's, whatever the plan,
-//! with a statement that runs again, and with next to no memory.
+//! with a statement that runs again, with next to no memory, and with choices of the planner made in
+//! its place.
 //!
 //! `SHOAL_SQL_SEED` says where to begin, `SHOAL_SQL_SECONDS` how long to go on (a moment, unless it
 //! says), `SHOAL_SQL_FINDINGS` how many findings to gather (one). Each is made small and printed as a
-//! script and a query.
+//! script and a query. Each query is asked with one combination of choices, with every one where
+//! `SHOAL_SQL_CHOICES` is `all`.
 #![allow(clippy::unwrap_used, clippy::print_stderr, unreachable_pub)]
 
 // The fuzz targets' own parts, so that they go on building with the crates they are about.
@@ -17,12 +19,13 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use peers::{Peers, Verdict};
+use peers::{Peers, Verdict, all_choices};
+use shoal_sql::Forced;
 
 /// Where a run without a seed begins.
 const SEED: u64 = 1;
 /// Seeds that a run without a time takes.
-const SEEDS: u64 = 12;
+const SEEDS: u64 = 25;
 /// Queries asked of the tables of one seed.
 const QUERIES: u64 = 40;
 
@@ -31,21 +34,21 @@ fn setting(name: &str) -> Option<u64> {
 }
 
 /// Asks both; a panic is a difference, too.
-fn ask(peers: &mut Peers, query: &query::Query) -> Verdict {
-    let asked = catch_unwind(AssertUnwindSafe(|| peers.ask(query)));
+fn ask(peers: &mut Peers, query: &query::Query, forced: &[Forced]) -> Verdict {
+    let asked = catch_unwind(AssertUnwindSafe(|| peers.ask(query, forced)));
     asked.unwrap_or_else(|_| Verdict::Differ("a panic".to_owned()))
 }
 
 /// How the answers differ, if they do.
-fn difference(script: &str, choices: &[u8]) -> Option<String> {
-    match ask(&mut Peers::new(script), &query::query(choices)) {
+fn difference(script: &str, choices: &[u8], forced: &[Forced]) -> Option<String> {
+    match ask(&mut Peers::new(script), &query::query(choices), forced) {
         Verdict::Differ(how) => Some(how),
         _ => None,
     }
 }
 
 /// The shortest choices and script found that still differ.
-fn shrink(script: &str, choices: &[u8]) -> (String, Vec<u8>) {
+fn shrink(script: &str, choices: &[u8], forced: &[Forced]) -> (String, Vec<u8>) {
     let (mut script, mut choices) = (script.to_owned(), choices.to_vec());
     let end = Instant::now() + Duration::from_secs(10);
     let mut chunk = 256;
@@ -58,9 +61,9 @@ fn shrink(script: &str, choices: &[u8]) -> (String, Vec<u8>) {
             shorter.drain(at..until);
             let mut zeroed = choices.clone();
             zeroed[at..until].fill(0);
-            if difference(&script, &shorter).is_some() {
+            if difference(&script, &shorter, forced).is_some() {
                 (choices, gained) = (shorter, true);
-            } else if zeroed != choices && difference(&script, &zeroed).is_some() {
+            } else if zeroed != choices && difference(&script, &zeroed, forced).is_some() {
                 (choices, gained) = (zeroed, true);
                 at = until;
             } else {
@@ -80,7 +83,7 @@ fn shrink(script: &str, choices: &[u8]) -> (String, Vec<u8>) {
             .map(|(_, line)| line)
             .collect();
         let shorter = lines.join("\n");
-        match difference(&shorter, &choices).is_some() {
+        match difference(&shorter, &choices, forced).is_some() {
             true => script = shorter,
             false => at += 1,
         }
@@ -93,6 +96,9 @@ fn any_queries() {
     let first = setting("SHOAL_SQL_SEED").unwrap_or(SEED);
     let time = setting("SHOAL_SQL_SECONDS").map(Duration::from_secs);
     let findings_max = setting("SHOAL_SQL_FINDINGS").unwrap_or(1);
+    let combinations = all_choices();
+    let every_choice = std::env::var("SHOAL_SQL_CHOICES").is_ok_and(|which| which == "all");
+    eprintln!("{} combinations of choices", combinations.len());
     let start = Instant::now();
     let mut findings = Vec::new();
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
@@ -109,7 +115,13 @@ fn any_queries() {
         for number in 0..QUERIES {
             let choices = query::bytes_of(seed << 16 | number, 300);
             let query = query::query(&choices);
-            let verdict = match ask(&mut peers, &query) {
+            // One combination for each query, far from its neighbour's.
+            let one = (seed * QUERIES + number) as usize * 331 % combinations.len();
+            let forced = match every_choice {
+                true => &combinations[..],
+                false => &combinations[one..=one],
+            };
+            let verdict = match ask(&mut peers, &query, forced) {
                 Verdict::Same { in_little: true } => "same".to_owned(),
                 Verdict::Same { in_little: false } => "same, but for little memory".to_owned(),
                 Verdict::Refused => "refused by both".to_owned(),
@@ -117,9 +129,9 @@ fn any_queries() {
                 Verdict::Unsupported(what) => format!("not supported: {what}"),
                 Verdict::Differ(how) => {
                     peers = Peers::new(&script);
-                    let (script, choices) = shrink(&script, &choices);
+                    let (script, choices) = shrink(&script, &choices, forced);
                     let small = query::query(&choices);
-                    let how = difference(&script, &choices).unwrap_or(how);
+                    let how = difference(&script, &choices, forced).unwrap_or(how);
                     let finding = format!(
                         "-- SHOAL_SQL_SEED={seed}, query {number}\n{script}\n{};\n-- {:?}\n{how}\n",
                         small.sql, small.parameters

@@ -1,4 +1,5 @@
-//! Random queries over small random tables: joins, groups, distinct, order, indexes of all kinds.
+//! Random queries over small random tables: joins, groups, distinct, order, indexes of all kinds. Each
+//! is asked twice, as it is planned and with choices of the planner made in its place.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -6,6 +7,7 @@ mod common;
 use common::{Scratch, check, ours, theirs};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
+use shoal_sql::{Forced, ForcedChoice};
 
 /// Tables `t0`, `t1` and `t2` with columns `a` to `d`, differing in types, keys and indexes.
 fn schema() -> impl Strategy<Value = String> {
@@ -350,7 +352,9 @@ fn random_queries() {
         max_shrink_iters: 4000,
         ..ProptestConfig::default()
     });
-    let case = (schema(), prop::collection::vec(query(), 8));
+    let forced = prop::sample::select(ForcedChoice::ALL.to_vec());
+    let forced = prop::collection::vec(forced, 1..5).prop_map(Forced::from_iter);
+    let case = (schema(), prop::collection::vec((query(), forced), 8));
     runner
         .run(&case, |(schema, queries)| {
             let scratch = Scratch::new(&format!(
@@ -358,12 +362,15 @@ fn random_queries() {
             ));
             let mut connection = scratch.ours();
             let peer = scratch.theirs();
-            for query in queries {
-                match query.ends_with(KEYS_ONLY) {
-                    true => check_keys(&mut connection, &peer, &query),
-                    false => check(&mut connection, &peer, &query, &[]),
+            for (query, forced) in queries {
+                for forced in [Forced::default(), forced] {
+                    connection.force(forced);
+                    match query.ends_with(KEYS_ONLY) {
+                        true => check_keys(&mut connection, &peer, &query),
+                        false => check(&mut connection, &peer, &query, &[]),
+                    }
+                    .map_err(|failure| TestCaseError::fail(format!("{forced:?}: {failure}")))?;
                 }
-                .map_err(TestCaseError::fail)?;
             }
             Ok(())
         })

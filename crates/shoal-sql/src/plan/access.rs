@@ -5,6 +5,7 @@
 //! nobody looked.
 
 use super::NullKey;
+use super::forced::{Forced, ForcedAccess, ForcedJoin};
 use super::keyed::{IndexTree, key_columns, rowid_path};
 use super::restrict::{Each, End, Prefix, Restriction, rejects_null, restrict, split};
 use crate::resolve::tree::{Body, Expr, IndexHint, Query, ROWID, Source, SourceKind};
@@ -66,6 +67,7 @@ pub(super) struct Frame<'e> {
     pub(super) terms: &'e [Term<'e>],
     /// For each source the columns that anything reads.
     pub(super) needed: Vec<Vec<usize>>,
+    pub(super) forced: Forced,
 }
 
 /// One way to find rows.
@@ -263,6 +265,7 @@ impl<'e> Frame<'e> {
             SourceKind::Query(query) if known == 0 => vec![full_path(query_rows(query))],
             SourceKind::Query(query) => vec![self.hash_path(&usable, place, query_rows(query))],
         };
+        self.keep_forced(known, &mut paths);
         for path in &mut paths {
             // One row for sure, or about one.
             let least = if path.rows > 1.0 { SOME } else { 1.0 };
@@ -274,6 +277,41 @@ impl<'e> Frame<'e> {
             path.rows = path.rows.max(least);
         }
         paths
+    }
+
+    /// Leaves the ways that a test decided for, where there are any.
+    fn keep_forced(&self, known: Sources, paths: &mut Vec<Path<'e>>) {
+        let joins = known != 0;
+        if joins && self.forced.join == Some(ForcedJoin::NestedLoop) {
+            for path in &mut *paths {
+                if let PathKind::Hash(keys) = &mut path.kind {
+                    keys.clear();
+                    path.used.clear();
+                }
+            }
+        }
+        let is_keyed = |path: &Path<'_>| match &path.kind {
+            PathKind::Hash(keys) => !keys.is_empty(),
+            _ => false,
+        };
+        // Rows of a table are kept in memory only where there is no walk over it.
+        let walks = paths.iter().any(|path| is_whole(&path.kind));
+        let is_loop = |path: &Path<'_>| match &path.kind {
+            PathKind::Hash(keys) => keys.is_empty() && !walks,
+            kind => is_whole(kind),
+        };
+        let fits = |path: &Path<'_>| match (self.forced.join.filter(|_| joins), self.forced.access)
+        {
+            (Some(ForcedJoin::Hash), _) => is_keyed(path),
+            (Some(ForcedJoin::NestedLoop), _) => is_loop(path),
+            (None, Some(ForcedAccess::Scan)) => is_loop(path) || is_keyed(path),
+            (Some(ForcedJoin::Lookup), _) => !is_loop(path) && !is_keyed(path),
+            (None, Some(ForcedAccess::Seek)) => !is_loop(path),
+            (None, None) => true,
+        };
+        if paths.iter().any(fits) {
+            paths.retain(fits);
+        }
     }
 
     fn table_paths(

@@ -4,6 +4,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::exec::is_by_key;
 use crate::plan::correlate::outer_reads;
+use crate::plan::forced::Forced;
 use crate::plan::node::{Pipeline, ProbeNode};
 use crate::plan::{BodyPlan, Code, Op, Predicate, QueryPlan, Reg, Shape, SubqueryPlan, When};
 use crate::resolve::tree::{Expr, Select, SelectId, SourceId};
@@ -50,6 +51,8 @@ pub(crate) struct Compiler {
     pub(crate) utf16: bool,
     /// Whether the plan is to be told.
     pub(crate) in_words: bool,
+    /// What a test decided in the planner's place.
+    pub(crate) forced: Forced,
 }
 
 impl Compiler {

@@ -6,6 +6,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use shoal_store::{ColumnFinder, Pgno};
 
+use super::forced::ForcedCarrier;
 use super::node::{
     Access, Arm, End, GroupColumn, GroupInput, IndexAccess, KEYS_MAX, Node, Operand, OutputPlace,
     Pipeline, PipelineStep, ProbeNode, RECORDS_MAX, RecordPlan, Test,
@@ -24,6 +25,18 @@ use crate::value::{Comparison, Value};
 ///
 /// Every part of the plan is named here: a plan that learns more must say what that means.
 pub(crate) fn lower(
+    select: &SelectPlan,
+    top_n: Option<usize>,
+    compiler: &Compiler,
+) -> Option<Pipeline> {
+    if !compiler.forced.allows(ForcedCarrier::Pages) {
+        return None;
+    }
+    lower_scan(select, top_n, compiler)
+}
+
+/// Lowers a scan whose rows become columns.
+pub(crate) fn lower_scan(
     select: &SelectPlan,
     top_n: Option<usize>,
     compiler: &Compiler,
@@ -48,7 +61,8 @@ pub(crate) fn lower_probe(
 ) -> Option<Pipeline> {
     let is_one = select.group.as_ref().is_none_or(|group| group.keys.is_empty());
     let keeps = select.levels.iter().any(|level| level.keeps_right);
-    if !is_one || keeps || select.windows.is_some() {
+    let is_plain = is_one && !keeps && select.windows.is_none();
+    if !is_plain || !compiler.forced.allows(ForcedCarrier::Pages) {
         return None;
     }
     let mut pipeline = lower_part(select, None, None, (compiler, Some(around)))?;
@@ -151,6 +165,7 @@ fn lower_part(
         marks: lowering.marks,
         skipped: without.map(|(_, mark)| mark),
         unmatched: Box::default(),
+        forced: compiler.forced,
     })
 }
 

@@ -8,6 +8,7 @@ mod code;
 mod compile;
 pub(crate) mod correlate;
 mod explain;
+pub(crate) mod forced;
 mod intersection;
 mod keyed;
 mod lower;
@@ -35,6 +36,7 @@ use crate::schema::{Module, Schema, Txns};
 use crate::value::{Affinity, Collation, Value};
 pub(crate) use code::{Code, Op, Predicate, Reg, Shape, When};
 pub(crate) use compile::Compiler;
+use forced::Forced;
 pub(crate) use lower::are_rowids;
 pub(crate) use pipeline_scan::{GroupScan, PipelineScan};
 pub(crate) use window::{BoundPlan, WindowCallPlan, WindowPass, WindowPlan};
@@ -66,6 +68,8 @@ pub(crate) struct Program {
     pub(crate) columns: Vec<OutputColumn>,
     /// Whether its rows can be given straight from the pages.
     pub(crate) pipeline: Option<node::Root>,
+    /// What a test decided in the planner's place.
+    pub(crate) forced: Forced,
 }
 
 impl Program {
@@ -486,7 +490,20 @@ pub(crate) fn plan(
     select: &ast::Select,
     txns: Option<Txns<'_>>,
 ) -> Result<Program, Error> {
-    plan_with(schema, Resolver::new(schema), select, txns, false)
+    plan_with(schema, Resolver::new(schema), select, txns, Forced::default(), false)
+}
+
+/// The same with choices that are made already.
+///
+/// # Errors
+/// As [`plan`].
+pub(crate) fn plan_forced(
+    schema: &Schema,
+    select: &ast::Select,
+    txns: Txns<'_>,
+    forced: Forced,
+) -> Result<Program, Error> {
+    plan_with(schema, Resolver::new(schema), select, Some(txns), forced, false)
 }
 
 /// Resolves and plans a query within a statement that writes.
@@ -498,7 +515,7 @@ pub(crate) fn plan_within(
     select: &ast::Select,
     around: Around<'_>,
 ) -> Result<Program, Error> {
-    plan_with(schema, Resolver::within(schema, around), select, None, false)
+    plan_with(schema, Resolver::within(schema, around), select, None, Forced::default(), false)
 }
 
 /// Plans a query to show the plan: with the words of each loop.
@@ -509,8 +526,9 @@ pub(crate) fn plan_in_words(
     schema: &Schema,
     select: &ast::Select,
     txns: Txns<'_>,
+    forced: Forced,
 ) -> Result<Program, Error> {
-    plan_with(schema, Resolver::new(schema), select, Some(txns), true)
+    plan_with(schema, Resolver::new(schema), select, Some(txns), forced, true)
 }
 
 fn plan_with<'a>(
@@ -518,6 +536,7 @@ fn plan_with<'a>(
     mut resolver: Resolver<'a>,
     select: &'a ast::Select,
     txns: Option<Txns<'_>>,
+    forced: Forced,
     in_words: bool,
 ) -> Result<Program, Error> {
     let mut query = resolver.query(select)?;
@@ -533,6 +552,7 @@ fn plan_with<'a>(
     compiler.made_once = resolver.made_once();
     compiler.utf16 = utf16.is_some();
     compiler.in_words = in_words;
+    compiler.forced = forced;
     plan_resolved(query, compiler)
 }
 
@@ -559,6 +579,7 @@ fn plan_resolved(query: Query, mut compiler: Compiler) -> Result<Program, Error>
         needs_schema: compiler.needs_schema,
         columns: query.columns,
         pipeline,
+        forced: compiler.forced,
     })
 }
 

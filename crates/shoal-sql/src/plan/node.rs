@@ -6,6 +6,7 @@
 
 use shoal_store::{ColumnFinder, ColumnPlace, KeyOrder, Pgno};
 
+use crate::plan::forced::Forced;
 use crate::plan::{BodyPlan, Code, Compiler, GroupPlan, NullKey, QueryPlan, Reg};
 use crate::value::{Affinity, Collation, Comparison, Pattern, Value, ValueRef, holds, text_of};
 
@@ -113,6 +114,8 @@ pub(crate) struct Pipeline {
     /// For each table of which rows stay without a match: the select of those, whose rows come behind
     /// these.
     pub(crate) unmatched: Box<[Pipeline]>,
+    /// Choices that a test made in the place of the planner.
+    pub(crate) forced: Forced,
 }
 
 #[derive(Debug)]

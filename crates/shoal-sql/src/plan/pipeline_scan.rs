@@ -4,7 +4,8 @@
 //! time: conditions, and where those are all that is left to be asked, the columns of the result or what
 //! groups are made of.
 
-use super::lower::lower;
+use super::forced::ForcedCarrier;
+use super::lower::lower_scan;
 use super::node::{GroupColumn, GroupInput, MoreOfAggregate, Operand, Pipeline, constant};
 use super::{AggregatePlan, DistinctPlan, GroupPlan, Level, Loads, Scan, SelectPlan};
 use crate::exec::computed::ColumnTable;
@@ -72,6 +73,9 @@ impl PipelineScan {
     ///
     /// Rows of a `DISTINCT` of which all are wanted are taken as groups.
     pub(crate) fn replace(select: &mut SelectPlan, is_bounded: bool, compiler: &mut Compiler) {
+        if !compiler.forced.allows(ForcedCarrier::Columns) {
+            return;
+        }
         let levels = &mut select.levels;
         let is_asked = |code: &Code| code.predicate().is_some();
         let rest = levels.iter().position(|level| !level.filter.iter().all(is_asked));
@@ -116,7 +120,7 @@ fn feed(levels: &mut Vec<Level>, count: usize, compiler: &Compiler) -> bool {
         if let (None, Some(last)) = (&pipeline, select.levels.last_mut()) {
             let filter = std::mem::take(&mut last.filter).into_iter().chain(rest.drain(..));
             (last.filter, rest) = filter.partition(|code| asks && code.predicate().is_some());
-            pipeline = lower(&select, None, compiler);
+            pipeline = lower_scan(&select, None, compiler);
         }
     }
     *levels = select.levels;

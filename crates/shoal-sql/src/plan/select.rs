@@ -79,7 +79,8 @@ impl Compiler {
     ) -> (SelectPlan, bool) {
         let sources = &select.sources;
         let terms = terms(select);
-        let frame = Frame { sources, terms: &terms, needed: needed(select, order_by) };
+        let frame =
+            Frame { sources, terms: &terms, needed: needed(select, order_by), forced: self.forced };
         let wanted = wanted(select, order_by, limit);
         let count = order::count(&frame, select);
         // Whatever tree is asked for, the number of rows is the same.

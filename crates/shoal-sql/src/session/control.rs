@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use shoal_store::Watch;
 
+use crate::plan::forced::Forced;
+
 /// Stops the statement that a connection is running, from any thread
 /// ([`Connection::interrupter`](crate::Connection::interrupter)).
 ///
@@ -44,12 +46,18 @@ pub struct Limits {
 pub(crate) struct Control {
     pub(crate) watch: Arc<Watch>,
     pub(crate) limits: Limits,
+    pub(crate) forced: Forced,
 }
 
 impl Control {
     /// Another statement begins.
     pub(crate) fn begin(&self) {
         self.watch.restart(self.limits.time);
+    }
+
+    /// How many bytes a statement may keep.
+    pub(crate) fn memory_bytes(&self) -> Option<u64> {
+        self.forced.memory_bytes.or(self.limits.memory_bytes)
     }
 
     pub(crate) fn interrupter(&self) -> Interrupter {

@@ -38,7 +38,7 @@ impl Environment {
             clock: Arc::clone(&self.clock),
             entropy: Arc::clone(&self.entropy),
             watch: Arc::clone(&control.watch),
-            budget: control.limits.memory_bytes.map(budget),
+            budget: control.memory_bytes().map(budget),
             analysis: None,
         }
     }

@@ -5,11 +5,15 @@
 //! counts are printed (`--nocapture`) and held: a change may not pass fewer. The folder named by
 //! `SHOAL_CORPORA` takes the place of `testdata/`, for the whole of a corpus of which the
 //! repository has a part; its counts are printed, not held.
+//!
+//! Every query that is answered is asked again with choices of the planner made in its place
+//! (`ways`); `SHOAL_SQL_CHOICES=all` makes each choice there is.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod md5;
 mod slt;
 mod sqltest;
+mod ways;
 mod written;
 
 use std::collections::BTreeMap;
@@ -151,7 +155,17 @@ pub(crate) fn open(path: &Path) -> Result<Connection, shoal_sql::Error> {
     Connection::open(store)
 }
 
+/// The rows of a query, which is asked again with other choices.
 pub(crate) fn query(
+    connection: &mut Connection,
+    sql: &str,
+) -> Result<Vec<Vec<Value>>, shoal_sql::Error> {
+    let rows = rows_of(connection, sql)?;
+    ways::ask(connection, sql, &rows);
+    Ok(rows)
+}
+
+pub(crate) fn rows_of(
     connection: &mut Connection,
     sql: &str,
 ) -> Result<Vec<Vec<Value>>, shoal_sql::Error> {
@@ -173,6 +187,7 @@ fn sqltest_files() {
         sqltest::run(&path, &name, &mut counts);
     }
     counts.print("sqltest");
+    ways::finish("sqltest");
     assert!(whole || counts.good() >= SQLTEST_FLOOR, "only {} passed", counts.good());
     assert!(
         whole || counts.failed.len() <= SQLTEST_FAILED,
@@ -195,6 +210,7 @@ fn sqltest_files_written_by_shoal() {
         });
     }
     counts.print("sqltest, written by Shoal");
+    ways::finish("sqltest, written by Shoal");
     assert!(whole || counts.good() >= WRITTEN_FLOOR, "only {} passed", counts.good());
     assert!(
         whole || counts.failed.len() <= WRITTEN_FAILED,
@@ -213,6 +229,7 @@ fn sqllogictest_files() {
         slt::run(&path, &name, &mut counts);
     }
     counts.print("sqllogictest");
+    ways::finish("sqllogictest");
     assert!(whole || counts.good() >= SLT_FLOOR, "only {} passed", counts.good());
     assert!(
         counts.failed.is_empty(),

@@ -106,12 +106,7 @@ fn query(connection: &mut Connection, sql: &str) -> Result<Rows, Error> {
         connection.execute(&mut statement)?;
         return Ok(Vec::new());
     }
-    let mut rows = connection.query(&mut statement)?;
-    let mut out = Vec::new();
-    while let Some(row) = rows.next()? {
-        out.push(row.values().map(Value::from).collect());
-    }
-    Ok(out)
+    super::query(connection, sql)
 }
 
 /// Whether SQLite finds the file whole.

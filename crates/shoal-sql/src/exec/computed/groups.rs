@@ -6,7 +6,7 @@ use shoal_store::Transaction;
 
 use super::column::Column;
 use super::rows::{ComputedRows, FoundRows};
-use super::{Columns, ROWS_MAX, Readable, World};
+use super::{Columns, Readable, World};
 use crate::Error;
 use crate::exec::Machine;
 use crate::exec::group::{Groups, Stop, ranges_to_merge};
@@ -84,7 +84,7 @@ impl Taker<'_> {
         let mut waiting = WaitingRows::default();
         pipeline.for_each(txn, parameters, &mut memory, |row| {
             waiting.push(outputs.iter().map(|operand| row.value(operand)));
-            if waiting.rows < ROWS_MAX {
+            if waiting.rows < pipeline.batch_rows() {
                 return Ok(());
             }
             self.take_found((groups, machine), &mut columns, &waiting)?;

@@ -1,6 +1,6 @@
 //! The rows of a pipeline: all of them to whoever takes them, or some at a time.
 
-use shoal_store::Transaction;
+use shoal_store::{Pgno, Transaction};
 
 use super::join::{JoinRow, JoinRows, JoinScan};
 use super::leaf::{Begin, CHUNK, EVERYWHERE, LeafMemory, LeafScan, Pause, outer_leaves};
@@ -340,7 +340,11 @@ impl Pipeline {
         if (!self.is_join() && !self.is_scan()) || self.notes_matches() {
             return Vec::new();
         }
-        outer_leaves(self).map_or_else(Vec::new, |(root, _, _)| txn.row_ranges(root))
+        let Some((root, _, _)) = outer_leaves(self) else { return Vec::new() };
+        match self.forced.threads {
+            None => txn.row_ranges(root),
+            Some(parts) => forced_ranges(txn, root, parts),
+        }
     }
 
     /// Finds rows until there are `enough` of them in the batch, or no more. Not of those that are
@@ -467,4 +471,33 @@ impl Pipeline {
             _ => Ok(()),
         }
     }
+}
+
+/// Ranges of rowids that a test decided for, however small the table is.
+fn forced_ranges(txn: &Transaction, root: Pgno, parts: usize) -> Vec<(i64, i64)> {
+    let ends = || -> Result<Option<(i64, i64)>, Error> {
+        let mut cursor = txn.table(root)?;
+        if !cursor.first()? {
+            return Ok(None);
+        }
+        let first = cursor.rowid()?;
+        cursor.last()?;
+        Ok(Some((first, cursor.rowid()?)))
+    };
+    // What is wrong with the table is found when its rows are read.
+    let Ok(Some((first, last))) = ends() else { return Vec::new() };
+    let parts = parts as u64;
+    if parts < 2 || txn.is_writer() || last.abs_diff(first) < parts {
+        return Vec::new();
+    }
+    let width = (last.abs_diff(first) / parts).cast_signed();
+    let mut ranges = Vec::new();
+    let mut low = i64::MIN;
+    for part in 1..parts {
+        let end = first.saturating_add(width.saturating_mul(part.cast_signed()));
+        ranges.push((low, end));
+        low = end.saturating_add(1);
+    }
+    ranges.push((low, i64::MAX));
+    ranges
 }

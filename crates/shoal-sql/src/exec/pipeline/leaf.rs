@@ -45,6 +45,13 @@ pub(crate) struct LeafMemory {
     pub(super) skipped: Option<MatchedRows>,
 }
 
+impl Pipeline {
+    /// Most rows that are taken together.
+    pub(crate) fn batch_rows(&self) -> usize {
+        self.forced.batch_rows(CHUNK)
+    }
+}
+
 impl Default for LeafMemory {
     fn default() -> LeafMemory {
         LeafMemory {
@@ -351,6 +358,8 @@ pub(super) struct LeafScan<'a, 't> {
     /// `None` once there is no more row.
     leaf: Option<Leaf<'t>>,
     high: i64,
+    /// Most rows that are taken together.
+    rows_max: usize,
     /// Which columns are found of the rows that are wanted.
     finds: Finds,
     /// Whether most of the rows that were taken last were wanted.
@@ -435,7 +444,7 @@ impl<'a, 't> LeafScan<'a, 't> {
             return Ok(None);
         }
         let leaf = leaf_of(&cursor, high)?;
-        let asked = (plan, &*level.filter, parameters);
+        let asked = (pipeline, plan, &*level.filter, parameters);
         Ok(Some(LeafScan::begin(asked, txn, memory, Source::Rows(cursor), leaf, high)))
     }
 
@@ -450,12 +459,18 @@ impl<'a, 't> LeafScan<'a, 't> {
         let (level, plan) = (pipeline.levels.first()?, pipeline.records.first()?);
         let tests = if entries.access.row.is_some() { &*level.before } else { &*level.filter };
         let source = Source::Entries(entries);
-        Some(LeafScan::begin((plan, tests, parameters), txn, memory, source, None, i64::MAX))
+        let asked = (pipeline, plan, tests, parameters);
+        Some(LeafScan::begin(asked, txn, memory, source, None, i64::MAX))
     }
 
     /// A scan that has taken no row yet: what is asked of rows, where they come from, up to which rowid.
     fn begin(
-        (plan, tests, parameters): (&'a RecordPlan, &'a [Test], &'a [Value]),
+        (pipeline, plan, tests, parameters): (
+            &'a Pipeline,
+            &'a RecordPlan,
+            &'a [Test],
+            &'a [Value],
+        ),
         txn: &'t Transaction,
         memory: &'a mut LeafMemory,
         source: Source<'a, 't>,
@@ -474,6 +489,7 @@ impl<'a, 't> LeafScan<'a, 't> {
             source,
             leaf,
             high,
+            rows_max: pipeline.batch_rows(),
             finds,
             keeps_most,
             count,
@@ -517,7 +533,7 @@ impl<'a, 't> LeafScan<'a, 't> {
         let cursor = match &mut self.source {
             Source::Rows(cursor) => cursor,
             Source::Entries(entries) => {
-                let most = most.min(FIELDS_MAX / stride.max(1)).clamp(1, CHUNK);
+                let most = most.min(FIELDS_MAX / stride.max(1)).clamp(1, self.rows_max);
                 let LeafMemory { cells, buffer, .. } = &mut *self.memory;
                 let taken = entries.take(self.txn, &mut cells[..most], buffer)?;
                 let Some((page, count, has_overflow)) = taken else { return Ok(false) };
@@ -537,7 +553,7 @@ impl<'a, 't> LeafScan<'a, 't> {
             let Some(entered) = self.leaf else { return Ok(false) };
             leaf = entered;
         }
-        let most = most.min(FIELDS_MAX / stride.max(1)).clamp(1, CHUNK);
+        let most = most.min(FIELDS_MAX / stride.max(1)).clamp(1, self.rows_max);
         let cells = &mut self.memory.cells[..most];
         let (mut count, has_overflow) =
             leaf.page.leaf_cells(leaf.next, cells).map_err(Error::corrupt)?;

@@ -125,7 +125,8 @@ impl PipelineRows {
             memory.clear();
             let wanted = self.limit.saturating_add(self.offset);
             let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
-            pipeline.fill(txn, parameters, memory, self.size.min(wanted))?;
+            let size = pipeline.forced.batch_rows(self.size.min(wanted));
+            pipeline.fill(txn, parameters, memory, size)?;
             self.size = (self.size * 8).min(BATCH_ROWS_MAX);
             let places = pipeline.is_lazy(memory);
             let given = self.take(if places { memory.leaf.len() } else { memory.rows });

@@ -1,0 +1,234 @@
+//! Choices of the planner and the executor that a test or the lab makes in their place.
+//!
+//! A query has one answer, however its rows are found, joined, carried and counted. [`Forced`] is a
+//! plain value that [`Connection::force`](crate::Connection::force) hands to planning and running,
+//! so that a test can ask for the same answer by every way. A choice that a query leaves no room
+//! for (a seek without an index, a hash join without an equality) is made as always.
+
+/// How the rows of a table are found, where nothing is known of another source's row.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForcedAccess {
+    /// Every row of the table, or every entry of an index.
+    Scan,
+    /// By the rowid or the first columns of an index.
+    Seek,
+}
+
+/// How rows of a source are found that belong to a row of the sources before.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForcedJoin {
+    /// Each is sought by the rowid or an index.
+    Lookup,
+    /// By a hash of their keys.
+    Hash,
+    /// All rows are gone through for each row before.
+    NestedLoop,
+}
+
+/// How rows go from the pages to whoever asks for them.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForcedCarrier {
+    /// As places on their pages, decoded when asked for.
+    Pages,
+    /// As columns of a batch that expressions are computed over.
+    Columns,
+    /// As registers, one row after the other.
+    Registers,
+}
+
+/// One choice.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForcedChoice {
+    /// How rows are found.
+    Access(ForcedAccess),
+    /// How rows are joined.
+    Join(ForcedJoin),
+    /// How rows are carried.
+    Carrier(ForcedCarrier),
+    /// How many rows are taken together at most, from 1 to 128.
+    BatchRows(usize),
+    /// In how many parts a table is read side by side: 1, or more wherever parts can be put together.
+    Threads(usize),
+    /// How many bytes a statement may keep, as a limit of the connection.
+    MemoryBytes(u64),
+}
+
+impl ForcedChoice {
+    /// Every choice there is, with the numbers that tests try.
+    pub const ALL: [ForcedChoice; 14] = [
+        ForcedChoice::Access(ForcedAccess::Scan),
+        ForcedChoice::Access(ForcedAccess::Seek),
+        ForcedChoice::Join(ForcedJoin::Lookup),
+        ForcedChoice::Join(ForcedJoin::Hash),
+        ForcedChoice::Join(ForcedJoin::NestedLoop),
+        ForcedChoice::Carrier(ForcedCarrier::Pages),
+        ForcedChoice::Carrier(ForcedCarrier::Columns),
+        ForcedChoice::Carrier(ForcedCarrier::Registers),
+        ForcedChoice::BatchRows(1),
+        ForcedChoice::BatchRows(2),
+        ForcedChoice::BatchRows(128),
+        ForcedChoice::Threads(1),
+        ForcedChoice::Threads(2),
+        ForcedChoice::MemoryBytes(70_000),
+    ];
+}
+
+/// The choices that are made; `None` for one that is left to the planner.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Forced {
+    /// How rows are found.
+    pub access: Option<ForcedAccess>,
+    /// How rows are joined.
+    pub join: Option<ForcedJoin>,
+    /// How rows are carried.
+    pub carrier: Option<ForcedCarrier>,
+    /// How many rows are taken together at most.
+    pub batch_rows: Option<usize>,
+    /// In how many parts a table is read side by side.
+    pub threads: Option<usize>,
+    /// How many bytes a statement may keep.
+    pub memory_bytes: Option<u64>,
+}
+
+impl FromIterator<ForcedChoice> for Forced {
+    /// Of two choices of one kind the last counts.
+    fn from_iter<I: IntoIterator<Item = ForcedChoice>>(choices: I) -> Forced {
+        choices.into_iter().fold(Forced::default(), Forced::with)
+    }
+}
+
+impl Forced {
+    /// The same with one choice more, in the place of another one of its kind.
+    #[must_use]
+    pub fn with(mut self, choice: ForcedChoice) -> Forced {
+        match choice {
+            ForcedChoice::Access(access) => self.access = Some(access),
+            ForcedChoice::Join(join) => self.join = Some(join),
+            ForcedChoice::Carrier(carrier) => self.carrier = Some(carrier),
+            ForcedChoice::BatchRows(rows) => self.batch_rows = Some(rows),
+            ForcedChoice::Threads(threads) => self.threads = Some(threads),
+            ForcedChoice::MemoryBytes(bytes) => self.memory_bytes = Some(bytes),
+        }
+        self
+    }
+
+    /// How many rows are taken together, where `usual` would be.
+    pub(crate) fn batch_rows(self, usual: usize) -> usize {
+        self.batch_rows.map_or(usual, |rows| rows.clamp(1, usual.max(1)))
+    }
+
+    /// Whether rows may be carried so.
+    pub(crate) fn allows(self, carrier: ForcedCarrier) -> bool {
+        match self.carrier {
+            None | Some(ForcedCarrier::Pages) => true,
+            Some(ForcedCarrier::Columns) => carrier != ForcedCarrier::Pages,
+            Some(ForcedCarrier::Registers) => carrier == ForcedCarrier::Registers,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use shoal_store::vfs::MemVfs;
+    use shoal_store::{Access, Store};
+
+    use super::*;
+    use crate::connection::statement::Compiled;
+    use crate::plan::{BodyPlan, Scan};
+    use crate::{Connection, Statement, ValueRef};
+
+    /// A table with an index and another one, with a few rows each.
+    fn connection() -> Connection {
+        let store = Store::open(Arc::new(MemVfs::new()), Path::new("test.db"), Access::Create);
+        let mut connection = Connection::open(store.unwrap()).unwrap();
+        for sql in [
+            "create table t(a integer primary key, b, c)",
+            "create index tb on t(b)",
+            "create table u(d integer primary key, e)",
+            "insert into t values (1, 3, 'x'), (2, 2, 'y'), (3, 1, 'z'), (9, 1, 'w')",
+            "insert into u select a, b from t",
+        ] {
+            let mut statement = connection.prepare(sql).unwrap();
+            connection.execute(&mut statement).unwrap();
+        }
+        connection
+    }
+
+    fn prepared(connection: &mut Connection, choice: ForcedChoice, sql: &str) -> Statement {
+        connection.force(Forced::from_iter([choice]));
+        connection.prepare(sql).unwrap()
+    }
+
+    /// What `EXPLAIN QUERY PLAN` says of the sources.
+    fn told(connection: &mut Connection, choice: ForcedChoice, sql: &str) -> Vec<String> {
+        let mut statement = prepared(connection, choice, &format!("explain query plan {sql}"));
+        let mut rows = connection.query(&mut statement).unwrap();
+        let mut out = Vec::new();
+        while let Some(row) = rows.next().unwrap() {
+            let ValueRef::Text(detail) = row.get(3) else { unreachable!() };
+            out.push(String::from_utf8(detail.to_vec()).unwrap());
+        }
+        out
+    }
+
+    #[test]
+    fn access_and_join_are_what_was_chosen() {
+        let mut connection = connection();
+        let access = |choice| ForcedChoice::Access(choice);
+        let by_key = "select c from t where b = 1";
+        assert_eq!(told(&mut connection, access(ForcedAccess::Scan), by_key), ["SCAN t"]);
+        let sought = ["SEARCH t USING INDEX tb (b=?)"];
+        assert_eq!(told(&mut connection, access(ForcedAccess::Seek), by_key), sought);
+        let join = |choice| ForcedChoice::Join(choice);
+        let joined = "select c from u cross join t where t.b = u.e";
+        assert_eq!(told(&mut connection, join(ForcedJoin::Lookup), joined)[1], sought[0]);
+        let looped = ["SCAN u", "SCAN t"];
+        assert_eq!(told(&mut connection, join(ForcedJoin::NestedLoop), joined), looped);
+        let hashed = told(&mut connection, join(ForcedJoin::Hash), joined);
+        assert!(hashed[1].contains("AUTOMATIC"), "{hashed:?}");
+    }
+
+    #[test]
+    fn carriers_batches_and_threads_are_what_was_chosen() {
+        let mut connection = connection();
+        let sql = "select c from t where b > 0";
+        let mut seen = Vec::new();
+        for choice in ForcedChoice::ALL {
+            let statement = prepared(&mut connection, choice, sql);
+            let Compiled::Query(program) = &*statement.compiled else { unreachable!() };
+            let BodyPlan::Select(select) = &program.root.body else { unreachable!() };
+            let carrier = match (&select.pipeline, &select.levels[0].scan) {
+                (Some(_), _) => ForcedCarrier::Pages,
+                (None, Scan::Pipeline(_)) => ForcedCarrier::Columns,
+                (None, _) => ForcedCarrier::Registers,
+            };
+            let wanted = match choice {
+                ForcedChoice::Carrier(carrier) => carrier,
+                _ => ForcedCarrier::Pages,
+            };
+            assert_eq!(carrier, wanted);
+            if let (Some(pipeline), Some(rows)) = (&select.pipeline, program.forced.batch_rows) {
+                assert_eq!(pipeline.batch_rows(), rows);
+                seen.push(rows);
+            }
+        }
+        assert_eq!(seen, [1, 2, 128]);
+        let sql = "select count(c) from t";
+        for (threads, parts) in [(1, 0), (2, 2), (3, 3)] {
+            let statement = prepared(&mut connection, ForcedChoice::Threads(threads), sql);
+            let Compiled::Query(program) = &*statement.compiled else { unreachable!() };
+            let BodyPlan::Select(select) = &program.root.body else { unreachable!() };
+            let txn = connection.store().begin(shoal_store::Mode::Read).unwrap();
+            let ranges = select.pipeline.as_ref().unwrap().ranges(&txn);
+            assert_eq!(ranges.len(), parts, "{ranges:?}");
+        }
+    }
+}
