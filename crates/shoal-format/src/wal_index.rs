@@ -11,24 +11,24 @@
 pub const BLOCK: usize = 32 * 1024;
 /// Words of one copy of the header; the second copy follows the first.
 pub const HEADER_WORDS: usize = 12;
-/// The word that counts the frames that are in the database, too.
+/// The word with the count of frames backfilled into the database.
 pub const BACKFILLED: usize = 24;
 /// The first of [`READ_MARKS`] words: the last frame that the readers of each mark may look at.
 pub const MARKS: usize = 25;
-/// The word that counts the frames that a checkpoint began to put into the database.
+/// The word with the count of frames a checkpoint has begun to backfill.
 pub const BACKFILL_ATTEMPTED: usize = 32;
 /// Words before the first block's list of pages.
 pub const FIRST_PAGES: usize = 34;
-/// A mark that nobody uses.
+/// An unused mark.
 pub const UNUSED_MARK: u32 = u32::MAX;
 /// How many read marks there are; the first is always 0.
 pub const READ_MARKS: usize = 5;
 
-/// The byte that writers lock for as long as they write, and whoever makes the index anew.
+/// The lock byte of writers, held for a whole write, and while the index is rebuilt.
 pub const WRITE_LOCK: u64 = 120;
-/// The byte that checkpoints lock.
+/// The lock byte of checkpoints.
 pub const CHECKPOINT_LOCK: u64 = 121;
-/// The byte that is locked while the index is made anew.
+/// The lock byte of recovery: held while the index is rebuilt.
 pub const RECOVER_LOCK: u64 = 122;
 /// The byte that a reader locks who does not look at the log and so keeps checkpoints from writing
 /// into the database. The bytes behind it are those of the read marks from 1 on: who locks one
@@ -38,16 +38,16 @@ pub const READ_LOCK: u64 = 123;
 /// index anew: whatever it says is of before a crash.
 pub const OPEN_LOCK: u64 = 128;
 
-/// Frames that a block tells of: the first block fewer, for its header.
+/// Frames listed by one block: the first block has fewer, for its header.
 pub const FRAMES: u32 = 4096;
 /// Frames of the first block.
 pub const FIRST_FRAMES: u32 = 4062;
 /// Places of a block's hash table.
 pub const SLOTS: u32 = 8192;
-/// The word at which a block's hash table begins, two places to a word.
+/// The first word of a block's hash table, two places to a word.
 pub const SLOT_WORDS: usize = 4096;
 
-/// What writers tell readers.
+/// The header of the index: written by writers, read by readers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexHeader {
     /// Grows with each transaction.
@@ -56,7 +56,7 @@ pub struct IndexHeader {
     pub big_endian: bool,
     /// Bytes of a page; 0 as long as there are no frames and were none.
     pub page_size: u32,
-    /// Frames that belong to committed transactions.
+    /// Frames of committed transactions.
     pub frames: u32,
     /// Pages of the database with them; 0 for as many as the file has.
     pub page_count: u32,
@@ -81,7 +81,7 @@ impl IndexHeader {
         salt: [0; 8],
     };
 
-    /// Reads one copy; `None` when it is not whole or cannot be.
+    /// Reads one copy; `None` for a torn or impossible one.
     pub fn parse(words: &[u32; HEADER_WORDS]) -> Option<IndexHeader> {
         let [is_init, big_endian, size @ ..] = words[3].to_ne_bytes();
         let page_size = match u16::from_ne_bytes(size) {
@@ -141,7 +141,7 @@ fn sums(words: &[u32]) -> [u32; 2] {
 pub struct FramePlace {
     /// The block.
     pub block: usize,
-    /// The frame's number within the block, counted from 1: what its hash table says.
+    /// The frame's number within the block, counted from 1, as in its hash table.
     pub entry: u16,
     /// The word with the frame's page.
     pub word: usize,
@@ -151,7 +151,7 @@ impl FramePlace {
     /// The place of frame `number`, counted from 1.
     ///
     /// # Panics
-    /// For frame 0, which there is not.
+    /// For frame 0, as frames count from 1.
     pub fn of(number: u32) -> FramePlace {
         let behind = number.checked_sub(1).expect("frames are counted from 1");
         let (block, entry) = match behind.checked_sub(FIRST_FRAMES) {
@@ -164,7 +164,7 @@ impl FramePlace {
     }
 }
 
-/// The word at which a block's list of pages begins.
+/// The first word of a block's list of pages.
 pub fn first_word(block: usize) -> usize {
     if block == 0 { FIRST_PAGES } else { 0 }
 }
@@ -184,7 +184,7 @@ pub fn first_slot(pgno: u32) -> u32 {
     pgno.wrapping_mul(383) % SLOTS
 }
 
-/// What place `slot` of a hash table says: its word is `word`. 0 is an empty place.
+/// Place `slot` of a hash table, in its word `word`. 0 is an empty place.
 pub fn slot_of(word: u32, slot: u32) -> u16 {
     let [a, b, c, d] = word.to_ne_bytes();
     u16::from_ne_bytes(if slot.is_multiple_of(2) { [a, b] } else { [c, d] })

@@ -22,10 +22,10 @@ use crate::exec::for_each_row;
 use crate::index_reader::IndexReader;
 use crate::parse::ast::{Conflict, Explain, Name, Stmt, TransactionMode};
 use crate::parse::{Hint, Parsed, hint, parse};
-use crate::plan::forced::Forced;
 use crate::reader::TableReader;
 use crate::rows::Rows;
 use crate::schema::{AttachedSnapshots, FIRST_ATTACHED, MAIN, Schema, Snapshot, Txns};
+use crate::session::forced::Forced;
 use crate::session::{
     Analysis, Control, Counts, Environment, Interrupter, Limits, Session, StatementSession,
 };

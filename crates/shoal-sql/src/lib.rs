@@ -39,11 +39,11 @@ pub use error::{Error, NameKind, Raise};
 pub use index_reader::IndexReader;
 pub use layer::{Layer, LayerRow, ViewBuilder};
 pub use parse::Statements;
-#[doc(hidden)]
-pub use plan::forced::{Forced, ForcedAccess, ForcedCarrier, ForcedChoice, ForcedJoin};
 pub use reader::TableReader;
 pub use rows::{Row, Rows};
 pub use schema::{Column, Index, Module, ModuleContext, ModuleRows, Object, Schema, Table, View};
+#[doc(hidden)]
+pub use session::forced::{Forced, ForcedAccess, ForcedCarrier, ForcedChoice, ForcedJoin};
 pub use session::{Interrupter, Limits};
 pub use top_k::Scored;
 pub use typed::{Decimal, Guid, NotTyped};

@@ -1,7 +1,8 @@
 //! Databases in write-ahead log mode: what a transaction reads, beside others who write.
 //!
 //! What a reader needs is that neither the frames it reads nor the pages it takes from the database
-//! file change under it. As SQLite's own readers it holds the shared lock of a read mark in the log's
+//! file change under it. As SQLite's own readers it holds the shared lock of a read mark in the
+//! log's
 //! index (`-shm`). Either
 //!
 //! - the whole log was in the database already: the reader locks mark 0, which keeps every
@@ -14,8 +15,10 @@
 //! keeps the database's shared lock as long as it is open: nobody removes the two files meanwhile.
 //! The last one to go puts the log into the database and removes them.
 //!
-//! A store that may only read makes no file and holds the database's lock for each transaction. Where
-//! there is an index, it uses it as others do. Where there is none, it reads the log by its checksums;
+//! A store that may only read makes no file and holds the database's lock for each transaction.
+//! Where
+//! there is an index, it uses it as others do. Where there is none, it reads the log by its
+//! checksums;
 //! after each page that is read from the database it is checked that there is still no index, as
 //! whoever writes makes one first. Once there is one, nothing tells whether it is the first. Where
 //! there was no log, an index of an empty log may be that of a log which was written, put into the
@@ -239,7 +242,8 @@ impl WalState {
                 for number in known.frames + 1..=header.frames {
                     pages.extend(log.index.page_of(number)?);
                 }
-                // The list is of this log only if it has not begun anew meanwhile, which is kept from
+                // The list is of this log only if it has not begun anew meanwhile, which is kept
+                // from
                 // it where this reads the log.
                 let still = log.index.header()?.is_some_and(|now| now.salt == header.salt);
                 match still || !matches!(view.source, Source::Database) {
@@ -307,7 +311,8 @@ impl WalState {
         self.known = None;
     }
 
-    /// Puts the log into the database and removes it, if nobody else has the database open. True when
+    /// Puts the log into the database and removes it, if nobody else has the database open. True
+    /// when
     /// both files are gone; the database's exclusive lock is held then.
     pub(crate) fn close(&mut self, store: &Inner) -> Result<bool, Error> {
         let Some(log) = self.log.take_if(|_| self.is_peer) else { return Ok(false) };
@@ -404,7 +409,8 @@ impl Log {
     }
 
     /// The place of a read mark that covers no frame past the state's last, and as many as can be:
-    /// one that is there, or one that nobody uses and is set. 0 when there is none: then checkpoints
+    /// one that is there, or one that nobody uses and is set. 0 when there is none: then
+    /// checkpoints
     /// wait.
     fn choose_mark(&self, frames: u32) -> Result<usize, Error> {
         let (mut best, mut reach) = (0, 0);
@@ -429,11 +435,14 @@ impl Log {
         Ok(best)
     }
 
-    /// Locks mark 0 of an index that says nothing valid and cannot be made anew; `None` when someone is
+    /// Locks mark 0 of an index that says nothing valid and cannot be made anew; `None` when
+    /// someone is
     /// about to change that.
     ///
-    /// Whoever makes the index valid then starts from a log of which nothing is in the database, and can
-    /// put nothing there as long as the mark is locked. Without the lock of writers it might be one who
+    /// Whoever makes the index valid then starts from a log of which nothing is in the database,
+    /// and can
+    /// put nothing there as long as the mark is locked. Without the lock of writers it might be
+    /// one who
     /// is halfway through telling of a log that is there, and is about to begin it anew.
     fn lock_invalid(self: &Arc<Log>) -> Result<Option<Held>, Error> {
         if !self.index.lock_mark(0)? {
@@ -445,7 +454,8 @@ impl Log {
         Ok(Some(held).filter(|_| quiet && left))
     }
 
-    /// Takes the lock of writers at the state that `view` is of; false when somebody else holds it or
+    /// Takes the lock of writers at the state that `view` is of; false when somebody else holds it
+    /// or
     /// has committed since.
     pub(crate) fn begin_write(&self, view: &LogView) -> Result<bool, Error> {
         if !self.index.lock(WRITE_LOCK, 1)? {

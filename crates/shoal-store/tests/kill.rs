@@ -1,4 +1,5 @@
-//! Programs killed at random while they write: Shoal and the `sqlite3` command in turns, each recovering
+//! Programs killed at random while they write: Shoal and the `sqlite3` command in turns, each
+//! recovering
 //! what the other left.
 
 #![allow(clippy::unwrap_used)]

@@ -1,4 +1,5 @@
-//! Shoal and the `sqlite3` command on one file at the same time, in both journal modes: turns of writing,
+//! Shoal and the `sqlite3` command on one file at the same time, in both journal modes: turns of
+//! writing,
 //! long readers against checkpoints, and what each of them tells the other.
 
 #![allow(clippy::unwrap_used)]
@@ -173,7 +174,8 @@ fn no_update_is_lost() {
     }
 }
 
-/// Readers of both kinds keep their state through writes and checkpoints of both, and a reader never
+/// Readers of both kinds keep their state through writes and checkpoints of both, and a reader
+/// never
 /// waits.
 #[test]
 fn long_readers_stand_checkpoints() {

@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates with a `modules` block.
-const CRATES: [&str; 2] = ["shoal-crdt", "shoal-history"];
+const CRATES: [&str; 3] = ["shoal-crdt", "shoal-history", "shoal-sql"];
 
 type Edges = BTreeMap<String, BTreeSet<String>>;
 

@@ -7,51 +7,13 @@ use super::group::Groups;
 use super::scan::ScanRun;
 use crate::Error;
 use crate::exec::eval_condition;
-use crate::plan::{BodyPlan, Code, GroupPlan, Level, QueryPlan, RowidRange, Scan, SelectPlan};
+use crate::plan::{Code, InnerPlan};
 
 /// What such a query keeps from one run for the next.
 #[derive(Debug, Default)]
 pub(super) struct InnerRun {
     scan: ScanRun,
     groups: Groups,
-}
-
-/// The parts of such a query's plan.
-#[derive(Clone, Copy)]
-pub(super) struct InnerPlan<'p> {
-    select: &'p SelectPlan,
-    level: &'p Level,
-    /// Where it gives one group of all rows.
-    group: Option<&'p GroupPlan>,
-}
-
-impl<'p> InnerPlan<'p> {
-    /// The plan's parts, where it is one of these.
-    #[inline]
-    pub(super) fn of(plan: &'p QueryPlan) -> Option<InnerPlan<'p>> {
-        let BodyPlan::Select(select) = &plan.body else { return None };
-        let [level] = &*select.levels else { return None };
-        let by_key = match &level.scan {
-            Scan::Table(scan) => matches!(scan.range, RowidRange::Equal(_)),
-            Scan::Index(_) => true,
-            _ => false,
-        };
-        let group = select.group.as_ref();
-        let one_group = |group: &GroupPlan| group.keys.is_empty() && !group.ends_early;
-        let plain = plan.sort.is_none() && plan.limit.is_none() && plan.offset.is_none();
-        let plain = plain && select.windows.is_none() && select.distinct.is_none();
-        let plain = plain && select.pipeline.is_none() && group.is_none_or(one_group);
-        let keeps = level.keeps_left || level.keeps_right;
-        (by_key && plain && !keeps).then_some(InnerPlan { select, level, group })
-    }
-}
-
-/// Whether a query is one of these, and finds its rows by equality.
-pub(crate) fn is_by_key(plan: &QueryPlan) -> bool {
-    InnerPlan::of(plan).is_some_and(|inner| match &inner.level.scan {
-        Scan::Index(scan) => !scan.equal.is_empty(),
-        _ => true,
-    })
 }
 
 impl InnerRun {

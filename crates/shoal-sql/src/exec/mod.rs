@@ -38,7 +38,6 @@ use shoal_store::{IndexCursor, Pgno, TableCursor, TableLookup, Transaction};
 
 pub(crate) use batch::Batch;
 pub(crate) use eval::{current_time, eval, eval_condition, eval_operand};
-pub(crate) use inner::is_by_key;
 pub(crate) use row_expr::{Place, RowExpr};
 
 use crate::Error;
@@ -47,12 +46,12 @@ use crate::keep::kept_keys::{QueryRows, QuerySet, Rules};
 use crate::keep::key::push_converted_key;
 use crate::keep::listed::{ListPlace, ListRule, Listed, Listing};
 use crate::keep::matched::MatchedRows;
-use crate::plan::{BodyPlan, Program, QueryPlan, SubqueryPlan};
+use crate::plan::{BodyPlan, InnerPlan, Program, QueryPlan, SubqueryPlan};
 use crate::schema::{Module, ModuleContext, ModuleRows, Schema, Txns};
 use crate::session::{Analysis, Session};
 use crate::value::{InRule, Value, ValueRef, assign};
 use hash::HashStore;
-use inner::{InnerPlan, InnerRun};
+use inner::InnerRun;
 use memo::Memo;
 use probe::{Probe, ProbePlan};
 use query::{QueryRun, each_row};

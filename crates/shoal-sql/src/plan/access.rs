@@ -5,11 +5,11 @@
 //! nobody looked.
 
 use super::NullKey;
-use super::forced::{Forced, ForcedAccess, ForcedJoin};
 use super::keyed::{IndexTree, key_columns, rowid_path};
 use super::restrict::{Each, End, Prefix, Restriction, rejects_null, restrict, split};
 use crate::resolve::tree::{Body, Expr, IndexHint, Query, ROWID, Source, SourceKind};
 use crate::schema::{Index, IndexSource, Table};
+use crate::session::forced::{Forced, ForcedAccess, ForcedJoin};
 use crate::value::{Affinity, Collation, CompareOp, Value};
 
 /// How many rows a table is taken to have.

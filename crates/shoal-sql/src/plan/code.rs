@@ -219,3 +219,32 @@ pub(crate) enum When {
     False,
     NotNull,
 }
+
+impl Op {
+    /// The register that the operation writes; `None` for a jump.
+    pub(super) fn target(&self) -> Option<Reg> {
+        match self {
+            Op::Copy { to, .. }
+            | Op::Null { to }
+            | Op::Arithmetic { to, .. }
+            | Op::Negate { to, .. }
+            | Op::BitNot { to, .. }
+            | Op::Not { to, .. }
+            | Op::Compare { to, .. }
+            | Op::And { to, .. }
+            | Op::Or { to, .. }
+            | Op::IsNull { to, .. }
+            | Op::IsTruth { to, .. }
+            | Op::Cast { to, .. }
+            | Op::Stored { to, .. }
+            | Op::CurrentTime { to, .. }
+            | Op::Call { to, .. }
+            | Op::InList { to, .. }
+            | Op::InQuery { to, .. }
+            | Op::Exists { to, .. }
+            | Op::Scalar { to, .. }
+            | Op::RowInQuery { to, .. } => Some(*to),
+            Op::Jump { .. } | Op::JumpIf { .. } => None,
+        }
+    }
+}

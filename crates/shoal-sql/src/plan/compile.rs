@@ -2,12 +2,12 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::exec::is_by_key;
 use crate::plan::correlate::outer_reads;
-use crate::plan::forced::Forced;
+use crate::plan::inner::is_by_key;
 use crate::plan::node::{Pipeline, ProbeNode};
 use crate::plan::{BodyPlan, Code, Op, Predicate, QueryPlan, Reg, Shape, SubqueryPlan, When};
 use crate::resolve::tree::{Expr, Select, SelectId, SourceId};
+use crate::session::forced::Forced;
 use crate::value::{CompareOp, Comparison, InRule, PATTERN_BYTES_MAX, Pattern, Value};
 
 /// Lists of constants longer than this are looked up by hash.

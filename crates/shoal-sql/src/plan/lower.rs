@@ -6,7 +6,6 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use shoal_store::{ColumnFinder, Pgno};
 
-use super::forced::ForcedCarrier;
 use super::node::{
     Access, Arm, End, GroupColumn, GroupInput, IndexAccess, KEYS_MAX, Node, Operand, OutputPlace,
     Pipeline, PipelineStep, ProbeNode, RECORDS_MAX, RecordPlan, Test,
@@ -16,6 +15,7 @@ use super::{
     SelectPlan, TableKey, TableScan, UnmatchedScan,
 };
 use crate::plan::{Code, Compiler, Predicate, Reg};
+use crate::session::forced::ForcedCarrier;
 use crate::value::{Comparison, Value};
 
 /// Makes a select a pipeline; `None` for one that computes what pages do not tell.

@@ -5,10 +5,11 @@
 
 mod access;
 mod code;
+mod column_table;
 mod compile;
 pub(crate) mod correlate;
 mod explain;
-pub(crate) mod forced;
+mod inner;
 mod intersection;
 mod keyed;
 mod lower;
@@ -33,10 +34,12 @@ use crate::resolve::push::push_down;
 use crate::resolve::tree::{Aggregate, OutputColumn, Query};
 use crate::resolve::{Around, Resolver};
 use crate::schema::{Module, Schema, Txns};
+use crate::session::forced::Forced;
 use crate::value::{Affinity, Collation, Value};
 pub(crate) use code::{Code, Op, Predicate, Reg, Shape, When};
+pub(crate) use column_table::ColumnTable;
 pub(crate) use compile::Compiler;
-use forced::Forced;
+pub(crate) use inner::InnerPlan;
 pub(crate) use lower::are_rowids;
 pub(crate) use pipeline_scan::{GroupScan, PipelineScan};
 pub(crate) use window::{BoundPlan, WindowCallPlan, WindowPass, WindowPlan};

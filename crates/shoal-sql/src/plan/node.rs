@@ -6,8 +6,8 @@
 
 use shoal_store::{ColumnFinder, ColumnPlace, KeyOrder, Pgno};
 
-use crate::plan::forced::Forced;
 use crate::plan::{BodyPlan, Code, Compiler, GroupPlan, NullKey, QueryPlan, Reg};
+use crate::session::forced::Forced;
 use crate::value::{Affinity, Collation, Comparison, Pattern, Value, ValueRef, holds, text_of};
 
 /// Most records that make up one joined row.

@@ -4,12 +4,11 @@
 //! time: conditions, and where those are all that is left to be asked, the columns of the result or what
 //! groups are made of.
 
-use super::forced::ForcedCarrier;
 use super::lower::lower_scan;
 use super::node::{GroupColumn, GroupInput, MoreOfAggregate, Operand, Pipeline, constant};
 use super::{AggregatePlan, DistinctPlan, GroupPlan, Level, Loads, Scan, SelectPlan};
-use crate::exec::computed::ColumnTable;
-use crate::plan::{Code, Compiler, Reg};
+use crate::plan::{Code, ColumnTable, Compiler, Reg};
+use crate::session::forced::ForcedCarrier;
 use crate::value::Value;
 
 /// Such a scan.

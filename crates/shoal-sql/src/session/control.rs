@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use shoal_store::Watch;
 
-use crate::plan::forced::Forced;
+use crate::session::forced::Forced;
 
 /// Stops the statement that a connection is running, from any thread
 /// ([`Connection::interrupter`](crate::Connection::interrupter)).

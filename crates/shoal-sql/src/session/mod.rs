@@ -2,6 +2,7 @@
 //! budget of memory, temporary files, measures of its plan's nodes.
 
 mod control;
+pub(crate) mod forced;
 mod statement;
 
 use std::sync::Arc;

@@ -1,8 +1,10 @@
 //! A commit to the log: frames, a sync, then the index.
 //!
-//! 1. Where all of the log is in the database and nobody reads it, it begins anew: another salt, and a
+//! 1. Where all of the log is in the database and nobody reads it, it begins anew: another salt,
+//! and a
 //!    header that is durable before a frame follows it.
-//! 2. The changed pages are appended as frames; the last one says that the transaction ends. They are
+//! 2. The changed pages are appended as frames; the last one says that the transaction ends. They
+//! are
 //!    made durable: the commit point.
 //! 3. The index tells everybody. Nobody reads the frames before.
 
@@ -90,7 +92,8 @@ impl Append<'_> {
         log.index.publish(header)
     }
 
-    /// The log's own header, made durable before the first frame: were it not, the frames of the log
+    /// The log's own header, made durable before the first frame: were it not, the frames of the
+    /// log
     /// before could be taken for this one's.
     fn write_start(
         &self,
@@ -160,7 +163,8 @@ impl Append<'_> {
 const TOO_LONG: Error = Error::Limit { what: "frames of a log", max: u32::MAX as u64 };
 
 impl Log {
-    /// Makes the log durable; its name, too, which somebody may have made and not synced, once for an
+    /// Makes the log durable; its name, too, which somebody may have made and not synced, once for
+    /// an
     /// open log.
     pub(super) fn sync(&self, store: &Inner, file: &dyn File) -> Result<(), Error> {
         file.sync()?;

@@ -1,7 +1,8 @@
 //! Checkpoints: the newest pages of the log are put into the database.
 //!
 //! A checkpoint goes as far as no reader needs the database's own pages. Only one that comes to the
-//! log's end makes the database durable and tells so in the index; a log begins anew only after such
+//! log's end makes the database durable and tells so in the index; a log begins anew only after
+//! such
 //! a one, so a crash in the middle loses nothing.
 
 use rustc_hash::FxHashMap;
@@ -23,7 +24,8 @@ pub enum CheckpointMode {
     Passive,
     /// To the end: waits for writers, and for readers of older states.
     Full,
-    /// As [`CheckpointMode::Full`], and until nobody reads the log, so that the next writer begins it
+    /// As [`CheckpointMode::Full`], and until nobody reads the log, so that the next writer begins
+    /// it
     /// anew.
     Restart,
     /// As [`CheckpointMode::Restart`], and cuts the log to nothing.
@@ -35,7 +37,8 @@ pub enum CheckpointMode {
 pub struct Checkpoint {
     /// Somebody was in the way of what was asked for.
     pub busy: bool,
-    /// Frames of the log and those of them that are in the database; `None` where there is no log, or
+    /// Frames of the log and those of them that are in the database; `None` where there is no log,
+    /// or
     /// another checkpoint is under way.
     pub frames: Option<(u32, u32)>,
 }
@@ -72,7 +75,8 @@ impl Log {
         Ok(done)
     }
 
-    /// With the database's exclusive lock held: puts all of the log into the database. False when that
+    /// With the database's exclusive lock held: puts all of the log into the database. False when
+    /// that
     /// could not be.
     pub(super) fn put_away(&self, store: &Inner) -> Result<bool, Error> {
         let done = self.checkpoint(store, PASSIVE, &|| false)?;
@@ -157,7 +161,8 @@ impl Log {
         }
     }
 
-    /// The frames that may go into the database: as far as the marks of readers say. Marks that nobody
+    /// The frames that may go into the database: as far as the marks of readers say. Marks that
+    /// nobody
     /// uses are set out of the way.
     fn safe_frames(&self, header: &IndexHeader, wait: &dyn Fn() -> bool) -> Result<u32, Error> {
         let (mut safe, mut may_wait) = (header.frames, true);
@@ -184,12 +189,15 @@ impl Log {
         Ok(safe)
     }
 
-    /// Puts the newest page of each number into the database, of the frames up to `safe`. The lock of
+    /// Puts the newest page of each number into the database, of the frames up to `safe`. The lock
+    /// of
     /// mark 0 is held exclusively.
     fn backfill(&self, store: &Inner, header: &IndexHeader, safe: u32) -> Result<(), Error> {
         let index = &self.index;
-        // Between reading the header and taking the lock another checkpoint may have come to the end
-        // and a writer begun the log anew. To tell of frames of a log that is no more would make later
+        // Between reading the header and taking the lock another checkpoint may have come to the
+        // end
+        // and a writer begun the log anew. To tell of frames of a log that is no more would make
+        // later
         // checkpoints skip those of the one that is.
         let live = index.header()?;
         if live.is_none_or(|live| live.salt != header.salt) {

@@ -24,8 +24,10 @@ pub(super) struct Index {
     file: Box<dyn File>,
     /// Whether words can be stored.
     pub(super) writable: bool,
-    /// Whether what it says is of those who have it open, or this process made it anew. What nobody has
-    /// open may be of before a crash of the machine; who cannot make it anew does not look at it, and
+    /// Whether what it says is of those who have it open, or this process made it anew. What
+    /// nobody has
+    /// open may be of before a crash of the machine; who cannot make it anew does not look at it,
+    /// and
     /// does not vouch for it by a lock on [`OPEN_LOCK`] either.
     pub(super) is_joined: bool,
     blocks: RwLock<Vec<SharedBlock>>,
@@ -52,7 +54,8 @@ pub(super) enum Opened {
 }
 
 impl Index {
-    /// Opens the index at `path`; makes one where there is none if `create`. The database's shared lock
+    /// Opens the index at `path`; makes one where there is none if `create`. The database's shared
+    /// lock
     /// is held, so that nobody removes it meanwhile.
     pub(super) fn open(store: &Inner, path: &Path, create: bool) -> Result<Opened, Error> {
         let first =
@@ -72,8 +75,10 @@ impl Index {
         Ok(Opened::Missing)
     }
 
-    /// Locks the byte of those who have the index open. What the index says is forgotten when there is
-    /// nobody else: it is of before a crash, and after one of the machine it may be anything. False when
+    /// Locks the byte of those who have the index open. What the index says is forgotten when
+    /// there is
+    /// nobody else: it is of before a crash, and after one of the machine it may be anything.
+    /// False when
     /// it may be and cannot be written.
     fn join(&self, store: &Inner) -> Result<bool, Error> {
         for attempt in 0..TRIES {
@@ -127,7 +132,8 @@ impl Index {
         let mut held = self.held();
         held.shared[mark] -= 1;
         if held.shared[mark] == 0 {
-            // A lock that stays for want of a call makes others wait and does no other harm; it goes
+            // A lock that stays for want of a call makes others wait and does no other harm; it
+            // goes
             // when the file is closed.
             let _ = self.file.lock_bytes(READ_LOCK + mark as u64, 1, ByteLock::None);
         }
@@ -303,7 +309,8 @@ impl Index {
         self.block(FramePlace::of(number).block, true).map(drop)
     }
 
-    /// Notes that frame `number` is page `pgno`. With the lock of writers held; frames come in order.
+    /// Notes that frame `number` is page `pgno`. With the lock of writers held; frames come in
+    /// order.
     pub(super) fn append(&self, number: u32, pgno: Pgno) -> Result<(), Error> {
         let place = FramePlace::of(number);
         let block = self.block(place.block, true)?;

@@ -19,53 +19,11 @@ use super::Machine;
 use super::pipeline::CHUNK;
 use crate::Error;
 use crate::keep::KeySet;
-use crate::plan::{Code, Op, Reg, When};
+use crate::plan::{Code, ColumnTable, Op, Reg, When};
 use crate::value::{Value, ValueRef};
 
 /// Most rows that are computed together.
 pub(crate) const ROWS_MAX: usize = CHUNK;
-
-/// Which column is a register's, for those that have one. The others hold the same for all rows.
-#[derive(Debug, Default)]
-pub(crate) struct ColumnTable {
-    first: Reg,
-    /// By register from the first on; `NONE` for one without a column.
-    columns: Box<[u32]>,
-    count: usize,
-}
-
-impl ColumnTable {
-    const NONE: u32 = u32::MAX;
-
-    /// Columns for registers that are read, each once, in their order, then for those that codes write.
-    pub(crate) fn new<'c>(
-        loaded: &[Reg],
-        codes: impl Iterator<Item = &'c Code> + Clone,
-    ) -> ColumnTable {
-        let written = codes.flat_map(|code| &*code.ops).filter_map(Op::target);
-        let all = || loaded.iter().copied().chain(written.clone());
-        let first = all().min().unwrap_or_default();
-        let end = all().max().map_or(first, |last| last + 1);
-        let mut columns = vec![ColumnTable::NONE; end - first];
-        let mut count = 0;
-        for reg in all() {
-            let column = &mut columns[reg - first];
-            if *column == ColumnTable::NONE {
-                // A statement has fewer registers than that.
-                *column = count as u32;
-                count += 1;
-            }
-        }
-        ColumnTable { first, columns: columns.into(), count }
-    }
-
-    /// The number of a register's column.
-    #[inline]
-    pub(crate) fn column(&self, reg: Reg) -> Option<usize> {
-        let column = *self.columns.get(reg.checked_sub(self.first)?)?;
-        (column != ColumnTable::NONE).then_some(column as usize)
-    }
-}
 
 /// What codes read that is the same for all rows, and what runs their queries.
 pub(super) struct World<'w, 'm, 't> {
@@ -132,7 +90,7 @@ impl Columns {
 
     /// Makes room for so many rows.
     fn begin(&mut self, rows: usize, loaded: usize, world: &World<'_, '_, '_>) {
-        self.columns.resize_with(world.table.count, Column::default);
+        self.columns.resize_with(world.table.count(), Column::default);
         self.columns.iter_mut().for_each(Column::clear);
         self.holders.clear();
         self.holders.extend(0..self.columns.len());
@@ -209,34 +167,5 @@ impl Code {
                 Op::InQuery { .. } | Op::Exists { .. } | Op::Scalar { .. } | Op::RowInQuery { .. }
             )
         })
-    }
-}
-
-impl Op {
-    /// The register that it writes.
-    fn target(&self) -> Option<Reg> {
-        match self {
-            Op::Copy { to, .. }
-            | Op::Null { to }
-            | Op::Arithmetic { to, .. }
-            | Op::Negate { to, .. }
-            | Op::BitNot { to, .. }
-            | Op::Not { to, .. }
-            | Op::Compare { to, .. }
-            | Op::And { to, .. }
-            | Op::Or { to, .. }
-            | Op::IsNull { to, .. }
-            | Op::IsTruth { to, .. }
-            | Op::Cast { to, .. }
-            | Op::Stored { to, .. }
-            | Op::CurrentTime { to, .. }
-            | Op::Call { to, .. }
-            | Op::InList { to, .. }
-            | Op::InQuery { to, .. }
-            | Op::Exists { to, .. }
-            | Op::Scalar { to, .. }
-            | Op::RowInQuery { to, .. } => Some(*to),
-            Op::Jump { .. } | Op::JumpIf { .. } => None,
-        }
     }
 }
