@@ -151,3 +151,14 @@ fn a_dump_makes_the_database_again() {
         assert_eq!(count("c.db"), count("copy.db"));
     }
 }
+
+/// People choose the mode of a journal before there is anything in the file.
+#[test]
+fn a_journal_mode_may_be_the_first_statement() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = ["sql", "new.db", "PRAGMA journal_mode = wal", "CREATE TABLE t(a)"];
+    assert_eq!(shoal(dir.path(), &first).ok(), "wal\n");
+    let insert = ["sql", "new.db", "INSERT INTO t VALUES (1), (2) RETURNING a"];
+    assert_eq!(shoal(dir.path(), &insert).ok(), "1\n2\n");
+    same_list(dir.path(), "new.db", "PRAGMA journal_mode; SELECT * FROM t");
+}

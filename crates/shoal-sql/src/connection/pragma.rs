@@ -240,6 +240,11 @@ impl Pragma {
         matches!(self.kind, Kind::ApplicationId | Kind::UserVersion) && self.argument.is_some()
     }
 
+    /// True for `PRAGMA journal_mode = ...`: the mode may be kept in the file, which is made for it.
+    pub(crate) fn sets_journal_mode(&self) -> bool {
+        self.kind == Kind::JournalMode && self.argument.is_some()
+    }
+
     /// The names of the result's columns.
     pub(crate) fn columns(&self) -> Vec<String> {
         let names: &[&str] = match self.kind {

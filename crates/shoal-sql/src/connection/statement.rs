@@ -195,7 +195,7 @@ impl Statement {
             | Compiled::Tree(_)
             | Compiled::Analyze(_) => true,
             Compiled::Write(_) => false,
-            Compiled::Pragma(pragma) => !pragma.writes(),
+            Compiled::Pragma(pragma) => !pragma.writes() && !pragma.sets_journal_mode(),
             Compiled::Attach(_)
             | Compiled::Detach(_)
             | Compiled::Begin(_)
