@@ -37,7 +37,9 @@ thread_local! {
 /// Asks a query again that gave `expect`.
 pub(crate) fn ask(connection: &mut Connection, sql: &str, expect: &[Vec<Value>]) {
     let first = sql_words(sql).next().unwrap_or_default();
-    if !matches!(first.as_str(), "select" | "values" | "with") {
+    let is_query = matches!(first.as_str(), "select" | "values" | "with");
+    // WITH may stand before a statement that writes, and gives other rows the second time.
+    if !is_query || !connection.prepare(sql).is_ok_and(|statement| statement.is_read_only()) {
         return;
     }
     let whole = std::env::var("SHOAL_SQL_CHOICES").is_ok_and(|which| which == "all");
