@@ -1,6 +1,5 @@
 //! Commit: SQLite's rollback-journal protocol, in its order (file format §3, atomic commit), or to
-//! the
-//! write-ahead log where there is one.
+//! the write-ahead log where there is one.
 //!
 //! With a journal:
 //!
@@ -9,8 +8,8 @@
 //! 2. Its header gets magic and count; it is made durable. A crash from here on is undone.
 //! 3. With readers gone, the pages go into the database, which is made durable.
 //! 4. The journal is deleted, durably: the commit point. SQLite itself makes the deletion durable
-//! only when `synchronous` is `EXTRA`; here, being told means being durable. Other modes cut it to
-//!    nothing or overwrite its header instead, or have it in memory.
+//!    only when `synchronous` is `EXTRA`; here, being told means being durable. Other modes cut it
+//!    to nothing or overwrite its header instead, or have it in memory.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -182,8 +181,7 @@ impl Commit<'_> {
     }
 
     /// Step 4: from here on nobody plays the journal back. What is left to be made durable may
-    /// fail,
-    /// and then nobody knows.
+    /// fail, and then nobody knows.
     fn end_journal(&self, journal: Box<dyn File>) -> Result<Result<(), VfsError>, Error> {
         let ended = match self.rollback {
             Rollback::Memory | Rollback::Off => return Ok(Ok(())),
@@ -278,9 +276,8 @@ impl Commit<'_> {
         }
         journal.write_at(&batch, at)?;
         at += batch.len() as u64;
-        // A journal that stays may be longer than this one: what follows must not be taken for
-        // more of
-        // it.
+        // A journal that stays may be longer than this one: what follows must not be taken for more
+        // of it.
         let next = at.next_multiple_of(SECTOR as u64);
         if journal.size()? > next {
             journal.write_at(&[0; JournalHeader::SIZE], next)?;

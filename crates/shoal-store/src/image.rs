@@ -6,9 +6,10 @@
 //! the file is mapped as a whole (see [`shoal_vfs::File::map`] for what that rests on).
 //!
 //! The image stays from one transaction to the next as long as the file is in its state. A mapping
-//! does not: it keeps the lock, so it belongs to the transactions, each of which has a [`Snapshot`]:
-//! the image, and the mapping where there is one. With a write-ahead log the snapshot also says where
-//! pages are read that the image has not yet, which may change while the state does not.
+//! does not: it keeps the lock, so it belongs to the transactions, each of which has a
+//! [`Snapshot`]: the image, and the mapping where there is one. With a write-ahead log the snapshot
+//! also says where pages are read that the image has not yet, which may change while the state does
+//! not.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};

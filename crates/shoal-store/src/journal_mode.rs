@@ -38,8 +38,7 @@ impl Store {
     }
 
     /// Changes how the file is committed to, and says how it is from now on: a database in memory
-    /// has
-    /// no log, and keeps its journal there.
+    /// has no log, and keeps its journal there.
     ///
     /// To and from the log, the file is changed, and nobody else may use it meanwhile.
     ///

@@ -8,8 +8,7 @@ pub enum Synchronous {
     /// Never: a crash of the machine may lose commits and harm the file.
     Off,
     /// With a write-ahead log: only when the log is put into the database, so a crash of the
-    /// machine
-    /// may lose the last commits and harms nothing. With a rollback journal as
+    /// machine may lose the last commits and harms nothing. With a rollback journal as
     /// [`Synchronous::Full`].
     Normal,
     /// At each commit: what was told to be committed is there after any crash.

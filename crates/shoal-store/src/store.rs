@@ -44,15 +44,13 @@ pub enum Locking {
     /// The shared lock, taken when the store is opened and kept: others may read, and nobody else
     /// can write as long as the store is open. Beginning a transaction costs no system call. A
     /// file that is only read is mapped, unless it is short. With a write-ahead log a store that
-    /// only
-    /// reads stays at the state it was opened at, and one that may write keeps others from writing
-    /// from its first write on.
+    /// only reads stays at the state it was opened at, and one that may write keeps others from
+    /// writing from its first write on.
     Exclusive,
 }
 
 /// Of a shorter file, in bytes, pages are read and kept: to map it, with the faults and the end of
-/// the
-/// mapping, costs more than reading the few pages that a first statement asks for.
+/// the mapping, costs more than reading the few pages that a first statement asks for.
 const MAPPED_MIN: u64 = 4 << 20;
 
 /// Settings of a store.
@@ -253,14 +251,12 @@ impl Store {
         })
     }
 
-    /// Puts what is in the write-ahead log into the database, as far as `mode` says. A file
-    /// without a
-    /// log has nothing to do.
+    /// Puts what is in the write-ahead log into the database, as far as `mode` says. A file without
+    /// a log has nothing to do.
     ///
     /// # Errors
     /// [`Error::ReadOnly`], [`Error::Latched`]; the system's. Whoever is in the way is no error:
-    /// the
-    /// answer says so.
+    /// the answer says so.
     pub fn checkpoint(&self, mode: CheckpointMode) -> Result<Checkpoint, Error> {
         let inner = &self.inner;
         // The log is opened by a first look at the file.

@@ -117,8 +117,8 @@ impl Transaction {
     /// Lets this transaction write. Other connections may go on reading until its commit.
     ///
     /// # Errors
-    /// [`Error::Busy`] when another transaction writes, or with a write-ahead log has committed since
-    /// this one began: waiting would not help. [`Error::ReadOnly`], [`Error::Latched`],
+    /// [`Error::Busy`] when another transaction writes, or with a write-ahead log has committed
+    /// since this one began: waiting would not help. [`Error::ReadOnly`], [`Error::Latched`],
     /// [`Error::Unsupported`] for auto-vacuum files and files in UTF-16.
     pub fn upgrade(&mut self) -> Result<(), Error> {
         if self.changes.is_none() {

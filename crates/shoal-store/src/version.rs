@@ -55,9 +55,9 @@ impl Transaction {
         }
     }
 
-    /// A number that stands for the state that this transaction began at: within one process no other
-    /// state has the same. The next transaction has it, too, unless somebody committed or the store
-    /// forgot its pages. Cost: a load.
+    /// A number that stands for the state that this transaction began at: within one process no
+    /// other state has the same. The next transaction has it, too, unless somebody committed or the
+    /// store forgot its pages. Cost: a load.
     #[inline]
     pub fn state_id(&self) -> u64 {
         self.snapshot.image.id
@@ -98,8 +98,8 @@ impl Store {
     }
 
     /// Whether anybody has committed since the file was at `version`, this store included. True as
-    /// well where [`Version`] cannot tell, and when a write-ahead log came to its end without another
-    /// commit.
+    /// well where [`Version`] cannot tell, and when a write-ahead log came to its end without
+    /// another commit.
     ///
     /// Cost: as [`Store::version`].
     ///

@@ -2,8 +2,7 @@
 //!
 //! What a reader needs is that neither the frames it reads nor the pages it takes from the database
 //! file change under it. As SQLite's own readers it holds the shared lock of a read mark in the
-//! log's
-//! index (`-shm`). Either
+//! log's index (`-shm`). Either
 //!
 //! - the whole log was in the database already: the reader locks mark 0, which keeps every
 //!   checkpoint from writing into the database, and does not look at the log; or
@@ -16,14 +15,12 @@
 //! The last one to go puts the log into the database and removes them.
 //!
 //! A store that may only read makes no file and holds the database's lock for each transaction.
-//! Where
-//! there is an index, it uses it as others do. Where there is none, it reads the log by its
-//! checksums;
-//! after each page that is read from the database it is checked that there is still no index, as
-//! whoever writes makes one first. Once there is one, nothing tells whether it is the first. Where
-//! there was no log, an index of an empty log may be that of a log which was written, put into the
-//! database and cut, under an index that has ended with its program and was made anew: the salt is
-//! zero, and so is the count of frames that were put into the database, in both.
+//! Where there is an index, it uses it as others do. Where there is none, it reads the log by its
+//! checksums; after each page that is read from the database it is checked that there is still no
+//! index, as whoever writes makes one first. Once there is one, nothing tells whether it is the
+//! first. Where there was no log, an index of an empty log may be that of a log which was written,
+//! put into the database and cut, under an index that has ended with its program and was made anew:
+//! the salt is zero, and so is the count of frames that were put into the database, in both.
 
 mod append;
 mod checkpoint;
@@ -243,8 +240,7 @@ impl WalState {
                     pages.extend(log.index.page_of(number)?);
                 }
                 // The list is of this log only if it has not begun anew meanwhile, which is kept
-                // from
-                // it where this reads the log.
+                // from it where this reads the log.
                 let still = log.index.header()?.is_some_and(|now| now.salt == header.salt);
                 match still || !matches!(view.source, Source::Database) {
                     true if !pages.contains(&Pgno::FIRST) => {
@@ -312,8 +308,7 @@ impl WalState {
     }
 
     /// Puts the log into the database and removes it, if nobody else has the database open. True
-    /// when
-    /// both files are gone; the database's exclusive lock is held then.
+    /// when both files are gone; the database's exclusive lock is held then.
     pub(crate) fn close(&mut self, store: &Inner) -> Result<bool, Error> {
         let Some(log) = self.log.take_if(|_| self.is_peer) else { return Ok(false) };
         if std::mem::take(&mut self.keeps_writing) {
@@ -410,8 +405,7 @@ impl Log {
 
     /// The place of a read mark that covers no frame past the state's last, and as many as can be:
     /// one that is there, or one that nobody uses and is set. 0 when there is none: then
-    /// checkpoints
-    /// wait.
+    /// checkpoints wait.
     fn choose_mark(&self, frames: u32) -> Result<usize, Error> {
         let (mut best, mut reach) = (0, 0);
         for place in 1..READ_MARKS {
@@ -436,14 +430,12 @@ impl Log {
     }
 
     /// Locks mark 0 of an index that says nothing valid and cannot be made anew; `None` when
-    /// someone is
-    /// about to change that.
+    /// someone is about to change that.
     ///
     /// Whoever makes the index valid then starts from a log of which nothing is in the database,
-    /// and can
-    /// put nothing there as long as the mark is locked. Without the lock of writers it might be
-    /// one who
-    /// is halfway through telling of a log that is there, and is about to begin it anew.
+    /// and can put nothing there as long as the mark is locked. Without the lock of writers it
+    /// might be one who is halfway through telling of a log that is there, and is about to begin it
+    /// anew.
     fn lock_invalid(self: &Arc<Log>) -> Result<Option<Held>, Error> {
         if !self.index.lock_mark(0)? {
             return Ok(None);
@@ -455,8 +447,7 @@ impl Log {
     }
 
     /// Takes the lock of writers at the state that `view` is of; false when somebody else holds it
-    /// or
-    /// has committed since.
+    /// or has committed since.
     pub(crate) fn begin_write(&self, view: &LogView) -> Result<bool, Error> {
         if !self.index.lock(WRITE_LOCK, 1)? {
             return Ok(false);

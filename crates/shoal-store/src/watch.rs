@@ -63,8 +63,9 @@ impl Watch {
         }
     }
 
-    /// Counts from now on the pages that walks enter, until the watch is restarted. A watch that counts
-    /// nothing pays nothing for it: counting is one of the states that a look takes the long way for.
+    /// Counts from now on the pages that walks enter, until the watch is restarted. A watch that
+    /// counts nothing pays nothing for it: counting is one of the states that a look takes the long
+    /// way for.
     pub fn count_pages(&self) {
         self.pages.store(0, Ordering::Relaxed);
         self.state.fetch_or(COUNTED, Ordering::Relaxed);

@@ -1,6 +1,5 @@
 //! Programs killed at random while they write: Shoal and the `sqlite3` command in turns, each
-//! recovering
-//! what the other left.
+//! recovering what the other left.
 
 #![allow(clippy::unwrap_used)]
 #![allow(clippy::print_stderr, clippy::print_stdout)] // the killed program tells of its commits

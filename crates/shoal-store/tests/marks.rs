@@ -220,8 +220,7 @@ fn pages_that_did_not_change_stay() {
 }
 
 /// A store that may write opens log and index as SQLite does: a transaction that begins alone goes
-/// on
-/// beside whoever comes to write, and whoever comes after that.
+/// on beside whoever comes to write, and whoever comes after that.
 #[test]
 fn who_reads_alone_reads_on() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,5 @@
 //! Shoal and the `sqlite3` command on one file at the same time, in both journal modes: turns of
-//! writing,
-//! long readers against checkpoints, and what each of them tells the other.
+//! writing, long readers against checkpoints, and what each of them tells the other.
 
 #![allow(clippy::unwrap_used)]
 #![allow(clippy::print_stderr)] // a test that is skipped says so
@@ -175,8 +174,7 @@ fn no_update_is_lost() {
 }
 
 /// Readers of both kinds keep their state through writes and checkpoints of both, and a reader
-/// never
-/// waits.
+/// never waits.
 #[test]
 fn long_readers_stand_checkpoints() {
     let folder = tempfile::tempdir().unwrap();

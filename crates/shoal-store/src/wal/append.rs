@@ -1,11 +1,9 @@
 //! A commit to the log: frames, a sync, then the index.
 //!
 //! 1. Where all of the log is in the database and nobody reads it, it begins anew: another salt,
-//! and a
-//!    header that is durable before a frame follows it.
+//!    and a header that is durable before a frame follows it.
 //! 2. The changed pages are appended as frames; the last one says that the transaction ends. They
-//! are
-//!    made durable: the commit point.
+//!    are made durable: the commit point.
 //! 3. The index tells everybody. Nobody reads the frames before.
 
 use std::sync::atomic::Ordering;
@@ -93,8 +91,7 @@ impl Append<'_> {
     }
 
     /// The log's own header, made durable before the first frame: were it not, the frames of the
-    /// log
-    /// before could be taken for this one's.
+    /// log before could be taken for this one's.
     fn write_start(
         &self,
         log: &Log,
@@ -164,8 +161,7 @@ const TOO_LONG: Error = Error::Limit { what: "frames of a log", max: u32::MAX as
 
 impl Log {
     /// Makes the log durable; its name, too, which somebody may have made and not synced, once for
-    /// an
-    /// open log.
+    /// an open log.
     pub(super) fn sync(&self, store: &Inner, file: &dyn File) -> Result<(), Error> {
         file.sync()?;
         if !self.has_durable_name.load(Ordering::Relaxed) {

@@ -2,8 +2,7 @@
 //!
 //! A checkpoint goes as far as no reader needs the database's own pages. Only one that comes to the
 //! log's end makes the database durable and tells so in the index; a log begins anew only after
-//! such
-//! a one, so a crash in the middle loses nothing.
+//! such a one, so a crash in the middle loses nothing.
 
 use rustc_hash::FxHashMap;
 use shoal_format::Pgno;
@@ -25,8 +24,7 @@ pub enum CheckpointMode {
     /// To the end: waits for writers, and for readers of older states.
     Full,
     /// As [`CheckpointMode::Full`], and until nobody reads the log, so that the next writer begins
-    /// it
-    /// anew.
+    /// it anew.
     Restart,
     /// As [`CheckpointMode::Restart`], and cuts the log to nothing.
     Truncate,
@@ -38,8 +36,7 @@ pub struct Checkpoint {
     /// Somebody was in the way of what was asked for.
     pub busy: bool,
     /// Frames of the log and those of them that are in the database; `None` where there is no log,
-    /// or
-    /// another checkpoint is under way.
+    /// or another checkpoint is under way.
     pub frames: Option<(u32, u32)>,
 }
 
@@ -76,8 +73,7 @@ impl Log {
     }
 
     /// With the database's exclusive lock held: puts all of the log into the database. False when
-    /// that
-    /// could not be.
+    /// that could not be.
     pub(super) fn put_away(&self, store: &Inner) -> Result<bool, Error> {
         let done = self.checkpoint(store, PASSIVE, &|| false)?;
         Ok(!done.busy && done.frames.is_some_and(|(frames, moved)| frames == moved))
@@ -162,8 +158,7 @@ impl Log {
     }
 
     /// The frames that may go into the database: as far as the marks of readers say. Marks that
-    /// nobody
-    /// uses are set out of the way.
+    /// nobody uses are set out of the way.
     fn safe_frames(&self, header: &IndexHeader, wait: &dyn Fn() -> bool) -> Result<u32, Error> {
         let (mut safe, mut may_wait) = (header.frames, true);
         for mark in 1..READ_MARKS {
@@ -190,15 +185,12 @@ impl Log {
     }
 
     /// Puts the newest page of each number into the database, of the frames up to `safe`. The lock
-    /// of
-    /// mark 0 is held exclusively.
+    /// of mark 0 is held exclusively.
     fn backfill(&self, store: &Inner, header: &IndexHeader, safe: u32) -> Result<(), Error> {
         let index = &self.index;
         // Between reading the header and taking the lock another checkpoint may have come to the
-        // end
-        // and a writer begun the log anew. To tell of frames of a log that is no more would make
-        // later
-        // checkpoints skip those of the one that is.
+        // end and a writer begun the log anew. To tell of frames of a log that is no more would
+        // make later checkpoints skip those of the one that is.
         let live = index.header()?;
         if live.is_none_or(|live| live.salt != header.salt) {
             return Ok(());

@@ -24,11 +24,9 @@ pub(super) struct Index {
     file: Box<dyn File>,
     /// Whether words can be stored.
     pub(super) writable: bool,
-    /// Whether what it says is of those who have it open, or this process made it anew. What
-    /// nobody has
-    /// open may be of before a crash of the machine; who cannot make it anew does not look at it,
-    /// and
-    /// does not vouch for it by a lock on [`OPEN_LOCK`] either.
+    /// Whether what it says is of those who have it open, or this process made it anew. What nobody
+    /// has open may be of before a crash of the machine; who cannot make it anew does not look at
+    /// it, and does not vouch for it by a lock on [`OPEN_LOCK`] either.
     pub(super) is_joined: bool,
     blocks: RwLock<Vec<SharedBlock>>,
     held: Mutex<Held>,
@@ -55,8 +53,7 @@ pub(super) enum Opened {
 
 impl Index {
     /// Opens the index at `path`; makes one where there is none if `create`. The database's shared
-    /// lock
-    /// is held, so that nobody removes it meanwhile.
+    /// lock is held, so that nobody removes it meanwhile.
     pub(super) fn open(store: &Inner, path: &Path, create: bool) -> Result<Opened, Error> {
         let first =
             if create { OpenMode::CreateLike(&store.real_path) } else { OpenMode::ReadWrite };
@@ -75,11 +72,9 @@ impl Index {
         Ok(Opened::Missing)
     }
 
-    /// Locks the byte of those who have the index open. What the index says is forgotten when
-    /// there is
-    /// nobody else: it is of before a crash, and after one of the machine it may be anything.
-    /// False when
-    /// it may be and cannot be written.
+    /// Locks the byte of those who have the index open. What the index says is forgotten when there
+    /// is nobody else: it is of before a crash, and after one of the machine it may be anything.
+    /// False when it may be and cannot be written.
     fn join(&self, store: &Inner) -> Result<bool, Error> {
         for attempt in 0..TRIES {
             let alone = !self.file.is_locked_elsewhere(OPEN_LOCK)?;
@@ -133,8 +128,7 @@ impl Index {
         held.shared[mark] -= 1;
         if held.shared[mark] == 0 {
             // A lock that stays for want of a call makes others wait and does no other harm; it
-            // goes
-            // when the file is closed.
+            // goes when the file is closed.
             let _ = self.file.lock_bytes(READ_LOCK + mark as u64, 1, ByteLock::None);
         }
     }

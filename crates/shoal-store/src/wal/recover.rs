@@ -50,8 +50,7 @@ pub(super) fn scan(log: &dyn File) -> Result<Option<Scanned>, Error> {
 
 impl Log {
     /// Makes the index anew. The lock of writers is held; who reads meanwhile by the index as it
-    /// was
-    /// finds the same in it at every moment.
+    /// was finds the same in it at every moment.
     pub(super) fn recover(&self, store: &Inner) -> Result<IndexHeader, Error> {
         if !self.index.lock(CHECKPOINT_LOCK, 2)? {
             return Err(Error::busy(&store.path));

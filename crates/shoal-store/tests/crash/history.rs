@@ -1,6 +1,5 @@
 //! Many commits to a log that is put into the database and begun anew on the way: whatever is cut,
-//! what
-//! was told to be committed is there, and nothing but a whole number of commits.
+//! what was told to be committed is there, and nothing but a whole number of commits.
 
 use std::path::Path;
 

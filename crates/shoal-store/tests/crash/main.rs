@@ -146,8 +146,7 @@ fn changing_the_journal_mode_can_be_cut() {
 }
 
 /// The order is the protocol. A crash test alone does not pin it: were the first sync of the
-/// journal
-/// left out, a torn record would have to pass its checksum for a test to notice.
+/// journal left out, a torn record would have to pass its checksum for a test to notice.
 #[test]
 fn a_commit_does_what_sqlite_does_in_its_order() {
     let before = filled();
