@@ -240,7 +240,7 @@ impl Pragma {
         matches!(self.kind, Kind::ApplicationId | Kind::UserVersion) && self.argument.is_some()
     }
 
-    /// True for `PRAGMA journal_mode = ...`: the mode may be kept in the file, which is made for it.
+    /// True for `PRAGMA journal_mode = ...`: the mode may be kept in the file, made for its sake.
     pub(crate) fn sets_journal_mode(&self) -> bool {
         self.kind == Kind::JournalMode && self.argument.is_some()
     }
