@@ -82,22 +82,22 @@ impl AggregateFunction {
         self.arguments.allow(count)
     }
 
-    /// True for `min` and `max`, whose bare columns come from the row that holds the extreme.
+    /// True for `min` and `max`, whose bare columns come from the row holding the extreme.
     pub(crate) fn picks_row(&self) -> bool {
         matches!(self.kind, Kind::Min | Kind::Max)
     }
 
-    /// Whether the text it returns is JSON for the functions around it.
+    /// True where the functions around the call take the returned text for JSON.
     pub(crate) fn returns_json(&self) -> bool {
         matches!(self.kind, Kind::Json { blob: false, .. })
     }
 
-    /// Whether [`AggregateState::undo`] can take rows back.
+    /// True where [`AggregateState::undo`] can take rows back.
     pub(crate) fn is_reversible(&self) -> bool {
         self.merges() && !self.picks_row() || matches!(self.kind, Kind::GroupConcat)
     }
 
-    /// Whether states of parts of the rows can be put together.
+    /// True where states of parts of the rows can be put together.
     pub(crate) fn merges(&self) -> bool {
         matches!(self.kind, Kind::Count | Kind::Sum | Kind::Total | Kind::Avg) || self.picks_row()
     }
@@ -112,7 +112,7 @@ impl AggregateFunction {
     }
 
     /// The state of an empty group; `min` and `max` compare text by the collation. `json` has a bit
-    /// for each argument that a function made which returns JSON.
+    /// for each argument made by a function returning JSON.
     pub(crate) fn start(&self, collation: Collation, json: u64) -> AggregateState {
         AggregateState(match self.kind {
             Kind::Count => State::Count(0),
@@ -135,20 +135,21 @@ impl fmt::Debug for AggregateFunction {
     }
 }
 
-/// What an aggregate knows of the rows so far.
+/// The running state of an aggregate over the rows so far.
 #[derive(Clone, Debug)]
 pub(crate) struct AggregateState(State);
 
-/// Values of which those that are numbers are gone through by loops of their own.
+/// A list of values whose runs of numbers are visited by loops of their own.
 pub(crate) trait ForEach<'v> {
-    /// How many they are.
+    /// The number of values.
     fn len(&self) -> usize;
-    /// One of them, by number from 0.
+    /// A value by its number from 0.
     fn value(&self, number: usize) -> ValueRef<'v>;
-    /// Calls `each` with the integers from that number on, until it is false or there is something else;
-    /// gives the number of that. There may be integers of which it is not told.
+    /// Calls `each` with the integers from number `from` on, until `each` is false or a value is no
+    /// integer; gives the number of the value the loop ended at. An implementation may end before
+    /// an integer: the caller takes that value by itself.
     fn each_int(&self, from: usize, each: impl FnMut(i64) -> bool) -> usize;
-    /// The same of floats, with no NaN.
+    /// As `each_int` for reals, none of them NaN.
     fn each_real(&self, from: usize, each: impl FnMut(f64)) -> usize;
 }
 
@@ -172,8 +173,8 @@ enum SumResult {
 impl AggregateState {
     /// Takes one row's arguments.
     ///
-    /// Gives whether a `min` or `max` now holds this row's value, so that bare columns are read
-    /// from it; also true for NULL before any value was seen. Always true for the others.
+    /// Gives true when a `min` or `max` now holds this row's value, so that bare columns are read
+    /// from the row; also true for NULL before any value was seen. Always true for the others.
     ///
     /// # Errors
     /// [`Error::Runtime`] when a text grows too long.
@@ -207,8 +208,8 @@ impl AggregateState {
         Ok(true)
     }
 
-    /// Takes back a row that was stepped over before, where the function is reversible. The steps
-    /// are SQLite's, so that the last bit of a sum of reals agrees.
+    /// Takes back a row stepped over before, for reversible functions. The steps are SQLite's: the
+    /// last bit of a sum of reals agrees.
     pub(crate) fn undo(&mut self, arguments: &[Value]) {
         let value = arguments.first();
         match &mut self.0 {
@@ -223,12 +224,12 @@ impl AggregateState {
         }
     }
 
-    /// Takes the rows that another state took, which come after this one's. `None` when that would
-    /// not give what taking them one by one gives: where a sum of integers might have overflown on
-    /// the way, and for functions that do not merge. Else as [`AggregateState::step`].
+    /// Takes the rows of another state; they come after the rows of this one. `None` when taking
+    /// the rows one by one could give another answer: where a sum of integers might have overflown
+    /// on the way, and for functions without merging. Else as [`AggregateState::step`].
     ///
-    /// Sums of reals are compensated, so that the last bit agrees but where the exact sum is within
-    /// a 2^50th of a bit of where the rounding turns.
+    /// Sums of reals are compensated: the last bit agrees unless the exact sum is within a 2^50th
+    /// of a bit of where the rounding turns.
     pub(crate) fn merge(&mut self, other: AggregateState) -> Option<bool> {
         match (&mut self.0, other.0) {
             (State::Count(count), State::Count(more)) => *count += more,
@@ -305,7 +306,7 @@ impl AggregateState {
         Ok(true)
     }
 
-    /// The same of the two arguments that some functions have.
+    /// As [`AggregateState::step_borrowed`] for calls with two arguments.
     ///
     /// # Errors
     /// As [`AggregateState::step`].
@@ -319,8 +320,8 @@ impl AggregateState {
         }
     }
 
-    /// As [`AggregateState::step_borrowed`] with an argument, where it is a matter of a few
-    /// instructions; false, and nothing is done, where it is not.
+    /// Fast path of [`AggregateState::step_borrowed`] for a number and a state that takes a few
+    /// instructions. Any other pair gives false, with nothing done.
     #[inline(always)]
     pub(crate) fn step_number(&mut self, value: ValueRef<'_>) -> bool {
         match (&mut self.0, value) {
@@ -413,13 +414,13 @@ impl AggregateState {
     }
 }
 
-/// A sum that is exact over integers until it overflows or meets a real, and from then on a
-/// Kahan-Babuska-Neumaier sum with the same steps as SQLite's, so that the last bit agrees.
+/// A sum, exact over integers until an overflow or a real, and from then on a
+/// Kahan-Babuska-Neumaier sum. The steps are SQLite's: the last bit agrees.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     count: i64,
     int: i64,
-    /// At least as large as `int` ever was, without the sign; less than twice that.
+    /// At least the largest magnitude `int` ever had, and less than twice as much.
     peak: u64,
     real: f64,
     error: f64,
@@ -502,11 +503,11 @@ impl Sum {
         }
     }
 
-    /// Takes numbers from that one on: integers while the sum is exact, reals from then on; gives the number
-    /// of the first value that was not taken.
+    /// Takes numbers from number `from` on: integers while the sum is exact, reals from then on;
+    /// gives the number of the first value not taken.
     #[inline(always)]
     fn take_each<'v>(&mut self, values: &impl ForEach<'v>, from: usize) -> usize {
-        // Of its own while the loop runs, so that it stays in registers.
+        // A local copy, kept in registers while the loop runs.
         let mut sum = *self;
         let ended = if sum.approximate {
             let ended = values.each_real(from, |real| sum.add(real));
@@ -525,8 +526,8 @@ impl Sum {
         ended
     }
 
-    /// Takes what another sum took; false, with nothing changed, where an overflow cannot be ruled
-    /// out.
+    /// Takes the numbers of another sum; false, with nothing changed, where an overflow cannot be
+    /// ruled out.
     fn merge(&mut self, other: &Sum) -> bool {
         if self.overflown || other.overflown {
             return false;
@@ -590,7 +591,8 @@ impl Sum {
     }
 }
 
-/// An integer as reals: itself, or where it has more than 52 bits two whose sum is exact.
+/// An integer as reals: one real up to 52 bits, above two reals with the integer as their exact
+/// sum.
 fn split(int: i64) -> (f64, Option<f64>) {
     const EXACT: i64 = 1 << 52;
     if (1 - EXACT..EXACT).contains(&int) {

@@ -1,20 +1,20 @@
-//! `group_concat`: texts that are joined, and taken back from the front where a frame moves on.
+//! `group_concat`: joined texts, taken back from the front as a window frame moves on.
 
 use std::collections::VecDeque;
 
 use crate::Error;
 use crate::value::{Value, ValueRef, push_text, text_of};
 
-/// What is joined so far. As in SQLite it is known how long separators are, not before which text each
-/// stands: where nothing is left of the text, the next one counts as the first, also behind empty ones
-/// that are still within the frame.
+/// The joined text so far. As in SQLite the lengths of separators are known, but not the text
+/// behind each: once no byte of the text is left, the next text counts as the first, even where
+/// empty texts are still within the window frame.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Concat {
     text: Vec<u8>,
-    /// Whether the next text is not the first.
+    /// True once the first text was added.
     begun: bool,
     count: usize,
-    /// How long the separator of the first text is, which is not written.
+    /// Length of the first text's separator, itself not written.
     first_separator: usize,
     /// How long the others are, once one of them has another length.
     separators: Option<VecDeque<usize>>,
@@ -55,7 +55,7 @@ impl Concat {
         Ok(())
     }
 
-    /// Takes the first text back, which had these arguments.
+    /// Takes back the first text, added with these arguments.
     pub(super) fn undo(&mut self, arguments: &[Value]) {
         let Some(text) = arguments.first().and_then(|value| text_of(value.as_ref())) else {
             return;

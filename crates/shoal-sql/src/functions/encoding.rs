@@ -1,8 +1,8 @@
-//! Text as the bytes of a file in UTF-16, and back: what `CAST`, `hex` and `||` do there.
+//! Text as the bytes of a file in UTF-16, and back: for `CAST`, `hex` and `||` of such files.
 //!
-//! Text is UTF-8 in here whatever the file's encoding; where SQLite shows a text's bytes, or reads
-//! bytes as text, those are the file's. The resolver puts calls of these functions around the
-//! operands; their names cannot be written in SQL.
+//! Text in memory is UTF-8 in any file; where SQLite shows the bytes of a text, or reads bytes as
+//! text, the bytes are in the file's encoding. The resolver puts calls of these functions around
+//! the operands; their names cannot be written in SQL.
 
 use shoal_store::ByteOrder::{self, Big, Little};
 use shoal_store::utf16::{decode, encode};
@@ -34,7 +34,7 @@ fn bytes(values: &[Value], order: ByteOrder) -> Value {
     }
 }
 
-/// A text as a blob of UTF-16; any other value as it is.
+/// A text as a blob of UTF-16; any other value unchanged.
 fn text_bytes(values: &[Value], order: ByteOrder) -> Value {
     match &values[0] {
         Value::Text(_) => bytes(values, order),
@@ -42,7 +42,7 @@ fn text_bytes(values: &[Value], order: ByteOrder) -> Value {
     }
 }
 
-/// A blob of UTF-16 as text; any other value as it is.
+/// A blob of UTF-16 as text; any other value unchanged.
 fn text(values: &[Value], order: ByteOrder) -> Value {
     match &values[0] {
         Value::Blob(blob) => {

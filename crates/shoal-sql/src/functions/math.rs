@@ -109,14 +109,14 @@ fn round_to(real: f64, decimals: i32) -> f64 {
     if kept == 0 {
         return if decimal.negative { -0.0 } else { 0.0 };
     }
-    // They are those of a number of 64 bits.
+    // The kept digits fit a number of 64 bits.
     let add = |number: u64, digit: &u8| number.wrapping_mul(10).wrapping_add((digit - b'0').into());
     let exponent = i64::from(decimal.point) - i64::try_from(kept).unwrap_or(0);
     let magnitude = scaled(digits[..kept].iter().fold(0, add), exponent);
     if decimal.negative { -magnitude } else { magnitude }
 }
 
-/// -1, 0 or 1; NULL for what is not wholly a number.
+/// -1, 0 or 1; NULL unless the whole value is a number.
 fn sign(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
     let Some(real) = arguments.first().and_then(number) else { return Ok(Value::Null) };
     Ok(Value::Int(if real < 0.0 { -1 } else { i64::from(real > 0.0) }))
@@ -135,7 +135,7 @@ fn number(value: &Value) -> Option<f64> {
     }
 }
 
-/// Integers stay what they are.
+/// Integers stay as they are.
 fn whole(arguments: &[Value], function: fn(f64) -> f64) -> Result<Value, Error> {
     Ok(match arguments.first() {
         Some(Value::Int(int)) => Value::Int(*int),

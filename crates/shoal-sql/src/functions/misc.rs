@@ -55,8 +55,8 @@ fn nullif(arguments: &[Value], env: &Env<'_>) -> Result<Value, Error> {
     Ok(if equal { Value::Null } else { value.clone() })
 }
 
-/// `J` for JSON that a function made, which shows in the query; of what `json_extract` gives, which is an
-/// element here, for arrays and objects.
+/// `J` for JSON made by a function and shown in the query. `json_extract` is called here in its
+/// form for elements, whose result counts as JSON only for arrays and objects.
 fn subtype(arguments: &[Value], env: &Env<'_>) -> Result<Value, Error> {
     let is_json = match arguments.first() {
         Some(Value::Text(text)) if env.is_json(1) => matches!(text.first(), Some(b'[' | b'{')),
@@ -100,7 +100,7 @@ fn type_of(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
     Ok(arguments.first().map_or("null", Value::type_name).into())
 }
 
-/// Never the lowest integer, so that `abs(random())` always works.
+/// A random integer, never the lowest: `abs(random())` always works.
 fn random(_: &[Value], env: &Env<'_>) -> Result<Value, Error> {
     let mut bytes = [0; 8];
     env.session.random(&mut bytes);

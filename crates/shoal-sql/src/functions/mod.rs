@@ -1,8 +1,8 @@
 //! SQL's built-in functions: looked up by name when a statement is prepared, called on values.
 //!
-//! Functions know no tables and no expressions; what they need of the world (the clock, random
-//! bytes, counts of changes) comes through [`Session`]. What SQLite has and this does not is
-//! refused by name, so that a query never gets another function's answer.
+//! Functions know no tables and no expressions; the world (the clock, random bytes, counts of
+//! changes) comes through [`Session`]. Functions of SQLite missing here are refused by name, so
+//! that a query never gets another function's answer.
 
 mod aggregate;
 mod concat;
@@ -29,16 +29,17 @@ pub(crate) use window::{WindowFunction, window_function};
 /// The world around one call.
 #[derive(Clone, Copy)]
 pub(crate) struct Env<'a> {
-    /// How the call compares text: the collation of its first argument that has one.
+    /// Collation for comparing text: the collation of the first argument with one.
     pub(crate) collation: Collation,
     /// The connection.
     pub(crate) session: &'a dyn Session,
-    /// One bit for each of the first arguments: whether a function that returns JSON made it.
+    /// One bit for each of the first 64 arguments: set where a function returning JSON made the
+    /// argument.
     pub(crate) json: u64,
 }
 
 impl Env<'_> {
-    /// Whether a function that returns JSON made the argument at a place.
+    /// True where a function returning JSON made the argument at `place`.
     pub(crate) fn is_json(&self, place: usize) -> bool {
         has_bit(self.json, place)
     }
@@ -52,12 +53,13 @@ fn has_bit(mask: u64, place: usize) -> bool {
 pub(crate) struct ScalarFunction {
     name: &'static str,
     arguments: Arguments,
-    /// Whether equal arguments give equal results within one statement.
+    /// True where equal arguments give equal results within one statement.
     pub(crate) deterministic: bool,
-    /// Whether the text it returns is JSON for the functions around it.
+    /// True where the functions around the call take the returned text for JSON.
     pub(crate) returns_json: bool,
     body: Body,
-    /// What a function of one value gives of a borrowed one, where that takes no room and never fails.
+    /// The body of a function of one value for a borrowed value, where the result takes no
+    /// allocation and never fails.
     of_one: Option<OfOne>,
 }
 
@@ -67,29 +69,30 @@ enum Body {
     Text(Append),
 }
 
-/// What appends the text that a function gives of borrowed values to other bytes; false where it gives NULL.
-/// What it appended then, or where it fails, means nothing.
+/// Appends the text result for borrowed values to other bytes; false for a NULL result. Bytes
+/// appended before a NULL or an error mean nothing.
 pub(crate) type Append =
     fn(&[ValueRef<'_>], &Env<'_>, &mut Kept, &mut Vec<u8>) -> Result<bool, Error>;
 
-/// What a function has read of arguments that are the same for many calls, so that it reads them once.
+/// Parsed arguments kept from call to call, where the arguments are the same in every call.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
-    /// One bit for each of the first arguments: whether it is the same in every call with this.
+    /// One bit for each of the first 64 arguments: set where the argument is the same in every call
+    /// with this value.
     fixed: u64,
     format: Option<printf::Format>,
     modifiers: Option<datetime::Modifiers>,
 }
 
 impl Kept {
-    /// For calls of which `fixed` tells which arguments are the same, from the first on.
+    /// Kept arguments for calls with these constant arguments, counted from the first on.
     pub(crate) fn new(fixed: impl Iterator<Item = bool>) -> Kept {
         let fixed = fixed.take(64).enumerate();
         let fixed = fixed.fold(0, |bits, (place, fixed)| bits | u64::from(fixed) << place);
         Kept { fixed, ..Kept::default() }
     }
 
-    /// Whether some arguments are the same in every call.
+    /// True where the arguments at `places` are the same in every call.
     fn is_fixed(&self, mut places: std::ops::Range<usize>) -> bool {
         places.all(|place| has_bit(self.fixed, place))
     }
@@ -123,7 +126,7 @@ impl Arguments {
 }
 
 impl ScalarFunction {
-    /// The language of a function that tells whether a text fits a pattern, its first argument.
+    /// The pattern language of `like` and `glob`, whose first argument is the pattern.
     pub(crate) fn pattern(&self) -> Option<Pattern> {
         match self.name {
             "like" => Some(LIKE),
@@ -140,7 +143,7 @@ impl ScalarFunction {
         ScalarFunction::with(name, arguments, Body::Value(body))
     }
 
-    /// A function that gives texts and NULL alone.
+    /// A function whose results are texts and NULL alone.
     const fn text(name: &'static str, arguments: Arguments, append: Append) -> ScalarFunction {
         ScalarFunction::with(name, arguments, Body::Text(append))
     }
@@ -156,18 +159,19 @@ impl ScalarFunction {
         }
     }
 
-    /// The same function, which is this one of one borrowed value.
+    /// The same function with a body for one borrowed value.
     const fn telling(mut self, of_one: OfOne) -> ScalarFunction {
         self.of_one = Some(of_one);
         self
     }
 
-    /// What it gives of a borrowed value, where it is a function of one that takes no room for that.
+    /// The body for a borrowed value, of functions with one argument and a result without
+    /// allocation.
     pub(crate) fn of_one(&self) -> Option<OfOne> {
         self.of_one
     }
 
-    /// What appends the text it gives to other bytes, where it gives nothing but texts.
+    /// The appending body of a function whose results are texts and NULL alone.
     pub(crate) fn append(&self) -> Option<Append> {
         match self.body {
             Body::Text(append) => Some(append),
@@ -193,7 +197,7 @@ impl ScalarFunction {
         ScalarFunction::new(name, arguments, body).varying()
     }
 
-    /// The same function, which may give something else of the same.
+    /// The same function, now allowed to give other results for equal arguments.
     const fn varying(mut self) -> ScalarFunction {
         self.deterministic = false;
         self
@@ -204,7 +208,7 @@ impl ScalarFunction {
         self.name
     }
 
-    /// Calls the function; as many arguments as it was looked up for.
+    /// Calls the function with as many arguments as the lookup was given.
     ///
     /// # Errors
     /// [`Error::Runtime`] where the arguments' values are refused.
@@ -216,7 +220,7 @@ impl ScalarFunction {
     }
 }
 
-/// The function that `RAISE` calls with its message.
+/// The function called by `RAISE` with its message.
 pub(crate) fn raise(raise: Raise) -> &'static ScalarFunction {
     const fn raising(body: fn(&[Value], &Env<'_>) -> Result<Value, Error>) -> ScalarFunction {
         ScalarFunction::volatile("raise", Arguments::exactly(1), body)
@@ -265,7 +269,7 @@ impl fmt::Debug for ScalarFunction {
     }
 }
 
-/// A function as a name finds it.
+/// A function found by its name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Function {
     Scalar(&'static ScalarFunction),
@@ -279,12 +283,12 @@ pub(crate) enum LookupError {
     Unknown(String),
     #[error("wrong number of arguments to function {0}()")]
     ArgumentCount(String),
-    /// SQLite has it, this crate does not.
+    /// SQLite has the function, this crate does not.
     #[error("function {0}()")]
     Unsupported(String),
 }
 
-/// Finds the function that a call with so many arguments means; `f(*)` counts none.
+/// Finds the function for a call with `count` arguments; `f(*)` counts none.
 ///
 /// One argument makes `min` and `max` aggregates, more make them scalars.
 pub(crate) fn lookup(name: &str, count: usize) -> Result<Function, LookupError> {
@@ -316,13 +320,13 @@ pub(crate) fn lookup(name: &str, count: usize) -> Result<Function, LookupError> 
     Err(LookupError::Unknown(name.to_owned()))
 }
 
-/// Whether an aggregate has the name, for whatever arguments.
+/// True where an aggregate has the name, for any number of arguments.
 pub(crate) fn is_aggregate(name: &str) -> bool {
     aggregate::FUNCTIONS.iter().any(|function| function.name().eq_ignore_ascii_case(name))
 }
 
-/// Every function: its name, `s`calar, `a`ggregate or `w`indow function, how many arguments it takes
-/// (-1 for any number, one entry for each number otherwise), whether it is deterministic.
+/// Every function: name, kind (`s`calar, `a`ggregate or `w`indow function), number of arguments (-1
+/// for any number, else one entry for each number), and true where deterministic.
 pub(crate) fn list() -> Vec<(&'static str, &'static str, i64, bool)> {
     let mut out = Vec::new();
     let mut add = |name: &'static str, kind, (min, max): (usize, usize), deterministic| {
@@ -359,7 +363,7 @@ const SCALARS: &[&[ScalarFunction]] = &[
     encoding::FUNCTIONS,
 ];
 
-/// Functions of SQLite that are refused as unsupported, not as unknown.
+/// Functions of SQLite refused as unsupported, not as unknown.
 const UNSUPPORTED: &[&str] = &[
     "bm25",
     "fts3_tokenizer",

@@ -1,6 +1,6 @@
 //! `printf`, alias `format`: C's conversions and SQLite's own (printf.html).
 //!
-//! An unknown conversion ends the output, as it does in SQLite.
+//! An unknown conversion ends the output, as in SQLite.
 
 use std::borrow::Cow;
 
@@ -8,10 +8,10 @@ use crate::value::{
     Decimal, Digits, Keep, ValueRef, decode, push_int, text_of, to_int, to_real, utf8,
 };
 
-/// Bytes being written, which give up past a limit instead of growing.
+/// Bytes being written; past a limit nothing more is appended.
 pub(super) struct Output<'o> {
     bytes: &'o mut Vec<u8>,
-    /// How many bytes there may be, with those that were there before.
+    /// Largest length of `bytes`, counting the bytes there before.
     limit: usize,
     overflown: bool,
 }
@@ -23,7 +23,7 @@ impl<'o> Output<'o> {
         Output { bytes, limit, overflown: false }
     }
 
-    /// Whether the limit was passed.
+    /// True once the limit was passed.
     pub(super) fn is_overflown(&self) -> bool {
         self.overflown
     }
@@ -41,17 +41,17 @@ impl<'o> Output<'o> {
         }
     }
 
-    /// Whether so many bytes more are within the limit; asked before they are allocated.
+    /// True where `count` bytes more are within the limit; asked before they are allocated.
     fn room(&mut self, count: usize) -> bool {
         self.overflown |= count > self.limit.saturating_sub(self.bytes.len());
         !self.overflown
     }
 
-    /// Ends a field that was written from `start` on: spaces on one side of it. `length` is its length in
-    /// the unit of the width.
+    /// Pads a field written from `start` on with spaces on one side. `length` is the field's length
+    /// in the unit of the width.
     fn end_field(&mut self, start: usize, length: usize, spec: Spec) {
         let fill = spec.width.saturating_sub(length);
-        // What was written is within the limit, too.
+        // The field itself must be within the limit, too.
         if self.room(fill) && fill > 0 {
             if spec.left {
                 self.repeat(b' ', fill);
@@ -62,7 +62,7 @@ impl<'o> Output<'o> {
         self.overflown |= self.bytes.len() > self.limit;
     }
 
-    /// Puts a byte so many times in front of what begins at `start`.
+    /// Puts a byte `count` times in front of the bytes from `start` on.
     fn insert(&mut self, start: usize, byte: u8, count: usize) {
         let end = self.bytes.len();
         self.bytes.resize(end + count, byte);
@@ -75,7 +75,7 @@ impl<'o> Output<'o> {
 #[derive(Clone, Copy, Debug, Default)]
 struct Spec {
     left: bool,
-    /// `+` or a space in front of numbers that are not negative.
+    /// `+` or a space in front of numbers zero and above.
     sign: Option<u8>,
     /// `#`.
     alternate: bool,
@@ -116,17 +116,17 @@ impl<'a> Values<'a> {
     fn text(&mut self) -> Option<Cow<'a, [u8]>> {
         Some(match text_of(self.next()?)? {
             Cow::Borrowed(text) => Cow::Borrowed(utf8::to_nul(text)),
-            // That of a number has no NUL.
+            // Text made of a number has no NUL.
             text => text,
         })
     }
 }
 
-/// A format that was read.
+/// A parsed format.
 #[derive(Debug)]
 pub(super) struct Format {
     text: Vec<u8>,
-    /// Where the text in front of each conversion is, and that.
+    /// Range of the text in front of each conversion, with the conversion.
     pieces: Vec<(std::ops::Range<usize>, Option<Conversion>)>,
 }
 
@@ -166,20 +166,20 @@ pub(super) fn printf(output: &mut Output<'_>, format: &[u8], values: &[ValueRef<
     }
 }
 
-/// One conversion: its letter, and what stands between that and the `%`.
+/// One conversion: its letter, and the flags and numbers between `%` and the letter.
 #[derive(Clone, Copy, Debug)]
 struct Conversion {
     letter: u8,
     spec: Spec,
-    /// Whether nothing stands there.
+    /// True where nothing stands between `%` and the letter.
     plain: bool,
-    /// Whether the next value is the width, and the one after it the precision: `*`.
+    /// True for `*`: the next value is the width. `takes_precision` says the same of the precision.
     takes_width: bool,
     takes_precision: bool,
 }
 
-/// The first piece of a format that is not empty: how much of it is text, the conversion behind that, and
-/// where the next piece begins.
+/// The first piece of a format with text or a conversion: the length of its text, the conversion
+/// behind the text, and where the next piece begins.
 fn next_piece(format: &[u8]) -> (usize, Option<Conversion>, usize) {
     let Some(at) = format.iter().position(|&byte| byte == b'%') else {
         return (format.len(), None, format.len());
@@ -522,7 +522,7 @@ fn real(output: &mut Output<'_>, value: f64, conversion: u8, spec: Spec) {
     output.end_field(start, output.bytes.len() - start, spec);
 }
 
-/// Drops zeros after the point, and the point, unless one zero must stay behind it.
+/// Drops zeros after the point, and the point unless one zero must stay behind the point.
 fn strip(text: &mut Vec<u8>, keep_one: bool) {
     while text.last() == Some(&b'0') {
         text.pop();
@@ -557,7 +557,7 @@ fn cut(text: &[u8], spec: Spec) -> &[u8] {
     &text[..end]
 }
 
-/// `%J`: a string of JSON, or `null`; `%j`: what stands between its quotes.
+/// `%J`: a string of JSON, or `null`; `%j`: the text between the quotes.
 fn json(output: &mut Output<'_>, text: Option<Cow<'_, [u8]>>, conversion: u8, spec: Spec) {
     let whole = conversion == b'J';
     let field = match &text {

@@ -62,7 +62,7 @@ fn char_of(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
     for value in arguments {
         let code = u32::try_from(to_int(value.as_ref())).ok().filter(|&code| code <= 0x10ffff);
         match code {
-            // SQLite encodes a lone surrogate as it is; the text is then not UTF-8.
+            // SQLite encodes a lone surrogate unchanged; the text is then not UTF-8.
             Some(code @ 0xd800..=0xdfff) => {
                 let byte = |bits: u32| u8::try_from(bits & 0x3f).unwrap_or(0) | 0x80;
                 text.extend_from_slice(&[0xed, byte(code >> 6), byte(code)]);
@@ -310,7 +310,7 @@ fn quote(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
     }))
 }
 
-/// A text with control characters as a call of `unistr` that gives it.
+/// A text with control characters as a call of `unistr` giving the same text.
 fn unistr_quoted(text: &[u8]) -> Vec<u8> {
     let mut out = b"unistr('".to_vec();
     for &byte in utf8::to_nul(text) {
@@ -324,14 +324,14 @@ fn unistr_quoted(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A text with its escapes undone: `\\`, and a backslash with four hexadecimal digits, with `u` and four,
-/// with `+` and six, or with `U` and eight.
+/// A text with escapes undone: `\\`, and a backslash with four hexadecimal digits, with `u` and
+/// four, with `+` and six, or with `U` and eight.
 fn unistr(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
     let text = arguments.first().and_then(|value| text_of(value.as_ref()));
     let Some(text) = text else { return Ok(Value::Null) };
     let mut out = Vec::with_capacity(text.len());
     let mut rest = &text[..];
-    // What stands behind a NUL has no escapes.
+    // Text behind a NUL has no escapes.
     while let Some(place) = utf8::to_nul(rest).iter().position(|byte| *byte == b'\\') {
         out.extend_from_slice(&rest[..place]);
         let escape = &rest[place + 1..];
@@ -358,7 +358,7 @@ fn unistr(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
     Ok(Value::Text(out))
 }
 
-/// Appends the bytes that UTF-8 has for a number, which need not be that of a character.
+/// Appends UTF-8's bytes for a number, even for a number without a character.
 fn push_unchecked(code: u32, out: &mut Vec<u8>) {
     let byte = |mark: u8, bits: u32, mask: u32| mark | u8::try_from(bits & mask).unwrap_or(0);
     match code {
@@ -388,7 +388,7 @@ fn replace(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
     }
     let Some(with) = text(2) else { return Ok(Value::Null) };
     let mut replaced = Vec::with_capacity(whole.len());
-    // Up to `copied` it is done; a match begins at `at` or behind it.
+    // Bytes before `copied` are done; a match begins at `at` or behind.
     let (mut copied, mut at) = (0, 0);
     while let Some(next) = whole[at..].iter().position(|byte| *byte == pattern[0]) {
         at += next;
@@ -409,7 +409,7 @@ fn replace(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
 }
 
 /// `substr(x, start)` and `substr(x, start, count)`: from 1, or from the end where negative; a
-/// negative count takes what stands before the start.
+/// negative count takes the characters before the start.
 fn substr(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
     let whole = arguments.first().map_or(ValueRef::Null, Value::as_ref);
     let blob = matches!(arguments.first(), Some(Value::Blob(_)));
@@ -430,7 +430,7 @@ fn substr(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
     // Both ends as offsets from 0; position 0 stands just before the first character.
     let from = if start < 0 { start + length } else { start - 1 };
     let (from, to) = if count < 0 {
-        // Before position 0 there is nothing, which shifts what a negative count reaches.
+        // Before position 0 there is nothing: the range of a negative count shifts.
         let end = if start == 0 { 0 } else { from.max(0) };
         if start < 0 && from < 0 { (0, 0) } else { (end + count, end) }
     } else {

@@ -1,8 +1,8 @@
-//! Functions that only a window gives a meaning: places, shares and neighbours of rows.
+//! Functions with a meaning only under `OVER`: ranks, shares and neighbours of rows.
 
 use super::{AggregateFunction, LookupError};
 
-/// What a call with `OVER` computes.
+/// The function of a call with `OVER`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum WindowFunction {
     /// An aggregate of the rows of the frame.
@@ -21,7 +21,7 @@ pub(crate) enum WindowFunction {
 }
 
 impl WindowFunction {
-    /// Whether what it gives depends on a row's frame.
+    /// True where the result depends on the row's window frame.
     pub(crate) fn has_frame(self) -> bool {
         use WindowFunction::{Aggregate, FirstValue, LastValue, NthValue};
         matches!(self, Aggregate(_) | FirstValue | LastValue | NthValue)
@@ -43,7 +43,7 @@ const FUNCTIONS: &[(&str, usize, usize, WindowFunction)] = &[
     ("nth_value", 2, 2, WindowFunction::NthValue),
 ];
 
-/// The function of that name that needs a window; `None` when there is none.
+/// The window function called `name`; `None` when no window function has the name.
 pub(crate) fn window_function(
     name: &str,
     count: usize,

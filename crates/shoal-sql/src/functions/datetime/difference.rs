@@ -1,4 +1,4 @@
-//! `timediff`: the years, months, days and time that lie between two moments.
+//! `timediff`: the years, months, days and time between two moments.
 
 use super::moment::{DAY_MS, Moment};
 use super::{moment, push_padded, push_time};
@@ -6,7 +6,7 @@ use crate::Error;
 use crate::functions::{Env, Kept};
 use crate::value::ValueRef;
 
-/// The difference, to be used as a modifier: added to the second it gives the first moment.
+/// The difference in the form of a modifier: added to the second moment, it gives the first.
 pub(super) fn timediff(
     arguments: &[ValueRef<'_>],
     env: &Env<'_>,
@@ -23,7 +23,7 @@ pub(super) fn timediff(
     second.compute_civil();
     let forwards = first.julian_ms >= second.julian_ms;
     // The second moment is moved, by whole years and then months, towards the first and not past
-    // it; what is left are days and time.
+    // the first; days and time remain.
     let distance = |from: &Moment| match forwards {
         true => first.julian_ms - from.julian_ms,
         false => from.julian_ms - first.julian_ms,

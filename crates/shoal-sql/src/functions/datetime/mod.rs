@@ -1,7 +1,8 @@
-//! `date`, `time`, `datetime`, `julianday`, `unixepoch`, `strftime` and `timediff` (lang_datefunc.html).
+//! `date`, `time`, `datetime`, `julianday`, `unixepoch`, `strftime` and `timediff`
+//! (lang_datefunc.html).
 //!
-//! Times are UTC. The clock is the session's and stands still during a statement; local time is what the
-//! session says, and refused by name where it has none.
+//! Times are UTC. The clock is the session's and stands still during a statement; the session knows
+//! local time, and a session without local time has such calls refused by name.
 
 mod difference;
 mod modifier;
@@ -15,7 +16,7 @@ use crate::value::{Digits, Value, ValueRef, push_int, text_of, to_real, utf8};
 use modifier::Modifier;
 use moment::{Moment, UNIX_EPOCH_MS};
 
-/// Modifiers that were read, all of one call.
+/// The parsed modifiers of one call.
 pub(super) type Modifiers = Vec<Modifier>;
 
 pub(super) const FUNCTIONS: &[ScalarFunction] = &[
@@ -37,9 +38,9 @@ pub(super) const FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction::text("strftime", Arguments::at_least(0), strftime).varying(),
 ];
 
-/// The moment that a time value and its modifiers give, `now` without any; `None` gives NULL.
-/// The first modifiers are those from the argument `first` of the function on, by which it is told whether
-/// they are the same in every call.
+/// The moment of a time value and its modifiers, `now` without a time value; `None` gives NULL. The
+/// time value is the argument `first - 1` of the function and the modifiers begin at `first`:
+/// `kept` tells by these numbers if the modifiers are the same in every call.
 fn moment(
     arguments: &[ValueRef<'_>],
     env: &Env<'_>,
@@ -172,7 +173,7 @@ fn unixepoch(arguments: &[Value], env: &Env<'_>) -> Result<Value, Error> {
     }))
 }
 
-/// NULL for a conversion that is none.
+/// `strftime`; NULL for an unknown conversion.
 fn strftime(
     arguments: &[ValueRef<'_>],
     env: &Env<'_>,
@@ -200,7 +201,7 @@ fn strftime(
     if text.len() > limit { Err(too_big()) } else { Ok(true) }
 }
 
-/// Appends one conversion of `strftime`; `None` for what is none.
+/// Appends one conversion of `strftime`; `None` for an unknown conversion.
 fn push_field(conversion: u8, moment: &Moment, out: &mut Vec<u8>) -> Option<()> {
     let hour12 = match moment.hour % 12 {
         0 => 12,
@@ -263,7 +264,7 @@ fn push_year(moment: &Moment, out: &mut Vec<u8>) {
     push_padded(moment.year, 4, out);
 }
 
-/// Appends a number as `printf` writes it.
+/// Appends a number formatted by `printf`.
 fn push_real(format: &str, real: f64, out: &mut Vec<u8>) {
     printf::printf(&mut Output::new(out, LENGTH_MAX), format.as_bytes(), &[ValueRef::Real(real)]);
 }

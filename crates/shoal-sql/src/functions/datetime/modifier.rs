@@ -7,7 +7,7 @@ use crate::functions::Env;
 use crate::value::number::{is_space, parse_real};
 use crate::value::{ValueRef, text_of, utf8};
 
-/// Units that can be added: name, the most of them that can be, and their seconds.
+/// Units of time: name, largest amount of one modifier, and seconds.
 const UNITS: [(&str, f32, f64); 6] = [
     ("second", 4.6427e+14, 1.0),
     ("minute", 7.7379e+12, 60.0),
@@ -17,7 +17,7 @@ const UNITS: [(&str, f32, f64); 6] = [
     ("year", 14713.0, 31536000.0),
 ];
 
-/// A modifier that was read.
+/// A parsed modifier.
 #[derive(Debug)]
 pub(in crate::functions) enum Modifier {
     /// So many of a unit, by its number.
@@ -41,10 +41,10 @@ impl Modifier {
         .unwrap_or_else(|| Modifier::Text(text.to_ascii_lowercase()))
     }
 
-    /// Applies a modifier; `first` when none stood before it. `None` when it is none.
+    /// Applies a modifier; `first` for the first of a call. `None` when the text is no modifier.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for those that need local time, where there is none.
+    /// [`Error::Unsupported`] for modifiers with local time, in sessions without local time.
     pub(super) fn apply(
         &self,
         moment: &mut Moment,
@@ -65,7 +65,7 @@ impl Modifier {
     }
 }
 
-/// The modifier that a text is which adds a number of some unit.
+/// The modifier adding a number of some unit, where the text is one.
 fn units_to_add(text: &[u8]) -> Option<Modifier> {
     let end = text.iter().position(|&byte| byte == b':' || is_space(byte))?;
     let number = parse_real(&text[..end]);
@@ -150,8 +150,9 @@ fn apply(
 
 /// Makes local time of UTC; `None` where there is none.
 fn to_local(moment: &mut Moment, offset_s: impl Fn(i64) -> Option<i64>) -> Option<()> {
-    /// From 1970-01-01 to 2038-01-18, in milliseconds of the Julian day. As in SQLite, outside of that
-    /// another year with as many days stands for a year, as systems once knew no others.
+    /// From 1970-01-01 to 2038-01-18, in milliseconds of the Julian day. As in SQLite, a year
+    /// outside of this range is replaced by another year with as many days, since systems once knew
+    /// no others.
     const NEAR: std::ops::RangeInclusive<i64> = 210_866_760_000_000..=213_014_145_600_000;
     moment.compute_julian();
     let mut near = moment.clone();
@@ -174,7 +175,7 @@ fn to_local(moment: &mut Moment, offset_s: impl Fn(i64) -> Option<i64>) -> Optio
     Some(())
 }
 
-/// Makes UTC of local time, as SQLite does: by a guess that is set right up to three times.
+/// Makes UTC of local time by SQLite's way: a guess, corrected up to three times.
 fn to_utc(moment: &mut Moment, offset_s: impl Fn(i64) -> Option<i64> + Copy) -> Option<()> {
     moment.compute_julian();
     let (mut guess, mut error) = (moment.julian_ms, 0);

@@ -1,8 +1,8 @@
-//! A point in time as SQLite's date functions keep it: a Julian day in milliseconds, a civil date,
-//! a time of day, each valid or not, and each computed from the others when it is asked for.
+//! A point in time as SQLite's date functions keep one: a Julian day in milliseconds, a civil date,
+//! a time of day, each valid or not, and each computed from the others on demand.
 //!
-//! The calendar is the Gregorian one, also before it began. Years run from -4713 to 9999; whatever
-//! leaves that range makes the moment an error, and the function that computed it gives NULL.
+//! The calendar is the Gregorian one, also before its introduction. Years run from -4713 to 9999;
+//! leaving this range makes the moment an error, and the calling function gives NULL.
 
 /// A point in time in the making.
 #[derive(Clone, Debug, Default)]
@@ -21,13 +21,13 @@ pub(super) struct Moment {
     pub(super) has_time: bool,
     /// Minutes east of Greenwich.
     pub(super) zone_minutes: i64,
-    /// The moment is a number that may be a Julian day or a Unix time.
+    /// The moment is a number: a Julian day or a Unix time, until a modifier decides.
     pub(super) raw: bool,
     pub(super) error: bool,
     /// Milliseconds are shown.
     pub(super) subsecond: bool,
     pub(super) utc: bool,
-    /// It was made local time.
+    /// The moment was made local time.
     pub(super) local: bool,
     /// How many days the date lies past the end of its month.
     pub(super) floor_days: i64,
@@ -50,7 +50,7 @@ impl Moment {
         }
     }
 
-    /// A number: a Julian day where it can be one, unless a modifier says otherwise.
+    /// A number: a Julian day where in range, unless a modifier says otherwise.
     pub(super) fn from_number(number: f64) -> Moment {
         let mut moment = Moment { second: number, raw: true, ..Moment::default() };
         if (0.0..5_373_484.5).contains(&number) {
@@ -60,7 +60,7 @@ impl Moment {
         moment
     }
 
-    /// Whether the Julian day is known and within the years SQLite knows.
+    /// True where the Julian day is known and within the years of SQLite.
     pub(super) fn is_valid(&self) -> bool {
         !self.error && (0..=JULIAN_MS_MAX).contains(&self.julian_ms)
     }
@@ -203,7 +203,7 @@ pub(super) fn days_of_month(year: i64, month: i64) -> i64 {
         4 | 6 | 9 | 11 => 30,
         2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
         2 => 28,
-        // SQLite's table has no month 0, which a date never keeps.
+        // SQLite's table has no month 0, and a valid date never has month 0.
         0 => 30,
         _ => 31,
     }

@@ -3,7 +3,7 @@
 use super::moment::{Moment, days_of_month};
 use crate::value::number::{is_space, parse_real};
 
-/// A cursor over a text; past its end it sees NUL.
+/// A cursor over a text; past the end the cursor reads NUL.
 #[derive(Clone, Copy)]
 pub(super) struct Text<'a> {
     bytes: &'a [u8],
@@ -28,7 +28,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// What is left.
+    /// The text from the cursor to the end.
     pub(super) fn to_end(self) -> &'a [u8] {
         self.bytes
     }
@@ -61,10 +61,11 @@ impl<'a> Text<'a> {
     }
 }
 
-/// The latest year that a text may name; it is out of range later unless a modifier brings it back.
+/// The latest year a text may name; past 9999 the moment is out of range unless a modifier brings
+/// the year back.
 pub(super) const YEAR_MAX: i64 = 14_712;
 
-/// The moment that a text names; `now_unix_ms` is asked for `now`.
+/// The moment named by a text; `now_unix_ms` is called for `now`.
 pub(super) fn parse(text: &[u8], now_unix_ms: impl Fn() -> i64) -> Option<Moment> {
     if let Some(moment) = date_time(text) {
         return Some(moment);
@@ -140,7 +141,7 @@ pub(super) fn time_of_day(mut text: Text<'_>, moment: &mut Moment) -> Option<()>
                 scale *= 10.0;
                 text.skip(1);
             }
-            // More would round up to the next second, which is none of 59.
+            // A larger fraction would round up to second 60.
             fraction = f64::min(fraction / scale, 0.999);
             if fraction.is_nan() {
                 fraction = 0.999;
@@ -159,7 +160,7 @@ pub(super) fn time_of_day(mut text: Text<'_>, moment: &mut Moment) -> Option<()>
     zone(text, moment)
 }
 
-/// `Z`, `+HH:MM`, `-HH:MM` or nothing, with spaces around it.
+/// `Z`, `+HH:MM`, `-HH:MM` or nothing, with spaces around.
 fn zone(mut text: Text<'_>, moment: &mut Moment) -> Option<()> {
     text.skip_spaces();
     moment.zone_minutes = 0;

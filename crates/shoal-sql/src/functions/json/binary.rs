@@ -1,8 +1,8 @@
-//! JSONB: JSON as SQLite keeps it in blobs (jsonb.html). An element is a header (its kind in the
-//! low half of the first byte, its length in the high half or the bytes after it) and a payload.
+//! JSONB: JSON as SQLite keeps documents in blobs (jsonb.html). An element is a header (the kind in
+//! the low half of the first byte, the length in the high half or the bytes after) and a payload.
 //!
-//! Numbers and strings are texts, as they were written: what JSON5 allows and JSON does not has
-//! kinds of its own, and becomes strict JSON where the element becomes text.
+//! Numbers and strings are texts, as written: the extensions of JSON5 have kinds of their own, and
+//! become strict JSON where the element becomes text.
 
 use std::borrow::Cow;
 
@@ -31,7 +31,7 @@ pub(super) const OBJECT: u8 = 12;
 /// How deep arrays and objects may nest, as in SQLite.
 pub(super) const DEPTH_MAX: usize = 1000;
 
-/// The kind, the payload and what follows.
+/// The kind, the payload and the bytes behind the element.
 pub(super) fn header(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&first, rest) = bytes.split_first()?;
     let (length, rest) = match first >> 4 {
@@ -67,13 +67,13 @@ pub(super) fn push_part(kind: u8, payload: &[u8], out: &mut Vec<u8>) {
     close(kind, start, out);
 }
 
-/// Puts the shortest header before the payload that begins at `start` and is the last of `out`.
+/// Puts the shortest header before a payload from `start` to the end of `out`.
 pub(super) fn close(kind: u8, start: usize, out: &mut Vec<u8>) {
     let (header, length) = short_header(kind, out.len() - start);
     out.splice(start..start, header.into_iter().take(length));
 }
 
-/// The shortest header, and how long it is.
+/// The shortest header, and its length.
 pub(super) fn short_header(kind: u8, length: usize) -> ([u8; 9], usize) {
     let mut header = [0; 9];
     let width = match length {
@@ -99,10 +99,10 @@ pub(super) fn set_header(header: &mut [u8], kind: u8, length: usize, width: usiz
     }
 }
 
-/// A value of SQL as an element; a text as it is.
+/// A value of SQL as an element; a text becomes a raw string.
 ///
 /// # Errors
-/// A blob that is no JSONB.
+/// A blob with malformed JSONB.
 pub(super) fn of_value(value: &Value) -> Result<Cow<'_, [u8]>, Error> {
     let mut out = Vec::new();
     match value {
@@ -122,14 +122,14 @@ pub(super) fn of_value(value: &Value) -> Result<Cow<'_, [u8]>, Error> {
 /// An element as strict JSON without white space.
 ///
 /// # Errors
-/// What is no JSONB within it.
+/// Malformed JSONB within the element.
 pub(super) fn to_text(element: &[u8]) -> Result<Vec<u8>, Error> {
     let mut out = Vec::with_capacity(element.len() + 2);
     write(element, 0, &mut out)?;
     Ok(out)
 }
 
-/// Appends the element that begins `bytes`; gives what follows it.
+/// Appends the element at the front of `bytes` as text; gives the bytes behind the element.
 fn write<'a>(bytes: &'a [u8], depth: usize, out: &mut Vec<u8>) -> Result<&'a [u8], Error> {
     let (kind, payload, rest) = header(bytes).ok_or_else(malformed)?;
     if (ARRAY..=OBJECT).contains(&kind) && depth >= DEPTH_MAX {
@@ -250,7 +250,7 @@ fn write_hex(payload: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
     Ok(())
 }
 
-/// A real that may begin or end with its point.
+/// Appends a real of JSON5, whose payload may begin or end with the point.
 fn write_json5_real(payload: &[u8], out: &mut Vec<u8>) {
     let number = payload.strip_prefix(b"-").unwrap_or(payload);
     out.extend_from_slice(&payload[..payload.len() - number.len()]);
@@ -265,7 +265,7 @@ fn write_json5_real(payload: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// A string with what only JSON5 has.
+/// Appends a string with the escapes of JSON5 made escapes of JSON.
 fn write_json5_text(payload: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
     out.push(b'"');
     let mut rest = payload;
@@ -322,11 +322,11 @@ pub(super) fn push_quoted(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Whether a text has nothing that is escaped in a string of JSON; eight bytes are looked at at a time.
+/// True where no byte of a text is escaped in a string of JSON; eight bytes are tested at a time.
 fn is_plain(text: &[u8]) -> bool {
     const ONES: u64 = u64::MAX / 255;
-    // Bits of bytes that are below `limit`, which is at most 128. A borrow may set more of them, but none
-    // where no byte is.
+    // Bits of bytes below `limit`, at most 128. A borrow may set more bits, but none where no byte
+    // is below.
     let below = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word & (ONES << 7);
     let same = |word: u64, byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
     let special = |word: u64| below(word, 0x20) | same(word, b'"') | same(word, b'\\');
@@ -352,10 +352,10 @@ fn push_control(byte: u8, out: &mut Vec<u8>) {
     out.extend_from_slice(&[b'\\', short]);
 }
 
-/// A scalar as SQL's own value, an array or an object as JSON text or, where it says, as it is.
+/// A scalar as SQL's own value; an array or an object as JSON text or, with `blob`, as JSONB.
 ///
 /// # Errors
-/// What is no JSONB within it.
+/// Malformed JSONB within the element.
 pub(super) fn to_value(element: &[u8], blob: bool) -> Result<Value, Error> {
     let (kind, payload, rest) = header(element).ok_or_else(malformed)?;
     Ok(match kind {
@@ -394,7 +394,7 @@ fn real_value(payload: &[u8]) -> Result<Value, Error> {
     if read.found && read.whole { Ok(Value::real(read.real)) } else { Err(malformed()) }
 }
 
-/// The text of SQL that a string is.
+/// The text value of SQL for a string.
 pub(super) fn text_value(kind: u8, payload: &[u8]) -> Cow<'_, [u8]> {
     match kind {
         TEXT_ESCAPED | TEXT5 if payload.contains(&b'\\') => Cow::Owned(unescape(payload)),
@@ -402,7 +402,7 @@ pub(super) fn text_value(kind: u8, payload: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// Whether there is an array.
+/// True where there is an array at `at`.
 pub(super) fn is_array(blob: &[u8], at: usize) -> bool {
     blob.get(at).is_some_and(|first| first & 15 == ARRAY)
 }
@@ -410,7 +410,7 @@ pub(super) fn is_array(blob: &[u8], at: usize) -> bool {
 /// The number of elements of an array, 0 of anything else.
 ///
 /// # Errors
-/// What is no JSONB within it.
+/// Malformed JSONB within the element.
 pub(super) fn array_length(element: &[u8]) -> Result<usize, Error> {
     let (kind, mut inner, _) = header(element).ok_or_else(malformed)?;
     let mut count = 0;
@@ -424,17 +424,17 @@ pub(super) fn array_length(element: &[u8]) -> Result<usize, Error> {
 /// An element within another.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Child {
-    /// Where its label begins, if it has one.
+    /// Where the label begins, of a member of an object.
     pub(super) label: Option<usize>,
     /// Where the element itself begins.
     pub(super) at: usize,
 }
 
-/// What one step of a path finds.
+/// The outcome of one step of a path.
 #[derive(Debug)]
 pub(super) enum Found {
     Child(Child),
-    /// Nothing, but here is where it would be: behind the last member or item.
+    /// No element, but a place for a new one: behind the last member or item.
     End(usize),
     /// Nothing at all.
     Nothing,
@@ -443,7 +443,7 @@ pub(super) enum Found {
 /// Follows one step from the element at `at`.
 ///
 /// # Errors
-/// What is no JSONB before the element that is sought.
+/// Malformed JSONB before the sought element.
 pub(super) fn child(blob: &[u8], at: usize, step: &Step<'_>) -> Result<Found, Error> {
     let (kind, first, end) = bounds(blob, at)?;
     let mut place = first;
@@ -479,14 +479,14 @@ pub(super) fn child(blob: &[u8], at: usize, step: &Step<'_>) -> Result<Found, Er
 }
 
 impl Key<'_> {
-    /// Whether a label with these bytes is the one that is sought.
+    /// True where a label with these bytes is the sought one.
     pub(super) fn names(&self, kind: u8, label: &[u8]) -> bool {
         let raw = matches!(kind, TEXT | TEXT_RAW);
         same_label(self.text, !self.escaped, label, raw)
     }
 }
 
-/// Whether two labels are the same text; those that are raw have no escapes.
+/// True where two labels are the same text; raw labels have no escapes.
 pub(super) fn same_label(a: &[u8], a_raw: bool, b: &[u8], b_raw: bool) -> bool {
     if a_raw && b_raw {
         return a == b;

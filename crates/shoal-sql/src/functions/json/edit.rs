@@ -1,7 +1,7 @@
-//! Functions that change JSON: `json_set` and its relatives, `json_remove`, `json_patch`.
+//! Functions to change JSON: `json_set` and its relatives, `json_remove`, `json_patch`.
 //!
-//! They change JSONB in place as SQLite does, so that the bytes agree: what is not changed stays as
-//! it is, and where a shorter element takes another's place its header may grow to fill it.
+//! JSONB is changed in place as in SQLite, so that the bytes agree: unchanged elements keep their
+//! bytes, and a shorter element put in another's place may get a longer header to fill the room.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use crate::Error;
 use crate::functions::Env;
 use crate::value::Value;
 
-/// What a change does where something is, and where nothing is.
+/// The effect of a change, by whether the path leads to an element or nowhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     Insert,
@@ -27,7 +27,7 @@ pub(super) enum Mode {
 }
 
 impl Mode {
-    /// Whether it makes what is not there.
+    /// True where the change adds a missing element.
     fn makes(self) -> bool {
         matches!(self, Mode::Insert | Mode::Set | Mode::ArrayInsert)
     }
@@ -87,7 +87,7 @@ pub(super) fn patch(blob: bool, arguments: &[Value]) -> Result<Value, Error> {
     result(target, blob)
 }
 
-/// Follows a path and changes what it leads to.
+/// Follows a path and changes the element at its end.
 fn edit(blob: &mut Vec<u8>, path: &[u8], mode: Mode, value: &[u8]) -> Result<(), Fault> {
     let change = Change { mode, value };
     Editor { blob, grown: 0 }.follow((None, 0), path, b'$', change, 0)
@@ -99,10 +99,10 @@ struct Change<'a> {
     value: &'a [u8],
 }
 
-/// JSONB that is being changed.
+/// JSONB being changed.
 struct Editor<'a> {
     blob: &'a mut Vec<u8>,
-    /// By how much it has grown, which the headers around the change do not say yet.
+    /// Bytes gained so far; the headers around the change do not count them yet.
     grown: isize,
 }
 
@@ -159,8 +159,8 @@ impl Editor<'_> {
         self.close(at).map_err(Fault::Json)
     }
 
-    /// Puts bytes in the place of others. Those of a whole element may come with a longer header
-    /// where that keeps everything behind them where it is.
+    /// Replaces bytes. A whole element may get a longer header, where the bytes behind then keep
+    /// their place.
     fn replace(&mut self, at: usize, length: usize, bytes: &[u8]) {
         let shrinks = length.saturating_sub(bytes.len());
         if !bytes.is_empty()
@@ -174,7 +174,7 @@ impl Editor<'_> {
         self.grown += bytes.len().cast_signed() - length.cast_signed();
     }
 
-    /// Brings the header at `at` to what its payload has grown to.
+    /// Adds the growth of the payload to the header at `at`.
     fn close(&mut self, at: usize) -> Result<(), Error> {
         if self.grown == 0 {
             return Ok(());
@@ -187,7 +187,8 @@ impl Editor<'_> {
         Ok(())
     }
 
-    /// RFC 7396, where nothing has grown yet: changes the element at `at` as the patch's element at `from` says.
+    /// Merge patch of RFC 7396, called with `grown` at 0: the patch's element at `from` changes the
+    /// element at `at`.
     fn merge(&mut self, at: usize, patch: &[u8], from: usize, depth: usize) -> Result<(), Error> {
         let (kind, mut label, patch_end) = bounds(patch, from)?;
         if kind != OBJECT {
@@ -243,7 +244,7 @@ impl Editor<'_> {
         self.close(at)
     }
 
-    /// Merges what is within the element that is being merged.
+    /// Merges into a member of the element being merged.
     fn merge_within(
         &mut self,
         at: usize,
@@ -261,7 +262,7 @@ impl Editor<'_> {
     }
 }
 
-/// What a header says: its kind, its own length and that of its payload.
+/// Reads a header: kind, length of the header and length of the payload.
 fn told(blob: &[u8], at: usize) -> Option<(u8, usize, usize)> {
     let bytes = blob.get(at..)?;
     let (&first, rest) = bytes.split_first()?;
@@ -278,7 +279,7 @@ fn told(blob: &[u8], at: usize) -> Option<(u8, usize, usize)> {
     Some((first & 15, width, length))
 }
 
-/// The same element with a header that is longer by so many bytes, if there is such a header.
+/// The same element with a header longer by `by` bytes, if there is such a header.
 fn widened(element: &[u8], by: usize) -> Option<Vec<u8>> {
     let (kind, width, length) = told(element, 0)?;
     let wider = width + by - 1;
@@ -291,7 +292,7 @@ fn widened(element: &[u8], by: usize) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// What a path that leads nowhere makes: the objects and arrays that it names, around the value.
+/// The missing objects and arrays along the rest of a path, around the value to put there.
 fn substructure(path: &[u8], change: Change<'_>, depth: usize) -> Result<Option<Vec<u8>>, Fault> {
     if path.is_empty() {
         return Ok(Some(change.value.to_vec()));

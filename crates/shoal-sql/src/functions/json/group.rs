@@ -1,4 +1,4 @@
-//! `json_group_array` and `json_group_object`: JSON that grows with every row.
+//! `json_group_array` and `json_group_object`: JSON growing with every row.
 
 use super::{made, push_quoted, push_value};
 use crate::Error;
@@ -16,15 +16,15 @@ pub(in crate::functions) struct JsonGroup {
 }
 
 impl JsonGroup {
-    /// `json` has a bit for each argument that a function made which returns JSON.
+    /// `json` has a bit for each argument made by a function returning JSON.
     pub(in crate::functions) fn new(object: bool, blob: bool, json: u64) -> JsonGroup {
         JsonGroup { text: Vec::new(), object, blob, json }
     }
 
-    /// Adds an element: a value, or a label and its value. A label that is NULL adds none.
+    /// Adds an element: a value, or a label and its value. A NULL label adds none.
     ///
     /// # Errors
-    /// Where the text grows too long, and for what is no JSON.
+    /// Where the text grows too long, and for malformed JSON.
     pub(in crate::functions) fn step(
         &mut self,
         first: ValueRef<'_>,
@@ -47,10 +47,10 @@ impl JsonGroup {
         if self.text.len() > LENGTH_MAX { Err(too_big()) } else { Ok(()) }
     }
 
-    /// What was made, once.
+    /// The finished array or object, given once.
     ///
     /// # Errors
-    /// For what is no JSON.
+    /// For malformed JSON.
     pub(in crate::functions) fn take(&mut self) -> Result<Value, Error> {
         let mut text = std::mem::take(&mut self.text);
         let brackets = if self.object { b"{}" } else { b"[]" };

@@ -1,10 +1,9 @@
 //! JSON: reading it, building it, changing it (json1.html).
 //!
-//! Strict JSON is text and stays text where it is only read: an element is a subslice of the whole,
-//! so numbers and strings come out as they were written. The extensions of JSON5, and what is
-//! changed, become JSONB first, which is read where it lies. SQLite marks the text that these
-//! functions return as JSON; here the calls know which of their arguments such a function made
-//! ([`Env::is_json`]).
+//! Strict JSON is text and stays text where only read: an element is a subslice of the whole, and
+//! numbers and strings come out as written. JSON5 and every change go through JSONB, read in place.
+//! SQLite marks the text returned by these functions as JSON; here a call knows the arguments made
+//! by such functions ([`Env::is_json`]).
 
 mod binary;
 mod edit;
@@ -39,7 +38,7 @@ pub(super) const FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction::new("json_array_length", Arguments::between(1, 2), json_array_length),
     ScalarFunction::new("json_extract", Arguments::at_least(0), json_extract),
     ScalarFunction::new("jsonb_extract", Arguments::at_least(0), jsonb_extract),
-    // What an argument of another JSON function reads: strings stay JSON.
+    // Called for an argument of another JSON function: strings stay JSON.
     ScalarFunction::json("json_extract element", Arguments::at_least(0), json_extract_element),
     ScalarFunction::json("->", Arguments::exactly(2), |arguments, _| {
         arrow(arguments, |element| element.json())
@@ -104,7 +103,7 @@ pub(super) const FUNCTIONS: &[ScalarFunction] = &[
     }),
 ];
 
-/// JSONB as a function's result: as it is, or as text.
+/// JSONB as a function's result: as a blob, or as text.
 fn result(element: Vec<u8>, blob: bool) -> Result<Value, Error> {
     if blob { Ok(Value::Blob(element)) } else { binary::to_text(&element).map(Value::Text) }
 }
@@ -121,7 +120,7 @@ fn argument(arguments: &[Value]) -> Result<Option<Cow<'_, [u8]>>, Error> {
     marked(utf8::to_nul(&text)).map(|blob| Some(Cow::Owned(blob)))
 }
 
-/// A text that is JSON, as JSONB.
+/// A text of JSON, as JSONB.
 fn marked(text: &[u8]) -> Result<Vec<u8>, Error> {
     parse(text).map_err(|_| malformed())
 }
@@ -134,7 +133,7 @@ fn no_blobs() -> Error {
     Error::runtime("JSON cannot hold BLOB values")
 }
 
-/// Appends a value of SQL as JSON text; a text is JSON itself where a function made it.
+/// Appends a value of SQL as JSON text; a text made by a JSON function is JSON already.
 fn push_value(value: ValueRef<'_>, json: bool, out: &mut Vec<u8>) -> Result<(), Error> {
     match value {
         ValueRef::Null => out.extend_from_slice(b"null"),
@@ -161,7 +160,7 @@ pub(super) fn quoted(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// JSON text that was put together here, or its JSONB.
+/// JSON text put together by a caller, or the JSONB of the text.
 fn made(text: Vec<u8>, blob: bool) -> Result<Value, Error> {
     if blob { marked(&text).map(Value::Blob) } else { Ok(Value::Text(text)) }
 }
@@ -209,7 +208,7 @@ fn json_pretty(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
     binary::to_pretty(&root, &indent).map(Value::Text)
 }
 
-/// The place, in characters from 1, where a text stops being JSON; 0 when it is.
+/// The place, in characters from 1, where a text stops being JSON; 0 for valid JSON.
 fn json_error_position(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
     let value = &arguments[0];
     if let Value::Blob(blob) = value
@@ -246,7 +245,7 @@ fn jsonb_extract(arguments: &[Value], env: &Env<'_>) -> Result<Value, Error> {
     }
 }
 
-/// `json_extract` whose result is JSON whatever it is; NULL where it finds nothing.
+/// `json_extract` with a result in JSON, strings included; NULL where nothing is found.
 fn json_extract_element(arguments: &[Value], env: &Env<'_>) -> Result<Value, Error> {
     if arguments.len() != 2 {
         return json_extract(arguments, env);
@@ -339,7 +338,7 @@ fn json_extract(arguments: &[Value], _: &Env<'_>) -> Result<Value, Error> {
     Ok(Value::Text(array))
 }
 
-/// `->` and `->>`, which also take a label or an array index in place of a path.
+/// `->` and `->>`, taking a path, a label or an array index.
 fn arrow(
     arguments: &[Value],
     result: fn(Element<'_>) -> Result<Value, Error>,
@@ -364,14 +363,14 @@ fn arrow(
     found.map_or(Ok(Value::Null), result)
 }
 
-/// JSON that is read.
+/// A JSON document for reading.
 enum Document<'a> {
-    /// Strict, without white space around it.
+    /// Strict JSON without white space around.
     Text(Cow<'a, [u8]>),
     Jsonb(Cow<'a, [u8]>),
 }
 
-/// An element that is read: of a checked text, or JSONB that something else may follow.
+/// An element for reading: of a checked text, or of JSONB with perhaps other bytes behind.
 #[derive(Clone, Copy)]
 enum Element<'a> {
     Text(&'a [u8]),
@@ -404,7 +403,7 @@ impl Document<'_> {
         }
     }
 
-    /// Follows what stands behind the `$` of a path.
+    /// Follows the steps of a path, behind the `$`.
     fn lookup(&self, steps: &[u8]) -> Result<Option<Element<'_>>, Fault> {
         match self {
             Document::Text(root) => Ok(path::lookup(root, steps)?.map(Element::Text)),
@@ -431,7 +430,7 @@ impl Element<'_> {
         }
     }
 
-    /// As a value that is JSON.
+    /// The element as a JSON value of SQL.
     fn json(self) -> Result<Value, Error> {
         self.text().map(Value::Text)
     }
@@ -460,7 +459,7 @@ impl Element<'_> {
 fn path_text(path: &Value) -> Option<Cow<'_, [u8]>> {
     Some(match text_of(path.as_ref())? {
         Cow::Borrowed(path) => Cow::Borrowed(utf8::to_nul(path)),
-        // That of a number has no NUL.
+        // Text made of a number has no NUL.
         path => path,
     })
 }
@@ -470,7 +469,7 @@ fn find<'a>(root: &'a Document<'_>, path: &[u8]) -> Result<Option<Element<'a>>, 
     root.lookup(steps).map_err(|fault| fault.of(path))
 }
 
-/// Applies a function to the element that the second argument names, or to the whole.
+/// Applies a function to the element named by the second argument, or to the whole.
 fn with_element(
     arguments: &[Value],
     result: fn(Element<'_>) -> Result<Value, Error>,

@@ -1,5 +1,5 @@
-//! The reader of JSON5, which gives JSONB: the elements of a text as SQLite keeps them, what is no
-//! strict JSON under kinds of its own and byte for byte.
+//! The reader of JSON5, giving JSONB: the elements of a text as SQLite keeps them, elements outside
+//! of strict JSON under kinds of their own and byte for byte.
 
 use super::binary::{
     ARRAY, DEPTH_MAX, FALSE, FLOAT, FLOAT5, INT, INT5, NULL, OBJECT, TEXT, TEXT_ESCAPED, TEXT5,
@@ -7,13 +7,13 @@ use super::binary::{
 };
 use super::text::{hex, skip_space};
 
-/// A text that is no JSON, not even by the rules of JSON5, and where it stops being.
+/// A text outside of JSON and JSON5, with the place where the text stops being either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BadJson {
     pub(super) pos: usize,
 }
 
-/// Reads a text by the rules of JSON5. Cost: that of its length, once more for each level.
+/// Reads a text by the rules of JSON5. Cost: the length of the text, once more for each level.
 pub(super) fn parse(text: &[u8]) -> Result<Vec<u8>, BadJson> {
     let out = Vec::with_capacity(text.len() + 1);
     let mut reader = Reader { text, pos: 0, depth: 0, out, bad: 0 };
@@ -28,9 +28,9 @@ pub(super) fn parse(text: &[u8]) -> Result<Vec<u8>, BadJson> {
 /// Why no element was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stop {
-    /// What stands there is none; [`Reader::bad`] says where.
+    /// No element stands there; [`Reader::bad`] has the place.
     Syntax,
-    /// The text ends, or there is a `}`, `]`, `,` or `:`, at which the reader stands.
+    /// The end of the text (`None`), or a `}`, `]`, `,` or `:` under the reader.
     Mark(Option<u8>),
 }
 
@@ -39,8 +39,8 @@ struct Reader<'a> {
     pos: usize,
     depth: usize,
     out: Vec<u8>,
-    /// Where the text stops being JSON, when it does. SQLite also leaves the place here of a mark
-    /// that white space of JSON5 stood before, and tells that of a text with something behind it.
+    /// Where the text stops being JSON. As in SQLite, a mark behind white space of JSON5 leaves its
+    /// place here, too, and a text with something behind its element is told by this place.
     bad: usize,
 }
 
@@ -51,8 +51,8 @@ impl<'a> Reader<'a> {
         Err(Stop::Syntax)
     }
 
-    /// As [`Reader::syntax`] where something else stood than what was sought; where that was no
-    /// element either, its own place stays.
+    /// As [`Reader::syntax`] where another mark stood than the sought one; a fault within an
+    /// element keeps its own place.
     fn other<T>(&mut self, stop: Result<(), Stop>, pos: usize) -> Result<T, Stop> {
         if stop != Err(Stop::Syntax) {
             self.bad = pos;
@@ -68,7 +68,7 @@ impl<'a> Reader<'a> {
         self.text.get(self.pos..).unwrap_or_default()
     }
 
-    /// Passes white space and comments, those of JSON5 included.
+    /// Passes white space and comments of JSON and JSON5.
     fn skip_space(&mut self) {
         loop {
             let rest = self.rest();
@@ -203,7 +203,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Passes a comma; false when what closes the list stands there.
+    /// Passes a comma; false at the mark closing the list.
     fn comma(&mut self, close: u8) -> Result<bool, Stop> {
         self.skip_plain_space();
         let before = self.pos;
@@ -224,7 +224,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Passes the white space that JSON has.
+    /// Passes the white space of JSON.
     fn skip_plain_space(&mut self) {
         self.pos = skip_space(self.text, self.pos);
     }
@@ -297,7 +297,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The length of the escape here, and whether only JSON5 has it; `None` where it is none.
+    /// The length of the escape here, and true for escapes of JSON5 alone; `None` where there is no
+    /// escape.
     fn escape(&self) -> Option<(usize, bool)> {
         let hex = |count: usize| {
             let digits = self.text.get(self.pos + 2..self.pos + 2 + count);
@@ -349,7 +350,7 @@ impl<'a> Reader<'a> {
         if rest.get(end) == Some(&b'.') {
             let fraction = digits(end + 1);
             if whole == 0 && fraction == 0 {
-                // The point itself, or what follows it behind a sign.
+                // The point itself, or the character behind a point after a sign.
                 let signed = self.pos > start;
                 return self.syntax(if signed { self.pos + 1 } else { start });
             }
@@ -379,7 +380,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What stands for infinity, which is more than any number.
+/// The payload for infinity: more than any number.
 pub(super) const INFINITE: &[u8] = b"9e999";
 
 #[cfg(test)]

@@ -8,12 +8,12 @@ use crate::Error;
 /// Why a path cannot be followed.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// It is none, as far as it was followed.
+    /// Malformed path, as far as followed.
     Path,
-    /// It names no item of an array, as it must to make room there.
+    /// The path names no item of an array, as making room there demands.
     NotItem,
     TooDeep,
-    /// What it is followed in is no JSON.
+    /// Malformed JSON under the path.
     Json(Error),
 }
 
@@ -28,14 +28,15 @@ impl Fault {
     }
 }
 
-/// Follows a path from a checked element of a text; `None` where it leads nowhere, and then the
-/// rest of the path was not looked at, as in SQLite. Cost: one walk over the text before the element.
+/// Follows a path from a checked element of a text; `None` where the path leads nowhere, and then
+/// the rest of the path was not read, as in SQLite. Cost: one walk over the text before the
+/// element.
 pub(super) fn lookup<'a>(root: &'a [u8], path: &[u8]) -> Result<Option<&'a [u8]>, Fault> {
     let mut element = root;
     let mut rest = path;
     let mut depth = 0;
     while !rest.is_empty() {
-        // What stands between the brackets is only read where there is an array.
+        // The index between brackets is only read for an array.
         if rest[0] == b'[' && kind(element) != Kind::Array {
             return Ok(None);
         }
@@ -59,7 +60,7 @@ pub(super) fn lookup<'a>(root: &'a [u8], path: &[u8]) -> Result<Option<&'a [u8]>
     Ok(Some(element))
 }
 
-/// As [`lookup`] in JSONB, where it gives places.
+/// As [`lookup`] in JSONB, with places as the result.
 pub(super) fn locate(blob: &[u8], path: &[u8]) -> Result<Option<Child>, Fault> {
     let mut here = Child { label: None, at: 0 };
     let mut rest = path;
@@ -90,15 +91,15 @@ pub(super) enum Step<'p> {
     FromEnd(usize),
 }
 
-/// A label as a path spells it.
+/// A label in the spelling of a path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Key<'p> {
     pub(super) text: &'p [u8],
-    /// Whether there are escapes to undo.
+    /// True where there are escapes to undo.
     pub(super) escaped: bool,
 }
 
-/// The step at the front, and what follows it; `None` where there is none.
+/// The step at the front, and the path behind; `None` where there is none.
 pub(super) fn step(path: &[u8]) -> Option<(Step<'_>, &[u8])> {
     match path.first() {
         Some(b'.') => key_step(&path[1..]),
@@ -107,7 +108,7 @@ pub(super) fn step(path: &[u8]) -> Option<(Step<'_>, &[u8])> {
     }
 }
 
-/// The key at the front, quoted or not, and what follows it.
+/// The key at the front, quoted or not, and the path behind.
 fn key_step(path: &[u8]) -> Option<(Step<'_>, &[u8])> {
     if path.first() == Some(&b'"') {
         let mut end = 1;
@@ -123,7 +124,7 @@ fn key_step(path: &[u8]) -> Option<(Step<'_>, &[u8])> {
     (end > 0).then(|| (Step::Key(key), &path[end..]))
 }
 
-/// The index at the front, past its bracket, and what follows the closing one.
+/// The index at the front, past its bracket, and the path behind the closing bracket.
 fn index_step(path: &[u8]) -> Option<(Step<'_>, &[u8])> {
     // A number too large for any array stays too large.
     let number = |digits: &[u8]| {
@@ -146,7 +147,7 @@ fn index_step(path: &[u8]) -> Option<(Step<'_>, &[u8])> {
     (path.get(end) == Some(&b']')).then(|| (step, &path[end + 1..]))
 }
 
-/// The value of the first member with that key.
+/// The value of the first member called `key`.
 fn member<'a>(object: &'a [u8], key: &Key<'_>) -> Option<&'a [u8]> {
     if kind(object) != Kind::Object {
         return None;

@@ -6,10 +6,10 @@ use super::{argument, bad_path, malformed, path_text};
 use crate::Error;
 use crate::value::{Affinity, Value, utf8};
 
-/// How far a walk goes, and what it gives arrays and objects as.
+/// The depth of a walk, and the form of arrays and objects in its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Walk {
-    /// Over an element and all within it, not only over its members.
+    /// Visits an element and all elements within, not only the members.
     pub(crate) deep: bool,
     /// As JSONB, not as text.
     pub(crate) blob: bool,
@@ -20,7 +20,7 @@ pub(crate) struct Walk {
 /// An `id` is the element's place in the JSONB of the whole, as in SQLite.
 ///
 /// # Errors
-/// What is no JSON, and a path that is none.
+/// Malformed JSON, or a malformed path.
 pub(crate) fn walk(
     walk: Walk,
     json: &Value,
@@ -53,8 +53,8 @@ pub(crate) fn walk(
     Ok(rows.out)
 }
 
-/// How much of the path to an element leads to what is around it. As in SQLite that is the longest
-/// beginning to what the element is the first member of, or the `$`.
+/// The length of the part of an element's path leading to the element's surroundings. As in SQLite:
+/// the longest prefix naming an array or object whose first member is the element, or else the `$`.
 fn outer_path(blob: &[u8], path: &[u8], id: usize) -> usize {
     let mut outer = 1;
     let mut length = 1;
@@ -69,7 +69,7 @@ fn outer_path(blob: &[u8], path: &[u8], id: usize) -> usize {
     if path.len() == 1 { path.len() } else { outer }
 }
 
-/// The key of the element that a walk begins at, as the last part of its path spells it.
+/// The key of the element a walk begins at, taken from the last part of the path.
 fn root_key(last: &[u8]) -> Value {
     match last {
         b"" => Value::Null,
@@ -84,7 +84,7 @@ fn root_key(last: &[u8]) -> Value {
 /// Where an element is.
 #[derive(Clone, Copy)]
 struct Place {
-    /// Where its entry begins, which for a member of an object is its label.
+    /// Where the entry begins: at the label, for a member of an object.
     id: usize,
     /// Where the element itself begins.
     at: usize,
@@ -154,7 +154,7 @@ impl Rows<'_> {
     }
 }
 
-/// Appends a label as SQLite spells it in a path: with its escapes as they are written.
+/// Appends a label in SQLite's spelling for paths: escapes stay as written.
 fn push_label(label: &[u8], path: &mut Vec<u8>) {
     let plain = label.first().is_some_and(u8::is_ascii_alphabetic)
         && label.iter().all(u8::is_ascii_alphanumeric);

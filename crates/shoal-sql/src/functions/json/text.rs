@@ -1,10 +1,10 @@
-//! JSON text: a check of the whole, then walks over what is known to be well formed.
+//! JSON text: a check of the whole, then walks over known well-formed text.
 
 use super::binary::{
     ARRAY, DEPTH_MAX, FALSE, FLOAT, FLOAT5, INT, INT5, OBJECT, TEXT, TEXT_RAW, TRUE,
 };
 
-/// What an element is.
+/// The kind of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Null,
@@ -46,14 +46,14 @@ impl Kind {
     }
 }
 
-/// The one element that a text holds, without the white space around it; `None` when malformed.
+/// The one element in a text, without the white space around; `None` when malformed.
 pub(super) fn check(text: &[u8]) -> Option<&[u8]> {
     let start = skip_space(text, 0);
     let end = check_element(text, start)?;
     (skip_space(text, end) == text.len()).then(|| &text[start..end])
 }
 
-/// Where the element at `pos` ends; `None` when it is malformed or nests too deep.
+/// Where the element at `start` ends; `None` when malformed or nested too deep.
 fn check_element(text: &[u8], start: usize) -> Option<usize> {
     let mut pos = start;
     let mut open = Open::default();
@@ -88,7 +88,7 @@ fn check_element(text: &[u8], start: usize) -> Option<usize> {
                 }
             }
         }
-        // A value ended here: what closes, or what comes next.
+        // A value ended here: a closing bracket or the next value follows.
         loop {
             let Some(close) = open.last() else { return Some(pos) };
             pos = skip_space(text, pos);
@@ -110,7 +110,7 @@ fn check_element(text: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// Closing brackets that are still to come: a bit for each, set for those of objects.
+/// Closing brackets still to come: a bit for each, set for objects.
 #[derive(Default)]
 struct Open {
     objects: [u64; DEPTH_MAX.div_ceil(64)],
@@ -186,7 +186,7 @@ fn check_number(text: &[u8], start: usize) -> Option<usize> {
     Some(pos)
 }
 
-/// What a checked element is. Cost: constant, but for numbers their length.
+/// The kind of a checked element. Cost: constant, but for numbers their length.
 pub(super) fn kind(element: &[u8]) -> Kind {
     match element.first() {
         Some(b'{') => Kind::Object,
@@ -264,7 +264,7 @@ pub(super) fn array_length(array: &[u8]) -> usize {
 /// A checked element without the white space between its tokens.
 pub(super) fn minified(element: &[u8]) -> Vec<u8> {
     let mut text = Vec::with_capacity(element.len());
-    // Up to `copied` it is done.
+    // Bytes before `copied` are done.
     let (mut copied, mut pos) = (0, 0);
     while pos < element.len() {
         match element[pos] {
@@ -286,8 +286,8 @@ pub(super) fn minified(element: &[u8]) -> Vec<u8> {
 
 /// The characters between the quotes of a string, escapes undone, those of JSON5 too.
 ///
-/// A lone surrogate comes out as three bytes that are not UTF-8, as it does in SQLite, and so does
-/// a NUL behind an escaped end of a line that is the last of the string.
+/// A lone surrogate comes out as three bytes outside of UTF-8, as in SQLite, and so does a NUL
+/// behind an escaped end of a line at the end of the string.
 pub(super) fn unescape(inner: &[u8]) -> Vec<u8> {
     let mut text = Vec::with_capacity(inner.len());
     let mut pos = 0;
@@ -329,7 +329,7 @@ pub(super) fn unescape(inner: &[u8]) -> Vec<u8> {
                 continue;
             }
             [byte @ (b'"' | b'\'' | b'\\' | b'/'), ..] => *byte,
-            // No escape at all, which only forged JSONB has.
+            // Not an escape: only forged JSONB has a backslash here.
             [_, ..] => {
                 pos += 2;
                 continue;
@@ -362,7 +362,7 @@ fn push_unicode(inner: &[u8], pos: usize, text: &mut Vec<u8>) -> usize {
     6
 }
 
-/// The number that some hexadecimal digits are.
+/// The number written in hexadecimal digits.
 pub(super) fn hex(digits: &[u8]) -> Option<u32> {
     digits.iter().try_fold(0, |code, &digit| Some(code << 4 | char::from(digit).to_digit(16)?))
 }

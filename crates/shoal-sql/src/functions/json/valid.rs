@@ -1,15 +1,15 @@
-//! Where a blob stops being JSONB, as `json_valid` and `json_error_position` tell it.
+//! Where a blob stops being JSONB, for `json_valid` and `json_error_position`.
 
 use super::binary::{
     ARRAY, DEPTH_MAX, FALSE, FLOAT, FLOAT5, INT, INT5, NULL, OBJECT, TEXT, TEXT_ESCAPED, TEXT_RAW,
     TEXT5, TRUE, header,
 };
 
-/// A payload this long cannot be a short text that looks like a header.
+/// Payloads longer than this cannot be a short text with a first byte like a header's.
 const SHORT: usize = 7;
 
-/// Whether a blob is taken for JSONB: its outermost header fits its length. A short one that may
-/// as well be a text, of an object, an array or a number, must be valid throughout.
+/// True where a blob is taken for JSONB: the outermost header fits the length. A short blob of an
+/// object, an array or a number may as well be a text, and must be valid throughout.
 pub(super) fn looks_right(blob: &[u8]) -> bool {
     let Some((kind, payload, rest)) = header(blob) else { return false };
     let empty = matches!(kind, NULL | TRUE | FALSE);
@@ -20,7 +20,7 @@ pub(super) fn looks_right(blob: &[u8]) -> bool {
         && (payload.len() > SHORT || !may_be_text || fault(blob).is_none())
 }
 
-/// The place, in bytes from 1, of the first thing that is wrong with a blob.
+/// The place, in bytes from 1, of the first fault of a blob.
 pub(super) fn fault(blob: &[u8]) -> Option<usize> {
     match header(blob) {
         Some((_, _, [])) => element(blob, 0, 1),
@@ -28,7 +28,7 @@ pub(super) fn fault(blob: &[u8]) -> Option<usize> {
     }
 }
 
-/// As [`fault`] of one element, which begins at `at` and is as long as its header says.
+/// As [`fault`] for one element at `at`, as long as its header says.
 fn element(bytes: &[u8], at: usize, depth: usize) -> Option<usize> {
     let whole = Some(at + 1);
     let Some((kind, payload, _)) = header(bytes) else { return whole };
@@ -103,7 +103,7 @@ enum Fault {
     At(usize),
 }
 
-/// What is wrong with the digits of a real; those of JSON5 may begin or end with the point.
+/// The fault in the digits of a real; reals of JSON5 may begin or end with the point.
 fn real(payload: &[u8], json5: bool) -> Fault {
     let sign = usize::from(payload.first() == Some(&b'-'));
     if payload.len() < sign + 2 {
@@ -171,7 +171,7 @@ fn text(payload: &[u8], json5: bool) -> Option<usize> {
             [b'\'' | b'v', ..] if json5 => 2,
             [b'0', next, ..] if json5 && next.is_ascii_digit() => return Some(place),
             [b'0', ..] if json5 => 2,
-            // Line ends that only Unicode has.
+            // Line ends known only to Unicode.
             [0xe2, 0x80, 0xa8 | 0xa9, ..] if json5 => {
                 continued = true;
                 4
@@ -187,7 +187,7 @@ fn text(payload: &[u8], json5: bool) -> Option<usize> {
     None
 }
 
-/// A byte that stands for itself in a string of JSON.
+/// True for a byte standing for itself in a string of JSON.
 fn is_plain(byte: u8) -> bool {
     byte >= 0x20 && !matches!(byte, b'"' | b'\\' | b'\'')
 }
