@@ -14,13 +14,13 @@ use crate::functions::{
 use crate::parse::ast;
 use crate::value::{Collation, Value};
 
-/// Functions and aggregates that compare their arguments.
+/// Functions and aggregates with a comparison of their arguments.
 pub(super) const COMPARING: [&str; 3] = ["max", "min", "nullif"];
 
 /// An aggregate's arguments, filter and order.
 type AggregateParts = (Vec<Bound>, Option<Expr>, Vec<OrderKey>);
 
-/// Whether an expression is a real number from 0 to 1 as it is written.
+/// True where an expression is written as a real number from 0 to 1.
 fn is_share(expr: &ast::Expr) -> bool {
     matches!(expr.kind, ast::ExprKind::Literal(Value::Real(real)) if (0.0..=1.0).contains(&real))
 }
@@ -104,7 +104,7 @@ impl<'a> Resolver<'a> {
         self.scopes[inner].clause = clause;
         let (arguments, filter, order_by) = resolved?;
 
-        // The call belongs to the innermost query whose columns it reads.
+        // The call belongs to the innermost query with columns read by the call.
         let depth = (0..=inner).rev().find(|&depth| {
             arguments.iter().any(|argument| self.reads_scope(&argument.expr, depth))
         });
@@ -135,7 +135,8 @@ impl<'a> Resolver<'a> {
         Ok(Bound::with(expr, kept))
     }
 
-    /// A call of a scalar function; the few that must not evaluate every argument are operators.
+    /// A call of a scalar function; the few functions with arguments left unevaluated are
+    /// operators.
     fn scalar_call(
         &self,
         function: &'static ScalarFunction,
@@ -179,20 +180,20 @@ impl<'a> Resolver<'a> {
         Ok(Bound::with(call, kept))
     }
 
-    /// The collation of a call, which is refused only where the call compares.
+    /// The collation of a call; an unknown collation is refused only where the call compares.
     pub(super) fn used(&self, collation: Coll, compares: bool) -> Result<Collation, Error> {
         let named = collation.or_binary();
         if compares { self.known(named) } else { Ok(named.unwrap_or_default()) }
     }
 
-    /// Which arguments of a function of JSON are JSON that another made.
+    /// The arguments of a JSON function made by another JSON function, a bit for each.
     pub(super) fn json_arguments(&self, name: &str, arguments: &mut [Expr]) -> u64 {
         if !name.starts_with("json") && name != "subtype" {
             return 0;
         }
         let mut json = 0;
         for (place, argument) in arguments.iter_mut().enumerate().take(64) {
-            // A string that is taken out of JSON to be put into JSON stays as it is.
+            // A string taken out of JSON to be put into JSON stays in quotes.
             if let Expr::Call { function, arguments, .. } = argument
                 && function.name() == "json_extract"
                 && arguments.len() >= 2
@@ -201,7 +202,7 @@ impl<'a> Resolver<'a> {
             {
                 *function = element;
                 if name == "subtype" {
-                    // What is no array and no object is no JSON any more.
+                    // A scalar taken out of JSON counts as JSON no more.
                     json |= 2;
                 }
             }
@@ -212,7 +213,7 @@ impl<'a> Resolver<'a> {
         json
     }
 
-    /// Whether an expression's text is JSON that a function made.
+    /// True where an expression's text is JSON made by a function.
     fn is_json(&self, expr: &Expr) -> bool {
         match expr {
             Expr::Call { function, .. } => function.returns_json,
@@ -239,7 +240,7 @@ impl<'a> Resolver<'a> {
         Ok((arguments, filter, self.order_keys(&call.order_by)?))
     }
 
-    /// The terms of an ORDER BY that belongs to a call: expressions, never columns of a result.
+    /// The terms of an `ORDER BY` within a call: expressions, never columns of a result.
     pub(super) fn order_keys(
         &mut self,
         terms: &'a [ast::OrderTerm],
@@ -268,7 +269,7 @@ pub(super) fn unordered(name: &str, offset: usize) -> Error {
     Error::meaning(format!("ORDER BY may not be used with non-aggregate {name}()"), offset)
 }
 
-/// Whether the argument at a place of a function of JSON becomes part of the JSON.
+/// True where the argument at a place of a JSON function becomes part of the JSON.
 fn is_value(name: &str, place: usize) -> bool {
     match name.trim_start_matches("jsonb").trim_start_matches("json") {
         "_array" | "_quote" | "_group_array" | "subtype" => true,

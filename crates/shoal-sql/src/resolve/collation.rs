@@ -1,33 +1,30 @@
-//! Which affinity and collation a comparison follows (datatype3.html §4.2 and §7.1).
+//! The affinity and collation of a comparison (datatype3.html §4.2 and §7.1).
 
 use super::{Resolver, no_such_collation};
 use crate::Error;
 use crate::value::{Affinity, Collation};
 
-/// A collation, unless nobody knows its name: that matters only where something is compared.
+/// A collation, or an unknown name: the name is an error only where values are compared.
 pub(crate) type Named = Result<Collation, Unknown>;
 
-/// A name of no collation, by its place among those of the statement.
+/// An unknown collation, by its place in the statement's list of such names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unknown(usize);
 
 impl Resolver<'_> {
-    /// The collation of that name; one that nobody knows is refused where it is used.
+    /// The collation called `name`; an unknown one is refused where used.
     pub(super) fn named_collation(&self, name: &str, offset: usize) -> Named {
         Collation::named(name).ok_or_else(|| self.unknown_collation(name, offset))
     }
 
-    /// Notes a name that nobody knows.
+    /// Notes an unknown name.
     pub(super) fn unknown_collation(&self, name: &str, offset: usize) -> Unknown {
         let mut unknown = self.unknown_collations.borrow_mut();
         unknown.push((name.to_owned(), offset));
         Unknown(unknown.len() - 1)
     }
 
-    /// A collation that something is compared by.
-    ///
-    /// # Errors
-    /// When nobody knows its name.
+    /// The collation of a comparison.
     pub(super) fn known(&self, collation: Named) -> Result<Collation, Error> {
         collation.map_err(|Unknown(place)| {
             let (name, offset) = &self.unknown_collations.borrow()[place];
@@ -36,15 +33,15 @@ impl Resolver<'_> {
     }
 }
 
-/// The collation that comes with an expression.
+/// The collation of an expression, by its origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Coll {
     /// None of its own.
     #[default]
     None,
-    /// Its column's, which yields to a `COLLATE` on the other side.
+    /// From a column; yields to a `COLLATE` on the other side.
     Column(Named),
-    /// From a `COLLATE` operator, which goes before any other.
+    /// From a `COLLATE` operator; goes before any other.
     Explicit(Named),
 }
 
@@ -57,7 +54,7 @@ impl Coll {
         }
     }
 
-    /// What an operator's result keeps of an operand's: only what was written.
+    /// The collation an operator's result keeps of an operand's: only a written `COLLATE`.
     pub(crate) fn through_operator(self) -> Coll {
         match self {
             Coll::Explicit(_) => self,
@@ -65,7 +62,7 @@ impl Coll {
         }
     }
 
-    /// The first of two, for an operator that keeps either.
+    /// The first collation of two, for an operator keeping either.
     pub(crate) fn or(self, other: Coll) -> Coll {
         match self {
             Coll::None => other,
@@ -83,7 +80,7 @@ impl Coll {
     }
 }
 
-/// The affinity that both sides of a comparison are given: text, numeric, or none.
+/// The affinity applied to both sides of a comparison: text, numeric, or none.
 pub(crate) fn compare_affinity(
     left: Option<Affinity>,
     right: Option<Affinity>,
@@ -96,7 +93,7 @@ pub(crate) fn compare_affinity(
     simplified(chosen)
 }
 
-/// The affinity that `IN` with a list gives to both sides: the left side's.
+/// The affinity applied to both sides of an `IN` with a list: the left side's.
 pub(crate) fn list_affinity(left: Option<Affinity>) -> Option<Affinity> {
     left.and_then(simplified)
 }

@@ -1,9 +1,9 @@
 //! Queries over files in UTF-16.
 //!
-//! Values are UTF-8 wherever they come from, so a resolved query is nearly right as it is. Two
+//! Values are UTF-8 wherever they come from, so a resolved query is nearly right unchanged. Two
 //! things differ. `BINARY` orders texts by their bytes in the file, so every such collation becomes
-//! [`Collation::Utf16`]. And where SQLite shows a text's bytes or reads bytes as text (`CAST`, `||`,
-//! `hex`, `octet_length`), a conversion goes around the operand.
+//! [`Collation::Utf16`]. And where SQLite shows a text's bytes or reads bytes as text (`CAST`,
+//! `||`, `hex`, `octet_length`), a conversion goes around the operand.
 
 use shoal_store::ByteOrder;
 

@@ -20,24 +20,24 @@ use crate::value::{
 /// Generated columns may depend on each other this deep.
 const GENERATED_DEPTH_MAX: usize = 64;
 
-/// A resolved expression and what its neighbours need to know of it.
+/// A resolved expression with its affinity, collation and origin, for the expressions around.
 #[derive(Debug)]
 pub(super) struct Bound {
     pub(super) expr: Expr,
     pub(super) affinity: Option<Affinity>,
     pub(super) collation: Coll,
-    /// The table's column that this is; boxed, as expressions nest.
+    /// The table's column, where the expression is one; boxed, as expressions nest.
     pub(super) column: Option<Box<NamedColumn>>,
-    /// The classes that its values may be of, where the expression's form does not tell.
+    /// The classes of the values, where the expression's form does not tell them.
     pub(super) classes: Option<u8>,
 }
 
-/// What a result needs to know of a column.
+/// A table's column as the result describes one.
 #[derive(Debug)]
 pub(super) struct NamedColumn {
     pub(super) name: String,
     pub(super) declared_type: Option<String>,
-    /// Whether a `COLLATE` stands around it.
+    /// True where a `COLLATE` stands around the column.
     pub(super) collated: bool,
 }
 
@@ -50,15 +50,15 @@ impl Bound {
         Bound { collation, ..Bound::plain(expr) }
     }
 
-    /// The classes that its values may be of, for the affinity of a compound's column.
+    /// The classes of the values, for the affinity of a compound's column.
     pub(super) fn classes(&self) -> u8 {
         self.classes.unwrap_or_else(|| classes(&self.expr, self.affinity))
     }
 }
 
 impl<'a> Resolver<'a> {
-    /// Resolves an expression in the innermost scope. Every kind has a function of its own, so
-    /// that this one, which all of them call again, has a small frame.
+    /// Resolves an expression in the innermost scope. Every kind has a function of its own: all of
+    /// them recurse into this one, whose stack frame stays small.
     pub(super) fn bind(&mut self, expr: &'a ast::Expr) -> Result<Bound, Error> {
         self.deeper(1)?;
         let offset = expr.offset;
@@ -196,7 +196,7 @@ impl<'a> Resolver<'a> {
         let asked = if exists { RowsAsked::None } else { RowsAsked::First };
         let mut query = self.resolve_query(select, asked)?;
         if exists {
-            // Only whether there is a row counts, which neither order nor doubles change.
+            // Only the presence of a row counts: order and duplicates change nothing.
             query.order_by.clear();
             if let super::tree::Body::Select(select) = &mut query.body {
                 select.distinct = None;
@@ -249,7 +249,7 @@ impl<'a> Resolver<'a> {
             },
             UnaryOp::BitNot => Bound::with(Expr::BitNot(operand), collation),
             UnaryOp::Not => Bound::with(Expr::Not(operand), collation),
-            // It takes the affinity away, and keeps indexes out.
+            // Unary plus takes the affinity away, and keeps indexes out.
             UnaryOp::Plus => {
                 let expr = match *operand {
                     operand @ (Expr::Const(_) | Expr::Parameter(_)) => operand,
@@ -294,7 +294,7 @@ impl<'a> Resolver<'a> {
             let not = op == CompareOp::IsNot;
             return Ok(Bound::plain(Expr::IsTruth { expr: Box::new(bound.expr), truth, not }));
         }
-        // SQLite's grammar takes a condition that cannot hold for what it is, unread.
+        // SQLite's grammar takes a false condition as a constant, unread.
         if op == BinaryOp::And && never_holds(left, right) {
             return Ok(Bound::plain(Expr::Const(Value::Int(0))));
         }
@@ -336,8 +336,8 @@ impl<'a> Resolver<'a> {
         Ok(Bound::with(computed(arithmetic, left.expr, right.expr), collation))
     }
 
-    /// What an `AND` or `OR` always is because one of its sides is written as a truth: the other one is not
-    /// computed then, as it may raise an error.
+    /// The constant value of an `AND` or `OR` with a side written as a truth value: the other side
+    /// is not computed then, as its evaluation may raise an error.
     fn always_either(&self, op: BinaryOp, left: &ast::Expr, right: &ast::Expr) -> Option<bool> {
         let decides = match op {
             BinaryOp::And => Some(false),
@@ -347,13 +347,13 @@ impl<'a> Resolver<'a> {
         let (left, right) = (self.always(left), self.always(right));
         match decides {
             _ if left == decides || right == decides => decides,
-            // The other side's truth is all that counts.
+            // Only the other side's truth counts.
             _ => left.and(right),
         }
     }
 
-    /// The truth that an expression is written as: an integer of 32 bits without a sign, one of the two
-    /// words, or such ones with `AND` and `OR` between.
+    /// The truth value an expression is written as: an integer of 32 bits without a sign, `TRUE` or
+    /// `FALSE`, or an `AND` or `OR` of such expressions.
     fn always(&self, expr: &ast::Expr) -> Option<bool> {
         match &expr.kind {
             ExprKind::Literal(Value::Int(int)) => {
@@ -365,7 +365,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// `TRUE` and `FALSE`, unless a column has that name.
+    /// `TRUE` and `FALSE`, unless a column has the name.
     fn truth_word(&self, expr: &ast::Expr) -> Option<bool> {
         // The grammar of SQLite makes this one of the two words.
         if let ExprKind::In { not, set: InSet::List(list), .. } = &expr.kind
@@ -395,7 +395,8 @@ impl<'a> Resolver<'a> {
         }
         let left = self.bind(expr)?;
         let query = match set {
-            // SQLite's grammar takes one query or one constant for what it is without the list.
+            // SQLite's grammar takes a list of one query or one constant as the query or constant
+            // itself.
             InSet::List(list)
                 if let [ast::Expr { kind: ExprKind::Subquery(select), .. }] = list.as_slice() =>
             {
@@ -589,7 +590,7 @@ impl<'a> Resolver<'a> {
                         Quote::None if column.is("false") => {
                             return Ok(Bound::plain(Expr::Const(Value::Int(0))));
                         }
-                        // SQLite's old leniency: a name in double quotes that names nothing.
+                        // SQLite's old leniency: an unknown name in double quotes is a text.
                         Quote::Double => {
                             let text = Value::text(column.text.as_str());
                             return Ok(Bound::plain(Expr::Const(text)));
@@ -602,7 +603,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// An alias of the result, as `WHERE`, `GROUP BY`, `HAVING` and `ORDER BY` may use it.
+    /// An alias of the result, as `WHERE`, `GROUP BY`, `HAVING` and `ORDER BY` may name one.
     fn alias(&mut self, column: &Name) -> Result<Option<Bound>, Error> {
         let Some(scope) = self.scopes.last() else { return Ok(None) };
         if !scope.clause.sees_aliases() {
@@ -618,7 +619,8 @@ impl<'a> Resolver<'a> {
         });
         let Some(expr) = found else { return Ok(None) };
         let clause = scope.clause;
-        // The alias' own names are those of the result: no aliases; aggregates as in the clause.
+        // Names within the alias are resolved as in the result: no aliases; aggregates as in the
+        // clause.
         self.scopes[depth].clause = if clause.allows_aggregates() || clause == Clause::PlainOrderBy
         {
             Clause::Result
@@ -630,7 +632,7 @@ impl<'a> Resolver<'a> {
         bound.map(Some)
     }
 
-    /// A column by its name alone, which stands for all those it was merged with.
+    /// A column by its name alone, standing for all columns merged under the name.
     pub(super) fn unqualified(
         &mut self,
         depth: usize,
@@ -694,7 +696,7 @@ impl<'a> Resolver<'a> {
                     && known.generated.is_some()
                 {
                     let mut row = table.clone();
-                    // What joins made of the row's columns is nothing to the row itself.
+                    // Columns merged by joins mean nothing to the row itself.
                     for column in &mut row.columns {
                         column.merged = false;
                         column.others.clear();
@@ -703,7 +705,8 @@ impl<'a> Resolver<'a> {
                     let present = row.nullable.then(|| present(definition, &row)).flatten();
                     expr = self.generated(definition, place, row, offset)?;
                     if let Some(present) = present {
-                        // Where an outer join found no row, the column is NULL whatever it says.
+                        // For an unmatched outer row the column is NULL, whatever its expression
+                        // says.
                         let there = Expr::IsNull { expr: Box::new(present), not: true };
                         expr = Expr::Case {
                             base: None,
@@ -756,7 +759,7 @@ impl<'a> Resolver<'a> {
     }
 }
 
-/// An expression that is NULL only where there is no row of the table.
+/// An expression with the value NULL only for an unmatched outer row.
 fn present(table: &Table, row: &ScopeTable<'_>) -> Option<Expr> {
     match row.rowid {
         Some(source) => Some(Expr::Column { source, column: ROWID }),
@@ -767,8 +770,7 @@ fn present(table: &Table, row: &ScopeTable<'_>) -> Option<Expr> {
     }
 }
 
-/// An operator over two expressions; a number where both are, so that it is not computed for every
-/// row.
+/// An operator over two expressions; computed now where both are numbers, instead of for every row.
 fn computed(op: ArithmeticOp, left: Expr, right: Expr) -> Expr {
     let number = |value: &Value| matches!(value, Value::Int(_) | Value::Real(_));
     if let (Expr::Const(a), Expr::Const(b)) = (&left, &right)

@@ -1,15 +1,15 @@
-//! What the form of an expression tells, before its names are resolved.
+//! Facts told by the form of an expression, before its names are resolved.
 
 use crate::functions::{Function, lookup};
 use crate::parse::ast::{self, BinaryOp, ExprKind, InSet, LikeOp, Quote};
 use crate::value::Value;
 
-/// Whether two conditions cannot both hold, by the form of one of them.
+/// True where two conditions cannot both hold, by the form of one of them.
 pub(super) fn never_holds(left: &ast::Expr, right: &ast::Expr) -> bool {
     (never(left) || never(right)) && !calls(left) && !calls(right)
 }
 
-/// Whether a condition cannot hold by its form.
+/// True where a condition cannot hold, by its form.
 fn never(expr: &ast::Expr) -> bool {
     match &expr.kind {
         ExprKind::Literal(Value::Int(0)) => true,
@@ -19,7 +19,7 @@ fn never(expr: &ast::Expr) -> bool {
     }
 }
 
-/// Whether an expression calls a function anywhere, the queries and tables in it left aside.
+/// True where an expression calls a function anywhere, queries and tables within left aside.
 fn calls(expr: &ast::Expr) -> bool {
     match &expr.kind {
         ExprKind::Literal(_)
@@ -49,13 +49,13 @@ fn calls(expr: &ast::Expr) -> bool {
     }
 }
 
-/// Whether an expression is constant by its form: made of literals and parameters, and of functions that
-/// give the same of the same.
+/// True where an expression is constant by its form: made of literals and parameters, and of
+/// functions with equal results for equal arguments.
 pub(super) fn is_constant(expr: &ast::Expr) -> bool {
     is_constant_with(expr, true)
 }
 
-/// The same, where `IS` and `IS NOT` may count as none of what constants are made of.
+/// As [`is_constant`]; with `is` false an `IS` or `IS NOT` counts as not constant.
 pub(super) fn is_constant_with(expr: &ast::Expr, is: bool) -> bool {
     let constant = |expr: &ast::Expr| is_constant_with(expr, is);
     match &expr.kind {
@@ -96,7 +96,7 @@ fn is_null(expr: &ast::Expr) -> bool {
     matches!(expr.kind, ExprKind::Literal(Value::Null))
 }
 
-/// Whether a call is of a function that gives the same of the same within a statement.
+/// True where a call is of a function with equal results for equal arguments within a statement.
 fn is_repeatable(call: &ast::Call) -> bool {
     let name = call.name.text.to_ascii_lowercase();
     let changing = ["random", "randomblob", "changes", "total_changes", "last_insert_rowid"];
@@ -104,8 +104,8 @@ fn is_repeatable(call: &ast::Call) -> bool {
         && matches!(lookup(&name, call.arguments.len()), Ok(Function::Scalar(_)))
 }
 
-/// Whether two expressions are written alike, but for the case of names. Queries, windows and
-/// aggregates with clauses of their own are like nothing.
+/// True where two expressions are written alike, but for the case of names. Queries, windows and
+/// aggregates with clauses of their own are never alike.
 pub(crate) fn is_alike(a: &ast::Expr, b: &ast::Expr) -> bool {
     let lists = |a: &[ast::Expr], b: &[ast::Expr]| {
         a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_alike(a, b))

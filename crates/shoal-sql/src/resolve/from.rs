@@ -22,29 +22,28 @@ use crate::value::{CompareOp, Comparison};
 pub(super) struct Joined<'a> {
     pub(super) sources: Vec<Source>,
     pub(super) tables: Vec<ScopeTable<'a>>,
-    /// Conditions still to be resolved, each with the number of tables when it was met and the
-    /// place in `sources` whose left join it belongs to.
+    /// Conditions still to be resolved.
     conditions: Vec<Condition<'a>>,
-    /// Conditions of queries that were merged into this one.
+    /// Conditions of queries merged into this one.
     pub(super) merged: Vec<Expr>,
-    /// Whether such a query depends on the row of an enclosing query.
+    /// True where a merged query depends on the row of an enclosing query.
     pub(super) correlated: bool,
     /// Functions whose arguments name tables to their right, by their place in `sources`.
     pub(super) late: Vec<(usize, &'a [ast::Expr])>,
     /// How many tables of the clause are still to come.
     remaining: usize,
-    /// Whether the clause has a `RIGHT` or `FULL` join, so that every source may be without a row.
+    /// True where the clause has a `RIGHT` or `FULL` join: rows of every source may be unmatched.
     keeps_right: bool,
 }
 
 #[derive(Debug)]
 struct Condition<'a> {
     kind: ConditionKind<'a>,
-    /// The source whose join it belongs to, where it does not simply filter.
+    /// The source whose join the condition belongs to; `None` for a plain filter.
     of: Option<usize>,
 }
 
-/// A column and those it was made one with, by table and column.
+/// A column and the columns merged with it, by table and column.
 #[derive(Clone, Debug)]
 struct Merged {
     first: (usize, usize),
@@ -183,7 +182,8 @@ impl<'a> Resolver<'a> {
                     return self.add_query(query, shown, nullable, joined);
                 }
                 Some(Common::Taken(slot, columns)) => {
-                    // The row that a recursion has taken is asked for no index until it is planned.
+                    // A recursion's taken row has no index; a hint fails as in SQLite, when
+                    // planned.
                     if let Indexed::By(index) = indexed {
                         return Err(Error::meaning("no query solution", index.offset));
                     }
@@ -251,7 +251,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// Finds what a name of a table, view or virtual table stands for, and in which database.
+    /// Finds the table, view or virtual table called `name`, and its database.
     fn object(&self, name: &ObjectName) -> Result<(usize, &'a Object), Error> {
         let found = match &name.database {
             None => self.schema.find(self.home, &name.name.text),
@@ -265,7 +265,7 @@ impl<'a> Resolver<'a> {
                 Some(database) => {
                     (database.offset, format!("{}.{}", database.text, name.name.text))
                 }
-                // Names in a trigger are those of its database.
+                // Names in a trigger belong to the trigger's database.
                 None if self.around.in_trigger && self.views.is_empty() => {
                     (name.name.offset, format!("main.{}", name.name.text))
                 }
@@ -290,7 +290,7 @@ impl<'a> Resolver<'a> {
         let scopes = std::mem::take(&mut self.scopes);
         let common = std::mem::take(&mut self.common);
         let expanding = std::mem::take(&mut self.expanding);
-        // What is in `temp` may name whatever there is.
+        // A view in `temp` may name objects of any database.
         let inner = Some(database).filter(|database| *database != TEMP);
         let home = std::mem::replace(&mut self.home, inner);
         self.views.push((database, &view.name));
@@ -314,7 +314,7 @@ impl<'a> Resolver<'a> {
         nullable: bool,
         joined: &mut Joined<'a>,
     ) -> Result<(), Error> {
-        // A column of a query has a collation of its own, which somebody must know.
+        // A column of a query has a collation of its own, and an unknown one is refused.
         self.collations(&query.columns)?;
         let before = joined.sources.len();
         let query = match mergeable(query, nullable, (before, before + joined.remaining)) {
@@ -483,7 +483,7 @@ impl<'a> Resolver<'a> {
         Ok(Expr::Compare(rule, Box::new(left.expr), Box::new(right.expr)))
     }
 
-    /// A column that joins made one with others: the first of them that is not NULL.
+    /// A column merged by joins: the first value other than NULL.
     pub(super) fn first_of(
         &mut self,
         depth: usize,
@@ -504,7 +504,7 @@ impl<'a> Resolver<'a> {
         Ok(bound)
     }
 
-    /// The rows of a table or view as a query: what `IN table` looks in.
+    /// The rows of a table or view as a query, for `IN table`.
     pub(super) fn whole_table(
         &mut self,
         name: &'a ObjectName,
@@ -516,7 +516,7 @@ impl<'a> Resolver<'a> {
             Some(arguments) => self.add_function(name, arguments, None, false, &mut joined)?,
             None => self.add_named(name, &Indexed::Any, None, offset, false, &mut joined)?,
         }
-        // There is no table to the right: what is wrong with the arguments is said now.
+        // There is no table to the right: faults of the arguments are raised now.
         self.late_arguments(&joined.late, &mut joined.sources)?;
         let table = joined.tables[0].clone();
         let bound = self.in_scope(joined.tables.clone(), Clause::From, |resolver| {
@@ -566,7 +566,7 @@ impl<'a> Resolver<'a> {
 }
 
 impl Joined<'_> {
-    /// Whether any part depends on the row of an enclosing query.
+    /// True where any part depends on the row of an enclosing query.
     pub(super) fn is_correlated(&self) -> bool {
         self.correlated
             || self.sources.iter().any(|source| match &source.kind {
@@ -576,14 +576,13 @@ impl Joined<'_> {
     }
 }
 
-/// Whether a parenthesised join is the same without its parentheses.
+/// True where a parenthesised join is the same without its parentheses.
 fn flat(from: &ast::From, nullable: bool, alias: &Option<String>, joined: &Joined<'_>) -> bool {
     let alone = joined.sources.is_empty();
     alias.is_none() && (alone || !nullable && !keeps_right(from) && !names_columns(from))
 }
 
-/// Makes `a RIGHT JOIN b` a `b LEFT JOIN a`, which finds the rows of `a` by a key where it can. Of more
-/// Fails where an index is asked for of what has none.
+/// Refuses `INDEXED BY` for a source without indexes.
 fn refuse_index(indexed: &Indexed) -> Result<(), Error> {
     match indexed {
         Indexed::By(index) => Err(Error::no_such(NameKind::Index, &index.text, index.offset)),
@@ -591,7 +590,8 @@ fn refuse_index(indexed: &Indexed) -> Result<(), Error> {
     }
 }
 
-/// than two tables the left side would have to be a query of its own.
+/// Makes `a RIGHT JOIN b` a `b LEFT JOIN a`, so that rows of `a` are found by a key where possible.
+/// With more than two tables the left side would have to be a query of its own.
 fn turn_right_join(sources: &mut [Source]) {
     let [left, right] = sources else { return };
     let plain = |source: &Source| !matches!(source.kind, SourceKind::Module { .. });
@@ -609,7 +609,7 @@ fn turn_right_join(sources: &mut [Source]) {
     }
 }
 
-/// Whether a `FROM` joins by the names of columns, which must be those of its own tables.
+/// True where a `FROM` joins by the names of columns: the names are looked up among its own tables.
 fn names_columns(from: &ast::From) -> bool {
     let inside = |table: &ast::TableRef| match &table.kind {
         TableRefKind::Joined(from) => table.alias.is_none() && names_columns(from),
@@ -634,7 +634,7 @@ fn show_unique(tables: &mut [ScopeTable<'_>]) {
     }
 }
 
-/// Whether a `FROM` has a `RIGHT` or `FULL` join.
+/// True where a `FROM` has a `RIGHT` or `FULL` join.
 fn keeps_right(from: &ast::From) -> bool {
     let inside = |table: &ast::TableRef| match &table.kind {
         TableRefKind::Joined(from) => table.alias.is_none() && keeps_right(from),
@@ -663,7 +663,8 @@ pub(super) fn split_and(expr: Expr, out: &mut Vec<Expr>) {
             split_and(*right, out);
         }
         Expr::Between { expr, not: false, low, high } => {
-            // Two conditions, of which the second need not be evaluated, where that is free.
+            // Two conditions: the second need not be evaluated. Done where copying the operand is
+            // free.
             let Some(copy) = expr.copied() else {
                 out.push(Expr::Between { expr, not: false, low, high });
                 return;
@@ -675,7 +676,7 @@ pub(super) fn split_and(expr: Expr, out: &mut Vec<Expr>) {
     }
 }
 
-/// The names that the tables from `first_table` on share with those before.
+/// The column names shared by the tables from `first_table` on and the tables before.
 fn natural_names(joined: &Joined<'_>, first_table: usize) -> Vec<Name> {
     let (left, right) = joined.tables.split_at(first_table);
     let visible = |column: &&ScopeColumn| !column.hidden;
@@ -693,7 +694,8 @@ fn natural_names(joined: &Joined<'_>, first_table: usize) -> Vec<Name> {
         .collect()
 }
 
-/// Makes a column of the tables from `first_table` on one with the first of that name before.
+/// Merges a column of the tables from `first_table` on with the first column of the same name
+/// before.
 fn merge(
     joined: &mut Joined<'_>,
     (first_table, kind): (usize, JoinKind),
@@ -743,7 +745,7 @@ fn merge(
         others.push(right);
         others.extend(&whole_right.others);
     }
-    // The name stands for the side that is never without a row; for both where there is none.
+    // The name stands for the side without unmatched rows; for both sides where either has some.
     if matches!(kind, JoinKind::Right | JoinKind::Full) {
         let stands_for = |place: (usize, usize)| {
             let named = &joined.tables[place.0].columns[place.1].named;
@@ -763,7 +765,7 @@ fn merge(
     Ok(())
 }
 
-/// Adds a source that has the columns of a query's result.
+/// Adds a source with the columns of a query's result.
 fn add_columns(
     source: SourceId,
     kind: SourceKind,

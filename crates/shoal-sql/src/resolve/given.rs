@@ -1,8 +1,8 @@
 //! Rows at hand: `OLD` and `NEW` of a trigger, `excluded` of an upsert, the row of a `RETURNING`.
 //!
-//! A statement that writes knows such a row before its expressions are computed, so that the row's
-//! columns are parameters behind those of the statement's text: a query over them is planned once
-//! and run with other parameters for each row.
+//! A statement that writes knows such a row before its expressions are computed: the row's columns
+//! are parameters numbered behind the parameters of the statement's text. A query over them is
+//! planned once and run with other parameters for each row.
 
 use super::Resolver;
 use super::collation::Coll;
@@ -20,12 +20,12 @@ use crate::value::Affinity;
 pub(crate) struct GivenRow<'a> {
     table: ScopeTable<'a>,
     first: usize,
-    /// Whether its columns are meant only where the row's name stands before them.
+    /// True where columns must be qualified with the row's name.
     named_only: bool,
 }
 
 impl<'a> GivenRow<'a> {
-    /// A row of `table` that goes by `name`; the first column's parameter has the number `first`.
+    /// A row of `table` called `name`; the first column's parameter has the number `first`.
     pub(crate) fn new(table: &'a Table, name: &str, first: usize) -> GivenRow<'a> {
         let mut table = super::scope_table(table, 0, name.to_owned());
         for (place, column) in table.columns.iter_mut().enumerate() {
@@ -34,13 +34,13 @@ impl<'a> GivenRow<'a> {
         GivenRow { table, first, named_only: false }
     }
 
-    /// The same row, whose columns nobody means without its name.
+    /// The same row, with columns only reached by its name.
     pub(crate) fn by_name_only(mut self) -> GivenRow<'a> {
         self.named_only = true;
         self
     }
 
-    /// The number of the first parameter behind those of the row.
+    /// The number of the first parameter behind the row's.
     pub(crate) fn end(&self) -> usize {
         self.first + self.table.columns.len() + 1
     }
@@ -54,30 +54,31 @@ impl<'a> GivenRow<'a> {
     }
 }
 
-/// What a statement's queries see beside the tables of the schema.
+/// Names a statement's queries see besides the tables of the schema.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Around<'a> {
     /// Rows at hand.
     pub(crate) rows: &'a [GivenRow<'a>],
     /// The `WITH` before the statement.
     pub(crate) with: Option<&'a ast::With>,
-    /// Whether the outermost query stands for expressions over the rows at hand, and is no query.
+    /// True where the outermost query stands for expressions over the rows at hand, and is no
+    /// query.
     pub(crate) is_row: bool,
-    /// Whether a trigger's program is resolved, where `RAISE` may stand.
+    /// True while a trigger's program is resolved: `RAISE` is allowed.
     pub(crate) in_trigger: bool,
-    /// The number of the first parameter that is neither the text's nor a row's.
+    /// The number of the first parameter of neither the text nor a row.
     pub(crate) next: usize,
 }
 
 impl Around<'_> {
-    /// What surrounds a statement of a text with so many parameters.
+    /// The surroundings of a statement whose text has `parameters` parameters.
     pub(crate) fn statement(parameters: usize) -> Around<'static> {
         Around { rows: &[], with: None, is_row: false, in_trigger: false, next: parameters + 1 }
     }
 }
 
 impl<'a> Resolver<'a> {
-    /// A resolver of queries within a statement that writes.
+    /// A resolver for queries within a statement that writes.
     pub(crate) fn within(schema: &'a Schema, around: Around<'a>) -> Resolver<'a> {
         let mut resolver = Resolver::new(schema);
         resolver.around = around;
@@ -90,14 +91,14 @@ impl<'a> Resolver<'a> {
     /// A column of a row at hand.
     ///
     /// # Errors
-    /// A collation that nobody knows is noted, not raised.
+    /// An unknown collation is noted, not raised.
     pub(super) fn given(
         &self,
         table: Option<&ast::Name>,
         column: &ast::Name,
         offset: usize,
     ) -> Result<Bound, Miss> {
-        // A view means the same wherever it is named.
+        // A view has the same meaning wherever named.
         if !self.views.is_empty() {
             return Err(Miss::None);
         }
@@ -140,7 +141,7 @@ impl<'a> Resolver<'a> {
         })
     }
 
-    /// `RAISE`, as a call of the function that raises.
+    /// `RAISE`, as a call of the raising function.
     pub(super) fn raise(
         &mut self,
         action: crate::error::Raise,

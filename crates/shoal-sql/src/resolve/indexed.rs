@@ -1,5 +1,5 @@
-//! Indexes on expressions and virtual columns, and partial ones: what their definitions say of the
-//! rows of one source.
+//! Meanings of indexes on expressions and virtual columns, and of partial indexes, for the rows of
+//! one source.
 
 use super::Resolver;
 use super::from::split_and;
@@ -9,8 +9,8 @@ use crate::Error;
 use crate::schema::{Index, IndexSource, Table};
 
 impl<'a> Resolver<'a> {
-    /// The meanings of a table's indexes for a source; none where all of them are of columns that
-    /// are stored, and of all rows.
+    /// The meanings of a table's indexes for a source; empty where all indexes are over stored
+    /// columns and all rows.
     pub(super) fn index_meanings(
         &mut self,
         table: &'a Table,

@@ -1,18 +1,19 @@
-//! Queries in a `FROM` that become part of the query around them: views that cost nothing.
+//! Subqueries of a `FROM` merged into the query around them: views without a cost.
 
 use super::collation::Coll;
 use super::from::{JOIN_MAX, Joined, first_rules};
 use super::scope::{ScopeColumn, ScopeTable};
 use super::tree::{Body, Expr, OutputColumn, Query, Select, Shared, Source};
 
-/// A column that is a larger expression is computed once instead of wherever it is named, which
-/// in a chain of views could double its size with every link.
+/// A larger expression is computed once in its own query: substituting the expression for every use
+/// could double the size with each link of a chain of views.
 const MERGED_SIZE_MAX: usize = 32;
 
 type Mergeable = (Select, Vec<OutputColumn>, bool);
 
-/// A query that only joins, filters and renames, so that its parts may stand in the query around
-/// it: conditions then reach its tables, and a view costs nothing. The query itself if it is none.
+/// Takes apart a query of nothing but joins, filters and renamed columns, for merging into the
+/// query around: conditions then reach its tables, and a view costs nothing. Any other query comes
+/// back.
 pub(super) fn mergeable(
     query: Query,
     nullable: bool,
@@ -36,8 +37,8 @@ pub(super) fn mergeable(
     }
 }
 
-/// Whether a query is simple enough to become part of the one around it, where it may be ordered if
-/// that says so.
+/// True where a query is simple enough to be merged into the query around; `may_order` allows an
+/// `ORDER BY`.
 pub(super) fn merges(query: &Query, (before, others): (usize, usize), may_order: bool) -> bool {
     let bounded = query.limit.is_some() || query.offset.is_some();
     let bare = !bounded && (may_order || query.order_by.is_empty());
@@ -48,7 +49,7 @@ pub(super) fn merges(query: &Query, (before, others): (usize, usize), may_order:
                 && select.distinct.is_none()
                 && select.window_calls.is_empty()
                 && others + select.sources.len() <= JOIN_MAX
-                // What a right join keeps is about the sources of its own query alone.
+                // A right join keeps unmatched rows of the sources of its own query alone.
                 && (before == 0 || !select.sources.iter().any(Source::keeps_right))
                 && !select.outputs.iter().any(Expr::runs_query)
                 // Outside of its query a text is no JSON any more.
@@ -73,7 +74,7 @@ pub(super) fn shared(query: Query, slot: usize) -> Query {
     }
 }
 
-/// Whether an expression is JSON for a function around it.
+/// True where an expression is JSON for a function around.
 fn is_json(expr: &Expr) -> bool {
     match expr {
         Expr::Call { function, .. } => function.returns_json,
@@ -103,7 +104,7 @@ pub(super) fn merge_query(
     joined.merged.extend(select.conjuncts);
 }
 
-/// A column of a query, behind those `known`, as a name for `expr`.
+/// A column of a query as a name for `expr`, unlike the names in `known`.
 pub(super) fn query_column(
     known: &[ScopeColumn],
     column: &OutputColumn,
@@ -130,7 +131,7 @@ pub(super) fn unique_name(known: &[ScopeColumn], name: &str) -> String {
     unique(&known, name)
 }
 
-/// A name that none of those known has: itself, or with a number behind it.
+/// A name different from all in `known`: `name` itself, or `name` with a number behind.
 pub(super) fn unique<S: AsRef<str>>(known: &[S], name: &str) -> String {
     let taken = |name: &str| known.iter().any(|known| known.as_ref().eq_ignore_ascii_case(name));
     if !taken(name) {

@@ -1,6 +1,6 @@
-//! Names to things: every column becomes a source and a number, every function a reference, every
-//! comparison gets its affinity and collation. What SQL forbids or this crate cannot do yet is
-//! refused here, with its place in the text.
+//! Name resolution: every column becomes a source and a number, every function a reference, every
+//! comparison gets its affinity and collation. Names and clauses SQL forbids, or this crate cannot
+//! do yet, are refused here, with their place in the text.
 
 mod call;
 mod collation;
@@ -36,7 +36,7 @@ pub(crate) use scope::Clause;
 use scope::{Scope, ScopeColumn, ScopeTable};
 use tree::{Query, SelectId, SourceId};
 
-/// One statement may read this many tables, views expanded: what stops views that double.
+/// Most tables one statement may read, views expanded: bounds views doubling with every level.
 const SOURCES_MAX: usize = 4096;
 
 /// Resolves the names of one statement.
@@ -48,9 +48,9 @@ pub(crate) struct Resolver<'a> {
     common: Vec<Frame<'a>>,
     /// The common tables being expanded, to notice recursion.
     expanding: Vec<Expanding<'a>>,
-    /// The views being expanded, to notice one that contains itself.
+    /// The views being expanded, to notice a view containing itself.
     views: Vec<(usize, &'a str)>,
-    /// The database of the view being expanded: its names mean nothing outside of it.
+    /// The database of the view being expanded: the view's names are only looked up there.
     home: Option<usize>,
     depth: usize,
     generated_depth: usize,
@@ -58,26 +58,26 @@ pub(crate) struct Resolver<'a> {
     next_select: SelectId,
     next_slot: usize,
     next_frame: usize,
-    /// The common tables that were named, by the `WITH` and the place in it.
+    /// The common tables named so far, by the `WITH` and the place within.
     named: Vec<NamedTable>,
-    /// Names of no collation that were written, and where.
+    /// Unknown collations, and where they were written.
     unknown_collations: RefCell<Vec<(String, usize)>>,
     /// How many selects, one within the other, are being resolved.
     select_level: usize,
-    /// What surrounds the queries of a statement that writes.
+    /// The surroundings of the queries within a statement that writes.
     around: Around<'a>,
 }
 
-/// The tables of a `WITH`, and how many scopes there are around it.
+/// The tables of a `WITH`, and the number of scopes around.
 #[derive(Clone, Copy, Debug)]
 struct Frame<'a> {
     tables: &'a [ast::CommonTable],
     scopes: usize,
-    /// Its number: a `WITH` within what is expanded twice is two of them.
+    /// The number of the `WITH`: expanded twice, the same `WITH` has two numbers.
     number: usize,
 }
 
-/// A common table that was named, and how often.
+/// A named common table, and the count of its uses.
 #[derive(Clone, Copy, Debug)]
 struct NamedTable {
     frame: usize,
@@ -86,20 +86,20 @@ struct NamedTable {
     materialized: Option<bool>,
 }
 
-/// A common table while it is being expanded.
+/// A common table being expanded.
 #[derive(Debug)]
 struct Expanding<'a> {
     table: &'a ast::CommonTable,
-    /// `Some` while the part that may read the table itself is resolved.
+    /// `Some` while the recursive part is resolved.
     step: Option<Step>,
 }
 
-/// The part of a recursion that reads its own rows.
+/// The recursive part of a common table.
 #[derive(Clone, Debug)]
 struct Step {
     slot: usize,
     columns: Vec<tree::OutputColumn>,
-    /// The level of the select that may do so.
+    /// The level of the select allowed to read the table.
     level: usize,
     used: bool,
 }
@@ -134,8 +134,8 @@ impl<'a> Resolver<'a> {
         self.resolve_select(select)
     }
 
-    /// Resolves an expression that may name the columns of one table's row and no more: a check,
-    /// a default, an index's condition. The row is source 0.
+    /// Resolves an expression over the columns of one table's row: a check, a default, an index's
+    /// condition. The row is source 0.
     ///
     /// # Errors
     /// As [`Resolver::query`].
@@ -176,7 +176,7 @@ impl<'a> Resolver<'a> {
         result
     }
 
-    /// Goes `by` levels deeper into expressions and queries, those of views included.
+    /// Goes `by` levels deeper into expressions and queries, also through views.
     fn deeper(&mut self, by: usize) -> Result<(), Error> {
         self.depth += by;
         if self.depth > EXPR_DEPTH_MAX {

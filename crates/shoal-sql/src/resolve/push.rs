@@ -1,15 +1,15 @@
-//! Conditions on the rows of a query in a `FROM` move into it, where its tables are: a view with
-//! `UNION`, `DISTINCT` or `GROUP BY` costs no more than what is asked of it.
+//! Predicate pushdown: conditions on the rows of a subquery in a `FROM` move into the subquery, to
+//! its tables. A view with `UNION`, `DISTINCT` or `GROUP BY` costs no more than the rows asked for.
 //!
-//! A condition moves only where it would be met by the same rows: it reads the query's columns and
-//! nothing else of the select around it, each column is an expression that may be evaluated twice,
-//! and the query neither limits its rows nor looks at several of them at once.
+//! A condition moves only where the same rows meet the condition inside: it reads the subquery's
+//! columns and nothing else of the select around, each column is an expression safe to evaluate
+//! twice, and the subquery neither limits its rows nor looks at several of them at once.
 
 use super::tree::{Body, Expr, Query, Select, Source, SourceId, SourceKind};
 use crate::parse::ast::CompoundOp;
 use crate::value::{Affinity, Collation, Comparison};
 
-/// What is larger stays where it is.
+/// Largest size of a condition to move.
 const SIZE_MAX: usize = 32;
 
 /// Moves conditions of a query, and of all queries in its `FROM`s, as far down as they go.
@@ -50,14 +50,14 @@ fn push_select(select: &mut Select) {
         match &mut source.join {
             _ if late_rows => {}
             None => take(&mut select.conjuncts),
-            // What a left join's rows must meet is known before the join.
+            // The condition of a left join's right side is applied before the join.
             Some(join) => take(&mut join.on),
         }
         push_body(&mut query.body);
     }
 }
 
-/// Whether a condition reads one source alone and has the same value whenever it is evaluated.
+/// True where a condition reads one source alone and has the same value whenever evaluated.
 fn moves(condition: &Expr, source: SourceId) -> bool {
     let (mut own, mut any) = (true, false);
     condition.columns(&mut |of, _| {
@@ -67,7 +67,7 @@ fn moves(condition: &Expr, source: SourceId) -> bool {
     own && any && condition.size() <= SIZE_MAX && is_pure(condition)
 }
 
-/// Whether an expression may be evaluated again for the same row with the same outcome, cheaply.
+/// True where an expression may be evaluated again for the same row with the same outcome, cheaply.
 fn is_pure(expr: &Expr) -> bool {
     let own = match expr {
         Expr::Call { function, .. } => function.deterministic,
@@ -79,7 +79,7 @@ fn is_pure(expr: &Expr) -> bool {
     pure
 }
 
-/// Whether a query gives the same rows that meet the condition when its own parts are asked.
+/// True where a query whose parts apply the condition gives the same rows as a filter above.
 fn takes(query: &Query, condition: &Expr) -> bool {
     query.limit.is_none() && query.offset.is_none() && body_takes(&query.body, condition)
 }
@@ -125,7 +125,7 @@ fn body_takes(body: &Body, condition: &Expr) -> bool {
     }
 }
 
-/// Whether a condition holds for both or none of two rows that are equal under the collations.
+/// True where a condition holds for both or none of two rows equal under the collations.
 /// Only 1 and 1.0 are equal and not the same where all are binary, and comparisons find them equal
 /// unless they make them texts.
 fn tells_alike(condition: &Expr, collations: &[Collation]) -> bool {
@@ -148,7 +148,7 @@ fn tells_alike(condition: &Expr, collations: &[Collation]) -> bool {
     alike && collations.iter().all(|collation| *collation == Collation::Binary)
 }
 
-/// Adds the condition to every part of a body, over what the part's columns are.
+/// Adds the condition to every part of a body, over the expressions of the part's columns.
 fn give(body: &mut Body, condition: &Expr, source: SourceId) {
     match body {
         Body::Values(_) | Body::Recursive(_) | Body::Shared(_) => {}

@@ -1,4 +1,4 @@
-//! `WITH`: common tables, and those that read themselves.
+//! `WITH`: common tables, recursive ones included.
 
 use super::from::{first_rules, rename};
 use super::select::{combined_affinity, compound_word};
@@ -8,11 +8,11 @@ use super::{Expanding, Frame, NamedTable, Resolver, Step};
 use crate::Error;
 use crate::parse::ast::{self, CommonTable, CompoundOp, From, SelectCore, TableRefKind};
 
-/// What a name of a common table stands for.
+/// The meaning of a common table's name.
 pub(super) enum Common {
     /// With its number where its rows may be made once.
     Query(Box<Query>, Option<usize>),
-    /// The row that its own recursion has taken, by slot, and its columns.
+    /// The row taken by the table's own recursion, by slot, and its columns.
     Taken(usize, Vec<OutputColumn>),
 }
 
@@ -59,7 +59,7 @@ impl<'a> Resolver<'a> {
         scopes.iter_mut().for_each(|scope| scope.correlated |= query.correlated);
         self.scopes.extend(scopes);
         let slot = self.named_again(number, at, table.materialized);
-        // What a recursion reads of the row that it has taken is another for each.
+        // A recursion's queries over the taken row differ for each row.
         let taken = self.expanding.iter().any(|open| open.step.is_some());
         let may_differ = !query.correlated && !taken && differs(&query);
         Ok(Some(Common::Query(Box::new(query), may_differ.then_some(slot))))
@@ -72,7 +72,7 @@ impl<'a> Resolver<'a> {
         self.common.push(Frame { tables: &with.tables, scopes: self.scopes.len(), number });
     }
 
-    /// Notes that a common table is named; gives its number.
+    /// Counts a use of a common table; gives the table's number.
     fn named_again(&mut self, frame: usize, place: usize, materialized: Option<bool>) -> usize {
         let known = self.named.iter().position(|it| (it.frame, it.place) == (frame, place));
         let slot = known.unwrap_or_else(|| {
@@ -83,13 +83,13 @@ impl<'a> Resolver<'a> {
         slot
     }
 
-    /// Whether a common table is never merged into the queries that name it.
+    /// True where a common table is never merged into the queries naming the table.
     pub(super) fn is_materialized(&self, slot: usize) -> bool {
         self.named[slot].materialized == Some(true)
     }
 
-    /// Of each common table whether its rows are made once, as SQLite makes those that are named
-    /// more than once and those that say so.
+    /// For each common table, true where its rows are made once, as in SQLite: tables named more
+    /// than once, and tables declared `MATERIALIZED`.
     pub(crate) fn made_once(&self) -> Vec<bool> {
         let once = |table: &NamedTable| table.materialized.unwrap_or(table.uses > 1);
         self.named.iter().map(once).collect()
@@ -114,7 +114,7 @@ impl<'a> Resolver<'a> {
         query
     }
 
-    /// Resolves a common table of which the last `steps` parts read it.
+    /// Resolves a common table whose last `steps` parts read the table.
     fn recursion(
         &mut self,
         table: &'a CommonTable,
@@ -147,8 +147,8 @@ impl<'a> Resolver<'a> {
         let distinct = parts.last().is_some_and(|(op, _)| *op == CompoundOp::Union);
         let base = query.columns.clone();
         let mut bodies;
-        // Which class of values a column prefers depends on every part, and the last parts read
-        // the columns themselves: they are resolved again where the first guess was wrong.
+        // A column's preferred class of values depends on every part, and the last parts read the
+        // columns themselves: they are resolved again after a wrong first guess.
         loop {
             let known = query.columns.clone();
             let mut columns = base.clone();
@@ -206,7 +206,7 @@ impl<'a> Resolver<'a> {
         self.bounded(query, select)
     }
 
-    /// The parts of a compound that do not read the table itself.
+    /// The parts of a compound without the recursive ones.
     fn parts(
         &mut self,
         first: &'a SelectCore,
@@ -236,7 +236,7 @@ impl<'a> Resolver<'a> {
     }
 }
 
-/// Whether a query may give other rows each time that it is run.
+/// True where a query may give other rows in each run.
 fn differs(query: &Query) -> bool {
     let mut differs = false;
     query.walk(&mut |expr| {
@@ -249,7 +249,7 @@ fn differs(query: &Query) -> bool {
     differs
 }
 
-/// Refuses what a part that reads its own table may not do.
+/// Refuses aggregates and window functions in a recursive part.
 fn check_step(body: &Body, offset: usize) -> Result<(), Error> {
     let Body::Select(step) = body else { return Ok(()) };
     if step.group_by.is_some() {
@@ -269,7 +269,7 @@ fn unequal(op: CompoundOp, offset: usize) -> Error {
     Error::meaning(message, offset)
 }
 
-/// How many of the last parts of a common table read it, by the one kind of `UNION` there is.
+/// The number of recursive parts at the end of a common table, all under the one kind of `UNION`.
 fn self_readers(table: &CommonTable) -> usize {
     let Some((last, _)) = table.select.compounds.last() else { return 0 };
     if !matches!(last, CompoundOp::Union | CompoundOp::UnionAll) {

@@ -9,7 +9,7 @@ use crate::Error;
 use crate::parse::ast::{self, BinaryOp, ExprKind, InSet, SelectCore};
 use crate::value::CompareOp;
 
-/// Whether an expression is a row of several values by its form.
+/// True where an expression is a row of several values by its form.
 pub(super) fn is_row(expr: &ast::Expr) -> bool {
     match &expr.kind {
         ExprKind::Row(_) => true,
@@ -186,7 +186,7 @@ impl<'a> Resolver<'a> {
         Ok(Some(out))
     }
 
-    /// A row among rows that are written out.
+    /// `IN` of a row and a list of written rows.
     fn row_in_list(
         &mut self,
         expr: &'a ast::Expr,

@@ -1,10 +1,10 @@
-//! Which expressions surely have the same value.
+//! Equality of expressions: surely the same value for the same row.
 
 use super::tree::Expr;
 
 impl Expr {
-    /// Whether two expressions surely have the same value for the same row. Some that do are not
-    /// recognised.
+    /// True where two expressions surely have the same value for the same row. Some equal pairs are
+    /// not recognised.
     pub(crate) fn is_same(&self, other: &Expr) -> bool {
         let all = |left: &[Expr], right: &[Expr]| {
             left.len() == right.len() && left.iter().zip(right).all(|(a, b)| a.is_same(b))

@@ -6,7 +6,7 @@ use crate::parse::ast;
 use crate::schema::Table;
 use crate::value::Affinity;
 
-/// The names that one `SELECT` sees of its own.
+/// The names of one `SELECT`'s own tables, results and windows.
 #[derive(Debug)]
 pub(crate) struct Scope<'a> {
     pub(crate) select: SelectId,
@@ -21,11 +21,11 @@ pub(crate) struct Scope<'a> {
     pub(crate) named_windows: &'a [(ast::Name, ast::Window)],
     pub(crate) windows: Vec<Window>,
     pub(crate) window_calls: Vec<WindowCall>,
-    /// Set when an expression of this query or of one within it reads an enclosing query's row.
+    /// Set when an expression of this query or of a query within reads an enclosing query's row.
     pub(crate) correlated: bool,
 }
 
-/// The clause whose expressions are being resolved: what may be called and named there.
+/// The clause being resolved: decides on the functions and names allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Clause {
     From,
@@ -39,11 +39,11 @@ pub(crate) enum Clause {
     PlainOrderBy,
     /// The arguments of an aggregate.
     Aggregate,
-    /// The arguments of a window function, and what its window is made of.
+    /// The arguments of a window function, and the terms of its window.
     Window,
     /// `LIMIT`, `VALUES` and other places without a row.
     Constant,
-    /// The value of a generated column: it names columns alone, without their table.
+    /// The value of a generated column: names columns alone, without their table.
     Generated,
 }
 
@@ -78,30 +78,30 @@ pub(crate) struct ScopeTable<'a> {
     pub(crate) rowid: Option<SourceId>,
     /// Behind a table source: the definition, for generated columns.
     pub(crate) table: Option<&'a Table>,
-    /// Whether it is the right side of a left join.
+    /// True for the right side of a left join.
     pub(crate) nullable: bool,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct ScopeColumn {
     pub(crate) name: String,
-    /// What the name stands for: a source's column, or an expression of a query that was merged
-    /// into the one around it.
+    /// The meaning of the name: a source's column, or an expression of a merged query.
     pub(crate) expr: Expr,
     pub(crate) affinity: Option<Affinity>,
-    /// `Err` names a collating sequence that is not built in.
+    /// `Err` names an unknown collating sequence.
     pub(crate) collation: Result<Coll, String>,
     pub(crate) declared_type: Option<String>,
-    /// Whether `USING` or `NATURAL` merged it into a column further left.
+    /// True where `USING` or `NATURAL` merged the column into a column further left.
     pub(crate) merged: bool,
-    /// The columns further right that were merged into this one where it may be NULL and they are
-    /// not: by table and column of the same scope. A further join compares the first that is not NULL.
+    /// The columns further right merged into this one, by table and column of the same scope, for
+    /// rows whose own value is NULL. A further join compares the first value other than NULL.
     pub(crate) others: Vec<(usize, usize)>,
-    /// The columns whose first value that is not NULL its name alone stands for; none for itself.
+    /// The columns behind the name where used alone: the value is the first other than NULL. Empty
+    /// for the column itself.
     pub(crate) named: Vec<(usize, usize)>,
-    /// Its name in a result, where that differs.
+    /// Name in a result, where different.
     pub(crate) shown: Option<String>,
-    /// Whether `*` leaves it out.
+    /// True where `*` leaves the column out.
     pub(crate) hidden: bool,
 }
 
@@ -120,8 +120,8 @@ pub(crate) enum Miss {
 }
 
 impl Scope<'_> {
-    /// Looks a column up among the tables of this scope alone, or among those of one name, and of
-    /// one database where that was named.
+    /// Looks a column up among the tables of this scope; only among tables called `table`, or of
+    /// one database, where the name is qualified so.
     pub(crate) fn find(
         &self,
         depth: usize,
@@ -142,7 +142,7 @@ impl Scope<'_> {
                 if !column.is(&known.name) || (table.is_none() && known.merged) {
                     continue;
                 }
-                // Of columns that a join made one the first stands for both.
+                // The first of merged columns stands for all of them.
                 if found.is_some() && known.merged {
                     break;
                 }

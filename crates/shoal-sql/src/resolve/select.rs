@@ -1,4 +1,4 @@
-//! `SELECT`, `VALUES` and compounds of them: clauses in the order in which they see names.
+//! `SELECT`, `VALUES` and compounds of them: clauses resolved in the order of the names they see.
 
 use super::Resolver;
 use super::collation::Named;
@@ -37,7 +37,7 @@ impl<'a> Resolver<'a> {
         self.resolve_query(select, RowsAsked::All)
     }
 
-    /// The same of a query of which so many rows are asked for.
+    /// As [`Resolver::resolve_select`] for a query with `asked` telling the rows needed.
     pub(super) fn resolve_query(
         &mut self,
         select: &'a ast::Select,
@@ -238,7 +238,7 @@ impl<'a> Resolver<'a> {
             outputs,
             distinct,
         };
-        // One row is in order, and what it would be ordered by need not be computed.
+        // One row is in order: its sort keys need not be computed.
         let one_group = select.group_by.as_ref().is_some_and(Vec::is_empty);
         if (one_group || select.sources.is_empty()) && select.window_calls.is_empty() {
             keys.clear();
@@ -310,8 +310,8 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// Refuses a column of `*` that SQLite could not name either: two tables have one name, or a
-    /// column that joins made one has a namesake that is not part of it.
+    /// Refuses a column of `*` whose name is ambiguous in SQLite, too: two tables have one name, or
+    /// a merged column has a namesake outside of the merge.
     fn check_star(&self, depth: usize, (table, column): (usize, usize)) -> Result<(), Error> {
         let scope = &self.scopes[depth];
         let (own, known) = (&scope.tables[table], &scope.tables[table].columns[column]);
@@ -384,7 +384,7 @@ impl<'a> Resolver<'a> {
         Ok(order_key(term, Key::Expr(bound.expr), collation))
     }
 
-    /// A term of a compound's `ORDER BY`, which must name a column of the result.
+    /// A term of a compound's `ORDER BY`: must name a column of the result.
     pub(super) fn compound_key(
         &mut self,
         term: &OrderTerm,
@@ -420,13 +420,13 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// The collations of columns that are compared.
+    /// The collations of compared columns.
     pub(super) fn collations(&self, columns: &[OutputColumn]) -> Result<Vec<Collation>, Error> {
         columns.iter().map(|column| self.known(column.collation.or_binary())).collect()
     }
 
-    /// As [`Resolver::collations`] of a query of several parts, which compares no rows where it takes
-    /// all of them.
+    /// As [`Resolver::collations`] for a compound; an unknown collation is no error under `UNION
+    /// ALL` alone, as no rows are compared.
     pub(super) fn compound_collations(
         &self,
         columns: &[OutputColumn],
@@ -438,7 +438,7 @@ impl<'a> Resolver<'a> {
         Ok(columns.iter().map(|column| column.collation.or_binary().unwrap_or_default()).collect())
     }
 
-    /// The expression below `COLLATE` operators, and the outermost of those.
+    /// The expression below `COLLATE` operators, and the outermost collation.
     fn peel_collation<'e>(&mut self, expr: &'e ast::Expr) -> (&'e ast::Expr, Option<Named>) {
         let mut inner = expr;
         let mut outermost = None;
@@ -454,7 +454,7 @@ impl<'a> Resolver<'a> {
     fn compound(&mut self, select: &'a ast::Select) -> Result<Query, Error> {
         let (first, mut columns, _, mut correlated) =
             self.core(&select.first, &[], RowsAsked::None)?;
-        // Around the query its columns compare as those of its first part do.
+        // Around the query, columns compare by the rules of the first part's columns.
         let own: Vec<_> = columns.iter().map(|column| column.collation).collect();
         let mut as_expression = first_rules(&columns);
         let mut cores = vec![&select.first];
@@ -494,7 +494,7 @@ impl<'a> Resolver<'a> {
             order_by.push(self.compound_key(term, number, &columns, &cores)?);
         }
         if !order_by.is_empty() && rest.last().is_some_and(|(op, _)| *op != CompoundOp::UnionAll) {
-            // Rows that must differ are sorted by all their columns in SQLite.
+            // SQLite sorts rows by all their columns where duplicates are dropped.
             let named = |index: &usize| {
                 order_by.iter().any(|key| matches!(key.key, Key::Output(known) if known == *index))
             };
@@ -533,7 +533,7 @@ pub(super) fn compound_word(op: CompoundOp) -> &'static str {
     }
 }
 
-/// The affinity of a compound's column: that of the first part that has one, unless another part
+/// The affinity of a compound's column: of the first part with an affinity, unless another part
 /// holds the other kind of values.
 pub(super) fn combined_affinity(first: &OutputColumn, other: &OutputColumn) -> Option<Affinity> {
     let (affinity, mixed) = match first.affinity {
@@ -554,8 +554,8 @@ const BLOB: u8 = 4;
 /// Values of every class.
 pub(super) const ANY_CLASS: u8 = NUMBER | TEXT | BLOB;
 
-/// The classes that an expression's values may be of, as far as its form tells: that of a column, or of
-/// a `CASE`, as it is written is told by [`Bound::classes`](super::expr::Bound::classes).
+/// The classes of an expression's values, as far as the form tells. For a column, or a `CASE`,
+/// [`Bound::classes`](super::expr::Bound::classes) tells more.
 pub(super) fn classes(expr: &Expr, affinity: Option<Affinity>) -> u8 {
     match expr {
         Expr::Const(Value::Null) => 0,
@@ -587,7 +587,7 @@ fn order_key(term: &OrderTerm, key: Key, collation: Collation) -> OrderKey {
     OrderKey { key, descending: term.descending, nulls_first, collation }
 }
 
-/// The result column of one part of a compound that has a name, as its alias or as its column.
+/// The result column called `name` in one part of a compound, by its alias or its column.
 fn named_result(core: &SelectCore, name: &ast::Name) -> Option<usize> {
     let SelectCore::Select(clauses) = core else { return None };
     if clauses.columns.iter().any(|column| !matches!(column, ResultColumn::Expr { .. })) {
@@ -606,7 +606,7 @@ fn named_result(core: &SelectCore, name: &ast::Name) -> Option<usize> {
     })
 }
 
-/// The result column of one part of a compound that is written as a term is.
+/// The result column written like a term, in one part of a compound.
 fn same_result(core: &SelectCore, term: &ast::Expr) -> Option<usize> {
     let SelectCore::Select(clauses) = core else { return None };
     if clauses.columns.iter().any(|column| !matches!(column, ResultColumn::Expr { .. })) {
@@ -625,10 +625,10 @@ fn alias_place(term: &ast::Expr, results: &[ResultExpr<'_>]) -> Option<usize> {
     })
 }
 
-/// The integer that a term of `ORDER BY` or `GROUP BY` is, which means a result column.
+/// The integer a term of `ORDER BY` or `GROUP BY` is written as: the number of a result column.
 fn ordinal(expr: &ast::Expr) -> Option<i64> {
     match &expr.kind {
-        // A number that needs more than 32 bits is none of these.
+        // A number of more than 32 bits is an expression.
         ExprKind::Literal(Value::Int(int)) => i32::try_from(*int).ok().map(i64::from),
         ExprKind::Unary(ast::UnaryOp::Plus, inner) => ordinal(inner),
         ExprKind::Unary(ast::UnaryOp::Negate, inner) => ordinal(inner).map(|place| -place),

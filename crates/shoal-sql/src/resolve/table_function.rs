@@ -1,4 +1,4 @@
-//! Functions in a `FROM`, which make rows of their arguments.
+//! Table-valued functions in a `FROM`.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::schema::Module;
 use crate::value::{Affinity, CompareOp};
 
 impl<'a> Resolver<'a> {
-    /// Adds a function's rows; its arguments may name the tables before it.
+    /// Adds a function's rows; its arguments may name the tables before.
     pub(super) fn add_function(
         &mut self,
         name: &'a ObjectName,
@@ -51,7 +51,7 @@ impl<'a> Resolver<'a> {
                 joined.correlated |= correlated;
                 bound
             }
-            // It may be a column of a table to the right.
+            // The name may be a column of a table to the right.
             Err(Error::Name { kind: NameKind::Column, .. }) => {
                 joined.late.push((joined.sources.len(), arguments));
                 Vec::new()
@@ -68,11 +68,11 @@ impl<'a> Resolver<'a> {
         Ok(())
     }
 
-    /// Resolves the arguments that name tables to the right of their function, all of which are the
-    /// innermost scope now. Those tables are read before it, so no outer join may stand between.
+    /// Resolves arguments naming tables to the right of their function; the innermost scope has all
+    /// tables now. Those tables are read before the function, so no outer join may stand between.
     ///
     /// # Errors
-    /// What the resolver refuses.
+    /// The errors of the resolver.
     pub(super) fn late_arguments(
         &mut self,
         late: &[(usize, &'a [ast::Expr])],
@@ -108,7 +108,7 @@ impl<'a> Resolver<'a> {
         Ok(())
     }
 
-    /// Adds a table that the program registered.
+    /// Adds a table registered by the program.
     pub(super) fn add_registered(
         &mut self,
         module: &Arc<dyn Module>,
@@ -126,7 +126,7 @@ impl<'a> Resolver<'a> {
     }
 }
 
-/// Adds a source with the columns of those names, and whether `*` leaves each of them out.
+/// Adds a source with columns called `names`, each with true where `*` leaves the column out.
 fn add_source<'n>(
     source: SourceId,
     module: &Arc<dyn Module>,
@@ -169,7 +169,7 @@ fn add_source<'n>(
     });
 }
 
-/// Takes arguments that were not given from conditions: `arg = 'x'` says what the argument is.
+/// Takes missing arguments from conditions: `arg = 'x'` gives the argument's value.
 pub(super) fn take_arguments(sources: &mut [Source], conjuncts: &[Expr]) {
     for source in sources {
         let id = source.id;

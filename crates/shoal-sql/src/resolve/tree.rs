@@ -12,10 +12,10 @@ use crate::value::{Affinity, ArithmeticOp, Collation, Comparison, Value};
 /// A table, view or query in a `FROM`, numbered throughout one statement.
 pub(crate) type SourceId = usize;
 
-/// One `SELECT` of a statement, numbered throughout it.
+/// One `SELECT` of a statement, numbered throughout the statement.
 pub(crate) type SelectId = usize;
 
-/// The column number that stands for the rowid.
+/// The column number of the rowid.
 pub(crate) const ROWID: usize = usize::MAX;
 
 /// A whole query: a body, its order and its bounds.
@@ -23,20 +23,20 @@ pub(crate) const ROWID: usize = usize::MAX;
 pub(crate) struct Query {
     pub(crate) body: Body,
     pub(crate) columns: Vec<OutputColumn>,
-    /// Affinity and collation of the first column as an expression around the query sees it: in a
-    /// compound that of the last part, where a `FROM` goes by the first.
+    /// Affinity and collation of the first column for an expression around the query: in a compound
+    /// the last part's, where a `FROM` goes by the first part.
     pub(crate) as_expression: (Option<Affinity>, Coll),
     pub(crate) order_by: Vec<OrderKey>,
     pub(crate) limit: Option<Expr>,
     pub(crate) offset: Option<Expr>,
-    /// Whether it depends on the row of an enclosing query.
+    /// True where the query depends on the row of an enclosing query.
     pub(crate) correlated: bool,
 }
 
-/// A common table whose rows may be made once and given wherever it is named.
+/// A common table whose rows may be made once, for all places with its name.
 #[derive(Clone, Debug)]
 pub(crate) struct Shared {
-    /// Its number among those of the statement.
+    /// The table's number among the statement's shared tables.
     pub(crate) slot: usize,
     pub(crate) query: Query,
 }
@@ -45,13 +45,13 @@ pub(crate) struct Shared {
 #[derive(Clone, Debug)]
 pub(crate) struct OutputColumn {
     pub(crate) name: String,
-    /// Its name for an enclosing query, which differs below a `COLLATE`.
+    /// Name for an enclosing query; different below a `COLLATE`.
     pub(crate) inner_name: String,
     pub(crate) affinity: Option<Affinity>,
     pub(crate) collation: Coll,
-    /// The classes that its values may be of, as [`classes`](super::select::classes) tells.
+    /// The classes of the column's values, as told by [`classes`](super::select::classes).
     pub(crate) classes: u8,
-    /// The declared type of the table's column that this is, where it is one.
+    /// The declared type, where the column is a table's column.
     pub(crate) declared_type: Option<String>,
 }
 
@@ -69,18 +69,18 @@ pub(crate) enum Body {
     Shared(Box<Shared>),
 }
 
-/// A common table that reads itself: rows of the first part go into a queue, and every row taken
-/// from it goes through the steps, whose rows go into the queue.
+/// A recursive common table: rows of the first part go into a queue, and every row taken from the
+/// queue goes through the steps, whose rows go into the queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Recursion {
-    /// Where the row that was taken is found, numbered throughout the statement.
+    /// The slot of the taken row, numbered throughout the statement.
     pub(crate) slot: usize,
     pub(crate) first: Body,
     pub(crate) steps: Vec<Body>,
-    /// Whether a row that was there before is left out.
+    /// True where a row seen before is left out.
     pub(crate) distinct: bool,
     pub(crate) collations: Vec<Collation>,
-    /// Which row is taken next; the oldest where it says nothing. Every key is a column.
+    /// The order of taking rows; first in, first out where empty. Every key is a column.
     pub(crate) order_by: Vec<OrderKey>,
 }
 
@@ -89,7 +89,7 @@ pub(crate) struct Recursion {
 pub(crate) struct Select {
     pub(crate) id: SelectId,
     pub(crate) sources: Vec<Source>,
-    /// What must hold, `WHERE` and the `ON` of inner joins alike.
+    /// Predicates, of `WHERE` and of the `ON` of inner joins alike.
     pub(crate) conjuncts: Vec<Expr>,
     /// `Some` for a query with aggregates or `GROUP BY`; the terms may be none.
     pub(crate) group_by: Option<Vec<(Expr, Collation)>>,
@@ -98,7 +98,7 @@ pub(crate) struct Select {
     pub(crate) windows: Vec<Window>,
     pub(crate) window_calls: Vec<WindowCall>,
     pub(crate) outputs: Vec<Expr>,
-    /// The collations by which equal rows are dropped, for `SELECT DISTINCT`.
+    /// The collations for dropping equal rows, for `SELECT DISTINCT`.
     pub(crate) distinct: Option<Vec<Collation>>,
 }
 
@@ -108,34 +108,34 @@ pub(crate) struct Source {
     pub(crate) kind: SourceKind,
     /// `Some` where rows stay although nothing matches them, and for every join before such a one.
     pub(crate) join: Option<SourceJoin>,
-    /// Whether every source before it in the `FROM` must be read before it.
+    /// True where every source before in the `FROM` must be read before this one.
     pub(crate) fixed: bool,
     pub(crate) index_hint: IndexHint,
     /// One for each of the table's indexes where any of them needs one; else empty.
     pub(crate) indexed: Vec<IndexMeaning>,
-    /// The name that plans call it by.
+    /// The source's name in plans.
     pub(crate) name: String,
 }
 
-/// What the definition of an index says of a source's rows.
+/// The definition of an index, resolved for a source's rows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct IndexMeaning {
-    /// For each column of the index, what it holds where that is no column of the table's record,
-    /// and the affinity of that.
+    /// For each column of the index other than a stored column of the table: its expression, and
+    /// the expression's affinity.
     pub(crate) columns: Vec<Option<(Expr, Option<Affinity>)>>,
-    /// What holds for the rows of a partial index.
+    /// The condition of a partial index, holding for all its rows.
     pub(crate) filter: Vec<Expr>,
-    /// Whether the definition names things that are not there.
+    /// True where the definition names missing things.
     pub(crate) unusable: bool,
 }
 
-/// How a source is joined to all those before it.
+/// The join of a source to all sources before.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SourceJoin {
     pub(crate) on: Vec<Expr>,
-    /// Whether rows of the sources before stay without a match: `LEFT` and `FULL`.
+    /// True where unmatched rows of the sources before stay: `LEFT` and `FULL`.
     pub(crate) keeps_left: bool,
-    /// Whether rows of this source stay without a match: `RIGHT` and `FULL`.
+    /// True where unmatched rows of this source stay: `RIGHT` and `FULL`.
     pub(crate) keeps_right: bool,
 }
 
@@ -165,9 +165,9 @@ pub(crate) enum IndexHint {
 pub(crate) enum SourceKind {
     Table(Arc<Table>),
     Query(Box<Query>),
-    /// The row that a recursion has taken from its queue, by its slot.
+    /// The row taken from a recursion's queue, by its slot.
     Taken(usize),
-    /// The rows that a module makes of its arguments.
+    /// The rows a module makes of its arguments.
     Module {
         module: Arc<dyn Module>,
         arguments: Vec<Option<Expr>>,
@@ -197,11 +197,11 @@ pub(crate) struct Aggregate {
     pub(crate) arguments: Vec<Expr>,
     pub(crate) distinct: bool,
     pub(crate) filter: Option<Expr>,
-    /// In which order it takes the rows of a group; every key is an expression.
+    /// The order of a group's rows for the aggregate; every key is an expression.
     pub(crate) order_by: Vec<OrderKey>,
     /// How `min` and `max` compare text and `DISTINCT` tells values apart.
     pub(crate) collation: Collation,
-    /// One bit for each argument: whether it is JSON that a function made.
+    /// One bit for each argument: set for JSON made by a function.
     pub(crate) json: u64,
 }
 
@@ -214,7 +214,7 @@ pub(crate) struct Window {
     pub(crate) frame: Frame,
 }
 
-/// Which rows around the current one a window function sees.
+/// The window frame: the rows around the current one seen by a window function.
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
     pub(crate) unit: FrameUnit,
@@ -223,7 +223,7 @@ pub(crate) struct Frame {
     pub(crate) exclude: FrameExclude,
 }
 
-/// One end of a frame; distances are expressions that read no column.
+/// One end of a window frame; distances are expressions without columns.
 #[derive(Clone, Debug)]
 pub(crate) enum FrameBound {
     UnboundedPreceding,
@@ -249,7 +249,7 @@ pub(crate) struct WindowCall {
     pub(crate) arguments: Vec<Expr>,
     pub(crate) filter: Option<Expr>,
     pub(crate) collation: Collation,
-    /// One bit for each argument: whether it is JSON that a function made.
+    /// One bit for each argument: set for JSON made by a function.
     pub(crate) json: u64,
     /// Its place in the select's list of windows.
     pub(crate) window: usize,
@@ -277,7 +277,7 @@ pub(crate) enum Expr {
         select: SelectId,
         index: usize,
     },
-    /// Unary `+`: the value itself. Plans do not look behind it, so that it keeps an index out.
+    /// Unary `+`: the value itself. Plans do not look behind the plus: an index is kept out.
     Plus(Box<Expr>),
     Negate(Box<Expr>),
     BitNot(Box<Expr>),
@@ -334,7 +334,7 @@ pub(crate) enum Expr {
         expr: Box<Expr>,
         affinity: Affinity,
     },
-    /// A generated column's value as its column stores it.
+    /// A generated column's value as stored by the column.
     Stored {
         expr: Box<Expr>,
         affinity: Affinity,
@@ -343,10 +343,10 @@ pub(crate) enum Expr {
         function: &'static ScalarFunction,
         arguments: Vec<Expr>,
         collation: Collation,
-        /// One bit for each argument: whether it is JSON that a function made.
+        /// One bit for each argument: set for JSON made by a function.
         json: u64,
     },
-    /// The first of the arguments that is not NULL; later ones are not evaluated.
+    /// The first argument other than NULL; later ones are not evaluated.
     Coalesce(Vec<Expr>),
     Exists(Box<Query>),
     /// The first column of the first row, or NULL.

@@ -1,4 +1,5 @@
-//! `VALUES`: rows of expressions. A row with an aggregate or a window function is a `SELECT` without tables.
+//! `VALUES`: rows of expressions. A row with an aggregate or a window function is a `SELECT`
+//! without tables.
 
 use super::Resolver;
 use super::form::is_constant_with;
@@ -8,29 +9,29 @@ use super::tree::{Body, Expr, OutputColumn, Select};
 use crate::Error;
 use crate::parse::ast::{self, CompoundOp};
 
-/// Which rows of a `VALUES` that is a whole query are computed.
+/// The rows needed of a `VALUES` used as a whole query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RowsAsked {
     All,
-    /// As that of a query in the place of a value.
+    /// The first, of a query in the place of a value.
     First,
-    /// None for its values, as in an `EXISTS`, or all of them as parts of a compound, which SQLite makes of
-    /// a `VALUES` that other parts follow.
+    /// No values are needed in an `EXISTS`. Also for the first part of a compound, where SQLite
+    /// makes the rows parts of the compound.
     None,
 }
 
-/// The rows of a `VALUES` that were resolved.
+/// The resolved rows of a `VALUES`.
 #[derive(Default)]
 struct Resolved {
-    /// Rows without aggregates that follow each other together.
+    /// Runs of rows without aggregates, and rows with them.
     bodies: Vec<Body>,
-    /// An aggregate that SQLite refuses where the rows are no queries: its row and its name.
+    /// An aggregate SQLite refuses where the rows are no queries: its row and its name.
     aggregate: Option<(usize, &'static str)>,
     has_windows: bool,
-    /// The columns of each part of the compound that the rows are for SQLite: it makes one subquery of
-    /// constant rows that follow each other, the first without an affinity.
+    /// The columns of each part of SQLite's compound of the rows: neighbouring constant rows are
+    /// one subquery there, the first without an affinity.
     parts: Vec<Vec<OutputColumn>>,
-    /// Whether the row before may begin such a subquery; whether it is in one; whether there was one.
+    /// True where the row before may begin such a subquery; then, within one; then, after one.
     may_begin: bool,
     in_subquery: bool,
     has_subquery: bool,
@@ -78,8 +79,8 @@ impl<'a> Resolver<'a> {
             resolved.add_columns(columns, constant);
             self.add_row(exprs, number, &mut resolved);
         }
-        // SQLite computes several rows as the expressions of one clause, in which there are no aggregates,
-        // unless one of them needs more than that.
+        // SQLite computes several rows as the expressions of one clause without aggregates, unless
+        // a row needs a query of its own.
         let in_one = values.rows.len() > 1 && !resolved.has_windows && !resolved.has_subquery;
         if let Some((row, name)) = resolved.aggregate
             && in_one
@@ -109,7 +110,7 @@ impl<'a> Resolver<'a> {
         Ok((Body::Compound { first: Box::new(first), rest, collations }, columns))
     }
 
-    /// Adds a row that was resolved in the innermost scope.
+    /// Adds a row resolved in the innermost scope.
     fn add_row(&mut self, outputs: Vec<Expr>, number: usize, resolved: &mut Resolved) {
         let next = self.new_select();
         let Some(scope) = self.scopes.last_mut() else { return };
@@ -141,7 +142,7 @@ impl<'a> Resolver<'a> {
 }
 
 impl Resolved {
-    /// Takes a row's columns. `constant` tells whether the row is, where `IS` may or may not be in it.
+    /// Takes a row's columns. `constant` tells if the row is constant, with `IS` allowed or not.
     fn add_columns(&mut self, columns: Vec<OutputColumn>, constant: impl Fn(bool) -> bool) {
         self.in_subquery = (self.in_subquery || self.may_begin) && constant(false);
         if !self.in_subquery {
@@ -150,7 +151,7 @@ impl Resolved {
             self.parts.push(columns);
             return;
         }
-        // What a subquery's columns may hold nothing tells.
+        // The classes of a subquery's columns are unknown.
         if let (true, Some(first)) = (self.may_begin, self.parts.last_mut()) {
             first.iter_mut().for_each(|column| column.classes = ANY_CLASS);
         }

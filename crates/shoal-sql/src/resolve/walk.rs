@@ -2,8 +2,8 @@
 
 use super::tree::{Body, Expr, Key, OrderKey, Query, Select, SourceId, SourceKind};
 
-/// Calls `$see` for every direct part of the expression `$expr`, queries excepted; `$iter` goes through
-/// a list, and `$mut` stands before what may change.
+/// Calls `$see` for every direct part of the expression `$expr`, queries excepted; `$iter` is the
+/// method going through a list, and `$mut` stands before mutable parts.
 macro_rules! each_part {
     ($expr:expr, $see:expr, $iter:ident $(, $mut:tt)?) => {
         match $expr {
@@ -79,14 +79,14 @@ impl Expr {
         size
     }
 
-    /// Whether the expression or a part of it runs a query.
+    /// True where the expression or a part runs a query.
     pub(crate) fn runs_query(&self) -> bool {
         let mut found = self.query().is_some();
         self.parts(&mut |part| found |= part.runs_query());
         found
     }
 
-    /// The same expression again, where that costs nothing to evaluate twice.
+    /// A copy of the expression, where evaluating twice costs nothing.
     pub(crate) fn copied(&self) -> Option<Expr> {
         match self {
             Expr::Const(value) => Some(Expr::Const(value.clone())),
@@ -99,7 +99,7 @@ impl Expr {
         }
     }
 
-    /// The query that the expression itself runs.
+    /// The query run by the expression itself.
     pub(crate) fn query(&self) -> Option<&Query> {
         match self {
             Expr::InQuery { query, .. }
@@ -111,7 +111,7 @@ impl Expr {
         }
     }
 
-    /// Calls `see` for the expression and every part of it, those within its queries included.
+    /// Calls `see` for the expression and every part, also within its queries.
     pub(crate) fn walk<'e>(&'e self, see: &mut dyn FnMut(&'e Expr)) {
         see(self);
         self.parts(&mut |part| part.walk(see));
@@ -120,7 +120,7 @@ impl Expr {
         }
     }
 
-    /// Calls `see` for every column that the expression reads, those within its queries included.
+    /// Calls `see` for every column the expression reads, also within its queries.
     pub(crate) fn columns(&self, see: &mut dyn FnMut(SourceId, usize)) {
         self.walk(&mut |expr| {
             if let Expr::Column { source, column } = expr {
@@ -200,7 +200,7 @@ impl Select {
         self.outputs.iter().for_each(|expr| expr.walk(see));
     }
 
-    /// Calls `see` for every expression that the windows are made of.
+    /// Calls `see` for every expression of the windows.
     pub(crate) fn walk_windows<'e>(&'e self, see: &mut dyn FnMut(&'e Expr)) {
         for window in &self.windows {
             window.partition_by.iter().for_each(|(expr, _)| expr.walk(see));

@@ -13,7 +13,7 @@ use crate::functions::{
 use crate::parse::ast::{self, FrameExclude, FrameUnit, Name, Over};
 use crate::value::{Collation, Value};
 
-/// A window with what it takes from the windows it extends.
+/// A window, extended by the parts taken from the window it names.
 #[derive(Clone, Copy)]
 struct Spec<'a> {
     partition_by: &'a [ast::Expr],
@@ -71,7 +71,7 @@ impl<'a> Resolver<'a> {
         let resolved = self.window_parts(call, spec);
         self.scopes[depth].clause = clause;
         let (arguments, filter, window) = resolved?;
-        // Every argument is a column of the query that the window looks through.
+        // Every argument is a column of the query under the window.
         for argument in &arguments {
             self.known(argument.collation.or_binary())?;
         }
@@ -123,7 +123,7 @@ impl<'a> Resolver<'a> {
         Ok((arguments, filter, Window { partition_by, order_by, frame }))
     }
 
-    /// The window of that name among the first `before` of the `WINDOW` clause.
+    /// The window called `name` among the first `before` of the `WINDOW` clause.
     fn named_window(&self, depth: usize, name: &'a Name, before: usize) -> Result<Spec<'a>, Error> {
         let windows = self.scopes[depth].named_windows;
         let found = windows.iter().take(before).position(|(known, _)| name.is(&known.text));
@@ -215,8 +215,8 @@ impl<'a> Resolver<'a> {
         })
     }
 
-    /// A frame's distance; one that depends on a row is none, as in SQLite, and refused when the
-    /// query runs.
+    /// The distance of a frame bound; a distance depending on a row becomes NULL, refused when the
+    /// query runs, as in SQLite.
     fn distance(&mut self, expr: &'a ast::Expr) -> Result<Expr, Error> {
         let bound = self.bind_expr(expr)?;
         let mut constant = !bound.runs_query();
@@ -228,7 +228,7 @@ impl<'a> Resolver<'a> {
 }
 
 impl Window {
-    /// Whether both surely part, order and frame the rows in the same way.
+    /// True where both surely part, order and frame the rows in the same way.
     fn is_same(&self, other: &Window) -> bool {
         let same_part =
             |(a, b): (&(Expr, Collation), &(Expr, Collation))| a.1 == b.1 && a.0.is_same(&b.0);
