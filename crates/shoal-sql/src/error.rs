@@ -1,43 +1,43 @@
-//! What can go wrong with a statement, by who can cause it.
+//! Errors of statements, by their origin.
 
 use std::fmt;
 
 /// Why a statement was refused or stopped.
 ///
-/// Errors that the statement's text caused know their place in it: [`Error::offset`].
+/// Errors caused by the statement's text know their place in the text: [`Error::offset`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The text is not SQL. The message is worded as `sqlite3` words it.
+    /// The text is not SQL. The message is worded like `sqlite3`'s.
     #[error("{message}")]
     Syntax {
-        /// What is wrong.
+        /// The fault.
         message: String,
         /// Byte offset into the statement's text.
         offset: usize,
     },
-    /// SQL that `sqlite3` knows and this crate does not yet.
+    /// SQL of `sqlite3` not yet in this crate.
     #[error("not supported: {what}")]
     Unsupported {
-        /// The feature, as a reader of the SQL would name it.
+        /// The feature, in the words of a reader of the SQL.
         what: String,
         /// Byte offset into the statement's text, where there is one.
         offset: Option<usize>,
     },
-    /// A name that means nothing, or two things.
+    /// An unknown name, or an ambiguous one.
     #[error("{message}")]
     Name {
-        /// What kind of thing was looked for.
+        /// The kind of thing looked for.
         kind: NameKind,
-        /// What is wrong, as `sqlite3` words it: `no such table: x`.
+        /// The fault, in the words of `sqlite3`: `no such table: x`.
         message: String,
         /// Byte offset into the statement's text, where there is one.
         offset: Option<usize>,
     },
-    /// Valid grammar that means nothing: a wrong number of columns, an aggregate in `WHERE`.
+    /// Valid grammar without a meaning: a wrong number of columns, an aggregate in `WHERE`.
     #[error("{message}")]
     Meaning {
-        /// What is wrong, as `sqlite3` words it.
+        /// The fault, in the words of `sqlite3`.
         message: String,
         /// Byte offset into the statement's text, where there is one.
         offset: Option<usize>,
@@ -53,7 +53,7 @@ pub enum Error {
     /// A bound of this crate was reached.
     #[error("{what}: more than {max}")]
     Limit {
-        /// What is bounded.
+        /// The bounded quantity.
         what: &'static str,
         /// The bound.
         max: u64,
@@ -66,26 +66,26 @@ pub enum Error {
         /// The columns or the constraint's name.
         place: String,
     },
-    /// What `RAISE` in a trigger's program said.
+    /// The message of a `RAISE` in a trigger's program.
     #[error("{message}")]
     Raised {
         /// The trigger's own words.
         message: String,
-        /// What becomes of the changes made so far.
+        /// The fate of the changes made so far.
         raise: Raise,
     },
-    /// The schema in the file is damaged or uses what this crate does not know.
+    /// The schema in the file is damaged or beyond this crate.
     #[error("malformed database schema ({object}): {why}")]
     Schema {
         /// The table, index or view.
         object: String,
-        /// What is wrong with it.
+        /// The fault of the object.
         why: String,
     },
-    /// A value cannot be used that way: raised while the statement runs.
+    /// A value unfit for its use: raised while the statement runs.
     #[error("{message}")]
     Runtime {
-        /// What is wrong, as `sqlite3` words it.
+        /// The fault, in the words of `sqlite3`.
         message: String,
     },
     /// The caller used the interface wrongly: a parameter index out of range, say.
@@ -102,7 +102,7 @@ pub enum Error {
     Store(shoal_store::Error),
 }
 
-/// What `RAISE` in a trigger's program does.
+/// The effect of a `RAISE` in a trigger's program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Raise {
@@ -112,7 +112,7 @@ pub enum Raise {
     Rollback,
     /// The statement is taken back.
     Abort,
-    /// The statement ends, and what it changed stays.
+    /// The statement ends, and its changes stay.
     Fail,
 }
 
@@ -128,7 +128,7 @@ impl From<shoal_store::Error> for Error {
     }
 }
 
-/// What kind of thing a name stands for.
+/// The kind of thing named by a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NameKind {
@@ -166,7 +166,7 @@ impl fmt::Display for NameKind {
 }
 
 impl Error {
-    /// The byte offset into the statement's text that the error points at.
+    /// The byte offset of the error in the statement's text.
     pub fn offset(&self) -> Option<usize> {
         match self {
             Error::Syntax { offset, .. } | Error::Refused { offset, .. } => Some(*offset),
@@ -177,7 +177,7 @@ impl Error {
         }
     }
 
-    /// The same error pointing elsewhere: for text that is not the statement's own, a view's say.
+    /// The same error with another place: for text other than the statement's own, a view's say.
     pub(crate) fn at(mut self, place: usize) -> Error {
         match &mut self {
             Error::Syntax { offset, .. } => *offset = place,
@@ -189,7 +189,7 @@ impl Error {
         self
     }
 
-    /// The same error without a place: for text that the reader does not see.
+    /// The same error without a place: for text the reader does not see.
     pub(crate) fn nowhere(mut self) -> Error {
         match &mut self {
             Error::Unsupported { offset, .. }
@@ -213,12 +213,12 @@ impl Error {
         Error::Name { kind, message: format!("no such {kind}: {name}"), offset: Some(offset) }
     }
 
-    /// Bytes of the file that break its format.
+    /// Bytes of the file against its format.
     pub(crate) fn corrupt(corrupt: shoal_store::Corrupt) -> Error {
         Error::Store(corrupt.into())
     }
 
-    /// An index's entry whose row is not there; 0 where it has no rowid.
+    /// An index's entry without its row; 0 where the entry has no rowid.
     pub(crate) fn names_no_row(rowid: i64) -> Error {
         let why = "names a row that is not there";
         Error::corrupt(shoal_store::Corrupt::new("index", why, rowid.cast_unsigned()))

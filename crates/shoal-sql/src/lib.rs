@@ -1,16 +1,16 @@
 //! SQL over a SQLite file: schema, planner, executor, functions.
 //!
 //! A [`Connection`] is one user of one open file. [`Connection::prepare`] turns a statement's text
-//! into a [`Statement`]; [`Connection::query`] gives its [`Rows`], [`Connection::execute`] runs it
-//! for its effect. The way of a statement is: `parse` (text to tree), `resolve` (names to sources
+//! into a [`Statement`]; [`Connection::query`] gives its [`Rows`], [`Connection::execute`] runs the
+//! statement
 //! and columns), `plan` (access paths, join order, expressions as programs over registers), `exec`
 //! (cursors, loops, groups), `keep` (rows held in memory or spilled, sorted runs, sets of keys).
-//! `schema` reads what the file says about itself, `value` and `functions` are SQL's arithmetic,
-//! `session` is what a running statement may ask of its connection, `write` changes rows and
+//! `schema` reads a file's tables, indexes and views, `value` and `functions` are SQL's arithmetic,
+//! `session` is a running statement's view of its connection, `write` changes rows and
 //! definitions.
 //!
-//! What is not supported is refused when the statement is prepared, by [`Error::Unsupported`],
-//! which names it and its place in the text; it is never answered wrongly.
+//! SQL not supported is refused when the statement is prepared, by [`Error::Unsupported`], with the
+//! name of the feature and its place in the text; such SQL is never answered wrongly.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Memory that a statement keeps, counted against its limit.
+//! Memory kept by a statement, counted against the statement's limit.
 
 use std::sync::Arc;
 
@@ -6,7 +6,8 @@ use crate::Error;
 use crate::session::{Budget, Session};
 use crate::value::ValueRef;
 
-/// The bytes that one structure keeps; they count for as long as this lives beside it.
+/// The bytes kept by one structure; they count for as long as this value lives beside the
+/// structure.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     bytes: u64,
@@ -18,7 +19,7 @@ impl Kept {
     /// Counts more bytes. Cost: a call where there is no limit.
     ///
     /// # Errors
-    /// [`Error::Limit`] when the statement keeps more than it may.
+    /// [`Error::Limit`] when the statement goes over its limit.
     #[inline]
     pub(crate) fn add(&mut self, session: &dyn Session, bytes: usize) -> Result<(), Error> {
         match session.meter() {
@@ -36,16 +37,16 @@ impl Kept {
         Err(Error::Limit { what: "bytes kept by a statement", max: budget.max() })
     }
 
-    /// Counts more bytes of what goes on in a file when [`is_full`] says so: it may always keep a
-    /// little.
+    /// Counts more bytes of a structure able to spill, as soon as [`is_full`] says so. Never fails:
+    /// such a structure may always keep a little.
     pub(crate) fn note(&mut self, session: &dyn Session, bytes: usize) {
         if let Some(budget) = session.meter() {
-            // The others see that it is more than there may be.
+            // An error means the limit is passed: other structures see the count.
             let _ = self.take(budget, bytes as u64);
         }
     }
 
-    /// Counts so many bytes less.
+    /// Counts `bytes` bytes less.
     pub(crate) fn give_back(&mut self, bytes: usize) {
         let bytes = (bytes as u64).min(self.bytes);
         if let Some(budget) = &self.budget {
@@ -69,22 +70,22 @@ impl Drop for Kept {
     }
 }
 
-/// What can go on in a file may always keep so many bytes.
+/// A structure able to spill may always keep this many bytes.
 pub(crate) const SPILL_BYTES_MIN: u64 = 64 << 10;
 
-/// Whether something that keeps so many bytes is to go on in a file rather than to keep so many more.
+/// True where a structure of `bytes` bytes should spill rather than keep `more` bytes.
 #[inline]
 pub(crate) fn is_full(session: &dyn Session, bytes: usize, more: usize) -> bool {
     let full = |budget: &Arc<Budget>| bytes as u64 >= SPILL_BYTES_MIN && !budget.has_room(more);
     session.budget().is_some_and(full)
 }
 
-/// About how many bytes a row takes where it is kept.
+/// Estimate of the bytes of a kept row.
 pub(crate) fn row_size<'v>(row: impl Iterator<Item = ValueRef<'v>>) -> usize {
     row.map(value_size).sum()
 }
 
-/// About how many bytes a value takes where it is kept.
+/// Estimate of the bytes of a kept value.
 pub(crate) fn value_size(value: ValueRef<'_>) -> usize {
     const SLOT: usize = 24;
     match value {

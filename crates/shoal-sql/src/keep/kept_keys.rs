@@ -1,5 +1,5 @@
-//! Sets of keys, and the sets of values and rows that `IN` looks into. Where memory is limited, keys
-//! for which there is no room go into files, sorted.
+//! Sets of keys, and the sets of values and rows behind `IN`. Under a limit of memory, keys without
+//! room spill to sorted files.
 
 use std::ops::ControlFlow;
 
@@ -13,25 +13,25 @@ use crate::keep::{Kept, SPILL_BYTES_MIN, SortKey, SortPlan, is_full};
 use crate::session::Session;
 use crate::value::{Affinity, Collation, InRule, Value, ValueRef};
 
-/// Most files that are looked into one after the other; of more, one is made.
+/// Most files a lookup reads one after the other; more are merged into one.
 const FILES_MAX: usize = 8;
-/// About what a key takes besides its bytes.
+/// Estimate of a key's cost besides its bytes.
 const SLOT_BYTES: usize = 32;
 
-/// Keys, each of which is there once.
+/// A set of keys.
 #[derive(Debug, Default)]
 pub(crate) struct KeptKeys {
     memory: KeyPlaces,
-    /// What those in memory take.
+    /// Bytes of the keys in memory.
     bytes: usize,
     kept: Kept,
     files: Vec<SortedRows>,
-    /// What the files take of memory.
+    /// Bytes of memory for the files' directories.
     files_kept: Kept,
 }
 
 impl KeptKeys {
-    /// Whether a key is there.
+    /// True where the key is in the set.
     ///
     /// # Errors
     /// When a file cannot be read.
@@ -48,7 +48,7 @@ impl KeptKeys {
         Ok(false)
     }
 
-    /// Adds a key; false when it is there.
+    /// Adds a key; false when the set has the key.
     ///
     /// # Errors
     /// When a file cannot be written; when even the directories of the files take too much.
@@ -102,20 +102,20 @@ impl KeptKeys {
 /// The values of a query, as `IN` sees them.
 #[derive(Debug, Default)]
 pub(crate) struct QuerySet {
-    /// Integers that are near zero for their number: a bit for each that is there. These and the others
-    /// where memory is not limited, and where it is.
+    /// Integers near zero, relative to their count: a bit for each integer present. `ints` and
+    /// `values` serve without a limit of memory, `keys` under a limit.
     ints: Vec<u64>,
     values: Seen,
     has_others: bool,
     keys: KeptKeys,
-    /// How many values were added that are not NULL.
+    /// Number of values added, NULLs left out.
     count: usize,
     has_null: bool,
     any: bool,
     key: Vec<u8>,
 }
 
-/// The bit of a value that equals a small integer: its word, and the bit there.
+/// The bit for a value equal to a small integer: its word, and the bit within.
 #[inline(always)]
 fn bit_of(value: ValueRef<'_>) -> Option<(usize, u64)> {
     let int = match value {
@@ -131,7 +131,7 @@ impl QuerySet {
     /// Adds a value where memory is not limited.
     #[inline]
     fn insert_unlimited(&mut self, value: ValueRef<'_>, collation: Collation) {
-        /// Words that the first value may have, and those that each has on top.
+        /// Words the first value may use, and words more for each further value.
         const WORDS: usize = 1 << 10;
         const WORDS_EACH: usize = 8;
         self.count += 1;
@@ -150,7 +150,7 @@ impl QuerySet {
         self.values.insert_unlimited(value, collation);
     }
 
-    /// Whether a value is there, where memory is not limited.
+    /// True where a value is in the set, without a limit of memory.
     #[inline]
     fn contains_unlimited(&self, value: ValueRef<'_>, collation: Collation) -> bool {
         let word = |(word, bit)| self.ints.get(word).is_some_and(|known: &u64| known & bit != 0);
@@ -184,7 +184,7 @@ impl QuerySet {
         self.keys.insert(session, &self.key).map(|_| ())
     }
 
-    /// Whether the value is in the set; NULL where only a NULL could tell.
+    /// True where the value is in the set; NULL where only a NULL could tell.
     ///
     /// # Errors
     /// As [`KeptKeys::contains`].
@@ -223,7 +223,7 @@ pub(crate) type Rules<'r> = &'r [(Option<Affinity>, Collation)];
 #[derive(Debug, Default)]
 pub(crate) struct QueryRows {
     keys: KeptKeys,
-    /// The rows without a NULL and those with one: of each value its key, or NULL.
+    /// The rows without a NULL and the rows with one: a key for each value, or NULL.
     whole: RowList,
     with_null: RowList,
 }
@@ -241,8 +241,8 @@ fn value_keys(row: &[Value], rules: Rules<'_>) -> Vec<Option<Vec<u8>>> {
     row.iter().zip(rules).map(key).collect()
 }
 
-/// One key of all of them. A value's key tells where it ends, and no key begins with the byte that
-/// stands for NULL.
+/// One key of all values' keys. A value's key is self-delimiting, and no key begins with the byte
+/// of NULL.
 fn whole_key(keys: &[Option<Vec<u8>>]) -> Vec<u8> {
     let mut whole = Vec::new();
     for key in keys {
@@ -279,7 +279,7 @@ impl QueryRows {
         )
     }
 
-    /// Whether the row is in the set; NULL where only a NULL could tell.
+    /// True where the row is in the set; NULL where only a NULL could tell.
     ///
     /// # Errors
     /// As [`KeptKeys::contains`].
@@ -304,7 +304,7 @@ impl QueryRows {
             })?;
             Ok::<bool, Error>(found)
         };
-        // With no NULL on either side a row that could be it would have been found.
+        // Without a NULL on either side an equal row would have been found.
         let unknown = may_be(&mut self.with_null)? || (!whole && may_be(&mut self.whole)?);
         Ok((!unknown).then_some(false))
     }

@@ -1,4 +1,4 @@
-//! Keys of groups, sets and joins: values as bytes that are equal when the values are.
+//! Keys of groups, sets and joins: values as bytes, equal exactly when the values are.
 
 use crate::value::number::numeric_from_text;
 use crate::value::{Affinity, Collation, TextNumber, Value, ValueRef, real_to_text};
@@ -9,15 +9,16 @@ const REAL: u8 = 2;
 const TEXT: u8 = 3;
 const BLOB: u8 = 4;
 
-/// Appends a value so that two values have equal bytes exactly when SQL finds them equal under
-/// the collation; two NULLs are equal here.
+/// Appends a value's key: two keys are equal exactly when SQL finds the values equal under the
+/// collation; two NULLs are equal here.
 pub(crate) fn push_key(value: ValueRef<'_>, collation: Collation, out: &mut Vec<u8>) {
     match value {
         ValueRef::Null => out.push(NULL),
         ValueRef::Int(int) => push_int(int, out),
         ValueRef::Real(real) => {
             let int = real as i64;
-            // Reals that are integers equal those; the cast saturates, so its end is left out.
+            // A real with an integer's value equals the integer; the cast saturates, so the last
+            // integer is left out.
             if int as f64 == real && int != i64::MAX {
                 push_int(int, out);
             } else {
@@ -83,7 +84,7 @@ pub(crate) fn push_converted_key(
     with_converted(value, affinity, |value| push_key(value, collation, out));
 }
 
-/// Calls `take` with a value after giving it an affinity.
+/// Calls `take` with a value after applying an affinity.
 #[inline]
 pub(crate) fn with_converted<T>(
     value: ValueRef<'_>,
@@ -100,10 +101,10 @@ pub(crate) fn with_converted<T>(
     }
 }
 
-/// Appends a key for a comparison with the affinity `TEXT` where both sides may be numbers. Those are
-/// compared as numbers, a number and a text as texts: no bytes are equal exactly when the values are, as 1
-/// equals 1.0 and `'1'`, but 1.0 does not equal `'1'`. These are equal when the values are, and
-/// sometimes when they are not.
+/// Appends a key for a comparison with the affinity `TEXT` where both sides may be numbers. Two
+/// numbers are compared as numbers, a number and a text as texts: 1 equals 1.0 and `'1'`, but 1.0
+/// does not equal `'1'`, so no key can be equal exactly when the values are. Near keys are equal
+/// when the values are, and sometimes when the values differ: the caller compares again.
 pub(crate) fn push_near_key(value: ValueRef<'_>, collation: Collation, out: &mut Vec<u8>) {
     /// Up to here reals have every integer, and their texts all digits.
     const EXACT: f64 = (1_i64 << 53) as f64;
@@ -133,7 +134,7 @@ pub(crate) fn push_near_key(value: ValueRef<'_>, collation: Collation, out: &mut
     push_key(ValueRef::Text(real_to_text(real).as_bytes()), collation, out);
 }
 
-/// A set of values as `IN` sees it.
+/// A set of values with the meaning of `IN`.
 #[derive(Debug, Default)]
 pub(crate) struct KeySet {
     keys: KeyPlaces,
@@ -160,7 +161,7 @@ impl KeySet {
         }
     }
 
-    /// Whether the value is in the set; NULL where only a NULL could tell.
+    /// True where the value is in the set; NULL where only a NULL could tell.
     pub(crate) fn contains(
         &self,
         value: ValueRef<'_>,
@@ -221,7 +222,7 @@ impl RowSet {
         self.place(row, collations).is_some()
     }
 
-    /// The number of an equal row, in the order in which they were added.
+    /// The number of an equal row, in the order of insertion.
     pub(crate) fn place<'v>(
         &mut self,
         row: impl Iterator<Item = ValueRef<'v>>,
@@ -235,7 +236,7 @@ impl RowSet {
         found
     }
 
-    /// The number of the key that begins at `start`, the last one, if it is there already.
+    /// The number of an earlier key equal to the last one, which begins at `start`.
     fn find(&self, hash: u64, start: usize) -> Option<usize> {
         let (keys, key) = self.keys.split_at(start);
         let known = |place: usize| {
@@ -246,7 +247,8 @@ impl RowSet {
     }
 }
 
-/// Keys, one behind the other, each found by its bytes. Their numbers are in the order of insertion.
+/// Keys, one behind the other, each found by its bytes. Keys are numbered in the order of
+/// insertion.
 #[derive(Debug, Default)]
 pub(crate) struct KeyPlaces {
     places: HashPlaces,
@@ -271,7 +273,7 @@ impl KeyPlaces {
         starts.zip(&self.ends).map(|(start, &end)| &self.bytes[start..end])
     }
 
-    /// Adds a key, which was not found.
+    /// Adds a key; the key must not be present.
     pub(crate) fn insert(&mut self, key: &[u8]) {
         self.places.insert(hash_bytes(key, 0));
         self.bytes.extend_from_slice(key);
@@ -279,23 +281,24 @@ impl KeyPlaces {
     }
 }
 
-/// Where things are by the hash of their key: numbers from 0, given in the order of insertion. Who
-/// uses it keeps the keys and compares them, so equal hashes of unequal keys do no harm.
+/// A hash table of places: numbers from 0, given in the order of insertion. The keys stay with the
+/// caller, who compares them, so equal hashes of unequal keys do no harm.
 #[derive(Debug, Default)]
 pub(crate) struct HashPlaces {
-    /// A place plus one, below half of its hash; 0 for none. Its size is a power of two, or it is empty.
+    /// A place plus one, below half of its hash; 0 for an empty slot. The size is 0 or a power of
+    /// two.
     slots: Vec<u64>,
     hashes: Vec<u64>,
 }
 
 impl HashPlaces {
-    /// The place of the thing with that hash for which `is` holds.
+    /// The place with this hash accepted by `is`.
     #[inline]
     pub(crate) fn find(&self, hash: u64, mut is: impl FnMut(usize) -> bool) -> Option<usize> {
         let mask = self.slots.len().checked_sub(1)?;
         let mut slot = spread(hash) & mask;
         while let Some(found) = self.slots[slot].checked_sub(1) {
-            // The half that did not choose the slot tells most others apart.
+            // The upper half of the hash did not choose the slot: it tells most others apart.
             let place = found as u32 as usize;
             if (found >> 32) as u32 == hash as u32 && is(place) {
                 return Some(place);
@@ -305,9 +308,9 @@ impl HashPlaces {
         None
     }
 
-    /// Adds a thing, which was not found.
+    /// Adds an entry; the entry must not be present.
     pub(crate) fn insert(&mut self, hash: u64) -> usize {
-        // At most half of the slots are taken, so that there is always an empty one near.
+        // At most half of the slots are taken: an empty slot is always near.
         if (self.hashes.len() + 1) * 2 > self.slots.len() {
             let size = (self.slots.len() * 2).max(16);
             self.slots.clear();
@@ -369,7 +372,8 @@ pub(crate) fn hash_bytes(bytes: &[u8], seed: u64) -> u64 {
     if rest.is_empty() { hash } else { mix(hash, word_of(rest)) }
 }
 
-/// A number that differs for different bytes of one length from 1 to 7, without a loop over them.
+/// A number, different for different bytes of one length from 1 to 7, without a loop over the
+/// bytes.
 #[inline]
 fn word_of(bytes: &[u8]) -> u64 {
     if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
@@ -380,7 +384,7 @@ fn word_of(bytes: &[u8]) -> u64 {
     at(0) << 16 | at(bytes.len() / 2) << 8 | at(bytes.len() - 1)
 }
 
-/// A hash of a value that is the same for values that are equal under the collation.
+/// A hash of a value, the same for values equal under the collation.
 #[inline]
 pub(crate) fn hash_value(value: ValueRef<'_>, collation: Collation, seed: u64) -> u64 {
     match value {
@@ -407,7 +411,7 @@ pub(crate) fn hash_value(value: ValueRef<'_>, collation: Collation, seed: u64) -
     }
 }
 
-/// Whether two values are the same to groups and sets, where two NULLs are.
+/// True where two values are the same to groups and sets; two NULLs are.
 #[inline]
 pub(crate) fn is_equal(left: ValueRef<'_>, right: ValueRef<'_>, by: Collation) -> bool {
     match (left, right) {

@@ -1,5 +1,5 @@
-//! The values of an `IN` that are sought one after the other: in order, each once. Where memory is
-//! limited, those for which there is no room are read from a file.
+//! The values of an `IN` for lookups one after the other: in order, each once. Under a limit of
+//! memory, values without room spill to a file.
 
 use crate::Error;
 use crate::keep::sort::{Sorter, Values};
@@ -25,7 +25,7 @@ impl ListRule {
         values
     }
 
-    /// A value as it is sought; `None` for NULL.
+    /// A value converted for lookups; `None` for NULL.
     fn sought(self, value: Value) -> Option<Value> {
         match self.affinity {
             _ if value.is_null() => None,
@@ -34,19 +34,19 @@ impl ListRule {
         }
     }
 
-    /// Whether a value is another one than the last before it.
+    /// True where a value differs from the last one before.
     fn is_new(self, last: Option<&Value>, value: ValueRef<'_>) -> bool {
         last.is_none_or(|last| last.as_ref().compare(value, self.collation).is_ne())
     }
 }
 
-/// Values that come in, which may be more than fit into memory.
+/// Values coming in, perhaps more than memory has room for.
 #[derive(Debug)]
 pub(crate) struct Listing {
     rule: ListRule,
     sorter: Sorter,
     sort: SortPlan,
-    /// About what they would take in memory.
+    /// Estimate of the values' bytes in memory.
     bytes: usize,
 }
 
@@ -59,11 +59,11 @@ impl Listing {
     /// Takes a value.
     ///
     /// # Errors
-    /// When values that do not fit into memory cannot be written to a file.
+    /// When spilled values cannot be written to a file.
     pub(crate) fn push(&mut self, session: &dyn Session, value: Value) -> Result<(), Error> {
         let Some(value) = self.rule.sought(value) else { return Ok(()) };
         self.bytes += value_size(value.as_ref());
-        // In a file the value stands behind a key, which nothing asks for.
+        // In a file the value stands behind a key; no key is needed here.
         let row = [ValueRef::Blob(&[]), value.as_ref()];
         let values = Values { first: 0, width: row.len() };
         self.sorter.push(session, (values, &self.sort), |place| row[place], None)
@@ -100,11 +100,11 @@ pub(crate) struct Listed {
     rule: ListRule,
     values: Vec<Value>,
     file: Option<SortedRows>,
-    /// What they take of memory.
+    /// Bytes of memory for values and file.
     _kept: Kept,
 }
 
-/// Where somebody is who goes through them.
+/// The position of a reader of the list.
 #[derive(Debug, Default)]
 pub(crate) struct ListPlace {
     next: usize,

@@ -1,4 +1,4 @@
-//! Which rows of a table found a match, by their rowids.
+//! The rows of a table with a match, as a set of rowids.
 
 use rustc_hash::FxHashMap;
 
@@ -6,13 +6,13 @@ use crate::Error;
 use crate::keep::kept_keys::KeptKeys;
 use crate::session::Session;
 
-/// Rowids, each of which is there once: one bit for each as long as they lie close together, and about
-/// as much as a key in a hash table for each that lies alone.
+/// A set of rowids: one bit for each rowid while they lie close together, and about the cost of a
+/// key in a hash table for each lone rowid.
 #[derive(Debug, Default)]
 pub(crate) struct MatchedRows {
     /// A bit for each rowid from 0 on.
     near: Vec<u64>,
-    /// Those that were too far away when they came, 64 under the number of the first divided by 64.
+    /// Rowids too far away on insertion, in words of 64: the key is the rowid divided by 64.
     far: FxHashMap<i64, u64>,
     /// All of them, where memory is limited.
     limited: Option<Box<KeptKeys>>,
@@ -34,7 +34,7 @@ impl MatchedRows {
 
     #[cold]
     fn insert_far(&mut self, word: i64, bit: u64) {
-        // Bits for what lies between are worth it up to as many as there are.
+        // Bits for the gap pay off up to as many words again as are in use.
         let len = WORDS_MIN.max(self.near.len() * 2);
         match usize::try_from(word) {
             Ok(at) if at < len => {
@@ -45,7 +45,7 @@ impl MatchedRows {
         }
     }
 
-    /// Whether a rowid is there.
+    /// True where a rowid is in the set.
     #[inline(always)]
     pub(crate) fn contains(&self, rowid: i64) -> bool {
         let (word, bit) = place(rowid);
@@ -54,7 +54,7 @@ impl MatchedRows {
             || (!self.far.is_empty() && self.far.get(&word).is_some_and(|known| known & bit != 0))
     }
 
-    /// Whether all rowids from `low` to `high` are there, as far as the bits tell.
+    /// True where all rowids from `low` to `high` are in the set, as far as the bits tell.
     pub(crate) fn contains_all(&self, low: i64, high: i64) -> bool {
         let at = |rowid: i64| usize::try_from(rowid >> 6).ok();
         let (Some(first), Some(last)) = (at(low), at(high)) else { return false };
@@ -82,7 +82,7 @@ impl MatchedRows {
         keys.insert(session, &rowid.to_be_bytes()).map(drop)
     }
 
-    /// Whether a rowid is there that was added by [`MatchedRows::insert_within`].
+    /// True where a rowid added by [`MatchedRows::insert_within`] is in the set.
     ///
     /// # Errors
     /// When a file cannot be read.
@@ -93,7 +93,7 @@ impl MatchedRows {
         }
     }
 
-    /// Forgets all of them, and keeps the memory of what is not counted.
+    /// Forgets all rowids; the memory outside of the budget is kept for the next ones.
     pub(crate) fn clear(&mut self) {
         self.near.fill(0);
         self.far.clear();
@@ -113,7 +113,7 @@ mod tests {
 
     use super::*;
 
-    /// Rowids near 0 and far from it, in an order in which the bits grow over some that came before.
+    /// Rowids near 0 and far away, in an order making the bits grow over earlier rowids.
     #[test]
     fn what_was_added_is_there() {
         let mut numbers = vec![i64::MIN, i64::MAX, -1, -64, -65, 0, 1, 63, 64, 1 << 40];

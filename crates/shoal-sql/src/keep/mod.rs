@@ -1,8 +1,8 @@
-//! What a statement holds on to while it runs: rows, sets of keys, sorted runs, files of spilled rows,
-//! all counted against one budget.
+//! The working memory of a running statement: rows, sets of keys, sorted runs, files of spilled
+//! rows, all counted against one budget.
 //!
-//! A structure takes rows as long as the budget has room and goes on in temporary files from then on;
-//! who uses it does not ask. Nothing here knows plans, registers or pages of a database.
+//! A structure takes rows as long as the budget has room and spills to temporary files from then
+//! on, unseen by the caller. Nothing here knows plans, registers or pages of a database.
 
 mod budget;
 pub(crate) mod kept_keys;

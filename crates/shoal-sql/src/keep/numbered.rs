@@ -1,7 +1,7 @@
-//! Rows in a temporary file that are found by their numbers.
+//! Rows in a temporary file, found by their numbers.
 //!
-//! The rows lie in blocks. Of each block its place and the number of its first row are in memory, so
-//! that a row is found by a search among those and one read.
+//! The rows lie in blocks. The place and the first row's number of each block are in memory: a row
+//! is found by a binary search and one read.
 
 use std::fmt;
 
@@ -13,19 +13,19 @@ use crate::keep::{RowStore, RowValues};
 use crate::session::Session;
 use crate::value::{Value, ValueRef, assign};
 
-/// A block ends with the first row that brings it to this many bytes.
+/// A block ends with the row reaching this many bytes.
 const BLOCK_BYTES: usize = 16 << 10;
 
 /// The bytes of a row's length.
 const HEAD: usize = size_of::<u64>();
 
-/// Rows that are written one after the other and then read.
+/// Rows, written one after the other and then read.
 pub(crate) struct NumberedRows {
     file: Box<dyn File>,
     blocks: Vec<Block>,
     count: usize,
     end: u64,
-    /// The last rows, which are not in the file yet.
+    /// The last rows, not yet in the file.
     buffer: Vec<u8>,
     row: RowStore,
 }

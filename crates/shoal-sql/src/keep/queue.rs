@@ -1,5 +1,5 @@
-//! The rows that a recursion is still to take: the oldest first, or by an order of their own. Where
-//! memory is limited, rows for which there is no room wait in a file.
+//! The rows a recursion is still to take: the oldest first, or by an order of their own. Under a
+//! limit of memory, rows without room wait in a file.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
@@ -15,19 +15,19 @@ use crate::value::{Collation, Value, ValueRef, assign};
 /// Rows still to be taken.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    /// Where no order is asked for, by number, in which each is the greatest so far.
+    /// Rows without an order, by ascending number.
     plain: VecDeque<(u64, Vec<Value>)>,
     ordered: BinaryHeap<Item>,
     count: u64,
-    /// What these take.
+    /// Bytes of the rows in memory.
     bytes: usize,
     kept: Kept,
     runs: Option<Box<Runs>>,
-    /// A row that was taken, whose memory the next one has.
+    /// A row taken before: the next one reuses its memory.
     spare: Option<Vec<Value>>,
 }
 
-/// Rows in a file, each with the values that it is ordered by and its number before it.
+/// Rows in a file, each behind the values of its order and its number.
 #[derive(Debug)]
 struct Runs {
     runs: OpenRuns,
@@ -85,7 +85,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Takes the memory of a row that is not needed any more.
+    /// Takes over the memory of a row no longer needed.
     pub(crate) fn spare(&mut self, row: Vec<Value>) {
         self.spare = Some(row);
     }
@@ -115,7 +115,7 @@ impl Queue {
         runs.add(session, front, (0..store.len()).map(|place| store.row_bytes(place)))
     }
 
-    /// Takes the row that comes first.
+    /// Takes the first row in order.
     ///
     /// # Errors
     /// When a file cannot be read.
@@ -150,7 +150,7 @@ impl Runs {
         Ok(Runs { runs: OpenRuns::new(session)?, keys: Arc::clone(keys), front })
     }
 
-    /// Takes the first row of the file, unless a row with that number comes before it.
+    /// Takes the first row of the file, unless the row `known` in memory comes before.
     fn take_before(
         &mut self,
         known: Option<(u64, &Vec<Value>)>,

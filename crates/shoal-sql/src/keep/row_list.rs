@@ -1,5 +1,4 @@
-//! Rows that are gone through from the first to the last, in memory and, where that is limited, in a
-//! file.
+//! Rows read from the first to the last, in memory and, under a limit of memory, in a file.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -12,12 +11,12 @@ use crate::keep::{Kept, RowStore, RowValues, is_full};
 use crate::session::Session;
 use crate::value::ValueRef;
 
-/// What is read of the file at a time, if no row is longer.
+/// Bytes read of the file at a time, unless a row is longer.
 const READ_BYTES: usize = 32 << 10;
 /// The bytes of a row's length.
 const HEAD: usize = size_of::<u64>();
 
-/// Rows in the order in which they came: those in the file, then those in memory.
+/// Rows in the order of arrival: the rows in the file, then the rows in memory.
 #[derive(Default)]
 pub(crate) struct RowList {
     memory: RowStore,
@@ -66,7 +65,7 @@ impl RowList {
         session.check()
     }
 
-    /// Calls `each` with one row after the other until it breaks off.
+    /// Calls `each` with one row after the other until `each` breaks off.
     ///
     /// # Errors
     /// When a file cannot be read.
@@ -75,7 +74,7 @@ impl RowList {
         mut each: impl FnMut(RowValues<'_>) -> ControlFlow<()>,
     ) -> Result<(), Error> {
         if let Some(file) = &self.file {
-            // What is in the buffer, from `at` on, and what of the file is behind it.
+            // The buffer holds rows from `at` on; the file goes on behind its first `read` bytes.
             let (mut at, mut read) = (0, 0_u64);
             self.buffer.clear();
             while at < self.buffer.len() || read < self.end {

@@ -45,7 +45,7 @@ impl RowStore {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Bytes that the rows take.
+    /// Bytes taken by the rows.
     pub(crate) fn byte_len(&self) -> usize {
         self.bytes.len() + self.starts.len() * size_of::<usize>()
     }

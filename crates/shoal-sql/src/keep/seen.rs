@@ -1,4 +1,4 @@
-//! The values that an aggregate over distinct ones has taken.
+//! The values an aggregate over `DISTINCT` has taken.
 
 use crate::Error;
 use crate::keep::kept_keys::KeptKeys;
@@ -7,18 +7,18 @@ use crate::keep::value_list::ValueList;
 use crate::session::Session;
 use crate::value::{Collation, ValueRef};
 
-/// Values, each of which is there once. No allocation of its own for a value.
+/// A set of values. A value takes no allocation of its own.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     places: HashPlaces,
     values: ValueList,
-    /// Where memory is limited: there, instead.
+    /// Used instead of the others under a limit of memory.
     limited: Option<Box<KeptKeys>>,
     key: Vec<u8>,
 }
 
 impl Seen {
-    /// Adds a value; false when it was taken before.
+    /// Adds a value; false when the set has the value.
     ///
     /// # Errors
     /// When memory is limited and a file cannot be written.
@@ -50,7 +50,7 @@ impl Seen {
         true
     }
 
-    /// Whether a value was taken, where memory is not limited.
+    /// True where a value was taken, without a limit of memory.
     #[inline]
     pub(crate) fn contains_unlimited(&self, value: ValueRef<'_>, collation: Collation) -> bool {
         let known = |place| is_equal(self.values.get(place), value, collation);

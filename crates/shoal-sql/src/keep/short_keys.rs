@@ -1,11 +1,10 @@
-//! Groups by how their key is stored, without decoding, hashing or comparing it.
+//! Groups found by the stored bytes of their key, without decoding, hashing or comparing values.
 //!
-//! Columns that are stored alike have one value, whatever rules values are compared by. So what a row
-//! stores for its key, if it is of few bytes, names the group that such bytes were found to belong to.
-//! The other way round nothing is said: 1 is stored in several ways.
+//! Columns stored alike have one value, whatever rules compare the values. So the stored bytes of a
+//! short key name the group found for the same bytes before. The converse does not hold: 1 is
+//! stored in several ways.
 
-/// Groups by serial type and bytes of their key, as many as there is room for: the last one noted for
-/// each place.
+/// A cache of groups by serial type and bytes of their key: each slot has the last group noted.
 #[derive(Debug, Default)]
 pub(crate) struct ShortKeys {
     /// Empty before the first, then [`PLACES`] of them.
@@ -26,7 +25,7 @@ const NONE: Known = Known { word: 0, serial: 10, group: 0 };
 const PLACES: usize = 256;
 
 impl ShortKeys {
-    /// The group that was noted for a key.
+    /// The group noted for a key.
     #[inline(always)]
     pub(crate) fn get(&self, (serial, word): (u32, u64)) -> Option<u32> {
         let known = self.known.get(place(serial, word))?;

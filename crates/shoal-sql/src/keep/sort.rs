@@ -11,7 +11,7 @@ use crate::keep::{RowStore, RowValues, SPILL_BYTES_MIN};
 use crate::session::{Budget, Session};
 use crate::value::{Collation, Value, ValueRef, assign};
 
-/// Which registers rows are sorted by.
+/// The registers rows are sorted by.
 #[derive(Debug)]
 pub(crate) struct SortPlan {
     pub(crate) keys: Vec<SortKey>,
@@ -26,7 +26,7 @@ pub(crate) struct SortKey {
 }
 
 impl SortKey {
-    /// Upwards, NULLs first: the order that nobody asks for otherwise.
+    /// Upwards, NULLs first: SQL's default order.
     pub(crate) const fn ascending(reg: usize, collation: Collation) -> SortKey {
         SortKey { reg, descending: false, nulls_first: true, collation }
     }
@@ -36,20 +36,20 @@ impl SortKey {
 #[derive(Debug, Default)]
 pub(crate) struct Sorter {
     rows: RowStore,
-    /// Of each row that may be wanted its first key, as a number that orders nearly as the key does, and
-    /// its place among the rows; in order once all rows were taken.
+    /// The first key of each candidate row, as a number ordering nearly as the key, and the row's
+    /// place among the rows; in order once all rows were taken.
     order: Vec<(u64, u32)>,
     next: usize,
-    /// A row that so many others precede that nothing after it is wanted.
+    /// A row with enough rows before: no later row is wanted.
     last: Option<(u64, usize)>,
-    /// Rows in order that did not fit into memory.
+    /// Spilled rows, in sorted runs.
     runs: Option<Runs>,
-    /// Those and the last ones, once all rows were taken.
+    /// The runs and the last rows, once all rows were taken.
     spilled: Option<SpilledRows>,
 }
 
-/// Where a row's values are: the first one, from which the registers of sort keys are counted, and
-/// how many of them are given back.
+/// The place of a row's values: the first value, from which the registers of sort keys are counted,
+/// and the number of values given back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Values {
     pub(crate) first: usize,
@@ -62,17 +62,17 @@ pub(crate) const PARALLEL_MIN: usize = 1 << 15;
 /// Fewer rows than this are kept although others precede them.
 const BOUND_MIN: usize = 256;
 
-/// Fewer rows than this are not asked which of them are wanted.
+/// With fewer rows than this, unwanted rows are not looked for.
 const TIGHTEN_MIN: usize = 16;
 
 impl Sorter {
-    /// Takes a row: its outputs by number, among which the keys are. With a bound only so many
-    /// first rows are wanted in the end; memory stays within a few times that many.
+    /// Takes a row: its outputs by number, among them the keys. A bound asks for the first rows
+    /// alone (top-N); memory stays within a few times the bound.
     ///
-    /// Of a row that is not wanted only the first key is looked at, as a rule.
+    /// Cost: for an unwanted row, as a rule, one look at the first key.
     ///
     /// # Errors
-    /// When rows that do not fit into memory cannot be written to a file.
+    /// When spilled rows cannot be written to a file.
     #[inline]
     pub(crate) fn push<'v>(
         &mut self,
@@ -84,7 +84,7 @@ impl Sorter {
         let key = |key: &SortKey| output(key.reg - values.first);
         let prefix = sort.keys.first().map_or(0, |first| prefix_of(key(first), *first));
         if let Some((last_prefix, last)) = self.last {
-            // An equal row that comes later stays behind.
+            // A later row with equal keys stays behind.
             if prefix > last_prefix
                 || (prefix == last_prefix && !self.precedes(sort, key, last).is_lt())
             {
@@ -103,8 +103,8 @@ impl Sorter {
         }
     }
 
-    /// The first key of the row that so many others precede, as a number: no row with a larger one is wanted.
-    /// `None` as long as every row may be.
+    /// The first key of the last wanted row, as a number: no row with a larger one is wanted.
+    /// `None` as long as every row may be wanted.
     #[inline]
     pub(crate) fn last_prefix(&self) -> Option<u64> {
         self.last.map(|(prefix, _)| prefix)
@@ -152,9 +152,9 @@ impl Sorter {
             .unwrap_or(Ordering::Equal)
     }
 
-    /// Takes the rows that another one took, which come after this one's, within a bound.
+    /// Takes the rows of another sorter, within a bound; they come after the rows of this one.
     pub(crate) fn absorb(&mut self, sort: &SortPlan, other: &Sorter, bound: usize) {
-        // As they came, so that equal ones stay in that order.
+        // In the order of arrival, kept among equal rows.
         let mut entries = other.order.clone();
         entries.sort_unstable_by_key(|&(_, place)| place);
         for (prefix, place) in entries {
@@ -172,8 +172,8 @@ impl Sorter {
         }
     }
 
-    /// Once twice as many rows as are wanted may be, leaves the first `bound` of them: nothing that comes
-    /// after the last one is wanted from then on.
+    /// With twice the wanted rows, leaves the first `bound`: no row after the last of them is
+    /// wanted from then on.
     #[inline]
     fn tighten(&mut self, sort: &SortPlan, bound: usize) {
         if self.order.len() >= bound.saturating_mul(2).max(TIGHTEN_MIN) {
@@ -194,7 +194,7 @@ impl Sorter {
         if self.rows.len() < bound.saturating_mul(2).max(BOUND_MIN) {
             return;
         }
-        // Only those that are left stay, in the order in which they came.
+        // Only the rows left stay, in the order of arrival.
         self.order.sort_unstable_by_key(|&(_, place)| place);
         let mut kept = RowStore::default();
         for (_, known) in &mut self.order {
@@ -208,7 +208,7 @@ impl Sorter {
         self.rows = kept;
     }
 
-    /// Puts the rows in order. Rows with equal keys stay in the order in which they came.
+    /// Puts the rows in order. Rows with equal keys stay in the order of arrival.
     ///
     /// # Errors
     /// As [`Sorter::push`].
@@ -226,7 +226,7 @@ impl Sorter {
     fn order_rows(&mut self, sort: &SortPlan) {
         let rows = &self.rows;
         let compare = |a: &(u64, u32), b: &(u64, u32)| order_of(rows, sort, a, b);
-        // No two are equal, so it does not matter which way they are sorted.
+        // No two entries are equal: an unstable sort serves.
         if self.order.len() < PARALLEL_MIN {
             self.order.sort_unstable_by(compare);
         } else {
@@ -270,14 +270,14 @@ impl Sorter {
     }
 }
 
-/// The order of two gathered rows. Those with equal keys are in the order in which they came.
+/// The order of two gathered rows; rows with equal keys are in the order of arrival.
 #[inline]
 fn order_of(rows: &RowStore, sort: &SortPlan, a: &(u64, u32), b: &(u64, u32)) -> Ordering {
     let by_keys = || by_keys(rows.row(a.1 as usize), rows.row(b.1 as usize), sort);
     a.0.cmp(&b.0).then_with(by_keys).then(a.1.cmp(&b.1))
 }
 
-/// The order of two gathered rows by their keys, with which they begin.
+/// The order of two gathered rows by the keys at their front.
 #[inline]
 fn by_keys(left: RowValues<'_>, right: RowValues<'_>, sort: &SortPlan) -> Ordering {
     let pairs = left.zip(right).zip(&sort.keys);
@@ -300,7 +300,8 @@ pub(crate) fn compare(left: ValueRef<'_>, right: ValueRef<'_>, key: SortKey) -> 
     }
 }
 
-/// A number that is smaller only for values that come first, and equal for many that differ.
+/// A number ordering nearly as the key: smaller only for values ordered before, and equal for many
+/// different values.
 #[inline(always)]
 pub(crate) fn prefix(value: ValueRef<'_>, key: SortKey) -> u64 {
     match value {

@@ -1,8 +1,8 @@
-//! Rows in a file, in the order of their keys: what a hash join keeps that may not keep its rows in
+//! Rows in a file, in the order of their keys: the build side of a hash join without room in
 //! memory.
 //!
-//! The rows lie in blocks. Of each block its place and its first key are in memory, so that a key is
-//! found by a search among those and one read.
+//! The rows lie in blocks. The place and the first key of each block are in memory: a key is found
+//! by a binary search and one read.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ use crate::keep::{RowStore, RowValues, SortPlan};
 use crate::session::Session;
 use crate::value::{Value, ValueRef, assign};
 
-/// A block ends with the first row that brings it to this many bytes.
+/// A block ends with the row reaching this many bytes.
 const BLOCK_BYTES: usize = 8 << 10;
 
 /// The bytes of a row's length.
@@ -26,7 +26,7 @@ pub(crate) struct SortedRows {
     file: Box<dyn File>,
     blocks: Vec<Block>,
     end: u64,
-    /// The number of the block that is in the buffer.
+    /// The number of the block in the buffer.
     loaded: Option<usize>,
     buffer: Vec<u8>,
 }
@@ -37,7 +37,7 @@ struct Block {
     first_key: Box<[u8]>,
 }
 
-/// Where a row is: its block and its place in that.
+/// A row's position: its block and the offset within.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SortedPlace {
     block: usize,
@@ -45,7 +45,7 @@ pub(crate) struct SortedPlace {
 }
 
 impl SortedRows {
-    /// Writes the rows that a sorter gives in the order of their first values.
+    /// Writes a sorter's rows, in the order of their first values.
     ///
     /// # Errors
     /// When the file cannot be written; when the statement is to stop.
@@ -79,12 +79,12 @@ impl SortedRows {
         Ok(SortedRows { file, blocks, end, loaded: None, buffer })
     }
 
-    /// The place of the first row that does not come before a key.
+    /// The place of the first row with a key not before `key`.
     ///
     /// # Errors
     /// When the file cannot be read.
     pub(crate) fn find(&mut self, key: &[u8]) -> Result<SortedPlace, Error> {
-        // Rows with the key may begin in the block before the first that begins with it.
+        // Rows with the key may begin in the block before the first block beginning with the key.
         let behind = self.blocks.partition_point(|block| *block.first_key < *key);
         let mut place = SortedPlace { block: behind.saturating_sub(1), offset: 0 };
         while let Some((row, next)) = self.row(place)? {
@@ -96,8 +96,8 @@ impl SortedRows {
         Ok(place)
     }
 
-    /// The values of the row at a place, and the place behind it, if it has that key; `None` asks for
-    /// no key.
+    /// The values of the row at a place, and the place behind, if the row has the key `key`; `None`
+    /// accepts any key.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -118,7 +118,7 @@ impl SortedRows {
     /// Calls `each` with the key of every row.
     ///
     /// # Errors
-    /// What `each` raises; when the file cannot be read.
+    /// Errors of `each`; when the file cannot be read.
     pub(crate) fn for_each_key(
         &mut self,
         mut each: impl FnMut(&[u8]) -> Result<(), Error>,
@@ -131,12 +131,12 @@ impl SortedRows {
         Ok(())
     }
 
-    /// Bytes of memory that its directory takes.
+    /// Bytes of memory for the directory.
     pub(crate) fn byte_len(&self) -> usize {
         self.blocks.iter().map(|block| size_of::<Block>() + block.first_key.len()).sum()
     }
 
-    /// The bytes of the row at a place, and the place behind it; `None` at the end.
+    /// The bytes of the row at a place, and the place behind; `None` at the end.
     fn row(&mut self, place: SortedPlace) -> Result<Option<(&[u8], SortedPlace)>, Error> {
         let SortedPlace { mut block, mut offset } = place;
         loop {

@@ -1,5 +1,5 @@
-//! Sorted rows in a temporary file: what a sort does that may not keep all its rows in memory, and
-//! what groups, distinct rows, joins and windows do with the rows that they may not keep.
+//! Sorted rows in a temporary file: the spill of a sort without room for all rows, and of groups,
+//! distinct rows, joins and windows.
 //!
 //! A run is a list of rows in order, written once and read once. When a file has as many runs as
 //! are merged at a time, they become one.
@@ -15,13 +15,13 @@ use crate::keep::sort::compare;
 use crate::keep::{RowValues, SortKey};
 use crate::session::Session;
 
-/// Most runs that are merged at a time.
+/// Most runs merged at a time.
 const FAN_IN: usize = 64;
-/// What is read of a run at a time.
+/// Bytes read of a run at a time.
 const READ_BYTES: usize = 32 << 10;
-/// What is written at a time.
+/// Bytes written at a time.
 const WRITE_BYTES: usize = 256 << 10;
-/// A row's length and the number that orders nearly as its first key does.
+/// Bytes in front of a row: its length, and the number ordering nearly as its first key.
 const HEAD: usize = 16;
 
 /// The runs of one sort, the oldest first.
@@ -92,7 +92,7 @@ impl Runs {
     }
 }
 
-/// Rows that come back from the file, in order.
+/// Rows coming back from the file, in order.
 pub(crate) struct SpilledRows {
     file: Box<dyn File>,
     merge: Merge,
@@ -109,7 +109,7 @@ impl SpilledRows {
     }
 }
 
-/// Runs that are taken from while others are added.
+/// Runs with rows taken while other runs are added.
 pub(crate) struct OpenRuns {
     file: Box<dyn File>,
     end: u64,
@@ -163,13 +163,13 @@ impl OpenRuns {
         Ok(())
     }
 
-    /// The row that comes first of those that were not taken.
+    /// The first row in order, of all rows not taken.
     pub(crate) fn first(&mut self, keys: &[SortKey]) -> Option<RowValues<'_>> {
         self.merge.first(keys);
         self.merge.row().map(|(_, row)| RowValues::of(row))
     }
 
-    /// Takes the row that [`OpenRuns::first`] gave last.
+    /// Takes the row last given by [`OpenRuns::first`].
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -186,14 +186,14 @@ struct Merge {
 }
 
 impl Merge {
-    /// The next row, which is taken.
+    /// Takes the next row.
     fn next(&mut self, file: &dyn File, keys: &[SortKey]) -> Result<Option<(u64, &[u8])>, Error> {
         self.take(file)?;
         self.first(keys);
         Ok(self.row())
     }
 
-    /// Takes the row that was found to be the first.
+    /// Takes the row found to be the first.
     fn take(&mut self, file: &dyn File) -> Result<(), Error> {
         match self.current.take() {
             Some(current) => self.readers[current].step(file),
@@ -201,7 +201,7 @@ impl Merge {
         }
     }
 
-    /// Looks for the row that comes first.
+    /// Looks for the first row in order.
     fn first(&mut self, keys: &[SortKey]) {
         let mut first: Option<usize> = None;
         for (place, reader) in self.readers.iter().enumerate() {
@@ -262,10 +262,10 @@ impl Writer {
 
 /// Reads one run.
 struct Reader {
-    /// What is still in the file.
+    /// Bytes still in the file.
     rest: Range<u64>,
     buffer: Vec<u8>,
-    /// The current row within the buffer, its head before it.
+    /// The current row within the buffer, behind its head.
     row: Range<usize>,
     prefix: u64,
     done: bool,
@@ -300,7 +300,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Makes sure that the buffer has so many bytes from `start` on, and tells where they begin.
+    /// Makes sure the buffer has `wanted` bytes from `start` on; gives the place they begin at.
     fn fill(&mut self, file: &dyn File, start: usize, wanted: usize) -> Result<usize, Error> {
         if self.buffer.len() - start >= wanted {
             return Ok(start);
@@ -320,7 +320,7 @@ impl Reader {
     }
 }
 
-/// The file does not hold what was written to it.
+/// The file is shorter than the bytes written to it.
 pub(crate) fn cut_short() -> Error {
     Error::runtime("a temporary file was cut short")
 }

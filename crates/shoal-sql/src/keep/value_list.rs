@@ -10,7 +10,7 @@ pub(crate) struct ValueList {
     bytes: Vec<u8>,
 }
 
-/// A number, or where a text or blob begins; and how long that is, with the kind in the lowest bits.
+/// A number, or the place of a text or blob; and its length, with the kind in the lowest bits.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     word: u64,
@@ -27,7 +27,7 @@ const KIND_BITS: u32 = 3;
 const KINDS: u64 = (1 << KIND_BITS) - 1;
 
 impl ValueList {
-    /// The value with that number.
+    /// The value with the number `number`.
     #[inline(always)]
     pub(crate) fn get(&self, number: usize) -> ValueRef<'_> {
         let Slot { word, tail } = self.slots[number];
@@ -57,7 +57,7 @@ impl ValueList {
         self.slots.push(slot);
     }
 
-    /// Adds a value that may be among the last `near` ones: its bytes are kept once then.
+    /// Adds a value, perhaps equal to one of the last `near` ones: its bytes are then kept once.
     #[inline]
     pub(crate) fn push_again(&mut self, value: ValueRef<'_>, near: usize) {
         if let ValueRef::Text(_) | ValueRef::Blob(_) = value {
@@ -78,7 +78,7 @@ impl ValueList {
         slot
     }
 
-    /// So many values from that number on.
+    /// `count` values from number `from` on.
     pub(crate) fn values(
         &self,
         from: usize,
@@ -87,7 +87,7 @@ impl ValueList {
         (from..from + count).map(|number| self.get(number))
     }
 
-    /// Forgets the first `count` values; those behind them are counted from 0 then.
+    /// Forgets the first `count` values; the values behind are then counted from 0.
     pub(crate) fn remove_first(&mut self, count: usize) {
         self.slots.drain(..count.min(self.slots.len()));
         let starts = self.slots.iter().filter(|slot| slot.tail & KINDS >= TEXT);

@@ -1,4 +1,4 @@
-//! The modules that are built in and know no connection: `json_each`, `json_tree`, `generate_series`.
+//! Built-in modules, independent of any connection: `json_each`, `json_tree`, `generate_series`.
 
 mod json;
 mod series;

@@ -1,7 +1,7 @@
 //! The tree of one statement: owned, with the byte offset of whatever an error may point at.
 //!
-//! It is independent of the grammar crate, so that the rest of this crate sees neither its arena
-//! nor its spellings: names are unquoted, literals are values, parameters are numbered.
+//! The tree is independent of the grammar crate, whose arena and spellings the rest of this crate
+//! never sees: names are unquoted, literals are values, parameters are numbered.
 
 use crate::error::Raise;
 use crate::value::Value;
@@ -17,7 +17,7 @@ pub(crate) enum Stmt {
     CreateIndex(Box<CreateIndex>),
     CreateView(Box<CreateView>),
     CreateTrigger(Box<CreateTrigger>),
-    /// `REINDEX`, of everything or of what a collation, a table or an index is called.
+    /// `REINDEX`, of everything or of one collation, table or index.
     Reindex(Option<ObjectName>),
     CreateVirtualTable {
         name: ObjectName,
@@ -57,14 +57,14 @@ pub(crate) enum Stmt {
     },
 }
 
-/// What is shown of a statement's plan.
+/// The form of a shown plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Explain {
     /// `EXPLAIN`: the tree of nodes.
     Tree,
     /// `EXPLAIN QUERY PLAN`: the plan in SQLite's layout.
     QueryPlan,
-    /// `EXPLAIN ANALYZE`: the tree of nodes with what running them took.
+    /// `EXPLAIN ANALYZE`: the tree of nodes with the cost of running each.
     Analyze,
 }
 
@@ -91,7 +91,7 @@ pub(crate) struct PragmaArgument {
     pub(crate) offset: usize,
 }
 
-/// A name as it means, without its quotes.
+/// A name without its quotes.
 #[derive(Clone, Debug)]
 pub(crate) struct Name {
     pub(crate) text: String,
@@ -186,8 +186,7 @@ pub(crate) enum ExprKind {
     Call(Box<Call>),
     Exists(Box<Select>),
     Subquery(Box<Select>),
-    /// One column of the first row of a query, of which it must have so many: what several columns
-    /// are set to at once.
+    /// One of `count` columns of a query's first row, for setting several columns at once.
     SubqueryColumn {
         select: Box<Select>,
         column: usize,
@@ -195,14 +194,14 @@ pub(crate) enum ExprKind {
     },
     /// `(a, b)`: a row value.
     Row(Vec<Expr>),
-    /// `RAISE(...)`, which only triggers may hold.
+    /// `RAISE(...)`, allowed in triggers only.
     Raise {
         action: Raise,
         message: Option<Box<Expr>>,
     },
 }
 
-/// What `IN` looks in.
+/// The right side of `IN`.
 #[derive(Clone, Debug)]
 pub(crate) enum InSet {
     List(Vec<Expr>),
@@ -226,15 +225,15 @@ pub(crate) struct Call {
 /// The window of an `OVER`.
 #[derive(Clone, Debug)]
 pub(crate) enum Over {
-    /// A window that the `WINDOW` clause defines.
+    /// A window of the `WINDOW` clause.
     Name(Name),
     Window(Box<Window>),
 }
 
-/// A window: which rows of the result a function sees, in which order.
+/// A window: the rows of the result a function sees, and their order.
 #[derive(Clone, Debug)]
 pub(crate) struct Window {
-    /// The window that it extends.
+    /// The window extended by this one.
     pub(crate) base: Option<Name>,
     pub(crate) partition_by: Vec<Expr>,
     pub(crate) order_by: Vec<OrderTerm>,
@@ -242,7 +241,7 @@ pub(crate) struct Window {
     pub(crate) offset: usize,
 }
 
-/// The rows around the current one that a function is computed of.
+/// The window frame: the rows around the current one that a function is computed of.
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
     pub(crate) unit: FrameUnit,
@@ -271,7 +270,8 @@ pub(crate) enum FrameBound {
 pub(crate) enum FrameExclude {
     /// Nothing was written.
     None,
-    /// Nothing is left out, but rows are taken one by one as if, which shows in sums of reals.
+    /// Excludes nothing, but rows are taken one by one as with an exclusion; sums of reals show the
+    /// difference.
     NoOthers,
     CurrentRow,
     Group,
@@ -340,7 +340,7 @@ pub(crate) struct Select {
     pub(crate) offset: Option<Expr>,
 }
 
-/// `WITH`: queries that the statement may name as tables.
+/// `WITH`: queries the statement may name as tables.
 #[derive(Clone, Debug)]
 pub(crate) struct With {
     pub(crate) tables: Vec<CommonTable>,
@@ -351,7 +351,7 @@ pub(crate) struct With {
 pub(crate) struct CommonTable {
     pub(crate) name: Name,
     pub(crate) columns: Vec<Name>,
-    /// Whether its rows are to be made once, where it says so.
+    /// `Some(true)` for `MATERIALIZED`, `Some(false)` for `NOT MATERIALIZED`.
     pub(crate) materialized: Option<bool>,
     pub(crate) select: Select,
 }
@@ -374,10 +374,10 @@ pub(crate) enum SelectCore {
 #[derive(Clone, Debug)]
 pub(crate) struct Values {
     pub(crate) rows: Vec<Vec<Expr>>,
-    /// Whether its one row stands for expressions of another statement, as that of an `INSERT` does, and
+    /// True where the one row stands for expressions of another statement, as in an `INSERT`, and
     /// is no query.
     pub(crate) is_row: bool,
-    /// Whether a `WITH` stands before it in the statement.
+    /// True behind a `WITH` in the statement.
     pub(crate) behind_with: bool,
 }
 
@@ -400,7 +400,7 @@ pub(crate) enum ResultColumn {
     Expr {
         expr: Expr,
         alias: Option<Name>,
-        /// The expression's own text, which names the column where nothing else does.
+        /// The expression's own text: the column's name where nothing else names the column.
         text: String,
     },
     Star {
@@ -409,7 +409,7 @@ pub(crate) enum ResultColumn {
     TableStar(Name),
 }
 
-/// A `FROM` clause: a table and what is joined to it, left to right.
+/// A `FROM` clause: a table and the tables joined to it, left to right.
 #[derive(Clone, Debug)]
 pub(crate) struct From {
     pub(crate) first: TableRef,
@@ -515,7 +515,7 @@ pub(crate) struct Upsert {
     pub(crate) offset: usize,
 }
 
-/// What an `ON CONFLICT` clause does.
+/// The effect of an `ON CONFLICT` clause.
 #[derive(Clone, Debug)]
 pub(crate) enum UpsertAction {
     Nothing,
@@ -604,7 +604,7 @@ pub(crate) enum ColumnConstraint {
     },
     Default {
         expr: Expr,
-        /// The value's own text, as `PRAGMA table_info` shows it.
+        /// The value's own text, shown by `PRAGMA table_info`.
         text: String,
     },
     Collate(Name),
@@ -613,7 +613,7 @@ pub(crate) enum ColumnConstraint {
         expr: Expr,
         stored: bool,
     },
-    /// A `DEFERRABLE` clause, which is about the foreign key before it: whether that is deferred.
+    /// A `DEFERRABLE` clause for the foreign key before; true where the check is deferred.
     Deferrable(bool),
 }
 
@@ -630,10 +630,10 @@ pub(crate) enum TableConstraint {
 pub(crate) struct ForeignKey {
     pub(crate) table: Name,
     pub(crate) columns: Vec<Name>,
-    /// What SQLite calls the actions: `NO ACTION`, `CASCADE` and so on.
+    /// SQLite's words for the actions: `NO ACTION`, `CASCADE` and so on.
     pub(crate) on_update: &'static str,
     pub(crate) on_delete: &'static str,
-    /// Whether it is `DEFERRABLE INITIALLY DEFERRED`.
+    /// True for `DEFERRABLE INITIALLY DEFERRED`.
     pub(crate) deferred: bool,
 }
 

@@ -14,8 +14,7 @@ use crate::value::{Value, ValueRef, integer_literal, to_real};
 
 /// An expression tree may be this high, as in SQLite.
 pub(crate) const EXPR_DEPTH_MAX: usize = 1000;
-/// So many levels of expressions is what a query within a query counts for, which takes more of
-/// the stack.
+/// A query within a query counts for this many levels of expressions: it takes more of the stack.
 pub(crate) const QUERY_DEPTH: usize = 10;
 /// The highest parameter number, as in SQLite.
 const PARAMETER_MAX: usize = 32_766;
@@ -26,7 +25,7 @@ pub(super) struct Converter<'a> {
     pub(super) tokens: Tokens<'a>,
     parameters: Vec<Option<String>>,
     depth: usize,
-    /// Whether there was a `WITH`.
+    /// True once there was a `WITH`.
     pub(super) behind_with: bool,
 }
 
@@ -79,7 +78,7 @@ impl<'a> Converter<'a> {
         self.expr(expr).map(Box::new)
     }
 
-    /// Goes `by` levels deeper, within the bound that keeps the stack small.
+    /// Goes `by` levels deeper, within the bound keeping the stack small.
     pub(super) fn deeper(&mut self, by: usize) -> Result<(), Error> {
         self.depth += by;
         if self.depth > EXPR_DEPTH_MAX {
@@ -95,8 +94,8 @@ impl<'a> Converter<'a> {
         self.depth -= by;
     }
 
-    /// Converts an expression. Every kind has a function of its own, so that this one, which all
-    /// of them call again, has a small frame.
+    /// Converts an expression. Every kind has a function of its own: all of them recurse into this
+    /// one, whose stack frame stays small.
     pub(super) fn expr(&mut self, expr: &grammar::Expr<'_>) -> Result<Expr, Error> {
         self.deeper(1)?;
         let result = match expr {
@@ -274,7 +273,7 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// What has no expression within it.
+    /// Converts an expression without parts.
     #[inline(never)]
     fn leaf(&mut self, expr: &grammar::Expr<'_>) -> Result<Expr, Error> {
         let offset;
@@ -314,7 +313,7 @@ impl<'a> Converter<'a> {
                 let written = token.and_then(|token| self.tokens.sql.get(token.start..token.end));
                 let written = written.unwrap_or(text);
                 if let [b'#', b'0'..=b'9', ..] = written.as_bytes() {
-                    // A register, which SQLite's grammar keeps for its own nested parses.
+                    // A register: SQLite's grammar keeps registers for its own nested parses.
                     let message = format!("near \"{written}\": syntax error");
                     return Err(Error::Syntax { message, offset });
                 }
@@ -431,7 +430,7 @@ impl<'a> Converter<'a> {
             .collect()
     }
 
-    /// A literal with a sign folds, so that the least integer can be written at all.
+    /// A literal with a sign folds: the least integer could not be written otherwise.
     fn unary(&mut self, op: grammar::UnaryOperator, operand: Expr) -> ExprKind {
         let op = match op {
             grammar::UnaryOperator::Negative => UnaryOp::Negate,
@@ -449,7 +448,7 @@ impl<'a> Converter<'a> {
         };
         if let (UnaryOp::Negate, ExprKind::Literal(value)) = (op, &operand.kind) {
             match value {
-                // Minus 0 is not the 0 that stands for a condition which never holds.
+                // Minus 0 stays an operator: only the literal 0 is a condition known to be false.
                 Value::Int(int) if !matches!(*int, 0 | i64::MIN) => {
                     return ExprKind::Literal(Value::Int(-int));
                 }
@@ -457,7 +456,8 @@ impl<'a> Converter<'a> {
                     debug_assert!(*real > 0.0);
                     return ExprKind::Literal(Value::Int(i64::MIN));
                 }
-                // What has a sign already is taken from 0, which makes no minus zero.
+                // A literal with a sign already stays an operand: 0 minus the operand makes no
+                // minus zero.
                 Value::Real(real) if real.is_sign_positive() => {
                     return ExprKind::Literal(Value::Real(-real));
                 }
@@ -511,7 +511,7 @@ impl<'a> Converter<'a> {
     }
 
     /// The number of a parameter, by SQLite's rules: `?` takes the next one, `?N` takes N, a name
-    /// takes the number it had or the next one.
+    /// takes its earlier number or the next one.
     fn parameter(&mut self, text: &str, offset: usize) -> Result<usize, Error> {
         let too_large = || {
             Error::meaning(

@@ -134,7 +134,7 @@ impl Converter<'_> {
         })
     }
 
-    /// What `ATTACH` and `DETACH` are given, as one row; a bare name stands for its text.
+    /// The arguments of `ATTACH` and `DETACH`, as one row; a bare name stands for its text.
     fn database_names(&mut self, exprs: &[&grammar::Expr<'_>]) -> Result<Box<Select>, Error> {
         let mut row = Vec::with_capacity(exprs.len());
         for expr in exprs {

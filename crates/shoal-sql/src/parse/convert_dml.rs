@@ -1,4 +1,4 @@
-//! The grammar's statements that change rows, and the triggers made of them, as this crate's own.
+//! Converts the grammar's statements that change rows, and the triggers made of them.
 
 use sqlite3_parser::ast as grammar;
 use sqlite3_parser::dialect::TokenType;

@@ -178,7 +178,7 @@ impl Converter<'_> {
             });
             start = end + 1;
         }
-        // Stand at what ended the list, so that the clauses after it are found from there.
+        // Stands at the end of the list: the clauses behind are found from there.
         self.tokens.go(start.saturating_sub(1));
         Ok(out)
     }

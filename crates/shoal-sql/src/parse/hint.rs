@@ -1,19 +1,19 @@
-//! Words before a query that say how its plan is kept: `DIRECT`, `CACHED` and `JIT`.
+//! Hints before a query about the keeping of its plan: `DIRECT`, `CACHED` and `JIT`.
 
 use sqlite3_parser::dialect::TokenType;
 
 use super::tokens::Lexer;
 
-/// Whether a query's plan is kept for the next time the same text is prepared.
+/// Decides if a query's plan is kept for the next time the same text is prepared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hint {
-    /// `DIRECT`: it is not, as without a word.
+    /// `DIRECT`: not kept, as without a hint.
     Direct,
-    /// `CACHED` and `JIT`: it is. Every plan is compiled, so there is nothing that `JIT` adds.
+    /// `CACHED` and `JIT`: kept. Every plan is compiled, so `JIT` adds nothing.
     Kept,
 }
 
-/// The hint that a text begins with, and where the query behind it begins.
+/// The hint at the front of a text, and where the query behind begins.
 pub(crate) fn hint(sql: &str) -> Option<(Hint, usize)> {
     let mut lexer = Lexer::new(sql.as_bytes());
     let word = lexer.next_token().ok()??;

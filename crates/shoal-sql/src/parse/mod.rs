@@ -2,8 +2,9 @@
 //!
 //! The grammar crate is SQLite's own grammar, so whatever SQLite accepts parses here, stored
 //! schemas of every age included. Its tree lives in an arena and has no positions; the conversion
-//! gives every node its byte offset, numbers the parameters, decodes literals, and bounds how deep
-//! an expression or a query may nest. Plain definitions of tables are read without it (`plain_table`).
+//! gives every node its byte offset, numbers the parameters, decodes literals, and bounds the depth
+//! of expressions and queries. Plain definitions of tables are read without the grammar
+//! (`plain_table`).
 
 pub(crate) mod ast;
 mod convert;
@@ -33,14 +34,14 @@ use tokens::Tokens;
 #[derive(Clone, Debug)]
 pub(crate) struct Parsed {
     pub(crate) stmt: ast::Stmt,
-    /// One entry per parameter, its name with `?`, `:`, `@` or `$` where it has one.
+    /// One entry per parameter; a named one has its name, with `?`, `:`, `@` or `$`.
     pub(crate) parameters: Vec<Option<String>>,
 }
 
-/// Parses a text that holds one statement.
+/// Parses a text of one statement.
 ///
 /// # Errors
-/// [`Error::Syntax`] with the place and SQLite's words; [`Error::Limit`] for what nests too deep;
+/// [`Error::Syntax`] with the place and SQLite's words; [`Error::Limit`] for too deep a nesting;
 /// [`Error::Meaning`] when there is no statement or more than one.
 pub(crate) fn parse(sql: &str) -> Result<Parsed, Error> {
     let tokens = Tokens::new(sql)?;

@@ -1,9 +1,10 @@
 //! Plain definitions of tables, without the grammar.
 //!
-//! Opening a file parses the definition of every table, and most are a list of columns of which each has
-//! a type and no more than `NOT NULL`, `UNIQUE` or `PRIMARY KEY`. For nine such columns the grammar's stack
-//! and arena were a third of opening a file, finding a row and closing it; here their tokens are gone
-//! through once. Whatever is not as plain, errors included, is left to the grammar; the tests compare both.
+//! Opening a file parses the definition of every table, and most are a list of columns, each with a
+//! type and no more than `NOT NULL`, `UNIQUE` or `PRIMARY KEY`. For nine such columns the grammar's
+//! stack and arena were a third of opening a file, finding a row and closing the file; here the
+//! tokens are read once. Anything less plain, errors included, is left to the grammar; the tests
+//! compare both.
 
 use sqlite3_parser::dialect::TokenType;
 
@@ -12,10 +13,10 @@ use super::ast::{
 };
 use super::tokens::{Token, Tokens};
 
-/// Of more columns it is not asked here whether any are of the same name.
+/// With more columns, looking for two of one name here would cost more than the grammar.
 const COLUMNS_MAX: usize = 64;
 
-/// The table that the tokens define, if they define nothing else and that is plain.
+/// The table defined by the tokens, if they define nothing else and the table is plain.
 pub(super) fn plain_table(tokens: &Tokens<'_>) -> Option<CreateTable> {
     let mut at = At { tokens, next: 0 };
     let offset = at.take(TokenType::TK_CREATE)?.start;
@@ -26,7 +27,7 @@ pub(super) fn plain_table(tokens: &Tokens<'_>) -> Option<CreateTable> {
     let mut keys = 0;
     loop {
         let column = at.column(&mut keys)?;
-        // That there are none of the same name, and one key, is the grammar's to say.
+        // Two columns of one name, or two keys, are the grammar's to refuse.
         if keys > 1
             || columns.len() >= COLUMNS_MAX
             || columns.iter().any(|known| known.name.is(&column.name.text))
@@ -60,14 +61,14 @@ impl<'a> At<'_, 'a> {
         self.tokens.get(self.next)
     }
 
-    /// The next token, if it is of a kind.
+    /// The next token, if its kind is `kind`.
     fn take(&mut self, kind: TokenType) -> Option<Token<'a>> {
         let token = self.peek().filter(|token| token.kind == kind)?;
         self.next += 1;
         Some(token)
     }
 
-    /// A word that is no keyword and needs no quotes.
+    /// A word neither a keyword nor in need of quotes.
     fn word(&mut self) -> Option<(&'a str, usize)> {
         let plain = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
         let token = self.peek().filter(|token| token.kind == TokenType::TK_ID)?;
@@ -84,7 +85,7 @@ impl<'a> At<'_, 'a> {
         Some(Name { text: text.to_owned(), offset, quote: Quote::None })
     }
 
-    /// A column; `keys` counts those that are a primary key.
+    /// A column; `keys` counts the primary keys among the columns.
     fn column(&mut self, keys: &mut usize) -> Option<ColumnDef> {
         let name = self.name()?;
         let mut type_name = String::new();
@@ -125,7 +126,7 @@ mod tests {
     use super::super::{by_grammar, parse};
     use super::*;
 
-    /// What the tokens alone tell is what the grammar tells; whether they tell it.
+    /// Asserts that [`parse`] gives the grammar's tree; true where the tokens alone gave one.
     fn agrees(sql: &str) -> bool {
         let plain = Tokens::new(sql).ok().and_then(|tokens| plain_table(&tokens));
         let grammar = Tokens::new(sql).and_then(by_grammar);

@@ -9,8 +9,8 @@ use super::tokens::{Lexer, Token};
 /// Splits a text at its semicolons, giving each statement's byte range without the semicolon.
 ///
 /// A semicolon within a string, a comment or a trigger's body ends nothing. Ranges of white space
-/// and comments alone are left out. The text need not be valid SQL: what is no token counts to
-/// the statement it stands in.
+/// and comments alone are left out. The text need not be valid SQL: bytes outside of any token
+/// count to the statement around them.
 ///
 /// ```
 /// let sql = "select 1; select ';' -- two";
@@ -29,8 +29,8 @@ impl<'a> Statements<'a> {
         Statements { sql, lexer: Lexer::new(sql.as_bytes()) }
     }
 
-    /// Whether the text ends with a semicolon that ends a statement, or holds none at all: what a
-    /// prompt asks before it runs what was typed.
+    /// True where the last statement is ended by a semicolon, and for a text without statements:
+    /// asked by a prompt before running the typed text.
     pub fn is_complete(sql: &str) -> bool {
         let mut statements = Statements::new(sql);
         while let Some((_, closed)) = statements.next_statement() {
@@ -76,7 +76,7 @@ impl Iterator for Statements<'_> {
     }
 }
 
-/// Follows a statement far enough to know whether it is a trigger and has come to its `END`.
+/// Follows a statement far enough to recognise a trigger and its `END`.
 #[derive(Debug, Default)]
 struct Trigger {
     words: usize,

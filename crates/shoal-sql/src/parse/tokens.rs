@@ -1,8 +1,8 @@
-//! Tokens with their places: what the grammar's tree leaves out.
+//! Tokens with their places, missing from the grammar's tree.
 //!
 //! The grammar crate gives names and literals as text without a position. [`Tokens`] is the same
-//! token sequence with byte offsets; the conversion of the tree walks it from left to right, in
-//! the order of the source, and so finds each leaf's place.
+//! token sequence with byte offsets; the conversion of the tree walks the tokens from left to
+//! right, in the order of the source, and so finds each leaf's place.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -22,7 +22,7 @@ pub(crate) struct Token<'a> {
     pub(crate) kind: TokenType,
     pub(crate) start: usize,
     pub(crate) end: usize,
-    /// What the tree holds for it: without the `?` of a parameter or the `x''` of a blob.
+    /// The value in the grammar's tree: without the `?` of a parameter or the `x''` of a blob.
     pub(crate) value: &'a [u8],
 }
 
@@ -32,9 +32,9 @@ pub(crate) struct Tokens<'a> {
     pub(crate) sql: &'a str,
     all: Vec<Token<'a>>,
     at: usize,
-    /// Whether the grammar crate would split the text otherwise.
+    /// True where the grammar crate would split the text otherwise.
     respelled: bool,
-    /// The word `ANALYZE` behind `EXPLAIN`, which the grammar does not know there.
+    /// The word `ANALYZE` behind `EXPLAIN`, unknown to the grammar there.
     analyze: Option<Range<usize>>,
 }
 
@@ -42,7 +42,7 @@ impl<'a> Tokens<'a> {
     /// Splits `sql` into tokens.
     ///
     /// # Errors
-    /// [`Error::Syntax`] at the first thing that is no token, [`Error::Limit`] for parentheses
+    /// [`Error::Syntax`] at the first bytes outside of any token, [`Error::Limit`] for parentheses
     /// nested too deep for the grammar's tree.
     pub(crate) fn new(sql: &'a str) -> Result<Self, Error> {
         let bytes = sql.as_bytes();
@@ -78,14 +78,14 @@ impl<'a> Tokens<'a> {
         is_analyze
     }
 
-    /// The text up to the end of the last token: after that come spaces and comments, the last of
-    /// which may never be closed.
+    /// The text up to the end of the last token. Only spaces and comments follow, the last comment
+    /// perhaps never closed.
     pub(crate) fn whole_text(&self) -> &'a str {
         &self.sql[..self.all.last().map_or(0, |token| token.end)]
     }
 
-    /// [`Tokens::whole_text`] for the grammar crate, every byte in its place: names of parameters
-    /// with `(...)` or `::` in them without those, spaces that are spaces to it, too.
+    /// [`Tokens::whole_text`] for the grammar crate, every byte in its place: `(...)` and `::` in
+    /// the names of parameters are replaced, and so are spaces unknown to the grammar crate.
     pub(crate) fn grammar_text(&self) -> Cow<'a, [u8]> {
         let text = self.whole_text().as_bytes();
         if !self.respelled && self.analyze.is_none() {
@@ -105,7 +105,7 @@ impl<'a> Tokens<'a> {
             if token.kind == TokenType::TK_VARIABLE {
                 for byte in &mut text[token.start + 1..token.end] {
                     if !continues_name(*byte) {
-                        // Behind a parenthesis that is closed another name may begin at once.
+                        // Behind a closed parenthesis another name may begin at once.
                         *byte = if *byte == b')' { b' ' } else { b'_' };
                     }
                 }
@@ -115,16 +115,16 @@ impl<'a> Tokens<'a> {
         Cow::Owned(text)
     }
 
-    /// The token that begins at an offset.
+    /// The token at an offset.
     pub(crate) fn at_offset(&self, offset: usize) -> Option<Token<'a>> {
         let at = self.all.binary_search_by_key(&offset, |token| token.start).ok()?;
         self.get(at)
     }
 
-    /// Moves past the next token whose text is `value` and returns where it begins.
+    /// Moves past the next token with the text `value` and returns the token's offset.
     ///
-    /// Falls back to the current place when there is none, which only a tree that is not in
-    /// source order could cause.
+    /// Falls back to the current place where there is none: only a tree out of source order could
+    /// cause this.
     pub(crate) fn find(&mut self, value: &str) -> usize {
         let ahead = &self.all[self.at..];
         match ahead.iter().position(|token| token.value == value.as_bytes()) {
@@ -137,7 +137,7 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// Moves past the next token of a kind and returns where it begins.
+    /// Moves past the next token of a kind and returns the token's offset.
     pub(crate) fn find_kind(&mut self, kind: TokenType) -> usize {
         let ahead = &self.all[self.at..];
         match ahead.iter().position(|token| token.kind == kind) {
@@ -160,7 +160,7 @@ impl<'a> Tokens<'a> {
         self.at
     }
 
-    /// Goes to a place that [`Tokens::mark`] gave.
+    /// Goes to a place given by [`Tokens::mark`].
     pub(crate) fn go(&mut self, mark: usize) {
         self.at = mark.min(self.all.len());
     }
@@ -182,14 +182,14 @@ impl<'a> Tokens<'a> {
     }
 
     /// The source text from one token to the begin of another or the end of all, with the comments
-    /// between but no spaces at its end: what names a result column.
+    /// between but no spaces at its end: the name of a result column.
     pub(crate) fn text_up_to(&self, start: usize, end: usize) -> &'a str {
         let place = |at: usize| self.all.get(at).map_or(self.sql.len(), |token| token.start);
         let text = self.sql.get(place(start)..place(end)).unwrap_or_default();
         text.trim_end_matches([' ', '\t', '\n', '\x0b', '\x0c', '\r'])
     }
 
-    /// The index just past the parenthesis that closes the one at `open`.
+    /// The index just past the parenthesis closing the one at `open`.
     pub(crate) fn past_close(&self, open: usize) -> usize {
         let mut depth = 0usize;
         for (index, token) in self.all.iter().enumerate().skip(open) {
@@ -207,8 +207,8 @@ impl<'a> Tokens<'a> {
         self.all.len()
     }
 
-    /// The index of the token that ends the list item which begins at `start`: a comma, a closing
-    /// parenthesis that was not opened there, or a keyword that no expression continues with.
+    /// The index of the token ending the list item at `start`: a comma, a closing parenthesis
+    /// without an opening one in the item, or a keyword no expression continues with.
     pub(crate) fn item_end(&self, start: usize) -> usize {
         use TokenType::{
             TK_AS, TK_COMMA, TK_DISTINCT, TK_EXCEPT, TK_FROM, TK_GROUP, TK_HAVING, TK_INTERSECT,
@@ -249,11 +249,11 @@ impl<'a> Tokens<'a> {
 pub(crate) struct Lexer<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Whether something was passed that the grammar crate's lexer takes for something else.
+    /// True once the lexer passed text the grammar crate's lexer splits otherwise.
     respelled: bool,
 }
 
-/// What stopped the lexer.
+/// The bytes the lexer stopped at.
 #[derive(Debug)]
 pub(crate) struct BadToken {
     pub(crate) start: usize,
@@ -282,8 +282,8 @@ impl<'a> Lexer<'a> {
                         None => self.go_on_in_space(),
                     }
                 }
-                // As in SQLite, a comment that is never closed runs to the end of the text, but
-                // two characters that begin none are operators.
+                // As in SQLite, a comment never closed runs to the end of the text, but the two
+                // characters alone are operators.
                 Err(LexError::UnterminatedBlockComment(_)) if rest.len() > 2 => {
                     self.at = self.bytes.len();
                 }
@@ -320,7 +320,8 @@ impl<'a> Lexer<'a> {
         Ok(None)
     }
 
-    /// Passes what is left of a run of spaces: a vertical tab is one there, though none begins with it.
+    /// Passes the rest of a run of spaces: a vertical tab counts within a run, though no run begins
+    /// with one.
     fn go_on_in_space(&mut self) {
         if !self.bytes[..self.at].last().is_some_and(u8::is_ascii_whitespace) {
             return;
@@ -335,8 +336,8 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The named parameter that `rest` begins with, by the rules of SQLite's lexer: a name may have
-    /// `::` in it, and ends behind what stands in parentheses, as the variables of Tcl do.
+    /// The named parameter at the front of `rest`, by the rules of SQLite's lexer: a name may have
+    /// `::` within, and ends behind parentheses, like the variables of Tcl.
     fn named_parameter(&mut self, rest: &'a [u8]) -> Result<Token<'a>, BadToken> {
         let start = self.at;
         let (mut length, mut named, mut closed) = (1, false, true);
@@ -372,7 +373,7 @@ impl<'a> Lexer<'a> {
 /// White space in SQLite's eyes, but not in the grammar crate's.
 const VERTICAL_TAB: u8 = 0x0b;
 
-/// Whether a byte may stand in a name behind its first.
+/// True where a byte may stand in a name behind its first.
 fn continues_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'$' | b'_' | 0x80..)
 }

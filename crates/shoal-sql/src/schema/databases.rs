@@ -1,9 +1,9 @@
-//! The databases of a connection: `main`, `temp`, and those that `ATTACH` added.
+//! The databases of a connection: `main`, `temp`, and the attached ones.
 //!
-//! The schema of `main` knows those beside it, so that whoever resolves names has all of them in
-//! one value. Databases have SQLite's numbers: 0 is `main`, 1 is `temp`, the others follow in the
-//! order in which they were attached. There are no temporary tables, so `temp` has nothing but the
-//! table that says so and what the program registered.
+//! The schema of `main` holds the schemas beside, so that name resolution has all of them in one
+//! value. Databases have SQLite's numbers: 0 is `main`, 1 is `temp`, the others follow in the order
+//! of their `ATTACH`. There are no temporary tables: `temp` has nothing but `sqlite_temp_schema`
+//! and the objects registered by the program.
 
 use std::sync::Arc;
 
@@ -15,18 +15,18 @@ use crate::parse::parse;
 pub(crate) const MAIN: usize = 0;
 /// The number of `temp`.
 pub(crate) const TEMP: usize = 1;
-/// The number of the first database that was attached.
+/// The number of the first attached database.
 pub(crate) const FIRST_ATTACHED: usize = 2;
 
 /// A database beside `main`.
 #[derive(Clone, Debug)]
 pub(crate) struct Beside {
-    /// What `ATTACH` called it.
+    /// The name given by `ATTACH`.
     pub(crate) name: String,
     pub(crate) schema: Arc<Schema>,
 }
 
-/// What a program registered with a connection, which is in no file.
+/// Objects a program registered with a connection, in no file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Registered {
     pub(crate) views: Vec<Object>,
@@ -40,7 +40,7 @@ impl Registered {
 }
 
 impl Schema {
-    /// The same schema, which is `main`'s, with others beside it and what was registered.
+    /// This schema, of `main`, with others beside and with registered objects.
     pub(crate) fn with_others(&self, attached: Vec<Beside>, registered: Registered) -> Schema {
         Schema {
             cookie: self.cookie,
@@ -62,21 +62,21 @@ impl Schema {
         Schema { modules, ..self }
     }
 
-    /// The table that a program registered under that name, in any case.
+    /// The registered table called `name`, in any case.
     pub(crate) fn registered_table(&self, name: &str) -> Option<&Arc<dyn Module>> {
         self.module(name).filter(|module| module.is_table())
     }
 
-    /// The table-valued function or registered table of that name, in any case: what was registered hides
-    /// what is built in.
+    /// The table-valued function or registered table called `name`, in any case: registered modules
+    /// hide built-in ones.
     pub(crate) fn module(&self, name: &str) -> Option<&Arc<dyn Module>> {
         let mut registered = self.registered.modules.iter();
         let found = registered.find(|module| module.name().eq_ignore_ascii_case(name));
         found.or_else(|| self.modules.named(name))
     }
 
-    /// The same schema without the module that a program registered under that name, and without those
-    /// registered after it.
+    /// The same schema without the registered module called `name`, and without modules registered
+    /// later.
     pub(crate) fn before_module(&self, name: &str) -> Schema {
         let views = self.registered.views.clone();
         let is_other = |module: &&Arc<dyn Module>| !module.name().eq_ignore_ascii_case(name);
@@ -84,7 +84,7 @@ impl Schema {
         self.with_others(self.attached.clone(), Registered { views, modules })
     }
 
-    /// The number of the database of that name, in any case.
+    /// The number of the database called `name`, in any case.
     pub(crate) fn database(&self, name: &str) -> Option<usize> {
         if name.eq_ignore_ascii_case("main") {
             return Some(MAIN);
@@ -96,7 +96,7 @@ impl Schema {
         self.attached.iter().position(is).map(|place| place + FIRST_ATTACHED)
     }
 
-    /// The schema of a database by its number; `None` for `temp` and numbers that none has.
+    /// The schema of a database by its number; `None` for `temp` and unused numbers.
     pub(crate) fn of_database(&self, database: usize) -> Option<&Schema> {
         match database {
             MAIN => Some(self),
@@ -113,8 +113,8 @@ impl Schema {
         std::iter::once((MAIN, "main", self)).chain(others)
     }
 
-    /// The table or view of that name in one database, or else in the first of all that has one:
-    /// `temp`, `main`, and the others in the order in which they were attached.
+    /// The table or view called `name` in one database, or else in the first database with one:
+    /// `temp`, `main`, and the others in the order of their `ATTACH`.
     pub(crate) fn find(&self, database: Option<usize>, name: &str) -> Option<(usize, &Object)> {
         let in_temp = |name: &str| {
             let own = ["sqlite_temp_schema", "sqlite_temp_master"];
@@ -138,7 +138,7 @@ impl Schema {
     }
 }
 
-/// `sqlite_temp_schema`, which is always empty.
+/// `sqlite_temp_schema`, always empty.
 fn temp_schema() -> Object {
     const NAME: &str = "sqlite_temp_schema";
     let sql = "CREATE VIEW x AS SELECT NULL AS type, NULL AS name, NULL AS tbl_name, \

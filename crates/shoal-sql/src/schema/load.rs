@@ -1,7 +1,6 @@
 //! Reading `sqlite_schema`.
 //!
-//! Every row is taken on its own: one that cannot be understood damages its table or index and
-//! nothing else.
+//! Every row is read on its own: an invalid one damages its table or index and nothing else.
 
 use std::sync::Arc;
 
@@ -14,7 +13,7 @@ use crate::Error;
 use crate::parse::ast::{CreateTableBody, Stmt};
 use crate::parse::parse;
 
-/// What automatic indexes are called, before the table's name.
+/// The prefix of an automatic index's name, before the table's name.
 const AUTOINDEX: &str = "sqlite_autoindex_";
 
 /// A table while its indexes are being gathered.
@@ -51,7 +50,7 @@ struct TriggerRow {
 }
 
 impl Schema {
-    /// Reads the schema that a transaction sees.
+    /// Reads the schema seen by a transaction.
     ///
     /// # Errors
     /// [`Error::Store`] when the schema's own pages are damaged or cannot be read.
@@ -90,7 +89,7 @@ impl Loader {
             Some(ValueRef::Int(root)) => u32::try_from(root).ok().and_then(Pgno::new),
             _ => None,
         };
-        // Text that is not UTF-8 cannot be parsed; its lossy form would mean something else.
+        // Text outside of UTF-8 cannot be parsed; a lossy conversion would mean something else.
         let sql = match column(4)? {
             Some(ValueRef::Text(bytes)) => Some(std::str::from_utf8(bytes).map(str::to_owned)),
             _ => None,
@@ -171,7 +170,8 @@ impl Loader {
         for row in std::mem::take(&mut self.indexes) {
             let place = self.by_name.get(&row.table.to_ascii_lowercase());
             if let Some(Pending::Table(draft)) = place.map(|&place| &mut self.objects[place]) {
-                // An index that cannot be used only costs speed; writers must know of it.
+                // An index out of use only costs speed, but writers must know: they would leave the
+                // index stale.
                 if let Err(why) = draft.index(&row) {
                     draft.table.missing_index = Some(format!("index {}: {why}", row.name));
                 }
@@ -259,7 +259,7 @@ impl Draft {
             Some(constraint.own_index(&name, &table))
         });
         table.own_index = own;
-        // Older formats keep the word DESC and ignore it.
+        // File formats before 4 keep the word `DESC` and ignore it.
         if schema_format < 4 {
             for index in &mut table.indexes {
                 index.columns.iter_mut().for_each(|column| column.descending = false);

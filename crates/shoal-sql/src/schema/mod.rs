@@ -1,8 +1,8 @@
-//! What a file says about itself: its tables, indexes and views (file format §2.6).
+//! The schema of a file: its tables, indexes and views (file format §2.6).
 //!
 //! A [`Schema`] is read from `sqlite_schema` and stays valid while the file's schema cookie does.
-//! What cannot be understood (a damaged definition, a virtual table) is kept with the reason, so
-//! that it is refused by name and the rest stays readable.
+//! Objects beyond this crate (a damaged definition, a virtual table) are kept with the reason, so
+//! that they are refused by name and the rest stays readable.
 
 mod databases;
 mod load;
@@ -29,7 +29,7 @@ use crate::value::{Affinity, Collation, Value};
 #[derive(Debug, Default)]
 pub struct Schema {
     cookie: u32,
-    /// How the file's text is stored, where that is not UTF-8.
+    /// Encoding of the file's text, other than UTF-8.
     utf16: Option<ByteOrder>,
     /// The file's path; empty for one in memory.
     file: String,
@@ -39,16 +39,16 @@ pub struct Schema {
     objects: Vec<Object>,
     /// Folded name of a table or view to its place in `objects`.
     by_name: FxHashMap<String, usize>,
-    /// The databases beside this one, which is `main`.
+    /// The databases beside this one, the schema of `main`.
     attached: Vec<Beside>,
     registered: Registered,
-    /// Those that are built in.
+    /// Built-in modules.
     modules: Modules,
-    /// The schema of `temp`, once it was asked for.
+    /// The schema of `temp`, made on first use.
     temp: OnceLock<Object>,
 }
 
-/// Something that has rows.
+/// An object with rows.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Object {
@@ -56,11 +56,11 @@ pub enum Object {
     Table(Arc<Table>),
     /// A view.
     View(Arc<View>),
-    /// A virtual table, which this crate cannot read.
+    /// A virtual table; this crate reads none.
     Virtual {
         /// Its name.
         name: String,
-        /// The module that would read it.
+        /// The table's module.
         module: String,
     },
     /// A table or view whose definition cannot be used.
@@ -73,7 +73,7 @@ pub enum Object {
 }
 
 impl Object {
-    /// The object's name as it was written.
+    /// The object's name as written.
     pub fn name(&self) -> &str {
         match self {
             Object::Table(table) => table.name(),
@@ -82,7 +82,7 @@ impl Object {
         }
     }
 
-    /// The programs that its changes run.
+    /// The triggers run by changes of the object.
     pub(crate) fn triggers(&self) -> &Triggers {
         static NONE: Triggers = Triggers { list: Vec::new(), damaged: None };
         match self {
@@ -101,21 +101,22 @@ pub struct Table {
     pub(crate) database: usize,
     pub(crate) root: Pgno,
     pub(crate) columns: Vec<Column>,
-    /// The column that is another name of the rowid.
+    /// The column naming the rowid.
     pub(crate) rowid_alias: Option<usize>,
     pub(crate) without_rowid: bool,
     pub(crate) strict: bool,
     pub(crate) autoincrement: bool,
     /// Every index with a b-tree of its own, in the order of `sqlite_schema`.
     pub(crate) indexes: Vec<Index>,
-    /// Constraints that should have an index but none was found in `sqlite_schema`.
+    /// Message naming a missing or unusable index: writes are refused, as they could not keep the
+    /// index.
     pub(crate) missing_index: Option<String>,
-    /// A table without rowid as the index of its primary key that it is.
+    /// Index of the primary key, of a table without rowid: the table's own b-tree.
     pub(crate) own_index: Option<Index>,
     /// The columns of the primary key in key order; also of a rowid alias.
     pub(crate) primary_key: Vec<KeyPart>,
-    /// What a rowid's other name, or the primary key of a table without rowid, does about a
-    /// second row of the same key.
+    /// Conflict clause of the rowid's column, or of the primary key of a table without rowid, for a
+    /// second row with the same key.
     pub(crate) key_conflict: Option<ast::Conflict>,
     pub(crate) checks: Vec<Check>,
     pub(crate) foreign_keys: Vec<ForeignKey>,
@@ -134,20 +135,20 @@ pub(crate) struct ForeignKey {
     pub(crate) parent_columns: Vec<String>,
     pub(crate) on_update: &'static str,
     pub(crate) on_delete: &'static str,
-    /// Whether it is looked at when the transaction ends.
+    /// True where the constraint is checked when the transaction ends.
     pub(crate) deferred: bool,
 }
 
 /// The triggers of a table or view.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Triggers {
-    /// In the order in which they fire: the newest first.
+    /// In the order of firing: the newest first.
     pub(crate) list: Vec<Arc<Trigger>>,
-    /// Why one of them cannot be used, which keeps everybody from writing.
+    /// The name and the fault of an invalid trigger: nobody may write then.
     pub(crate) damaged: Option<(String, String)>,
 }
 
-/// A program that changes of a table or view run.
+/// A program run by changes of a table or view.
 #[derive(Debug)]
 pub(crate) struct Trigger {
     pub(crate) name: String,
@@ -168,16 +169,16 @@ pub struct Column {
     pub(crate) name: String,
     pub(crate) declared_type: String,
     pub(crate) affinity: Affinity,
-    /// `Err` holds the name of a collating sequence that is not built in.
+    /// `Err` holds the name of an unknown collating sequence.
     pub(crate) collation: Result<Collation, String>,
     pub(crate) not_null: bool,
     pub(crate) not_null_conflict: Option<ast::Conflict>,
     pub(crate) default: Option<ast::Expr>,
     pub(crate) default_text: Option<String>,
-    /// What rows written before the column was added hold.
+    /// Value of the column in rows written before the column was added.
     pub(crate) missing_value: Value,
     pub(crate) generated: Option<Generated>,
-    /// Place in the primary key from 1; 0 when not part of it.
+    /// Place in the primary key from 1; 0 for other columns.
     pub(crate) primary_key_place: usize,
     /// Place in the record; `None` for a virtual column.
     pub(crate) stored: Option<usize>,
@@ -206,7 +207,7 @@ pub struct Index {
     pub(crate) unique: bool,
     pub(crate) origin: IndexOrigin,
     pub(crate) conflict: Option<ast::Conflict>,
-    /// Key columns first, then those that make every entry unique: the rowid or the primary key.
+    /// Key columns first, then the columns making every entry unique: the rowid or the primary key.
     pub(crate) columns: Vec<IndexColumn>,
     /// How many of `columns` were named by the definition.
     pub(crate) key_columns: usize,
@@ -257,14 +258,14 @@ pub(crate) struct FileOf<'a> {
     pub(crate) database: usize,
 }
 
-/// What a connection's pragmas set that decides how statements are prepared.
+/// Settings of a connection's pragmas with an effect on the preparing of statements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Flags {
-    /// Whether a trigger's changes may run the trigger again.
+    /// True where a trigger's changes may run the trigger again.
     pub(crate) recursive_triggers: bool,
 }
 
-/// What pragmas tell of an open file.
+/// Settings of an open file, as shown by pragmas.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Settings {
     pub(crate) cache_pages: i64,
@@ -283,7 +284,7 @@ impl Settings {
 }
 
 impl Schema {
-    /// The schema of a file without any table; also what a new file has.
+    /// The schema of a file without any table, as of a new file.
     fn empty(file: &FileOf<'_>) -> Schema {
         let FileOf { txn, store, database } = *file;
         let utf16 = txn.utf16();
@@ -301,7 +302,7 @@ impl Schema {
         schema
     }
 
-    /// What the connection's pragmas set.
+    /// The settings of the connection's pragmas.
     pub(crate) fn flags(&self) -> Flags {
         self.flags
     }
@@ -326,24 +327,24 @@ impl Schema {
         self.cookie
     }
 
-    /// How the file's text is stored, where that is not UTF-8.
+    /// Encoding of the file's text, other than UTF-8.
     pub(crate) fn utf16(&self) -> Option<ByteOrder> {
         self.utf16
     }
 
-    /// Everything that has rows, in the file's order; `sqlite_schema` itself comes first.
+    /// Every object with rows, in the file's order; `sqlite_schema` itself comes first.
     pub fn objects(&self) -> &[Object] {
         &self.objects
     }
 
-    /// The table or view of that name, in any case. `sqlite_master` is `sqlite_schema`.
+    /// The table or view called `name`, in any case. `sqlite_master` is `sqlite_schema`.
     pub fn object(&self, name: &str) -> Option<&Object> {
         let folded = name.to_ascii_lowercase();
         let folded = if folded == "sqlite_master" { "sqlite_schema" } else { &folded };
         self.by_name.get(folded).map(|&index| &self.objects[index])
     }
 
-    /// The ordinary table of that name, in any case.
+    /// The ordinary table called `name`, in any case.
     pub fn table(&self, name: &str) -> Option<&Arc<Table>> {
         match self.object(name) {
             Some(Object::Table(table)) => Some(table),
@@ -351,7 +352,7 @@ impl Schema {
         }
     }
 
-    /// The table that an index of that name belongs to, and the index.
+    /// The index called `name`, in any case, behind its table.
     pub fn index(&self, name: &str) -> Option<(&Arc<Table>, &Index)> {
         self.objects.iter().find_map(|object| match object {
             Object::Table(table) => table
@@ -364,7 +365,7 @@ impl Schema {
         })
     }
 
-    /// The table or view that a trigger of that name belongs to, and the trigger.
+    /// The trigger called `name`, in any case, behind its table or view.
     pub(crate) fn trigger(&self, name: &str) -> Option<(&Object, &Arc<Trigger>)> {
         self.objects.iter().find_map(|object| {
             let is = |trigger: &&Arc<Trigger>| trigger.name.eq_ignore_ascii_case(name);
@@ -375,7 +376,7 @@ impl Schema {
     fn add(&mut self, object: Object) {
         let folded = object.name().to_ascii_lowercase();
         let place = self.objects.len();
-        // The first of two objects with one name wins, as it does in a scan of the schema.
+        // The first of two objects with one name wins, as in a scan of the schema.
         self.by_name.entry(folded).or_insert(place);
         self.objects.push(object);
     }
@@ -398,7 +399,7 @@ impl Table {
         }
     }
 
-    /// The name as it was written.
+    /// The name as written.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -408,27 +409,27 @@ impl Table {
         &self.columns
     }
 
-    /// The indexes that have a b-tree of their own.
+    /// The indexes with a b-tree of their own.
     pub fn indexes(&self) -> &[Index] {
         &self.indexes
     }
 
-    /// The column that is another name of the rowid.
+    /// The column naming the rowid.
     pub fn rowid_alias(&self) -> Option<usize> {
         self.rowid_alias
     }
 
-    /// Whether rows are kept by their primary key and have no rowid.
+    /// True where rows are kept by their primary key and have no rowid.
     pub fn is_without_rowid(&self) -> bool {
         self.without_rowid
     }
 
-    /// Whether the table was declared `STRICT`.
+    /// True for a table declared `STRICT`.
     pub fn is_strict(&self) -> bool {
         self.strict
     }
 
-    /// The place of the column of that name, in any case.
+    /// The place of the column called `name`, in any case.
     pub fn column_index(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| column.name.eq_ignore_ascii_case(name))
     }
@@ -454,17 +455,17 @@ impl Index {
         &self.name
     }
 
-    /// Whether two rows may not have equal keys.
+    /// True where no two rows may have equal keys.
     pub fn is_unique(&self) -> bool {
         self.unique
     }
 
-    /// Whether only rows that meet a condition are in the index.
+    /// True where a condition picks the rows in the index.
     pub fn is_partial(&self) -> bool {
         self.filter.is_some()
     }
 
-    /// The table's columns that the key is made of; `None` stands for an expression.
+    /// The key's columns of the table; `None` stands for an expression.
     pub fn key(&self) -> impl Iterator<Item = Option<usize>> {
         self.columns[..self.key_columns].iter().map(|column| match column.source {
             IndexSource::Column(index) => Some(index),
@@ -472,7 +473,7 @@ impl Index {
         })
     }
 
-    /// Whether every collating sequence of the key is built in, so that the order is known.
+    /// True where every collating sequence of the key is known, and so the order of the entries.
     pub(crate) fn has_known_order(&self) -> bool {
         self.columns.iter().all(|column| column.collation.is_ok())
     }
@@ -488,7 +489,7 @@ impl Index {
 }
 
 impl Column {
-    /// The name as it was written.
+    /// The name as written.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -498,29 +499,29 @@ impl Column {
         &self.declared_type
     }
 
-    /// The class that the column prefers.
+    /// The column's affinity: its preferred class of values.
     pub fn affinity(&self) -> Affinity {
         self.affinity
     }
 
-    /// Whether NULL is refused.
+    /// True where NULL is refused.
     pub fn is_not_null(&self) -> bool {
         self.not_null
     }
 
-    /// Place in the primary key from 1; 0 when the column is no part of it.
+    /// Place in the primary key from 1; 0 for other columns.
     pub fn primary_key_place(&self) -> usize {
         self.primary_key_place
     }
 
-    /// Whether the value is computed from other columns.
+    /// True where the value is computed from other columns.
     pub fn is_generated(&self) -> bool {
         self.generated.is_some()
     }
 }
 
 impl View {
-    /// The name as it was written.
+    /// The name as written.
     pub fn name(&self) -> &str {
         &self.name
     }

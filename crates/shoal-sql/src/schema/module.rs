@@ -1,8 +1,8 @@
-//! The seam for rows that lie in no file: table-valued functions and virtual tables.
+//! The seam for rows outside of files: table-valued functions and virtual tables.
 //!
-//! A module is registered with a connection ([`Connection::register_module`]) or built in; names in a
-//! `FROM` are resolved to modules, plans hold them, and the executor reads rows from them without
-//! knowing what they are. Only the crates above register modules, so that this one need not know them.
+//! A module is registered with a connection ([`Connection::register_module`]) or built in; names in
+//! a `FROM` are resolved to modules, plans hold them, and the executor reads rows from them without
+//! knowing more. Only the crates above register modules: this crate need not know them.
 //!
 //! [`Connection::register_module`]: crate::Connection::register_module
 
@@ -19,7 +19,7 @@ pub trait Module: fmt::Debug + Send + Sync {
     /// The name in a `FROM`, compared in any case.
     fn name(&self) -> &str;
 
-    /// The columns that `*` stands for.
+    /// The columns of `*`.
     fn columns(&self) -> Vec<&str>;
 
     /// The hidden columns behind them: the arguments, given in parentheses or by a condition
@@ -33,22 +33,22 @@ pub trait Module: fmt::Debug + Send + Sync {
         Value::Null
     }
 
-    /// True for a table: its name without parentheses is found before tables and views of the file, as
-    /// names in `temp` are. False for a function: a table of the same name comes first.
+    /// True for a table: its name without parentheses is found before tables and views of the file,
+    /// like names in `temp`. False for a function: a table of the same name comes first.
     fn is_table(&self) -> bool {
         false
     }
 
-    /// True where the rows depend on the schema or the databases, which are then read in the
-    /// statement's transactions.
+    /// True where the rows depend on the schema or the databases, then read in the statement's
+    /// transactions.
     fn reads_schema(&self) -> bool {
         false
     }
 
-    /// Begins to give rows. Arguments that were not given are `None`.
+    /// Begins to give rows. Missing arguments are `None`.
     ///
     /// # Errors
-    /// Arguments that are refused; the statement ends with the error.
+    /// Refused arguments; the statement ends with the error.
     fn open(
         &self,
         arguments: &[Option<Value>],
@@ -58,21 +58,22 @@ pub trait Module: fmt::Debug + Send + Sync {
 
 /// The rows of a module on their way.
 pub trait ModuleRows: fmt::Debug + Send {
-    /// Appends the next row's values to `row`, which is empty: one for each column that `*` stands for,
-    /// those that are missing being NULL. False after the last row.
+    /// Appends the next row's values to `row`, empty on entry: one for each column of `*`, NULL for
+    /// missing ones. False after the last row.
     ///
     /// # Errors
     /// The module's own; the statement ends with the error.
     fn next(&mut self, row: &mut Vec<Value>, context: &ModuleContext<'_>) -> Result<bool, Error>;
 
-    /// The same rows once more from the first on, for a module whose rows stay the same throughout a
-    /// statement and are made once: each further place in the statement that names it reads these.
+    /// The same rows once more from the first on, for a module with the same rows throughout a
+    /// statement. Such rows are made once: each further place naming the module in the statement
+    /// reads them through this function.
     fn again(&self) -> Option<Box<dyn ModuleRows>> {
         None
     }
 }
 
-/// What a module may ask of the statement that reads it.
+/// The running statement, as seen by a module.
 #[derive(Clone, Copy)]
 pub struct ModuleContext<'a> {
     pub(crate) schema: Option<&'a Schema>,
@@ -81,7 +82,7 @@ pub struct ModuleContext<'a> {
 }
 
 impl ModuleContext<'_> {
-    /// To be asked every few rows by a module that takes long over one.
+    /// Checkpoint for a module taking long over one row: to be called every few steps.
     ///
     /// # Errors
     /// [`Error::Interrupted`] when the statement is to stop.
@@ -89,8 +90,8 @@ impl ModuleContext<'_> {
         self.session.check()
     }
 
-    /// The schema of `main`, with the other databases beside it; `None` unless
-    /// [`Module::reads_schema`] says that the rows depend on it.
+    /// The schema of `main`, with the other databases beside; `None` unless
+    /// [`Module::reads_schema`] is true.
     pub fn schema(&self) -> Option<&Schema> {
         self.schema
     }
@@ -102,7 +103,7 @@ impl fmt::Debug for ModuleContext<'_> {
     }
 }
 
-/// Rows that were made when a module was opened.
+/// Rows made when a module was opened.
 #[derive(Debug)]
 pub(crate) struct MadeRows(pub(crate) std::vec::IntoIter<Vec<Value>>);
 
@@ -125,7 +126,7 @@ impl ModuleRows for MadeRows {
 pub(crate) struct Modules(pub(crate) Arc<[Arc<dyn Module>]>);
 
 impl Modules {
-    /// The module of that name, in any case.
+    /// The module called `name`, in any case.
     pub(crate) fn named(&self, name: &str) -> Option<&Arc<dyn Module>> {
         self.0.iter().find(|module| module.name().eq_ignore_ascii_case(name))
     }

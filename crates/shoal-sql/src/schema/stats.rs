@@ -1,7 +1,7 @@
-//! How many rows there are, and how many of them a key finds: from `sqlite_stat1` where `ANALYZE`
-//! left it, otherwise from a look into the middle of each tree.
+//! Statistics: the number of rows, and of rows with an equal key: from `sqlite_stat1` after an
+//! `ANALYZE`, otherwise from a sample in the middle of each tree.
 //!
-//! The numbers choose plans and nothing else; that they grow old costs time, not truth.
+//! The numbers choose plans and nothing else; stale numbers cost time, not truth.
 
 use std::sync::OnceLock;
 
@@ -10,10 +10,10 @@ use shoal_store::{BtreeKind, KeyColumn, KeyOrder, Page, Record, Transaction, Val
 use super::{Index, Schema, Table};
 use crate::value::Value;
 
-/// Which table's rows the statistics are kept in.
+/// The table `ANALYZE` writes statistics to.
 const STATISTICS: &str = "sqlite_stat1";
 
-/// What is known of one tree's size.
+/// Statistics of one tree.
 #[derive(Debug, Default)]
 pub(crate) struct TreeStats {
     analysed: OnceLock<Keys>,
@@ -32,7 +32,8 @@ struct Keys {
 struct Sampled {
     keys: Keys,
     pages: f64,
-    /// Values of the key's first column, in the tree's order, between which about as many rows lie.
+    /// Values of the key's first column, in the tree's order, with about as many rows between each
+    /// two.
     marks: Vec<Value>,
 }
 
@@ -106,7 +107,7 @@ impl Table {
         per_key(&self.stats, columns)
     }
 
-    /// About which share of the rows has a rowid, or a first column of the key, between two values.
+    /// Estimated share of the rows with a rowid, or a first column of the key, between two values.
     pub(crate) fn share(&self, low: Option<&Value>, high: Option<&Value>) -> Option<f64> {
         match self.without_rowid {
             true => self.stats.share(&self.primary_key_order(), low, high),
@@ -138,7 +139,7 @@ impl Index {
         per_key(&self.stats, columns)
     }
 
-    /// About which share of the entries has a first column between two values.
+    /// Estimated share of the entries with a first column between two values.
     pub(crate) fn share(&self, low: Option<&Value>, high: Option<&Value>) -> Option<f64> {
         self.stats.share(&self.order(), low, high)
     }
@@ -188,7 +189,7 @@ fn look(
             BtreeKind::Index => sample.leaf.index(cell).ok()?.payload.local,
             BtreeKind::Table => return None,
         };
-        // What continues on other pages is compared as far as it goes here.
+        // A key continued on overflow pages is compared by its part on this page.
         let values = Record::new(key).map(|record| record.values()).ok();
         let key: Vec<ValueRef<'_>> = values
             .map(|values| values.take(columns).map_while(Result::ok).collect())
@@ -227,7 +228,7 @@ fn marks(root: &Page<'_>, kind: BtreeKind) -> Vec<Value> {
 }
 
 impl Schema {
-    /// Reads what `ANALYZE` found, where it was run. Rows that make no sense are passed over.
+    /// Reads the statistics of an `ANALYZE`, where there are any. Invalid rows are skipped.
     pub(super) fn read_statistics(&self, txn: &Transaction) {
         let Some(statistics) = self.table(STATISTICS) else { return };
         let Ok(mut cursor) = txn.table(statistics.root) else { return };

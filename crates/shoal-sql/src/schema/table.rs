@@ -1,4 +1,4 @@
-//! A table from its `CREATE TABLE`: rowid alias, keys, what each column stores and where.
+//! A table from its `CREATE TABLE`: rowid alias, keys, and each column's place in the record.
 
 use shoal_store::Pgno;
 
@@ -13,7 +13,7 @@ use crate::parse::ast::{
 };
 use crate::value::{Affinity, Collation, Value};
 
-/// A key that the definition asks for and that may need an index of its own.
+/// A key demanded by the definition, perhaps with an index of its own.
 #[derive(Debug)]
 pub(crate) struct Constraint {
     pub(crate) parts: Vec<KeyPart>,
@@ -21,7 +21,7 @@ pub(crate) struct Constraint {
     pub(crate) conflict: Option<Conflict>,
 }
 
-/// A table and the constraints that its automatic indexes enforce, in the order of their numbers.
+/// A table and the constraints of its automatic indexes, in the order of their numbers.
 #[derive(Debug)]
 pub(crate) struct Built {
     pub(crate) table: Table,
@@ -31,7 +31,7 @@ pub(crate) struct Built {
 /// Builds a table from its definition.
 ///
 /// # Errors
-/// What is wrong with the definition, in SQLite's words.
+/// The fault of the definition, in SQLite's words.
 pub(crate) fn build(
     name: &str,
     root: Pgno,
@@ -396,7 +396,7 @@ impl Constraint {
 /// An index from its `CREATE INDEX`.
 ///
 /// # Errors
-/// What is wrong with the definition, in SQLite's words.
+/// The fault of the definition, in SQLite's words.
 pub(crate) fn build_index(def: &CreateIndex, root: Pgno, table: &Table) -> Result<Index, String> {
     let mut columns = Vec::with_capacity(def.columns.len());
     for term in &def.columns {
@@ -435,7 +435,8 @@ pub(crate) fn build_index(def: &CreateIndex, root: Pgno, table: &Table) -> Resul
     ))
 }
 
-/// Adds what makes every entry unique: the rowid, or the primary key's columns not yet there.
+/// Adds the columns making every entry unique: the rowid, or the primary key's columns missing so
+/// far.
 fn with_suffix(mut index: Index, table: &Table) -> Index {
     if table.without_rowid {
         for part in &table.primary_key {
@@ -505,7 +506,7 @@ pub(crate) fn schema_table() -> Table {
     }
 }
 
-/// A table that has the columns of a view, which has no b-tree.
+/// A table with the columns of a view, without a b-tree.
 pub(crate) fn view_table(
     name: &str,
     root: Pgno,
@@ -547,7 +548,7 @@ fn foreign_key(columns: Vec<usize>, key: &ast::ForeignKey) -> ForeignKey {
     }
 }
 
-/// A declared type as SQLite shows it: its own six types in capitals, others as written.
+/// A declared type in SQLite's spelling: its own six types in capitals, others as written.
 fn standard_type(declared: &str) -> String {
     let standard = ["ANY", "BLOB", "INT", "INTEGER", "REAL", "TEXT"];
     match standard.iter().find(|name| name.eq_ignore_ascii_case(declared)) {
@@ -556,7 +557,7 @@ fn standard_type(declared: &str) -> String {
     }
 }
 
-/// The column that a key term names, and the collation written with it.
+/// The column named by a key term, and the collation written with the name.
 fn column_of(expr: &Expr) -> Option<(&str, Option<&str>)> {
     match &expr.kind {
         ExprKind::Column { table: None, column, .. } => Some((&column.text, None)),
@@ -584,8 +585,8 @@ fn same_collation(a: &Result<Collation, String>, b: &Result<Collation, String>) 
     }
 }
 
-/// The value of a default that `ALTER TABLE ADD COLUMN` could have left to old rows: a literal,
-/// with a sign perhaps. Anything else was refused there, so old rows cannot depend on it.
+/// The value of a default left to old rows by `ALTER TABLE ADD COLUMN`: a literal, with a sign
+/// perhaps. Any other default was refused there, so old rows cannot depend on one.
 fn constant(expr: &Expr) -> Value {
     match &expr.kind {
         ExprKind::Literal(value) => value.clone(),

@@ -1,15 +1,15 @@
-//! The transactions that a statement reads in: one for each database it names.
+//! The transactions read by a statement: one for each database it names.
 
 use shoal_store::Transaction;
 
 use crate::Error;
 use crate::schema::{FIRST_ATTACHED, MAIN};
 
-/// A transaction that rows are read in.
+/// A transaction for reading rows.
 #[derive(Debug)]
 pub(crate) enum Snapshot<'c> {
-    /// The result set's own, which ends with it.
-    /// In a place of its own: result sets are moved about, and it is large.
+    /// The result set's own; ends with the result set. Boxed, as result sets are moved about and a
+    /// transaction is large.
     Own(Box<Transaction>),
     /// The connection's open transaction.
     Shared(&'c Transaction),
@@ -25,7 +25,7 @@ impl Snapshot<'_> {
     }
 }
 
-/// Those of the databases that were attached, by place; `None` for what the statement does not
+/// Transactions of the attached databases, by place; `None` for databases the statement does not
 /// read.
 pub(crate) type AttachedSnapshots<'c> = Vec<Option<Snapshot<'c>>>;
 
@@ -44,7 +44,7 @@ impl<'t> Txns<'t> {
     /// The transaction of a database.
     ///
     /// # Errors
-    /// [`Error::Misuse`] when the statement said that it does not read it.
+    /// [`Error::Misuse`] when the statement declared no use of the database.
     #[inline]
     pub(crate) fn of(self, database: usize) -> Result<&'t Transaction, Error> {
         if database == MAIN {

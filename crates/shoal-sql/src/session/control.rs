@@ -1,4 +1,4 @@
-//! What may end a statement before its last row: an interrupt from another thread, and limits.
+//! Ends of a statement before its last row: an interrupt from another thread, and limits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,13 +7,13 @@ use shoal_store::Watch;
 
 use crate::session::forced::Forced;
 
-/// Stops the statement that a connection is running, from any thread
+/// Stops a connection's running statement, from any thread
 /// ([`Connection::interrupter`](crate::Connection::interrupter)).
 ///
-/// The statement ends with [`Error::Interrupted`](crate::Error::Interrupted) the next time it looks:
-/// at every page that it enters and every few rows of a loop, so within a moment, but for a sort that
-/// has begun. What it wrote is undone. An interrupt while no statement runs does nothing: the next
-/// statement begins afresh. Between the rows of a query its statement runs.
+/// The statement ends with [`Error::Interrupted`](crate::Error::Interrupted) at its next check: at
+/// every page entered and every few rows of a loop, so within a moment, but for a sort in progress.
+/// Its writes are undone. An interrupt while no statement runs does nothing: the next statement
+/// begins afresh. Between the rows of a query its statement runs.
 #[derive(Clone, Debug)]
 pub struct Interrupter {
     watch: Arc<Watch>,
@@ -26,16 +26,15 @@ impl Interrupter {
     }
 }
 
-/// Bounds on what one statement may take; `None` where there is none.
+/// Bounds on the resources of one statement; `None` where there is no bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// From the statement's start to each row that is asked for, the caller's time between rows
-    /// included.
+    /// From the statement's start to each fetched row, the caller's time between rows included.
     pub time: Option<Duration>,
-    /// Bytes of rows that are kept: for groups, joins by hash, distinct rows, set operations,
-    /// windows, recursions and sets of `IN`. They stay below by going on in temporary files
-    /// (`docs/tables.md` says how far, and what may always be kept); what cannot ends the statement.
-    /// What a single value takes is not counted.
+    /// Bytes of kept rows: for groups, joins by hash, distinct rows, set operations, windows,
+    /// recursions and sets of `IN`. They stay below by spilling to temporary files
+    /// (`docs/tables.md` says how far, and how much may always be kept); a statement unable to
+    /// spill ends. The bytes of a single value are not counted.
     pub memory_bytes: Option<u64>,
     /// Rows of a result.
     pub rows: Option<u64>,

@@ -1,9 +1,9 @@
-//! Choices of the planner and the executor that a test or the lab makes in their place.
+//! Choices made by a test or the lab in place of the planner and the executor.
 //!
 //! A query has one answer, however its rows are found, joined, carried and counted. [`Forced`] is a
-//! plain value that [`Connection::force`](crate::Connection::force) hands to planning and running,
-//! so that a test can ask for the same answer by every way. A choice that a query leaves no room
-//! for (a seek without an index, a hash join without an equality) is made as always.
+//! plain value handed by [`Connection::force`](crate::Connection::force) to planning and running: a
+//! test asks for the same answer by every way. A choice a query leaves no room for (a seek without
+//! an index, a hash join without an equality) is made as always.
 
 /// How the rows of a table are found, where nothing is known of another source's row.
 #[doc(hidden)]
@@ -15,7 +15,7 @@ pub enum ForcedAccess {
     Seek,
 }
 
-/// How rows of a source are found that belong to a row of the sources before.
+/// The way of finding a source's rows matching a row of the sources before.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForcedJoin {
@@ -33,7 +33,7 @@ pub enum ForcedJoin {
 pub enum ForcedCarrier {
     /// As places on their pages, decoded when asked for.
     Pages,
-    /// As columns of a batch that expressions are computed over.
+    /// As columns of a batch, for vectorised expressions.
     Columns,
     /// As registers, one row after the other.
     Registers,
@@ -51,14 +51,14 @@ pub enum ForcedChoice {
     Carrier(ForcedCarrier),
     /// How many rows are taken together at most, from 1 to 128.
     BatchRows(usize),
-    /// In how many parts a table is read side by side: 1, or more wherever parts can be put together.
+    /// Number of parts of a table read side by side: 1, or more wherever parts can be put together.
     Threads(usize),
     /// How many bytes a statement may keep, as a limit of the connection.
     MemoryBytes(u64),
 }
 
 impl ForcedChoice {
-    /// Every choice there is, with the numbers that tests try.
+    /// All choices, with the numbers tried by tests.
     pub const ALL: [ForcedChoice; 14] = [
         ForcedChoice::Access(ForcedAccess::Scan),
         ForcedChoice::Access(ForcedAccess::Seek),
@@ -77,7 +77,7 @@ impl ForcedChoice {
     ];
 }
 
-/// The choices that are made; `None` for one that is left to the planner.
+/// The choices made; `None` leaves one to the planner.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Forced {
@@ -96,7 +96,7 @@ pub struct Forced {
 }
 
 impl FromIterator<ForcedChoice> for Forced {
-    /// Of two choices of one kind the last counts.
+    /// The last of two choices of one kind counts.
     fn from_iter<I: IntoIterator<Item = ForcedChoice>>(choices: I) -> Forced {
         choices.into_iter().fold(Forced::default(), Forced::with)
     }
@@ -122,7 +122,7 @@ impl Forced {
         self.batch_rows.map_or(usual, |rows| rows.clamp(1, usual.max(1)))
     }
 
-    /// Whether rows may be carried so.
+    /// True where rows may be carried in the form `carrier`.
     pub(crate) fn allows(self, carrier: ForcedCarrier) -> bool {
         match self.carrier {
             None | Some(ForcedCarrier::Pages) => true,
@@ -167,7 +167,7 @@ mod tests {
         connection.prepare(sql).unwrap()
     }
 
-    /// What `EXPLAIN QUERY PLAN` says of the sources.
+    /// The lines of `EXPLAIN QUERY PLAN` about the sources.
     fn told(connection: &mut Connection, choice: ForcedChoice, sql: &str) -> Vec<String> {
         let mut statement = prepared(connection, choice, &format!("explain query plan {sql}"));
         let mut rows = connection.query(&mut statement).unwrap();

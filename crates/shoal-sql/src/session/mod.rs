@@ -1,5 +1,5 @@
-//! What the running of a statement may ask of its connection: time, randomness, counts of changes, the
-//! budget of memory, temporary files, measures of its plan's nodes.
+//! The session of a running statement, its view of the connection: time, randomness, counts of
+//! changes, the budget of memory, temporary files, measures of its plan's nodes.
 
 mod control;
 pub(crate) mod forced;
@@ -25,7 +25,7 @@ pub(crate) struct Counts {
     pub(crate) last_insert_rowid: i64,
 }
 
-/// What a function may ask of the connection that runs it.
+/// A running function's view of its connection.
 pub(crate) trait Session: Sync {
     /// Rows changed by the last finished `INSERT`, `UPDATE` or `DELETE`.
     fn changes(&self) -> i64;
@@ -33,14 +33,13 @@ pub(crate) trait Session: Sync {
     fn total_changes(&self) -> i64;
     /// The rowid of the last row inserted, 0 before there is one.
     fn last_insert_rowid(&self) -> i64;
-    /// Counts from now on from these: what the programs of triggers change is counted while they
-    /// run.
+    /// Sets the counts: the changes of triggers' programs are counted while they run.
     fn set_counts(&self, _counts: Counts) {}
     /// Fills a buffer with unpredictable bytes.
     fn random(&self, bytes: &mut [u8]);
     /// The time, in milliseconds since 1970-01-01 UTC; the same throughout one statement.
     fn now_unix_ms(&self) -> i64;
-    /// How many seconds local time is ahead of UTC at a moment in seconds since 1970-01-01 UTC; `None`
+    /// The seconds local time is ahead of UTC at a moment in seconds since 1970-01-01 UTC; `None`
     /// where there is no local time.
     fn local_offset_s(&self, _unix_s: i64) -> Option<i64> {
         None
@@ -54,12 +53,12 @@ pub(crate) trait Session: Sync {
         Ok(())
     }
 
-    /// What the rows that the statement keeps are counted against, where that is limited.
+    /// The budget kept rows are counted against, where memory is limited.
     fn budget(&self) -> Option<&Arc<Budget>> {
         None
     }
 
-    /// Counts bytes that are kept: the budget, or without a limit that of an analysis.
+    /// Counts kept bytes: the budget, or without a limit the meter of an analysis.
     fn meter(&self) -> Option<&Arc<Budget>> {
         self.budget()
     }
@@ -69,7 +68,7 @@ pub(crate) trait Session: Sync {
         None
     }
 
-    /// A file that is gone when it is closed.
+    /// A file deleted when closed.
     ///
     /// # Errors
     /// When there can be none.
@@ -90,12 +89,12 @@ impl Budget {
         Budget { max, used: AtomicU64::new(0) }
     }
 
-    /// Whether so many more bytes may be kept and leave something for what grows besides.
+    /// True where `bytes` more bytes may be kept, with something left for other structures.
     pub(crate) fn has_room(&self, bytes: usize) -> bool {
         self.left() >= (bytes as u64).saturating_add(self.max / 4)
     }
 
-    /// The most bytes that may be kept.
+    /// The most bytes to keep.
     pub(crate) fn max(&self) -> u64 {
         self.max
     }
@@ -121,11 +120,11 @@ impl Budget {
     }
 }
 
-/// Measures of the nodes of one plan while it runs: `EXPLAIN ANALYZE`.
+/// Measures of the nodes of one running plan: `EXPLAIN ANALYZE`.
 #[derive(Debug)]
 pub(crate) struct Analysis {
     measures: Box<[Measure]>,
-    /// Counts what rows that are kept take, and refuses nothing.
+    /// Counts the bytes of kept rows, and refuses nothing.
     pub(crate) meter: Arc<Budget>,
     watch: Arc<Watch>,
 }
@@ -140,21 +139,21 @@ pub(crate) struct Measured {
     pub(crate) bytes: u64,
 }
 
-/// The same while it runs.
+/// The numbers of a node while its plan runs.
 #[derive(Debug, Default)]
 struct Measure {
     rows: AtomicU64,
     /// How often the node began anew.
     runs: AtomicU64,
-    /// Time in the node and those below it.
+    /// Time in the node and the nodes below.
     nanos: AtomicU64,
-    /// Pages that walks entered meanwhile.
+    /// Pages entered by walks meanwhile.
     pages: AtomicU64,
-    /// The most bytes that were kept more than before it.
+    /// Peak of the bytes kept, above the count at the node's start.
     bytes: AtomicU64,
 }
 
-/// A moment at which a node began to work.
+/// A moment when a node began to work.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Begun {
     at: Instant,
@@ -163,7 +162,7 @@ pub(crate) struct Begun {
 }
 
 impl Analysis {
-    /// Begins to count; `watch` is that of all transactions that the plan reads in.
+    /// Begins to count; `watch` is shared by all transactions the plan reads in.
     pub(crate) fn new(measures: usize, watch: Arc<Watch>) -> Analysis {
         watch.count_pages();
         let measures = std::iter::repeat_with(Measure::default).take(measures).collect();
@@ -183,7 +182,7 @@ impl Analysis {
         }
     }
 
-    /// Notes that a node begins anew.
+    /// Notes a new run of a node.
     pub(crate) fn opened(&self, number: usize) {
         self.measures[number].runs.fetch_add(1, Ordering::Relaxed);
     }
@@ -192,7 +191,7 @@ impl Analysis {
         Begun { at: Instant::now(), pages: self.watch.pages(), used: self.meter.used() }
     }
 
-    /// Notes all the work of a node that was begun once.
+    /// Notes all the work of a node with a single run.
     pub(crate) fn ended(&self, number: usize, begun: Begun, rows: u64) {
         let Measure { rows: given, runs, nanos, pages, bytes: _ } = &self.measures[number];
         for number in [given, nanos, pages] {
@@ -202,7 +201,7 @@ impl Analysis {
         self.end(number, begun, rows);
     }
 
-    /// Notes the work of a node since `begun`, and how many rows that gave.
+    /// Notes the work of a node since `begun`, and its number of rows.
     pub(crate) fn end(&self, number: usize, begun: Begun, rows: u64) {
         let Measure { rows: given, runs: _, nanos, pages, bytes } = &self.measures[number];
         let time = u64::try_from(begun.at.elapsed().as_nanos()).unwrap_or(u64::MAX);

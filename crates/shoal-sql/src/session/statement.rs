@@ -10,7 +10,7 @@ use shoal_store::{Store, Watch};
 use super::{Analysis, Budget, Control, Counts, Session};
 use crate::Error;
 
-/// What a connection counts, and where it takes time and chance from.
+/// A connection's sources of time and entropy.
 #[derive(Clone)]
 pub(crate) struct Environment {
     pub(crate) clock: Arc<dyn Clock>,
@@ -22,7 +22,7 @@ impl Environment {
         Environment { clock: Arc::new(OsClock), entropy: Arc::new(OsEntropy) }
     }
 
-    /// What a statement sees that begins now.
+    /// The session of a statement beginning now.
     pub(crate) fn session(
         &self,
         counts: Counts,
@@ -45,7 +45,7 @@ impl Environment {
 }
 
 impl Counts {
-    /// Counts what a statement did that changes rows.
+    /// Counts a finished statement's changes of rows.
     pub(crate) fn note(&mut self, changes: u64, last_insert_rowid: Option<i64>) {
         self.changes = i64::try_from(changes).unwrap_or(i64::MAX);
         self.total_changes = self.total_changes.saturating_add(self.changes);
@@ -55,7 +55,7 @@ impl Counts {
     }
 }
 
-/// Counts that the programs of triggers change while their statement runs.
+/// Counts changed by the programs of triggers while their statement runs.
 #[derive(Debug, Default)]
 struct RunningCounts {
     changes: AtomicI64,
@@ -71,14 +71,15 @@ impl RunningCounts {
     }
 }
 
-/// What one statement sees: the time does not pass while it runs.
+/// The session of one statement: the time stands still while the statement runs.
 pub(crate) struct StatementSession {
     counts: RunningCounts,
     now_unix_ms: i64,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     watch: Arc<Watch>,
-    /// Where the memory is limited: the limit, and whose files take what is above it.
+    /// The limit of memory, where there is one, and the store whose temporary files take spilled
+    /// rows.
     budget: Option<(Arc<Budget>, Store)>,
     /// The measures of its plan's nodes.
     pub(crate) analysis: Option<Arc<Analysis>>,

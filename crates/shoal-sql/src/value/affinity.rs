@@ -1,20 +1,20 @@
-//! Column affinity: which class a column prefers (datatype3.html §3).
+//! Column affinity: a column's preferred class of values (datatype3.html §3).
 
 use super::number::{TextNumber, numeric_from_text, real_to_int};
 use super::{Value, real_to_text};
 
-/// The class that a column would like its values to have.
+/// The class of values preferred by a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Affinity {
-    /// Text that looks like an integer or integral real becomes an integer.
+    /// Text of an integer or integral real becomes an integer.
     Integer,
     /// Numbers become text.
     Text,
     /// Nothing changes; also the affinity of no declared type.
     Blob,
-    /// Text that looks like a number becomes a real, integers become reals.
+    /// Text of a number becomes a real, integers become reals.
     Real,
-    /// Text that looks like a number becomes an integer or a real.
+    /// Text of a number becomes an integer or a real.
     Numeric,
 }
 
@@ -49,10 +49,10 @@ impl Affinity {
         matches!(self, Affinity::Integer | Affinity::Real | Affinity::Numeric)
     }
 
-    /// The value as a column of this affinity stores it and reads it back.
+    /// The value as stored and read back by a column of this affinity.
     ///
-    /// A real column gives back reals, whatever the record keeps. Text that is not wholly a
-    /// number stays text; blobs and NULL never change.
+    /// A real column gives back reals, whatever the record keeps. Text stays text unless all of it
+    /// is a number; blobs and NULL never change.
     pub fn apply(self, value: Value) -> Value {
         match (self, value) {
             (Affinity::Blob, value) => value,
@@ -67,9 +67,10 @@ impl Affinity {
         }
     }
 
-    /// The value as a comparison with a column of this affinity takes it (datatype3.html §4.2).
+    /// The value converted for a comparison with a column of this affinity (datatype3.html §4.2).
     ///
-    /// Only the classes' order matters there, so a real that is integral may become an integer.
+    /// Only the order of the classes matters in a comparison, so an integral real may become an
+    /// integer.
     pub fn apply_for_comparison(self, value: Value) -> Value {
         match self {
             Affinity::Real => Affinity::Numeric.apply(value),

@@ -74,13 +74,13 @@ pub(crate) fn shift_left(left: ValueRef<'_>, right: ValueRef<'_>) -> Value {
     bits(left, right, shifted)
 }
 
-/// `left >> right`, which keeps the sign; a negative count shifts left.
+/// `left >> right`, keeping the sign; a negative count shifts left.
 pub(crate) fn shift_right(left: ValueRef<'_>, right: ValueRef<'_>) -> Value {
     bits(left, right, |value, count| shifted(value, count.saturating_neg()))
 }
 
-/// `left || right`: the texts of both, one after the other; text even where both are blobs. `spare` is a
-/// value that nobody needs, whose buffer is used again.
+/// `left || right`: the texts of both, one after the other; text even where both are blobs. The
+/// buffer of `spare`, a value no longer needed, is used again.
 pub(crate) fn concat(spare: Value, left: ValueRef<'_>, right: ValueRef<'_>) -> Value {
     let (Some(left), Some(right)) = (text_of(left), text_of(right)) else { return Value::Null };
     let mut joined = match spare {
@@ -123,7 +123,7 @@ fn bits(left: ValueRef<'_>, right: ValueRef<'_>, op: impl Fn(i64, i64) -> i64) -
     }
 }
 
-/// `value` shifted left by `count`, or right where it is negative.
+/// `value` shifted left by `count`, or right by a negative count.
 fn shifted(value: i64, count: i64) -> i64 {
     let sign = if value < 0 { -1 } else { 0 };
     match count {

@@ -5,7 +5,7 @@ use super::{Affinity, Value, ValueRef, text_of, to_int, to_real};
 
 /// Converts a value by force to a class, given as the affinity of the type's name.
 ///
-/// A cast to a type with an empty name is numeric in SQLite, which callers map themselves.
+/// A cast to a type with an empty name is numeric in SQLite: callers pass that affinity.
 pub(crate) fn cast(value: ValueRef<'_>, to: Affinity) -> Value {
     match (value, to) {
         (ValueRef::Null, _) => Value::Null,

@@ -18,11 +18,11 @@ pub(crate) enum ArithmeticOp {
     Concat,
 }
 
-/// A comparison and the rules it follows.
+/// A comparison and its rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Comparison {
     pub(crate) op: CompareOp,
-    /// What both sides are converted to first; `None` compares them as they are.
+    /// Affinity applied to both sides first; `None` compares both unchanged.
     pub(crate) affinity: Option<Affinity>,
     pub(crate) collation: Collation,
 }
@@ -41,7 +41,7 @@ pub(crate) enum CompareOp {
 }
 
 impl CompareOp {
-    /// Whether the comparison is true of two values, neither NULL, that stand in this order.
+    /// True where the comparison holds for two values in this order, neither NULL.
     #[inline]
     pub(crate) fn holds(self, order: Ordering) -> bool {
         match self {
@@ -150,7 +150,7 @@ fn compare_values(
     }
 }
 
-/// Whether a value is one of some; NULL where only a NULL could tell.
+/// True where a value is one of some; NULL where only a NULL could tell.
 pub(crate) fn is_in_values<'v>(
     value: ValueRef<'v>,
     items: impl ExactSizeIterator<Item = ValueRef<'v>>,
@@ -173,7 +173,7 @@ pub(crate) fn is_in_values<'v>(
     if null { None } else { Some(false) }
 }
 
-/// Whether a comparison is true. The common pairs are compared here, the others by [`compare_by`].
+/// True where a comparison holds. The common pairs are compared here, the others by [`compare_by`].
 #[inline]
 pub(crate) fn holds(rule: &Comparison, left: ValueRef<'_>, right: ValueRef<'_>) -> bool {
     let order = match (left, right) {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The decimal digits of a number, which may be cut and have more in front.
+/// The decimal digits of a number; digits may be cut off behind and added in front.
 #[derive(Clone, Copy)]
 pub(crate) struct Digits {
     bytes: [u8; LENGTH_MAX],

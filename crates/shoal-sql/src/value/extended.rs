@@ -1,9 +1,9 @@
-//! Reals as decimal digits the way SQLite did it up to 3.42, in the 80-bit arithmetic that `long
-//! double` is on x86-64.
+//! Reals as decimal digits in the way of SQLite up to 3.42: the 80-bit arithmetic of `long double`
+//! on x86-64.
 //!
-//! That arithmetic rounds after every step, and the steps show: a tie at the sixteenth digit goes
-//! down where the true value would go up, and far from 1 the last digit can be one off. Output that
-//! must match such a `sqlite3` to the byte has to take the same steps, here on 64-bit mantissas.
+//! Such arithmetic rounds after every step, and the steps show: a tie at the sixteenth digit goes
+//! down where the true value would go up, and far from 1 the last digit can be one off. Matching
+//! the output of such a `sqlite3` to the byte takes the same steps, here on 64-bit mantissas.
 
 use std::cmp::Ordering;
 
@@ -54,7 +54,7 @@ impl Extended {
     }
 
     fn over(self, other: Extended) -> Extended {
-        // Two bits more than are kept, so that the remainder only breaks ties.
+        // Two bits more than are kept: the remainder only breaks ties.
         let dividend = u128::from(self.mantissa) << 64;
         let divisor = u128::from(other.mantissa);
         let (quotient, rest) = (dividend / divisor, dividend % divisor);

@@ -1,9 +1,9 @@
 //! Values: the five storage classes and everything SQL does to one or two of them.
 //!
 //! [`Value`] owns its bytes, [`ValueRef`] borrows them from a page or a parameter. Text is bytes,
-//! nearly always UTF-8 but never assumed to be: what a file holds comes back unchanged.
-//! The rules are SQLite's (datatype3.html): affinity, comparison across classes, conversion of
-//! text to numbers and back. Nothing here knows tables, expressions or files.
+//! nearly always UTF-8 but never assumed to be: a file's bytes come back unchanged. The rules are
+//! SQLite's (datatype3.html): affinity, comparison across classes, conversion of text to numbers
+//! and back. Nothing here knows tables, expressions or files.
 
 mod affinity;
 mod arithmetic;
@@ -37,7 +37,7 @@ use real_text::push_real;
 pub(crate) use real_text::{Decimal, Keep, decode};
 pub use real_text::{real_to_text, real_to_text_15};
 
-/// One SQL value that owns its bytes.
+/// One SQL value, the owner of its bytes.
 #[derive(Clone, Debug, Default)]
 pub enum Value {
     /// No value.
@@ -47,7 +47,7 @@ pub enum Value {
     Int(i64),
     /// An IEEE 754 double; never NaN (SQLite has NULL instead).
     Real(f64),
-    /// Text: bytes that should be UTF-8 and need not be.
+    /// Text: bytes, by convention but not always UTF-8.
     Text(Vec<u8>),
     /// Bytes.
     Blob(Vec<u8>),
@@ -80,13 +80,14 @@ impl Value {
         matches!(self, Value::Null)
     }
 
-    /// What `typeof` says: `null`, `integer`, `real`, `text` or `blob`.
+    /// The name given by `typeof`: `null`, `integer`, `real`, `text` or `blob`.
     pub fn type_name(&self) -> &'static str {
         type_name(self.as_ref())
     }
 }
 
-/// Equal class and equal content, so `1` and `1.0` differ here; SQL's own equality is [`ValueRef::compare`].
+/// Equal class and equal content: `1` and `1.0` differ here. SQL's own equality is
+/// [`ValueRef::compare`].
 impl PartialEq for Value {
     fn eq(&self, other: &Value) -> bool {
         self.as_ref() == other.as_ref()
@@ -148,7 +149,7 @@ pub(crate) fn compare(left: ValueRef<'_>, right: ValueRef<'_>, collation: Collat
     left.compare(right, collation)
 }
 
-/// What `typeof` says: `null`, `integer`, `real`, `text` or `blob`.
+/// The name given by `typeof`: `null`, `integer`, `real`, `text` or `blob`.
 pub(crate) fn type_name(value: ValueRef<'_>) -> &'static str {
     match value {
         ValueRef::Null => "null",
@@ -185,7 +186,7 @@ pub(crate) fn truth(value: ValueRef<'_>) -> Option<bool> {
     }
 }
 
-/// Appends the bytes that [`text_of`] gives; none for NULL.
+/// Appends the bytes of [`text_of`]; none for NULL.
 #[inline]
 pub(crate) fn push_text(value: ValueRef<'_>, out: &mut Vec<u8>) {
     match value {

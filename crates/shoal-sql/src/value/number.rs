@@ -1,4 +1,4 @@
-//! Text to numbers, as SQLite reads it: the longest prefix, 19 significant digits, no hex.
+//! Text to numbers by SQLite's rules: the longest prefix, 19 significant digits, no hex.
 
 use super::{Value, ValueRef};
 
@@ -9,25 +9,25 @@ pub(crate) enum TextNumber {
     Real(f64),
 }
 
-/// What [`parse_real`] found at the front of a text.
+/// The result of [`parse_real`] for the front of a text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct RealPrefix {
     /// The number, 0.0 where there is none.
     pub(crate) real: f64,
-    /// Whether any prefix is a number.
+    /// True where any prefix is a number.
     pub(crate) found: bool,
-    /// Whether nothing but white space surrounds the number.
+    /// True where nothing but white space surrounds the number.
     pub(crate) whole: bool,
-    /// Whether the number has a decimal point or an exponent.
+    /// True where the number has a decimal point or an exponent.
     pub(crate) fractional: bool,
 }
 
-/// White space as SQLite's `isspace` has it.
+/// White space by SQLite's `isspace`.
 pub(crate) fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c)
 }
 
-/// Reads the real at the front of a text, which ends at its first NUL.
+/// Reads the real at the front of a text; the text ends at its first NUL.
 ///
 /// Only the first 19 or so significant digits count, then the result is the nearest double.
 pub(crate) fn parse_real(text: &[u8]) -> RealPrefix {
@@ -101,7 +101,7 @@ pub(crate) fn parse_real(text: &[u8]) -> RealPrefix {
     RealPrefix { real: if negative { -magnitude } else { magnitude }, found, whole, fractional }
 }
 
-/// The double nearest to `mantissa * 10^exponent`; infinite where that is too large.
+/// The double nearest to `mantissa * 10^exponent`; infinite above the range.
 pub(crate) fn scaled(mantissa: u64, exponent: i64) -> f64 {
     if mantissa == 0 || exponent < -348 {
         return 0.0;
@@ -120,11 +120,11 @@ pub(crate) fn scaled(mantissa: u64, exponent: i64) -> f64 {
         let mantissa = mantissa as f64;
         return if exponent < 0 { mantissa / power } else { mantissa * power };
     }
-    // The standard parser is exact; the text it gets is at most 25 bytes of its own grammar.
+    // The standard parser is exact; its input is at most 25 bytes of its own grammar.
     format!("{mantissa}e{exponent}").parse().unwrap_or(0.0)
 }
 
-/// The powers of ten that are doubles.
+/// The powers of ten exact as doubles.
 static EXACT_POWERS: [f64; 23] = [
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
     1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
@@ -135,7 +135,7 @@ static EXACT_POWERS: [f64; 23] = [
 pub(crate) enum IntEnd {
     /// Nothing but white space around the integer.
     Whole,
-    /// Other text after it.
+    /// Other text follows.
     Extra,
     /// No digits.
     None,
@@ -178,7 +178,7 @@ pub(crate) fn integer_text_prefix(text: &[u8]) -> (i64, IntEnd) {
     (int, end)
 }
 
-/// The number that a whole text is, or `None` when any of it is not part of one.
+/// The number a whole text is, or `None` when any byte is not part of the number.
 pub(crate) fn numeric_from_text(text: &[u8]) -> Option<TextNumber> {
     let prefix = parse_real(text);
     if !prefix.whole {
@@ -196,7 +196,7 @@ pub(crate) fn numeric_from_text(text: &[u8]) -> Option<TextNumber> {
     Some(TextNumber::Real(prefix.real))
 }
 
-/// The number that arithmetic takes a text or blob for: its prefix, or 0.
+/// The number of a text or blob in arithmetic: its prefix, or 0.
 pub(crate) fn arithmetic_number(text: &[u8]) -> TextNumber {
     let prefix = parse_real(text);
     if !prefix.fractional {
@@ -213,7 +213,7 @@ pub(crate) fn arithmetic_number(text: &[u8]) -> TextNumber {
     TextNumber::Real(prefix.real)
 }
 
-/// Whether a real and the integer it was cast to are the same number, within 51 bits.
+/// True where a real and its cast to an integer are the same number, within 51 bits.
 pub(crate) fn same_as_int(real: f64, int: i64) -> bool {
     real == 0.0
         || (real.to_bits() == (int as f64).to_bits()
@@ -251,7 +251,7 @@ pub(crate) fn to_real(value: ValueRef<'_>) -> f64 {
     }
 }
 
-/// The value as arithmetic sees it: an integer, a real or NULL.
+/// The value for arithmetic: an integer, a real or NULL.
 pub(crate) fn to_numeric(value: ValueRef<'_>) -> Value {
     match value {
         ValueRef::Null => Value::Null,

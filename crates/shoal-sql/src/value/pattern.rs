@@ -22,7 +22,7 @@ pub(crate) const GLOB: Pattern =
 /// The longest pattern taken, in bytes, as in SQLite.
 pub(crate) const PATTERN_BYTES_MAX: usize = 50_000;
 
-/// The one character of an `ESCAPE` text, or `None` when it has none or several.
+/// The one character of an `ESCAPE` text, or `None` for none or several.
 pub(crate) fn like_escape(text: &[u8]) -> Option<u32> {
     let text = to_nul(text);
     let (code, next) = read(text, 0);
@@ -30,7 +30,7 @@ pub(crate) fn like_escape(text: &[u8]) -> Option<u32> {
 }
 
 impl Pattern {
-    /// Whether the whole text fits the pattern. Both end at their first NUL.
+    /// True where the whole text fits the pattern. Both end at their first NUL.
     ///
     /// Cost: the product of the lengths at worst; no recursion, no allocation.
     pub(crate) fn matches(mut self, pattern: &[u8], text: &[u8], escape: Option<u32>) -> bool {
@@ -88,8 +88,8 @@ impl Pattern {
         }
     }
 
-    /// How far into a text the rest of a pattern, which stands behind a run, can begin to fit; `None`
-    /// where it cannot. A byte of ASCII is always a character of its own, whatever the text.
+    /// The first offset in a text where the rest of a pattern, behind a run, can begin to fit;
+    /// `None` where there is none. A byte of ASCII is always a character of its own, in any text.
     #[inline]
     fn skip(self, pattern: &[u8], at: usize, text: &[u8], escape: Option<u32>) -> Option<usize> {
         let Some(&byte) = pattern.get(at) else { return Some(0) };
@@ -146,7 +146,7 @@ enum Step {
     No,
 }
 
-/// Whether a character is in the set that begins after `[`: where the pattern goes on, or `None`.
+/// Where the pattern goes on behind the set after `[`, if the character is in the set; else `None`.
 fn in_set(pattern: &[u8], at: usize, code: u32) -> Option<usize> {
     let (mut item, mut next) = read(pattern, at);
     let mut seen = false;

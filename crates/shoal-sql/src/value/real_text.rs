@@ -1,9 +1,9 @@
 //! Reals as decimal text, digit for digit as SQLite prints them.
 //!
-//! SQLite has changed its mind. Up to 3.51 a real became text with 15 significant digits, so
-//! `0.1 + 0.2` was `0.3`; from 3.52 with 17, cut back where fewer digits give the same double.
+//! SQLite has changed its mind. Up to 3.51 a real became text with 15 significant digits, so `0.1 +
+//! 0.2` was `0.3`; from 3.52 with 17, cut back where fewer digits give the same double.
 //! [`real_to_text`] is the newer way, used wherever SQL makes text of a real; [`real_to_text_15`]
-//! is the older one, for output that must match an older `sqlite3` command.
+//! is the older one, for output equal to an older `sqlite3` command's.
 
 use super::digits::{Digits, push_int};
 use super::extended::fifteen_digits;
@@ -50,7 +50,7 @@ pub(crate) fn decode(real: f64, keep: Keep, digits_max: i32) -> Decimal {
         Keep::Decimals(count) => {
             let mut round = point.saturating_add(count);
             if round == 0 && digits.as_bytes()[0] >= b'5' {
-                // Half or more of the last place kept: room for the 1 it rounds up to.
+                // Half or more of the last place kept: room for the carry 1.
                 digits.push_front(b'0');
                 point += 1;
                 round = 1;
@@ -74,9 +74,9 @@ pub(crate) fn decode(real: f64, keep: Keep, digits_max: i32) -> Decimal {
 /// The first 18 or 19 digits of a real (one or two more than wanted, where fewer are) and its
 /// decimal point.
 ///
-/// SQLite multiplies the mantissa by a power of ten cut to 64 bits, chosen by the power of two, so
-/// that the product holds the digits as an integer. The cut shows in the last digit now and then,
-/// and the 18 digits are rounded once more to the 17 printed: both are kept, so that ours are its.
+/// SQLite multiplies the mantissa by a power of ten cut to 64 bits, chosen by the power of two: the
+/// product holds the digits as an integer. The cut shows in the last digit now and then, and the 18
+/// digits are rounded once more to the 17 printed. Both steps are kept for the same digits.
 fn significant(real: f64, keep: Keep) -> (Digits, i32) {
     let wanted = match keep {
         Keep::Significant(count) if count < 18 => count.max(1) + 1,
@@ -87,7 +87,7 @@ fn significant(real: f64, keep: Keep) -> (Digits, i32) {
     let product = (u128::from(mantissa) * u128::from(power_of_ten(power))) >> 64;
     let shift = u32::try_from(-(exponent + floor_log2_pow10(power) + 1)).unwrap_or(0);
     let integer = if wanted == 18 { ((product >> (shift - 1)) + 1) >> 1 } else { product >> shift };
-    // It is the upper half of a product of 128 bits.
+    // The integer is the upper half of a product of 128 bits.
     let digits = Digits::of(integer as u64);
     let point = i32::try_from(digits.as_bytes().len()).unwrap_or(0) - power;
     (digits, point)
@@ -121,12 +121,12 @@ fn power_of_ten(power: i32) -> u64 {
     usize::try_from(power + POWER_MAX).ok().and_then(|at| POWERS.get(at)).copied().unwrap_or(0)
 }
 
-/// The powers of ten that scale any double to 18 digits lie within plus and minus this.
+/// Scaling any double to 18 digits takes powers of ten within plus and minus this.
 const POWER_MAX: i32 = 348;
 
 static POWERS: [u64; 697] = powers_of_ten();
 
-/// Steps from `10^0` up by times ten and down by over ten, on 192 bits of which 64 are kept.
+/// Steps from `10^0` up by times ten and down by over ten, on 192 bits, of them 64 kept.
 const fn powers_of_ten() -> [u64; 697] {
     const LOW: u128 = (1 << 64) - 1;
     let mut table = [0; 697];
@@ -218,14 +218,14 @@ fn shorter(real: f64, digits: &[u8], point: i32) -> Option<i32> {
     (back == real).then_some(kept + 1)
 }
 
-/// A real as text, as SQLite 3.52 and later make it: up to 17 significant digits, `.0` kept.
+/// A real as text, by the rules of SQLite 3.52 and later: up to 17 significant digits, `.0` kept.
 pub fn real_to_text(real: f64) -> String {
     let mut text = Vec::with_capacity(24);
     push_real(real, &mut text);
     String::from_utf8(text).unwrap_or_default()
 }
 
-/// Appends what [`real_to_text`] gives.
+/// Appends the text of [`real_to_text`].
 pub(crate) fn push_real(real: f64, out: &mut Vec<u8>) {
     if !push_short(real, out) {
         let decimal = decode(real, Keep::Significant(17), 20);
@@ -233,9 +233,10 @@ pub(crate) fn push_real(real: f64, out: &mut Vec<u8>) {
     }
 }
 
-/// A real as text, as SQLite up to 3.42 made it on x86-64: up to 15 significant digits, `.0` kept.
+/// A real as text, by the rules of SQLite up to 3.42 on x86-64: up to 15 significant digits, `.0`
+/// kept.
 ///
-/// Output that must match such a `sqlite3` command to the byte.
+/// For output equal to such a `sqlite3` command's, to the byte.
 pub fn real_to_text_15(real: f64) -> String {
     let mut text = Vec::with_capacity(24);
     if !push_short(real, &mut text) {
@@ -248,8 +249,8 @@ pub fn real_to_text_15(real: f64) -> String {
     String::from_utf8(text).unwrap_or_default()
 }
 
-/// Appends the text of reals that need no digits worked out: infinities, and integers of up to 15
-/// digits, which are exact in every version. False, with nothing done, for others.
+/// Appends the text of reals without a need to compute digits: infinities, and integers of up to 15
+/// digits, exact in every version. False, with nothing done, for others.
 fn push_short(real: f64, out: &mut Vec<u8>) -> bool {
     if real.is_infinite() {
         out.extend_from_slice(if real < 0.0 { b"-Inf" } else { b"Inf" });
@@ -264,7 +265,8 @@ fn push_short(real: f64, out: &mut Vec<u8>) -> bool {
     exact
 }
 
-/// Appends significant digits as `printf("%!.*g")` shows them; `point` of them stand before the point.
+/// Appends significant digits in the layout of `printf("%!.*g")`; `point` of them stand before the
+/// point.
 fn lay_out(negative: bool, digits: &[u8], point: i32, significant: i32, out: &mut Vec<u8>) {
     if negative {
         out.push(b'-');

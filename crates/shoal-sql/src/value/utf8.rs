@@ -1,4 +1,4 @@
-//! Characters of text that should be UTF-8 and may not be, read the way SQLite reads them.
+//! Characters of text, perhaps not UTF-8, read by SQLite's rules.
 
 use shoal_store::utf16;
 
@@ -39,7 +39,7 @@ pub(crate) fn count(text: &[u8]) -> usize {
     count
 }
 
-/// Appends a code point as UTF-8; one that is no character becomes U+FFFD.
+/// Appends a code point as UTF-8; a number of no character becomes U+FFFD.
 pub(crate) fn push(text: &mut Vec<u8>, code: u32) {
     let character = char::from_u32(code).unwrap_or('\u{fffd}');
     text.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
