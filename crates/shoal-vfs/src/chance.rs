@@ -1,4 +1,4 @@
-//! Time and randomness as values, so that the same seed gives the same run.
+//! Time and randomness as values: the same seed gives the same run.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -8,8 +8,8 @@ pub trait Clock: Send + Sync {
     /// Returns milliseconds since 1970-01-01 UTC.
     fn unix_ms(&self) -> i64;
 
-    /// Returns how many seconds local time is ahead of UTC at a moment, which is given in seconds since
-    /// 1970-01-01 UTC; `None` where there is no local time.
+    /// Returns the seconds by which local time is ahead of UTC at `unix_s`, in seconds since
+    /// 1970-01-01 UTC; `None` for a clock without a local time.
     fn local_offset_s(&self, _unix_s: i64) -> Option<i64> {
         None
     }
@@ -34,17 +34,17 @@ impl Clock for OsClock {
         }
     }
 
-    /// As the system's zone says: `TZ`, or what is set for the machine.
+    /// Local time of the system's zone: `TZ`, or the zone set for the machine.
     #[cfg(unix)]
     fn local_offset_s(&self, unix_s: i64) -> Option<i64> {
         crate::os::local_offset_s(unix_s)
     }
 }
 
-/// A clock that stands still, for tests and replays.
+/// A clock standing still, for tests and replays.
 #[derive(Clone, Copy, Debug)]
 pub struct FixedClock {
-    /// What it shows, in milliseconds since 1970-01-01 UTC.
+    /// The time shown, in milliseconds since 1970-01-01 UTC.
     pub unix_ms: i64,
 }
 
@@ -60,13 +60,13 @@ pub struct OsEntropy;
 
 impl Entropy for OsEntropy {
     /// # Panics
-    /// When the system has no random source, as nothing that needs one can go on without it.
+    /// When the system has no random source: salts and journal nonces cannot be made without one.
     fn fill(&self, bytes: &mut [u8]) {
         getrandom::fill(bytes).expect("the system has a random source");
     }
 }
 
-/// A reproducible sequence of bytes, for tests and replays; no secret may come from it.
+/// A reproducible sequence of bytes, for tests and replays; never a source of secrets.
 #[derive(Debug)]
 pub struct SeededEntropy {
     state: Mutex<SplitMix>,
@@ -104,7 +104,8 @@ impl SplitMix {
         z ^ (z >> 31)
     }
 
-    /// A number below `bound`, which is small: the bias does not matter to a simulation.
+    /// A number below `bound`. The modulo's bias is negligible for the small bounds of a
+    /// simulation.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }

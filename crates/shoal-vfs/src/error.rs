@@ -1,9 +1,9 @@
-//! What can go wrong between a program and its files, by cause.
+//! Errors between a program and its files, by cause.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// An error of the file system, with the path it is about.
+/// An error of the file system, with the path concerned.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum VfsError {
@@ -19,19 +19,19 @@ pub enum VfsError {
         /// The path.
         path: PathBuf,
     },
-    /// The path is a pipe, a device or another thing that is no file.
+    /// The path is a pipe, a device or anything else but a regular file.
     #[error("is not a regular file: {}", path.display())]
     NotAFile {
         /// The path.
         path: PathBuf,
     },
-    /// The system does not allow it.
+    /// The system refuses access.
     #[error("permission denied: {}", path.display())]
     PermissionDenied {
         /// The path.
         path: PathBuf,
     },
-    /// The device is full, or the file as large as it may be.
+    /// The device is full, or the file has reached the largest size allowed.
     #[error("no space left for file: {}", path.display())]
     NoSpace {
         /// The path.
@@ -40,11 +40,11 @@ pub enum VfsError {
     /// Anything else.
     #[error("cannot {operation} {}: {source}", path.display())]
     Io {
-        /// What was tried, as a verb.
+        /// The operation tried, as a verb.
         operation: &'static str,
         /// The path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's own error.
         source: io::Error,
     },
 }

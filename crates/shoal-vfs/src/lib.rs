@@ -1,8 +1,8 @@
-//! Files, locks, time and entropy as values: the operating system, memory, and a simulator that
-//! fails and crashes on demand.
+//! Files, locks, time and entropy as values: the operating system, memory, and a simulator with
+//! failures and crashes on demand.
 //!
-//! The only crate that opens files or asks for the time. It knows bytes, paths and the five lock
-//! levels of SQLite's protocol, and nothing about pages.
+//! The only crate to open files or ask for the time. Knows bytes, paths and the five lock levels of
+//! SQLite's protocol, and nothing about pages.
 
 mod chance;
 mod error;
@@ -28,14 +28,14 @@ pub use whole::{read_file, replace_file};
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenMode<'a> {
-    /// It must exist; writes fail.
+    /// The file must exist; writes fail.
     ReadOnly,
-    /// It must exist.
+    /// The file must exist.
     ReadWrite,
-    /// It is created, empty, unless it exists.
+    /// A missing file is created, empty.
     Create,
-    /// As [`OpenMode::Create`], with the permissions of another file: what a journal holds may not
-    /// be easier to read than its database.
+    /// As [`OpenMode::Create`], with the permissions of another file: a journal repeats pages of
+    /// its database and must not be easier to read.
     CreateLike(&'a Path),
 }
 
@@ -47,8 +47,8 @@ pub trait Vfs: Send + Sync {
     /// [`VfsError`] by cause: not there, a directory, no permission, anything else.
     fn open(&self, path: &Path, mode: OpenMode<'_>) -> Result<Box<dyn File>, VfsError>;
 
-    /// Opens an empty file without a name, which is gone when it is closed. Where nothing else is
-    /// said it is in memory.
+    /// Opens an empty file without a name, gone when closed. In memory unless the implementation
+    /// says otherwise.
     ///
     /// # Errors
     /// As [`Vfs::open`].
@@ -59,7 +59,7 @@ pub trait Vfs: Send + Sync {
     /// Deletes `path`; durably when `sync_dir`.
     ///
     /// # Errors
-    /// [`VfsError::NotFound`] when it is not there; otherwise as the system says.
+    /// [`VfsError::NotFound`] for a missing file; otherwise as the system says.
     fn delete(&self, path: &Path, sync_dir: bool) -> Result<(), VfsError>;
 
     /// Returns the size of `path` in bytes, or `None` when there is no such file.
@@ -76,7 +76,7 @@ pub trait Vfs: Send + Sync {
         Ok(path.to_path_buf())
     }
 
-    /// Makes the entries of the folder `path` durable: files created or deleted in it.
+    /// Makes the entries of the folder `path` durable: the creation and deletion of files inside.
     ///
     /// # Errors
     /// When the system cannot.
@@ -108,7 +108,7 @@ pub trait File: Send + Sync {
     /// Returns once everything written is durable.
     ///
     /// # Errors
-    /// When the system reports one; what was written may then be lost although reads still see it.
+    /// When the system reports one; bytes written may then be lost although reads still see them.
     fn sync(&self) -> Result<(), VfsError>;
 
     /// Returns the size in bytes.
@@ -119,10 +119,10 @@ pub trait File: Send + Sync {
 
     /// Raises this handle's lock to `level` and returns true, or returns false at once when another
     /// handle or process is in the way. A failed [`LockLevel::Exclusive`] leaves
-    /// [`LockLevel::Pending`], which keeps new readers out.
+    /// [`LockLevel::Pending`], keeping new readers out.
     ///
     /// Steps are SQLite's: none to shared; shared to reserved; shared, reserved or pending to
-    /// exclusive. A level that is held already is granted.
+    /// exclusive. A level already held is granted.
     ///
     /// # Errors
     /// When the system reports one other than "in the way".
@@ -143,9 +143,9 @@ pub trait File: Send + Sync {
     /// Maps the first `len` bytes for reading. `None` where files cannot be mapped, where this one
     /// has fewer bytes, and unless this handle holds exactly [`LockLevel::Shared`].
     ///
-    /// As long as the mapping or a clone of it lives, this handle keeps that lock, also when it is
-    /// asked to let it go, and refuses to write or to change the file's size. Mapping again is
-    /// cheap, also after the lock was let go: one look at the file's size.
+    /// As long as the mapping or one of its clones lives, this handle keeps its shared lock even
+    /// when asked to release the lock, and refuses to write or to change the file's size. Mapping
+    /// again is cheap, also after the lock was released: one look at the file's size.
     ///
     /// # Errors
     /// When the system reports one.
@@ -153,7 +153,7 @@ pub trait File: Send + Sync {
         Ok(None)
     }
 
-    /// Whether this file is the one at `path`, and neither was deleted or replaced since.
+    /// True while `path` names this very file: neither deleted nor replaced since.
     ///
     /// # Errors
     /// When the system cannot say.
@@ -175,11 +175,11 @@ pub trait File: Send + Sync {
         Ok(None)
     }
 
-    /// Block `number`, of [`SHARED_BLOCK`] bytes, as words that whoever opens the file shares; may be
-    /// written unless the file was opened for reading. `None` where the file does not reach that far
-    /// and is not to `grow`, and where files cannot be shared so.
+    /// Block `number`, of [`SHARED_BLOCK`] bytes, as words shared by everyone who opens the file.
+    /// Words may be stored unless the file was opened for reading. `None` for a block past the end
+    /// of the file without `grow`, and where files cannot be shared as words.
     ///
-    /// Nobody may shorten the file as long as a block lives, which is the caller's to see to by locks.
+    /// Nobody may shorten the file as long as a block lives: the caller guarantees so by locks.
     ///
     /// # Errors
     /// When the system reports one.
@@ -187,7 +187,7 @@ pub trait File: Send + Sync {
         Ok(None)
     }
 
-    /// Whether another handle or process holds any lock on the byte `place`.
+    /// True when another handle or process holds any lock on the byte `place`.
     ///
     /// # Errors
     /// When the system reports one.
@@ -201,7 +201,7 @@ pub trait File: Send + Sync {
 pub enum ByteLock {
     /// Not locked.
     None,
-    /// Others may hold it as well.
+    /// Others may hold shared locks as well.
     Shared,
     /// Nobody else has any.
     Exclusive,

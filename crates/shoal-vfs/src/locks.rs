@@ -1,11 +1,11 @@
-//! Lock levels and locks on bytes between handles of one process, for files that no system lock
-//! guards.
+//! Lock levels and locks on bytes between handles of one process, for files without system locks:
+//! those in memory and in the simulator.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::{ByteLock, LockLevel};
 
-/// Who holds what on one file.
+/// The locks held on one file, by all handles together.
 #[derive(Debug, Default)]
 struct Holders {
     /// Handles at [`LockLevel::Shared`] or above.
@@ -14,7 +14,7 @@ struct Holders {
     reserved: bool,
     /// One handle at [`LockLevel::Pending`] or above.
     pending: bool,
-    /// Locks on single bytes: whose, which, and whether nobody else may have one.
+    /// Locks on single bytes: the handle's number, the byte, true for an exclusive lock.
     bytes: Vec<(u64, u64, bool)>,
     /// The number of the next handle.
     next: u64,
@@ -26,7 +26,7 @@ pub(crate) struct FileLocks {
     holders: Arc<Mutex<Holders>>,
 }
 
-/// One handle's part in [`FileLocks`]; what it holds is let go on drop.
+/// One handle's part in [`FileLocks`]; dropping releases every lock of the handle.
 #[derive(Debug)]
 pub(crate) struct HandleLock {
     file: FileLocks,
@@ -65,7 +65,7 @@ impl HandleLock {
         true
     }
 
-    /// Whether another handle holds a lock on the byte `place`.
+    /// True when another handle holds a lock on the byte `place`.
     pub(crate) fn is_locked_elsewhere(&self, place: u64) -> bool {
         let holders = self.file.holders.lock().unwrap_or_else(PoisonError::into_inner);
         holders.bytes.iter().any(|&(owner, byte, _)| owner != self.number && byte == place)

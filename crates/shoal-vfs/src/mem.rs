@@ -22,10 +22,10 @@ struct Entry {
     locks: FileLocks,
 }
 
-/// The blocks of a file that were shared, whose bytes count from then on.
+/// The shared blocks of a file. From the first one shared on, the blocks hold the file's bytes.
 pub(crate) type SharedBlocks = Arc<Mutex<Vec<SharedBlock>>>;
 
-/// Shares block `number` of a file that had `bytes` when its first block was.
+/// Shares block `number` of a file with `bytes` at the time of its first shared block.
 pub(crate) fn share_block(
     blocks: &SharedBlocks,
     bytes: &[u8],
@@ -49,7 +49,7 @@ impl MemVfs {
         MemVfs::default()
     }
 
-    /// Puts a file with `bytes` at `path`, in place of any that is there.
+    /// Puts a file with `bytes` at `path`, replacing any file already there.
     pub fn put(&self, path: &Path, bytes: Vec<u8>) {
         let entry = Entry { bytes: Arc::new(RwLock::new(bytes)), ..Entry::default() };
         self.entries().insert(path.to_path_buf(), entry);
@@ -187,7 +187,7 @@ impl File for MemFile {
     }
 }
 
-/// Copies from `source` at `offset` what it has.
+/// Fills `bytes` from `source` at `offset`, as far as `source` reaches; returns the count copied.
 pub(crate) fn read_from(source: &[u8], bytes: &mut [u8], offset: u64) -> usize {
     let rest = usize::try_from(offset).ok().and_then(|offset| source.get(offset..));
     let rest = rest.unwrap_or_default();
@@ -196,7 +196,8 @@ pub(crate) fn read_from(source: &[u8], bytes: &mut [u8], offset: u64) -> usize {
     length
 }
 
-/// Copies `bytes` into `target` at `offset`, which grows as needed; `None` past the address space.
+/// Copies `bytes` into `target` at `offset`, growing `target` as needed; `None` past the address
+/// space.
 pub(crate) fn write_into(target: &mut Vec<u8>, bytes: &[u8], offset: u64) -> Option<()> {
     let start = usize::try_from(offset).ok()?;
     let end = start.checked_add(bytes.len())?;

@@ -22,10 +22,10 @@ pub(crate) use shared_words::MappedWords;
 
 /// The operating system's files, locked as SQLite locks them.
 ///
-/// On Linux the locks are open-file-description locks on SQLite's bytes. They conflict with other
-/// processes' locks and with those of a SQLite in the same process, and closing another handle of
-/// the file does not drop them. Elsewhere they are POSIX record locks, which belong to the process:
-/// there, one process must not open the same database twice, by this crate or by SQLite.
+/// On Linux the locks are open-file-description locks on SQLite's bytes. They conflict with the
+/// locks of other processes and of a SQLite in the same process, and survive the closing of another
+/// handle of the file. Elsewhere the locks are POSIX record locks and belong to the process: there,
+/// one process must not open the same database twice, by this crate or by SQLite.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OsVfs;
 
@@ -38,7 +38,7 @@ impl OsVfs {
 
 impl Vfs for OsVfs {
     fn open(&self, path: &Path, mode: OpenMode<'_>) -> Result<Box<dyn File>, VfsError> {
-        // Looked at before it is opened: opening a pipe would wait for its other end.
+        // The kind of file is asked before opening: opening a pipe would wait for its other end.
         match fs::metadata(path) {
             Ok(found) if found.is_dir() => {
                 return Err(VfsError::IsDirectory { path: path.to_path_buf() });
@@ -71,7 +71,7 @@ impl Vfs for OsVfs {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let folder = std::env::temp_dir();
         let mut options = fs::OpenOptions::new();
-        // Only a file of its own making is opened, and only its owner may read it.
+        // `create_new` opens no file made by others, and mode 0600 lets only the owner read.
         options.read(true).write(true).create_new(true).mode(0o600);
         loop {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -116,7 +116,7 @@ impl Vfs for OsVfs {
     }
 }
 
-/// One opened file; a mapping of it keeps it open.
+/// One opened file. Mappings hold a reference, so the descriptor stays open as long as they live.
 #[derive(Debug)]
 pub(crate) struct OpenFile {
     file: fs::File,
@@ -125,28 +125,28 @@ pub(crate) struct OpenFile {
     held: Mutex<Held>,
 }
 
-/// What a handle holds.
+/// The lock and the mappings of one handle.
 #[derive(Debug, Default)]
 struct Held {
     level: LockLevel,
-    /// Mappings that live; as long as there is one the level is shared at least.
+    /// Live mappings; while there are any, the level is at least shared.
     mappings: usize,
     /// The level goes down to none with the last mapping.
     release: bool,
     /// Shared locks taken, to knock at the gate now and then.
     entries: u32,
-    /// What was mapped last: the next mapping takes it over if it is long enough.
+    /// The region mapped last. The next mapping reuses a region of sufficient length.
     region: Option<Arc<Region>>,
-    /// When that was done last.
+    /// When the pending byte was last looked at: the gate where a waiting writer stands.
     gate: Option<Instant>,
 }
 
-/// Every so many shared locks the pending byte is looked at first, and whenever it was not for
-/// [`GATE_AGE_MAX`].
+/// The pending byte is looked at before every `GATE_EVERY`th shared lock, and before any shared
+/// lock more than [`GATE_AGE_MAX`] after the last look.
 ///
-/// SQLite does so each time, that a writer who waits for readers to leave is not overtaken by new
-/// ones. Here a writer waits for reads that began up to [`GATE_AGE_MAX`] after it, and the other
-/// locks cost one system call, not three. A read that finds the writer there stays out.
+/// SQLite looks each time, so new readers never overtake a writer waiting for readers to leave.
+/// Here a writer waits for reads begun up to [`GATE_AGE_MAX`] later, and most shared locks cost one
+/// system call instead of three. A read finding the writer at the gate stays out.
 const GATE_EVERY: u32 = 16;
 
 /// After this time the pending byte is looked at again.
@@ -184,13 +184,12 @@ impl OpenFile {
         let mut held = self.held();
         held.mappings -= 1;
         if held.mappings == 0 && std::mem::take(&mut held.release) {
-            // A lock that stays for want of a call makes others wait and does no other harm; it
-            // goes when the file is closed.
+            // A failed unlock only makes others wait, and ends when the file is closed.
             let _ = self.lower(&mut held, LockLevel::None);
         }
     }
 
-    /// An error while the file is mapped: what is mapped does not change.
+    /// An error for changes to a mapped file: a [`Mapping`]'s bytes must not change.
     fn require_unmapped(&self, operation: &'static str) -> Result<(), VfsError> {
         if self.held().mappings == 0 {
             return Ok(());
@@ -228,7 +227,7 @@ impl File for OsFile {
     }
 
     fn sync(&self) -> Result<(), VfsError> {
-        // fdatasync: a file's size is among what is needed to read it back, so it is covered.
+        // fdatasync flushes the size as well: the size is metadata needed to read the data back.
         self.0.file.sync_data().map_err(self.0.error("sync"))
     }
 
@@ -317,8 +316,8 @@ impl File for OsFile {
         let Ok(bytes) = usize::try_from(len) else { return Ok(None) };
         let file = &self.0;
         let mut held = file.held();
-        // Without the lock others may write; with more than it, this handle is about to. The size
-        // is asked each time: the file may have been cut since the region was mapped.
+        // Below the shared lock others may write; above, this handle is about to. The size is asked
+        // each time: the file may have been cut since the region was mapped.
         if held.level != LockLevel::Shared || self.size()? < len {
             return Ok(None);
         }
@@ -440,7 +439,8 @@ mod tests {
         b.write_at(b"x", 0).unwrap();
     }
 
-    /// What is mapped stays from one lock to the next; what is lent is what the file holds then.
+    /// A region stays mapped from one lock to the next; a mapping lends only bytes the file has
+    /// now.
     #[test]
     fn a_region_outlives_the_lock_and_lends_nothing_that_was_cut() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Blocks of a file that processes share as words: the index of a write-ahead log.
+//! Blocks of a file shared by processes as words: the index of a write-ahead log.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ pub const SHARED_BLOCK: usize = 32 * 1024;
 /// One block of a shared file: 8,192 words of 32 bits in the machine's own byte order, read and
 /// written whole. Clones are the same block.
 ///
-/// A load sees what was stored before the store whose value it gives (acquire and release), in this
-/// process and in others.
+/// Stores release and loads acquire: a load of a stored value also sees every store made before, in
+/// this process and in others.
 #[derive(Clone)]
 pub struct SharedBlock {
     words: Words,
@@ -49,7 +49,7 @@ impl SharedBlock {
         }
     }
 
-    /// Whether words can be stored.
+    /// False for blocks of a file opened for reading: storing a word would fault.
     pub fn is_writable(&self) -> bool {
         match &self.words {
             Words::Memory(_) => true,

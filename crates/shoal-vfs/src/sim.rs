@@ -1,11 +1,11 @@
-//! A file system that records every call, fails the one it is told to, and knows what a disk could
-//! hold after a crash at any point.
+//! A file system recording every call, failing on request, and able to show every state of the disk
+//! possible after a crash at any point.
 //!
 //! The model of the disk: a file's bytes are safe once `sync` returned; each later write or
 //! truncation may be kept, lost or torn into sectors, independently of the others. A name created
 //! or deleted is safe once its folder was synced; until then any number of the name's last changes
-//! may be missing. Nothing is taken to be ordered but by a sync. Shared blocks are memory: a crash of
-//! the machine leaves nothing of them, and a program that is killed leaves them as they are.
+//! may be missing. Only a sync orders anything. Shared blocks are memory: a crash of the machine
+//! leaves nothing of them, and killing a program leaves them as they are.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,13 +17,13 @@ use crate::mem::{SharedBlocks, forged_error, read_from, share_block, write_into}
 use crate::shared::SharedBlock;
 use crate::{ByteLock, File, LockLevel, OpenMode, Vfs, VfsError};
 
-/// What is on a disk: every file's bytes by path.
+/// The content of a disk: every file's bytes by path.
 pub type Image = BTreeMap<PathBuf, Vec<u8>>;
 
-/// Bytes that reach the disk together or not at all.
+/// Bytes of a sector: sectors reach the disk whole or not at all.
 const SECTOR: u64 = 512;
 
-/// One call as it was recorded, with all that is needed to do it again.
+/// One recorded call, with everything needed to do the call again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A file came to be.
@@ -44,7 +44,7 @@ pub enum Event {
         file: usize,
         /// Where.
         offset: u64,
-        /// What.
+        /// The bytes written.
         bytes: Vec<u8>,
     },
     /// A file was cut or extended.
@@ -64,9 +64,9 @@ pub enum Event {
         /// The folder.
         path: PathBuf,
     },
-    /// A call that changes nothing on disk: its name.
+    /// The name of a call without effect on the disk.
     Read(&'static str),
-    /// A call that was made to fail; what it did all the same is recorded before it.
+    /// A call failed on purpose; any effect of the call is recorded before.
     Failed(&'static str),
 }
 
@@ -75,14 +75,14 @@ pub enum Event {
 pub enum FaultKind {
     /// An I/O error; a write may have done the first half, by sectors.
     Io,
-    /// No space left, for calls that can say so; an I/O error for others.
+    /// No space left, for calls able to report that; an I/O error for others.
     NoSpace,
 }
 
-/// Which calls fail.
+/// The calls to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// The first call that fails, counted from 0 over the life of the vfs.
+    /// The first call to fail, counted from 0 over the life of the vfs.
     pub call: usize,
     /// True when every later call fails too.
     pub stays: bool,
@@ -124,7 +124,7 @@ impl SimFileState {
         SimFileState { bytes, ..SimFileState::default() }
     }
 
-    /// What a program sees of the file now, shared blocks included.
+    /// The file's bytes as programs see them now, shared blocks included.
     fn visible(&self) -> Vec<u8> {
         let blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
         match blocks.is_empty() {
@@ -140,7 +140,7 @@ impl SimVfs {
         SimVfs::default()
     }
 
-    /// A disk that durably holds `image`.
+    /// A disk durably holding `image`.
     pub fn from_image(image: &Image) -> SimVfs {
         let vfs = SimVfs::new();
         {
@@ -170,31 +170,32 @@ impl SimVfs {
         self.state().calls
     }
 
-    /// Returns what was recorded so far.
+    /// Returns the calls recorded so far.
     pub fn events(&self) -> Vec<Event> {
         self.state().events.clone()
     }
 
-    /// Returns what a program sees now: no crash, everything kept. What a program leaves that is killed
-    /// is this, too.
+    /// Returns the disk as programs see it now: no crash, everything kept. Killing the program
+    /// leaves the same bytes.
     pub fn image(&self) -> Image {
         self.state().visible()
     }
 
-    /// Keeps what a program leaves that is killed at call number `call`, counted from 0: before the
-    /// call, and where it writes, halfway through it.
+    /// Keeps the disk as killing the program at call number `call` (counted from 0) would leave it:
+    /// once before the call, and for a write once more halfway through.
     pub fn kill_at(&self, call: usize) {
         self.state().kill_at = Some(call);
     }
 
-    /// What [`SimVfs::kill_at`] kept: nothing when the call was not reached.
+    /// The disks kept for [`SimVfs::kill_at`]: none when the call was not reached.
     pub fn killed(&self) -> Vec<Image> {
         self.state().killed.clone()
     }
 
-    /// Returns a disk as a crash after the first `calls` calls could leave it.
+    /// Returns one of the disks possible after a crash following the first `calls` calls.
     ///
-    /// `seed` chooses what of the unsynced is kept: 0 nothing, 1 everything, any other by chance.
+    /// `seed` chooses among unsynced changes: 0 keeps none, 1 keeps all, any other decides by
+    /// chance.
     pub fn image_after_crash(&self, calls: usize, seed: u64) -> Image {
         let state = self.state();
         let mut disk = Disk {
@@ -219,7 +220,7 @@ impl State {
         self.names.iter().map(visible).collect()
     }
 
-    /// Counts a call; an error when it is to fail.
+    /// Counts a call; an error when the call is the one to fail.
     fn call(&mut self, operation: &'static str, path: &Path) -> Result<(), VfsError> {
         let number = self.calls;
         self.calls += 1;
@@ -341,7 +342,7 @@ impl File for SimFile {
         self.require_writable()?;
         let mut state = self.vfs.state();
         if let Err(error) = state.call("write", &self.path) {
-            // A write that fails has often written something.
+            // A failed write may have reached the disk in part: the first half is written.
             let half = bytes.len() / 2 / 512 * 512;
             self.write(&mut state, &bytes[..half], offset)?;
             return Err(error);
@@ -404,7 +405,7 @@ impl File for SimFile {
         Ok(self.lock.is_reserved_elsewhere())
     }
 
-    /// Whether the name still stands for this file.
+    /// True while the name still stands for this file.
     fn is_at(&self, path: &Path) -> Result<bool, VfsError> {
         let mut state = self.vfs.state();
         state.call("look at", path)?;
@@ -438,7 +439,7 @@ impl File for SimFile {
     }
 }
 
-/// What is durable, and what may be.
+/// The durable state of a disk, and the changes still pending.
 struct Disk {
     names: BTreeMap<PathBuf, Option<usize>>,
     pending_names: Vec<(PathBuf, Option<usize>)>,
@@ -527,7 +528,8 @@ impl Disk {
     fn crash(mut self, mut luck: Luck) -> Image {
         let mut cut: Vec<PathBuf> = Vec::new();
         for (name, file) in std::mem::take(&mut self.pending_names) {
-            // Once a change of a name is missing, the later ones of that name are as well.
+            // Changes of one name are lost from the end: after the first missing one all later ones
+            // are too.
             if cut.contains(&name) || !luck.keeps() {
                 cut.push(name);
             } else {

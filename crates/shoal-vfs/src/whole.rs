@@ -15,12 +15,12 @@ pub fn read_file(path: &Path) -> Result<Vec<u8>, VfsError> {
     fs::read(path).map_err(|error| VfsError::from_io("read", path, error))
 }
 
-/// Makes `bytes` the content of the file at `path`, durably: the new content is written beside it,
-/// synced, and renamed into place, so that a crash leaves the old file or the new one. A link is
-/// followed, and the permissions of a file that was there are kept.
+/// Makes `bytes` the content of the file at `path`, durably: the new content is written to a draft
+/// beside the file, synced, and renamed into place, so a crash leaves the old file or the new one.
+/// A link is followed, and the permissions of an existing file are kept.
 ///
 /// # Errors
-/// [`VfsError`] by cause; then the file is as it was.
+/// [`VfsError`] by cause; the file is then as before.
 pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), VfsError> {
     replace(path, bytes).map_err(|error| VfsError::from_io("write", path, error))
 }
@@ -52,7 +52,7 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
         .and_then(|()| fs::rename(&draft, &target))
         .and_then(|()| sync_folder(&folder));
     if written.is_err() {
-        // What is left is only a draft; the error that matters is the one returned.
+        // Only the draft is left; the caller needs the error of the write, not of the removal.
         let _ = fs::remove_file(&draft);
     }
     written

@@ -1,10 +1,10 @@
 //! Files mapped into memory, for reading.
 //!
-//! Mapping a file and touching its pages for the first time is dear, taking a lock is cheap. So what
-//! the system mapped (a [`Region`]) stays with the open file from one lock to the next, and what may
-//! be looked at (a [`Mapping`]) lives only under a lock. Between two locks others may write and cut
-//! the file; the region then shows them or ends in nothing, and nobody looks. The next mapping asks
-//! how long the file is before it lends a byte.
+//! Mapping a file and touching its pages for the first time is dear, taking a lock is cheap. So the
+//! pages mapped by the system (a [`Region`]) stay with the open file from one lock to the next, and
+//! the bytes open to readers (a [`Mapping`]) live only under a lock. Between two locks others may
+//! write and cut the file; the region then shows their bytes or ends early, and nobody looks. The
+//! next mapping asks for the file's length before lending a byte.
 
 #![allow(unsafe_code)]
 
@@ -20,9 +20,9 @@ use super::OpenFile;
 
 /// The first bytes of a file, mapped for reading. Clones are the same mapping.
 ///
-/// While one lives its handle keeps at least the shared lock, whatever is asked of the handle, and
-/// refuses to write. So nobody who follows SQLite's locking protocol changes the bytes or cuts the
-/// file, in this process or another; that is the fact the slices rest on.
+/// While a mapping lives its handle keeps at least the shared lock, against every request to
+/// release the lock, and refuses to write. So nobody who follows SQLite's locking protocol changes
+/// the bytes or cuts the file, in this process or another; the slices rest on this fact.
 #[derive(Clone)]
 pub struct Mapping {
     start: NonNull<u8>,
@@ -31,7 +31,7 @@ pub struct Mapping {
     _hold: Arc<Hold>,
 }
 
-/// What the clones of a mapping share.
+/// The parts shared by the clones of a mapping.
 struct Hold {
     _region: Arc<Region>,
     file: Arc<OpenFile>,
@@ -44,9 +44,9 @@ impl Drop for Hold {
 }
 
 impl Mapping {
-    /// The first `len` bytes of `region`, which is as long at least. The caller has found the file
-    /// to have them, under the lock, and has counted the mapping in `file`, which keeps the lock
-    /// from then on.
+    /// The first `len` bytes of `region`, at most all of them. The caller holds the lock, has found
+    /// the file to be at least `len` bytes long, and has counted the mapping in `file`; the count
+    /// keeps the lock from then on.
     pub(super) fn new(file: Arc<OpenFile>, region: Arc<Region>, len: usize) -> Mapping {
         let len = len.min(region.len);
         Mapping { start: region.start, len, _hold: Arc::new(Hold { _region: region, file }) }
@@ -58,9 +58,9 @@ impl Deref for Mapping {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: `start` and at least `len` bytes are those of a region that stays mapped as long
-        // as `self` lives, or a dangling pointer and 0. The file has these bytes and they do not
-        // change, because the handle keeps the shared lock as long as `self` lives (see the type).
+        // SAFETY: `start` and at least `len` bytes belong to a region mapped as long as `self`
+        // lives, or are a dangling pointer and 0. The file has these bytes and they do not change,
+        // because the handle keeps the shared lock as long as `self` lives (see the type).
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
@@ -71,13 +71,13 @@ impl fmt::Debug for Mapping {
     }
 }
 
-// SAFETY: the mapped bytes do not change, so threads may read them together, and a mapping may be
-// dropped by another thread than the one that made it.
+// SAFETY: the mapped bytes do not change, so threads may read them together, and any thread may
+// drop a mapping.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
 
-/// What the system has mapped of a file. Its bytes are out of reach but through a [`Mapping`].
+/// Pages of a file mapped by the system. The bytes are out of reach except through a [`Mapping`].
 #[derive(Debug)]
 pub(super) struct Region {
     start: NonNull<u8>,
@@ -110,7 +110,7 @@ impl Region {
         Ok(Region { start, len })
     }
 
-    /// Bytes that are mapped.
+    /// Length of the region in bytes.
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -119,8 +119,8 @@ impl Region {
 impl Drop for Region {
     fn drop(&mut self) {
         if self.len > 0 {
-            // SAFETY: the region was mapped by `new`, and no slice of it outlives the mappings,
-            // which hold it. It cannot fail for a range that is mapped.
+            // SAFETY: the region was mapped by `new`, and every slice's mapping holds the region,
+            // so no slice outlives this call. Unmapping a mapped range cannot fail.
             unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
         }
     }

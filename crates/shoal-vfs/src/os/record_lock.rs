@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// What to do with a range of bytes.
+/// The operation on a range of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Read,
@@ -16,7 +16,7 @@ pub(super) enum Kind {
     Unlock,
 }
 
-/// A range of bytes: `start`, then `len` bytes, or all that follow for 0.
+/// A range of bytes: `len` bytes from `start` on, or all bytes from `start` on for a `len` of 0.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Range {
     start: libc::off_t,
@@ -80,8 +80,8 @@ fn lock_type(kind: Kind) -> libc::c_short {
 }
 
 fn request(kind: Kind, range: Range) -> libc::flock {
-    // SAFETY: `flock` is a C struct of integers, for which all zeroes is a value; the system asks
-    // that `l_pid` be 0 for open-file-description locks.
+    // SAFETY: `flock` is a C struct of integers, for which all zeroes is a value;
+    // open-file-description locks require an `l_pid` of 0.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     lock.l_type = lock_type(kind);
     lock.l_whence = libc::SEEK_SET as libc::c_short;
@@ -92,7 +92,7 @@ fn request(kind: Kind, range: Range) -> libc::flock {
 
 fn call(file: &fs::File, command: libc::c_int, lock: &mut libc::flock) -> io::Result<()> {
     // SAFETY: the descriptor is open, because `file` is borrowed; `command` is one of `COMMANDS`,
-    // which read and write one `flock`, and `lock` is a valid one for the time of the call.
+    // all of which read and write one `flock`, and `lock` is a valid one for the time of the call.
     let result = unsafe { libc::fcntl(file.as_raw_fd(), command, std::ptr::from_mut(lock)) };
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -1,4 +1,4 @@
-//! Blocks of a file mapped as words that processes share.
+//! Blocks of a file mapped as words shared by processes.
 
 #![allow(unsafe_code)]
 
@@ -13,15 +13,15 @@ use crate::shared::{SHARED_BLOCK, SharedBlock};
 
 /// One block of a file, mapped as atomic words.
 ///
-/// The file has the block's bytes when it is mapped, and whoever shares it follows SQLite's protocol:
-/// the index of a log is shortened only by one who holds byte 128 exclusively, which nobody can as
-/// long as the user of this block holds its lock on the byte.
+/// The file has the block's bytes at the time of mapping, and everyone who shares the file follows
+/// SQLite's protocol: only a holder of the exclusive lock on byte 128 shortens the index of a log,
+/// and the user of this block holds a lock on byte 128 against exclusive ones.
 #[derive(Debug)]
 pub(crate) struct MappedWords {
-    /// What was mapped; a multiple of the system's page.
+    /// The start of the mapping, aligned to the system's page.
     start: NonNull<u8>,
     len: usize,
-    /// The block's place within that.
+    /// The block's place within the mapping.
     offset: usize,
     writable: bool,
     /// Keeps the descriptor and its locks.
@@ -29,7 +29,7 @@ pub(crate) struct MappedWords {
 }
 
 impl MappedWords {
-    /// Maps block `number` of a file that has it.
+    /// Maps block `number`; the file must be long enough to have the block.
     pub(super) fn new(
         file: &Arc<OpenFile>,
         number: usize,
@@ -74,9 +74,9 @@ impl MappedWords {
     #[inline]
     pub(crate) fn words(&self) -> &[AtomicU32] {
         // SAFETY: the mapping is `offset + SHARED_BLOCK` bytes long and stays as long as `self`
-        // lives; `start` is aligned to a page and `offset` a multiple of 32 KiB modulo one, so words
-        // are aligned. Others change the bytes meanwhile, as atomics allow; a mapping that may not be
-        // written is never stored to (`SharedBlock::store` asks).
+        // lives; `start` is aligned to a page and `offset` a multiple of 32 KiB modulo a page, so
+        // words are aligned. Others change the bytes meanwhile, as atomics allow; a read-only
+        // mapping is never stored to (`SharedBlock::store` asks).
         unsafe {
             let first = self.start.as_ptr().add(self.offset).cast::<AtomicU32>();
             std::slice::from_raw_parts(first, SharedBlock::LEN)
@@ -86,12 +86,12 @@ impl MappedWords {
 
 impl Drop for MappedWords {
     fn drop(&mut self) {
-        // SAFETY: the range was mapped by `new`, and no slice of it outlives `self`.
+        // SAFETY: the range was mapped by `new`, and no slice of the range outlives `self`.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
     }
 }
 
-// SAFETY: the words are atomics, which threads may share; the mapping may be dropped by any thread.
+// SAFETY: the words are atomics, safe to share by threads; any thread may drop the mapping.
 unsafe impl Send for MappedWords {}
 // SAFETY: as above.
 unsafe impl Sync for MappedWords {}
