@@ -1,6 +1,6 @@
 //! The lab with Shoal's engines and everyone else's.
 //!
-//! Each peer is a feature, so that one that does not build costs no other.
+//! Each peer is a feature: a peer failing to build costs no other.
 
 mod document;
 mod hash;

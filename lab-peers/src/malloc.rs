@@ -1,8 +1,8 @@
-//! A `malloc` that counts, in place of glibc's: peers that allocate in C are counted as those in Rust
-//! are, and the Rust heap, which asks the same `malloc`, once and not twice.
+//! A counting `malloc` in place of glibc's: allocations of peers in C are counted as those in Rust
+//! are. The Rust heap asks the same `malloc` and is counted once, not twice.
 //!
-//! Memory is glibc's own, so whatever is not counted here (`free`, `memalign`) works as before. What
-//! an engine hands out of memory that it asked for once, as SQLite's lookaside slots, is no allocation.
+//! Memory is glibc's own, so functions not counted here (`free`, `memalign`) work as before. Pieces
+//! an engine cuts from memory allocated earlier, as SQLite's lookaside slots, are no allocations.
 
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 

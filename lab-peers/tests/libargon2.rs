@@ -40,7 +40,7 @@ fn theirs(
         free_cbk: None,
         flags: 0,
     };
-    // SAFETY: every pointer lives until the call returns, with its length beside it.
+    // SAFETY: every pointer lives until the call returns, with its length beside the pointer.
     let code = unsafe {
         match variant {
             Variant::D => argon2d_ctx(&raw mut context),

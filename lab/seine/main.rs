@@ -31,7 +31,7 @@ impl HashEngine for Seine {
         salt: &[u8],
         tag: &mut [u8; 32],
     ) -> Result<(), Miss> {
-        // SAFETY: a block is 128 words, for which any bytes will do, and the memory begins at a page.
+        // SAFETY: a block is 128 words, any bytes are valid words, and the memory begins at a page.
         let (_, blocks, _) = unsafe { memory.bytes().align_to_mut::<PowBlock>() };
         hasher
             .hash_password_into_with_memory(password, salt, tag, blocks)

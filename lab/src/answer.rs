@@ -1,4 +1,4 @@
-//! What a row's work came to, reduced to a number that contenders must agree on.
+//! A row's answer, reduced to a number all contenders must agree on.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,19 +7,19 @@ use crate::engine::table::Cell;
 /// A row's answer. Equal answers are needed before a time counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
-    /// What every contender must agree on.
+    /// The digest all contenders must agree on.
     pub digest: Digest,
-    /// What those of one format must agree on too: heads, change hashes.
+    /// The digest contenders of one format must agree on too: heads, change hashes.
     pub native: Option<(String, Digest)>,
 }
 
 impl Answer {
-    /// An answer that is all in the digest.
+    /// An answer held by the digest alone.
     pub fn of(digest: Digest) -> Self {
         Self { digest, native: None }
     }
 
-    /// Adds what contenders of the same format must agree on beside it.
+    /// Adds the bytes contenders of the same format must agree on as well.
     #[must_use]
     pub fn with_native(mut self, format: Option<&str>, bytes: Option<Vec<u8>>) -> Self {
         if let (Some(format), Some(bytes)) = (format, bytes) {
@@ -29,7 +29,7 @@ impl Answer {
     }
 }
 
-/// FNV-1a over whatever an answer consists of: order matters, lengths are part of it.
+/// FNV-1a over all parts of an answer: order matters, and lengths are hashed too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Digest(u64);
 
@@ -88,8 +88,8 @@ impl Digest {
     }
 }
 
-/// What a timed region does with a value, so that it must be decoded and cannot be left out: cheap
-/// and the same for every contender. The full contents are compared untimed, through [`Digest`].
+/// Uses a value within a timed region, so that decoding cannot be left out: cheap and the same for
+/// every contender. The full contents are compared untimed, through [`Digest`].
 #[inline]
 pub(crate) fn touch(cell: Cell<'_>) -> u64 {
     match cell {

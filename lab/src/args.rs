@@ -10,27 +10,27 @@ use crate::workload::{Context, Scale};
 #[derive(Clone, Debug, Parser)]
 #[command(name = "shoal-lab", version, args_conflicts_with_subcommands = true)]
 pub struct Arguments {
-    /// What else the lab can do.
+    /// The verb, for work other than measuring.
     #[command(subcommand)]
     pub command: Option<Verb>,
-    /// What is run when there is no verb.
+    /// The run, in the absence of a verb.
     #[command(flatten)]
     pub run: RunArguments,
 }
 
-/// The lab as a verb of Shoal's own command: its rows, without what needs a checkout.
+/// The lab as a verb of Shoal's own command: its rows, without the parts needing a checkout.
 #[derive(Clone, Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct BenchArguments {
-    /// What else it does.
+    /// The verb below `bench`, for work other than measuring.
     #[command(subcommand)]
     pub command: Option<BenchVerb>,
-    /// What is run when there is no verb.
+    /// The run, in the absence of a verb.
     #[command(flatten)]
     pub run: RunArguments,
 }
 
-/// What `bench` does beside measuring.
+/// The verbs below `bench`, beside measuring.
 #[derive(Clone, Debug, Subcommand)]
 pub enum BenchVerb {
     /// Makes the page, the table or the chapter of the docs from a record
@@ -50,7 +50,7 @@ impl From<BenchArguments> for Arguments {
     }
 }
 
-/// What is measured, and where the figures go.
+/// Arguments of a run: the rows to measure, and the places for the figures.
 #[derive(Clone, Debug, Args)]
 pub struct RunArguments {
     /// Lists rows and contenders, and measures nothing
@@ -103,7 +103,7 @@ pub struct RunArguments {
     pub unbuilt: Vec<String>,
 }
 
-/// The other things that the lab does.
+/// The verbs of the lab, beside measuring.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Verb {
     /// Compares two builds of the product, interleaved: two commits, or one commit built twice
@@ -193,7 +193,7 @@ pub struct ProfileArguments {
     pub once: bool,
 }
 
-/// What counts where time goes.
+/// Ways to count where time goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Profiler {
     /// Instruction counts, repeatable, of the measured region alone; slow

@@ -1,5 +1,5 @@
-//! `lab ab`: two builds, of two commits or of one with other flags, measured in turns, every sample in
-//! a fresh process.
+//! `lab ab`: two builds, of two commits or of one commit with other flags, measured in turns, every
+//! sample in a fresh process.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ use crate::statistics::{Interval, detectable, ratio};
 use crate::worker::client::Program;
 use crate::workload::{Context, Scale};
 
-/// A run of `ab`, as a record keeps it.
+/// A run of `ab`, as written to a record.
 #[derive(Debug, Serialize, Deserialize)]
 struct Comparison {
     /// Seconds since 1970.
@@ -55,7 +55,7 @@ impl Way {
         format!("{}-{}", self.commit, self.settings())
     }
 
-    /// A number that differs where flags or settings do.
+    /// A number telling choices of flags and settings apart.
     fn settings(&self) -> String {
         let settings = self
             .config
@@ -65,7 +65,7 @@ impl Way {
     }
 }
 
-/// What a comparison came to on one row and contender.
+/// A comparison's result on one row and contender.
 #[derive(Debug, Serialize, Deserialize)]
 struct Compared {
     row: String,
@@ -73,12 +73,12 @@ struct Compared {
     /// Base over candidate, pair by pair: above 1, the candidate is faster.
     pairs: Vec<f64>,
     interval: Interval,
-    /// The smallest change that this run could have seen, as a share.
+    /// The smallest change detectable by this run, as a share.
     detectable: Option<f64>,
     verdict: Verdict,
 }
 
-/// What may be said of two commits.
+/// The conclusion the interval allows about two builds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Verdict {
@@ -124,7 +124,7 @@ pub(crate) fn compare(args: &AbArguments, contenders: &Contenders) -> Result<boo
         "candidate",
         way(&args.candidate, &args.candidate_flags, &args.candidate_config),
     );
-    // Both are built, so that a run names everything that does not build.
+    // Both are built before any error is returned, so one run names everything that does not build.
     let (base, candidate) = match (base, candidate) {
         (Ok(base), Ok(candidate)) => (base, candidate),
         (base, candidate) => {
@@ -183,7 +183,7 @@ struct Built {
     program: Program,
 }
 
-/// Builds the commit that `way` names by any revision.
+/// Builds the commit given by `way` as any revision.
 fn built(root: &Path, role: &str, way: Way) -> Result<Built, String> {
     let revision = way.commit;
     let commit = git(root, &["rev-parse", "--verify", &format!("{revision}^{{commit}}")])
@@ -198,8 +198,8 @@ fn built(root: &Path, role: &str, way: Way) -> Result<Built, String> {
     }
     let way = Way { commit: short, ..way };
     out::note(&format!("building {role} {}", way.name()));
-    // One folder of builds for all commits, and one for each choice of flags: what they have in
-    // common is built once.
+    // One folder of builds for all commits, and one for each choice of flags: dependencies common
+    // to two commits are built once.
     let target = if way.flags.is_empty() && way.config.is_empty() {
         worktrees.join("target")
     } else {
@@ -339,7 +339,8 @@ fn lines(compared: &Compared, base: &Way, candidate: &Way) -> String {
     text
 }
 
-/// Writes the comparison as a file of its own, under the machine's name, which the journal can cite.
+/// Writes the comparison as a file of its own, under the machine's name, to be cited by the
+/// journal.
 fn keep(args: &AbArguments, root: &Path, comparison: &Comparison) -> Result<(), String> {
     let nowhere = args.records.as_deref() == Some(Path::new("none"));
     if comparison.results.is_empty() || args.quick || nowhere {

@@ -1,4 +1,4 @@
-//! Who takes part: engines that were built, and names of those that were not.
+//! The contenders: built engines, and names of the missing ones.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::workload::{Bench, Context, Family, Row, Sampler, document, hash, tabl
 type PrepareRow = Box<dyn Fn(&str, &Context) -> Option<Result<Sampler, Miss>> + Send + Sync>;
 type Generate = Box<dyn Fn(&Dataset<'_>, &mut dyn FnMut(u64)) -> Result<(), Miss> + Send + Sync>;
 
-/// A database that is made once and kept.
+/// A database made once and kept.
 pub(crate) enum Dataset<'a> {
     /// Users and orders, as many of each, at this path.
     Users(&'a Path, u64),
@@ -26,7 +26,7 @@ pub(crate) enum Dataset<'a> {
 pub(crate) struct Contender {
     pub(crate) family: Family,
     pub(crate) about: About,
-    /// `None` for one that was not built: then every row of its family is missed for `why`.
+    /// `None` for an engine not built: every row of its family is then missed for `why`.
     prepare: Option<PrepareRow>,
     why: Option<Miss>,
 }
@@ -42,13 +42,13 @@ impl Contender {
         }
     }
 
-    /// Why it cannot run at all, if so.
+    /// The reason, if the contender cannot run at all.
     pub(crate) fn absence(&self) -> Option<&Miss> {
         self.why.as_ref()
     }
 }
 
-/// The contenders of a program, in the order in which reports show them.
+/// The contenders of a program, in the order of reports.
 #[derive(Default)]
 pub struct Contenders {
     pub(crate) all: Vec<Contender>,
@@ -79,13 +79,13 @@ impl Contenders {
         self.add(Family::Argon, about, prepared(hash::rows::<E>(), engine));
     }
 
-    /// Names one that should be here and is not, so that the tables are complete.
+    /// Names an expected contender missing from this build, to keep the tables complete.
     pub fn absent(&mut self, family: Family, about: About, why: Miss) {
         self.all.push(Contender { family, about, prepare: None, why: Some(why) });
     }
 
-    /// Says who writes the generated databases: an engine whose files are SQLite's. The first
-    /// one named does it.
+    /// Names the writer of the generated databases: an engine whose files are SQLite's. The first
+    /// engine named stays the writer.
     pub fn generate_with<E: TableEngine>(&mut self, engine: E) {
         if self.generate.is_none() {
             self.generate = Some(Box::new(move |dataset, progress| match dataset {
@@ -95,7 +95,7 @@ impl Contenders {
         }
     }
 
-    /// Makes a generated database, or says that nobody can.
+    /// Makes a generated database; a miss when no engine can.
     pub(crate) fn generate(
         &self,
         dataset: &Dataset<'_>,
@@ -128,7 +128,7 @@ pub(crate) fn rows() -> Vec<Row> {
     rows
 }
 
-/// The engine that can do nothing: rows are the same for all engines, and this one asks for them.
+/// The engine without any operation: asks for the list of rows, the same for all engines.
 struct Nobody;
 
 impl DocEngine for Nobody {

@@ -16,7 +16,7 @@ pub(crate) const QUICK_ROWS: u64 = 2_000;
 /// The data is the same in every run, whatever the run's own seed.
 const SEED: u64 = 42;
 
-/// The sizes that rows ask for.
+/// The sizes used by rows, in users.
 pub(crate) const SIZES: [u64; 2] = [1_000_000, 5_000_000];
 
 const ORDERS_TABLE: TableSpec = TableSpec {
@@ -35,13 +35,13 @@ const LAST: [&str; 10] = [
 const DEPTS: [&str; 5] = ["eng", "sales", "ops", "hr", "marketing"];
 const STATUS: [&str; 4] = ["Pending", "Shipped", "Delivered", "Cancelled"];
 
-/// Where the database of that size lies.
+/// The path of the database with `rows` users.
 pub(crate) fn path(cache: &Path, scale: Scale, rows: u64) -> PathBuf {
     let rows = if scale == Scale::Quick { QUICK_ROWS } else { rows };
     cache.join(format!("users-{rows}-{SEED}.db"))
 }
 
-/// Makes the database unless it is there. It appears under its name only when it is whole.
+/// Makes a missing database. The file appears under its name only once whole.
 pub(crate) fn generate<E: TableEngine>(
     engine: &E,
     path: &Path,

@@ -1,8 +1,8 @@
-//! What a contender is: one small trait per engine family, every operation optional.
+//! Contenders as traits: one small trait per engine family, every operation optional.
 //!
-//! Workloads are generic over these traits, so an adapter's calls are inlined into the timed
-//! region and no contender pays for dynamic dispatch. An operation that an engine has not is left
-//! at its default and the row says `not run`.
+//! Workloads are generic over these traits, so an adapter's calls are inlined into the timed region
+//! and no contender pays for dynamic dispatch. An adapter without an operation keeps the trait's
+//! default, and the row says `not run`.
 
 pub mod document;
 pub mod hash;
@@ -21,29 +21,29 @@ pub use table::TableEngine;
 pub struct About {
     /// Short and unique within the family: the column of the table.
     pub name: String,
-    /// The version that was built.
+    /// The version built.
     pub version: String,
-    /// What a reader must know to judge its figures: form, flags, guarantee.
+    /// Facts a reader needs to judge the figures: form, flags, guarantee.
     pub note: String,
-    /// Whether this one is ours: ratios are taken against it.
+    /// True for Shoal's own engines: ratios are taken against them.
     pub ours: bool,
-    /// Whether its heap is Rust's, so that the counting allocator sees it.
+    /// True for a heap of Rust's: the counting allocator then sees the engine's allocations.
     pub rust_heap: bool,
-    /// Whether it works in a process of its own, whose heap nobody here sees.
+    /// True for an engine in a process of its own, with a heap nobody here sees.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub other_process: bool,
-    /// What it promises to readers: ratios are taken between equals.
+    /// The promise to readers: ratios are taken between equal promises.
     pub guarantee: Guarantee,
 }
 
-/// What an engine promises to whoever reads while others may write.
+/// An engine's promise to readers while others may write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Guarantee {
     /// The question does not arise.
     #[default]
     None,
-    /// Every read sees what other processes committed before it.
+    /// Every read sees the commits made before by other processes.
     Fresh,
     /// Reads see one state until the reader moves on, or no one else can write.
     Snapshot,
@@ -63,12 +63,12 @@ impl About {
         }
     }
 
-    /// One of Shoal's own engines, in the version that this crate was built with.
+    /// One of Shoal's own engines, in the version of this build.
     pub fn ours(name: &str, note: &str) -> Self {
         Self { ours: true, ..Self::peer(name, env!("CARGO_PKG_VERSION"), note) }
     }
 
-    /// The same, with what it promises to readers.
+    /// The same, with a promise to readers.
     #[must_use]
     pub fn promising(mut self, guarantee: Guarantee) -> Self {
         self.guarantee = guarantee;
@@ -95,10 +95,10 @@ impl About {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "why", rename_all = "snake_case")]
 pub enum Miss {
-    /// It could not be run, and that is no fault: the operation is not offered, a corpus or an
+    /// Could not be run, without any fault: the operation is not offered, or a corpus or an
     /// instruction set is not there.
     NotRun(String),
-    /// It was run and went wrong: an error, a crash, a different answer.
+    /// Ran and went wrong: an error, a crash, a different answer.
     Failed(String),
 }
 
@@ -111,7 +111,7 @@ impl Miss {
         Self::NotRun(format!("{operation}{}", Self::ABSENT))
     }
 
-    /// One of ours that is still to come.
+    /// One of Shoal's own, still to come.
     pub fn not_built() -> Self {
         Self::NotRun("not built".into())
     }

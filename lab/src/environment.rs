@@ -1,22 +1,22 @@
-//! Where a run happened: what the machine and the tools say of themselves.
+//! The place of a run: the machine's and the tools' own account.
 
 use std::fs;
 use std::process::Command;
 
 use serde::{Deserialize, Serialize};
 
-/// What a reader needs to know of the machine to judge figures taken on it.
+/// The facts about a machine needed to judge figures taken there.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
     /// The processor's own name, its count, and its microcode.
     pub cpu: String,
-    /// Logical processors that the process may use.
+    /// Logical processors usable by the process.
     pub cores: usize,
     /// Microcode revision.
     pub microcode: String,
-    /// Instruction sets that matter here, of those the processor reports.
+    /// Instruction sets relevant to Shoal, of those the processor reports.
     pub isa: Vec<String>,
-    /// Frequency governor, or why it is not known.
+    /// Frequency governor, or the reason for not knowing.
     pub governor: String,
     /// Linux, and its version.
     pub kernel: String,
@@ -26,13 +26,13 @@ pub struct Environment {
     pub memory_kib: u64,
     /// Transparent huge pages: the chosen word of the three.
     pub huge_pages: String,
-    /// Huge pages that are set aside, with their size.
+    /// Huge pages set aside, with their size.
     pub huge_pages_reserved: String,
     /// The compiler found when the lab runs.
     pub rustc: String,
-    /// The commit of the working tree, and whether it had changes.
+    /// The commit of the working tree, with a note about uncommitted changes.
     pub commit: String,
-    /// Whether the lab was built with optimisation.
+    /// True for a lab built with optimisation.
     pub optimised: bool,
 }
 
@@ -59,7 +59,7 @@ impl Environment {
         format!("{core}-{}-cores", self.cores)
     }
 
-    /// Asks the machine. What cannot be found out is an empty text.
+    /// Asks the machine. A fact not to be found out is an empty text.
     pub fn probe() -> Self {
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let field = |name: &str| {
@@ -123,7 +123,7 @@ fn line(path: &str) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }
 
-/// The word in brackets of a file that lists choices.
+/// The word in brackets of a file listing choices.
 fn chosen(path: &str) -> String {
     let text = line(path).unwrap_or_default();
     text.split_once('[')
@@ -145,17 +145,17 @@ fn kib_field(text: &str, name: &str) -> Option<u64> {
     })
 }
 
-/// Memory that could be had without swapping, in KiB.
+/// Memory available without swapping, in KiB.
 pub(crate) fn available_memory_kib() -> Option<u64> {
     meminfo("MemAvailable")
 }
 
-/// Processes that want a core, over the last minute.
+/// Mean number of processes wanting a core, over the last minute.
 pub(crate) fn load() -> Option<f64> {
     line("/proc/loadavg")?.split_whitespace().next()?.parse().ok()
 }
 
-/// Time that the hypervisor kept from this machine since it started, and all time, in ticks.
+/// Time the hypervisor kept from this machine since boot, and all time, in ticks.
 pub(crate) fn steal_ticks() -> Option<(u64, u64)> {
     let text = fs::read_to_string("/proc/stat").ok()?;
     let ticks: Vec<u64> = text
@@ -174,17 +174,17 @@ pub(crate) fn resident_kib() -> Option<(u64, u64)> {
     Some((kib_field(&status, "VmRSS")?, kib_field(&status, "VmHWM")?))
 }
 
-/// Memory of this process that lies in huge pages, in KiB.
+/// Memory of this process in huge pages, in KiB.
 pub(crate) fn huge_page_kib() -> Option<u64> {
     let maps = fs::read_to_string("/proc/self/smaps_rollup").ok()?;
     let reserved = kib_field(&maps, "Private_Hugetlb").unwrap_or(0);
     Some(kib_field(&maps, "AnonHugePages")? + reserved)
 }
 
-/// Lets the peak start again from what is resident now. Where Linux refuses it, the peak of the
-/// preparation stays in the figure, which is then too large and never too small.
+/// Lets the peak start again from the memory resident now. Where Linux refuses, the preparation's
+/// peak stays in the figure, and the figure is too large, never too small.
 pub(crate) fn forget_peak() {
-    // Nothing to be done about a refusal, and the comment above says what it means.
+    // A refusal cannot be helped; the function's comment tells the effect on the figure.
     let _ = fs::write("/proc/self/clear_refs", "5");
 }
 

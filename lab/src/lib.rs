@@ -4,7 +4,7 @@
 //! thin adapters, handed over in a [`Contenders`]. A row's answer is computed by every contender
 //! and compared before anything is timed; then contenders take turns, each in a process of its own,
 //! in an order shuffled by a printed seed and balanced (A B B A). Knows every public API of Shoal
-//! and nobody's insides; nothing that ships depends on it but the `bench` verb.
+//! and nobody's insides; of all shipped programs only the `bench` verb depends on the lab.
 
 mod answer;
 mod args;
@@ -42,13 +42,13 @@ pub use workload::{Family, Row, Scale};
 
 /// The lab as a program: reads the process's own arguments.
 ///
-/// `prefix` is what stands between the program's name and the lab's arguments, such as `bench`
-/// when the lab is a verb: the lab starts its own program again for every contender.
+/// `prefix` stands between the program's name and the lab's arguments, such as `bench` when the lab
+/// is a verb: the lab starts its own program again for every contender.
 pub fn main(prefix: &[&str], contenders: &Contenders) -> ExitCode {
     run(prefix, Arguments::parse(), contenders)
 }
 
-/// The lab with `contenders`: runs parsed arguments and says on stderr what went wrong.
+/// The lab with `contenders`: runs parsed arguments and reports errors on stderr.
 pub fn run(prefix: &[&str], arguments: Arguments, contenders: &Contenders) -> ExitCode {
     match done(prefix, arguments, contenders) {
         Ok(true) => ExitCode::SUCCESS,
@@ -62,10 +62,10 @@ pub fn run(prefix: &[&str], arguments: Arguments, contenders: &Contenders) -> Ex
 
 /// The lab as a verb: Shoal's engines alone. `prefix` as in [`main`].
 ///
-/// False when a row failed or was not there, which has been said.
+/// False when a row failed or was not there, after a report of the failure.
 ///
 /// # Errors
-/// What kept the run from taking place, as a sentence.
+/// The reason the run could not take place, as a sentence.
 pub fn bench(prefix: &[&str], arguments: BenchArguments) -> Result<bool, String> {
     done(prefix, arguments.into(), &shoal::alone())
 }

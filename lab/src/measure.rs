@@ -15,12 +15,12 @@ use crate::workload::{Context, Family, Row};
 #[derive(Clone, Debug)]
 pub(crate) struct Entrant {
     pub(crate) family: Family,
-    /// As reports name it.
+    /// The contender, with the name used by reports.
     pub(crate) about: About,
-    /// As its own program names it.
+    /// The contender's name in its own program.
     pub(crate) name: String,
     pub(crate) program: Program,
-    /// Why it cannot run at all.
+    /// The reason, if the contender cannot run at all.
     pub(crate) absence: Option<Miss>,
 }
 
@@ -33,9 +33,8 @@ pub(crate) struct Plan {
     pub(crate) patience: Duration,
     /// Rest before the first sample of a row.
     pub(crate) rest: Duration,
-    /// Takes every warm sample in a process of its own, the second that it takes: where memory
-    /// happens to lie is then drawn anew each time, and is no part of the difference between two
-    /// builds.
+    /// Takes every warm sample in a process of its own, as the second sample there: the placement
+    /// of memory is then drawn anew each time, and is no part of the difference between two builds.
     pub(crate) fresh: bool,
 }
 
@@ -72,7 +71,7 @@ pub(crate) fn measure(
     }
     let warm_rounds = if row.memory { 0 } else { plan.rounds };
     for round in 0..warm_rounds {
-        // A B B A: every second round runs backwards, so that what drifts favours no one.
+        // A B B A: every second round runs backwards, so a drift of the machine favours no one.
         if round % 2 == 0 {
             if round > 0 && start.elapsed() > plan.budget {
                 break;
@@ -118,7 +117,7 @@ impl<'a> Lane<'a> {
 
     fn gives_up(&mut self, miss: Miss) {
         self.worker = None;
-        // What a peer does not offer it may never want to; what ours lacks is still to come.
+        // A missing operation may be a peer's choice for good; one of ours is still to come.
         self.outcome.miss = Some(match miss {
             Miss::NotRun(why) if self.entrant.about.ours && why.ends_with(Miss::ABSENT) => {
                 Miss::not_built()
@@ -150,7 +149,7 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// Takes the first sample of a fresh process, which then replaces the present one.
+    /// Takes the first sample of a fresh process; the fresh process then replaces the present one.
     fn cold(&mut self, row: &Row, plan: &Plan, round: usize, place: usize) {
         if self.out() {
             return;
@@ -198,7 +197,7 @@ impl<'a> Lane<'a> {
     }
 }
 
-/// Whether a contender's process lives on from sample to sample.
+/// True when a contender's process lives on from sample to sample.
 const fn keeps(row: &Row, plan: &Plan) -> bool {
     !row.solo && !row.memory && !plan.fresh
 }
@@ -216,8 +215,8 @@ fn sample(reply: &Reply, round: usize, place: usize) -> Sample {
     }
 }
 
-/// Fails every contender whose answer is not the common one. The common one is what most gave;
-/// when no answer has more votes than another, nobody can be told right and all have failed.
+/// Fails every contender whose answer is not the most frequent one. Without a single most frequent
+/// answer nobody can be told right, and all fail.
 fn compare(lanes: &mut [Lane<'_>]) {
     let digests: Vec<_> = lanes.iter().map(|lane| Some(lane.answer.as_ref()?.digest)).collect();
     judge(lanes, &digests, "its answer differs");

@@ -1,8 +1,8 @@
-//! Memory in huge pages, for peers that let their caller find it.
+//! Memory in huge pages, for peers able to hash in their caller's memory.
 //!
-//! Where transparent huge pages are given on request only, a peer whose caller hands it a `Vec`
-//! would walk four levels of page tables for each block, and Shoal, which asks, would not. So what
-//! is kept from hash to hash lies in the same kind of pages for everybody.
+//! Where transparent huge pages are given on request only, a peer handed a plain `Vec` would walk
+//! four levels of page tables for each block, while Shoal asks for huge pages. So memory kept from
+//! hash to hash lies in the same kind of pages for everybody.
 
 use memmap2::MmapMut;
 
@@ -11,7 +11,7 @@ use crate::engine::Miss;
 /// A huge page of x86-64 and, with pages of 4 KiB, of AArch64.
 const HUGE_BYTES: usize = 2 << 20;
 
-/// Zeroed memory that begins at a huge page, asked for in huge pages and touched.
+/// Zeroed memory, beginning at a huge page, asked for in huge pages and touched.
 pub struct HugePages {
     map: MmapMut,
     start: usize,
@@ -19,7 +19,7 @@ pub struct HugePages {
 }
 
 impl HugePages {
-    /// Takes this many bytes and touches them all. Smaller than a huge page, they lie in plain ones.
+    /// Maps and touches `bytes` bytes. Less than a huge page lies in plain pages.
     ///
     /// # Errors
     /// When the system refuses.
@@ -27,7 +27,8 @@ impl HugePages {
         let map = MmapMut::map_anon(bytes + HUGE_BYTES).map_err(Miss::failed)?;
         #[cfg(target_os = "linux")]
         {
-            // A kernel without huge pages refuses; `share in huge pages` then says what came of it.
+            // A kernel without huge pages refuses; the figure `share in huge pages` tells the
+            // outcome.
             let _ = map.advise(memmap2::Advice::HugePage);
         }
         let start = map.as_ptr().align_offset(HUGE_BYTES);

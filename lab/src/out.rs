@@ -1,4 +1,4 @@
-//! The only place that prints: figures to stdout, all else to stderr.
+//! The only module to print: figures to stdout, all else to stderr.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 

@@ -1,8 +1,8 @@
-//! `lab peers`: builds the lab with its peers, each where it builds, and runs it.
+//! `lab peers`: builds the lab with all peers able to build, and runs the lab.
 //!
-//! Peers are features of `lab-peers`. All are built at once; when that fails each is tried alone,
-//! so that one that does not build is named in the report and costs no other. SQLite and libargon2
-//! take part a second time, built with other flags, which needs a program of its own.
+//! Peers are features of `lab-peers`. All are built at once; after a failure each is tried alone,
+//! so the peers failing to build are named in the report and cost no others. SQLite and libargon2
+//! take part a second time, built with other flags by a program of its own.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use std::process::Command;
 use crate::args::PeersArguments;
 use crate::out;
 
-/// Features of `lab-peers`, and the contender that each adds: family and name.
+/// Features of `lab-peers`, and each feature's contender: family and name.
 const PEERS: [(&str, &str); 12] = [
     ("automerge", "doc/automerge"),
     ("loro", "doc/loro"),
@@ -31,8 +31,7 @@ const PEERS: [(&str, &str); 12] = [
 const TUNED: &str = "tuned";
 const TUNED_FEATURES: [&str; 3] = ["peers-only", "rusqlite", "libargon2-native"];
 
-/// What a build of SQLite has that is meant for speed alone; SQLite's own recommendations, without
-/// those that change results.
+/// Flags for SQLite's speed alone: SQLite's own recommendations, without those changing results.
 const TUNED_FLAGS: &str = "-DSQLITE_THREADSAFE=2 -USQLITE_ENABLE_API_ARMOR \
     -USQLITE_ENABLE_MEMORY_MANAGEMENT -DSQLITE_DEFAULT_MEMSTATUS=0 -DSQLITE_MAX_EXPR_DEPTH=0 \
     -DSQLITE_USE_ALLOCA";
@@ -52,7 +51,7 @@ pub(crate) fn peers(args: &PeersArguments) -> Result<bool, String> {
     };
     let mut command = Command::new(program);
     command.args(&args.arguments);
-    // The tuned build has SQLite and libargon2, so it is of no use to a choice of other peers.
+    // The tuned build has SQLite and libargon2 only: no use to a choice of other peers.
     let tuned = !args.no_tuned && (only.is_empty() || only.contains(&"rusqlite"));
     if tuned && !unbuilt.iter().any(|one: &String| one.starts_with("table/sqlite=")) {
         match build(&folder, TUNED, &TUNED_FEATURES, Some(TUNED_FLAGS), args.native) {
@@ -86,7 +85,7 @@ pub(crate) fn peers(args: &PeersArguments) -> Result<bool, String> {
     Ok(status.success() && unbuilt.is_empty())
 }
 
-/// The checkout: the folder above, or the one that this program was built from.
+/// The checkout: the working folder, or the checkout this program was built from.
 fn root() -> Result<PathBuf, String> {
     let built_from = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let root = [PathBuf::from("."), built_from]
@@ -97,9 +96,9 @@ fn root() -> Result<PathBuf, String> {
     std::path::absolute(&root).map_err(|error| format!("{}: {error}", root.display()))
 }
 
-/// The folder that a build of `lab-peers` goes to: the caller's own choice, counted from the
-/// caller's working folder, or `target` beside the manifest. The tuned build has a folder of its
-/// own below, because the same crates with other flags would build each other anew.
+/// The folder for builds of `lab-peers`: the caller's own choice, counted from the caller's working
+/// folder, or `target` beside the manifest. The tuned build has a folder of its own below, because
+/// the same crates with other flags would build each other anew.
 fn target_folder(folder: &Path, form: &str, chosen: Option<OsString>) -> Result<PathBuf, String> {
     let plain = chosen.map_or_else(|| folder.join("target"), PathBuf::from);
     let plain =
@@ -121,7 +120,7 @@ fn chosen(only: &[String]) -> Result<Vec<&'static str>, String> {
         .collect()
 }
 
-/// Builds with those features that build alone.
+/// Builds with the features that build alone.
 fn some(
     folder: &Path,
     args: &PeersArguments,

@@ -79,7 +79,7 @@ fn run(command: &mut Command) -> Result<String, String> {
     Err(format!("{name}: {}", tail.into_iter().rev().collect::<Vec<_>>().join("\n")))
 }
 
-/// Instruction counts of what the watch times, callees included. Repeatable to a few
+/// Instruction counts of the region timed by the watch, callees included. Repeatable to a few
 /// instructions, unlike any time.
 fn callgrind(
     args: &ProfileArguments,
@@ -116,8 +116,8 @@ fn callgrind(
     Ok(lines)
 }
 
-/// The report's counts, summed over the source files that a function's instructions come from
-/// (what was inlined into it is a file of its own there), most first.
+/// The report's counts, summed over the source files of a function's instructions (callgrind counts
+/// inlined code under the file of its source), most first.
 fn by_function(report: &str) -> Vec<(String, u64)> {
     let mut sums: BTreeMap<String, u64> = BTreeMap::new();
     for line in report.lines() {
@@ -141,8 +141,8 @@ fn by_function(report: &str) -> Vec<(String, u64)> {
     sums
 }
 
-/// The blocks of a call tree from the measured region on: callers (`<`), the function (`*`), whom it
-/// calls (`>`), each with its instructions, callees included.
+/// The blocks of a call tree from the measured region on: callers (`<`), the function (`*`),
+/// callees (`>`), each with its instructions, callees included.
 fn graph(report: &str, top: usize) -> Vec<String> {
     let sign = |line: &str| -> Option<char> {
         let (_, rest) = line.split_once(")  ")?;
@@ -164,8 +164,8 @@ fn graph(report: &str, top: usize) -> Vec<String> {
         .collect()
 }
 
-/// Samples with their stacks, as a flame graph. Stacks are found by the unwind tables (the build has
-/// no frame pointers), so a build with lines is needed: the profile `lab`.
+/// Samples with their stacks, as a flame graph. Stacks are found by the unwind tables (the build
+/// has no frame pointers), so a build with lines is needed: the profile `lab`.
 #[cfg(feature = "workshop")]
 fn flame(
     args: &ProfileArguments,
@@ -218,7 +218,7 @@ fn stat(args: &ProfileArguments, prefix: &[OsString]) -> Result<Vec<String>, Str
     Ok(counters(&text))
 }
 
-/// What `perf stat` is asked for, two by two where one is a share of the other.
+/// The counters for `perf stat`, in pairs of a part and its whole where there is one.
 const COUNTERS: [&str; 10] = [
     "instructions",
     "cycles",
@@ -232,7 +232,7 @@ const COUNTERS: [&str; 10] = [
     "dTLB-loads",
 ];
 
-/// The counts of `perf stat -x ;`, shares of pairs, and the names of what the machine does not show.
+/// The counts of `perf stat -x ;`, shares of pairs, and the names of counters missing here.
 fn counters(text: &str) -> Vec<String> {
     let mut counts: BTreeMap<&str, f64> = BTreeMap::new();
     for line in text.lines() {
@@ -291,7 +291,7 @@ fn perf(
         .collect())
 }
 
-/// A line without the path of the object file, which is the same for all.
+/// A line without the path of the object file, the same for all lines.
 fn short(line: &str) -> String {
     let line = line.split(" [/").next().unwrap_or(line);
     line.chars().take(160).collect()

@@ -1,4 +1,4 @@
-//! Every random choice of the lab: splitmix64, from a seed that is printed.
+//! Every random choice of the lab: splitmix64, from a printed seed.
 
 /// A stream of numbers, the same for the same seed on every machine.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ impl Random {
         bits ^ (bits >> 31)
     }
 
-    /// A number below `bound`, which must not be 0; its bias is below `bound` / 2^64.
+    /// A number below `bound`, never 0; the bias is below `bound` / 2^64.
     pub(crate) const fn below(&mut self, bound: u64) -> u64 {
         ((self.next() as u128 * bound as u128) >> 64) as u64
     }

@@ -1,4 +1,4 @@
-//! What a run leaves behind: every sample, and all that is needed to read it later.
+//! The record of a run: every sample, and all facts needed to read the samples later.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ pub struct Record {
     pub version: u32,
     /// Seconds since 1970 when the run began.
     pub started_unix: u64,
-    /// How long it took.
+    /// Duration of the run.
     pub seconds: f64,
     /// The lab's own arguments.
     pub command: String,
@@ -24,14 +24,14 @@ pub struct Record {
     pub scale: Scale,
     /// Where every random choice started: order of contenders, keys, data.
     pub seed: u64,
-    /// Rounds that were asked for.
+    /// Rounds asked for.
     pub rounds: usize,
-    /// The ids of rows that were chosen and not reached: the run was cut off.
+    /// The ids of rows chosen and not reached: the run was cut off.
     #[serde(default)]
     pub missing: Vec<String>,
     /// The machine.
     pub environment: Environment,
-    /// What a reader must hear before the figures: load, steal, a debug build.
+    /// Warnings to read before the figures: load, steal, a debug build.
     pub warnings: Vec<String>,
     /// Who took part, in the order of the tables.
     pub contenders: Vec<Listed>,
@@ -44,18 +44,18 @@ pub struct Record {
 pub struct Listed {
     /// Its family.
     pub family: Family,
-    /// Who it is; the name is unique within the family.
+    /// The contender; the name is unique within the family.
     #[serde(flatten)]
     pub about: About,
 }
 
-/// A row with what came of it.
+/// A row with the results of all contenders.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RowRecord {
     /// The row.
     #[serde(flatten)]
     pub row: Row,
-    /// What each contender of the family did with it.
+    /// The outcome of each contender of the family.
     pub outcomes: Vec<Outcome>,
 }
 
@@ -68,7 +68,7 @@ pub struct Outcome {
     pub miss: Option<Miss>,
     /// First samples of fresh processes.
     pub cold: Vec<Sample>,
-    /// Samples of a process that had done the same before, in the order of rounds.
+    /// Samples of a process with the same work done before, in the order of rounds.
     pub warm: Vec<Sample>,
     /// Figures beside time: bytes, rows.
     pub figures: Vec<(String, f64)>,
@@ -77,22 +77,22 @@ pub struct Outcome {
 /// One sample.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// The round it was taken in.
+    /// The round of the sample.
     pub round: usize,
     /// Its place within the round, from 0.
     pub place: usize,
     /// Wall clock of the measured region.
     pub nanos: u64,
-    /// Operations in it.
+    /// Operations in the measured region.
     pub ops: u64,
-    /// Allocations in it by the thread that ran it; absent where they cannot be counted.
+    /// Allocations in the measured region by its thread; absent where they cannot be counted.
     pub allocations: Option<u64>,
     /// Bytes of these allocations; absent from records before 2026-11-23, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allocated_bytes: Option<u64>,
     /// Growth of the process over the sample, at most, in KiB.
     pub peak_kib: Option<u64>,
-    /// Growth of the process that stayed, in KiB.
+    /// Growth of the process after the sample, in KiB.
     pub steady_kib: Option<u64>,
 }
 
@@ -114,8 +114,8 @@ impl Outcome {
         }
     }
 
-    /// What the row reports, sample by sample: ns per operation of warm samples (cold ones when
-    /// there are no others), or bytes of peak memory.
+    /// The row's figures, sample by sample: ns per operation of warm samples (of cold ones in the
+    /// absence of warm ones), or bytes of peak memory.
     pub fn values(&self, memory: bool) -> Vec<f64> {
         if memory {
             let bytes = |sample: &Sample| sample.peak_kib.map(|kib| kib as f64 * 1024.0);
@@ -143,7 +143,7 @@ impl Outcome {
         self.per_op(|sample| sample.allocations)
     }
 
-    /// Bytes that were allocated for one operation, where they could be counted.
+    /// Bytes allocated for one operation, where they could be counted.
     pub fn allocated_bytes_per_op(&self) -> Option<f64> {
         self.per_op(|sample| sample.allocated_bytes)
     }
@@ -157,7 +157,7 @@ impl Outcome {
         median(&counts)
     }
 
-    /// Bytes that stayed after the sample.
+    /// Bytes still held after the sample.
     pub fn steady_bytes(&self) -> Option<f64> {
         let bytes: Vec<f64> = self
             .cold
@@ -167,7 +167,7 @@ impl Outcome {
         median(&bytes)
     }
 
-    /// Whether the middle half of the samples lies more than a tenth apart.
+    /// True when the quartiles of the samples lie more than a tenth of the median apart.
     pub fn is_noisy(&self, memory: bool) -> bool {
         spread(&self.values(memory)).is_some_and(|spread| spread > NOISY)
     }
@@ -189,7 +189,7 @@ impl RowRecord {
         ratio(&peer.values(memory), &ours.values(memory), seed)
     }
 
-    /// Whether any contender failed, which is worse than not having run.
+    /// True when any contender failed, a worse outcome than not having run.
     pub fn has_failed(&self) -> bool {
         self.outcomes.iter().any(|outcome| matches!(outcome.miss, Some(Miss::Failed(_))))
     }
@@ -206,11 +206,12 @@ impl Record {
         self.rows.iter().filter(move |row| row.row.family == family)
     }
 
-    /// Takes in the rows of another run of the same commit on the same machine; of a row that
-    /// both have, its own stays. What the other run warned of is said of its families.
+    /// Takes in the rows of another run of the same commit on the same machine; a row present in
+    /// both keeps this record's samples. The other run's warnings are repeated with the names of
+    /// its families.
     ///
     /// # Errors
-    /// What differs between the two, as a sentence.
+    /// The difference between the two runs, as a sentence.
     pub fn take_in(&mut self, other: Self) -> Result<(), String> {
         let of = |record: &Self| {
             (record.environment.commit.clone(), record.environment.cpu.clone(), record.scale)
@@ -255,15 +256,15 @@ impl Record {
         serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))
     }
 
-    /// What every report says first: [`Self::warnings`], and how many rows a run that was cut off
-    /// did not reach.
+    /// The remarks at the head of every report: [`Self::warnings`], and the count of rows not
+    /// reached by a run cut off.
     pub fn remarks(&self) -> impl Iterator<Item = String> + '_ {
         let missing = self.missing.len();
         let cut = (missing > 0).then(|| format!("the run was cut off before {missing} more rows"));
         self.warnings.iter().cloned().chain(cut)
     }
 
-    /// Writes the record as JSON, and replaces the file at `path` only when all of it is there.
+    /// Writes the record as JSON; the file at `path` is replaced only by a complete one.
     ///
     /// # Errors
     /// The file's own, with the path.
@@ -277,7 +278,7 @@ impl Record {
     }
 }
 
-/// The shape of records that this lab writes.
+/// The version of the records' shape, as written by this lab.
 pub(crate) const VERSION: u32 = 1;
 
 /// A spread beyond this share of the median is said.

@@ -12,7 +12,7 @@ use crate::record::{Record, RowRecord};
 use crate::statistics::Interval;
 use crate::workload::Family;
 
-/// Reads records and writes what was asked for; the table when nothing was.
+/// Reads records and writes the reports asked for; without any, the table.
 pub(crate) fn from_file(args: &ReportArguments) -> Result<bool, String> {
     let (first, others) = args.records.split_first().ok_or("no record is named")?;
     let mut record = Record::read(first)?;
@@ -71,12 +71,12 @@ pub(crate) fn bytes(count: f64) -> String {
     format!("{count:.0} B")
 }
 
-/// What a row reports.
+/// A row's figure with its unit: bytes or time.
 pub(crate) fn value(row: &RowRecord, value: f64) -> String {
     if row.row.memory { bytes(value) } else { duration(value) }
 }
 
-/// Three digits that mean something: 0.0123, 1.23, 12.3, 123.
+/// Three significant digits: 0.0123, 1.23, 12.3, 123.
 pub(crate) fn three_digits(value: f64) -> String {
     match value {
         v if v >= 100.0 => format!("{v:.0}"),
@@ -87,8 +87,8 @@ pub(crate) fn three_digits(value: f64) -> String {
     }
 }
 
-/// How ours stands to `peer` on a row, and which of ours: the fastest that promises readers what
-/// the peer promises. Above 1, ours is faster. `None` when there is no such pair.
+/// The ratio of `peer`'s time to ours on a row, and the engine of ours: the fastest among those
+/// with the peer's promise to readers. Above 1, ours is faster. `None` without such a pair.
 pub(crate) fn against<'a>(
     record: &'a Record,
     row: &'a RowRecord,
@@ -111,13 +111,13 @@ pub(crate) fn against<'a>(
 pub(crate) struct Race<'a> {
     /// Ours.
     pub(crate) ours: &'a str,
-    /// The peer that does best against the one of ours that promises the same.
+    /// The peer doing best against the engine of ours with the same promise.
     pub(crate) peer: &'a str,
     /// Its time over ours.
     pub(crate) ratio: Interval,
 }
 
-/// The race that decides whether a row is won. `None` when no peer can be compared.
+/// The race deciding a row's winner. `None` when no peer can be compared.
 pub(crate) fn closest<'a>(record: &'a Record, row: &'a RowRecord) -> Option<Race<'a>> {
     record
         .of_family(row.row.family)
@@ -128,7 +128,7 @@ pub(crate) fn closest<'a>(record: &'a Record, row: &'a RowRecord) -> Option<Race
         .min_by(|left, right| left.ratio.middle.total_cmp(&right.ratio.middle))
 }
 
-/// The families that a record has rows of.
+/// The families with rows in the record.
 pub(crate) fn families(record: &Record) -> impl Iterator<Item = Family> + '_ {
     [Family::Doc, Family::Table, Family::Argon]
         .into_iter()

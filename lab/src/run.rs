@@ -19,7 +19,7 @@ use crate::workload::table::tpch::PREFIX;
 use crate::workload::{Context, Family, Row, Scale};
 use crate::{out, report};
 
-/// Runs what was asked for; true when every row that ran went right.
+/// Runs the chosen rows; true when every row went right.
 pub(crate) fn run(
     args: &RunArguments,
     prefix: &[OsString],
@@ -51,7 +51,7 @@ pub(crate) fn run(
     Ok(complete && !record.rows.iter().any(crate::record::RowRecord::has_failed))
 }
 
-/// The rows that a filter chooses, and the filters that choose none.
+/// The rows chosen by any filter, and the filters choosing none.
 pub(crate) fn choose(rows: Vec<Row>, filters: &[String]) -> (Vec<Row>, Vec<String>) {
     if filters.is_empty() {
         return (rows, Vec::new());
@@ -68,7 +68,7 @@ pub(crate) fn choose(rows: Vec<Row>, filters: &[String]) -> (Vec<Row>, Vec<Strin
     (chosen, unknown)
 }
 
-/// Whether the parts of `filter` between its `*` occur in `id` in their order.
+/// True when the parts of `filter` between its `*` occur in `id` in their order.
 fn matches(id: &str, filter: &str) -> bool {
     let mut rest = id;
     filter.split('*').all(|part| match rest.find(part) {
@@ -80,7 +80,7 @@ fn matches(id: &str, filter: &str) -> bool {
     })
 }
 
-/// A hint at rows that share the most with a filter that matched none.
+/// A hint for a filter without a match: the rows sharing its beginning.
 fn nearest(filter: &str) -> String {
     let word = filter.rsplit(['/', '*']).next().unwrap_or(filter);
     let stem: String = word.chars().take(4).collect();
@@ -97,7 +97,7 @@ fn nearest(filter: &str) -> String {
     }
 }
 
-/// Everyone who takes part: this program's contenders, those of other builds, and the unbuilt.
+/// All contenders: this program's, those of other builds, and the unbuilt.
 fn entrants(
     args: &RunArguments,
     prefix: &[OsString],
@@ -139,7 +139,7 @@ fn entrants(
         });
         let (family, name, why) =
             parsed.ok_or_else(|| format!("--unbuilt wants FAMILY/NAME=REASON, not {unbuilt}"))?;
-        // A build that broke is a failure of the run, not a gap in an engine.
+        // A broken build is a failure of the run, not a gap in an engine.
         *complete = false;
         all.push(Entrant {
             family,
@@ -152,7 +152,7 @@ fn entrants(
     Ok(all)
 }
 
-/// The contenders of another build, named so that they differ from this one's.
+/// The contenders of another build, with names differing from this build's.
 pub(crate) fn relabelled(
     listed: Vec<(Family, About, Option<Miss>)>,
     label: &str,
@@ -208,7 +208,7 @@ fn context(args: &RunArguments, scratch: &Path) -> Result<Context, String> {
     Ok(Context { scale, data, scratch: scratch.to_path_buf(), cache, seed })
 }
 
-/// `testdata/` of the working folder, or of the checkout that the lab was built from.
+/// `testdata/` of the working folder, or of the checkout the lab was built from.
 pub(crate) fn default_data() -> PathBuf {
     let here = PathBuf::from("testdata");
     if here.is_dir() {
@@ -222,7 +222,7 @@ pub(crate) fn default_cache() -> PathBuf {
     std::env::temp_dir().join("shoal-lab-cache")
 }
 
-/// A folder of this run alone, removed when it ends.
+/// A folder of this run alone, removed at the end.
 pub(crate) struct Scratch(pub(crate) PathBuf);
 
 impl Scratch {
@@ -236,12 +236,12 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // A folder that stays is the temporary folder's to clean.
+        // A folder not removed stays in the temporary folder, for the system to clean.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// Makes the databases that the chosen rows read.
+/// Makes the databases read by the chosen rows.
 pub(crate) fn generate(
     cx: &Context,
     rows: &[Row],
@@ -283,8 +283,8 @@ pub(crate) fn bar(length: u64, template: &str) -> ProgressBar {
     bar
 }
 
-/// Measures all rows and makes the record; keeps what is there in the file asked for, row by row,
-/// so that a run cut off after an hour has left an hour's figures.
+/// Measures all rows and makes the record; rewrites the record's file after every row, so a run cut
+/// off after an hour has left an hour's figures.
 fn measured(
     args: &RunArguments,
     rows: &[Row],
@@ -338,7 +338,7 @@ fn measured(
     Ok(record)
 }
 
-/// Looks for what spoils figures while a run goes on.
+/// Looks for causes of bad figures during a run: load, and steal by the hypervisor.
 struct Watcher {
     load_before: f64,
     load_max: f64,
@@ -397,8 +397,8 @@ fn write(args: &RunArguments, record: &Record) -> Result<(), String> {
     Ok(())
 }
 
-/// The arguments of a run without those that only say where things lie: they differ from machine to
-/// machine and do not change what is measured.
+/// The arguments of a run without paths: paths differ from machine to machine and do not change the
+/// figures.
 fn told(arguments: impl Iterator<Item = String>) -> String {
     const PLACES: [&str; 5] = ["--also", "--cache", "--data", "--html", "--json"];
     let mut told = Vec::new();

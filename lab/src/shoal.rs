@@ -8,7 +8,7 @@ mod typed;
 
 use crate::contenders::Contenders;
 
-/// Shoal's engines and nobody else's, which also write the generated databases.
+/// Shoal's engines and nobody else's; one of them also writes the generated databases.
 pub fn alone() -> Contenders {
     let mut contenders = Contenders::new();
     add(&mut contenders);
@@ -16,7 +16,7 @@ pub fn alone() -> Contenders {
     contenders
 }
 
-/// Adds every engine of ours; those still to come are named as not built.
+/// Adds every engine of ours; engines still to come are named as not built.
 pub fn add(contenders: &mut Contenders) {
     contenders.document(document::Documents);
     contenders.table(table::Tables(table::Form::Autocommit));

@@ -1,9 +1,9 @@
-//! `lab spills`: what the Argon2 kernels keep on the stack, read off their machine code.
+//! `lab spills`: the stack traffic of the Argon2 kernels, read off their machine code.
 //!
-//! A kernel is written so that its vectors stay in registers; a compiler that spills some costs a tenth
-//! without a word. `objdump` of binutils tells; where it is missing, that is said and nothing is claimed.
-//! A block that a kernel keeps on the stack by design is counted like a spill, so the numbers tell of a
-//! change from build to build, not by themselves.
+//! A kernel is written to keep its vectors in registers; a compiler spilling some costs a tenth
+//! without a word. The code is disassembled by `objdump` of binutils; a missing `objdump` is
+//! reported, and nothing is claimed. A block kept on the stack by design is counted like a spill,
+//! so the numbers tell of a change from build to build, not by themselves.
 
 use std::process::Command;
 
@@ -14,7 +14,7 @@ use crate::out;
 struct Function {
     name: String,
     instructions: usize,
-    /// Vectors written to the stack, and read from it.
+    /// Vectors written to the stack, and vectors read back.
     spills: usize,
     reloads: usize,
 }
@@ -85,8 +85,8 @@ enum Way {
     From,
 }
 
-/// Whether an instruction moves a vector to or from the stack, in the notation of `objdump` on x86-64
-/// (AT&T: the target comes last) or AArch64.
+/// The direction of an instruction moving a vector to or from the stack; `None` for all others. In
+/// the notation of `objdump` on x86-64 (AT&T: the target comes last) or AArch64.
 fn on_stack(code: &str) -> Option<Way> {
     let (name, operands) = code.split_once(char::is_whitespace)?;
     let operands = operands.trim();

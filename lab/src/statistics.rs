@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::random::Random;
 
-/// An estimate with the interval that holds 95 % of what resampling gives.
+/// An estimate with the interval holding 95 % of the resampled estimates.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// The estimate from all samples.
@@ -21,7 +21,7 @@ pub fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
-/// The value below which `share` of the values lie, between neighbours by proportion.
+/// The value with a `share` of the values below, interpolated between neighbours.
 pub fn quantile(values: &[f64], share: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -45,7 +45,7 @@ pub fn spread(values: &[f64]) -> Option<f64> {
 }
 
 /// median(`over`) / median(`under`) with its interval. Samples with the same index were taken in
-/// the same round and are drawn together, so that what slowed a whole round cancels out.
+/// the same round and are drawn together, so a slow round cancels out.
 pub fn ratio(over: &[f64], under: &[f64], seed: u64) -> Option<Interval> {
     let rounds = over.len().min(under.len());
     let (over, under) = (&over[..rounds], &under[..rounds]);
@@ -69,8 +69,8 @@ pub fn ratio(over: &[f64], under: &[f64], seed: u64) -> Option<Interval> {
     })
 }
 
-/// The smallest change, as a share, that paired rounds with these ratios would have shown four
-/// times in five at 95 % confidence. `None` with fewer than 3 pairs.
+/// The smallest change, as a share, to be shown four times in five at 95 % confidence by paired
+/// rounds with these ratios. `None` with fewer than 3 pairs.
 pub fn detectable(ratios: &[f64]) -> Option<f64> {
     if ratios.len() < 3 {
         return None;

@@ -1,10 +1,10 @@
-//! The stopwatch that a workload is handed: what is timed is what it is told to time.
+//! The stopwatch handed to a workload: the workload chooses the timed region.
 
 use std::time::{Duration, Instant};
 
 use shoal_testkit::alloc::{self, Counted};
 
-/// Times the measured region of one sample, and takes down what else is to be reported.
+/// Times the measured region of one sample, and takes down other figures to report.
 #[derive(Debug)]
 pub(crate) struct Watch {
     verifying: bool,
@@ -27,13 +27,13 @@ impl Watch {
         }
     }
 
-    /// Whether this run is the one whose answer is compared in full. Other runs may leave the
-    /// costly part of the answer out by returning `None`.
+    /// True in the run whose answer is compared in full. Other runs may skip the costly part of the
+    /// answer by returning `None`.
     pub(crate) fn verifying(&self) -> bool {
         self.verifying
     }
 
-    /// Runs `work`, which is `ops` operations, on the clock. May be called more than once; the
+    /// Runs `work`, consisting of `ops` operations, on the clock. May be called more than once; the
     /// times add up. Set-up and the making of answers belong outside.
     pub(crate) fn time<R>(&mut self, ops: u64, work: impl FnOnce() -> R) -> R {
         let (result, elapsed, counted) = lab_measured_region(work);
@@ -44,14 +44,14 @@ impl Watch {
         result
     }
 
-    /// As [`Self::time`] for work that other threads do: allocations are counted thread by thread,
-    /// so there is no count of theirs.
+    /// As [`Self::time`] for work done by other threads: allocations are counted thread by thread,
+    /// so there is no count for the workers.
     pub(crate) fn time_threads<R>(&mut self, ops: u64, work: impl FnOnce() -> R) -> R {
         self.on_threads = true;
         self.time(ops, work)
     }
 
-    /// Takes down a figure that is not a time: bytes saved, patches made.
+    /// Takes down a figure other than a time: bytes saved, patches made.
     pub(crate) fn figure(&mut self, name: &str, value: f64) {
         self.figures.push((name.to_owned(), value));
     }
@@ -73,8 +73,8 @@ impl Watch {
     }
 }
 
-/// A function of its own and with this name, so that a profiler can be told to look at nothing
-/// else.
+/// A function of its own, never inlined and with this name, so that a profiler can be told to look
+/// at nothing else.
 #[inline(never)]
 fn lab_measured_region<R>(work: impl FnOnce() -> R) -> (R, Duration, Counted) {
     let start = Instant::now();
@@ -82,7 +82,7 @@ fn lab_measured_region<R>(work: impl FnOnce() -> R) -> (R, Duration, Counted) {
     (result, start.elapsed(), counted)
 }
 
-/// Whether the program has the counting allocator, without which every count is 0.
+/// True when the program has the counting allocator; every count is 0 otherwise.
 pub(crate) fn counts_allocations() -> bool {
     alloc::count(|| std::hint::black_box(Box::new(1_u64))).1 > 0
 }

@@ -1,4 +1,4 @@
-//! What is measured: rows, each written once, generic over the engine.
+//! The rows: each written once, generic over the engine.
 
 pub(crate) mod document;
 pub(crate) mod hash;
@@ -27,7 +27,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// As it stands in row ids.
+    /// The family's part of row ids.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Doc => "doc",
@@ -46,24 +46,24 @@ impl Family {
     }
 }
 
-/// What is known of a row before anything runs.
+/// The description of a row, known before anything runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
     /// `family/name`, unique and stable.
     pub id: String,
     /// Whose engines compete.
     pub family: Family,
-    /// What one operation is: times are given per one.
+    /// The unit of one operation: times are given per operation.
     pub unit: String,
-    /// Set-up, timed part, and what a reader must know to judge it: guarantees, unlike work.
+    /// Set-up, timed part, and facts needed to judge the row: guarantees, unlike work.
     pub text: String,
-    /// The rows of one curve and this row's place on it, for the scaling plots.
+    /// The curve of the row and the row's place there, for the scaling plots.
     pub series: Option<(String, u64)>,
-    /// What is reported when it is not time: `peak memory`, with the process's own growth in
-    /// bytes. Each sample then runs in a process of its own.
+    /// The figure reported is `peak memory` instead of time: the process's own growth in bytes.
+    /// Each sample then runs in a process of its own.
     pub memory: bool,
-    /// Whether contenders take turns in having a process at all, because not all of them fit into
-    /// memory at once. Each sample is then the second of a fresh process.
+    /// Contenders take turns in having a process at all, because not all of them fit into memory at
+    /// once. Each sample is then the second of a fresh process.
     pub solo: bool,
 }
 
@@ -93,7 +93,7 @@ impl Row {
         self
     }
 
-    /// Makes memory what is reported.
+    /// Makes memory the reported figure.
     pub(crate) fn of_memory(mut self) -> Self {
         self.memory = true;
         self
@@ -104,9 +104,9 @@ impl Row {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Scale {
-    /// The sizes that the rows name.
+    /// The sizes named by the rows.
     Full,
-    /// Sizes that show that a row works, and nothing else.
+    /// Sizes showing only whether a row works.
     Quick,
 }
 
@@ -117,9 +117,9 @@ pub(crate) struct Context {
     pub scale: Scale,
     /// The corpora: the repository's `testdata/`.
     pub data: PathBuf,
-    /// Files of this contender that live as long as the run.
+    /// Files of this contender, living as long as the run.
     pub scratch: PathBuf,
-    /// Large databases that are made once and kept.
+    /// Large databases, made once and kept.
     pub cache: PathBuf,
     /// Where every random choice starts from.
     pub seed: u64,
@@ -137,7 +137,7 @@ impl Context {
     /// The path of a corpus file.
     ///
     /// # Errors
-    /// `failed` when it is not there: a corpus is part of the repository.
+    /// `failed` for a missing file: a corpus is part of the repository.
     pub(crate) fn corpus(&self, name: &str) -> Result<PathBuf, Miss> {
         let path = self.data.join(name);
         if path.exists() {
@@ -146,8 +146,8 @@ impl Context {
         Err(Miss::Failed(format!("corpus file is missing: {}", path.display())))
     }
 
-    /// The folder where an engine of another format keeps its copy of the database `path`: beside
-    /// a generated one, where the next run finds it again, in the run's own folder otherwise.
+    /// The folder where an engine of another format keeps its copy of the database `path`: beside a
+    /// generated database, to be found again by the next run, in the run's own folder otherwise.
     ///
     /// # Errors
     /// `failed` when the folder cannot be made.
@@ -161,11 +161,11 @@ impl Context {
         Ok(folder)
     }
 
-    /// Bytes that are costly to make, made once for a contender and run, and read from a file
-    /// after that: a process that only loads them has never held what made them.
+    /// Bytes costly to make: made once for a contender and run, and read from a file afterwards. A
+    /// process merely loading them has never held the objects they were made from.
     ///
     /// # Errors
-    /// Those of `make`, and `failed` when the file cannot be written.
+    /// The errors of `make`, and `failed` when the file cannot be written.
     pub(crate) fn artifact(
         &self,
         name: &str,
@@ -181,11 +181,11 @@ impl Context {
     }
 }
 
-/// Takes one sample: sets up, times, and answers. `None` stands for an answer that this run was
-/// not asked for ([`Watch::verifying`]).
+/// Takes one sample: sets up, times, and answers. `None` stands for an answer not asked for in this
+/// run ([`Watch::verifying`]).
 pub(crate) type Sampler = Box<dyn FnMut(&mut Watch) -> Result<Option<Answer>, Miss>>;
 
-/// Makes a sampler for an engine; what it does is never timed.
+/// Makes a sampler for an engine; the preparation is never timed.
 pub(crate) type Prepare<E> = Box<dyn Fn(&Arc<E>, &Context) -> Result<Sampler, Miss> + Send + Sync>;
 
 /// The rows of one family with their work.
@@ -208,20 +208,20 @@ impl<E> Bench<E> {
     }
 }
 
-/// Boxes a sampler; helps the compiler see what the closure is.
+/// Boxes a sampler; helps the compiler infer the closure's type.
 pub(crate) fn sampler(
     work: impl FnMut(&mut Watch) -> Result<Option<Answer>, Miss> + 'static,
 ) -> Result<Sampler, Miss> {
     Ok(Box::new(work))
 }
 
-/// Threads that parallel rows use: one per core that is granted.
+/// Threads of parallel rows: one per core granted.
 pub(crate) fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Splits `items` as evenly as it goes over as many threads (one thread is the caller's), runs `work` on each part at once, and
-/// returns the results in the order of the parts.
+/// Splits `items` as evenly as possible over `thread_count` threads (one of them the caller's),
+/// runs `work` on each part at once, and returns the results in the order of the parts.
 pub(crate) fn on_threads<T: Sync, R: Send>(
     items: &[T],
     thread_count: usize,
@@ -233,7 +233,7 @@ pub(crate) fn on_threads<T: Sync, R: Send>(
     at_once(items.chunks(items.len().div_ceil(thread_count).max(1)), work)
 }
 
-/// The same with items that `work` changes.
+/// As [`on_threads`], with mutable items.
 pub(crate) fn on_threads_mut<T: Send, R: Send>(
     items: &mut [T],
     thread_count: usize,
@@ -257,7 +257,7 @@ fn at_once<P: Send, R: Send>(
     })
 }
 
-/// What a worker found.
+/// A worker thread's result; a panic is a failure.
 pub(crate) fn joined<R>(
     worker: std::thread::ScopedJoinHandle<'_, Result<R, Miss>>,
 ) -> Result<R, Miss> {

@@ -1,5 +1,6 @@
-//! What the cold path allocates: preparing, binding and running a statement for the first time, and
-//! an `IN` over texts. The limits are a tenth above what was measured on 2026-11-23; they may only fall.
+//! Allocations of the cold path: preparing, binding and running a statement for the first time, and
+//! an `IN` over texts. The limits are a tenth above the counts measured on 2026-11-23; they may
+//! only fall.
 
 #![allow(clippy::unwrap_used)]
 
@@ -18,7 +19,7 @@ fn open() -> Connection {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/sharc/core.db");
     let store = Store::open_with(Arc::new(OsVfs::new()), &path, Options::new(Access::ReadOnly));
     let mut connection = Connection::open(store.unwrap()).unwrap();
-    // The schema is read, and what a connection keeps is there.
+    // Reads the schema before counting, and allocates the connection's lasting parts.
     let mut statement = connection.prepare("SELECT count(*) FROM users").unwrap();
     rows(&mut connection, &mut statement);
     connection

@@ -1,4 +1,4 @@
-//! Every row once, at sizes that show that it works: answers checked, nothing failed.
+//! Every row once, at the smallest working sizes: answers checked, nothing failed.
 
 #![allow(clippy::unwrap_used)]
 

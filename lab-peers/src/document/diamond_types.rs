@@ -7,7 +7,7 @@ use shoal_lab::engine::{About, DocEngine, Miss};
 
 pub(crate) struct DiamondTypes;
 
-/// A text with the agent who types in it.
+/// A text with the agent typing in the text.
 pub(crate) struct Typed {
     crdt: ListCRDT,
     agent: AgentId,

@@ -13,7 +13,7 @@ use shoal_lab::engine::{About, DocEngine, Miss};
 
 pub(crate) struct Loro;
 
-/// A document with the listener that counts its events, once somebody wants them.
+/// A document, and the listener counting its events, registered by the first row to ask for them.
 pub(crate) struct Peer {
     doc: LoroDoc,
     root: LoroMap,
@@ -21,7 +21,7 @@ pub(crate) struct Peer {
     listening: Option<Subscription>,
 }
 
-/// One of the containers that the rows use.
+/// One of the containers used by the rows.
 #[derive(Clone)]
 pub(crate) enum Obj {
     Map(LoroMap),

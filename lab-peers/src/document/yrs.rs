@@ -15,7 +15,7 @@ use yrs::{
 
 pub(crate) struct Yrs;
 
-/// A document, its root, and the updates that it emitted since somebody asked where it is.
+/// A document, its root, and the updates emitted since its heads were first asked for.
 pub(crate) struct Peer {
     doc: Doc,
     root: MapRef,
@@ -23,7 +23,7 @@ pub(crate) struct Peer {
     listening: bool,
 }
 
-/// One of the types that the rows use.
+/// One of the shared types used by the rows.
 #[derive(Clone)]
 pub(crate) enum Obj {
     Map(MapRef),
@@ -34,7 +34,7 @@ pub(crate) enum Obj {
 fn peer(actor: u16) -> Peer {
     let mut options = Options::with_client_id(ClientID::new(u64::from(actor)));
     options.offset_kind = OffsetKind::Utf16;
-    // History is what the others keep; a garbage-collected document would answer less.
+    // The other engines keep history, and a garbage-collected document would answer less.
     options.skip_gc = false;
     let doc = Doc::with_options(options);
     let root = doc.get_or_insert_map("root");
@@ -222,8 +222,8 @@ impl DocEngine for Yrs {
         Ok(json)
     }
 
-    /// Updates are emitted by transactions, not found again later: whoever asks for the heads is
-    /// about to ask what came after them.
+    /// Updates are emitted by transactions and cannot be found again later. A caller asking for the
+    /// heads is about to ask for the changes after them, so the listener begins here.
     fn heads(&self, doc: &mut Peer) -> Result<usize, Miss> {
         if !doc.listening {
             let emitted = Arc::clone(&doc.emitted);

@@ -1,4 +1,4 @@
-//! libargon2, the C library: its reference source as distributions ship it, or, with the feature
+//! libargon2, the C library: its reference source as distributions ship, or, with the feature
 //! `libargon2-native`, its optimised source built for this very processor.
 
 use std::ffi::c_int;
@@ -11,14 +11,14 @@ use shoal_lab::memory::HugePages;
 pub(crate) struct LibArgon2;
 
 thread_local! {
-    /// The memory that the hash under way on this thread is to use. The library's callbacks hand it
-    /// out whole: a hash asks once.
+    /// The memory lent to the hash under way on this thread. The library's callbacks hand out all
+    /// of the memory at once: a hash allocates once.
     static LENT: std::cell::Cell<(*mut u8, usize)> =
         const { std::cell::Cell::new((std::ptr::null_mut(), 0)) };
 }
 
 unsafe extern "C" {
-    /// Whether the library wipes its memory; 1 unless it is changed.
+    /// 1, the default, makes the library wipe its memory after a hash; 0 skips the wiping.
     static mut FLAG_clear_internal_memory: c_int;
 }
 
@@ -68,9 +68,9 @@ fn run(
         free_cbk: lent.then_some(take_back as _),
         flags: 0,
     };
-    // SAFETY: every pointer lives until the call returns, with the length beside it; the lent
-    // memory is borrowed by this thread for as long. A process runs one row, so the flag is set to
-    // the same value by all its threads.
+    // SAFETY: every pointer lives until the call returns, with the length beside the pointer; the
+    // lent memory is borrowed by this thread for as long. A process runs one row, so the flag is
+    // set to the same value by all its threads.
     let code = unsafe {
         FLAG_clear_internal_memory = c_int::from(!lent);
         argon2id_ctx(&raw mut context)

@@ -73,7 +73,7 @@ impl Db {
 
 impl Drop for Db {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The child may have ended by itself: an error to kill the process is no failure.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -16,7 +16,8 @@ type Rows = heed::Database<'static, U64<BigEndian>, Bytes>;
 
 /// An open environment; for reading, with one open read transaction.
 pub(crate) struct Db {
-    // Before the environment: it must be closed first.
+    // Before the environment in the order of fields, hence of drops: a read transaction must close
+    // before its environment.
     read: Option<RoTxn<'static, WithoutTls>>,
     env: Env<WithoutTls>,
     rows: Rows,
@@ -152,5 +153,5 @@ impl TableEngine for Heed {
     }
 }
 
-/// More than any database of the lab; only what is used is backed.
+/// More than any database of the lab; the system backs only the pages used.
 const MAPPED_BYTES: usize = 16 << 30;

@@ -1,5 +1,5 @@
-//! Rows for key-value stores: the columns after the rowid, packed into one value, and the tables
-//! of a SQLite file copied that way.
+//! Rows for key-value stores: the columns after the rowid, packed into one value; and the copying
+//! of a SQLite file's tables into packed rows.
 
 use std::path::Path;
 
@@ -37,11 +37,11 @@ pub(super) fn pack(row: &[Cell<'_>], packed: &mut Vec<u8>) {
     row.iter().for_each(|cell| push(packed, *cell));
 }
 
-/// A packed row as its table's columns; only as much of it is decoded as is asked for.
+/// A packed row with its table's columns; only the columns asked for are decoded.
 pub(crate) struct Row<'a> {
     pub(super) rowid: i64,
     pub(super) packed: &'a [u8],
-    /// Which columns the reader asked for, the rowid being 0.
+    /// Indexes of the columns asked for; the rowid is column 0.
     pub(super) columns: &'a [usize],
 }
 

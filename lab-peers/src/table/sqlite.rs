@@ -9,7 +9,7 @@ use self_cell::self_cell;
 use shoal_lab::engine::table::{Access, Cell, Fields, Keeping, TableSpec};
 use shoal_lab::engine::{About, Guarantee, Miss, TableEngine};
 
-/// What a reader is promised, and what that costs.
+/// The promise made to readers, and its cost.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     /// Every statement locks, checks for change, and unlocks.
@@ -30,7 +30,7 @@ pub(crate) struct Sqlite(pub(crate) Form);
 type Statements<'a> = Vec<Statement<'a>>;
 
 self_cell! {
-    /// A connection with the statements that borrow it.
+    /// A connection with the statements borrowing from the connection.
     pub(crate) struct Db {
         owner: Connection,
         #[not_covariant]

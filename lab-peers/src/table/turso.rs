@@ -9,7 +9,7 @@ use turso::{Connection, Database, Statement, Value};
 
 pub(crate) struct Turso;
 
-/// A connection, with the runtime that drives it on this thread and the scans prepared so far.
+/// A connection, the runtime driving the connection on this thread, and the scans prepared so far.
 pub(crate) struct Db {
     scans: Vec<(String, Statement)>,
     connection: Connection,
@@ -17,7 +17,7 @@ pub(crate) struct Db {
     runtime: Runtime,
 }
 
-/// A row's values, copied out of it because there is no other way.
+/// A row's values, copied: the driver offers no way to borrow them.
 pub(crate) struct Row(Vec<Value>);
 
 impl Fields for Row {
@@ -126,7 +126,8 @@ impl TableEngine for Turso {
     }
 
     fn prepare(&self, db: &mut Db, sql: &str) -> Result<Statement, Miss> {
-        // What it cannot parse or plan is an operation that it has not.
+        // Statements that Turso cannot parse or plan count as operations not offered, not as
+        // failures.
         db.runtime
             .block_on(db.connection.prepare(sql))
             .map_err(|error| Miss::NotRun(error.to_string()))

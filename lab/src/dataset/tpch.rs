@@ -7,8 +7,8 @@ use crate::engine::table::{Access, TableSpec};
 use crate::engine::{Miss, TableEngine};
 use crate::workload::{Context, Scale};
 
-/// The scale in thousandths: 600,000 lines, or enough to show that every query works. Below a
-/// hundred suppliers TPC-H's own rule gives a part the same supplier twice.
+/// The scale in thousandths: 600,000 lines, or enough to show every query working. Below a hundred
+/// suppliers TPC-H's own rule gives a part the same supplier twice.
 const fn thousandths(scale: Scale) -> u64 {
     match scale {
         Scale::Full => 100,
@@ -28,12 +28,12 @@ fn paths(cache: &Path, scale: Scale) -> [PathBuf; 2] {
     [cache.join(format!("{name}.db")), cache.join(format!("{name}-without-statistics.db"))]
 }
 
-/// The database that this run made or found.
+/// The database made or found by this run.
 pub(crate) fn found(cx: &Context) -> Option<PathBuf> {
     paths(&cx.cache, cx.scale).into_iter().find(|path| path.exists())
 }
 
-/// A table: its columns, and of each whether it is an integer, a real or a text.
+/// A table: its columns, and a letter for each: integer, real or text.
 #[cfg(feature = "workshop")]
 struct Table {
     spec: TableSpec,
@@ -45,7 +45,7 @@ const fn table(name: &'static str, columns: &'static [&'static str], kinds: &'st
     Table { spec: TableSpec { name, create: "", columns }, kinds }
 }
 
-/// In an order in which no row names one that is still to come.
+/// The tables, in an order without references to rows of later tables.
 #[cfg(feature = "workshop")]
 const TABLES: [Table; 8] = [
     table("region", &["r_regionkey", "r_name", "r_comment"], "itt"),
@@ -146,7 +146,7 @@ pub(crate) fn generate<E: TableEngine>(
     let schema = std::fs::read_to_string(cx.corpus("tpch/schema.sql")?).map_err(Miss::failed)?;
     let mut db = engine.open(&making, Access::Write, &cx.cache)?;
     let mut statements = schema.split_inclusive(';').filter(|sql| !sql.trim().is_empty());
-    // Indexes and the view come behind the rows: an index that is built at once is a compact one.
+    // Indexes and the view come behind the rows: an index built at once is a compact one.
     let rest = loop {
         match statements.next() {
             Some(sql) if sql.trim_start().starts_with("CREATE TABLE") => {
@@ -175,7 +175,7 @@ pub(crate) fn generate<E: TableEngine>(
     std::fs::rename(&making, path).map_err(Miss::failed)
 }
 
-/// Without the generator there is only what an earlier run made.
+/// Without the generator only the database of an earlier run can be used.
 #[cfg(not(feature = "workshop"))]
 pub(crate) fn generate<E: TableEngine>(
     _engine: &E,
@@ -227,8 +227,8 @@ fn insert<E: TableEngine>(
     }
 }
 
-/// The values of one row; a decimal without a fraction becomes an integer in its column, as the
-/// affinity of the schema has it.
+/// The values of one row; a decimal without a fraction becomes an integer where the affinity of the
+/// schema's column says so.
 #[cfg(feature = "workshop")]
 fn cells<'a>(line: &'a str, table: &Table) -> Result<Vec<crate::engine::table::Cell<'a>>, Miss> {
     use crate::engine::table::Cell;

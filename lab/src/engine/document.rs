@@ -1,8 +1,8 @@
-//! Documents: what the document rows ask of an engine.
+//! Documents: the operations the document rows ask of an engine.
 
 use super::{About, Miss};
 
-/// The kinds of object that a document can hold.
+/// The kinds of object in a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// String keys to values.
@@ -13,7 +13,7 @@ pub enum Kind {
     Text,
 }
 
-/// In what an engine counts the places of a text.
+/// The unit of an engine's places in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Unicode code points, as the traces count.
@@ -24,11 +24,11 @@ pub enum Unit {
 
 /// An engine whose documents are edited apart and merged.
 ///
-/// Integers stand for all scalars. Every operation that is left out makes the rows that need it
-/// `not run`. Adapters make actors and times deterministic: `actor` is all there is to a name,
-/// and the time of every change is 0, so that equal formats give equal hashes.
+/// Integers stand for all scalars. A row needing an operation left out by the adapter is `not run`.
+/// Adapters make actors and times deterministic: `actor` is the whole name, and the time of every
+/// change is 0, so equal formats give equal hashes.
 pub trait DocEngine: Send + Sync + 'static {
-    /// A document. Shared by threads in the rows that read concurrently.
+    /// A document; shared by threads in the rows of concurrent readers.
     type Doc: Send + Sync;
     /// A transaction under way.
     type Tx<'a>;
@@ -36,20 +36,20 @@ pub trait DocEngine: Send + Sync + 'static {
     type Obj: Clone + Send + Sync;
     /// Names a moment of a document's history.
     type Heads: Clone + Send + Sync;
-    /// A place in a list that moves with its neighbours.
+    /// A place in a list, moving with its neighbours.
     type Cursor;
-    /// What one side of a sync knows of the other.
+    /// The knowledge one side of a sync has of the other.
     type Session;
 
     /// Who this is.
     fn about(&self) -> About;
 
-    /// In what places of a text are counted.
+    /// The unit of places in a text.
     fn unit(&self) -> Unit {
         Unit::CodePoint
     }
 
-    /// What two engines share when their heads and bytes can be compared: `automerge`.
+    /// The format shared by engines whose heads and bytes can be compared: `automerge`.
     fn format(&self) -> Option<&'static str> {
         None
     }
@@ -57,7 +57,7 @@ pub trait DocEngine: Send + Sync + 'static {
     /// An empty document of `actor`.
     fn create(&self, actor: u16) -> Result<Self::Doc, Miss>;
 
-    /// Runs `work` as one transaction (one change) and commits it.
+    /// Runs `work` as one transaction (one change) and commits the transaction.
     fn transact<R>(
         &self,
         doc: &mut Self::Doc,
@@ -69,8 +69,7 @@ pub trait DocEngine: Send + Sync + 'static {
         Err(Miss::absent("maps"))
     }
 
-    /// A document that holds one empty text, and the text. Engines that are nothing but a text
-    /// override it.
+    /// A document with one empty text, and the text. Engines of nothing but a text override this.
     fn create_text(&self, actor: u16) -> Result<(Self::Doc, Self::Obj), Miss> {
         let mut doc = self.create(actor)?;
         let root = self.root(&doc)?;
@@ -78,7 +77,7 @@ pub trait DocEngine: Send + Sync + 'static {
         Ok((doc, text))
     }
 
-    /// The text that [`Self::create_text`] made, in a document that was loaded or merged.
+    /// The text made by [`Self::create_text`], in a document loaded or merged.
     fn find_text(&self, doc: &Self::Doc) -> Result<Self::Obj, Miss> {
         self.find(doc, &self.root(doc)?, "text")
     }
@@ -179,7 +178,7 @@ pub trait DocEngine: Send + Sync + 'static {
         Err(Miss::absent("heads"))
     }
 
-    /// The heads as bytes, for engines that share a format.
+    /// The heads as bytes, for engines sharing a format.
     fn heads_bytes(&self, _doc: &mut Self::Doc) -> Option<Vec<u8>> {
         None
     }
@@ -225,7 +224,7 @@ pub trait DocEngine: Send + Sync + 'static {
         Err(Miss::absent("cursors"))
     }
 
-    /// [`Self::transact`], and tells how many patches describe what changed.
+    /// [`Self::transact`], returning the number of patches for the change.
     fn transact_with_patches(
         &self,
         _doc: &mut Self::Doc,
@@ -239,18 +238,18 @@ pub trait DocEngine: Send + Sync + 'static {
         Err(Miss::absent("save"))
     }
 
-    /// The form that loads fastest, history optional; the row says what it leaves out.
+    /// The form fastest to load, history optional; the row names the parts left out.
     fn save_state(&self, _doc: &mut Self::Doc) -> Result<Vec<u8>, Miss> {
         Err(Miss::absent("a form without history"))
     }
 
-    /// A document of `actor` from what [`Self::save`] gave.
+    /// A document of `actor` from the bytes of [`Self::save`].
     fn load(&self, _bytes: &[u8], _actor: u16) -> Result<Self::Doc, Miss> {
         Err(Miss::absent("load"))
     }
 
-    /// The same, taking its word for what it is: hashes are compared when they are asked for, or not
-    /// at all. Engines that have no such form load as always.
+    /// The same without verification: hashes are compared when they are asked for, or not at all.
+    /// Engines without an unverified form load as always.
     fn load_unverified(&self, bytes: &[u8], actor: u16) -> Result<Self::Doc, Miss> {
         self.load(bytes, actor)
     }
@@ -260,7 +259,7 @@ pub trait DocEngine: Send + Sync + 'static {
         Err(Miss::absent("a walk through history"))
     }
 
-    /// A copy that goes on as `actor`.
+    /// A copy, continued by `actor`.
     fn fork(&self, _doc: &mut Self::Doc, _actor: u16) -> Result<Self::Doc, Miss> {
         Err(Miss::absent("fork"))
     }
@@ -270,8 +269,8 @@ pub trait DocEngine: Send + Sync + 'static {
         Err(Miss::absent("merge"))
     }
 
-    /// What was done since `heads` (everything for `None`), as the bytes that a peer would be
-    /// sent: one entry per change where the engine keeps them apart.
+    /// The changes since `heads` (everything for `None`), as the bytes to send to a peer: one entry
+    /// per change where the engine keeps changes apart.
     fn changes(
         &self,
         _doc: &mut Self::Doc,
@@ -280,7 +279,7 @@ pub trait DocEngine: Send + Sync + 'static {
         Err(Miss::absent("changes as bytes"))
     }
 
-    /// Applies what [`Self::changes`] gave.
+    /// Applies the bytes of [`Self::changes`].
     fn apply(&self, _doc: &mut Self::Doc, _changes: &[Vec<u8>]) -> Result<(), Miss> {
         Err(Miss::absent("changes as bytes"))
     }
@@ -309,8 +308,8 @@ pub trait DocEngine: Send + Sync + 'static {
         Err(Miss::absent("sync messages"))
     }
 
-    /// Lets two documents talk until both are silent; returns the bytes that were sent.
-    /// Engines whose protocol is not a session override it.
+    /// Lets two documents talk until both are silent; returns the number of bytes sent. Engines
+    /// whose protocol is not a session override this.
     fn synchronise(&self, left: &mut Self::Doc, right: &mut Self::Doc) -> Result<usize, Miss> {
         let (mut to_right, mut to_left) = (self.session()?, self.session()?);
         let mut bytes = 0;
@@ -333,5 +332,5 @@ pub trait DocEngine: Send + Sync + 'static {
     }
 }
 
-/// A sync that has not converged by then never will.
+/// A sync not converged by then never will.
 const ROUND_TRIPS_MAX: usize = 1000;

@@ -1,4 +1,4 @@
-//! Argon2id: what the hash rows ask of an engine.
+//! Argon2id: the operations the hash rows ask of an engine.
 
 use super::{About, Miss};
 
@@ -7,14 +7,14 @@ use super::{About, Miss};
 pub struct Costs {
     /// Memory in KiB: m in RFC 9106.
     pub memory_kib: u32,
-    /// Passes over it: t.
+    /// Passes over the memory: t.
     pub passes: u32,
-    /// Lanes through it: p.
+    /// Lanes through the memory: p.
     pub lanes: u32,
 }
 
 impl Costs {
-    /// Blocks of 1 KiB that are computed by one hash.
+    /// Blocks of 1 KiB computed by one hash.
     pub const fn blocks(self) -> u64 {
         let quarter = 4 * self.lanes;
         (self.memory_kib / quarter * quarter) as u64 * self.passes as u64
@@ -29,12 +29,12 @@ pub trait HashEngine: Send + Sync + 'static {
     /// Who this is, ISA included.
     fn about(&self) -> About;
 
-    /// Memory that outlives a hash. An engine that allocates within every hash leaves it out.
+    /// Memory outliving a hash. An adapter allocating within every hash leaves this out.
     fn arena(&self, _costs: Costs) -> Result<Self::Arena, Miss> {
         Err(Miss::absent("memory kept from hash to hash"))
     }
 
-    /// Hashes in memory that is already there and need not be wiped.
+    /// Hashes in memory already there, without wiping the memory.
     fn hash_in(
         &self,
         _arena: &mut Self::Arena,
@@ -46,12 +46,12 @@ pub trait HashEngine: Send + Sync + 'static {
         Err(Miss::absent("memory kept from hash to hash"))
     }
 
-    /// Hashes that are computed side by side on one thread: an arena is memory for as many.
+    /// Hashes computed side by side on one thread: an arena is memory for as many.
     fn side_by_side(&self) -> usize {
         1
     }
 
-    /// Hashes at most [`Self::side_by_side`] passwords, in memory that is already there.
+    /// Hashes at most [`Self::side_by_side`] passwords, in memory already there.
     fn hash_side_by_side(
         &self,
         arena: &mut Self::Arena,
@@ -66,8 +66,8 @@ pub trait HashEngine: Send + Sync + 'static {
             .try_for_each(|(password, tag)| self.hash_in(arena, costs, password, salt, tag))
     }
 
-    /// A loop over nonces on that many threads, for rows of a miner. Who has none of its own leaves
-    /// it out: hashes one by one are other rows.
+    /// A loop over nonces on `thread_count` threads, for rows of a miner. Left out by adapters
+    /// without a loop of their own: hashes one by one are other rows.
     fn nonces(&self, _costs: Costs, _thread_count: usize) -> Result<Box<dyn TryNonces>, Miss> {
         Err(Miss::absent("a loop over nonces"))
     }

@@ -1,10 +1,10 @@
-//! Tables: what the table rows ask of an engine.
+//! Tables: the operations the table rows ask of an engine.
 
 use std::path::Path;
 
 use super::{About, Miss};
 
-/// One value of a row, borrowed from wherever the engine keeps it.
+/// One value of a row, borrowed from the engine's own memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Cell<'a> {
     /// No value.
@@ -19,37 +19,36 @@ pub enum Cell<'a> {
     Blob(&'a [u8]),
 }
 
-/// A row while a cursor stands on it.
+/// A row under a cursor.
 pub trait Fields {
     /// The value of output column `index`, counted from 0.
     fn cell(&self, index: usize) -> Cell<'_>;
 }
 
-/// What a database is opened for.
+/// The purpose of opening a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Reads only.
     Read,
-    /// Reads and writes, with the engine's full durability: a commit that was reported survives a
-    /// power cut.
+    /// Reads and writes, with the engine's full durability: a reported commit survives a power cut.
     Write,
 }
 
-/// What an engine keeps of a statement whose text is prepared again.
+/// The part of a statement an engine keeps for preparing the same text again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keeping {
-    /// Nothing: what a caller gets who says nothing.
+    /// Nothing: the behaviour without a word about keeping.
     Nothing,
     /// Nothing, said aloud: Shoal's `DIRECT`.
     Direct,
-    /// What the engine's own cache keeps: a statement, or its plan.
+    /// The contents of the engine's own cache: a statement, or its plan.
     Cache,
-    /// What Shoal's `JIT` keeps.
+    /// Everything kept by Shoal's `JIT`.
     Jit,
 }
 
-/// The rows of one table, in the order of their rowids. Engines that keep keys and values take
-/// the other columns as one value.
+/// The rows of one table, in the order of their rowids. Engines with keys and values store the
+/// other columns as one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableSpec {
     /// The table's name.
@@ -63,10 +62,10 @@ pub struct TableSpec {
 /// Most rowids of one [`TableEngine::seek_batch`].
 pub const BATCH: usize = 16;
 
-/// An engine that keeps rows in tables, or values under keys.
+/// An engine storing rows in tables, or values under keys.
 ///
 /// The SQL rows go through `prepare` and `query`; the keyed rows through `reader`, `seek` and
-/// `scan`, which a SQL engine answers with prepared statements and a key-value store natively.
+/// `scan`, answered by a SQL engine with prepared statements and by a key-value store natively.
 pub trait TableEngine: Send + Sync + 'static {
     /// An open database.
     type Db;
@@ -80,13 +79,13 @@ pub trait TableEngine: Send + Sync + 'static {
     /// Who this is.
     fn about(&self) -> About;
 
-    /// Opens the SQLite file `path`; for [`Access::Write`] it is created when it is not there.
-    /// An engine of another format opens an equal copy, which it may make in the folder `scratch`
-    /// and find there again: that is not timed.
+    /// Opens the SQLite file `path`; [`Access::Write`] creates a missing one. An engine of another
+    /// format opens an equal copy, made in the folder `scratch` and found there again by later
+    /// calls. Opening is not timed.
     fn open(&self, path: &Path, access: Access, scratch: &Path) -> Result<Self::Db, Miss>;
 
-    /// Opens, finds one row, closes: what a short-lived program does. `None` stands for engines
-    /// whose file is not the one on disk.
+    /// False for engines whose file is not the one on disk: the row of short-lived programs (open,
+    /// find one row, close) does not apply to them.
     fn opens_in_place(&self) -> bool {
         true
     }
@@ -107,14 +106,14 @@ pub trait TableEngine: Send + Sync + 'static {
         Err(Miss::absent("SQL"))
     }
 
-    /// What stands before a statement's text so that the engine keeps that much of it; `None` where
-    /// it does not offer to.
+    /// The word before a statement's text making the engine keep as much as `keeping` says; `None`
+    /// where the engine offers no such word.
     fn word(&self, _keeping: Keeping) -> Option<&'static str> {
         None
     }
 
-    /// Prepares a statement whose text begins with its [`Self::word`], runs it to its end and drops
-    /// it; `visit` sees every row.
+    /// Prepares a statement whose text begins with its [`Self::word`], runs the statement to its
+    /// end and drops the statement; `visit` sees every row.
     fn run_text(
         &self,
         _db: &mut Self::Db,
@@ -134,7 +133,7 @@ pub trait TableEngine: Send + Sync + 'static {
         columns: &[usize],
     ) -> Result<Self::Reader, Miss>;
 
-    /// Visits the row with that rowid, if there is one.
+    /// Visits the row with the rowid `rowid`, if there is one.
     fn seek(
         &self,
         db: &mut Self::Db,
@@ -143,8 +142,8 @@ pub trait TableEngine: Send + Sync + 'static {
         visit: impl FnMut(&Self::Row<'_>),
     ) -> Result<(), Miss>;
 
-    /// Visits the rows with those rowids, of which there are at most [`BATCH`], in their order. Here
-    /// one after the other; an engine that looks them up side by side says so.
+    /// Visits the rows with these rowids, at most [`BATCH`], in their order. The default looks up
+    /// one after the other; engines looking up several side by side override the default.
     #[inline]
     fn seek_batch(
         &self,
@@ -170,13 +169,13 @@ pub trait TableEngine: Send + Sync + 'static {
         Err(Miss::absent("writes"))
     }
 
-    /// Runs SQL that returns no rows. Not timed.
+    /// Runs SQL without a result. Not timed.
     fn execute(&self, _db: &mut Self::Db, _sql: &str) -> Result<(), Miss> {
         Err(Miss::absent("SQL"))
     }
 
-    /// Inserts rows, rowid first, in one transaction that is durable when this returns. The
-    /// statement is prepared once.
+    /// Inserts rows, rowid first, in one transaction, durable on return. The statement is prepared
+    /// once.
     fn insert(
         &self,
         _db: &mut Self::Db,
@@ -186,7 +185,8 @@ pub trait TableEngine: Send + Sync + 'static {
         Err(Miss::absent("writes"))
     }
 
-    /// Sets column `column` of each rowid to the integer beside it, in one durable transaction.
+    /// Sets column `column` of each rowid to the integer given with the rowid, in one durable
+    /// transaction.
     fn update(
         &self,
         _db: &mut Self::Db,

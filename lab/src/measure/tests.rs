@@ -1,4 +1,4 @@
-//! What happens to contenders whose answers differ.
+//! Outcomes for contenders with differing answers.
 
 use super::*;
 use crate::answer::Digest;

@@ -1,4 +1,4 @@
-//! The report as one page that needs nothing but itself.
+//! The report as one self-contained page.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -184,7 +184,7 @@ fn cells(body: &mut String, record: &Record, row: &RowRecord, outcome: &Outcome)
     );
 }
 
-/// Two palettes, chosen by what the reader's system prefers.
+/// Two palettes, chosen by the reader's system preference.
 fn style() -> String {
     let light = [
         "#1f5fbf", "#c2410c", "#15803d", "#9333ea", "#b45309", "#0e7490", "#be185d", "#4d7c0f",

@@ -90,7 +90,7 @@ fn part<'a>(
     }
 }
 
-/// A table of all rows and contenders, and the reasons of those that failed.
+/// A table of all rows and contenders, and the reasons of the failed ones.
 fn every_figure(text: &mut String, record: &Record, family: Family) {
     let contenders: Vec<&About> = record.of_family(family).collect();
     text.push_str(

@@ -1,5 +1,5 @@
-//! A picture of some rows beside one peer, for the README: a file of its own, which reads in light
-//! and in dark.
+//! A picture of some rows beside one peer, for the README: a file of its own, readable in light and
+//! in dark.
 
 use std::fmt::Write;
 
@@ -16,8 +16,8 @@ struct Bar<'a> {
 /// The rows named, in their order, each with the peer's time over ours. `name` is the record's.
 ///
 /// # Errors
-/// When a row is not in the record, or has no pair of figures to compare: a picture leaves no row
-/// out that it was asked for.
+/// When a row is missing from the record, or has no pair of figures to compare: a picture never
+/// drops a row asked for.
 pub(crate) fn picture(
     record: &Record,
     name: &str,
@@ -42,8 +42,8 @@ pub(crate) fn picture(
     Ok(draw(&bars, &format!("how many times as long {peer} takes; record {name}")))
 }
 
-/// Bars from 1 to the right where ours is faster, to the left where it is slower, on a scale of
-/// tenfolds.
+/// Bars from 1 to the right where ours is faster, to the left where ours is slower, on a
+/// logarithmic scale.
 fn draw(bars: &[Bar<'_>], title: &str) -> String {
     let (least, most) = bars
         .iter()
@@ -93,7 +93,7 @@ const STYLE: &str = "text{font:12px system-ui,sans-serif;fill:#1b1f24}line{strok
      .behind{fill:#c2410c}@media(prefers-color-scheme:dark){text{fill:#e6e8eb}\
      line{stroke:#363c44}.tick{fill:#a3adb8}.ahead{fill:#7fb2ff}.behind{fill:#ff9d6b}}";
 const WIDTH: f64 = 760.0;
-/// Where the scale begins, behind the names of rows and a figure left of it.
+/// The left end of the scale, behind the names of rows and a figure.
 const START: f64 = 300.0;
 const END: f64 = 690.0;
 const TOP: f64 = 40.0;

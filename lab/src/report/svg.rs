@@ -1,5 +1,5 @@
 //! Pictures: ratios with intervals on a log scale, and time against size. Colours are the page's
-//! own variables, so that one picture reads in light and in dark.
+//! own variables: one picture reads in light and in dark.
 
 use std::fmt::Write;
 
@@ -231,7 +231,7 @@ fn legend(svg: &mut String, names: &[&str]) {
     }
 }
 
-/// Text as it may stand in a page.
+/// Text escaped for HTML and SVG.
 pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -1,5 +1,5 @@
-//! `shoal-argon`: the kernel that the machine gets, every other one forced, and hashes side by
-//! side.
+//! `shoal-argon`: the kernel detected for the machine, every other kernel forced, and hashes side
+//! by side.
 
 use shoal_argon::{Arena, Argon2, Inputs, Isa, Job, Options, Params, Variant, Version};
 
@@ -7,7 +7,7 @@ use crate::contenders::Contenders;
 use crate::engine::hash::{Costs, TryNonces};
 use crate::engine::{About, HashEngine, Miss};
 
-/// Adds the kernel that is chosen here, the others of this machine, and names those it lacks.
+/// Adds the kernel detected here and the machine's other kernels, and names the missing ones.
 pub(super) fn add(contenders: &mut Contenders) {
     let chosen = Isa::detect();
     contenders.hash(Argon { isa: chosen, name: "shoal".into(), side_by_side: 1 });
@@ -33,7 +33,7 @@ pub(super) fn add(contenders: &mut Contenders) {
     contenders.hash(super::miner::Backend);
 }
 
-/// One kernel, with that many hashes side by side on each thread.
+/// One kernel, with `side_by_side` hashes side by side on each thread.
 struct Argon {
     isa: Isa,
     name: String,

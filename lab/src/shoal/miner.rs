@@ -1,4 +1,4 @@
-//! Proof of work: bare loops over nonces, and the miner's engine, which deals the same nonces.
+//! Proof of work: bare loops over nonces, and the miner's engine dealing the same nonces.
 
 use std::sync::mpsc::Receiver;
 
@@ -10,7 +10,7 @@ use shoal_pow::{Challenge, Search, Target};
 use crate::engine::hash::{Costs, TryNonces};
 use crate::engine::{About, HashEngine, Miss};
 
-/// Every tag meets it, so that every tag is reported.
+/// The easiest target: every tag is good enough, so every tag is reported.
 const ANY: [u8; 32] = [0xff; 32];
 
 /// One loop for each thread, each in memory of its own.
@@ -100,7 +100,7 @@ struct Dealt {
 }
 
 impl Dealt {
-    /// Waits for one event; those before it are dropped.
+    /// Waits for the first event to satisfy `is_it`; events before are dropped.
     fn wait(&self, mut is_it: impl FnMut(&Event) -> bool) -> Result<(), Miss> {
         loop {
             match self.events.recv() {

@@ -10,7 +10,7 @@ use shoal_store::{Access as StoreAccess, Locking, Mode, Options, Store};
 use crate::engine::table::{Access, Cell, Fields, Keeping, TableSpec};
 use crate::engine::{About, Guarantee, Miss, TableEngine};
 
-/// What a reader is promised.
+/// The promise made to readers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// Every statement locks, checks for change, and unlocks.
@@ -61,7 +61,7 @@ pub(super) const fn value(cell: Cell<'_>) -> ValueRef<'_> {
     }
 }
 
-/// What is refused because it is still to come is no failure.
+/// A feature refused as unsupported is still to come: not run, rather than failed.
 pub(super) fn failed<T>(result: Result<T, Error>) -> Result<T, Miss> {
     result.map_err(|error| match error {
         Error::Unsupported { what, .. } => Miss::NotRun(format!("not built: {what}")),

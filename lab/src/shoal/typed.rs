@@ -14,25 +14,25 @@ use crate::engine::{About, Guarantee, Miss, TableEngine};
 /// Shoal's cursors, sharing the file or not.
 pub(super) struct Typed(pub(super) Form);
 
-/// A row and which columns were asked for.
+/// A row with the columns asked for.
 pub(super) struct Row<'a> {
     found: Found<'a>,
     columns: &'a [Wanted],
 }
 
-/// A row as a lookup gives it, and as a scan does.
+/// A row given by a lookup, or by a scan.
 enum Found<'a> {
     Record(i64, Record<'a>),
     Scanned(ScannedRow<'a>),
 }
 
-/// A column that was asked for.
+/// A column asked for.
 #[derive(Clone, Copy)]
 struct Wanted {
     index: usize,
-    /// Its number among the columns that a scan finds.
+    /// The column's number among the columns found by a scan.
     number: usize,
-    /// Whether its integers are floats that were stored short, as SQLite stores whole ones.
+    /// True for REAL columns: their integers are whole floats in SQLite's short form.
     real: bool,
 }
 
@@ -65,7 +65,7 @@ pub(super) struct Db {
     read: Option<Transaction>,
 }
 
-/// A table found by name, and the columns to read of it.
+/// A table found by name, and the columns to read.
 pub(super) struct Reader {
     root: Pgno,
     lookup: TableLookup,
@@ -77,7 +77,7 @@ fn stored<T>(result: Result<T, shoal_store::Error>) -> Result<T, Miss> {
     result.map_err(Miss::failed)
 }
 
-/// Where the table's tree begins, by the file's own account, and what its columns are.
+/// The root page of the table, by the file's own account, and the kinds of its columns.
 fn find(store: &Store, table: &TableSpec, columns: &[usize]) -> Result<Reader, Miss> {
     let mut connection = failed(Connection::open(store.clone()))?;
     let schema = failed(connection.schema())?;
@@ -102,7 +102,7 @@ fn find(store: &Store, table: &TableSpec, columns: &[usize]) -> Result<Reader, M
     Ok(Reader { root, lookup: TableLookup::new(root), overflow: Vec::new(), columns })
 }
 
-/// The columns that are in records, each once and in their order: all but the rowid.
+/// The columns stored in records, each once and in order: all but the rowid.
 fn stored_columns(columns: &[usize]) -> Vec<usize> {
     let mut stored: Vec<usize> = columns.iter().copied().filter(|&index| index > 0).collect();
     stored.sort_unstable();

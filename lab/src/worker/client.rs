@@ -12,11 +12,11 @@ use super::{Ask, Line, MARK, Reply};
 use crate::engine::{About, Miss};
 use crate::workload::{Context, Family, Scale};
 
-/// A program that has contenders: this one, or another build of it.
+/// A program with contenders: this one, or another build of the lab.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Program {
     pub(crate) path: PathBuf,
-    /// What comes before the lab's own arguments: `bench` when the lab is a verb.
+    /// The arguments before the lab's own: `bench` when the lab is a verb.
     pub(crate) prefix: Vec<OsString>,
 }
 
@@ -44,7 +44,7 @@ impl Program {
     }
 }
 
-/// A worker that is prepared for its row.
+/// A worker prepared for its row.
 pub(crate) struct Worker {
     child: Child,
     orders: ChildStdin,
@@ -54,7 +54,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Starts a worker and waits until it is prepared.
+    /// Starts a worker and waits for the end of its preparation.
     pub(crate) fn start(
         program: &Program,
         row: &str,
@@ -120,7 +120,7 @@ impl Worker {
         }
     }
 
-    /// What is known of a worker that is no more.
+    /// The failure of an ended worker: its exit status, and its last words on stderr.
     fn obituary(&mut self) -> Miss {
         let status = self.child.wait().map_or_else(|error| error.to_string(), |it| it.to_string());
         let last = last_line(&self.complaints).unwrap_or_default();
@@ -130,7 +130,8 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // One that is past its time does not listen; one that has ended cannot be killed.
+        // A worker past its time does not listen, so it is killed; an ended one cannot be killed
+        // again.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -37,7 +37,7 @@ pub(crate) fn serve(args: &Serve, contenders: &Contenders) {
     }
 }
 
-/// Runs one row once, timed region included, and prints nothing: what a profiler looks at.
+/// Runs one row once, timed region included, and prints nothing: the program for a profiler.
 pub(crate) fn once(contender: &Contender, row: &str, cx: &Context) -> Result<(), Miss> {
     let mut sampler = guarded(|| contender.prepare(row, cx))?;
     guarded(|| sampler(&mut Watch::new(false))).map(|_| ())
@@ -95,6 +95,6 @@ fn guarded<T>(work: impl FnOnce() -> Result<T, Miss>) -> Result<T, Miss> {
 fn say(line: &Line) {
     let json = serde_json::to_string(line).expect("lines hold plain data");
     let mut out = std::io::stdout().lock();
-    // A coordinator that has gone away has no use for the line.
+    // A write error means the coordinator is gone: nobody is left to tell.
     let _ = writeln!(out, "{MARK}{json}").and_then(|()| out.flush());
 }

@@ -36,7 +36,7 @@ fn row(name: &str, unit: &str, text: &str) -> Row {
     Row::new(Family::Doc, name, unit, text)
 }
 
-/// The actor of a document that is alone.
+/// The actor of a document edited alone.
 const ALICE: u16 = 1;
 /// The one who edits apart from [`ALICE`].
 const BOB: u16 = 2;
@@ -90,7 +90,7 @@ fn listed<E: DocEngine>(engine: &E, count: usize) -> Result<(E::Doc, E::Obj), Mi
     Ok((doc, list))
 }
 
-/// What a map of integers holds, whatever the order of its keys.
+/// The contents of a map of integers, independent of the order of its keys.
 fn map_digest<E: DocEngine>(engine: &E, doc: &E::Doc, map: &E::Obj) -> Result<Digest, Miss> {
     let mut keys = Vec::new();
     engine.keys(doc, map, |key| keys.push(key.to_owned()))?;
@@ -104,14 +104,14 @@ fn map_digest<E: DocEngine>(engine: &E, doc: &E::Doc, map: &E::Obj) -> Result<Di
     Ok(digest)
 }
 
-/// What a list of integers holds.
+/// The contents of a list of integers.
 fn list_digest<E: DocEngine>(engine: &E, doc: &E::Doc, list: &E::Obj) -> Result<Digest, Miss> {
     let mut digest = Digest::new();
     engine.elements(doc, list, |value| digest = digest.int(value.cast_unsigned()))?;
     Ok(digest)
 }
 
-/// The answer of a document: its contents for all, its heads for those of one format.
+/// The answer of a document: its contents for all, its heads for contenders of one format.
 fn answer<E: DocEngine>(engine: &E, doc: &mut E::Doc, contents: Digest) -> Option<Answer> {
     let heads = engine.heads_bytes(doc);
     Some(Answer::of(contents).with_native(engine.format(), heads))
@@ -121,7 +121,7 @@ fn int(value: usize) -> i64 {
     i64::try_from(value).expect("row sizes fit")
 }
 
-/// A handle that a sampler can keep.
+/// A handle to keep in a sampler.
 fn held<E>(engine: &Arc<E>) -> Arc<E> {
     Arc::clone(engine)
 }

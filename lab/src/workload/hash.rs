@@ -112,7 +112,7 @@ fn add_batch<E: HashEngine>(bench: &mut Bench<E>) {
     });
 }
 
-/// What a miner's engine costs beside bare loops of the same hashes.
+/// The cost of a miner's engine beside bare loops of the same hashes.
 fn add_nonces<E: HashEngine>(bench: &mut Bench<E>, thread_count: usize) {
     let costs = SHAPES[0].costs;
     let text = format!(
@@ -146,7 +146,7 @@ const NONCES: usize = 8;
 /// As long as a real one.
 const HEADER: &[u8; 92] = &[0x5a; 92];
 
-/// Hashes of a batch: a multiple of every number that is computed side by side.
+/// Hashes of a batch: a multiple of every count of hashes side by side.
 const BATCH: usize = 12;
 
 /// The row's costs, or small ones for a quick run.
@@ -157,7 +157,7 @@ fn picked(costs: Costs, cx: &Context) -> Costs {
     }
 }
 
-/// Inputs of hash `number`: a nonce at the end of the password, as a proof of work has it.
+/// Input of hash `number`: a nonce at the end of the password, as in a proof of work.
 fn password(number: usize) -> [u8; 16] {
     let mut bytes = *b"shoal lab\0\0\0\0\0\0\0";
     bytes[8..].copy_from_slice(&(number as u64).to_le_bytes());
@@ -215,8 +215,8 @@ fn cold<E: HashEngine>(
     })
 }
 
-/// Computes `hashes` tags in each arena, `side_by_side` at a time, each arena on a thread of its own when there is more than
-/// one; tags come back in the order of their numbers.
+/// Computes `hashes` tags in each arena, `side_by_side` at a time; several arenas have a thread
+/// each. Tags come back in the order of their numbers.
 fn timed<A: Send>(
     watch: &mut Watch,
     arenas: &mut [A],

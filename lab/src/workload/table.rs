@@ -38,14 +38,14 @@ fn row(name: &str, unit: &str, text: &str) -> Row {
     Row::new(Family::Table, name, unit, text)
 }
 
-/// Where the rows of `users` come from: Sharc's 5,000, or a generated database of that many.
+/// The source of the `users` table: Sharc's 5,000 rows, or a generated database of `rows` rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Users {
     Core,
     Generated { rows: u64, label: &'static str },
 }
 
-/// The sizes that rows on `users` run at.
+/// The sizes of the rows on `users`.
 const USERS: [Users; 3] = [
     Users::Core,
     Users::Generated { rows: 1_000_000, label: "1M" },
@@ -60,7 +60,7 @@ impl Users {
         }
     }
 
-    /// What is added to the names of rows.
+    /// The suffix of row names.
     fn suffix(self) -> String {
         match self {
             Self::Core => String::new(),
@@ -75,7 +75,7 @@ impl Users {
         }
     }
 
-    /// Rowids that exist.
+    /// The number of existing rowids.
     fn present(self, cx: &Context) -> u64 {
         match (self, cx.scale) {
             (Self::Generated { .. }, Scale::Quick) => dataset::QUICK_ROWS,
@@ -84,7 +84,7 @@ impl Users {
     }
 }
 
-/// The path of a generated database, which the run made before any worker started.
+/// The path of a generated database, made by the run before any worker started.
 fn generated(cx: &Context, rows: u64) -> Result<PathBuf, Miss> {
     let path = dataset::path(&cx.cache, cx.scale, rows);
     if path.exists() {
@@ -107,14 +107,14 @@ pub(crate) const USERS_TABLE: TableSpec = TableSpec {
     columns: &["id", "name", "email", "age", "score", "bio", "active", "dept", "created"],
 };
 
-/// Removes a database that a sample made, with what lies beside it.
+/// Removes a database made by a sample, with the files beside the database.
 fn remove(path: &Path) {
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return };
     let Some(folder) = path.parent() else { return };
     let Ok(entries) = std::fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
         if entry.file_name().to_str().is_some_and(|found| found.starts_with(name)) {
-            // What cannot be removed stays in the run's scratch folder, which is removed whole.
+            // Files not removed stay in the run's scratch folder, removed whole at the end.
             let _ = std::fs::remove_file(entry.path());
             let _ = std::fs::remove_dir_all(entry.path());
         }

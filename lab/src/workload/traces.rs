@@ -8,10 +8,10 @@ use shoal_testkit::trace::Trace;
 use super::{Context, Scale};
 use crate::engine::Miss;
 
-/// A trace, and the text that its replay must end in.
+/// A trace, and the text at the end of its replay.
 pub(super) struct Recorded {
     pub(super) trace: Trace,
-    /// Known in advance for whole traces, replayed on a plain string for those cut short.
+    /// Known in advance for whole traces, replayed on a plain string for shortened ones.
     pub(super) end: String,
 }
 

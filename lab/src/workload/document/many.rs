@@ -72,7 +72,8 @@ fn batches<E: DocEngine>(bench: &mut Bench<E>, form: &str, parallel: bool) {
                 })?;
                 forks.iter_mut().try_for_each(|fork| engine.merge(&mut doc, fork))
             })?;
-            // What a key holds depends on its place within its share, and so on the cores.
+            // The value of a key depends on the key's place within its share, and so on the number
+            // of cores: only the count is compared.
             let mut present = 0_u64;
             engine.keys(&doc, &root, |_| present += 1)?;
             Ok(Some(Answer::of(Digest::new().int(present))))
@@ -138,7 +139,7 @@ fn save_all<E: DocEngine>(
     Ok(parts.into_iter().flatten().collect())
 }
 
-/// Real documents, which are large enough that an engine may use all cores for each.
+/// Real documents, each large enough for an engine to use all cores on one.
 fn real_documents<E: DocEngine>(bench: &mut Bench<E>, form: &str, parallel: bool) {
     let how = if parallel { "on one thread per core" } else { "one after the other" };
     let text = format!(
@@ -180,7 +181,7 @@ fn real_documents<E: DocEngine>(bench: &mut Bench<E>, form: &str, parallel: bool
     });
 }
 
-/// What all documents hold, and the heads of the last.
+/// The contents of all documents, and the heads of the last.
 fn answer_of_all<E: DocEngine>(engine: &E, docs: &mut [E::Doc]) -> Result<Option<Answer>, Miss> {
     let mut digest = Digest::new();
     for doc in &*docs {

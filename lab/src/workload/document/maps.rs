@@ -1,4 +1,4 @@
-//! Small maps and lists: the rows of automerge-cpp's benchmark program, set up as it sets up.
+//! Small maps and lists: the rows of automerge-cpp's benchmark program, with the same set-up.
 
 use std::hint::black_box;
 

@@ -1,4 +1,4 @@
-//! Long lists: built, saved, loaded and read at sizes that show how time grows.
+//! Long lists: built, saved, loaded and read at several sizes, to show the growth of time.
 
 use std::hint::black_box;
 

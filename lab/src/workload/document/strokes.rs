@@ -7,10 +7,10 @@ use crate::random::Random;
 use crate::workload::traces::Recorded;
 use crate::workload::{Bench, Context, sampler};
 
-/// The trace whose text it is.
+/// The trace providing the text.
 const NAME: &str = "rustcode";
 
-/// Who types what [`BOB`] is sent.
+/// The author of the changes sent to [`BOB`].
 const CAROL: u16 = 3;
 
 pub(super) fn add<E: DocEngine>(bench: &mut Bench<E>) {
@@ -60,7 +60,7 @@ fn places(cx: &Context) -> Result<Vec<usize>, Miss> {
     Ok((0..cx.pick(1_000, 5)).map(|typed| below(length + typed + 1)).collect())
 }
 
-/// What [`CAROL`] sends for each character.
+/// The changes sent by [`CAROL`], one for each character.
 fn sent<E: DocEngine>(
     engine: &E,
     bytes: &[u8],

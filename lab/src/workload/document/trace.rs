@@ -1,4 +1,4 @@
-//! Editing traces: what real authors typed, replayed, saved, loaded, sent and merged.
+//! Editing traces: the typing of real authors, replayed, saved, loaded, sent and merged.
 
 use std::rc::Rc;
 
@@ -194,7 +194,7 @@ fn applied<E: DocEngine>(bench: &mut Bench<E>, name: &'static str) {
     }
 }
 
-/// The trace typed with a transaction per patch, as what a peer is sent.
+/// The trace typed with a transaction per patch, as the bytes sent to a peer.
 fn sent<E: DocEngine>(engine: &E, recorded: &Recorded) -> Result<Vec<Vec<u8>>, Miss> {
     let (mut doc, text) = engine.create_text(ALICE)?;
     let mut changes = engine.changes(&mut doc, None)?;
@@ -248,7 +248,7 @@ fn memory<E: DocEngine>(bench: &mut Bench<E>, name: &'static str) {
     });
 }
 
-/// Two authors who typed at once: each transaction's bytes reach the other before he builds on it.
+/// Two authors typing at once: each transaction's bytes reach the other author before his next one.
 struct Exchange<D> {
     peers: Vec<D>,
     /// The bytes of each transaction, in the order of the trace; the first entry makes the text.

@@ -1,5 +1,5 @@
-//! SQL that computes: many groups, distinct values, functions of columns, recursions, and queries within
-//! expressions, over Sharc's databases.
+//! SQL with computation: many groups, distinct values, functions of columns, recursions, and
+//! queries within expressions, over Sharc's databases.
 
 use super::query::Query;
 use super::users::OnFile;

@@ -1,5 +1,4 @@
-//! Reads by rowid: what SQL engines answer with a prepared statement and key-value stores
-//! natively.
+//! Reads by rowid: SQL engines answer with a prepared statement, key-value stores natively.
 
 use std::hint::black_box;
 

@@ -27,7 +27,7 @@ pub(super) fn add<E: TableEngine>(bench: &mut Bench<E>) {
             "prepare, one of 5,000 users by rowid, end: another literal in each text; {what}"
         );
         bench.add(row(name, "statement", &text), move |engine, cx| {
-            // A hundred thousand texts, so that none comes twice within a sample of 5,000.
+            // A hundred thousand texts: none comes twice within a sample of 5,000.
             let texts: Vec<String> = (0..cx.pick(100_000, 40))
                 .map(|number| {
                     let id = number % Users::Core.count() as usize + 1;
@@ -63,8 +63,8 @@ pub(super) fn add<E: TableEngine>(bench: &mut Bench<E>) {
     kept(bench);
 }
 
-/// Samples statements that are prepared for each lookup; `next` gives the text and the parameter of
-/// one of them, outside of the timing.
+/// Samples statements prepared for each lookup; `next` gives the text and the parameter of one of
+/// them, outside of the timing.
 fn lookups<E: TableEngine>(
     engine: &Arc<E>,
     cx: &crate::workload::Context,
@@ -92,13 +92,14 @@ fn lookups<E: TableEngine>(
             }
             Ok((rows, sum))
         })?;
-        // Texts go on from sample to sample, so that only the first sample's rows are everybody's.
+        // Texts go on from sample to sample: only the first sample's rows are the same for all
+        // contenders.
         let answer = || Answer::of(Digest::new().int(rows).int(sum));
         Ok(watch.verifying().then(answer))
     })
 }
 
-/// The same lookup by a statement that was prepared once.
+/// The same lookup by a statement prepared once.
 fn kept<E: TableEngine>(bench: &mut Bench<E>) {
     let text = "one of 5,000 users by rowid as a parameter, by a statement prepared once: what is \
                 left when nothing is prepared";

@@ -1,5 +1,4 @@
-//! A row that is one SQL statement: prepared once, run many times, its rows read as borrowed
-//! values.
+//! A row of one SQL statement: prepared once, run many times, its rows read as borrowed values.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,23 +10,23 @@ use crate::engine::{Miss, TableEngine};
 use crate::random::Random;
 use crate::workload::{Context, Sampler, sampler};
 
-/// One statement and what is read of its rows.
+/// One statement, and the parts read of its rows.
 #[derive(Clone, Debug)]
 pub(super) struct Query {
     pub(super) sql: String,
     /// Columns read of every row in the timed region, from the first on; 0 counts rows only.
     pub(super) columns: usize,
-    /// Columns that the full answer compares.
+    /// Columns compared by the full answer.
     pub(super) width: usize,
     pub(super) parameter: Parameter,
-    /// The column that the rows are ordered by, when only its values are determined: rows that
-    /// tie at a LIMIT may differ.
+    /// The column ordering the rows, when only its values are determined: rows tied at a LIMIT may
+    /// differ.
     pub(super) determined: Option<usize>,
     /// How many rows there must be, where the data set's description says so.
     pub(super) expected: Option<u64>,
 }
 
-/// What is bound to `?1`.
+/// The value bound to `?1`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Parameter {
     None,
@@ -70,7 +69,7 @@ impl Query {
     }
 }
 
-/// Opens `path`, prepares the query, and samples `times` runs of it.
+/// Opens `path`, prepares the query, and samples `times` runs of the query.
 pub(super) fn prepare<E: TableEngine>(
     engine: &Arc<E>,
     cx: &Context,
@@ -119,7 +118,7 @@ pub(super) fn prepare<E: TableEngine>(
         if let Some(expected) = query.expected.filter(|&expected| expected != count) {
             return Err(Miss::Failed(format!("{count} rows, not the {expected} of the data set")));
         }
-        // Not what was touched: the last bits of an average are nobody's to determine.
+        // The sum is no part of the answer: SQL leaves the last bits of an average open.
         std::hint::black_box(sum);
         Ok(Some(Answer::of(order.int(rows).int(count).int(total))))
     })
@@ -145,7 +144,7 @@ pub(super) fn rowids(seed: u64, bound: u64, count: usize) -> Vec<i64> {
 /// As many as Sharc's own benchmark draws.
 pub(super) const RANDOM_KEYS: usize = 512;
 
-/// The parameters of a statement that has one or none.
+/// The parameters of a statement with one or none.
 trait OneOrNone<'a> {
     fn as_slice_of_one(&self) -> &[Cell<'a>];
 }

@@ -1,5 +1,5 @@
 //! TPC-H: 22 queries over eight tables, and queries over them as people type them. Real joins,
-//! beside the rows that isolate one thing each.
+//! beside the rows isolating one thing each.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use crate::workload::{Bench, Context};
 const WIDTHS: [usize; 22] = [10, 8, 4, 2, 2, 1, 4, 2, 3, 8, 2, 3, 2, 1, 5, 4, 1, 6, 1, 2, 2, 3];
 
 /// The everyday queries in the order of their file: the name, the columns of the result, and the
-/// column that alone is determined where rows tie at the `LIMIT`.
+/// column to compare alone where rows tie at the `LIMIT`.
 const EVERYDAY: [(&str, usize, Option<usize>); 27] = [
     ("window_rank", 3, None),
     ("window_running_sum", 1, None),
@@ -44,7 +44,7 @@ const EVERYDAY: [(&str, usize, Option<usize>); 27] = [
     ("max_by_idx", 3, None),
 ];
 
-/// How every row's id begins: the run that chooses one makes the tables.
+/// The beginning of every row's id: choosing such a row makes the tables.
 pub(crate) const PREFIX: &str = "table/tpch/";
 
 pub(super) fn add<E: TableEngine>(bench: &mut Bench<E>) {
@@ -79,7 +79,7 @@ fn path(cx: &Context) -> Result<PathBuf, Miss> {
     tpch::found(cx).ok_or_else(|| Miss::NotRun("the tables of TPC-H were not made".into()))
 }
 
-/// The query under the comment that is its name.
+/// The query below the comment with its name.
 fn everyday<'a>(file: &'a str, name: &str) -> Option<&'a str> {
     file.split("-- ").find_map(|part| {
         let (title, sql) = part.split_once('\n')?;

@@ -1,4 +1,4 @@
-//! Conditions that two indexes serve, each of which alone finds many rows.
+//! Conditions served by two indexes, each finding many rows alone.
 
 use super::query::{self, Parameter, Query};
 use super::row;
@@ -8,7 +8,7 @@ use crate::engine::table::Cell;
 use crate::random::Random;
 use crate::workload::Bench;
 
-/// Of so many users and types of event has each a few hundred events.
+/// Counts of users and of types: each user and each type has a few hundred events.
 const USERS: u64 = 500;
 const TYPES: u64 = 400;
 

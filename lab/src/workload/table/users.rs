@@ -160,7 +160,7 @@ fn on_users() -> Vec<(&'static str, &'static str, Query)> {
     ]
 }
 
-/// The database, the row, what it does, the statement, and how often a sample runs it.
+/// The database, the row, its description, the statement, and the runs per sample.
 pub(super) type OnFile = (&'static str, &'static str, &'static str, Query, usize);
 
 /// Statements on Sharc's other databases.

@@ -1,4 +1,4 @@
-//! Writes: the database is made outside the timing, and a commit is durable when it returns.
+//! Writes: the database is made outside the timing, and a commit is durable on return.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ const LOGS: TableSpec = TableSpec {
     columns: &["id", "message", "level", "timestamp"],
 };
 
-/// Sharc's events, for the rows that change an indexed table.
+/// Sharc's events, for the rows changing an indexed table.
 pub(super) const EVENTS: TableSpec = TableSpec {
     name: "events",
     create: "CREATE TABLE events (id INTEGER PRIMARY KEY, user_id INTEGER NOT NULL, event_type \
