@@ -1,7 +1,7 @@
-//! Fills `corpus/<target>/` with what the targets start from: the workspace's `testdata/`, cut
-//! into the pieces each target takes.
+//! Fills `corpus/<target>/` with seeds for the targets: the workspace's `testdata/`, cut into the
+//! pieces each target takes.
 //!
-//! Run in `fuzz/`. Files that are there already are written again; nothing is removed.
+//! Run in `fuzz/`. Existing files are written again; nothing is removed.
 
 use std::fs;
 use std::io::{self, Read};
@@ -13,7 +13,7 @@ use shoal_format::{Pgno, journal};
 use shoal_fuzz::script::Script;
 use shoal_fuzz::{changes, chunk};
 
-/// Bytes of the largest file that is a seed as a whole.
+/// Largest file taken whole as a seed, in bytes.
 const SMALL: usize = 32 << 10;
 
 fn main() -> io::Result<()> {
@@ -37,7 +37,7 @@ fn main() -> io::Result<()> {
     documents()
 }
 
-/// Documents that come of changes made at random, where they can be.
+/// Documents made of random changes, and the bytes sent for some of them.
 fn documents() -> io::Result<()> {
     let mut state = 1_u64;
     for number in 0..400 {
@@ -49,7 +49,7 @@ fn documents() -> io::Result<()> {
             .collect();
         let mut doc = Document::new(ActorId::new(&[1]));
         for change in changes::changes(&mut Script(&script)).changes {
-            // What contradicts the document is left out.
+            // Changes contradicting the document are left out.
             let _ = doc.apply_changes([change]);
         }
         let options = SaveOptions { deflate: false, retain_orphans: false };
@@ -62,8 +62,8 @@ fn documents() -> io::Result<()> {
     Ok(())
 }
 
-/// What is sent of a document: as a bundle, and as messages to a peer that has nothing and to one
-/// that has the first half.
+/// Bytes sent for a document: as a bundle, as messages to a peer without any changes, and as
+/// messages to a peer with the first half of them.
 fn sent(name: &str, doc: &Document) -> io::Result<()> {
     let hashes: Vec<_> = doc.changes().map(|change| change.hash()).collect();
     for (part, hashes) in [&hashes[..], &hashes[hashes.len() / 2..]].into_iter().enumerate() {
@@ -97,7 +97,7 @@ fn chunks(name: &str, mut bytes: &[u8]) -> io::Result<()> {
     while let Some((kind, body, rest)) = chunk::open(bytes) {
         let mut inflated = Vec::new();
         let body = if kind == chunk::COMPRESSED_CHANGE {
-            // A crasher's stream may be broken; what comes before that is a seed too.
+            // A crasher's stream may be broken; the bytes inflated up to the break are a seed too.
             let _ = DeflateDecoder::new(body).read_to_end(&mut inflated);
             &inflated
         } else {
@@ -153,7 +153,7 @@ fn database(name: &str, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// The database with a journal that holds its second page and wants it one page shorter.
+/// The database with a hot journal: a copy of the second page, and a size of one page less.
 fn crashed(bytes: &[u8]) -> Option<Vec<u8>> {
     let page_size = usize::from(u16::from_be_bytes([*bytes.get(16)?, *bytes.get(17)?]));
     let second = bytes.get(page_size..2 * page_size)?;

@@ -1,5 +1,5 @@
-//! `shoal_crdt::Document::apply_changes`: well-formed changes with any ops. A refused change
-//! leaves no trace; if none is refused, the order in which they come does not matter.
+//! `shoal_crdt::Document::apply_changes`: well-formed changes with any ops. A refused change leaves
+//! no trace; if none is refused, the order of arrival does not matter.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! `shoal_crdt::Cursor` and `shoal_crdt::ObjId` from bytes and from text: what is accepted is
-//! written as the form it was read from, but for a cursor of the old version and the hint of an id.
+//! `shoal_crdt::Cursor` and `shoal_crdt::ObjId` from bytes and from text: an accepted value is
+//! written in the form read, except for cursors of the old version and the hint of an id.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,6 +1,6 @@
 //! `shoal_crdt::Document::load`: the first byte is a chunk's type, the rest its body; the envelope,
-//! and once a document parses its heads, are put right. What loads is saved and loads again as the
-//! same document, and is what its changes say.
+//! and once a document parses its heads, are put right. A loaded document is saved and loads again
+//! as the same document, equal to one made from its changes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! `shoal_crdt::Document::rescue` of any bytes: what is left is a document that is saved and loaded
-//! as the same.
+//! `shoal_crdt::Document::rescue` of any bytes: the rescued document is saved and loads again as
+//! the same document.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

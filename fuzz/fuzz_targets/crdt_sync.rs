@@ -1,5 +1,5 @@
-//! `shoal_crdt::SyncMessage` and `SyncState` from bytes: what is accepted is written back and read
-//! as the same, and a document that receives it stays sound and answers.
+//! `shoal_crdt::SyncMessage` and `SyncState` from bytes: an accepted message is written back and
+//! reads as the same, and a document receiving the message stays sound and answers.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -26,7 +26,8 @@ fuzz_target!(|data: &[u8]| {
                 assert_eq!(document::digest(&doc), before, "what is refused leaves no trace");
             }
             document::read(&doc);
-            // A peer that names what nobody knows is told to start anew, as often as it is asked.
+            // A peer naming unknown changes is told to start anew, however often an answer is asked
+            // for.
             for _ in 0..3 {
                 let _ = doc.generate_sync_message(&mut state);
             }

@@ -1,5 +1,5 @@
-//! `shoal_format::file_header`: 100 bytes are a header or an error, and a header that is written
-//! reads the same.
+//! `shoal_format::file_header`: 100 bytes are a header or an error, and a written header reads the
+//! same.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

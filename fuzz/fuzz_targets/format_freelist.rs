@@ -1,4 +1,4 @@
-//! `shoal_format::freelist` and `overflow`: pages that are lists of pages.
+//! `shoal_format::freelist` and `overflow`: pages listing pages.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

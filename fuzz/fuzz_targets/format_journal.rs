@@ -1,5 +1,5 @@
-//! `shoal_format::journal`: records and trailers are read or not, and a record that was read is
-//! written the same.
+//! `shoal_format::journal`: records and trailers are read or refused, and a record read is written
+//! the same.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

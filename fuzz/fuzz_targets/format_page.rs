@@ -1,8 +1,8 @@
 //! `shoal_format::page` and `page_edit`: every accessor of a forged page ends in a value or an
-//! error, and editing it stays inside it.
+//! error, and edits stay inside the page.
 //!
-//! The first byte says whether it is page 1 and how many bytes are reserved, the second what the
-//! edits do; the rest is the page.
+//! The first byte chooses page 1 or another and the number of reserved bytes, the second the edits;
+//! the rest is the page.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -64,7 +64,7 @@ fuzz_target!(|data: &[u8]| {
         let index = step as usize / 4 % (count + 1);
         let outcome = match step % 4 {
             0 | 1 => {
-                // A cell that is valid on a page of any kind: short, its child and rowid small.
+                // A cell valid on a page of any kind: short, with a small child and rowid.
                 let cell = vec![1; 8 + step as usize / 16 % 40];
                 edit.insert(index, &cell, &mut scratch).map(drop)
             }

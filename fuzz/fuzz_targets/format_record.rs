@@ -1,5 +1,5 @@
-//! `shoal_format::record`: a payload's values, in order and one by one, are the same; what they
-//! are written as reads back equal, and compares equal to them.
+//! `shoal_format::record`: a payload's values, read in order and one by one, are the same; the
+//! record written from them reads back equal, and compares equal to them.
 #![no_main]
 
 use std::cmp::Ordering;

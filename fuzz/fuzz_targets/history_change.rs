@@ -1,5 +1,5 @@
-//! `shoal_history::chunk::change`: the body of a change in an envelope that is right, plain and
-//! deflated: both are the same change or the same refusal.
+//! `shoal_history::chunk::change`: the body of a change in a valid envelope, plain and deflated:
+//! both are the same change or the same refusal.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

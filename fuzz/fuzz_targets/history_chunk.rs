@@ -1,5 +1,5 @@
-//! `shoal_history::chunk`: any bytes are a sequence of valid chunks that ends, perhaps, in one
-//! error. Every operation that a chunk has is tried.
+//! `shoal_history::chunk`: any bytes are a sequence of valid chunks, perhaps with one error at the
+//! end. Every operation of a chunk is tried.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! `shoal_history::chunk`: the first byte is a chunk's type, the rest its body; the envelope is
-//! put right so that every input gets past it.
+//! `shoal_history::chunk`: the first byte is a chunk's type, the rest its body; the envelope is put
+//! right, so every input gets past the checksum.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

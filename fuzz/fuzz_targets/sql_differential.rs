@@ -1,8 +1,8 @@
-//! `shoal_sql` beside SQLite: what both answer they answer alike, and neither answers what the
-//! other refuses. Statements that Shoal says it does not support are left out, and so is what SQL
-//! leaves open: the order of rows that are not ordered, which rows a limit takes.
+//! `shoal_sql` beside SQLite: answers of both are alike, and neither answers a statement refused by
+//! the other. Statements outside of Shoal's support are left out, and so are answers left open by
+//! SQL: the order of unordered rows, the rows taken by a limit.
 //!
-//! Needs the feature `peers`, which builds SQLite.
+//! Needs the feature `peers`, to build SQLite.
 #![no_main]
 
 use std::cell::OnceCell;
@@ -42,8 +42,8 @@ fuzz_target!(|text: &str| {
     }
 });
 
-/// Whether SQLite sees what is wrong only where it comes to computing it: the name of a collation by which
-/// nothing is compared, a hexadecimal number in what the answer does not depend on.
+/// True for errors SQLite finds only when computing the faulty part: the name of a collation no
+/// comparison uses, a hexadecimal number the answer does not depend on.
 fn is_seen_late(error: &Error) -> bool {
     let message = error.to_string();
     ["no such collation sequence", "hex literal too big"]
@@ -51,8 +51,8 @@ fn is_seen_late(error: &Error) -> bool {
         .any(|late| message.starts_with(late))
 }
 
-/// Whether SQLite answers otherwise where it goes through tables the other way round, or through no index: a
-/// column beside an aggregate, or within a group, may be any row's.
+/// True when SQLite's own answer changes with the direction of scans, or without indexes: a column
+/// beside an aggregate, or within a group, may be any row's.
 fn is_open(text: &str, answer: &[String]) -> bool {
     let differs = |sqlite: &rusqlite::Connection, reverse: bool| {
         let turn = |reverse: bool| sqlite.pragma_update(None, "reverse_unordered_selects", reverse);
@@ -72,13 +72,13 @@ fn is_open(text: &str, answer: &[String]) -> bool {
         })
 }
 
-/// Whether there may be an operand that the answer does not depend on. SQLite computes most of those, and so
-/// may find an error in them as it runs.
+/// True when the answer may not depend on some operand. SQLite computes most such operands, and so
+/// may find an error in them while running.
 fn may_skip(text: &str) -> bool {
     words(text).any(|word| word.eq_ignore_ascii_case("and") || word.eq_ignore_ascii_case("or"))
 }
 
-/// The words that stand outside of quotes.
+/// The words outside of quotes.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let mut quote = None;
     text.split(move |char: char| {
@@ -93,13 +93,13 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether SQLite finds no error in a statement before it runs.
+/// True when SQLite prepares the statement without an error.
 fn is_prepared(cell: &OnceCell<rusqlite::Connection>, text: &str) -> bool {
     cell.get_or_init(|| sqlite(sql::SETUP)).prepare(text).is_ok()
 }
 
-/// Whether it is one statement whose answer depends on it and the tables alone, and not on the hour. For
-/// SQLite a text ends at a NUL, and it knows no hints in front of a statement.
+/// True for one statement with an answer determined by the statement and the tables, not by the
+/// hour. A NUL ends a text for SQLite, and SQLite knows no hints in front of a statement.
 fn is_determined(text: &str) -> bool {
     if text.contains(['\0', ';']) {
         return false;
@@ -131,8 +131,9 @@ fn is_determined(text: &str) -> bool {
     open.iter().all(|word| !text.contains(word)) && !asks_the_time(&text)
 }
 
-/// Whether a function of dates is called without a moment, which then is now: `date()`, or `strftime`
-/// with a format only. A text with comments in it counts as one, as they may stand anywhere.
+/// True when a date function may be called without a moment, meaning now: `date()`, or `strftime`
+/// with a format only. A text with comments counts as such a call, because comments may hide the
+/// arguments.
 fn asks_the_time(text: &str) -> bool {
     let calls = |name: &str, moment: usize| {
         let ends = text.match_indices(name).map(|(place, _)| place + name.len());
@@ -147,7 +148,7 @@ fn asks_the_time(text: &str) -> bool {
     dates || calls("strftime", 1) || comments && text.contains("strftime")
 }
 
-/// How many arguments stand before the parenthesis that ends them.
+/// The number of arguments before the parenthesis closing the call.
 fn argument_count(text: &str) -> usize {
     let (mut depth, mut count, mut quote) = (0_usize, 0, None);
     for char in text.chars() {

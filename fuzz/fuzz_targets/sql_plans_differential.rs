@@ -1,8 +1,8 @@
-//! Well-formed queries of every kind beside SQLite, over tables of every kind: the first byte says
-//! which tables, the others what a query is made of; whatever the plan, the rows are the same. Their
-//! sum says which choices of the planner are made in its place when Shoal is asked once more.
+//! Well-formed queries of every kind beside SQLite, over tables of every kind: the first byte
+//! chooses the tables, the others make the query; whatever the plan, the rows are the same. The sum
+//! of the bytes chooses the planner's decisions to force when Shoal is asked once more.
 //!
-//! Needs the feature `peers`, which builds SQLite.
+//! Needs the feature `peers`, to build SQLite.
 #![no_main]
 
 use std::cell::RefCell;

@@ -1,5 +1,5 @@
-//! `shoal_sql::Connection::prepare`: any text is statements that are prepared or refused, at a
-//! place in the text.
+//! `shoal_sql::Connection::prepare`: any text is statements, each prepared or refused with a place
+//! in the text.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -19,7 +19,7 @@ fuzz_target!(|text: &str| {
                 assert!(error.offset().is_none_or(|offset| offset <= statement.len()), "{error}");
             }
         }
-        // The whole may hold one statement or many, and what comes before and after.
+        // The whole text may hold one statement or many, with anything before and after.
         if let Err(error) = connection.prepare(text) {
             assert!(error.offset().is_none_or(|offset| offset <= text.len()), "{error}");
             let _ = error.to_string();

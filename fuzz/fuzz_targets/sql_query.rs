@@ -1,4 +1,4 @@
-//! `shoal_sql`: queries of every table, view and index that a forged file says it has.
+//! `shoal_sql`: queries of every table, view and index declared by a forged file.
 #![no_main]
 
 use std::path::Path;
@@ -9,7 +9,7 @@ use shoal_sql::Object;
 use shoal_store::Access;
 use shoal_store::vfs::MemVfs;
 
-/// Objects that are looked at.
+/// Most objects queried.
 const OBJECTS: usize = 12;
 
 fuzz_target!(|data: &[u8]| {

@@ -1,7 +1,7 @@
-//! `shoal_store::btree`, `freelist`, `commit`: any bytes as a database file that is written to. An
-//! edit succeeds or is refused; a transaction that is not committed leaves the file as it was.
+//! `shoal_store::btree`, `freelist`, `commit`: any bytes as a database file open for writing. An
+//! edit succeeds or is refused; an uncommitted transaction leaves the file as before.
 //!
-//! The first byte is the length of the script of edits, which follows; the rest is the file.
+//! The first byte is the length of the script of edits, next in the input; the rest is the file.
 #![no_main]
 
 use std::path::Path;
@@ -44,7 +44,7 @@ fuzz_target!(|data: &[u8]| {
     });
 });
 
-/// One edit that the script tells; rolled back when it fails or the script says so.
+/// One edit chosen by the script; rolled back after an error, or when the script says so.
 fn edit(transaction: &mut Transaction, script: &mut Script<'_>) -> Result<(), Error> {
     let root = Pgno::new(script.below(12) as u32 + 1).expect("not zero");
     let savepoint = transaction.savepoint()?;

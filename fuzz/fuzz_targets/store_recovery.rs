@@ -1,7 +1,7 @@
-//! `shoal_store::recovery`: any bytes as a database with a journal beside it, as a crash could have
+//! `shoal_store::recovery`: any bytes as a database with a journal beside, as a crash could have
 //! left them.
 //!
-//! The first two bytes are the length of the journal, which is at the end.
+//! The first two bytes are the length of the journal, at the end of the input.
 #![no_main]
 
 use std::path::Path;

@@ -1,15 +1,15 @@
-//! A bound on what one input may allocate, as a global allocator that aborts beyond it.
+//! A bound on the memory allocated for one input, as a global allocator aborting beyond the bound.
 //!
-//! libFuzzer's own limit is the size of the process; a small input that makes the code reserve
-//! 500 MB for a moment would pass it.
+//! libFuzzer's own limit is the size of the process: a small input reserving 500 MB for a moment
+//! would pass that limit.
 
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// Runs `work` and aborts, so that the input is kept, when it holds more than `max_bytes` at once
-/// beyond what was held before.
+/// Runs `work`, and aborts when the bytes allocated since the start exceed `max_bytes` at any
+/// moment. An abort, unlike an error, makes the fuzzer keep the input.
 pub fn bounded<T>(max_bytes: usize, work: impl FnOnce() -> T) -> T {
     LEFT.set(i64::try_from(max_bytes).unwrap_or(i64::MAX));
     let result = work();
@@ -18,7 +18,7 @@ pub fn bounded<T>(max_bytes: usize, work: impl FnOnce() -> T) -> T {
 }
 
 thread_local! {
-    /// Bytes that this thread may still allocate.
+    /// Bytes this thread may still allocate.
     static LEFT: Cell<i64> = const { Cell::new(i64::MAX) };
 }
 
@@ -29,7 +29,7 @@ static ALLOCATOR: Budget = Budget;
 
 /// Takes `bytes` from the budget (gives them back when negative).
 fn take(bytes: i64) {
-    // A thread that is ending has no budget any more.
+    // A thread about to end has no budget any more.
     let left = LEFT.try_with(|left| {
         left.set(left.get().saturating_sub(bytes));
         left.get()
@@ -48,9 +48,8 @@ fn signed(bytes: usize) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-// SAFETY: every call is passed on unchanged to `System`, which upholds the contract of
-// `GlobalAlloc`; counting touches a `Cell` of this thread, and where it would have to report it
-// does not return.
+// SAFETY: every call is passed on unchanged to `System`, whose contract is that of `GlobalAlloc`;
+// counting touches a `Cell` of this thread, and a report of an overrun does not return.
 unsafe impl GlobalAlloc for Budget {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         take(signed(layout.size()));

@@ -1,5 +1,4 @@
-//! Changes that are well formed and mean anything, or nothing: what a hostile peer with a good
-//! encoder would send.
+//! Well-formed changes with any meaning, or none: the work of a hostile peer with a good encoder.
 
 use shoal_history::{
     Action, ActorId, ActorIdx, Change, ChangeHeader, ChangeWriter, Key, ObjId, Op, OpId, ScalarRef,
@@ -15,23 +14,23 @@ pub fn actors() -> [ActorId; 3] {
     [ActorId::new(&[0xbb; 2]), ActorId::new(&[0xaa; 16]), ActorId::new(&[0xcc])]
 }
 
-/// Changes that a script tells.
+/// Changes made from a script.
 #[derive(Debug, Default)]
 pub struct Told {
-    /// Each after those it depends on. Their sequence numbers are right, and so are most of their
-    /// op ids; their ops refer to anything.
+    /// Each change after the changes it depends on. Sequence numbers are right, and so are most op
+    /// ids; the ops refer to anything.
     pub changes: Vec<Change>,
-    /// Whether every change depends on its author's one before and refers to no ops but those of
-    /// changes it depends on, as any writer makes them. Of other changes it is the order in which
-    /// they come that decides which are refused.
+    /// True when every change depends on its author's previous change and refers only to ops of
+    /// changes among its dependencies, as any writer makes them. For other changes the order of
+    /// arrival decides about refusals.
     pub causal: bool,
 }
 
-/// Tells what `script` says.
+/// Makes the changes chosen by the bytes of `script`.
 pub fn changes(script: &mut Script<'_>) -> Told {
     let actors = actors();
     let mut changes: Vec<Change> = Vec::new();
-    // For each change, the places of those it depends on, directly or not.
+    // For each change a bit set: the indexes of its dependencies, direct and indirect.
     let mut pasts: Vec<u16> = Vec::new();
     let mut causal = true;
     while changes.len() < CHANGES && !script.is_over() {
@@ -83,14 +82,14 @@ pub fn changes(script: &mut Script<'_>) -> Told {
 /// Makes one change.
 struct Maker<'s, 'b> {
     script: &'s mut Script<'b>,
-    /// Whether an op is one of those that the change depends on.
+    /// True for ops of changes among the dependencies of the change being made.
     knows: &'s dyn Fn(OpId) -> bool,
-    /// Whether all ops referred to are such, or of the change itself.
+    /// True while every op referred to is known to the dependencies or the change's own.
     causal: bool,
 }
 
 impl Maker<'_, '_> {
-    /// The change, unless the writer refuses it.
+    /// The change, unless the writer refuses to make one.
     fn change(&mut self, header: ChangeHeader<'_>, actors: &[ActorId]) -> Option<Change> {
         let (actor, start_op) = (header.actor, header.start_op);
         let mut writer = ChangeWriter::new(header, actors);
@@ -166,7 +165,7 @@ impl Maker<'_, '_> {
         ObjId::Op(self.id(own, start_op))
     }
 
-    /// An id before `own`: a recent one by anyone, which may not be there.
+    /// An id before `own`: of a recent op by anyone, present in the history or not.
     fn id(&mut self, own: OpId, start_op: u32) -> OpId {
         let back = u32::from(self.script.byte()) % 16 + 1;
         let actor = ActorIdx(self.script.below(3) as u32);

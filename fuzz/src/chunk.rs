@@ -38,7 +38,7 @@ pub fn sealed(kind: u8, body: &[u8]) -> Vec<u8> {
     chunk
 }
 
-/// Splits `bytes` into the type and the body of its first chunk and what follows. `None` when they
+/// Splits `bytes` into the type and the body of the first chunk, and the rest. `None` when `bytes`
 /// begin with no whole chunk; the checksum is not looked at.
 pub fn open(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let rest = bytes.strip_prefix(&MAGIC)?.get(4..)?;

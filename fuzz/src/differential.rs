@@ -3,13 +3,13 @@
 use rusqlite::types::ValueRef as Peer;
 use shoal_sql::{Connection, Error, ValueRef};
 
-/// Rows that are compared; more are left out.
+/// Rows compared per statement; further rows are left out.
 pub const ROWS: usize = 300;
 
-/// The rows as texts, sorted; `None` for a statement that is no query.
+/// Shoal's rows as texts, sorted; `None` for a statement without a result.
 ///
 /// # Errors
-/// What the statement is refused for.
+/// Shoal's reason to refuse the statement.
 pub fn ours(connection: &mut Connection, text: &str) -> Result<Option<Vec<String>>, Error> {
     let mut statement = connection.prepare(text)?;
     if !statement.is_read_only() || statement.column_count() == 0 {
@@ -40,7 +40,7 @@ pub fn ours(connection: &mut Connection, text: &str) -> Result<Option<Vec<String
 /// As [`ours`].
 ///
 /// # Errors
-/// What SQLite says.
+/// SQLite's reason to refuse the statement.
 pub fn theirs(sqlite: &rusqlite::Connection, text: &str) -> rusqlite::Result<Option<Vec<String>>> {
     let mut statement = sqlite.prepare(text)?;
     if !statement.readonly() || statement.column_count() == 0 {

@@ -6,14 +6,14 @@ use shoal_crdt::{
 
 use crate::script::Script;
 
-/// What two documents with the same changes have in common.
+/// The state two documents with the same changes must share: heads, and contents as JSON.
 pub fn digest(doc: &Document) -> (Vec<ChangeHash>, String) {
     // Nested too deeply is an answer as well.
     let json = serde_json::to_string(&doc.to_json()).unwrap_or_else(|error| error.to_string());
     (doc.heads(), json)
 }
 
-/// Reads everything that there is in every way.
+/// Reads all contents in every way the API offers.
 pub fn read(doc: &Document) {
     for (obj, kind) in objects(doc) {
         let length = doc.length(&obj).expect("the object is there");
@@ -44,8 +44,8 @@ pub fn read(doc: &Document) {
     }
 }
 
-/// Reads some of the states that the document had: each reads as a document that has only its
-/// changes, and patches lead from it to the present and back. Changes lead through JSON and back.
+/// Reads some past states of the document: each reads as a document with only the changes up to
+/// then, and patches lead from there to the present and back. Changes survive a way through JSON.
 pub fn read_past(doc: &Document) {
     let present = doc.heads();
     let step = doc.changes().len() / 4 + 1;
@@ -72,7 +72,8 @@ pub fn read_past(doc: &Document) {
                 assert_eq!(past, fork);
             }
         }
-        // Only the reference's form of a change is lost on the way: what it cannot say is told.
+        // JSON holds changes in the reference's form alone: a change beyond that form is an error
+        // of `to_change`, never another change.
         let json = serde_json::to_string(&ExpandedChange::from(change)).expect("a change is JSON");
         let expanded: ExpandedChange =
             serde_json::from_str(&json).expect("what is written is read");
@@ -90,7 +91,7 @@ pub fn anonymize(doc: &Document) {
     assert_eq!(objects(&copy).len(), objects(doc).len());
 }
 
-/// Edits it as a person would, commits, and takes other edits back.
+/// Edits the document as a person would, commits, and rolls other edits back.
 pub fn edit(doc: &mut Document, script: &mut Script<'_>) {
     let before = digest(doc);
     for commit in [false, true] {
@@ -100,7 +101,7 @@ pub fn edit(doc: &mut Document, script: &mut Script<'_>) {
             let (obj, kind) = script.pick(&objects).clone();
             let length = transaction.length(&obj).unwrap_or(0);
             let index = script.below(length + 2);
-            // What is refused is refused with an error.
+            // A refused edit must be refused with an error, never a panic.
             let _ = match (kind, script.below(4)) {
                 (ObjType::Text, 0 | 1) => transaction.splice_text(&obj, index, 1, "né"),
                 (ObjType::Text | ObjType::List, 2) => transaction.delete(&obj, index),
@@ -121,7 +122,7 @@ pub fn edit(doc: &mut Document, script: &mut Script<'_>) {
     }
 }
 
-/// The root and what is reached from it, up to a number that a script cannot exceed by much.
+/// The root and the objects below, up to a number no script exceeds by much.
 fn objects(doc: &impl ReadDoc) -> Vec<(ObjId, ObjType)> {
     let mut objects = vec![(ROOT, ObjType::Map)];
     let mut next = 0;

@@ -1,11 +1,11 @@
-//! What can be done with a valid chunk, and what must hold then.
+//! Uses of a valid chunk, and the properties each use must keep.
 
 use shoal_history::{
     ActorIdx, Bundle, BundleWriter, Change, ChangeGraph, ChangeHeader, ChangeWriter, Chunk,
     DocumentChunk, DocumentWriter, Limits, Verify, chunks,
 };
 
-/// Bounds low enough that an input at them is still quick to read.
+/// Bounds low enough to keep an input at the bounds quick to read.
 pub const LIMITS: Limits = Limits {
     max_chunk_bytes: 1 << 20,
     max_actors: 1 << 12,
@@ -18,7 +18,7 @@ pub const LIMITS: Limits = Limits {
     by_size: None,
 };
 
-/// What a chunk within [`LIMITS`] may hold in memory, all operations included.
+/// Memory allowed for a chunk within [`LIMITS`], all operations included, in bytes.
 pub const BUDGET: usize = 64 << 20;
 
 /// Reads, rebuilds and writes `chunk`.
@@ -31,8 +31,8 @@ pub fn exercise(chunk: Chunk) {
     }
 }
 
-/// Writes the changes of a bundle as a bundle, which holds the same; but changes that deletes make
-/// other than a document could are none for a bundle.
+/// Writes the changes of a bundle as a bundle and compares the changes read back. Changes with
+/// deletes in a form no document could hold cannot be bundled and are skipped.
 fn bundle(bundle: &Bundle) {
     bundle.changes().iter().for_each(change);
     let Ok(writer) = BundleWriter::new(bundle.changes()) else { return };
@@ -41,7 +41,8 @@ fn bundle(bundle: &Bundle) {
     assert_eq!(again.changes(), bundle.changes());
 }
 
-/// Reads a change and writes it twice: what our writer wrote it writes the same again.
+/// Reads a change and writes the change twice: rewriting our own writer's bytes gives the same
+/// bytes.
 pub fn change(change: &Change) {
     let again = Change::from_bytes(&change.bytes()).expect("a change reads its own bytes");
     assert_eq!(again.hash(), change.hash());
@@ -57,7 +58,7 @@ pub fn change(change: &Change) {
     }
 }
 
-/// The change as our writer writes it; `None` when it is one that no writer makes.
+/// The change as our writer writes it; `None` for a change in a form no writer makes.
 fn rewritten(change: &Change) -> Option<Change> {
     let header = ChangeHeader {
         actor: ActorIdx(0),
@@ -76,7 +77,7 @@ fn rewritten(change: &Change) -> Option<Change> {
     writer.finish().ok()
 }
 
-/// Rebuilds a document's changes, and writes the document from them: that reads as the same.
+/// Rebuilds a document's changes, and writes the document from them: the copy must read the same.
 fn document(document: &DocumentChunk) {
     let mut ops = document.ops();
     while ops.next_op().is_some() {}
@@ -97,7 +98,7 @@ fn document(document: &DocumentChunk) {
     }
     let mut graph = ChangeGraph::new();
     for change in &changes {
-        // A chunk may hold a change that is not built on its author's last one; no graph does.
+        // A chunk may hold a change not built on its author's previous one; a graph never does.
         if graph.add(change.clone()).is_err() {
             assert!(ChangeGraph::new().load(document, Verify::Heads).is_err());
             return;
@@ -120,7 +121,7 @@ fn document(document: &DocumentChunk) {
     assert_eq!(rebuilt, changes);
 }
 
-/// A graph that the document is loaded into is the one that its changes make.
+/// Loading the document must give the graph made by adding its changes one by one.
 fn loaded(document: &DocumentChunk, graph: &ChangeGraph) {
     for verify in [Verify::Heads, Verify::Nothing, Verify::Later] {
         let mut loaded = ChangeGraph::new();
@@ -132,8 +133,8 @@ fn loaded(document: &DocumentChunk, graph: &ChangeGraph) {
     }
 }
 
-/// Returns the document chunk that `bytes` are with the heads that its changes really have, so
-/// that forged ops get past their comparison. `None` when it is none, or none that can be written.
+/// Returns the document chunk in `bytes` with heads recomputed from its changes, so forged ops get
+/// past the comparison of heads. `None` for bytes of no such chunk, and for chunks not writable.
 pub fn with_right_heads(bytes: &[u8]) -> Option<Vec<u8>> {
     let Some(Ok(Chunk::Document(document))) = chunks(bytes, &LIMITS).next() else { return None };
     let changes = document.changes(Verify::Nothing).ok()?;

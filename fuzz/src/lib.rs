@@ -1,4 +1,4 @@
-//! What the fuzz targets share.
+//! Parts shared by the fuzz targets.
 //!
 //! A target panics, runs out of time or out of its budget of memory only if there is a bug: every
 //! byte string is a value or an error. Targets are named after the module whose input they forge.

@@ -11,16 +11,16 @@ use shoal_store::{Access, Store};
 
 use crate::query::Query;
 
-/// Rows that are compared; of more, the rest is left out.
+/// Rows compared per query; further rows are left out.
 const ROWS_MAX: usize = 20_000;
 /// How long Shoal may take for a query.
 const TIME_MAX: Duration = Duration::from_secs(5);
 /// How many thousand steps SQLite may take for one.
 const STEPS_MAX: u32 = 10_000;
-/// What a query may keep when it is asked once more: next to nothing.
+/// Memory allowed when a query is asked again to force spills: next to nothing.
 const MEMORY_BYTES: u64 = 6_000;
 
-/// Numbers for SQLite, which is built without `generate_series`.
+/// Numbers for SQLite: the bundled library is built without `generate_series`.
 const NUMBERS: &str = "CREATE TEMP TABLE numbers(value); INSERT INTO numbers VALUES \
     (-3), (-2), (-1), (0), (1), (2), (3), (4), (5), (6), (7)";
 
@@ -30,19 +30,19 @@ pub struct Peers {
     theirs: rusqlite::Connection,
 }
 
-/// What came of a query.
+/// The outcome of comparing a query's answers.
 #[derive(Debug)]
 pub enum Verdict {
     /// Both gave the same rows; and whether Shoal did so with little memory as well.
     Same {
-        /// Whether it went with little memory.
+        /// True when Shoal gave the same rows with little memory, too.
         in_little: bool,
     },
-    /// Both refused it.
+    /// Both refused the query.
     Refused,
-    /// Shoal refused it by name: why.
+    /// Shoal refused the query as unsupported: the reason.
     Unsupported(String),
-    /// It cannot be told: too many rows, or an error that depends on the plan.
+    /// Undecided: too many rows, or an error depending on the plan.
     Open,
     /// They differ: how.
     Differ(String),
@@ -51,11 +51,11 @@ pub enum Verdict {
 type Rows = Vec<Vec<String>>;
 
 impl Peers {
-    /// Both with the tables of a script, one statement a line; those that SQLite refuses are left
-    /// out.
+    /// Both engines with the tables of a script, one statement a line; statements refused by SQLite
+    /// are left out.
     ///
     /// # Panics
-    /// When SQLite does not give its pages, or Shoal cannot open them: that is a finding.
+    /// When SQLite does not give its pages, or Shoal cannot open them: either is a finding.
     #[must_use]
     pub fn new(script: &str) -> Peers {
         let mut theirs = rusqlite::Connection::open_in_memory().expect("SQLite opens");
@@ -96,7 +96,7 @@ impl Peers {
         verdict
     }
 
-    /// Asks with choices made; how that differs from SQLite, if it does.
+    /// Asks with forced choices of the planner; returns the difference from SQLite, if any.
     fn ask_forced(&mut self, ours: &Ours<'_>, forced: Forced, expect: &Rows) -> Option<String> {
         self.ours.force(forced);
         let statement = self.ours.prepare(&ours.query.sql);
@@ -105,7 +105,7 @@ impl Peers {
         match got {
             Ok(got) if got == *expect => None,
             Ok(got) => Some(format!("{}\ntheirs: {}", show(&got), show(expect))),
-            // The time, or the memory that was chosen.
+            // Out of time, or out of the memory allowed by the choice.
             Err(Error::Limit { .. }) => None,
             Err(error) if depends_on_plan(&error.to_string()) => None,
             Err(error) => Some(error.to_string()),
@@ -193,7 +193,7 @@ impl Peers {
         };
         self.theirs.progress_handler(1000, Some(too_many))?;
         let mut statement = self.theirs.prepare(&query.without_series)?;
-        // It numbers names that are there twice, in some compounds.
+        // In some compounds SQLite numbers duplicate names, as `a:1`.
         let name = |name: &str| name.split(':').next().unwrap_or(name).to_owned();
         let names: Vec<String> = statement.column_names().map(name).collect();
         let mut out = Vec::new();
@@ -261,7 +261,8 @@ fn value(theirs: &Theirs) -> Value {
     }
 }
 
-/// A value as a text: which of 1 and 1.0 stands for both is open, and so are the last bits of a sum.
+/// A value as a text. SQL leaves open whether 1 or 1.0 stands for both, and the last bits of a sum:
+/// numbers are rounded so that equal ones read the same.
 fn text_of(value: ValueRef<'_>) -> String {
     const EXACT: u64 = 1 << 53;
     let number = |real: f64| format!("{:.12e}", real + 0.0);
@@ -280,7 +281,7 @@ fn text_of(value: ValueRef<'_>) -> String {
 pub fn all_choices() -> Vec<Forced> {
     let mut out = vec![Forced::default()];
     for choice in ForcedChoice::ALL {
-        // Of two choices of one kind the last counts, so that each combination is there once.
+        // Of two choices of one kind the last one counts, so every combination appears once.
         let with = |forced: &Forced| forced.with(choice);
         let more: Vec<Forced> = out.iter().map(with).filter(|it| !out.contains(it)).collect();
         out.extend(more);
@@ -288,7 +289,8 @@ pub fn all_choices() -> Vec<Forced> {
     out
 }
 
-/// Whether an error is one of a function, which another plan does not call for the same rows.
+/// True for an error raised by a function: another plan may not call the function for the same
+/// rows.
 fn depends_on_plan(error: &str) -> bool {
     [
         "interrupted",

@@ -1,6 +1,6 @@
 //! Bytes as a script: choices read one by one; past the end every choice is the first.
 
-/// The bytes that are left.
+/// The bytes not yet taken.
 #[derive(Clone, Debug)]
 pub struct Script<'a>(pub &'a [u8]);
 
@@ -12,7 +12,7 @@ impl Script<'_> {
         *byte
     }
 
-    /// A number below `count`, which is at most 256.
+    /// A number below `count`; counts above 256 are not reached.
     pub fn below(&mut self, count: usize) -> usize {
         usize::from(self.byte()) % count.max(1)
     }

@@ -1,4 +1,4 @@
-//! A small database to run hostile statements on, and the statements that would take forever.
+//! A small database to run hostile statements on, and the filter for statements without an end.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -9,7 +9,7 @@ use shoal_store::vfs::{FixedClock, MemVfs, SeededEntropy};
 
 use crate::walk;
 
-/// What the database is made of.
+/// The script creating the small database.
 pub const SETUP: &str = "
     CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT, c REAL, d BLOB);
     CREATE INDEX t_b ON t(b, c DESC);
@@ -34,7 +34,7 @@ fn template() -> &'static [u8] {
     })
 }
 
-/// A connection to the database, and where it lies.
+/// A connection to the small database, and the files under the connection.
 pub fn small() -> (MemVfs, Connection) {
     let vfs = MemVfs::new();
     vfs.put(Path::new(walk::DATABASE), template().to_vec());
@@ -45,7 +45,7 @@ pub fn small() -> (MemVfs, Connection) {
 /// A connection to a database given as bytes.
 ///
 /// # Errors
-/// When it is no database, or its schema cannot be read.
+/// When the image is no database, or its schema cannot be read.
 pub fn open_image(image: Vec<u8>) -> Result<Connection, Error> {
     let vfs = MemVfs::new();
     vfs.put(Path::new(walk::DATABASE), image);
@@ -55,7 +55,7 @@ pub fn open_image(image: Vec<u8>) -> Result<Connection, Error> {
 /// A connection to the file in `vfs`.
 ///
 /// # Errors
-/// When it is no database, or its schema cannot be read.
+/// When the file is no database, or its schema cannot be read.
 pub fn connect(vfs: &MemVfs, access: Access) -> Result<Connection, Error> {
     let store = walk::open(vfs, access)?;
     let clock = Arc::new(FixedClock { unix_ms: 1_700_000_000_000 });
@@ -65,7 +65,7 @@ pub fn connect(vfs: &MemVfs, access: Access) -> Result<Connection, Error> {
 /// Prepares and runs one statement, every parameter bound, and reads its first rows.
 ///
 /// # Errors
-/// What the statement is refused for.
+/// The reason to refuse the statement.
 pub fn run(connection: &mut Connection, sql: &str) -> Result<(), Error> {
     let mut statement = connection.prepare(sql)?;
     for index in 1..=statement.parameter_count().min(100) {
@@ -87,8 +87,8 @@ pub fn run(connection: &mut Connection, sql: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether a statement may be run: one that joins much or makes huge values on purpose takes as
-/// long as it says, and that is no finding.
+/// True for a statement worth running. A statement joining much or making huge values on purpose
+/// may take any time without being a finding.
 pub fn is_cheap(sql: &str) -> bool {
     let sql = sql.to_ascii_lowercase();
     let sources = sql.matches(',').count() + sql.matches("join").count();

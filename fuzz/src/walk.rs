@@ -1,4 +1,4 @@
-//! Walking every b-tree of a database that may be forged.
+//! Walking every b-tree of a possibly forged database.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,19 +7,19 @@ use std::time::Duration;
 use shoal_store::vfs::{MemVfs, SeededEntropy};
 use shoal_store::{Access, Error, KeyOrder, Mode, Options, Pgno, Record, Store, ValueRef};
 
-/// Where the database lies in the [`MemVfs`]; its journal is beside it.
+/// Path of the database in the [`MemVfs`]; its journal lies beside.
 pub const DATABASE: &str = "/fuzz.db";
 /// Where its journal lies.
 pub const JOURNAL: &str = "/fuzz.db-journal";
 
-/// Entries that are read of one tree in one direction: pages that are each other's children can
-/// make a small file a tree of any size.
+/// Entries read of one tree in one direction: a page listed as its own descendant turns a small
+/// file into a tree of any size.
 const STEPS: usize = 500;
 
 /// Opens the database in `vfs`.
 ///
 /// # Errors
-/// When it is none.
+/// When the bytes are no database.
 pub fn open(vfs: &MemVfs, access: Access) -> Result<Store, Error> {
     let options = Options {
         busy_timeout: Duration::ZERO,
@@ -29,8 +29,8 @@ pub fn open(vfs: &MemVfs, access: Access) -> Result<Store, Error> {
     Store::open_with(Arc::new(vfs.clone()), Path::new(DATABASE), options)
 }
 
-/// Takes each of the first pages for the root of a table, then of an index, and reads it in every
-/// way that there is.
+/// Takes each of the first pages for the root of a table, then of an index, and reads the tree in
+/// every way offered.
 pub fn walk(store: &Store) {
     let Ok(transaction) = store.begin(Mode::Read) else { return };
     for number in 1..=transaction.page_count().min(40) {

@@ -181,7 +181,8 @@ impl Choices<'_> {
             20 => format!("json_valid({json}, {})", self.one(&["1", "2", "4", "6", "8"])),
             21 => format!("json_array_length({json}, {path})"),
             22 => {
-                // Which rows a function meets depends on the plan: it takes all of them.
+                // The plan decides which rows reach a function, so a function must take every value
+                // without error.
                 let json = self.one(JSON5);
                 let json = format!("iif(json_valid({json}, 2), {json}, '[3]')");
                 let function = self.one(&["json_extract", "jsonb_extract", "json_type"]);
@@ -199,7 +200,7 @@ impl Choices<'_> {
         }
     }
 
-    /// A query that gives one value for certain.
+    /// A query certain to give exactly one value.
     fn scalar_query(&mut self, scope: &[Source], depth: usize) -> String {
         let (mut inner, from) = self.table(scope);
         let filter = self.inner_filter(&mut inner, depth);
@@ -251,7 +252,7 @@ impl Choices<'_> {
         (inner, from)
     }
 
-    /// What a query within an expression asks of its rows, mostly about the row outside.
+    /// The `WHERE` of a query within an expression, mostly correlated with the row outside.
     fn inner_filter(&mut self, inner: &mut [Source], depth: usize) -> String {
         let outer = &inner[..inner.len() - 1];
         match self.below(4) {

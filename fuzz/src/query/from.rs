@@ -1,11 +1,11 @@
-//! What a query reads: tables, views, queries, table functions and common tables, joined.
+//! The `FROM` of a query: tables, views, queries, table functions and common tables, joined.
 
 use super::VALUES_BOUND;
 use super::words::{ALL, COLLATE, COLUMNS, EACH, NARROW, SERIES, TABLES};
 use super::{Choices, MERGED_IN_FULL, Source};
 
 impl Choices<'_> {
-    /// One source under a new name; `scope` is what a table function may read.
+    /// One source under a new name; a table function may read the sources in `scope`.
     fn source(&mut self, scope: &[Source], ctes: &[String], depth: usize) -> (Source, String) {
         let name = self.name("r");
         let plain = Source::whole(&name);
@@ -65,14 +65,14 @@ impl Choices<'_> {
         (Source { name, columns }, text)
     }
 
-    /// A query that has the columns of a table. What it gives does not depend on an order.
+    /// A query with the columns of a table, whose answer depends on no order of rows.
     pub(super) fn table_query(&mut self, ctes: &[String], depth: usize) -> String {
         let table = self.one(TABLES);
         let scope = [Source::whole("x")];
         match self.below(10) {
             0 => format!("SELECT {ALL} FROM {table} x WHERE {}", self.condition(&scope, depth)),
             1 => format!("SELECT DISTINCT {ALL} FROM {table}"),
-            // SQLite gives a column of parts of different types now one affinity, now the other: the
+            // Parts of different types give SQLite's column now one affinity, now the other: all
             // parts are of one table.
             2 => {
                 let op = self.one(&["UNION ALL", "UNION", "EXCEPT", "INTERSECT"]);
@@ -130,7 +130,7 @@ impl Choices<'_> {
         }
     }
 
-    /// A `FROM` of up to three sources, which are added to the scope.
+    /// A `FROM` of up to three sources, all added to the scope.
     pub(super) fn from(
         &mut self,
         scope: &mut Vec<Source>,
@@ -155,7 +155,8 @@ impl Choices<'_> {
                 ",",
                 "LEFT JOIN",
             ]);
-            // A table function may read what stands to its left, if that is there for certain.
+            // A table function may read the sources to its left, unless an outer join can leave
+            // them NULL.
             let readable = match kind {
                 "RIGHT JOIN" | "FULL JOIN" => Vec::new(),
                 _ => scope[outer..].to_vec(),
@@ -187,7 +188,7 @@ impl Choices<'_> {
         text
     }
 
-    /// A join by columns of the same name, which are one then.
+    /// A join by columns of the same name (`NATURAL` or `USING`), merged by the join into one.
     fn merging_join(&mut self, kind: &str, scope: &mut Vec<Source>) -> String {
         let name = self.name("r");
         let natural = self.once_in(2);

@@ -1,10 +1,10 @@
-//! Queries made of bytes, over tables made of bytes: everything that a `SELECT` has, so that every way
-//! to the rows is taken.
+//! Queries made of bytes, over tables made of bytes: every feature of a `SELECT`, so that every
+//! access path is taken.
 //!
-//! What SQL leaves open is left out or pinned down. Where several equal values may stand for each
-//! other (`1` and `1.0`, `'a'` and `'A'` under `NOCASE`) the tables have one of them only; an order that
-//! decides the answer (of a `LIMIT`, a `row_number()`, a `group_concat`) goes by all there is. Errors
-//! of functions are left out too: which rows a function meets depends on the plan.
+//! Choices left open by SQL are avoided or pinned down. Of equal values with several forms (`1` and
+//! `1.0`, `'a'` and `'A'` under `NOCASE`) the tables have one form only; an order deciding the
+//! answer (of a `LIMIT`, a `row_number()`, a `group_concat`) goes by all columns. Errors of
+//! functions are avoided too: the plan decides which rows reach a function.
 
 mod expr;
 mod from;
@@ -25,11 +25,11 @@ pub struct Query {
     pub without_series: String,
     /// The values.
     pub parameters: Vec<&'static str>,
-    /// Whether its rows come in one order only.
+    /// True when the rows come in one order only: answers are then compared in sequence.
     pub ordered: bool,
 }
 
-/// Bytes that a number stands for.
+/// Pseudo-random bytes for a number.
 #[must_use]
 pub fn bytes_of(seed: u64, count: usize) -> Vec<u8> {
     // Neighbours begin far apart; zero is where xorshift stays.
@@ -43,7 +43,7 @@ pub fn bytes_of(seed: u64, count: usize) -> Vec<u8> {
     (0..count).map(next).collect()
 }
 
-/// The query that bytes choose.
+/// The query chosen by `bytes`.
 #[must_use]
 pub fn query(bytes: &[u8]) -> Query {
     let mut choices = Choices::new(bytes);
@@ -59,8 +59,8 @@ pub fn query(bytes: &[u8]) -> Query {
     Query { sql, without_series, parameters: choices.parameters, ordered }
 }
 
-/// What stands behind `VALUES` in a query with the columns of a table: without it SQLite loses rows
-/// of those that stand beside a query with `UNION ALL`.
+/// Stands behind `VALUES` in a query with the columns of a table: without a limit there, SQLite
+/// loses rows of sources beside a query with `UNION ALL`.
 const VALUES_BOUND: &str = " LIMIT 9";
 
 /// Bytes taken for choices, one after the other; zeros when they are used up.
@@ -69,29 +69,29 @@ struct Choices<'b> {
     /// How many names were given out.
     names: usize,
     parameters: Vec<&'static str>,
-    /// Calls of `generate_series`, and queries that give the same.
+    /// Calls of `generate_series`, each with an equivalent query.
     series: Vec<(String, String)>,
 }
 
-/// Something in a `FROM`: the name it goes by, and its columns. Columns that a join merged have no
-/// name before them; behind a `FULL JOIN` they are put into a function, as SQLite gives them an
-/// affinity that some comparisons keep and others do not.
+/// A source in a `FROM`: its name, and its columns. Columns merged by a join have no name before
+/// them; behind a `FULL JOIN` they are wrapped in a function, because SQLite gives them an affinity
+/// kept by some comparisons and dropped by others.
 #[derive(Clone, Debug)]
 struct Source {
     name: String,
     columns: &'static [&'static str],
 }
 
-/// The name of columns that a `FULL JOIN` merged.
+/// The function around columns merged by a `FULL JOIN`, in the place of a source's name.
 const MERGED_IN_FULL: &str = "ifnull";
 
 impl Source {
-    /// One that has all columns of a table.
+    /// A source with all columns of a table.
     fn whole(name: &str) -> Source {
         Source { name: name.to_owned(), columns: COLUMNS }
     }
 
-    /// Whether it is what a join merged.
+    /// True for the merged columns of a join.
     fn is_merged(&self) -> bool {
         self.name.is_empty() || self.name == MERGED_IN_FULL
     }
@@ -115,7 +115,7 @@ impl<'b> Choices<'b> {
         Choices { bytes, names: 0, parameters: Vec::new(), series: Vec::new() }
     }
 
-    /// A number below `count`, which is at most 256.
+    /// A number below `count`, at most 256.
     fn below(&mut self, count: usize) -> usize {
         match self.bytes.split_first() {
             Some((first, rest)) => {
@@ -135,7 +135,7 @@ impl<'b> Choices<'b> {
         of[self.below(of.len())]
     }
 
-    /// A name that is not taken.
+    /// A name not yet taken.
     fn name(&mut self, stem: &str) -> String {
         self.names += 1;
         format!("{stem}{}", self.names)
@@ -146,7 +146,7 @@ impl<'b> Choices<'b> {
         self.bound(literal)
     }
 
-    /// A literal, or now and then a parameter that has it as its value.
+    /// A literal, or now and then a parameter bound to the literal.
     fn bound(&mut self, literal: &'static str) -> String {
         if self.once_in(6) {
             self.parameters.push(literal);
@@ -165,13 +165,13 @@ impl<'b> Choices<'b> {
         source.at(column)
     }
 
-    /// A column of the source that came last, so that a condition is about it.
+    /// A column of the last source, to make a condition about the newest source.
     fn last_column(&mut self, scope: &[Source]) -> String {
         let from = scope.len().saturating_sub(1);
         self.column(&scope[from..])
     }
 
-    /// A column or a simple literal: what stands for its equals too.
+    /// A column or a simple literal: values whose equals all look the same.
     fn plain(&mut self, scope: &[Source]) -> String {
         match self.below(5) {
             1..5 if !scope.is_empty() => self.column(scope),

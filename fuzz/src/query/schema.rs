@@ -59,9 +59,9 @@ const VIEWS: &[&str] = &[
     "SELECT a + 1 AS a, b, upper(c) AS c, d, j, coalesce(g, b) AS g FROM t3 WHERE c IS NOT NULL",
 ];
 
-/// Values of the columns. Nothing is equal to another of a different form, and nothing of text
-/// differs in case or spaces at its end alone. No blob reads as a text that `LIKE 'a%'` finds: SQLite
-/// loses such rows where it turns `LIKE` within `OR` into a range of an index.
+/// Values of the columns. No value equals another of a different form, and no two texts differ in
+/// case or trailing spaces alone. No blob reads as a text matching `LIKE 'a%'`: SQLite loses such
+/// rows when turning `LIKE` within `OR` into a range of an index.
 const VALUES: &[&str] = &[
     "1", "2", "3", "NULL", "4", "0", "-3", "2.5", "-0.5", "'a'", "'b'", "'ab'", "'x'", "'y'", "''",
     "x'62'", "5", "7", "'2'", "'\u{e9}'", "1", "2", "3", "NULL",
@@ -81,11 +81,11 @@ const JSON: &[&str] = &[
     "'{\"a.b\":{\"k\":[{\"x\":1},{\"x\":\"\\u00e9\"}]}}'",
 ];
 
-/// What `ANALYZE` would say of large tables whose indexes find many rows: plans for those.
+/// `ANALYZE`'s result for large tables with unselective indexes: makes plans for such tables.
 const MANY_ROWS: &str = "ANALYZE;\nUPDATE sqlite_stat1 SET stat = '90000 300 200 150 90 20';\n";
 
-/// A script that makes the tables `t0` to `t3` and the views `v0` to `v3`. Statements are separated by
-/// line breaks; some may fail, on both sides alike, and are left out then.
+/// A script creating the tables `t0` to `t3` and the views `v0` to `v3`. Statements are separated
+/// by line breaks; some may fail, on both sides alike, and are left out then.
 #[must_use]
 pub fn schema(bytes: &[u8]) -> String {
     let mut choices = Choices::new(bytes);

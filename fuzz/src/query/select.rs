@@ -1,4 +1,4 @@
-//! Whole queries: what is selected, grouped, numbered, combined, ordered.
+//! Whole queries: output columns, groups, window functions, compounds, order.
 
 use super::words::{ALL, COLLATE, DIRECTION, EACH, EXCLUDE, FRAMES, RANGES, TABLES};
 use super::{Choices, Source};
@@ -30,8 +30,8 @@ impl Choices<'_> {
         (with + &body, ordered)
     }
 
-    /// A recursive query with the columns of a table; numbers it counts with stay whole, as SQLite's
-    /// queue makes integers of some reals.
+    /// A recursive query with the columns of a table; the numbers counted with stay whole, because
+    /// SQLite's queue makes integers of some reals.
     fn recursive(&mut self, name: &str) -> String {
         let op = self.one(&["UNION", "UNION", "UNION ALL"]);
         let table = self.one(TABLES);
@@ -76,7 +76,7 @@ impl Choices<'_> {
         }
     }
 
-    /// Rows that are written down.
+    /// A `VALUES` query of literal rows.
     fn values(&mut self, ctes: &[String]) -> (String, bool) {
         let width = 1 + self.below(2);
         let mut row = |_| {
@@ -128,7 +128,7 @@ impl Choices<'_> {
         (format!("SELECT {distinct}{} FROM {from}{filter}{tail}", columns.join(", ")), ordered)
     }
 
-    /// An order by all columns, so that rows that are equal in it are equal, and a limit.
+    /// An order by all columns, so that only equal rows tie, and a limit.
     fn order(&mut self, width: usize) -> String {
         if self.below(3) == 0 {
             return String::new();
@@ -206,7 +206,7 @@ impl Choices<'_> {
         let mut scope = Vec::new();
         let from = self.from(&mut scope, ctes, 1);
         let filter = self.filter(&scope);
-        // All columns there are, so that rows that come out equal are equal.
+        // All columns in scope: rows equal in the answer are then equal as a whole.
         let everything: Vec<String> = scope
             .iter()
             .filter(|source| !source.is_merged())

@@ -1,4 +1,4 @@
-//! What queries are made of.
+//! The words of generated queries: names, literals, operators, clauses.
 
 /// Tables and views; all have the columns [`COLUMNS`].
 pub(super) const TABLES: &[&str] = &["t0", "t1", "t2", "t3", "v0", "v1", "v2", "v3"];
@@ -8,11 +8,11 @@ pub(super) const VIEWS: &[&str] = &["v0", "v1", "v2", "v3"];
 pub(super) const COLUMNS: &[&str] = &["a", "b", "c", "d", "g", "b", "c", "j"];
 /// The columns in their order.
 pub(super) const ALL: &str = "a, b, c, d, j, g";
-/// Those of `json_each` and `json_tree` that do not depend on how JSON is stored.
+/// Columns of `json_each` and `json_tree` independent of the storage of JSON.
 pub(super) const EACH: &[&str] = &["value", "key", "type", "atom", "fullkey", "path"];
 /// The column of `generate_series`.
 pub(super) const SERIES: &[&str] = &["value"];
-/// Columns that joins go by.
+/// Columns of joins by name.
 pub(super) const NARROW: &[&[&str]] =
     &[&["b"], &["a"], &["c", "b"], &["d"], &["b", "a"], &["g"], &["c", "d", "b"]];
 pub(super) const LITERALS: &[&str] = &[
@@ -36,7 +36,7 @@ pub(super) const LITERALS: &[&str] = &[
     "100",
     "9007199254740993",
 ];
-/// Those that nothing else in the tables is equal to by a collation.
+/// Literals equal, under any collation, to no other value in the tables.
 pub(super) const PLAIN: &[&str] =
     &["1", "2", "NULL", "0", "2.5", "'a'", "'b'", "x'62'", "''", "'2'"];
 
@@ -47,7 +47,7 @@ pub(super) const COLLATE: &[&str] =
 pub(super) const DIRECTION: &[&str] =
     &["", "", " DESC", " ASC", " NULLS LAST", " DESC NULLS FIRST"];
 
-/// Texts and numbers that dates are made from.
+/// Texts and numbers as input of date functions.
 pub(super) const MOMENTS: &[&str] = &[
     "'2024-02-29 12:34:56.789'",
     "'2023-12-31'",
@@ -106,7 +106,7 @@ pub(super) const FORMATS: &[&str] = &[
     "'%C'",
     "'%d.%m.'",
 ];
-/// JSON5 with what JSON does not have, and texts that are neither.
+/// JSON5 beyond JSON, and texts of neither.
 pub(super) const JSON5: &[&str] = &[
     "'{k:1,l:[+2,.5,0x1F]}'",
     "'[1,2,\"x\",]'",
@@ -119,9 +119,9 @@ pub(super) const JSON5: &[&str] = &[
     "'{\"a.b\":{\"k\":\"\\ud83d\\ude00\"},\"k\":null}'",
     "'\"a\'",
 ];
-/// Functions of dates that take a moment and modifiers.
+/// Date functions of a moment and modifiers.
 pub(super) const DATES: &[&str] = &["date", "time", "datetime", "julianday", "unixepoch"];
-/// Bounds of frames that go with any order.
+/// Window frames valid with any order.
 pub(super) const FRAMES: &[&str] = &[
     "",
     "",
@@ -166,7 +166,7 @@ pub(super) const PATTERNS: &[&str] = &[
     "GLOB '2*'",
     "LIKE '%!_%' ESCAPE '!'",
 ];
-/// Those that need one key to order by.
+/// Window frames valid with exactly one key to order by.
 pub(super) const RANGES: &[&str] = &[
     " RANGE BETWEEN 1 PRECEDING AND 1 FOLLOWING",
     " RANGE 2 PRECEDING",
