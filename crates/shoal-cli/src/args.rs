@@ -1,4 +1,4 @@
-//! The command line as types: what can be said, and its help. Does nothing.
+//! The command line as types: its words, and their help. Does nothing.
 
 pub(crate) mod mine;
 pub(crate) mod password;
@@ -18,13 +18,13 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 #[derive(Debug, Parser)]
 #[command(name = "shoal", version, max_term_width = 100, infer_subcommands = false)]
 pub(crate) struct Cli {
-    /// What to do.
+    /// The verb.
     #[command(subcommand)]
     pub(crate) verb: Verb,
 }
 
-/// The command line with the verb that it leaves out: `shoal FILE` means `shoal sql FILE`. A word
-/// that is no verb is a file where it is one, or is written like one.
+/// The command line with the omitted verb added: `shoal FILE` means `shoal sql FILE`. A first word
+/// other than a verb is a file when such a file exists, or when the word is written like a path.
 pub(crate) fn with_verb(given: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = given.collect();
     let is_file = |word: &OsString| {
@@ -565,7 +565,7 @@ mod tests {
         Cli::command().debug_assert();
     }
 
-    /// Who looks for a verb finds it by its name.
+    /// A reader looking for a verb finds its code by its name.
     #[test]
     fn every_verb_has_a_file_of_its_name() {
         let verbs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/verbs");

@@ -1,5 +1,5 @@
-//! A database as the SQL that makes it again, in Shoal or in `sqlite3`: what `shoal dump` writes and
-//! the shell's `.dump`.
+//! A database as SQL recreating its tables, in Shoal or in `sqlite3`: the output of `shoal dump`
+//! and of the shell's `.dump`.
 
 use std::io::Write;
 
@@ -19,11 +19,11 @@ pub(crate) enum Wanted<'a> {
 }
 
 /// Writes the tables of a database, in one snapshot: they belong together. `left_out` is told of
-/// what is not written.
+/// each object not written.
 ///
 /// # Errors
-/// `failed` makes the error of a statement; a table that is wanted and not there; what cannot be
-/// dumped.
+/// A statement's error, made a [`Failure`] by `failed`; a wanted table missing from the schema;
+/// tables that cannot be dumped.
 pub(crate) fn dump(
     connection: &mut Connection,
     out: &mut impl Write,
@@ -129,8 +129,8 @@ fn write(
     Ok(())
 }
 
-/// A definition as `sqlite3` prints it: a table whose name is in quotes is created unless it is
-/// there, because a shadow table may be made by the virtual table that owns it.
+/// A definition as `sqlite3` prints one: a table with a quoted name is created `IF NOT EXISTS`,
+/// because a virtual table may already have made its shadow tables.
 pub(crate) fn without_clash(sql: &str) -> String {
     match sql.strip_prefix("CREATE TABLE ").filter(|rest| rest.starts_with(['"', '\''])) {
         Some(rest) => format!("CREATE TABLE IF NOT EXISTS {rest}"),

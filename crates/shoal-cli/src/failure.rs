@@ -1,18 +1,18 @@
-//! What goes wrong, as a person reads it: one sentence, a hint where there is one.
+//! Failures as a person reads them: one sentence, and a hint where there is one.
 
 use std::fmt::Display;
 use std::io;
 
-/// A verb that failed. Its sentence names the file and the reason.
+/// A failed verb. The sentence names the file and the reason.
 #[derive(Debug)]
 pub(crate) struct Failure {
     /// One sentence without a full stop.
     pub(crate) sentence: String,
-    /// What the user could do about it.
+    /// The user's next step, if one is known.
     pub(crate) hint: Option<String>,
     /// Nothing is left to say: the failure was already reported, or nobody listens any more.
     pub(crate) silent: bool,
-    /// The exit code: 1 unless a verb says more by it.
+    /// The exit code: 1 unless a verb tells failures apart by their code.
     pub(crate) code: u8,
 }
 
@@ -27,7 +27,7 @@ impl Failure {
         Self::new(format_args!("{place}: {reason}"))
     }
 
-    /// A failure that was reported where it happened.
+    /// A failure already reported where it happened.
     pub(crate) fn reported() -> Self {
         Self { sentence: String::new(), hint: None, silent: true, code: 1 }
     }
@@ -45,7 +45,7 @@ impl Failure {
     }
 }
 
-/// Writing to stdout failed. A reader that has seen enough, such as `head`, is no error worth words.
+/// Writing to stdout failed. A reader leaving early, such as `head`, is no error worth words.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {

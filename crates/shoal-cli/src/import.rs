@@ -1,7 +1,7 @@
-//! Rows from CSV and JSON into a table: what `shoal import` does and the shell's `.import`.
+//! Rows from CSV and JSON into a table: `shoal import`, and the shell's `.import`.
 //!
-//! A file is read twice, first for the types of its columns, then for its rows; a stream is read
-//! once, and its types are those of its beginning. Little is held in memory: one row, and of a
+//! A file is read twice, first for the types of its columns, then for its rows. A stream is read
+//! once, and its types are inferred from its beginning. Little is held in memory: one row, and of a
 //! stream its beginning.
 
 mod cells;
@@ -29,24 +29,25 @@ pub(crate) struct Job<'a> {
     /// The name of the input in errors.
     pub(crate) place: &'a str,
     pub(crate) form: Form,
-    /// The table, which is made where it is missing.
+    /// The table; a missing one is created.
     pub(crate) table: &'a str,
     pub(crate) types: Types,
     /// Rows of a transaction; `None` for one transaction.
     pub(crate) batch: Option<u64>,
-    /// A row of another length is filled with NULL or cut, and that is said, as in `sqlite3`.
+    /// A row of another length is filled with NULL or cut, with a note, as in `sqlite3`.
     pub(crate) lenient: bool,
 }
 
 /// The forms of input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Separated values, quoted as RFC 4180 has it.
+    /// Separated values, quoted by the rules of RFC 4180.
     Csv {
         delimiter: u8,
-        /// True where the first row names the columns; `None` where it does if the table is missing.
+        /// True where the first row names the columns; `None` for a first row of names exactly when
+        /// the table is missing.
         header: Option<bool>,
-        /// Rows that are passed over at the beginning.
+        /// Rows passed over at the beginning.
         skip: u64,
     },
     /// JSON objects: one a line, one after another, or in an array.
@@ -56,7 +57,7 @@ pub(crate) enum Form {
 /// The types of the columns of a new table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Types {
-    /// What fits all values; for these columns what is said.
+    /// Types fitting all values seen; the columns listed get the type given here instead.
     Inferred(Vec<(String, Type)>),
     /// Texts all.
     Text,
@@ -64,9 +65,9 @@ pub(crate) enum Types {
 
 /// The outcome of an import.
 pub(crate) struct Done {
-    /// Rows that were inserted.
+    /// Rows inserted.
     pub(crate) rows: u64,
-    /// The definition of the table, where it was made.
+    /// The definition of the table, where the import created one.
     pub(crate) created: Option<String>,
     /// True where the types were inferred from the beginning of the input alone.
     pub(crate) sampled: bool,
@@ -77,21 +78,21 @@ trait Rows {
     /// Reads the next row; false at the end.
     fn next(&mut self) -> Result<bool, Failure>;
 
-    /// The line that the row begins at, from 1.
+    /// The line of the row's first byte, from 1.
     fn line(&self) -> u64;
 
     /// How many values the row has, where rows may have any number of them.
     fn length(&self) -> Option<usize>;
 
-    /// The value of a column, for a column of that type.
+    /// The value for the column `target`, taken from value `column` of the row.
     fn cell(&self, column: usize, target: &Column) -> Result<ValueRef<'_>, cells::NotThatType>;
 }
 
 /// Imports `input`.
 ///
 /// # Errors
-/// What is wrong with the input, by line and column; what the table refuses. The database is then
-/// as it was, or with a batch as the last whole batch left it.
+/// A fault of the input, with line and column; a refusal by the table. The database is then as
+/// before, or with a batch as after the last whole batch.
 pub(crate) fn import(
     connection: &mut Connection,
     job: &Job<'_>,
@@ -103,7 +104,7 @@ pub(crate) fn import(
     let own = !connection.in_transaction();
     match own {
         true => connection.begin(Mode::Write).map_err(failed)?,
-        // Only what the import did is undone by its error.
+        // Inside the user's transaction a savepoint limits the undoing to the import's own changes.
         false => query::run(connection, &format!("SAVEPOINT {SAVEPOINT}")).map_err(failed)?,
     }
     let imported = run(connection, job, &mut source, &bar, own);
@@ -118,7 +119,7 @@ pub(crate) fn import(
             Ok(done)
         }
         Err(failure) => {
-            // What failed first is what the user has to know.
+            // The user has to know the first failure; one of the undoing adds nothing.
             let _ = match own {
                 true => connection.rollback(),
                 false => query::run(connection, &undo).and_then(|()| query::run(connection, &end)),

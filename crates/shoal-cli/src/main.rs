@@ -1,4 +1,4 @@
-//! The `shoal` command: reads the command line, runs one verb, reports how it went.
+//! The `shoal` command: reads the command line, runs one verb, reports the outcome.
 
 #![forbid(unsafe_code)]
 

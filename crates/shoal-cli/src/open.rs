@@ -30,7 +30,7 @@ pub(crate) fn load(place: &Place) -> Result<Document, Failure> {
     }
 }
 
-/// Reads a document that may not be there yet.
+/// Reads a document; `None` for a place still empty.
 pub(crate) fn load_if_there(place: &Place) -> Result<Option<Document>, Failure> {
     match place {
         Place::Stream => Ok(None),
@@ -53,8 +53,8 @@ pub(crate) fn load_if_there(place: &Place) -> Result<Option<Document>, Failure> 
     }
 }
 
-/// Writes a document durably. What is there already is never lost: a document in a database gains
-/// the changes it lacks, and a file is replaced only by a document that has all its changes.
+/// Writes a document durably, never losing stored changes: a document in a database gains only the
+/// missing changes, and a file is replaced only by a document with all of the file's changes.
 pub(crate) fn save(place: &Place, document: &mut Document) -> Result<(), Failure> {
     match place {
         Place::Stream => {
@@ -93,7 +93,7 @@ pub(crate) fn save(place: &Place, document: &mut Document) -> Result<(), Failure
     }
 }
 
-/// Whether there is something at `path`.
+/// True when anything exists at `path`.
 pub(crate) fn exists(path: &Path) -> Result<bool, Failure> {
     path.try_exists().map_err(|error| Failure::at(path.display(), error))
 }
@@ -110,7 +110,8 @@ pub(crate) fn stdin() -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-/// Reads what is at a place that is no document in a database: those have the `refusal`.
+/// Reads the bytes of a place. Documents in a database have no bytes of their own: they fail with
+/// `refusal`.
 pub(crate) fn bytes(place: &Place, refusal: &str) -> Result<Vec<u8>, Failure> {
     match place {
         Place::Stream => stdin(),
@@ -142,7 +143,7 @@ pub(crate) fn parse(place: &Place, bytes: &[u8]) -> Result<Document, Failure> {
 /// The first bytes of every Automerge chunk.
 pub(crate) const MAGIC: [u8; 4] = [0x85, 0x6f, 0x4a, 0x83];
 
-/// The failure of an operation on the file at `path`, which the sentence names once.
+/// The failure of an operation on the file at `path`. The sentence names the path exactly once.
 pub(crate) fn about(path: &Path, error: &dyn Display) -> Failure {
     let (path, reason) = (path.display().to_string(), error.to_string());
     if reason.contains(&path) { Failure::new(reason) } else { Failure::at(path, reason) }
@@ -153,7 +154,7 @@ pub(crate) fn connection(path: &Path, access: Access) -> Result<Connection, Fail
     database(path, access).map(Database::into_sql)
 }
 
-/// An empty database that lives in memory.
+/// An empty database in memory.
 pub(crate) fn memory() -> Result<Connection, Failure> {
     Database::memory(Environment::os()).map(Database::into_sql).map_err(Failure::new)
 }

@@ -1,11 +1,11 @@
-//! The only place that prints: data to stdout, everything else to stderr.
+//! The only module to print: data to stdout, everything else to stderr.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, StdoutLock, Write};
 
-/// Standard output, buffered and locked; what is written arrives when it is dropped or flushed.
+/// Standard output, buffered and locked; dropping or flushing delivers the bytes.
 pub(crate) type Stdout = BufWriter<StdoutLock<'static>>;
 
 /// Returns standard output for data.
@@ -22,18 +22,18 @@ pub(crate) fn line(text: impl Display) -> io::Result<()> {
     writeln!(out, "{text}")
 }
 
-/// Returns standard error for lines that are not data.
+/// Returns standard error, for lines other than data.
 pub(crate) fn stderr() -> io::Stderr {
     io::stderr()
 }
 
-/// Says something that is not data.
+/// Prints a line other than data on stderr.
 pub(crate) fn note(text: impl Display) {
-    // A reader that has gone is no reason to stop the work.
+    // A reader gone from stderr is no reason to stop the work.
     let _ = writeln!(stderr(), "{text}");
 }
 
-/// Reports what failed.
+/// Reports a failure on stderr.
 pub(crate) fn error(text: impl Display) {
     let _ = writeln!(stderr(), "error: {text}");
 }

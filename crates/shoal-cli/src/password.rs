@@ -1,4 +1,4 @@
-//! Passwords, secret keys and the options of a hash, as the verbs that hash take them.
+//! Passwords, secret keys and the options of a hash, as the hashing verbs take them.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 use crate::args::password::KernelArgs;
 use crate::failure::Failure;
 
-/// How to run a hash, as the command line or the environment has it.
+/// Options of a hash from the command line or the environment; they never change the tag.
 pub(crate) fn options(args: &KernelArgs) -> Result<Options<'static>, Failure> {
     let mut options = Options::default();
     if let Some(name) = &args.isa {
@@ -23,7 +23,7 @@ pub(crate) fn options(args: &KernelArgs) -> Result<Options<'static>, Failure> {
     Ok(options)
 }
 
-/// Asks for the password, twice if it is `new`, or reads it from a stdin that is no terminal.
+/// Asks for the password on a terminal, twice if `new`; reads the password from any other stdin.
 pub(crate) fn password(new: bool) -> Result<Zeroizing<Vec<u8>>, Failure> {
     let stdin = io::stdin();
     if !stdin.is_terminal() {
@@ -56,7 +56,8 @@ pub(crate) fn secret(file: Option<&Path>) -> Result<Zeroizing<Vec<u8>>, Failure>
     read(&place, file)
 }
 
-/// Reads a secret to its end. The room for it is taken at once, so that growing leaves no copies.
+/// Reads a secret to its end. All room is taken at once: a growing buffer would leave copies of the
+/// secret in freed memory.
 fn read(place: &str, source: impl Read) -> Result<Zeroizing<Vec<u8>>, Failure> {
     let mut bytes = Zeroizing::new(Vec::with_capacity(SECRET_MAX + 1));
     source

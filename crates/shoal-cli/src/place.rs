@@ -3,10 +3,10 @@
 use std::fmt;
 use std::path::PathBuf;
 
-/// What `DOC` on the command line stands for.
+/// The meaning of `DOC` on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// `-`: stdin where it is read, stdout where it is written.
+    /// `-`: stdin for reading, stdout for writing.
     Stream,
     /// An Automerge file.
     File(PathBuf),
@@ -20,7 +20,7 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    /// The place that `text` names. The first `::` ends the file's name.
+    /// The place named by `text`. The first `::` ends the file's name.
     pub(crate) fn parse(text: &str) -> Self {
         if text == "-" {
             return Self::Stream;

@@ -1,5 +1,5 @@
-//! Progress of work that takes more than a second, on stderr when that is a terminal: a spinner, or
-//! a bar where it is known how much there is to do.
+//! Progress of work longer than a second, on stderr when stderr is a terminal: a spinner, or a bar
+//! where the total is known.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, IsTerminal, Read};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Runs `work`; when it takes longer than a second, a spinner says what is being done.
+/// Runs `work`; after a second, a spinner shows `what` until `work` ends.
 pub(crate) fn spin<T>(what: &'static str, work: impl FnOnce() -> T) -> T {
     Spinner::new().spin(what, work)
 }
@@ -32,19 +32,19 @@ enum Signal {
 }
 
 impl Spinner {
-    /// A spinner that shows nothing yet, or never will when stderr is no terminal.
+    /// A spinner, not shown yet; never shown when stderr is no terminal.
     pub(crate) fn new() -> Self {
         Self { watcher: std::io::stderr().is_terminal().then(Watcher::start) }
     }
 
-    /// Runs `work`, spinning when it takes longer than a second.
+    /// Runs `work`, spinning once `work` has taken a second.
     pub(crate) fn spin<T>(&self, what: &'static str, work: impl FnOnce() -> T) -> T {
         let Some(watcher) = &self.watcher else { return work() };
         let start = Instant::now();
-        // A watcher that has died shows nothing; the work matters more.
+        // A dead watcher shows nothing; the work matters more.
         let _ = watcher.signals.send(Signal::Begin(what));
         let result = work();
-        // What earlier, shorter pieces left unread must not be taken for this one's.
+        // Answers left unread by earlier, shorter pieces must not be taken for this piece's.
         while watcher.cleared.try_recv().is_ok() {}
         let _ = watcher.signals.send(Signal::End);
         if start.elapsed() > PATIENCE / 2 {
@@ -92,13 +92,13 @@ fn watch(signals: &Receiver<Signal>, clear: &Sender<()>) {
 const PATIENCE: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(100);
 
-/// A bar of bytes. Costs a look at the clock for every buffer that is read.
+/// A bar of bytes. Costs a look at the clock for every buffer read.
 pub(crate) struct Bar {
     state: Rc<BarState>,
 }
 
 struct BarState {
-    /// `None` where it is not known.
+    /// `None` for an input of unknown length.
     total: Option<u64>,
     done: Cell<u64>,
     start: Instant,
@@ -107,7 +107,7 @@ struct BarState {
 }
 
 impl Bar {
-    /// A bar that shows nothing yet.
+    /// A bar, not shown yet.
     pub(crate) fn new(total: Option<u64>) -> Bar {
         let is_seen = std::io::stderr().is_terminal();
         let (done, start, bar) = (Cell::new(0), Instant::now(), RefCell::new(None));

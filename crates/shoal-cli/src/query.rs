@@ -1,4 +1,4 @@
-//! Small queries that a command asks for itself.
+//! Small queries made by the command itself.
 
 use shoal_sql::{Connection, Error, Value, ValueRef};
 
@@ -27,7 +27,7 @@ pub(crate) fn rows(
     Ok(all)
 }
 
-/// The text of a value; empty for what is none.
+/// The text of a value; empty for values of other types.
 pub(crate) fn text(value: &Value) -> String {
     match value.as_ref() {
         ValueRef::Text(bytes) => String::from_utf8_lossy(bytes).into_owned(),

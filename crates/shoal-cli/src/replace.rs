@@ -1,5 +1,5 @@
-//! Files that are replaced whole: written beside the one that is wanted, and put in its place when
-//! everything is on the disk.
+//! Files replaced whole: written beside the old file, and renamed into its place once everything is
+//! on the disk.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 
-/// Makes the file at `path` what `write` writes; it stays what it was when that fails.
+/// Replaces the file at `path` by the output of `write`; an error leaves the old file as it was.
 pub(crate) fn replace(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> Result<(), Failure>,

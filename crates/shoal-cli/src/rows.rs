@@ -19,7 +19,7 @@ use style::{Mode, Style};
 
 /// Prints the rows of one statement at a time.
 pub(crate) struct RowPrinter {
-    /// The form, which may change between statements.
+    /// The form; may change between statements.
     pub(crate) style: Style,
     table: table::Batch,
     columns: columns::Columns,
@@ -42,7 +42,7 @@ impl RowPrinter {
         }
     }
 
-    /// Begins the rows of a plan, which are a tree to whoever reads them and rows to a program.
+    /// Begins the rows of a plan: drawn as a tree for people, printed as rows for programs.
     pub(crate) fn begin_plan(
         &mut self,
         out: &mut impl Write,
@@ -126,7 +126,7 @@ impl RowPrinter {
     }
 }
 
-/// Prints a row as RFC 4180 quotes it; NULL is empty.
+/// Prints a row with the quoting of RFC 4180; NULL is empty.
 pub(crate) fn separated_row(
     out: &mut impl Write,
     row: &[ValueRef<'_>],
@@ -145,7 +145,7 @@ pub(crate) fn separated_names(
     separated_line(out, names.iter().map(|name| name.as_bytes()), delimiter)
 }
 
-/// The value as it stands: NULL is empty, reals have all their digits, bytes are unchanged.
+/// The value without quoting: NULL is empty, reals have all their digits, bytes are unchanged.
 fn plain(value: &ValueRef<'_>) -> Vec<u8> {
     match *value {
         ValueRef::Null => Vec::new(),
@@ -155,7 +155,7 @@ fn plain(value: &ValueRef<'_>) -> Vec<u8> {
     }
 }
 
-/// Prints a line of cells, those in quotes that have a quote, a delimiter or a line break.
+/// Prints a line of cells, quoting every cell with a quote, a delimiter or a line break.
 fn separated_line<'a>(
     out: &mut impl Write,
     cells: impl Iterator<Item = &'a [u8]>,

@@ -7,7 +7,8 @@ pub(crate) fn utc(seconds: i64) -> String {
     if !(YEAR_0..YEAR_10000).contains(&days) {
         return seconds.to_string();
     }
-    // Days from 0000-03-01, so that a leap day is the last of its year; an era is 400 years.
+    // Days are counted from 0000-03-01, to make a leap day the last of its year; an era is 400
+    // years.
     let day = days + 719_468;
     let (era, day_of_era) = (day.div_euclid(ERA_DAYS), day.rem_euclid(ERA_DAYS));
     let year_of_era =

@@ -1,4 +1,4 @@
-//! The verbs: `verbs/NAME.rs` for each, those of `shoal doc` in `verbs/doc/`.
+//! The verbs: `verbs/NAME.rs` for each, and `verbs/doc/NAME.rs` for the verbs of `shoal doc`.
 
 pub(crate) mod argon2;
 pub(crate) mod bench;

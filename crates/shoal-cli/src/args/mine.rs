@@ -59,7 +59,7 @@ pub(crate) struct MineArgs {
     pub(crate) doctor: DoctorArgs,
 }
 
-/// What the machine gives.
+/// Limits of the machine.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Machine")]
 pub(crate) struct MachineArgs {
@@ -143,7 +143,7 @@ pub(crate) struct DoctorArgs {
     pub(crate) fix: bool,
 }
 
-/// What is shown while it mines.
+/// The display while mining.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Ui {
     /// Lines on stderr

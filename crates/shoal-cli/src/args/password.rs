@@ -1,12 +1,12 @@
-//! The command lines of `shoal hash-password` and `shoal verify-password`, and what all verbs that
-//! hash have in common. Passwords are never among them: other users can read command lines.
+//! The command lines of `shoal hash-password` and `shoal verify-password`, and the options common
+//! to all hashing verbs. Passwords are never among them: other users can read command lines.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
 
-/// How a hash is run; its tag does not depend on it.
+/// How a hash is run; the tag does not depend on these options.
 #[derive(Debug, Args)]
 pub(crate) struct KernelArgs {
     /// The kernel to run: scalar, avx2, avx512, neon or neon-sha3 [default: the fastest here]

@@ -61,7 +61,7 @@ pub(crate) enum InputFormat {
     Ndjson,
 }
 
-/// Whether there is a row of names.
+/// Presence of a row of names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Header {
     /// The first row names the columns

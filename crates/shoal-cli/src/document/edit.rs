@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::open;
 use crate::place::Place;
 
-/// Loads the document, runs `change` on it as one change, and saves it if there was any.
+/// Loads the document, runs `change` as one change, and saves the document if anything changed.
 /// Returns the hash of the change.
 pub(crate) fn edit(
     doc: &str,
@@ -38,7 +38,7 @@ pub(crate) fn edit(
     Ok(hash)
 }
 
-/// Parses an argument that is JSON; `what` names it in the error.
+/// Parses a JSON argument; `what` names the argument in the error.
 pub(crate) fn json(what: &str, text: &str) -> Result<Json, Failure> {
     serde_json::from_str(text).map_err(|error| {
         let failure = Failure::new(format_args!("{what} is not JSON: {error}"));

@@ -1,11 +1,12 @@
-//! Heads as people name them: hashes, or as many of their first digits as it takes.
+//! Heads as people name them: hashes, or any unambiguous prefix of one.
 
 use shoal::{ChangeHash, Document};
 
 use crate::failure::Failure;
 use crate::place::Place;
 
-/// The changes that `text` names: hexadecimal, separated by commas; nothing names the beginning.
+/// The changes named by `text`: hexadecimal, separated by commas; an empty text names the beginning
+/// of history.
 pub(crate) fn heads(
     place: &Place,
     document: &Document,

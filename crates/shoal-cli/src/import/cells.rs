@@ -1,4 +1,4 @@
-//! Numbers in texts: which texts are numbers, and what a column of a type takes.
+//! Numbers in texts: the texts read as numbers, and the values a column of each type takes.
 
 use std::fmt;
 
@@ -7,15 +7,15 @@ use shoal_sql::ValueRef;
 use super::target::Target;
 use super::types::Type;
 
-/// A text as a number that loses nothing by being one.
+/// A text's number, when the text can be rebuilt from the number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Number {
     Int(i64),
     Real(f64),
 }
 
-/// The number that `text` stands for; `None` where the text says more than the number would, as
-/// `007` and `1.00000000000000000001` do, or is none.
+/// The number written as `text`; `None` for other texts, and for texts saying more than the number
+/// would, as `007` and `1.00000000000000000001` do.
 pub(super) fn number(text: &[u8]) -> Option<Number> {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     let first = *digits.first()?;
@@ -43,7 +43,7 @@ pub(super) fn number(text: &[u8]) -> Option<Number> {
     real.is_finite().then_some(Number::Real(real))
 }
 
-/// Decimal digits that a double may be written with and read back.
+/// Most significant decimal digits of a text kept as a double: all doubles print in 17.
 const REAL_DIGITS: u32 = 17;
 
 /// Digits with a sign, as far as they fit.
@@ -61,7 +61,7 @@ fn integer(text: &[u8]) -> Option<i64> {
     Some(value)
 }
 
-/// A text that a column's type does not take.
+/// A text outside the type of its column.
 #[derive(Debug)]
 pub(super) struct NotThatType {
     text: String,
@@ -69,7 +69,7 @@ pub(super) struct NotThatType {
 }
 
 impl NotThatType {
-    /// True where the type was inferred before that text was seen.
+    /// True when the column's type was inferred from a sample ending before this text.
     pub(super) fn is_after_sample(&self, target: &Target) -> bool {
         target.sampled && self.wanted != Type::Text
     }
@@ -108,7 +108,7 @@ pub(super) fn typed(text: &[u8], wanted: Type) -> Result<ValueRef<'_>, NotThatTy
     }
 }
 
-/// Characters of a value that an error shows.
+/// Most characters of a value shown in an error.
 const SHOWN: usize = 40;
 
 #[cfg(test)]

@@ -43,7 +43,7 @@ impl<'r> CsvRows<'r> {
         Ok(rows)
     }
 
-    /// The record that was read last.
+    /// The record read last.
     pub(super) fn record(&self) -> &ByteRecord {
         &self.record
     }
@@ -79,7 +79,7 @@ impl Rows for CsvRows<'_> {
     fn cell(&self, column: usize, target: &Column) -> Result<ValueRef<'_>, NotThatType> {
         match self.record.get(column) {
             Some(text) if target.as_it_stands => typed(text, Type::Text),
-            // The table's affinity makes of such a text what it can.
+            // The table's affinity converts such a text as far as possible.
             Some(text) if !target.must_fit => {
                 typed(text, target.kind).or_else(|_| typed(text, Type::Text))
             }

@@ -1,4 +1,4 @@
-//! Where rows come from: a file, which is read twice, or a stream, whose beginning is kept.
+//! Sources of rows: a file, read twice, or a stream, whose beginning is kept.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
@@ -9,14 +9,14 @@ use flate2::bufread::MultiGzDecoder;
 use crate::failure::Failure;
 use crate::progress::{Bar, Counted};
 
-/// An input as it was named.
+/// An input as named by the caller.
 pub(crate) enum Input {
     File(PathBuf),
     Stream(Box<dyn Read>),
 }
 
 impl Input {
-    /// How long it is, where that is known.
+    /// The length in bytes, where known.
     pub(super) fn bytes(&self) -> Option<u64> {
         match self {
             Input::File(path) => {
@@ -27,7 +27,7 @@ impl Input {
     }
 }
 
-/// An input that can be read for its types, and then for its rows.
+/// An input readable twice: for its types, and then for its rows.
 pub(super) struct Source {
     place: String,
     whole: Whole,
@@ -35,21 +35,21 @@ pub(super) struct Source {
 
 enum Whole {
     File(PathBuf),
-    /// The beginning of a stream, decompressed, and what comes behind it.
+    /// The beginning of a stream, decompressed, and the rest of the stream.
     Stream {
         beginning: Vec<u8>,
         rest: Option<Box<dyn BufRead>>,
     },
 }
 
-/// Bytes of a stream that its types are inferred from.
+/// Bytes at the beginning of a stream used to infer types.
 const SAMPLE: usize = 8 << 20;
 
 impl Source {
     pub(super) fn open(place: &str, input: Input) -> Result<Source, Failure> {
         let failed = |error: io::Error| Failure::at(place, error);
         let whole = match input {
-            // What can be read only once is a stream, whatever its name.
+            // Pipes and devices can be read only once and are streams, whatever their names.
             Input::File(path) if is_file(&path) => Whole::File(path),
             Input::File(path) => {
                 stream(Box::new(File::open(path).map_err(failed)?)).map_err(failed)?
@@ -105,7 +105,7 @@ impl Source {
 }
 
 fn is_file(path: &std::path::Path) -> bool {
-    // A name that is not there fails where it is opened.
+    // A missing file counts as one: opening the file then gives the error.
     path.metadata().map_or(true, |data| data.is_file() || data.is_dir())
 }
 
@@ -132,7 +132,7 @@ fn decompressed_without_mark(input: Box<dyn Read>) -> io::Result<Box<dyn BufRead
     Ok(Box::new(reader))
 }
 
-/// Passes over the mark of UTF-8, and refuses those of UTF-16.
+/// Passes over the byte order mark of UTF-8, and refuses the marks of UTF-16.
 fn skip_mark(reader: &mut Box<dyn BufRead + '_>) -> io::Result<()> {
     let start = reader.fill_buf()?;
     if start.starts_with(b"\xef\xbb\xbf") {

@@ -17,7 +17,7 @@ pub(super) enum Cell {
     Null,
     Int(i64),
     Real(f64),
-    /// A string; or an array or an object as it was written.
+    /// A string; or the text of an array or an object, unchanged.
     Text(String),
 }
 
@@ -26,7 +26,7 @@ pub(super) struct Objects<'r> {
     place: String,
     input: Box<dyn BufRead + 'r>,
     text: Vec<u8>,
-    /// The line that the next byte is on.
+    /// The line of the next byte.
     next_line: u64,
     object_line: u64,
     in_array: bool,
@@ -43,7 +43,7 @@ impl<'r> Objects<'r> {
     }
 
     /// Reads the next object, and gives its members to `member` in their order; false at the end.
-    /// An object that the input ends within is an error, or the end where that is `cut`.
+    /// An unfinished object at the end of the input is an error; with `cut` the object is left out.
     pub(super) fn next(
         &mut self,
         cut: bool,
@@ -64,7 +64,7 @@ impl<'r> Objects<'r> {
         }
     }
 
-    /// Passes over what is between objects; false at the end.
+    /// Passes over blanks, brackets and commas between objects; false at the end.
     fn find(&mut self) -> Result<bool, Failure> {
         loop {
             let bytes = self.input.fill_buf().map_err(|error| Failure::at(&self.place, error))?;
@@ -82,7 +82,7 @@ impl<'r> Objects<'r> {
         }
     }
 
-    /// Takes the text of an object: up to the brace that closes it.
+    /// Takes the text of an object up to its closing brace.
     fn take(&mut self, cut: bool) -> Result<bool, Failure> {
         self.text.clear();
         let (mut depth, mut in_string, mut escaped) = (0_u64, false, false);
@@ -126,7 +126,7 @@ impl<'r> Objects<'r> {
     }
 }
 
-/// Bytes of one object at most: a row is that long in SQLite at most.
+/// Most bytes of one object: SQLite's bound on a row.
 const OBJECT_MAX: usize = 1_000_000_000;
 
 /// Takes an object apart.
@@ -136,7 +136,7 @@ fn members(
 ) -> Result<(), String> {
     let text = std::str::from_utf8(text).map_err(|_| "not UTF-8".to_owned())?;
     let json = |error: serde_json::Error| format!("not JSON: {error}");
-    // The whole is checked once, so that splitting it by hand below meets only what is JSON.
+    // One check of the whole object lets the splitting below assume valid JSON.
     serde_json::from_str::<IgnoredAny>(text).map_err(json)?;
     let mut rest = text[1..].trim_start();
     while !rest.starts_with('}') {
@@ -200,7 +200,7 @@ fn cell(text: &str) -> Result<Cell, serde_json::Error> {
     })
 }
 
-/// The rows that objects are.
+/// Objects read as rows.
 pub(super) struct JsonRows<'r> {
     objects: Objects<'r>,
     columns: HashMap<String, usize>,

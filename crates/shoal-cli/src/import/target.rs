@@ -1,4 +1,4 @@
-//! The table that rows go into: what it is, or what it is made as.
+//! The table to import into: an existing one, or one created from the input.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::query;
 use crate::rows::literal::quoted;
 
-/// A column that gets values.
+/// A column to be filled.
 pub(super) struct Column {
     pub(super) name: String,
     /// The number of the value in the input; `None` for NULL.
@@ -19,27 +19,27 @@ pub(super) struct Column {
     pub(super) kind: Type,
     /// True where a text of another type is an error: the table was made for its input.
     pub(super) must_fit: bool,
-    /// True where every text is stored as it stands, an empty one too.
+    /// True where every text is stored unchanged, an empty one too.
     pub(super) as_it_stands: bool,
 }
 
 /// Where the rows go.
 pub(super) struct Target {
     pub(super) columns: Vec<Column>,
-    /// Values that a row of the input has.
+    /// Values per row of the input.
     pub(super) given: usize,
     /// True where the first row of the input names columns.
     pub(super) header: bool,
-    /// The definition of the table, where it was made.
+    /// The definition of the table, where the import created one.
     pub(super) created: Option<String>,
-    /// The INSERT that adds a row, where a table writer cannot.
+    /// The INSERT adding a row, where a table writer cannot.
     pub(super) statement: Option<String>,
-    /// True where the types are those of the beginning of the input alone.
+    /// True when types were inferred from the beginning of the input alone.
     pub(super) sampled: bool,
 }
 
-/// Finds the table of a job, or makes it. Tells also whether its types were inferred from the
-/// beginning of the input alone.
+/// Finds the table of a job, or creates one. Returns true beside the table when types were inferred
+/// from the beginning of the input alone.
 pub(super) fn prepare(
     connection: &mut Connection,
     job: &Job<'_>,
@@ -70,7 +70,7 @@ pub(super) fn prepare(
     Ok((target, sampled))
 }
 
-/// Makes the table from what the input has.
+/// Creates the table with the names and types of the input's columns.
 fn create(connection: &mut Connection, job: &Job<'_>, source: &Source) -> Result<Target, Failure> {
     let sampled = source.is_sampled();
     let (names, kinds, header) = match job.form {
@@ -115,7 +115,7 @@ fn create(connection: &mut Connection, job: &Job<'_>, source: &Source) -> Result
     })
 }
 
-/// The types that were inferred, and those that were said.
+/// The inferred types, replaced by those chosen with `--types`.
 fn chosen(job: &Job<'_>, names: &[String], inferred: Vec<Type>) -> Result<Vec<Type>, Failure> {
     let said = match &job.types {
         Types::Text => return Ok(vec![Type::Text; names.len()]),
@@ -132,7 +132,7 @@ fn chosen(job: &Job<'_>, names: &[String], inferred: Vec<Type>) -> Result<Vec<Ty
     Ok(kinds)
 }
 
-/// The names of columns of CSV, and what their values were.
+/// The names of CSV columns, and the kinds of values seen in each.
 fn look_at_csv(
     job: &Job<'_>,
     source: &Source,
@@ -185,7 +185,7 @@ fn look_at_csv(
     }
 }
 
-/// Copies a record into the room of the one before it.
+/// Copies a record, reusing the memory of the previous one.
 fn copy(record: &mut Vec<Vec<u8>>, from: &::csv::ByteRecord) {
     record.resize_with(from.len(), Vec::new);
     for (cell, text) in record.iter_mut().zip(from) {
@@ -194,7 +194,7 @@ fn copy(record: &mut Vec<Vec<u8>>, from: &::csv::ByteRecord) {
     }
 }
 
-/// Names from the first row: what has none is numbered, what comes twice is numbered as well.
+/// Names from the first row: an empty name gets its column's number, a repeated one a number too.
 fn header_names(job: &Job<'_>, first: &[Vec<u8>]) -> Result<Vec<String>, Failure> {
     let mut taken = HashSet::new();
     let mut names = Vec::with_capacity(first.len());
@@ -217,7 +217,7 @@ fn header_names(job: &Job<'_>, first: &[Vec<u8>]) -> Result<Vec<String>, Failure
     Ok(names)
 }
 
-/// The members of all objects, in the order that they first came in, and what they were.
+/// The members of all objects, in the order of first appearance, and the kinds of values seen.
 fn look_at_json(job: &Job<'_>, source: &Source) -> Result<(Vec<String>, Vec<Seen>), Failure> {
     let mut objects = json::Objects::new(job.place, source.sample()?);
     let mut places = std::collections::HashMap::new();
@@ -251,7 +251,7 @@ fn look_at_json(job: &Job<'_>, source: &Source) -> Result<(Vec<String>, Vec<Seen
     }
 }
 
-/// Finds out which value goes into which column of a table that is there.
+/// Matches values of the input to columns of an existing table.
 fn existing(
     connection: &mut Connection,
     job: &Job<'_>,
@@ -308,7 +308,7 @@ fn existing(
     };
     let in_order = columns.len() == table.len()
         && columns.iter().zip(&table).all(|(column, (name, _))| column.name == *name);
-    // A column that the input does not name gets its default, which a table writer does not know.
+    // A table writer knows no defaults: columns not named by the input need an INSERT.
     let by_writer = in_order
         && !without_rowid
         && match connection.table_writer(job.table) {

@@ -1,4 +1,4 @@
-//! Types of columns, and which of them fits all values that were seen.
+//! Types of columns, and the choice of a type fitting all values seen.
 
 use super::cells::{Number, number};
 
@@ -13,7 +13,7 @@ pub(crate) enum Type {
 }
 
 impl Type {
-    /// The type of that name.
+    /// The type called `name`, in any case of letters.
     pub(crate) fn named(name: &str) -> Option<Type> {
         match name.to_ascii_lowercase().as_str() {
             "integer" | "int" => Some(Type::Integer),
@@ -24,7 +24,7 @@ impl Type {
         }
     }
 
-    /// The name as a definition has it, in errors `ANY` for none.
+    /// The name as a definition has one; in errors `ANY`, the type left out of definitions.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Type::Integer => "INTEGER",
@@ -39,7 +39,7 @@ impl Type {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Seen {
     integers: bool,
-    /// Integers that a double does not have.
+    /// Integers beyond 2^53, not exact as doubles.
     large: bool,
     reals: bool,
     texts: bool,
@@ -72,12 +72,12 @@ impl Seen {
         self.reals = true;
     }
 
-    /// Looks at what is a text whatever it says.
+    /// Looks at a text not to be read as a number.
     pub(super) fn not_a_number(&mut self) {
         self.texts = true;
     }
 
-    /// The type that a column of texts gets.
+    /// The type of a column of texts, such as CSV's.
     pub(super) fn of_texts(self) -> Type {
         match self {
             Seen { texts: true, .. } => Type::Text,
@@ -88,7 +88,7 @@ impl Seen {
         }
     }
 
-    /// The type that a column of values gets, which have types of their own.
+    /// The type of a column of typed values, such as JSON's.
     pub(super) fn of_values(self) -> Type {
         match self {
             Seen { texts: true, integers: false, reals: false, .. } => Type::Text,

@@ -1,5 +1,5 @@
-//! The modes of `sqlite3` that need all rows before the first can be printed: `column`, `table`,
-//! `box` and `markdown`.
+//! The modes of `sqlite3` printed only once all rows are known: `column`, `table`, `box` and
+//! `markdown`.
 
 use std::io::{self, Write};
 
@@ -168,7 +168,7 @@ impl Frame {
         writeln!(out, "{}", ends[2])
     }
 
-    /// One line of a row; `cell` gives a column's text and whether it stands in the middle.
+    /// One line of a row; `cell` gives a column's text, and true for text in the middle.
     fn line<'a>(
         &self,
         out: &mut impl Write,
@@ -195,8 +195,8 @@ impl Frame {
     }
 }
 
-/// The lines of a text: one for each of its own, none of them wider than `limit`. Tabs go on to the
-/// next column that 8 divides, other control characters become their escapes.
+/// The lines of a text: at least one for each of its own, none wider than `limit`. Tabs go on to
+/// the next multiple of 8 columns, other control characters become their escapes.
 fn wrapped(text: &str, limit: Option<usize>, word_wrap: bool) -> Vec<String> {
     let limit = limit.unwrap_or(usize::MAX).max(1);
     let text = text.replace("\r\n", "\n");
@@ -242,7 +242,7 @@ fn word_end(text: &[char], fits: usize) -> Option<usize> {
     blank.or_else(border)
 }
 
-/// The characters of a line that is broken every `limit` columns, where a tab ends at the latest.
+/// The characters of a line broken every `limit` columns; a tab ends at the limit at the latest.
 fn expanded(line: &str, limit: usize) -> Vec<char> {
     let mut characters = Vec::with_capacity(line.len());
     let mut column = 0;

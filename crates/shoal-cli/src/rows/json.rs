@@ -1,5 +1,5 @@
-//! Rows as JSON. Blobs are lower-case hexadecimal; text that is not UTF-8 is replaced where it is
-//! not; reals beyond JSON's reach are written as numbers that overflow to what they are.
+//! Rows as JSON. Blobs are lower-case hexadecimal; bytes of text outside UTF-8 are replaced;
+//! infinite reals are written as numbers too large for a double, so they read back as infinite.
 
 use std::io::{self, Write};
 

@@ -1,5 +1,5 @@
-//! The modes of `sqlite3` that print a row as soon as it is there: separated values, SQL, HTML,
-//! one line a column, JSON.
+//! The modes of `sqlite3` printing each row at once: separated values, SQL, HTML, one line a
+//! column, JSON.
 
 use std::io::{self, Write};
 
@@ -8,7 +8,7 @@ use shoal_sql::{ValueRef, real_to_text, real_to_text_15};
 use super::literal::{identifier, literal, literal_on_a_line};
 use super::style::{Mode, Style};
 
-/// The text of a value as `sqlite3` takes it from a C string: up to its first NUL. Reals have 15
+/// The text of a value as `sqlite3` takes one from a C string: up to its first NUL. Reals have 15
 /// significant digits.
 pub(super) fn c_text(value: &ValueRef<'_>, null: &str) -> Vec<u8> {
     let mut text = match *value {
@@ -61,7 +61,7 @@ pub(super) fn row(
             separated(out, style, row, |out, value| c_string(out, &c_text(value, &style.null)))
         }
         Mode::Quote => separated(out, style, row, |out, value| match value {
-            // The words of sqlite3's quote(), which no column of numbers reads back.
+            // Infinite reals print as in sqlite3's quote(), although no literal reads them back.
             ValueRef::Real(value) if value.is_infinite() => {
                 out.write_all(if *value > 0.0 { b"Inf" } else { b"-Inf" })
             }
@@ -97,7 +97,7 @@ pub(super) fn row(
     }
 }
 
-/// Ends the rows of a statement that gave `count` of them.
+/// Ends the rows of a statement after `count` of them.
 pub(super) fn end(out: &mut impl Write, style: &Style, count: u64) -> io::Result<()> {
     if style.mode == Mode::Json && count > 0 { out.write_all(b"]\n") } else { Ok(()) }
 }
@@ -117,7 +117,7 @@ fn separated<W: Write, T>(
     out.write_all(style.row_separator.as_bytes())
 }
 
-/// Quoted where there is anything but plain ASCII without blanks and quotes, and where it is empty:
+/// Quotes every text with anything but plain ASCII without blanks and quotes, and the empty text:
 /// an empty text is not NULL.
 fn csv_cell(out: &mut impl Write, text: &[u8], separator: &str) -> io::Result<()> {
     let plain = |byte: &u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'');
@@ -134,7 +134,7 @@ fn csv_cell(out: &mut impl Write, text: &[u8], separator: &str) -> io::Result<()
     out.write_all(b"\"")
 }
 
-/// Writes bytes as a string of C, which Tcl reads as well.
+/// Writes bytes as a C string literal, also valid in Tcl.
 pub(crate) fn c_string(out: &mut impl Write, text: &[u8]) -> io::Result<()> {
     out.write_all(b"\"")?;
     for byte in text {
@@ -206,7 +206,7 @@ fn json_value(out: &mut impl Write, value: &ValueRef<'_>) -> io::Result<()> {
     }
 }
 
-/// Bytes as a JSON string, those of a blob too; what is not UTF-8 stays what it is.
+/// Bytes as a JSON string, blobs included; bytes outside UTF-8 stay unchanged.
 fn json_text(out: &mut impl Write, text: &[u8]) -> io::Result<()> {
     out.write_all(b"\"")?;
     for byte in text {

@@ -1,12 +1,12 @@
-//! Values and names as SQL: literals that read back as the same value.
+//! Values and names as SQL: literals read back as the same value.
 
 use std::io::{self, Write};
 
 use shoal_sql::{ValueRef, real_to_text};
 use shoal_stdx::hex;
 
-/// Writes the value as a literal. Infinite reals are numbers that overflow to them; text that is
-/// not UTF-8, or has a NUL, is cast from its bytes.
+/// Writes the value as a literal. Infinite reals are written as numbers too large for a double; a
+/// text with a NUL or bytes outside UTF-8 is cast from its bytes.
 pub(crate) fn literal(out: &mut impl Write, value: &ValueRef<'_>) -> io::Result<()> {
     match *value {
         ValueRef::Null => out.write_all(b"NULL"),
@@ -23,8 +23,8 @@ pub(crate) fn literal(out: &mut impl Write, value: &ValueRef<'_>) -> io::Result<
     }
 }
 
-/// Writes the value as a literal that stays on one line, as `sqlite3` does for a dump: line breaks
-/// come from `replace(..., char(10))`.
+/// Writes the value as a literal on a single line, as `sqlite3` does for a dump: line breaks come
+/// from `replace(..., char(10))`.
 pub(crate) fn literal_on_a_line(out: &mut impl Write, value: &ValueRef<'_>) -> io::Result<()> {
     let ValueRef::Text(bytes) = *value else { return literal(out, value) };
     let (feed, back) = (bytes.contains(&b'\n'), bytes.contains(&b'\r'));
@@ -51,7 +51,7 @@ pub(crate) fn literal_on_a_line(out: &mut impl Write, value: &ValueRef<'_>) -> i
     write!(out, "{before}'{quoted}'{after}")
 }
 
-/// A mark for a line break that the text itself does not have.
+/// A mark for line breaks, chosen to be absent from the text.
 fn mark(text: &str, first: &str, second: &str) -> String {
     if !text.contains(first) {
         return first.to_owned();
@@ -70,7 +70,7 @@ pub(crate) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// The name as `sqlite3` prints one in a statement: in quotes where it needs them.
+/// The name as `sqlite3` prints one in a statement: quoted only where necessary.
 pub(crate) fn identifier(name: &str) -> String {
     let mut characters = name.chars();
     let starts = characters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');

@@ -1,10 +1,10 @@
-//! `EXPLAIN QUERY PLAN` as the tree that `sqlite3` draws.
+//! `EXPLAIN QUERY PLAN` drawn as `sqlite3`'s tree.
 
 use std::io::{self, Write};
 
 use shoal_sql::ValueRef;
 
-/// The lines of one plan: number, that of the line above it in the tree, words.
+/// The lines of one plan: a number, the parent's number, the words.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     lines: Vec<(i64, i64, Vec<u8>)>,
@@ -18,11 +18,12 @@ impl Plan {
         }
     }
 
-    /// Draws the tree. Every line comes before those below it.
+    /// Draws the tree. Parents come before their children.
     pub(super) fn end(&mut self, out: &mut impl Write) -> io::Result<()> {
         let lines = std::mem::take(&mut self.lines);
         out.write_all(b"QUERY PLAN\n")?;
-        // For every line above the current one whether more follow it, the innermost last.
+        // The ancestors of the current line, the innermost last: each with true when siblings
+        // follow.
         let mut above: Vec<(i64, bool)> = Vec::new();
         for (place, (id, parent, detail)) in lines.iter().enumerate() {
             let kept = above.iter().position(|(known, _)| known == parent);

@@ -1,5 +1,5 @@
-//! The forms that rows are printed in, and their settings: those of `--format`, which are Shoal's
-//! own, and those of `.mode`, which are `sqlite3`'s.
+//! The forms of printed rows, and their settings: Shoal's own of `--format`, and `sqlite3`'s of
+//! `.mode`.
 
 use crate::args::RowFormat;
 
@@ -14,7 +14,7 @@ pub(crate) enum Mode {
     JsonLines,
     /// RFC 4180 with a heading and `\n`: `--format csv`.
     CsvFile,
-    /// Separated by the control characters that ASCII has for columns and rows.
+    /// Separated by ASCII's own control characters for columns and rows.
     Ascii,
     /// A table drawn in box characters.
     Box,
@@ -43,12 +43,12 @@ pub(crate) enum Mode {
 }
 
 impl Mode {
-    /// The mode of that name, as `.mode` takes it.
+    /// The mode called `name` by `.mode`.
     pub(crate) fn named(name: &str) -> Option<Mode> {
         MODES.iter().find(|(known, _)| *known == name).map(|(_, mode)| *mode)
     }
 
-    /// The name that `.mode` and `.show` print.
+    /// The name printed by `.mode` and `.show`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Mode::JsonArray => "json",
@@ -93,22 +93,22 @@ pub(crate) struct Style {
     pub(crate) arrays: bool,
     /// True where names of columns come first, where the mode leaves the choice.
     pub(crate) headers: bool,
-    /// True where the user chose that, so that no mode changes it.
+    /// True after an explicit choice by the user: changes of mode then keep `headers`.
     pub(crate) headers_chosen: bool,
     pub(crate) column_separator: String,
     pub(crate) row_separator: String,
     /// Printed for NULL.
     pub(crate) null: String,
-    /// The least widths of columns; 0 for the width of what is in one, negative for text that
-    /// stands to the right.
+    /// The least widths of columns; 0 for the width of the contents, negative for right-aligned
+    /// text.
     pub(crate) widths: Vec<i32>,
-    /// Columns wider than that are wrapped; 0 for never.
+    /// Columns wider than this are wrapped; 0 for never.
     pub(crate) wrap: usize,
     /// True where lines are broken between words.
     pub(crate) word_wrap: bool,
     /// True where values are printed as SQL literals in a columnar mode.
     pub(crate) quote: bool,
-    /// The table that `insert` names.
+    /// The table named in the statements of mode `insert`.
     pub(crate) table: String,
     /// True where headings and NULL may be coloured: on a terminal only.
     pub(crate) colour: bool,
@@ -140,7 +140,7 @@ impl Style {
         }
     }
 
-    /// Changes the mode, and with it the settings that belong to it.
+    /// Changes the mode, and with the mode its own separators and settings.
     pub(crate) fn set_mode(&mut self, name: &str, mode: Mode) {
         self.mode = mode;
         let (column, row) = match (name, mode) {

@@ -1,5 +1,5 @@
-//! Rows as aligned columns. Widths are taken from a batch of rows, so that a result of any length
-//! is printed in bounded memory; a later batch may be wider than the first.
+//! Rows as aligned columns. Widths are taken from a batch of rows, so a result of any length is
+//! printed in bounded memory; a later batch may be wider than the first.
 
 use std::io::{self, Write};
 
@@ -7,7 +7,7 @@ use shoal_sql::{ValueRef, real_to_text_15};
 use shoal_stdx::hex;
 use unicode_width::UnicodeWidthStr;
 
-/// Rows that wait until the widths of their columns are known.
+/// Rows waiting for the widths of their columns.
 #[derive(Default)]
 pub(super) struct Batch {
     headings: Vec<String>,
@@ -41,7 +41,7 @@ impl Batch {
         self.cells.clear();
     }
 
-    /// Takes one row, and prints the batch when it is full.
+    /// Takes one row, and prints the batch once full.
     pub(super) fn row(&mut self, out: &mut impl Write, row: &[ValueRef<'_>]) -> io::Result<()> {
         for (width, value) in self.widths.iter_mut().zip(row) {
             let cell = Cell::new(value);
@@ -51,7 +51,7 @@ impl Batch {
         if self.cells.len() >= BATCH_ROWS * row.len() { self.flush(out) } else { Ok(()) }
     }
 
-    /// Prints what is left.
+    /// Prints the rows still waiting.
     pub(super) fn end(&mut self, out: &mut impl Write) -> io::Result<()> {
         self.flush(out)
     }
@@ -123,7 +123,7 @@ fn line<'a>(
     out.write_all(b"\n")
 }
 
-/// The text with control characters escaped, so that it stays on its line.
+/// The text with control characters escaped, to stay on one line.
 fn printable(text: &str) -> String {
     let mut printable = String::with_capacity(text.len());
     for character in text.chars() {

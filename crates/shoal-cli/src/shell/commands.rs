@@ -1,4 +1,4 @@
-//! The dot commands: their names, what they say of themselves, and which one a line means.
+//! The dot commands: their names, their help, and the choice of a command by a line.
 
 mod files;
 mod help;
@@ -38,7 +38,7 @@ pub(super) fn run(session: &mut Session, line: &str) -> Result<(), Failure> {
     (command.run)(session, command, &arguments)
 }
 
-/// The command of that name, or the only one whose name begins so.
+/// The command called `name`, or the only one beginning with `name`.
 fn find(name: &str) -> Result<&'static Command, Failure> {
     if let Some(command) = COMMANDS.iter().find(|command| command.name == name) {
         return Ok(command);
@@ -275,7 +275,7 @@ const SYNONYMS: &[(&str, &str)] = &[
     ("e", "exit"),
 ];
 
-/// Commands of `sqlite3` that there are no counterparts of, and what to do instead.
+/// Commands of `sqlite3` without a counterpart here, and the way to reach their purpose.
 const REFUSED: &[(&str, &str)] = &[
     ("archive", "tar keeps files"),
     ("auth", "shoal sql --read-only keeps a file from being changed"),

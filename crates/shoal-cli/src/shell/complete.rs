@@ -22,7 +22,7 @@ pub(super) struct Assistant {
     pub(super) colour: bool,
 }
 
-/// The words that may stand at the end of `line`, and where the last of them begins.
+/// The possible words at the end of `line`, and the place where the last word begins.
 fn candidates(names: &[String], line: &str) -> (usize, Vec<String>) {
     let start = line
         .rfind(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '.' | '/' | '-' | '~'))

@@ -1,4 +1,4 @@
-//! Colours of a line of SQL or of a dot command while it is typed.
+//! Colours of a line of SQL or of a dot command during typing.
 
 use crate::rows::literal::is_keyword;
 

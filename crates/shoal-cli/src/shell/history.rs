@@ -11,12 +11,12 @@ pub(super) struct History {
     file: Option<File>,
 }
 
-/// Entries that are kept when a session begins.
+/// Most entries kept at the start of a session.
 const ENTRIES: usize = 10_000;
 
 impl History {
-    /// Opens the history and gives its entries, oldest first. A history that cannot be read or
-    /// written is none: it is no reason not to run statements.
+    /// Opens the history and gives its entries, oldest first. An unreadable or unwritable file
+    /// means no history: statements must run all the same.
     pub(super) fn open(wanted: bool) -> (History, Vec<String>) {
         let Some(path) = path().filter(|_| wanted) else {
             return (History { file: None }, Vec::new());
@@ -35,7 +35,7 @@ impl History {
     /// Keeps an entry.
     pub(super) fn push(&mut self, entry: &str) {
         if let Some(file) = &mut self.file {
-            // One write, so that the entries of two sessions do not mix.
+            // A single write keeps the entries of two sessions from mixing.
             let _ = file.write_all((encode(entry) + "\n").as_bytes());
         }
     }

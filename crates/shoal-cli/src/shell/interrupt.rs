@@ -1,4 +1,4 @@
-//! Ctrl-C: it stops the statement that is running, and the program where none is.
+//! Ctrl-C: stops the running statement, and without one the program.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -6,10 +6,10 @@ use shoal_sql::{Connection, Interrupter};
 
 use crate::failure::Failure;
 
-/// What Ctrl-C stops.
+/// The statement to be stopped by Ctrl-C.
 static RUNNING: Mutex<Option<Interrupter>> = Mutex::new(None);
 
-/// The exit status of a program that Ctrl-C ended.
+/// The exit status of a program ended by Ctrl-C.
 const STATUS: i32 = 130;
 
 fn running() -> MutexGuard<'static, Option<Interrupter>> {
@@ -29,7 +29,7 @@ pub(crate) fn handle() -> Result<(), Failure> {
     ctrlc::set_handler(handler).map_err(|error| Failure::at("Ctrl-C", error))
 }
 
-/// A statement that Ctrl-C stops, for as long as this lives.
+/// A statement stopped by Ctrl-C, for the lifetime of this value.
 pub(crate) struct Running;
 
 impl Running {

@@ -9,7 +9,7 @@ use crate::out::{self, Stdout};
 
 /// The target of `.output` and `.once`.
 pub(crate) struct Output {
-    /// The name that `.show` prints: `stdout`, a file, `|COMMAND`.
+    /// The name printed by `.show`: `stdout`, a file, `|COMMAND`.
     pub(crate) name: String,
     sink: Sink,
 }
@@ -26,7 +26,7 @@ impl Output {
         Output { name: "stdout".to_owned(), sink: Sink::Stdout(out::stdout()) }
     }
 
-    /// A file, which is emptied; `stdout`; `off` for nowhere; or `|COMMAND` for a command's stdin.
+    /// An emptied file; `stdout`; `off` for nowhere; or `|COMMAND` for a command's stdin.
     pub(crate) fn open(name: &str) -> Result<Output, Failure> {
         let sink = match name {
             "stdout" => return Ok(Output::stdout()),
@@ -42,18 +42,18 @@ impl Output {
         Ok(Output { name: name.to_owned(), sink })
     }
 
-    /// True where it is a stdout that is a terminal.
+    /// True for stdout on a terminal.
     pub(crate) fn is_terminal(&self) -> bool {
         matches!(self.sink, Sink::Stdout(_)) && io::stdout().is_terminal()
     }
 
-    /// Writes what is left and waits for a command to end.
+    /// Writes buffered bytes and waits for a command to end.
     pub(crate) fn close(self) -> Result<(), Failure> {
         match self.sink {
             Sink::Stdout(mut stdout) => Ok(stdout.flush()?),
             Sink::File(mut file) => file.flush().map_err(|error| Failure::at(&self.name, error)),
             Sink::Command(child, mut stdin) => {
-                // A command may stop reading whenever it has seen enough.
+                // A command may stop reading early: an error of the last write is no failure.
                 let _ = stdin.flush();
                 drop(stdin);
                 wait(child)
@@ -66,7 +66,7 @@ fn create(name: &str) -> Result<File, Failure> {
     File::create(name).map_err(|error| Failure::at(name, error))
 }
 
-/// Starts a command of the system's shell that reads what is written to it.
+/// Starts a command of the system's shell, reading the output from its stdin.
 fn spawn(command: &str) -> Result<(Child, BufWriter<ChildStdin>), Failure> {
     let mut child = Command::new("sh")
         .args(["-c", command])
@@ -99,10 +99,10 @@ impl Write for Output {
     }
 }
 
-/// Rows on a terminal: as they come while they fit on it, through a pager once they do not.
+/// Rows on a terminal: printed at once while they fit, through a pager beyond one screen.
 pub(super) struct Paged<'o> {
     out: &'o mut Output,
-    /// Lines that the terminal shows at once; `None` for no pager.
+    /// Lines of the terminal's screen; `None` for no pager.
     height: Option<usize>,
     held: Vec<u8>,
     lines: usize,
@@ -114,7 +114,7 @@ impl<'o> Paged<'o> {
         Paged { out, height, held: Vec::new(), lines: 0, pager: None }
     }
 
-    /// Writes what is left, and waits for the pager. A pager that was left early is no error.
+    /// Writes the rows still held, and waits for the pager. Leaving the pager early is no error.
     pub(super) fn end(mut self) -> Result<(), Failure> {
         match self.pager.take() {
             None => Ok(self.out.write_all(&self.held)?),
@@ -126,7 +126,7 @@ impl<'o> Paged<'o> {
         }
     }
 
-    /// True where an error means that the pager was left.
+    /// True when the error means the user has left the pager.
     pub(super) fn was_left(&self, error: &io::Error) -> bool {
         self.pager.is_some() && error.kind() == io::ErrorKind::BrokenPipe
     }
@@ -135,7 +135,8 @@ impl<'o> Paged<'o> {
         let command = std::env::var("SHOAL_PAGER")
             .or_else(|_| std::env::var("PAGER"))
             .unwrap_or_else(|_| "less".to_owned());
-        // As git has it: long lines stay lines, colours stay colours, the rows stay on the screen.
+        // Git's defaults for less: no wrapping of long lines, colours kept, the rows stay on the
+        // screen.
         let started = Command::new("sh")
             .args(["-c", &command])
             .env("LESS", std::env::var("LESS").unwrap_or_else(|_| "FRSX".to_owned()))

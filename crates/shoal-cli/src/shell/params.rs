@@ -25,7 +25,7 @@ impl Params {
             .map(Self)
     }
 
-    /// Gives a name a value. A name without a sigil stands for that name with any of them.
+    /// Gives a name a value. A name without a sigil stands for itself after any sigil.
     pub(super) fn set(&mut self, name: &str, value: Value) {
         self.unset(name);
         self.0.push((name.to_owned(), value));
@@ -47,8 +47,8 @@ impl Params {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
 
-    /// Gives `statement` the values of those of its parameters that are named here; the others
-    /// stay NULL, as in `sqlite3`.
+    /// Binds the parameters of `statement` to the values known here by name; all others stay NULL,
+    /// as in `sqlite3`.
     pub(crate) fn bind(&self, statement: &mut Statement) -> Result<(), shoal_sql::Error> {
         for (name, value) in &self.0 {
             if let Some(index) = index_of(statement, name) {
@@ -69,7 +69,7 @@ fn index_of(statement: &Statement, name: &str) -> Option<usize> {
     [":", "@", "$"].iter().find_map(|sigil| statement.parameter_index(&format!("{sigil}{name}")))
 }
 
-/// An integer, a real, `NULL`, `x'HEX'`, `'TEXT'`; anything else is text as it stands.
+/// An integer, a real, `NULL`, `x'HEX'`, `'TEXT'`; anything else is a text as written.
 fn parse_value(text: &str) -> Value {
     let quoted = |text: &str| {
         text.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')).map(str::to_owned)

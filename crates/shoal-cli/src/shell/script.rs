@@ -7,12 +7,12 @@ use shoal_sql::Statements;
 use super::session::Session;
 use crate::failure::Failure;
 
-/// Scripts that read each other, the outermost included.
+/// Most scripts reading each other, the outermost included.
 const DEPTH: usize = 25;
 
-/// Runs statements as soon as they are complete, so that a script may be longer than memory and
-/// its writer may wait for answers. A line that begins with a dot where no statement has begun is
-/// a command; one that begins with `#` there is a comment.
+/// Runs each statement once complete, so a script may be longer than memory and its writer may wait
+/// for answers. Outside of a statement a line beginning with a dot is a command; one beginning with
+/// `#` is a comment.
 pub(crate) fn run(
     session: &mut Session,
     mut input: impl BufRead,

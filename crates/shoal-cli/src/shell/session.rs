@@ -1,4 +1,4 @@
-//! One open database, and statements and dot commands run against it one after another.
+//! One open database, with statements and dot commands run one after another.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -24,10 +24,10 @@ use crate::rows::style::Style;
 /// Statements are numbered through the session, from 1.
 pub(crate) struct Session {
     pub(super) connection: Connection,
-    /// The file as it was named; `:memory:` for none.
+    /// The file as named by the user; `:memory:` for none.
     pub(super) file: PathBuf,
     pub(super) read_only: bool,
-    /// The file to create before the first statement that writes.
+    /// The file to create before the first writing statement.
     missing: Option<PathBuf>,
     pub(super) params: Params,
     pub(super) printer: RowPrinter,
@@ -63,7 +63,7 @@ pub(super) struct Settings {
 }
 
 impl Session {
-    /// Opens the file that `args` names.
+    /// Opens the file named by `args`.
     pub(crate) fn open(args: &SqlArgs, format: RowFormat) -> Result<Self, Failure> {
         let (connection, missing) = connect(&args.file, args.read_only)?;
         let mut style = Style::of(format, args.arrays);
@@ -108,7 +108,7 @@ impl Session {
         Ok(())
     }
 
-    /// Creates the file if it is not there yet: a command is about to write.
+    /// Creates a missing file: a command is about to write.
     pub(super) fn create_missing(&mut self) -> Result<(), Failure> {
         if let Some(file) = self.missing.take() {
             self.connection = open::connection(&file, Access::Create)?;
@@ -116,8 +116,8 @@ impl Session {
         Ok(())
     }
 
-    /// Runs statements, or a dot command where `text` begins with a dot. What fails is reported;
-    /// what comes after it runs unless `bail`.
+    /// Runs statements, or a dot command for a `text` beginning with a dot. Failures are reported,
+    /// and the next statement runs unless `bail`.
     ///
     /// # Errors
     /// When stdout is closed, or with `bail` when something failed.
@@ -133,7 +133,7 @@ impl Session {
             self.statements += 1;
             let sql = &text[range];
             if let Err(stop) = self.run_one(sql) {
-                // Rows come before the words about what ended them.
+                // Rows come before the message about their end.
                 self.out.flush()?;
                 let interrupted = match stop {
                     Stop::Statement(error) => {
@@ -142,7 +142,7 @@ impl Session {
                     }
                     Stop::Failure(failure) => return Err(failure),
                 };
-                // Ctrl-C in a script means the script; a shell asks for what comes next.
+                // Ctrl-C in a script ends the script; in a shell only the statement.
                 if bail || interrupted && !self.is_shell {
                     return Err(Failure::reported());
                 }
@@ -186,10 +186,10 @@ impl Session {
         std::mem::replace(&mut self.out, output).close()
     }
 
-    /// Ends the session; the exit code is that of `.exit`.
+    /// Ends the session, with the exit code given to `.exit`.
     ///
     /// # Errors
-    /// When any statement failed; it was reported.
+    /// When any statement failed, already reported.
     pub(crate) fn end(self) -> Result<(), Failure> {
         self.out.close()?;
         match self.leaving {
@@ -206,12 +206,13 @@ impl Session {
             None => prepared?,
             Some(file) => {
                 let mut rehearsal = match prepared {
-                    // BEGIN gives no rows either; what it begins may write.
+                    // BEGIN has no columns either, and the transaction may write later.
                     Ok(statement) if !statement.is_read_only() || statement.column_count() == 0 => {
                         statement
                     }
                     Err(error @ Error::Syntax { .. }) => return Err(error.into()),
-                    // Who types sees an empty database until something is in it.
+                    // At a prompt a missing file reads as an empty database until a statement
+                    // writes.
                     Ok(mut statement) if self.is_shell => {
                         self.params.bind(&mut statement)?;
                         return self.run_prepared(sql, statement);
@@ -223,7 +224,7 @@ impl Session {
                         return Err(Stop::Failure(failure));
                     }
                 };
-                // In memory first: a statement that fails leaves no empty file behind.
+                // A rehearsal in memory: a failing statement leaves no empty file behind.
                 self.params.bind(&mut rehearsal)?;
                 let running = Running::begin(&self.connection);
                 self.connection.execute(&mut rehearsal)?;
@@ -271,7 +272,7 @@ impl Session {
         Ok(())
     }
 
-    /// Prints what the last statement gave, and what the process has taken.
+    /// Prints the last statement's counts, and the process's use of memory.
     pub(super) fn print_stats(&mut self, rows: u64) -> std::io::Result<()> {
         writeln!(self.out, "Rows of the result:                  {rows}")?;
         writeln!(self.out, "Rows changed:                        {}", self.changes)?;
@@ -281,7 +282,8 @@ impl Session {
         }
     }
 
-    /// Prints the plan of a query before it runs; statements that have none are left alone.
+    /// Prints the plan of a query before running the query; statements without a plan are left
+    /// alone.
     fn print_plan(&mut self, sql: &str) -> Result<(), Stop> {
         let explain = format!("EXPLAIN QUERY PLAN {sql}");
         if let Ok(mut plan) = self.connection.prepare(&explain)
@@ -317,7 +319,7 @@ impl Session {
             count += 1;
             row = match rows.next() {
                 Ok(row) => row,
-                // What came before an error is printed, too.
+                // Rows read before the error are printed, too.
                 Err(error) => {
                     failed = Some(error);
                     None
@@ -367,7 +369,7 @@ pub(super) fn has_colours() -> bool {
         && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-/// True where a statement is one that sets what `changes()` gives.
+/// True for statements setting the result of `changes()`.
 fn counts_changes(sql: &str) -> bool {
     let word = sql.trim_start().split(|c: char| !c.is_ascii_alphabetic()).next();
     ["INSERT", "UPDATE", "DELETE", "REPLACE", "WITH"]
@@ -401,7 +403,7 @@ impl From<std::io::Error> for Stop {
     }
 }
 
-/// The line of `sql` that byte `offset` is in, and a caret below the place.
+/// The line of `sql` with byte `offset`, and a caret below the place.
 fn pointer(sql: &str, offset: usize) -> String {
     let offset =
         (0..=offset.min(sql.len())).rev().find(|at| sql.is_char_boundary(*at)).unwrap_or(0);

@@ -74,7 +74,7 @@ pub(crate) fn run(session: &mut Session, history: bool) -> Result<(), Failure> {
 }
 
 fn remember(editor: &mut Editor<Assistant, MemHistory>, history: &mut History, entry: &str) {
-    // An entry that cannot be remembered is still run; the same one again is not kept twice.
+    // A line the history refuses still runs; a repeated line is not kept twice.
     if editor.add_history_entry(entry).unwrap_or(false) {
         history.push(entry);
     }
@@ -82,7 +82,7 @@ fn remember(editor: &mut Editor<Assistant, MemHistory>, history: &mut History, e
 
 /// The names of the schema, to complete words with.
 fn names(session: &mut Session) -> Vec<String> {
-    // A file that is locked right now has names again at the next prompt.
+    // While the file is locked there are no names; the next prompt asks again.
     let Ok(schema) = session.connection.schema() else { return Vec::new() };
     let mut names: Vec<String> = Vec::new();
     for object in schema.objects() {

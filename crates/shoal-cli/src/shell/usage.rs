@@ -28,7 +28,7 @@ impl Usage {
         (now.user - self.user, now.system - self.system)
     }
 
-    /// The most memory that was resident at once.
+    /// Peak of the resident memory, in KiB.
     pub(super) fn peak_kib() -> Option<u64> {
         let status = std::fs::read_to_string("/proc/self/status").ok()?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

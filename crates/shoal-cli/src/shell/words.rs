@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 
-/// Splits `line` into words at blanks. A word in single quotes is taken as it stands; in double
+/// Splits `line` into words at blanks. A word in single quotes is taken literally; in double
 /// quotes, and without quotes, a backslash begins an escape as in C.
 pub(super) fn split(line: &str) -> Vec<String> {
     let mut words = Vec::new();
@@ -30,7 +30,7 @@ pub(super) fn split(line: &str) -> Vec<String> {
     words
 }
 
-/// Where the double quote is that ends a word, or the end of the text.
+/// The place of the double quote closing a word; the text's length without one.
 fn closing(text: &str) -> usize {
     let mut escaped = false;
     for (place, byte) in text.bytes().enumerate() {

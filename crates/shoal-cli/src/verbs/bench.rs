@@ -4,7 +4,7 @@ use shoal_lab::BenchArguments;
 
 use crate::failure::Failure;
 
-/// Measures what was asked for. The lab prints its own table, progress and complaints.
+/// Runs the measurement. The lab prints its own table, progress and complaints.
 pub(crate) fn run(args: &BenchArguments) -> Result<(), Failure> {
     match shoal_lab::bench(&["bench"], args.clone()) {
         Ok(true) => Ok(()),

@@ -1,5 +1,5 @@
-//! `shoal dump`: the tables of a database as the SQL that makes them again, in Shoal or in
-//! `sqlite3`. Documents and the statistics of `ANALYZE` are left out, and that is said.
+//! `shoal dump`: the tables of a database as SQL recreating them, in Shoal or in `sqlite3`.
+//! Documents and the statistics of `ANALYZE` are left out, with a note.
 
 use std::io::Write;
 

@@ -61,7 +61,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
     let imported = import(&mut connection, &job, input);
     drop(connection);
     if imported.is_err() && missing && args.batch.is_none() {
-        // Nothing is in it; a database that was not there before is not there now.
+        // The failed import left a new database empty: the file is removed again.
         let _ = std::fs::remove_file(&args.database);
     }
     let done = imported?;
@@ -75,10 +75,10 @@ pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Bytes that a form is recognised by.
+/// Bytes read to recognise a form.
 const START: u64 = 4096;
 
-/// The file's name without what tells its form.
+/// The file's name without the endings telling its form.
 fn stem(file: &Path) -> Option<String> {
     let name = file.file_name()?.to_str()?;
     let name = name.strip_suffix(".gz").unwrap_or(name);
@@ -101,7 +101,8 @@ fn by_content(start: &[u8]) -> InputFormat {
     let mut text = Vec::new();
     let plain: &[u8] = match start.starts_with(&[0x1f, 0x8b]) {
         true => {
-            // What is cut here is enough to tell.
+            // A cut gzip stream is an error here; the bytes before the cut are enough to tell the
+            // form.
             let _ = flate2::bufread::MultiGzDecoder::new(start).take(START).read_to_end(&mut text);
             &text
         }

@@ -67,7 +67,7 @@ fn mine(args: &MineArgs) -> Result<(), Failure> {
         };
         let shown = Shown::begin(screen, &board, &stop);
         let lived = miner.live(stopped).await;
-        // Whoever waits for an answer over the API hears that there will be none.
+        // Clients waiting for an answer over the API hear of the end instead.
         drop(control);
         let shown = shown.end().await;
         if let Some(server) = server {
@@ -81,7 +81,7 @@ fn mine(args: &MineArgs) -> Result<(), Failure> {
     })
 }
 
-/// What the command line says.
+/// The settings given on the command line.
 fn settings(args: &MineArgs) -> Settings {
     let MineArgs { machine, api, .. } = args;
     let given = |flag: bool| flag.then_some(true);
@@ -110,14 +110,14 @@ fn settings(args: &MineArgs) -> Settings {
     }
 }
 
-/// Where what was found out about this machine is kept: with the user's other caches.
+/// File of the autotuner's results for this machine, among the user's other caches.
 fn autotune_cache() -> Option<PathBuf> {
     let folder = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let caches = folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")))?;
     Some(caches.join("shoal").join("autotune.json"))
 }
 
-/// What people see while it mines, at work beside it.
+/// The display during mining, running beside the miner.
 enum Shown {
     Lines { end: watch::Sender<bool>, task: tokio::task::JoinHandle<io::Result<()>> },
     Screen { end: Arc<AtomicBool>, thread: tokio::task::JoinHandle<io::Result<bool>> },
@@ -263,7 +263,7 @@ fn bench(args: &MineArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What hashes, by the same rules as for mining.
+/// The processor's share of the settings, by the same rules as for mining.
 fn cpu_options(args: &MineArgs) -> Result<CpuOptions, Failure> {
     let config = settings(args).resolve();
     let config = config.map_err(|error| Failure::at("mine", error).code(WRONG_SETTINGS))?;

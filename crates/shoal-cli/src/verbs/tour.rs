@@ -1,7 +1,7 @@
 //! `shoal tour`: the main job once, on real data.
 //!
-//! Every step is this very program run as a command of its own, so that each opens the file, does
-//! its work, makes it durable and closes it; what is printed is what a user could type.
+//! Every step runs this very program as a command of its own: each opens the file, does its work,
+//! makes the result durable and closes the file. Every command shown is one a user could type.
 
 mod step;
 

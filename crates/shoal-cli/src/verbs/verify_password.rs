@@ -1,4 +1,4 @@
-//! `shoal verify-password`: whether a password is the one that was hashed.
+//! `shoal verify-password`: compares a password with a stored hash.
 
 use shoal_argon::{Inputs, Limits, PasswordHash, VerifyError};
 
@@ -28,5 +28,5 @@ pub(crate) fn run(args: &VerifyPasswordArgs) -> Result<(), Failure> {
     spin("hashing", || hash.verify(&inputs, &options)).map_err(refused)
 }
 
-/// The exit code for a password that is not the one that was hashed.
+/// The exit code for a password other than the hashed one.
 const OTHER_PASSWORD: u8 = 3;

@@ -36,7 +36,7 @@ fn folder() -> tempfile::TempDir {
     dir
 }
 
-/// Runs a call that must fail, naming `expect`, and change nothing.
+/// Runs a call that must fail with an error containing `expect`, and leave the disk unchanged.
 #[track_caller]
 fn refused(dir: &Path, args: &[&str], input: &[u8], expect: &str) {
     let before = disk(dir);
@@ -59,7 +59,7 @@ fn files_that_are_no_database() {
     sql("folder", "is a directory: folder");
     sql("missing.db", "no such file");
     sql("folder/deeper/missing.db", "no such file");
-    // A truncated database opens; what is missing is found where it is read.
+    // A truncated database opens; a missing page is found by the read of the page.
     refused(dir.path(), &["sql", "cut.db", "SELECT * FROM Track"], b"", "page");
     refused(dir.path(), &["dump", "cut.db"], b"", "page");
 }

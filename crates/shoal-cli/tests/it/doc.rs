@@ -194,7 +194,7 @@ fn a_difference_that_is_applied_makes_the_other_state() {
     let told: serde_json::Value = serde_json::from_str(&told.ok()).unwrap();
     assert_eq!(told["change"], serde_json::json!(hashes(dir, "b.automerge")[1]));
     assert_eq!(show(dir, "b.automerge"), show(dir, "a.automerge"));
-    // The string was edited, not replaced: what others write in it survives.
+    // The string was edited, not replaced: edits made by others survive.
     shoal(dir, &["doc", "merge", "a.automerge", "b.automerge", "-o", "c.automerge"]).ok();
     assert_eq!(shoal(dir, &["doc", "show", "c.automerge", "/t"]).ok(), "\"abcdd\"\n");
 

@@ -1,4 +1,4 @@
-//! The command as a user runs it: one process a call, judged by stdout, stderr and exit code.
+//! The command as users run it: one process a call, judged by stdout, stderr and exit code.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -17,7 +17,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What a call printed and how it ended.
+/// The output of a call, and its exit code.
 #[derive(Debug)]
 struct Finished {
     stdout: String,
@@ -33,7 +33,7 @@ impl Finished {
         self.stdout
     }
 
-    /// The stderr of a call that must have failed with one line of error and exit code 1.
+    /// The stderr of a call required to fail with one line of error and exit code 1.
     #[track_caller]
     fn error(self) -> String {
         assert_eq!(self.code, 1, "{self:?}");
@@ -71,7 +71,7 @@ fn run(command: &mut Command, input: &[u8]) -> Finished {
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let input = input.to_vec();
-    // A call that refuses its arguments never reads its stdin.
+    // A call refusing its arguments never reads its stdin.
     let feeder = std::thread::spawn(move || drop(stdin.write_all(&input)));
     let output = child.wait_with_output().unwrap();
     feeder.join().unwrap();

@@ -33,7 +33,7 @@ fn interrupt(child: &Child) {
     assert!(sent.success());
 }
 
-/// Waits for the end; its exit code, or `None` when a signal ended it.
+/// Waits for the end; gives the exit code, or `None` after a signal.
 fn ended(child: &mut Child) -> Option<i32> {
     let begun = Instant::now();
     loop {
@@ -63,7 +63,7 @@ fn a_pool_gets_shares_until_the_interrupt() {
     assert!(pool.wait_accepted(2, LONG));
     interrupt(&child);
     assert_eq!(ended(&mut child), Some(0));
-    // Answers that were under way are waited for, so both stand there.
+    // The miner waits for answers under way, so both lines are there.
     let said = errors(&mut child);
     assert!(said.contains("connected to stratum+tcp://127.0.0.1:"), "{said}");
     assert!(said.contains("ok    share: nonce "), "{said}");
@@ -91,12 +91,13 @@ fn a_node_gets_blocks() {
     assert!(!said.contains(token.trim()), "the token is in the log");
 }
 
-/// The height moves on with a block; asking the log would lock it twice.
+/// True once a block moved the height on; asking the log would lock the node twice.
 fn node_has_block(node: &TestNode) -> bool {
     node.height() > 1
 }
 
-/// At whatever moment it comes, also while memory is taken, sockets are opened and threads tried out.
+/// Interrupts arrive at any moment: also while memory is taken, sockets are opened and thread
+/// counts tried out.
 #[test]
 fn an_interrupt_at_any_moment_leaves_nothing_behind() {
     let pool = pool();
@@ -105,7 +106,7 @@ fn an_interrupt_at_any_moment_leaves_nothing_behind() {
         ["--pool", &url, "--address", &address, "--ui", "plain", "--api-bind", "127.0.0.1:0"];
     let autotune = [&args[..], &["--autotune"]].concat();
     for (round, longest_ms) in [0, 4, 10, 20, 40, 70, 100, 160, 260, 420].into_iter().enumerate() {
-        // At another moment each time the test is run; a failure names it.
+        // Each run of the test picks other moments; a failure names its moment.
         let wait = Duration::from_micros(longest_ms * 500 + random_below(longest_ms * 500 + 1));
         let (dir, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let mut command = if round % 2 == 0 {
@@ -125,7 +126,7 @@ fn an_interrupt_at_any_moment_leaves_nothing_behind() {
         );
         let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().collect();
         assert!(left.is_empty(), "{wait:?}: {left:?}");
-        // What was tried out in time may be kept; half of it may not.
+        // Results of finished trials may be kept; half-written ones may not.
         for file in std::fs::read_dir(cache.path().join("shoal")).into_iter().flatten() {
             assert_eq!(file.unwrap().file_name(), "autotune.json", "{wait:?}");
         }
@@ -141,7 +142,7 @@ fn random_below(limit: u64) -> u64 {
 fn an_interrupt_ends_it_while_nobody_is_there() {
     let dir = tempfile::tempdir().unwrap();
     let address = sample(1, Network::Main);
-    // A port that was free a moment ago: nobody listens.
+    // A port free a moment ago: nobody listens.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let url = format!("127.0.0.1:{port}");
     let mut child = start(dir.path(), &["--pool", &url, "--address", &address, "--ui", "plain"]);

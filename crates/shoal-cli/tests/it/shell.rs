@@ -1,4 +1,4 @@
-//! The SQL shell: dot commands print what `sqlite3` prints; scripts, files, exit codes.
+//! The SQL shell: dot commands print as `sqlite3`'s do; scripts, files, exit codes.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ fn tables() -> tempfile::TempDir {
     dir
 }
 
-/// Runs a script in both shells, where there is an oracle, and gives what ours printed.
+/// Runs a script in both shells, where `sqlite3` is installed, and gives our output.
 #[track_caller]
 fn same(dir: &Path, file: &str, script: &str) -> String {
     let ours = shoal_with(dir, &["sql", file], script.as_bytes());
@@ -154,7 +154,7 @@ fn commands_come_as_arguments_too() {
     let dir = tables();
     let told = shoal(dir.path(), &["sql", "t.db", ".mode csv", "SELECT 1, 'a b'", ".print x"]);
     assert_eq!(told.ok(), "1,\"a b\"\r\nx\n");
-    // A name that is no verb is a database.
+    // A name other than a verb's is a database.
     let told = shoal(dir.path(), &["t.db", ".tables w%"]);
     assert_eq!(told.ok(), "weird name  wide      \n");
     assert_eq!(shoal(dir.path(), &["t.db", ".exit 3", "SELECT 1"]).code, 3);
@@ -181,7 +181,7 @@ fn what_is_no_command_is_told_with_help() {
     wrong(".output no/such/file", "no/such/file");
     wrong(".cd nosuch", "nosuch");
     wrong(".open --readonly nosuch", "no such file");
-    // A script goes on, and says at its end that something failed.
+    // A script goes on after a failure, and its exit code tells of the failure.
     let told = shoal_with(dir.path(), &["sql", "t.db"], b".nosuch\nSELECT 1;\n");
     assert_eq!((told.code, told.stdout.as_str()), (1, "1\n"));
     let told = shoal_with(dir.path(), &["sql", "t.db"], b".bail on\n.nosuch\nSELECT 1;\n");
@@ -198,7 +198,7 @@ fn output_goes_to_files_and_commands() {
                   .read more.sql\n.read \"|echo 'SELECT 8;'\"\n";
     std::fs::write(dir.path().join("more.sql"), "SELECT 7;\n.print read\n").unwrap();
     assert_eq!(same(dir.path(), "t.db", script), "2\n4\n6\n1\n3\n7\nread\n8\n");
-    // A script that reads itself ends with an error.
+    // A script reading itself ends with an error.
     std::fs::write(dir.path().join("loop.sql"), ".read loop.sql\n").unwrap();
     let told = shoal(dir.path(), &["sql", "t.db", ".read loop.sql"]);
     assert!(told.error().contains("more than 25 scripts"));

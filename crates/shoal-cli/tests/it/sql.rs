@@ -10,7 +10,7 @@ fn chinook() -> tempfile::TempDir {
     dir
 }
 
-/// `list` is what `sqlite3` prints, to the byte.
+/// `list` must print the same bytes as `sqlite3`.
 #[track_caller]
 fn same_list(dir: &Path, file: &str, sql: &str) {
     let ours = shoal(dir, &["sql", "--format", "list", file, sql]).ok();

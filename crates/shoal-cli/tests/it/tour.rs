@@ -1,4 +1,4 @@
-//! `shoal tour`: passes, and leaves a file that SQLite calls sound.
+//! `shoal tour`: passes, and leaves a file SQLite calls sound.
 
 use crate::shoal;
 

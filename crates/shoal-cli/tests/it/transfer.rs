@@ -1,5 +1,5 @@
-//! `shoal import` and `shoal export`: what goes in comes out, errors name their place and leave the
-//! database as it was.
+//! `shoal import` and `shoal export`: rows survive the round trip; errors name their place and
+//! leave the database as it was.
 
 use std::io::Write;
 use std::path::Path;
@@ -63,7 +63,7 @@ fn every_option_of_import() {
     put(dir.path(), "z.csv.gz", &gzip.finish().unwrap());
     shoal(dir.path(), &["import", "z.csv.gz", "a.db"]).ok();
     assert_eq!(ask(dir.path(), "a.db", "SELECT x FROM z"), "5\n");
-    // Names that are missing or come twice.
+    // Missing and repeated names.
     put(dir.path(), "names.csv", b"a,,A,a\n1,2,3,4\n");
     shoal(dir.path(), &["import", "names.csv", "a.db"]).ok();
     let names = "SELECT group_concat(name) FROM pragma_table_info('names')";
@@ -124,12 +124,12 @@ fn an_error_names_its_place_and_changes_nothing() {
     wrong(b"{\"a\":1}\n{\"a\":", &["--format", "ndjson"], "line 2: an object that does not end");
     wrong(b"{\"a\":1}\n[1]", &["--format", "ndjson"], "line 2: a row is a JSON object");
     wrong(b"{\"z\":1}", &["t", "--format", "ndjson"], "no column for the member \"z\"");
-    // A database that was not there is not there afterwards.
+    // A failed import into a new database leaves no file.
     shoal(path, &["import", "w.csv", "new.db", "--format", "csv", "--types", "q=text"]).error();
     assert!(!path.join("new.db").exists());
     assert!(shoal(path, &["import", "missing.csv", "e.db"]).error().contains("missing.csv"));
     assert_eq!(shoal_with(path, &["import", "-", "e.db"], b"a\n1\n").code, 2);
-    // Batches keep what came before.
+    // A failure keeps the batches committed before.
     put(path, "b.csv", b"id,n\n1,1\n2,2\n3,3\n4,0\n");
     shoal(path, &["import", "b.csv", "e.db", "t", "--batch", "2"]).error();
     assert_eq!(ask(path, "e.db", "SELECT group_concat(id) FROM t"), "1,2,7\n");
@@ -164,7 +164,7 @@ fn what_is_exported_is_imported_again() {
     assert_eq!(ask(path, "sql.db", "SELECT count(*) FROM Genre"), "25\n");
     let query = ["export", "c.db", "--query", "SELECT 1 AS a, 'x,\"y' AS b, NULL AS c"];
     assert_eq!(shoal(path, &query).ok(), "a,b,c\n1,\"x,\"\"y\",\n");
-    // An export that fails leaves the file that was there.
+    // A failed export leaves the old file in place.
     put(path, "old.csv", b"old");
     shoal(path, &["export", "c.db", "nosuch", "-o", "old.csv"]).error();
     assert_eq!(std::fs::read(path.join("old.csv")).unwrap(), b"old");

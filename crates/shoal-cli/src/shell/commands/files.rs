@@ -74,7 +74,7 @@ pub(super) fn open(
     }
     let file = Path::new(file.unwrap_or(":memory:"));
     if new && file.exists() {
-        // The journal of a file that is gone must not be played back into the new one.
+        // The journal of a deleted file must not be played back into the new one.
         for name in ["-journal", "-wal", "-shm"] {
             let mut beside = file.as_os_str().to_owned();
             beside.push(name);

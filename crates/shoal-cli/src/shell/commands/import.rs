@@ -1,4 +1,4 @@
-//! `.import`: rows of a file into a table, with the rules of `sqlite3`: columns are texts, and a row
+//! `.import`: rows of a file into a table, by the rules of `sqlite3`: columns are texts, and a row
 //! of another length is filled or cut.
 
 use std::path::PathBuf;

@@ -29,7 +29,7 @@ pub(super) fn parameter(
     Ok(())
 }
 
-/// The value of a text that is an expression.
+/// The value of an expression given as text.
 fn evaluated(session: &mut Session, text: &str) -> Result<Value, Error> {
     let connection = &mut session.connection;
     let mut statement = connection.prepare(&format!("SELECT {text}"))?;

@@ -1,4 +1,4 @@
-//! Commands that tell what is in the database.
+//! Commands listing the contents of the database.
 
 use std::io::Write;
 
@@ -15,7 +15,7 @@ fn failed(error: Error) -> Failure {
     Failure::new(error)
 }
 
-/// The names of the databases that are open, `main` first.
+/// The names of the open databases, `main` first.
 fn database_names(session: &mut Session) -> Result<Vec<String>, Failure> {
     let list = rows(&mut session.connection, "PRAGMA database_list", &[]).map_err(failed)?;
     Ok(list.iter().map(|row| text(&row[1])).filter(|name| name != "temp").collect())
@@ -66,7 +66,7 @@ pub(super) fn indexes(
     names(session, command, words, "type = 'index' AND tbl_name LIKE ?1")
 }
 
-/// Prints the names that `rule` takes, in columns.
+/// Prints the names satisfying the condition `rule`, in columns.
 fn names(
     session: &mut Session,
     command: &Command,
@@ -100,7 +100,7 @@ fn names(
     Ok(())
 }
 
-/// Characters that a line of names has at most.
+/// Most characters in a line of names.
 const LINE: usize = 80;
 
 /// `.schema ?--indent? ?--nosys? ?PATTERN?`
@@ -159,7 +159,7 @@ const SCHEMA_TABLE: &str = "(
   sql text
 )";
 
-/// A definition that names its database, where that is not `main`.
+/// A definition with its database's name, except for `main`.
 fn qualified(sql: &str, database: &str) -> String {
     if database == "main" {
         return sql.to_owned();
@@ -175,7 +175,7 @@ fn qualified(sql: &str, database: &str) -> String {
 /// The columns of a view, as a comment.
 fn view_columns(session: &mut Session, database: &str, view: &str) -> String {
     let name = format!("{}.{}", identifier(database), identifier(view));
-    // A view that cannot be used has no columns.
+    // An unusable view has no columns.
     let Ok(statement) = session.connection.prepare(&format!("SELECT * FROM {name}")) else {
         return String::new();
     };
@@ -191,7 +191,7 @@ fn print(session: &mut Session, sql: &str, indent: bool) -> std::io::Result<()> 
     writeln!(session.out, "{sql};")
 }
 
-/// A definition with single blanks; one that is longer than a line with its columns one a line.
+/// A definition with single blanks; one longer than a line is broken to a line per column.
 fn indented(sql: &str) -> String {
     let upper = sql.to_ascii_uppercase();
     if upper.starts_with("CREATE VIEW") || upper.starts_with("CREATE TRIG") {

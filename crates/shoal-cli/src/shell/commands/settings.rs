@@ -1,4 +1,4 @@
-//! Commands that set how the shell behaves and how rows are printed.
+//! Commands setting the shell's behaviour and the form of rows.
 
 use std::io::{self, Write};
 
@@ -47,7 +47,7 @@ pub(super) fn echo(
     Ok(())
 }
 
-/// `.eqp on|off`, and the words of `sqlite3` that mean more than on.
+/// `.eqp on|off`; `sqlite3`'s `full` and `trigger` mean `on` here.
 pub(super) fn plans(
     session: &mut Session,
     command: &Command,

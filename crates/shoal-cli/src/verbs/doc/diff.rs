@@ -1,4 +1,4 @@
-//! `shoal doc diff`: what turns one state of a document, or one document, into another.
+//! `shoal doc diff`: the steps from one state of a document, or one document, to another.
 
 use std::io::Write;
 
@@ -75,7 +75,7 @@ fn json_at(
     serde_json::to_value(value).map_err(|error| Failure::at(place, error))
 }
 
-/// Prints the patches that lead from one state to another, one a line.
+/// Prints the patches leading from one state to another, one a line.
 fn steps(
     place: &Place,
     document: &Document,
@@ -103,7 +103,7 @@ fn steps(
     Ok(out.flush()?)
 }
 
-/// A patch as JSON: an action, the path of what it is done to as a JSON Pointer, and what it brings.
+/// A patch as JSON: an action, the JSON Pointer of the action's target, and any new value.
 fn step(patch: &Patch) -> Json {
     let mut pointer = String::new();
     for (_, prop) in &patch.path {
@@ -171,7 +171,7 @@ fn push_prop(pointer: &mut String, prop: &PatchProp) {
     }
 }
 
-/// The value that a patch brings; objects come empty.
+/// The new value of a patch; objects come empty.
 fn brought(value: &PatchValue) -> Json {
     match &value.value {
         PatchScalar::Object(ObjType::Map | ObjType::Table) => Json::Object(Map::new()),
@@ -181,7 +181,7 @@ fn brought(value: &PatchValue) -> Json {
     }
 }
 
-/// Numbers that JSON has no form for read as null.
+/// Numbers without a form in JSON read as null.
 fn scalar(value: &Scalar) -> Json {
     serde_json::to_value(Value::Scalar(value.clone())).unwrap_or(Json::Null)
 }

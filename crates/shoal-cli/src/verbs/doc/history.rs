@@ -1,4 +1,4 @@
-//! `shoal doc history`: one line per change, or all that is in each.
+//! `shoal doc history`: one line per change, or every change in full.
 
 use std::io::Write;
 

@@ -47,7 +47,7 @@ pub(crate) fn run(args: &InfoArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The document and the bytes it takes where it is.
+/// The document, and its stored size in bytes.
 fn load_measured(place: &Place) -> Result<(Document, u64), Failure> {
     let bytes = match place {
         Place::Stream => open::stdin()?,

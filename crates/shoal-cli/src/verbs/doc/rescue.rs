@@ -1,4 +1,4 @@
-//! `shoal doc rescue`: what can still be read of a damaged Automerge file.
+//! `shoal doc rescue`: the readable parts of a damaged Automerge file.
 
 use serde_json::json;
 use shoal::{Document, Environment};

@@ -1,4 +1,4 @@
-//! `shoal doc show`: a document as JSON, now or as it was.
+//! `shoal doc show`: a document as JSON, at present or in an earlier state.
 
 use std::io::Write;
 

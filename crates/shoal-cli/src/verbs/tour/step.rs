@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::failure::Failure;
 use crate::out;
 
-/// A command, and what is piped into it.
+/// A command, and the bytes piped into its stdin.
 pub(super) struct Step {
     program: Program,
     args: Vec<String>,
@@ -55,7 +55,7 @@ impl Step {
         self
     }
 
-    /// `shoal args...` reading what this command writes.
+    /// `shoal args...`, reading this command's output.
     pub(super) fn pipe<const N: usize>(self, args: [&str; N]) -> Self {
         Self { input: Input::Output(Box::new(self)), ..Self::shoal(args) }
     }
@@ -100,7 +100,7 @@ impl Step {
             .spawn()?;
         let mut stdin = child.stdin.take();
         let feeder = std::thread::spawn(move || {
-            // A child that ends without reading everything is judged by its exit code.
+            // A child ending before reading everything is judged by its exit code.
             stdin.as_mut().map(|pipe| pipe.write_all(&input))
         });
         let output = child.wait_with_output()?;
@@ -133,12 +133,12 @@ impl Tour {
         Ok(Self { dir: dir.to_owned(), commands: 0, checks: 0 })
     }
 
-    /// Says what comes next.
+    /// Announces the next step.
     pub(super) fn say(&self, text: &str) -> Result<(), Failure> {
         Ok(out::line(format_args!("\n{text}"))?)
     }
 
-    /// Runs a command, shows it with its result and its time, and returns what it printed.
+    /// Runs a command, shows the command with its result and time, and returns its output.
     pub(super) fn run(&mut self, step: Step) -> Result<String, Failure> {
         let typed = step.typed();
         self.run_if_there(step)?.ok_or_else(|| Failure::at(typed, "no such command"))
@@ -174,7 +174,7 @@ impl Tour {
         Ok(out::line(format_args!("  ✓ {what}"))?)
     }
 
-    /// Says how it went.
+    /// Prints the summary.
     pub(super) fn end(self, elapsed: Duration) -> Result<(), Failure> {
         let Self { dir, commands, checks } = self;
         Ok(out::line(format_args!(
@@ -189,7 +189,7 @@ fn milliseconds(time: Duration) -> String {
     format!("{:.1}", time.as_secs_f64() * 1000.0)
 }
 
-/// Prints the beginning of what a command printed.
+/// Prints the beginning of a command's output.
 fn show(text: &str) -> Result<(), Failure> {
     let lines = text.lines().count();
     for line in text.lines().take(LINES_SHOWN) {
@@ -203,7 +203,7 @@ fn show(text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The word as a POSIX shell needs it.
+/// The word, quoted for a POSIX shell where necessary.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
