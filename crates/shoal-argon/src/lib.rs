@@ -1,17 +1,18 @@
 //! Argon2 (RFC 9106), the memory-hard hash: types d, i and id, versions 0x10 and 0x13, any
 //! memory, passes, lanes and tag length, with secret and associated data.
 //!
-//! An island: knows no password policy and no nonces. The modules follow the RFC:
-//! `params` §3.1, `h0` §3.2 and §3.3, `position` §3.4.2, `kernel` §3.4.1.2, §3.5 and §3.6, `fill`
-//! what joins them. Around them: `isa` says which kernel this machine can run, `arena` where the
-//! memory comes from, `pool` where it waits for the next hash, `options` how a hash is run, `phc` how a tag is kept as
-//! text.
+//! An island: knows no password policy and no nonces. The modules follow the RFC: `params` §3.1,
+//! `h0` §3.2 and §3.3, `position` §3.4.2, `kernel` §3.4.1.2, §3.5 and §3.6, `fill` the steps
+//! joining them. Around them: `isa` tells the kernels this machine can run, `arena` provides the
+//! memory, `pool` keeps memory for the next hash, `options` are the ways to run a hash, `phc` the
+//! tag's form as text.
 //!
 //! ```
 //! use shoal_argon::{Argon2, Inputs, Params, Variant, Version};
 //!
 //! let params = Params::new(19 * 1024, 2, 1)?;
-//! let inputs = Inputs { password: b"correct horse", salt: b"16 random bytes.", ..Inputs::default() };
+//! let inputs =
+//!     Inputs { password: b"correct horse", salt: b"16 random bytes.", ..Inputs::default() };
 //! let mut key = [0; 32];
 //! Argon2::new(Variant::Id, Version::V0x13, params).hash(&inputs, &mut key)?;
 //! # Ok::<(), shoal_argon::Error>(())
