@@ -16,8 +16,8 @@ use crate::cursor::{MAX_DEPTH, TreeKind};
 use crate::{Error, Transaction};
 use content::Content;
 
-/// One page on the way from a root to a place: on the last page `index` counts cells, on the ones
-/// before it children.
+/// One page on the way from a root to a place: `index` counts cells on the last page, children on
+/// the pages before.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     pgno: Pgno,
@@ -39,8 +39,8 @@ impl Transaction {
         Ok(page)
     }
 
-    /// Builds a leaf cell of `payload`; what does not fit goes to overflow pages, which are
-    /// allocated and written.
+    /// Builds a leaf cell of `payload`. Bytes beyond the local part go to overflow pages, allocated
+    /// and written here.
     fn build_cell(&mut self, rowid: Option<i64>, payload: &[u8]) -> Result<Vec<u8>, Error> {
         let kind = if rowid.is_some() { PageKind::TableLeaf } else { PageKind::IndexLeaf };
         let usable = self.usable();
@@ -66,7 +66,8 @@ impl Transaction {
         chain.into_iter().try_for_each(|pgno| self.release_page(pgno))
     }
 
-    /// Returns the pages of the overflow chain of `payload`, each once; none when it has no chain.
+    /// Returns the pages of the overflow chain of `payload`, each once; none for a payload
+    /// without one.
     fn overflow_pages(&self, payload: Payload<'_>) -> Result<Vec<Pgno>, Error> {
         let mut chain = Vec::new();
         if payload.overflow.is_none() {
@@ -97,7 +98,7 @@ impl Transaction {
         let view = self.btree_page(pgno)?;
         let append = index == view.cell_count() && self.is_rightmost(&trail)?;
         if append && view.kind() == PageKind::TableLeaf && trail.len() > 1 && index > 0 {
-            // Rows that arrive in order: the full leaf stays as it is, the row gets a new one.
+            // Rows arriving in order: the full leaf stays as it is, and the row gets a new leaf.
             let last = view.rowid(index - 1)?;
             let new = self.allocate()?;
             self.rewrite_page(new, PageKind::TableLeaf, None, [cell])?;
@@ -123,8 +124,8 @@ impl Transaction {
         Ok(true)
     }
 
-    /// After a removal from the last page of `trail`: joins or refills the page when more than two
-    /// thirds of it are free.
+    /// After a removal from the last page of `trail`: joins or refills a page more than two
+    /// thirds free.
     fn settle_if_sparse(&mut self, trail: Vec<Step>) -> Result<(), Error> {
         let Some(&Step { pgno, .. }) = trail.last() else { return Ok(()) };
         if trail.len() == 1 {

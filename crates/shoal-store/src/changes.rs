@@ -1,8 +1,8 @@
-//! What a transaction has changed so far, and how to take part of it back.
+//! The changes of a transaction so far, and the ways to take part of them back.
 //!
 //! Changed pages live in memory until the commit. A savepoint costs nothing by itself; the first
-//! change of a page after it keeps the page's older version, shared, not copied twice. So going
-//! back costs as much as was changed, whatever the size of the database.
+//! change of a page after a savepoint keeps the page's older version, shared, not copied twice. So
+//! going back costs as much as was changed, whatever the size of the database.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(crate) struct Changes {
     /// The file before the first of them.
     pub(crate) original: FileState,
     dirty: FxHashMap<Pgno, Dirty>,
-    /// Older versions of changed pages, oldest first; `None` for pages that were not changed.
+    /// Older versions of changed pages, oldest first; `None` for pages not changed before.
     undo: Vec<(Pgno, Option<Dirty>)>,
     /// Ids of the open savepoints, oldest first.
     savepoints: Vec<u64>,
@@ -84,7 +84,7 @@ impl Changes {
         self.failed
     }
 
-    /// Keeps the version of `pgno` that is about to change, once per epoch.
+    /// Keeps the version of `pgno` before its next change, once per epoch.
     fn keep(&mut self, pgno: Pgno) {
         if self.savepoints.is_empty() {
             return;
@@ -113,7 +113,7 @@ impl Changes {
 }
 
 impl Transaction {
-    /// Marks a moment to which [`Transaction::rollback_to`] can go back. Savepoints nest.
+    /// Marks a moment to return to with [`Transaction::rollback_to`]. Savepoints nest.
     ///
     /// # Errors
     /// [`Error::Misuse`] when the transaction may not write.
@@ -125,7 +125,8 @@ impl Transaction {
         Ok(Savepoint { id: changes.epoch, undo_len: changes.undo.len(), file })
     }
 
-    /// Takes back every change since `savepoint`, which stays open; later ones are gone.
+    /// Takes back every change since `savepoint` and drops later savepoints; `savepoint`
+    /// stays open.
     ///
     /// Cost: proportional to the pages changed since.
     ///
@@ -165,8 +166,8 @@ impl Transaction {
         self.changes.as_deref_mut().ok_or(Error::Misuse("a transaction that may not write was to"))
     }
 
-    /// Runs `work`, which changes the database; when it fails halfway, the transaction takes no
-    /// more changes until it has gone back.
+    /// Runs `work`, a change of the database. After a failure halfway the transaction refuses
+    /// further changes until a rollback to a savepoint, or of the whole.
     pub(crate) fn change<T>(
         &mut self,
         work: impl FnOnce(&mut Transaction) -> Result<T, Error>,
@@ -179,7 +180,7 @@ impl Transaction {
             let first = self.file.first_page();
             self.changes_mut()?.put(Pgno::FIRST, first.bytes);
         }
-        // Set first, so that it also holds should `work` panic.
+        // Set before `work` runs, to hold after a panic of `work`, too.
         self.changes_mut()?.failed = true;
         let result = work(self)?;
         self.changes_mut()?.failed = false;
@@ -199,8 +200,7 @@ impl Transaction {
         Ok(Arc::make_mut(&mut dirty.bytes))
     }
 
-    /// Returns b-tree page `pgno` to be changed. A page that was not changed before is checked as
-    /// a whole.
+    /// Returns b-tree page `pgno` for changing. A page not changed before is checked as a whole.
     pub(crate) fn edit_btree(&mut self, pgno: Pgno) -> Result<PageEdit<'_>, Error> {
         let usable = self.usable();
         if self.changes_mut()?.get(pgno).is_none() {
@@ -209,8 +209,8 @@ impl Transaction {
         Ok(PageEdit::new(self.edit(pgno)?, pgno, usable)?)
     }
 
-    /// Makes page `pgno` what `fill` makes of a page of zeroes. The reserved bytes stay if the page
-    /// was there before.
+    /// Replaces the content of page `pgno` by zeroes and lets `fill` write the new content. Unless
+    /// the page is `fresh`, its reserved bytes stay.
     pub(crate) fn rewrite(
         &mut self,
         pgno: Pgno,
@@ -229,7 +229,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Writes the header into page 1 as a commit leaves it.
+    /// Writes the header into page 1 with the fields every commit updates: counters, version,
+    /// page count.
     pub(crate) fn seal_header(&mut self) -> Result<(), Error> {
         let page_count = self.file.page_count;
         let header = &mut self.file.header;

@@ -3,13 +3,13 @@
 //!
 //! With a journal:
 //!
-//! 1. The journal gets a header without magic and the pages as they are on disk; it and its name
-//!    are made durable. A crash up to here leaves a journal nobody takes for one.
-//! 2. Its header gets magic and count; it is made durable. A crash from here on is undone.
-//! 3. With readers gone, the pages go into the database, which is made durable.
+//! 1. The journal gets a header without magic and the pages as they are on disk; both the journal
+//!    and its name are made durable. A crash up to here leaves a journal nobody takes for one.
+//! 2. Its header gets magic and count and is made durable. A crash from here on is undone.
+//! 3. With readers gone, the pages go into the database, and the database is made durable.
 //! 4. The journal is deleted, durably: the commit point. SQLite itself makes the deletion durable
-//!    only when `synchronous` is `EXTRA`; here, being told means being durable. Other modes cut it
-//!    to nothing or overwrite its header instead, or have it in memory.
+//!    only when `synchronous` is `EXTRA`; here, being told means being durable. Other modes cut the
+//!    journal to nothing, overwrite its header, or keep it in memory.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,11 +26,11 @@ use crate::store::Inner;
 use crate::wal::{Append, CheckpointMode};
 use crate::{Error, Transaction, recovery};
 
-/// Bytes a journal header is padded to. SQLite uses 512 too where a write cannot damage bytes
-/// beside it, and takes that as given on every system of today.
+/// Bytes a journal header is padded to. SQLite uses 512 too where a write cannot damage
+/// neighbouring bytes, and assumes such writes on every system of today.
 const SECTOR: usize = 512;
 
-/// Bytes of journal records that are gathered before they are written.
+/// Bytes of journal records gathered before a write.
 const BATCH_BYTES: usize = 1 << 20;
 
 /// Counts the commits of one store; a larger one is later.
@@ -38,7 +38,7 @@ const BATCH_BYTES: usize = 1 << 20;
 pub struct CommitSeq(pub u64);
 
 impl Transaction {
-    /// Makes the changes durable and ends the transaction. When it returns `Ok`, they survive any
+    /// Makes the changes durable and ends the transaction. After `Ok` the changes survive any
     /// crash; a transaction without changes has nothing to wait for.
     ///
     /// # Errors
@@ -81,7 +81,8 @@ impl Transaction {
 
     /// As [`Transaction::commit`], to the log: nobody is waited for.
     fn commit_to_log(mut self) -> Result<CommitSeq, Error> {
-        // Page 1 is written where something in it changed, and no other commit counts there.
+        // The log needs no count of commits in the header: page 1 is written only after a
+        // change there.
         let original = self.changes_mut()?.original;
         if self.file != original || self.changes_mut()?.get(Pgno::FIRST).is_some() {
             self.seal_header()?;
@@ -127,13 +128,13 @@ impl Transaction {
             && header.frames >= at
             && let Some(log) = log
         {
-            // It is durable as it is; a later commit tries again.
+            // The commit is durable without the checkpoint; a later commit tries again.
             let _ = log.checkpoint(&store, CheckpointMode::Passive, &|| false);
         }
         Ok(sequence)
     }
 
-    /// Ends the transaction without its changes, as dropping it does.
+    /// Ends the transaction without its changes, like a drop.
     pub fn rollback(self) {}
 }
 
@@ -143,7 +144,7 @@ struct Commit<'a> {
     original: FileState,
     pages: &'a [PageRef],
     rollback: Rollback,
-    /// Whether anything is made durable.
+    /// False skips every sync, for `synchronous` off: a crash of the machine may harm the file.
     syncs: bool,
 }
 
@@ -180,8 +181,8 @@ impl Commit<'_> {
         }
     }
 
-    /// Step 4: from here on nobody plays the journal back. What is left to be made durable may
-    /// fail, and then nobody knows.
+    /// Step 4: from here on nobody plays the journal back. A failing sync leaves open whether the
+    /// end of the journal is durable.
     fn end_journal(&self, journal: Box<dyn File>) -> Result<Result<(), VfsError>, Error> {
         let ended = match self.rollback {
             Rollback::Memory | Rollback::Off => return Ok(Ok(())),
@@ -222,7 +223,7 @@ impl Commit<'_> {
         self.store.vfs.sync_dir(folder_of(&self.journal_path))
     }
 
-    /// Opens the journal that is to be written, and says whether its name is new.
+    /// Opens the journal to be written; true beside the file for a new name.
     fn open_journal(&self) -> Result<(Box<dyn File>, bool), Error> {
         let store = self.store;
         if matches!(self.rollback, Rollback::Memory | Rollback::Off) {
@@ -276,8 +277,8 @@ impl Commit<'_> {
         }
         journal.write_at(&batch, at)?;
         at += batch.len() as u64;
-        // A journal that stays may be longer than this one: what follows must not be taken for more
-        // of it.
+        // A reused journal may be longer than this one: the old bytes behind must not be taken for
+        // more records.
         let next = at.next_multiple_of(SECTOR as u64);
         if journal.size()? > next {
             journal.write_at(&[0; JournalHeader::SIZE], next)?;
@@ -326,7 +327,8 @@ impl Commit<'_> {
 
     /// After a failure before the database was touched.
     fn abandon(&self, error: Error) -> Error {
-        // Should the journal stay, it holds what the database holds, so undoing it does no harm.
+        // A journal left behind holds the database's own pages, so undoing its changes does
+        // no harm.
         if !matches!(self.rollback, Rollback::Memory | Rollback::Off) {
             let _ = self.store.vfs.delete(&self.journal_path, false);
         }
@@ -336,8 +338,8 @@ impl Commit<'_> {
         error
     }
 
-    /// After a failure while the database was written: puts the old pages back on the spot. If that
-    /// fails too, the journal stays, and the next transaction tries again.
+    /// After a failure while the database was written: puts the old pages back on the spot. If
+    /// putting back fails too, the journal stays, and the next transaction tries again.
     fn undo(&self, journal: &dyn File, error: Error) -> Error {
         self.store.state().latched = true;
         if self.rollback == Rollback::Off {
@@ -357,7 +359,7 @@ impl Commit<'_> {
         error
     }
 
-    /// After a failure of which one cannot tell whether the journal is gone for good.
+    /// After a failure leaving open whether the journal is gone for good.
     fn doubt(&self, error: Error) -> Error {
         self.store.state().latched = true;
         Error::InDoubt { path: self.store.path.clone(), source: Box::new(error) }
@@ -365,7 +367,7 @@ impl Commit<'_> {
 }
 
 impl Inner {
-    /// Forgets what is known of the file, because it may be half written.
+    /// Forgets the file's state and pages, because the file may be half written.
     fn forget_file(&self) {
         self.state().forget();
     }

@@ -1,4 +1,4 @@
-//! Cursors: positions in a b-tree, and the walk that moves them.
+//! Cursors: positions in a b-tree, and the walk from entry to entry.
 
 mod index;
 mod table;
@@ -21,7 +21,7 @@ pub(crate) const MAX_DEPTH: usize = 20;
 /// The shortest file whose pages are brought into the caches before they are gone through.
 const FETCHED_MIN: u64 = 16 << 20;
 
-/// Which tree a page must belong to.
+/// The kind of tree a page must belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TreeKind {
     Table,
@@ -30,14 +30,14 @@ pub(crate) enum TreeKind {
 
 /// The way from the root to where a cursor is.
 ///
-/// On the page where it ends, `index` counts cells; on the ones above it counts children: there, on
-/// an index page, cell `index` is the entry that follows everything below child `index`.
+/// On the last page of the way `index` counts cells; on the pages above it counts children: there,
+/// on an index page, cell `index` is the entry right after everything below child `index`.
 #[derive(Debug)]
 pub(crate) struct Path<'t> {
     txn: &'t Transaction,
     root: Pgno,
     kind: TreeKind,
-    /// The pages above the last one, and which child each was left by.
+    /// The pages above the last one, each with the index of the child descended into.
     above: [(Pgno, u16); MAX_DEPTH],
     /// Pages on the way; 0 before the first [`Path::restart`].
     depth: usize,
@@ -48,9 +48,9 @@ pub(crate) struct Path<'t> {
     forward: bool,
 }
 
-/// Where a cursor was, without its transaction: what a result set keeps between its batches.
+/// A cursor's position without its transaction, kept by a result set between its batches.
 ///
-/// It is good for the same transaction, as long as that changes nothing.
+/// A place is good for the same transaction, as long as the transaction changes nothing.
 #[derive(Clone, Debug)]
 pub struct Place {
     root: Pgno,
@@ -93,8 +93,8 @@ impl<'t> Path<'t> {
         }
     }
 
-    /// The path to where a cursor was. The place on the page is checked, like everything else,
-    /// when it is read.
+    /// The path to a noted position. The place on the page is checked when read, like
+    /// everything else.
     fn resume(txn: &'t Transaction, kind: TreeKind, place: &Place) -> Result<Path<'t>, Error> {
         let page = place.page.map(|pgno| txn.btree_page(pgno)).transpose()?;
         Ok(Path {
@@ -118,7 +118,8 @@ impl<'t> Path<'t> {
         self.enter(self.root)
     }
 
-    /// Notes in which direction the walk goes, so that a circle is noticed.
+    /// Notes the direction of the walk. The count of entered pages, the guard against circles of
+    /// pages, begins anew when the direction changes.
     #[inline]
     pub(crate) fn head(&mut self, forward: bool) {
         if self.forward != forward {
@@ -161,7 +162,7 @@ impl<'t> Path<'t> {
         self.enter(child)
     }
 
-    /// Leaves the last page; false when it is the root.
+    /// Leaves the last page; false on the root.
     pub(crate) fn pop(&mut self) -> Result<bool, Error> {
         if self.depth <= 1 {
             return Ok(false);
@@ -182,8 +183,8 @@ impl<'t> Path<'t> {
         self.page.expect("a walk begins at the root")
     }
 
-    /// Has all of the last page brought into the processor's caches at once, where the file is too large to
-    /// be there already: what is done with a page asks for its lines one by one, and waits for each.
+    /// Brings the whole last page into the processor's caches at once, for files too large to be
+    /// there already: later reads would otherwise miss the cache line by line, and wait for each.
     #[inline]
     pub(crate) fn fetch(&self) {
         const LINE: usize = 64;
@@ -203,7 +204,7 @@ impl<'t> Path<'t> {
         self.page().cell_count()
     }
 
-    /// Goes down to the first cell of the leaf that is leftmost below the current place.
+    /// Goes down to the first cell of the leftmost leaf below the current place.
     pub(crate) fn down_first(&mut self) -> Result<(), Error> {
         while !self.is_leaf() {
             self.push_child()?;
@@ -217,8 +218,7 @@ impl<'t> Path<'t> {
         self.index = if self.is_leaf() { count.saturating_sub(1) } else { count };
     }
 
-    /// Goes down to the last cell of the leaf that is rightmost below the current place, which is
-    /// a child.
+    /// Goes down to the last cell of the rightmost leaf below the current place, a child.
     pub(crate) fn down_last(&mut self) -> Result<(), Error> {
         while !self.is_leaf() {
             self.push_child()?;

@@ -1,4 +1,4 @@
-//! What can go wrong, by who can cause it.
+//! Errors of the store, by who can cause them.
 
 use std::path::{Path, PathBuf};
 
@@ -39,7 +39,7 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
-    /// The file uses a part of the format that this version does not.
+    /// The file uses a part of the format not supported by this version.
     #[error("{what} is not supported yet: {}", path.display())]
     Unsupported {
         /// The part, in SQLite's words.
@@ -47,24 +47,25 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
-    /// A write or fsync failed earlier, so what is on disk is not known; reopen to commit again.
+    /// A write or fsync failed earlier, so the state of the disk is unknown; reopen to
+    /// commit again.
     #[error("an earlier write failed, reopen the database: {}", path.display())]
     Latched {
         /// The file.
         path: PathBuf,
     },
-    /// The commit's last step failed: it may have been made or not, whole either way.
+    /// The commit's last step failed: the commit may have been made or not, whole either way.
     #[error("commit is in doubt, {source}: {}", path.display())]
     InDoubt {
         /// The file.
         path: PathBuf,
-        /// What failed.
+        /// The failed operation.
         source: Box<Error>,
     },
     /// The transaction's [`Watch`](crate::Watch) was stopped.
     #[error("interrupted")]
     Interrupted,
-    /// The time that the transaction's [`Watch`](crate::Watch) was given has passed.
+    /// The time limit of the transaction's [`Watch`](crate::Watch) has passed.
     #[error("time limit passed, ms: {limit_ms}")]
     TimedOut {
         /// The time, in milliseconds.
@@ -73,7 +74,7 @@ pub enum Error {
     /// Something would be larger than the format allows.
     #[error("{what} is over the limit: {max}")]
     Limit {
-        /// What.
+        /// The thing limited, in plain words.
         what: &'static str,
         /// The most there can be.
         max: u64,

@@ -5,7 +5,7 @@ use shoal_format::{Page, Pgno};
 use crate::cursor::{Path, TreeKind};
 use crate::{BtreeKind, Error, Transaction};
 
-/// What the way from a tree's root to a leaf in its middle tells.
+/// Statistics taken from one path through a tree: from the root to a leaf in the middle.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample<'t> {
     /// About how many rows or entries there are.
@@ -56,7 +56,7 @@ impl Transaction {
                 if !path.pop()? {
                     return Ok(count);
                 }
-                // The entry that follows everything below the child that was left.
+                // The entry right after everything below the child just left.
                 if path.index < path.cell_count() {
                     count = count.saturating_add(1);
                     path.index += 1;

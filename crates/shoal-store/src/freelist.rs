@@ -64,7 +64,7 @@ impl Transaction {
     /// Puts page `pgno` on the freelist.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] when it cannot be a free page or the freelist is corrupt.
+    /// [`Error::Corrupt`] when `pgno` cannot be a free page or the freelist is corrupt.
     pub(crate) fn release_page(&mut self, pgno: Pgno) -> Result<(), Error> {
         self.check_free(pgno)?;
         let count = self.file.header.freelist_count.checked_add(1).ok_or_else(|| {

@@ -1,4 +1,5 @@
-//! Reading the file header at the start of a transaction, and what follows from it.
+//! Reading the file header at the start of a transaction, and the state of the file derived
+//! from it.
 
 use std::path::Path;
 
@@ -8,10 +9,10 @@ use shoal_vfs::File;
 use crate::Error;
 use crate::page::PageRef;
 
-/// Bytes of a page in a database that this crate creates.
+/// Page size of a database created by this crate, in bytes.
 pub(crate) const NEW_PAGE_SIZE: u32 = 4096;
 
-/// What a transaction knows of its file.
+/// A transaction's view of its file: the header and the number of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileState {
     pub(crate) header: FileHeader,
@@ -20,7 +21,7 @@ pub(crate) struct FileState {
 }
 
 impl FileState {
-    /// The state of a file of no bytes, which is an empty database.
+    /// The state of a file without bytes: an empty database.
     pub(crate) fn empty() -> FileState {
         FileState { header: FileHeader::create(NEW_PAGE_SIZE), page_count: 0 }
     }
@@ -31,8 +32,8 @@ impl FileState {
         u64::from(self.page_count) * u64::from(self.header.page_size)
     }
 
-    /// Reads and checks the header of the locked file `path`. What was `known` of it is taken as
-    /// the rest of the state when the header is the same and vouches for its page count.
+    /// Reads and checks the header of the locked file `path`. A `known` state with the same header
+    /// is returned whole, when the header vouches for its own page count.
     pub(crate) fn read(
         file: &dyn File,
         path: &Path,
@@ -59,7 +60,7 @@ impl FileState {
             let what = "this version of the file format";
             return Err(Error::Unsupported { what, path: path.to_path_buf() });
         }
-        // As SQLite counts: a last page that is cut short is still a page.
+        // Rounded up as SQLite does: a last page cut short is still a page.
         let in_file = size.div_ceil(u64::from(header.page_size)).min(u64::from(Pgno::MAX));
         let in_file = u32::try_from(in_file).expect("it is at most Pgno::MAX");
         let page_count = header.stated_page_count().unwrap_or(in_file);
@@ -79,14 +80,14 @@ impl FileState {
     }
 }
 
-/// Returns the path of the file that goes with the database `path` under `suffix`.
+/// Returns the path of the file beside the database `path` with `suffix`: journal, log or index.
 pub(crate) fn beside(path: &Path, suffix: &str) -> std::path::PathBuf {
     let mut name = path.as_os_str().to_os_string();
     name.push(suffix);
     name.into()
 }
 
-/// Returns the folder that `path` is in.
+/// Returns the folder of `path`.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new(""))
 }

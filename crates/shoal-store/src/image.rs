@@ -1,15 +1,14 @@
-//! The pages of one state of the file, as slices that stay where they are.
+//! The pages of one state of the file, as slices with stable addresses.
 //!
 //! An image belongs to a state: when the file changes, the next transaction has another image. So a
-//! page is read once, never moves, and is borrowed for as long as a transaction holds the image:
-//! no copies, no counting of references. Pages are read one by one into memory of their own, or
-//! the file is mapped as a whole (see [`shoal_vfs::File::map`] for what that rests on).
+//! page is read once, never moves, and is borrowed for as long as a transaction holds the image: no
+//! copies, no counting of references. Pages are read one by one into memory of their own, or the
+//! file is mapped as a whole ([`shoal_vfs::File::map`] lists the guarantees behind a mapping).
 //!
 //! The image stays from one transaction to the next as long as the file is in its state. A mapping
-//! does not: it keeps the lock, so it belongs to the transactions, each of which has a
-//! [`Snapshot`]: the image, and the mapping where there is one. With a write-ahead log the snapshot
-//! also says where pages are read that the image has not yet, which may change while the state does
-//! not.
+//! keeps the lock and therefore belongs to the transactions, each of which has a [`Snapshot`]: the
+//! image, and the mapping where there is one. With a write-ahead log the snapshot also tells where
+//! pages missing from the image are read: the places may change while the state does not.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -40,7 +39,7 @@ pub(crate) struct Image {
     pub(crate) index_trees: Trees<IndexTree>,
 }
 
-/// What is known of the trees of one image, by root; `None` for one that is not as it should be.
+/// Structures derived from the trees of one image, by root; `None` for a tree with a fault.
 #[derive(Debug)]
 pub(crate) struct Trees<T> {
     known: Mutex<FxHashMap<Pgno, Option<Arc<T>>>>,
@@ -53,7 +52,7 @@ impl<T> Default for Trees<T> {
 }
 
 impl<T> Trees<T> {
-    /// What is known of the tree at `root`; `build` finds it out, once.
+    /// The structure of the tree at `root`; `build` makes one at the first call.
     pub(crate) fn get(&self, root: Pgno, build: impl FnOnce() -> Option<T>) -> Option<Arc<T>> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&root).cloned();
         if let Some(known) = known {
@@ -70,11 +69,11 @@ impl<T> Trees<T> {
 enum Pages {
     /// By number; place 0 stays empty.
     Read(Vec<OnceLock<Arc<[u8]>>>),
-    /// In the mapping of the transaction that asks.
+    /// In the mapping of the asking transaction.
     Mapped,
 }
 
-/// The pages that one transaction reads.
+/// The pages readable by one transaction.
 #[derive(Clone, Debug)]
 pub(crate) struct Snapshot {
     pub(crate) image: Arc<Image>,
@@ -85,7 +84,7 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
-    /// Pages that are not mapped, and not in a log.
+    /// A snapshot without mapping and without log.
     pub(crate) fn of(image: Image) -> Snapshot {
         Snapshot { image: Arc::new(image), mapping: None, log: None }
     }
@@ -95,7 +94,7 @@ impl Snapshot {
         self.log.as_ref().map(|log| log.version)
     }
 
-    /// Returns page `pgno` if it needs no reading. Cost: constant.
+    /// Returns page `pgno` if already in memory. Cost: constant.
     #[inline(always)]
     pub(crate) fn get(&self, pgno: Pgno) -> Option<&[u8]> {
         let Some(mapping) = &self.mapping else { return self.image.get(pgno) };
@@ -107,13 +106,13 @@ impl Snapshot {
         mapping.get(start..start + size)
     }
 
-    /// Reads page `pgno`, which is one of the file's.
+    /// Reads page `pgno`, a page of the file.
     #[cold]
     pub(crate) fn load(&self, store: &Inner, pgno: Pgno) -> Result<&[u8], Error> {
         if self.mapping.is_none() {
             return self.image.load(store, self.log.as_ref(), pgno);
         }
-        // All of them are mapped but the lock's.
+        // Every page of the file is mapped, except for the page of the lock bytes.
         let past = Corrupt::on_page(pgno, "page", "is past the end", u64::from(pgno.get()));
         self.get(pgno).ok_or_else(|| past.into())
     }
@@ -133,7 +132,7 @@ impl Image {
         image
     }
 
-    /// An image of `file` for transactions that map all its pages.
+    /// An image of `file` for transactions mapping all its pages.
     pub(crate) fn mapped(file: &FileState) -> Image {
         Image::new(file, Pages::Mapped)
     }
@@ -155,12 +154,12 @@ impl Image {
         matches!(self.pages, Pages::Mapped)
     }
 
-    /// Pages that this image keeps in memory of its own.
+    /// Number of pages this image keeps in memory of its own.
     pub(crate) fn kept(&self) -> usize {
         self.kept.load(Ordering::Relaxed)
     }
 
-    /// Returns page `pgno` if it was read.
+    /// Returns page `pgno` if already read.
     #[inline(always)]
     fn get(&self, pgno: Pgno) -> Option<&[u8]> {
         match &self.pages {
@@ -175,7 +174,7 @@ impl Image {
         let bytes = Arc::get_mut(&mut page).expect("nobody else has seen it");
         match log {
             Some(log) if log.read(pgno, bytes)? => {}
-            // A file that ends inside its last page is read as if zeroes followed, as SQLite does.
+            // A file ending inside its last page is read as if zeroes followed, as SQLite does.
             _ => {
                 store.file.read_at(bytes, pgno.offset(self.page_size))?;
             }
@@ -196,10 +195,10 @@ impl Image {
         }
     }
 
-    /// The image of a later state, in which `changed` pages are others and the rest stays.
+    /// The image of a later state: the pages in `changed` are dropped, all others kept.
     ///
-    /// Cost: proportional to the pages that changed, unless older transactions still have `before`;
-    /// then to those that it keeps.
+    /// Cost: proportional to the pages changed, unless older transactions still hold `before`; then
+    /// to the pages kept.
     pub(crate) fn after(
         before: Arc<Image>,
         file: &FileState,
@@ -231,7 +230,7 @@ impl Image {
         image
     }
 
-    /// As [`Image::after`] of a commit that changed `pages`.
+    /// As [`Image::after`], for a commit of `pages`.
     pub(crate) fn after_commit(before: Arc<Image>, file: &FileState, pages: &[PageRef]) -> Image {
         let image = Image::after(before, file, pages.iter().map(|page| page.pgno));
         for page in pages {
@@ -248,9 +247,9 @@ fn slot_count(file: &FileState) -> usize {
 }
 
 impl Transaction {
-    /// Returns page `pgno` as this transaction sees it.
+    /// Returns page `pgno` in this transaction's state.
     ///
-    /// Cost: constant for a page that was read before.
+    /// Cost: constant for a page read before.
     #[inline(always)]
     pub(crate) fn page(&self, pgno: Pgno) -> Result<&[u8], Error> {
         if self.changes.is_none()
@@ -261,7 +260,7 @@ impl Transaction {
         self.find_page(pgno)
     }
 
-    /// Returns the bytes of a page that was read before in this transaction; `None` for any other.
+    /// Returns the bytes of a page already read in this transaction; `None` for any other.
     #[inline(always)]
     pub fn page_bytes(&self, pgno: Pgno) -> Option<&[u8]> {
         match &self.changes {

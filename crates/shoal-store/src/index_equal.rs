@@ -1,8 +1,8 @@
-//! The entries of an index that have a key, when few are expected.
+//! Entries of an index equal to a key, when few are expected.
 //!
-//! A walk is made for many entries: it is a position that can be kept, and every entry is compared
-//! with the key. Here entries that lie beside each other are found at once, where what is known of
-//! their leaf tells which they are.
+//! A walk suits many entries: its position can be kept, and every entry is compared with the key.
+//! The functions here find neighbouring entries at once, when the decoded columns of their leaf
+//! already tell the range of equal ones.
 
 use std::cmp::Ordering;
 
@@ -13,11 +13,12 @@ use crate::{Error, IndexLookup, Transaction};
 
 impl IndexLookup {
     /// Puts the rowids of the entries whose first columns are `key` into `out`, in the order of the
-    /// entries, which have them at `column`; returns how many they are, or `None` when `out` does not
-    /// hold them all or an entry goes on on other pages.
+    /// entries; the rowid is column `column` of an entry. Returns their number, or `None` when
+    /// `out` is too short or an entry continues on overflow pages.
     ///
-    /// Cost: two searches among decoded integers where the key is one integer, its entries are on one leaf
-    /// and this was searched a dozen times before; else that of [`IndexLookup::seek`] and a comparison an entry.
+    /// Cost: two searches among decoded integers, where the key is one integer, its entries are on
+    /// one leaf and the leaf was searched a dozen times before; else a [`IndexLookup::seek`] and a
+    /// comparison per entry.
     ///
     /// # Errors
     /// When a page cannot be read or is corrupt; [`Error::Corrupt`] for an entry without rowid.
@@ -56,9 +57,9 @@ impl IndexLookup {
         Ok(fits.then_some(count))
     }
 
-    /// Puts where the records of the entries whose first columns are `key` are into `out`, in the order of
-    /// the entries, and gives the page that all of them are on and how many they are; `None` where they
-    /// are not known to be on one, when `out` does not hold them all, or one goes on on other pages.
+    /// Puts the places of the records whose first columns are `key` into `out`, in the order of the
+    /// entries, and returns their page and their number. `None` where the entries are not known to
+    /// be on one page, when `out` is too short, or an entry continues on overflow pages.
     ///
     /// Cost: as [`IndexLookup::rowids`], and the head of each entry.
     ///
@@ -80,10 +81,10 @@ impl IndexLookup {
         Ok((!goes_on).then_some((page, count)))
     }
 
-    /// How many entries have `key` in their first columns, up to `most`; `None` when one of them goes on on
-    /// other pages.
+    /// The number of entries with `key` in their first columns, up to `most`; `None` when one of
+    /// them continues on overflow pages.
     ///
-    /// Cost: as [`IndexLookup::rowids`]; where less is known, that of [`IndexLookup::seek`] and a
+    /// Cost: as [`IndexLookup::rowids`]; without decoded columns, a [`IndexLookup::seek`] and a
     /// comparison for each of the first entries of a leaf.
     ///
     /// # Errors
@@ -128,7 +129,7 @@ impl IndexLookup {
             let mut within = 1;
             if compared == ENTRIES_BEFORE_LAST {
                 compared = 0;
-                // Where the leaf's last entry has the key, all between have it.
+                // When the leaf's last entry equals the key, all entries between do as well.
                 if let Some((left, last)) = walk.last_on_leaf()?
                     && last.overflow.is_none()
                     && order.compare(last.local, key)?.is_eq()
@@ -142,19 +143,20 @@ impl IndexLookup {
         Ok(Some(count.min(most)))
     }
 
-    /// What is known of the tree, if anything is of this transaction's pages.
+    /// The decoded tree, if it belongs to this transaction's image.
     #[inline(always)]
     fn known_tree(&self, txn: &Transaction) -> Option<&IndexTree> {
         if self.image != txn.image_id() || txn.is_writer() { None } else { self.tree.as_deref() }
     }
 
-    /// Calls `each` with the payloads of the entries whose first columns are `key`, in their order, and
-    /// the pages they are on; false when it said that it has enough or an entry goes on on other pages.
+    /// Calls `each` with the payloads of the entries whose first columns are `key`, in their
+    /// order, and their pages. False when `each` has returned false, or an entry continues on
+    /// overflow pages.
     ///
-    /// Cost: that of [`IndexLookup::seek`] and a comparison an entry.
+    /// Cost: a [`IndexLookup::seek`] and a comparison per entry.
     ///
     /// # Errors
-    /// When a page cannot be read or is corrupt, and what `each` raises.
+    /// When a page cannot be read or is corrupt, and the errors of `each`.
     #[inline(never)]
     pub fn equal<'t>(
         &mut self,
@@ -182,5 +184,5 @@ impl IndexLookup {
     }
 }
 
-/// After so many entries of a leaf that had the key it is asked whether the leaf's last one has it, too.
+/// Equal entries compared one by one before the leaf's last entry is compared with the key.
 const ENTRIES_BEFORE_LAST: usize = 6;

@@ -1,11 +1,11 @@
 //! Finding entries of an index by key, many times.
 //!
 //! As for tables (see [`crate::TableLookup`]): after a few descents the entries of the interior
-//! pages, which are what separates the leaves, are noted once in one array, each as a number that
-//! orders as its first column does. A seek then is a search among numbers, a comparison of records
-//! only where two numbers are the same, and a search on the leaf; a walk goes from leaf to entry to
-//! leaf by the array and needs no way up and down. What was noted belongs to one image of the file
-//! and says only which page to look at: the page is checked as any other.
+//! pages, separating the leaves, are decoded once into one array, each as a number ordered like its
+//! first column. A seek then is a search among numbers, a comparison of records only where two
+//! numbers are the same, and a search on the leaf; a walk goes from leaf to entry to leaf by the
+//! array and needs no way up and down. The array belongs to one image of the file and only tells
+//! which page to look at: the page is checked as any other.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -16,16 +16,16 @@ use crate::cursor::IndexCursor;
 use crate::index_tree::IndexTree;
 use crate::{Error, Place, Transaction};
 
-/// Finds entries of one index by key. It borrows nothing, so a prepared statement keeps it, over
-/// transactions and changes of the file.
+/// Finds entries of one index by key. Borrows nothing, so a prepared statement keeps its lookup
+/// over transactions and changes of the file.
 ///
-/// Cost of a seek: one search among decoded prefixes once there are any, and one on the leaf; a
-/// binary search per level before that. No allocation but for the prefixes: 18 bytes a leaf, once
+/// Cost of a seek: one search among decoded prefixes once there are any, and one on the leaf;
+/// before then a binary search per level. Allocates only for the prefixes: 18 bytes a leaf, once
 /// per state of the file.
 #[derive(Clone, Debug)]
 pub struct IndexLookup {
     root: Pgno,
-    /// The image that the rest belongs to.
+    /// The image of `tree` and of the counted descents.
     pub(crate) image: u64,
     pub(crate) tree: Option<Arc<IndexTree>>,
     /// Descents since the image was new.
@@ -40,8 +40,8 @@ impl IndexLookup {
     }
 
     /// Walks from the first entry whose order with `key`, by its first `key.len()` columns, is
-    /// greater than `passed`: for `Less` the first that does not come before `key`, for `Equal` the
-    /// first that comes after all that equal it.
+    /// greater than `passed`: for `Less` the first entry not before `key`, for `Equal` the first
+    /// entry after all equal ones.
     ///
     /// # Errors
     /// When a page cannot be read or is corrupt.
@@ -125,7 +125,7 @@ impl IndexLookup {
         self.descents = 0;
     }
 
-    /// Notes the tree's separators once as many descents were made as make it worth while.
+    /// Decodes the tree's separators once, after enough descents to repay the decoding.
     fn learn(&mut self, txn: &Transaction, column: KeyColumn) -> Result<(), Error> {
         if txn.is_writer() {
             return Ok(());
@@ -159,7 +159,7 @@ struct Flat<'l, 't> {
     tree: &'l IndexTree,
     /// The leaf, or the one before the entry between leaves.
     leaf: usize,
-    /// The page that the entry is on.
+    /// The page of the entry.
     page: Page<'t>,
     index: usize,
     state: State,
@@ -182,7 +182,7 @@ impl<'t> IndexWalk<'_, 't> {
         }
     }
 
-    /// The page that the entry is on.
+    /// The page of the entry.
     #[inline]
     pub fn page(&self) -> Page<'t> {
         match &self.way {
@@ -191,7 +191,7 @@ impl<'t> IndexWalk<'_, 't> {
         }
     }
 
-    /// The entry's payload as it is on its page.
+    /// The entry's payload as stored on its page.
     ///
     /// # Errors
     /// [`Error::Misuse`] after the last entry; [`Error::Corrupt`].
@@ -203,8 +203,9 @@ impl<'t> IndexWalk<'_, 't> {
         }
     }
 
-    /// The last entry of the leaf that this one is on: whatever holds for it and for this one holds
-    /// for those between them, if it is a matter of order. `None` where the entry is on no leaf.
+    /// The last entry of this entry's leaf, with the number of entries from this one to the last.
+    /// An order relation holding for both ends holds for all entries between. `None` for an entry
+    /// between leaves.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -214,7 +215,7 @@ impl<'t> IndexWalk<'_, 't> {
         Ok(Some((count - index, page.index(count - 1)?.payload)))
     }
 
-    /// The leaf that this entry is on, and its place there; `None` where it is on none.
+    /// The leaf of this entry, and the place there; `None` for an entry between leaves.
     #[inline]
     fn leaf(&self) -> Option<(Page<'t>, usize)> {
         match &self.way {
@@ -223,8 +224,9 @@ impl<'t> IndexWalk<'_, 't> {
         }
     }
 
-    /// Finds this entry and those behind it on the same page: where their records are on it, as many
-    /// as `out` holds. Gives the page, how many they are, and whether one goes on on other pages.
+    /// Finds this entry and its followers on the same page: the places of their records, as many as
+    /// `out` has room for. Returns the page, the number of entries, and true when one of them
+    /// continues on overflow pages.
     ///
     /// # Errors
     /// As [`IndexWalk::payload`].
@@ -241,7 +243,8 @@ impl<'t> IndexWalk<'_, 't> {
         Ok((page, 1, first.goes_on()))
     }
 
-    /// Moves behind so many entries, which [`IndexWalk::entries`] gave; false when there is none.
+    /// Moves past `entries` entries, all given by [`IndexWalk::entries`]; false at the end of
+    /// the index.
     ///
     /// # Errors
     /// As [`IndexWalk::next`].
@@ -259,8 +262,8 @@ impl<'t> IndexWalk<'_, 't> {
         self.next()
     }
 
-    /// As [`IndexWalk::place`], of the entry so many behind this one, which [`IndexWalk::entries`]
-    /// gave.
+    /// As [`IndexWalk::place`], for the entry `by` entries further on, given by
+    /// [`IndexWalk::entries`].
     pub fn place_ahead(&self, by: usize) -> WalkPlace {
         let mut place = self.place();
         match &mut place.0 {
@@ -271,7 +274,7 @@ impl<'t> IndexWalk<'_, 't> {
         place
     }
 
-    /// The entry that is so many behind this one, if it is on the same leaf.
+    /// The entry `by` entries further on, if on the same leaf.
     #[inline]
     pub fn ahead(&self, by: usize) -> Option<Payload<'t>> {
         if by == 0 {
@@ -327,8 +330,8 @@ impl<'t> IndexWalk<'_, 't> {
     }
 }
 
-/// Where a walk was, without its transaction. It is good for the same transaction, as long as that
-/// changes nothing.
+/// A walk's position without its transaction. A place is good for the same transaction, as long as
+/// the transaction changes nothing.
 #[derive(Clone, Debug)]
 pub struct WalkPlace(Kept);
 
@@ -339,7 +342,7 @@ enum Kept {
 }
 
 impl IndexLookup {
-    /// The walk that stood at `place`, in the same transaction.
+    /// The walk continued from `place`, in the same transaction.
     ///
     /// # Errors
     /// When the page cannot be read; [`Error::Misuse`] for a place of another lookup.
@@ -369,7 +372,7 @@ impl IndexLookup {
 }
 
 impl Flat<'_, '_> {
-    /// From the end of a leaf to the entry behind it.
+    /// From the end of a leaf to the entry between this leaf and the next.
     fn leave_leaf(&mut self) -> Result<(), Error> {
         match self.tree.between.get(self.leaf) {
             Some(&(page, cell)) => {
@@ -404,8 +407,8 @@ impl Flat<'_, '_> {
 }
 
 impl Flat<'_, '_> {
-    /// From the beginning of a leaf to the entry before it, from there to the end of the leaf
-    /// before.
+    /// From the beginning of a leaf to the entry between the previous leaf and this one, and from
+    /// such an entry to the end of the previous leaf.
     fn prev_page(&mut self) -> Result<bool, Error> {
         self.state = match self.state {
             State::Leaf => match self.leaf.checked_sub(1) {
@@ -434,8 +437,8 @@ impl Flat<'_, '_> {
     }
 }
 
-/// Returns the first cell of an index page whose payload does not go before, which the first ones
-/// do; their number when all do.
+/// Returns the first cell of an index page with a payload not satisfying `goes_before`, a predicate
+/// true for a prefix of the cells; the number of cells when all satisfy the predicate.
 fn partition(
     page: &Page<'_>,
     mut goes_before: impl FnMut(Payload<'_>) -> Result<bool, Error>,

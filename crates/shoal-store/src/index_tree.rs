@@ -1,9 +1,9 @@
-//! What is known of an index's tree: its leaves, what separates them, and of leaves that are searched
-//! often the first columns of their entries and the rowids these end with, where those are integers.
+//! An index's tree, decoded: its leaves, the entries separating them, and for often searched leaves
+//! the first columns of their entries and the rowids at their ends, where those are integers.
 //!
-//! All of it belongs to one image of the file, whose pages do not change. It says which page to look at
-//! and which entry; what cannot be decoded as it should be is not known, so that a search of the page
-//! finds out what is wrong with it.
+//! All of it belongs to one image of the file, whose pages do not change. The decoded tree only
+//! tells which page and entry to look at; a part with a fault counts as not decoded, so that a
+//! search of the page finds and names the fault.
 
 use std::cmp::Ordering as Order;
 use std::iter;
@@ -19,27 +19,28 @@ use crate::{Error, Transaction};
 /// The leaves of an index, in order, and the entries between them.
 #[derive(Debug)]
 pub(crate) struct IndexTree {
-    /// How the first column is ordered, which the prefixes depend on.
+    /// The order of the first column; the prefixes depend on the order.
     column: KeyColumn,
     pub(crate) leaves: Box<[Pgno]>,
     /// The prefix of the entry between leaf `i` and leaf `i + 1`, by [`KeyColumn::prefix`].
     pub(crate) prefixes: Box<[u64]>,
-    /// Where that entry is: an interior page and the cell on it.
+    /// The place of the entry between leaf `i` and leaf `i + 1`: an interior page and the
+    /// cell there.
     pub(crate) between: Box<[(Pgno, u16)]>,
-    /// Where the first columns of those entries are all integers: these, as in [`Ints`].
+    /// The first columns of the entries between leaves, if all are integers, as in [`Ints`].
     ints: Option<Ints>,
-    /// What is known of the entries of each leaf, where `ints` are known.
+    /// The decoded columns of each leaf's entries, where `ints` are known.
     known: Box<[KnownLeaf]>,
-    /// Bytes that is.
+    /// Bytes of decoded columns of leaves.
     known_bytes: AtomicUsize,
 }
 
-/// The first columns of entries beside each other, where all are integers. Those of a column that
-/// descends are inverted bit by bit, so that they ascend like the others.
+/// The first columns of neighbouring entries, all integers. Integers of a descending column are
+/// inverted bit by bit, to ascend like the others.
 type Ints = Box<[i64]>;
 
-/// What was decoded of a leaf, once it was worth while; `None` of one of which not all is as it should
-/// be: whoever reads the page is told what.
+/// The decoded columns of a leaf, once decoding pays; `None` for a leaf with any fault: a reader of
+/// the page is told the fault.
 #[derive(Debug, Default)]
 struct KnownLeaf {
     /// Searches so far.
@@ -48,19 +49,19 @@ struct KnownLeaf {
     rowids: OnceLock<Option<Rowids>>,
 }
 
-/// The rowids that the entries of a leaf end with, and at which column.
+/// The rowids at the ends of a leaf's entries, and their column.
 #[derive(Debug)]
 struct Rowids {
     column: usize,
     rowids: Box<[i64]>,
 }
 
-/// Most leaves that are noted: 18 bytes each, about a hundred where keys are integers.
+/// Most leaves decoded: 18 bytes each, about a hundred where keys are integers.
 const MAX_LEAVES: usize = 1 << 23;
 
 impl IndexTree {
-    /// Reads the interior pages of the tree at `root`. `None` when they cannot be read or anything
-    /// about them is not as it should be: a plain descent will say what.
+    /// Reads the interior pages of the tree at `root`. `None` when one cannot be read or has any
+    /// fault: a plain descent will name the fault.
     pub(crate) fn build(txn: &Transaction, root: Pgno, column: KeyColumn) -> Option<IndexTree> {
         let mut leaves = Vec::new();
         let mut prefixes = Vec::new();
@@ -138,8 +139,8 @@ impl IndexTree {
         Ok(page)
     }
 
-    /// The leaf that all entries are on whose first column is the integer `key`, and their numbers on it;
-    /// `None` where it is not known, and where they are not on one leaf.
+    /// The leaf with all entries whose first column is the integer `key`, and their numbers on the
+    /// leaf. `None` when the leaf is not decoded, and when the entries are on more than one leaf.
     #[inline(always)]
     pub(crate) fn find_int(&self, txn: &Transaction, key: i64) -> Option<(usize, Range<usize>)> {
         let between = self.ints.as_ref()?;
@@ -152,9 +153,9 @@ impl IndexTree {
         ends.then_some((leaf, from..from + count))
     }
 
-    /// The leaf and the number on it of the first entry whose order with the integer `key`, by its first
-    /// column, is greater than `passed`; of all of a leaf's entries the number behind the last. `None`
-    /// where it is not known.
+    /// The leaf, and the number there, of the first entry whose order with the integer `key`, by
+    /// its first column, is greater than `passed`; when no entry of the leaf is, the number behind
+    /// the last one. `None` when the leaf is not decoded.
     #[inline]
     pub(crate) fn place_of_int(
         &self,
@@ -178,7 +179,8 @@ impl IndexTree {
         }
     }
 
-    /// The same at the first searches of a leaf: decodes them at the one that makes it worth while.
+    /// Slow path of [`IndexTree::ints`]: counts the first searches of a leaf, then decodes
+    /// the leaf.
     #[inline(never)]
     fn learn_ints<'k>(
         &self,
@@ -188,7 +190,7 @@ impl IndexTree {
     ) -> Option<&'k [i64]> {
         let visits = known.visits.load(Ordering::Relaxed);
         if visits < VISITS_BEFORE {
-            // A visit that two threads count once does no harm.
+            // Two threads may count two visits as one, without harm.
             known.visits.store(visits + 1, Ordering::Relaxed);
             return None;
         }
@@ -199,8 +201,8 @@ impl IndexTree {
             }
             let mut ints = ints_at(&page, 0)?;
             ints.iter_mut().for_each(|int| *int = ascending(self.column, *int));
-            // In order, also with the entries before and behind the leaf; only a tree that is one leaf
-            // may have none.
+            // Entries must be in order, also with the entries before and behind the leaf; a leaf
+            // without entries is valid only as the whole tree.
             let before = leaf.checked_sub(1).and_then(|before| between.get(before));
             let all = before.into_iter().chain(&*ints).chain(between.get(leaf));
             let whole = !ints.is_empty() || self.leaves.len() == 1;
@@ -209,7 +211,7 @@ impl IndexTree {
         known.ints.get_or_init(decode).as_deref()
     }
 
-    /// The rowids of a leaf's entries, which are at a column, if they are known.
+    /// The rowids of a leaf's entries at column `column`, if decoded.
     #[inline(always)]
     pub(crate) fn rowids(&self, txn: &Transaction, leaf: usize, column: usize) -> Option<&[i64]> {
         let known = self.known.get(leaf)?;
@@ -250,19 +252,20 @@ impl IndexTree {
     }
 }
 
-/// Searches of a leaf before its entries are decoded, which costs as much as a few dozen searches do.
+/// Searches of a leaf before its entries are decoded. Decoding costs a few dozen searches.
 const VISITS_BEFORE: u8 = 12;
 
 /// Most bytes of decoded entries of one index.
 const KNOWN_BYTES_MAX: usize = 16 << 20;
 
-/// An integer of a column as one that is smaller where it comes first.
+/// An integer of a column, mapped to ascend in the column's order.
 #[inline]
 fn ascending(column: KeyColumn, int: i64) -> i64 {
     if column.descending { !int } else { int }
 }
 
-/// The integers that the entries of a page have at a column, if all have one and are all on the page.
+/// The integers at column `column` of all entries of a page; `None` unless every entry has an
+/// integer there and is stored wholly on the page.
 fn ints_at(page: &Page<'_>, column: usize) -> Option<Box<[i64]>> {
     let mut ints = Vec::with_capacity(page.cell_count());
     for index in 0..page.cell_count() {
@@ -279,8 +282,8 @@ fn ints_at(page: &Page<'_>, column: usize) -> Option<Box<[i64]>> {
 }
 
 impl Transaction {
-    /// The leaves of the index at `root`, whose first column is ordered as `column` says; `None`
-    /// for a writer, and when anything about the tree is not as it should be.
+    /// The decoded tree of the index at `root`, whose first column is ordered by `column`; `None`
+    /// for a writer, and for a tree with any fault.
     pub(crate) fn index_tree(&self, root: Pgno, column: KeyColumn) -> Option<Arc<IndexTree>> {
         if self.is_writer() {
             return None;

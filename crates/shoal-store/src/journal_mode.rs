@@ -16,7 +16,7 @@ use crate::{Error, Mode, Store, Transaction};
 pub enum JournalMode {
     /// By a rollback journal.
     Rollback(Rollback),
-    /// By a write-ahead log, which the file itself says.
+    /// By a write-ahead log, as stated in the file's header.
     Wal,
 }
 
@@ -37,10 +37,10 @@ impl Store {
         })
     }
 
-    /// Changes how the file is committed to, and says how it is from now on: a database in memory
-    /// has no log, and keeps its journal there.
+    /// Changes how the file is committed to, and returns the mode in effect: a database in memory
+    /// has no log, and keeps its journal in memory.
     ///
-    /// To and from the log, the file is changed, and nobody else may use it meanwhile.
+    /// Changing to or from the log changes the file, and nobody else may use the file meanwhile.
     ///
     /// # Errors
     /// [`Error::Busy`] when others use the file, or transactions of this store are open; as
@@ -75,7 +75,7 @@ impl Store {
         self.path() == Path::new(":memory:")
     }
 
-    /// Puts the log into the database, removes it, and notes in the file that there is none.
+    /// Checkpoints and removes the log, and notes the rollback journal in the file's header.
     fn leave_log(&self) -> Result<(), Error> {
         let inner = &self.inner;
         if self.is_read_only() {
@@ -102,7 +102,7 @@ impl Store {
         txn.commit().map(drop)
     }
 
-    /// Removes a journal that nobody needs, which the modes leave that do not delete it.
+    /// Removes an unneeded journal, left behind by the modes not deleting their journal.
     fn remove_journal(&self) -> Result<(), Error> {
         let inner = &self.inner;
         let path = inner.journal_path();

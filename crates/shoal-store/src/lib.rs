@@ -1,9 +1,9 @@
 //! Pages, b-trees and transactions over a SQLite file.
 //!
-//! A [`Store`] is an open database. [`Store::begin`] gives a [`Transaction`]: a snapshot that holds
-//! SQLite's locks, with cursors over tables and indexes, and, once it may write, changes to
-//! them. A commit returns only after the new state is durable. This crate knows b-trees of records
-//! and nothing of what they mean: no SQL, no schema, no documents.
+//! A [`Store`] is an open database. [`Store::begin`] gives a [`Transaction`]: a snapshot holding
+//! SQLite's locks, with cursors over tables and indexes, and, for a writer, changes to them. A
+//! commit returns only after the new state is durable. This crate knows b-trees of records and
+//! nothing of their meaning: no SQL, no schema, no documents.
 
 #![forbid(unsafe_code)]
 

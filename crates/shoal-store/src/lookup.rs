@@ -1,11 +1,11 @@
 //! Finding rows of a table by rowid, many times.
 //!
-//! A descent reads a page per level and searches it cell by cell, each a pointer, a varint, a
-//! varint. After a few of them the separators of the whole tree are decoded once, into one array in
-//! the order of the leaves: a row's leaf is then found by interpolation and a step or two, and on
-//! the leaf the row is where its rowid says, unless rows are missing before it. What was decoded
-//! belongs to one [`Image`](crate::image::Image) and is never trusted beyond saying which page to
-//! look at: the page is checked as any other.
+//! A descent reads a page per level and searches the page cell by cell, each a pointer, a varint, a
+//! varint. After a few descents the separators of the whole tree are decoded once, into one array
+//! in the order of the leaves: a row's leaf is then found by interpolation and a step or two, and
+//! on the leaf the row is where its rowid says, unless rows are missing before. The array belongs
+//! to one [`Image`](crate::image::Image) and only tells which page to look at: the page is checked
+//! as any other.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::{Error, Transaction};
 #[derive(Debug)]
 pub(crate) struct TableTree {
     leaves: Box<[Pgno]>,
-    /// `ends[i]` is the largest rowid that can be on leaf `i`; the last leaf has no end.
+    /// `ends[i]` is the largest rowid possible on leaf `i`; the last leaf has no end.
     ends: Box<[i64]>,
     /// The smallest rowid.
     first: i64,
@@ -26,12 +26,12 @@ pub(crate) struct TableTree {
     scale: u64,
 }
 
-/// Most separators that are decoded: 8 million leaves, a table of 32 GB in pages of 4 KiB.
+/// Most separators decoded: 8 million leaves, a table of 32 GB in pages of 4 KiB.
 const MAX_LEAVES: usize = 1 << 23;
 
 impl TableTree {
-    /// Reads the interior pages of the tree at `root`. `None` when they cannot be read or anything
-    /// about them is not as it should be: a plain descent will say what.
+    /// Reads the interior pages of the tree at `root`. `None` when one cannot be read or has any
+    /// fault: a plain descent will name the fault.
     pub(crate) fn build(txn: &Transaction, root: Pgno) -> Option<TableTree> {
         let mut leaves = Vec::new();
         let mut ends = Vec::new();
@@ -50,7 +50,7 @@ impl TableTree {
         Some(TableTree { leaves: leaves.into(), ends: ends.into(), first, scale })
     }
 
-    /// Which leaf the row `rowid` is on.
+    /// The number of the leaf for the row `rowid`.
     #[inline]
     fn place(&self, rowid: i64) -> usize {
         let count = self.ends.len();
@@ -125,8 +125,8 @@ fn walk(
     Some(())
 }
 
-/// Whether the children of `page` are leaves. Only the first one is read: the leaves of a large
-/// table are not to be read to know where they are.
+/// True when the children of `page` are leaves. Only the first child is read: listing the leaves of
+/// a large table must not read them all.
 fn has_leaves(txn: &Transaction, page: Page<'_>) -> Option<bool> {
     let first = txn.btree_page(page.child(0).ok()?).ok()?;
     match first.kind() {
@@ -136,21 +136,21 @@ fn has_leaves(txn: &Transaction, page: Page<'_>) -> Option<bool> {
     }
 }
 
-/// Finds rows of one table by rowid. It borrows nothing, so a prepared statement keeps it, over
+/// Finds rows of one table by rowid. Borrows nothing, so a prepared statement keeps its lookup over
 /// transactions and changes of the file.
 ///
-/// Cost of a seek: on the leaf of the last one a few reads; else one step through decoded
-/// separators once there are any, and a binary search per level before that. No allocation but for
-/// the separators: 12 bytes a leaf, once per state of the file.
+/// Cost of a seek: on the last seek's leaf a few reads; else one step through decoded separators
+/// once there are any, and before then a binary search per level. Allocates only for the
+/// separators: 12 bytes a leaf, once per state of the file.
 #[derive(Clone, Debug)]
 pub struct TableLookup {
     root: Pgno,
-    /// The image that the rest belongs to.
+    /// The image of all fields below.
     image: u64,
     tree: Option<Arc<TableTree>>,
     /// Descents since the image was new.
     descents: u32,
-    /// The leaf of the last seek, and the rowids that can be on it.
+    /// The leaf of the last seek, and the range of rowids possible there.
     leaf: Option<Pgno>,
     low: i64,
     high: i64,
@@ -175,7 +175,7 @@ impl TableLookup {
         Ok(self.find(txn, rowid)?.map(|(_, payload)| payload))
     }
 
-    /// The same, with the leaf that the row is on.
+    /// As [`TableLookup::seek`], with the row's leaf.
     ///
     /// # Errors
     /// As [`TableLookup::seek`].
@@ -191,7 +191,7 @@ impl TableLookup {
         }
     }
 
-    /// The leaf that the row `rowid` is on, its place there, and where its record is.
+    /// The leaf of the row `rowid`, the row's place there, and the place of its record.
     ///
     /// # Errors
     /// As [`TableLookup::seek`].
@@ -213,15 +213,15 @@ impl TableLookup {
         Ok(found.map(|(index, cell)| (page, index, cell)))
     }
 
-    /// Finds many rows, one after the other, and calls `found` with each that is there: its number
-    /// among `rowids`, and what [`TableLookup::locate`] gives. Rows on the leaf of the one before cost
-    /// no step through the tree and no check of the page.
+    /// Finds many rows, one after the other, and calls `found` for each existing one: with its
+    /// number among `rowids`, and the result of [`TableLookup::locate`]. A row on the previous
+    /// row's leaf costs no step through the tree and no check of the page.
     ///
-    /// Of a large table sixteen rows are touched side by side before the first is looked at, so that
+    /// For a large table sixteen rows are prefetched side by side before the first is looked at, so
     /// the waits for memory overlap.
     ///
     /// # Errors
-    /// As [`TableLookup::seek`], and what `found` raises.
+    /// As [`TableLookup::seek`], and the errors of `found`.
     #[inline]
     pub fn locate_each<'t>(
         &mut self,
@@ -239,7 +239,7 @@ impl TableLookup {
             if large && number.is_multiple_of(BATCH) {
                 self.warm(txn, &rowids[number..rowids.len().min(number + BATCH)]);
             }
-            // What a descent learnt last holds for this page.
+            // `low` and `high`, set by the last descent, are the range of this page.
             let page = match known {
                 Some(page) if self.low <= rowid && rowid <= self.high => page,
                 _ => {
@@ -252,7 +252,7 @@ impl TableLookup {
                     page
                 }
             };
-            // Many rows that name one lie side by side.
+            // Equal rowids come side by side when many outer rows name the same row.
             if last.is_none_or(|(_, cell)| cell.rowid != rowid) {
                 last = find_on_leaf(&page, self.low, rowid)?;
             }
@@ -263,8 +263,8 @@ impl TableLookup {
         Ok(())
     }
 
-    /// Finds up to sixteen rows at once, their payloads in the order of `rowids`. Every step is made
-    /// for all of them before the next one, so that the waits for memory overlap.
+    /// Finds up to sixteen rows at once, their payloads in the order of `rowids`. Every step is
+    /// made for all of them before the next step, so the waits for memory overlap.
     ///
     /// # Errors
     /// As [`TableLookup::seek`]; [`Error::Misuse`] for more rowids.
@@ -307,7 +307,7 @@ impl TableLookup {
         Ok(())
     }
 
-    /// Whether the table is known to be so large that [`TableLookup::warm`] pays.
+    /// True when the table is known to be large enough for [`TableLookup::warm`] to pay.
     #[inline]
     pub fn is_large(&self, txn: &Transaction) -> bool {
         let pages = WARM_BYTES_MIN / txn.header().page_size as usize;
@@ -315,8 +315,8 @@ impl TableLookup {
             && self.tree.as_ref().is_some_and(|tree| tree.leaves.len() >= pages)
     }
 
-    /// Touches up to sixteen rows that are about to be sought, side by side, so that the waits for
-    /// memory overlap. It finds out nothing: what is wrong with a page the seek will say.
+    /// Prefetches up to sixteen rows about to be sought, side by side, so the waits for memory
+    /// overlap. Skips all checks: a fault of a page is found by the seek.
     pub fn warm(&self, txn: &Transaction, rowids: &[i64]) {
         let Some(tree) = self.tree.as_ref().filter(|_| self.image == txn.image_id()) else {
             return;
@@ -336,7 +336,7 @@ impl TableLookup {
         *self = TableLookup { image: txn.image_id(), ..TableLookup::new(self.root) };
     }
 
-    /// Finds the leaf that `rowid` is on, and notes it.
+    /// Finds the leaf for `rowid`, and notes the leaf for the next seek.
     fn find_leaf(&mut self, txn: &Transaction, rowid: i64) -> Result<Pgno, Error> {
         let Some(tree) = &self.tree else { return self.descend(txn, rowid) };
         let place = tree.place(rowid);
@@ -362,7 +362,7 @@ impl TableLookup {
                         low = page.rowid(0)?.min(rowid);
                     }
                     (self.low, self.high) = (low, high);
-                    // What a writer may change under it is not kept.
+                    // A writer may change its leaves between two seeks, so none is noted.
                     self.leaf = (!txn.is_writer()).then_some(pgno);
                     return Ok(pgno);
                 }
@@ -389,11 +389,11 @@ impl TableLookup {
         Err(Corrupt::on_page(pgno, "b-tree", why, MAX_DEPTH as u64).into())
     }
 
-    /// Decodes the tree's separators once as many descents were made as make it worth while.
+    /// Decodes the tree's separators once, after enough descents to repay the decoding.
     fn learn(&mut self, txn: &Transaction, root_cells: usize) {
         self.descents = self.descents.saturating_add(1);
-        // A descent costs about as much as decoding a dozen separators. Trees of two levels have as
-        // many as the root has cells, others that many pages of them.
+        // A descent costs about as much as decoding a dozen separators. A tree of two levels has as
+        // many separators as the root has cells, a deeper one as many pages of them.
         let enough = 4 + root_cells / 16;
         if txn.is_writer() || self.descents as usize != enough {
             return;
@@ -411,8 +411,8 @@ const RANGE_BYTES: usize = 1 << 20;
 /// Most rowids of one [`TableLookup::seek_batch`].
 pub const BATCH: usize = 16;
 
-/// Reads the heads of rows where they are if none is missing before them: leaves, the smallest rowids
-/// that can be on them, rowids.
+/// Reads the heads of rows at the places they have if no row is missing before them. Each row is
+/// given by its leaf, the smallest rowid possible there, and its rowid.
 #[inline]
 fn touch<'p, 't: 'p>(rows: impl Iterator<Item = (&'p Page<'t>, i64, i64)>) {
     let mut sum = 0_i64;
@@ -424,7 +424,7 @@ fn touch<'p, 't: 'p>(rows: impl Iterator<Item = (&'p Page<'t>, i64, i64)>) {
     std::hint::black_box(sum);
 }
 
-/// The row `rowid` of a leaf on which rowids are `low` or larger.
+/// The row `rowid` of a leaf with rowids from `low` on.
 #[inline(always)]
 fn find_on_leaf(page: &Page<'_>, low: i64, rowid: i64) -> Result<Option<(usize, LeafCell)>, Error> {
     let count = page.cell_count();
@@ -446,7 +446,8 @@ fn find_on_leaf(page: &Page<'_>, low: i64, rowid: i64) -> Result<Option<(usize, 
 }
 
 impl Transaction {
-    /// No two states of a file have the same number; a writer's is that of the state it began with.
+    /// The number of the state read, unique among states; a writer has the number of its
+    /// first state.
     #[inline]
     pub(crate) fn image_id(&self) -> u64 {
         self.snapshot.image.id
@@ -461,7 +462,8 @@ impl Transaction {
     pub fn count_rows(&self, root: Pgno) -> Result<u64, Error> {
         let mut count = 0;
         if let Some(tree) = self.table_tree(root) {
-            // One leaf tells nothing of the next, so that the waits for memory overlap.
+            // The leaves are known from the array, not one from another: the waits for
+            // memory overlap.
             for &leaf in &tree.leaves {
                 let page = self.btree_page(leaf)?;
                 if page.kind() != PageKind::TableLeaf {
@@ -482,9 +484,9 @@ impl Transaction {
         Ok(count)
     }
 
-    /// Divides the rows of the table at `root` into ranges of rowids, from low to high, that are
-    /// about a megabyte of leaves each: parts to be read side by side. Empty for a table below four
-    /// megabytes, for a writer, and when anything about the tree is not as it should be.
+    /// Divides the rows of the table at `root` into ranges of rowids, from low to high, of about a
+    /// megabyte of leaves each: parts to be read side by side. Empty for a table below four
+    /// megabytes, for a writer, and for a tree with any fault.
     ///
     /// The ranges depend on the file alone.
     pub fn row_ranges(&self, root: Pgno) -> Vec<(i64, i64)> {
@@ -506,8 +508,7 @@ impl Transaction {
         ranges
     }
 
-    /// The leaves of the table at `root`; `None` for a writer, and when anything about the tree is
-    /// not as it should be.
+    /// The decoded tree of the table at `root`; `None` for a writer, and for a tree with any fault.
     pub(crate) fn table_tree(&self, root: Pgno) -> Option<Arc<TableTree>> {
         if self.is_writer() {
             return None;

@@ -1,4 +1,4 @@
-//! A page in memory that is shared and may be changed.
+//! A shared page in memory, open to changes.
 
 use std::sync::Arc;
 
@@ -17,13 +17,13 @@ impl Transaction {
     /// Returns page `pgno` as a page of a b-tree.
     ///
     /// # Errors
-    /// When it cannot be read or is no page of a b-tree.
+    /// When the page cannot be read or is no page of a b-tree.
     #[inline(always)]
     pub fn btree_page(&self, pgno: Pgno) -> Result<Page<'_>, Error> {
         Ok(Page::new(self.page(pgno)?, pgno, self.usable())?)
     }
 
-    /// The same, for code that knows nothing of transactions.
+    /// As [`Transaction::btree_page`], for `bytes` the caller already has.
     #[inline]
     pub(crate) fn view<'b>(&self, bytes: &'b [u8], pgno: Pgno) -> Result<Page<'b>, Corrupt> {
         Page::new(bytes, pgno, self.usable())

@@ -1,4 +1,4 @@
-//! Payloads that continue on overflow pages.
+//! Payloads continued on overflow pages.
 
 use shoal_format::overflow::OverflowPage;
 use shoal_format::utf16::record_to_utf8;
@@ -7,13 +7,13 @@ use shoal_format::{Corrupt, Payload, Pgno};
 use crate::{Error, Transaction};
 
 impl Transaction {
-    /// Copies a whole payload, as the file has it, into `out`, which is cleared first.
+    /// Clears `out` and copies a whole payload there, in the file's encoding.
     ///
-    /// Cost: one page read per overflow page. The buffer is as large as the payload states, which
-    /// is checked against the size of the file.
+    /// Cost: one page read per overflow page. The buffer is as large as the payload states, after a
+    /// check of the stated length against the size of the file.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] when the chain of overflow pages is; a page that cannot be read.
+    /// [`Error::Corrupt`] for a corrupt chain of overflow pages; a page that cannot be read.
     pub fn read_payload(&self, payload: Payload<'_>, out: &mut Vec<u8>) -> Result<(), Error> {
         out.clear();
         out.reserve(self.check_payload_len(payload.len)?);
@@ -35,7 +35,7 @@ impl Transaction {
     /// Puts a record with its text in UTF-8 into `out`, whatever the file's encoding.
     ///
     /// # Errors
-    /// As [`Transaction::read_payload`]; [`Error::Corrupt`] for a record of UTF-16 that is broken.
+    /// As [`Transaction::read_payload`]; [`Error::Corrupt`] for a record with broken UTF-16.
     pub fn read_record(&self, payload: Payload<'_>, out: &mut Vec<u8>) -> Result<(), Error> {
         self.read_payload(payload, out)?;
         if let Some(order) = self.utf16() {

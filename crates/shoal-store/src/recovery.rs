@@ -1,4 +1,4 @@
-//! Undoing what a crashed program left half done (file format §3, SQLite's "hot journal").
+//! Undoing a crashed program's unfinished changes (file format §3, SQLite's "hot journal").
 
 use std::path::{Path, PathBuf};
 
@@ -12,11 +12,11 @@ use shoal_vfs::{File, LockLevel, OpenMode, VfsError};
 use crate::Error;
 use crate::store::{Access, Inner};
 
-/// Largest super-journal name that is looked at, in bytes; SQLite's own limit is below it.
+/// Longest super-journal name looked at, in bytes; SQLite's own limit is lower.
 const MAX_SUPER_NAME: u32 = 4096;
 
-/// With the shared lock held and no transaction open: if a journal is there that nobody is writing,
-/// puts back the pages it holds and deletes it. True when the file may have changed.
+/// With the shared lock held and no transaction open: if there is a journal nobody is writing, puts
+/// back its pages and deletes the journal. True when the file may have changed.
 ///
 /// # Errors
 /// [`Error::HotJournal`] when the store may not write, [`Error::Busy`] when someone else reads.
@@ -36,7 +36,7 @@ pub(crate) fn undo_crashed(store: &Inner) -> Result<bool, Error> {
         return Err(Error::HotJournal { path: store.path.clone() });
     }
     // Straight to exclusive: with a reserved lock another process would take the journal for one
-    // that is being written, and read the half-written file.
+    // being written, and read the half-written file.
     let undone = match store.file.lock(LockLevel::Exclusive)? {
         true => undo(store, &path),
         false => Err(Error::busy(&store.path)),
@@ -70,7 +70,7 @@ fn undo(store: &Inner, path: &Path) -> Result<(), Error> {
         None => false,
     };
     if !stale {
-        // The program that crashed may have written records without reaching its fsync. They are
+        // The crashed program may have written records without reaching its fsync. The records are
         // read from memory now; were the machine to fail during the replay, they would be gone.
         journal.sync()?;
         replay(&*journal, &*store.file)?;
@@ -81,8 +81,8 @@ fn undo(store: &Inner, path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Puts the pages of `journal` back into `database`, up to the first record that is not whole, and
-/// cuts the database to the size it had.
+/// Puts the pages of `journal` back into `database`, up to the first incomplete record, and cuts
+/// the database to the size before the transaction.
 pub(crate) fn replay(journal: &dyn File, database: &dyn File) -> Result<(), Error> {
     let size = journal.size()?;
     let mut at = 0;
@@ -143,7 +143,7 @@ pub(crate) fn replay(journal: &dyn File, database: &dyn File) -> Result<(), Erro
     }
 }
 
-/// What the first header says for the whole journal.
+/// The numbers in the first header, valid for the whole journal.
 #[derive(Clone, Copy, Debug)]
 struct Geometry {
     page_size: u32,
@@ -154,8 +154,8 @@ struct Geometry {
 impl Geometry {
     /// `None` when the numbers cannot be right.
     ///
-    /// The page count is what the header says, but not more than the database has and the journal
-    /// could add: every page that a transaction cut off is in its journal.
+    /// The page count is the header's, but not more than the database has and the journal could
+    /// add: every page cut off by a transaction is in its journal.
     fn of(header: &JournalHeader<'_>, database_len: u64, journal_len: u64) -> Option<Geometry> {
         let (page_size, sector_size) = (header.page_size(), header.sector_size());
         let in_range = |size: u32, least| (least..=65536).contains(&size) && size.is_power_of_two();
@@ -169,7 +169,7 @@ impl Geometry {
     }
 }
 
-/// Returns the path of the super-journal that the journal names at its end.
+/// Returns the path of the super-journal named at the end of the journal.
 fn super_journal(journal: &dyn File) -> Result<Option<PathBuf>, Error> {
     let size = journal.size()?;
     let mut trailer = [0; SUPER_TRAILER];

@@ -4,31 +4,30 @@ use shoal_format::{ColumnFinder, ColumnPlace, LeafCell, Page, ValueRef};
 
 use crate::{Error, TableCursor, Transaction};
 
-/// The rows of a table in their order, of which certain columns are wanted.
+/// The rows of a table in their order, with some of their columns.
 ///
-/// Rows are taken from a leaf many at a time: where their records are, in one loop, and where the
-/// columns are in those, in another. Values are decoded when they are asked for. Text in UTF-16 is
-/// given as the file has it.
+/// Rows are taken from a leaf many at a time: one loop finds their records, another the columns in
+/// the records. Values are decoded on demand. Text in UTF-16 is given in the file's encoding.
 ///
-/// Cost of a row: its share of those loops, and a few instructions to step to it. No allocation but for
-/// rows that continue on other pages, which go through a buffer that is used again.
+/// Cost of a row: its share of the two loops, and a few instructions to step to the row. Allocates
+/// only for rows continued on overflow pages, through a reused buffer.
 #[derive(Debug)]
 pub struct TableScan<'t> {
     cursor: TableCursor<'t>,
     columns: ColumnFinder,
     cells: Box<[LeafCell; CHUNK]>,
-    /// Of each of the cells where the columns are.
+    /// The places of the columns, for each of the cells.
     places: Vec<ColumnPlace>,
     page: Option<Page<'t>>,
     /// The cell behind the current one, and how many there are.
     next: usize,
     count: usize,
-    /// The row of the leaf that comes behind them.
+    /// The first row of the leaf behind the cells taken.
     behind: usize,
     far: Vec<u8>,
 }
 
-/// Most rows that are taken from a leaf at a time.
+/// Most rows taken from a leaf at a time.
 const CHUNK: usize = 64;
 
 /// A row of a [`TableScan`].
@@ -46,8 +45,8 @@ impl<'r> ScannedRow<'r> {
         self.rowid
     }
 
-    /// A column by its number among those that are wanted; `None` for one that the record ends before,
-    /// and for numbers past the last.
+    /// A column by its number among the wanted ones; `None` for a column missing at the end of a
+    /// short record, and for numbers past the last.
     #[inline]
     pub fn value(&self, number: usize) -> Option<ValueRef<'r>> {
         self.places.get(number)?.decode(self.bytes)
@@ -55,7 +54,7 @@ impl<'r> ScannedRow<'r> {
 }
 
 impl<'t> TableScan<'t> {
-    /// A scan of all rows that `cursor` has before it: all of the table's for a new one.
+    /// A scan of all rows ahead of `cursor`: all of the table's for a new cursor.
     pub fn new(cursor: TableCursor<'t>, columns: ColumnFinder) -> TableScan<'t> {
         TableScan {
             cursor,
@@ -70,7 +69,7 @@ impl<'t> TableScan<'t> {
         }
     }
 
-    /// Moves to the next row and gives it; `None` after the last.
+    /// Moves to the next row and returns the row; `None` after the last.
     ///
     /// # Errors
     /// When a page cannot be read or is corrupt.
@@ -120,7 +119,7 @@ impl<'t> TableScan<'t> {
         Ok(count > 0)
     }
 
-    /// Reads a record that goes on on other pages, and finds its columns.
+    /// Reads a record continued on overflow pages, and finds its columns.
     #[cold]
     fn find_far(&mut self, at: usize) -> Result<(), Error> {
         let Some(page) = self.page else { return Ok(()) };

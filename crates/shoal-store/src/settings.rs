@@ -1,4 +1,4 @@
-//! Settings of an open store that may change as long as it is open.
+//! Settings of an open store, open to change as long as the store is.
 
 use std::time::Duration;
 
@@ -11,35 +11,36 @@ pub enum Synchronous {
     /// machine may lose the last commits and harms nothing. With a rollback journal as
     /// [`Synchronous::Full`].
     Normal,
-    /// At each commit: what was told to be committed is there after any crash.
+    /// At each commit: a commit reported as done survives any crash.
     #[default]
     Full,
-    /// As [`Synchronous::Full`], which makes the names of files durable, too.
+    /// As [`Synchronous::Full`], which makes the names of files durable here; in SQLite only
+    /// `EXTRA` does.
     Extra,
 }
 
-/// What becomes of a rollback journal at the commit.
+/// The fate of a rollback journal at the commit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rollback {
-    /// It is deleted.
+    /// The journal is deleted.
     #[default]
     Delete,
-    /// It is cut to nothing.
+    /// The journal is cut to nothing.
     Truncate,
     /// Its header is overwritten.
     Persist,
     /// There is none on the disk: a crash during a commit leaves the file half written.
     Memory,
-    /// There is none: a write that fails leaves the file half written, too.
+    /// There is no journal: a failed write leaves the file half written, too.
     Off,
 }
 
-/// Settings that may change as long as a store is open.
+/// Settings open to change as long as a store is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// When a commit waits for the disk.
     pub synchronous: Synchronous,
-    /// What becomes of a rollback journal.
+    /// The fate of a rollback journal.
     pub rollback: Rollback,
     /// A log of so many frames is put into the database after a commit; 0 for never.
     pub wal_autocheckpoint: u32,

@@ -1,4 +1,4 @@
-//! An open database: its file, its cache, and who is using it.
+//! An open database: its file, its cache, and its users.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -21,11 +21,11 @@ pub enum Access {
     ReadOnly,
     /// The file must exist.
     ReadWrite,
-    /// The file is created, empty, unless it exists.
+    /// A missing file is created, empty.
     Create,
 }
 
-/// What a transaction means to do.
+/// The purpose of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Read; [`Transaction::upgrade`] may follow.
@@ -37,20 +37,20 @@ pub enum Mode {
 /// How a store shares its file with other processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Locking {
-    /// SQLite's locks, taken for each transaction: every one begins with what others committed
-    /// before it, and others may write between any two.
+    /// SQLite's locks, taken for each transaction: every transaction begins with the state
+    /// committed before by others, and others may write between any two.
     #[default]
     Shared,
     /// The shared lock, taken when the store is opened and kept: others may read, and nobody else
-    /// can write as long as the store is open. Beginning a transaction costs no system call. A
-    /// file that is only read is mapped, unless it is short. With a write-ahead log a store that
-    /// only reads stays at the state it was opened at, and one that may write keeps others from
-    /// writing from its first write on.
+    /// can write as long as the store is open. Beginning a transaction costs no system call. A file
+    /// used only for reading is mapped, unless it is short. With a write-ahead log a read-only
+    /// store stays at the state it was opened at, and a writable one keeps others from writing from
+    /// its first write on.
     Exclusive,
 }
 
-/// Of a shorter file, in bytes, pages are read and kept: to map it, with the faults and the end of
-/// the mapping, costs more than reading the few pages that a first statement asks for.
+/// Shorter files, in bytes, are read page by page and kept: mapping, with the faults and the end of
+/// the mapping, costs more than reading the few pages a first statement needs.
 const MAPPED_MIN: u64 = 4 << 20;
 
 /// Settings of a store.
@@ -62,9 +62,9 @@ pub struct Options {
     pub busy_timeout: Duration,
     /// Shared with other processes, or not.
     pub locking: Locking,
-    /// Pages kept in memory from one transaction to the next, beside uncommitted changes. A file
-    /// of more pages is mapped where files can be mapped; elsewhere a transaction keeps what it
-    /// read.
+    /// Pages kept in memory from one transaction to the next, beside uncommitted changes. A file of
+    /// more pages is mapped where files can be mapped; elsewhere a transaction keeps the pages it
+    /// has read.
     pub cache_pages: usize,
     /// Where the random numbers in journals come from.
     pub entropy: Arc<dyn Entropy>,
@@ -100,13 +100,13 @@ pub struct Store {
     pub(crate) inner: Arc<Inner>,
 }
 
-/// What the store and its transactions share.
+/// The parts shared by the store and its transactions.
 pub(crate) struct Inner {
     pub(crate) vfs: Arc<dyn Vfs>,
-    /// As the caller named it.
+    /// The path given by the caller.
     pub(crate) path: PathBuf,
-    /// Without symbolic links: the journal lies beside the file itself, whatever name it was
-    /// opened by.
+    /// The path without symbolic links: the journal lies beside the file itself, whatever name the
+    /// file was opened by.
     pub(crate) real_path: PathBuf,
     pub(crate) file: Box<dyn File>,
     pub(crate) options: Options,
@@ -114,27 +114,27 @@ pub(crate) struct Inner {
     pub(crate) state: Mutex<State>,
 }
 
-/// Who is using the file, and what it was like when last looked at.
+/// The users of the file, and the file's state at the last look.
 #[derive(Debug, Default)]
 pub(crate) struct State {
-    /// Transactions that are open; the file is locked as long as there is one.
+    /// Open transactions; the file is locked as long as there is one.
     pub(crate) transactions: usize,
     /// One of them may write.
     pub(crate) writer: bool,
-    /// That one is committing: nobody may begin.
+    /// The writer is committing: nobody may begin.
     pub(crate) committing: bool,
     /// A write or fsync failed: nobody may write.
     pub(crate) latched: bool,
     /// The shared lock is held although there may be no transaction.
     pub(crate) kept_lock: bool,
-    /// What the file was like, and its pages. The image is `None` when it is not kept.
+    /// The file's state, and its pages. The image is `None` when not kept.
     pub(crate) file: Option<FileState>,
     pub(crate) image: Option<Arc<Image>>,
-    /// The mapping that the open transactions share; kept as long as the lock is.
+    /// The mapping shared by the open transactions; kept as long as the lock is.
     pub(crate) mapping: Option<Mapping>,
-    /// The state of the log that a store keeps which stays at one state.
+    /// The state of the log, for a store staying at one state of the file.
     view: Option<LogView>,
-    /// What is known of the write-ahead log.
+    /// The store's side of the write-ahead log.
     pub(crate) wal: WalState,
     /// Commits of this store so far.
     pub(crate) commits: u64,
@@ -172,16 +172,18 @@ impl Store {
                 drop(snapshot);
                 store.inner.end(false);
             }
-            // Locked is no reason not to open; what is wrong with the file shows at the first use.
+            // A locked file can be opened all the same; any fault of the file shows at the
+            // first use.
             Err(Error::Busy { .. }) => {}
             Err(error) => return Err(error),
         }
         Ok(store)
     }
 
-    /// Opens another database with the settings of this one, where this one's files are; the
-    /// system's files where this one is in memory. The file must exist; one that may only be read
-    /// is opened for that. `:memory:` and an empty path are an empty database in memory.
+    /// Opens another database with the settings of this one, in the same place as this one's
+    /// files; among the system's files when this one is in memory. The file must exist; a file
+    /// only readable is opened for reading. `:memory:` and an empty path are an empty database
+    /// in memory.
     ///
     /// # Errors
     /// As [`Store::open`].
@@ -212,8 +214,8 @@ impl Store {
         }
     }
 
-    /// An empty file without a name, gone when it is closed: among the system's temporary files,
-    /// or wherever the store's files are.
+    /// An empty file without a name, gone when closed: among the system's temporary files, or in
+    /// the same place as the store's files.
     ///
     /// # Errors
     /// [`Error::Vfs`].
@@ -231,15 +233,15 @@ impl Store {
             .expect("an empty file in memory opens")
     }
 
-    /// Begins a transaction: a snapshot of the database as it is now.
+    /// Begins a transaction: a snapshot of the database at present.
     ///
-    /// A transaction that a crashed program left half done is undone first. Trying is repeated
+    /// A transaction left unfinished by a crashed program is undone first. Attempts are repeated
     /// until the busy timeout has passed.
     ///
     /// # Errors
     /// [`Error::Busy`]; for writing [`Error::ReadOnly`], [`Error::Latched`] and
-    /// [`Error::Unsupported`]; and what a file that was changed since can give rise to, as in
-    /// [`Store::open`].
+    /// [`Error::Unsupported`]; and the errors of a file changed since the last look, as
+    /// in [`Store::open`].
     pub fn begin(&self, mode: Mode) -> Result<Transaction, Error> {
         self.inner.retry(|| {
             let (file, snapshot) = self.inner.try_begin()?;
@@ -251,8 +253,8 @@ impl Store {
         })
     }
 
-    /// Puts what is in the write-ahead log into the database, as far as `mode` says. A file without
-    /// a log has nothing to do.
+    /// Checkpoints the write-ahead log as far as `mode` says. A file without a log has nothing
+    /// to do.
     ///
     /// # Errors
     /// [`Error::ReadOnly`], [`Error::Latched`]; the system's. Whoever is in the way is no error:
@@ -277,7 +279,7 @@ impl Store {
         log.checkpoint(inner, mode, &wait)
     }
 
-    /// The settings that may change.
+    /// The settings open to change.
     pub fn settings(&self) -> Settings {
         self.inner.settings()
     }
@@ -287,7 +289,7 @@ impl Store {
         self.inner.set_settings(settings);
     }
 
-    /// The settings that the store was opened with.
+    /// The settings given when the store was opened.
     pub fn options(&self) -> &Options {
         &self.inner.options
     }
@@ -297,8 +299,8 @@ impl Store {
         self.inner.options.locking
     }
 
-    /// Whether the store only reads, and so sees one state of the file as long as it is open, if
-    /// its locking is exclusive.
+    /// True for a store used only for reading. With exclusive locking such a store sees one state
+    /// of the file as long as it is open.
     pub fn is_read_only(&self) -> bool {
         self.inner.options.access == Access::ReadOnly
     }
@@ -308,7 +310,7 @@ impl Store {
         &self.inner.path
     }
 
-    /// True when a write or fsync failed earlier, so that no more commits are taken.
+    /// True when a write or fsync failed earlier: no more commits are taken.
     pub fn is_latched(&self) -> bool {
         self.inner.state().latched
     }
@@ -326,7 +328,8 @@ impl Drop for Inner {
             std::mem::take(self.state.get_mut().unwrap_or_else(PoisonError::into_inner));
         state.forget();
         if state.wal.is_peer && !state.latched {
-            // Who is in the way does it later, or whoever opens the file next reads the log.
+            // A connection in the way checkpoints later, or the next opener of the file reads
+            // the log.
             let _ = state.wal.close(self);
         }
         let _ = self.file.unlock(LockLevel::None);
@@ -350,7 +353,7 @@ impl Inner {
         beside(&self.real_path, "-journal")
     }
 
-    /// Calls `work` until it gives anything but [`Error::Busy`] or the busy timeout has passed.
+    /// Calls `work` until any result but [`Error::Busy`], or until the busy timeout has passed.
     pub(crate) fn retry<T>(&self, mut work: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
         let timeout = self.settings().busy_timeout;
         let start = Instant::now();
@@ -381,7 +384,7 @@ impl Inner {
             state.transactions += usize::from(found.is_ok());
             return found;
         }
-        // As long as the shared lock is held the file is as it was, unless it has a log.
+        // As long as the shared lock is held the file stays the same, unless there is a log.
         let is_log = state.file.is_some_and(|file| file.header.is_wal());
         let stays = state.kept_lock && (!is_log || self.options.access == Access::ReadOnly);
         if (state.transactions > 0 && !is_log || stays)
@@ -413,8 +416,8 @@ impl Inner {
         }
     }
 
-    /// With the shared lock just taken: undoes a crashed transaction, reads the header, and
-    /// forgets the pages of a file that was changed.
+    /// With the shared lock just taken: undoes a crashed transaction, reads the header, and forgets
+    /// the pages of a changed file.
     fn look(&self, state: &mut State) -> Result<(FileState, Snapshot), Error> {
         if recovery::undo_crashed(self)? {
             state.forget();
@@ -422,8 +425,8 @@ impl Inner {
         if let Some(found) = self.look_at_mapping(state)? {
             return Ok(found);
         }
-        // Of a file that was mapped the size is looked at again, too: nobody shortens it and leaves
-        // the header as it was by the protocol.
+        // For a file mapped before the size is looked at again, too: by the protocol nobody
+        // shortens a file without changing the header.
         let mapped = state.image.as_ref().is_some_and(|image| image.is_mapped());
         let before = state.file.filter(|_| !mapped);
         let file = FileState::read(&*self.file, &self.real_path, before)?;
@@ -444,8 +447,8 @@ impl Inner {
         Ok((file, snapshot))
     }
 
-    /// The state and the pages of a file that was mapped before, if its header, read through the
-    /// mapping, is what it was.
+    /// The state and the pages of a file mapped before, if the header, read through the mapping,
+    /// is unchanged.
     fn look_at_mapping(&self, state: &mut State) -> Result<Option<(FileState, Snapshot)>, Error> {
         let (Some(file), Some(image)) = (state.file, &state.image) else { return Ok(None) };
         if !image.is_mapped() || file.header.stated_page_count() != Some(file.page_count) {
@@ -464,7 +467,7 @@ impl Inner {
     }
 
     /// The same for a file in write-ahead log mode. `file` is the state by the database file alone;
-    /// read when it is asked for, where the store has the log open.
+    /// read on demand, where the store has the log open.
     fn look_at_log(
         &self,
         state: &mut State,
@@ -491,7 +494,7 @@ impl Inner {
         Ok((found.file, Snapshot { image, mapping: None, log: Some(found.view) }))
     }
 
-    /// The pages of a state that no image is kept of.
+    /// The pages of a state without a kept image.
     fn snapshot(&self, file: &FileState) -> Result<Snapshot, Error> {
         let only_read = self.options.access == Access::ReadOnly;
         let unchanging = self.options.locking == Locking::Exclusive && only_read;
@@ -511,8 +514,8 @@ impl Inner {
         Ok(self.file.map(file.byte_len())?)
     }
 
-    /// Lets one transaction write, which began at the state of the log that `log` is where there is
-    /// one.
+    /// Lets one transaction write. `log` is the state of the log the transaction began at, where
+    /// there is a log.
     pub(crate) fn begin_writing(
         &self,
         header: &FileHeader,
@@ -580,18 +583,19 @@ impl Inner {
             _ => return,
         };
         if level == LockLevel::None {
-            // It keeps the lock. What the system mapped stays with the file, for the next one.
+            // A mapping keeps the lock. The mapped region stays with the file, for the
+            // next mapping.
             state.mapping = None;
         }
         if self.file.unlock(level).is_err() {
-            // Others may now wait for a lock that nobody uses; the file itself is as it should be.
+            // Others may now wait for a lock nobody uses; the file itself is sound.
             state.latched = true;
         }
     }
 }
 
 impl State {
-    /// Forgets what is known of the file.
+    /// Forgets the file's state and pages.
     pub(crate) fn forget(&mut self) {
         self.file = None;
         self.image = None;

@@ -10,15 +10,15 @@ use crate::image::Snapshot;
 use crate::store::Inner;
 use crate::{Error, IndexCursor, Settings, TableCursor, Watch};
 
-/// A snapshot of the database. With a rollback journal no other connection can commit as long as it
-/// lives; with a write-ahead log others go on.
+/// A snapshot of the database. With a rollback journal no other connection can commit during its
+/// life; with a write-ahead log others go on.
 pub struct Transaction {
     pub(crate) store: Arc<Inner>,
     pub(crate) file: FileState,
     pub(crate) snapshot: Snapshot,
-    /// `Some` when it may write.
+    /// `Some` for a writer.
     pub(crate) changes: Option<Box<Changes>>,
-    /// What may stop its cursors.
+    /// The watch able to stop this transaction's cursors.
     pub(crate) watch: Option<Arc<Watch>>,
 }
 
@@ -27,8 +27,8 @@ impl Transaction {
         Transaction { store, file, snapshot, changes: None, watch: None }
     }
 
-    /// Lets `watch` stop the cursors of this transaction: each looks at it whenever it enters a
-    /// page. What is written is not stopped halfway.
+    /// Lets `watch` stop the cursors of this transaction: each looks at the watch on entering a
+    /// page. Writing is never stopped halfway.
     pub fn set_watch(&mut self, watch: Option<Arc<Watch>>) {
         self.watch = watch;
     }
@@ -64,19 +64,19 @@ impl Transaction {
         self.file.byte_len()
     }
 
-    /// Returns the number that changes whenever the schema does.
+    /// Returns the schema cookie: another number after each change of the schema.
     pub fn schema_cookie(&self) -> u32 {
         self.file.header.schema_cookie
     }
 
     /// The order of bytes of the file's text; `None` for UTF-8. Cursors give records in UTF-8
-    /// either way; pages and payloads have what the file has.
+    /// either way; pages and payloads keep the file's encoding.
     #[inline]
     pub fn utf16(&self) -> Option<ByteOrder> {
         self.file.header.text_encoding.utf16()
     }
 
-    /// Bytes of a page that the format may use.
+    /// Bytes of a page usable by the format, without the reserved ones.
     #[inline]
     pub(crate) fn usable(&self) -> usize {
         self.file.header.usable()
@@ -100,7 +100,7 @@ impl Transaction {
         Ok(IndexCursor::new(self, root))
     }
 
-    /// An error unless the file has a page `pgno` that may hold data. An empty file has page 1.
+    /// An error unless the file has a page `pgno` able to hold data. An empty file has page 1.
     #[inline]
     pub(crate) fn check_pgno(&self, pgno: Pgno) -> Result<(), Error> {
         if pgno.get() > self.file.page_count.max(1) {
@@ -133,7 +133,7 @@ impl Transaction {
         self.changes.is_some()
     }
 
-    /// Notes that the schema has changed, so that other connections read it again.
+    /// Notes a change of the schema, for other connections to read the schema again.
     ///
     /// # Errors
     /// [`Error::Misuse`] when the transaction may not write.
@@ -158,7 +158,7 @@ impl Transaction {
         self.change_header(|header| header.application_id = id)
     }
 
-    /// Notes in the header which version of the format reads and writes the file: 1 with a rollback
+    /// Notes in the header the version of the format for reading and writing: 1 with a rollback
     /// journal, 2 with a write-ahead log.
     pub(crate) fn set_versions(&mut self, version: u8) -> Result<(), Error> {
         self.change_header(|header| {
@@ -170,7 +170,7 @@ impl Transaction {
     fn change_header(&mut self, change: impl FnOnce(&mut FileHeader)) -> Result<(), Error> {
         self.change(|txn| {
             change(&mut txn.file.header);
-            // The header is written with page 1 at the commit, which happens only if it changed.
+            // The commit writes the header as part of page 1, and only if page 1 counts as changed.
             txn.edit(Pgno::FIRST).map(drop)
         })
     }
@@ -178,7 +178,7 @@ impl Transaction {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        // A mapping keeps the lock that is about to go, and the log's lock goes before the file's.
+        // A mapping keeps the lock about to be released, and the log's lock goes before the file's.
         self.snapshot.mapping = None;
         self.snapshot.log = None;
         self.store.end(self.changes.is_some());

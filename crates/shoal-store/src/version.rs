@@ -1,4 +1,4 @@
-//! Whether anybody has committed since.
+//! Versions: states of a file, to tell whether anybody has committed since.
 
 use shoal_format::FileHeader;
 
@@ -6,19 +6,18 @@ use crate::header::FileState;
 use crate::wal::{LogVersion, NO_LOG};
 use crate::{Error, Mode, Store, Transaction};
 
-/// A state of a database file, to ask later whether it is still the same.
+/// A state of a database file, to compare with a later one.
 ///
-/// Equal ones are the same state. Of a file in write-ahead log mode without a log, or with one that
-/// nothing was ever written to, two that were looked at one after the other are not: in between
-/// somebody may have written a log, put it into the database and removed it, which need not leave a
-/// trace in the header.
+/// Equal versions are the same state. For a file in write-ahead log mode without a log, or with an
+/// empty log, two versions looked at one after the other are unequal: in between somebody may have
+/// written a log, checkpointed and removed the log, without leaving a trace in the header.
 #[derive(Clone, Debug)]
 pub struct Version {
-    /// Its change counter grows with every commit that goes without a log.
+    /// The header's change counter grows with every commit made without a log.
     header: FileHeader,
     page_count: u32,
     log: Option<LogVersion>,
-    /// What stands for the state within this process.
+    /// A number for the state, unique within this process.
     state_id: u64,
 }
 
@@ -26,7 +25,7 @@ impl PartialEq for Version {
     fn eq(&self, other: &Version) -> bool {
         let same =
             (self.header, self.page_count, self.log) == (other.header, other.page_count, other.log);
-        // Whoever begins a log gives it a salt by chance.
+        // Everyone who begins a log gives it a random salt.
         let told = self.log.is_none_or(|log| log != NO_LOG) || self.state_id == other.state_id;
         same && told
     }
@@ -35,13 +34,12 @@ impl PartialEq for Version {
 impl Eq for Version {}
 
 impl Transaction {
-    /// The state that this transaction reads: of one that writes, with its own changes of the
-    /// header.
+    /// The state read by this transaction; for a writer, with its own changes of the header.
     pub fn version(&self) -> Version {
         self.version_of(self.file)
     }
 
-    /// The state that this transaction began at, whatever it has changed since.
+    /// The state at the beginning of this transaction, without its own changes.
     pub fn began_at(&self) -> Version {
         self.version_of(self.changes.as_ref().map_or(self.file, |changes| changes.original))
     }
@@ -55,18 +53,18 @@ impl Transaction {
         }
     }
 
-    /// A number that stands for the state that this transaction began at: within one process no
-    /// other state has the same. The next transaction has it, too, unless somebody committed or the
-    /// store forgot its pages. Cost: a load.
+    /// The number of this transaction's first state, unique within one process. The next
+    /// transaction has the same number, unless somebody committed or the store forgot its pages.
+    /// Cost: a load.
     #[inline]
     pub fn state_id(&self) -> u64 {
         self.snapshot.image.id
     }
 
-    /// Whether anybody has committed since this transaction began.
+    /// True when anybody has committed since this transaction began.
     ///
-    /// With a rollback journal nobody can as long as it reads: no system call. With a write-ahead
-    /// log others can; cost: a look at the log's index, which is shared memory.
+    /// With a rollback journal nobody can commit while this transaction reads: no system call. With
+    /// a write-ahead log others can; cost: a look at the log's index, in shared memory.
     ///
     /// # Errors
     /// When the index cannot be read.
@@ -79,7 +77,7 @@ impl Transaction {
 }
 
 impl Version {
-    /// Whether one commit without a log led from `before` to this state.
+    /// True when one commit without a log led from `before` to this state.
     pub fn follows(&self, before: &Version) -> bool {
         let next = before.header.change_counter.wrapping_add(1);
         self.log.is_none() && before.log.is_none() && self.header.change_counter == next
@@ -89,7 +87,7 @@ impl Version {
 impl Store {
     /// The state of the file now.
     ///
-    /// Cost: that of beginning a transaction, waiting for a writer included (`docs/tables.md`).
+    /// Cost: as [`Store::begin`], waiting for a writer included (`docs/tables.md`).
     ///
     /// # Errors
     /// As [`Store::begin`].
@@ -97,8 +95,8 @@ impl Store {
         Ok(self.begin(Mode::Read)?.version())
     }
 
-    /// Whether anybody has committed since the file was at `version`, this store included. True as
-    /// well where [`Version`] cannot tell, and when a write-ahead log came to its end without
+    /// True when anybody has committed since the file was at `version`, this store included. True
+    /// as well where [`Version`] cannot tell, and when a write-ahead log was removed without
     /// another commit.
     ///
     /// Cost: as [`Store::version`].

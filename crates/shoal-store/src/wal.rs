@@ -1,26 +1,26 @@
-//! Databases in write-ahead log mode: what a transaction reads, beside others who write.
+//! Databases in write-ahead log mode: transactions reading beside writers.
 //!
-//! What a reader needs is that neither the frames it reads nor the pages it takes from the database
-//! file change under it. As SQLite's own readers it holds the shared lock of a read mark in the
-//! log's index (`-shm`). Either
+//! A reader needs the frames it reads, and the pages it takes from the database file, to stay
+//! unchanged. Like SQLite's own readers it holds the shared lock of a read mark in the log's index
+//! (`-shm`). Either
 //!
-//! - the whole log was in the database already: the reader locks mark 0, which keeps every
-//!   checkpoint from writing into the database, and does not look at the log; or
-//! - it was not: the reader locks a mark that says how far it reads, if need be after setting it.
-//!   Checkpoints write what comes before the mark, and no more: pages that the reader finds in the
-//!   log. Nobody begins the log anew.
+//! - the whole log was checkpointed already: the reader locks mark 0, keeping every checkpoint from
+//!   writing into the database, and does not look at the log; or
+//! - the log was ahead of the database: the reader locks a mark with the number of its last frame,
+//!   if need be after setting one. Checkpoints write only frames up to the mark: pages the reader
+//!   finds in the log. Nobody begins the log anew.
 //!
-//! A store that may write opens log and index as SQLite does, making them where there are none, and
-//! keeps the database's shared lock as long as it is open: nobody removes the two files meanwhile.
-//! The last one to go puts the log into the database and removes them.
+//! A store opened for writing opens log and index as SQLite does, making missing ones, and keeps
+//! the database's shared lock as long as it is open: nobody removes the two files meanwhile. The
+//! last store to close checkpoints the log and removes both.
 //!
-//! A store that may only read makes no file and holds the database's lock for each transaction.
-//! Where there is an index, it uses it as others do. Where there is none, it reads the log by its
-//! checksums; after each page that is read from the database it is checked that there is still no
-//! index, as whoever writes makes one first. Once there is one, nothing tells whether it is the
-//! first. Where there was no log, an index of an empty log may be that of a log which was written,
-//! put into the database and cut, under an index that has ended with its program and was made anew:
-//! the salt is zero, and so is the count of frames that were put into the database, in both.
+//! A store opened for reading makes no file and holds the database's lock for each transaction. An
+//! existing index is used as by others. Without one the store reads the log by its checksums; after
+//! each page read from the database it checks for an index, because every writer makes an index
+//! first. Once there is an index, nothing tells the first index from a later one. Where there was
+//! no log, an index of an empty log may belong to a log written, checkpointed and cut under an
+//! earlier index, lost with its program and made anew: salt and count of checkpointed frames are
+//! zero in both.
 
 mod append;
 mod checkpoint;
@@ -53,19 +53,18 @@ pub(crate) struct Log {
     has_durable_name: AtomicBool,
 }
 
-/// A state of a log: its salt, which is another one whenever it begins anew, and its committed
-/// frames.
+/// A state of a log: its salt, another one after each restart of the log, and its committed frames.
 pub(crate) type LogVersion = ([u8; 8], u32);
 
-/// The state of a log that is not there, or that nothing was ever written to.
+/// The state of a missing log, or of a log never written to.
 pub(crate) const NO_LOG: LogVersion = ([0; 8], 0);
 
-/// The state of the log that a transaction reads. Clones hold the same lock.
+/// The state of the log read by a transaction. Clones hold the same lock.
 #[derive(Clone)]
 pub(crate) struct LogView {
     source: Source,
     pub(crate) version: LogVersion,
-    /// `None` where nobody shares an index, so that nothing keeps a checkpoint away.
+    /// `None` where nobody shares an index: nothing keeps a checkpoint away.
     held: Option<Arc<Held>>,
 }
 
@@ -74,18 +73,17 @@ pub(crate) struct LogView {
 enum Source {
     /// In the database: so is all of the log.
     Database,
-    /// In the frames that the index tells of.
+    /// In the frames listed by the index.
     Index(Arc<dyn File>),
     /// In the log, where nobody shares an index: the offsets of page images.
     Scanned(Arc<dyn File>, Arc<FxHashMap<Pgno, u64>>),
 }
 
-/// The shared lock of a read mark, let go when it is dropped.
+/// The shared lock of a read mark, released on drop.
 pub(crate) struct Held {
     log: Arc<Log>,
     mark: usize,
-    /// The header that the index had when the lock was taken; `None` of an index that says nothing
-    /// valid.
+    /// The index's header at the time of locking; `None` for an index without a valid header.
     header: Option<IndexHeader>,
 }
 
@@ -96,7 +94,7 @@ impl Drop for Held {
 }
 
 impl LogView {
-    /// Reads page `pgno` if the log has it.
+    /// Reads page `pgno` from the log; false for a page not in the log.
     pub(crate) fn read(&self, pgno: Pgno, bytes: &mut [u8]) -> Result<bool, Error> {
         match &self.source {
             Source::Database => Ok(false),
@@ -130,7 +128,7 @@ impl LogView {
         Ok(())
     }
 
-    /// Whether the log is at another state by now. Cost: a look at shared memory.
+    /// True when the log is at another state by now. Cost: a look at shared memory.
     pub(crate) fn is_past(&self, store: &Inner) -> Result<bool, Error> {
         match &self.held {
             Some(held) => Ok(held.log.index.header()? != held.header),
@@ -139,7 +137,7 @@ impl LogView {
         }
     }
 
-    /// Frames of the log that the state has, for the bound on pages that a state may have.
+    /// Frames of the log in this state, for the bound on a state's pages.
     fn frames(&self) -> u64 {
         match &self.source {
             Source::Database => 0,
@@ -148,7 +146,7 @@ impl LogView {
         }
     }
 
-    /// The log that this state is one of, where the index tells of it.
+    /// The log of this state, where the index describes the state.
     pub(crate) fn log(&self) -> Option<&Arc<Log>> {
         self.held.as_ref().filter(|held| held.header.is_some()).map(|held| &held.log)
     }
@@ -160,31 +158,31 @@ impl fmt::Debug for LogView {
     }
 }
 
-/// What a store keeps of the log from one transaction to the next.
+/// The log's part of a store, kept from one transaction to the next.
 #[derive(Default)]
 pub(crate) struct WalState {
     /// Open as long as its index is the one beside the database.
     log: Option<Arc<Log>>,
-    /// The database's shared lock is kept for it.
+    /// The database's shared lock is kept for the log.
     pub(crate) is_peer: bool,
-    /// The state of the log that the store's image is of.
+    /// The state of the log the store's image belongs to.
     known: Option<IndexHeader>,
     /// The lock of writers is kept, and nobody else writes as long as the store is open.
     pub(crate) keeps_writing: bool,
 }
 
-/// The state that a transaction reads.
+/// The state read by a transaction.
 pub(crate) struct WalSnapshot {
     pub(crate) file: FileState,
     pub(crate) view: LogView,
     pub(crate) since: Since,
 }
 
-/// What led from the state before to this one.
+/// The changes from the previous state to this one.
 pub(crate) enum Since {
     /// Nothing.
     Unchanged,
-    /// Commits that wrote these pages.
+    /// Commits of these pages.
     Pages(FxHashSet<Pgno>),
     /// Nobody knows.
     Unknown,
@@ -197,8 +195,8 @@ impl fmt::Debug for WalState {
 }
 
 impl WalState {
-    /// With the database's shared lock held: takes the log's, and tells the state to be read.
-    /// `file` is the state by the database file alone, `before` that of the last transaction.
+    /// With the database's shared lock held: takes a read lock of the log, and returns the state to
+    /// read. `file` is the state by the database file alone, `before` the last transaction's.
     pub(crate) fn begin(
         &mut self,
         store: &Inner,
@@ -239,8 +237,8 @@ impl WalState {
                 for number in known.frames + 1..=header.frames {
                     pages.extend(log.index.page_of(number)?);
                 }
-                // The list is of this log only if it has not begun anew meanwhile, which is kept
-                // from it where this reads the log.
+                // The list belongs to this log unless the log was restarted meanwhile. A view with
+                // frames to read in the log prevents a restart.
                 let still = log.index.header()?.is_some_and(|now| now.salt == header.salt);
                 match still || !matches!(view.source, Source::Database) {
                     true if !pages.contains(&Pgno::FIRST) => {
@@ -292,7 +290,7 @@ impl WalState {
         Ok(())
     }
 
-    /// The open log of a store that may write.
+    /// The open log of a store opened for writing.
     pub(crate) fn peer(&self) -> Option<&Arc<Log>> {
         self.log.as_ref().filter(|_| self.is_peer)
     }
@@ -302,13 +300,13 @@ impl WalState {
         self.known = Some(header);
     }
 
-    /// What is known of the log's state is known no more.
+    /// Forgets the state of the log.
     pub(crate) fn forget(&mut self) {
         self.known = None;
     }
 
-    /// Puts the log into the database and removes it, if nobody else has the database open. True
-    /// when both files are gone; the database's exclusive lock is held then.
+    /// Checkpoints and removes the log, if nobody else has the database open. True when both files
+    /// are gone; the database's exclusive lock is held then.
     pub(crate) fn close(&mut self, store: &Inner) -> Result<bool, Error> {
         let Some(log) = self.log.take_if(|_| self.is_peer) else { return Ok(false) };
         if std::mem::take(&mut self.keeps_writing) {
@@ -348,8 +346,8 @@ impl Log {
         Ok(slot.clone())
     }
 
-    /// The index's header, after making the index anew if it says nothing valid; `None` where it
-    /// cannot be written.
+    /// The index's header, after rebuilding an index without a valid one; `None` for an invalid
+    /// index not writable here.
     fn header(&self, store: &Inner) -> Result<Option<IndexHeader>, Error> {
         for attempt in 0..TRIES {
             if let Some(header) = self.index.header()? {
@@ -358,7 +356,7 @@ impl Log {
             if !self.index.writable {
                 return Ok(None);
             }
-            // Who holds it makes the index valid.
+            // The holder of the lock of writers makes the index valid.
             if self.index.lock(WRITE_LOCK, 1)? {
                 let found = match self.index.header() {
                     Ok(None) => self.recover(store).map(Some),
@@ -372,7 +370,7 @@ impl Log {
         Err(Error::busy(&store.path))
     }
 
-    /// Locks the mark that says how far a reader looks from now on.
+    /// Locks the read mark of the log's last frame at present.
     fn begin_read(self: &Arc<Log>, store: &Inner) -> Result<Held, Error> {
         for attempt in 0..TRIES {
             if attempt > 0 {
@@ -395,7 +393,7 @@ impl Log {
             let still = self.index.header()? == Some(header)
                 && self.index.mark(mark)? == at
                 && (mark != 0 || whole == (self.index.backfilled()? >= header.frames));
-            // A mark beyond the state protects frames that it has not.
+            // A mark past the state's last frame protects frames missing from the state.
             if still && at <= header.frames {
                 return Ok(held);
             }
@@ -403,9 +401,8 @@ impl Log {
         Err(Error::busy(&store.path))
     }
 
-    /// The place of a read mark that covers no frame past the state's last, and as many as can be:
-    /// one that is there, or one that nobody uses and is set. 0 when there is none: then
-    /// checkpoints wait.
+    /// The number of a read mark covering no frame past the state's last, and as many as possible:
+    /// an existing mark, or an unused one set here. 0 when there is none: then checkpoints wait.
     fn choose_mark(&self, frames: u32) -> Result<usize, Error> {
         let (mut best, mut reach) = (0, 0);
         for place in 1..READ_MARKS {
@@ -429,13 +426,12 @@ impl Log {
         Ok(best)
     }
 
-    /// Locks mark 0 of an index that says nothing valid and cannot be made anew; `None` when
-    /// someone is about to change that.
+    /// Locks mark 0 of an index without a valid header that cannot be rebuilt; `None` when someone
+    /// is about to make the header valid.
     ///
-    /// Whoever makes the index valid then starts from a log of which nothing is in the database,
-    /// and can put nothing there as long as the mark is locked. Without the lock of writers it
-    /// might be one who is halfway through telling of a log that is there, and is about to begin it
-    /// anew.
+    /// The next to make the index valid then starts from a log with nothing checkpointed, and can
+    /// checkpoint nothing as long as the mark is locked. A writer holding the lock of writers might
+    /// be halfway through describing an existing log, and about to restart the log.
     fn lock_invalid(self: &Arc<Log>) -> Result<Option<Held>, Error> {
         if !self.index.lock_mark(0)? {
             return Ok(None);
@@ -446,8 +442,8 @@ impl Log {
         Ok(Some(held).filter(|_| quiet && left))
     }
 
-    /// Takes the lock of writers at the state that `view` is of; false when somebody else holds it
-    /// or has committed since.
+    /// Takes the lock of writers at the state of `view`; false when somebody else holds the lock or
+    /// has committed since.
     pub(crate) fn begin_write(&self, view: &LogView) -> Result<bool, Error> {
         if !self.index.lock(WRITE_LOCK, 1)? {
             return Ok(false);
@@ -459,7 +455,7 @@ impl Log {
         same
     }
 
-    /// Whether nobody has committed since `view` was taken.
+    /// True when nobody has committed since `view` was taken.
     pub(crate) fn is_at(&self, view: &LogView) -> Result<bool, Error> {
         Ok(self.index.header()? == view.held.as_ref().and_then(|held| held.header))
     }
@@ -470,7 +466,7 @@ impl Log {
     }
 }
 
-/// The state of a log whose index says nothing: what its checksums vouch for.
+/// The state of a log without a valid index: the frames its checksums vouch for.
 fn alone(store: &Inner, file: FileState, held: Option<Arc<Held>>) -> Result<WalSnapshot, Error> {
     let mut view = LogView { source: Source::Database, version: NO_LOG, held };
     let mut page_count = None;
@@ -500,8 +496,8 @@ fn open_log(store: &Inner) -> Result<Option<Arc<dyn File>>, Error> {
     }
 }
 
-/// The file's state with the log: its header is that of page 1 in the log, if it is there. A count
-/// of 0 pages is that of a log without frames, and stands for that of the file.
+/// The file's state with the log: the header is page 1's in the log, or the file's when the log has
+/// no page 1. A count of 0 pages means a log without frames, and the file's own state.
 fn state(
     store: &Inner,
     view: &LogView,
@@ -526,9 +522,9 @@ fn state(
     checked(store, view, FileState { header, page_count })
 }
 
-/// Refuses a state with pages that are neither in the file nor in the log: what is kept of a state
-/// grows with its pages. Whoever adds a page writes it to the log, also one that is free at once;
-/// only that of the lock is in neither. Cost: asks for the size of the file.
+/// Refuses a state with pages in neither the file nor the log: the memory kept for a state grows
+/// with its pages. Every added page is written to the log, even one free at once; only the page of
+/// the lock bytes is in neither. Cost: asks for the size of the file.
 fn checked(store: &Inner, view: &LogView, file: FileState) -> Result<FileState, Error> {
     let in_file = store.file.size()?.div_ceil(u64::from(file.header.page_size));
     let most = in_file.saturating_add(view.frames()).saturating_add(1);

@@ -1,4 +1,4 @@
-//! Stopping what is running, from another thread or at a set time.
+//! Stopping a running statement, from another thread or at a set time.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -7,13 +7,13 @@ use crate::Error;
 
 /// Looked at by transactions at every page they enter, and by whoever loops without pages.
 ///
-/// A watch says "go on" until it is stopped or its time has passed, and then "stop" until it is
-/// restarted. Cost of a look: one load; with a time limit also a look at the clock.
+/// A watch says "go on" until stopped or out of time, and then "stop" until restarted. Cost of a
+/// look: one load; with a time limit also a look at the clock.
 #[derive(Debug)]
 pub struct Watch {
     /// Bits of [`STOPPED`], [`TIMED`] and [`COUNTED`].
     state: AtomicU8,
-    /// What the deadline is counted from.
+    /// The moment the deadline is counted from.
     origin: Instant,
     /// In nanoseconds from the origin.
     deadline: AtomicU64,
@@ -63,9 +63,8 @@ impl Watch {
         }
     }
 
-    /// Counts from now on the pages that walks enter, until the watch is restarted. A watch that
-    /// counts nothing pays nothing for it: counting is one of the states that a look takes the long
-    /// way for.
+    /// Counts from now on the pages entered by walks, until the watch is restarted. Without
+    /// counting there is no cost: counting is one of the states sending a look to the slow path.
     pub fn count_pages(&self) {
         self.pages.store(0, Ordering::Relaxed);
         self.state.fetch_or(COUNTED, Ordering::Relaxed);
@@ -76,7 +75,7 @@ impl Watch {
         self.pages.load(Ordering::Relaxed)
     }
 
-    /// A look at a page that is entered: as [`Watch::check`].
+    /// A look at the watch on entering a page: as [`Watch::check`].
     #[inline]
     pub(crate) fn enter_page(&self) -> Result<(), Error> {
         match self.state.load(Ordering::Relaxed) {

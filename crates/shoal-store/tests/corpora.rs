@@ -1,5 +1,5 @@
-//! Every b-tree of every database that real programs wrote, walked by our cursors and compared with
-//! SQLite; and the corrupt ones, which must end in rows or an error.
+//! Every b-tree of every database written by real programs, walked by our cursors and compared with
+//! SQLite; and the corrupt databases, required to end in rows or an error.
 
 #![allow(clippy::unwrap_used)]
 
@@ -29,7 +29,7 @@ fn text(value: Option<ValueRef<'_>>) -> String {
     }
 }
 
-/// The b-trees that the schema names.
+/// The b-trees named by the schema.
 fn trees(txn: &Transaction) -> Result<Vec<Tree>, Error> {
     let mut trees = Vec::new();
     let mut cursor = txn.table(Pgno::FIRST)?;
@@ -209,7 +209,7 @@ fn corrupt_databases_end_in_rows_or_an_error() {
     assert!(walked > 0 && refused > 0, "{walked} walked, {refused} refused");
 }
 
-/// Walks what can be walked; the first error otherwise.
+/// Walks every tree as far as possible; the first error otherwise.
 fn walk_all(path: &Path) -> Result<usize, Error> {
     let store = open(path)?;
     let txn = store.begin(Mode::Read)?;

@@ -1,5 +1,5 @@
-//! Files that were made to mislead: reading, changing and undoing them ends in rows or an error,
-//! never in a panic, a circle or a large allocation.
+//! Files made to mislead: reading, changing and undoing them ends in rows or an error, never in a
+//! panic, a circle or a large allocation.
 
 #![allow(clippy::unwrap_used)]
 
@@ -41,7 +41,7 @@ fn walk(txn: &Transaction) {
                 let _ = (row.value(0), row.value(1));
             }
         }
-        // Enough of them that the tree's separators are decoded.
+        // Enough lookups to have the tree's separators decoded.
         let mut lookup = TableLookup::new(root);
         for rowid in -5..40 {
             if let Ok(Some(payload)) = lookup.seek(txn, rowid * i64::from(number)) {
@@ -57,7 +57,7 @@ fn walk(txn: &Transaction) {
     }
 }
 
-/// Changes what it finds, each change taken back when it fails.
+/// Tries changes on every page as a root; a failed change is taken back.
 fn change(txn: &mut Transaction, salt: u32) {
     let long = vec![b'x'; 1500];
     for number in 1..=txn.page_count().min(60) {
@@ -117,8 +117,8 @@ fn corrupt_databases_can_be_changed_without_a_panic() {
     }
 }
 
-/// A state is kept with a place for each of its pages. A file of 512 bytes in write-ahead log mode
-/// that stated 4,294,967,294 of them made the process ask for 100 GB.
+/// Memory for a state includes a place for each of its pages. A file of 512 bytes in write-ahead
+/// log mode, stating 4,294,967,294 pages, made the process ask for 100 GB.
 #[test]
 fn files_with_a_log_that_state_pages_which_are_not_there_are_refused() {
     let mut bytes = database(512, 0, "CREATE TABLE t(a)");
@@ -174,7 +174,7 @@ fn sample() -> Vec<u8> {
     )
 }
 
-/// A database that was being changed, and its journal, as a crash leaves them.
+/// A database in the middle of a change, and its journal, as a crash leaves the two.
 fn crashed() -> Image {
     let image = Image::from([(DB.into(), sample())]);
     let vfs = SimVfs::from_image(&image);

@@ -1,4 +1,4 @@
-//! Entries found by key: what a lookup walks over is what a cursor walks over, in indexes of every
+//! Entries found by key: a lookup must walk over the same entries as a cursor, in indexes of every
 //! order and shape, over changes of the file.
 
 #![allow(clippy::unwrap_used)]
@@ -63,8 +63,8 @@ fn order() -> impl Strategy<Value = KeyOrder> {
     })
 }
 
-/// The records from a place on, at most `most`, by cursor and by lookup, which pauses now and then:
-/// forwards from the place and backwards from before it.
+/// The records from a place on, at most `most`, by cursor and by lookup; the lookup pauses now and
+/// then. Forwards from the place, and backwards from before the place.
 fn check(
     txn: &Transaction,
     index: Pgno,
@@ -124,7 +124,7 @@ fn check(
     }
 }
 
-/// One cursor that seeks from wherever it is finds what a new one does: keys as they come, and in
+/// One cursor seeking from anywhere must find the same as a new one: keys as they come, and in
 /// their order, each several times, with a few steps between.
 fn check_again<'k>(
     txn: &Transaction,
@@ -282,7 +282,7 @@ fn by_lookup(
     Ok(rowids)
 }
 
-/// Keys of which most are few integers, so that leaves have them alone.
+/// Keys mostly of few integers, to get leaves of integers alone.
 fn few() -> impl Strategy<Value = Vec<Key>> {
     let ints = prop::collection::vec((-30_i64..30).prop_map(Key::Int), 0..900);
     (ints, prop::collection::vec(key(), 0..3)).prop_map(|(mut keys, others)| {
@@ -303,12 +303,13 @@ proptest! {
         for (keys, from) in [(&keys, 1), (&more, 10_000)] {
             insert(&store, index, &order, keys, from);
             let txn = store.begin(Mode::Read).unwrap();
-            // Often enough that leaves are decoded.
+            // Often enough to have the leaves decoded.
             for wanted in (0..6).flat_map(|_| -31..32) {
                 let key = [ValueRef::Int(wanted)];
                 let expect = by_cursor(&txn, index, &order, &key, 16).unwrap();
                 let got = by_lookup(&txn, &mut lookup, &order, &key, 16).unwrap();
-                // Of what goes on on other pages it is not told, nor of what lies before that.
+                // A lookup stops without an answer at an entry continued on overflow pages, or
+                // before one.
                 prop_assert!(got == expect || (far && got.is_none()), "{got:?} {expect:?}");
                 check(&txn, index, &order, &mut lookup, &key, 4);
             }
@@ -327,7 +328,7 @@ proptest! {
         prop_assert!(got == expect || (far && got.is_none()), "{got:?} {expect:?}");
     }
 
-    /// Whatever is wrong with the pages is found out, or what is found is what a cursor finds.
+    /// Damage to pages must be found, or the entries found must be those of a cursor.
     #[test]
     fn decoded_leaves_hide_no_damage(
         keys in few(),

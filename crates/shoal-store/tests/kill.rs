@@ -1,5 +1,5 @@
 //! Programs killed at random while they write: Shoal and the `sqlite3` command in turns, each
-//! recovering what the other left.
+//! recovering the other's unfinished work.
 
 #![allow(clippy::unwrap_used)]
 #![allow(clippy::print_stderr, clippy::print_stdout)] // the killed program tells of its commits
@@ -22,7 +22,7 @@ use shoal_store::{
 const SCHEMA: &str = "CREATE TABLE n(id INTEGER PRIMARY KEY, value INT);
     CREATE TABLE log(id INTEGER PRIMARY KEY, who TEXT, pad BLOB); INSERT INTO n VALUES(1, 0);";
 
-/// The path of the database, in the environment of a program that is to be killed.
+/// The path of the database, in the environment of a program about to be killed.
 const CHILD: &str = "SHOAL_KILL_CHILD";
 
 fn open(path: &Path) -> Store {
@@ -48,7 +48,7 @@ fn value(txn: &Transaction) -> i64 {
     }
 }
 
-/// The program that is killed: raises the counter and tells each commit, for as long as it lives.
+/// The program to be killed: raises the counter and reports each commit, for as long as it lives.
 #[test]
 fn child() {
     let Some(path) = std::env::var_os(CHILD) else { return };
@@ -70,7 +70,7 @@ fn child() {
     }
 }
 
-/// Starts a writer, lets it live for a while, kills it; gives the last commit that it told.
+/// Starts a writer, lets it live for a while, kills it; returns the last commit reported.
 fn live_and_die(path: &Path, by_us: bool, life: Duration) -> Option<i64> {
     let mut command = match by_us {
         true => {
@@ -93,7 +93,7 @@ fn live_and_die(path: &Path, by_us: bool, life: Duration) -> Option<i64> {
             SELECT 'told ' || value FROM n;\n";
         let start =
             "PRAGMA synchronous = normal;\n.timeout 20000\nPRAGMA wal_autocheckpoint = 15;\n";
-        // The command is killed before it has read all.
+        // The command is killed before reading all of its input.
         let _ = input.write_all(start.as_bytes());
         while !by_us && input.write_all(line.as_bytes()).is_ok() {}
     });
@@ -109,7 +109,7 @@ fn live_and_die(path: &Path, by_us: bool, life: Duration) -> Option<i64> {
     reader.join().unwrap()
 }
 
-/// The counter, the rows that say so, and whether the file is whole, as `sqlite3` finds them.
+/// The counter, the number of log rows, and a check of the whole file, by `sqlite3`.
 fn found_by_sqlite(path: &Path) -> (i64, i64) {
     let sql = "PRAGMA integrity_check; SELECT value FROM n; SELECT count(*) FROM log;";
     let out = Command::new("sqlite3").arg(path).arg(sql).output().unwrap();

@@ -1,5 +1,5 @@
-//! Files that SQLite's own command writes while the store reads them: rollback journal and
-//! write-ahead log, and logs that were left behind.
+//! Files written by SQLite's own command while the store reads them: rollback journal and
+//! write-ahead log, and logs left behind.
 
 #![allow(clippy::unwrap_used)]
 #![allow(clippy::print_stderr)] // a test that is skipped says so
@@ -39,7 +39,7 @@ fn database(folder: &Path, mode: &str) -> PathBuf {
     path
 }
 
-/// A `sqlite3` command that runs `rounds` transactions; `None` where there is no such command.
+/// A `sqlite3` command running `rounds` transactions; `None` where there is no such command.
 fn writer(path: &Path, rounds: usize, checkpoints: bool) -> Option<Child> {
     let mut child = Command::new("sqlite3")
         .arg(path)
@@ -62,14 +62,14 @@ fn writer(path: &Path, rounds: usize, checkpoints: bool) -> Option<Child> {
     }
     let mut input = child.stdin.take().unwrap();
     std::thread::spawn(move || {
-        // The command may be stopped before it has read all.
+        // The command may be stopped before reading all of its input.
         let _ = input.write_all(script.as_bytes());
     });
     Some(child)
 }
 
-/// What one snapshot says of itself, checked: the sum is 0, all rounds are the same, every row is
-/// found by lookup and the index has as many entries as the table rows.
+/// Checks one snapshot: the sum is 0, all rounds are the same, every row is found by lookup, and
+/// the index has as many entries as the table has rows.
 fn check(txn: &Transaction) -> Result<i64, Error> {
     let table = try_root(txn, "t")?;
     let mut lookup = TableLookup::new(table);
@@ -133,7 +133,7 @@ fn read_while_written(mode: &str, checkpoints: bool, cache_pages: usize, access:
             break;
         }
         assert!(start.elapsed() < Duration::from_secs(60), "the writer does not come to an end");
-        // Leave a gap in which a writer finds nobody reading.
+        // Leave a gap for a writer to find nobody reading.
         std::thread::sleep(Duration::from_millis(1));
     }
     assert_eq!(last, 150);
@@ -199,7 +199,7 @@ fn a_log_of_a_connection_that_stays_open() {
         assert!(busy == 0 && (moved == log || locking == Locking::Exclusive));
         assert_eq!(count(&store), if locking == Locking::Shared { 800 } else { 400 });
     }
-    // Without an index: what a crashed program left, or media that were copied.
+    // Without an index: files left by a crashed program, or copied media.
     let copy = folder.path().join("copy");
     std::fs::copy(&path, &copy).unwrap();
     std::fs::copy(folder.path().join("db-wal"), folder.path().join("copy-wal")).unwrap();

@@ -1,4 +1,4 @@
-//! Rows found by rowid: what a lookup finds is what a cursor finds, in trees of every shape, over
+//! Rows found by rowid: a lookup must find the same as a cursor, in trees of every shape, over
 //! changes of the file, in both locking modes.
 
 #![allow(clippy::unwrap_used)]
@@ -19,7 +19,7 @@ use shoal_store::{
 
 const DB: &str = "db";
 
-/// What a cursor finds at `rowid`.
+/// The row found by a cursor at `rowid`.
 fn by_cursor(txn: &Transaction, table: Pgno, rowid: i64) -> Option<Vec<u8>> {
     let mut cursor = txn.table(table).unwrap();
     if !cursor.seek(rowid).unwrap() {
@@ -63,7 +63,7 @@ fn check(txn: &Transaction, table: Pgno, rowids: &[i64], lookup: &mut TableLooku
     }
 }
 
-/// Many at a time: those that are there, each once, in the order in which they were asked for.
+/// Many at a time: every existing row, once for each request, in the order of the requests.
 fn check_each(txn: &Transaction, table: Pgno, asked: &[i64], lookup: &mut TableLookup) {
     let mut found = Vec::new();
     lookup
@@ -79,7 +79,7 @@ fn check_each(txn: &Transaction, table: Pgno, asked: &[i64], lookup: &mut TableL
     assert_eq!(found, expect.collect::<Vec<_>>());
 }
 
-/// What a scan finds is what a cursor finds, of all rows.
+/// A scan must find the same rows as a cursor.
 fn check_scan(txn: &Transaction, table: Pgno) {
     for wanted in [&[][..], &[0], &[1], &[0, 1], &[1, 5]] {
         let mut cursor = txn.table(table).unwrap();
@@ -198,7 +198,7 @@ fn exclusive_keeps_writers_out_and_costs_no_lock() {
         write.table_insert(table, 1, &record(&[ValueRef::Int(1)])).unwrap();
         assert!(matches!(write.commit(), Err(Error::Busy { .. })));
         if access == Access::ReadWrite {
-            // The store itself may write, and its readers see it.
+            // The store itself may write, and its readers see the change.
             let mut txn = store.begin(Mode::Write).unwrap();
             txn.table_insert(table, 7000, &record(&[ValueRef::Int(7)])).unwrap();
             txn.commit().unwrap();
@@ -237,8 +237,8 @@ fn a_file_larger_than_the_cache_is_mapped_and_can_be_written() {
     }
 }
 
-/// What was learnt in one transaction serves the next as long as the file stays as it is; what
-/// another process changed is seen; a file that was cut is refused and nothing past its end read.
+/// Separators decoded in one transaction serve the next as long as the file stays the same; another
+/// process's changes are seen; a shortened file is refused, and nothing past its end is read.
 #[test]
 fn a_mapped_file_changes_between_transactions() {
     let folder = tempfile::tempdir().unwrap();

@@ -14,7 +14,7 @@ use common::{options, root};
 use shoal_store::vfs::OsVfs;
 use shoal_store::{Access, Mode, Pgno, Record, Store, Transaction, ValueRef};
 
-/// A `sqlite3` command that answers statements, one row and one line at a time.
+/// A `sqlite3` command answering statements, one row and one line at a time.
 struct Peer {
     child: Child,
     input: ChildStdin,
@@ -43,7 +43,7 @@ impl Peer {
         line.trim_end().to_owned()
     }
 
-    /// Frames in the log, and those of them that are in the database after a checkpoint.
+    /// Frames in the log, and the number of them in the database after a checkpoint.
     fn checkpoint(&mut self) -> (i64, i64) {
         let line = self.ask("PRAGMA wal_checkpoint(PASSIVE);");
         let numbers: Vec<i64> = line.split('|').map(|part| part.parse().unwrap()).collect();
@@ -101,7 +101,7 @@ fn open_for(access: Access, path: &Path) -> Store {
     Store::open_with(Arc::new(OsVfs::new()), path, options(access)).unwrap()
 }
 
-/// Ends a peer as a program ends that closes its connections.
+/// Ends a peer like a program closing its connections.
 fn quit(mut peer: Peer) {
     drop(peer.ask(".quit"));
     peer.child.wait().unwrap();
@@ -117,7 +117,7 @@ fn a_long_read_lets_checkpoints_come_up_to_it() {
     };
     write(&mut peer, 1, 1);
     let (store, other) = (open(&path), open(&path));
-    // Begun, but not a page was read: all of them come from files that are written to meanwhile.
+    // Begun without reading a page: all pages come from files written to meanwhile.
     let early = store.begin(Mode::Read).unwrap();
     write(&mut peer, 10, 2);
     let late = other.begin(Mode::Read).unwrap();
@@ -144,7 +144,7 @@ fn a_long_read_lets_checkpoints_come_up_to_it() {
     drop(late);
     let (log, moved) = peer.checkpoint();
     assert_eq!(log, moved);
-    // All of it is in the database: the next write begins the log anew, under the next reader.
+    // The whole log is checkpointed: the next write begins a new log, under the next reader.
     let whole = store.begin(Mode::Read).unwrap();
     write(&mut peer, 500, 0);
     write(&mut peer, 500, 1);
@@ -168,7 +168,7 @@ fn an_index_that_was_made_anew_is_the_one_that_counts() {
     let store = open(&path);
     write(&mut first, 1, 1);
     let one = sum(&store.begin(Mode::Read).unwrap());
-    // The last connection goes, and log and index with it.
+    // The last connection closes, and removes log and index.
     quit(first);
     assert!(!folder.path().join("db-shm").exists());
     let mut second = Peer::start(&path).unwrap();
@@ -179,7 +179,7 @@ fn an_index_that_was_made_anew_is_the_one_that_counts() {
     assert!(sum(&store.begin(Mode::Read).unwrap()) > two);
 }
 
-/// A commit costs those who read the pages that it changed, and no other.
+/// A commit costs readers the pages it changed, and no others.
 #[test]
 fn pages_that_did_not_change_stay() {
     let folder = tempfile::tempdir().unwrap();
@@ -198,7 +198,7 @@ fn pages_that_did_not_change_stay() {
     for round in 1..5 {
         assert_eq!(peer.ask("UPDATE t SET round = round + 1 WHERE id = 5; SELECT 1;"), "1");
         if round == 3 {
-            // What goes from the log into the database changes nothing.
+            // A checkpoint moves pages from the log into the database without changing the state.
             let (log, moved) = peer.checkpoint();
             assert_eq!(log, moved);
         }
@@ -219,8 +219,8 @@ fn pages_that_did_not_change_stay() {
     );
 }
 
-/// A store that may write opens log and index as SQLite does: a transaction that begins alone goes
-/// on beside whoever comes to write, and whoever comes after that.
+/// A store opened for writing opens log and index as SQLite does: a transaction begun alone goes on
+/// beside later writers.
 #[test]
 fn who_reads_alone_reads_on() {
     let folder = tempfile::tempdir().unwrap();
@@ -230,7 +230,7 @@ fn who_reads_alone_reads_on() {
         return;
     };
     write(&mut first, 1, 1);
-    // What a program that crashed leaves: a log, and nobody who has it open.
+    // The files left by a crashed program: a log, and nobody with the database open.
     let crashed = folder.path().join("crashed");
     let copy = |from: &str, to: &str| {
         std::fs::copy(folder.path().join(from), folder.path().join(to)).unwrap();
@@ -275,7 +275,7 @@ fn who_reads_alone_reads_on() {
         quit(peer);
         assert_eq!(sum(&store.begin(Mode::Read).unwrap()), expect(&now));
     }
-    // The log went into the database with the last who used it.
+    // The last user of the log has checkpointed and removed it.
     for name in ["db-shm", "db-wal", "crashed-shm", "crashed-wal"] {
         assert!(!folder.path().join(name).exists(), "{name}");
     }

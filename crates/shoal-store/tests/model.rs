@@ -22,7 +22,7 @@ enum Step {
     Delete { rowid: i64 },
     /// Delete every row from `rowid` on, up to `count`.
     DeleteRun { rowid: i64, count: usize },
-    /// Make the changes that follow, then take them back.
+    /// Make the following changes, then take them back.
     Undo,
     /// Commit and begin again.
     Commit,
@@ -32,7 +32,7 @@ enum Step {
 type Row = (Vec<u8>, Vec<u8>);
 
 fn row(seed: u8, len: usize) -> Row {
-    // Few different texts in both cases, so that index entries collide up to their rowids.
+    // Few different texts in both cases, to make index entries collide up to their rowids.
     let letter = if seed.is_multiple_of(2) { b'a' } else { b'A' } + seed % 23 / 2;
     (vec![letter; usize::from(seed % 5) * 9 + len / 3], vec![seed; len])
 }

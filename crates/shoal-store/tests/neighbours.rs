@@ -129,7 +129,7 @@ fn readers_of_one_store_share_its_lock() {
     let mut writer = store.begin(Mode::Write).unwrap();
     assert!(matches!(store.begin(Mode::Write), Err(Error::Busy { .. })));
     drop(store.begin(Mode::Read).unwrap());
-    // The reader that ended did not take the writer's lock with it.
+    // The ended reader has not taken the writer's lock along.
     assert!(matches!(place.store().begin(Mode::Write), Err(Error::Busy { .. })));
     writer.set_user_version(7).unwrap();
     assert_eq!(reader.header().user_version, 0);
@@ -163,8 +163,8 @@ fn threads_take_turns() {
     assert_eq!(shared.begin(Mode::Read).unwrap().header().user_version, 40);
 }
 
-/// A database that SQLite is in the middle of changing, with its journal of several segments, as a
-/// crash would leave the two; and the rows from before.
+/// A database in the middle of a change by SQLite, with its journal of several segments, as a crash
+/// would leave the two; and the rows from before.
 fn crashed_sqlite() -> (Place, Vec<String>) {
     let place = Place::new();
     let peer = place.peer();
@@ -250,7 +250,8 @@ fn the_super_journal_decides_over_a_transaction_of_several_files() {
 fn a_journal_is_replayed_up_to_the_first_broken_record() {
     let (place, rows) = crashed_sqlite();
     let journal = std::fs::read(place.journal()).unwrap();
-    // Cut inside the last record of a journal that ends with one: SQLite and we put back the rest.
+    // Cut inside the last record of a journal ending with a record: SQLite and we put back
+    // the rest.
     for cut in [1, 7, 900] {
         let (ours, theirs) = (Place::new(), Place::new());
         for copy in [&ours, &theirs] {

@@ -28,7 +28,7 @@ fn pragma(vfs: &MemVfs, name: &str) -> u32 {
     ask_sqlite(&vfs.get(Path::new(DB)).unwrap(), &sql)[0].parse().unwrap()
 }
 
-/// A permutation of 0..`modulus`, which is prime.
+/// A permutation of 0..`modulus`, a prime.
 fn scattered(modulus: i64) -> impl Iterator<Item = i64> {
     (0..modulus).map(move |number| number * 7919 % modulus)
 }
@@ -119,7 +119,7 @@ fn dropped_and_emptied_trees_give_their_pages_back() {
     assert_eq!(pragma(&vfs, "page_count"), pages);
     assert_eq!(pragma(&vfs, "freelist_count"), pages - 3);
 
-    // SQLite takes from the list we made, and we from what it leaves.
+    // SQLite takes pages from our freelist, and we take pages from the rest.
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(DB);
     std::fs::write(&path, vfs.get(Path::new(DB)).unwrap()).unwrap();
@@ -136,7 +136,7 @@ fn dropped_and_emptied_trees_give_their_pages_back() {
 
 #[test]
 fn the_page_of_the_lock_is_never_used() {
-    // A file that ends just before the page of the lock bytes, all of it free but for its header.
+    // A file ending just before the page of the lock bytes, all of it free except for the header.
     let (vfs, store) = disk(65536, "CREATE TABLE t(a, b)");
     drop(store);
     let mut bytes = vfs.get(Path::new(DB)).unwrap();
@@ -162,7 +162,7 @@ fn the_page_of_the_lock_is_never_used() {
     drop(txn);
     let peer = rusqlite::Connection::open(&path).unwrap();
     assert_eq!(common::texts(&peer, "SELECT '' || length(a) FROM t"), ["150000"]);
-    // Pages 3 to the lock's are in no tree and not on the freelist, which is as it was made.
+    // Pages 3 to the lock's are in no tree and not on the freelist, as the file was made.
     let found = common::texts(&peer, "PRAGMA integrity_check(100000)").join("\n");
     let unused = found.lines().filter(|line| line.ends_with("never used")).count();
     assert_eq!(unused, 0x4000_0000 / 65536 - 2);
@@ -174,7 +174,7 @@ fn the_page_of_the_lock_is_never_used() {
 fn a_failed_change_is_not_committed() {
     let (vfs, store) = disk(512, SCHEMA);
     let mut bytes = vfs.get(Path::new(DB)).unwrap();
-    // The freelist states a trunk that is not there.
+    // The freelist states a trunk page past the end of the file.
     bytes[32..40].copy_from_slice(&[0, 0, 0, 99, 0, 0, 0, 1]);
     drop(store);
     vfs.put(Path::new(DB), bytes.clone());

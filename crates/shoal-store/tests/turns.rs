@@ -1,5 +1,5 @@
 //! Shoal and the `sqlite3` command on one file at the same time, in both journal modes: turns of
-//! writing, long readers against checkpoints, and what each of them tells the other.
+//! writing, long readers against checkpoints, and each side's view of the other's commits.
 
 #![allow(clippy::unwrap_used)]
 #![allow(clippy::print_stderr)] // a test that is skipped says so
@@ -19,10 +19,10 @@ use shoal_store::{
     Transaction, ValueRef,
 };
 
-/// A `sqlite3` command that answers statements, one row and one line at a time.
+/// A `sqlite3` command answering statements, one row and one line at a time.
 struct Peer {
     child: Child,
-    /// `None` as long as a thread writes to it.
+    /// `None` as long as a thread writes to the command's stdin.
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
 }
@@ -73,7 +73,7 @@ impl Drop for Peer {
     }
 }
 
-/// A counter, and a log of who raised it to what.
+/// A counter, and a log of each raise with its author.
 const SCHEMA: &str = "CREATE TABLE n(id INTEGER PRIMARY KEY, value INT);
     CREATE TABLE log(id INTEGER PRIMARY KEY, who TEXT, pad BLOB);
     INSERT INTO n VALUES(1, 0); SELECT 1;";
@@ -208,7 +208,7 @@ fn long_readers_stand_checkpoints() {
         assert_eq!(theirs.ask("SELECT value FROM n;"), "5");
         assert_eq!(value(&store.begin(Mode::Read).unwrap()), 6 + round);
     }
-    // A transaction that read an older state may not write.
+    // A transaction reading an older state may not write.
     let mut late = ours;
     assert!(matches!(late.upgrade(), Err(Error::Busy { .. })));
     assert_eq!(value(&late), 5);
@@ -233,7 +233,7 @@ fn long_readers_stand_checkpoints() {
     assert_eq!(raise(&store, 9).unwrap(), 47);
 }
 
-/// The journal mode is the file's, and can be changed by either while nobody else has it open.
+/// The journal mode is the file's; either side can change it while nobody else has the file open.
 #[test]
 fn either_changes_the_journal_mode() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
 //! Keeping pages neither too full nor too empty.
 //!
-//! A page that does not fit, or is mostly empty, shares its cells with up to two neighbours under
-//! the same parent. That changes the parent's cells, so the same question is asked there, up to the
+//! A page overfull or mostly empty shares its cells with up to two neighbours under the same
+//! parent. Sharing changes the parent's cells, so the parent is checked next, and so on up to the
 //! root; the root alone grows a level or loses one.
 
 use shoal_format::page::header_start;
@@ -10,12 +10,13 @@ use shoal_format::{Corrupt, Page, PageEdit, PageKind, Pgno, TableInteriorCell, T
 use super::{Content, Step};
 use crate::{Error, Transaction};
 
-/// Most pages that share their cells at once.
+/// Most pages sharing their cells at once.
 const NEIGHBOURS: usize = 3;
 
 impl Transaction {
-    /// Makes `content` the content of the last page of `trail`, and of as many other pages as that
-    /// takes. `append`: the content grew at the end of the tree, so pages on the left are left full.
+    /// Makes `content` the content of the last page of `trail`, and of as many other pages as
+    /// needed. `append`: the content grew at the end of the tree, so pages on the left are
+    /// left full.
     pub(super) fn settle(
         &mut self,
         mut trail: Vec<Step>,
@@ -36,7 +37,7 @@ impl Transaction {
                 };
             }
             if is_root {
-                // The root stays where it is; its content moves down to a page that can split.
+                // The root keeps its number; its content moves down to a page able to split.
                 let child = self.allocate()?;
                 let kind = content.kind.interior();
                 self.rewrite_page(step.pgno, kind, Some(child), [])?;
@@ -50,7 +51,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// A root without cells takes over the content of its only child, if that fits.
+    /// A root without cells takes over the content of its only child, if there is room.
     fn lose_level(&mut self, root: Pgno, child: Pgno, content: &Content) -> Result<(), Error> {
         let view = self.btree_page(child)?;
         if view.kind().is_table() != content.kind.is_table() || child == root {
@@ -72,7 +73,7 @@ impl Transaction {
         self.rewrite_page(pgno, content.kind, content.right_child, content.cells(0..content.len()))
     }
 
-    /// Makes page `pgno` a page of `cells`, which fit.
+    /// Rewrites page `pgno` with `cells`; they must fit.
     pub(super) fn rewrite_page<'c>(
         &mut self,
         pgno: Pgno,
@@ -98,8 +99,8 @@ impl Transaction {
         })
     }
 
-    /// Spreads `content`, which is to be on the last page of `trail`, and the cells of its
-    /// neighbours over as few pages as hold them. Returns what the parent is to hold then.
+    /// Spreads `content`, meant for the last page of `trail`, and the cells of its neighbours over
+    /// as few pages as possible. Returns the new content of the parent.
     fn share(&mut self, trail: &[Step], content: &Content, append: bool) -> Result<Content, Error> {
         let (this, parent) = (trail[trail.len() - 1], trail[trail.len() - 2]);
         // A copy, as the page changes before its last cells are read.
@@ -123,7 +124,7 @@ impl Transaction {
             pages.push(new);
             self.check_distinct(&pages, trail)?;
         }
-        // In file order, so that a scan reads forward.
+        // In file order, to let a scan read forward.
         pages.sort_unstable();
 
         let mut up = Content::new(above.kind());
@@ -173,7 +174,7 @@ impl Transaction {
     }
 
     /// Collects the cells of the children `pages` of `above`, from child `first` on, with the
-    /// dividers between them where those are entries or carry a child.
+    /// dividers between them where dividers are entries or carry a child.
     fn gather(
         &self,
         above: &Page<'_>,
@@ -237,10 +238,10 @@ fn left_child(cell: &[u8], page: Pgno) -> Result<Pgno, Corrupt> {
 }
 
 /// Decides where pages of `capacity` bytes end: for each page the index of the cell after its last
-/// one. In a table's leaves that cell begins the next page; elsewhere it goes up as divider.
+/// one. In a table's leaves the cell after begins the next page; elsewhere it goes up as divider.
 ///
-/// Pages are first filled from the left, then evened out from the right; with `append` only so far
-/// that none is empty.
+/// Pages are first filled from the left, then evened out from the right; with `append` only as far
+/// as needed to leave none empty.
 fn distribute(all: &Content, capacity: usize, append: bool) -> Vec<usize> {
     let takes_divider = all.kind != PageKind::TableLeaf;
     let mut ends = Vec::new();
@@ -269,8 +270,8 @@ fn distribute(all: &Content, capacity: usize, append: bool) -> Vec<usize> {
             if end - start < 2 {
                 break;
             }
-            // The last cell leaves the left page; what enters the right one is that cell, or the
-            // divider in whose place it goes.
+            // The last cell leaves the left page; the right page gains either this cell, or the old
+            // divider whose place the cell takes.
             let leaves = all.taken(end - 1);
             let enters = if takes_divider { all.taken(end) } else { leaves };
             let is_empty = sizes[page] == 0;
@@ -310,7 +311,7 @@ mod tests {
         check(row, &[100, 100, 10], false, &[1, 2, 3]);
         check(row, &[10, 100, 10], false, &[1, 2, 3]);
         check(entry, &[25, 25, 25, 25], false, &[4]);
-        // The fifth would be a divider with nothing after it.
+        // A fifth cell alone would be a divider with nothing behind.
         check(entry, &[25, 25, 25, 25, 25], false, &[2, 5]);
         check(entry, &[25, 25, 25, 25, 25], true, &[3, 5]);
         check(entry, &[25; 9], false, &[4, 9]);

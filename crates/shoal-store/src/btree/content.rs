@@ -1,12 +1,12 @@
-//! The cells that a page is to hold, outside of any page.
+//! The future cells of a page, gathered outside of any page.
 
 use shoal_format::cell::MIN_SIZE;
 use shoal_format::{Corrupt, Page, PageKind, Pgno};
 
 /// Cells in key order, and the right child of an interior page.
 ///
-/// The bytes are in one buffer; a cell is a range of it, so that gathering the cells of three pages
-/// costs a few copies and no allocation per cell.
+/// The bytes are in one buffer and a cell is a range of the buffer: gathering the cells of three
+/// pages costs a few copies and no allocation per cell.
 #[derive(Debug)]
 pub(super) struct Content {
     pub(super) kind: PageKind,
@@ -94,12 +94,12 @@ impl Content {
         range.map(|index| self.cell(index))
     }
 
-    /// Bytes that cell `index` takes on a page, its pointer included.
+    /// Bytes of cell `index` on a page, its pointer included.
     pub(super) fn taken(&self, index: usize) -> usize {
         self.cells[index].1.max(MIN_SIZE) + 2
     }
 
-    /// Bytes that all cells take on a page.
+    /// Bytes of all cells on a page.
     pub(super) fn size(&self) -> usize {
         (0..self.len()).map(|index| self.taken(index)).sum()
     }

@@ -10,11 +10,11 @@ use crate::cursor::{TreeKind, partition};
 use crate::{Error, Transaction};
 
 impl Transaction {
-    /// Puts an entry into the index at `root`, in place of one that is equal in every column.
+    /// Puts an entry into the index at `root`, replacing one equal in every column.
     ///
     /// # Errors
     /// [`Error::Misuse`] when the transaction may not write, [`Error::Limit`], [`Error::Corrupt`]
-    /// (also when `record` is no record), a page that cannot be read.
+    /// (also for a malformed `record`), a page that cannot be read.
     pub fn index_insert(
         &mut self,
         root: Pgno,
@@ -26,7 +26,7 @@ impl Transaction {
         self.change(|txn| {
             let (mut trail, mut found) = txn.find_entry(root, &key, order)?;
             if found {
-                // Equal is not identical: 1 and 1.0, or texts that differ in case.
+                // Equal is not identical: 1 and 1.0, or texts differing in case.
                 txn.remove_entry(trail, order)?;
                 (trail, found) = txn.find_entry(root, &key, order)?;
                 if found {
@@ -40,8 +40,8 @@ impl Transaction {
         })
     }
 
-    /// Removes the entry that is equal to `record` in every column from the index at `root`; false
-    /// when there is none.
+    /// Removes the entry equal to `record` in every column from the index at `root`; false when
+    /// there is none.
     ///
     /// # Errors
     /// As [`Transaction::index_insert`].
@@ -61,8 +61,8 @@ impl Transaction {
         })
     }
 
-    /// Returns the way to the entry that begins with `key`, which may end on an interior page, and
-    /// true; or the way to the place on a leaf where it belongs, and false.
+    /// Returns the way to the entry beginning with `key`, perhaps on an interior page, and true; or
+    /// the way to the place on a leaf for such an entry, and false.
     fn find_entry(
         &self,
         root: Pgno,
@@ -99,8 +99,8 @@ impl Transaction {
             self.edit_btree(pgno)?.remove(index)?;
             return self.settle_if_sparse(trail);
         };
-        // An interior entry also divides its neighbours, so the entry before it takes its place:
-        // the last one of the rightmost leaf below its left child.
+        // An interior entry also divides its neighbours, so its predecessor takes its place: the
+        // last entry of the rightmost leaf below its left child.
         let level = trail.len();
         self.down_last(left, &mut trail)?;
         let leaf = trail[trail.len() - 1];
@@ -119,7 +119,7 @@ impl Transaction {
             self.rewrite_page(pgno, content.kind, content.right_child, cells)?;
             return self.settle_if_sparse(trail);
         }
-        // The larger divider splits its page, after which the way to the leaf is another one.
+        // The larger divider splits its page, so the way to the leaf must be found anew.
         trail.truncate(level);
         let root = trail[0].pgno;
         self.settle(trail, content, false)?;

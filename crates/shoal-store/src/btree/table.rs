@@ -7,11 +7,11 @@ use crate::cursor::{TreeKind, lower_bound};
 use crate::{Error, Transaction};
 
 impl Transaction {
-    /// Puts the row `rowid` into the table at `root`, in place of the one that has that rowid.
+    /// Puts the row `rowid` into the table at `root`, replacing an existing row of the same rowid.
     ///
     /// # Errors
     /// [`Error::Misuse`] when the transaction may not write, [`Error::Limit`], [`Error::Corrupt`],
-    /// a page that cannot be read.
+    /// a page not readable.
     pub fn table_insert(&mut self, root: Pgno, rowid: i64, record: &[u8]) -> Result<(), Error> {
         Self::check_record(record)?;
         self.change(|txn| {
@@ -39,8 +39,7 @@ impl Transaction {
         })
     }
 
-    /// Returns the way to the leaf where `rowid` is or belongs, its place there, and whether it is
-    /// there.
+    /// Returns the way to the leaf for `rowid`, the place there, and true when the row exists.
     fn find_row(&self, root: Pgno, rowid: i64) -> Result<(Vec<Step>, usize, bool), Error> {
         let mut trail = Vec::with_capacity(8);
         let mut pgno = root;

@@ -6,7 +6,7 @@ use shoal_format::{Corrupt, PageKind, Pgno};
 use crate::cursor::MAX_DEPTH;
 use crate::{Error, Transaction};
 
-/// What a new b-tree is for.
+/// The purpose of a new b-tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BtreeKind {
     /// Rows by rowid.
@@ -49,7 +49,7 @@ impl Transaction {
         })
     }
 
-    /// Removes every row or entry of the b-tree at `root`, which stays.
+    /// Removes every row or entry of the b-tree at `root`; the root page stays.
     ///
     /// # Errors
     /// As [`Transaction::drop_btree`].

@@ -10,8 +10,8 @@ use crate::{Error, Transaction};
 
 /// A position among the entries of an index (or the rows of a table without rowids).
 ///
-/// It borrows its transaction, so the entries cannot change while it exists. A new cursor stands
-/// before the first entry. Steps allocate nothing; a page that is not cached is read.
+/// Borrows its transaction, so the entries cannot change during the cursor's life. A new cursor
+/// stands before the first entry. Steps allocate nothing; a page missing from the cache is read.
 #[derive(Debug)]
 pub struct IndexCursor<'t> {
     path: Path<'t>,
@@ -28,7 +28,7 @@ impl<'t> IndexCursor<'t> {
         }
     }
 
-    /// The transaction that the cursor reads in.
+    /// The transaction of the cursor.
     pub fn transaction(&self) -> &'t Transaction {
         self.path.txn()
     }
@@ -91,15 +91,14 @@ impl<'t> IndexCursor<'t> {
         self.position = Position::After;
         self.path.head(true);
         if !self.path.is_leaf() {
-            // The cursor was on an interior entry; what follows it is below the next child.
+            // The cursor was on an interior entry; the next entry is below the next child.
             self.path.down_first()?;
             return Ok(self.land(true, Position::After));
         }
         self.up_to_entry()
     }
 
-    /// The leaf that the cursor is on, and its place there; `None` on no entry and on one between
-    /// leaves.
+    /// The cursor's leaf, and the place there; `None` on no entry and on one between leaves.
     #[inline]
     pub(crate) fn leaf(&self) -> Option<(Page<'t>, usize)> {
         match self.position {
@@ -108,7 +107,7 @@ impl<'t> IndexCursor<'t> {
         }
     }
 
-    /// Moves so many entries on on the leaf that the cursor is on, to its last one at most.
+    /// Moves `by` entries forward on the cursor's leaf, to the last entry at most.
     pub(crate) fn move_on_leaf(&mut self, by: usize) {
         if self.leaf().is_some() {
             let last = self.path.cell_count().saturating_sub(1);
@@ -116,7 +115,7 @@ impl<'t> IndexCursor<'t> {
         }
     }
 
-    /// From the end of a leaf to the entry that follows it on a page above.
+    /// From the end of a leaf to the next entry, on a page above.
     fn up_to_entry(&mut self) -> Result<bool, Error> {
         while self.path.pop()? {
             if self.path.index < self.path.cell_count() {
@@ -139,7 +138,7 @@ impl<'t> IndexCursor<'t> {
         }
         self.path.head(false);
         if !self.path.is_leaf() {
-            // What precedes an interior entry is below the child of the same place.
+            // The entry before an interior one is the last below the child of the same index.
             self.position = Position::Before;
             self.path.down_last()?;
             return Ok(self.land(true, Position::Before));
@@ -158,12 +157,12 @@ impl<'t> IndexCursor<'t> {
         Ok(false)
     }
 
-    /// Moves to the first entry that does not come before `key`, by the first `key.len()` columns
-    /// in `order`; after the last entry when there is none. True when the entry found has `key` as
-    /// its first columns.
+    /// Moves to the first entry not before `key`, by the first `key.len()` columns in `order`;
+    /// after the last entry when there is none. True when the first columns of the entry found
+    /// are `key`.
     ///
-    /// Cost: a binary search per level; entries that continue on overflow pages are put together to
-    /// be compared.
+    /// Cost: a binary search per level; entries continued on overflow pages are put together for
+    /// the comparison.
     ///
     /// # Errors
     /// When a page cannot be read or is corrupt.
@@ -178,9 +177,8 @@ impl<'t> IndexCursor<'t> {
         Ok(found == Ordering::Equal)
     }
 
-    /// Moves to the first entry that comes after every entry with `key` as its first columns; after
-    /// the last entry when there is none. [`IndexCursor::prev`] then gives the last entry that does
-    /// not come after `key`.
+    /// Moves to the first entry after all entries with `key` as their first columns; after the last
+    /// entry when there is none. [`IndexCursor::prev`] then gives the last entry not after `key`.
     ///
     /// # Errors
     /// When a page cannot be read or is corrupt.
@@ -189,8 +187,8 @@ impl<'t> IndexCursor<'t> {
         Ok(self.position == Position::On)
     }
 
-    /// Moves to the first entry whose order with `key` is greater than `passed`; gives that order where
-    /// it is known.
+    /// Moves to the first entry whose order with `key` is greater than `passed`; returns that order
+    /// where it is known.
     fn seek_where(
         &mut self,
         key: &[ValueRef<'_>],
@@ -229,9 +227,9 @@ impl<'t> IndexCursor<'t> {
         }
     }
 
-    /// The same where what is looked for is on the leaf that the cursor is on, not as its first entry:
-    /// keys are often looked for in their order. `None`, with the cursor where it was, where that does not
-    /// show after three comparisons.
+    /// As [`IndexCursor::seek_where`], for targets on the cursor's leaf other than its first entry:
+    /// keys are often sought in their order. `None`, with the cursor unmoved, when three
+    /// comparisons do not place the target on the leaf.
     fn seek_on_leaf(
         &mut self,
         key: &[ValueRef<'_>],
@@ -240,7 +238,7 @@ impl<'t> IndexCursor<'t> {
     ) -> Result<Option<Ordering>, Error> {
         let Some((page, at)) = self.leaf() else { return Ok(None) };
         self.path.txn().check_watch()?;
-        // An entry that goes on on other pages is left to the way from the root.
+        // An entry continued on overflow pages is left to the descent from the root.
         let compare = |index: usize| -> Result<Option<Ordering>, Error> {
             let payload = page.index(index)?.payload;
             match payload.overflow {
@@ -255,8 +253,8 @@ impl<'t> IndexCursor<'t> {
             return Ok(None);
         }
         let Some(near) = compare(if forward { at + 1 } else { at - 1 })? else { return Ok(None) };
-        // What is looked for is behind `low`, which is passed, and at or before `high`, which is not and
-        // has the order `found`.
+        // The target is behind `low`, a passed entry, and at or before `high`, an entry not passed
+        // and with the order `found`.
         let (mut low, mut high, mut found) = match (forward, near <= passed) {
             (true, false) => (at, at + 1, near),
             (false, true) => (at - 1, at, here),
@@ -271,7 +269,7 @@ impl<'t> IndexCursor<'t> {
         };
         let mut step = 1;
         while high - low > 1 {
-            // From where the cursor is in steps that grow, then in halves.
+            // From the cursor in growing steps, then in halves.
             let half = low + (high - low) / 2;
             let middle = match forward {
                 true => (low + step).min(half),
@@ -296,11 +294,10 @@ impl<'t> IndexCursor<'t> {
     }
 
     /// Returns the entry's record: borrowed from the page, or put together in the cursor's own
-    /// buffer when it continues on overflow pages or has text in UTF-16, which is UTF-8 here.
+    /// buffer when it continues on overflow pages or has text in UTF-16, converted to UTF-8.
     ///
     /// # Errors
-    /// [`Error::Misuse`] when the cursor is on no entry; [`Error::Corrupt`]; a page that cannot be
-    /// read.
+    /// [`Error::Misuse`] for a cursor on no entry; [`Error::Corrupt`]; a page that cannot be read.
     #[inline]
     pub fn payload(&mut self) -> Result<&[u8], Error> {
         if self.position != Position::On {
@@ -315,7 +312,7 @@ impl<'t> IndexCursor<'t> {
         Ok(&self.overflow)
     }
 
-    /// The page that the cursor is on.
+    /// The cursor's page.
     ///
     /// # Panics
     /// When the cursor was never moved.
@@ -324,7 +321,7 @@ impl<'t> IndexCursor<'t> {
         self.path.page()
     }
 
-    /// Returns the entry's payload as it is on its page, in the file's encoding.
+    /// Returns the entry's payload as stored on its page, in the file's encoding.
     ///
     /// # Errors
     /// As [`IndexCursor::payload`].
@@ -342,8 +339,8 @@ impl<'t> IndexCursor<'t> {
     }
 }
 
-/// Returns the first cell of an index page whose record does not satisfy `passed`, which holds for
-/// a first part of the cells; their number when it holds for all.
+/// Returns the first cell of an index page with a record not satisfying `passed`, a predicate true
+/// for a prefix of the cells; the number of cells when all satisfy the predicate.
 pub(crate) fn partition(
     page: &Page<'_>,
     txn: &Transaction,

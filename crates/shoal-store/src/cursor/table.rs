@@ -7,8 +7,8 @@ use crate::{Error, Transaction};
 
 /// A position among the rows of a table.
 ///
-/// It borrows its transaction, so the rows cannot change while it exists. A new cursor stands
-/// before the first row. Steps allocate nothing; a page that is not cached is read.
+/// Borrows its transaction, so the rows cannot change during the cursor's life. A new cursor stands
+/// before the first row. Steps allocate nothing; a page missing from the cache is read.
 #[derive(Debug)]
 pub struct TableCursor<'t> {
     path: Path<'t>,
@@ -25,7 +25,7 @@ impl<'t> TableCursor<'t> {
         }
     }
 
-    /// The transaction that the cursor reads in.
+    /// The transaction of the cursor.
     pub fn transaction(&self) -> &'t Transaction {
         self.path.txn()
     }
@@ -89,8 +89,7 @@ impl<'t> TableCursor<'t> {
     }
 
     /// Moves to the first row of the next leaf; false when there is none, and then the cursor is
-    /// after the last row. With [`TableCursor::leaf`], the way of a loop that goes through a page
-    /// at once.
+    /// after the last row. With [`TableCursor::leaf`], the step of a loop over whole pages.
     ///
     /// # Errors
     /// When a page cannot be read or is corrupt.
@@ -111,8 +110,8 @@ impl<'t> TableCursor<'t> {
         Ok(false)
     }
 
-    /// Moves to row `index` of the leaf that the cursor is on, or to the next leaf's first when it
-    /// has no such row; false when there is none.
+    /// Moves to row `index` of the cursor's leaf, or to the next leaf's first row when there is no
+    /// such row; false when there is neither.
     ///
     /// # Errors
     /// As [`TableCursor::next_leaf`]; [`Error::Misuse`] on no row.
@@ -122,7 +121,7 @@ impl<'t> TableCursor<'t> {
         if index < self.path.cell_count() { Ok(true) } else { self.next_leaf() }
     }
 
-    /// The leaf that the cursor is on, and its place there; `None` on no row.
+    /// The cursor's leaf, and the place there; `None` on no row.
     #[inline]
     pub fn leaf(&self) -> Option<(Page<'t>, usize)> {
         match self.position {
@@ -181,7 +180,7 @@ impl<'t> TableCursor<'t> {
         let found = index < page.cell_count() && page.rowid(index)? == rowid;
         self.path.index = index;
         if index == page.cell_count() {
-            // A separator may be larger than every row below it, so the next one is elsewhere.
+            // A separator may be larger than every row below, so the next row is on the next leaf.
             self.position = Position::After;
             self.next_leaf()?;
             return Ok(false);
@@ -215,11 +214,10 @@ impl<'t> TableCursor<'t> {
     }
 
     /// Returns the row's record: borrowed from the page, or put together in the cursor's own buffer
-    /// when it continues on overflow pages or has text in UTF-16, which is UTF-8 here.
+    /// when it continues on overflow pages or has text in UTF-16, converted to UTF-8.
     ///
     /// # Errors
-    /// [`Error::Misuse`] when the cursor is on no row; [`Error::Corrupt`]; a page that cannot be
-    /// read.
+    /// [`Error::Misuse`] for a cursor on no row; [`Error::Corrupt`]; a page that cannot be read.
     #[inline]
     pub fn payload(&mut self) -> Result<&[u8], Error> {
         self.require_valid()?;

@@ -1,9 +1,9 @@
 //! A commit to the log: frames, a sync, then the index.
 //!
-//! 1. Where all of the log is in the database and nobody reads it, it begins anew: another salt,
-//!    and a header that is durable before a frame follows it.
-//! 2. The changed pages are appended as frames; the last one says that the transaction ends. They
-//!    are made durable: the commit point.
+//! 1. A log checkpointed in full and without readers begins anew: another salt, and a header made
+//!    durable before any frame.
+//! 2. The changed pages are appended as frames; the last frame marks the end of the transaction.
+//!    The frames are made durable: the commit point.
 //! 3. The index tells everybody. Nobody reads the frames before.
 
 use std::sync::atomic::Ordering;
@@ -19,13 +19,13 @@ use crate::page::PageRef;
 use crate::settings::Synchronous;
 use crate::store::Inner;
 
-/// Bytes of frames that are gathered before they are written.
+/// Bytes of frames gathered before a write.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// What a transaction appends.
+/// A transaction's part of the log, ready to append.
 pub(crate) struct Append<'a> {
     pub(crate) store: &'a Inner,
-    /// The state that the transaction began at, and that nobody has changed since.
+    /// The state at the beginning of the transaction, unchanged since.
     pub(crate) view: &'a LogView,
     /// By ascending number.
     pub(crate) pages: &'a [PageRef],
@@ -36,11 +36,11 @@ pub(crate) struct Append<'a> {
 }
 
 impl Append<'_> {
-    /// Appends and publishes, with the lock of writers held; gives the state after it.
+    /// Appends and publishes, with the lock of writers held; returns the new state.
     ///
     /// # Errors
-    /// [`Error::InDoubt`] when the frames were written whole and it is not known whether they are
-    /// durable: whoever makes the index anew may find them. After any other nothing was committed.
+    /// [`Error::InDoubt`] when the frames were written whole, but perhaps not durably: a rebuild of
+    /// the index may find them. After any other error nothing was committed.
     pub(crate) fn run(&self) -> Result<IndexHeader, Error> {
         let invariant = "a transaction that writes to a log holds a mark of it";
         let held: &Held = self.view.held.as_deref().expect(invariant);
@@ -69,7 +69,7 @@ impl Append<'_> {
         if self.synchronous >= Synchronous::Full
             && let Err(error) = log.sync(self.store, &*file)
         {
-            // A sync after one that failed proves nothing, so neither does taking back.
+            // A sync after a failed one proves nothing, so taking back could not be proved either.
             let _ = file.write_at(&[0; FrameHeader::SIZE], at);
             return Err(self.doubt(error));
         }
@@ -90,8 +90,8 @@ impl Append<'_> {
         log.index.publish(header)
     }
 
-    /// The log's own header, made durable before the first frame: were it not, the frames of the
-    /// log before could be taken for this one's.
+    /// Writes the log's own header, durable before the first frame: otherwise the frames of the
+    /// previous log could be taken for this one's.
     fn write_start(
         &self,
         log: &Log,
@@ -138,9 +138,9 @@ impl Append<'_> {
         Ok(())
     }
 
-    /// After a write that failed: sees to it that nobody finds what it may have written.
+    /// After a failed write: makes sure nobody finds frames written in part.
     fn take_back(&self, file: &dyn File, at: u64, error: Error) -> Error {
-        // Frames are valid only behind one that is, so the first of them is what counts.
+        // A frame is valid only behind a valid one, so erasing the first frame erases all.
         let gone = match file.size() {
             Ok(size) if size <= at => Ok(()),
             Ok(_) => file.write_at(&[0; FrameHeader::SIZE], at).and_then(|()| file.sync()),
@@ -160,8 +160,8 @@ impl Append<'_> {
 const TOO_LONG: Error = Error::Limit { what: "frames of a log", max: u32::MAX as u64 };
 
 impl Log {
-    /// Makes the log durable; its name, too, which somebody may have made and not synced, once for
-    /// an open log.
+    /// Makes the log durable; once for an open log its name, too, which somebody may have created
+    /// without a sync.
     pub(super) fn sync(&self, store: &Inner, file: &dyn File) -> Result<(), Error> {
         file.sync()?;
         if !self.has_durable_name.load(Ordering::Relaxed) {
@@ -171,8 +171,8 @@ impl Log {
         Ok(())
     }
 
-    /// Begins the log anew if nobody reads it. All of it is in the database; the lock of writers is
-    /// held.
+    /// Begins the log anew if nobody reads it. The whole log is checkpointed; the lock of writers
+    /// is held.
     fn begin_anew(&self, store: &Inner, header: &mut IndexHeader) -> Result<(), Error> {
         let marks = READ_MARKS as u64 - 1;
         if !self.index.lock(READ_LOCK + 1, marks)? {

@@ -1,8 +1,8 @@
-//! Checkpoints: the newest pages of the log are put into the database.
+//! Checkpoints: the log's newest pages are copied into the database.
 //!
-//! A checkpoint goes as far as no reader needs the database's own pages. Only one that comes to the
-//! log's end makes the database durable and tells so in the index; a log begins anew only after
-//! such a one, so a crash in the middle loses nothing.
+//! A checkpoint goes only as far as no reader needs the database's own pages. Only a checkpoint
+//! reaching the log's end makes the database durable and notes the fact in the index; a log begins
+//! anew only after such a checkpoint, so a crash in the middle loses nothing.
 
 use rustc_hash::FxHashMap;
 use shoal_format::Pgno;
@@ -16,31 +16,31 @@ use crate::Error;
 use crate::settings::Synchronous;
 use crate::store::Inner;
 
-/// How far a checkpoint goes, and for whom it waits.
+/// The reach of a checkpoint, and the connections to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CheckpointMode {
     /// As far as nobody is in the way.
     Passive,
     /// To the end: waits for writers, and for readers of older states.
     Full,
-    /// As [`CheckpointMode::Full`], and until nobody reads the log, so that the next writer begins
-    /// it anew.
+    /// As [`CheckpointMode::Full`], and until nobody reads the log, so the next writer begins a
+    /// new log.
     Restart,
     /// As [`CheckpointMode::Restart`], and cuts the log to nothing.
     Truncate,
 }
 
-/// What a checkpoint came to.
+/// The outcome of a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// Somebody was in the way of what was asked for.
+    /// Somebody was in the way of the mode asked for.
     pub busy: bool,
-    /// Frames of the log and those of them that are in the database; `None` where there is no log,
+    /// Frames of the log, and how many of them are in the database; `None` where there is no log,
     /// or another checkpoint is under way.
     pub frames: Option<(u32, u32)>,
 }
 
-/// Bytes of pages that lie side by side, gathered before they are written.
+/// Bytes of neighbouring pages gathered before a write.
 const BATCH_BYTES: usize = 1 << 20;
 
 impl Log {
@@ -57,7 +57,7 @@ impl Log {
             return Ok(nothing);
         }
         let waits = mode > CheckpointMode::Passive;
-        // Who cannot keep writers out goes as far as it can.
+        // A checkpoint unable to keep writers out goes on as a passive one.
         let writes = waits
             && self.lock_waiting(WRITE_LOCK, 1, wait).inspect_err(|_| {
                 self.index.unlock(CHECKPOINT_LOCK, 1);
@@ -72,8 +72,7 @@ impl Log {
         Ok(done)
     }
 
-    /// With the database's exclusive lock held: puts all of the log into the database. False when
-    /// that could not be.
+    /// With the database's exclusive lock held: checkpoints the whole log. False when that failed.
     pub(super) fn put_away(&self, store: &Inner) -> Result<bool, Error> {
         let done = self.checkpoint(store, PASSIVE, &|| false)?;
         Ok(!done.busy && done.frames.is_some_and(|(frames, moved)| frames == moved))
@@ -98,7 +97,8 @@ impl Log {
     ) -> Result<Checkpoint, Error> {
         let index = &self.index;
         let waits = mode > PASSIVE;
-        // The lock of writers may be this checkpoint's own, under which an index is made anew.
+        // A waiting checkpoint holds the lock of writers itself and rebuilds an invalid index
+        // under it.
         let header = match index.header()? {
             Some(header) => header,
             None if waits => self.recover_locked(store)?,
@@ -157,8 +157,8 @@ impl Log {
         }
     }
 
-    /// The frames that may go into the database: as far as the marks of readers say. Marks that
-    /// nobody uses are set out of the way.
+    /// The number of frames allowed into the database, limited by the marks of readers. Unused
+    /// marks are moved out of the way.
     fn safe_frames(&self, header: &IndexHeader, wait: &dyn Fn() -> bool) -> Result<u32, Error> {
         let (mut safe, mut may_wait) = (header.frames, true);
         for mark in 1..READ_MARKS {
@@ -176,7 +176,7 @@ impl Log {
                 self.index.unlock(byte, 1);
                 set?;
             } else {
-                // It may have been raised meanwhile, and then only the more is safe.
+                // The mark may have been raised meanwhile, allowing more: the lower value is safe.
                 safe = at;
                 may_wait = false;
             }
@@ -189,8 +189,8 @@ impl Log {
     fn backfill(&self, store: &Inner, header: &IndexHeader, safe: u32) -> Result<(), Error> {
         let index = &self.index;
         // Between reading the header and taking the lock another checkpoint may have come to the
-        // end and a writer begun the log anew. To tell of frames of a log that is no more would
-        // make later checkpoints skip those of the one that is.
+        // end and a writer begun the log anew. Noting frames of the old log as checkpointed would
+        // make later checkpoints skip frames of the new one.
         let live = index.header()?;
         if live.is_none_or(|live| live.salt != header.salt) {
             return Ok(());
@@ -210,7 +210,7 @@ impl Log {
                 newest.insert(pgno, number);
             }
         }
-        // A page that has a newer frame, which is not safe yet, is read from the log by everybody.
+        // A page with a newer frame, not safe yet, is read from the log by everybody.
         let mut pages: Vec<(Pgno, u32)> =
             newest.into_iter().filter(|(_, number)| *number <= safe).collect();
         pages.sort_unstable();

@@ -1,8 +1,8 @@
-//! The log's index as this process has it open: its words, and the locks on its bytes.
+//! The log's index as opened by this process: its words, and the locks on its bytes.
 //!
-//! What the index means is in [`shoal_format::wal_index`]. Locks belong to the open file and not to
-//! whoever asked for them here, so this module counts who shares one and refuses an exclusive lock
-//! on what is shared within the process.
+//! The format of the index is in [`shoal_format::wal_index`]. Locks belong to the open file, not to
+//! their users in this process, so this module counts the holders of each and refuses an exclusive
+//! lock on bytes shared within the process.
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
@@ -22,29 +22,30 @@ use crate::store::Inner;
 /// The log's index, open.
 pub(super) struct Index {
     file: Box<dyn File>,
-    /// Whether words can be stored.
+    /// True when words can be stored.
     pub(super) writable: bool,
-    /// Whether what it says is of those who have it open, or this process made it anew. What nobody
-    /// has open may be of before a crash of the machine; who cannot make it anew does not look at
-    /// it, and does not vouch for it by a lock on [`OPEN_LOCK`] either.
+    /// True when the contents come from connections having the index open, or this process has
+    /// rebuilt them. An index nobody has open may date from before a crash of the machine; a
+    /// process unable to rebuild the index does not look inside, and does not vouch for it by a
+    /// lock on [`OPEN_LOCK`].
     pub(super) is_joined: bool,
     blocks: RwLock<Vec<SharedBlock>>,
     held: Mutex<Held>,
 }
 
-/// The locks that this process holds through this index.
+/// The locks held by this process through this index.
 #[derive(Default)]
 struct Held {
     /// How many transactions hold each read mark's lock.
     shared: [u32; READ_MARKS],
-    /// One bit for each byte from [`FIRST_BYTE`] that is held exclusively.
+    /// One bit for each byte from [`FIRST_BYTE`] on, set while held exclusively.
     exclusive: u8,
 }
 
-/// The first of the eight bytes that are locked for a time.
+/// The first of the eight bytes locked for a time.
 const FIRST_BYTE: u64 = shoal_format::wal_index::WRITE_LOCK;
 
-/// What an index can be opened as.
+/// The outcome of opening an index.
 pub(super) enum Opened {
     Open(Index),
     /// There is none, or none can be made.
@@ -52,8 +53,8 @@ pub(super) enum Opened {
 }
 
 impl Index {
-    /// Opens the index at `path`; makes one where there is none if `create`. The database's shared
-    /// lock is held, so that nobody removes it meanwhile.
+    /// Opens the index at `path`; makes a missing one if `create`. The database's shared lock is
+    /// held, so nobody removes the index meanwhile.
     pub(super) fn open(store: &Inner, path: &Path, create: bool) -> Result<Opened, Error> {
         let first =
             if create { OpenMode::CreateLike(&store.real_path) } else { OpenMode::ReadWrite };
@@ -72,9 +73,9 @@ impl Index {
         Ok(Opened::Missing)
     }
 
-    /// Locks the byte of those who have the index open. What the index says is forgotten when there
-    /// is nobody else: it is of before a crash, and after one of the machine it may be anything.
-    /// False when it may be and cannot be written.
+    /// Locks the byte of all who have the index open. With nobody else there the contents are
+    /// erased: they date from before a crash, and after a crash of the machine they may be
+    /// anything. False when the contents should be erased but cannot be written.
     fn join(&self, store: &Inner) -> Result<bool, Error> {
         for attempt in 0..TRIES {
             let alone = !self.file.is_locked_elsewhere(OPEN_LOCK)?;
@@ -93,12 +94,12 @@ impl Index {
         Err(Error::busy(&store.path))
     }
 
-    /// Whether `path` still is this index: the last one to close a database removes it.
+    /// True while `path` still names this index: the last one to close a database removes the file.
     pub(super) fn is_at(&self, path: &Path) -> Result<bool, Error> {
         Ok(self.file.is_at(path)?)
     }
 
-    /// Whether another process holds the lock of writers.
+    /// True when another process holds the lock of writers.
     pub(super) fn is_written_elsewhere(&self) -> Result<bool, Error> {
         Ok(self.file.is_locked_elsewhere(FIRST_BYTE)?)
     }
@@ -107,7 +108,7 @@ impl Index {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the shared lock of read mark `mark`; false when somebody holds it exclusively.
+    /// Takes the shared lock of read mark `mark`; false when somebody holds an exclusive one.
     pub(super) fn lock_mark(&self, mark: usize) -> Result<bool, Error> {
         let mut held = self.held();
         let byte = READ_LOCK + mark as u64;
@@ -122,13 +123,12 @@ impl Index {
         Ok(true)
     }
 
-    /// Lets go of what [`Index::lock_mark`] took.
+    /// Releases the lock of [`Index::lock_mark`].
     pub(super) fn unlock_mark(&self, mark: usize) {
         let mut held = self.held();
         held.shared[mark] -= 1;
         if held.shared[mark] == 0 {
-            // A lock that stays for want of a call makes others wait and does no other harm; it
-            // goes when the file is closed.
+            // A failed unlock only makes others wait, and ends when the file is closed.
             let _ = self.file.lock_bytes(READ_LOCK + mark as u64, 1, ByteLock::None);
         }
     }
@@ -150,7 +150,7 @@ impl Index {
         Ok(true)
     }
 
-    /// Lets go of what [`Index::lock`] took.
+    /// Releases the locks of [`Index::lock`].
     pub(super) fn unlock(&self, first: u64, count: u64) {
         let mut held = self.held();
         held.exclusive &= !(first..first + count).fold(0, |bits, byte| bits | bit(byte));
@@ -158,7 +158,7 @@ impl Index {
         let _ = self.file.lock_bytes(first, count, ByteLock::None);
     }
 
-    /// Block `number`; grown to, if it is to be written.
+    /// Block `number`; with `grow` the file is extended to have the block.
     fn block(&self, number: usize, grow: bool) -> Result<SharedBlock, Error> {
         if let Some(block) = self.known_blocks().get(number) {
             return Ok(block.clone());
@@ -204,7 +204,7 @@ impl Index {
         Ok(())
     }
 
-    /// The header, if both copies of it are whole and equal.
+    /// The header, if its two copies are whole and equal.
     pub(super) fn header(&self) -> Result<Option<IndexHeader>, Error> {
         let read = self.with_first(|block| {
             let copy = |start| -> [u32; HEADER_WORDS] {
@@ -231,7 +231,7 @@ impl Index {
         Ok(())
     }
 
-    /// Frames that are in the database, too.
+    /// Number of the log's frames already in the database.
     pub(super) fn backfilled(&self) -> Result<u32, Error> {
         self.word(BACKFILLED)
     }
@@ -244,7 +244,7 @@ impl Index {
         self.set_word(BACKFILL_ATTEMPTED, frames)
     }
 
-    /// What read mark `mark` says.
+    /// The frame number in read mark `mark`.
     pub(super) fn mark(&self, mark: usize) -> Result<u32, Error> {
         self.word(MARKS + mark)
     }
@@ -253,13 +253,13 @@ impl Index {
         self.set_word(MARKS + mark, frames)
     }
 
-    /// What the marks are when a log begins.
+    /// Sets the marks for a new log.
     pub(super) fn reset_marks(&self) -> Result<(), Error> {
         self.set_mark(1, 0)?;
         (2..READ_MARKS).try_for_each(|mark| self.set_mark(mark, UNUSED_MARK))
     }
 
-    /// The page of frame `number`; `None` for one that the index does not name.
+    /// The page of frame `number`; `None` for a frame missing from the index.
     pub(super) fn page_of(&self, number: u32) -> Result<Option<Pgno>, Error> {
         let place = FramePlace::of(number);
         if let Some(block) = self.known_blocks().get(place.block) {
@@ -278,7 +278,8 @@ impl Index {
             let before = frames_before(number);
             let mut found = 0;
             let mut slot = first_slot(pgno.get());
-            // A table without an empty place is none; one that others write has one in time.
+            // A table without an empty slot is invalid; one being written by others has one
+            // in time.
             for _ in 0..SLOTS {
                 let entry = slot_of(block.load(SLOT_WORDS + slot as usize / 2), slot);
                 if entry == 0 {
@@ -298,13 +299,12 @@ impl Index {
         Ok(None)
     }
 
-    /// Makes room for frame `number`, so that [`Index::append`] cannot fail for want of it.
+    /// Makes room for frame `number`: [`Index::append`] must not fail for lack of room.
     pub(super) fn reserve(&self, number: u32) -> Result<(), Error> {
         self.block(FramePlace::of(number).block, true).map(drop)
     }
 
-    /// Notes that frame `number` is page `pgno`. With the lock of writers held; frames come in
-    /// order.
+    /// Notes page `pgno` for frame `number`. With the lock of writers held; frames come in order.
     pub(super) fn append(&self, number: u32, pgno: Pgno) -> Result<(), Error> {
         let place = FramePlace::of(number);
         let block = self.block(place.block, true)?;
@@ -329,7 +329,7 @@ impl Index {
         Err(Corrupt::new("log index", why, place.block as u64).into())
     }
 
-    /// Whether frame `number` is noted as page `pgno` already, and found.
+    /// True when frame `number` is already noted for page `pgno` and can be found by the page.
     pub(super) fn is_told(&self, number: u32, pgno: Pgno) -> Result<bool, Error> {
         let place = FramePlace::of(number);
         let block = self.block(place.block, true)?;
@@ -344,7 +344,7 @@ impl Index {
         Ok(false)
     }
 
-    /// Forgets what is told of frames after the first `frames`: a writer that crashed left it.
+    /// Erases notes on frames after the first `frames`, left by a crashed writer.
     pub(super) fn forget_after(&self, frames: u32) -> Result<(), Error> {
         let next = FramePlace::of(frames.saturating_add(1));
         // The first frame of a block empties the block.

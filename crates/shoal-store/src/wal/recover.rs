@@ -1,4 +1,4 @@
-//! Making the index anew from the log itself, as far as the log's checksums vouch for it.
+//! Rebuilding the index from the log, as far as the log's checksums vouch for its frames.
 
 use shoal_format::Pgno;
 use shoal_format::wal::{Checksum, Frame, FrameHeader, WalHeader, WalStart};
@@ -20,7 +20,7 @@ pub(super) struct Scanned {
     pub(super) checksum: Checksum,
 }
 
-/// Reads a log from its begin to its last commit that is whole; `None` where there is no log.
+/// Reads a log from its beginning to its last whole commit; `None` where there is no log.
 pub(super) fn scan(log: &dyn File) -> Result<Option<Scanned>, Error> {
     let mut header = [0; WalHeader::SIZE];
     let length = log.read_at(&mut header, 0)?;
@@ -49,8 +49,8 @@ pub(super) fn scan(log: &dyn File) -> Result<Option<Scanned>, Error> {
 }
 
 impl Log {
-    /// Makes the index anew. The lock of writers is held; who reads meanwhile by the index as it
-    /// was finds the same in it at every moment.
+    /// Rebuilds the index. The lock of writers is held; current readers of the index find the same
+    /// frames there at every moment.
     pub(super) fn recover(&self, store: &Inner) -> Result<IndexHeader, Error> {
         if !self.index.lock(CHECKPOINT_LOCK, 2)? {
             return Err(Error::busy(&store.path));
@@ -75,7 +75,7 @@ impl Log {
             header.page_count = found.page_count;
             let mut told = true;
             for (number, pgno) in (1..).zip(&found.frames) {
-                // What is told already stays, for those who read by it.
+                // Notes already there stay, for the readers using them.
                 if told && index.is_told(number, *pgno)? {
                     continue;
                 }

@@ -1,4 +1,4 @@
-//! What the store's tests share: databases made by SQLite, and SQLite's opinion of ours.
+//! Parts shared by the store's tests: databases made by SQLite, and SQLite's opinion of ours.
 
 #![allow(clippy::unwrap_used, dead_code, unreachable_pub)]
 
@@ -12,7 +12,7 @@ use shoal_store::{
     Access, Error, KeyColumn, KeyOrder, Options, Pgno, Record, Store, Transaction, ValueRef,
 };
 
-/// The schema of the test databases: one table and two indexes over it.
+/// The schema of the test databases: one table and its two indexes.
 pub const SCHEMA: &str = "
     CREATE TABLE t(a, b);
     CREATE INDEX i ON t(a);
@@ -30,7 +30,7 @@ pub fn orders() -> [KeyOrder; 2] {
     ]
 }
 
-/// An empty database with `schema`, as SQLite makes it.
+/// An empty database with `schema`, made by SQLite.
 pub fn database(page_size: u32, reserved: u8, schema: &str) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("db");
@@ -40,7 +40,7 @@ pub fn database(page_size: u32, reserved: u8, schema: &str) -> Vec<u8> {
     ))
     .unwrap();
     drop(peer);
-    // An empty page with its end reserved is what SQLite makes when asked for reserved bytes.
+    // SQLite makes an empty page with its end reserved when asked for reserved bytes.
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[20] = reserved;
     let start = (page_size - u32::from(reserved)) % 65536;
@@ -52,7 +52,7 @@ pub fn database(page_size: u32, reserved: u8, schema: &str) -> Vec<u8> {
     std::fs::read(&path).unwrap()
 }
 
-/// Settings that never wait and always give the same journal.
+/// Settings without waiting and with the same journal every time.
 pub fn options(access: Access) -> Options {
     Options {
         busy_timeout: Duration::ZERO,
@@ -91,8 +91,8 @@ pub fn record(values: &[ValueRef<'_>]) -> Vec<u8> {
     out
 }
 
-/// What SQLite says of the database with these `bytes`: fails unless `PRAGMA integrity_check` finds
-/// nothing, and returns the rows of `sql` as text.
+/// SQLite's answer about the database with these `bytes`: fails unless `PRAGMA integrity_check`
+/// finds nothing, and returns the rows of `sql` as text.
 pub fn ask_sqlite(bytes: &[u8], sql: &str) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("db");

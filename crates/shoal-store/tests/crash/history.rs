@@ -1,5 +1,5 @@
-//! Many commits to a log that is put into the database and begun anew on the way: whatever is cut,
-//! what was told to be committed is there, and nothing but a whole number of commits.
+//! Many commits to a log, with checkpoints and restarts on the way: after any cut every reported
+//! commit is there, and nothing but a whole number of commits.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use shoal_store::{Access, CheckpointMode, Mode, Settings, Synchronous};
 use crate::common::open;
 use crate::support::{DB, logged, put_rows, reopened_by_sqlite, reopened_by_us};
 
-/// The call after which each commit was told; the first entry is the begin.
+/// The call after which each commit was reported; the first entry is the beginning.
 struct Told {
     vfs: SimVfs,
     at: Vec<usize>,
@@ -42,7 +42,7 @@ fn write_history(before: &Image, synchronous: Synchronous, kill_at: Option<usize
     Told { vfs, at }
 }
 
-/// How many of the commits a disk holds, as both of us see it.
+/// Number of commits on a disk; Shoal and SQLite must agree.
 fn commits(image: &Image, base: usize, place: &str) -> usize {
     let ours: Vec<i64> = reopened_by_us(image).into_iter().map(|(rowid, _)| rowid).collect();
     let found = ours.len() - base;
@@ -96,7 +96,7 @@ fn a_history_killed_anywhere_loses_nothing() {
     }
 }
 
-/// A commit to a log that goes on is one write and one sync of it, and nothing else that lasts.
+/// A commit to a log in use is one write and one sync of the log, and no other lasting effect.
 #[test]
 fn a_commit_to_a_log_is_one_write_and_one_sync() {
     for (synchronous, syncs) in
@@ -115,7 +115,7 @@ fn a_commit_to_a_log_is_one_write_and_one_sync() {
             let synced = count(|event| matches!(event, Event::Sync { .. } | Event::SyncDir { .. }));
             let written = count(|event| matches!(event, Event::Write { .. }));
             match round {
-                // The log's header and name are made durable when it begins.
+                // The log's header and name are made durable at its beginning.
                 0 => assert!(written == 2 && synced <= 3),
                 _ => assert_eq!((written, synced), (1, syncs), "{synchronous:?}"),
             }

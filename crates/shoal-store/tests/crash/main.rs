@@ -1,5 +1,6 @@
-//! Commits cut at every call to the system, and calls that fail, each with what a disk could hold
-//! afterwards: whoever opens the file next, we or SQLite, finds the old or the new state whole.
+//! Commits cut at every call to the system, and failing calls, each with every state of the disk
+//! possible afterwards: the next to open the file, Shoal or SQLite, finds the old or the new
+//! state whole.
 
 #![allow(clippy::unwrap_used)]
 
@@ -20,11 +21,11 @@ use support::{
     put_rows, rows_by_us, thinned,
 };
 
-/// A transaction that is cut.
+/// A transaction to be cut.
 struct Scenario {
     name: &'static str,
     before: fn() -> Image,
-    /// What becomes of a rollback journal.
+    /// The fate of a rollback journal.
     rollback: Rollback,
     change: fn(&mut Transaction) -> Result<(), Error>,
 }
@@ -97,7 +98,7 @@ fn a_commit_cut_anywhere_is_whole_or_not_there() {
     }
 }
 
-/// A process that is killed loses nothing that it wrote, and its locks.
+/// A killed process loses none of its writes, but all of its locks.
 #[test]
 fn a_process_killed_anywhere_leaves_a_whole_state() {
     for scenario in &SCENARIOS {
@@ -123,7 +124,7 @@ fn a_process_killed_anywhere_leaves_a_whole_state() {
     }
 }
 
-/// To and from a write-ahead log: the contents are the same whenever it is cut.
+/// To and from a write-ahead log: the contents are the same after a cut anywhere.
 #[test]
 fn changing_the_journal_mode_can_be_cut() {
     let delete = JournalMode::Rollback(Rollback::Delete);
@@ -145,8 +146,9 @@ fn changing_the_journal_mode_can_be_cut() {
     }
 }
 
-/// The order is the protocol. A crash test alone does not pin it: were the first sync of the
-/// journal left out, a torn record would have to pass its checksum for a test to notice.
+/// The order of calls is the protocol. A crash test alone does not pin the order: were the
+/// first sync of the journal left out, a torn record would have to pass its checksum for a test
+/// to notice.
 #[test]
 fn a_commit_does_what_sqlite_does_in_its_order() {
     let before = filled();
@@ -253,17 +255,17 @@ fn a_read_only_store_does_not_undo() {
     assert_eq!(disk.image(), hot);
 }
 
-/// What a scenario with a fault came to.
+/// The result of a scenario with a fault.
 enum Outcome {
-    /// It was told to be durable.
+    /// The commit was reported as durable.
     Durable,
-    /// It was told to have failed.
+    /// The commit was reported as failed.
     Failed,
-    /// It was told to be in doubt.
+    /// The commit was reported as in doubt.
     InDoubt,
 }
 
-/// Runs the scenario on `vfs`, which fails somewhere, and looks at what the store is like then.
+/// Runs the scenario on `vfs`, with a fault somewhere, and checks the store's state afterwards.
 fn run_with_fault(scenario: &Scenario, vfs: &SimVfs, states: &States, place: &str) -> Outcome {
     let Ok(store) = scenario.open(vfs) else { return Outcome::Failed };
     let Ok(mut txn) = store.begin(Mode::Write) else { return Outcome::Failed };

@@ -1,4 +1,4 @@
-//! What the crash tests share: changes of a database, and what is found of them afterwards.
+//! Parts shared by the crash tests: changes of a database, and the states found afterwards.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::common::{ask_sqlite_at, database, open, orders, record, try_root};
 /// The database's path on the simulated disk.
 pub(crate) const DB: &str = "db";
 
-/// What is tried for the unsynced part of the disk: nothing kept, everything kept, chance.
+/// Choices for the unsynced part of the disk: nothing kept, everything kept, chance.
 pub(crate) const SEEDS: std::ops::Range<u64> = 0..12;
 
 pub(crate) const SCHEMA: &str = "CREATE TABLE t(a, b); CREATE INDEX i ON t(a);";
@@ -34,7 +34,7 @@ pub(crate) fn logged() -> Image {
     vfs.image()
 }
 
-/// As [`logged`], with a log that is not in the database yet, and whose index is lost.
+/// As [`logged`], with a log not yet checkpointed, and without its index.
 pub(crate) fn logged_before() -> Image {
     let vfs = SimVfs::from_image(&logged());
     let store = open(&vfs, Path::new(DB), Access::ReadWrite);
@@ -116,7 +116,7 @@ pub(crate) fn create_schema(txn: &mut Transaction) -> Result<(), Error> {
     put_rows(txn, 0..30, 300)
 }
 
-/// Every row of the database as we read it; empty when there is no table yet.
+/// Every row of the database by our own reading; empty when there is no table yet.
 pub(crate) fn rows_by_us(store: &Store) -> Result<Vec<(i64, Vec<u8>)>, Error> {
     let txn = store.begin(Mode::Read)?;
     if !txn.table(Pgno::FIRST)?.next()? {
@@ -138,13 +138,13 @@ pub(crate) fn rows_by_us(store: &Store) -> Result<Vec<(i64, Vec<u8>)>, Error> {
     Ok(rows)
 }
 
-/// The rows after a program opens the disk `image`, undoing what must be undone.
+/// The rows after a program opens the disk `image` and undoes any unfinished transaction.
 pub(crate) fn reopened_by_us(image: &Image) -> Vec<(i64, Vec<u8>)> {
     let store = open(&SimVfs::from_image(image), Path::new(DB), Access::Create);
     rows_by_us(&store).unwrap()
 }
 
-/// As [`reopened_by_us`], by SQLite, which also checks the file.
+/// As [`reopened_by_us`], by SQLite, with a check of the file.
 pub(crate) fn reopened_by_sqlite(image: &Image) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     for (path, bytes) in image {
@@ -161,7 +161,7 @@ pub(crate) fn reopened_by_sqlite(image: &Image) -> Vec<String> {
 pub(crate) struct States {
     pub(crate) ours: [Vec<(i64, Vec<u8>)>; 2],
     pub(crate) theirs: [Vec<String>; 2],
-    /// What images were found to hold, as several crashes leave the same disk.
+    /// The state found in each image, because several crashes leave the same disk.
     pub(crate) known: BTreeMap<Image, usize>,
 }
 
