@@ -1,5 +1,5 @@
-//! What a prepared statement allocates once it has run before: nothing, for lookups, scans,
-//! filters, index seeks, and groups as many as there were.
+//! Allocations of a prepared statement's second and later runs: none, for lookups, scans, filters,
+//! index seeks, and groups as many as before.
 
 #![allow(clippy::unwrap_used)]
 
@@ -36,7 +36,7 @@ fn open(path: &Path, locking: Locking) -> Connection {
     Connection::open(Store::open_with(Arc::new(OsVfs::new()), path, options).unwrap()).unwrap()
 }
 
-/// Runs the statement; gives its rows and a number that depends on all its values.
+/// Runs the statement; gives the number of its rows and a checksum over all values.
 fn run(connection: &mut Connection, statement: &mut Statement) -> (usize, u64) {
     let mut rows = connection.query(statement).unwrap();
     let (mut count, mut sum) = (0, 0_u64);
@@ -121,7 +121,7 @@ fn a_statement_that_ran_before_allocates_nothing() {
             };
             bind(&mut statement, 20);
             let expect = run(&mut connection, &mut statement);
-            // Often enough that what is worth while to be decoded was.
+            // Often enough for every leaf worth decoding to be decoded.
             for number in [3, 40, 20].repeat(20) {
                 bind(&mut statement, number);
                 run(&mut connection, &mut statement);
@@ -153,7 +153,7 @@ fn random_lookups_allocate_nothing() {
     assert_eq!(allocations, 0);
 }
 
-/// A query within an expression allocates as often, however many rows are around it.
+/// A query within an expression allocates as often, however many rows are around.
 #[test]
 fn queries_within_allocate_nothing_for_a_row() {
     let folder = tempfile::tempdir().unwrap();

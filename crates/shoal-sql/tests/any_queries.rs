@@ -1,15 +1,14 @@
-//! Queries of every kind over tables of every kind, made from a seed as the fuzz target
-//! `sql_plans_differential` makes them from its input: Shoal's rows are SQLite's, whatever the plan,
-//! with a statement that runs again, with next to no memory, and with choices of the planner made in
-//! its place.
+//! Queries of every kind over tables of every kind, made from a seed like the input of the fuzz
+//! target `sql_plans_differential`: Shoal's rows are SQLite's, whatever the plan, with a statement
+//! run again, with next to no memory, and with choices of the planner made in its place.
 //!
-//! `SHOAL_SQL_SEED` says where to begin, `SHOAL_SQL_SECONDS` how long to go on (a moment, unless it
-//! says), `SHOAL_SQL_FINDINGS` how many findings to gather (one). Each is made small and printed as a
-//! script and a query. Each query is asked with one combination of choices, with every one where
-//! `SHOAL_SQL_CHOICES` is `all`.
+//! `SHOAL_SQL_SEED` is the first seed, `SHOAL_SQL_SECONDS` the time to go on (by default a moment),
+//! `SHOAL_SQL_FINDINGS` the number of findings to gather (one). Each finding is made small and
+//! printed as a script and a query. Each query is asked with one combination of choices, with every
+//! one where `SHOAL_SQL_CHOICES` is `all`.
 #![allow(clippy::unwrap_used, clippy::print_stderr, unreachable_pub)]
 
-// The fuzz targets' own parts, so that they go on building with the crates they are about.
+// The fuzz targets' own parts: the targets keep building with the crates under test.
 #[path = "../../../fuzz/src/peers.rs"]
 mod peers;
 #[path = "../../../fuzz/src/query/mod.rs"]
@@ -24,7 +23,7 @@ use shoal_sql::Forced;
 
 /// Where a run without a seed begins.
 const SEED: u64 = 1;
-/// Seeds that a run without a time takes.
+/// Seeds of a run without a time.
 const SEEDS: u64 = 25;
 /// Queries asked of the tables of one seed.
 const QUERIES: u64 = 40;
@@ -47,7 +46,7 @@ fn difference(script: &str, choices: &[u8], forced: &[Forced]) -> Option<String>
     }
 }
 
-/// The shortest choices and script found that still differ.
+/// The shortest choices and script found with a difference left.
 fn shrink(script: &str, choices: &[u8], forced: &[Forced]) -> (String, Vec<u8>) {
     let (mut script, mut choices) = (script.to_owned(), choices.to_vec());
     let end = Instant::now() + Duration::from_secs(10);

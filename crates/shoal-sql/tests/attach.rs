@@ -74,7 +74,7 @@ fn queries_over_two_files() {
         PRAGMA aux.integrity_check; PRAGMA aux.quick_check;
         PRAGMA integrity_check; PRAGMA aux.page_size; PRAGMA aux.encoding; PRAGMA aux.journal_mode";
     check_all(&mut connection, &peer, queries);
-    // SQLite lists `temp` once it was named.
+    // SQLite lists `temp` once a statement has named `temp`.
     let lists = "SELECT seq, name FROM pragma_database_list WHERE name <> 'temp'";
     check(&mut connection, &peer, lists, &[]).unwrap();
     let rows = ours(&mut connection, "PRAGMA database_list").unwrap().rows;
@@ -208,7 +208,7 @@ fn attached_files_are_read_and_not_written() {
             let error = ours(&mut connection, sql).unwrap_err();
             assert!(matches!(error, Error::Unsupported { .. }), "{sql}: {error:?}");
         }
-        // What is read there may be written here.
+        // A statement may read the attached file and write `main`.
         let copied = "INSERT INTO only_main SELECT name || extra FROM aux.t WHERE id IN
             (SELECT k FROM only_other)";
         let mut statement = connection.prepare(copied).unwrap();
@@ -219,7 +219,7 @@ fn attached_files_are_read_and_not_written() {
     }
 }
 
-/// What lies in an attached file is looked into as what lies in `main`.
+/// Statistics of attached files choose plans as in `main`.
 #[test]
 fn plans_look_into_attached_files() {
     let script = "CREATE TABLE big(a INT, b INT); CREATE INDEX big_a ON big(a); CREATE INDEX big_b ON big(b);
@@ -232,7 +232,7 @@ fn plans_look_into_attached_files() {
         let rows = ours(connection, &format!("EXPLAIN QUERY PLAN {sql}")).unwrap().rows;
         rows[0][3].clone()
     };
-    // Every row has that a, and one has that b.
+    // Every row has a = 7, and one row has b = 5.
     let expect = Value::text("SEARCH big USING INDEX big_b (b=?)");
     assert_eq!(plan(&mut connection, "SELECT * FROM big WHERE a = 7 AND b = 5"), expect);
     assert_eq!(plan(&mut connection, "SELECT * FROM o.big WHERE b = 5 AND a = 7"), expect);

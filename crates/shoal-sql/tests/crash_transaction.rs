@@ -8,7 +8,7 @@ use shoal_sql::Connection;
 use shoal_store::vfs::SimVfs;
 use write_support::{contents_of, run_shoal, shoal};
 
-/// What a crash may keep of what was not yet synced: nothing, everything, something by chance.
+/// Seeds of the crash: from unsynced writes it keeps nothing, everything, or some by chance.
 const SEEDS: std::ops::Range<u64> = 0..6;
 
 fn run(connection: &mut Connection, statements: &[&str]) {
@@ -17,7 +17,7 @@ fn run(connection: &mut Connection, statements: &[&str]) {
     }
 }
 
-/// Cuts a transaction at every call it makes.
+/// Cuts a transaction at each of its calls.
 fn check(before: &[&str], transaction: &[&str]) {
     let vfs = SimVfs::new();
     run(&mut shoal(&vfs), before);
@@ -38,7 +38,7 @@ fn check(before: &[&str], transaction: &[&str]) {
             news += usize::from(state == new);
         }
     }
-    // Told means durable: after the last call nothing of it can be lost.
+    // Told means durable: after the last call no part of the transaction can be lost.
     assert!(olds > 0 && news >= SEEDS.count());
     for seed in SEEDS {
         assert_eq!(contents_of(&vfs.image_after_crash(vfs.calls(), seed)), new, "seed {seed}");

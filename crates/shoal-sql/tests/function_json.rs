@@ -49,7 +49,7 @@ impl Dice {
     }
 }
 
-/// A text of JSON5, most of the time well formed, with every spelling that JSON does not have.
+/// A text of JSON5, most of the time well formed, with every spelling outside of JSON.
 fn json5(dice: &mut Dice, depth: usize) -> String {
     const NUMBERS: &[&str] = &[
         "0",
@@ -164,8 +164,8 @@ fn json5(dice: &mut Dice, depth: usize) -> String {
     space(dice) + &text + &space(dice)
 }
 
-/// `jsonb()` keeps what only JSON5 has as it is written, in elements of kinds of their own, and what
-/// changes JSONB leaves the rest of it alone: byte for byte as SQLite does.
+/// `jsonb()` keeps the spellings of JSON5 as written, in elements of kinds of their own, and
+/// changes of JSONB leave the other elements alone: byte for byte as in SQLite.
 #[test]
 fn jsonb_has_the_bytes_of_sqlite() {
     const PATHS: &[&str] = &[

@@ -1,4 +1,4 @@
-//! The modifiers of dates that ask for local time.
+//! The modifiers of dates for local time.
 #![allow(clippy::unwrap_used)]
 
 mod common;

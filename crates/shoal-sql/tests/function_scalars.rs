@@ -97,7 +97,7 @@ fn formats() {
         }
         let values = [Value::text(format), any_value(&mut random), any_value(&mut random)];
         both.agree("SELECT printf(?1, ?2, ?3)", &values);
-        // A format that is read once for many rows.
+        // A format parsed once for many rows.
         both.agree(
             "SELECT group_concat(quote(printf(?1, b, a))) FROM t WHERE ?2 IS ?2 OR ?3",
             &values,
@@ -105,7 +105,7 @@ fn formats() {
     }
 }
 
-/// Widths and precisions that are arguments.
+/// Widths and precisions taken from arguments.
 #[test]
 fn formats_that_take_their_widths() {
     let mut both = Both::new();
@@ -261,7 +261,7 @@ fn json_functions() {
         let mut document = String::new();
         json(&mut random, 0, &mut document);
         if random.below(10) == 0 {
-            // A number cut after its point is JSON5, which only SQLite reads.
+            // A number cut after its point is JSON5, read by SQLite alone.
             let cut = usize::try_from(random.below(document.len() as u64 + 1)).unwrap();
             if document.is_char_boundary(cut) && !document[..cut].ends_with('.') {
                 document.truncate(cut);
@@ -399,7 +399,7 @@ fn date_functions() {
         let parameters = parameters.join(", ");
         for function in ["date", "time", "datetime", "julianday", "unixepoch"] {
             both.agree(&format!("SELECT {function}({parameters})"), &values);
-            // Modifiers that are read once for many rows.
+            // Modifiers parsed once for many rows.
             let modifiers = parameters.strip_prefix("?1").unwrap();
             let query = format!(
                 "SELECT group_concat(quote({function}(a{modifiers}))) FROM t WHERE ?1 IS ?1"
@@ -457,7 +457,7 @@ fn differences_of_times() {
     common::check_all(&mut scratch.ours(), &scratch.theirs(), &queries);
 }
 
-/// What few queries ask for: escapes, strings of JSON by a format, shares, signs of nothing.
+/// Seldom used functions: escapes, strings of JSON by a format, shares, signs of nothing.
 #[test]
 fn seldom_functions() {
     let scratch = common::Scratch::new("create table t(a)");

@@ -1,4 +1,4 @@
-//! `DIRECT`, `CACHED` and `JIT` before a query: the same rows, and plans that are used again.
+//! `DIRECT`, `CACHED` and `JIT` before a query: the same rows, and plans used again.
 #![allow(clippy::unwrap_used)]
 
 mod common;

@@ -1,4 +1,4 @@
-//! `PRAGMA`s that change how a file is committed to, beside SQLite's answers on a file of its own.
+//! `PRAGMA`s for the way a file is committed to, beside SQLite's answers on a file of its own.
 
 #![allow(clippy::unwrap_used)]
 
@@ -15,7 +15,7 @@ fn connect(path: &Path) -> Connection {
     Connection::open(Store::open(Arc::new(OsVfs), path, Access::Create).unwrap()).unwrap()
 }
 
-/// Runs the lines on both and compares rows, column names, and whether it is an error.
+/// Runs the lines on both and compares rows, column names, and the presence of an error.
 fn compare(script: &str) {
     let folder = tempfile::tempdir().unwrap();
     let mut shoal = connect(&folder.path().join("ours"));
@@ -33,7 +33,7 @@ fn compare(script: &str) {
             }
             (ours, theirs) => panic!("{line}: {ours:?} {theirs:?}"),
         }
-        // SQLite opens a log when it is needed first.
+        // SQLite opens a log on its first use.
         let skipped = if line.contains("journal_mode") { 2 } else { 0 };
         for name in &["-wal", "-shm", "-journal"][skipped..] {
             let is = |file: &str| folder.path().join(format!("{file}{name}")).exists();

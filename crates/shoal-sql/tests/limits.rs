@@ -1,4 +1,5 @@
-//! Statements that are stopped: by another thread, by the time, by what they keep or give.
+//! Statements stopped: by another thread, by the time, by the bytes they keep or the rows they
+//! give.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -14,7 +15,7 @@ const SCHEMA: &str = "
     INSERT INTO t SELECT i, i * 7919 % 20011, printf('%08d-%d', i * 6007 % 20011, i) FROM c;
     CREATE INDEX t_a ON t(a);";
 
-/// Queries that take far too long to wait for.
+/// Queries too long to wait for.
 const ENDLESS: [&str; 9] = [
     "WITH RECURSIVE c(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c",
     "WITH RECURSIVE c(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM c) SELECT x FROM c WHERE x < 0",
@@ -170,8 +171,8 @@ fn sorts_go_on_in_a_file() {
     }
 }
 
-/// Groups, distinct rows, joins, sets, recursions and windows that do not fit into memory give what they give when
-/// they fit.
+/// Groups, distinct rows, joins, sets, recursions and windows give the same rows spilled as in
+/// memory.
 #[test]
 fn what_does_not_fit_goes_through_files() {
     let scratch = Scratch::new(&SCHEMA.replace("20000", "3000"));
@@ -206,7 +207,7 @@ fn what_does_not_fit_goes_through_files() {
         "SELECT b COLLATE NOCASE FROM t UNION SELECT upper(b) FROM t UNION ALL SELECT b FROM t WHERE id < 50",
         "SELECT b FROM t UNION ALL SELECT a FROM t UNION SELECT b FROM t WHERE id % 3 ORDER BY 1",
         "SELECT count(*), max(b) FROM (SELECT b FROM t UNION SELECT upper(b) || id FROM t)",
-        // What IN looks into.
+        // The right sides of IN.
         "SELECT count(*) FROM t WHERE b || '' IN (SELECT b || '' FROM t WHERE id % 3)",
         "SELECT count(*) FROM t WHERE b || 'x' NOT IN (SELECT b || 'y' FROM t)",
         "SELECT count(*) FROM t WHERE b || 'x' NOT IN (SELECT nullif(b, b) FROM t)",
@@ -220,18 +221,18 @@ fn what_does_not_fit_goes_through_files() {
         "WITH RECURSIVE c(x, n) AS (SELECT id, 0 FROM t UNION ALL SELECT x * 7 % 2999, n + 1 FROM c WHERE n < 3 ORDER BY 1 DESC, 2) SELECT count(*), sum(x * n) FROM c",
         "WITH RECURSIVE c(x, n) AS (SELECT id, 0 FROM t UNION ALL SELECT x * 7 % 2999, n + 1 FROM c WHERE n < 3 ORDER BY 1 DESC, 2 LIMIT 5000 OFFSET 100) SELECT group_concat(x, ' ') FROM c",
         "WITH RECURSIVE c(x, n) AS (SELECT id, 0 FROM t UNION ALL SELECT x * 7 % 2999, n + 1 FROM c WHERE n < 3 LIMIT 9000) SELECT count(*), sum(x), max(n) FROM c",
-        // Values that are sought in an index, one after the other.
+        // Values looked up in an index, one after the other.
         "SELECT count(*), sum(id), min(b) FROM t WHERE a IN (SELECT id * 3 FROM t)",
         "SELECT id FROM t WHERE id IN (SELECT a FROM t WHERE id % 3) ORDER BY id",
         "SELECT count(*), sum(y.id) FROM (SELECT id FROM t WHERE id < 4) x CROSS JOIN t y WHERE y.a IN (SELECT '' || a FROM t UNION ALL SELECT a + 0.0 FROM t)",
         "SELECT count(*) FROM t WHERE a IN (SELECT id FROM t) OR id IN (SELECT a FROM t)",
-        // Rows that an aggregate takes in an order.
+        // Rows in the order of an aggregate.
         "SELECT group_concat(b ORDER BY b DESC), json_group_array(id ORDER BY a % 10, id DESC), count(*) FROM t",
         "SELECT id % 3 AS k, group_concat(b, '-' ORDER BY a), string_agg(a, '' ORDER BY b DESC) FILTER (WHERE id % 2) FROM t GROUP BY k ORDER BY k",
         "SELECT group_concat(DISTINCT substr(b, 1, 7) ORDER BY substr(b, 1, 7)) FROM t",
         // Aggregates of distinct values.
         "SELECT count(DISTINCT b), count(DISTINCT a % 1500), count(DISTINCT upper(b)) FROM t",
-        // Windows with partitions that fit.
+        // Windows with partitions small enough for memory.
         "SELECT id, row_number() OVER (PARTITION BY a % 300 ORDER BY id) FROM t ORDER BY id",
         "SELECT id, sum(a) OVER (PARTITION BY id % 100 ORDER BY b ROWS 3 PRECEDING), rank() OVER (PARTITION BY a % 99 ORDER BY id % 4), count(*) FILTER (WHERE a > 50) OVER (PARTITION BY id % 100) FROM t ORDER BY id",
         "SELECT id, lag(b, 1, 'none') OVER (PARTITION BY length(b), a % 300 ORDER BY id DESC) FROM t ORDER BY id",
@@ -239,7 +240,7 @@ fn what_does_not_fit_goes_through_files() {
         connection.set_limits(Limits::default());
         let mut expect = ours(&mut connection, sql).unwrap();
         check(&mut connection, &peer, sql, &[]).unwrap();
-        // The queue and what was seen may keep 64 KiB each.
+        // The queue and the rows seen may keep 64 KiB each.
         let bytes = if sql.contains("RECURSIVE") { 200_000 } else { 60_000 };
         connection.set_limits(Limits { memory_bytes: Some(bytes), ..Limits::default() });
         let mut got = ours(&mut connection, sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
@@ -252,7 +253,7 @@ fn what_does_not_fit_goes_through_files() {
     }
 }
 
-/// Windows over one partition that does not fit, with every function and frame.
+/// Windows over one partition too large for memory, with every function and frame.
 #[test]
 fn large_partitions_go_through_files() {
     let scratch = Scratch::new(&SCHEMA.replace("20000", "1500"));
@@ -319,7 +320,7 @@ fn large_partitions_go_through_files() {
     }
 }
 
-/// A walk over an index is stopped at the next leaf, whichever way it goes.
+/// A walk over an index is stopped at the next leaf, in either direction.
 #[test]
 fn walks_over_an_index_are_stopped() {
     let scratch = Scratch::new(SCHEMA);

@@ -1,4 +1,4 @@
-//! Every table of every database that real programs wrote reads as SQLite reads it.
+//! Every table of every database written by real programs gives SQLite's rows.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -10,7 +10,7 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// What SQLite calls the tables and views of a database.
+/// The names and kinds of a database's tables and views, from SQLite.
 fn names(peer: &rusqlite::Connection) -> Vec<(String, String)> {
     let sql = "SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view')";
     let mut statement = peer.prepare(sql).unwrap();
@@ -99,7 +99,7 @@ fn types_agree_with_typeof() {
     }
 }
 
-/// SQLite's rows, whatever it calls the columns: names in damaged files need not be UTF-8.
+/// SQLite's rows without the names of columns: names in damaged files need not be UTF-8.
 fn their_rows(peer: &rusqlite::Connection, sql: &str) -> Result<Vec<Vec<Value>>, rusqlite::Error> {
     use rusqlite::types::ValueRef;
     let mut statement = peer.prepare(sql)?;
@@ -121,8 +121,8 @@ fn their_rows(peer: &rusqlite::Connection, sql: &str) -> Result<Vec<Vec<Value>>,
     Ok(out)
 }
 
-/// Damaged files: rows that SQLite finds as well, or an error. Where both find rows they are the
-/// same ones; where SQLite finds an error we may have read less of the file, and the other way round.
+/// Damaged files: SQLite's rows, or an error. Where both sides give rows, they are the same; where
+/// one side gives an error, the other may have read less of the file.
 #[test]
 fn damaged_files_end_in_sqlites_rows_or_errors() {
     let (mut same, mut errors, mut ours_alone) = (0, 0, 0);
@@ -171,8 +171,8 @@ fn damaged_files_end_in_sqlites_rows_or_errors() {
                 (Ok(mut got), Ok(mut expect)) => {
                     sort(&mut got.rows);
                     sort(&mut expect);
-                    // A damaged index and its table say different things, and which of them is
-                    // asked is up to the planner.
+                    // A damaged index and its table disagree, and the planner chooses the one to
+                    // ask.
                     if got.rows == expect || by_index {
                         same += 1;
                     } else {

@@ -1,4 +1,4 @@
-//! Views and layers that a program registers, and readers of indexes without SQL.
+//! Views and layers registered by a program, and readers of indexes without SQL.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -40,7 +40,7 @@ fn views_without_a_file() {
     assert_eq!(ints(&mut connection, "SELECT id FROM bigger ORDER BY id"), [3, 4]);
     assert_eq!(ints(&mut connection, "SELECT id FROM temp.bigger WHERE id > 3"), [4]);
     assert_eq!(connection.registered().collect::<Vec<_>>(), ["big", "bigger"]);
-    // Conditions reach the table: the plan is that of the query written out.
+    // Conditions reach the table: the plan equals the plan of the query written out.
     let plan = |connection: &mut Connection, sql: &str| {
         rows(connection, &format!("EXPLAIN QUERY PLAN {sql}"))
             .into_iter()
@@ -81,11 +81,12 @@ fn views_with_a_predicate_of_the_program() {
         ints(&mut connection, "SELECT v.id FROM t JOIN vowels v ON v.id = t.id WHERE t.n > 1"),
         [4]
     );
-    // A view over a view, and one that hides its own table.
+    // A view over a view, and a view hiding its own table.
     let fours = ViewBuilder::new("t", "vowels").filter(|row| row[1] == ValueRef::Int(4));
     connection.register_view(fours).unwrap();
     assert_eq!(ints(&mut connection, "SELECT id FROM t"), [4]);
-    // It sees what was registered before it: without that, the table of that name.
+    // The view sees views registered before; with `vowels` gone, the name is looked up among
+    // tables.
     connection.unregister("vowels");
     let error = ours(&mut connection, "SELECT id FROM t").unwrap_err();
     assert_eq!(error.to_string(), "no such table: vowels");

@@ -1,4 +1,4 @@
-//! `EXPLAIN` and `EXPLAIN ANALYZE`: the tree of a plan's nodes, and what running them took.
+//! `EXPLAIN` and `EXPLAIN ANALYZE`: the tree of a plan's nodes, and the cost of running each.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -45,7 +45,7 @@ fn analyze(connection: &mut Connection, sql: &str) -> Table {
     table
 }
 
-/// The rows that nodes of a name gave.
+/// The row counts of the nodes called `node`.
 fn rows_of(table: &Table, node: &str) -> Vec<Value> {
     let own = table.rows.iter().filter(|row| text(&row[2]).trim() == node);
     own.map(|row| row[5].clone()).collect()
@@ -121,7 +121,7 @@ fn an_analysis_counts_what_ran() {
         assert_eq!(top[5], Value::Int(expect as i64), "{sql}: rows of {top:?}");
         assert_eq!(top[6], Value::Int(1), "{sql}: runs of {top:?}");
         assert!(matches!(top[7], Value::Int(0..)), "{sql}: time of {top:?}");
-        // The statement runs again as it did before.
+        // The statement runs again as before.
         assert_eq!(ours(&mut connection, sql).unwrap().rows.len(), expect, "{sql}");
     }
     let table =
@@ -145,7 +145,7 @@ fn only_queries_are_explained() {
     for sql in ["explain insert into t values (1, 2, 3)", "explain analyze", "explain analyze t"] {
         assert!(ours(&mut connection, sql).is_err(), "{sql}");
     }
-    // Places in the text stay what they are.
+    // Places in the text stay the same.
     let error = ours(&mut connection, "explain analyze select nothing from t").unwrap_err();
     assert_eq!(error.offset(), Some(23));
 }

@@ -1,4 +1,4 @@
-//! Collations: which one a comparison goes by, and those that nobody knows.
+//! Collations: the one a comparison goes by, and unknown ones.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -33,7 +33,8 @@ select -('a' collate nocase) = 'A', ('a' collate nocase || '') = 'A', +('a' coll
     );
 }
 
-/// A rowid comes with no collation, whatever its column's definition says, and so yields to the other side's.
+/// A rowid comes without a collation, whatever its column's definition says, and so yields to the
+/// other side's.
 #[test]
 fn rowids_have_no_collation() {
     let scratch = Scratch::new(
@@ -56,7 +57,7 @@ fn rowids_have_no_collation() {
     );
 }
 
-/// A number with a collation behind it is a column of the result in a `GROUP BY`, too.
+/// A number with a collation behind is a column of the result in a `GROUP BY`, too.
 #[test]
 fn groups_by_a_number_and_a_collation() {
     let scratch = Scratch::new(TABLES);
@@ -71,7 +72,7 @@ fn groups_by_a_number_and_a_collation() {
     );
 }
 
-/// SQLite looks for a collation where something is compared by it, and nowhere else.
+/// SQLite looks a collation up where values are compared, and nowhere else.
 #[test]
 fn names_that_nobody_knows() {
     let scratch = Scratch::new(TABLES);
@@ -224,7 +225,8 @@ select 1 union all values (2); select (values (1) limit 1);
     );
 }
 
-/// Around a compound its columns compare as those of its first part; within it by the first that names one.
+/// Around a compound, columns compare by the first part's collation; within, by the first explicit
+/// one.
 #[test]
 fn what_a_compound_is_compared_by() {
     let scratch = Scratch::new(

@@ -1,12 +1,13 @@
-//! Columns of compounds: the rules by which they are compared.
+//! Columns of compounds: the rules of their comparisons.
 #![allow(clippy::unwrap_used)]
 
 mod common;
 
 use common::{Scratch, check_all};
 
-/// The affinity of a compound's column is that of the first part that has one, unless another part may hold
-/// values of the other kind, as far as its form tells: a column's, a sum's, a function's.
+/// The affinity of a compound's column is the affinity of the first part with one, unless another
+/// part may hold values of the other kind, as far as its form tells: a column's, a sum's, a
+/// function's.
 #[test]
 fn affinities_of_compounds() {
     let scratch = Scratch::new(

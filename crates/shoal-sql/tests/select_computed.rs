@@ -1,5 +1,5 @@
-//! What is computed of many rows at a time, beside SQLite: values of all classes in the same column, rows
-//! of more than one batch, jumps, errors in the middle of a batch.
+//! Expressions over many rows at a time, beside SQLite: values of all classes in the same column,
+//! rows of more than one batch, jumps, errors in the middle of a batch.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -8,8 +8,9 @@ use common::{Scratch, check, ours, theirs};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
-/// Rows of several batches, on several leaves. `i` and `r` are numbers of one class, `n` has NULLs, `m`
-/// is of any class from row to row, `s` is text, `o` is a large integer now and then; `l` has long texts.
+/// Rows of several batches, on several leaves. `i` and `r` are numbers of one class, `n` has NULLs,
+/// `m` is of any class from row to row, `s` is text, `o` is a large integer now and then; `l` has
+/// long texts.
 const ROWS: &str = "
     create table t(id integer primary key, i int, r real, n int, m, s text, o int, l text);
     with recursive c(k) as (select 1 union all select k + 1 from c where k < 700)
@@ -192,11 +193,11 @@ fn parameters_are_the_same_for_all_rows() {
     }
 }
 
-/// What fails of a row is an error when the row's turn comes, and not before.
+/// A row's error is raised when the row's turn comes, and not before.
 #[test]
 fn an_error_is_that_of_its_row() {
     let (_scratch, mut a, b) = both();
-    // The first of them is that of row 50.
+    // The first error is row 50's.
     let fails = "abs(case when o > 9223372036854775000 then -9223372036854775807 - 1 else o end)";
     for (sql, fits) in [
         (format!("select id, {fails} from t limit 49"), true),
@@ -222,7 +223,7 @@ fn an_error_is_that_of_its_row() {
             assert_eq!(a, b, "{sql}");
         }
     }
-    // The rows before it are given.
+    // The rows before the error are given.
     let sql = format!("select id, {fails} from t");
     let mut statement = a.prepare(&sql).unwrap();
     let mut rows = a.query(&mut statement).unwrap();

@@ -1,6 +1,6 @@
-//! Selects that are read straight from the pages, run again and again by one prepared statement, so
-//! that what a statement keeps between runs is used: leaf loops with conditions made ready, indexes
-//! whose leaves are noted, compounds by hash. Each result is compared with SQLite's.
+//! Selects read straight from the pages, run again and again by one prepared statement, so that the
+//! state kept between runs is used: leaf loops with prepared conditions, indexes with known leaves,
+//! compounds by hash. Each result is compared with SQLite's.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -82,7 +82,7 @@ fn check_with(statements: &[&str], values: &[Value]) {
     for (page_size, locking) in [(512, Locking::Shared), (4096, Locking::Exclusive)] {
         let scratch = Scratch::new(&script(page_size));
         let peer = scratch.theirs();
-        // Smaller than the file, so that it is mapped between transactions.
+        // A cache smaller than the file: the file is mapped between transactions.
         let options = Options { locking, cache_pages: 20, ..Options::new(Access::ReadOnly) };
         let store = Store::open_with(Arc::new(OsVfs::new()), &scratch.path(), options);
         let mut connection = Connection::open(store.unwrap()).unwrap();
@@ -111,7 +111,7 @@ fn check_with(statements: &[&str], values: &[Value]) {
     }
 }
 
-/// So often that leaves of the indexes are decoded; of some keys there are more rows than few.
+/// Lookups often enough for leaves of the indexes to be decoded; some keys have many rows.
 #[test]
 fn rows_that_an_index_finds_by_equality() {
     let ints = (0..3).flat_map(|_| (-3..45).map(Value::Int));
@@ -171,8 +171,8 @@ fn leaf_loops() {
     ]);
 }
 
-/// Rowids of every class, more than once, of rows that are not there and of rows on several pages, in
-/// lists shorter and longer than a batch.
+/// Rowids of every class, duplicates, rowids without a row and rows on several pages, in lists
+/// shorter and longer than a batch.
 #[test]
 fn rows_that_a_list_of_rowids_names() {
     let many: Vec<String> = (-3..400).map(|number| (number * 5).to_string()).collect();
@@ -239,8 +239,8 @@ fn index_loops() {
     ]);
 }
 
-/// Rows with those of other tables that they name by rowid: keys of every class, of one table and of
-/// the next, conditions on either side, rows without a partner, records on several pages.
+/// Rows joined by rowid with rows of other tables: keys of every class, of one table and of the
+/// next, conditions on either side, unmatched rows, records on several pages.
 #[test]
 fn rows_with_those_they_name() {
     check(&[
@@ -282,8 +282,8 @@ fn rows_with_those_they_name() {
     ]);
 }
 
-/// Indexes from behind, the ends that `min` and `max` are at, rows that any of several ways finds, and
-/// groups and distinct rows in the order of an index.
+/// Index scans in descending order, the ends for `min` and `max`, rows found by any of several
+/// ways, and groups and distinct rows in the order of an index.
 #[test]
 fn ends_unions_and_orders_of_indexes() {
     check(&[
@@ -386,8 +386,8 @@ fn compounds_by_hash() {
     ]);
 }
 
-/// Parts whose rowids are the same column: rows that meet and differ, in every operator's place, with
-/// records on several pages, values that equal across classes, and other collations.
+/// Parts with the same column as rowid: rows present in both or one, in every operator's place,
+/// with records on several pages, values equal across classes, and other collations.
 #[test]
 fn compounds_by_rowid() {
     check(&[
@@ -440,7 +440,7 @@ fn groups_and_orders() {
     ]);
 }
 
-/// The first rows by an order: those behind the bound are not looked at as a whole.
+/// Top-N: rows behind the bound are dropped by their first key.
 #[test]
 fn first_rows_by_an_order() {
     check(&[
@@ -463,7 +463,7 @@ fn first_rows_by_an_order() {
     ]);
 }
 
-/// Rows that a join, or an index, finds in another table, of which alone columns are given.
+/// Rows found in another table by a join or an index, with only that table's columns in the result.
 #[test]
 fn rows_of_another_table_alone() {
     check(&[
@@ -481,8 +481,7 @@ fn rows_of_another_table_alone() {
     ]);
 }
 
-/// Groups whose rows an index gives one after the other: with long keys, and with equal ones that are
-/// stored in several ways.
+/// Predicates with `LIKE` and `GLOB`, over every way to the rows.
 #[test]
 fn texts_that_fit_a_pattern() {
     check(&[
@@ -525,6 +524,8 @@ fn expressions_over_rows_from_the_pages() {
     ]);
 }
 
+/// Groups with their rows side by side in an index: with long keys, and with equal keys stored in
+/// several ways.
 #[test]
 fn groups_in_the_order_of_an_index() {
     check(&[
@@ -539,7 +540,7 @@ fn groups_in_the_order_of_an_index() {
     ]);
 }
 
-/// Tables of more than four megabytes are read in parts, side by side; nothing of that shows.
+/// Tables of more than four megabytes are read in parts, side by side, with the same results.
 #[test]
 fn large_tables_in_parts() {
     let scratch = Scratch::new(
@@ -599,7 +600,7 @@ fn large_tables_in_parts() {
             assert_eq!(got, expect, "{sql}");
         }
     }
-    // The sum that is not too large in the end was on the way.
+    // The sum fits in the end, but overflows on the way.
     let sql = "select sum(x) from big";
     assert!(theirs_with(&peer, sql, &[]).is_err());
     let mut statement = prepare(&mut connection, sql);
@@ -607,7 +608,7 @@ fn large_tables_in_parts() {
     assert!(rows.next().is_err());
 }
 
-/// What one process reads while another writes between two statements.
+/// One process reads while another writes between two statements.
 #[test]
 fn statements_follow_the_file() {
     let scratch = Scratch::new(&script(1024));

@@ -1,4 +1,4 @@
-//! `EXPLAIN QUERY PLAN` beside SQLite's: where both take the same way, both tell it alike.
+//! `EXPLAIN QUERY PLAN` beside SQLite's: the same lines for the same plan.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -100,7 +100,7 @@ fn the_same_plan_has_the_same_words() {
     ] {
         let expect = tree(&theirs(&peer, &format!("explain query plan {sql}")).unwrap().rows);
         let got = plan(&mut connection, sql);
-        // SQLite numbers queries as it parses them.
+        // SQLite numbers queries while parsing.
         let plain = |lines: &[String]| {
             let unnumbered = |line: &String| match line.to_lowercase().contains("subquery") {
                 true => line.replace(|c: char| c.is_ascii_digit(), ""),

@@ -142,7 +142,7 @@ fn random_expressions() {
         .unwrap_or_else(|failure| panic!("{failure}"));
 }
 
-/// A sign before a number is part of it, one before what has a sign takes it from 0.
+/// A sign before a number is part of the number; a sign before a signed number subtracts from 0.
 #[test]
 fn signs_of_zero() {
     let scratch = Scratch::new(TABLE);

@@ -1,4 +1,4 @@
-//! Rows that several indexes find together, by all executors.
+//! Rows found by several indexes together, by all executors.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -35,8 +35,8 @@ const SCHEMA: &str = "
     insert into far select id + 10000, k, l, '' from far; insert into far select id + 20000, k, l, '' from far;
     create index far_k on far(k); create index far_l on far(l);";
 
-/// What two indexes find together is looked up, and nothing else, where most of what one finds would
-/// be read in vain.
+/// Only rows found by both indexes are looked up, where most rows found by one would be read in
+/// vain.
 #[test]
 fn rows_that_two_indexes_find_are_looked_up() {
     let looked = Scratch::new(SCHEMA);
@@ -57,12 +57,12 @@ fn rows_that_two_indexes_find_are_looked_up() {
                 "select count(*) from two where f = 7 and g = 3 and h = 2",
                 &["two_f (f=?)", "two_g (g=?)", "two_h (h=?)"],
             ),
-            // Two of them leave so few rows that the third one is not worth asking.
+            // Two indexes leave too few rows for the third to pay off.
             (
                 "select count(*) from two where a = 7 and b = 'b7' and c = 7.0",
                 &["two_c (c=?)", "two_b (b=?)"],
             ),
-            // What the first one finds may come in any order.
+            // The rows of the first index may come in any order.
             (
                 "select e from two where c > 3 and c < 5 and f = 4",
                 &["two_c (c>? AND c<?)", "two_f (f=?)"],
@@ -79,7 +79,7 @@ fn rows_that_two_indexes_find_are_looked_up() {
         {
             assert!(!plan(&mut connection, sql)[0].contains("AND"), "{sql}");
         }
-        // Entries of which most of the key is on other pages.
+        // Entries with most of the key on overflow pages.
         let far = format!("select id from far where k = '{:01500}' and l = 7", 7);
         if is_analysed {
             assert_eq!(plan(&mut connection, &far)[0], "MULTI-INDEX AND");
@@ -124,8 +124,8 @@ fn rows_that_two_indexes_find_are_looked_up() {
     }
 }
 
-/// Where a memory is limited, in UTF-16, and within a transaction that writes: the executor that goes
-/// from row to row.
+/// The row-at-a-time executor: under a limit of memory, in UTF-16, and within a writing
+/// transaction.
 #[test]
 fn the_general_executor_finds_them_too() {
     let queries = [
@@ -178,7 +178,7 @@ fn the_general_executor_finds_them_too() {
     assert_eq!(whole.rows, [[Value::from("ok")]]);
 }
 
-/// An index that names a row which the table does not have is told of, and poisons nothing else.
+/// An index entry naming a missing row is an error, and poisons nothing else.
 #[test]
 fn an_entry_without_a_row_is_an_error() {
     let scratch = Scratch::new(SCHEMA);

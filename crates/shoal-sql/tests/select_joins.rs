@@ -161,8 +161,8 @@ fn namesakes() {
     );
 }
 
-/// A query with a right join in it becomes part of the query around it only where nothing stands
-/// before it: what it keeps is about its own tables.
+/// A query with a right join is merged into the query around only where no table stands before: the
+/// unmatched rows it keeps are of its own tables.
 #[test]
 fn right_joins_within_queries_stay_their_own() {
     let scratch = Scratch::new(
@@ -183,7 +183,7 @@ fn right_joins_within_queries_stay_their_own() {
     );
 }
 
-/// A virtual column is computed from its own row, whatever a join made of that row's columns.
+/// A virtual column is computed from its own row, even where a join merged the row's columns.
 #[test]
 fn virtual_columns_under_using() {
     let scratch = Scratch::new(
@@ -200,7 +200,7 @@ fn virtual_columns_under_using() {
     );
 }
 
-/// A function's argument may be a column of a table to its right, which is read first then.
+/// A function's argument may be a column of a table to its right; the table is then read first.
 #[test]
 fn arguments_from_the_right() {
     let scratch = Scratch::new(
@@ -225,8 +225,8 @@ fn arguments_from_the_right() {
     );
 }
 
-/// What the name of a merged column alone stands for: the left one's, after a `RIGHT JOIN` the right
-/// one's, after a `FULL JOIN` the first that is not NULL, compared as the first of them is.
+/// The value behind a merged column's name alone: the left one's, after a `RIGHT JOIN` the right
+/// one's, after a `FULL JOIN` the first other than NULL, compared by the first one's rules.
 #[test]
 fn names_of_merged_columns() {
     let scratch = Scratch::new(
@@ -256,8 +256,8 @@ fn names_of_merged_columns() {
     check_all(&mut scratch.ours(), &scratch.theirs(), &queries);
 }
 
-/// A right join of two tables is a left join the other way round: by a key, where one of the left table's is
-/// there.
+/// A right join of two tables is a left join the other way round, by a key where the left table has
+/// one.
 #[test]
 fn right_joins_find_rows_by_keys() {
     let scratch = Scratch::new(
@@ -283,8 +283,8 @@ fn right_joins_find_rows_by_keys() {
     }
 }
 
-/// Text beside numbers: two numbers are compared as numbers, whatever the affinity of the column that a query
-/// or a merged join gives them with.
+/// Text beside numbers: two numbers are compared as numbers, whatever the affinity of the column
+/// giving them in a query or a merged join.
 #[test]
 fn numbers_under_text_are_numbers() {
     let scratch = Scratch::new(

@@ -1,4 +1,4 @@
-//! Which way a query takes to its rows, and that no way is worse than sorting.
+//! The access paths of queries: no path is worse than sorting.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -152,7 +152,7 @@ fn nothing_is_quadratic_that_need_not_be() {
     }
 }
 
-/// What the words say is what runs: whatever the way, the answers are SQLite's.
+/// The plan shown is the plan run: on every path, the answers are SQLite's.
 #[test]
 fn every_way_finds_the_same_rows() {
     let scratch = Scratch::new(
@@ -247,7 +247,7 @@ const SKEWED: &str = "
     insert into small select id, many, t from big where id <= 40;
     create index small_k on small(k);";
 
-/// Which of two indexes finds fewer rows, and which of two tables is smaller, is looked at.
+/// Statistics choose the index with fewer rows, and the smaller of two tables.
 #[test]
 fn sizes_decide() {
     let looked = Scratch::new(SKEWED);

@@ -1,4 +1,4 @@
-//! Pragmas that read, beside SQLite's.
+//! Reading pragmas, beside SQLite's.
 #![allow(clippy::unwrap_used)]
 
 mod common;

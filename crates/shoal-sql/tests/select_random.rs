@@ -1,5 +1,5 @@
-//! Random queries over small random tables: joins, groups, distinct, order, indexes of all kinds. Each
-//! is asked twice, as it is planned and with choices of the planner made in its place.
+//! Random queries over small random tables: joins, groups, distinct, order, indexes of all kinds.
+//! Each is asked twice, with the planner's choices and with other choices made in its place.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -65,8 +65,8 @@ fn value() -> impl Strategy<Value = String> {
         2 => (-4i32..12).prop_map(|int| format!("{:?}", f64::from(int) / 2.0)),
         4 => prop::sample::select(vec!["'a'", "'A'", "'b'", "'b '", "''", "'1'", "'2.0'", "'x'"])
             .prop_map(str::to_owned),
-        // No blob reads as text that LIKE 'a%' finds: SQLite loses such rows where it turns LIKE
-        // within OR into a range of an index.
+        // No blob reads as text matching LIKE 'a%': SQLite loses such rows where LIKE within OR
+        // becomes a range of an index.
         1 => prop::sample::select(vec!["x'62'", "x''", "x'31'"]).prop_map(str::to_owned),
     ]
 }
@@ -118,7 +118,7 @@ fn condition(tables: usize) -> impl Strategy<Value = String> {
     })
 }
 
-/// A table, or a query over it that gives its columns.
+/// A table, or a query with the table's columns.
 fn reference(number: usize) -> impl Strategy<Value = String> {
     prop::sample::select(vec![
         "T",
@@ -194,7 +194,7 @@ fn query() -> impl Strategy<Value = String> {
                     String::new()
                 };
                 let limit = match limit {
-                    // Which of several equal rows a DISTINCT keeps is not defined.
+                    // SQL leaves open the row a DISTINCT keeps of several equal ones.
                     Some((limit, offset)) if !distinct => format!(" limit {limit} offset {offset}"),
                     _ => String::new(),
                 };
@@ -236,7 +236,7 @@ fn query() -> impl Strategy<Value = String> {
                  from t0 where {inner} group by 1) x on x.k = t0.b where {outer}"
             )
         });
-        // Rows that are peers may come in any order: only what they share is asked for.
+        // Peers may come in any order: only values shared by peers are asked for.
         let window = (
             prop::sample::select(vec![
                 "rank()", "dense_rank()", "percent_rank()", "cume_dist()", "count(*)", "count(V)",
@@ -262,7 +262,7 @@ fn query() -> impl Strategy<Value = String> {
                      from {from} where {condition}"
                 )
             });
-        // Keys alone, so that rows that are equal may come in any order.
+        // Keys alone, since equal rows may come in any order.
         let keys_only = (
             column(tables),
             column(tables),
@@ -290,8 +290,8 @@ fn query() -> impl Strategy<Value = String> {
                 let filter = if filtered { format!(" where {condition}") } else { String::new() };
                 format!("select {function}({column}) from {from}{filter} {KEYS_ONLY}")
             });
-        // SQLite's queue turns reals that are integers into integers, so that only what both
-        // have in common is asked for.
+        // SQLite's queue turns integral reals into integers: only properties common to both are
+        // asked for.
         let plain_column = || prop::sample::select(vec!["t0.a", "t0.b"]);
         let recursive = (plain_column(), plain_column(), condition(1)).prop_map(|(start, step, condition)| {
             format!(
@@ -307,11 +307,11 @@ fn query() -> impl Strategy<Value = String> {
     })
 }
 
-/// Ends queries whose values stand for all that are equal to them.
+/// Ends queries whose values stand for all values equal to them.
 const KEYS_ONLY: &str = "/* keys only */";
 
-/// Compares rows in their order; of values that a collation or a number's two forms make equal any
-/// may stand for the others.
+/// Compares rows in their order; of values made equal by a collation or by a number's two forms,
+/// any may stand for the others.
 fn check_keys(
     connection: &mut shoal_sql::Connection,
     peer: &rusqlite::Connection,

@@ -89,7 +89,7 @@ select * from nosuch(1); select * from doc(1); select value from json_each('[1,2
     }
 }
 
-/// What `random()` gives in a common table that is named twice tells whether its rows are made once.
+/// A common table over `random()`, named twice, shows if its rows are made once.
 #[test]
 fn common_tables_that_are_made_once() {
     let scratch = Scratch::new(

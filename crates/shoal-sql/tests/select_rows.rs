@@ -1,4 +1,4 @@
-//! Row values, and aggregates that take their rows in an order, compared with SQLite.
+//! Row values, and aggregates with an order of their rows, compared with SQLite.
 #![allow(clippy::unwrap_used)]
 
 mod common;

@@ -119,7 +119,7 @@ fn rows_belong_to_their_snapshot() {
         let mut insert = writer.prepare("insert into t values (4)").unwrap();
         assert!(matches!(writer.execute(&mut insert), Err(Error::Store(error)) if error.is_busy()));
         while rows.next().unwrap().is_some() {}
-        // It let go with its last row.
+        // The query's lock went with its last row.
         assert_eq!(writer.execute(&mut insert).unwrap(), 1);
     }
     assert_eq!(ours(&mut connection, "select count(*) from t").unwrap().rows[0][0], Value::Int(4));
@@ -215,7 +215,7 @@ fn parameters_of_tcl_and_vertical_tabs() {
     }
 }
 
-/// SQLite's grammar drops what stands beside a 0, and no other number.
+/// SQLite's grammar drops a condition beside a 0, and beside no other number.
 #[test]
 fn names_beside_what_never_holds() {
     let scratch = Scratch::new("create table t(a); insert into t values (1), (0)");
@@ -236,7 +236,7 @@ fn names_beside_what_never_holds() {
     }
 }
 
-/// What a single row would be ordered by is looked up, and not computed.
+/// The sort keys of a single row are resolved, and not computed.
 #[test]
 fn a_single_row_is_in_order() {
     let scratch = Scratch::new("create table t(a); insert into t values ('{'), (null)");
@@ -257,7 +257,7 @@ fn a_single_row_is_in_order() {
     }
 }
 
-/// What is written as true or false beside `AND` and `OR` leaves the other side out, errors and all.
+/// A truth value written beside `AND` or `OR` leaves the other side out, errors and all.
 #[test]
 fn sides_that_do_not_count_are_not_computed() {
     let scratch = Scratch::new("create table t(a); insert into t values ('{'), (null)");
@@ -504,8 +504,8 @@ fn pragmas_that_read() {
     assert_eq!(ours(&mut connection, "pragma application_id").unwrap().rows, [[Value::Int(77)]]);
 }
 
-/// Of equal rows that differ a `UNION` gives the last part's, and within a part the first; with next to no
-/// memory, too.
+/// From equal rows with a difference, a `UNION` gives the last part's, and within a part the first;
+/// with next to no memory, too.
 #[test]
 fn equal_rows_of_a_union() {
     let scratch = Scratch::new(

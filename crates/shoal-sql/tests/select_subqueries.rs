@@ -1,5 +1,5 @@
-//! Queries within expressions that read the rows around them, beside SQLite: for every kind of query, way to its
-//! rows and place in the query around it; values of all classes, NULLs, affinities, collations, errors.
+//! Correlated subqueries in expressions, beside SQLite: for every kind of query, access path and
+//! place in the query around; values of all classes, NULLs, affinities, collations, errors.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -7,9 +7,10 @@ mod common;
 use common::{Scratch, check, ours, theirs};
 use shoal_sql::{Value, ValueRef};
 
-/// `u` is around, `o` within. Of `u` the columns `k` and `tk` are keys as integers and as texts, `a` is of any
-/// class; `o` has an index by nearly every column, some of them of several columns, partial, descending, by an
-/// expression or with a collation. Some keys are of many entries, and the rows of some go on on other pages.
+/// `u` is the outer table, `o` the inner one. In `u`, the columns `k` and `tk` are keys as integers
+/// and as texts, `a` is of any class; `o` has an index by nearly every column, some over several
+/// columns, partial, descending, by an expression or with a collation. Some keys have many entries,
+/// and some rows go on on overflow pages.
 const ROWS: &str = "
     create table u(id integer primary key, k int, tk text, a, n int, s text collate nocase);
     with recursive c(x) as (select 1 union all select x + 1 from c where x < 260)
@@ -45,7 +46,7 @@ const ROWS: &str = "
     create index big_k on big(k);
     create table e(k int primary key, v);";
 
-/// Queries with a row of `u` around them, without what they give.
+/// Queries correlated with a row of `u`, without their results.
 const SOURCES: &[&str] = &[
     // By rowid.
     "o where o.id = u.k",
@@ -105,7 +106,7 @@ const SOURCES: &[&str] = &[
     "(select k, v, id, s, l from o where v > 10) o where o.k = u.k",
 ];
 
-/// What is asked of them: `@` is the source.
+/// Expressions over them: `@` is the source.
 const QUERIES: &[&str] = &[
     "exists (select 1 from @)",
     "not exists (select * from @)",
@@ -148,7 +149,7 @@ fn every_query_over_every_source() {
     let (_scratch, mut a, b) = both();
     let mut failures = Vec::new();
     for source in SOURCES {
-        // Several sources have that column.
+        // Several sources have a column called `v`.
         let column = if source.contains(" join ") { "o.v" } else { "v" };
         for (number, query) in QUERIES.iter().enumerate() {
             let query = query.replace('@', source);
@@ -247,11 +248,11 @@ fn parameters_within() {
     }
 }
 
-/// What fails within is an error when the turn of the row around it comes, and not before.
+/// An error within is raised when the turn of the outer row comes, and not before.
 #[test]
 fn an_error_is_that_of_its_row() {
     let (_scratch, mut a, b) = both();
-    // The rows of `big` with the key 3 have a sum that is no integer.
+    // The rows of `big` with the key 3 have a sum too large for an integer.
     let fails = "(select sum(v) from big where big.k = x.id)";
     let from = "(select id from u) x";
     for (sql, fits) in [
@@ -274,7 +275,7 @@ fn an_error_is_that_of_its_row() {
             assert_eq!(a, b, "{sql}");
         }
     }
-    // The rows before it are given.
+    // The rows before the error are given.
     let mut statement = a.prepare(&format!("select id, {fails} from u x")).unwrap();
     let mut rows = a.query(&mut statement).unwrap();
     for id in 1..3 {

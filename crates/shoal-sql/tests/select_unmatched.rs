@@ -1,5 +1,5 @@
-//! Joins that keep the rows of their right side: found by keys, noted by rowid, the others given behind.
-//! All beside SQLite, in its order.
+//! Right and full joins: rows found by keys, matches noted by rowid, unmatched rows given at the
+//! end. All beside SQLite, in its order.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -7,8 +7,8 @@ mod common;
 use common::{Scratch, check, ours, ours_with, theirs_with};
 use shoal_sql::{Connection, Limits, Value};
 
-/// Rows on several leaves: of `u` some that nobody names, far from the others or below 0, and one that
-/// goes on on other pages; of `o` some that name nobody. `w` has no rowid.
+/// Rows on several leaves: `u` has some rows nobody names, far from the others or below 0, and one
+/// on several pages; `o` has some rows naming nobody. `w` has no rowid.
 const SCHEMA: &str = "
     create table u(id integer primary key, name text, age int, late default 'none');
     with recursive n(i) as (select 1 union all select i + 1 from n where i < 900)
@@ -128,7 +128,7 @@ fn rows_are_grouped_sorted_and_put_into_other_queries() {
     assert!(failures.is_empty(), "{}:\n{}", failures.len(), failures.join("\n\n"));
 }
 
-/// Rows without a match of one join meet the joins behind it, and may find a match there.
+/// Unmatched rows of one join go on to the joins behind, and may find a match there.
 #[test]
 fn more_than_two_tables() {
     let scratch = Scratch::new(SCHEMA);
@@ -210,7 +210,7 @@ fn plans_tell_how_rows_are_found() {
         let expect: Vec<Value> = expect.iter().map(|&line| Value::text(line)).collect();
         assert_eq!(theirs, expect.iter().collect::<Vec<_>>(), "{sql}");
     }
-    // What has no rowid, and what is found by no key, is kept by a hash or as it is.
+    // A table without a rowid is kept by a hash, and rows found by no key in memory.
     for (sql, line) in [
         ("select * from o full join w on w.k = o.k", "SEARCH w USING AUTOMATIC HASH INDEX (k=?)"),
         ("select * from o full join u on u.id > o.user", "SCAN u IN MEMORY"),
@@ -220,7 +220,7 @@ fn plans_tell_how_rows_are_found() {
     }
 }
 
-/// A statement that runs again begins with nothing noted; one that is left early, too.
+/// A statement run again begins with no match noted, also after an early end.
 #[test]
 fn statements_run_again() {
     let scratch = Scratch::new(SCHEMA);
@@ -269,8 +269,8 @@ fn little_memory_is_enough() {
     }
 }
 
-/// Texts that are copied and texts that stay on their pages or were read from several, of both sides, with
-/// NULLs, reals that are stored as integers and columns that were added later.
+/// Texts copied, texts left on their pages and texts read from several pages, of both sides, with
+/// NULLs, reals stored as integers and columns added later.
 #[test]
 fn long_and_short_values_of_joined_rows() {
     let mut script =

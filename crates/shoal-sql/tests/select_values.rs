@@ -1,4 +1,4 @@
-//! `VALUES` beside SQLite: rows with aggregates and window functions, and the columns of several rows.
+//! `VALUES` beside SQLite: rows with aggregates and window functions, and several rows' columns.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -13,9 +13,9 @@ const SETUP: &str = "
     create view v3 as values (1), (row_number() over ());
 ";
 
-/// A row alone is a query without tables. Of several rows SQLite makes the expressions of one clause, in
-/// which aggregates are refused, unless there are window functions, parts of a `UNION` behind them, or
-/// constant rows side by side.
+/// A row alone is a query without tables. Several rows become the expressions of one clause in
+/// SQLite, where aggregates are refused, unless there are window functions, parts of a `UNION`
+/// behind, or constant rows side by side.
 #[test]
 fn aggregates_and_windows_in_rows() {
     let scratch = Scratch::new(SETUP);

@@ -150,7 +150,7 @@ select g, max(v), row_number() over (order by max(v)) from t group by g order by
     );
 }
 
-/// Functions of a row's place have a frame of their own, so what is written is not looked at.
+/// Functions of a row's place have a frame of their own, so a written frame is not read.
 #[test]
 fn frames_that_nothing_reads() {
     let scratch = Scratch::new(ROWS);
@@ -171,7 +171,7 @@ fn frames_that_nothing_reads() {
     check_all(&mut scratch.ours(), &scratch.theirs(), &queries);
 }
 
-/// Texts are taken back from the front as SQLite does, with separators of any length and empty texts.
+/// Texts are taken back from the front as in SQLite, with separators of any length and empty texts.
 #[test]
 fn joined_texts_of_moving_frames() {
     let scratch = Scratch::new(
@@ -205,8 +205,8 @@ fn joined_texts_of_moving_frames() {
     check_all(&mut scratch.ours(), &scratch.theirs(), &queries);
 }
 
-/// Where empty texts are within a frame, what is left of a `group_concat` tells in which order SQLite
-/// takes rows in and out.
+/// With empty texts in a window frame, the rest of a `group_concat` shows the order of SQLite's
+/// steps in and out.
 #[test]
 fn separators_beside_empty_texts() {
     let scratch = Scratch::new(

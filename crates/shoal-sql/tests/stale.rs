@@ -1,4 +1,4 @@
-//! Whether anybody has committed since: in both journal modes, and within transactions.
+//! Stale statements, after a commit by anybody: in both journal modes, and within transactions.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -13,7 +13,7 @@ fn commits_of_others_are_noticed() {
             "PRAGMA journal_mode = {mode}; CREATE TABLE t(a); INSERT INTO t VALUES (1), (2)"
         ));
         let peer = scratch.theirs();
-        // A log that nothing was ever written to does not tell.
+        // A log never written to would show nothing.
         peer.execute_batch("INSERT INTO t VALUES (0)").unwrap();
         let mut connection = scratch.ours();
         let version = connection.version().unwrap();
@@ -100,8 +100,8 @@ fn statements_know_whether_they_would_answer_otherwise() {
     }
 }
 
-/// Nothing that leaves the file as it was makes a statement stale: reading, pages forgotten, commits to
-/// databases that it does not read, transactions that change nothing.
+/// Statements stay fresh while the file stays the same: through reads, forgotten pages, commits to
+/// databases they do not read, and transactions without a change.
 #[test]
 fn statements_stay_fresh_as_long_as_nobody_commits() {
     for mode in ["delete", "wal"] {
@@ -189,7 +189,7 @@ fn ones_own_changes_make_stale() {
     assert!(statement.is_stale(&another).unwrap());
 }
 
-/// A log that is written, put into the database and removed while nobody looks leaves no trace in the header.
+/// A log written, checkpointed and removed between two looks leaves no trace in the header.
 #[test]
 fn a_log_that_came_and_went_is_not_missed() {
     let scratch =
@@ -207,7 +207,7 @@ fn a_log_that_came_and_went_is_not_missed() {
     }
 }
 
-/// Nor one that was written while others had an empty one open, before and after.
+/// A log written while others had an empty one open, before and after, is noticed.
 #[test]
 fn an_empty_log_is_not_taken_for_another() {
     let scratch =
@@ -231,8 +231,8 @@ fn an_empty_log_is_not_taken_for_another() {
     }
 }
 
-/// While another thread commits all the time: what is not stale is what a commit had made of it, and what
-/// is stale was changed.
+/// Another thread commits all the time: a fresh statement gives the rows of the last commit, and a
+/// stale one's file was changed.
 #[test]
 fn a_live_writer_is_noticed_exactly() {
     use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
@@ -287,7 +287,8 @@ fn a_live_writer_is_noticed_exactly() {
     }
 }
 
-/// As SQLite's `data_version`: the number changes with the commits of others, and not with one's own.
+/// Like SQLite's `data_version`, the number changes with the commits of others, and not with one's
+/// own.
 #[test]
 fn the_data_version_changes_with_the_commits_of_others() {
     let scratch = Scratch::new("CREATE TABLE t(a); INSERT INTO t VALUES (1)");
@@ -321,7 +322,7 @@ fn the_data_version_changes_with_the_commits_of_others() {
     run(&mut connection, "COMMIT");
     assert_eq!(ours_now(&mut connection), first);
     assert_ne!(theirs(), first_of_theirs);
-    // Another's do, and so do those that come before one's own.
+    // Another's commits change the number, also right before one's own.
     peer.execute_batch("INSERT INTO t VALUES (3)").unwrap();
     let second = ours_now(&mut connection);
     assert_ne!(second, first);

@@ -7,7 +7,7 @@ use common::{Scratch, check, check_all, ours};
 use shoal_sql::{Connection, Error, Value, ValueRef};
 use shoal_store::Mode;
 
-/// Texts whose order differs between UTF-8 and the two forms of UTF-16, and some that are none.
+/// Texts ordered differently in UTF-8 and the two forms of UTF-16, and some invalid ones.
 const SCHEMA: &str = "
     CREATE TABLE t(id INTEGER PRIMARY KEY, b TEXT, n TEXT COLLATE NOCASE, r TEXT COLLATE RTRIM,
         d TEXT DEFAULT 'é', x, v AS (length(b)));
@@ -98,7 +98,7 @@ fn queries_answer_as_sqlite_does() {
     }
 }
 
-/// Every text of the file, and some that are not there, sought in each index and compared.
+/// Every text of the file, and some missing ones, looked up in each index and compared.
 #[test]
 fn every_text_is_found_by_every_index() {
     for (_, scratch) in files() {

@@ -1,4 +1,4 @@
-//! Values against SQLite's: conversions, operators, comparisons, what columns make of them.
+//! Values against SQLite's: conversions, operators, comparisons, storage in columns.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! What is refused, by which words, and that a refusal changes nothing.
+//! Refused statements: the message, and the database left unchanged.
 
 #![allow(clippy::unwrap_used)]
 
@@ -8,7 +8,7 @@ use shoal_sql::Value;
 use shoal_store::vfs::{Image, SimVfs};
 use write_support::{DB, contents_of, run_shoal, shoal, sqlite};
 
-/// A database that SQLite made.
+/// A database made by SQLite.
 fn made_by_sqlite(sql: &str) -> Image {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(DB);
@@ -83,7 +83,7 @@ fn refusals_name_what_they_refuse() {
     assert_eq!(contents_of(&vfs.image()), before);
 }
 
-/// Indexes and columns that Shoal does not define but must keep right in files that have them.
+/// Indexes and columns beyond Shoal's own definitions: in files with them, they are kept right.
 #[test]
 fn indexes_made_by_sqlite_are_kept_right() {
     let image = made_by_sqlite(

@@ -1,4 +1,5 @@
-//! `RETURNING`, `ON CONFLICT`, `WITH` before statements that write, `UPDATE ... FROM`, row values.
+//! `RETURNING`, `ON CONFLICT`, `WITH` before `INSERT`, `UPDATE` and `DELETE`, `UPDATE ... FROM`,
+//! row values.
 
 #![allow(clippy::unwrap_used)]
 

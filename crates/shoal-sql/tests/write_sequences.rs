@@ -1,5 +1,5 @@
 //! Random sequences of definitions and changes, run by Shoal and by SQLite: the same errors, the
-//! same rows, and a file that SQLite finds whole.
+//! same rows, and a file SQLite finds whole.
 
 #![allow(clippy::unwrap_used)]
 
@@ -42,7 +42,7 @@ const STRICT: &[&str] = &[
     "(a INTEGER PRIMARY KEY, b REAL, c TEXT NOT NULL) STRICT, WITHOUT ROWID",
 ];
 
-/// What no table can be.
+/// Definitions no table can have.
 const CONTRADICTIONS: &[&str] = &[
     "(a, b, b)",
     "(a PRIMARY KEY, b PRIMARY KEY)",
@@ -247,13 +247,14 @@ fn statement(random: &mut Random) -> String {
     }
 }
 
-/// What Shoal may refuse where SQLite does not.
+/// True for a message Shoal may give where SQLite succeeds.
 fn is_refusal(message: &str) -> bool {
     message.starts_with("not supported")
 }
 
-/// Contents without the counters of `AUTOINCREMENT` that stand at 0, and without the rowids of the
-/// others: SQLite makes one for every table that a trigger could insert into, whether it does or not.
+/// Contents without the counters of `AUTOINCREMENT` at 0, and without the rowids of the other
+/// counters: SQLite makes a counter for every table a trigger could insert into, even without an
+/// insert.
 fn without_idle_counters(contents: &str) -> String {
     let mut out = String::new();
     let mut counters = false;
@@ -287,7 +288,7 @@ fn sequence(seed: u64) {
             break;
         }
         let mut expect = run_sqlite(&theirs, &sql);
-        // In which order rows are changed, and so given, is not said.
+        // SQL leaves open the order of changed rows, and so of returned ones.
         for rows in [&mut got, &mut expect].into_iter().flatten() {
             rows.sort_by_key(|row| format!("{row:?}"));
         }
@@ -347,8 +348,8 @@ fn each_definition_agrees() {
     }
 }
 
-/// Rowids that are given by two names, counters that are set, views that name a common table twice:
-/// what the files of other people's tests found.
+/// Rowids given by two names, counters set, views naming a common table twice: findings of other
+/// people's test files.
 #[test]
 fn odd_statements_agree() {
     let vfs = SimVfs::new();
@@ -381,7 +382,7 @@ fn odd_statements_agree() {
         "SELECT lower(1, 2, 3) OVER () FROM s",
         "SELECT count(1, 2) OVER () FROM s",
         "SELECT nosuch(*) OVER () FROM s",
-        // Dates that are written out are the same for every row.
+        // Dates of constants are the same for every row.
         "CREATE TABLE g (a, b AS (date('2020-01-02')), c AS (strftime('%Y', 2460000.5, '+1 month')) STORED)",
         "INSERT INTO g VALUES (1)",
         "SELECT * FROM g",
@@ -392,7 +393,7 @@ fn odd_statements_agree() {
     assert_eq!(contents_of(&vfs.image()), contents(&theirs));
 }
 
-/// Enough rows that every b-tree splits, deleted in another order than they came.
+/// Enough rows for every b-tree to split, deleted in another order than inserted.
 #[test]
 fn many_rows_agree() {
     let vfs = SimVfs::new();

@@ -1,4 +1,4 @@
-//! Rows written without SQL text, against the same rows written with it.
+//! Rows written without SQL text, against the same rows written with SQL.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! Triggers: when they fire, what they see, what they raise, and what counts.
+//! Triggers: their firing, the rows they see, the errors they raise, and the counts.
 
 #![allow(clippy::unwrap_used)]
 

@@ -64,7 +64,7 @@ fn integrity_is_checked() {
     };
     check(&["ok"], "pragma integrity_check");
     check(&["ok"], "pragma quick_check(t)");
-    // An index that is taken for another's: every entry is at the wrong place.
+    // An index taken for another's: every entry is at the wrong place.
     scratch
         .theirs()
         .execute_batch(

@@ -92,13 +92,13 @@ pub(crate) fn sort(rows: &mut [Vec<Value>]) {
     });
 }
 
-/// A database file in a folder that lives as long as this.
+/// A database file, in a folder deleted with this value.
 pub(crate) struct Scratch {
     folder: tempfile::TempDir,
 }
 
 impl Scratch {
-    /// A database that SQLite makes from a script.
+    /// A database made by SQLite from a script.
     pub(crate) fn new(script: &str) -> Scratch {
         let scratch = Scratch { folder: tempfile::tempdir().unwrap() };
         scratch.theirs().execute_batch(script).unwrap();
@@ -172,7 +172,7 @@ pub(crate) fn check(
     }
 }
 
-/// Whether a query orders its rows: an `ORDER BY` that stands in no parentheses.
+/// True where a query orders its rows: an `ORDER BY` outside of parentheses.
 fn is_ordered(sql: &str) -> bool {
     let lower = sql.to_ascii_lowercase();
     let places = lower.match_indices("order by").map(|(place, _)| place);
@@ -191,7 +191,7 @@ fn same_rows(got: &[Vec<Value>], expect: &[Vec<Value>]) -> bool {
         })
 }
 
-/// Equal, or two sums of reals that differ in their last bits by the order of the rows.
+/// Equal, or two sums of reals with different last bits, by the order of the rows.
 pub(crate) fn same(got: &Value, expect: &Value) -> bool {
     match (got, expect) {
         (Value::Real(a), Value::Real(b)) => a == b || (a - b).abs() <= 1e-12 * a.abs().max(b.abs()),
@@ -199,7 +199,7 @@ pub(crate) fn same(got: &Value, expect: &Value) -> bool {
     }
 }
 
-/// Runs every query and lists all that differ.
+/// Runs every query and lists all with a difference.
 pub(crate) fn check_all(connection: &mut Connection, peer: &rusqlite::Connection, queries: &str) {
     let mut failures = Vec::new();
     let mut count = 0;

@@ -1,12 +1,12 @@
 //! Two corpora of other people's SQL tests, their reading parts run by Shoal: `.sqltest` files and
 //! sqllogictest files.
 //!
-//! What writes is run by SQLite, on the same file, so that every query can be asked of Shoal. The
-//! counts are printed (`--nocapture`) and held: a change may not pass fewer. The folder named by
-//! `SHOAL_CORPORA` takes the place of `testdata/`, for the whole of a corpus of which the
+//! Writing statements are run by SQLite, on the same file, so that every query can be asked of
+//! Shoal. The counts are printed (`--nocapture`) and held: a change may not pass fewer. The folder
+//! named by `SHOAL_CORPORA` takes the place of `testdata/`, for the whole of a corpus, where the
 //! repository has a part; its counts are printed, not held.
 //!
-//! Every query that is answered is asked again with choices of the planner made in its place
+//! Every query with an answer is asked again with choices of the planner made in its place
 //! (`ways`); `SHOAL_SQL_CHOICES=all` makes each choice there is.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -23,22 +23,22 @@ use std::sync::Arc;
 use shoal_sql::{Connection, Value};
 use shoal_store::{Access, Store, vfs::OsVfs};
 
-/// What became of the tests of a corpus.
+/// The outcomes of a corpus's tests.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) passed: usize,
-    /// Answered as SQLite answers here, where the file expects something else: it was made for
-    /// another version, or for other data than the repository has.
+    /// Answered as SQLite answers here, where the file expects something else: the file was made
+    /// for another version, or for other data than the repository has.
     pub(crate) as_sqlite: usize,
-    /// The place of each failure and what was wrong.
+    /// The place and fault of each failure.
     pub(crate) failed: Vec<String>,
-    /// Refused by name, by what was refused.
+    /// Refused by name, counted by the refused feature.
     pub(crate) refused: BTreeMap<String, usize>,
     /// Not run, by reason.
     pub(crate) skipped: BTreeMap<String, usize>,
 }
 
-/// What became of one test.
+/// The outcome of one test.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Passed,
@@ -111,13 +111,13 @@ fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
     out
 }
 
-/// Whether a statement only reads, by its first words; `None` for none at all.
+/// True where a statement only reads, by its first words; `None` for an empty one.
 pub(crate) fn reads(sql: &str) -> Option<bool> {
     let mut words = sql_words(sql);
     let first = words.next()?;
     Some(match first.as_str() {
         "select" | "values" | "explain" => true,
-        // What follows the common tables decides.
+        // The word behind the common tables decides.
         "with" => !words.any(|word| matches!(word.as_str(), "insert" | "update" | "delete")),
         "pragma" => !sql.contains('='),
         _ => false,
@@ -155,7 +155,7 @@ pub(crate) fn open(path: &Path) -> Result<Connection, shoal_sql::Error> {
     Connection::open(store)
 }
 
-/// The rows of a query, which is asked again with other choices.
+/// The rows of a query; the query is asked again with other choices.
 pub(crate) fn query(
     connection: &mut Connection,
     sql: &str,
@@ -197,7 +197,8 @@ fn sqltest_files() {
     );
 }
 
-/// The same files once more, everything run by Shoal: set-ups, what writes, and queries in between.
+/// The same files once more, everything run by Shoal: set-ups, writing statements, and queries in
+/// between.
 #[test]
 fn sqltest_files_written_by_shoal() {
     let (folder, whole) = folder("sqltest");
@@ -243,7 +244,7 @@ fn sqllogictest_files() {
 /// and fail at most.
 const SQLTEST_FLOOR: usize = 3540;
 const SQLTEST_FAILED: usize = 5;
-/// The same where Shoal runs all of it.
+/// The same with everything run by Shoal.
 const WRITTEN_FLOOR: usize = 3_740;
 const WRITTEN_FAILED: usize = 14;
 /// How many queries of `testdata/sqllogictest` pass at least.

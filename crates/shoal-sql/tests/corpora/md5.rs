@@ -1,4 +1,4 @@
-//! MD5 (RFC 1321), by which sqllogictest shortens long results.
+//! MD5 (RFC 1321): sqllogictest shortens long results by this hash.
 
 /// The hash of some bytes in hexadecimal.
 pub(crate) fn hex(bytes: &[u8]) -> String {

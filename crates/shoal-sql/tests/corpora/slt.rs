@@ -60,7 +60,7 @@ pub(crate) fn run(path: &Path, name: &str, counts: &mut Counts) {
                         let sort = head.get(2).copied().unwrap_or("nosort");
                         match compare(&rows, head[1], sort, expect) {
                             None => Outcome::Passed,
-                            // The results are those of SQLite of another time.
+                            // The expected results are from SQLite of another time.
                             Some(_)
                                 if peer_rows(&peer, &sql).is_ok_and(|theirs| theirs == rows) =>
                             {

@@ -7,7 +7,7 @@ use shoal_sql::{Error, Statements, Value};
 
 use super::{Counts, Outcome, open, query, reads};
 
-/// A block of a file: `word name { body }`, and the lines with `@` before it.
+/// A block of a file: `word name { body }`, and the lines with `@` before the block.
 #[derive(Debug)]
 pub(crate) struct Block {
     pub(crate) marks: Vec<String>,
@@ -37,8 +37,8 @@ pub(crate) fn run(path: &Path, name: &str, counts: &mut Counts) {
     });
 }
 
-/// Calls `then` with the marks of the file, each block but the set-ups, what it expects, and the set-ups
-/// before it.
+/// Calls `then` with the marks of the file, each block but the set-ups, the block's expectations,
+/// and the set-ups before.
 pub(crate) fn each(
     path: &Path,
     mut then: impl FnMut(&[String], &Block, &[&Block], &BTreeMap<String, String>),
@@ -123,7 +123,7 @@ fn combinations(block: &Block) -> Vec<String> {
     bodies
 }
 
-/// A query whose file gives no rows: it is asked of SQLite.
+/// A query without rows in its file: SQLite is asked for them.
 fn beside_sqlite(test: &Block, body: &str, setups: &BTreeMap<String, String>) -> Outcome {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("test.db");
@@ -185,7 +185,7 @@ fn one(
         Statements::new(&test.body).map(|range| &test.body[range]).collect();
     let mut asked = 0;
     let mut lines = Vec::new();
-    // What SQLite answers to the same statements.
+    // True while SQLite gives the same answers to the statements.
     let mut same = true;
     for (number, sql) in statements.iter().enumerate() {
         let Some(reading) = reads(sql) else { continue };
@@ -197,7 +197,7 @@ fn one(
                 return skip("several databases");
             }
             match peer_rows(&peer, sql) {
-                // What `RETURNING` gives is SQLite's; what is read afterwards is compared.
+                // Rows of `RETURNING` are SQLite's; rows read afterwards are compared.
                 Ok(rows) => lines.extend(rows.iter().map(|row| row_text(row))),
                 Err(_) if expects_error => return skip("an error of writing"),
                 Err(error) => {
@@ -240,7 +240,7 @@ fn one(
     }
 }
 
-/// The set-ups of a test, or why it is not run.
+/// The set-ups of a test, or the reason for skipping the test.
 pub(crate) fn setup_of<'s>(
     file_marks: &[String],
     test: &Block,
@@ -261,7 +261,7 @@ pub(crate) fn setup_of<'s>(
     Ok(setup)
 }
 
-/// Makes the database that a file of tests begins with.
+/// Makes the database at the start of a file of tests.
 pub(crate) fn begin(file_marks: &[String], file: &Path) -> Result<(), &'static str> {
     let database = |mark: &String| mark.strip_prefix("database ").map(str::to_owned);
     let databases: Vec<String> = file_marks.iter().filter_map(database).collect();
@@ -275,7 +275,7 @@ pub(crate) fn begin(file_marks: &[String], file: &Path) -> Result<(), &'static s
     }
 }
 
-/// What a test expects of SQL.
+/// The result a test expects of SQL.
 pub(crate) fn expected<'b>(expects: &[&'b Block]) -> Result<&'b Block, &'static str> {
     match expects.iter().find(|expect| !expect.head.contains('@')) {
         None => Err("no result given for SQL"),
@@ -309,7 +309,7 @@ pub(crate) fn peer_rows(
     Ok(out)
 }
 
-/// Whether the rows are the same, in any order where the statement asks for none.
+/// True where the rows are the same, in any order if the statement asks for none.
 pub(crate) fn same_rows(ours: &[Vec<Value>], theirs: &[Vec<Value>], sql: &str) -> bool {
     let ordered = sql.to_ascii_lowercase().contains("order by");
     let text = |rows: &[Vec<Value>]| {
@@ -327,7 +327,7 @@ pub(crate) fn attaches(sql: &str) -> bool {
     matches!(first.as_str(), "attach" | "detach")
 }
 
-/// A message without the names in it.
+/// A message without its names.
 pub(crate) fn kind(message: &str) -> String {
     message.split([':', '"', '\'']).next().unwrap_or_default().trim().to_owned()
 }
@@ -339,7 +339,7 @@ pub(crate) fn check_error(
 ) -> Outcome {
     let wanted = expect.body.trim().to_ascii_lowercase();
     let got = error.to_string().to_ascii_lowercase();
-    // Some say in parentheses what else it may be.
+    // Some expectations list alternatives in parentheses.
     let either = wanted.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
     let any = either.is_some_and(|either| either.split('|').any(|wanted| got.contains(wanted)));
     if any || got.contains(&wanted) || wanted.contains(&got) {
@@ -374,7 +374,7 @@ pub(crate) fn check_rows(lines: Vec<(String, String)>, expect: &Block, body: &st
     }
 }
 
-/// Whether lines are equal but for the last digits of reals, of which not all are written.
+/// True where lines are equal but for the last digits of reals, as not all digits are written.
 fn nearly(wanted: &[String], got: &[String]) -> bool {
     let near = |(a, b): (&str, &str)| {
         a == b

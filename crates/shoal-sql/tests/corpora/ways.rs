@@ -1,8 +1,8 @@
 //! The queries of the corpora once more, with choices of the planner made in its place: a query has
-//! one answer, whatever they are.
+//! one answer under every choice.
 //!
-//! Each query that was answered is asked again with some of the choices, each alone, on the tables
-//! that are there already. `SHOAL_SQL_CHOICES=all` asks it with every choice.
+//! Each query with an answer is asked again with some of the choices, each alone, on the tables
+//! already there. `SHOAL_SQL_CHOICES=all` asks with every choice.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,19 +12,19 @@ use shoal_sql::{Connection, Error, Forced, ForcedChoice, Value};
 use super::sqltest::row_text;
 use super::{rows_of, sql_words};
 
-/// With how many choices a query is asked again, unless it is asked with all.
+/// Number of choices each query is asked again with, unless all are asked for.
 const CHOICES: usize = 2;
 
-/// What came of the queries of one test so far.
+/// The outcomes of one test's queries so far.
 #[derive(Debug, Default)]
 struct Tally {
     queries: usize,
-    /// Answers that were the same; those among them whose rows came in another order; and although
-    /// the query asks for one, which decides nothing between rows that are equal by it.
+    /// Equal answers; of them, answers with their rows in another order; and of these, answers to a
+    /// query with an order, where rows equal by the order may change places.
     same: usize,
     reordered: usize,
     tied: usize,
-    /// Answers that SQL leaves open, by why.
+    /// Answers SQL leaves open, by the reason.
     open: BTreeMap<&'static str, usize>,
     different: Vec<String>,
 }
@@ -34,11 +34,11 @@ thread_local! {
     static TALLY: RefCell<Tally> = RefCell::default();
 }
 
-/// Asks a query again that gave `expect`.
+/// Asks again a query whose first answer was `expect`.
 pub(crate) fn ask(connection: &mut Connection, sql: &str, expect: &[Vec<Value>]) {
     let first = sql_words(sql).next().unwrap_or_default();
     let is_query = matches!(first.as_str(), "select" | "values" | "with");
-    // WITH may stand before a statement that writes, and gives other rows the second time.
+    // WITH may stand before a writing statement, whose rows differ the second time.
     if !is_query || !connection.prepare(sql).is_ok_and(|statement| statement.is_read_only()) {
         return;
     }
@@ -57,7 +57,7 @@ pub(crate) fn ask(connection: &mut Connection, sql: &str, expect: &[Vec<Value>])
     connection.force(Forced::default());
 }
 
-/// Prints what came of the queries of a test; none may have been answered otherwise.
+/// Prints the outcomes of a test's queries; a different answer fails.
 pub(crate) fn finish(corpus: &str) {
     let tally = TALLY.take();
     let Tally { queries, same, reordered, tied, open, different } = &tally;
@@ -121,7 +121,7 @@ impl Tally {
     }
 }
 
-/// Whether rows are equal but for the last digits of sums, which depend on the order of the rows.
+/// True where rows are equal but for the last digits of sums, affected by the order of the rows.
 fn nearly(got: &[(String, String)], expect: &[(String, String)]) -> bool {
     let near = |a: &str, b: &str| {
         a == b

@@ -1,5 +1,6 @@
-//! Tests of `.sqltest` files in which Shoal runs everything: set-ups, what writes, and the queries in
-//! between. SQLite runs the same on a file of its own, and looks at Shoal's in the end.
+//! Tests of `.sqltest` files with everything run by Shoal: set-ups, writing statements, and the
+//! queries in between. SQLite runs the same on a file of its own, and checks Shoal's file at the
+//! end.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +14,7 @@ use super::sqltest::{
     Block, begin, check_error, check_rows, expected, kind, peer_rows, row_text, same_rows, setup_of,
 };
 
-/// What a statement gave.
+/// The rows a statement gave.
 type Rows = Vec<Vec<Value>>;
 
 pub(crate) fn run(
@@ -109,7 +110,7 @@ fn query(connection: &mut Connection, sql: &str) -> Result<Rows, Error> {
     super::query(connection, sql)
 }
 
-/// Whether SQLite finds the file whole.
+/// Asks SQLite to check the file.
 fn whole(path: &Path) -> Result<(), String> {
     let peer = rusqlite::Connection::open(path).map_err(|error| error.to_string())?;
     let found: String = peer

@@ -10,7 +10,7 @@ use shoal_sql::{Connection, Value};
 use shoal_store::vfs::{Image, SimVfs};
 use shoal_store::{Access, Store};
 
-/// A random number generator that is the same everywhere (xorshift).
+/// A random number generator with the same numbers everywhere (xorshift).
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -43,7 +43,7 @@ pub(crate) fn shoal(vfs: &SimVfs) -> Connection {
     Connection::open(store).unwrap()
 }
 
-/// Lets SQLite look at a disk: what the database holds. Fails unless SQLite finds it whole.
+/// The contents of a disk's database, read by SQLite. Fails unless SQLite finds the file whole.
 pub(crate) fn contents_of(image: &Image) -> String {
     let folder = tempfile::tempdir().unwrap();
     for (name, bytes) in image {
@@ -65,8 +65,8 @@ pub(crate) fn sqlite(path: Option<&Path>) -> rusqlite::Connection {
     connection
 }
 
-/// Runs statements in both, on a file in Shoal; fails unless every one of them gives the same and
-/// counts the same, SQLite finds the file whole, and it holds the same in the end.
+/// Runs statements in both, on a file in Shoal. Fails unless every one of them gives the same rows
+/// and counts, SQLite finds the file whole, and the contents are the same at the end.
 pub(crate) fn script(statements: &[&str]) {
     let vfs = SimVfs::new();
     let mut ours = shoal(&vfs);
@@ -77,7 +77,7 @@ pub(crate) fn script(statements: &[&str]) {
         if got != expect {
             different.push(format!("{sql}\n{}sqlite: {}", show(&got), show(&expect)));
         }
-        // Once something differs, so does everything that is counted.
+        // After a first difference the counts differ, too.
         if different.is_empty() {
             let counts = "SELECT changes(), total_changes(), last_insert_rowid()";
             let (got, expect) = (run_shoal(&mut ours, counts), run_sqlite(&theirs, counts));
@@ -89,7 +89,7 @@ pub(crate) fn script(statements: &[&str]) {
     assert_eq!(contents_of(&vfs.image()), contents(&theirs));
 }
 
-/// What a statement gave: its rows, or its count of changes, or its error's message.
+/// The outcome of a statement: its rows, or its count of changes, or its error's message.
 pub(crate) type Outcome = Result<Vec<Vec<Value>>, String>;
 
 /// Runs one statement in Shoal.
@@ -134,7 +134,7 @@ fn value(value: SqliteValue<'_>) -> Value {
     }
 }
 
-/// Everything a database holds that statements can see: its schema and every table's rows.
+/// Everything visible to statements in a database: its schema and every table's rows.
 pub(crate) fn contents(connection: &rusqlite::Connection) -> String {
     let schema = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY rowid";
     let mut contents = show(&run_sqlite(connection, schema));
@@ -244,7 +244,7 @@ fn same(a: &Answer, b: &Answer) -> bool {
     }
 }
 
-/// A value of any class, with a liking for the ends of ranges and for text that is nearly a number.
+/// A value of any class, with a preference for the ends of ranges and for text close to a number.
 pub(crate) fn any_value(random: &mut Random) -> Value {
     const INTS: &[i64] = &[
         0,
@@ -325,7 +325,7 @@ pub(crate) fn any_value(random: &mut Random) -> Value {
 }
 
 impl Both {
-    /// Inserts one value into a table's only column and reads it back, in both.
+    /// Inserts one value into a table's only column and reads the stored value back, in both.
     pub(crate) fn insert(&mut self, table: &str, value: &Value) -> (Answer, Answer) {
         let insert = format!("INSERT INTO {table} VALUES (?1)");
         let mut statement = self.shoal.prepare(&insert).unwrap();
