@@ -1,4 +1,4 @@
-//! Entries of an index read without SQL text, and the rows that they name.
+//! Entries of an index read without SQL text, and their rows.
 
 use std::sync::Arc;
 
@@ -12,9 +12,9 @@ use crate::value::{Value, ValueRef};
 
 /// A position among the entries of an index, in the order of its keys.
 ///
-/// It borrows the connection's open transaction. Values are compared as they are: a key is not
-/// converted to the affinity of its column. Values borrow from the page until the reader moves; those
-/// that continue on other pages go through a buffer of the reader's.
+/// Borrows the connection's open transaction. Values are compared unconverted: a key is not
+/// converted to the affinity of its column. Values borrow from the page until the reader moves;
+/// values on overflow pages go through a buffer of the reader's.
 #[derive(Debug)]
 pub struct IndexReader<'c> {
     table: Arc<Table>,
@@ -23,7 +23,7 @@ pub struct IndexReader<'c> {
     order: KeyOrder,
     entries: IndexCursor<'c>,
     rows: TableCursor<'c>,
-    /// Whether `rows` is on the row of the entry.
+    /// True where `rows` is on the row of the entry.
     on_row: bool,
 }
 
@@ -55,13 +55,13 @@ impl<'c> IndexReader<'c> {
         Ok(IndexReader { table, index, order, entries, rows, on_row: false })
     }
 
-    /// The table that the index belongs to.
+    /// The index's table.
     pub fn table(&self) -> &Table {
         &self.table
     }
 
-    /// Moves to the first entry that does not come before `key`, its first columns; true when its
-    /// own first columns are `key`. With no column at all to the first entry.
+    /// Moves to the first entry not before `key`, its first columns; true when the entry's own
+    /// first columns are `key`. With no column at all to the first entry.
     ///
     /// Cost: a binary search per level of the tree.
     ///
@@ -72,8 +72,8 @@ impl<'c> IndexReader<'c> {
         Ok(self.entries.seek(key, &self.order)?)
     }
 
-    /// Moves to the first entry that comes after every one with `key` as its first columns; false
-    /// when there is none. [`IndexReader::prev`] then gives the last one not after `key`.
+    /// Moves to the first entry after every one with `key` as its first columns; false when there
+    /// is none. [`IndexReader::prev`] then gives the last one not after `key`.
     ///
     /// # Errors
     /// [`Error::Store`].
@@ -101,12 +101,12 @@ impl<'c> IndexReader<'c> {
         Ok(self.entries.prev()?)
     }
 
-    /// Whether the reader is on an entry.
+    /// True while the reader is on an entry.
     pub fn is_valid(&self) -> bool {
         self.entries.is_valid()
     }
 
-    /// Whether the entry's first columns are `key`: what a loop over equal keys asks.
+    /// True where the entry's first columns are `key`: the test of a loop over equal keys.
     ///
     /// # Errors
     /// [`Error::Store`] on no entry.

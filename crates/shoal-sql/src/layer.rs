@@ -1,4 +1,4 @@
-//! Tables that the program makes: views with a predicate of its own, and rows from anywhere.
+//! Tables made by the program: views with a predicate of its own, and rows from anywhere.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,13 +11,13 @@ use crate::session::Session;
 use crate::value::{Value, ValueRef};
 use crate::{Error, plan};
 
-/// A row of a layer: one value for each column; those that are missing are NULL.
+/// A row of a layer: one value for each column; missing ones are NULL.
 pub type LayerRow = Vec<Value>;
 
 type Iter = Box<dyn Iterator<Item = LayerRow> + Send>;
 type Predicate = Arc<dyn Fn(&[ValueRef<'_>]) -> bool + Send + Sync>;
 
-/// Rows that a program gives, to be named in a `FROM`
+/// Rows of a program, to be named in a `FROM`
 /// ([`Connection::register_layer`](crate::Connection::register_layer)).
 pub struct Layer {
     pub(crate) name: String,
@@ -31,9 +31,9 @@ enum Source {
 }
 
 impl Layer {
-    /// A layer of these columns. `rows` is called once for each statement that names it; its
-    /// iterator is asked for no more rows than the statement needs, and what it gave is kept until
-    /// the statement ends.
+    /// A layer of these columns. `rows` is called once for each statement naming the layer; its
+    /// iterator is asked for no more rows than the statement needs, and the rows are kept until the
+    /// statement ends.
     pub fn new<I>(
         name: impl Into<String>,
         columns: &[&str],
@@ -89,7 +89,7 @@ impl Module for Layer {
             Source::Rows(make) => Some(make()),
             Source::Filtered { select, keep } => {
                 let schema = schema.expect("a module that reads the schema is given it");
-                // It sees what was registered before it, so that none contains itself.
+                // The view sees modules registered before: none contains itself.
                 let schema = schema.before_module(&self.name);
                 let program = plan::plan(&schema, select, None)?;
                 for_each_row(&program, (txns, Some(&schema)), session, &[], |row| {
@@ -137,7 +137,7 @@ impl fmt::Debug for Layer {
     }
 }
 
-/// A layer's rows during one statement, which may go through them more than once.
+/// A layer's rows during one statement, for one or more passes.
 #[derive(Clone)]
 struct OpenLayer(Arc<Mutex<Given>>);
 
@@ -151,7 +151,7 @@ impl OpenLayer {
     /// The row at a place; `None` past the last.
     ///
     /// # Errors
-    /// When the statement keeps more than it may.
+    /// When the statement goes over its limit of memory.
     fn row(&self, place: usize, session: &dyn Session) -> Result<Option<LayerRow>, Error> {
         let mut given = self.lock();
         while given.rows.len() <= place {
@@ -189,15 +189,15 @@ impl ViewBuilder {
         ViewBuilder { name: name.into(), from: from.into(), columns: Vec::new(), keep: None }
     }
 
-    /// Of these columns alone.
+    /// Restricts the view to these columns.
     #[must_use]
     pub fn columns(mut self, columns: &[&str]) -> ViewBuilder {
         self.columns = columns.iter().map(|column| (*column).to_owned()).collect();
         self
     }
 
-    /// Of the rows alone for which `keep` holds, which is given the view's columns. Such a view is
-    /// gone through as a whole by each statement that names it; conditions do not reach its table.
+    /// Keeps the rows for which `keep` holds; `keep` is given the view's columns. Each statement
+    /// naming such a view reads all of it; conditions do not reach its table.
     #[must_use]
     pub fn filter(
         mut self,
@@ -207,7 +207,7 @@ impl ViewBuilder {
         self
     }
 
-    /// The query that the view stands for, its filter aside.
+    /// The view's query, its filter aside.
     pub(crate) fn sql(&self) -> String {
         let quoted = |name: &String| format!("\"{}\"", name.replace('"', "\"\""));
         let columns: Vec<String> = self.columns.iter().map(quoted).collect();

@@ -1,4 +1,4 @@
-//! Rows read without SQL text: the way that other crates take through a table.
+//! Rows read without SQL text: the path other crates take through a table.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::value::{Affinity, Value, ValueRef};
 
 /// A position among the rows of one table, in the order of their rowids.
 ///
-/// It borrows the connection's open transaction. Steps and reads allocate nothing, but for values
-/// that continue on other pages, which go through the cursor's own buffer.
+/// Borrows the connection's open transaction. Steps and reads allocate nothing, but for values on
+/// overflow pages, copied to the cursor's own buffer.
 #[derive(Debug)]
 pub struct TableReader<'c> {
     table: Arc<Table>,
@@ -44,7 +44,7 @@ impl<'c> TableReader<'c> {
         Ok(TableReader { table, cursor })
     }
 
-    /// Whether anybody has committed since the transaction began: see
+    /// True where anybody has committed since the transaction began: see
     /// [`shoal_store::Transaction::is_stale`].
     ///
     /// # Errors
@@ -58,7 +58,7 @@ impl<'c> TableReader<'c> {
         &self.table
     }
 
-    /// Moves to the row of that rowid, or else to the next one; true when it is there.
+    /// Moves to the row with the rowid, or else to the next one; true when the rowid has a row.
     ///
     /// # Errors
     /// [`Error::Store`].
@@ -91,7 +91,7 @@ impl<'c> TableReader<'c> {
         Ok(self.cursor.last()?)
     }
 
-    /// Whether the reader is on a row.
+    /// True while the reader is on a row.
     pub fn is_valid(&self) -> bool {
         self.cursor.is_valid()
     }
@@ -116,7 +116,7 @@ impl<'c> TableReader<'c> {
     }
 }
 
-/// The value of a column of the row that a cursor is on.
+/// A column's value in the row under a cursor.
 pub(crate) fn column_value<'r>(
     table: &'r Table,
     cursor: &'r mut TableCursor<'_>,
@@ -137,14 +137,14 @@ pub(crate) fn column_value<'r>(
     Ok(stored_value(value, known.affinity, &known.missing_value))
 }
 
-/// A column's value as SQL sees it, where a record has this or nothing.
+/// A column's value in SQL, from its value in a record, or from none.
 pub(crate) fn stored_value<'r>(
     found: Option<ValueRef<'r>>,
     affinity: Affinity,
     missing: &'r Value,
 ) -> ValueRef<'r> {
     match found {
-        // The record may keep an integral real as an integer, which is shorter.
+        // The record may keep an integral real as an integer, for its shorter form.
         Some(ValueRef::Int(int)) if affinity == Affinity::Real => ValueRef::Real(int as f64),
         Some(value) => value,
         None => missing.as_ref(),

@@ -1,9 +1,9 @@
 //! The rows of a query.
 //!
-//! Rows are made ready some at a time, by loops over pages or by the general executor. What the caller
-//! walks is two numbers: the next row that is ready and where those end. A row is where it was found,
-//! and its values are decoded when they are asked for; both are so small that they are inlined into
-//! the caller's loop. Everything that happens once a batch is behind a call.
+//! Rows are produced in batches, by loops over pages or by the general executor. The caller walks
+//! two numbers: the next row of the batch and the batch's end. A row is a position, and its values
+//! are decoded on demand; both are small enough to be inlined into the caller's loop. Everything
+//! done once a batch is behind a call.
 
 use std::ops::Range;
 
@@ -22,17 +22,17 @@ use crate::value::{Affinity, Value, ValueRef};
 /// or they are dropped.
 #[derive(Debug)]
 pub struct Rows<'c> {
-    /// The next of the rows that are ready, and where those end.
+    /// The next row of the batch, and the end of the batch.
     next: usize,
     end: usize,
     source: Source<'c>,
-    /// Where a run that can be used again goes.
+    /// The place to return a reusable run to.
     spare: Option<&'c mut Option<Box<General>>>,
-    /// How many more rows may be made ready, and whether there were more than that.
+    /// Rows still allowed by the limit on a result, and true once there were more.
     left: u64,
     is_over: bool,
     rows_max: u64,
-    /// Whether there is no row behind those that are ready, and nothing to be given back for them.
+    /// True where no row follows the batch, and nothing is to be given back.
     ended: bool,
 }
 
@@ -48,9 +48,9 @@ pub(crate) struct General {
 
 #[derive(Debug)]
 enum Source<'c> {
-    /// Of which the rows that are ready are places on pages.
+    /// The batch's rows are positions on pages.
     Leaf(PipelineSource<'c>),
-    /// Of which they are values.
+    /// The batch's rows are values.
     Pipeline(PipelineSource<'c>),
     General {
         snapshot: Snapshot<'c>,
@@ -67,7 +67,7 @@ enum Source<'c> {
 /// Rows straight from the pages.
 #[derive(Debug)]
 struct PipelineSource<'c> {
-    /// That of the part whose rows are given, and behind it those of the parts that follow.
+    /// The memory of the current part, and behind it of the parts that follow.
     memory: &'c mut [Memory],
     pipeline: &'c Pipeline,
     parameters: &'c [Value],
@@ -75,16 +75,17 @@ struct PipelineSource<'c> {
     program: &'c Program,
     rows: PipelineRows,
     part: usize,
-    /// Whether the parts are still to be compared, and whether they were and each gives its own rows.
+    /// `compares` while the parts are still to be compared; `kept` once they were, and each gives
+    /// its own rows.
     compares: bool,
     kept: bool,
 }
 
-/// Batches grow up to this many rows, so that few rows cost little and many rows little each.
+/// Batches grow up to this many rows: few rows cost little, and many rows little each.
 const BATCH_ROWS_MAX: usize = 256;
 
 impl<'c> PipelineSource<'c> {
-    /// Makes more rows ready: where they are, nowhere when there are none.
+    /// Fills the batch; an empty range when there are no more rows.
     #[inline]
     fn refill(&mut self) -> Result<Range<usize>, Error> {
         if self.compares
@@ -140,14 +141,14 @@ impl<'c> PipelineSource<'c> {
         true
     }
 
-    /// Whether all rows were made ready, and the snapshot goes on without them.
+    /// True where all rows were produced, and the snapshot outlives them.
     #[inline]
     fn has_ended(&self) -> bool {
         let last = matches!(&*self.memory, [memory] if memory.has_ended());
         (last || !self.rows.wants_more()) && matches!(self.snapshot, Snapshot::Shared(_))
     }
 
-    /// What the rows that are ready are.
+    /// The kind of the batch's rows.
     #[inline]
     fn kind(&self) -> Kind {
         match self.memory.first() {
@@ -162,7 +163,8 @@ impl<'c> PipelineSource<'c> {
         }
     }
 
-    /// A column of a row that does not tell what it is; where the row's fields begin.
+    /// Slow path for a column of a row unable to give the value itself; `fields` is where the row's
+    /// fields begin.
     #[inline(never)]
     fn slow_value(&self, fields: u32, column: usize) -> ValueRef<'_> {
         let Some(memory) = self.memory.first() else { return ValueRef::Null };
@@ -171,14 +173,14 @@ impl<'c> PipelineSource<'c> {
     }
 }
 
-/// Which of the sources of rows straight from the pages they are of.
+/// The source behind rows straight from the pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Leaf,
     Pipeline,
 }
 
-/// What `LIMIT` or `OFFSET` says.
+/// The count given by `LIMIT` or `OFFSET`.
 fn row_count(operand: &Operand, parameters: &[Value]) -> Result<i64, Error> {
     let value = match operand {
         Operand::Constant(value) => value.clone(),
@@ -192,11 +194,11 @@ fn row_count(operand: &Operand, parameters: &[Value]) -> Result<i64, Error> {
 }
 
 impl<'c> Rows<'c> {
-    /// The rows of a program, straight from the pages where they can be. `is_limited` tells that memory
-    /// is: what a pipeline keeps is counted where rows come one after the other.
+    /// The rows of a program, straight from the pages where possible. `is_limited` tells of a limit
+    /// on memory: a pipeline's memory is then counted as rows come one after the other.
     ///
     /// # Errors
-    /// What `LIMIT` and `OFFSET` refuse; a database that is not attached any more.
+    /// Refused values of `LIMIT` and `OFFSET`; a database no longer attached.
     #[inline(always)]
     pub(crate) fn of_program(
         (snapshot, mut attached): (Snapshot<'c>, AttachedSnapshots<'c>),
@@ -252,7 +254,7 @@ impl<'c> Rows<'c> {
         Rows { next, end, source, spare, left, is_over, rows_max, ended }
     }
 
-    /// The same rows, of which more than so many are an error.
+    /// The same rows, with an error after `rows` of them.
     #[inline(always)]
     pub(crate) fn at_most(mut self, rows: Option<u64>) -> Rows<'c> {
         if let Some(rows) = rows {
@@ -305,7 +307,7 @@ impl<'c> Rows<'c> {
         Ok(Rows::of_source(Source::Leaf(source)))
     }
 
-    /// Rows that are known already.
+    /// Rows of known values.
     pub(crate) fn of_values(width: usize, rows: &[Vec<Value>]) -> Rows<'c> {
         let mut batch = Batch::new(width);
         rows.iter().for_each(|row| batch.push(row));
@@ -314,7 +316,7 @@ impl<'c> Rows<'c> {
         this
     }
 
-    /// Whether anybody has committed since the statement began, to a database that it reads: see
+    /// True where anybody has committed to one of the statement's databases since it began: see
     /// [`shoal_store::Transaction::is_stale`]. False once the last row was given.
     ///
     /// # Errors
@@ -337,12 +339,12 @@ impl<'c> Rows<'c> {
         Ok(false)
     }
 
-    /// The next row, which stays valid until the next call; `None` after the last.
+    /// The next row, valid until the next call; `None` after the last.
     ///
-    /// Cost: a step to a row that is ready, inlined into the caller's loop; a call for each batch.
+    /// Cost: a step to a row of the batch, inlined into the caller's loop; a call for each batch.
     ///
     /// # Errors
-    /// What the statement's expressions raise, and what is wrong with the file. There are no more
+    /// Errors of the statement's expressions and of the file. There are no more
     /// rows then.
     #[allow(clippy::should_implement_trait)] // it lends, and can fail
     #[inline(always)]
@@ -355,7 +357,7 @@ impl<'c> Rows<'c> {
         Ok(Some(self.row(row)))
     }
 
-    /// A row that is ready.
+    /// A row of the batch.
     #[inline(always)]
     fn row(&self, row: usize) -> Row<'_> {
         let place = match &self.source {
@@ -427,7 +429,7 @@ impl<'c> Rows<'c> {
         };
     }
 
-    /// The row that is one too many.
+    /// Ends the result at the first row over the limit.
     #[cold]
     fn refuse_more(&mut self) -> Result<bool, Error> {
         (self.source, self.is_over) = (Source::Done, false);
@@ -480,16 +482,16 @@ pub struct Row<'r> {
 
 #[derive(Clone, Copy, Debug)]
 enum RowPlace<'r> {
-    /// Where its columns are on its page, from which they are decoded when they are asked for.
+    /// The positions of the columns on the row's page; values are decoded on demand.
     Leaf { source: &'r PipelineSource<'r>, row: LazyRow<'r> },
-    /// The number of one of the rows that are ready.
+    /// The row's number in the batch.
     Kept { rows: &'r Rows<'r>, row: usize },
 }
 
 impl<'r> Row<'r> {
     /// The value of a column, from 0; NULL past the last column.
     ///
-    /// Cost: of a row straight from a page, the decoding of that one value, inlined into the caller.
+    /// Cost: for a row straight from a page, the decoding of one value, inlined into the caller.
     #[inline(always)]
     pub fn get(&self, column: usize) -> ValueRef<'r> {
         match &self.place {
@@ -514,7 +516,7 @@ impl<'r> Row<'r> {
         }
     }
 
-    /// Whether there is no column, which no query's row has.
+    /// True for a row without columns: no query has such rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -527,7 +529,7 @@ impl<'r> Row<'r> {
 }
 
 impl Rows<'_> {
-    /// A column of a row that is ready and on no page.
+    /// A column of a batch's row on no page.
     #[inline(never)]
     fn kept(&self, row: usize, column: usize) -> ValueRef<'_> {
         match &self.source {

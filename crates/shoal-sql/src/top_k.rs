@@ -1,4 +1,4 @@
-//! The best rows of a query by a score that the caller computes.
+//! The best rows of a query by a score from the caller.
 
 use crate::Error;
 use crate::rows::{Row, Rows};
@@ -7,7 +7,7 @@ use crate::value::Value;
 /// A row and its score.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scored {
-    /// What the scorer said; lower is better.
+    /// The scorer's result; lower is better.
     pub score: f64,
     /// The row's values.
     pub row: Vec<Value>,
@@ -17,7 +17,7 @@ impl Rows<'_> {
     /// The `k` rows with the lowest scores, the best first; of equal scores the row that came
     /// first. A row whose score is not a number is left out.
     ///
-    /// Cost: one call of `score` for each row; only rows that are among the best so far are copied.
+    /// Cost: one call of `score` for each row; only rows among the best so far are copied.
     ///
     /// ```
     /// # use shoal_sql::Connection;
@@ -50,7 +50,7 @@ impl Rows<'_> {
                 continue;
             }
             let place = best.partition_point(|known| known.score <= score);
-            // The row that falls out lends its memory to the one that comes in.
+            // The dropped row lends its memory to the new one.
             let mut values = match full {
                 true => best.pop().map(|last| last.row).unwrap_or_default(),
                 false => Vec::new(),

@@ -1,9 +1,10 @@
-//! Identifiers and exact decimals in columns: values that have no storage class of their own.
+//! Identifiers and exact decimals in columns: values without a storage class of their own.
 //!
 //! A GUID is a blob of 16 bytes, in the order of RFC 9562 (big-endian throughout), in a column
 //! declared `GUID` or `UUID`. A decimal is a blob of 16 bytes in a column declared `FIX128`,
-//! `DECIMAL128` or `DECIMAL`: four big-endian words, the low, middle and high one of an integer of 96
-//! bits, then sign and scale. Either may instead be two integer columns, `x__hi` and `x__lo` for a
+//! `DECIMAL128` or `DECIMAL`: four big-endian words, the low, middle and high one of an integer of
+//! 96 bits, then sign and scale. Either may instead be two integer columns, `x__hi` and `x__lo` for
+//! a
 //! GUID `x`, `x__dhi` and `x__dlo` for a decimal, each with 64 of the 128 bits.
 
 use std::fmt;
@@ -40,9 +41,9 @@ const NOT_A_DECIMAL: NotTyped = NotTyped { what: "decimal of 96 bits" };
 
 /// The largest scale.
 const SCALE_MAX: u8 = 28;
-/// The first mantissa that is too large.
+/// The first mantissa out of range.
 const MANTISSA_END: u128 = 1 << 96;
-/// The bit of the last word that makes a decimal negative.
+/// Sign bit of the last word: set for a negative decimal.
 const SIGN: u32 = 1 << 31;
 
 impl Decimal {
@@ -65,7 +66,7 @@ impl Decimal {
 
     /// The digits as an integer.
     pub fn mantissa(&self) -> i128 {
-        // Below 2^96, so the conversion keeps all of it.
+        // Below 2^96: the conversion loses nothing.
         let mantissa = self.mantissa.cast_signed();
         if self.negative { -mantissa } else { mantissa }
     }
@@ -89,7 +90,7 @@ impl Decimal {
     /// Reads the bytes of a column.
     ///
     /// # Errors
-    /// [`NotTyped`] for a scale above 28 and for flags that mean nothing.
+    /// [`NotTyped`] for a scale above 28 and for unknown flags.
     pub fn from_bytes(bytes: [u8; 16]) -> Result<Decimal, NotTyped> {
         let word = |place: usize| {
             let at = place * 4;
@@ -209,11 +210,11 @@ impl FromStr for Decimal {
 }
 
 impl TableReader<'_> {
-    /// The GUID in a column of that name, or in the two columns that stand for it; `None` for NULL.
+    /// The GUID in the column called `name`, or in its two columns; `None` for NULL.
     ///
     /// # Errors
-    /// [`Error::Misuse`] where no column of that name is declared so; [`Error::Runtime`] for a value
-    /// that is none; as [`TableReader::value`].
+    /// [`Error::Misuse`] where no column called `name` is declared so; [`Error::Runtime`] for a
+    /// value other than a GUID; as [`TableReader::value`].
     pub fn guid(&mut self, name: &str) -> Result<Option<Guid>, Error> {
         match self.bits(name, &["GUID", "UUID"], ("__hi", "__lo"))? {
             None => Ok(None),
@@ -222,8 +223,7 @@ impl TableReader<'_> {
         }
     }
 
-    /// The decimal in a column of that name, or in the two columns that stand for it; `None` for
-    /// NULL.
+    /// The decimal in the column called `name`, or in its two columns; `None` for NULL.
     ///
     /// # Errors
     /// As [`TableReader::guid`].

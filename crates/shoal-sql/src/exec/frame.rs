@@ -1,9 +1,9 @@
-//! Frames: which rows a window's function sees from each row, and what it makes of them.
+//! Window frames: the rows a window's function sees from each row, and the results over them.
 //!
-//! Frames only move forwards within a partition. So counts and sums add the rows that enter and
-//! take back those that leave, `min` and `max` keep the rows that may still become the extreme;
-//! only frames with an `EXCLUDE`, and functions whose result is as long as the frame, are computed
-//! row by row.
+//! Window frames only move forwards within a partition. So counts and sums add entering rows and
+//! take back leaving ones, `min` and `max` keep the candidates for the extreme; only window frames
+//! with an `EXCLUDE`, and functions with results as long as the window frame, are computed row by
+//! row.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -25,14 +25,14 @@ use crate::value::{self, Affinity, Collation, Value};
 pub(super) enum Reader {
     /// The row whose results are computed.
     Current,
-    /// The rows that enter its frame, and those that leave it.
+    /// The rows entering the window frame, and the rows leaving.
     Enter,
     Leave,
     /// Any row.
     Other,
 }
 
-/// The rows of one partition in order, as a window's functions see them, by their places in it.
+/// The rows of one partition in order, for a window's functions, by their places in the partition.
 /// Results are computed call by call, each for one row after the other.
 pub(super) trait WindowRows {
     fn len(&self) -> usize;
@@ -43,14 +43,15 @@ pub(super) trait WindowRows {
     /// When the row cannot be read, here and below.
     fn arguments(&mut self, call: usize, place: usize, by: Reader) -> Result<&[Value], Error>;
 
-    /// Whether a call's `FILTER` lets a row in.
+    /// True where a call's `FILTER` lets a row in.
     fn lets_in(&mut self, call: usize, place: usize, by: Reader) -> Result<bool, Error>;
 
-    /// The first value that the rows are ordered by.
+    /// The first sort key of a row.
     fn key(&mut self, place: usize) -> Result<&Value, Error>;
 
-    /// The first place whose key is not among those that `is_before` holds for, which come first. As
-    /// the place that it is asked for goes on, so does the result; of the two ends of a frame apart.
+    /// The first place where `is_before` is false for the key; `is_before` holds for a prefix of
+    /// the rows. As `place` advances from call to call, so does the result, separately for the
+    /// start and the end of window frames.
     fn first_key(
         &mut self,
         place: usize,
@@ -82,7 +83,7 @@ pub(super) trait WindowRows {
     /// The rows of a row's frame, before any are excluded.
     fn range(&mut self, frame: &Frame<'_>, place: usize) -> Result<Range<usize>, Error>;
 
-    /// How many rows of a frame may be kept that may become its extreme.
+    /// Most candidates for a window frame's extreme to keep.
     fn candidates_max(&self) -> usize;
 
     /// Takes a call's result for a row.
@@ -177,7 +178,7 @@ impl<'p> Frame<'p> {
     /// Computes every call for every row of a partition.
     ///
     /// # Errors
-    /// What functions raise; when the rows cannot be read or the results not be written.
+    /// Errors of functions; when the rows cannot be read or the results not be written.
     pub(super) fn compute(&self, rows: &mut impl WindowRows) -> Result<(), Error> {
         for (number, call) in self.pass.calls.iter().enumerate() {
             match call.function {
@@ -257,8 +258,8 @@ impl<'p> Frame<'p> {
             other => other.clone(),
         };
         let is_before = |order: Ordering| if past { order.is_le() } else { order.is_lt() };
-        // As in SQLite the distance is added to the value that comes first: it shows where sums are
-        // rounded, or leave the integers.
+        // As in SQLite the distance is added to the earlier value: sums rounded, or leaving the
+        // integers, show the difference.
         if following {
             let edge = further(&own);
             rows.first_key(place, past, |value| is_before(compare_key(value, &edge, key)))
@@ -267,7 +268,7 @@ impl<'p> Frame<'p> {
         }
     }
 
-    /// Whether the frame of a row with these peers leaves out a row within its range.
+    /// True where the window frame of a row with these peers leaves out a row within its range.
     fn excludes(&self, current: usize, peers: &Range<usize>, place: usize) -> bool {
         match self.pass.exclude {
             FrameExclude::None | FrameExclude::NoOthers => false,
@@ -294,8 +295,8 @@ impl<'p> Frame<'p> {
         let mut state: AggregateState = function.start(call.collation, call.json);
         let mut last: Option<(Range<usize>, Value)> = None;
         let mut seen = 0..0;
-        // What leaves goes before what enters, unless it is still to enter; in a range that lies
-        // before or behind the row SQLite takes what enters first.
+        // Leaving rows go before entering ones, unless they are still to enter; in a range before
+        // or behind the row, SQLite takes entering rows first.
         let side = |edge: &Edge| match edge {
             Edge::Distance { following, .. } => Some(*following),
             _ => None,
@@ -339,9 +340,9 @@ impl<'p> Frame<'p> {
         Ok(())
     }
 
-    /// How the first frame of a partition is filled if it begins behind its row: as soon as there are
-    /// as many rows or groups as a frame has, one leaves for each that enters. Until where rows enter,
-    /// or leave, one after the other.
+    /// The filling of a partition's first window frame, where it begins behind its row: as soon as
+    /// there are as many rows or groups as a window frame has, one leaves for each one entering.
+    /// Gives the ends of such steps, each with true for entering rows.
     fn first_moves(
         &self,
         end: usize,
@@ -440,7 +441,8 @@ impl<'p> Frame<'p> {
         Ok(())
     }
 
-    /// `min` or `max` over frames that move: the rows that no later one of the frame outdoes.
+    /// `min` or `max` over moving window frames, from the rows no later row of the window frame
+    /// beats.
     fn extremes(
         &self,
         max: bool,
@@ -467,8 +469,8 @@ impl<'p> Frame<'p> {
     }
 }
 
-/// The rows of a frame that may still become its extreme: each outdoes all behind it. Where a
-/// partition is in a file, no more than the first of them are known.
+/// The candidates for a window frame's extreme: each beats all behind it. For a partition in a
+/// file, only the first candidates are known.
 struct Candidates {
     max: bool,
     collation: Collation,
@@ -477,7 +479,7 @@ struct Candidates {
     places: VecDeque<(usize, Value)>,
     /// How many rows were looked at.
     seen: usize,
-    /// The first place behind the known ones at which there may be more of them.
+    /// The first place behind the known candidates with perhaps more of them.
     unknown: Option<usize>,
 }
 
@@ -523,7 +525,7 @@ impl Candidates {
                 break;
             }
             self.places.pop_back();
-            // What outdoes a known row outdoes those behind it.
+            // A row beating a known candidate beats the candidates behind.
             self.unknown = None;
         }
         if self.unknown.is_some() || self.places.len() >= most {
@@ -539,7 +541,7 @@ fn compare_key(value: &Value, edge: &Value, key: SortKey) -> Ordering {
     compare(value.as_ref(), edge.as_ref(), key)
 }
 
-/// A value as an integer, if it is one without loss.
+/// A value as an integer, if the conversion loses nothing.
 fn integer(value: &Value) -> Option<i64> {
     match Affinity::Integer.apply(value.clone()) {
         Value::Int(int) => Some(int),

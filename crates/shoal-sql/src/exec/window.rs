@@ -1,6 +1,6 @@
-//! Window functions: rows are gathered, ordered once per window, and every function is computed
-//! for each row from the rows of its [`Frame`]. Where memory is limited and rows do not fit, they go
-//! through files ([`Partitions`]).
+//! Window functions: rows are gathered, ordered once per window, and every function is computed for
+//! each row from the rows of its [`Frame`]. Under a limit of memory, rows without room spill to
+//! files ([`Partitions`]).
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -19,21 +19,21 @@ use crate::value::{Value, assign};
 /// Gathered rows and their functions' results.
 #[derive(Debug, Default)]
 pub(super) struct WindowRun {
-    /// What is kept of each row, row by row.
+    /// The kept values of each row, row by row.
     kept: Vec<Value>,
     passes: Vec<PassRows>,
     rows: usize,
     order: Vec<usize>,
     next: usize,
-    /// What all of it takes.
+    /// Bytes of all structures.
     bytes: Kept,
     /// A row on its way in.
     row: Vec<Value>,
-    /// Where the rows are that do not fit into memory.
+    /// Spilled rows.
     partitions: Option<Box<Partitions>>,
 }
 
-/// What one window needs of the rows.
+/// The values one window needs from the rows.
 #[derive(Debug, Default)]
 pub(super) struct PassRows {
     keys: Vec<Value>,
@@ -43,7 +43,7 @@ pub(super) struct PassRows {
 #[derive(Debug, Default)]
 struct CallRows {
     arguments: Vec<Value>,
-    /// Whether the call's `FILTER` lets the row in; empty when it has none.
+    /// True where the call's `FILTER` lets the row in; empty without a filter.
     passes: Vec<bool>,
     results: Vec<Value>,
 }
@@ -74,7 +74,7 @@ impl WindowRun {
             self.row = row;
             return Ok(());
         }
-        // The results come to it.
+        // Results will come on top.
         let size = 2 * row_size(row.iter().map(Value::as_ref));
         if session.budget().is_some_and(|budget| !budget.has_room(size)) {
             let mut partitions = Box::new(Partitions::new(plan, self, session)?);
@@ -102,7 +102,7 @@ impl WindowRun {
         self.rows
     }
 
-    /// A gathered row, as [`current_row`] gave it.
+    /// A gathered row, in the form of [`current_row`].
     pub(super) fn row(&self, plan: &WindowPlan, number: usize) -> Vec<Value> {
         let of =
             |values: &[Value], width: usize| values[number * width..(number + 1) * width].to_vec();
@@ -169,7 +169,7 @@ impl WindowRun {
     /// Puts the next row's values into the registers; false when there is none.
     ///
     /// # Errors
-    /// When a partition that was put into a file cannot be read or does not fit into memory.
+    /// When a spilled partition cannot be read or does not fit into memory.
     pub(super) fn next(
         &mut self,
         plan: &WindowPlan,
@@ -193,8 +193,8 @@ impl WindowRun {
     }
 }
 
-/// Makes `row` what is kept of the current row; then for each window its keys, and for each call the
-/// arguments and, as 0 or 1, whether its `FILTER` lets the row in.
+/// Fills `row` with the kept values of the current row; then for each window its keys, and for each
+/// call the arguments and, as 0 or 1, the outcome of its `FILTER`.
 fn current_row(
     plan: &WindowPlan,
     machine: &mut Machine<'_, '_>,
@@ -227,8 +227,7 @@ impl PassRows {
         PassRows { keys: Vec::new(), calls: pass.calls.iter().map(call).collect() }
     }
 
-    /// Takes a row's keys, and for each call the arguments and, if it has a `FILTER`, whether that
-    /// lets the row in.
+    /// Takes a row's keys, and for each call the arguments and, with a `FILTER`, its outcome.
     pub(super) fn push(&mut self, pass: &WindowPass, values: &mut impl Iterator<Item = Value>) {
         self.keys.extend(values.by_ref().take(pass.keys.len()));
         for (call, rows) in pass.calls.iter().zip(&mut self.calls) {
@@ -239,10 +238,10 @@ impl PassRows {
         }
     }
 
-    /// Computes the results of all rows, which are one partition, in order.
+    /// Computes the results of all rows, one partition, in order.
     ///
     /// # Errors
-    /// What functions raise.
+    /// Errors of functions.
     pub(super) fn compute(
         &mut self,
         pass: &WindowPass,

@@ -101,8 +101,7 @@ impl Table {
         self.stats.pages()
     }
 
-    /// Of the rows of a table without rowid, about how many have the same first `columns` of the
-    /// key.
+    /// Estimated number of rows with the same first `columns` of the key, in a table without rowid.
     pub(crate) fn rows_per_key(&self, columns: usize) -> Option<f64> {
         per_key(&self.stats, columns)
     }

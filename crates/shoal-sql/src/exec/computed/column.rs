@@ -1,29 +1,29 @@
-//! The values that one register has in many rows: numbers of one class side by side, NULLs among them as
-//! bits, others as cells with their bytes in one buffer. It is used again for the next rows, so that it
-//! allocates once.
+//! A column of a batch: the values of one register in many rows. Numbers of one class lie side by
+//! side, with NULLs as bits; other values are cells with their bytes in one buffer. The buffers
+//! serve batch after batch: allocations happen once.
 
 use crate::Error;
 use crate::value::{ValueRef, push_text};
 
-/// Such values, by the number of the row.
+/// The values, by the number of the row.
 #[derive(Debug, Default)]
 pub(in crate::exec) struct Column {
     kind: Kind,
     ints: Vec<i64>,
     reals: Vec<f64>,
-    /// Which of those are NULL. The numbers there are any.
+    /// Bits of the NULLs among the numbers; the number at a NULL's place is arbitrary.
     nulls: RowBits,
     cells: Vec<Cell>,
-    /// The texts and blobs of the cells.
+    /// Texts and blobs of the cells.
     bytes: Vec<u8>,
 }
 
-/// Some of the rows, a bit for each, the first by the lowest.
+/// A set of rows of the batch, a bit for each: the lowest is the first row.
 pub(super) type RowBits = u128;
 
 const _: () = assert!(RowBits::BITS as usize == super::ROWS_MAX);
 
-/// What all values are, but for those that are NULL.
+/// The common class of all values but the NULLs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Kind {
     #[default]
@@ -55,7 +55,7 @@ impl Cell {
     const NULL: Cell = Cell { class: Class::Null, len: 0, word: 0 };
 }
 
-/// Numbers of one class, of all rows, with those that are NULL, or the same for every row.
+/// Numbers of one class: one for each row, with the bits of NULLs, or one for every row.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Numbers<'c, T> {
     Many(&'c [T], RowBits),
@@ -63,7 +63,7 @@ pub(super) enum Numbers<'c, T> {
 }
 
 impl<T: Copy> Numbers<'_, T> {
-    /// Which of them are NULL.
+    /// The bits of the NULLs.
     pub(super) fn nulls(self) -> RowBits {
         match self {
             Numbers::Many(_, nulls) => nulls,
@@ -71,7 +71,7 @@ impl<T: Copy> Numbers<'_, T> {
         }
     }
 
-    /// A row's; any where it is NULL.
+    /// A row's number; arbitrary for NULL.
     #[inline(always)]
     pub(super) fn at(self, row: usize) -> T {
         match self {
@@ -113,7 +113,7 @@ impl Column {
         }
     }
 
-    /// Appends a value of another class than those before.
+    /// Appends a value of another class than the values before.
     #[inline(never)]
     fn push_other(&mut self, value: ValueRef<'_>) {
         let count = self.len();
@@ -159,10 +159,10 @@ impl Column {
         self.cells.push(Cell { class: Class::Text, len, word: start as u64 });
     }
 
-    /// Appends the text that `write` appends to bytes, or NULL where it says that there is none.
+    /// Appends the text written by `write`, or NULL where `write` gives false.
     ///
     /// # Errors
-    /// Those of `write`; nothing is appended then.
+    /// Errors of `write`; then nothing is appended.
     pub(super) fn push_written(
         &mut self,
         write: impl FnOnce(&mut Vec<u8>) -> Result<bool, Error>,
@@ -177,7 +177,7 @@ impl Column {
         Ok(())
     }
 
-    /// Makes this so many NULLs that are of a kind.
+    /// Makes this a column of `count` NULLs of a kind.
     fn become_nulls(&mut self, kind: Kind, count: usize) {
         self.clear();
         self.kind = kind;
@@ -191,8 +191,8 @@ impl Column {
         self.nulls = nulls;
     }
 
-    /// Puts values in the place of those of some rows among the first `count`. Rows that had no value are to
-    /// be put, too, or are not asked for.
+    /// Overwrites the values of `rows` among the first `count`. A row without a value so far is
+    /// overwritten, too, or never read.
     pub(super) fn put(&mut self, rows: &[u8], count: usize, values: &Column) {
         let numbered = rows.iter().map(|&row| usize::from(row)).zip(0..values.len());
         if self.len() < count {
@@ -309,7 +309,7 @@ impl Column {
         self.bytes.get(start..start + cell.len as usize).unwrap_or_default()
     }
 
-    /// Whether a number is NULL.
+    /// True where a row is NULL.
     #[inline]
     fn is_null(&self, row: usize) -> bool {
         self.nulls.checked_shr(row as u32).unwrap_or_default() & 1 == 1
@@ -327,31 +327,32 @@ impl Column {
         (self.kind == Kind::Reals).then_some((&self.reals, self.nulls))
     }
 
-    /// The same, to be filled: this is a column of integers, which has none yet, with those NULLs.
+    /// Makes this a column of integers, still without values, with these NULLs; gives the values to
+    /// fill.
     pub(super) fn new_ints(&mut self, nulls: RowBits) -> &mut Vec<i64> {
         self.clear();
         self.nulls = nulls;
         &mut self.ints
     }
 
-    /// The same of reals.
+    /// As [`Column::new_ints`] for reals.
     pub(super) fn new_reals(&mut self, nulls: RowBits) -> &mut Vec<f64> {
         self.clear();
         (self.kind, self.nulls) = (Kind::Reals, nulls);
         &mut self.reals
     }
 
-    /// Integers, to which more are appended while there is nothing else; `None` where there is.
+    /// The integers, for appending while every value is an integer; `None` for other kinds.
     pub(in crate::exec) fn ints_to_fill(&mut self) -> Option<&mut Vec<i64>> {
         (self.kind == Kind::Ints).then_some(&mut self.ints)
     }
 
-    /// The same of reals.
+    /// As [`Column::ints_to_fill`] for reals.
     pub(in crate::exec) fn reals_to_fill(&mut self) -> Option<&mut Vec<f64>> {
         (self.kind == Kind::Reals).then_some(&mut self.reals)
     }
 
-    /// Leaves the values of these rows alone, which ascend.
+    /// Keeps the values of these rows alone, given in ascending order.
     pub(super) fn retain(&mut self, rows: &[u8]) {
         match self.kind {
             Kind::Ints => retain(&mut self.ints, rows),

@@ -1,8 +1,9 @@
-//! Codes over columns: each operation is done for all rows before the next one is looked at, so that what
-//! it is, where its operands are and of which class is asked once for many rows.
+//! Vectorised evaluation: each operation of a code runs over all rows of a batch before the next
+//! one. The kind of operation, the place and the class of its operands are decided once for many
+//! rows.
 //!
-//! Jumps lead forwards. In a code that has some an operation is done for the rows that are there, and
-//! those that have jumped wait for the place where they go on.
+//! Jumps lead forwards. In a code with jumps an operation runs for its current rows alone, and rows
+//! after a jump wait for the operation they continue at.
 
 use super::column::{Column, Numbers, RowBits};
 use super::{ColumnTable, Columns, ROWS_MAX, World};
@@ -16,7 +17,7 @@ use crate::value::{
     arithmetic, assign, compare_by, is_in_values, text_of, truth,
 };
 
-/// The rows that an operation is done for.
+/// A selection of the batch's rows for an operation.
 #[derive(Clone, Copy)]
 pub(super) enum Rows<'a> {
     All(usize),
@@ -59,8 +60,8 @@ impl<'c> Source<'c> {
         }
     }
 
-    /// The numbers as floats, where at least those of a column are that already, or can be without
-    /// another column.
+    /// The numbers as floats: of constants, and of columns of reals. A column of integers would
+    /// need another column to convert into.
     fn reals(self) -> Option<Numbers<'c, f64>> {
         match self {
             Source::Fixed(ValueRef::Int(int)) => Some(Numbers::One(int as f64)),
@@ -73,7 +74,7 @@ impl<'c> Source<'c> {
     }
 }
 
-/// Which of the pairs of two operands give NULL.
+/// The bits of the pairs with a NULL result.
 fn nulls_of<T: Copy>((left, right): (Numbers<'_, T>, Numbers<'_, T>), rows: Rows<'_>) -> RowBits {
     let nulls = left.nulls() | right.nulls();
     match rows {
@@ -85,7 +86,7 @@ fn nulls_of<T: Copy>((left, right): (Numbers<'_, T>, Numbers<'_, T>), rows: Rows
     }
 }
 
-/// Appends what `each` makes of the pairs of two operands.
+/// Appends `each` of the pairs of two operands.
 #[inline(always)]
 fn pairs<T: Copy, U>(
     (left, right): (Numbers<'_, T>, Numbers<'_, T>),
@@ -109,8 +110,8 @@ fn pairs<T: Copy, U>(
 }
 
 impl Columns {
-    /// Runs a code for all rows; its values are then where its result is. A row of which something fails
-    /// is the end of the rows, see [`Columns::failed`].
+    /// Runs a code for all rows and leaves the values in its result's column. A failing row ends
+    /// the rows, see [`Columns::failed`].
     pub(super) fn eval(&mut self, code: &Code, world: &mut World<'_, '_, '_>) {
         let jumps = |op: &Op| matches!(op, Op::Jump { .. } | Op::JumpIf { .. });
         if !code.ops.iter().any(jumps) {
@@ -120,7 +121,7 @@ impl Columns {
             return;
         }
         let mut listed = std::mem::take(&mut self.listed);
-        // Those that are here, and those that go on elsewhere, by where.
+        // The rows at this operation, and the rows waiting for a later one, by its place.
         let mut here = all_of(self.rows);
         let mut waiting = std::mem::take(&mut self.waiting);
         waiting.clear();
@@ -129,7 +130,7 @@ impl Columns {
                 here |= if to == place { rows } else { 0 };
                 to != place
             });
-            // Something may have failed of the last ones.
+            // The operation before may have ended the rows.
             here &= all_of(self.rows);
             if here == 0 {
                 continue;
@@ -154,7 +155,7 @@ impl Columns {
         (self.waiting, self.listed) = (waiting, listed);
     }
 
-    /// Of which rows a condition holds; of others than those that are asked about the same may be said.
+    /// The rows where a condition holds, among `rows`; the bits of other rows are arbitrary.
     pub(super) fn which(
         &self,
         when: When,
@@ -186,17 +187,17 @@ impl Columns {
         }
     }
 
-    /// Does one operation, which is no jump, for rows.
+    /// Runs one operation, not a jump, for rows.
     fn step(&mut self, op: &Op, rows: Rows<'_>, world: &mut World<'_, '_, '_>) {
         if let (Op::Copy { from, to }, Rows::All(_)) = (op, rows)
             && let (Some(from), Some(to)) = (world.table.column(*from), world.table.column(*to))
             && from < self.loaded
         {
-            // Nothing writes what was read.
+            // No operation writes to a column that was read.
             self.holders[to] = from;
             return;
         }
-        // Into a column of its own: an operation may write what it reads.
+        // Results go to a column of their own: an operation may write to a register it reads.
         let mut out = std::mem::take(&mut self.out);
         out.clear();
         let to = match op {
@@ -315,7 +316,7 @@ impl Columns {
                 });
                 *to
             }
-            // None of these is among what is computed so.
+            // Codes over columns hold none of these.
             Op::Jump { .. } | Op::JumpIf { .. } | Op::RowInQuery { .. } => {
                 self.out = out;
                 return;
@@ -352,7 +353,7 @@ impl Columns {
         }
     }
 
-    /// Calls a function with what is in its arguments' registers.
+    /// Calls a function with the values of its arguments' registers.
     fn call(
         &mut self,
         (function, env): (&ScalarFunction, &Env<'_>),
@@ -424,15 +425,15 @@ impl Columns {
         self.fail_at(failed);
     }
 
-    /// Ends the rows at one of which something failed, if there is one.
+    /// Ends the rows before a failed one, if there is one.
     fn fail_at(&mut self, failed: Option<(usize, Error)>) {
         if let Some((row, error)) = failed {
             (self.rows, self.failed) = (row, Some(error));
         }
     }
 
-    /// Appends whether a query has a row for each of the rows, where that is asked for all of them together;
-    /// false where it is not.
+    /// Appends for each row if a query has rows, for queries able to probe many rows at once; false
+    /// for other queries, with nothing done.
     fn ask_many(
         &mut self,
         query: usize,
@@ -461,8 +462,8 @@ impl Columns {
         true
     }
 
-    /// Of registers those that differ from row to row, and their columns, in [`Columns::read`], which is to be
-    /// given back.
+    /// Pairs of the registers differing from row to row with their columns, in the buffer of
+    /// [`Columns::read`]: the caller gives the buffer back.
     fn read_by(
         &mut self,
         registers: impl Iterator<Item = Reg>,
@@ -474,8 +475,8 @@ impl Columns {
         read
     }
 
-    /// Runs a query for one row after the other, of which `run` appends what it gives; what the query reads of
-    /// the row, and `value`, are in their registers then.
+    /// Runs a query for one row after the other, and `run` to append its result; the registers the
+    /// query reads of the row, and `value`, are set before.
     fn run_query(
         &mut self,
         (query, value): (usize, Option<Reg>),
@@ -574,7 +575,7 @@ fn all_of(rows: usize) -> RowBits {
 
 /// Appends the numbers of rows.
 pub(super) fn list(rows: RowBits, out: &mut Vec<u8>) {
-    // A word at a time, which is what a processor counts zeros in.
+    // A word at a time: processors count zeros in words.
     for (first, mut word) in [(0, rows as u64), (u64::BITS, (rows >> u64::BITS) as u64)] {
         while word != 0 {
             out.push((first + word.trailing_zeros()) as u8);
@@ -583,7 +584,7 @@ pub(super) fn list(rows: RowBits, out: &mut Vec<u8>) {
     }
 }
 
-/// Of which of the first so many rows something holds.
+/// The bits of the first `count` rows where `holds` is true.
 #[inline(always)]
 fn bits_of(count: usize, holds: impl Fn(usize) -> bool) -> RowBits {
     let word = |from: usize| {
@@ -601,7 +602,7 @@ fn truths(rows: Rows<'_>, out: &mut Column, of: impl Fn(usize) -> Option<bool>) 
     });
 }
 
-/// Appends what an operator gives. `converted` is room for integers as floats.
+/// Appends the results of an operator. `converted` is room for integers as floats.
 fn calculate(
     op: ArithmeticOp,
     (left, right): (Source<'_>, Source<'_>),
@@ -639,8 +640,8 @@ fn calculate(
     }
 }
 
-/// Appends what an operator gives of integers; false, with what is appended to be forgotten, where that
-/// is not an integer for all.
+/// Appends the results of an operator on integers. False where a result is not an integer: the
+/// appended values are then to be forgotten.
 fn calculate_ints(
     op: ArithmeticOp,
     operands: (Numbers<'_, i64>, Numbers<'_, i64>),
@@ -672,7 +673,7 @@ fn calculate_ints(
     fits
 }
 
-/// The same of floats, where that is a number for all.
+/// As [`calculate_ints`] for floats; false where a result is not a number.
 fn calculate_reals(
     op: ArithmeticOp,
     operands: (Numbers<'_, f64>, Numbers<'_, f64>),
@@ -716,7 +717,7 @@ fn compare_rows(
     {
         return compare_numbers(rule.op, (left, right), rows, out);
     }
-    // An integer beside floats may be none of them: it is compared by its own rules.
+    // An integer beside floats may have no equal float: other rules compare the pair.
     let is_real = |source: Source<'_>| !matches!(source, Source::Fixed(ValueRef::Int(_)));
     if is_real(left)
         && is_real(right)
@@ -728,7 +729,7 @@ fn compare_rows(
     truths(rows, out, |row| compare_by(rule, left.value(row), right.value(row)));
 }
 
-/// The same of numbers of one class, none of which is a NaN.
+/// Compares numbers of one class, without NaN.
 fn compare_numbers<T: Copy + PartialOrd>(
     op: CompareOp,
     operands: (Numbers<'_, T>, Numbers<'_, T>),

@@ -15,10 +15,10 @@ use crate::plan::{GroupPlan, GroupScan, PipelineScan};
 use crate::value::{Value, ValueRef};
 
 impl Groups {
-    /// Takes every row of a scan, of which nothing else is asked.
+    /// Takes every row of a scan into its groups.
     ///
     /// # Errors
-    /// What is wrong with the file, and what computing a row raises.
+    /// Errors of the file, and of computing a row.
     pub(in crate::exec) fn add_computed(
         &mut self,
         plan: &GroupPlan,
@@ -29,7 +29,7 @@ impl Groups {
         let txn = machine.txn(piped.pipeline.database)?;
         let parameters = &*Arc::clone(&machine.parameters);
         let taker = Taker { plan, piped, group, parameters };
-        // What queries keep is the machine's.
+        // Queries keep their state in the machine, so such scans are not parted.
         let ranges = match piped.runs_query {
             true => Vec::new(),
             false => ranges_to_merge(plan, &piped.pipeline, txn),
@@ -47,7 +47,7 @@ impl Groups {
     }
 }
 
-/// What takes rows into groups.
+/// Feeds rows into groups.
 struct Taker<'p> {
     plan: &'p GroupPlan,
     piped: &'p PipelineScan,
@@ -94,7 +94,7 @@ impl Taker<'_> {
         self.take_found((groups, machine), &mut columns, &waiting)
     }
 
-    /// Takes rows that were found together.
+    /// Takes rows found together.
     fn take_found(
         &self,
         (groups, machine): (&mut Groups, &mut Machine<'_, '_>),
@@ -112,7 +112,7 @@ impl Taker<'_> {
     }
 }
 
-/// Rows that were found one after the other, until there are many.
+/// Rows found one after the other, gathered for a batch.
 #[derive(Default)]
 struct WaitingRows {
     columns: Vec<Column>,

@@ -1,9 +1,9 @@
 //! Rows whose values are computed many at a time.
 //!
-//! A scan that takes its rows from a pipeline has some of them at hand at any time. What conditions,
-//! columns of the result and arguments of aggregates need of those is put into columns, one for each
-//! register, and their codes run over the columns (`eval`). Rows that a condition leaves out are gone
-//! before the next one is asked, and before the columns are read that no condition needs.
+//! A scan over a pipeline has a batch of rows at hand at any time. The values needed by conditions,
+//! columns of the result and arguments of aggregates are read into columns, one for each register,
+//! and codes run over the columns (`eval`). Rows failing a condition are dropped before the next
+//! condition is evaluated, and before columns outside of conditions are read.
 
 mod column;
 mod eval;
@@ -22,53 +22,56 @@ use crate::keep::KeySet;
 use crate::plan::{Code, ColumnTable, Op, Reg, When};
 use crate::value::{Value, ValueRef};
 
-/// Most rows that are computed together.
+/// Most rows of a batch.
 pub(crate) const ROWS_MAX: usize = CHUNK;
 
-/// What codes read that is the same for all rows, and what runs their queries.
+/// The context of codes over columns: the columns' registers, and the machine with constants and
+/// queries.
 pub(super) struct World<'w, 'm, 't> {
     pub(super) table: &'w ColumnTable,
     pub(super) machine: &'w mut Machine<'m, 't>,
 }
 
-/// Rows that are found and whose columns can be read.
+/// A batch of found rows with readable columns.
 pub(super) trait Readable {
-    /// How many they are, at most [`ROWS_MAX`].
+    /// The number of rows, at most [`ROWS_MAX`].
     fn len(&self) -> usize;
-    /// Appends what an output is of all rows, or of those that `wanted` names.
+    /// Appends the values of an output, for all rows or for the rows in `wanted`.
     fn read(&self, output: usize, wanted: Option<&[u8]>, column: &mut Column);
 }
 
-/// The columns of some rows, and what computing them needs and keeps.
+/// The columns of a batch of rows, with the buffers for computing on them.
 #[derive(Debug, Default)]
 pub(crate) struct Columns {
     columns: Vec<Column>,
-    /// The column that has each one's values: itself, or one that was read and that it is a copy of.
+    /// The column holding each column's values: the column itself, or a read column it is a copy
+    /// of.
     holders: Vec<usize>,
-    /// How many of them are read.
+    /// Number of columns read from rows.
     loaded: usize,
-    /// How many rows there are.
+    /// Number of rows.
     rows: usize,
-    /// What failed of the row behind the last.
+    /// The error of the row behind the last.
     failed: Option<Error>,
-    /// Which of the rows that were read these are.
+    /// The numbers of the rows among the rows read.
     origins: Vec<u8>,
-    /// What the operation at hand gives.
+    /// The result of the current operation.
     out: Column,
-    /// Rows that have jumped, and where to; the numbers of those that are at an operation.
+    /// Rows waiting behind a jump, with the operation they continue at; the numbers of the rows at
+    /// an operation.
     waiting: Vec<(usize, RowBits)>,
     listed: Vec<u8>,
     arguments: Vec<Value>,
-    /// What the query at hand reads of a row: registers and columns.
+    /// The registers and columns of a row read by the current query.
     read: Vec<(Reg, usize)>,
     converted: Vec<f64>,
-    /// The lists of constants that are looked in, by their numbers.
+    /// The lists of constants behind `IN`, by their numbers.
     sets: Vec<(usize, KeySet)>,
 }
 
 impl Columns {
-    /// Takes rows: those that meet the conditions stay, and `early` of `loaded` columns are read before
-    /// those are asked, the others behind them.
+    /// Takes rows: the rows meeting the conditions stay. The first `early` of `loaded` columns are
+    /// read before the conditions are evaluated, the others for the rows left.
     pub(super) fn take(
         &mut self,
         rows: &impl Readable,
@@ -100,7 +103,7 @@ impl Columns {
         self.origins.extend((0..=u8::MAX).take(rows));
     }
 
-    /// Leaves the rows that meet conditions, of which so many columns were read.
+    /// Drops the rows failing a condition, with `read` columns read so far.
     fn ask(&mut self, conditions: &[Code], read: usize, world: &mut World<'_, '_, '_>) {
         for condition in conditions {
             if self.rows == 0 && self.failed.is_none() {
@@ -141,7 +144,7 @@ impl Columns {
         self.rows
     }
 
-    /// What failed of the row behind the last, if something did.
+    /// The error of the row behind the last, if that row failed.
     pub(super) fn take_failure(&mut self) -> Option<Error> {
         self.failed.take()
     }
@@ -159,7 +162,7 @@ impl Columns {
 }
 
 impl Code {
-    /// Whether it runs a query.
+    /// True where the code runs a query.
     pub(crate) fn runs_query(&self) -> bool {
         self.ops.iter().any(|op| {
             matches!(

@@ -6,7 +6,7 @@ use crate::exec::pipeline::{ManyRows, RowView, fixed};
 use crate::plan::node::Operand;
 use crate::value::{Value, ValueRef};
 
-/// Rows of a pipeline that were found together.
+/// Rows of a pipeline found together.
 pub(in crate::exec) struct FoundRows<'r, R> {
     pub(in crate::exec) rows: R,
     pub(in crate::exec) outputs: &'r [Operand],
@@ -103,21 +103,22 @@ impl<'r> ManyRows<'r> for ComputedRows<'r> {
 }
 
 impl Columns {
-    /// The values of an operand that is a column of integers, from a row on up to the next NULL.
+    /// The values of a column of integers, from a row on up to the next NULL; `None` for other
+    /// operands.
     fn ints_of(&self, operand: &Operand, from: usize) -> Option<&[i64]> {
         let Operand::Field { field, .. } = operand else { return None };
         let (ints, nulls) = self.column(*field).ints()?;
         ints.get(from..self.rows_before(nulls, from))
     }
 
-    /// The same of reals.
+    /// As [`Columns::ints_of`] for reals.
     fn reals_of(&self, operand: &Operand, from: usize) -> Option<&[f64]> {
         let Operand::Field { field, .. } = operand else { return None };
         let (reals, nulls) = self.column(*field).reals()?;
         reals.get(from..self.rows_before(nulls, from))
     }
 
-    /// The number of the first row from one on that is NULL, or that is behind the last.
+    /// The number of the first NULL from row `from` on, or the number of rows.
     fn rows_before(&self, nulls: RowBits, from: usize) -> usize {
         let nulls = nulls.checked_shr(from as u32).unwrap_or_default();
         (from + nulls.trailing_zeros() as usize).min(self.rows)

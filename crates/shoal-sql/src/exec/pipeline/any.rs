@@ -1,4 +1,4 @@
-//! The rows that any of several ways finds, each once: an `OR` by several indexes.
+//! Rows found by any of several ways, each once: an `OR` by several indexes.
 
 use rustc_hash::FxHashSet;
 
@@ -9,14 +9,14 @@ use crate::plan::are_rowids;
 use crate::plan::node::{Arm, PipelineStep};
 use shoal_store::TableCursor;
 
-/// What such a loop keeps between its rows.
+/// Memory of an `OR` loop between its rows.
 #[derive(Debug, Default)]
 pub(super) struct AnyMemory {
-    /// Those that are sought, where nothing else is.
+    /// The rowids to look up, where every way is a rowid.
     pub(super) rowids: Rowids,
     /// The rowids of the rows found so far.
     pub(super) seen: FxHashSet<i64>,
-    /// The way that the loop is on, and whether it has begun.
+    /// The loop's current way; then, true once the way has begun.
     arm: usize,
     begun: bool,
 }
@@ -91,7 +91,7 @@ impl<'t> LoopRun<'_, 't> {
             }
             let any = &mut self.memory.any;
             (any.arm, any.begun) = (any.arm + 1, false);
-            // A way that ended with the batch full.
+            // The way ended with the batch full.
             if self.memory.is_full(enough) {
                 self.memory.start = Start::At;
                 return Ok(());

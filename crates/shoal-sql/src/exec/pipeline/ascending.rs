@@ -1,10 +1,10 @@
-//! `UNION`, `INTERSECT` and `EXCEPT` of rows that have their rowids among their columns.
+//! Merge of `UNION`, `INTERSECT` and `EXCEPT` whose rows have their rowids among their columns.
 //!
-//! Rows of a table come in the order of their rowids, and no two have the same. So where each part is
-//! a table whose rowid is the same column of the result, a part has no equal rows within, and those
-//! of two parts that can be equal meet when both are gone through once, side by side: nothing is
-//! hashed. Of most rows nothing but the rowid is looked at; columns are compared where rowids are
-//! equal. Rows are kept as places, for each part those of its own.
+//! Rows of a table come in the order of their rowids, and no two have the same. So where each part
+//! is a table with its rowid as the same column of the result, a part has no equal rows within, and
+//! rows of two parts able to be equal meet in one merge of both: nothing is hashed. For most rows
+//! only the rowid is read; columns are compared where rowids are equal. Rows are kept as places, by
+//! each part in its own memory.
 
 use shoal_store::{ColumnPlace, Corrupt, LeafCell, Pgno, Transaction};
 
@@ -27,22 +27,22 @@ pub(super) struct RowAt {
     index: u32,
 }
 
-/// The rows of one part that are in the result.
+/// The rows of one part in the result.
 #[derive(Debug, Default)]
 pub(super) struct KeptRows {
     rows: Vec<RowAt>,
-    /// The first one that was not given.
+    /// The first row not yet given.
     next: usize,
-    /// While another part is gone through: the first row that may still meet one, and how many of
-    /// those before it stay.
+    /// During the merge with another part: the first row with a possible match still ahead, and the
+    /// number of rows before it staying in the result.
     at: usize,
     stay: usize,
-    /// Where the columns of the row that is compared are.
+    /// Places of the columns of the row under comparison.
     fields: Vec<ColumnPlace>,
     far: Vec<u8>,
 }
 
-/// Whether the parts of a compound are of this kind.
+/// True where a merge serves for the parts of a compound.
 pub(super) fn is_ascending(body: &BodyPlan) -> bool {
     let BodyPlan::Compound(plan) = body else { return false };
     if plan.rest.iter().any(|(op, _)| *op == CompoundOp::UnionAll) {
@@ -57,11 +57,11 @@ pub(super) fn is_ascending(body: &BodyPlan) -> bool {
             .any(|column| root_parts(body).all(|part| is_rowid(part, column)))
 }
 
-/// Combines the parts from left to right. The rows of the result are those kept in the parts'
-/// memories, which give them.
+/// Combines the parts from left to right. The result's rows are in the parts' memories, to be given
+/// from there.
 ///
 /// # Errors
-/// What is wrong with the file.
+/// Errors of the file.
 pub(super) fn combine(
     body: &BodyPlan,
     plan: &CompoundPlan,
@@ -85,7 +85,7 @@ pub(super) fn combine(
     Ok(())
 }
 
-/// What all parts have in common.
+/// The context common to all parts.
 #[derive(Clone, Copy)]
 struct Context<'s> {
     body: &'s BodyPlan,
@@ -95,7 +95,7 @@ struct Context<'s> {
 }
 
 impl Context<'_> {
-    /// Goes through the rows of a part, beside those of the parts before.
+    /// Merges the rows of a part with the rows of the parts before.
     fn take(
         self,
         op: CompoundOp,
@@ -106,7 +106,7 @@ impl Context<'_> {
         let adds = op == CompoundOp::Union;
         let mut within = EVERYWHERE;
         if !adds {
-            // No other row of the part can be among those so far.
+            // Rows of the part outside of this range match no row so far.
             let kept = || before.iter().map(|memory| &memory.kept.rows);
             let lowest = kept().filter_map(|rows| rows.first()).map(|row| row.cell.rowid).min();
             let highest = kept().filter_map(|rows| rows.last()).map(|row| row.cell.rowid).max();
@@ -149,8 +149,8 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// Passes the rows so far up to one of the next part. Of equal rows a `UNION` gives the later, as
-    /// SQLite's does.
+    /// Passes the rows so far up to a row of the next part. From equal rows a `UNION` gives the
+    /// later one, as in SQLite.
     #[inline]
     fn meet(
         self,
@@ -174,7 +174,7 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// Whether two rows have equal columns.
+    /// True where two rows have equal columns.
     #[inline(never)]
     fn equal(
         self,
@@ -200,7 +200,7 @@ impl Context<'_> {
     }
 }
 
-/// Rows of a table that do not ascend.
+/// The error of a table with rowids out of order.
 #[cold]
 fn descends(page: Pgno, rowid: i64) -> Error {
     let why = "has a rowid that is not above the one before";
@@ -208,7 +208,7 @@ fn descends(page: Pgno, rowid: i64) -> Error {
 }
 
 impl KeptRows {
-    /// Passes the rows below `rowid`, which met no equal one.
+    /// Passes the rows below `rowid`: they met no equal row.
     #[inline(always)]
     fn pass(&mut self, rowid: i64, op: CompoundOp) {
         while let Some(row) = self.rows.get(self.at)
@@ -240,7 +240,7 @@ impl KeptRows {
         &self.rows[first..self.next]
     }
 
-    /// Whether all rows were given.
+    /// True once all rows were given.
     pub(super) fn ended(&self) -> bool {
         self.next >= self.rows.len()
     }
@@ -255,10 +255,10 @@ impl RowAt {
         self.page
     }
 
-    /// Reads the record of a row that goes on on other pages.
+    /// Reads a record continued on overflow pages.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// Errors of the file.
     #[cold]
     pub(super) fn read(&self, txn: &Transaction, far: &mut Vec<u8>) -> Result<(), Error> {
         let page = txn.btree_page(self.page)?;
@@ -269,7 +269,7 @@ impl RowAt {
     /// Finds the wanted columns.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// Errors of the file.
     pub(super) fn find(
         &self,
         plan: &RecordPlan,

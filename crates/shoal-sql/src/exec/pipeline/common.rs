@@ -1,8 +1,8 @@
-//! The rows that several indexes find together: an `AND` by more than one index.
+//! Rows found by several indexes together: an `AND` by more than one index.
 //!
-//! Rowids are taken from the entries of the first index, a page at a time, and put in order. The others'
-//! entries all have one key each, so that their rowids ascend: they are gone through beside the ones
-//! that are left, or sought where those are far apart. Nothing is read of the table meanwhile.
+//! Rowids are taken from the entries of the first index, a page at a time, and sorted. Each other
+//! index has one key, so that the rowids of its entries ascend: its entries are merged with the
+//! rowids left, or sought where the rowids are far apart. The table is not read meanwhile.
 
 use std::cmp::Ordering;
 
@@ -22,11 +22,11 @@ const ROWIDS_MAX: usize = 64;
 const ROWIDS_SOUGHT: usize = 8;
 
 impl Memory {
-    /// Puts the rowids that all arms find into `any.rowids`, ascending. Cost: see the module; no
-    /// allocation but for rowids, which are kept from one run to the next.
+    /// Puts the rowids found by all arms into `any.rowids`, ascending. Cost: see the module; no
+    /// allocation but for rowids, whose memory is kept from run to run.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// Errors of the file.
     pub(super) fn find_common(
         &mut self,
         arms: &[IndexAccess],
@@ -60,7 +60,7 @@ impl Memory {
     }
 }
 
-/// One of the indexes, and what it is sought by.
+/// One of the indexes, with its keys.
 struct Arm<'a, 't> {
     access: &'a IndexAccess,
     plan: &'a RecordPlan,
@@ -85,14 +85,14 @@ impl<'a, 't> Arm<'a, 't> {
         Ok(())
     }
 
-    /// Keeps those of ascending rowids that its entries have, which all have the same key.
+    /// Intersects ascending rowids with the arm's entries, all with the same key.
     fn keep_own(
         &self,
         lookup: &mut IndexLookup,
         buffer: &mut Vec<u8>,
         rowids: &mut Vec<i64>,
     ) -> Result<(), Error> {
-        // The rowids that were taken last and are not passed.
+        // The last batch of rowids, from `next` on not yet passed.
         let (mut batch, mut next, mut count) = ([0_i64; ROWIDS_MAX], 0, 0);
         let mut place: Option<WalkPlace> = None;
         let (mut size, mut ended) = (ROWIDS_SOUGHT, false);
@@ -108,7 +108,7 @@ impl<'a, 't> Arm<'a, 't> {
                 if ended {
                     return Ok(None);
                 }
-                // Rowids that pass a whole batch are sought, and those that do not are walked to.
+                // Past a whole batch, the next rowid is sought; otherwise walked to.
                 let (walk, more) = match place.take() {
                     Some(place) if taken == 0 => {
                         size = (2 * size).min(ROWIDS_MAX);

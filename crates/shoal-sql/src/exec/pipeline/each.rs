@@ -12,7 +12,7 @@ use crate::exec::computed::ComputedRow;
 use crate::plan::node::{Node, Operand, Pipeline};
 use crate::value::{Value, ValueRef};
 
-/// A row of a pipeline while a loop is on it.
+/// A loop's current row of a pipeline.
 #[derive(Clone, Copy)]
 pub(crate) enum RowView<'r, 'a, 't> {
     Leaf(LeafRow<'r>),
@@ -50,31 +50,30 @@ impl<'r> RowView<'r, '_, '_> {
     }
 }
 
-/// Rows of a pipeline that were found together.
+/// Rows of a pipeline found together.
 pub(crate) trait ManyRows<'r>: Copy {
-    /// How many they are.
+    /// The number of rows.
     fn len(self) -> usize;
     /// The value of an operand of a row, by number from 0.
     fn value(self, number: usize, operand: &'r Operand) -> ValueRef<'r>;
     /// A row, by number from 0.
     fn row<'a, 't>(self, number: usize) -> RowView<'r, 'a, 't>;
 
-    /// What is stored for an operand of a row, where that is known to be of few bytes: see
-    /// [`LeafRows::short`].
+    /// The stored form of a row's operand, where known to be short: see [`LeafRows::short`].
     #[inline(always)]
     fn short(self, _number: usize, _operand: &Operand) -> Option<(u32, u64)> {
         None
     }
 
-    /// Calls `each` with the integers that are stored for an operand of the rows from that one on, until it
-    /// is false or there is no integer, or not one that is told at once; gives the number of the row where
-    /// that was.
+    /// Calls `each` with the integers stored for an operand, from row `from` on, until `each` is
+    /// false or a value is no integer read by the fast path; gives the number of the row the loop
+    /// ended at.
     #[inline(always)]
     fn each_int(self, _operand: &Operand, from: usize, _each: impl FnMut(i64) -> bool) -> usize {
         from
     }
 
-    /// The same of floats.
+    /// As [`ManyRows::each_int`] for floats.
     #[inline(always)]
     fn each_real(self, _operand: &Operand, from: usize, _each: impl FnMut(f64)) -> usize {
         from
@@ -155,7 +154,7 @@ impl Pipeline {
     /// Calls `sink` with every row.
     ///
     /// # Errors
-    /// What `sink` raises and what is wrong with the file.
+    /// Errors of `sink` and of the file.
     pub(crate) fn for_each(
         &self,
         txn: &Transaction,
@@ -173,11 +172,11 @@ impl Pipeline {
         })
     }
 
-    /// Calls `sink` with one row after the other until it says false; rows that were found beside that
+    /// Calls `sink` with one row after the other until `sink` is false; rows found beside the last
     /// one may still follow.
     ///
     /// # Errors
-    /// What `sink` raises and what is wrong with the file.
+    /// Errors of `sink` and of the file.
     pub(crate) fn for_each_until(
         &self,
         txn: &Transaction,
@@ -204,35 +203,35 @@ impl Pipeline {
         LoopRun::new(self, txn, parameters, memory).outer(1, &mut |run| {
             run.find_late()?;
             if !sink(RowView::Run(run))? {
-                // The batch has all that was asked for.
+                // A full batch ends the loops.
                 run.memory.rows = 1;
             }
             Ok(())
         })
     }
 
-    /// Whether the rows are those of one table in their order.
+    /// True where the rows are one table's, in their order.
     pub(crate) fn is_scan(&self) -> bool {
         matches!(self.node, Node::TableScan | Node::TopN)
     }
 
-    /// Whether the rows are those of one table or the entries of one index, in their order, with those
-    /// that each names.
+    /// True where the rows are one table's, or the entries of one index, in their order, each
+    /// joined with the rows it names.
     pub(crate) fn is_join(&self) -> bool {
         matches!(self.node.all_rows(), Node::IndexScan | Node::LookupJoin)
     }
 
-    /// Whether the rows of the batch are places: see [`Node::is_lazy`].
+    /// True where the rows of the batch are places: see [`Node::is_lazy`].
     #[inline]
     pub(crate) fn is_lazy(&self, memory: &Memory) -> bool {
         memory.sought || self.node.is_lazy()
     }
 
-    /// Calls `sink` with all rows of a range of rowids, some at a time, when the rows are those of one
+    /// Calls `sink` with all rows of a range of rowids, a batch at a time, for the rows of one
     /// table.
     ///
     /// # Errors
-    /// What `sink` raises and what is wrong with the file.
+    /// Errors of `sink` and of the file.
     pub(crate) fn for_each_within(
         &self,
         txn: &Transaction,
@@ -252,12 +251,12 @@ impl Pipeline {
         Ok(())
     }
 
-    /// The same of the rows that `choose` leaves, which is asked about those found together: it puts the
-    /// numbers of the rows that are wanted in front of the others' and says how many they are. Of what is
-    /// not wanted no columns are found but those that conditions ask for and the one of [`Node::TopN`].
+    /// As [`Pipeline::for_each_within`] for the rows left by `choose`. For each batch, `choose`
+    /// puts the numbers of the wanted rows in front and gives their count. Unwanted rows only have
+    /// the columns of conditions and of [`Node::TopN`] located.
     ///
     /// # Errors
-    /// What `sink` raises and what is wrong with the file.
+    /// Errors of `sink` and of the file.
     pub(crate) fn for_each_chosen<C>(
         &self,
         txn: &Transaction,
@@ -287,10 +286,10 @@ impl Pipeline {
         Ok(())
     }
 
-    /// The same where rows of other tables are joined to those of one.
+    /// As [`Pipeline::for_each_within`] for rows of one table joined with rows of others.
     ///
     /// # Errors
-    /// What `sink` raises and what is wrong with the file.
+    /// Errors of `sink` and of the file.
     pub(crate) fn for_each_joined(
         &self,
         txn: &Transaction,
@@ -311,10 +310,10 @@ impl Pipeline {
         .map(drop)
     }
 
-    /// The same, of one row after the other.
+    /// As [`Pipeline::for_each_joined`] and [`Pipeline::for_each_within`], one row after the other.
     ///
     /// # Errors
-    /// What `sink` raises and what is wrong with the file.
+    /// Errors of `sink` and of the file.
     pub(crate) fn for_each_row_within(
         &self,
         txn: &Transaction,
@@ -333,10 +332,10 @@ impl Pipeline {
         })
     }
 
-    /// Ranges of rowids that are worth being read side by side; empty where they are not, or where
-    /// the rows are not those of one table, alone or with those that each names.
+    /// Ranges of rowids worth reading side by side; empty where none are, or where the rows are not
+    /// one table's, alone or joined with the rows each names.
     pub(crate) fn ranges(&self, txn: &Transaction) -> Vec<(i64, i64)> {
-        // What is noted of matches is of all rows.
+        // Matches are noted over all rows, so a scan noting them is not parted.
         if (!self.is_join() && !self.is_scan()) || self.notes_matches() {
             return Vec::new();
         }
@@ -347,11 +346,10 @@ impl Pipeline {
         }
     }
 
-    /// Finds rows until there are `enough` of them in the batch, or no more. Not of those that are
-    /// looked up.
+    /// Finds rows until the batch has `enough`, or no more exist. Not for points and seeks.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// Errors of the file.
     pub(super) fn fill(
         &self,
         txn: &Transaction,
@@ -455,7 +453,7 @@ impl Pipeline {
     /// Finds the one row with a rowid.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// Errors of the file.
     #[inline]
     pub(super) fn look_up(
         &self,
@@ -473,7 +471,7 @@ impl Pipeline {
     }
 }
 
-/// Ranges of rowids that a test decided for, however small the table is.
+/// Ranges of rowids for a number of parts chosen by a test, however small the table.
 fn forced_ranges(txn: &Transaction, root: Pgno, parts: usize) -> Vec<(i64, i64)> {
     let ends = || -> Result<Option<(i64, i64)>, Error> {
         let mut cursor = txn.table(root)?;
@@ -484,7 +482,7 @@ fn forced_ranges(txn: &Transaction, root: Pgno, parts: usize) -> Vec<(i64, i64)>
         cursor.last()?;
         Ok(Some((first, cursor.rowid()?)))
     };
-    // What is wrong with the table is found when its rows are read.
+    // Faults of the table are found when its rows are read.
     let Ok(Some((first, last))) = ends() else { return Vec::new() };
     let parts = parts as u64;
     if parts < 2 || txn.is_writer() || last.abs_diff(first) < parts {

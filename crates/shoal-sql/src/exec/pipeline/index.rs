@@ -10,8 +10,8 @@ use crate::plan::NullKey;
 use crate::plan::node::{End, IndexAccess, KEYS_MAX, Operand, PipelineStep};
 use crate::value::{Affinity, Value, ValueRef};
 
-/// After so many entries of a leaf that had the wanted key it is asked whether the leaf's last one
-/// has it, too: then those between need no look.
+/// After this many entries of a leaf with the wanted key, the leaf's last entry is compared, too:
+/// if it has the key, the entries between need no comparison.
 pub(super) const ENTRIES_BEFORE_LAST: usize = 6;
 
 /// Up to where a walk goes.
@@ -21,11 +21,11 @@ pub(super) struct Limits<'k> {
     equal: &'k [ValueRef<'k>],
     /// These, and where the range of the next column ends; whether the end is in the range.
     stop: Option<(&'k [ValueRef<'k>], bool)>,
-    /// Whether the walk goes backwards.
+    /// True for a walk backwards.
     descending: bool,
 }
 
-/// What an index is sought by, and where its range of entries ends.
+/// The keys of an index lookup: start and end of the range of entries.
 pub(super) struct Keys<'k> {
     first: [ValueRef<'k>; KEYS_MAX],
     /// The same with the end of the range in place of its beginning.
@@ -33,7 +33,7 @@ pub(super) struct Keys<'k> {
 }
 
 impl<'k> Keys<'k> {
-    /// Of the values that [`make_keys`] made, of a walk forwards.
+    /// The keys for values made by [`make_keys`], for a walk forwards.
     #[inline(always)]
     pub(super) fn new(access: &IndexAccess, keys: &'k [Value]) -> Keys<'k> {
         let mut first = [ValueRef::Null; KEYS_MAX];
@@ -64,7 +64,7 @@ impl<'k> Keys<'k> {
     /// The first entry of the range.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// Errors of the file.
     pub(super) fn seek<'l, 't>(
         &self,
         access: &IndexAccess,
@@ -82,7 +82,7 @@ impl<'k> Keys<'k> {
 }
 
 impl Limits<'_> {
-    /// Whether the entry with that record is within.
+    /// True where the entry with this record is within the limits.
     #[inline]
     pub(super) fn hold(&self, access: &IndexAccess, record: &[u8]) -> Result<bool, Error> {
         if !self.equal.is_empty()
@@ -148,7 +148,7 @@ impl<'a, 't> LoopRun<'a, 't> {
         let prefix = access.equal.len();
         let descending = access.descending;
         let (mut from, mut to) = (access.start.as_ref(), access.stop.as_ref());
-        // The end of the range takes the place of its beginning, once that is found.
+        // The end of the range takes the place of its beginning, once the beginning is found.
         let mut stop_refs = refs;
         if let (Some(_), [.., stop]) = (&access.stop, keys) {
             stop_refs[prefix] = stop.as_ref();
@@ -167,7 +167,7 @@ impl<'a, 't> LoopRun<'a, 't> {
             }
             _ => {
                 let key = if from.is_some() { &refs[..=prefix] } else { &refs[..prefix] };
-                // Backwards, the walk begins before the first entry that is past the range.
+                // Backwards, the walk begins before the first entry past the range.
                 let inclusive = from.is_none_or(|end| end.inclusive);
                 let passed = if inclusive == descending { Ordering::Equal } else { Ordering::Less };
                 let mut walk = lookup.seek(self.txn, key, &access.order, passed)?;
@@ -176,7 +176,7 @@ impl<'a, 't> LoopRun<'a, 't> {
             }
         };
         let mut matched = false;
-        // Entries that are known to be within, and those found to be on this leaf.
+        // Entries known to be within, and matching entries counted on this leaf.
         let (mut sure, mut found) = (0_usize, 0_usize);
         let mut warmed = 0;
         while more {
@@ -235,7 +235,8 @@ impl<'a, 't> LoopRun<'a, 't> {
         Ok(if within { left - 1 } else { 0 })
     }
 
-    /// Finds the row that an index's entry names; false when it was found before and is wanted once.
+    /// Finds the row named by an index's entry; false for a row found before where each is wanted
+    /// once.
     #[inline]
     fn follow(
         &mut self,
@@ -260,8 +261,8 @@ impl<'a, 't> LoopRun<'a, 't> {
         Ok(true)
     }
 
-    /// Puts the values that the index is sought by into `memory.keys`: those of the equalities,
-    /// then the ends of the range. False when no entry can have them.
+    /// Puts the values of the lookup into `memory.keys`: the equalities', then the ends of the
+    /// range. False when no entry can have them.
     fn make_keys(&mut self, access: &IndexAccess) -> bool {
         let mut keys = std::mem::take(&mut self.memory.keys);
         let any = make_keys(access, &mut keys, |operand| self.value(operand));
@@ -270,8 +271,8 @@ impl<'a, 't> LoopRun<'a, 't> {
     }
 }
 
-/// Puts the values that an index is sought by into `keys`: those of the equalities, then the ends of
-/// the range. False when no entry can have them.
+/// Puts the values of an index lookup into `keys`: the equalities', then the ends of the range.
+/// False when no entry can have them.
 pub(super) fn make_keys<'v>(
     access: &'v IndexAccess,
     keys: &mut Vec<Value>,
@@ -304,7 +305,7 @@ pub(super) fn make_keys<'v>(
     any
 }
 
-/// Whether an affinity may make another value of this one before it is compared.
+/// True where an affinity may change the value for a comparison.
 pub(super) fn needs_conversion(affinity: Affinity, value: ValueRef<'_>) -> bool {
     match value {
         ValueRef::Null | ValueRef::Blob(_) => false,

@@ -1,10 +1,11 @@
-//! The rows of one table, or the entries of one index, each with the rows of other tables that it names
-//! by their rowids; the table of the index is the first of those.
+//! Lookup joins: the rows of one table, or the entries of one index, each joined by rowid with the
+//! rows it names in other tables; for an index, the first of them is the index's own table.
 //!
 //! A row finds one row of each such table or none, so a joined row is a row of the first table with
-//! more columns. They are taken as those of one table are, many of a leaf at a time: the keys of all
-//! are read in one loop, the rows they name are located in the next, then their columns, then what is
-//! asked of them leaves fewer. What was found are places; values are decoded when they are asked for.
+//! more columns. Joined rows are processed like the rows of one table, many of a leaf at a time:
+//! the keys of all are read in one loop, the rows they name are located in the next, then their
+//! columns, then predicates narrow the selection. Found rows are places; values are decoded on
+//! demand.
 
 use shoal_store::{ColumnPlace, Corrupt, LeafCell, Page, Pgno, TableLookup, Transaction};
 
@@ -19,41 +20,42 @@ use crate::keep::matched::MatchedRows;
 use crate::plan::node::{Access, Operand, OutputPlace, Pipeline, PipelineStep, RecordPlan, Test};
 use crate::value::{Value, ValueRef};
 
-/// What a join keeps between its rows and between runs.
+/// Memory of a join, between its rows and between runs.
 #[derive(Debug, Default)]
 pub(super) struct JoinMemory {
-    /// Of the rows taken last the rows of the other tables that belong to them, for one table after the
-    /// other, by number of the first table's cell.
+    /// The joined rows of the last batch: one table after the other, by the number of the first
+    /// table's cell.
     partners: Vec<RowRef>,
-    /// Where the records of those of one table are on their pages.
+    /// Places of one table's joined records on their pages.
     cells: Vec<LeafCell>,
     /// Where the columns of all other tables are, of all rows of the batch.
     fields: Vec<ColumnPlace>,
-    /// Payloads that continue on other pages, one behind the other.
+    /// Payloads on overflow pages, one behind the other.
     far: Vec<u8>,
-    /// The last of them.
+    /// The last payload read.
     buffer: Vec<u8>,
-    /// Of rows to be given that have columns of several tables: where those are, all of one row after the
-    /// other, what is stored for them, and where those are that are not copied.
+    /// Rows with columns of several tables, to be given: the places of their columns, row after
+    /// row; the bytes copied for them; and the values too long to copy.
     places: Vec<ColumnPlace>,
     stored: Vec<u8>,
     long: Vec<LongValue>,
 }
 
-/// A value of a joined row that stays where it is.
+/// A value of a joined row, left in its place.
 #[derive(Clone, Copy, Debug)]
 struct LongValue {
-    /// The page it is on; `None` for one among those of the first table or of others that are not.
+    /// The value's page; `None` for a value in the overflow bytes, of the first table or of the
+    /// others.
     page: Option<Pgno>,
     is_first: bool,
     place: ColumnPlace,
 }
 
-/// Of joined rows texts and blobs of so many bytes are copied.
+/// Texts and blobs of joined rows up to this length are copied.
 const COPIED_BYTES_MAX: u32 = 256;
 
 impl JoinMemory {
-    /// Forgets the rows that were not given.
+    /// Forgets the rows not yet given.
     pub(super) fn clear(&mut self) {
         self.far.clear();
         self.places.clear();
@@ -62,22 +64,22 @@ impl JoinMemory {
     }
 }
 
-/// A batch ends once it knows where so many columns are: 64 KiB.
+/// A batch ends with this many columns located: 64 KiB.
 const FIELDS_MAX: usize = 1 << 13;
 
-/// Of a row of the first table that is asked for by another's rows, take so many.
+/// Fewest rows of the first table to take, where the rows are filtered by their joined rows.
 const ROWS_MIN: usize = CHUNK / 4;
 
-/// Joined rows that were found together.
+/// Joined rows found together.
 #[derive(Clone, Copy)]
 pub(crate) struct JoinRows<'r> {
     leaf: LeafRows<'r>,
     partners: &'r [RowRef],
-    /// Of every cell the wanted fields of all other tables.
+    /// The fields of all other tables, for every cell.
     fields: &'r [ColumnPlace],
     far: &'r [u8],
     txn: &'r Transaction,
-    /// How many fields the first table's rows have, and how many the others'.
+    /// Numbers of fields in the first table's rows, and in the others'.
     first: usize,
     stride: usize,
 }
@@ -89,13 +91,13 @@ impl<'r> JoinRows<'r> {
         self.leaf.len()
     }
 
-    /// The value of an operand of a row that is wanted, by number from 0.
+    /// The value of an operand in a selected row, by number from 0.
     #[inline(always)]
     pub(crate) fn value(self, number: usize, operand: &'r Operand) -> ValueRef<'r> {
         self.value_at(self.leaf.at(number), operand)
     }
 
-    /// What is stored for an operand of a row that is wanted, where that is of the first table: see
+    /// The stored form of an operand of a selected row, for operands of the first table: see
     /// [`LeafRows::short`].
     #[inline(always)]
     pub(super) fn short(self, number: usize, operand: &Operand) -> Option<(u32, u64)> {
@@ -105,13 +107,13 @@ impl<'r> JoinRows<'r> {
         }
     }
 
-    /// A row that is wanted, by number from 0.
+    /// A selected row, by number from 0.
     #[inline(always)]
     pub(crate) fn row(&'r self, number: usize) -> JoinRow<'r> {
         JoinRow { rows: self, at: self.leaf.at(number) }
     }
 
-    /// Of any row, by the number of its cell.
+    /// The value in any row, by the number of its cell.
     #[inline(always)]
     fn value_at(self, at: usize, operand: &'r Operand) -> ValueRef<'r> {
         match operand {
@@ -207,9 +209,9 @@ struct Inner<'a> {
     key: &'a Operand,
     lookup: usize,
     left_join: bool,
-    /// The number of the set in which it is noted which of them there were.
+    /// The number of the set noting the matched rows.
     marks: Option<usize>,
-    /// Whether there must be one: that an index names.
+    /// True where the row must exist: an index's entry names it.
     must: bool,
     before: &'a [Test],
     on: &'a [Test],
@@ -248,18 +250,18 @@ impl<'a> Inner<'a> {
         Some(Inner { key, lookup, left_join, marks, must, before, on, filter })
     }
 
-    /// Whether every row stays.
+    /// True where every row stays.
     fn keeps_all(&self) -> bool {
         (self.left_join || self.must) && self.filter.is_empty()
     }
 }
 
 impl<'a, 't> JoinScan<'a, 't> {
-    /// Begins a join, or goes on with it where it was, and calls `work` with it unless there is no
-    /// row. A join over a table goes over the rows with rowids `within` a range.
+    /// Begins a join, or resumes one, and calls `work` unless there is no row. A join over a table
+    /// reads the rows with rowids `within` a range.
     ///
     /// # Errors
-    /// What `work` raises and what is wrong with the file.
+    /// Errors of `work` and of the file.
     pub(super) fn run(
         pipeline: &Pipeline,
         txn: &Transaction,
@@ -332,11 +334,11 @@ impl<'a, 't> JoinScan<'a, 't> {
         })
     }
 
-    /// Takes the next rows of a leaf, at most so many of the first table; false at the end. With
-    /// `keep` the fields of the rows before stay where they are.
+    /// Takes the next rows of a leaf, at most `most` of the first table; false at the end. With
+    /// `keep` the fields of the rows before stay in place.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// Errors of the file.
     #[inline(never)]
     pub(super) fn next(&mut self, most: usize, keep: bool) -> Result<bool, Error> {
         if !self.scan.next(most, keep)? {
@@ -351,7 +353,7 @@ impl<'a, 't> JoinScan<'a, 't> {
         let Some(rows) = self.scan.rows() else { return Ok(false) };
         self.count = rows.cells();
         let end = self.fields + self.count * self.stride;
-        // One row more: of the last row's fields those behind its own are lent, too.
+        // One row more: the last row's borrowed slice reaches beyond its own fields.
         if self.memory.fields.len() < end + self.stride {
             self.memory.fields.resize(end + self.stride, ColumnPlace::MISSING);
         }
@@ -376,7 +378,7 @@ impl<'a, 't> JoinScan<'a, 't> {
         Ok(true)
     }
 
-    /// The rows that were taken last.
+    /// The rows taken last.
     #[inline]
     pub(super) fn rows(&self) -> Option<JoinRows<'_>> {
         let JoinMemory { partners, fields, far, .. } = &*self.memory;
@@ -385,8 +387,8 @@ impl<'a, 't> JoinScan<'a, 't> {
         Some(JoinRows { leaf: self.scan.rows()?, partners, fields, far, txn, first, stride })
     }
 
-    /// Puts those that are wanted among the rows to be given: of those that give columns of one table
-    /// alone, the rows of that table, of others their columns ([`Memory::give_joined`]).
+    /// Adds the selected rows to the batch to be given: with columns of one table alone, that
+    /// table's rows, otherwise their columns ([`Memory::give_joined`]).
     pub(super) fn give(&mut self) {
         let Some(rows) = self.scan.rows() else { return };
         let (count, selected) = (rows.len(), rows.selected());
@@ -413,8 +415,8 @@ impl<'a, 't> JoinScan<'a, 't> {
         }
     }
 
-    /// Copies the columns of the rows that are wanted, unless they are long: what is copied is found in one
-    /// step, where it would be found by its table's row, that by its page and that by its number.
+    /// Copies the columns of the selected rows, long ones aside. A copied value is found in one
+    /// step, instead of by its table's row, the row's page, and the page's bytes.
     fn put_together(&mut self, width: usize) {
         let Some(rows) = self.scan.rows() else { return };
         let JoinMemory { partners, fields, far, places, stored, long, .. } = &mut *self.memory;
@@ -472,14 +474,14 @@ impl<'a, 't> JoinScan<'a, 't> {
     /// How many rows of the first table to take next, when so many rows are enough.
     pub(super) fn wish(&self, enough: usize) -> usize {
         let wish = self.scan.wish(enough);
-        // Where every row has its partners or goes without, it is one of them.
+        // Where every row finds its joined rows or goes without, no row is dropped.
         let mut inner =
             (1..self.pipeline.records.len()).map(|record| Inner::of(self.pipeline, record - 1));
         let all = inner.all(|inner| inner.is_some_and(|inner| inner.keeps_all()));
         if all { wish } else { wish.max(ROWS_MIN) }
     }
 
-    /// Whether so many rows or more are to be given, or there is no room for more.
+    /// True where `enough` rows are to be given, or there is no room for more.
     pub(super) fn is_full(&self, enough: usize) -> bool {
         self.scan.is_full(enough)
             || self.memory.far.len() > OVERFLOW_BYTES_MAX
@@ -490,7 +492,7 @@ impl<'a, 't> JoinScan<'a, 't> {
     /// Where to go on behind the rows taken so far; `None` where there are no more.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// Errors of the file.
     pub(super) fn pause(&mut self) -> Result<Option<Pause>, Error> {
         self.scan.pause()
     }
@@ -509,8 +511,8 @@ struct Step<'s, 't> {
 }
 
 impl Step<'_, '_> {
-    /// Finds the partners in one table and leaves the rows that are wanted still in front of
-    /// `selected`; gives how many they are.
+    /// Joins one table and moves the rows still selected to the front of `selected`; gives their
+    /// number.
     fn inner(
         &mut self,
         (number, inner, plan): (usize, &Inner<'_>, &RecordPlan),
@@ -556,7 +558,7 @@ impl Step<'_, '_> {
         Ok(kept)
     }
 
-    /// An error where an index names a row that is not there.
+    /// The error of an index naming a missing row.
     fn must_be_there(&self, number: usize, selected: &[u8]) -> Result<(), Error> {
         let partners = &self.memory.partners[number * CHUNK..(number + 1) * CHUNK];
         match selected.iter().find(|&&at| partners[usize::from(at)].is_none()) {
@@ -582,7 +584,7 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Reads the keys of rows that have one. None has a partner so far.
+    /// Reads the keys of the rows with one. No row has a joined row so far.
     fn keys(
         &mut self,
         number: usize,
@@ -617,7 +619,7 @@ impl Step<'_, '_> {
         count
     }
 
-    /// Leaves the keys that meet a condition which asks for nothing else of their rows.
+    /// Drops the keys failing a condition on the rowid alone.
     fn ask_before(
         &mut self,
         (number, test): (usize, &Test),
@@ -660,8 +662,8 @@ impl Step<'_, '_> {
         kept
     }
 
-    /// Finds the rows with these keys and their columns; where they are `asked` something, those that
-    /// this asks for.
+    /// Locates the rows with these keys and their columns; with `asked`, only the columns of
+    /// conditions.
     fn locate(
         &mut self,
         (number, plan, asked): (usize, &RecordPlan, bool),
@@ -677,7 +679,7 @@ impl Step<'_, '_> {
         let finder = if asked { &plan.early } else { &plan.all };
         let offset = plan.first - first;
         cells[..self.rows.cells()].fill(LeafCell::default());
-        // The rows found on the page that the last one is on: the first and the last.
+        // The run of rows on the current page, from the first to the last.
         let mut run: Option<(Page<'_>, usize, usize)> = None;
         lookup.locate_each(txn, keys, |place, page, index, cell| {
             let at = usize::from(rows[place]);
@@ -711,14 +713,14 @@ impl Step<'_, '_> {
             Ok(())
         })?;
         if let Some((page, first, last)) = run {
-            // Cells between them that are none of these are passed over.
+            // Cells in between without a row of the run are skipped.
             let (cells, fields) = (&cells[first..=last], &mut fields[first * stride + offset..]);
             finder.find_cells(page.bytes(), cells, fields, stride).map_err(Error::corrupt)?;
         }
         Ok(())
     }
 
-    /// Whether a row stays in the join, with the partner that was found or without.
+    /// True where a row stays in the join, matched or unmatched.
     fn stays(&mut self, number: usize, inner: &Inner<'_>, at: usize) -> bool {
         let found = !self.memory.partners[number * CHUNK + at].is_none();
         let matched = found && self.joined().all(inner.on, at);
@@ -734,7 +736,7 @@ impl Step<'_, '_> {
         self.joined().all(inner.filter, at)
     }
 
-    /// Finds the columns that no condition asked for.
+    /// Locates the columns outside of all conditions.
     fn find_late(
         &mut self,
         (number, plan): (usize, &RecordPlan),
@@ -747,7 +749,7 @@ impl Step<'_, '_> {
         let fields = &mut fields[self.range.clone()];
         for &at in selected {
             let at = usize::from(at);
-            // Of those that are not on one page, all were found.
+            // For records on several pages, all columns were located before.
             let Some(page) = partners[number * CHUNK + at].page else { continue };
             let start = at * self.stride + plan.first - self.first + plan.early.len();
             let bytes = self.txn.page_bytes(page).unwrap_or_default();
@@ -759,9 +761,8 @@ impl Step<'_, '_> {
 }
 
 impl Memory {
-    /// Lets the rows to be given be others than the first table's: those of another one, or what was put
-    /// together of several. Where their columns are, and what was read of them, takes the place of the
-    /// first table's.
+    /// Makes the rows to be given those of another table, or those put together from several: their
+    /// fields and bytes change places with the first table's.
     pub(super) fn give_joined(&mut self, pipeline: &Pipeline) {
         let JoinMemory { fields, far, places, stored, .. } = &mut self.join;
         let (fields, far) =
@@ -770,8 +771,8 @@ impl Memory {
         std::mem::swap(&mut self.leaf.far, far);
     }
 
-    /// A column of a row to be given that the row does not tell itself, by where its fields begin: NULL of
-    /// a row that is none, or one that was not copied; `None` where its record ends before it.
+    /// Slow path for a column of a joined row to be given, by where the row's fields begin: NULL of
+    /// an unmatched row, or a long value; `None` where the record ends before the column.
     #[inline(always)]
     pub(crate) fn joined_value<'r>(
         &'r self,
@@ -786,7 +787,7 @@ impl Memory {
         let long = self.join.long.get(place.told_elsewhere()? as usize)?;
         let bytes = match (long.page, long.is_first) {
             (Some(page), _) => txn.page_bytes(page)?,
-            // What was read for the first table changed places with what was put together.
+            // The first table's overflow bytes changed places with the copied bytes.
             (None, true) => &self.join.stored,
             (None, false) => &self.join.far,
         };

@@ -1,10 +1,9 @@
-//! The rows of one table, leaf by leaf: the loops of a select that reads nothing else.
+//! Table scans, leaf by leaf: the loops of a select over one table.
 //!
-//! The general loops keep a current record per level and ask for values by record. Here there is one
-//! record. Rows are taken from a leaf as many at a time as there are numbers for: where their records
-//! are, in one loop; where the columns that conditions need are in those, in the next; then one
-//! condition after the other leaves fewer of them; then the other columns are found of those that are
-//! left. Nothing is decoded before somebody asks for it.
+//! The general loops keep a current record per level and read values by record. Here there is one
+//! record. Rows are taken from a leaf many at a time: their records are located in one loop; the
+//! columns of conditions in the next; then each condition narrows the selection vector; then the
+//! other columns of the selected rows are located. Values are decoded on demand.
 
 use shoal_store::{
     BATCH, ColumnFinder, ColumnPlace, Corrupt, IndexWalk, LeafCell, Page, Payload, Pgno, Place,
@@ -22,31 +21,31 @@ use crate::keep::matched::MatchedRows;
 use crate::plan::node::{Access, End, IndexAccess, Pipeline, RecordPlan, Test};
 use crate::value::Value;
 
-/// Most rows that are taken from a leaf at a time.
+/// Most rows taken from a leaf at a time.
 pub(crate) const CHUNK: usize = 128;
 
-/// What a scan needs beside the plan and keeps between runs.
+/// Memory of a scan between its runs, beside the plan.
 #[derive(Debug)]
 pub(crate) struct LeafMemory {
     ready: Vec<PreparedTest>,
-    /// As many as are taken at a time, once there was a scan.
+    /// [`CHUNK`] cells, once there was a scan.
     cells: Vec<LeafCell>,
-    /// Numbers of cells that are wanted, in front.
+    /// The selection vector: numbers of selected cells, in front.
     selected: [u8; CHUNK],
-    /// Where the columns are, of all rows of the batch.
+    /// Places of the columns, of all rows of the batch.
     pub(super) fields: Vec<ColumnPlace>,
-    /// Payloads that continue on other pages, one behind the other.
+    /// Payloads on overflow pages, one behind the other.
     pub(super) far: Vec<u8>,
-    /// The last of them.
+    /// The last payload read.
     pub(super) buffer: Vec<u8>,
     /// Rows found and not given yet.
     pub(super) found: Vec<RowRef>,
-    /// Rows that a scan leaves out.
+    /// Rows left out by a scan.
     pub(super) skipped: Option<MatchedRows>,
 }
 
 impl Pipeline {
-    /// Most rows that are taken together.
+    /// Most rows taken together.
     pub(crate) fn batch_rows(&self) -> usize {
         self.forced.batch_rows(CHUNK)
     }
@@ -78,7 +77,7 @@ const EVERY: [u8; CHUNK] = {
     out
 };
 
-/// A batch ends once it knows where so many columns are: 64 KiB.
+/// A batch ends with this many columns located: 64 KiB.
 const FIELDS_MAX: usize = 1 << 13;
 
 impl LeafMemory {
@@ -89,13 +88,13 @@ impl LeafMemory {
         self.ready.extend(numbered.map(|(at, test)| PreparedTest::of(at, test, parameters)));
     }
 
-    /// Forgets the rows that were not given.
+    /// Forgets the rows not yet given.
     pub(super) fn clear(&mut self) {
         self.found.clear();
         self.far.clear();
     }
 
-    /// How many rows were found and are to be given.
+    /// The number of rows to be given.
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.found.len()
@@ -126,7 +125,7 @@ impl LeafMemory {
         });
     }
 
-    /// The same until it is false.
+    /// As [`LeafMemory::each_row`] until `each` is false.
     #[inline(always)]
     pub(super) fn each_row_until(
         &self,
@@ -151,10 +150,10 @@ impl LeafMemory {
         }
     }
 
-    /// Finds the columns of rows that are known, to be given.
+    /// Locates the columns of known rows, to be given.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// Errors of the file.
     pub(super) fn find_kept(
         &mut self,
         plan: &RecordPlan,
@@ -192,7 +191,7 @@ impl LeafMemory {
     /// Finds a row by its rowid, to be given behind the others.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// Errors of the file.
     #[inline]
     pub(super) fn look_up(
         &mut self,
@@ -231,7 +230,7 @@ impl LeafMemory {
 /// Where a scan begins.
 pub(super) enum Begin<'p> {
     First,
-    /// Behind the row at that place.
+    /// Behind the row at the place.
     After(&'p Place),
 }
 
@@ -268,7 +267,7 @@ pub(super) struct Entries<'a, 't> {
 }
 
 impl<'a, 't> Entries<'a, 't> {
-    /// From where `walk` is, which is on an entry.
+    /// The entries from the current one of `walk` on.
     pub(super) fn new(
         walk: IndexWalk<'a, 't>,
         access: &'a IndexAccess,
@@ -301,7 +300,7 @@ impl<'a, 't> Entries<'a, 't> {
         let mut within = 0;
         while within < count && holds(within)? {
             within += 1;
-            // If the last one is within, so are those before it.
+            // A last entry within the limits has all before within, too.
             if within == ENTRIES_BEFORE_LAST && count > within && holds(count - 1)? {
                 within = count;
             }
@@ -313,17 +312,17 @@ impl<'a, 't> Entries<'a, 't> {
 }
 
 impl Entries<'_, '_> {
-    /// Where the last of the entries is that were taken.
+    /// The place of the last entry taken.
     pub(super) fn place_of_last(&self) -> WalkPlace {
         self.walk.place_ahead(self.taken.saturating_sub(1))
     }
 
-    /// Whether there is none behind those that were taken.
+    /// True where no entry follows the taken ones.
     pub(super) fn have_ended(&self) -> bool {
         self.ended
     }
 
-    /// Reads one of the entries that were taken, which goes on on other pages.
+    /// Reads a taken entry continued on overflow pages.
     pub(super) fn read(
         &self,
         number: usize,
@@ -334,7 +333,7 @@ impl Entries<'_, '_> {
     }
 }
 
-/// The payload of an entry that was found so many behind the one that a walk is on.
+/// The payload of an entry `by` places behind a walk's current one.
 fn ahead<'t>(walk: &IndexWalk<'_, 't>, by: usize) -> Result<Payload<'t>, Error> {
     let missing = || Corrupt::new("index", "has no such entry, behind", by as u64);
     walk.ahead(by).ok_or_else(|| Error::corrupt(missing()))
@@ -346,8 +345,8 @@ pub(super) enum Pause {
     Entry(WalkPlace),
 }
 
-/// A scan on its way: the rows of a table within a range of rowids, or the entries of an index, that
-/// meet the conditions.
+/// A running scan: the rows of a table within a range of rowids, or the entries of an index, under
+/// the conditions.
 pub(super) struct LeafScan<'a, 't> {
     plan: &'a RecordPlan,
     tests: &'a [Test],
@@ -358,14 +357,14 @@ pub(super) struct LeafScan<'a, 't> {
     /// `None` once there is no more row.
     leaf: Option<Leaf<'t>>,
     high: i64,
-    /// Most rows that are taken together.
+    /// Most rows taken together.
     rows_max: usize,
-    /// Which columns are found of the rows that are wanted.
+    /// The columns to locate for selected rows.
     finds: Finds,
-    /// Whether most of the rows that were taken last were wanted.
+    /// True where most of the last rows were selected.
     keeps_most: bool,
-    /// How many rows were taken last, whether some of them go on on other pages, and how many are
-    /// wanted.
+    /// Number of rows taken last, true where some continue on overflow pages, and number of
+    /// selected ones.
     count: usize,
     has_overflow: bool,
     wanted: usize,
@@ -373,30 +372,30 @@ pub(super) struct LeafScan<'a, 't> {
     fields: usize,
 }
 
-/// Which columns a scan finds of the rows that its conditions leave.
+/// The columns a scan locates for the rows passing its conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Finds {
     All,
-    /// Those that conditions ask for, and those that decide which rows are chosen; the others once they
-    /// are.
+    /// Columns of conditions, and columns deciding which rows are chosen; the others after the
+    /// choice.
     Chosen,
-    /// None but those that conditions ask for.
+    /// Only columns of conditions.
     None,
 }
 
-/// The leaf that a scan is on.
+/// The current leaf of a scan.
 #[derive(Clone, Copy)]
 struct Leaf<'t> {
     page: Page<'t>,
-    /// The first of the rows that were taken last, and the row behind them.
+    /// The first of the rows taken last, and the row behind them.
     first: usize,
     next: usize,
-    /// Whether all rows are within the range.
+    /// True where all rows are within the range.
     inside: bool,
 }
 
 impl Leaf<'_> {
-    /// Whether all rowids from the first to the last of a leaf that was just entered are among these.
+    /// True where all rowids of a leaf just entered are in `rows`.
     #[cold]
     fn is_within(&self, rows: &MatchedRows) -> bool {
         let last = self.page.cell_count().saturating_sub(1);
@@ -409,7 +408,7 @@ impl<'a, 't> LeafScan<'a, 't> {
     /// Begins a scan; `None` where there is no row, and for a select of another kind.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// Errors of the file.
     pub(super) fn new(
         pipeline: &'a Pipeline,
         txn: &'t Transaction,
@@ -448,7 +447,7 @@ impl<'a, 't> LeafScan<'a, 't> {
         Ok(Some(LeafScan::begin(asked, txn, memory, Source::Rows(cursor), leaf, high)))
     }
 
-    /// Begins a scan of an index's entries, which are what the first record is.
+    /// Begins a scan of an index's entries, as the first record.
     pub(super) fn of_entries(
         pipeline: &'a Pipeline,
         txn: &'t Transaction,
@@ -463,7 +462,7 @@ impl<'a, 't> LeafScan<'a, 't> {
         Some(LeafScan::begin(asked, txn, memory, source, None, i64::MAX))
     }
 
-    /// A scan that has taken no row yet: what is asked of rows, where they come from, up to which rowid.
+    /// A scan before its first row, made of its conditions, its source, and its highest rowid.
     fn begin(
         (pipeline, plan, tests, parameters): (
             &'a Pipeline,
@@ -499,27 +498,27 @@ impl<'a, 't> LeafScan<'a, 't> {
         }
     }
 
-    /// Finds no columns from now on but those that conditions ask for.
+    /// Locates only the columns of conditions from now on.
     pub(super) fn want_places_only(&mut self) {
         self.finds = Finds::None;
     }
 
-    /// Finds of the rows that the conditions leave no columns from now on but those that decide which of
-    /// them are chosen, until [`LeafScan::choose`].
+    /// From now on, locates for rows passing the conditions only the columns deciding the choice,
+    /// until [`LeafScan::choose`].
     pub(super) fn want_chosen(&mut self) {
         self.finds = Finds::Chosen;
     }
 
-    /// The number on its leaf of the first of the rows that were taken last.
+    /// The number on its leaf of the first row taken last.
     pub(super) fn first(&self) -> Option<usize> {
         Some(self.leaf?.first)
     }
 
-    /// Takes the next rows of a leaf, at most so many; false at the end. With `keep` the fields of the
-    /// rows before stay where they are.
+    /// Takes the next rows of a leaf, at most `most`; false at the end. With `keep` the fields of
+    /// the rows before stay in place.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// Errors of the file.
     #[inline(never)]
     pub(super) fn next(&mut self, most: usize, keep: bool) -> Result<bool, Error> {
         let stride = self.plan.places.len();
@@ -570,13 +569,13 @@ impl<'a, 't> LeafScan<'a, 't> {
         Ok(true)
     }
 
-    /// Finds the columns of the rows that were taken, and which rows are wanted.
+    /// Locates the columns of the taken rows, and selects rows by the conditions.
     #[inline]
     fn find(&mut self, leaf: Leaf<'t>) -> Result<(), Error> {
         let (plan, count) = (self.plan, self.count);
         let stride = plan.places.len();
         let end = self.fields + count * stride;
-        // One row more: of the last row's fields those behind its own are lent, too.
+        // One row more: the last row's borrowed slice reaches beyond its own fields.
         if self.memory.fields.len() < end + stride {
             self.memory.fields.resize(end + stride, ColumnPlace::MISSING);
         }
@@ -611,8 +610,8 @@ impl<'a, 't> LeafScan<'a, 't> {
             };
             return found.map_err(Error::corrupt);
         }
-        // Where most rows are wanted, one walk through a header costs less than two. What is wrong with
-        // a column that nobody asked for is no error.
+        // With most rows selected, one walk through a header costs less than two. A fault in a
+        // column nobody reads is no error.
         let whole = self.keeps_most
             && self.finds == Finds::All
             && !plan.late.is_empty()
@@ -642,13 +641,13 @@ impl<'a, 't> LeafScan<'a, 't> {
         self.find_late(leaf)
     }
 
-    /// Finds the columns that no condition asked for of the rows that are wanted.
+    /// Locates the selected rows' columns outside of all conditions.
     #[inline]
     fn find_late(&mut self, leaf: Leaf<'t>) -> Result<(), Error> {
         self.find_wanted(leaf, &self.plan.late, self.plan.early.len())
     }
 
-    /// Finds columns of the rows that are wanted; those of a row are behind the first `passed` of its own.
+    /// Locates columns of the selected rows, behind the first `passed` fields of each row.
     #[inline(always)]
     fn find_wanted(
         &mut self,
@@ -673,11 +672,11 @@ impl<'a, 't> LeafScan<'a, 't> {
         Ok(())
     }
 
-    /// Wants these rows alone of those that were taken last: some of the wanted ones, in their order. All
-    /// their columns are found.
+    /// Selects `chosen` alone, some of the selected rows in their order, and locates all their
+    /// columns.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// Errors of the file.
     pub(super) fn choose(&mut self, chosen: &[u8]) -> Result<(), Error> {
         self.retain(chosen);
         let Some(leaf) = self.leaf else { return Ok(()) };
@@ -687,7 +686,7 @@ impl<'a, 't> LeafScan<'a, 't> {
         }
     }
 
-    /// Reads the records that go on on other pages, and finds all their columns.
+    /// Reads the records continued on overflow pages, and locates all their columns.
     #[cold]
     fn find_far(&mut self, leaf: Leaf<'t>) -> Result<(), Error> {
         let LeafMemory { cells, fields, far, buffer, .. } = &mut *self.memory;
@@ -710,7 +709,7 @@ impl<'a, 't> LeafScan<'a, 't> {
         Ok(())
     }
 
-    /// The rows that were taken last.
+    /// The rows taken last.
     #[inline]
     pub(super) fn rows(&self) -> Option<LeafRows<'_>> {
         let page = self.leaf?.page;
@@ -728,13 +727,13 @@ impl<'a, 't> LeafScan<'a, 't> {
         })
     }
 
-    /// Wants these rows alone of those that were taken last: some of the wanted ones, in their order.
+    /// Selects `selected` alone, some of the selected rows in their order.
     pub(super) fn retain(&mut self, selected: &[u8]) {
         self.memory.selected[..selected.len()].copy_from_slice(selected);
         self.wanted = selected.len();
     }
 
-    /// Puts those that are wanted among the rows to be given.
+    /// Adds the selected rows to the batch to be given.
     pub(super) fn give(&mut self) {
         let Some(leaf) = self.leaf else { return };
         if self.wanted == 0 {
@@ -748,7 +747,7 @@ impl<'a, 't> LeafScan<'a, 't> {
         let (first, step) = (self.fields as u32, stride as u32);
         let page = (stride > 0).then_some(pgno);
         if self.wanted == self.count && !self.has_overflow {
-            // Of known length, so that room is made for all at once.
+            // An iterator of known length: room is made for all at once.
             let rows = cells[..self.count].iter().zip(0..self.count as u32);
             found.extend(rows.map(|(cell, number)| {
                 let fields = first + number * step;
@@ -771,7 +770,7 @@ impl<'a, 't> LeafScan<'a, 't> {
         }));
     }
 
-    /// Puts rows of another table among those to be given, in the place of these.
+    /// Adds rows of another table to the batch to be given, in place of the selected ones.
     pub(super) fn give_others(&mut self, rows: impl Iterator<Item = RowRef>) {
         self.memory.found.extend(rows);
         if self.wanted == 0 {
@@ -782,12 +781,12 @@ impl<'a, 't> LeafScan<'a, 't> {
     /// How many rows to take next, when so many are enough.
     pub(super) fn wish(&self, enough: usize) -> usize {
         let wish = enough.saturating_sub(self.memory.found.len());
-        // Of rows that are asked first, more.
+        // More rows, where conditions will drop some.
         let all = self.tests.is_empty() && self.memory.skipped.is_none();
         if all { wish } else { wish.max(CHUNK / 4) }
     }
 
-    /// Whether so many rows or more are to be given, or there is no room for more.
+    /// True where `enough` rows are to be given, or there is no room for more.
     pub(super) fn is_full(&self, enough: usize) -> bool {
         let LeafMemory { found, far, .. } = &*self.memory;
         let fields = self.fields + self.count * self.plan.places.len();
@@ -797,7 +796,7 @@ impl<'a, 't> LeafScan<'a, 't> {
     /// Where to go on behind the rows taken so far; `None` where there are no more.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// Errors of the file.
     pub(super) fn pause(&mut self) -> Result<Option<Pause>, Error> {
         let Some(leaf) = self.leaf else { return Ok(None) };
         match &mut self.source {
@@ -812,7 +811,7 @@ impl<'a, 't> LeafScan<'a, 't> {
     }
 }
 
-/// The leaf that a cursor is on.
+/// The current leaf of a cursor.
 fn leaf_of<'t>(cursor: &TableCursor<'t>, high: i64) -> Result<Option<Leaf<'t>>, Error> {
     let Some((page, next)) = cursor.leaf() else { return Ok(None) };
     // Rowids ascend, so one comparison tells for the whole leaf.

@@ -1,5 +1,4 @@
-//! Rows of one table as its scan found them: where their columns are, and what those are when somebody
-//! asks.
+//! Rows of one table as located by its scan: the places of their columns, decoded on demand.
 
 use shoal_store::{ColumnPlace, LeafCell, Page, Pgno};
 
@@ -12,11 +11,11 @@ use crate::value::{Value, ValueRef};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LeafRow<'r> {
     rowid: i64,
-    /// The page it is on, or what was read of those on several.
+    /// The row's page, or the overflow bytes for a row on several pages.
     bytes: &'r [u8],
     /// `None` for a row on several pages.
     page: Option<Pgno>,
-    /// Those that begin with the wanted fields, which are in the order of their places.
+    /// A slice beginning with the row's wanted fields, in the order of their places.
     fields: &'r [ColumnPlace],
     parameters: &'r [Value],
 }
@@ -64,16 +63,16 @@ impl<'r> LeafRow<'r> {
     }
 }
 
-/// Rows of one leaf that were found together, and which of them are wanted.
+/// Rows of one leaf found together, with the selection vector.
 #[derive(Clone, Copy)]
 pub(crate) struct LeafRows<'r> {
     pub(super) page: Page<'r>,
     pub(super) far: &'r [u8],
     pub(super) cells: &'r [LeafCell],
     pub(super) selected: &'r [u8],
-    /// Whether some go on on other pages.
+    /// True where some continue on overflow pages.
     pub(super) has_overflow: bool,
-    /// Of every cell the wanted fields.
+    /// The wanted fields of every cell.
     pub(super) fields: &'r [ColumnPlace],
     /// How many fields are wanted of a row.
     pub(super) stride: usize,
@@ -87,19 +86,19 @@ impl<'r> LeafRows<'r> {
         self.selected.len()
     }
 
-    /// A row that is wanted, by number from 0.
+    /// A selected row, by number from 0.
     #[inline(always)]
     pub(crate) fn row(self, number: usize) -> LeafRow<'r> {
         self.found(self.at(number))
     }
 
-    /// The value of an operand of a row that is wanted, by number from 0.
+    /// The value of an operand in a selected row, by number from 0.
     #[inline(always)]
     pub(crate) fn value(self, number: usize, operand: &'r Operand) -> ValueRef<'r> {
         self.value_at(self.at(number), operand)
     }
 
-    /// The same of any row that was found, by the number of its cell.
+    /// The value of an operand in any found row, by the number of its cell.
     #[inline(always)]
     pub(super) fn value_at(self, row: usize, operand: &'r Operand) -> ValueRef<'r> {
         match operand {
@@ -113,25 +112,25 @@ impl<'r> LeafRows<'r> {
         }
     }
 
-    /// The number of the cell of a row that is wanted.
+    /// The number of the cell of a selected row.
     #[inline(always)]
     pub(super) fn at(self, number: usize) -> usize {
         usize::from(self.selected[number])
     }
 
-    /// The numbers of the cells that are wanted.
+    /// The selection vector: the numbers of the selected cells.
     #[inline]
     pub(crate) fn selected(self) -> &'r [u8] {
         self.selected
     }
 
-    /// Where a row that was found is.
+    /// The place of a found row.
     #[inline(always)]
     pub(super) fn cell(self, at: usize) -> LeafCell {
         self.cells[at]
     }
 
-    /// The page that the rows are on.
+    /// The page of the rows.
     #[inline]
     pub(super) fn pgno(self) -> Pgno {
         self.page.pgno()
@@ -143,8 +142,8 @@ impl<'r> LeafRows<'r> {
         self.cells.len()
     }
 
-    /// What is stored for an operand of a row that is wanted, by number from 0, where that is a field of
-    /// few bytes: see [`ColumnPlace::short`].
+    /// The stored form of a selected row's operand, by number from 0, for short fields: see
+    /// [`ColumnPlace::short`].
     #[inline(always)]
     pub(crate) fn short(self, number: usize, operand: &Operand) -> Option<(u32, u64)> {
         let Operand::Field { field, .. } = operand else { return None };
@@ -152,7 +151,7 @@ impl<'r> LeafRows<'r> {
         place.short(bytes)
     }
 
-    /// Calls `each` with the values of an operand of all rows that are wanted, in their order.
+    /// Calls `each` with the values of an operand in all selected rows, in their order.
     #[inline(always)]
     pub(crate) fn each_value(self, operand: &'r Operand, mut each: impl FnMut(ValueRef<'r>)) {
         let (Operand::Field { field, real, missing, .. }, Some((bytes, places, stride))) =
@@ -169,9 +168,9 @@ impl<'r> LeafRows<'r> {
         }
     }
 
-    /// Calls `each` with what is stored for an operand of the rows that are wanted, from one of them on,
-    /// until it is false; gives the number of the row of which it was. Of operands that are no fields
-    /// and of rows on several pages nothing is told.
+    /// Calls `each` with the stored form of an operand in the selected rows, from `from` on, until
+    /// `each` is false; gives the number of the row the loop ended at. The loop ends at once for
+    /// operands other than fields and for rows on several pages.
     #[inline(always)]
     pub(crate) fn each_place(
         self,
@@ -188,7 +187,7 @@ impl<'r> LeafRows<'r> {
         let mut each = |row: usize| places.get(row * stride).is_some_and(|&it| each(it, bytes));
         let count = self.len();
         let mut rows = from..count;
-        // Where every row is wanted it is its own number.
+        // With every row selected, a row is its own number.
         let ended = if count == self.cells.len() {
             rows.find(|&row| !each(row))
         } else {
@@ -197,7 +196,7 @@ impl<'r> LeafRows<'r> {
         ended.unwrap_or(count)
     }
 
-    /// Where a field of any row that was found is, and in which bytes.
+    /// The place of a field in any found row, with the bytes the place is in.
     #[inline(always)]
     pub(super) fn place(self, row: usize, field: usize) -> (ColumnPlace, &'r [u8]) {
         (self.fields[row * self.stride + field], self.bytes(row))
@@ -208,7 +207,7 @@ impl<'r> LeafRows<'r> {
         if self.cells[row].goes_on() { self.far } else { self.page.bytes() }
     }
 
-    /// Any row that was found.
+    /// Any found row.
     #[inline(always)]
     pub(super) fn found(self, row: usize) -> LeafRow<'r> {
         let cell = &self.cells[row];
@@ -221,8 +220,8 @@ impl<'r> LeafRows<'r> {
         }
     }
 
-    /// Where a field of those rows is, by number: the places of row `i` begin at `i * stride`; `None`
-    /// where rows go on on other pages.
+    /// The places of the fields, for rows all on the page: the places of row `i` begin at `i *
+    /// stride`; `None` where rows continue on overflow pages.
     #[inline(always)]
     pub(crate) fn on_page(self) -> Option<(&'r [u8], &'r [ColumnPlace], usize)> {
         (!self.has_overflow).then_some((self.page.bytes(), self.fields, self.stride))
@@ -234,11 +233,11 @@ impl<'r> LeafRows<'r> {
     }
 }
 
-/// A row that was found and is not given yet.
+/// A row found and not yet given.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RowRef {
     pub(super) rowid: i64,
-    /// The page it is on; `None` for one whose bytes are in [`LeafMemory::far`], or are not asked for.
+    /// The row's page; `None` for a row in [`LeafMemory::far`], or without bytes to read.
     pub(super) page: Option<Pgno>,
     /// Where its fields begin in [`LeafMemory::fields`]: to be added to a field's number without
     /// overflow.
@@ -249,19 +248,19 @@ impl RowRef {
     /// Stands for a row of another table where there is none: all its columns are NULL.
     pub(super) const NONE: RowRef = RowRef { rowid: 0, page: None, fields: 1 << 31 };
 
-    /// Whether there is none.
+    /// True for [`RowRef::NONE`].
     #[inline(always)]
     pub(super) fn is_none(self) -> bool {
         self.fields == RowRef::NONE.fields
     }
 }
 
-/// A row that is given.
+/// A row to be given.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LazyRow<'r> {
     pub(super) found: RowRef,
     pub(super) bytes: &'r [u8],
-    /// Of the whole batch.
+    /// Places of the whole batch.
     pub(super) fields: &'r [ColumnPlace],
 }
 
@@ -272,7 +271,7 @@ impl<'r> LazyRow<'r> {
         self.found.fields
     }
 
-    /// An output that is a rowid, or a field that is an integer of the row's own page.
+    /// Fast path for a rowid, or for an integer field on the row's own page.
     #[inline(always)]
     pub(crate) fn near_int(&self, given: OutputPlace) -> Option<i64> {
         if given.field >= OutputPlace::ROWID {
@@ -283,8 +282,8 @@ impl<'r> LazyRow<'r> {
         if given.real { None } else { place.near_int(self.bytes) }
     }
 
-    /// What an output is; `None` where the row does not tell: a constant, or a column that its record
-    /// ends before, or any of a row that is none.
+    /// The value of an output; `None` leaves the value to the slow path: a constant, a column
+    /// behind the record's end, or any column of an unmatched row.
     #[inline(always)]
     pub(crate) fn value(&self, given: OutputPlace) -> Option<ValueRef<'r>> {
         if given.field >= OutputPlace::ROWID {

@@ -2,14 +2,14 @@
 //!
 //! Most statements compute nothing: their predicates compare columns with constants, parameters or
 //! other columns, and their results are columns. [`crate::plan::lower`] makes a pipeline of such a
-//! select and chooses the node that goes through its rows:
+//! select and chooses the node to run:
 //!
 //! | node | loop |
 //! | --- | --- |
-//! | table scan, top-N | `leaf`: the rows of a leaf together, over `leaf_rows`; `prepared` narrows a selection vector |
-//! | index scan, lookup join | `join`: the same, with the rows of other tables that each row names |
+//! | table scan, top-N | `leaf` over `leaf_rows`: a leaf's rows; `prepared` narrows a selection |
+//! | index scan, lookup join | `join`: the same, with the rows named in other tables |
 //! | point, seek | `each`, `seek`: a handful of rows without a batch |
-//! | rowid list | `rowids`, and `common` for those that several indexes have in common |
+//! | rowid list | `rowids`, and `common` for those several indexes have in common |
 //! | nested loop | `run`, `index`, `any`: one loop in the other |
 //! | count | `rows`: the cell counts of leaves |
 //!

@@ -1,9 +1,9 @@
 //! Conditions made ready for one run, and asked of many rows at a time.
 //!
-//! What a condition compares with is known once a run begins. Then most conditions are a question to
-//! the bytes of one column: is this integer within a range, is this text that text. Each is asked of
-//! all rows of a leaf that the ones before have left, in a loop of its own; what does not fit is asked
-//! of a row by its own rules.
+//! A condition's operands other than columns are known once a run begins. Then most conditions are
+//! a question to the bytes of one column: is this integer within a range, is this text equal to
+//! another. Each condition runs over all rows still in a leaf's selection vector, in a loop of its
+//! own; rows unfit for the loop are tested by the condition's own rules.
 
 use std::ops::Range;
 
@@ -15,33 +15,34 @@ use super::slots::fixed;
 use crate::plan::node::{Operand, Test};
 use crate::value::{Affinity, Collation, CompareOp, Comparison, Value, ValueRef};
 
-/// A condition made ready for one run: what it compares with is known.
+/// A condition prepared for one run, with its constant side known.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum PreparedTest {
     /// An integer field within a range, or not.
     Int { field: usize, range: IntRange, test: usize },
-    /// A field of any number: the integers that satisfy it, and the floats by [`order_of`] them.
+    /// A field of any number: the range of matching integers, and of matching floats by
+    /// [`order_of`].
     Number { field: usize, ints: IntRange, reals: IntRange, test: usize },
-    /// Equality of a text with a text, byte by byte; whether that has at most eight bytes.
+    /// Equality of two texts, byte by byte; `short` where the constant has at most eight bytes.
     Text { field: usize, probe: TextProbe, short: bool, test: usize },
-    /// A field that must be NULL, or must not.
+    /// A field required to be NULL, or not NULL.
     Null { field: usize, not: bool, test: usize },
     /// Whatever its test says, by the test's number.
     Any { test: usize },
 }
 
-/// The integers that satisfy a comparison with one of them.
+/// The integers satisfying a comparison with an integer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct IntRange {
     low: i64,
     /// How far the highest one is from the lowest.
     width: u64,
-    /// Whether those outside satisfy it.
+    /// True where integers outside satisfy the comparison.
     outside: bool,
 }
 
 impl IntRange {
-    /// `None` for comparisons that no integer satisfies, and for those that are also true of NULL.
+    /// `None` for comparisons no integer satisfies, and for comparisons also true of NULL.
     pub(super) fn of(op: CompareOp, value: i64) -> Option<IntRange> {
         let (low, high, outside) = match op {
             CompareOp::Equal => (value, value, false),
@@ -62,21 +63,21 @@ impl IntRange {
     }
 }
 
-/// Where a float is among all floats that are no NaN, in their order.
+/// The position of a float in the order of all floats but NaN.
 #[inline(always)]
 fn order_of(real: f64) -> i64 {
     let bits = real.to_bits().cast_signed();
     bits ^ ((bits >> 63).cast_unsigned() >> 1).cast_signed()
 }
 
-/// The integers that satisfy a comparison with a float, and the floats, by [`order_of`] them. `None` for
-/// floats so large that the integers around them are not all floats, and for comparisons that no number
-/// of one kind satisfies.
+/// The integers satisfying a comparison with a float, and the floats, by [`order_of`]. `None` for
+/// floats so large that some integers near them are no floats, and for comparisons no number of one
+/// kind satisfies.
 fn number_ranges(op: CompareOp, value: f64) -> Option<(IntRange, IntRange)> {
     if value.is_nan() || value.abs() >= EXACT_MAX {
         return None;
     }
-    // What it is compared with among the integers, which are as close as that.
+    // The bound among the integers, next to the float.
     let nearest = match op {
         CompareOp::Greater | CompareOp::LessEqual => value.floor(),
         CompareOp::GreaterEqual | CompareOp::Less => value.ceil(),
@@ -99,7 +100,7 @@ fn number_ranges(op: CompareOp, value: f64) -> Option<(IntRange, IntRange)> {
     Some((ints, IntRange { low, width: high.abs_diff(low), outside }))
 }
 
-/// Integers below this one are floats without loss, and so are those next to them.
+/// Integers below this one are floats without loss, and so are their neighbours.
 const EXACT_MAX: f64 = (1_u64 << 52) as f64;
 
 impl PreparedTest {
@@ -116,7 +117,7 @@ impl PreparedTest {
             Operand::Parameter(number) => parameter(parameters, *number),
             Operand::Field { .. } | Operand::Rowid { .. } => return any,
         };
-        // NULL is none of the classes below, and these two can be true of it.
+        // NULL is outside of the classes below, and these two operators can be true of NULL.
         if matches!(rule.op, CompareOp::Is | CompareOp::IsNot) {
             return any;
         }
@@ -141,8 +142,8 @@ impl PreparedTest {
         }
     }
 
-    /// Leaves those of the rows among the first `count` of `selected` that meet the condition; gives
-    /// how many they are.
+    /// Narrows the first `count` rows of `selected` to those meeting the condition; gives their
+    /// number.
     pub(super) fn select(
         self,
         tests: &[Test],
@@ -191,8 +192,8 @@ impl PreparedTest {
     }
 }
 
-/// [`keep`] by a field: what `stays` says of where it is, and in which bytes, or else the test. Where all
-/// rows are on one page, in a loop that asks nothing else of a row, and calls nothing.
+/// [`keep`] by a field: `stays` decides by the field's place and bytes, or else the test does. With
+/// all rows on one page, the loop has no other branch and no call.
 #[inline(always)]
 fn keep_places(
     rows: LeafRows<'_>,
@@ -229,8 +230,8 @@ fn keep_places(
     }
 }
 
-/// Goes on with [`keep`] over these, when `kept` were kept, up to the first row of which `stays` does not
-/// tell; gives which that is, and how many were kept.
+/// Goes on with [`keep`] over a range, with `kept` rows kept so far, up to the first row undecided
+/// by `stays`; gives the row's number, and the number of rows kept.
 #[inline(always)]
 fn keep_told(
     selected: &mut [u8],
@@ -250,7 +251,7 @@ fn keep_told(
     (end, kept)
 }
 
-/// Moves the numbers of the rows that are to stay to the front. No branch depends on which do.
+/// Moves the numbers of the staying rows to the front, without a branch on the outcome.
 #[inline(always)]
 pub(super) fn keep(selected: &mut [u8], count: usize, stays: impl Fn(usize) -> bool) -> usize {
     let mut kept = 0;
@@ -262,7 +263,7 @@ pub(super) fn keep(selected: &mut [u8], count: usize, stays: impl Fn(usize) -> b
     kept
 }
 
-/// Whether two texts satisfy the rule exactly when their bytes are equal.
+/// True where two texts satisfy the rule exactly when their bytes are equal.
 fn is_plain_equality(rule: &Comparison) -> bool {
     rule.op == CompareOp::Equal
         && rule.collation == Collation::Binary
@@ -331,7 +332,8 @@ mod tests {
                     assert_eq!(of_reals.has(order_of(real)), expect, "{real} {op:?} {value}");
                 }
                 for int in ints {
-                    // What it is compared with is so small that the rounding of a larger one is no matter.
+                    // The compared value is small: the rounding of a larger integer changes
+                    // nothing.
                     let expect = op.holds((int as f64).partial_cmp(&value).unwrap());
                     assert_eq!(of_ints.has(int), expect, "{int} {op:?} {value}");
                 }

@@ -1,9 +1,9 @@
-//! The rows of a query within an expression, found for one row around it.
+//! Probes: a query within an expression, run for one row around.
 //!
-//! Such a query begins anew for every row around it and mostly finds a row or a few, by a key that this one
-//! has. Those are found as the few of a statement are ([`super::seek`]): without a loop that could go on
-//! later. What it compares with are registers, which are its parameters. More rows, and those of other ways
-//! to them, are found by the loops of every pipeline.
+//! Such a query begins anew for every row around and mostly finds a row or a few, by a key of the
+//! outer row. Those are found like the few rows of a seek ([`super::seek`]): without a loop able to
+//! pause. The query's parameters are registers of the outer row. More rows, and other access paths,
+//! go through the loops of every pipeline.
 
 use shoal_store::Transaction;
 
@@ -19,16 +19,16 @@ use crate::plan::NullKey;
 use crate::plan::node::{Access, IndexAccess, Operand, Pipeline, ProbeNode, SEEK_KEYS_MAX};
 use crate::value::{Value, ValueRef};
 
-/// What is known of a key once its values are.
+/// The outcome of filling a key with its values.
 enum Key {
-    /// No entry has it.
+    /// No entry has the key.
     None,
-    /// It is to be converted first, or entries with NULL are sought.
+    /// The key needs a conversion, or entries with NULL are sought.
     Other,
     PreparedTest,
 }
 
-/// Puts the values that entries are sought by into `keys`.
+/// Puts the values of an index lookup into `keys`.
 fn make_key<'v>(
     access: &'v IndexAccess,
     around: &'v [Value],
@@ -49,13 +49,13 @@ fn make_key<'v>(
 }
 
 impl Pipeline {
-    /// Whether few rows of one table are found at once.
+    /// True where few rows of one table are found without a loop.
     pub(crate) fn is_quick(&self) -> bool {
         self.probe != ProbeNode::Loops
     }
 
-    /// The register that has the rowid of the one row there can be, where nothing else of the rows around it
-    /// is asked before that is found.
+    /// The register with the rowid of the only possible row, where no condition on the outer row
+    /// comes before the lookup.
     pub(crate) fn rowid_around(&self) -> Option<usize> {
         let [level] = &*self.levels else { return None };
         let is_bare = level.before.is_empty() && self.constant.is_empty();
@@ -65,11 +65,11 @@ impl Pipeline {
         }
     }
 
-    /// Calls `found` with the number of each of a few values that is the rowid of a row there is, in their
-    /// order. Nothing else differs from one to the other.
+    /// Calls `found` with the number of each value that is the rowid of an existing row, in their
+    /// order. The values are few, and all else is equal among them.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// Errors of the file.
     pub(crate) fn for_each_there<'v>(
         &self,
         (txn, around): (&Transaction, &[Value]),
@@ -112,16 +112,16 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Whether the conditions hold that are on nothing of the rows: there are none otherwise.
+    /// True where the conditions independent of the rows hold; otherwise there are no rows.
     #[inline]
     pub(crate) fn meets_constant(&self, around: &[Value]) -> bool {
         self.constant.iter().all(|test| test.holds(|operand| fixed(operand, around)))
     }
 
-    /// Whether there is a row.
+    /// True where there is a row.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// Errors of the file.
     pub(crate) fn has_row(
         &self,
         txn: &Transaction,
@@ -153,10 +153,10 @@ impl Pipeline {
         Ok(found)
     }
 
-    /// How many rows there are, where that is all that is asked and is told at once.
+    /// The number of rows, for queries asking for no more and able to count without a loop.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// Errors of the file.
     pub(crate) fn count_found(
         &self,
         txn: &Transaction,
@@ -194,11 +194,11 @@ impl Pipeline {
         }
     }
 
-    /// Calls `sink` with one row after the other until it says false; rows that were found beside that
-    /// one may still follow. `first` tells that the first one will do.
+    /// Calls `sink` with one row after the other until `sink` is false; rows found beside the last
+    /// one may still follow. `first` means the first row will do.
     ///
     /// # Errors
-    /// What `sink` raises and what is wrong with the file.
+    /// Errors of `sink` and of the file.
     #[inline]
     pub(crate) fn for_each_found(
         &self,
@@ -226,8 +226,8 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Finds all rows before the filter is asked, or the first one where there is none; false where that
-    /// is for the loops.
+    /// Finds all rows before the filter, or just the first where there is no filter and `first` is
+    /// set; false leaves the rows to the loops.
     fn find_quickly(
         &self,
         txn: &Transaction,

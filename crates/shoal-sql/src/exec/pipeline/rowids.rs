@@ -1,5 +1,5 @@
-//! Rows that several rowids name: an `IN` over a table's rowids, an `OR` of them, or those that
-//! indexes have in common.
+//! Rowid lists: an `IN` over a table's rowids, an `OR` of them, or the rowids common to several
+//! indexes.
 
 use shoal_store::{BATCH, TableLookup, Transaction};
 
@@ -9,17 +9,17 @@ use crate::Error;
 use crate::plan::node::{Access, Arm, Pipeline, PipelineStep};
 use crate::value::Value;
 
-/// The rowids that are sought, ascending, each once, and how many of them were.
+/// The rowids to look up, ascending, each once, and the number looked up so far.
 #[derive(Debug, Default)]
 pub(super) struct Rowids {
     rowids: Vec<i64>,
     next: usize,
-    /// Whether each has a row: an index names it.
+    /// True where each rowid has a row: an index names it.
     named: bool,
 }
 
 impl Rowids {
-    /// Those of arms, from the first one on.
+    /// The rowids of the arms, from the first one on.
     pub(super) fn begin(&mut self, arms: &[Arm], parameters: &[Value]) {
         (self.next, self.named) = (0, false);
         self.rowids.clear();
@@ -31,7 +31,7 @@ impl Rowids {
         self.rowids.dedup();
     }
 
-    /// Room for those that indexes name, none yet.
+    /// Room for rowids named by indexes, still empty.
     pub(super) fn begin_common(&mut self) -> &mut Vec<i64> {
         (self.next, self.named) = (0, true);
         self.rowids.clear();
@@ -45,7 +45,7 @@ impl Rowids {
         rowid
     }
 
-    /// Touches the rows that are sought next, where the table is so large that this pays.
+    /// Prefetches the rows looked up next, for tables large enough to gain.
     #[inline]
     fn warm(&self, lookup: &TableLookup, txn: &Transaction) {
         if self.next.is_multiple_of(BATCH) && lookup.is_large(txn) {
@@ -56,10 +56,11 @@ impl Rowids {
 }
 
 impl Pipeline {
-    /// Finds the next rows of a [`crate::plan::node::Node::RowidList`], to be given: so many, or a batch of them.
+    /// Finds the next rows of a [`crate::plan::node::Node::RowidList`], to be given: at most
+    /// `enough`, or a batch of them.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// Errors of the file.
     pub(super) fn fill_listed(
         &self,
         txn: &Transaction,
@@ -107,7 +108,7 @@ impl Pipeline {
 }
 
 impl LoopRun<'_, '_> {
-    /// The outermost loop over rows that rowids name.
+    /// The outermost loop over a rowid list.
     pub(super) fn listed<S>(
         &mut self,
         (level, lookup): (&PipelineStep, usize),

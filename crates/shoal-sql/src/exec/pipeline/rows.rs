@@ -13,19 +13,19 @@ use crate::value::{Value, ValueRef};
 /// Batches grow up to this many rows.
 const BATCH_ROWS_MAX: usize = 128;
 
-/// Rows of the first batch: most lookups by an index find no more, and a scan that is left early
-/// has lost little.
+/// Rows of the first batch: most lookups by an index find no more, and a scan left early has lost
+/// little.
 const BATCH_ROWS_MIN: usize = 8;
 
-/// Where the giving of rows stands. All that is larger is in the [`Memory`].
+/// The progress of giving rows. Anything larger is in the [`Memory`].
 #[derive(Debug)]
 pub(crate) struct PipelineRows {
     /// How many rows the next batch is to have.
     size: usize,
-    /// Rows that come after the batch and are to be passed over and to be given.
+    /// Rows behind the batch to be skipped, and to be given.
     offset: u64,
     limit: u64,
-    /// Whether they are those of a compound whose parts were compared.
+    /// True where the rows are a compound's, with its parts compared.
     combined: bool,
 }
 
@@ -36,28 +36,28 @@ impl PipelineRows {
         PipelineRows { size: BATCH_ROWS_MIN, offset, limit, combined: false }
     }
 
-    /// Begins a part, within what the parts before left of the bounds.
+    /// Begins a part, within the bounds left by the parts before.
     #[inline]
     pub(crate) fn begin(&mut self, memory: &mut Memory) {
         memory.start = Start::Fresh;
         self.begin_batches();
     }
 
-    /// The size of the first batch: all rows at once, where the bounds leave no more than a batch has.
+    /// Sets the size of the first batch: all rows at once, where the bounds allow no more than a
+    /// batch holds.
     #[inline]
     fn begin_batches(&mut self) {
         let wanted = self.limit.saturating_add(self.offset);
         self.size = if wanted <= BATCH_ROWS_MAX as u64 { wanted as usize } else { BATCH_ROWS_MIN };
     }
 
-    /// Begins the next part of a compound that was combined, within what the parts before left of the
-    /// bounds.
+    /// Begins the next part of a combined compound, within the bounds left by the parts before.
     pub(crate) fn begin_kept(&mut self, memory: &mut Memory) {
         memory.clear();
         self.begin_batches();
     }
 
-    /// Which of the rows of a compound that was combined are given; `None` where each part gives its own.
+    /// The rows to give of a combined compound; `None` where each part gives its own.
     pub(crate) fn combined(&mut self, memory: &Memory) -> Option<Range<usize>> {
         if memory.start == Start::Kept {
             return None;
@@ -66,21 +66,21 @@ impl PipelineRows {
         Some(self.take(memory.rows))
     }
 
-    /// Whether the rows are those of several parts, as values.
+    /// True where the rows are several parts', as values.
     #[inline]
     pub(crate) fn are_combined(&self) -> bool {
         self.combined
     }
 
-    /// Whether the bounds leave room for more rows.
+    /// True where the bounds leave room for more rows.
     pub(crate) fn wants_more(&self) -> bool {
         self.limit > 0
     }
 
-    /// Makes a new batch: which of its rows are given; none when no row is left.
+    /// Makes a new batch: the range of its rows to give, empty when no row is left.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// Errors of the file.
     #[inline]
     pub(crate) fn fill(
         &mut self,
@@ -112,7 +112,7 @@ impl PipelineRows {
         self.fill_many(pipeline, txn, parameters, memory)
     }
 
-    /// The same for rows that are not looked up one by one.
+    /// As [`PipelineRows::fill`] for nodes with loops.
     #[inline(never)]
     fn fill_many(
         &mut self,
@@ -137,7 +137,7 @@ impl PipelineRows {
         Ok(0..0)
     }
 
-    /// Which rows of a batch of so many the bounds leave.
+    /// The rows the bounds leave of a batch of `rows` rows.
     #[inline]
     fn take(&mut self, rows: usize) -> Range<usize> {
         let passed = self.offset.min(rows as u64);
@@ -150,21 +150,21 @@ impl PipelineRows {
 }
 
 impl Pipeline {
-    /// What of a row an output is.
+    /// The place of an output in its row.
     #[inline(always)]
     pub(crate) fn given(&self, output: usize) -> OutputPlace {
         self.given.get(output).copied().unwrap_or(OutputPlace::FIXED)
     }
 
-    /// The value of an output that is nothing of the row; NULL where there is no such output.
+    /// The value of an output independent of the row; NULL for an unknown output.
     #[inline(never)]
     fn fixed<'v>(&'v self, output: usize, parameters: &'v [Value]) -> ValueRef<'v> {
         let outputs = self.outputs.as_deref().unwrap_or_default();
         outputs.get(output).map_or(ValueRef::Null, |operand| fixed(operand, parameters))
     }
 
-    /// The value of an output that a row to be given does not tell: nothing of it, NULL of a row that is none,
-    /// or a long one of a joined row; `fields` is where the row's fields begin.
+    /// Slow path of `Row::get`: constants and parameters, NULLs of an unmatched outer row, and long
+    /// values of joined rows; `fields` is where the row's fields begin.
     #[inline(never)]
     pub(crate) fn slow_value<'v>(
         &'v self,
@@ -179,7 +179,7 @@ impl Pipeline {
         joined_value.unwrap_or_else(|| self.fixed(output, parameters))
     }
 
-    /// A value of a row that is kept as slots, by the numbers of the row in the batch and of the output.
+    /// A value of a row kept as slots, by the numbers of the row in the batch and of the output.
     pub(crate) fn kept<'v>(
         &'v self,
         memory: &'v Memory,
@@ -195,8 +195,8 @@ impl Pipeline {
         }
     }
 
-    /// Calls `each` with the integers that an output is of rows of the batch, until it is false or there is
-    /// another value; gives the rows from there on. There may be integers of which it is not told.
+    /// Calls `each` with the integers of an output in rows of the batch, until `each` is false or
+    /// another value comes; gives the rows from there on. The loop may end before an integer.
     pub(crate) fn each_near_int(
         &self,
         (memory, txn, _): (&Memory, &Transaction, &[Value]),

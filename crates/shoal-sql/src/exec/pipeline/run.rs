@@ -17,12 +17,12 @@ use crate::keep::matched::MatchedRows;
 use crate::plan::node::{Access, End, Node, Operand, Pipeline, PipelineStep, RECORDS_MAX, Test};
 use crate::value::{Value, ValueRef};
 
-/// What a pipeline keeps from one run to the next, so that the next allocates nothing.
+/// Memory of a pipeline, kept from one run to the next: the next run allocates nothing.
 #[derive(Debug)]
 pub(crate) struct Memory {
     /// The wanted fields of all records of the current row.
     pub(super) fields: Vec<ColumnPlace>,
-    /// Payloads that continue on other pages, by record.
+    /// Payloads on overflow pages, by record.
     pub(super) buffers: Box<[Vec<u8>]>,
     pub(super) lookups: Box<[TableLookup]>,
     /// `None` while the one is in use.
@@ -31,15 +31,15 @@ pub(crate) struct Memory {
     pub(super) keys: Vec<Value>,
     pub(crate) leaf: LeafMemory,
     pub(super) join: JoinMemory,
-    /// Which rows found a match, for each table of which it is noted.
+    /// The matched rows, for each table whose matches are noted.
     pub(super) marks: Box<[MatchedRows]>,
     pub(super) set: SetMemory,
-    /// Rows that stay of a part of a compound.
+    /// The rows of a compound's part staying in the result.
     pub(super) kept: KeptRows,
-    /// Rows of several loops that were found and are not given yet, and how many they are.
+    /// Rows of several loops found and not yet given, and their number.
     pub(super) slots: Slots,
     pub(super) rows: usize,
-    /// Whether the rows of the batch were sought by an index, and are places on pages.
+    /// True where the batch's rows were found by a seek, and are places on pages.
     pub(super) sought: bool,
     pub(super) start: Start,
     pub(super) place: Option<Place>,
@@ -84,7 +84,7 @@ impl Memory {
         }
     }
 
-    /// Takes what was noted of matches by the select whose unmatched rows are to be given.
+    /// Takes over the matches noted by the select before: this one gives its unmatched rows.
     pub(crate) fn take_marks(&mut self, pipeline: &Pipeline, before: &mut Memory) {
         let Some(mark) = pipeline.skipped else { return };
         std::mem::swap(&mut self.marks, &mut before.marks);
@@ -93,7 +93,7 @@ impl Memory {
         }
     }
 
-    /// Forgets which rows found a match.
+    /// Forgets the noted matches.
     pub(super) fn begin_marks(&mut self, pipeline: &Pipeline) {
         if pipeline.skipped.is_none() {
             self.marks.iter_mut().for_each(MatchedRows::clear);
@@ -109,7 +109,7 @@ impl Memory {
         self.sought = false;
     }
 
-    /// Whether there are no more rows than those of the batch.
+    /// True where no row follows the batch.
     #[inline]
     pub(crate) fn has_ended(&self) -> bool {
         self.start == Start::Done
@@ -126,18 +126,18 @@ impl Memory {
 pub(super) struct Current<'t> {
     rowid: i64,
     payload: &'t [u8],
-    /// Where the payload is, if it is all on a page.
+    /// The payload's place, if all of it is on a page.
     base: Base,
     pub(super) at: At,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum At {
-    /// `payload` is all of it.
+    /// `payload` is whole.
     Page,
-    /// It is in the buffer of its record.
+    /// The payload is in the buffer of its record.
     Buffer,
-    /// A left join found no row.
+    /// An unmatched row of a left join.
     Null,
 }
 
@@ -169,7 +169,7 @@ impl<'a, 't> LoopRun<'a, 't> {
         *rows += 1;
     }
 
-    /// The outermost loop: goes on where it was, until the batch has `enough` rows.
+    /// The outermost loop: resumes, until the batch has `enough` rows.
     pub(super) fn outer<S>(&mut self, enough: usize, sink: &mut S) -> Result<(), Error>
     where
         S: FnMut(&mut LoopRun<'a, 't>) -> Result<(), Error>,
@@ -271,7 +271,7 @@ impl<'a, 't> LoopRun<'a, 't> {
         }
     }
 
-    /// Touches the rows that the next payloads name by their column at `place`.
+    /// Prefetches the rows named by the next payloads in their column at `place`.
     #[inline(never)]
     pub(super) fn warm(
         &self,
@@ -353,7 +353,7 @@ impl<'a, 't> LoopRun<'a, 't> {
         Ok(())
     }
 
-    /// Whether a row with that rowid can meet the conditions, as far as they ask for no field of it.
+    /// True where a row with this rowid can meet the conditions, as far as they read no field.
     #[inline(always)]
     fn may_match(&mut self, level: &PipelineStep, rowid: i64) -> bool {
         if level.before.is_empty() {
@@ -364,7 +364,7 @@ impl<'a, 't> LoopRun<'a, 't> {
         self.all(&level.before)
     }
 
-    /// A row of a leaf: whether it matches, and what follows from it.
+    /// Tests a row of a leaf, and runs the inner loops if the row matches; gives true for a match.
     #[inline(always)]
     pub(super) fn row<S>(
         &mut self,
@@ -384,7 +384,7 @@ impl<'a, 't> LoopRun<'a, 't> {
         self.matched(number, level, sink)
     }
 
-    /// With the level's row in place: the inner loops if it matches.
+    /// With the level's row in place: runs the inner loops if the row matches.
     #[inline(always)]
     pub(super) fn matched<S>(
         &mut self,
@@ -418,7 +418,7 @@ impl<'a, 't> LoopRun<'a, 't> {
         rowid_of_value(self.value(key))
     }
 
-    /// Makes a payload the current one of a record, and finds the fields that tests need.
+    /// Makes a payload the current one of a record, and locates the fields of tests.
     #[inline(always)]
     pub(super) fn put(
         &mut self,
@@ -446,8 +446,8 @@ impl<'a, 't> LoopRun<'a, 't> {
         find(&plan.early, bytes, &mut fields[plan.first..])
     }
 
-    /// Puts together the current payload of a record that goes on on other pages and of which no
-    /// field is wanted: an index's entry is compared as a whole.
+    /// Reads the current payload of a record on overflow pages without wanted fields: an index's
+    /// entry is compared as a whole.
     #[cold]
     pub(super) fn put_together(
         &mut self,
@@ -461,7 +461,7 @@ impl<'a, 't> LoopRun<'a, 't> {
         Ok(())
     }
 
-    /// Finds the fields that tests did not need.
+    /// Locates the fields outside of tests.
     #[inline]
     pub(super) fn find_late(&mut self) -> Result<(), Error> {
         let Memory { fields, buffers, .. } = &mut *self.memory;
@@ -513,7 +513,7 @@ impl<'a, 't> LoopRun<'a, 't> {
     }
 }
 
-/// Finds columns of a record that is all of `bytes`; those are the first of `fields`.
+/// Locates columns of a record taking all of `bytes`; they go to the front of `fields`.
 #[inline]
 fn find(finder: &ColumnFinder, bytes: &[u8], fields: &mut [ColumnPlace]) -> Result<(), Error> {
     if finder.is_empty() {
@@ -523,7 +523,7 @@ fn find(finder: &ColumnFinder, bytes: &[u8], fields: &mut [ColumnPlace]) -> Resu
     finder.find(bytes, 0..bytes.len(), fields).map_err(Error::corrupt)
 }
 
-/// Appends what operands are of the current records.
+/// Appends the values of operands in the current records.
 #[inline]
 pub(super) fn note(
     records: &[Current<'_>; RECORDS_MAX],
@@ -554,7 +554,7 @@ pub(super) fn note(
     }
 }
 
-/// A field's value as SQL sees it.
+/// A field's value in SQL.
 #[inline(always)]
 pub(super) fn field_value<'v>(
     found: Option<ValueRef<'v>>,
@@ -568,7 +568,7 @@ pub(super) fn field_value<'v>(
     }
 }
 
-/// The rowid that a value asks for.
+/// The rowid a value is equal to.
 #[inline(always)]
 pub(super) fn rowid_of_value(value: ValueRef<'_>) -> Option<i64> {
     match value {

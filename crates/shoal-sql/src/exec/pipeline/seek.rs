@@ -1,8 +1,9 @@
-//! The rows that an index finds by equality, when they are few: the usual lookup by anything but a rowid.
+//! Seeks: rows found by equality in an index, when they are few: the usual lookup by anything but a
+//! rowid.
 //!
-//! Most such statements find a handful of rows, and what a batch needs would cost more than they do. So
-//! nothing is set up here: entries, rows and columns are found one after the other, and given as places on
-//! pages, as the rows of a scan are.
+//! Most such statements find a handful of rows, and setting up a batch would cost more than finding
+//! them. So nothing is set up here: entries, rows and columns are located one after the other, and
+//! given as places on pages, like the rows of a scan.
 
 use shoal_store::{ColumnPlace, IndexLookup, LeafCell, TableLookup, Transaction};
 
@@ -15,15 +16,15 @@ use crate::Error;
 use crate::plan::node::{Access, IndexAccess, Pipeline, RecordPlan, SEEK_KEYS_MAX};
 use crate::value::{Value, ValueRef};
 
-/// Most rows that are few.
+/// Most rows of a seek.
 pub(super) const FEW: usize = 16;
 
 impl Pipeline {
-    /// Finds all rows of such a select, to be given; false where they are to be found as those of others
-    /// are: there are more than a few, or the keys need to be converted first.
+    /// Finds all rows of a select by a seek, to be given; false leaves the rows to the loops: there
+    /// are more than a few, or the keys need a conversion first.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// Errors of the file.
     pub(super) fn seek(
         &self,
         txn: &Transaction,
@@ -59,8 +60,8 @@ impl Pipeline {
 }
 
 impl LeafMemory {
-    /// Finds the entries with a key, to be given: each has `stride` fields, of which those of its plan
-    /// are some. The first `most` will do where those are fewer than [`FEW`]; false where there are more.
+    /// Finds the entries with a key, to be given; each has `stride` fields, with the plan's among
+    /// them. The first `most` will do where `most` is below [`FEW`]; false where there are more.
     pub(super) fn seek_entries(
         &mut self,
         (plan, stride): (&RecordPlan, usize),
@@ -102,7 +103,8 @@ impl LeafMemory {
         Ok(enough)
     }
 
-    /// Finds the rows that the entries with a key name, to be given, as [`LeafMemory::seek_entries`].
+    /// Finds the rows named by the entries with a key, to be given, as
+    /// [`LeafMemory::seek_entries`].
     pub(super) fn seek_rows(
         &mut self,
         (plan, stride): (&RecordPlan, usize),

@@ -1,8 +1,8 @@
 //! `UNION`, `INTERSECT` and `EXCEPT` of pipelines: rows by a hash of their values, compared
 //! exactly.
 //!
-//! The rows so far are slots, which borrow texts from the pages. A row of a later part is looked for
-//! among them by its values where they are; it is copied to nowhere unless it is new.
+//! The rows so far are slots, borrowing texts from the pages. A row of a later part is looked up
+//! among them by its values in their place, and copied only if new.
 
 use shoal_store::Transaction;
 
@@ -19,12 +19,12 @@ use crate::plan::{BodyPlan, CompoundPlan};
 use crate::schema::Txns;
 use crate::value::{Collation, Value, ValueRef};
 
-/// What a compound keeps from one run to the next.
+/// Memory of a compound, kept from one run to the next.
 #[derive(Debug, Default)]
 pub(super) struct SetMemory {
     /// The rows by their hashes, while no two of them are equal.
     places: HashPlaces,
-    /// Which rows a later part has; of a `UNION`, which rows are of the part at hand.
+    /// Rows found in a later part; for a `UNION`, rows of the current part.
     matched: Vec<bool>,
 }
 
@@ -39,11 +39,11 @@ struct Set<'s> {
     matched: Vec<bool>,
 }
 
-/// Combines the parts of a compound from left to right. The result is the batch of the first part's
-/// memory, which is the last one it gives, or the rows that are kept in each part's memory.
+/// Combines the parts of a compound from left to right. The result is the batch in the first part's
+/// memory, its last one, or the rows kept in each part's memory.
 ///
 /// # Errors
-/// What is wrong with the file.
+/// Errors of the file.
 pub(crate) fn combine(
     body: &BodyPlan,
     txn: &Transaction,
@@ -122,7 +122,7 @@ impl Set<'_> {
         memory: &mut [Memory],
     ) -> Result<(), Error> {
         let first = plan.rest.first().map(|(op, _)| *op);
-        // Before it is asked whether rows are equal, equal ones are left out.
+        // The first part is made distinct ahead of an operator comparing rows.
         let mut distinct = first != Some(CompoundOp::UnionAll);
         let ops = std::iter::once(if distinct { CompoundOp::Union } else { CompoundOp::UnionAll })
             .chain(plan.rest.iter().map(|(op, _)| *op));
@@ -190,7 +190,7 @@ impl Set<'_> {
         columns.fold(0, |hash, (operand, by)| hash_value(row.value(operand), *by, hash))
     }
 
-    /// The place of a row that equals this one.
+    /// The place of an equal row.
     #[inline]
     fn find(&self, hash: u64, row: RowView<'_, '_, '_>, outputs: &[Operand]) -> Option<usize> {
         self.places.find(hash, |place| {
@@ -211,12 +211,12 @@ impl Set<'_> {
     #[inline]
     fn push(&mut self, row: RowView<'_, '_, '_>, outputs: &[Operand]) {
         row.note(outputs, &mut self.slots);
-        // What operands say depends on the part, so it is said now.
+        // An operand's value depends on the part, so it is stored now.
         self.slots.settle(outputs.len(), |place| fixed(&outputs[place], self.parameters));
         self.rows += 1;
     }
 
-    /// Puts a row in place of one that equals it, unless they are the same: of equal rows SQLite gives
+    /// Puts a row in place of an equal one, unless both are the same: from equal rows SQLite gives
     /// the last part's, and within a part the first.
     #[inline]
     fn replace(&mut self, place: usize, row: RowView<'_, '_, '_>, outputs: &[Operand]) {
@@ -235,7 +235,7 @@ impl Set<'_> {
         self.slots.slots.truncate(last);
     }
 
-    /// Leaves rows out that equal one before them, and finds the others by their hashes.
+    /// Drops rows equal to one before, and enters the others by their hashes.
     fn rebuild(&mut self) {
         let width = self.collations.len();
         self.places.clear();
@@ -260,7 +260,7 @@ impl Set<'_> {
         self.rows = kept;
     }
 
-    /// Keeps the rows that are marked as wanted.
+    /// Keeps the rows marked with `wanted`.
     fn keep(&mut self, wanted: bool) {
         let width = self.collations.len();
         let mut kept = 0;

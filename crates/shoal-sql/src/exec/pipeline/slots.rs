@@ -10,15 +10,15 @@ use crate::value::{Value, ValueRef};
 
 /// One value of a row, without a borrow.
 ///
-/// Two words that are written and read as they are: an enum with parts of several sizes is copied in
-/// pieces that a processor cannot pass on from a store to the next load.
+/// Two words, written and read whole: an enum with parts of several sizes is copied in pieces a
+/// processor cannot forward from a store to the next load.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot {
     kind: Kind,
     word: u64,
 }
 
-/// What the word of a slot is.
+/// The meaning of a slot's word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Null,
@@ -26,14 +26,14 @@ enum Kind {
     Int,
     /// Its bits.
     Real,
-    /// Where it is on a page, which was read when the row was found and stays as long as the
-    /// transaction: the page's number, the offset, and how many bytes.
+    /// The place on a page, read when the row was found and staying as long as the transaction: the
+    /// page's number, the offset, and the number of bytes.
     Text,
     Blob,
     /// The number among [`Slots::far`].
     CopiedText,
     CopiedBlob,
-    /// Nothing: the value is what the operand says, a constant, a parameter, a default.
+    /// Unused: the value is the operand's: a constant, a parameter, a default.
     Operand,
 }
 
@@ -53,32 +53,32 @@ impl Slot {
 
     #[inline(always)]
     fn on_page(kind: Kind, (page, from): (Pgno, u32), start: u32, len: u32) -> Slot {
-        // A page has at most 65,536 bytes; only an empty part can begin behind the last one, and then
-        // it does not matter where.
+        // A page has at most 65,536 bytes; only an empty part can begin behind the last one, at a
+        // place never read.
         let (start, len) = (u64::from((from + start) as u16), u64::from(len as u16));
         Slot { kind, word: u64::from(page.get()) << 32 | start << 16 | len }
     }
 }
 
-/// Where a payload is, from which values are taken.
+/// The place of a payload with values to keep.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Base {
     /// On a page, from this place on.
     Page(Pgno, u32),
-    /// In a buffer that the next row overwrites.
+    /// In a buffer overwritten by the next row.
     Buffer,
 }
 
 impl Base {
-    /// Of a payload that is part of a page.
+    /// The base of a payload within a page.
     #[inline]
     pub(super) fn of(page: &Page<'_>, payload: &[u8]) -> Base {
-        // A page has fewer bytes than that.
+        // A page has fewer than 2^32 bytes.
         Base::Page(page.pgno(), page.offset_of(payload) as u32)
     }
 }
 
-/// Slots of rows, one behind the other, and the bytes that are on no page.
+/// Slots of rows, one behind the other, and the bytes on no page.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
     pub(super) slots: Vec<Slot>,
@@ -106,7 +106,7 @@ impl Slots {
         self.slots.push(Slot::int(int));
     }
 
-    /// Appends a column of a record that was found in `bytes`, which are at `base`.
+    /// Appends a column of a record located in `bytes`, at `base`.
     #[inline(always)]
     pub(super) fn push(&mut self, place: ColumnPlace, bytes: &[u8], real: bool, base: Base) {
         let slot = if let Some(int) = place.int(bytes) {
@@ -130,7 +130,7 @@ impl Slots {
         self.slots.push(slot);
     }
 
-    /// Appends a value that is on no page, or not known to be.
+    /// Appends a value on no page, or on none known.
     pub(super) fn push_value(&mut self, value: ValueRef<'_>) {
         let slot = match value {
             ValueRef::Null => Slot::NULL,
@@ -142,7 +142,7 @@ impl Slots {
         self.slots.push(slot);
     }
 
-    /// Puts values in place of what operands say among the last `width` slots.
+    /// Replaces operands among the last `width` slots by their values.
     #[inline]
     pub(super) fn settle<'v>(&mut self, width: usize, operand: impl Fn(usize) -> ValueRef<'v>) {
         let first = self.slots.len() - width;
@@ -161,7 +161,7 @@ impl Slots {
         Slot { kind, word: (self.far.len() - 1) as u64 }
     }
 
-    /// The value of a slot; what its operand says is said by `operand`.
+    /// The value of a slot; `operand` gives the value of an operand's slot.
     #[inline]
     pub(super) fn value<'v>(
         &'v self,
@@ -192,7 +192,7 @@ fn part(bytes: &[u8], start: u32, len: u32) -> &[u8] {
     bytes.get(start..start.wrapping_add(len as usize)).unwrap_or_default()
 }
 
-/// The bytes of a page that the word of a slot tells of.
+/// The bytes of a page at a slot's word.
 #[inline]
 fn bytes_on_page(txn: &Transaction, word: u64) -> &[u8] {
     let (start, len) = ((word >> 16) as u16, word as u16);
@@ -201,7 +201,7 @@ fn bytes_on_page(txn: &Transaction, word: u64) -> &[u8] {
     bytes.and_then(|bytes| bytes.get(range)).unwrap_or_default()
 }
 
-/// The value of an operand that no row takes part in, or that a record ends before.
+/// The value of an operand without a row, or with a record ending before the operand.
 #[inline]
 pub(crate) fn fixed<'v>(operand: &'v Operand, parameters: &'v [Value]) -> ValueRef<'v> {
     match operand {
