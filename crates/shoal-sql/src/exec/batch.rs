@@ -2,10 +2,10 @@
 
 use crate::value::{Value, ValueRef};
 
-/// A batch ends at this many bytes, so that long values do not pile up.
+/// A batch ends at this many bytes: long values do not pile up.
 const BATCH_BYTES_MAX: usize = 1 << 20;
 
-/// Rows of one width, their bytes in one buffer that is used again.
+/// Rows of one width, their bytes in one buffer reused from batch to batch.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     width: usize,
@@ -43,13 +43,13 @@ impl Batch {
         self.width
     }
 
-    /// Whether it has so many bytes that it is to end.
+    /// True once the batch has enough bytes to end.
     #[inline]
     pub(crate) fn is_long(&self) -> bool {
         self.bytes.len() > BATCH_BYTES_MAX
     }
 
-    /// Appends a row, which has the batch's width.
+    /// Appends a row of the batch's width.
     pub(crate) fn push(&mut self, row: &[Value]) {
         self.rows += 1;
         for value in row {
@@ -63,13 +63,13 @@ impl Batch {
         self.rows += 1;
     }
 
-    /// Takes back the row that was begun last, of which not all values could be had.
+    /// Takes back the row begun last, where some of its values could not be computed.
     pub(crate) fn take_back_row(&mut self) {
         self.rows -= 1;
         self.slots.truncate(self.rows * self.width);
     }
 
-    /// Appends a value to the row that was begun last.
+    /// Appends a value to the row begun last.
     #[inline]
     pub(crate) fn push_value(&mut self, value: ValueRef<'_>) {
         let slot = match value {

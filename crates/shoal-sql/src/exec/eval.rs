@@ -14,7 +14,7 @@ use crate::value::{
 /// Runs a code; its value is then in its result register.
 ///
 /// # Errors
-/// What functions and queries within the expression raise.
+/// Errors of functions and queries within the expression.
 pub(crate) fn eval(machine: &mut Machine<'_, '_>, code: &Code) -> Result<(), Error> {
     let mut place = 0;
     while let Some(op) = code.ops.get(place) {
@@ -39,7 +39,7 @@ pub(crate) fn eval(machine: &mut Machine<'_, '_>, code: &Code) -> Result<(), Err
     Ok(())
 }
 
-/// Runs a condition's code and tells whether it holds; NULL does not.
+/// Runs a condition's code; true where the condition holds, false for NULL.
 ///
 /// # Errors
 /// As [`eval`].
@@ -49,8 +49,7 @@ pub(crate) fn eval_condition(machine: &mut Machine<'_, '_>, code: &Code) -> Resu
     Ok(truth(machine.registers[code.result].as_ref()) == Some(true))
 }
 
-/// Runs a code and gives the register where its value is: the one that it copies, where it computes
-/// nothing.
+/// Runs a code and gives the register of its value: for a code of a mere copy, the copied register.
 ///
 /// # Errors
 /// As [`eval`].
@@ -159,7 +158,7 @@ fn in_list(machine: &Machine<'_, '_>, from: usize, list: &[usize], rule: InRule)
     is_in_values(machine.registers[from].as_ref(), items, rule)
 }
 
-/// `IN` a list of constants, which are put into a set when first looked for.
+/// `IN` a list of constants, put into a set on the first lookup.
 fn in_set(
     machine: &mut Machine<'_, '_>,
     from: usize,
@@ -182,7 +181,7 @@ fn in_set(
 pub(crate) fn current_time(unix_ms: i64, kind: CurrentTime) -> String {
     let seconds = unix_ms.div_euclid(1000);
     let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    // Days to a date of the Gregorian calendar, in eras of 400 years that begin on 1 March.
+    // Days to a date of the Gregorian calendar, in eras of 400 years from 1 March on.
     let shifted = days + 719_468;
     let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
     let year_of_era =

@@ -1,4 +1,4 @@
-//! Groups side by side: the keys of all of them in one list, their aggregates in another, so that a group
+//! Groups side by side: the keys of all of them in one list, their aggregates in another. A group
 //! costs no allocation of its own.
 
 use super::Machine;
@@ -16,18 +16,18 @@ use crate::value::{Value, ValueRef, assign};
 #[derive(Debug, Default)]
 pub(super) struct GroupStore {
     len: usize,
-    /// Of each group its keys, then the values of one row for what is neither key nor aggregate.
+    /// The keys of each group, then one row's values for columns neither keys nor aggregates.
     values: ValueList,
-    /// Those values, where the row changes while rows are taken.
+    /// The values of that row, where rows taken later replace the row.
     picked: Vec<Value>,
     states: Vec<AggregateState>,
-    /// Where aggregates take rows in an order: the arguments of those so far, by their keys.
+    /// For aggregates with an order: the arguments so far, by their keys.
     waiting: Vec<Option<Sorter>>,
-    /// Where aggregates take distinct values: those seen.
+    /// For aggregates of distinct values: the values seen.
     seen: Vec<Option<Seen>>,
 }
 
-/// How many values of each group the list has.
+/// Number of values the list has for each group.
 #[inline(always)]
 fn width(plan: &GroupPlan) -> usize {
     plan.keys.len() + if plan.picks.is_some() { 0 } else { plan.kept.len() }
@@ -39,9 +39,9 @@ impl GroupStore {
         self.len
     }
 
-    /// About how many bytes a group takes that has these keys and values of a row.
+    /// Estimated bytes of a group with these keys and values of a row.
     pub(super) fn size<'v>(plan: &GroupPlan, values: impl Iterator<Item = ValueRef<'v>>) -> usize {
-        /// What finds it by its keys, and its place in the order.
+        /// Cost of the group's entry by key, and of its place in the order.
         const PLACES: usize = 48;
         PLACES + plan.aggregates.len() * size_of::<AggregateState>() + row_size(values)
     }
@@ -57,7 +57,7 @@ impl GroupStore {
         if plan.picks.is_some() {
             self.picked.extend(kept.map(Value::from));
         } else {
-            // What is kept is often a key.
+            // A kept value is often a key's.
             let near = plan.keys.len()..;
             near.zip(kept).for_each(|(near, kept)| self.values.push_again(kept, near));
         }
@@ -93,7 +93,7 @@ impl GroupStore {
         self.values.values(place * width(plan), plan.keys.len())
     }
 
-    /// A value of the row that is kept of a group.
+    /// A value of the row kept for a group.
     #[inline]
     pub(super) fn kept(&self, plan: &GroupPlan, place: usize, number: usize) -> ValueRef<'_> {
         if plan.picks.is_some() {
@@ -103,7 +103,7 @@ impl GroupStore {
         }
     }
 
-    /// Keeps the values of another row, where an aggregate picks it.
+    /// Replaces a group's kept row, when an aggregate picks another.
     pub(super) fn keep<'v>(
         &mut self,
         plan: &GroupPlan,
@@ -134,7 +134,7 @@ impl GroupStore {
         &mut self.states[place * plan.aggregates.len() + index]
     }
 
-    /// Whether an aggregate takes a value: not one over distinct values that has taken it before.
+    /// True where an aggregate takes a value: one over distinct values refuses values taken before.
     ///
     /// # Errors
     /// As [`Seen::insert`].
@@ -152,7 +152,8 @@ impl GroupStore {
         }
     }
 
-    /// The values that an aggregate of a group has taken, where it takes distinct ones.
+    /// The values taken by an aggregate over distinct values in a group; `None` for other
+    /// aggregates.
     #[inline]
     pub(super) fn seen(
         &mut self,
@@ -162,10 +163,10 @@ impl GroupStore {
         self.seen.get_mut(place * plan.aggregates.len() + index)?.as_mut()
     }
 
-    /// Takes one aggregate's arguments, the keys it is ordered by, and what is kept of the row.
+    /// Takes one aggregate's arguments, the keys of its order, and the row's kept values.
     ///
     /// # Errors
-    /// What aggregates raise, and when values that do not fit into memory cannot be written to a file.
+    /// Errors of aggregates, and when spilled values cannot be written to a file.
     pub(super) fn step<'v>(
         &mut self,
         (plan, index): (&GroupPlan, usize),
@@ -217,7 +218,7 @@ impl GroupStore {
         Ok(())
     }
 
-    /// Gives the aggregates that take rows in an order their rows.
+    /// Feeds aggregates with an order their sorted rows.
     fn take_waiting(
         &mut self,
         plan: &GroupPlan,

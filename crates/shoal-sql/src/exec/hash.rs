@@ -1,5 +1,5 @@
-//! Hash joins: one side's rows are kept by key, the other side's rows look theirs up. Where memory is
-//! limited and they do not fit, they are kept in a file, sorted by key.
+//! Hash joins: the rows of the build side are kept by key, and rows of the probe side look theirs
+//! up. Without room under a limit of memory, the build side is kept in a file, sorted by key.
 
 use super::Machine;
 use super::eval;
@@ -13,11 +13,11 @@ use crate::keep::{Kept, RowStore, SortKey, SortPlan, row_size};
 use crate::plan::{Code, HashKey, HashScan};
 use crate::value::{Collation, ValueRef};
 
-/// Kept rows and where those of each key are.
+/// The build side: kept rows, and the rows of each key.
 #[derive(Debug, Default)]
 pub(super) struct HashStore {
     rows: RowStore,
-    /// The rows, where there is no room for them: each has its number before what is kept of it.
+    /// Spilled rows: each has its number in front of its kept values.
     sorted: Option<SortedRows>,
     /// How many rows there are.
     count: usize,
@@ -26,11 +26,11 @@ pub(super) struct HashStore {
     ends: Vec<(usize, usize)>,
     /// The next row of the same key; itself for the last.
     next: Vec<usize>,
-    /// Which rows found a match, where that is noted.
+    /// The matched rows, where matches are noted.
     matched: Vec<bool>,
-    /// The key that is looked for.
+    /// The key of the current lookup.
     key: Vec<u8>,
-    /// What all of it takes.
+    /// Bytes of all structures.
     kept: Kept,
 }
 
@@ -39,11 +39,11 @@ pub(super) struct HashStore {
 pub(super) struct HashRun {
     /// The row to be given next.
     next: Option<usize>,
-    /// Where that is, if the rows are in a file.
+    /// The row's place, if the rows are in a file.
     place: SortedPlace,
     /// The row given last.
     last: usize,
-    /// Whether only rows without a match are given, whatever their keys.
+    /// True where only unmatched rows are given, whatever their keys.
     unmatched: bool,
 }
 
@@ -86,7 +86,7 @@ impl HashRun {
         Ok(())
     }
 
-    /// Forgets which rows found a match, before the query runs anew.
+    /// Forgets the matches, before the query runs anew.
     pub(super) fn reset(plan: &HashScan, machine: &mut Machine<'_, '_>) {
         match &mut machine.stores[plan.store] {
             Some(_) if plan.rebuild => machine.stores[plan.store] = None,
@@ -95,7 +95,7 @@ impl HashRun {
         }
     }
 
-    /// Begins to give the rows that found no match.
+    /// Begins to give the unmatched rows.
     pub(super) fn open_unmatched(
         plan: &HashScan,
         machine: &mut Machine<'_, '_>,
@@ -104,7 +104,7 @@ impl HashRun {
         Ok(HashRun { next: Some(0), unmatched: true, ..HashRun::default() })
     }
 
-    /// Notes that the row given last found a match.
+    /// Notes a match of the row given last.
     pub(super) fn mark(&self, plan: &HashScan, machine: &mut Machine<'_, '_>) {
         if let Some(store) = &mut machine.stores[plan.store]
             && let Some(matched) = store.matched.get_mut(self.last)
@@ -202,9 +202,9 @@ fn build(plan: &HashScan, machine: &mut Machine<'_, '_>) -> Result<HashStore, Er
     build_sorted(plan, machine)
 }
 
-/// The rows in a file, for which there is no room in memory. They are gone through once more.
+/// The build side in a file, without room in memory. The rows are read once more.
 fn build_sorted(plan: &HashScan, machine: &mut Machine<'_, '_>) -> Result<HashStore, Error> {
-    /// What no key that is looked for is: those with a NULL are not looked for.
+    /// A key no lookup has: keys with a NULL are never looked up.
     const NO_KEY: &[u8] = &[0];
     let sort = SortPlan { keys: vec![SortKey::ascending(0, Collation::Binary)] };
     let mut sorter = Sorter::default();
@@ -226,8 +226,8 @@ fn build_sorted(plan: &HashScan, machine: &mut Machine<'_, '_>) -> Result<HashSt
     Ok(HashStore { sorted, count, ..HashStore::default() })
 }
 
-/// Calls `each` with every row that is to be kept, which is in the registers, and its key; `None` for
-/// one with a NULL in it. Until that says false.
+/// Calls `each` with every row of the build side, in the registers, and its key; `None` for a key
+/// with a NULL. Ends when `each` is false.
 fn each_row(
     plan: &HashScan,
     machine: &mut Machine<'_, '_>,
@@ -253,7 +253,7 @@ fn each_row(
     Ok(())
 }
 
-/// Makes the key of one side; true when a part of it is NULL, which equals nothing.
+/// Makes the key of one side; true when a part is NULL, equal to nothing.
 fn push_keys(
     plan: &HashScan,
     machine: &mut Machine<'_, '_>,

@@ -1,5 +1,5 @@
-//! Queries within expressions that loop over few rows of one source, found by a key: they begin anew for
-//! every row around them, so nothing stands between the expression and the loop.
+//! Queries within expressions looping over few rows of one source, found by a key: such a query
+//! begins anew for every row around, so nothing stands between the expression and the loop.
 
 use super::Machine;
 use super::eval;
@@ -9,7 +9,7 @@ use crate::Error;
 use crate::exec::eval_condition;
 use crate::plan::{Code, InnerPlan};
 
-/// What such a query keeps from one run for the next.
+/// Memory of such a query, from one run to the next.
 #[derive(Debug, Default)]
 pub(super) struct InnerRun {
     scan: ScanRun,
@@ -20,7 +20,7 @@ impl InnerRun {
     /// Puts the query's first row into its registers; false when there is none.
     ///
     /// # Errors
-    /// What expressions raise, and what is wrong with the file.
+    /// Errors of expressions, and of the file.
     pub(super) fn first_row(
         &mut self,
         plan: InnerPlan<'_>,
@@ -61,7 +61,7 @@ impl InnerRun {
         Ok(true)
     }
 
-    /// Goes to the next row that meets the conditions.
+    /// Goes to the next row meeting the conditions.
     fn next(&mut self, plan: InnerPlan<'_>, machine: &mut Machine<'_, '_>) -> Result<bool, Error> {
         let level = plan.level;
         while self.scan.next(&level.scan, machine)? {

@@ -1,4 +1,4 @@
-//! The rowids that several walks over indexes have in common.
+//! The rowids common to several walks over indexes.
 
 use super::Machine;
 use super::scan::IndexRun;
@@ -7,16 +7,16 @@ use crate::keep::Kept;
 use crate::plan::{IndexScan, Reg};
 use crate::value::Value;
 
-/// So many entries are passed before the next rowid is sought.
+/// Number of entries passed before the next rowid is sought.
 const STEPS_BEFORE_SEEK: usize = 8;
 
-/// Keeps those of ascending rowids that another walk has, of which `at_least` finds the first one that
-/// is not below a rowid. It is asked about ascending ones.
+/// Intersects ascending rowids with another walk. `at_least` finds the walk's first rowid not below
+/// a given one, and is called with ascending rowids.
 ///
-/// Cost: a call for each rowid at most; none for those that are passed over.
+/// Cost: at most one call for each rowid; none for rowids passed over.
 ///
 /// # Errors
-/// What `at_least` raises.
+/// Errors of `at_least`.
 pub(super) fn keep_common(
     rowids: &mut Vec<i64>,
     mut at_least: impl FnMut(i64) -> Result<Option<i64>, Error>,
@@ -40,7 +40,7 @@ pub(super) fn keep_common(
     Ok(())
 }
 
-/// Sorts rowids that come in the order of an index's entries.
+/// Sorts rowids given in the order of an index's entries.
 pub(super) fn put_in_order(rowids: &mut Vec<i64>) {
     if !rowids.is_sorted_by(|a, b| a < b) {
         rowids.sort_unstable();
@@ -48,7 +48,7 @@ pub(super) fn put_in_order(rowids: &mut Vec<i64>) {
     }
 }
 
-/// Finds the rowids that all walks leave in a register, ascending.
+/// Finds the rowids common to all walks, ascending; each walk leaves its rowid in a register.
 pub(super) fn common_rowids(
     walks: &[IndexScan],
     rowid: Reg,
@@ -70,7 +70,7 @@ pub(super) fn common_rowids(
         let mut last = None;
         keep_common(&mut rowids, |wanted| {
             machine.tick()?;
-            // What was given to the one before is below what is wanted.
+            // The rowid given before is below the wanted one.
             let mut more = last.is_some();
             for _ in 0..STEPS_BEFORE_SEEK {
                 more = more && run.next(walk, machine)?;
@@ -96,7 +96,7 @@ pub(super) fn common_rowids(
     Ok(rowids)
 }
 
-/// The rowid that a walk has left.
+/// The rowid left by a walk.
 fn found(machine: &Machine<'_, '_>, reg: Reg) -> Result<i64, Error> {
     match machine.registers[reg] {
         Value::Int(rowid) => Ok(rowid),

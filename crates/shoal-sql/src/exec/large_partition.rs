@@ -1,6 +1,6 @@
-//! A window's partition that does not fit into memory: its rows are in a file, and so is what is
-//! computed of them. Frames go through the rows from the first to the last, each end at its own
-//! pace, so few of them are in memory at a time.
+//! A window's partition too large for memory: its rows are in a file, and so are the results.
+//! Window frames go through the rows from the first to the last, each end at its own pace, so few
+//! of them are in memory at a time.
 
 use std::ops::Range;
 
@@ -14,10 +14,10 @@ use crate::plan::WindowPass;
 use crate::session::Session;
 use crate::value::{Value, ValueRef};
 
-/// How many rows are kept that may become the extreme of a frame.
+/// Most candidates kept for the extreme of a window frame.
 const CANDIDATES_MAX: usize = 1024;
 
-/// A partition's rows, each with the number of its group of peers before it.
+/// A partition's rows, each behind the number of its group of peers.
 #[derive(Debug)]
 pub(super) struct LargePartition {
     rows: NumberedRows,
@@ -29,15 +29,15 @@ pub(super) struct LargePartition {
     /// By call.
     results: Vec<NumberedRows>,
     result_readers: Vec<NumberedReader>,
-    /// The values that tell peers, of the row that came last.
+    /// The order's values of the last row, for recognising peers.
     last: Vec<Value>,
-    /// How far the beginnings and the ends of frames by distance have come, and for which place.
+    /// The places reached by the starts and the ends of window frames by distance.
     reached: [usize; 2],
     /// A row with its results.
     row: Vec<Value>,
 }
 
-/// The partition as a window's functions see it.
+/// A view of the partition for a window's functions.
 pub(super) struct Looked<'p> {
     pub(super) partition: &'p mut LargePartition,
     pub(super) pass: &'p WindowPass,
@@ -70,7 +70,7 @@ impl LargePartition {
         self.rows.len()
     }
 
-    /// Takes a row; those that the keys call peers come one after the other.
+    /// Takes a row; peers come one after the other.
     ///
     /// # Errors
     /// When the files cannot be written.
@@ -94,7 +94,7 @@ impl LargePartition {
     /// Ends the taking of rows, and computes the functions of their window.
     ///
     /// # Errors
-    /// What functions raise; when the files cannot be read or written.
+    /// Errors of functions; when the files cannot be read or written.
     pub(super) fn compute(
         &mut self,
         pass: &WindowPass,
@@ -108,7 +108,7 @@ impl LargePartition {
         self.results.iter_mut().try_for_each(NumberedRows::finish)
     }
 
-    /// A row with its results behind it.
+    /// A row, followed by its results.
     ///
     /// # Errors
     /// When the files cannot be read.

@@ -17,8 +17,8 @@ impl Values {
 }
 
 impl Sorter {
-    /// Of rows of one leaf those that may be among the first ones, as far as their first key tells: their
-    /// numbers on it are put in front of `chosen`; gives how many they are.
+    /// Top-N over a leaf: chooses the rows still possible among the first ones, by their first key.
+    /// Puts their numbers on the leaf in front of `chosen`; gives their count.
     pub(super) fn choose(
         &self,
         (values, sort): (Values, &SortPlan),
@@ -38,7 +38,7 @@ impl Sorter {
         {
             for (number, &row) in selected.iter().enumerate() {
                 let place = places.get(usize::from(row) * stride + field);
-                // Floats are told apart here, whatever else it is by its value.
+                // Floats have a path of their own here; other values go through the general one.
                 let prefix = match place.and_then(|place| place.real(bytes)) {
                     Some(real) => prefix(ValueRef::Real(real), key),
                     None => prefix_of(rows.value(number, operand), key),

@@ -1,20 +1,20 @@
-//! What a query within an expression gave for rows like the current one.
+//! Memo of a query within an expression: its results for rows like the current one.
 
 use rustc_hash::FxHashMap;
 
 use crate::plan::Reg;
 use crate::value::Value;
 
-/// All that is kept takes no more than this.
+/// Most bytes of all answers kept.
 const BYTES_MAX: usize = 1 << 20;
-/// So many rows decide whether the answers repeat.
+/// Number of rows deciding if answers repeat.
 const TRIALS: usize = 128;
 
-/// Answers by the values that the query reads of the rows around it.
+/// Answers by the values the query reads of the rows around.
 #[derive(Debug, Default)]
 pub(super) struct Memo {
     known: FxHashMap<Box<[u8]>, Value>,
-    /// The key that was looked for last.
+    /// The key of the last lookup.
     key: Vec<u8>,
     bytes: usize,
     hits: usize,
@@ -22,7 +22,7 @@ pub(super) struct Memo {
 }
 
 impl Memo {
-    /// The answer for the values that are in the registers now.
+    /// The answer for the registers' current values.
     pub(super) fn find(&mut self, reads: &[Reg], registers: &[Value]) -> Option<&Value> {
         if !self.is_worth_it() {
             return None;
@@ -37,7 +37,7 @@ impl Memo {
         found
     }
 
-    /// Keeps the answer for the key that was looked for last.
+    /// Keeps the answer for the key of the last lookup.
     pub(super) fn keep(&mut self, answer: &Value) {
         let size = self.key.len() + byte_count(answer) + 64;
         if !self.is_worth_it() || size > BYTES_MAX / 16 {
@@ -63,7 +63,7 @@ fn byte_count(value: &Value) -> usize {
     }
 }
 
-/// Appends a value so that different values have different bytes, 1 and 1.0 among them.
+/// Appends a value's exact key: different values have different bytes, 1 and 1.0 among them.
 fn push_exact(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Null => out.push(0),

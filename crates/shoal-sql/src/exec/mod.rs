@@ -1,10 +1,9 @@
 //! Running plans.
 //!
-//! A [`Run`] is the state of one execution: registers, where each loop stands, what was gathered.
-//! It borrows nothing. To go on it is given a transaction, with which it makes a [`Machine`] that
-//! also has the cursors; at the end of a batch of rows the cursors are dropped and their places
-//! noted. So a result set can own its transaction, and one place in the code pays for that, once
-//! per batch.
+//! A [`Run`] is the state of one execution: registers, the position of each loop, gathered rows. A
+//! run borrows nothing. To go on, it is given a transaction and makes a [`Machine`], with cursors
+//! besides; at the end of a batch of rows the cursors are dropped and their places noted. So a
+//! result set can own its transaction, at a cost in one place of the code, once per batch.
 
 mod batch;
 pub(crate) mod computed;
@@ -57,7 +56,7 @@ use probe::{Probe, ProbePlan};
 use query::{QueryRun, each_row};
 use shared::SharedRows;
 
-/// What a run keeps between batches.
+/// The state of a run between batches.
 #[derive(Debug, Default)]
 struct State {
     /// `None` while a machine has them.
@@ -66,15 +65,15 @@ struct State {
     sets: Vec<Option<KeySet>>,
     queries: Vec<SubqueryRun>,
     stores: Vec<Option<HashStore>>,
-    /// Which rows found a match.
+    /// The matched rows of outer joins.
     marks: Vec<MatchedRows>,
-    /// The rows that recursions have taken.
+    /// The rows taken by recursions.
     taken: Vec<Vec<Value>>,
-    /// The rows of common tables that are made once.
+    /// The rows of common tables made once.
     shared: Vec<Option<Arc<SharedRows>>>,
     /// Modules whose rows are made once for a statement.
     modules: Vec<(Arc<dyn Module>, Box<dyn ModuleRows>)>,
-    /// What finds rows by their rowids, by the number of the cursor.
+    /// Lookups of rows by rowid, by the number of the cursor.
     lookups: Vec<Option<TableLookup>>,
 }
 
@@ -82,18 +81,18 @@ struct State {
 #[derive(Debug, Default)]
 struct SubqueryRun {
     run: Option<Box<QueryRun>>,
-    /// Instead of it, where its first row is found by a key.
+    /// In place of `run`, for a first row found by a key.
     inner: Option<Box<InnerRun>>,
-    /// Instead of both, where its rows come straight from the pages.
+    /// In place of both, for rows straight from the pages.
     probe: Option<Box<Probe>>,
-    /// What a query that depends on no row gave.
+    /// The result of a query independent of any row.
     value: Option<Value>,
     exists: Option<bool>,
     set: Option<QuerySet>,
     rows: Option<QueryRows>,
-    /// The values that an `IN` seeks.
+    /// The values an `IN` looks up.
     listed: Option<Listed>,
-    /// What one that depends on rows gave for some of them.
+    /// Results of a correlated query for some rows.
     memo: Memo,
 }
 
@@ -104,7 +103,7 @@ pub(crate) struct Run {
     root: QueryRun,
     started: bool,
     done: bool,
-    /// What ended the run behind rows that were given.
+    /// The error that ended the run behind the rows given.
     failed: Option<Error>,
 }
 
@@ -133,8 +132,8 @@ impl Run {
         Run { state, root: QueryRun::default(), started: false, done: false, failed: None }
     }
 
-    /// Whether a run of the program leaves nothing behind that the next one could mistake for its
-    /// own: it writes every register before it reads it.
+    /// True where a run of the program leaves nothing behind for the next one to mistake for its
+    /// own: every register is written before it is read.
     pub(crate) fn can_restart(program: &Program) -> bool {
         let BodyPlan::Select(select) = &program.root.body else { return false };
         let grouped = select.pipeline.as_ref().is_some_and(|pipeline| pipeline.group.is_some());
@@ -158,8 +157,8 @@ impl Run {
     /// Appends up to `count` rows to `out`; false when there are no more.
     ///
     /// # Errors
-    /// What expressions raise and what is wrong with the file, once the rows before were given; the run is
-    /// over then.
+    /// Errors of expressions and of the file, once the rows before were given; then the run is
+    /// over.
     pub(crate) fn fill(
         &mut self,
         program: &Program,
@@ -228,11 +227,11 @@ impl Run {
     }
 }
 
-/// Runs a program to its end, calling `each` with every row. `schema` is what functions of the schema
-/// read, unless the program knows.
+/// Runs a program to its end, calling `each` with every row. `schema` is the schema for functions
+/// reading one, unless the program has its own.
 ///
 /// # Errors
-/// What expressions and `each` raise, and what is wrong with the file.
+/// Errors of expressions and of `each`, and of the file.
 pub(crate) fn for_each_row(
     program: &Program,
     (txns, schema): (Txns<'_>, Option<&Schema>),
@@ -251,7 +250,7 @@ pub(crate) fn for_each_row(
     Ok(())
 }
 
-/// A run with cursors: what expressions and loops work on.
+/// A run with cursors: the machine expressions and loops work on.
 pub(crate) struct Machine<'m, 't> {
     plans: &'m [SubqueryPlan],
     /// `None` where expressions alone are evaluated.
@@ -287,11 +286,11 @@ enum Slot<'t> {
     Row(FoundRow<'t>),
 }
 
-/// A row that was looked up by its rowid.
+/// A row looked up by its rowid.
 struct FoundRow<'t> {
     rowid: i64,
     record: &'t [u8],
-    /// The record, where it goes on on other pages.
+    /// The whole record, if continued on overflow pages.
     far: Option<Vec<u8>>,
 }
 
@@ -325,7 +324,7 @@ impl<'m, 't> Machine<'m, 't> {
         }
     }
 
-    /// A machine that can evaluate expressions which run no query.
+    /// A machine for expressions without queries.
     pub(crate) fn of_registers(
         registers: Vec<Value>,
         sets: usize,
@@ -353,7 +352,8 @@ impl<'m, 't> Machine<'m, 't> {
         }
     }
 
-    /// Does a part of a node's work; `rows` tells how many rows it gave.
+    /// Does a part of a node's work under `EXPLAIN ANALYZE`; `rows` gives the number of rows it
+    /// gave.
     #[inline]
     fn measured<T>(
         &mut self,
@@ -368,7 +368,7 @@ impl<'m, 't> Machine<'m, 't> {
         Ok(done)
     }
 
-    /// The same of a node that begins anew.
+    /// As [`Machine::measured`] for a node beginning anew.
     #[inline]
     fn measured_run<T>(
         &mut self,
@@ -398,17 +398,17 @@ impl<'m, 't> Machine<'m, 't> {
         if self.ticks.is_multiple_of(EVERY) { self.session.check() } else { Ok(()) }
     }
 
-    /// The transactions that are read in.
+    /// The transactions of the statement's databases.
     fn txns(&self) -> Result<Txns<'t>, Error> {
         self.txns.ok_or(Error::Misuse { what: "a query was run outside a transaction" })
     }
 
-    /// The transaction that a database is read in.
+    /// The transaction for reading a database.
     fn txn(&self, database: usize) -> Result<&'t Transaction, Error> {
         self.txns()?.of(database)
     }
 
-    /// The transaction that a cursor reads in.
+    /// The transaction of a cursor.
     fn cursor_txn(&self, cursor: usize) -> Result<&'t Transaction, Error> {
         self.txn(self.cursor_databases.get(cursor).copied().unwrap_or(crate::schema::MAIN))
     }
@@ -428,7 +428,7 @@ impl<'m, 't> Machine<'m, 't> {
         }
     }
 
-    /// A cursor over a table, which is opened unless it is.
+    /// A cursor over a table, opened on first use.
     #[inline]
     fn table_cursor(&mut self, cursor: usize, root: Pgno) -> Result<&mut TableCursor<'t>, Error> {
         let txn = self.cursor_txn(cursor)?;
@@ -459,8 +459,8 @@ impl<'m, 't> Machine<'m, 't> {
     /// Puts a cursor on the row with a rowid; false where there is none.
     fn find_row(&mut self, cursor: usize, root: Pgno, rowid: i64) -> Result<bool, Error> {
         let txn = self.cursor_txn(cursor)?;
-        // What finds rows fast keeps what it learned of the tree, which a writer changes, and gives
-        // records as they are stored.
+        // A lookup keeps its knowledge of the tree, which a writer changes, and gives records as
+        // stored, which UTF-16 forbids.
         if txn.is_writer() || txn.utf16().is_some() {
             return Ok(self.table_cursor(cursor, root)?.seek(rowid)?);
         }
@@ -501,7 +501,7 @@ impl<'m, 't> Machine<'m, 't> {
         Ok(rows)
     }
 
-    /// The context in which modules give rows.
+    /// The context for modules giving rows.
     fn module_context(&self) -> Result<ModuleContext<'_>, Error> {
         Ok(ModuleContext { schema: self.schema, txns: self.txns()?, session: self.session })
     }
@@ -538,7 +538,7 @@ impl<'m, 't> Machine<'m, 't> {
         Ok(())
     }
 
-    /// Whether a query gives any row.
+    /// True where a query gives any row.
     pub(crate) fn exists(&mut self, index: usize) -> Result<bool, Error> {
         if let Some(exists) = self.queries[index].exists {
             return Ok(exists);
@@ -607,7 +607,7 @@ impl<'m, 't> Machine<'m, 't> {
         Ok(found)
     }
 
-    /// Lists the first column of every row of a query that depends on no row, unless that was done.
+    /// Lists the first column of every row of a query independent of any row, unless done before.
     fn list(&mut self, index: usize, rule: ListRule) -> Result<(), Error> {
         if self.queries[index].listed.is_none() {
             let mut listing = Listing::new(rule);
@@ -617,7 +617,7 @@ impl<'m, 't> Machine<'m, 't> {
         Ok(())
     }
 
-    /// The value at a place of what [`Machine::list`] listed.
+    /// The value at a place of the list made by [`Machine::list`].
     fn next_listed(&mut self, index: usize, at: &mut ListPlace) -> Result<Option<Value>, Error> {
         match &mut self.queries[index].listed {
             Some(listed) => listed.next(at),
@@ -642,7 +642,7 @@ impl<'m, 't> Machine<'m, 't> {
         Ok(())
     }
 
-    /// Whether a row of registers is among a query's rows; NULL where only a NULL could tell.
+    /// True where a row of registers is among a query's rows; NULL where only a NULL could tell.
     pub(crate) fn row_in_query(
         &mut self,
         index: usize,
@@ -662,7 +662,7 @@ impl<'m, 't> Machine<'m, 't> {
         }
     }
 
-    /// Whether a register's value is among the first column of a query's rows; NULL where only a
+    /// True where a register's value is among the first column of a query's rows; NULL where only a
     /// NULL could tell.
     pub(crate) fn in_query(
         &mut self,
@@ -698,8 +698,8 @@ impl<'m, 't> Machine<'m, 't> {
         }
     }
 
-    /// As [`Machine::in_query`] of a query that is asked for one value alone: it is left at the
-    /// first row that is equal.
+    /// As [`Machine::in_query`] for a query asked for one value alone: the search ends at the first
+    /// equal row.
     fn in_rows(&mut self, index: usize, from: usize, rule: InRule) -> Result<Option<bool>, Error> {
         if let Some(probe) = self.probe_plan(index).filter(|probe| !probe.groups()) {
             let measure = self.plans[index].plan.measure;

@@ -1,5 +1,5 @@
-//! Windows over more rows than fit into memory: the rows wait in a file, sorted for the window that
-//! is next, and come back one partition at a time.
+//! Windows over more rows than memory holds: the rows wait in a file, sorted for the next window,
+//! and come back one partition at a time.
 
 use super::Machine;
 use super::frame::{Ends, Frame};
@@ -12,8 +12,8 @@ use crate::plan::{WindowPass, WindowPlan};
 use crate::session::Session;
 use crate::value::{Value, assign};
 
-/// Where the parts of a row lie: behind what is kept of it, for each window its keys and then for
-/// each call the arguments and whether its `FILTER` lets the row in; behind all those the results.
+/// The layout of a row: the kept values, then for each window its keys and for each call the
+/// arguments and the outcome of its `FILTER`, then all results.
 #[derive(Debug)]
 struct Layout {
     /// By window.
@@ -44,7 +44,7 @@ impl Layout {
 #[derive(Debug)]
 pub(super) struct Partitions {
     layout: Layout,
-    /// Sorted for the window of that number.
+    /// Sorted for the window with the number `pass`.
     sorter: Sorter,
     sort: SortPlan,
     pass: usize,
@@ -55,13 +55,13 @@ pub(super) struct Partitions {
     /// The rows of a partition, each with its results, and the next of them.
     rows: Vec<Vec<Value>>,
     next: usize,
-    /// What these take.
+    /// Bytes of these rows.
     kept: Kept,
-    /// A partition that does not fit into memory.
+    /// A partition too large for memory.
     large: Option<Box<LargePartition>>,
 }
 
-/// How rows are sorted for a window.
+/// The order of rows for a window.
 fn sort_of(layout: &Layout, plan: &WindowPlan, pass: usize) -> SortPlan {
     let keys = plan.passes[pass].sort.keys.iter();
     let keys = keys.map(|key| SortKey { reg: layout.starts[pass] + key.reg, ..*key });
@@ -69,7 +69,7 @@ fn sort_of(layout: &Layout, plan: &WindowPlan, pass: usize) -> SortPlan {
 }
 
 impl Partitions {
-    /// With the rows that were gathered in memory before.
+    /// Takes over the rows gathered in memory before.
     ///
     /// # Errors
     /// When they cannot be written to a file.
@@ -107,7 +107,7 @@ impl Partitions {
     /// Ends the taking of rows, and goes through all windows but the last.
     ///
     /// # Errors
-    /// What functions raise; when files cannot be read or written.
+    /// Errors of functions; when files cannot be read or written.
     pub(super) fn finish(
         &mut self,
         plan: &WindowPlan,
@@ -215,7 +215,7 @@ impl Partitions {
                 }
             }
             let order = &self.sort.keys[pass.partition_count..];
-            // Once as it is, and once more in the columns that functions are computed from.
+            // Each row is held twice: as gathered, and in the columns functions are computed from.
             let size = 2 * row_size(row.iter().map(Value::as_ref));
             if self.large.is_none() && is_full(session, bytes, size) {
                 let mut large = Box::new(LargePartition::new(session, pass)?);

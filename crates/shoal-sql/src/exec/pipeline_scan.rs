@@ -1,4 +1,4 @@
-//! Scans that take their rows from a pipeline, and compute what is asked of those many at a time.
+//! Scans over a pipeline, computing expressions over many rows at a time.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ use crate::value::{Value, ValueRef, assign};
 pub(super) struct PipelineScanRun {
     memory: Memory,
     rows: PipelineRows,
-    /// Rows that were found and are not computed yet.
+    /// Rows found and not yet computed.
     ready: Range<usize>,
-    /// Those that were computed.
+    /// The computed rows.
     columns: Columns,
     /// The row behind the current one.
     next: usize,
@@ -34,10 +34,10 @@ impl PipelineScanRun {
         PipelineScanRun { memory, rows, ready: 0..0, columns: Columns::default(), next: 0 }
     }
 
-    /// Puts what the scan gives of the next row into the registers; false when there is none.
+    /// Puts the next row's values into the registers; false when there is none.
     ///
     /// # Errors
-    /// What is wrong with the file, and what computing the row raises.
+    /// Errors of the file, and of computing the row.
     pub(super) fn next(
         &mut self,
         plan: &PipelineScan,
@@ -93,8 +93,8 @@ impl PipelineScanRun {
         Ok(Some(self.columns.rows()))
     }
 
-    /// Takes the next of the rows that are computed, where it is one of the query's; `outputs` has what is
-    /// the same for all of them. None where the scan gives columns that more is to be done with.
+    /// Takes the next computed row, where the scan's rows are the query's; `outputs` has the values
+    /// equal for all of them. None where further steps follow the scan.
     #[inline]
     pub(super) fn next_in_batch<'r>(
         &'r mut self,
@@ -115,7 +115,7 @@ impl PipelineScanRun {
 pub(super) struct BatchRow<'r> {
     columns: &'r Columns,
     row: usize,
-    /// The column of each output; `None` for one that is the same for all rows.
+    /// The column of each output; `None` for a value equal for all rows.
     places: &'r [Option<usize>],
     outputs: &'r [Value],
 }

@@ -1,4 +1,4 @@
-//! Queries within expressions whose rows come straight from the pages: run for one row around them after the
+//! Queries within expressions with rows straight from the pages: run for one outer row after the
 //! other, with the memory of the run before.
 
 use super::Machine;
@@ -26,18 +26,18 @@ impl<'p> ProbePlan<'p> {
         Some(ProbePlan { select, pipeline: select.inner.as_deref()? })
     }
 
-    /// Whether few rows of one table are found at once.
+    /// True where few rows of one table are found without a loop.
     pub(super) fn is_quick(self) -> bool {
         !self.groups() && self.pipeline.is_quick()
     }
 
-    /// Whether it makes one group of its rows.
+    /// True where the query makes one group of its rows.
     pub(super) fn groups(self) -> bool {
         self.select.group.is_some()
     }
 }
 
-/// What such a query keeps from one run for the next.
+/// Memory of such a query, from one run to the next.
 #[derive(Debug)]
 pub(super) struct Probe {
     memory: Memory,
@@ -56,13 +56,13 @@ impl Probe {
     }
 }
 
-/// Whether a group is nothing but the states of its aggregates.
+/// True where a group is nothing but the states of its aggregates.
 fn is_bare(group: &GroupPlan) -> bool {
     group.kept.is_empty() && group.aggregates.iter().all(|aggregate| !aggregate.distinct)
 }
 
 impl Machine<'_, '_> {
-    /// Runs `run` with what the query keeps, and with the registers, which are its parameters.
+    /// Runs `run` with the query's memory, and with the registers as its parameters.
     #[inline]
     fn with_probe<T>(
         &mut self,
@@ -80,10 +80,10 @@ impl Machine<'_, '_> {
         result
     }
 
-    /// Whether the query has a row.
+    /// True where the query has a row.
     ///
     /// # Errors
-    /// What aggregates and conditions on them raise, and what is wrong with the file.
+    /// Errors of aggregates and their conditions, and of the file.
     pub(super) fn probe_any(&mut self, index: usize, plan: ProbePlan<'_>) -> Result<bool, Error> {
         if plan.select.group.is_some() {
             return self.probe_first(index, plan);
@@ -96,12 +96,12 @@ impl Machine<'_, '_> {
         })
     }
 
-    /// Calls `has_row` with whether a query that groups nothing has a row, for each of some rows around it in
-    /// their order: `read` are the registers that it reads of them, `value` gives those of a row by their
-    /// numbers there.
+    /// Asks a query without groups for many outer rows: calls `has_row` for each, in order, with
+    /// true where the query has a row. `read` pairs the registers read of the outer rows with
+    /// numbers, and `value` gives a register's value by a row and such a number.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// Errors of the file.
     pub(super) fn probe_many<'v>(
         &mut self,
         (index, plan): (usize, ProbePlan<'_>),
@@ -140,7 +140,7 @@ impl Machine<'_, '_> {
     /// Puts the query's first row into its registers; false when there is none.
     ///
     /// # Errors
-    /// As [`Machine::probe_any`], and what expressions raise.
+    /// As [`Machine::probe_any`], and errors of expressions.
     pub(super) fn probe_first(&mut self, index: usize, plan: ProbePlan<'_>) -> Result<bool, Error> {
         let ProbePlan { select, pipeline } = plan;
         if let Some(group) = &select.group {
@@ -223,7 +223,8 @@ impl Machine<'_, '_> {
                         state.step_borrowed(Some(value))?;
                     }
                 }
-                // One that ends early has one aggregate, which takes the first value there is.
+                // A group ending early has one aggregate, and the first value other than NULL
+                // decides.
                 Ok(!group.ends_early || is_null)
             })
         })?;
@@ -233,7 +234,7 @@ impl Machine<'_, '_> {
         found
     }
 
-    /// Puts what is told of the group into registers; false where a condition leaves it out.
+    /// Puts the group's values into registers; false where a condition drops the group.
     fn give_group(
         &mut self,
         select: &SelectPlan,
@@ -261,11 +262,11 @@ impl Machine<'_, '_> {
         Ok(true)
     }
 
-    /// Whether a value is among the query's, by its first output; NULL where only a NULL could tell. It is
-    /// left at the first row that is equal.
+    /// True where a value is among the query's, by its first output; NULL where only a NULL could
+    /// tell. The search ends at the first equal row.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// Errors of the file.
     pub(super) fn probe_in(
         &mut self,
         index: usize,

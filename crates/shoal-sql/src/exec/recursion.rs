@@ -1,4 +1,4 @@
-//! Common tables that read themselves: a queue of rows, each of which goes through the steps once.
+//! Recursive common tables: a queue of rows, with each row going through the steps once.
 
 use super::Machine;
 use super::eval;
@@ -15,7 +15,7 @@ use crate::value::assign;
 #[derive(Debug, Default)]
 pub(super) struct RecursiveRun {
     started: bool,
-    /// Whether a row was taken that is still to go through the steps.
+    /// True while a taken row is still to go through the steps.
     taken: bool,
     queue: Queue,
     seen: KeptKeys,
@@ -56,7 +56,7 @@ impl RecursiveRun {
         Ok(true)
     }
 
-    /// Takes the rows of a step, or those to begin with.
+    /// Takes the rows of a step, or the initial rows.
     fn gather(
         &mut self,
         step: Option<usize>,
@@ -79,13 +79,13 @@ impl RecursiveRun {
         let (part, body) = (&plan.steps[step], &mut steps[step]);
         match reads_taken(part) {
             Some(alone) => each_taken(part, alone, machine, take),
-            // It reads the row that was taken, which no scan of pages gives.
+            // The step reads the taken row, which is on no page.
             None => each_row_again(part, body, machine, take),
         }
     }
 }
 
-/// The select of a step that has the row taken alone to read: it gives one row or none.
+/// The select of a step over the taken row alone: the step gives one row or none.
 fn reads_taken(step: &QueryPlan) -> Option<(&SelectPlan, &Level, &TakenScan)> {
     let BodyPlan::Select(select) = &step.body else { return None };
     let [level] = &*select.levels else { return None };

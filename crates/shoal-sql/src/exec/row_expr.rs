@@ -12,7 +12,8 @@ use crate::schema::{Schema, Table};
 use crate::session::Session;
 use crate::value::{Value, assign};
 
-/// Where an expression stands: what it may hold, and what SQLite calls the place.
+/// The place of an expression: decides on its allowed parts, and names the place in SQLite's
+/// errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Check,
@@ -33,7 +34,7 @@ impl Place {
         }
     }
 
-    /// Whether the value must be the same whenever it is computed.
+    /// True where the value must be the same in every evaluation.
     fn is_stored(self) -> bool {
         matches!(self, Place::Generated | Place::Index | Place::PartialIndex)
     }
@@ -46,22 +47,22 @@ pub(crate) enum RowExpr {
     Code(Box<RowCode>),
 }
 
-/// The code of an expression and the registers it begins with.
+/// The code of an expression and its initial registers.
 #[derive(Debug)]
 pub(crate) struct RowCode {
     code: Code,
     registers: Vec<Value>,
-    /// A column, or [`ROWID`], and the register it goes to.
+    /// A column, or [`ROWID`], and the register for its value.
     columns: Vec<(usize, Reg)>,
     sets: usize,
     reads: Vec<usize>,
 }
 
 impl RowExpr {
-    /// Compiles an expression that may name the table's columns.
+    /// Compiles an expression over the table's columns.
     ///
     /// # Errors
-    /// Names that mean nothing; queries, parameters and functions that may not stand there.
+    /// Unknown names; queries, parameters and functions not allowed in the place.
     pub(crate) fn compile(
         schema: &Schema,
         table: &Table,
@@ -94,7 +95,7 @@ impl RowExpr {
         Ok(RowExpr::Code(Box::new(RowCode { code, registers, columns, sets, reads })))
     }
 
-    /// The columns that the value depends on, [`ROWID`] among them.
+    /// The columns the value depends on, [`ROWID`] among them.
     pub(crate) fn reads(&self) -> &[usize] {
         match self {
             RowExpr::Constant(_) => &[],
@@ -105,7 +106,7 @@ impl RowExpr {
     /// The expression's value for a row: its rowid, and its values by the table's columns.
     ///
     /// # Errors
-    /// What functions raise.
+    /// Errors of functions.
     pub(crate) fn eval(
         &self,
         rowid: i64,
@@ -129,8 +130,8 @@ impl RowExpr {
     }
 }
 
-/// Whether a function of dates is given values that are written out, and none that means now or asks for
-/// the local time.
+/// True where a function of dates has constant arguments, without the current time or the local
+/// time.
 fn is_fixed(function: &ScalarFunction, arguments: &[tree::Expr]) -> bool {
     const DATES: [&str; 6] = ["date", "time", "datetime", "julianday", "unixepoch", "strftime"];
     // A format alone means now, too.
@@ -139,7 +140,7 @@ fn is_fixed(function: &ScalarFunction, arguments: &[tree::Expr]) -> bool {
         [&b"now"[..], b"subsec", b"subsecond"].iter().any(|word| text.eq_ignore_ascii_case(word))
     };
     let fixed = |(place, expr): (usize, &tree::Expr)| match expr {
-        // What is a moment in the first place is a modifier behind it.
+        // A text is a moment in the first place, and a modifier behind.
         tree::Expr::Const(Value::Text(text)) => match place >= least {
             true => ![&b"localtime"[..], b"utc"].iter().any(|word| text.eq_ignore_ascii_case(word)),
             false => !names_now(text),
@@ -152,7 +153,7 @@ fn is_fixed(function: &ScalarFunction, arguments: &[tree::Expr]) -> bool {
         && arguments.iter().enumerate().all(fixed)
 }
 
-/// Refuses what may not stand in a place.
+/// Refuses expressions not allowed in a place.
 fn check(expr: &tree::Expr, offset: usize, place: Place) -> Result<(), Error> {
     let prohibited =
         |what: &str| Err(Error::meaning(format!("{what} prohibited in {}", place.name()), offset));

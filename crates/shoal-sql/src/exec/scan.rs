@@ -33,7 +33,7 @@ pub(super) enum ScanRun {
     Hash(HashRun),
     Each(Box<EachRun>),
     Any(Box<AnyRun>),
-    /// Whether the row was given.
+    /// True once the row was given.
     Taken(bool),
     Module(ModuleRun),
 }
@@ -52,7 +52,7 @@ pub(super) struct ModuleRun {
 pub(super) struct EachRun {
     values: EachValues,
     inner: ScanRun,
-    /// Whether the value found a row, or none was taken yet.
+    /// True where the value found a row, or no value was taken yet.
     found: bool,
 }
 
@@ -60,14 +60,14 @@ pub(super) struct EachRun {
 #[derive(Debug)]
 enum EachValues {
     List(std::vec::IntoIter<Value>),
-    /// Those of a query.
+    /// The values of a query.
     Query(ListPlace),
-    /// Rowids that indexes name.
+    /// Rowids named by indexes.
     Common(std::vec::IntoIter<i64>),
 }
 
 impl EachValues {
-    /// Those of an `IN`, converted, in order, each once.
+    /// The values of an `IN`, converted, in order, each once.
     fn of(plan: &EachScan, machine: &mut Machine<'_, '_>) -> Result<EachValues, Error> {
         let rule = ListRule { affinity: plan.affinity, collation: plan.collation };
         match &plan.values {
@@ -127,7 +127,7 @@ pub(super) struct TableRun {
 /// A walk over an index.
 #[derive(Debug, Default)]
 pub(super) struct IndexRun {
-    /// What the first columns must be.
+    /// The required values of the first columns.
     prefix: Vec<Value>,
     /// Where the range begins and ends, in the index's own direction.
     start: Option<(Value, bool)>,
@@ -176,7 +176,8 @@ impl ScanRun {
         })
     }
 
-    /// Begins the scan that was open before with the rows known so far: with its memory, where it has some.
+    /// Begins again a scan opened before, with the rows known so far: with its memory, where there
+    /// is some.
     pub(super) fn open_again(
         &mut self,
         plan: &Scan,
@@ -196,7 +197,8 @@ impl ScanRun {
         }
     }
 
-    /// Puts what conditions need of the next row into the registers; false when there is none.
+    /// Puts the values the conditions read of the next row into the registers; false when there is
+    /// none.
     pub(super) fn next(
         &mut self,
         plan: &Scan,
@@ -224,7 +226,7 @@ impl ScanRun {
                     run.found = true;
                     return Ok(true);
                 }
-                // What an index names is there.
+                // A row named by an index must exist.
                 if !run.found
                     && let (EachValues::Common(_), Value::Int(rowid)) =
                         (&run.values, &machine.registers[plan.reg])
@@ -254,7 +256,7 @@ impl ScanRun {
         }
     }
 
-    /// Reads columns that were put off until the conditions held.
+    /// Reads columns put off until the conditions held.
     pub(super) fn load_late(
         &self,
         plan: &Scan,
@@ -270,7 +272,7 @@ impl ScanRun {
         }
     }
 
-    /// Notes where the cursors are, which are about to go.
+    /// Notes the places of cursors before they are dropped.
     pub(super) fn park(&mut self, plan: &Scan, machine: &mut Machine<'_, '_>) -> Result<(), Error> {
         match (self, plan) {
             (ScanRun::Table(run), Scan::Table(plan)) => {
@@ -338,7 +340,7 @@ impl ModuleRun {
     }
 }
 
-/// The cursor that is on the row which a scan gave.
+/// The cursor on the row given by a scan.
 fn row_cursor(plan: &Scan) -> Option<usize> {
     match plan {
         Scan::Table(plan) => Some(plan.cursor),
@@ -349,7 +351,7 @@ fn row_cursor(plan: &Scan) -> Option<usize> {
     }
 }
 
-/// Reads columns of the row that a cursor is on.
+/// Reads columns of the row under a cursor.
 fn load_from(cursor: usize, loads: &Loads, machine: &mut Machine<'_, '_>) -> Result<(), Error> {
     let registers = &mut machine.registers;
     match &mut machine.cursors[cursor] {
@@ -379,7 +381,7 @@ fn load_from(cursor: usize, loads: &Loads, machine: &mut Machine<'_, '_>) -> Res
     Ok(())
 }
 
-/// Decodes the wanted columns of a record, which are in the order of their places.
+/// Decodes the wanted columns of a record, listed in the order of their places.
 fn load(payload: &[u8], loads: &Loads, registers: &mut [Value]) -> Result<(), Error> {
     let mut values = Record::new(payload).map_err(Error::corrupt)?.values();
     let mut place = 0;
@@ -484,7 +486,7 @@ impl TableRun {
     }
 }
 
-/// A bound's value as its comparison takes it.
+/// A bound's value, converted for its comparison.
 fn bound_value(bound: &Bound, machine: &mut Machine<'_, '_>) -> Result<Value, Error> {
     eval(machine, &bound.value)?;
     let value = machine.registers[bound.value.result].clone();
@@ -494,7 +496,7 @@ fn bound_value(bound: &Bound, machine: &mut Machine<'_, '_>) -> Result<Value, Er
     })
 }
 
-/// The rowid that a value is equal to.
+/// The rowid a value is equal to.
 #[inline]
 pub(super) fn exact_rowid(value: &Value) -> Option<i64> {
     if let Value::Int(rowid) = value {
@@ -633,7 +635,7 @@ impl IndexRun {
                 }
             }
             At::Fresh if let ([only], None, None) = (&*self.prefix, &self.start, &self.stop) => {
-                // The usual case: the entries with one value, the first of which is found or there is none.
+                // The usual case: the entries with one value, found by a single seek or missing.
                 if !cursor.seek(&[only.as_ref()], &plan.order)? {
                     self.at = At::Done;
                     return Ok(false);
@@ -668,8 +670,8 @@ impl IndexRun {
         self.give(plan, machine)
     }
 
-    /// Moves to the first entry whose rowid is not below one, where all entries have the same key; false
-    /// when there is none.
+    /// Moves to the first entry with a rowid not below `rowid`, where all entries have the same
+    /// key; false when there is none.
     pub(super) fn seek_rowid(
         &mut self,
         plan: &IndexScan,
@@ -690,7 +692,7 @@ impl IndexRun {
         self.give(plan, machine)
     }
 
-    /// Puts the row of the entry that the cursor is on into the registers.
+    /// Puts the row of the cursor's entry into the registers.
     fn give(&mut self, plan: &IndexScan, machine: &mut Machine<'_, '_>) -> Result<bool, Error> {
         self.at = At::Live;
         load_from(plan.cursor, &plan.early, machine)?;
@@ -701,7 +703,7 @@ impl IndexRun {
         Ok(true)
     }
 
-    /// Whether an entry has the wanted first columns and is not past the end of the range.
+    /// True where an entry has the wanted first columns and is not past the end of the range.
     fn is_inside(&self, plan: &IndexScan, entry: &[u8]) -> Result<bool, Error> {
         let order = &plan.order;
         let end = if plan.descending { &self.start } else { &self.stop };
@@ -729,7 +731,7 @@ impl IndexRun {
     }
 }
 
-/// Moves the table's cursor to the row that an index's entry names.
+/// Moves the table's cursor to the row named by an index's entry.
 fn find_row(
     index: usize,
     table: &IndexedTable,

@@ -36,7 +36,7 @@ enum Kind {
 #[derive(Clone, Copy, Debug)]
 struct Cell {
     class: Class,
-    /// How many bytes a text or blob has.
+    /// Length of a text or blob in bytes.
     len: u32,
     /// The integer, the bits of the real, or where the bytes begin.
     word: u64,
@@ -181,7 +181,7 @@ impl Column {
     fn become_nulls(&mut self, kind: Kind, count: usize) {
         self.clear();
         self.kind = kind;
-        // All of the bits, or so many of the lowest.
+        // All bits, or the lowest `count`.
         let nulls = RowBits::MAX.checked_shr((super::ROWS_MAX - count) as u32).unwrap_or_default();
         match kind {
             Kind::Ints => self.ints.resize(count, 1),

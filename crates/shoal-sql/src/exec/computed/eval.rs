@@ -35,10 +35,10 @@ impl Rows<'_> {
     }
 }
 
-/// Where the values of a register are.
+/// The source of a register's values.
 #[derive(Clone, Copy)]
 enum Source<'c> {
-    /// The same for every row.
+    /// One value for every row.
     Fixed(ValueRef<'c>),
     Column(&'c Column),
 }
@@ -710,7 +710,7 @@ fn compare_rows(
     rows: Rows<'_>,
     out: &mut Column,
 ) {
-    // These two are never NULL.
+    // `IS` and `IS NOT` never give NULL.
     let is_told = matches!(rule.op, CompareOp::Is | CompareOp::IsNot);
     if let (Some(left), Some(right)) = (left.ints(), right.ints())
         && !(is_told && left.nulls() | right.nulls() != 0)

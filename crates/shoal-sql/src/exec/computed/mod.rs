@@ -138,7 +138,7 @@ impl Columns {
         }
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     #[inline]
     pub(super) fn rows(&self) -> usize {
         self.rows

@@ -54,7 +54,7 @@ pub(crate) struct ComputedRows<'r> {
     pub(in crate::exec) parameters: &'r [Value],
 }
 
-/// One of them.
+/// One of the batch's rows.
 #[derive(Clone, Copy)]
 pub(crate) struct ComputedRow<'r> {
     rows: ComputedRows<'r>,

@@ -18,7 +18,7 @@ use crate::plan::node::{Operand, Pipeline, RecordPlan, root_parts};
 use crate::plan::{BodyPlan, CompoundPlan};
 use crate::value::{Collation, Value};
 
-/// Where a row of a table is.
+/// The position of a table's row.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowAt {
     cell: LeafCell,

@@ -19,7 +19,7 @@ pub(super) const ENTRIES_BEFORE_LAST: usize = 6;
 pub(super) struct Limits<'k> {
     /// The values of the first columns.
     equal: &'k [ValueRef<'k>],
-    /// These, and where the range of the next column ends; whether the end is in the range.
+    /// The same values and the end of the next column's range; true where the end is in the range.
     stop: Option<(&'k [ValueRef<'k>], bool)>,
     /// True for a walk backwards.
     descending: bool,
@@ -28,7 +28,7 @@ pub(super) struct Limits<'k> {
 /// The keys of an index lookup: start and end of the range of entries.
 pub(super) struct Keys<'k> {
     first: [ValueRef<'k>; KEYS_MAX],
-    /// The same with the end of the range in place of its beginning.
+    /// The keys with the end of the range in place of its start.
     stop: Option<[ValueRef<'k>; KEYS_MAX]>,
 }
 
@@ -114,7 +114,7 @@ impl<'a, 't> LoopRun<'a, 't> {
         if matches!(start, Start::Done) || !self.make_keys(access) {
             return Ok(false);
         }
-        // Both are given back below; nothing in between uses them.
+        // Keys and lookup are given back below; nothing in between uses either.
         let keys = std::mem::take(&mut self.memory.keys);
         let Some(mut lookup) = self.memory.indexes[access.lookup].take() else {
             return Err(Error::Misuse { what: "an index was walked twice at once" });
@@ -223,7 +223,7 @@ impl<'a, 't> LoopRun<'a, 't> {
         Ok(matched)
     }
 
-    /// How many entries behind this one are within because the leaf's last one is.
+    /// The number of entries behind this one known to be within, because the leaf's last one is.
     fn sure_of(
         &self,
         walk: &IndexWalk<'_, '_>,

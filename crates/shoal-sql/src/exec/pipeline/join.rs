@@ -28,7 +28,7 @@ pub(super) struct JoinMemory {
     partners: Vec<RowRef>,
     /// Places of one table's joined records on their pages.
     cells: Vec<LeafCell>,
-    /// Where the columns of all other tables are, of all rows of the batch.
+    /// Places of all other tables' columns, for all rows of the batch.
     fields: Vec<ColumnPlace>,
     /// Payloads on overflow pages, one behind the other.
     far: Vec<u8>,
@@ -85,7 +85,7 @@ pub(crate) struct JoinRows<'r> {
 }
 
 impl<'r> JoinRows<'r> {
-    /// How many rows are wanted.
+    /// The number of selected rows.
     #[inline]
     pub(crate) fn len(self) -> usize {
         self.leaf.len()
@@ -153,7 +153,7 @@ fn bytes_of<'v>(partner: RowRef, txn: &'v Transaction, far: &'v [u8]) -> &'v [u8
     }
 }
 
-/// One of them.
+/// One of the joined rows.
 #[derive(Clone, Copy)]
 pub(crate) struct JoinRow<'r> {
     rows: &'r JoinRows<'r>,
@@ -199,12 +199,12 @@ pub(super) struct JoinScan<'a, 't> {
     txn: &'t Transaction,
     first: usize,
     stride: usize,
-    /// Where the fields of the rows taken last begin, and of how many rows they are.
+    /// The start of the fields of the rows taken last, and the number of these rows.
     fields: usize,
     count: usize,
 }
 
-/// How the partners in one table are found.
+/// The lookup of the rows joined from one table.
 struct Inner<'a> {
     key: &'a Operand,
     lookup: usize,
@@ -471,7 +471,7 @@ impl<'a, 't> JoinScan<'a, 't> {
         }
     }
 
-    /// How many rows of the first table to take next, when so many rows are enough.
+    /// Number of rows of the first table to take next, for `enough` joined rows.
     pub(super) fn wish(&self, enough: usize) -> usize {
         let wish = self.scan.wish(enough);
         // Where every row finds its joined rows or goes without, no row is dropped.
@@ -489,7 +489,7 @@ impl<'a, 't> JoinScan<'a, 't> {
             || self.fields + self.count * self.stride > FIELDS_MAX
     }
 
-    /// Where to go on behind the rows taken so far; `None` where there are no more.
+    /// The place behind the rows taken so far, to resume at; `None` after the last.
     ///
     /// # Errors
     /// Errors of the file.
@@ -504,7 +504,7 @@ struct Step<'s, 't> {
     txn: &'t Transaction,
     memory: &'s mut JoinMemory,
     marks: &'s mut [MatchedRows],
-    /// Where the fields of these rows are.
+    /// Range of these rows' fields.
     range: std::ops::Range<usize>,
     first: usize,
     stride: usize,

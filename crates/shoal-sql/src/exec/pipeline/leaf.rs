@@ -227,7 +227,7 @@ impl LeafMemory {
     }
 }
 
-/// Where a scan begins.
+/// The start of a scan.
 pub(super) enum Begin<'p> {
     First,
     /// Behind the row at the place.
@@ -250,7 +250,7 @@ pub(super) fn outer_leaves(pipeline: &Pipeline) -> Option<(Pgno, Option<&End>, O
 /// All rowids.
 pub(crate) const EVERYWHERE: (i64, i64) = (i64::MIN, i64::MAX);
 
-/// Where the rows of a scan come from.
+/// The source of a scan's rows.
 enum Source<'a, 't> {
     Rows(TableCursor<'t>),
     Entries(Entries<'a, 't>),
@@ -261,7 +261,7 @@ pub(super) struct Entries<'a, 't> {
     walk: IndexWalk<'a, 't>,
     access: &'a IndexAccess,
     limits: Limits<'a>,
-    /// How many were taken, from where the walk is on.
+    /// Number of entries taken, from the walk's current one on.
     taken: usize,
     ended: bool,
 }
@@ -339,7 +339,7 @@ fn ahead<'t>(walk: &IndexWalk<'_, 't>, by: usize) -> Result<Payload<'t>, Error> 
     walk.ahead(by).ok_or_else(|| Error::corrupt(missing()))
 }
 
-/// Where a scan goes on.
+/// The place to resume a scan at.
 pub(super) enum Pause {
     Row(Place),
     Entry(WalkPlace),
@@ -368,7 +368,7 @@ pub(super) struct LeafScan<'a, 't> {
     count: usize,
     has_overflow: bool,
     wanted: usize,
-    /// Where their fields begin.
+    /// Start of their fields.
     fields: usize,
 }
 
@@ -778,7 +778,7 @@ impl<'a, 't> LeafScan<'a, 't> {
         }
     }
 
-    /// How many rows to take next, when so many are enough.
+    /// Number of rows to take next, for `enough` in the batch.
     pub(super) fn wish(&self, enough: usize) -> usize {
         let wish = enough.saturating_sub(self.memory.found.len());
         // More rows, where conditions will drop some.
@@ -793,7 +793,7 @@ impl<'a, 't> LeafScan<'a, 't> {
         found.len() >= enough || far.len() > OVERFLOW_BYTES_MAX || fields > FIELDS_MAX
     }
 
-    /// Where to go on behind the rows taken so far; `None` where there are no more.
+    /// The place behind the rows taken so far, to resume at; `None` after the last.
     ///
     /// # Errors
     /// Errors of the file.

@@ -74,13 +74,13 @@ pub(crate) struct LeafRows<'r> {
     pub(super) has_overflow: bool,
     /// The wanted fields of every cell.
     pub(super) fields: &'r [ColumnPlace],
-    /// How many fields are wanted of a row.
+    /// Number of fields wanted of a row.
     pub(super) stride: usize,
     pub(super) parameters: &'r [Value],
 }
 
 impl<'r> LeafRows<'r> {
-    /// How many rows are wanted.
+    /// The number of selected rows.
     #[inline]
     pub(crate) fn len(self) -> usize {
         self.selected.len()
@@ -136,7 +136,7 @@ impl<'r> LeafRows<'r> {
         self.page.pgno()
     }
 
-    /// How many rows were found.
+    /// The number of found rows.
     #[inline]
     pub(super) fn cells(self) -> usize {
         self.cells.len()
@@ -239,7 +239,7 @@ pub(super) struct RowRef {
     pub(super) rowid: i64,
     /// The row's page; `None` for a row in [`LeafMemory::far`], or without bytes to read.
     pub(super) page: Option<Pgno>,
-    /// Where its fields begin in [`LeafMemory::fields`]: to be added to a field's number without
+    /// Start of the row's fields in [`LeafMemory::fields`], for adding to a field's number without
     /// overflow.
     pub(super) fields: u32,
 }
@@ -265,7 +265,7 @@ pub(crate) struct LazyRow<'r> {
 }
 
 impl<'r> LazyRow<'r> {
-    /// Where its fields begin.
+    /// The start of the row's fields.
     #[inline(always)]
     pub(crate) fn fields_from(&self) -> u32 {
         self.found.fields

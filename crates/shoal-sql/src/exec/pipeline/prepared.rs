@@ -35,7 +35,7 @@ pub(super) enum PreparedTest {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct IntRange {
     low: i64,
-    /// How far the highest one is from the lowest.
+    /// Distance of the highest integer from the lowest.
     width: u64,
     /// True where integers outside satisfy the comparison.
     outside: bool,
@@ -210,7 +210,7 @@ fn keep_places(
     };
     let places = places.get(field..).unwrap_or_default();
     let stays = |row: usize| stays(*places.get(row * stride)?, bytes);
-    // Where no condition has left any out, every row is its own number.
+    // With every row still selected, a row is its own number.
     let every = count == rows.cells();
     let row = |selected: &[u8], at: usize| if every { at } else { usize::from(selected[at]) };
     let (mut at, mut kept) = (0, 0);

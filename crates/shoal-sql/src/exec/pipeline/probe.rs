@@ -169,7 +169,7 @@ impl Pipeline {
         }
     }
 
-    /// How many entries its index finds, up to `most`.
+    /// The number of entries found in the index, up to `most`.
     fn count(
         &self,
         txn: &Transaction,
@@ -242,7 +242,7 @@ impl Pipeline {
         match &level.access {
             Access::Rowid { key, lookup } => {
                 let Some(rowid) = rowid_of_value(fixed(key, around)) else { return Ok(true) };
-                // These ask for nothing of the row but its rowid.
+                // These conditions read only the row's rowid.
                 let value = |operand| match operand {
                     &Operand::Rowid { .. } => ValueRef::Int(rowid),
                     other => fixed(other, around),

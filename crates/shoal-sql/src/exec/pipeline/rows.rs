@@ -20,7 +20,7 @@ const BATCH_ROWS_MIN: usize = 8;
 /// The progress of giving rows. Anything larger is in the [`Memory`].
 #[derive(Debug)]
 pub(crate) struct PipelineRows {
-    /// How many rows the next batch is to have.
+    /// Number of rows for the next batch.
     size: usize,
     /// Rows behind the batch to be skipped, and to be given.
     offset: u64,
@@ -235,7 +235,7 @@ impl Pipeline {
         });
     }
 
-    /// How many rows the table of a `count(*)` has: its leaves' counts of cells.
+    /// The number of rows under a `count(*)`: the sum of the leaves' cell counts.
     pub(crate) fn count_rows(&self, txn: &Transaction) -> Result<i64, Error> {
         let root = match &self.levels[0].access {
             Access::Rows { root, .. } => *root,

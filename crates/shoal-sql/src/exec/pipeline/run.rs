@@ -47,7 +47,7 @@ pub(crate) struct Memory {
     pub(super) any: AnyMemory,
 }
 
-/// Where the outermost loop goes on.
+/// The state of the outermost loop, for resuming.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Start {
     Fresh,
