@@ -41,7 +41,7 @@ pub struct Rows<'c> {
 pub(crate) struct General {
     run: Run,
     batch: Batch,
-    /// How many rows the next batch asks for.
+    /// Number of rows asked for with the next batch.
     size: usize,
     session: Option<StatementSession>,
 }
@@ -503,7 +503,7 @@ impl<'r> Row<'r> {
         }
     }
 
-    /// How many columns there are.
+    /// The number of columns.
     pub fn len(&self) -> usize {
         match &self.place {
             RowPlace::Leaf { source, .. } => source.program.columns.len(),

@@ -71,7 +71,7 @@ impl Decimal {
         if self.negative { -mantissa } else { mantissa }
     }
 
-    /// How many of the digits are behind the point.
+    /// The number of digits behind the point.
     pub fn scale(&self) -> u8 {
         self.scale
     }

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use peers::{Peers, Verdict, all_choices};
 use shoal_sql::Forced;
 
-/// Where a run without a seed begins.
+/// The first seed, unless one is given.
 const SEED: u64 = 1;
 /// Seeds of a run without a time.
 const SEEDS: u64 = 25;
@@ -38,7 +38,7 @@ fn ask(peers: &mut Peers, query: &query::Query, forced: &[Forced]) -> Verdict {
     asked.unwrap_or_else(|_| Verdict::Differ("a panic".to_owned()))
 }
 
-/// How the answers differ, if they do.
+/// The difference of the answers, if there is one.
 fn difference(script: &str, choices: &[u8], forced: &[Forced]) -> Option<String> {
     match ask(&mut Peers::new(script), &query::query(choices), forced) {
         Verdict::Differ(how) => Some(how),

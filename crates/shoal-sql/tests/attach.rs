@@ -29,7 +29,7 @@ const OTHER: &str = "
     INSERT INTO w VALUES ('two', 22), ('three', 33);
     PRAGMA user_version = 77; PRAGMA application_id = 3;";
 
-/// Both with the other file attached as `aux`.
+/// Both connections with the other file attached as `aux`.
 fn both() -> (Scratch, Scratch, Connection, rusqlite::Connection) {
     let (main, other) = (Scratch::new(MAIN), Scratch::new(OTHER));
     let (mut connection, peer) = (main.ours(), main.theirs());

@@ -69,7 +69,7 @@ fn rows_that_two_indexes_find_are_looked_up() {
             ),
         ] {
             let got = plan(&mut connection, sql);
-            // How many rows such a key finds is not seen on one leaf.
+            // One leaf does not show the number of rows such a key finds.
             if is_analysed || expect.len() < 3 {
                 assert_eq!(got, arms(expect), "{sql}");
             }

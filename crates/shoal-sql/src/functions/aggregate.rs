@@ -403,7 +403,7 @@ impl AggregateState {
     /// As [`AggregateState::finish`], once: a text is moved, not copied.
     ///
     /// # Errors
-    /// As there.
+    /// As [`AggregateState::finish`].
     pub(crate) fn take(&mut self) -> Result<Value, Error> {
         match &mut self.0 {
             State::Concat(joined) => Ok(joined.take()),

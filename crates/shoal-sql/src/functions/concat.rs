@@ -16,7 +16,7 @@ pub(super) struct Concat {
     count: usize,
     /// Length of the first text's separator, itself not written.
     first_separator: usize,
-    /// How long the others are, once one of them has another length.
+    /// Lengths of the other separators, once one differs from the first.
     separators: Option<VecDeque<usize>>,
 }
 

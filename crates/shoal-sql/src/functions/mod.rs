@@ -100,7 +100,7 @@ impl Kept {
 
 type OfOne = fn(ValueRef<'_>) -> ValueRef<'static>;
 
-/// How many arguments a function takes.
+/// The numbers of arguments a function takes.
 #[derive(Clone, Copy, Debug)]
 struct Arguments {
     min: usize,

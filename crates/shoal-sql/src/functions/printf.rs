@@ -541,7 +541,7 @@ fn string(output: &mut Output<'_>, text: &[u8], spec: Spec) {
     pad(output, text, field_length(text, spec), spec);
 }
 
-/// As much of a text as the precision says.
+/// The part of a text within the precision.
 fn cut(text: &[u8], spec: Spec) -> &[u8] {
     let end = match spec.precision {
         None => text.len(),

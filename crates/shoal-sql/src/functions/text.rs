@@ -1,6 +1,6 @@
 //! Functions of text and blobs. Positions and lengths of text count characters, of blobs bytes.
 //!
-//! Where SQLite's C strings end a text at its first NUL, so does this.
+//! Texts end at their first NUL wherever SQLite's C strings do.
 
 use super::printf::{self, Format, Output};
 use super::{Arguments, Env, Kept, LENGTH_MAX, ScalarFunction, too_big};

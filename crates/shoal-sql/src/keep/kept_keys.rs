@@ -216,7 +216,7 @@ impl QuerySet {
     }
 }
 
-/// How each value of a row is compared.
+/// The rules of comparison for each value of a row.
 pub(crate) type Rules<'r> = &'r [(Option<Affinity>, Collation)];
 
 /// The rows of a query, as `IN` sees them.

@@ -191,7 +191,7 @@ impl KeySet {
 pub(crate) struct RowSet {
     places: HashPlaces,
     keys: Vec<u8>,
-    /// Where each key ends.
+    /// End of each key.
     ends: Vec<usize>,
 }
 
@@ -253,7 +253,7 @@ impl RowSet {
 pub(crate) struct KeyPlaces {
     places: HashPlaces,
     bytes: Vec<u8>,
-    /// Where each key ends.
+    /// End of each key.
     ends: Vec<usize>,
 }
 

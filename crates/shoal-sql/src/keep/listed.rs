@@ -8,7 +8,7 @@ use crate::keep::{Kept, SortKey, SortPlan, value_size};
 use crate::session::Session;
 use crate::value::{Affinity, Collation, Value, ValueRef};
 
-/// How the values of an `IN` are compared.
+/// The rule of comparison for the values of an `IN`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ListRule {
     pub(crate) affinity: Option<Affinity>,

@@ -14,7 +14,7 @@ pub(crate) struct MatchedRows {
     near: Vec<u64>,
     /// Rowids too far away on insertion, in words of 64: the key is the rowid divided by 64.
     far: FxHashMap<i64, u64>,
-    /// All of them, where memory is limited.
+    /// All rowids, under a limit of memory.
     limited: Option<Box<KeptKeys>>,
 }
 

@@ -36,12 +36,12 @@ struct Block {
     first: usize,
 }
 
-/// Where somebody is who reads them, best from the first to the last.
+/// A reader's position, best moving from the first row to the last.
 #[derive(Debug, Default)]
 pub(crate) struct NumberedReader {
     block: Option<usize>,
     bytes: Vec<u8>,
-    /// Where the row behind the one at hand begins, and its number.
+    /// Start and number of the row behind the current one.
     next_at: usize,
     next: usize,
     row: Vec<Value>,

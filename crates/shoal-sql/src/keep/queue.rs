@@ -31,7 +31,7 @@ pub(crate) struct Queue {
 #[derive(Debug)]
 struct Runs {
     runs: OpenRuns,
-    /// How they are ordered; the registers are places in the row.
+    /// The order of the rows; the registers are places in the row.
     keys: Arc<[SortKey]>,
     /// By the values at the front of a row.
     front: Vec<SortKey>,

@@ -48,7 +48,7 @@ impl ShortKeys {
     }
 }
 
-/// Where a key is noted.
+/// The slot for a key.
 #[inline(always)]
 fn place(serial: u32, word: u64) -> usize {
     // An odd number without a pattern; the highest bits depend on all others.

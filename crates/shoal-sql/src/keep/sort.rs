@@ -56,7 +56,7 @@ pub(crate) struct Values {
     pub(crate) width: usize,
 }
 
-/// So many rows are sorted on all cores.
+/// From this many rows on, a sort uses all cores.
 pub(crate) const PARALLEL_MIN: usize = 1 << 15;
 
 /// Fewer rows than this are kept although others precede them.
@@ -314,7 +314,7 @@ pub(crate) fn prefix(value: ValueRef<'_>, key: SortKey) -> u64 {
     }
 }
 
-/// The same, not within a loop.
+/// As [`prefix`], for callers outside of loops.
 pub(crate) fn prefix_of(value: ValueRef<'_>, key: SortKey) -> u64 {
     prefix(value, key)
 }

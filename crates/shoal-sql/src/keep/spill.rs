@@ -235,7 +235,7 @@ fn order(a: (u64, &[u8]), b: (u64, &[u8]), keys: &[SortKey]) -> Ordering {
 
 /// Writes one run.
 struct Writer {
-    /// Where the next bytes go.
+    /// The offset of the next bytes.
     at: u64,
     buffer: Vec<u8>,
 }

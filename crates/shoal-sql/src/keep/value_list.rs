@@ -36,7 +36,7 @@ impl ValueList {
             INT => ValueRef::Int(word.cast_signed()),
             REAL => ValueRef::Real(f64::from_bits(word)),
             kind => {
-                // Both were lengths in memory.
+                // Start and length both were lengths in memory.
                 let (start, len) = (word as usize, (tail >> KIND_BITS) as usize);
                 let bytes = &self.bytes[start..start + len];
                 if kind == TEXT { ValueRef::Text(bytes) } else { ValueRef::Blob(bytes) }

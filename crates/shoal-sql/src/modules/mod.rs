@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::schema::Module;
 
-/// All of them.
+/// All built-in modules.
 pub(crate) fn built_in() -> impl Iterator<Item = Arc<dyn Module>> {
     let series: Arc<dyn Module> = Arc::new(series::GenerateSeries);
     json::ALL.into_iter().map(|json| Arc::new(json) as Arc<dyn Module>).chain([series])

@@ -7,7 +7,7 @@ use crate::value::{Value, to_int};
 #[derive(Debug)]
 pub(super) struct GenerateSeries;
 
-/// Where the series ends unless an argument says.
+/// The end of the series without a second argument.
 const STOP: i64 = u32::MAX as i64;
 
 impl Module for GenerateSeries {

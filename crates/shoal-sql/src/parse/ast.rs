@@ -68,7 +68,7 @@ pub(crate) enum Explain {
     Analyze,
 }
 
-/// How `BEGIN` takes its locks.
+/// The locks taken by `BEGIN`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TransactionMode {
     Deferred,
@@ -106,7 +106,7 @@ impl Name {
     }
 }
 
-/// How a name was quoted.
+/// The quotes around a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Quote {
     None,
@@ -129,7 +129,7 @@ pub(crate) struct ObjectName {
 #[derive(Clone, Debug)]
 pub(crate) struct Expr {
     pub(crate) kind: ExprKind,
-    /// Where its first name, literal or call begins.
+    /// Offset of the expression's first name, literal or call.
     pub(crate) offset: usize,
 }
 

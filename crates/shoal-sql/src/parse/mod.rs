@@ -53,7 +53,7 @@ pub(crate) fn parse(sql: &str) -> Result<Parsed, Error> {
     }
 }
 
-/// The same of any statement, whose tokens are these.
+/// Parses any statement by the grammar, from its tokens.
 fn by_grammar(mut tokens: Tokens<'_>) -> Result<Parsed, Error> {
     let arena = Bump::new();
     let kind = if tokens.take_analyze() { ast::Explain::Analyze } else { ast::Explain::Tree };

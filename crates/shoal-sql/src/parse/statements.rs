@@ -1,4 +1,4 @@
-//! Where the statements of a text begin and end, for shells and scripts.
+//! The places of a text's statements, for shells and scripts.
 
 use std::ops::Range;
 

@@ -150,12 +150,12 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// Where the next token begins; the end of the text when there is none.
+    /// The offset of the next token; the end of the text when there is none.
     pub(crate) fn offset(&self) -> usize {
         self.all.get(self.at).map_or(self.sql.len(), |token| token.start)
     }
 
-    /// How many tokens were passed.
+    /// The number of tokens passed.
     pub(crate) fn mark(&self) -> usize {
         self.at
     }

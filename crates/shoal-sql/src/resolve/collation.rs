@@ -36,7 +36,7 @@ impl Resolver<'_> {
 /// The collation of an expression, by its origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Coll {
-    /// None of its own.
+    /// The expression has no collation of its own.
     #[default]
     None,
     /// From a column; yields to a `COLLATE` on the other side.

@@ -161,7 +161,7 @@ impl<'a> Resolver<'a> {
         Ok(Bound { affinity: Some(affinity), ..Bound::with(expr, collation) })
     }
 
-    /// How an operator compares two expressions.
+    /// The rule an operator compares two expressions by.
     pub(super) fn comparison(
         &self,
         op: CompareOp,
@@ -524,7 +524,7 @@ impl<'a> Resolver<'a> {
         self.find_in(None, table, column)
     }
 
-    /// The same among the tables of one database alone, where one was named.
+    /// As [`Resolver::find`] among the tables of one database, where one was named.
     fn find_in(
         &self,
         database: Option<usize>,

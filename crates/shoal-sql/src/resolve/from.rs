@@ -30,7 +30,7 @@ pub(super) struct Joined<'a> {
     pub(super) correlated: bool,
     /// Functions whose arguments name tables to their right, by their place in `sources`.
     pub(super) late: Vec<(usize, &'a [ast::Expr])>,
-    /// How many tables of the clause are still to come.
+    /// Number of the clause's tables still to come.
     remaining: usize,
     /// True where the clause has a `RIGHT` or `FULL` join: rows of every source may be unmatched.
     keeps_right: bool,
@@ -646,7 +646,7 @@ fn keeps_right(from: &ast::From) -> bool {
         })
 }
 
-/// How many tables and queries a `FROM` names.
+/// The number of tables and queries named by a `FROM`.
 fn table_count(from: &ast::From) -> usize {
     let count = |table: &ast::TableRef| match &table.kind {
         TableRefKind::Joined(from) => table_count(from),

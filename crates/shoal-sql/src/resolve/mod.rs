@@ -62,7 +62,7 @@ pub(crate) struct Resolver<'a> {
     named: Vec<NamedTable>,
     /// Unknown collations, and where they were written.
     unknown_collations: RefCell<Vec<(String, usize)>>,
-    /// How many selects, one within the other, are being resolved.
+    /// Nesting depth of the select being resolved.
     select_level: usize,
     /// The surroundings of the queries within a statement that writes.
     around: Around<'a>,

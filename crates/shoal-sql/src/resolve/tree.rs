@@ -62,7 +62,7 @@ pub(crate) enum Body {
     Compound {
         first: Box<Body>,
         rest: Vec<(CompoundOp, Body)>,
-        /// How each column compares when rows are told apart.
+        /// The collation of each column for telling rows apart.
         collations: Vec<Collation>,
     },
     Recursive(Box<Recursion>),
@@ -199,7 +199,7 @@ pub(crate) struct Aggregate {
     pub(crate) filter: Option<Expr>,
     /// The order of a group's rows for the aggregate; every key is an expression.
     pub(crate) order_by: Vec<OrderKey>,
-    /// How `min` and `max` compare text and `DISTINCT` tells values apart.
+    /// The collation of texts for `min` and `max`, and of values for `DISTINCT`.
     pub(crate) collation: Collation,
     /// One bit for each argument: set for JSON made by a function.
     pub(crate) json: u64,
@@ -209,7 +209,7 @@ pub(crate) struct Aggregate {
 #[derive(Clone, Debug)]
 pub(crate) struct Window {
     pub(crate) partition_by: Vec<(Expr, Collation)>,
-    /// Its keys are expressions, never columns of the result.
+    /// Every key is an expression, never a column of the result.
     pub(crate) order_by: Vec<OrderKey>,
     pub(crate) frame: Frame,
 }
@@ -251,7 +251,7 @@ pub(crate) struct WindowCall {
     pub(crate) collation: Collation,
     /// One bit for each argument: set for JSON made by a function.
     pub(crate) json: u64,
-    /// Its place in the select's list of windows.
+    /// The window's place in the select's list of windows.
     pub(crate) window: usize,
 }
 

@@ -159,7 +159,7 @@ impl Resolved {
     }
 }
 
-/// Where a row begins.
+/// The offset of a row in the statement's text.
 pub(super) fn offset(row: &[ast::Expr]) -> usize {
     row.first().map_or(0, |expr| expr.offset)
 }

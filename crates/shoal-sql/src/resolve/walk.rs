@@ -72,7 +72,7 @@ impl Expr {
         each_part!(self, change, iter_mut, mut);
     }
 
-    /// How many parts the expression has, itself included.
+    /// The number of parts in the expression, itself included.
     pub(crate) fn size(&self) -> usize {
         let mut size = 1;
         self.parts(&mut |part| size += part.size());

@@ -121,7 +121,7 @@ pub struct Table {
     pub(crate) checks: Vec<Check>,
     pub(crate) foreign_keys: Vec<ForeignKey>,
     pub(crate) triggers: Triggers,
-    /// How many columns a whole record has.
+    /// Number of columns in a complete record.
     pub(crate) stored_columns: usize,
     pub(crate) stats: stats::TreeStats,
 }
@@ -158,7 +158,7 @@ pub(crate) struct Trigger {
 /// A `CHECK` constraint.
 #[derive(Clone, Debug)]
 pub(crate) struct Check {
-    /// Its name, or its text.
+    /// The constraint's name, or its text.
     pub(crate) label: String,
     pub(crate) expr: ast::Expr,
 }
@@ -209,7 +209,7 @@ pub struct Index {
     pub(crate) conflict: Option<ast::Conflict>,
     /// Key columns first, then the columns making every entry unique: the rowid or the primary key.
     pub(crate) columns: Vec<IndexColumn>,
-    /// How many of `columns` were named by the definition.
+    /// Number of `columns` named by the definition.
     pub(crate) key_columns: usize,
     /// The condition of a partial index.
     pub(crate) filter: Option<ast::Expr>,
@@ -232,7 +232,7 @@ pub(crate) struct IndexColumn {
     pub(crate) descending: bool,
 }
 
-/// Where an index column's value comes from.
+/// The source of an index column's value.
 #[derive(Clone, Debug)]
 pub(crate) enum IndexSource {
     Column(usize),
@@ -254,7 +254,7 @@ pub struct View {
 pub(crate) struct FileOf<'a> {
     pub(crate) txn: &'a Transaction,
     pub(crate) store: &'a Store,
-    /// Its number among the databases of the connection.
+    /// The number of the database in the connection.
     pub(crate) database: usize,
 }
 
@@ -307,7 +307,7 @@ impl Schema {
         self.flags
     }
 
-    /// The same schema for a connection whose pragmas set other things.
+    /// The same schema for a connection with other settings.
     pub(crate) fn with_flags(self, flags: Flags) -> Schema {
         Schema { flags, ..self }
     }

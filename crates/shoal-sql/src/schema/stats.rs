@@ -21,7 +21,8 @@ pub(crate) struct TreeStats {
     sampled: OnceLock<Option<Sampled>>,
 }
 
-/// Rows, and how many of them have the same values in so many first columns of the key.
+/// The number of rows, and the number of rows with equal values in the first columns of the key, by
+/// count of columns.
 #[derive(Debug)]
 struct Keys {
     rows: f64,
@@ -37,7 +38,7 @@ struct Sampled {
     marks: Vec<Value>,
 }
 
-/// How many such values are kept of a tree.
+/// Most marks kept of a tree.
 const MARKS_MAX: usize = 64;
 
 impl TreeStats {
@@ -45,7 +46,7 @@ impl TreeStats {
         self.analysed.get().or_else(|| self.sampled.get()?.as_ref().map(|sampled| &sampled.keys))
     }
 
-    /// About how many pages a walk over the whole tree reads for each row.
+    /// Estimated number of pages read for each row by a walk over the whole tree.
     fn pages_per_row(&self) -> Option<f64> {
         let sampled = self.sampled.get()?.as_ref()?;
         Some(sampled.pages / sampled.keys.rows.max(1.0))
@@ -81,7 +82,7 @@ impl TreeStats {
 }
 
 impl Table {
-    /// About how many rows there are; `None` where nobody looked.
+    /// Estimated number of rows; `None` where nobody looked.
     pub(crate) fn row_count(&self) -> Option<f64> {
         let analysed = [&self.stats].into_iter().chain(
             self.indexes.iter().filter(|index| !index.is_partial()).map(|index| &index.stats),
@@ -91,12 +92,12 @@ impl Table {
         keys.map(|keys| keys.rows)
     }
 
-    /// About how many pages a walk over the table reads for each row.
+    /// Estimated number of pages read for each row by a walk over the table.
     pub(crate) fn pages_per_row(&self) -> Option<f64> {
         self.stats.pages_per_row()
     }
 
-    /// About how many pages the table has.
+    /// Estimated number of the table's pages.
     pub(crate) fn page_count(&self) -> Option<f64> {
         self.stats.pages()
     }
@@ -133,7 +134,7 @@ impl Table {
 }
 
 impl Index {
-    /// About how many entries have the same first `columns` of the key.
+    /// Estimated number of entries with the same first `columns` of the key.
     pub(crate) fn rows_per_key(&self, columns: usize) -> Option<f64> {
         per_key(&self.stats, columns)
     }
@@ -143,17 +144,17 @@ impl Index {
         self.stats.share(&self.order(), low, high)
     }
 
-    /// About how many entries there are.
+    /// Estimated number of entries.
     pub(crate) fn entry_count(&self) -> Option<f64> {
         self.stats.keys().map(|keys| keys.rows)
     }
 
-    /// About how many pages the index has.
+    /// Estimated number of the index's pages.
     pub(crate) fn page_count(&self) -> Option<f64> {
         self.stats.pages()
     }
 
-    /// About how many pages a walk over the index reads for each entry.
+    /// Estimated number of pages read for each entry by a walk over the index.
     pub(crate) fn pages_per_row(&self) -> Option<f64> {
         self.stats.pages_per_row()
     }

@@ -40,7 +40,7 @@ pub struct Limits {
     pub rows: Option<u64>,
 }
 
-/// A connection's part of both.
+/// A connection's interrupt, limits and forced choices.
 #[derive(Debug, Default)]
 pub(crate) struct Control {
     pub(crate) watch: Arc<Watch>,
@@ -54,7 +54,7 @@ impl Control {
         self.watch.restart(self.limits.time);
     }
 
-    /// How many bytes a statement may keep.
+    /// The most bytes a statement may keep.
     pub(crate) fn memory_bytes(&self) -> Option<u64> {
         self.forced.memory_bytes.or(self.limits.memory_bytes)
     }

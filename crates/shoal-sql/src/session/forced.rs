@@ -5,7 +5,7 @@
 //! test asks for the same answer by every way. A choice a query leaves no room for (a seek without
 //! an index, a hash join without an equality) is made as always.
 
-/// How the rows of a table are found, where nothing is known of another source's row.
+/// The way of finding a table's rows, with no row of another source known.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForcedAccess {
@@ -27,11 +27,11 @@ pub enum ForcedJoin {
     NestedLoop,
 }
 
-/// How rows go from the pages to whoever asks for them.
+/// The form of rows between the pages and their reader.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForcedCarrier {
-    /// As places on their pages, decoded when asked for.
+    /// As positions on their pages, decoded on demand.
     Pages,
     /// As columns of a batch, for vectorised expressions.
     Columns,
@@ -43,17 +43,17 @@ pub enum ForcedCarrier {
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForcedChoice {
-    /// How rows are found.
+    /// The way rows are found.
     Access(ForcedAccess),
-    /// How rows are joined.
+    /// The way rows are joined.
     Join(ForcedJoin),
-    /// How rows are carried.
+    /// The form rows are carried in.
     Carrier(ForcedCarrier),
-    /// How many rows are taken together at most, from 1 to 128.
+    /// Most rows taken together, from 1 to 128.
     BatchRows(usize),
     /// Number of parts of a table read side by side: 1, or more wherever parts can be put together.
     Threads(usize),
-    /// How many bytes a statement may keep, as a limit of the connection.
+    /// Most bytes a statement may keep, as a limit of the connection.
     MemoryBytes(u64),
 }
 
@@ -81,17 +81,17 @@ impl ForcedChoice {
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Forced {
-    /// How rows are found.
+    /// The way rows are found.
     pub access: Option<ForcedAccess>,
-    /// How rows are joined.
+    /// The way rows are joined.
     pub join: Option<ForcedJoin>,
-    /// How rows are carried.
+    /// The form rows are carried in.
     pub carrier: Option<ForcedCarrier>,
-    /// How many rows are taken together at most.
+    /// Most rows taken together.
     pub batch_rows: Option<usize>,
     /// In how many parts a table is read side by side.
     pub threads: Option<usize>,
-    /// How many bytes a statement may keep.
+    /// Most bytes a statement may keep.
     pub memory_bytes: Option<u64>,
 }
 
@@ -103,7 +103,7 @@ impl FromIterator<ForcedChoice> for Forced {
 }
 
 impl Forced {
-    /// The same with one choice more, in the place of another one of its kind.
+    /// The choices with one more, in place of another one of the same kind.
     #[must_use]
     pub fn with(mut self, choice: ForcedChoice) -> Forced {
         match choice {
@@ -117,7 +117,7 @@ impl Forced {
         self
     }
 
-    /// How many rows are taken together, where `usual` would be.
+    /// The number of rows taken together; `usual` without a choice.
     pub(crate) fn batch_rows(self, usual: usize) -> usize {
         self.batch_rows.map_or(usual, |rows| rows.clamp(1, usual.max(1)))
     }

@@ -77,7 +77,7 @@ pub(crate) trait Session: Sync {
     }
 }
 
-/// How many bytes a statement may keep, and keeps.
+/// The bytes a statement may keep, and the bytes it keeps.
 #[derive(Debug)]
 pub(crate) struct Budget {
     max: u64,
@@ -109,12 +109,12 @@ impl Budget {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// How many bytes are kept.
+    /// The number of bytes kept.
     pub(crate) fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// How many more bytes there may be.
+    /// The number of bytes still allowed.
     pub(crate) fn left(&self) -> u64 {
         self.max.saturating_sub(self.used.load(Ordering::Relaxed))
     }
@@ -143,7 +143,7 @@ pub(crate) struct Measured {
 #[derive(Debug, Default)]
 struct Measure {
     rows: AtomicU64,
-    /// How often the node began anew.
+    /// Number of times the node began anew.
     runs: AtomicU64,
     /// Time in the node and the nodes below.
     nanos: AtomicU64,

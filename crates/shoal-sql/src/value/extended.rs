@@ -131,7 +131,7 @@ pub(super) fn fifteen_digits(real: f64) -> (Vec<u8>, i32) {
 mod tests {
     use super::super::real_to_text_15;
 
-    /// As the `sqlite3` command of 3.40.1 prints them.
+    /// Digits printed by the `sqlite3` command of 3.40.1.
     #[test]
     fn ties_and_far_numbers() {
         let cases = [

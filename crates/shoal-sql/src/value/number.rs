@@ -130,7 +130,7 @@ static EXACT_POWERS: [f64; 23] = [
     1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
 ];
 
-/// How [`integer_text_prefix`] ended.
+/// The end of the integer found by [`integer_text_prefix`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IntEnd {
     /// Nothing but white space around the integer.

@@ -142,7 +142,7 @@ enum Step {
     Run(usize),
     /// One character of each; both go on here.
     One(usize, usize),
-    /// They differ.
+    /// The characters differ.
     No,
 }
 

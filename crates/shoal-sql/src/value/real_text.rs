@@ -16,18 +16,18 @@ pub(crate) struct Decimal {
     pub(crate) negative: bool,
     /// The significant digits as ASCII, no zeros at the end; `0` for zero, empty for infinity.
     pub(crate) digits: Digits,
-    /// How many digits stand before the decimal point; may be negative or past the digits.
+    /// Number of digits before the decimal point; may be negative or past the digits.
     pub(crate) point: i32,
     /// Infinite.
     pub(crate) infinite: bool,
 }
 
-/// How many digits [`decode`] keeps.
+/// The number of digits [`decode`] keeps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Keep {
-    /// So many significant digits; at least 1.
+    /// A number of significant digits; at least 1.
     Significant(i32),
-    /// So many digits after the decimal point.
+    /// A number of digits after the decimal point.
     Decimals(i32),
 }
 
@@ -194,7 +194,7 @@ fn round_to(digits: &mut Digits, point: &mut i32, count: usize) {
     *point += 1;
 }
 
-/// How many digits to keep where 17 end in nines or zeros and fewer give the same real.
+/// Number of digits to keep where 17 end in nines or zeros and fewer give the same real.
 fn shorter(real: f64, digits: &[u8], point: i32) -> Option<i32> {
     let length = i32::try_from(digits.len()).ok()?;
     let (kept, up) = if digits[15] == b'9' && digits[14] == b'9' {

@@ -17,7 +17,7 @@ pub(crate) fn read(text: &[u8], pos: usize) -> (u32, usize) {
     }
 }
 
-/// Where the character after the one at `pos` begins.
+/// The offset of the character after the one at `pos`.
 pub(crate) fn skip(text: &[u8], pos: usize) -> usize {
     let mut next = pos + 1;
     if text.get(pos).is_some_and(|&lead| lead >= 0x80) {
@@ -28,7 +28,7 @@ pub(crate) fn skip(text: &[u8], pos: usize) -> usize {
     next.min(text.len())
 }
 
-/// How many characters the text has.
+/// The number of characters in the text.
 pub(crate) fn count(text: &[u8]) -> usize {
     let mut pos = 0;
     let mut count = 0;

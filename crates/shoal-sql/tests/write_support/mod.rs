@@ -168,7 +168,7 @@ pub(crate) fn show(outcome: &Outcome) -> String {
     }
 }
 
-/// Both engines, without a file, and their prepared statements.
+/// Both engines, without a file, with their prepared statements.
 pub(crate) struct Both {
     shoal: Connection,
     sqlite: rusqlite::Connection,

@@ -20,7 +20,7 @@ const UNITS: [(&str, f32, f64); 6] = [
 /// A parsed modifier.
 #[derive(Debug)]
 pub(in crate::functions) enum Modifier {
-    /// So many of a unit, by its number.
+    /// An amount of a unit, by the unit's number.
     Add {
         amount: f64,
         unit: usize,

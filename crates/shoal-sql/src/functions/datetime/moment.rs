@@ -29,7 +29,7 @@ pub(super) struct Moment {
     pub(super) utc: bool,
     /// The moment was made local time.
     pub(super) local: bool,
-    /// How many days the date lies past the end of its month.
+    /// Number of days the date lies past the end of its month.
     pub(super) floor_days: i64,
 }
 
@@ -197,7 +197,7 @@ impl Moment {
     }
 }
 
-/// How many days a month has.
+/// The number of days in a month.
 pub(super) fn days_of_month(year: i64, month: i64) -> i64 {
     match month {
         4 | 6 | 9 | 11 => 30,

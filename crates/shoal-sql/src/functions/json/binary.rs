@@ -28,7 +28,7 @@ pub(super) const TEXT_RAW: u8 = 10;
 pub(super) const ARRAY: u8 = 11;
 pub(super) const OBJECT: u8 = 12;
 
-/// How deep arrays and objects may nest, as in SQLite.
+/// The deepest nesting of arrays and objects, as in SQLite.
 pub(super) const DEPTH_MAX: usize = 1000;
 
 /// The kind, the payload and the bytes behind the element.
@@ -49,10 +49,10 @@ pub(super) fn header(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     Some((first & 15, payload, rest))
 }
 
-/// Where the payload of the element at `at` begins and ends, and its kind.
+/// The kind of the element at `at`, and the start and end of its payload.
 ///
 /// # Errors
-/// Where there is no element.
+/// Without an element at `at`.
 pub(super) fn bounds(blob: &[u8], at: usize) -> Result<(u8, usize, usize), Error> {
     let bytes = blob.get(at..).unwrap_or_default();
     let (kind, payload, rest) = header(bytes).ok_or_else(malformed)?;

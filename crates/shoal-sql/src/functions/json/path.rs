@@ -87,7 +87,7 @@ pub(super) fn locate(blob: &[u8], path: &[u8]) -> Result<Option<Child>, Fault> {
 pub(super) enum Step<'p> {
     Key(Key<'p>),
     Index(usize),
-    /// So many places before the end.
+    /// This many places before the end.
     FromEnd(usize),
 }
 

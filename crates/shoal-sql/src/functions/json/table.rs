@@ -81,7 +81,7 @@ fn root_key(last: &[u8]) -> Value {
     }
 }
 
-/// Where an element is.
+/// The position of an element.
 #[derive(Clone, Copy)]
 struct Place {
     /// Where the entry begins: at the label, for a member of an object.

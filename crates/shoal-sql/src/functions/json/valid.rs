@@ -144,7 +144,7 @@ fn real(payload: &[u8], json5: bool) -> Fault {
     if point || exponent { Fault::None } else { Fault::Whole }
 }
 
-/// Where a string with escapes breaks the rules of JSON, or of JSON5.
+/// The place where a string with escapes breaks the rules of JSON, or of JSON5.
 fn text(payload: &[u8], json5: bool) -> Option<usize> {
     let mut place = 0;
     // Behind an escaped end of a line SQLite looks at an escape less closely.
