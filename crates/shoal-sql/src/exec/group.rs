@@ -19,10 +19,10 @@ use super::{Batch, Machine};
 use crate::Error;
 use crate::exec::{eval_condition, eval_operand};
 use crate::functions::ForEach;
-use crate::keep::Kept;
 use crate::keep::key::{HashPlaces, hash_value, is_equal};
 use crate::keep::short_keys::ShortKeys;
 use crate::keep::sort::PARALLEL_MIN;
+use crate::keep::{Kept, SPILL_BYTES_MIN};
 use crate::plan::node::{GroupColumn, GroupInput, MoreOfAggregate, Node, Operand, Pipeline};
 use crate::plan::{AggregatePlan, GroupPlan};
 use crate::session::Session;
@@ -65,16 +65,15 @@ pub(super) struct Groups {
     by_key: HashPlaces,
     /// Those of pipelines by how keys of few bytes are stored.
     by_short: ShortKeys,
-    /// The order in which groups are given out: by their keys. Each with a number that orders nearly as
-    /// its first key does.
+    /// The order in which groups are given out: by their keys. Each with a number that orders
+    /// nearly as its first key does.
     order: Vec<(u64, u32)>,
     next: usize,
     /// What each part of a pipeline keeps.
     memory: Vec<Memory>,
-    /// What the groups take, and how many of them are counted there.
+    /// What the groups take.
     kept: Kept,
-    counted: usize,
-    /// Rows of groups that do not fit into memory.
+    /// Rows of groups that came when there was no room left.
     overflow: Option<Box<Overflow>>,
     /// While a group is given out before all rows were taken: what its values took the places of.
     covered: Vec<Value>,
@@ -87,11 +86,13 @@ impl Groups {
         plan: &GroupPlan,
         machine: &mut Machine<'_, '_>,
     ) -> Result<(), Error> {
+        if plan.ordered {
+            // Groups are given as they end: none waits.
+            self.overflow = None;
+        }
         let Some(place) = self.place(plan, machine)? else {
-            let overflow = self.overflow.get_or_insert_with(|| Box::new(Overflow::new(plan)));
-            return overflow.push(plan, machine);
+            return self.rows_waiting().push(plan, machine);
         };
-        self.count(plan, machine.session)?;
         for (index, aggregate) in plan.aggregates.iter().enumerate() {
             if let Some(filter) = &aggregate.filter
                 && !eval_condition(machine, filter)?
@@ -159,7 +160,6 @@ impl Groups {
         self.groups.give(plan, 0, machine)?;
         self.groups.remove_first(plan);
         self.kept.clear();
-        self.counted = 0;
         Ok(true)
     }
 
@@ -207,15 +207,15 @@ impl Groups {
     ) -> Result<(), Error> {
         let Some(group) = &pipeline.group else { return Ok(()) };
         let txn = machine.txn(pipeline.database)?;
-        let parameters = &machine.parameters;
+        let context = (txn, machine.parameters.as_slice(), machine.session);
         let ranges = match plan.ends_early || matches!(pipeline.node, Node::Count) {
             true => Vec::new(),
             false => ranges_to_merge(plan, pipeline, txn),
         };
-        if !ranges.is_empty() && self.add_ranges(plan, pipeline, txn, parameters, &ranges)? {
+        if !ranges.is_empty() && self.add_ranges(plan, pipeline, context, &ranges)? {
             return Ok(());
         }
-        self.add_all((plan, group), pipeline, (txn, parameters), memory)
+        self.add_all((plan, group), pipeline, context, memory)
     }
 
     /// Takes every row of a query within an expression, whose parameters are all registers.
@@ -226,11 +226,11 @@ impl Groups {
         &mut self,
         plan: &GroupPlan,
         pipeline: &Pipeline,
-        (txn, around): (&Transaction, &[Value]),
+        context: (&Transaction, &[Value], &dyn Session),
         memory: &mut Memory,
     ) -> Result<(), Error> {
         let Some(group) = &pipeline.group else { return Ok(()) };
-        self.add_all((plan, group), pipeline, (txn, around), memory)
+        self.add_all((plan, group), pipeline, context, memory)
     }
 
     /// Takes one row after the other, or those of a leaf together.
@@ -238,34 +238,34 @@ impl Groups {
         &mut self,
         (plan, group): (&GroupPlan, &GroupInput),
         pipeline: &Pipeline,
-        (txn, parameters): (&Transaction, &[Value]),
+        (txn, parameters, session): (&Transaction, &[Value], &dyn Session),
         memory: &mut Memory,
     ) -> Result<(), Error> {
         if matches!(pipeline.node, Node::Count) {
             let count = pipeline.count_rows(txn)?;
             self.taken += count.unsigned_abs();
-            let place = self.place_of(plan, |_| 0, |_, _| true, |_| ValueRef::Null);
+            let place = self.only_place(plan, session, |_| ValueRef::Null);
             for state in self.groups.states(plan, place) {
                 state.add_rows(count);
             }
             return Ok(());
         }
         if plan.ends_early {
-            return self.add_first((plan, group), pipeline, (txn, parameters), memory);
+            return self.add_first((plan, group), pipeline, (txn, parameters, session), memory);
         }
         if pipeline.is_scan() {
             let leaf = &mut memory.leaf;
             pipeline.for_each_within(txn, parameters, leaf, EVERYWHERE, |rows| {
-                self.take_rows(plan, group, rows)
+                self.take_rows((plan, group), rows, session)
             })
         } else if pipeline.is_join() {
             pipeline.for_each_joined(txn, parameters, memory, EVERYWHERE, |rows| {
-                self.take_rows(plan, group, rows)
+                self.take_rows((plan, group), rows, session)
             })
         } else {
             pipeline.for_each(txn, parameters, memory, |row| {
                 self.taken += 1;
-                self.take_row(plan, group, row)
+                self.take_row((plan, group), row, session)
             })
         }
     }
@@ -275,13 +275,13 @@ impl Groups {
         &mut self,
         (plan, group): (&GroupPlan, &GroupInput),
         pipeline: &Pipeline,
-        (txn, parameters): (&Transaction, &[Value]),
+        (txn, parameters, session): (&Transaction, &[Value], &dyn Session),
         memory: &mut Memory,
     ) -> Result<(), Error> {
         let mut found = false;
         pipeline.for_each_until(txn, parameters, memory, |row| {
             if !found {
-                self.take_row(plan, group, row)?;
+                self.take_row((plan, group), row, session)?;
                 let argument = group.arguments.first().and_then(Option::as_ref);
                 found = argument.is_some_and(|argument| row.value(argument) != ValueRef::Null);
             }
@@ -299,22 +299,21 @@ impl Groups {
         &mut self,
         plan: &GroupPlan,
         pipeline: &Pipeline,
-        txn: &Transaction,
-        parameters: &[Value],
+        (txn, parameters, session): (&Transaction, &[Value], &dyn Session),
         ranges: &[(i64, i64)],
     ) -> Result<bool, Error> {
         let Some(group) = &pipeline.group else { return Ok(false) };
-        self.merge_ranges(plan, ranges, |groups, range, stop| {
+        self.merge_ranges((plan, session), ranges, |groups, range, stop| {
             let mut memory = Memory::new(pipeline);
             if pipeline.is_join() {
                 pipeline.for_each_joined(txn, parameters, &mut memory, range, |rows| {
                     stop.check(groups)?;
-                    groups.take_rows(plan, group, rows)
+                    groups.take_rows((plan, group), rows, session)
                 })
             } else {
                 pipeline.for_each_within(txn, parameters, &mut memory.leaf, range, |rows| {
                     stop.check(groups)?;
-                    groups.take_rows(plan, group, rows)
+                    groups.take_rows((plan, group), rows, session)
                 })
             }
         })
@@ -323,7 +322,7 @@ impl Groups {
     /// As there, the rows of one range being taken by `gather`.
     pub(super) fn merge_ranges(
         &mut self,
-        plan: &GroupPlan,
+        (plan, session): (&GroupPlan, &dyn Session),
         ranges: &[(i64, i64)],
         gather: impl Fn(&mut Groups, (i64, i64), &Stop) -> Result<(), Error> + Sync,
     ) -> Result<bool, Error> {
@@ -340,7 +339,7 @@ impl Groups {
                 return Ok(false);
             }
             for part in parts {
-                if !self.merge(plan, part?) {
+                if !self.merge(plan, session, part?) {
                     self.clear();
                     return Ok(false);
                 }
@@ -349,9 +348,13 @@ impl Groups {
         Ok(true)
     }
 
-    /// Takes the groups of rows that come after this one's; false where aggregates do not merge.
-    fn merge(&mut self, plan: &GroupPlan, part: Groups) -> bool {
-        let Groups { groups: mut other, by_key, taken, .. } = part;
+    /// Takes the groups of rows that come after this one's; false where aggregates do not merge, or
+    /// there is no room for all groups.
+    fn merge(&mut self, plan: &GroupPlan, session: &dyn Session, part: Groups) -> bool {
+        let Groups { groups: mut other, by_key, taken, overflow, .. } = part;
+        if overflow.is_some() {
+            return false;
+        }
         self.taken += taken;
         let mut states = other.take_states();
         for number in 0..other.len() {
@@ -371,6 +374,9 @@ impl Groups {
                     self.by_key.insert(by_key.hash(number));
                 }
                 self.groups.push(plan, (&other, number), states);
+                if !self.count(plan, session, self.groups.len() - 1) {
+                    return false;
+                }
                 continue;
             };
             for (index, state) in states.enumerate() {
@@ -386,25 +392,30 @@ impl Groups {
         true
     }
 
-    /// Takes rows of one leaf: first the group of each is found, then each aggregate takes its column.
+    /// Takes rows of one leaf: first the group of each is found, then each aggregate takes its
+    /// column.
     #[inline(never)]
     pub(super) fn take_rows<'r>(
         &mut self,
-        plan: &GroupPlan,
-        group: &'r GroupInput,
+        (plan, group): (&GroupPlan, &'r GroupInput),
         rows: impl ManyRows<'r>,
+        session: &dyn Session,
     ) -> Result<(), Error> {
         self.taken += rows.len() as u64;
-        if (plan.picks.is_some() && !group.kept.is_empty()) || rows.len() > CHUNK {
-            // What else is kept of a row depends on what its aggregates say, row by row.
+        // What else is kept of a row depends on what its aggregates say, row by row. Of rows that
+        // come when there is no room left most wait.
+        let by_row = plan.picks.is_some() && !group.kept.is_empty();
+        if by_row || rows.len() > CHUNK || self.overflow.is_some() {
             let mut numbers = 0..rows.len();
-            return numbers.try_for_each(|row| self.take_row(plan, group, rows.row(row)));
+            let take = |row| self.take_row((plan, group), rows.row(row), session);
+            return numbers.try_for_each(take);
         }
         if plan.keys.is_empty() {
             if rows.len() == 0 {
                 return Ok(());
             }
-            let place = self.place_of_row(plan, group, |operand| rows.value(0, operand));
+            let place =
+                self.only_place(plan, session, |from| rows.value(0, operand_of(group, from)));
             for (index, argument) in group.arguments.iter().enumerate() {
                 if let Some(more) = group.more.get(index).filter(|more| more.is_any()) {
                     let places = std::iter::repeat(place);
@@ -416,7 +427,7 @@ impl Groups {
                     None => self.groups.state(plan, place, index).add_rows(rows.len() as i64),
                     Some(argument) if plan.aggregates[index].distinct => {
                         let places = std::iter::repeat(place);
-                        self.take_distinct((plan, index), rows, argument, places)?;
+                        self.take_distinct((plan, index), rows, argument, places, session)?;
                     }
                     Some(argument) => {
                         let column = Column { rows, operand: argument };
@@ -428,17 +439,23 @@ impl Groups {
         }
         let mut places = [0_u32; CHUNK];
         let places = &mut places[..rows.len()];
-        match &*group.keys {
-            [(key, _)] if !plan.ordered => self.places_by_short(plan, group, rows, key, places),
-            [(key, _)] => self.places_in_order(plan, group, rows, key, places),
+        let grouping = (plan, group, session);
+        let placed = match &*group.keys {
+            [(key, _)] if !plan.ordered => self.places_by_short(grouping, rows, key, places),
+            [(key, _)] => self.places_in_order(grouping, rows, key, places),
             _ => {
-                for (row, place) in places.iter_mut().enumerate() {
+                let mut placed = 0;
+                for place in &mut *places {
+                    let found = self.place_of_row(grouping, |operand| rows.value(placed, operand));
+                    let Some(found) = found else { break };
                     // Four billion groups do not fit into memory.
-                    *place =
-                        self.place_of_row(plan, group, |operand| rows.value(row, operand)) as u32;
+                    *place = found as u32;
+                    placed += 1;
                 }
+                placed
             }
-        }
+        };
+        let places = &places[..placed];
         for (index, argument) in group.arguments.iter().enumerate() {
             if let Some(more) = group.more.get(index).filter(|more| more.is_any()) {
                 let places = places.iter().map(|&place| place as usize);
@@ -455,7 +472,7 @@ impl Groups {
             };
             let mut places = places.iter().map(|&place| place as usize);
             if plan.aggregates[index].distinct {
-                self.take_distinct((plan, index), rows, argument, places)?;
+                self.take_distinct((plan, index), rows, argument, places, session)?;
                 continue;
             }
             let mut result = Ok(());
@@ -468,7 +485,9 @@ impl Groups {
             });
             result?;
         }
-        Ok(())
+        // The others came when there was no room left.
+        let take = |row| self.take_row((plan, group), rows.row(row), session);
+        (placed..rows.len()).try_for_each(take)
     }
 
     /// Gives an aggregate that takes more than an argument of every row that of those it takes.
@@ -502,6 +521,7 @@ impl Groups {
         rows: impl ManyRows<'r>,
         argument: &'r Operand,
         mut places: impl Iterator<Item = usize>,
+        session: &dyn Session,
     ) -> Result<(), Error> {
         let groups = &mut self.groups;
         let collation = plan.aggregates[index].collation;
@@ -509,85 +529,92 @@ impl Groups {
         rows.each_value(argument, |value| {
             let Some(place) = places.next() else { return };
             let Some(seen) = groups.seen((plan, index), place) else { return };
-            if seen.insert_unlimited(value, collation) && result.is_ok() {
-                result = groups.state(plan, place, index).step_borrowed(Some(value)).map(drop);
+            if result.is_err() {
+                return;
             }
+            result = match seen.insert(session, value, collation) {
+                Ok(true) => groups.state(plan, place, index).step_borrowed(Some(value)).map(drop),
+                known => known.map(drop),
+            };
         });
         result
     }
 
     /// The groups of rows by one key: of few bytes by what is stored, where that was seen before.
+    /// Gives how many rows have one, up to the first for whose group there is no room.
     fn places_by_short<'r>(
         &mut self,
-        plan: &GroupPlan,
-        group: &'r GroupInput,
+        grouping: Grouping<'_, 'r>,
         rows: impl ManyRows<'r>,
         key: &Operand,
         places: &mut [u32],
-    ) {
+    ) -> usize {
         for (row, place) in places.iter_mut().enumerate() {
             let short = rows.short(row, key);
             if let Some(known) = short.and_then(|short| self.by_short.get(short)) {
                 *place = known;
                 continue;
             }
-            *place = self.place_of_row(plan, group, |operand| rows.value(row, operand)) as u32;
+            let found = self.place_of_row(grouping, |operand| rows.value(row, operand));
+            let Some(found) = found else { return row };
+            *place = found as u32;
             if let Some(short) = short {
                 self.by_short.note(short, *place);
             }
         }
+        places.len()
     }
 
-    /// The groups of rows by one key of which equal ones come one after the other: where the first row's
-    /// is the last one's, it is that of all between; a row whose key is stored as the one before is in the
-    /// same group.
+    /// The groups of rows by one key of which equal ones come one after the other: where the first
+    /// row's is the last one's, it is that of all between; a row whose key is stored as the one
+    /// before is in the same group. Gives how many rows have one, as above.
     fn places_in_order<'r>(
         &mut self,
-        plan: &GroupPlan,
-        group: &'r GroupInput,
+        grouping: Grouping<'_, 'r>,
         rows: impl ManyRows<'r>,
         key: &'r Operand,
         places: &mut [u32],
-    ) {
+    ) -> usize {
+        let (_, group, _) = grouping;
         let (mut last, mut last_place) = (None, 0);
         let end = places.len().saturating_sub(1);
         if end > 1
             && let [(_, by)] = &*group.keys
             && is_equal(rows.value(0, key), rows.value(end, key), *by)
         {
-            let first = self.place_of_row(plan, group, |operand| rows.value(0, operand));
+            let first = self.place_of_row(grouping, |operand| rows.value(0, operand));
+            let Some(first) = first else { return 0 };
             places.fill(first as u32);
-            return;
+            return places.len();
         }
         for (row, place) in places.iter_mut().enumerate() {
             let short = rows.short(row, key);
             if short.is_none() || short != last {
+                let found = self.place_of_row(grouping, |operand| rows.value(row, operand));
+                let Some(found) = found else { return row };
                 // Four billion groups do not fit into memory.
-                last_place =
-                    self.place_of_row(plan, group, |operand| rows.value(row, operand)) as u32;
+                last_place = found as u32;
                 last = short;
             }
             *place = last_place;
         }
+        places.len()
     }
 
-    /// The group of a row, which is made when it is the first of its keys.
+    /// The group of a row, which is made when it is the first of its keys; `None` where there is no
+    /// room for it.
     #[inline]
     fn place_of_row<'v>(
         &mut self,
-        plan: &GroupPlan,
-        group: &'v GroupInput,
+        (plan, group, session): Grouping<'_, 'v>,
         value: impl Fn(&'v Operand) -> ValueRef<'v>,
-    ) -> usize {
-        let from = |from| match from {
-            From::Key(key) => value(&group.keys[key].0),
-            From::Kept(kept) => value(&group.kept[kept]),
-        };
+    ) -> Option<usize> {
+        let from = |from| value(operand_of(group, from));
         if let [(operand, by)] = &*group.keys {
             // One key, which is looked at once.
             let key = value(operand);
             self.place_of(
-                plan,
+                (plan, session),
                 |seed| hash_value(key, *by, seed),
                 |groups, place| is_equal(key, groups.key(plan, place, 0), *by),
                 from,
@@ -595,7 +622,7 @@ impl Groups {
         } else {
             let keys = || group.keys.iter().map(|(operand, by)| (value(operand), *by));
             self.place_of(
-                plan,
+                (plan, session),
                 |seed| keys().fold(seed, |hash, (value, by)| hash_value(value, by, hash)),
                 |groups, place| {
                     let mut pairs = keys().zip(groups.keys(plan, place));
@@ -609,11 +636,15 @@ impl Groups {
     #[inline]
     fn take_row(
         &mut self,
-        plan: &GroupPlan,
-        group: &GroupInput,
+        (plan, group): (&GroupPlan, &GroupInput),
         row: RowView<'_, '_, '_>,
+        session: &dyn Session,
     ) -> Result<(), Error> {
-        let place = self.place_of_row(plan, group, |operand| row.value(operand));
+        let grouping = (plan, group, session);
+        let Some(place) = self.place_of_row(grouping, |operand| row.value(operand)) else {
+            let value = |operand| row.value(operand);
+            return self.rows_waiting().push_columns(plan, group, session, value);
+        };
         for (index, argument) in group.arguments.iter().enumerate() {
             let value = argument.as_ref().map(|argument| row.value(argument));
             if let Some(MoreOfAggregate { second, filter }) = group.more.get(index) {
@@ -628,7 +659,7 @@ impl Groups {
                 }
             }
             if let (Some(value), Some(seen)) = (value, self.groups.seen((plan, index), place))
-                && !seen.insert_unlimited(value, plan.aggregates[index].collation)
+                && !seen.insert(session, value, plan.aggregates[index].collation)?
             {
                 continue;
             }
@@ -641,8 +672,8 @@ impl Groups {
         Ok(())
     }
 
-    /// The current row's group, which is made when it is the first of its keys; `None` where there is
-    /// no room for it.
+    /// The current row's group, which is made when it is the first of its keys; `None` where there
+    /// is no room for it.
     fn place(
         &mut self,
         plan: &GroupPlan,
@@ -668,80 +699,89 @@ impl Groups {
             From::Key(index) => key(index),
             From::Kept(kept) => registers[plan.kept[kept]].as_ref(),
         };
-        if let Some(budget) = machine.session.budget()
-            && !plan.keys.is_empty()
-            && !plan.ordered
-        {
-            let hash = hash(0);
-            let groups = &self.groups;
-            let known = self.by_key.find(hash, |place| equals(groups, place));
-            let values = (0..plan.keys.len()).map(From::Key);
-            let values = values.chain((0..plan.kept.len()).map(From::Kept)).map(value);
-            // What grows with its rows is gathered for one group after the other.
-            let grows =
-                |aggregate: &AggregatePlan| aggregate.distinct || !aggregate.order.is_empty();
-            let full = self.overflow.is_some()
-                || plan.aggregates.iter().any(grows)
-                || !budget.has_room(GroupStore::size(plan, values));
-            if known.is_some() || full {
-                return Ok(known);
-            }
-        }
-        Ok(Some(self.place_of(plan, hash, equals, value)))
+        Ok(self.place_of((plan, machine.session), hash, equals, value))
     }
 
     /// The group of the row that the functions tell of: the hash of its keys, whether they equal
-    /// those of a group, and its values. It is made when it is the first of its keys.
+    /// those of a group, and its values. It is made when it is the first of its keys; `None` where
+    /// there is no room for it.
     #[inline]
     fn place_of<'v>(
         &mut self,
-        plan: &GroupPlan,
+        (plan, session): (&GroupPlan, &dyn Session),
         hash: impl FnOnce(u64) -> u64,
         equals: impl Fn(&GroupStore, usize) -> bool,
         value: impl Fn(From) -> ValueRef<'v>,
-    ) -> usize {
+    ) -> Option<usize> {
         if plan.keys.is_empty() {
-            if self.groups.len() == 0 {
-                self.start(plan, value);
-            }
-            return 0;
+            return Some(self.only_place(plan, session, value));
         }
         if plan.ordered {
             return match self.groups.len().checked_sub(1) {
-                Some(last) if equals(&self.groups, last) => last,
-                _ => self.start(plan, value),
+                Some(last) if equals(&self.groups, last) => Some(last),
+                _ if self.overflow.is_some() => None,
+                _ => Some(self.start(plan, session, value)),
             };
         }
         let hash = hash(0);
         let groups = &self.groups;
         let found = self.by_key.find(hash, |place| equals(groups, place));
-        if let Some(place) = found {
-            return place;
+        if found.is_some() || self.overflow.is_some() {
+            return found;
         }
         self.by_key.insert(hash);
-        self.start(plan, value)
+        Some(self.start(plan, session, value))
     }
 
-    /// Counts what new groups take.
+    /// The one group that there is without keys.
     #[inline]
-    fn count(&mut self, plan: &GroupPlan, session: &dyn Session) -> Result<(), Error> {
-        while self.counted < self.groups.len() {
-            let keys = self.groups.keys(plan, self.counted);
-            let kept = (0..plan.kept.len()).map(|kept| self.groups.kept(plan, self.counted, kept));
-            self.kept.add(session, GroupStore::size(plan, keys.chain(kept)))?;
-            self.counted += 1;
+    fn only_place<'v>(
+        &mut self,
+        plan: &GroupPlan,
+        session: &dyn Session,
+        value: impl Fn(From) -> ValueRef<'v>,
+    ) -> usize {
+        if self.groups.len() == 0 {
+            self.start(plan, session, value);
         }
-        Ok(())
+        0
     }
 
+    /// Begins a group. Behind the first for which there is no room, rows of new groups wait.
     #[inline(never)]
-    fn start<'v>(&mut self, plan: &GroupPlan, value: impl Fn(From) -> ValueRef<'v>) -> usize {
+    fn start<'v>(
+        &mut self,
+        plan: &GroupPlan,
+        session: &dyn Session,
+        value: impl Fn(From) -> ValueRef<'v>,
+    ) -> usize {
         let keys = (0..plan.keys.len()).map(|key| value(From::Key(key)));
         let kept = (0..plan.kept.len()).map(|kept| value(From::Kept(kept)));
-        self.groups.begin(plan, keys, kept)
+        let place = self.groups.begin(plan, keys, kept);
+        if !self.count(plan, session, place) && !plan.keys.is_empty() {
+            self.overflow = Some(Box::new(Overflow::new(plan)));
+        }
+        place
     }
 
-    /// Forgets the groups and keeps their memory, for another run of the same plan.
+    /// Counts what a new group takes; false where there is no room for more.
+    fn count(&mut self, plan: &GroupPlan, session: &dyn Session, place: usize) -> bool {
+        let groups = &self.groups;
+        self.kept.try_add(session, || {
+            let kept = (0..plan.kept.len()).map(|kept| groups.kept(plan, place, kept));
+            let size = GroupStore::size(plan, groups.keys(plan, place).chain(kept));
+            // What aggregates keep that take distinct values, or rows in an order.
+            let grows =
+                |aggregate: &&AggregatePlan| aggregate.distinct || !aggregate.order.is_empty();
+            (size, plan.aggregates.iter().filter(grows).count() * SPILL_BYTES_MIN as usize)
+        })
+    }
+
+    /// The rows that wait because there was no room for their groups.
+    fn rows_waiting(&mut self) -> &mut Overflow {
+        self.overflow.as_mut().expect("rows wait behind the group that took the last room")
+    }
+
     /// How many groups there are.
     pub(super) fn len(&self) -> usize {
         self.groups.len()
@@ -752,11 +792,11 @@ impl Groups {
         self.taken
     }
 
+    /// Forgets the groups and keeps their memory, for another run of the same plan.
     pub(super) fn clear(&mut self) {
         self.groups.clear();
         self.taken = 0;
         self.kept.clear();
-        self.counted = 0;
         self.by_key.clear();
         self.by_short.clear();
         self.order.clear();
@@ -768,7 +808,7 @@ impl Groups {
     /// Ends the gathering: groups will be given out by their keys, or as their rows came.
     pub(super) fn finish(&mut self, plan: &GroupPlan, session: &dyn Session) -> Result<(), Error> {
         if plan.keys.is_empty() && self.groups.len() == 0 {
-            self.start(plan, |_| ValueRef::Null);
+            self.start(plan, session, |_| ValueRef::Null);
         }
         self.order.clear();
         // Four billion groups do not fit into memory.
@@ -782,8 +822,8 @@ impl Groups {
         Ok(())
     }
 
-    /// Puts the groups in the order of their keys: by the beginning of the first one, which is compared as
-    /// a number, and those in which it is the same by all keys.
+    /// Puts the groups in the order of their keys: by the beginning of the first one, which is
+    /// compared as a number, and those in which it is the same by all keys.
     fn sort(&mut self, plan: &GroupPlan) {
         let Some(&(_, collation)) = plan.keys.first() else { return };
         let groups = &self.groups;
@@ -821,8 +861,8 @@ impl Groups {
         }
     }
 
-    /// How many bytes the first keys of all groups begin with that are the same; `None` where they are not
-    /// texts that are ordered by their bytes.
+    /// How many bytes the first keys of all groups begin with that are the same; `None` where they
+    /// are not texts that are ordered by their bytes.
     fn common(&self, plan: &GroupPlan) -> Option<usize> {
         let [(_, Collation::Binary), ..] = &*plan.keys else { return None };
         let mut firsts = (0..self.groups.len()).map(|place| self.groups.key(plan, place, 0));
@@ -845,19 +885,18 @@ impl Groups {
         &mut self,
         plan: &GroupPlan,
         given: &[GroupColumn],
+        session: &dyn Session,
         out: &mut Batch,
     ) -> Result<bool, Error> {
-        let Some(&(_, place)) = self.order.get(self.next) else { return Ok(false) };
-        self.next += 1;
-        let place = place as usize;
+        let Some((groups, place)) = self.next_place(plan, session)? else { return Ok(false) };
         out.begin_row();
         for given in given {
             match given {
                 GroupColumn::Kept(number) => {
-                    out.push_value(self.groups.kept(plan, place, *number));
+                    out.push_value(groups.kept(plan, place, *number));
                 }
                 GroupColumn::Aggregate(number) => {
-                    let value = self.groups.state(plan, place, *number).take();
+                    let value = groups.state(plan, place, *number).take();
                     let value = value.inspect_err(|_| out.take_back_row())?;
                     out.push_value(value.as_ref());
                 }
@@ -872,18 +911,41 @@ impl Groups {
         plan: &GroupPlan,
         machine: &mut Machine<'_, '_>,
     ) -> Result<bool, Error> {
-        let place = self.order.get(self.next).map(|&(_, place)| place as usize);
-        if let Some(overflow) = &mut self.overflow {
-            let groups = &self.groups;
-            if overflow.goes_first(plan, place.map(|place| groups.keys(plan, place))) {
-                overflow.give_next(plan, machine)?;
-                return Ok(true);
-            }
-        }
-        let Some(place) = place else { return Ok(false) };
-        self.next += 1;
-        self.groups.give(plan, place, machine)?;
+        let Some((groups, place)) = self.next_place(plan, machine.session)? else {
+            return Ok(false);
+        };
+        groups.give(plan, place, machine)?;
         Ok(true)
+    }
+
+    /// The next group to be given: the store that it is in, and its number there.
+    fn next_place(
+        &mut self,
+        plan: &GroupPlan,
+        session: &dyn Session,
+    ) -> Result<Option<(&mut GroupStore, usize)>, Error> {
+        let place = self.order.get(self.next).map(|&(_, place)| place as usize);
+        let groups = &mut self.groups;
+        if let Some(overflow) = &mut self.overflow
+            && overflow.goes_first(plan, place.map(|place| groups.keys(plan, place)))
+        {
+            return overflow.next_group(plan, session).map(Some);
+        }
+        let Some(place) = place else { return Ok(None) };
+        self.next += 1;
+        Ok(Some((groups, place)))
+    }
+}
+
+/// What tells the group of a row: the plan, where the row has its keys, and whom room is asked of.
+type Grouping<'p, 'v> = (&'p GroupPlan, &'v GroupInput, &'p dyn Session);
+
+/// Where a row has a value that a group keeps.
+#[inline]
+fn operand_of(group: &GroupInput, from: From) -> &Operand {
+    match from {
+        From::Key(key) => &group.keys[key].0,
+        From::Kept(kept) => &group.kept[kept],
     }
 }
 
@@ -901,15 +963,15 @@ pub(super) fn ranges_to_merge(
     }
 }
 
-/// Set as soon as one range has too many groups: the others end, and what they raise does not count, for
-/// all rows are taken once more.
+/// Set as soon as one range has too many groups: the others end, and what they raise does not
+/// count, for all rows are taken once more.
 #[derive(Debug, Default)]
 pub(super) struct Stop(AtomicBool);
 
 impl Stop {
     /// Ends the gathering where these groups are too many, or others were.
     pub(super) fn check(&self, groups: &Groups) -> Result<(), Error> {
-        if groups.groups.len() > GROUPS_TO_MERGE_MAX {
+        if groups.groups.len() > GROUPS_TO_MERGE_MAX || groups.overflow.is_some() {
             self.0.store(true, Relaxed);
         }
         match self.0.load(Relaxed) {

@@ -169,11 +169,10 @@ fn build(plan: &HashScan, machine: &mut Machine<'_, '_>) -> Result<HashStore, Er
     each_row(plan, machine, |machine, key| {
         let row = plan.row.iter().map(|&reg| machine.registers[reg].as_ref());
         let size = row_size(row.clone()) + 2 * key.map_or(0, <[u8]>::len);
-        full = machine.session.budget().is_some_and(|budget| !budget.has_room(size));
+        full = !store.kept.try_add(machine.session, || (size, 0));
         if full {
             return Ok(false);
         }
-        store.kept.add(machine.session, size)?;
         let place = store.rows.len();
         store.rows.push(row);
         if plan.keys.is_empty() {

@@ -570,14 +570,12 @@ impl<'m, 't> Machine<'m, 't> {
         Ok(exists)
     }
 
-    /// The parts of a query whose rows come straight from the pages. Not of one that groups them where
-    /// memory is limited, which is counted where rows come one after the other.
+    /// The parts of a query whose rows come straight from the pages.
     #[inline]
     fn probe_plan(&self, index: usize) -> Option<ProbePlan<'m>> {
         let plans = self.plans;
         let SubqueryPlan { plan, is_pipeline, .. } = &plans[index];
-        let probe = ProbePlan::of(plan).filter(|_| *is_pipeline)?;
-        (self.session.budget().is_none() || !probe.groups()).then_some(probe)
+        ProbePlan::of(plan).filter(|_| *is_pipeline)
     }
 
     fn first_row(&mut self, index: usize) -> Result<bool, Error> {
@@ -693,7 +691,7 @@ impl<'m, 't> Machine<'m, 't> {
         }
         let value = self.registers[from].as_ref();
         match &mut self.queries[index].set {
-            Some(set) => set.contains(self.session, value, rule),
+            Some(set) => set.contains(value, rule),
             None => Ok(None),
         }
     }

@@ -11,14 +11,17 @@ use crate::exec::eval_condition;
 use crate::keep::sort::{Sorter, Values};
 use crate::keep::{SortKey, SortPlan};
 use crate::plan::GroupPlan;
+use crate::plan::node::{GroupInput, Operand};
 use crate::session::Session;
-use crate::value::{Collation, Value, ValueRef, assign};
+use crate::value::{Collation, Value, ValueRef, assign, truth};
 
 /// Rows that wait, in the order of their first values; those that are equal as they came.
 #[derive(Debug)]
 pub(super) struct Waiting {
     sorter: Sorter,
     sort: SortPlan,
+    /// How the first values are compared.
+    collations: Vec<Collation>,
     /// The row that comes next, once all of them wait; empty after the last.
     row: Vec<Value>,
 }
@@ -26,8 +29,14 @@ pub(super) struct Waiting {
 impl Waiting {
     pub(super) fn new(collations: impl Iterator<Item = Collation>) -> Waiting {
         let key = |(reg, collation)| SortKey::ascending(reg, collation);
-        let keys = collations.enumerate().map(key).collect();
-        Waiting { sorter: Sorter::default(), sort: SortPlan { keys }, row: Vec::new() }
+        let collations: Vec<Collation> = collations.collect();
+        let keys = collations.iter().copied().enumerate().map(key).collect();
+        Waiting { sorter: Sorter::default(), sort: SortPlan { keys }, collations, row: Vec::new() }
+    }
+
+    /// The same of rows of which equal ones come one after the other: they come back as they came.
+    fn in_order(collations: impl Iterator<Item = Collation>) -> Waiting {
+        Waiting { sort: SortPlan { keys: Vec::new() }, ..Waiting::new(collations) }
     }
 
     /// # Errors
@@ -72,9 +81,9 @@ impl Waiting {
 
     /// The order of the next row and of one with these first values.
     pub(super) fn compare<'v>(&self, keys: impl IntoIterator<Item = ValueRef<'v>>) -> Ordering {
-        let pairs = self.row.iter().zip(keys).zip(&self.sort.keys);
+        let pairs = self.row.iter().zip(keys).zip(&self.collations);
         pairs
-            .map(|((next, key), by)| next.as_ref().compare(key, by.collation))
+            .map(|((next, key), by)| next.as_ref().compare(key, *by))
             .find(|order| order.is_ne())
             .unwrap_or(Ordering::Equal)
     }
@@ -93,8 +102,41 @@ pub(super) struct Overflow {
 
 impl Overflow {
     pub(super) fn new(plan: &GroupPlan) -> Overflow {
-        let waiting = Waiting::new(plan.keys.iter().map(|(_, collation)| *collation));
+        let collations = plan.keys.iter().map(|(_, collation)| *collation);
+        let waiting = match plan.ordered {
+            true => Waiting::in_order(collations),
+            false => Waiting::new(collations),
+        };
         Overflow { waiting, group: GroupStore::default(), buffer: Vec::new() }
+    }
+
+    /// Takes a row whose values are columns.
+    ///
+    /// # Errors
+    /// As [`Waiting::push`].
+    pub(super) fn push_columns<'v>(
+        &mut self,
+        plan: &GroupPlan,
+        group: &'v GroupInput,
+        session: &dyn Session,
+        value: impl Fn(&'v Operand) -> ValueRef<'v>,
+    ) -> Result<(), Error> {
+        let row = &mut self.buffer;
+        row.clear();
+        let keys = group.keys.iter().map(|(key, _)| key);
+        row.extend(keys.chain(&group.kept).map(|operand| Value::from(value(operand))));
+        for (index, aggregate) in plan.aggregates.iter().enumerate() {
+            let more = group.more.get(index);
+            if aggregate.filter.is_some() {
+                let filter = more.and_then(|more| more.filter.as_ref());
+                let lets_in = filter.is_none_or(|filter| truth(value(filter)) == Some(true));
+                row.push(Value::Int(lets_in.into()));
+            }
+            let second = more.and_then(|more| more.second.as_ref());
+            let arguments = group.arguments[index].iter().chain(second);
+            row.extend(arguments.map(|operand| Value::from(value(operand))));
+        }
+        self.waiting.push(session, row)
     }
 
     /// Takes the current row, whose keys were evaluated.
@@ -139,20 +181,20 @@ impl Overflow {
         keys: Option<impl Iterator<Item = ValueRef<'v>>>,
     ) -> bool {
         let any = !self.waiting.row.is_empty();
-        any && keys.is_none_or(|keys| !plan.distinct && self.waiting.compare(keys).is_lt())
+        let is_sorted = !plan.distinct && !plan.ordered;
+        any && keys.is_none_or(|keys| is_sorted && self.waiting.compare(keys).is_lt())
     }
 
-    /// Puts the next group of these rows, of which there is one, into the registers.
+    /// The next group of these rows, of which there is one: the only one of a store.
     ///
     /// # Errors
     /// What aggregates raise, and when rows cannot be read from the file they are in.
-    pub(super) fn give_next(
+    pub(super) fn next_group(
         &mut self,
         plan: &GroupPlan,
-        machine: &mut Machine<'_, '_>,
-    ) -> Result<(), Error> {
+        session: &dyn Session,
+    ) -> Result<(&mut GroupStore, usize), Error> {
         let Overflow { waiting, group, .. } = self;
-        let session = machine.session;
         let keys = plan.keys.len();
         group.clear();
         let (first, behind) = waiting.row.split_at(keys);
@@ -179,7 +221,7 @@ impl Overflow {
             }
             waiting.step()?;
         }
-        group.give(plan, place, machine)
+        Ok((group, place))
     }
 }
 
@@ -220,7 +262,7 @@ impl DistinctOverflow {
         for (target, value) in registers.iter_mut().zip(&waiting.row) {
             assign(target, value.as_ref());
         }
-        let columns = &waiting.row[..waiting.sort.keys.len()];
+        let columns = &waiting.row[..waiting.collations.len()];
         self.last = Some(columns.to_vec());
         waiting.step()?;
         Ok(true)

@@ -189,7 +189,7 @@ impl Machine<'_, '_> {
                 let groups = groups.get_or_insert_default();
                 groups.clear();
                 if meets {
-                    groups.add_inner(group, pipeline, (txn, around), memory)?;
+                    groups.add_inner(group, pipeline, (txn, around, machine.session), memory)?;
                 }
                 return groups.finish(group, machine.session);
             }

@@ -4,7 +4,7 @@ use rayon::prelude::*;
 use shoal_store::Transaction;
 
 use super::eval;
-use super::pipeline::{EVERYWHERE, LeafMemory, Memory, RowView, combined};
+use super::pipeline::{EVERYWHERE, LeafMemory, Memory, RowView};
 use super::pipeline_scan::BatchRow;
 use super::recursion::RecursiveRun;
 use super::select::SelectRun;
@@ -12,8 +12,8 @@ use super::sets::SetRows;
 use super::shared::SharedRun;
 use super::{Batch, Machine};
 use crate::Error;
+use crate::keep::SortPlan;
 use crate::keep::sort::{Sorter, Values};
-use crate::keep::{RowStore, SortPlan};
 use crate::plan::node::{Node, Operand, Pipeline, parts};
 use crate::plan::{BodyPlan, Code, CompoundPlan, QueryPlan};
 use crate::session::Session;
@@ -42,11 +42,6 @@ pub(super) enum BodyRun {
     },
     Recursive(Box<RecursiveRun>),
     Shared(SharedRun),
-    /// All rows of parts that were compared.
-    Rows {
-        rows: RowStore,
-        next: usize,
-    },
     /// Those of the parts that are compared; a chain of the others follows.
     Sets(Box<SetRows>),
 }
@@ -250,17 +245,7 @@ impl BodyRun {
                     run.start(&plan.first, machine)?;
                     BodyRun::Chain { part: 0, run }
                 }
-                BodyPlan::Compound(plan) => {
-                    // What is kept is counted where rows come one after the other.
-                    let pipeline = match machine.session.budget() {
-                        None => combined(&query.body, machine.txns()?, &machine.parameters)?,
-                        Some(_) => None,
-                    };
-                    match pipeline {
-                        Some(rows) => BodyRun::Rows { rows, next: 0 },
-                        None => BodyRun::Sets(Box::new(SetRows::of(plan, machine)?)),
-                    }
-                }
+                BodyPlan::Compound(plan) => BodyRun::Sets(Box::new(SetRows::of(plan, machine)?)),
             };
         }
         if let (BodyRun::Sets(sets), BodyPlan::Compound(plan)) = (&mut *self, &query.body) {
@@ -278,7 +263,7 @@ impl BodyRun {
         match (self, &query.body) {
             (BodyRun::Select(run), BodyPlan::Select(plan)) => run.next(query, plan, machine),
             (BodyRun::Recursive(run), BodyPlan::Recursive(plan)) => run.next(query, plan, machine),
-            (BodyRun::Shared(run), BodyPlan::Shared(_)) => Ok(run.next(query, machine)),
+            (BodyRun::Shared(run), BodyPlan::Shared(_)) => run.next(query, machine),
             (BodyRun::Values(next), BodyPlan::Values(rows)) => {
                 let Some(row) = rows.get(*next) else { return Ok(false) };
                 *next += 1;
@@ -297,15 +282,6 @@ impl BodyRun {
                 *part += 1;
                 run.start(plan.part(*part), machine)?;
             },
-            (BodyRun::Rows { rows, next }, _) => {
-                if *next >= rows.len() {
-                    return Ok(false);
-                }
-                let targets = query.output..query.output + query.width;
-                rows.load(*next, &mut machine.registers, targets);
-                *next += 1;
-                Ok(true)
-            }
             _ => Ok(false),
         }
     }
@@ -364,11 +340,7 @@ fn first_of_ranges(
     let Some(outputs) = pipeline.outputs.as_deref() else { return Ok(false) };
     let txn = machine.txn(pipeline.database)?;
     let session = machine.session;
-    // Sorters that write to files are not put together.
-    let ranges = match session.budget() {
-        None => pipeline.ranges(txn),
-        Some(_) => Vec::new(),
-    };
+    let ranges = pipeline.ranges(txn);
     if ranges.is_empty() {
         return Ok(false);
     }
@@ -394,9 +366,12 @@ fn first_of_ranges(
         })?;
         Ok(sorter)
     };
-    let parts: Vec<Result<Sorter, Error>> = ranges.par_iter().map(gather).collect();
-    for part in parts {
-        sorter.absorb(sort, &part?, bound);
+    // How many wait to be put together does not change what comes out.
+    for wave in ranges.chunks(4 * rayon::current_num_threads()) {
+        let parts: Vec<Result<Sorter, Error>> = wave.par_iter().map(gather).collect();
+        for part in parts {
+            sorter.absorb(session, sort, part?, bound)?;
+        }
     }
     Ok(true)
 }

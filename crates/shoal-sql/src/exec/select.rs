@@ -12,7 +12,6 @@ use crate::Error;
 use crate::exec::eval_condition;
 use crate::keep::key::RowSet;
 use crate::keep::{Kept, row_size};
-use crate::plan::node::Pipeline;
 use crate::plan::{
     Code, DistinctPlan, GroupPlan, Level, PipelineScan, QueryPlan, Scan, SelectPlan, UnmatchedScan,
 };
@@ -77,21 +76,16 @@ impl DistinctRun {
         }
         let session = machine.session;
         let row = values.iter().map(Value::as_ref);
-        if let Some(budget) = session.budget() {
-            let size = row_size(row.clone());
-            if (self.overflow.is_some() || !budget.has_room(size))
-                && !self.seen.contains(row.clone(), collations)
-            {
+        if let Some(overflow) = &mut self.overflow {
+            if !self.seen.contains(row, collations) {
                 let whole = query.output..query.output + plan.outputs.len();
-                let new = || Box::new(DistinctOverflow::new(collations));
-                let overflow = self.overflow.get_or_insert_with(new);
                 overflow.push(session, &machine.registers[whole])?;
-                return Ok(false);
             }
+            return Ok(false);
         }
         let new = self.seen.insert(row.clone(), collations);
-        if new {
-            self.kept.add(session, row_size(row))?;
+        if new && !self.kept.try_add(session, || (row_size(row), 0)) {
+            self.overflow = Some(Box::new(DistinctOverflow::new(collations)));
         }
         Ok(new)
     }
@@ -194,7 +188,7 @@ impl SelectRun {
         machine: &mut Machine<'_, '_>,
     ) -> Result<bool, Error> {
         let Some(group) = &plan.group else { return self.next_joined(plan, machine) };
-        if group.ordered && (is_bounded || grouped_by_pipeline(plan, machine).is_none()) {
+        if group.ordered && (is_bounded || plan.pipeline.is_none()) {
             return self.next_ordered(plan, group, machine);
         }
         self.gather(plan, group, machine)?;
@@ -220,19 +214,19 @@ impl SelectRun {
         count: usize,
         out: &mut Batch,
     ) -> Result<Option<bool>, Error> {
-        let pipeline =
-            grouped_by_pipeline(plan, machine).and_then(|pipeline| pipeline.group.as_ref());
-        let piped = grouped_by_columns(plan, machine).and_then(|piped| piped.group.as_ref());
+        let pipeline = plan.pipeline.as_deref().and_then(|pipeline| pipeline.group.as_ref());
+        let piped = grouped_by_columns(plan).and_then(|piped| piped.group.as_ref());
         // Where rows come in the order of their groups, these are given as they end.
         let is_ordered = plan.group.as_ref().is_some_and(|group| group.ordered);
         let piped = piped.filter(|_| !is_ordered).map(|piped| &piped.group);
         let given = pipeline.or(piped).and_then(|group| group.given.as_deref());
         let (Some(given), Some(group)) = (given, &plan.group) else { return Ok(None) };
         self.gather(plan, group, machine)?;
+        let session = machine.session;
         let Some(groups) = &mut self.groups else { return Ok(None) };
         for _ in 0..count {
             // What is behind the columns was to be sorted by.
-            if !groups.push_next(group, given.get(..width).unwrap_or(given), out)? {
+            if !groups.push_next(group, given.get(..width).unwrap_or(given), session, out)? {
                 return Ok(Some(false));
             }
             if out.is_long() {
@@ -267,7 +261,7 @@ impl SelectRun {
         machine: &mut Machine<'_, '_>,
     ) -> Result<Box<Groups>, Error> {
         let mut groups = self.spare.take().unwrap_or_default();
-        match (grouped_by_pipeline(plan, machine), grouped_by_columns(plan, machine)) {
+        match (plan.pipeline.as_deref(), grouped_by_columns(plan)) {
             (Some(pipeline), _) => {
                 let add = |machine: &mut Machine<'_, '_>| {
                     groups.add_pipeline(group, pipeline, machine).map(|()| groups.taken())
@@ -549,20 +543,8 @@ fn all(conditions: &[Code], machine: &mut Machine<'_, '_>) -> Result<bool, Error
     Ok(true)
 }
 
-/// How rows are grouped whose values are computed many at a time. Not where memory is limited.
-fn grouped_by_columns<'p>(
-    plan: &'p SelectPlan,
-    machine: &Machine<'_, '_>,
-) -> Option<&'p PipelineScan> {
+/// How rows are grouped whose values are computed many at a time.
+fn grouped_by_columns(plan: &SelectPlan) -> Option<&PipelineScan> {
     let Scan::Pipeline(piped) = &plan.levels.first()?.scan else { return None };
-    (piped.group.is_some() && machine.session.budget().is_none()).then_some(piped)
-}
-
-/// How rows are grouped straight from the pages. Not where memory is limited: what is kept is counted,
-/// and put into files, where rows come one after the other.
-fn grouped_by_pipeline<'p>(
-    plan: &'p SelectPlan,
-    machine: &Machine<'_, '_>,
-) -> Option<&'p Pipeline> {
-    plan.pipeline.as_deref().filter(|_| machine.session.budget().is_none())
+    piped.group.is_some().then_some(&**piped)
 }

@@ -1,6 +1,6 @@
-//! `UNION`, `INTERSECT` and `EXCEPT` of any parts. Rows are in memory with a set of their keys; where
-//! memory is limited and they do not fit, they wait in a file, sorted by key, and of each key it is
-//! looked at which parts have it.
+//! `UNION`, `INTERSECT` and `EXCEPT` of any parts. Rows are in memory with a set of their keys;
+//! where memory is limited and they do not fit, they wait in a file, sorted by key, and of each key
+//! it is looked at which parts have it.
 
 use std::ops::Range;
 
@@ -38,8 +38,8 @@ pub(super) struct SetRows {
 #[derive(Debug)]
 struct SetFile {
     waiting: Waiting,
-    /// The operators from the part on whose rows are in the file; what those before it gave counts as
-    /// the first part.
+    /// The operators from the part on whose rows are in the file; what those before it gave counts
+    /// as the first part.
     ops: Vec<CompoundOp>,
     /// The number of the part before those.
     base: usize,
@@ -101,35 +101,23 @@ impl SetRows {
             if let Some(file) = &mut self.file {
                 return file.push(session, number, row.values(), collations);
             }
-            let size = 2 * row_size(row.values());
-            let full = session.budget().is_some_and(|budget| !budget.has_room(size));
-            if !full && self.keys.insert(row.values(), collations) {
+            if self.keys.insert(row.values(), collations) {
                 self.places.push(self.rows.len());
                 self.taken.push(true);
-            } else {
-                let known = self.keys.place(row.values(), collations);
-                if let Some(key) = known {
-                    let mut pairs = self.rows.row(self.places[key]).zip(row.values());
-                    if self.taken[key] || pairs.all(|(a, b)| is_same(a, b)) {
-                        self.taken[key] = true;
-                        return Ok(());
-                    }
+            } else if let Some(key) = self.keys.place(row.values(), collations) {
+                let mut pairs = self.rows.row(self.places[key]).zip(row.values());
+                if std::mem::replace(&mut self.taken[key], true)
+                    || pairs.all(|(a, b)| is_same(a, b))
+                {
+                    return Ok(());
                 }
-                match known {
-                    Some(key) if !full => {
-                        self.taken[key] = true;
-                        self.places[key] = self.rows.len();
-                    }
-                    _ => {
-                        let mut file = self.spill(session, number, ops, collations)?;
-                        file.push(session, number, row.values(), collations)?;
-                        self.file = Some(Box::new(file));
-                        return Ok(());
-                    }
-                }
+                self.places[key] = self.rows.len();
             }
-            self.kept.add(session, size)?;
             self.rows.push(row.values());
+            if !self.kept.try_add(session, || (2 * row_size(row.values()), 0)) {
+                let file = self.spill(session, number, ops, collations)?;
+                self.file = Some(Box::new(file));
+            }
             Ok(())
         })
     }
@@ -161,7 +149,7 @@ impl SetRows {
         let stay = self.places.iter().zip(&found).filter(|(_, found)| **found == wanted);
         for (&place, _) in stay {
             let row = self.rows.row(place);
-            self.kept.add(session, 2 * row_size(row.clone()))?;
+            self.kept.note(session, 2 * row_size(row.clone()));
             keys.insert(row.clone(), collations);
             rows.push(row);
         }

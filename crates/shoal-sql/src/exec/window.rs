@@ -76,13 +76,12 @@ impl WindowRun {
         }
         // Results will come on top.
         let size = 2 * row_size(row.iter().map(Value::as_ref));
-        if session.budget().is_some_and(|budget| !budget.has_room(size)) {
+        if !self.bytes.try_add(session, || (size, 0)) {
             let mut partitions = Box::new(Partitions::new(plan, self, session)?);
             partitions.push(session, &row)?;
             *self = WindowRun { partitions: Some(partitions), ..WindowRun::default() };
             return Ok(());
         }
-        self.bytes.add(session, size)?;
         self.rows += 1;
         if self.passes.is_empty() {
             self.passes.extend(plan.passes.iter().map(|pass| PassRows::new(pass, 0)));

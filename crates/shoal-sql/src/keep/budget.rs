@@ -37,6 +37,24 @@ impl Kept {
         Err(Error::Limit { what: "bytes kept by a statement", max: budget.max() })
     }
 
+    /// Counts more bytes; false where a limit leaves no room for the bytes and a reserve to grow
+    /// by. The bytes are counted all the same, and their structure keeps nothing more. `size` gives
+    /// bytes and reserve. Cost: a call where nothing is counted.
+    #[inline]
+    pub(crate) fn try_add(
+        &mut self,
+        session: &dyn Session,
+        size: impl FnOnce() -> (usize, usize),
+    ) -> bool {
+        let Some(meter) = session.meter() else { return true };
+        let (bytes, reserve) = size();
+        let has_room = meter.has_room(bytes.saturating_add(reserve));
+        let reserve = if session.budget().is_some() { reserve } else { 0 };
+        // An error means the limit is passed: other structures see the count.
+        let _ = self.take(meter, bytes.saturating_add(reserve) as u64);
+        has_room
+    }
+
     /// Counts more bytes of a structure able to spill, as soon as [`is_full`] says so. Never fails:
     /// such a structure may always keep a little.
     pub(crate) fn note(&mut self, session: &dyn Session, bytes: usize) {

@@ -102,17 +102,15 @@ impl KeptKeys {
 /// The values of a query, as `IN` sees them.
 #[derive(Debug, Default)]
 pub(crate) struct QuerySet {
-    /// Integers near zero, relative to their count: a bit for each integer present. `ints` and
-    /// `values` serve without a limit of memory, `keys` under a limit.
+    /// Integers near zero, relative to their count: a bit for each integer present.
     ints: Vec<u64>,
-    values: Seen,
+    kept: Kept,
+    others: Seen,
     has_others: bool,
-    keys: KeptKeys,
     /// Number of values added, NULLs left out.
     count: usize,
     has_null: bool,
     any: bool,
-    key: Vec<u8>,
 }
 
 /// The bit for a value equal to a small integer: its word, and the bit within.
@@ -128,40 +126,10 @@ fn bit_of(value: ValueRef<'_>) -> Option<(usize, u64)> {
 }
 
 impl QuerySet {
-    /// Adds a value where memory is not limited.
-    #[inline]
-    fn insert_unlimited(&mut self, value: ValueRef<'_>, collation: Collation) {
-        /// Words the first value may use, and words more for each further value.
-        const WORDS: usize = 1 << 10;
-        const WORDS_EACH: usize = 8;
-        self.count += 1;
-        if let Some((word, bit)) = bit_of(value) {
-            if let Some(word) = self.ints.get_mut(word) {
-                *word |= bit;
-                return;
-            }
-            if word < WORDS.saturating_add(WORDS_EACH * self.count) {
-                self.ints.resize(word + 1, 0);
-                self.ints[word] |= bit;
-                return;
-            }
-        }
-        self.has_others = true;
-        self.values.insert_unlimited(value, collation);
-    }
-
-    /// True where a value is in the set, without a limit of memory.
-    #[inline]
-    fn contains_unlimited(&self, value: ValueRef<'_>, collation: Collation) -> bool {
-        let word = |(word, bit)| self.ints.get(word).is_some_and(|known: &u64| known & bit != 0);
-        bit_of(value).is_some_and(word)
-            || (self.has_others && self.values.contains_unlimited(value, collation))
-    }
-
     /// Adds a value.
     ///
     /// # Errors
-    /// As [`KeptKeys::insert`].
+    /// As [`Seen::insert`].
     pub(crate) fn insert(
         &mut self,
         session: &dyn Session,
@@ -173,24 +141,46 @@ impl QuerySet {
             self.has_null = true;
             return Ok(());
         }
-        if session.budget().is_none() {
-            with_converted(value, rule.affinity, |value| {
-                self.insert_unlimited(value, rule.collation);
-            });
-            return Ok(());
+        with_converted(value, rule.affinity, |value| {
+            self.insert_converted(session, value, rule.collation)
+        })
+    }
+
+    #[inline]
+    fn insert_converted(
+        &mut self,
+        session: &dyn Session,
+        value: ValueRef<'_>,
+        collation: Collation,
+    ) -> Result<(), Error> {
+        /// Words the first value may use, and words more for each further value.
+        const WORDS: usize = 1 << 10;
+        const WORDS_EACH: usize = 8;
+        self.count += 1;
+        if let Some((word, bit)) = bit_of(value) {
+            if let Some(word) = self.ints.get_mut(word) {
+                *word |= bit;
+                return Ok(());
+            }
+            let more = (word + 1 - self.ints.len()) * size_of::<u64>();
+            if word < WORDS.saturating_add(WORDS_EACH * self.count)
+                && self.kept.try_add(session, || (more, 0))
+            {
+                self.ints.resize(word + 1, 0);
+                self.ints[word] |= bit;
+                return Ok(());
+            }
         }
-        self.key.clear();
-        push_converted_key(value, rule.affinity, rule.collation, &mut self.key);
-        self.keys.insert(session, &self.key).map(|_| ())
+        self.has_others = true;
+        self.others.insert(session, value, collation).map(drop)
     }
 
     /// True where the value is in the set; NULL where only a NULL could tell.
     ///
     /// # Errors
-    /// As [`KeptKeys::contains`].
+    /// As [`Seen::contains`].
     pub(crate) fn contains(
         &mut self,
-        session: &dyn Session,
         value: ValueRef<'_>,
         rule: InRule,
     ) -> Result<Option<bool>, Error> {
@@ -200,15 +190,15 @@ impl QuerySet {
         if value == ValueRef::Null {
             return Ok(None);
         }
-        let found = if session.budget().is_none() {
-            with_converted(value, rule.affinity, |value| {
-                self.contains_unlimited(value, rule.collation)
-            })
-        } else {
-            self.key.clear();
-            push_converted_key(value, rule.affinity, rule.collation, &mut self.key);
-            self.keys.contains(&self.key)?
-        };
+        let found = with_converted(value, rule.affinity, |value| {
+            let has_bit =
+                |(word, bit)| self.ints.get(word).is_some_and(|known: &u64| known & bit != 0);
+            match bit_of(value).is_some_and(has_bit) {
+                true => Ok(true),
+                false if self.has_others => self.others.contains(value, rule.collation),
+                false => Ok(false),
+            }
+        })?;
         Ok(match found {
             true => Some(true),
             false => (!self.has_null).then_some(false),

@@ -4,24 +4,42 @@ use crate::Error;
 use crate::keep::kept_keys::KeptKeys;
 use crate::keep::key::{HashPlaces, hash_value, is_equal, push_key};
 use crate::keep::value_list::ValueList;
+use crate::keep::{Kept, value_size};
 use crate::session::Session;
 use crate::value::{Collation, ValueRef};
+
+/// Bytes of a value's places, roughly.
+const SLOT_BYTES: usize = 24;
 
 /// A set of values. A value takes no allocation of its own.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     places: HashPlaces,
     values: ValueList,
-    /// Used instead of the others under a limit of memory.
-    limited: Option<Box<KeptKeys>>,
+    kept: Kept,
+    /// Values added when no room was left.
+    rest: Option<Box<Rest>>,
+}
+
+/// Values by their keys, in memory or in files.
+#[derive(Debug, Default)]
+struct Rest {
+    keys: KeptKeys,
     key: Vec<u8>,
+}
+
+impl Rest {
+    fn make_key(&mut self, value: ValueRef<'_>, collation: Collation) {
+        self.key.clear();
+        push_key(value, collation, &mut self.key);
+    }
 }
 
 impl Seen {
     /// Adds a value; false when the set has the value.
     ///
     /// # Errors
-    /// When memory is limited and a file cannot be written.
+    /// When there is no room left and a file cannot be written.
     #[inline]
     pub(crate) fn insert(
         &mut self,
@@ -29,38 +47,47 @@ impl Seen {
         value: ValueRef<'_>,
         collation: Collation,
     ) -> Result<bool, Error> {
-        if session.budget().is_some() {
-            self.key.clear();
-            push_key(value, collation, &mut self.key);
-            return self.limited.get_or_insert_default().insert(session, &self.key);
-        }
-        Ok(self.insert_unlimited(value, collation))
-    }
-
-    /// As [`Seen::insert`] where memory is not limited.
-    #[inline]
-    pub(crate) fn insert_unlimited(&mut self, value: ValueRef<'_>, collation: Collation) -> bool {
         let hash = hash_value(value, collation, 0);
         let known = |place| is_equal(self.values.get(place), value, collation);
         if self.places.find(hash, known).is_some() {
-            return false;
+            return Ok(false);
+        }
+        if let Some(rest) = &mut self.rest {
+            rest.make_key(value, collation);
+            return rest.keys.insert(session, &rest.key);
         }
         self.places.insert(hash);
         self.values.push(value);
-        true
+        if !self.kept.try_add(session, || (SLOT_BYTES + value_size(value), 0)) {
+            self.rest = Some(Box::default());
+        }
+        Ok(true)
     }
 
-    /// True where a value was taken, without a limit of memory.
+    /// True where the set has a value.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
     #[inline]
-    pub(crate) fn contains_unlimited(&self, value: ValueRef<'_>, collation: Collation) -> bool {
+    pub(crate) fn contains(
+        &mut self,
+        value: ValueRef<'_>,
+        collation: Collation,
+    ) -> Result<bool, Error> {
         let known = |place| is_equal(self.values.get(place), value, collation);
-        self.places.find(hash_value(value, collation, 0), known).is_some()
+        if self.places.find(hash_value(value, collation, 0), known).is_some() {
+            return Ok(true);
+        }
+        let Some(rest) = &mut self.rest else { return Ok(false) };
+        rest.make_key(value, collation);
+        rest.keys.contains(&rest.key)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::functions::tests::Fixed;
 
     #[test]
     fn equal_values_are_taken_once() {
@@ -78,7 +105,7 @@ mod tests {
         ];
         let mut seen = Seen::default();
         for (value, new) in values {
-            assert_eq!(seen.insert_unlimited(value, Collation::NoCase), new, "{value:?}");
+            assert_eq!(seen.insert(&Fixed, value, Collation::NoCase).unwrap(), new, "{value:?}");
         }
     }
 }

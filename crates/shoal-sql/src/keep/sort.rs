@@ -97,6 +97,16 @@ impl Sorter {
         if let Some(bound) = bound {
             self.tighten(sort, bound);
         }
+        self.spill_if_full(session, sort, bound)
+    }
+
+    #[inline]
+    fn spill_if_full(
+        &mut self,
+        session: &dyn Session,
+        sort: &SortPlan,
+        bound: Option<usize>,
+    ) -> Result<(), Error> {
         match session.budget() {
             Some(budget) if self.is_full(budget) => self.spill(session, sort, bound),
             _ => Ok(()),
@@ -153,7 +163,19 @@ impl Sorter {
     }
 
     /// Takes the rows of another sorter, within a bound; they come after the rows of this one.
-    pub(crate) fn absorb(&mut self, sort: &SortPlan, other: &Sorter, bound: usize) {
+    ///
+    /// # Errors
+    /// When rows cannot be written to a file, or read from the one they are in.
+    pub(crate) fn absorb(
+        &mut self,
+        session: &dyn Session,
+        sort: &SortPlan,
+        mut other: Sorter,
+        bound: usize,
+    ) -> Result<(), Error> {
+        if other.runs.is_some() {
+            return self.absorb_spilled(session, sort, &mut other, bound);
+        }
         // In the order of arrival, kept among equal rows.
         let mut entries = other.order.clone();
         entries.sort_unstable_by_key(|&(_, place)| place);
@@ -170,6 +192,29 @@ impl Sorter {
             self.rows.push(other.rows.row(place));
             self.tighten(sort, bound);
         }
+        self.spill_if_full(session, sort, Some(bound))
+    }
+
+    /// [`Sorter::absorb`] of a sorter with rows in a file.
+    #[cold]
+    fn absorb_spilled(
+        &mut self,
+        session: &dyn Session,
+        sort: &SortPlan,
+        other: &mut Sorter,
+        bound: usize,
+    ) -> Result<(), Error> {
+        other.sort(session, sort)?;
+        for _ in 0..bound {
+            let Some(row) = other.next_whole_row(sort)? else { break };
+            let first = sort.keys.first().zip(row.clone().next());
+            let prefix = first.map_or(0, |(key, value)| prefix_of(value, *key));
+            self.order.push((prefix, self.rows.len() as u32));
+            self.rows.push(row);
+            self.tighten(sort, bound);
+            self.spill_if_full(session, sort, Some(bound))?;
+        }
+        Ok(())
     }
 
     /// With twice the wanted rows, leaves the first `bound`: no row after the last of them is
@@ -243,6 +288,11 @@ impl Sorter {
         &mut self,
         sort: &SortPlan,
     ) -> Result<Option<impl Iterator<Item = ValueRef<'_>>>, Error> {
+        Ok(self.next_whole_row(sort)?.map(|row| row.skip(sort.keys.len())))
+    }
+
+    /// The next row with its keys before its values.
+    fn next_whole_row(&mut self, sort: &SortPlan) -> Result<Option<RowValues<'_>>, Error> {
         let row: RowValues<'_> = match &mut self.spilled {
             Some(rows) => match rows.next(&sort.keys)? {
                 Some(row) => row,
@@ -254,7 +304,7 @@ impl Sorter {
                 self.rows.row(place as usize)
             }
         };
-        Ok(Some(row.skip(sort.keys.len())))
+        Ok(Some(row))
     }
 
     /// Puts the next row's values into registers; false when there is none.

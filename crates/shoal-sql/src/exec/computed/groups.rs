@@ -36,7 +36,7 @@ impl Groups {
         };
         let (registers, session) = (machine.registers.as_slice(), machine.session);
         if !ranges.is_empty()
-            && self.merge_ranges(plan, &ranges, |groups, range, stop| {
+            && self.merge_ranges((plan, session), &ranges, |groups, range, stop| {
                 let mut machine = Machine::of_registers(registers.to_vec(), 0, session);
                 taker.take((groups, &mut machine), txn, range, Some(stop))
             })?
@@ -106,7 +106,7 @@ impl Taker<'_> {
         let mut world = World { table: &piped.table, machine };
         columns.take(rows, (piped.early, piped.registers.len()), &piped.conditions, &mut world);
         columns.compute(group.computed.iter().filter_map(|code| code.of(plan)), &mut world);
-        groups.take_rows(plan, &group.group, ComputedRows { columns, parameters })?;
+        groups.take_rows((plan, &group.group), ComputedRows { columns, parameters }, session)?;
         session.check()?;
         columns.take_failure().map_or(Ok(()), Err)
     }

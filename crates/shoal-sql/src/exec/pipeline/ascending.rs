@@ -301,29 +301,3 @@ impl RowAt {
         LeafRow::new(self.cell.rowid, (page, bytes), fields, context.parameters)
     }
 }
-
-/// Calls `each` with the rows of the result.
-///
-/// # Errors
-/// What `each` raises and what is wrong with the file.
-pub(super) fn for_each(
-    body: &BodyPlan,
-    txn: &Transaction,
-    parameters: &[Value],
-    memory: &mut [Memory],
-    mut each: impl FnMut(&[Operand], LeafRow<'_>),
-) -> Result<(), Error> {
-    let BodyPlan::Compound(plan) = body else { return Ok(()) };
-    let context = Context { body, collations: &plan.collations, txn, parameters };
-    for (part, memory) in root_parts(body).flatten().zip(memory) {
-        let (Some(plan), Some(outputs)) = (part.records.first(), part.outputs.as_deref()) else {
-            continue;
-        };
-        let KeptRows { rows, fields, far, .. } = &mut memory.kept;
-        for row in &*rows {
-            row.find(plan, txn, fields, far)?;
-            each(outputs, row.view(context, fields, far));
-        }
-    }
-    Ok(())
-}

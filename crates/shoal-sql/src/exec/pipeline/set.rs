@@ -11,12 +11,10 @@ use super::each::RowView;
 use super::run::{Memory, Start};
 use super::slots::{Slots, fixed};
 use crate::Error;
-use crate::keep::RowStore;
 use crate::keep::key::{HashPlaces, hash_value, is_equal};
 use crate::parse::ast::CompoundOp;
 use crate::plan::node::{Operand, Pipeline, root_parts};
 use crate::plan::{BodyPlan, CompoundPlan};
-use crate::schema::Txns;
 use crate::value::{Collation, Value, ValueRef};
 
 /// Memory of a compound, kept from one run to the next.
@@ -68,41 +66,6 @@ pub(crate) fn combine(
         (first.rows, first.start) = (rows, Start::Done);
     }
     result
-}
-
-/// The rows of a compound of pipelines, for whoever keeps them; `None` for another body.
-///
-/// # Errors
-/// As [`combine`].
-pub(crate) fn combined(
-    body: &BodyPlan,
-    txns: Txns<'_>,
-    parameters: &[Value],
-) -> Result<Option<RowStore>, Error> {
-    let mut databases = root_parts(body).map(|part| part.map(|pipeline| pipeline.database));
-    let Some(Some(database)) = databases.next() else { return Ok(None) };
-    if databases.any(|other| other != Some(database)) {
-        return Ok(None);
-    }
-    let txn = txns.of(database)?;
-    let BodyPlan::Compound(plan) = body else { return Ok(None) };
-    let mut memory: Vec<Memory> = root_parts(body).flatten().map(Memory::new).collect();
-    combine(body, txn, parameters, &mut memory)?;
-    let mut out = RowStore::default();
-    if ascending::is_ascending(body) {
-        ascending::for_each(body, txn, parameters, &mut memory, |outputs, row| {
-            out.push(outputs.iter().map(|operand| row.value(operand)));
-        })?;
-        return Ok(Some(out));
-    }
-    if let Some(Memory { slots, rows, .. }) = memory.first() {
-        let width = plan.collations.len();
-        for row in 0..*rows {
-            let slots_of_row = &slots.slots[row * width..(row + 1) * width];
-            out.push(slots_of_row.iter().map(|&slot| slots.value(slot, txn, || ValueRef::Null)));
-        }
-    }
-    Ok(Some(out))
 }
 
 /// Whether two values are equal in every respect.
