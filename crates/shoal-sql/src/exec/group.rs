@@ -28,7 +28,7 @@ use crate::plan::{AggregatePlan, GroupPlan};
 use crate::session::Session;
 use crate::value::{Collation, Value, ValueRef, truth};
 
-/// A column of rows that were found together.
+/// A column of rows found together.
 struct Column<'r, R> {
     rows: R,
     operand: &'r Operand,
@@ -63,19 +63,19 @@ pub(super) struct Groups {
     /// How many rows pipelines gave.
     taken: u64,
     by_key: HashPlaces,
-    /// Those of pipelines by how keys of few bytes are stored.
+    /// The groups of pipelines, by the stored bytes of short keys.
     by_short: ShortKeys,
-    /// The order in which groups are given out: by their keys. Each with a number that orders
-    /// nearly as its first key does.
+    /// The order of giving groups out: by their keys. Each group's number follows a number ordering
+    /// nearly as its first key.
     order: Vec<(u64, u32)>,
     next: usize,
-    /// What each part of a pipeline keeps.
+    /// The memory of each part of a pipeline.
     memory: Vec<Memory>,
-    /// What the groups take.
+    /// Bytes of the groups.
     kept: Kept,
-    /// Rows of groups that came when there was no room left.
+    /// Rows of groups begun without room left.
     overflow: Option<Box<Overflow>>,
-    /// While a group is given out before all rows were taken: what its values took the places of.
+    /// The values covered by a group's, while the group is given out before all rows were taken.
     covered: Vec<Value>,
 }
 
@@ -103,7 +103,7 @@ impl Groups {
                 && plan.picks != Some(index)
                 && let [argument] = &*aggregate.arguments
             {
-                // Most aggregates take a value wherever it is.
+                // Most aggregates take a value wherever it is stored.
                 let reg = eval_operand(machine, argument)?;
                 let (value, groups) = (machine.registers[reg].as_ref(), &mut self.groups);
                 if groups.is_new((plan, index), place, value, machine.session)? {
@@ -115,7 +115,7 @@ impl Groups {
                 continue;
             }
             if aggregate.arguments.is_empty() {
-                // That of `count(*)`.
+                // The argument of `count(*)`.
                 self.groups.state(plan, place, index).step_borrowed(None)?;
                 continue;
             }
@@ -143,9 +143,9 @@ impl Groups {
         Ok(())
     }
 
-    /// Whether a group is complete although not all rows were taken: where the rows of a group come
-    /// one after the other, as soon as another has begun. With `ended` the last one is. Its values
-    /// are in the registers then, until [`Groups::uncover`].
+    /// True once a group is complete before all rows were taken: where the rows of a group come one
+    /// after the other, as soon as another group has begun. With `ended`, the last group is
+    /// complete, too. The group's values are then in the registers, until [`Groups::uncover`].
     pub(super) fn next_complete(
         &mut self,
         plan: &GroupPlan,
@@ -163,7 +163,7 @@ impl Groups {
         Ok(true)
     }
 
-    /// Puts the row that began the next group back into the registers.
+    /// Puts the first row of the next group back into the registers.
     pub(super) fn uncover(&mut self, plan: &GroupPlan, machine: &mut Machine<'_, '_>) {
         for (&reg, value) in plan.kept.iter().zip(self.covered.drain(..)) {
             machine.registers[reg] = value;
@@ -197,7 +197,7 @@ impl Groups {
         result
     }
 
-    /// Takes every row of one part of it.
+    /// Takes every row of one part of a pipeline.
     fn add_part(
         &mut self,
         plan: &GroupPlan,
@@ -221,7 +221,7 @@ impl Groups {
     /// Takes every row of a query within an expression, whose parameters are all registers.
     ///
     /// # Errors
-    /// What aggregates raise and what is wrong with the file.
+    /// Errors of aggregates and of the file.
     pub(super) fn add_inner(
         &mut self,
         plan: &GroupPlan,
@@ -233,7 +233,7 @@ impl Groups {
         self.add_all((plan, group), pipeline, context, memory)
     }
 
-    /// Takes one row after the other, or those of a leaf together.
+    /// Takes one row after the other, or the rows of a leaf together.
     fn add_all(
         &mut self,
         (plan, group): (&GroupPlan, &GroupInput),
@@ -270,7 +270,8 @@ impl Groups {
         }
     }
 
-    /// Takes rows up to the first one whose argument is not NULL, which has all that is asked for.
+    /// Takes rows up to the first one with an argument other than NULL: it has all that is asked
+    /// for.
     fn add_first(
         &mut self,
         (plan, group): (&GroupPlan, &GroupInput),
@@ -290,8 +291,8 @@ impl Groups {
     }
 
     /// Takes every row of a large table, ranges of rowids side by side, and puts their groups
-    /// together in the order of the rows. False when that does not pay or would not give what one
-    /// row after the other gives; then no row was taken.
+    /// together in the order of the rows. False when this does not pay or could differ from taking
+    /// one row after the other; then no row was taken.
     ///
     /// The ranges and how many are read at once depend on the file alone, so the result does not
     /// depend on how many cores there are.
@@ -348,8 +349,8 @@ impl Groups {
         Ok(true)
     }
 
-    /// Takes the groups of rows that come after this one's; false where aggregates do not merge, or
-    /// there is no room for all groups.
+    /// Takes the groups of later rows; false where aggregates do not merge, or there is no room for
+    /// all groups.
     fn merge(&mut self, plan: &GroupPlan, session: &dyn Session, part: Groups) -> bool {
         let Groups { groups: mut other, by_key, taken, overflow, .. } = part;
         if overflow.is_some() {
@@ -402,8 +403,8 @@ impl Groups {
         session: &dyn Session,
     ) -> Result<(), Error> {
         self.taken += rows.len() as u64;
-        // What else is kept of a row depends on what its aggregates say, row by row. Of rows that
-        // come when there is no room left most wait.
+        // The row kept for a group depends on its aggregates, row by row. Without room left, most
+        // rows wait.
         let by_row = plan.picks.is_some() && !group.kept.is_empty();
         if by_row || rows.len() > CHUNK || self.overflow.is_some() {
             let mut numbers = 0..rows.len();
@@ -490,7 +491,7 @@ impl Groups {
         (placed..rows.len()).try_for_each(take)
     }
 
-    /// Gives an aggregate that takes more than an argument of every row that of those it takes.
+    /// Feeds an aggregate with a second argument or a filter the rows passing the filter.
     fn take_with<'r>(
         &mut self,
         (plan, index): (&GroupPlan, usize),
@@ -514,7 +515,7 @@ impl Groups {
         Ok(())
     }
 
-    /// Gives an aggregate over distinct values those of a column that it has not taken.
+    /// Feeds an aggregate over distinct values the new values of a column.
     fn take_distinct<'r>(
         &mut self,
         (plan, index): (&GroupPlan, usize),
@@ -540,8 +541,8 @@ impl Groups {
         result
     }
 
-    /// The groups of rows by one key: of few bytes by what is stored, where that was seen before.
-    /// Gives how many rows have one, up to the first for whose group there is no room.
+    /// The groups of rows by one short key: found by the stored bytes, where those were seen
+    /// before. Gives the number of rows with a group, up to the first row whose group has no room.
     fn places_by_short<'r>(
         &mut self,
         grouping: Grouping<'_, 'r>,
@@ -565,9 +566,10 @@ impl Groups {
         places.len()
     }
 
-    /// The groups of rows by one key of which equal ones come one after the other: where the first
-    /// row's is the last one's, it is that of all between; a row whose key is stored as the one
-    /// before is in the same group. Gives how many rows have one, as above.
+    /// The groups of rows by one key, with equal keys side by side: if the first row and the last
+    /// one have the same group, all rows between have, too; a row with a key stored like the one
+    /// before is in the same group. Gives the number of rows with a group, as
+    /// [`Groups::places_by_short`].
     fn places_in_order<'r>(
         &mut self,
         grouping: Grouping<'_, 'r>,
@@ -601,8 +603,7 @@ impl Groups {
         places.len()
     }
 
-    /// The group of a row, which is made when it is the first of its keys; `None` where there is no
-    /// room for it.
+    /// The group of a row, begun at the first row of its keys; `None` without room for the group.
     #[inline]
     fn place_of_row<'v>(
         &mut self,
@@ -611,7 +612,7 @@ impl Groups {
     ) -> Option<usize> {
         let from = |from| value(operand_of(group, from));
         if let [(operand, by)] = &*group.keys {
-            // One key, which is looked at once.
+            // One key, read once.
             let key = value(operand);
             self.place_of(
                 (plan, session),
@@ -672,8 +673,8 @@ impl Groups {
         Ok(())
     }
 
-    /// The current row's group, which is made when it is the first of its keys; `None` where there
-    /// is no room for it.
+    /// The current row's group, begun at the first row of its keys; `None` without room for the
+    /// group.
     fn place(
         &mut self,
         plan: &GroupPlan,
@@ -702,9 +703,8 @@ impl Groups {
         Ok(self.place_of((plan, machine.session), hash, equals, value))
     }
 
-    /// The group of the row that the functions tell of: the hash of its keys, whether they equal
-    /// those of a group, and its values. It is made when it is the first of its keys; `None` where
-    /// there is no room for it.
+    /// The group of a row given by functions: the hash of its keys, their equality with a group's
+    /// keys, and its values. The group is begun at the first row of its keys; `None` without room.
     #[inline]
     fn place_of<'v>(
         &mut self,
@@ -733,7 +733,7 @@ impl Groups {
         Some(self.start(plan, session, value))
     }
 
-    /// The one group that there is without keys.
+    /// The only group, of a select without keys.
     #[inline]
     fn only_place<'v>(
         &mut self,
@@ -747,7 +747,7 @@ impl Groups {
         0
     }
 
-    /// Begins a group. Behind the first for which there is no room, rows of new groups wait.
+    /// Begins a group. Behind the first group without room, rows of new groups wait.
     #[inline(never)]
     fn start<'v>(
         &mut self,
@@ -764,20 +764,20 @@ impl Groups {
         place
     }
 
-    /// Counts what a new group takes; false where there is no room for more.
+    /// Counts the bytes of a new group; false where there is no room for more groups.
     fn count(&mut self, plan: &GroupPlan, session: &dyn Session, place: usize) -> bool {
         let groups = &self.groups;
         self.kept.try_add(session, || {
             let kept = (0..plan.kept.len()).map(|kept| groups.kept(plan, place, kept));
             let size = GroupStore::size(plan, groups.keys(plan, place).chain(kept));
-            // What aggregates keep that take distinct values, or rows in an order.
+            // Aggregates over distinct values, and with an order, grow.
             let grows =
                 |aggregate: &&AggregatePlan| aggregate.distinct || !aggregate.order.is_empty();
             (size, plan.aggregates.iter().filter(grows).count() * SPILL_BYTES_MIN as usize)
         })
     }
 
-    /// The rows that wait because there was no room for their groups.
+    /// The rows waiting without room for their groups.
     fn rows_waiting(&mut self) -> &mut Overflow {
         self.overflow.as_mut().expect("rows wait behind the group that took the last room")
     }
@@ -822,14 +822,14 @@ impl Groups {
         Ok(())
     }
 
-    /// Puts the groups in the order of their keys: by the beginning of the first one, which is
-    /// compared as a number, and those in which it is the same by all keys.
+    /// Puts the groups in the order of their keys: by a number made of the first key's beginning,
+    /// and where the numbers are equal by all keys.
     fn sort(&mut self, plan: &GroupPlan) {
         let Some(&(_, collation)) = plan.keys.first() else { return };
         let groups = &self.groups;
         let first = |place: u32| groups.key(plan, place as usize, 0);
         match self.common(plan) {
-            // What all texts begin with tells none of them from another.
+            // A prefix common to all texts tells none of them apart.
             Some(common) => {
                 for (prefix, place) in &mut self.order {
                     if let ValueRef::Text(text) = first(*place) {
@@ -861,8 +861,8 @@ impl Groups {
         }
     }
 
-    /// How many bytes the first keys of all groups begin with that are the same; `None` where they
-    /// are not texts that are ordered by their bytes.
+    /// Length of the prefix common to the first keys of all groups; `None` unless all are texts
+    /// ordered by their bytes.
     fn common(&self, plan: &GroupPlan) -> Option<usize> {
         let [(_, Collation::Binary), ..] = &*plan.keys else { return None };
         let mut firsts = (0..self.groups.len()).map(|place| self.groups.key(plan, place, 0));
@@ -880,7 +880,7 @@ impl Groups {
     /// Appends the next group's values to `out`, as they are given; false when there is none.
     ///
     /// # Errors
-    /// What aggregates raise.
+    /// Errors of aggregates.
     pub(super) fn push_next(
         &mut self,
         plan: &GroupPlan,
@@ -918,7 +918,7 @@ impl Groups {
         Ok(true)
     }
 
-    /// The next group to be given: the store that it is in, and its number there.
+    /// The next group to be given: its store, and its number there.
     fn next_place(
         &mut self,
         plan: &GroupPlan,
@@ -937,10 +937,11 @@ impl Groups {
     }
 }
 
-/// What tells the group of a row: the plan, where the row has its keys, and whom room is asked of.
+/// The context for finding a row's group: the plan, the operands of keys, and the session with the
+/// budget.
 type Grouping<'p, 'v> = (&'p GroupPlan, &'v GroupInput, &'p dyn Session);
 
-/// Where a row has a value that a group keeps.
+/// The operand of a value kept by a group.
 #[inline]
 fn operand_of(group: &GroupInput, from: From) -> &Operand {
     match from {
@@ -963,8 +964,8 @@ pub(super) fn ranges_to_merge(
     }
 }
 
-/// Set as soon as one range has too many groups: the others end, and what they raise does not
-/// count, for all rows are taken once more.
+/// Set as soon as one range has too many groups: the others end, and their errors do not count, as
+/// all rows are taken once more.
 #[derive(Debug, Default)]
 pub(super) struct Stop(AtomicBool);
 
@@ -981,20 +982,20 @@ impl Stop {
     }
 }
 
-/// Ranges of a large table that are read at once: a bound on the groups that wait to be merged.
+/// Most ranges of a large table read at once: bounds the groups waiting for their merge.
 const RANGES_AT_ONCE: usize = 8;
 
-/// A range with more groups than this is a sign that merging them costs what it saves.
+/// With more groups in a range than this, merging them costs as much as it saves.
 const GROUPS_TO_MERGE_MAX: usize = 1 << 12;
 
-/// Which value of a row a group keeps.
+/// A value of a row kept by a group.
 #[derive(Clone, Copy, Debug)]
 enum From {
     Key(usize),
     Kept(usize),
 }
 
-/// The first eight bytes of a text as a number that orders as they do; zeros behind a shorter one.
+/// The first eight bytes of a text as a number with the same order; zeros behind a shorter text.
 #[inline]
 fn first_bytes(text: &[u8]) -> u64 {
     if let Some(first) = text.first_chunk() {

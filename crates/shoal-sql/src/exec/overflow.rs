@@ -1,4 +1,4 @@
-//! Rows whose groups, or which themselves, do not fit into memory: they wait in a file, sorted, so
+//! Spilled groups and rows of a `DISTINCT`: rows without room in memory wait in a file, sorted, so
 //! that one group after the other comes back.
 
 use std::cmp::Ordering;
@@ -15,14 +15,14 @@ use crate::plan::node::{GroupInput, Operand};
 use crate::session::Session;
 use crate::value::{Collation, Value, ValueRef, assign, truth};
 
-/// Rows that wait, in the order of their first values; those that are equal as they came.
+/// Waiting rows, in the order of their first values; equal rows in the order of arrival.
 #[derive(Debug)]
 pub(super) struct Waiting {
     sorter: Sorter,
     sort: SortPlan,
     /// How the first values are compared.
     collations: Vec<Collation>,
-    /// The row that comes next, once all of them wait; empty after the last.
+    /// The next row, once all rows wait; empty after the last.
     row: Vec<Value>,
 }
 
@@ -34,13 +34,13 @@ impl Waiting {
         Waiting { sorter: Sorter::default(), sort: SortPlan { keys }, collations, row: Vec::new() }
     }
 
-    /// The same of rows of which equal ones come one after the other: they come back as they came.
+    /// Waiting rows whose equal ones are side by side: they come back in the order of arrival.
     fn in_order(collations: impl Iterator<Item = Collation>) -> Waiting {
         Waiting { sort: SortPlan { keys: Vec::new() }, ..Waiting::new(collations) }
     }
 
     /// # Errors
-    /// When rows that do not fit into memory cannot be written to a file.
+    /// When spilled rows cannot be written to a file.
     pub(super) fn push(&mut self, session: &dyn Session, row: &[Value]) -> Result<(), Error> {
         let values = Values { first: 0, width: row.len() };
         self.sorter.push(session, (values, &self.sort), |place| row[place].as_ref(), None)
@@ -55,12 +55,12 @@ impl Waiting {
         self.step()
     }
 
-    /// The row that comes next; empty after the last.
+    /// The next row; empty after the last.
     pub(super) fn row(&self) -> &[Value] {
         &self.row
     }
 
-    /// Goes to the row behind it.
+    /// Goes to the row behind.
     ///
     /// # Errors
     /// When rows cannot be read from the file they are in.
@@ -89,9 +89,8 @@ impl Waiting {
     }
 }
 
-/// Rows of groups that do not fit into memory. A row has the keys, what a group keeps of a row, and
-/// for each aggregate whether its `FILTER` lets the row in, its arguments, and the keys it is
-/// ordered by.
+/// Rows of groups without room in memory. A row has the keys, the values a group keeps of a row,
+/// and for each aggregate the outcome of its `FILTER`, its arguments, and the keys of its order.
 #[derive(Debug)]
 pub(super) struct Overflow {
     waiting: Waiting,
@@ -174,7 +173,7 @@ impl Overflow {
         self.waiting.finish(session)
     }
 
-    /// Whether the next group of these rows comes before the next one in memory.
+    /// True where the next group of these rows comes before the next group in memory.
     pub(super) fn goes_first<'v>(
         &self,
         plan: &GroupPlan,
@@ -185,10 +184,10 @@ impl Overflow {
         any && keys.is_none_or(|keys| is_sorted && self.waiting.compare(keys).is_lt())
     }
 
-    /// The next group of these rows, of which there is one: the only one of a store.
+    /// The next group of these rows, as the only one of a store; there must be one.
     ///
     /// # Errors
-    /// What aggregates raise, and when rows cannot be read from the file they are in.
+    /// Errors of aggregates, and when rows cannot be read from their file.
     pub(super) fn next_group(
         &mut self,
         plan: &GroupPlan,
@@ -225,7 +224,7 @@ impl Overflow {
     }
 }
 
-/// Rows of a `DISTINCT` that do not fit into memory: the columns and what follows them.
+/// Rows of a `DISTINCT` without room in memory: the columns and the values behind.
 #[derive(Debug)]
 pub(super) struct DistinctOverflow {
     waiting: Waiting,
@@ -247,7 +246,7 @@ impl DistinctOverflow {
         self.waiting.finish(session)
     }
 
-    /// Puts the next row that equals none before it into the registers; false when there is none.
+    /// Puts the next row different from all before into the registers; false when there is none.
     pub(super) fn next(&mut self, registers: &mut [Value]) -> Result<bool, Error> {
         let waiting = &mut self.waiting;
         if let Some(last) = &self.last {

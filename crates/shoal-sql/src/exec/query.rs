@@ -42,7 +42,7 @@ pub(super) enum BodyRun {
     },
     Recursive(Box<RecursiveRun>),
     Shared(SharedRun),
-    /// Those of the parts that are compared; a chain of the others follows.
+    /// Rows of the parts compared; a chain of the other parts follows.
     Sets(Box<SetRows>),
 }
 
@@ -57,7 +57,7 @@ impl QueryRun {
         self.start_again(plan, machine)
     }
 
-    /// Begins the query that was run before anew, with the memory of that run.
+    /// Begins anew a query run before, with the memory of the run before.
     pub(super) fn start_again(
         &mut self,
         plan: &QueryPlan,
@@ -113,7 +113,7 @@ impl QueryRun {
         }
     }
 
-    /// Appends up to `count` groups to `out`, where the query's rows are those: see
+    /// Appends up to `count` groups to `out`, where the groups are the query's rows: see
     /// [`SelectRun::fill_groups`].
     ///
     /// # Errors
@@ -140,8 +140,8 @@ impl QueryRun {
         run.fill_groups((select, plan.width), machine, count, out)
     }
 
-    /// Appends rows that are known behind the one in the registers, at most so many, to `out`. There
-    /// may be none.
+    /// Appends rows already computed behind the one in the registers, at most `most`, to `out`.
+    /// There may be none.
     pub(super) fn push_batch(
         &mut self,
         plan: &QueryPlan,
@@ -196,7 +196,7 @@ impl QueryRun {
         sorter.next(sort, &mut machine.registers[plan.output..plan.output + plan.width])
     }
 
-    /// Notes where the cursors are, which are about to go.
+    /// Notes the places of cursors before they are dropped.
     pub(super) fn park(
         &mut self,
         plan: &QueryPlan,
@@ -215,7 +215,7 @@ impl QueryRun {
     }
 }
 
-/// What `LIMIT` or `OFFSET` says; negative stands for no limit.
+/// The count given by `LIMIT` or `OFFSET`; negative stands for no limit.
 fn row_count(code: &Code, machine: &mut Machine<'_, '_>) -> Result<i64, Error> {
     eval(machine, code)?;
     match Affinity::Integer.apply(machine.registers[code.result].clone()) {
@@ -296,7 +296,7 @@ impl CompoundPlan {
     }
 }
 
-/// A row of a query's body, where it is: its columns, then what it is sorted by.
+/// A row of a query's body, in its place: the columns, then the values of its sort keys.
 #[derive(Clone, Copy)]
 pub(super) enum BodyRow<'r, 'a, 't> {
     Registers { values: &'r [Value], width: usize },
@@ -323,9 +323,9 @@ impl<'r> BodyRow<'r, '_, '_> {
     }
 }
 
-/// Puts the first rows of a large table into `sorter`, from ranges of rowids that are read side by
-/// side. False, with nothing done, when the body is no select of one large table, or its first rows
-/// are too many to be gathered once per range.
+/// Puts the first rows of a large table into `sorter`, from ranges of rowids read side by side.
+/// False, with nothing done, when the body is no select of one large table, or the first rows are
+/// too many to gather once per range.
 fn first_of_ranges(
     plan: &QueryPlan,
     sort: &SortPlan,
@@ -366,7 +366,7 @@ fn first_of_ranges(
         })?;
         Ok(sorter)
     };
-    // How many wait to be put together does not change what comes out.
+    // The number of parts waiting for their merge does not change the result.
     for wave in ranges.chunks(4 * rayon::current_num_threads()) {
         let parts: Vec<Result<Sorter, Error>> = wave.par_iter().map(gather).collect();
         for part in parts {
@@ -376,8 +376,8 @@ fn first_of_ranges(
     Ok(true)
 }
 
-/// Puts the rows of one table, or of several one after the other, into `sorter`. False, with nothing
-/// done, when the body is not made of selects of one table in its order.
+/// Puts the rows of one table, or of several one after the other, into `sorter`. False, with
+/// nothing done, when the body is not made of selects of one table in its order.
 fn all_of_scan(
     plan: &QueryPlan,
     sort: &SortPlan,
@@ -402,7 +402,7 @@ impl Sorter {
     /// Takes the rows of a select of one table in its order, within a range of rowids.
     ///
     /// # Errors
-    /// As [`Sorter::push`], and what is wrong with the file.
+    /// As [`Sorter::push`], and errors of the file.
     fn take_scan(
         &mut self,
         session: &dyn Session,
@@ -429,7 +429,7 @@ impl Sorter {
     }
 }
 
-/// Most first rows that are gathered of every range.
+/// Most first rows gathered of every range.
 const BOUND_OF_RANGES_MAX: usize = 1 << 9;
 
 /// Calls `each` with every row of a query's body, before its order and bounds.
@@ -439,7 +439,7 @@ pub(super) fn each_row(
     mut each: impl FnMut(BodyRow<'_, '_, '_>) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let width = plan.width;
-    // What is kept of rowids is counted where rows come one after the other.
+    // Kept rowids are counted where rows come one after the other.
     let counted = machine.session.budget().is_some();
     let fits = |pipeline: &Pipeline| !(counted && pipeline.keeps_rowids());
     if parts(&plan.body).all(|part| part.is_some_and(fits)) {

@@ -23,11 +23,11 @@ pub(super) struct SelectRun {
     started: bool,
     done: bool,
     levels: Vec<LevelRun>,
-    /// The innermost loop that is open.
+    /// The innermost open loop.
     depth: usize,
-    /// The loop that is giving the rows that found no match, all loops being done otherwise.
+    /// The loop giving its unmatched rows, once all loops are done otherwise.
     unmatched: Option<usize>,
-    // What few selects have is elsewhere: a query within an expression begins anew for every row.
+    // Boxed, as few selects have them: a query within an expression begins anew for every row.
     groups: Option<Box<Groups>>,
     /// Groups of an earlier run, empty.
     spare: Option<Box<Groups>>,
@@ -35,22 +35,22 @@ pub(super) struct SelectRun {
     distinct: Option<Box<DistinctRun>>,
 }
 
-/// Which rows of a `DISTINCT` were given.
+/// The rows a `DISTINCT` has given.
 #[derive(Debug, Default)]
 struct DistinctRun {
     seen: RowSet,
     /// The row given last, where equal rows come one after the other.
     last: Option<Vec<Value>>,
-    /// What the rows seen take.
+    /// Bytes of the rows seen.
     kept: Kept,
-    /// Rows that do not fit into memory, and whether they are being given.
+    /// Rows without room in memory; `ended` while they are being given.
     overflow: Option<Box<DistinctOverflow>>,
     ended: bool,
 }
 
 impl DistinctRun {
-    /// Whether the current row equals none before it, as far as memory tells: a row that there is
-    /// no room for waits.
+    /// True where the current row equals none before, as far as memory tells: a row without room
+    /// waits.
     fn is_new(
         &mut self,
         query: &QueryPlan,
@@ -90,7 +90,7 @@ impl DistinctRun {
         Ok(new)
     }
 
-    /// The next of the rows that waited, once all others were given.
+    /// The next of the waiting rows, once all others were given.
     fn next(
         &mut self,
         query: &QueryPlan,
@@ -108,10 +108,10 @@ impl DistinctRun {
 #[derive(Debug, Default)]
 struct LevelRun {
     scan: ScanRun,
-    /// Whether a left join has found a row, or given its row of NULLs.
+    /// True once a left join has found a row, or given its row of NULLs.
     matched: bool,
     null_row: bool,
-    /// Whether the scan gives the rows that found no match.
+    /// True while the scan gives the unmatched rows.
     unmatched: bool,
 }
 
@@ -202,11 +202,11 @@ impl SelectRun {
         Ok(false)
     }
 
-    /// Appends up to `count` groups to `out`, where groups are the result as they are; false when there
-    /// are no more, `None` where they are not.
+    /// Appends up to `count` groups to `out`, where groups are the result unchanged; false when
+    /// there are no more, `None` for other selects.
     ///
     /// # Errors
-    /// What aggregates raise and what is wrong with the file.
+    /// Errors of aggregates and of the file.
     pub(super) fn fill_groups(
         &mut self,
         (plan, width): (&SelectPlan, usize),
@@ -225,7 +225,7 @@ impl SelectRun {
         let session = machine.session;
         let Some(groups) = &mut self.groups else { return Ok(None) };
         for _ in 0..count {
-            // What is behind the columns was to be sorted by.
+            // Values behind the columns were sort keys.
             if !groups.push_next(group, given.get(..width).unwrap_or(given), session, out)? {
                 return Ok(Some(false));
             }
@@ -236,7 +236,7 @@ impl SelectRun {
         Ok(Some(true))
     }
 
-    /// Takes all rows into their groups, unless that was done.
+    /// Takes all rows into their groups, unless done before.
     fn gather(
         &mut self,
         plan: &SelectPlan,
@@ -322,7 +322,7 @@ impl SelectRun {
         Ok(found)
     }
 
-    /// Whether the conditions are met that no source takes part in; there are no rows otherwise.
+    /// True where the conditions independent of all sources hold; otherwise there are no rows.
     fn meets_constant(
         &mut self,
         plan: &SelectPlan,
@@ -333,8 +333,8 @@ impl SelectRun {
         Ok(meets)
     }
 
-    /// Takes the next of the rows that were computed together with the last one, where they are the query's
-    /// as they are. `outputs` are the query's registers.
+    /// Takes the next row computed together with the last one, where such rows are the query's
+    /// unchanged. `outputs` are the query's registers.
     #[inline]
     pub(super) fn next_in_batch<'r>(
         &'r mut self,
@@ -350,7 +350,7 @@ impl SelectRun {
         }
     }
 
-    /// The next combination of the sources' rows that meets the conditions.
+    /// The next combination of the sources' rows meeting the conditions.
     fn next_joined(
         &mut self,
         plan: &SelectPlan,
@@ -386,7 +386,7 @@ impl SelectRun {
             let depth = self.depth;
             let (run, level) = (&mut self.levels[depth], &plan.levels[depth]);
             let found = match &level.scan {
-                // A batch of these is measured where it is found.
+                // Batches of a pipeline are measured where they are found.
                 Scan::Pipeline(_) => run.next(level, machine)?,
                 _ => machine.measured(
                     level.measure,
@@ -412,8 +412,8 @@ impl SelectRun {
         }
     }
 
-    /// Goes on with the rows of the next loop that keeps those without a match; the loops around
-    /// it are without a row then. False when there is no such loop.
+    /// Goes on with the unmatched rows of the next loop keeping them; the loops around have no row
+    /// then. False when there is no such loop.
     fn next_unmatched(
         &mut self,
         plan: &SelectPlan,
@@ -458,7 +458,7 @@ impl SelectRun {
 }
 
 impl LevelRun {
-    /// The scan that gives the rows without a match, while it is that one.
+    /// The scan giving the unmatched rows, while the loop is at them.
     fn rest<'p>(&self, plan: &'p Level) -> Option<&'p UnmatchedScan> {
         plan.unmatched.as_deref().filter(|_| self.unmatched)
     }
@@ -517,7 +517,7 @@ impl LevelRun {
 }
 
 impl Machine<'_, '_> {
-    /// Notes that a row found a match.
+    /// Notes a row's match.
     fn note_match(&mut self, plan: &UnmatchedScan) -> Result<(), Error> {
         match self.registers[plan.rowid] {
             Value::Int(rowid) => self.marks[plan.mark].insert_within(self.session, rowid),
@@ -525,7 +525,7 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// Whether a row has found one.
+    /// True where a row has a match.
     fn found_match(&mut self, plan: &UnmatchedScan) -> Result<bool, Error> {
         match self.registers[plan.rowid] {
             Value::Int(rowid) => self.marks[plan.mark].contains_within(rowid),

@@ -1,6 +1,6 @@
-//! `UNION`, `INTERSECT` and `EXCEPT` of any parts. Rows are in memory with a set of their keys;
-//! where memory is limited and they do not fit, they wait in a file, sorted by key, and of each key
-//! it is looked at which parts have it.
+//! `UNION`, `INTERSECT` and `EXCEPT` of any parts. Rows are in memory with a set of their keys.
+//! Without room under a limit of memory, the rows wait in a file, sorted by key, and the parts
+//! having each key decide.
 
 use std::ops::Range;
 
@@ -16,32 +16,33 @@ use crate::plan::{CompoundPlan, QueryPlan};
 use crate::session::Session;
 use crate::value::{Collation, Value, ValueRef, assign};
 
-/// The rows of a compound up to its last part that is not simply added with `UNION ALL`.
+/// The rows of a compound up to its last part compared with the others; further parts are added
+/// with `UNION ALL`.
 ///
-/// Of equal rows SQLite gives the last part's of a `UNION`, and within a part the first.
+/// From equal rows SQLite gives the last part's of a `UNION`, and within a part the first.
 #[derive(Debug, Default)]
 pub(super) struct SetRows {
     rows: RowStore,
     keys: RowSet,
-    /// Where the row of each key is.
+    /// The place of each key's row.
     places: Vec<usize>,
-    /// While a part of a `UNION` is added: whether the row of each key is of that part.
+    /// While a part of a `UNION` is added: true for each key whose row is the part's.
     taken: Vec<bool>,
     next: usize,
-    /// What both take.
+    /// Bytes of rows and keys.
     kept: Kept,
     file: Option<Box<SetFile>>,
 }
 
-/// Rows that do not fit into memory: of each its key, the number of the part that it is from, and,
-/// where the part adds rows, the columns.
+/// Spilled rows: each with its key, the number of its part, and, where the part adds rows, the
+/// columns.
 #[derive(Debug)]
 struct SetFile {
     waiting: Waiting,
-    /// The operators from the part on whose rows are in the file; what those before it gave counts
-    /// as the first part.
+    /// The operators from the part on whose rows are in the file; the rows of the parts before
+    /// count as the first part.
     ops: Vec<CompoundOp>,
-    /// The number of the part before those.
+    /// The number of the part before `ops`.
     base: usize,
     /// A row on its way in.
     row: Vec<Value>,
@@ -49,7 +50,7 @@ struct SetFile {
 }
 
 impl CompoundPlan {
-    /// How many parts there are up to the last that is compared with those before it.
+    /// The number of parts up to the last one compared with the parts before.
     pub(super) fn compared(&self) -> usize {
         let last = self.rest.iter().rposition(|(op, _)| *op != CompoundOp::UnionAll);
         last.map_or(0, |last| last + 2)
@@ -57,10 +58,10 @@ impl CompoundPlan {
 }
 
 impl SetRows {
-    /// Combines the parts from left to right, but for those at the end whose rows are simply added.
+    /// Combines the parts from left to right, up to the last one compared.
     ///
     /// # Errors
-    /// What the parts raise; when a file cannot be written.
+    /// Errors of the parts; when a file cannot be written.
     pub(super) fn of(plan: &CompoundPlan, machine: &mut Machine<'_, '_>) -> Result<SetRows, Error> {
         let session = machine.session;
         let collations = plan.collations.as_slice();
@@ -122,7 +123,7 @@ impl SetRows {
         })
     }
 
-    /// Keeps the rows that a part has, or those that it has not.
+    /// Keeps the rows present in a part, or the rows missing from it.
     fn restrict(
         &mut self,
         number: usize,
@@ -174,7 +175,7 @@ impl SetRows {
             row: Vec::new(),
             key: Vec::new(),
         };
-        // Those of the part at hand come after those before it, as such.
+        // Rows of the current part come behind the rows of the parts before.
         for (&place, taken) in self.places.iter().zip(&self.taken) {
             let of = if *taken && number > 0 { number } else { base };
             file.push(session, of, self.rows.row(place), collations)?;
@@ -213,7 +214,7 @@ impl SetFile {
         self.waiting.push(session, &self.row)
     }
 
-    /// As [`SetFile::push`], of a part that only tells which rows stay.
+    /// As [`SetFile::push`] for a part without rows in the result.
     fn push_key<'v>(
         &mut self,
         session: &dyn Session,
@@ -241,7 +242,7 @@ impl SetFile {
     fn next(&mut self, registers: &mut [Value]) -> Result<bool, Error> {
         const COLUMNS: usize = 2;
         while let Some(key) = self.waiting.row().first().cloned() {
-            // Whether a row with the key is among those of the parts before `next`.
+            // `stays` is true while a row with the key is in the result of the parts before `next`.
             let (mut stays, mut next) = (false, 0);
             while !self.waiting.row().is_empty() && self.waiting.compare([key.as_ref()]).is_eq() {
                 let row = self.waiting.row();
@@ -279,7 +280,7 @@ impl SetFile {
         Ok(false)
     }
 
-    /// Whether rows that none of these parts has are left out by one of them.
+    /// True where one of these parts, all without the key, drops the rows with it.
     fn leaves_out(&self, parts: Range<usize>) -> bool {
         let mut ops = parts.filter_map(|part| self.ops.get(part.checked_sub(1)?));
         ops.any(|op| *op == CompoundOp::Intersect)

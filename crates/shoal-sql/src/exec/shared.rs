@@ -16,7 +16,7 @@ use crate::value::{ValueRef, assign};
 pub(super) struct SharedRows {
     rows: RowStore,
     kept: Kept,
-    /// Those that came when there was no room left.
+    /// Rows made without room left in memory.
     rest: Option<NumberedRows>,
 }
 
@@ -51,7 +51,7 @@ impl SharedRun {
     /// Begins with the first row; makes all of them unless they are there.
     ///
     /// # Errors
-    /// As of the query; when rows for which there is no room cannot be written to a file.
+    /// Errors of the query; when rows without room cannot be written to a file.
     pub(super) fn open(plan: &SharedPlan, machine: &mut Machine<'_, '_>) -> Result<Self, Error> {
         if let Some(rows) = &machine.shared[plan.slot] {
             return Ok(SharedRun::first(rows));
