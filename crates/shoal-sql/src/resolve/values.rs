@@ -31,7 +31,8 @@ struct Resolved {
     /// The columns of each part of SQLite's compound of the rows: neighbouring constant rows are
     /// one subquery there, the first without an affinity.
     parts: Vec<Vec<OutputColumn>>,
-    /// True where the row before may begin such a subquery; then, within one; then, after one.
+    /// State of the last row: `may_begin` where it may begin such a subquery, `in_subquery` where
+    /// it is in one; `has_subquery` once there was one.
     may_begin: bool,
     in_subquery: bool,
     has_subquery: bool,

@@ -82,7 +82,7 @@ pub struct ModuleContext<'a> {
 }
 
 impl ModuleContext<'_> {
-    /// Checkpoint for a module taking long over one row: to be called every few steps.
+    /// To be called every few steps by a module taking long over one row.
     ///
     /// # Errors
     /// [`Error::Interrupted`] when the statement is to stop.

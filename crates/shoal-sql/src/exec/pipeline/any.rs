@@ -16,7 +16,7 @@ pub(super) struct AnyMemory {
     pub(super) rowids: Rowids,
     /// The rowids of the rows found so far.
     pub(super) seen: FxHashSet<i64>,
-    /// The loop's current way; then, true once the way has begun.
+    /// The number of the loop's current way; `begun` once its rows are being read.
     arm: usize,
     begun: bool,
 }

@@ -40,7 +40,7 @@ struct Reader<'a> {
     depth: usize,
     out: Vec<u8>,
     /// Where the text stops being JSON. As in SQLite, a mark behind white space of JSON5 leaves its
-    /// place here, too, and a text with something behind its element is told by this place.
+    /// place here, too, and a fault behind the text's element is reported at this place.
     bad: usize,
 }
 
