@@ -62,13 +62,13 @@ pub(super) trait WindowRows {
     /// The number of a row's group of peers.
     fn group(&mut self, place: usize) -> Result<usize, Error>;
 
-    /// How many groups of peers there are.
+    /// The number of groups of peers.
     fn group_count(&self) -> usize;
 
-    /// Where a group begins; behind the last one, the partition's end.
+    /// Start of a group; behind the last one, the partition's end.
     fn start_of(&mut self, group: usize) -> Result<usize, Error>;
 
-    /// Where the group at a signed number begins, within the partition.
+    /// Start of the group at a signed number, clamped to the partition.
     fn group_start(&mut self, group: i128) -> Result<usize, Error> {
         let group = usize::try_from(group.max(0)).unwrap_or(usize::MAX);
         self.start_of(group.min(self.group_count()))
@@ -96,9 +96,9 @@ pub(super) enum Edge {
     /// The partition's own beginning or end.
     Unbounded,
     CurrentRow,
-    /// So many rows or groups on; negative for back.
+    /// A number of rows or groups ahead; negative for back.
     Steps(i128),
-    /// By so much of the ordering value: forwards or backwards.
+    /// A distance in the ordering value: forwards or backwards.
     Distance {
         value: Value,
         following: bool,
@@ -154,7 +154,7 @@ fn distance(code: &Code, machine: &mut Machine<'_, '_>) -> Result<Value, Error> 
     Ok(machine.registers[code.result].clone())
 }
 
-/// Both ends of a frame.
+/// Both ends of a window frame.
 #[derive(Debug)]
 pub(super) struct Ends {
     pub(super) start: Edge,
@@ -236,7 +236,7 @@ impl<'p> Frame<'p> {
         Ok(start..end.max(start))
     }
 
-    /// Where the rows begin, or end when `past`, whose ordering value is within a distance.
+    /// Start of the rows whose ordering value is within a distance; with `past`, their end.
     fn reach(
         &self,
         place: usize,
@@ -477,7 +477,7 @@ struct Candidates {
     /// The call's.
     number: usize,
     places: VecDeque<(usize, Value)>,
-    /// How many rows were looked at.
+    /// Number of rows read.
     seen: usize,
     /// The first place behind the known candidates with perhaps more of them.
     unknown: Option<usize>,

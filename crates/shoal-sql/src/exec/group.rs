@@ -60,7 +60,7 @@ impl<'r, R: ManyRows<'r>> ForEach<'r> for Column<'r, R> {
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     groups: GroupStore,
-    /// How many rows pipelines gave.
+    /// Number of rows given by pipelines.
     taken: u64,
     by_key: HashPlaces,
     /// The groups of pipelines, by the stored bytes of short keys.
@@ -782,12 +782,12 @@ impl Groups {
         self.overflow.as_mut().expect("rows wait behind the group that took the last room")
     }
 
-    /// How many groups there are.
+    /// The number of groups.
     pub(super) fn len(&self) -> usize {
         self.groups.len()
     }
 
-    /// How many rows pipelines gave.
+    /// The number of rows given by pipelines.
     pub(super) fn taken(&self) -> u64 {
         self.taken
     }

@@ -123,7 +123,7 @@ impl GroupStore {
         &mut self.states[place * width..(place + 1) * width]
     }
 
-    /// One of them.
+    /// The state of a group's aggregate.
     #[inline(always)]
     pub(super) fn state(
         &mut self,

@@ -19,7 +19,7 @@ pub(super) struct HashStore {
     rows: RowStore,
     /// Spilled rows: each has its number in front of its kept values.
     sorted: Option<SortedRows>,
-    /// How many rows there are.
+    /// Number of rows.
     count: usize,
     /// The keys by number, and the first and the last row of each.
     keys: KeyPlaces,
@@ -34,7 +34,7 @@ pub(super) struct HashStore {
     kept: Kept,
 }
 
-/// Where a probe stands.
+/// The state of a probe.
 #[derive(Debug, Default)]
 pub(super) struct HashRun {
     /// The row to be given next.

@@ -21,12 +21,12 @@ const CANDIDATES_MAX: usize = 1024;
 #[derive(Debug)]
 pub(super) struct LargePartition {
     rows: NumberedRows,
-    /// By [`Reader`].
+    /// A reader for each [`Reader`].
     readers: [NumberedReader; 4],
-    /// Where each group of peers begins, and the partition's end.
+    /// Start of each group of peers, and the partition's end.
     starts: NumberedRows,
     starts_reader: NumberedReader,
-    /// By call.
+    /// The results of each call.
     results: Vec<NumberedRows>,
     result_readers: Vec<NumberedReader>,
     /// The order's values of the last row, for recognising peers.
@@ -41,7 +41,7 @@ pub(super) struct LargePartition {
 pub(super) struct Looked<'p> {
     pub(super) partition: &'p mut LargePartition,
     pub(super) pass: &'p WindowPass,
-    /// Where the window's keys are within a row.
+    /// Place of the window's keys within a row.
     pub(super) keys: usize,
 }
 
@@ -143,7 +143,7 @@ impl Looked<'_> {
         Ok(row.get(1 + self.keys + from..).unwrap_or_default())
     }
 
-    /// Where a call's arguments begin, and how many there are.
+    /// The start and the number of a call's arguments.
     fn arguments_of(&self, call: usize) -> (usize, usize) {
         let before = self.pass.calls[..call].iter();
         let before = before.map(|call| call.arguments.len() + usize::from(call.filter.is_some()));

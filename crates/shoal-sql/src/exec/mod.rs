@@ -442,7 +442,7 @@ impl<'m, 't> Machine<'m, 't> {
         Ok(cursor)
     }
 
-    /// The same over an index.
+    /// A cursor over an index, opened on first use.
     #[inline]
     fn index_cursor(&mut self, cursor: usize, root: Pgno) -> Result<&mut IndexCursor<'t>, Error> {
         let txn = self.cursor_txn(cursor)?;

@@ -20,7 +20,7 @@ use crate::value::{Collation, Value, ValueRef, assign, truth};
 pub(super) struct Waiting {
     sorter: Sorter,
     sort: SortPlan,
-    /// How the first values are compared.
+    /// The collations of the first values.
     collations: Vec<Collation>,
     /// The next row, once all rows wait; empty after the last.
     row: Vec<Value>,

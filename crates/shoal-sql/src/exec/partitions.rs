@@ -16,9 +16,9 @@ use crate::value::{Value, assign};
 /// arguments and the outcome of its `FILTER`, then all results.
 #[derive(Debug)]
 struct Layout {
-    /// By window.
+    /// Start of each window's part of a row.
     starts: Vec<usize>,
-    /// By window: the place of its first call's result.
+    /// Place of each window's first result in a row.
     results: Vec<usize>,
 }
 
@@ -164,7 +164,7 @@ impl Partitions {
         Ok(true)
     }
 
-    /// How many rows the partition at hand has.
+    /// The number of rows in the current partition.
     fn partition_len(&self) -> usize {
         self.large.as_ref().map_or(self.rows.len(), |large| large.len())
     }

@@ -13,7 +13,7 @@ use crate::plan::PipelineScan;
 use crate::plan::node::Pipeline;
 use crate::value::{Value, ValueRef, assign};
 
-/// Where such a scan stands.
+/// The state of a scan over a pipeline.
 #[derive(Debug)]
 pub(super) struct PipelineScanRun {
     memory: Memory,

@@ -44,7 +44,7 @@ pub(super) struct Probe {
     /// The outputs of a row.
     values: Vec<Value>,
     states: Vec<AggregateState>,
-    /// Where more is kept of a group than states.
+    /// Groups, for a query whose group needs more than states.
     groups: Option<Box<Groups>>,
 }
 
@@ -172,7 +172,7 @@ impl Machine<'_, '_> {
         Ok(found)
     }
 
-    /// The same of a query that makes one group of its rows.
+    /// As [`Machine::probe_first`] for a query making one group of its rows.
     fn probe_group(
         &mut self,
         index: usize,

@@ -19,7 +19,7 @@ use crate::plan::{BodyPlan, Code, CompoundPlan, QueryPlan};
 use crate::session::Session;
 use crate::value::{Affinity, Value, ValueRef};
 
-/// Where a query stands.
+/// The state of a query.
 #[derive(Debug, Default)]
 pub(super) struct QueryRun {
     body: BodyRun,
@@ -461,7 +461,7 @@ pub(super) fn each_row(
     each_row_again(plan, &mut BodyRun::Fresh, machine, each)
 }
 
-/// The same by way of the registers, with the memory of a run before.
+/// As [`each_row`] by way of the registers, with the memory of a run before.
 pub(super) fn each_row_again(
     plan: &QueryPlan,
     body: &mut BodyRun,

@@ -11,7 +11,7 @@ use crate::keep::queue::Queue;
 use crate::plan::{BodyPlan, Level, QueryPlan, RecursivePlan, Scan, SelectPlan, TakenScan};
 use crate::value::assign;
 
-/// Where a recursion stands.
+/// The state of a recursion.
 #[derive(Debug, Default)]
 pub(super) struct RecursiveRun {
     started: bool,
@@ -20,7 +20,7 @@ pub(super) struct RecursiveRun {
     queue: Queue,
     seen: KeptKeys,
     key: Vec<u8>,
-    /// Where each step stands.
+    /// The state of each step.
     steps: Vec<BodyRun>,
 }
 

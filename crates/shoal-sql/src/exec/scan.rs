@@ -21,7 +21,7 @@ use crate::plan::{
 use crate::schema::ModuleRows;
 use crate::value::{Affinity, Value, ValueRef, assign};
 
-/// Where a scan stands.
+/// The state of a scan.
 #[derive(Debug, Default)]
 pub(super) enum ScanRun {
     #[default]
@@ -129,7 +129,7 @@ pub(super) struct TableRun {
 pub(super) struct IndexRun {
     /// The required values of the first columns.
     prefix: Vec<Value>,
-    /// Where the range begins and ends, in the index's own direction.
+    /// Start and end of the range, in the index's own direction.
     start: Option<(Value, bool)>,
     stop: Option<(Value, bool)>,
     at: At<Vec<u8>>,

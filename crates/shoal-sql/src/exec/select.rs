@@ -17,7 +17,7 @@ use crate::plan::{
 };
 use crate::value::{Value, assign};
 
-/// Where a select stands.
+/// The state of a select.
 #[derive(Debug, Default)]
 pub(super) struct SelectRun {
     started: bool,
@@ -216,7 +216,7 @@ impl SelectRun {
     ) -> Result<Option<bool>, Error> {
         let pipeline = plan.pipeline.as_deref().and_then(|pipeline| pipeline.group.as_ref());
         let piped = grouped_by_columns(plan).and_then(|piped| piped.group.as_ref());
-        // Where rows come in the order of their groups, these are given as they end.
+        // Groups whose rows come in the groups' order are given one by one, as they end.
         let is_ordered = plan.group.as_ref().is_some_and(|group| group.ordered);
         let piped = piped.filter(|_| !is_ordered).map(|piped| &piped.group);
         let given = pipeline.or(piped).and_then(|group| group.given.as_deref());
@@ -543,7 +543,7 @@ fn all(conditions: &[Code], machine: &mut Machine<'_, '_>) -> Result<bool, Error
     Ok(true)
 }
 
-/// How rows are grouped whose values are computed many at a time.
+/// The scan of a select grouping rows computed many at a time.
 fn grouped_by_columns(plan: &SelectPlan) -> Option<&PipelineScan> {
     let Scan::Pipeline(piped) = &plan.levels.first()?.scan else { return None };
     piped.group.is_some().then_some(&**piped)

@@ -20,7 +20,7 @@ pub(super) struct SharedRows {
     rest: Option<NumberedRows>,
 }
 
-/// Where a walk over such rows stands.
+/// The state of a walk over shared rows.
 #[derive(Debug)]
 pub(super) struct SharedRun {
     rows: Arc<SharedRows>,

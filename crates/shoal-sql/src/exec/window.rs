@@ -96,7 +96,7 @@ impl WindowRun {
         Ok(())
     }
 
-    /// How many rows were gathered.
+    /// The number of gathered rows.
     pub(super) fn row_count(&self) -> usize {
         self.rows
     }
@@ -286,7 +286,7 @@ struct Partition<'o> {
     pass: &'o WindowPass,
     order: &'o [usize],
     rows: &'o mut PassRows,
-    /// Where each group of peers begins, and the partition's end.
+    /// Start of each group of peers, and the partition's end.
     starts: Vec<usize>,
     /// The group of each row.
     group: Vec<usize>,

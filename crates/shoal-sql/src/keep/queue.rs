@@ -33,7 +33,7 @@ struct Runs {
     runs: OpenRuns,
     /// The order of the rows; the registers are places in the row.
     keys: Arc<[SortKey]>,
-    /// By the values at the front of a row.
+    /// The same order, by the values at the front of a row.
     front: Vec<SortKey>,
 }
 

@@ -13,7 +13,7 @@ use super::ast::{
 };
 use super::tokens::{Token, Tokens};
 
-/// With more columns, looking for two of one name here would cost more than the grammar.
+/// Tables with more columns are left to the grammar: names are compared pairwise here.
 const COLUMNS_MAX: usize = 64;
 
 /// The table defined by the tokens, if they define nothing else and the table is plain.

@@ -10,7 +10,7 @@ use crate::parse::ast::{self, CommonTable, CompoundOp, From, SelectCore, TableRe
 
 /// The meaning of a common table's name.
 pub(super) enum Common {
-    /// With its number where its rows may be made once.
+    /// A query, with its number where its rows may be made once.
     Query(Box<Query>, Option<usize>),
     /// The row taken by the table's own recursion, by slot, and its columns.
     Taken(usize, Vec<OutputColumn>),

@@ -1,4 +1,4 @@
-//! Where names are looked up: the tables of a `FROM`, the result's aliases, enclosing queries.
+//! Scopes of names: the tables of a `FROM`, the result's aliases, enclosing queries.
 
 use super::collation::Coll;
 use super::tree::{Aggregate, Expr, SelectId, SourceId, Window, WindowCall};

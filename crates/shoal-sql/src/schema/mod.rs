@@ -312,7 +312,7 @@ impl Schema {
         Schema { flags, ..self }
     }
 
-    /// How the file was opened.
+    /// Settings of the open file.
     pub(crate) fn settings(&self) -> Settings {
         self.settings
     }

@@ -11,7 +11,7 @@
 pub enum ForcedAccess {
     /// Every row of the table, or every entry of an index.
     Scan,
-    /// By the rowid or the first columns of an index.
+    /// A seek by the rowid or the first columns of an index.
     Seek,
 }
 
@@ -19,11 +19,11 @@ pub enum ForcedAccess {
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForcedJoin {
-    /// Each is sought by the rowid or an index.
+    /// A lookup of each by its rowid or an index.
     Lookup,
-    /// By a hash of their keys.
+    /// A hash of the rows' keys.
     Hash,
-    /// All rows are gone through for each row before.
+    /// A nested loop: all rows are read for each row before.
     NestedLoop,
 }
 

@@ -219,7 +219,7 @@ struct Inner<'a> {
 }
 
 impl<'a> Inner<'a> {
-    /// By number from 0: of the records behind the first.
+    /// The lookup of record `number + 1`, where the pipeline joins one.
     fn of(pipeline: &'a Pipeline, number: usize) -> Option<Inner<'a>> {
         let outer = pipeline.levels.first()?;
         let mut passed = 1;

@@ -53,7 +53,7 @@ pub(super) enum Start {
     Fresh,
     /// At [`Memory::place`] or [`Memory::walk`].
     At,
-    /// With the rows in [`Memory::kept`].
+    /// At the rows in [`Memory::kept`].
     Kept,
     Done,
 }

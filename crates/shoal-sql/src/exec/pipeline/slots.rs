@@ -24,7 +24,7 @@ enum Kind {
     Null,
     /// The number.
     Int,
-    /// Its bits.
+    /// The bits of the real.
     Real,
     /// The place on a page, read when the row was found and staying as long as the transaction: the
     /// page's number, the offset, and the number of bytes.
