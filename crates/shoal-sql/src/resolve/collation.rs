@@ -25,6 +25,9 @@ impl Resolver<'_> {
     }
 
     /// The collation of a comparison.
+    ///
+    /// # Errors
+    /// For an unknown collation.
     pub(super) fn known(&self, collation: Named) -> Result<Collation, Error> {
         collation.map_err(|Unknown(place)| {
             let (name, offset) = &self.unknown_collations.borrow()[place];

@@ -462,7 +462,7 @@ impl Columns {
         true
     }
 
-    /// Pairs of the registers differing from row to row with their columns, in the buffer of
+    /// Pairs of the registers differing from row to row with their columns. The buffer is
     /// [`Columns::read`]: the caller gives the buffer back.
     fn read_by(
         &mut self,
