@@ -173,6 +173,14 @@ pub(crate) enum DocVerb {
     Diff(DiffArgs),
     /// Apply a JSON Patch or a JSON Merge Patch, as one change
     Patch(PatchArgs),
+    /// Give a stored document another name
+    Rename(RenameArgs),
+    /// Store a copy of a document, its history included
+    Copy(CopyArgs),
+    /// Remove a stored document
+    Rm(RmArgs),
+    /// Put the changes of stored documents into the fewest bytes; none is lost
+    Compact(CompactArgs),
     /// Set the value at a path
     Put(PutArgs),
     /// Delete and insert text, or list elements, at a position
@@ -345,6 +353,72 @@ pub(crate) struct LsArgs {
     /// A database
     #[arg(value_name = "DB")]
     pub(crate) file: PathBuf,
+    /// The documents that were removed instead
+    #[arg(long)]
+    pub(crate) removed: bool,
+    /// The form of the answer
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+/// `shoal doc rename`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Whoever has the document open goes on writing to it.
+
+Example:
+  shoal doc rename app.db::draft letter")]
+pub(crate) struct RenameArgs {
+    /// DB::NAME
+    #[arg(value_name = "DOC")]
+    pub(crate) doc: String,
+    /// The new name, in the same database
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+}
+
+/// `shoal doc copy`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+The copy has every change of the original, so that the two can be merged later. Nothing is \
+overwritten: shoal doc merge puts two documents together.
+
+Examples:
+  shoal doc copy app.db::letter app.db::letter-2
+  shoal doc copy app.db::letter backup.db::letter")]
+pub(crate) struct CopyArgs {
+    /// DB::NAME, FILE or -
+    #[arg(value_name = "DOC")]
+    pub(crate) doc: String,
+    /// DB::NAME; a missing database is created
+    #[arg(value_name = "NEW")]
+    pub(crate) new: String,
+}
+
+/// `shoal doc rm`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+The document's changes are gone with it; shoal doc export saves them to a file before. A tombstone \
+stays, which shoal doc ls --removed lists.")]
+pub(crate) struct RmArgs {
+    /// DB::NAME
+    #[arg(value_name = "DOC", required = true)]
+    pub(crate) docs: Vec<String>,
+}
+
+/// `shoal doc compact`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Prints the changes and the bytes of their chunks before and after. The file itself shrinks when \
+its free pages are used again, or by VACUUM.
+
+Examples:
+  shoal doc compact app.db
+  shoal doc compact app.db::letter")]
+pub(crate) struct CompactArgs {
+    /// DB for all of its documents, or DB::NAME
+    #[arg(value_name = "DB", required = true)]
+    pub(crate) docs: Vec<String>,
     /// The form of the answer
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
@@ -353,17 +427,20 @@ pub(crate) struct LsArgs {
 /// `shoal doc import`.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-Strings become texts that merge letter by letter. The output must not exist yet.
+Strings become texts that merge letter by letter. The output must not exist yet, but for a folder: \
+of its documents those in the database gain the changes they lack. A storage folder of automerge-repo \
+gives documents named by their ids, any other folder one for each Automerge file in it.
 
 Examples:
   shoal doc import notes.json notes.automerge
+  shoal doc import automerge-repo-data app.db
   shoal doc import notes.automerge app.db::notes
   echo '{\"title\": \"Draft\"}' | shoal doc import - app.db::draft")]
 pub(crate) struct ImportDocArgs {
-    /// A JSON object, or an Automerge file; - for stdin
+    /// A JSON object, an Automerge file, - for stdin, or a folder of files
     #[arg(value_name = "SOURCE")]
     pub(crate) source: String,
-    /// FILE or DB::NAME; a missing database is created
+    /// FILE or DB::NAME, DB for a folder; a missing database is created
     #[arg(value_name = "DOC")]
     pub(crate) doc: String,
 }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::failure::Failure;
+
 /// The meaning of `DOC` on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
@@ -20,6 +22,15 @@ pub(crate) enum Place {
 }
 
 impl Place {
+    /// The database and the name of a stored document; `Err` is the refusal of any other place.
+    pub(crate) fn stored(text: &str) -> Result<(PathBuf, String), Failure> {
+        match Self::parse(text) {
+            Self::Stored { file, name } => Ok((file, name)),
+            place => Err(Failure::at(place, "no document of a database")
+                .hint("DB::NAME names one, shoal doc ls DB lists them")),
+        }
+    }
+
     /// The place named by `text`. The first `::` ends the file's name.
     pub(crate) fn parse(text: &str) -> Self {
         if text == "-" {

@@ -1,23 +1,28 @@
 //! The database: a file with tables and documents.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use shoal_crdt::{Document, DocumentJson};
+use shoal_crdt::Document;
 use shoal_history::ChangeHash;
-use shoal_sql::{Connection, ValueRef};
-use shoal_store::{Access, Store};
+use shoal_sql::Connection;
+use shoal_store::{Access, Store, Version};
 
-use crate::tables::{self, DocRow};
+use crate::layout::{self, Layout};
+use crate::open_document::{self, Stored};
+use crate::tables::{self, Size};
 use crate::{Environment, Error};
 
 /// An open database.
 ///
-/// Documents are read with [`Database::load`], edited in memory, and made durable with
-/// [`Database::store`]; tables are read and written with SQL through [`Database::sql`].
+/// Documents are opened with [`Database::open_document`], edited in memory, and made durable with
+/// [`Database::commit`]; whoever edits once takes [`Database::load`] and [`Database::store`]. Tables are
+/// read and written with SQL through [`Database::sql`].
 pub struct Database {
-    environment: Environment,
-    connection: Connection,
+    pub(crate) environment: Environment,
+    pub(crate) connection: Connection,
+    /// The state of the file in which no JSON was older than its document.
+    settled: Option<Version>,
 }
 
 /// A document of a database, for a list.
@@ -54,16 +59,20 @@ impl Database {
     fn over(environment: Environment, store: Store) -> Result<Self, Error> {
         let mut connection = Connection::open(store)?;
         connection.reserve_tables(Some(tables::PREFIX));
-        Ok(Self { environment, connection })
+        Ok(Self { environment, connection, settled: None })
     }
 
-    /// The tables. SQL may read the tables of documents, not change them.
+    /// The tables. SQL may read the tables of documents, not change them. JSON that is older than its
+    /// document is brought up to date first, where the file can be written ([`Database::settle`]).
     pub fn sql(&mut self) -> &mut Connection {
+        // A reader of JSON sees the heads it is of: older JSON is no reason to refuse the tables.
+        let _ = self.settle();
         &mut self.connection
     }
 
-    /// The database as its tables alone.
-    pub fn into_sql(self) -> Connection {
+    /// The database as its tables alone, as by [`Database::sql`].
+    pub fn into_sql(mut self) -> Connection {
+        let _ = self.settle();
         self.connection
     }
 
@@ -73,49 +82,36 @@ impl Database {
     /// [`Error::Corrupt`] and [`Error::Layout`] when the tables hold something else;
     /// [`Error::Sql`] when they cannot be read.
     pub fn documents(&mut self) -> Result<Vec<StoredDocument>, Error> {
-        self.snapshot(|connection| {
-            if !tables::exist(connection)? {
-                return Ok(Vec::new());
-            }
-            let mut sizes = BTreeMap::new();
-            let sql = "SELECT doc, count(*), sum(length(chunk)) FROM _shoal_change GROUP BY doc";
-            tables::query(connection, sql, &[], |row| {
-                if let &[ValueRef::Int(doc), ValueRef::Int(changes), ValueRef::Int(bytes)] = row {
-                    sizes.insert(doc, (changes.unsigned_abs(), bytes.unsigned_abs()));
-                }
-                Ok(())
-            })?;
+        self.snapshot(|database| {
+            let connection = &mut database.connection;
+            let first = match Layout::of(connection)? {
+                Layout::Absent => return Ok(Vec::new()),
+                Layout::First => layout::first_sizes(connection)?,
+                Layout::Second => BTreeMap::new(),
+            };
             let mut documents = Vec::new();
-            let sql = "SELECT id, name, heads FROM _shoal_doc ORDER BY name";
-            tables::query(connection, sql, &[], |row| {
-                let DocRow { id, name, heads } = tables::doc_row(row)?;
-                let (changes, bytes) = sizes.get(&id).copied().unwrap_or_default();
-                documents.push(StoredDocument { name, heads, changes, bytes });
-                Ok(())
-            })?;
+            for row in tables::docs(connection)? {
+                let size = match first.get(&row.id) {
+                    Some(&(changes, bytes)) => Size { changes, bytes, heads: row.heads },
+                    None if first.is_empty() => tables::size(connection, row.id)?,
+                    None => Size::default(),
+                };
+                let Size { changes, bytes, heads } = size;
+                documents.push(StoredDocument { name: row.name, heads, changes, bytes });
+            }
             Ok(documents)
         })
     }
 
     /// Reads a document. Its edits will be by a new actor.
     ///
-    /// Cost: every change is read and applied.
+    /// Cost: every chunk is read; those of compacted documents are one for most of the history.
     ///
     /// # Errors
     /// [`Error::NoDocument`]; [`Error::HeadsDiffer`] and others for tables without a sound
     /// document.
     pub fn load(&mut self, name: &str) -> Result<Document, Error> {
-        let (row, changes) = self.snapshot(|connection| {
-            let row =
-                if tables::exist(connection)? { tables::find(connection, name)? } else { None };
-            let row = row.ok_or_else(|| Error::NoDocument { name: name.to_owned() })?;
-            let changes = tables::changes(connection, row.id)?;
-            Ok((row, changes))
-        })?;
-        let mut document = Document::new(self.environment.new_actor());
-        document.apply_changes(changes)?;
-        check_heads(&row, &document)?;
-        Ok(document)
+        Ok(self.open_document(name)?.into_document())
     }
 
     /// Makes a document durable under `name`, in one transaction: changes missing in the database
@@ -123,16 +119,106 @@ impl Database {
     /// Changes of the database missing in `document`, stored meanwhile by another process, are
     /// merged into `document` first, so that afterwards both are the same.
     ///
-    /// Returns the heads, durable by then.
+    /// Returns the heads, durable by then. Cost: the whole document, for its JSON;
+    /// [`Database::commit`] costs what was edited.
     ///
     /// # Errors
     /// [`Error::Store`] when the file cannot be written; nothing is stored then.
     pub fn store(&mut self, name: &str, document: &mut Document) -> Result<Vec<ChangeHash>, Error> {
+        let now_ms = self.environment.now_ms();
+        self.write(|database| {
+            let connection = &mut database.connection;
+            Layout::of(connection)?.bring_up(connection, now_ms)?;
+            let Some(row) = tables::find(connection, name)? else {
+                database.store_new(name, document, now_ms)?;
+                return Ok(document.heads());
+            };
+            let last = tables::last(connection, row.id)?;
+            let mut stored = Stored::NOTHING;
+            if last.waiting == 0 && document.has_heads(&last.heads) {
+                stored.last = last;
+            } else {
+                open_document::read_new(connection, row.id, &mut stored, document)?;
+            }
+            open_document::append_new(connection, row.id, &mut stored, document, now_ms)?;
+            let known = (row.id, name);
+            open_document::settle_document(connection, known, document, now_ms)?;
+            Ok(stored.last.heads)
+        })
+    }
+
+    /// Brings the JSON of documents up to date that were committed since it was written, and compacts
+    /// those to which much was appended. Gives how many documents were behind.
+    ///
+    /// Cost: a look at the file's version when nobody wrote; otherwise the documents that are behind.
+    ///
+    /// # Errors
+    /// The store's when the file cannot be written; what is wrong with the tables.
+    pub fn settle(&mut self) -> Result<usize, Error> {
+        if self.connection.in_transaction() {
+            return Ok(0);
+        }
+        if let Some(version) = &self.settled
+            && !self.connection.is_stale(version)?
+        {
+            return Ok(0);
+        }
+        let version = self.connection.version()?;
+        let lagging = self.snapshot(|database| match Layout::of(&mut database.connection)? {
+            Layout::Second => tables::lagging(&mut database.connection),
+            Layout::Absent | Layout::First => Ok(Vec::new()),
+        })?;
+        if lagging.is_empty() {
+            self.settled = Some(version);
+            return Ok(0);
+        }
+        let now_ms = self.environment.now_ms();
+        let actor = self.environment.new_actor();
+        for &id in &lagging {
+            self.write(|database| {
+                let connection = &mut database.connection;
+                let Some(row) = tables::find_id(connection, id)? else {
+                    return tables::set_lagging(connection, id, false);
+                };
+                let mut document = Document::new(actor.clone());
+                let mut stored = Stored::NOTHING;
+                open_document::read_new(connection, id, &mut stored, &mut document)?;
+                open_document::settle_document(connection, (id, &row.name), &document, now_ms)
+            })?;
+        }
+        Ok(lagging.len())
+    }
+
+    /// Runs `read` on one snapshot of the file.
+    pub(crate) fn snapshot<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        if self.connection.in_transaction() {
+            return read(self);
+        }
+        self.connection.begin(shoal_store::Mode::Read)?;
+        let result = read(self);
+        let ended = self.connection.rollback();
+        let value = result?;
+        ended?;
+        Ok(value)
+    }
+
+    /// Runs `work` in a transaction that may write: the open one, or one of its own, which is durable
+    /// when the call returns.
+    pub(crate) fn write<T>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        if self.connection.in_transaction() {
+            return work(self);
+        }
         self.connection.begin(shoal_store::Mode::Write)?;
-        match self.store_in_transaction(name, document) {
-            Ok(heads) => {
+        match work(self) {
+            Ok(value) => {
                 self.connection.commit()?;
-                Ok(heads)
+                Ok(value)
             }
             Err(error) => {
                 // The first failure is the one for the caller.
@@ -141,76 +227,4 @@ impl Database {
             }
         }
     }
-
-    fn store_in_transaction(
-        &mut self,
-        name: &str,
-        document: &mut Document,
-    ) -> Result<Vec<ChangeHash>, Error> {
-        let connection = &mut self.connection;
-        if !tables::exist(connection)? {
-            tables::create(connection)?;
-        }
-        let row = match tables::find(connection, name)? {
-            Some(row) => row,
-            None => {
-                let id = tables::last_doc_id(connection)? + 1;
-                DocRow { id, name: name.to_owned(), heads: Vec::new() }
-            }
-        };
-        if row.heads.iter().any(|head| document.change_by_hash(head).is_none()) {
-            document.apply_changes(tables::changes(connection, row.id)?)?;
-        }
-        let stored = tables::change_count(connection, row.id)?;
-        let since = document.changes_since(&row.heads);
-        let reached = document.changes().len() - since.len();
-        // More rows than the heads reach: changes waiting for others are among them, and may have
-        // been applied since.
-        let waiting = if usize::try_from(stored) == Ok(reached) {
-            BTreeSet::new()
-        } else {
-            tables::hashes(connection, row.id)?
-        };
-        let new = since
-            .into_iter()
-            .chain(document.queued_changes())
-            .filter(|change| !waiting.contains(&change.hash()));
-        tables::append(connection, row.id, stored, new)?;
-        let heads = document.heads();
-        let json = serde_json::to_string(&DocumentJson::new(document))
-            .map_err(|error| Error::Json { name: name.to_owned(), why: error.to_string() })?;
-        tables::put_doc(connection, &DocRow { heads: heads.clone(), ..row }, &json)?;
-        Ok(heads)
-    }
-
-    /// Runs `read` on one snapshot of the file.
-    fn snapshot<T>(
-        &mut self,
-        read: impl FnOnce(&mut Connection) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        if self.connection.in_transaction() {
-            return read(&mut self.connection);
-        }
-        self.connection.begin(shoal_store::Mode::Read)?;
-        let result = read(&mut self.connection);
-        let ended = self.connection.rollback();
-        let value = result?;
-        ended?;
-        Ok(value)
-    }
-}
-
-fn check_heads(row: &DocRow, document: &Document) -> Result<(), Error> {
-    let heads = document.heads();
-    if heads == row.heads {
-        return Ok(());
-    }
-    let missing = row
-        .heads
-        .iter()
-        .find(|head| document.change_by_hash(head).is_none())
-        .or(heads.first())
-        .copied()
-        .unwrap_or(ChangeHash([0; 32]));
-    Err(Error::HeadsDiffer { name: row.name.clone(), missing })
 }

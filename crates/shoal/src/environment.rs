@@ -36,6 +36,11 @@ impl Environment {
         self.clock.unix_ms().div_euclid(1000)
     }
 
+    /// Milliseconds since 1970-01-01 UTC.
+    pub(crate) fn now_ms(&self) -> i64 {
+        self.clock.unix_ms()
+    }
+
     /// A new actor: 16 random bytes.
     pub fn new_actor(&self) -> ActorId {
         let mut bytes = [0; 16];

@@ -12,6 +12,20 @@ pub enum Error {
         /// The name.
         name: String,
     },
+    /// The database has a document of this name already.
+    #[error("there is a document of this name already: {name}")]
+    Exists {
+        /// The name.
+        name: String,
+    },
+    /// The file was written by a later version of Shoal.
+    #[error("the documents have layout {version}, of a later Shoal; this one knows up to {newest}")]
+    Newer {
+        /// The layout of the file.
+        version: i64,
+        /// The newest layout known here.
+        newest: i64,
+    },
     /// The contents of the `_shoal_` tables do not fit together.
     #[error("{table} row {rowid}: {why}")]
     Corrupt {

@@ -17,19 +17,28 @@
 //! # Ok::<(), shoal::Error>(())
 //! ```
 //!
-//! Documents are stored as their changes, verbatim, and projected to JSON when they are committed.
+//! Documents are stored as chunks of Automerge's format: each change as it was made, many of them as one
+//! chunk once a document is compacted. Their present state stands beside them as JSON.
 //! Knows no sockets, no peers, no passphrases.
 
 #![forbid(unsafe_code)]
 
+mod compact;
 mod database;
 mod environment;
 mod error;
+mod intake;
+mod layout;
+mod life;
+mod open_document;
 mod tables;
 
+pub use compact::Compacted;
 pub use database::{Database, StoredDocument};
 pub use environment::Environment;
 pub use error::Error;
+pub use life::RemovedDocument;
+pub use open_document::OpenDocument;
 pub use shoal_crdt::Document;
 pub use shoal_history::{ActorId, ChangeHash};
 pub use shoal_store::Access;

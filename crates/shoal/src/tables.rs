@@ -1,45 +1,69 @@
-//! The tables of documents, without any knowledge of documents.
+//! The tables of documents (layout 2), without any knowledge of documents.
 //!
 //! | table | one row is |
 //! | --- | --- |
-//! | `_shoal_doc(id, name, heads, json)` | a document: its heads and its state as JSON |
-//! | `_shoal_change(id, doc, hash, actor, seq, chunk)` | a change: its uncompressed chunk |
+//! | `_shoal_meta(key, value)` | a fact about the file: `layout`, the number of this layout |
+//! | `_shoal_doc(id, name, heads, json)` | a document; the JSON is the state at `heads`, and may be older than the document |
+//! | `_shoal_chunk(id, heads, changes, waiting, stored, bytes)` | one chunk of a document's history in Automerge's format |
+//! | `_shoal_lag(doc)` | a document whose JSON is older than its chunks |
+//! | `_shoal_removed(doc, name, heads, stored)` | a tombstone |
 //!
-//! Heads are 32 bytes each, ascending, and the JSON is the state at these heads. The `id` of a
-//! change is `doc * 2^32 + position`: the changes of a document lie side by side, for loading in
-//! one range scan, and in the order of applying: after their dependencies, unless they still wait
-//! for them.
+//! Heads are 32 bytes each, ascending. The `id` of a chunk is `doc * 2^32 + position`: the chunks of a
+//! document lie side by side, in the order of storing. `heads` of a chunk are the document's heads behind
+//! it, `waiting` counts the changes stored so far whose dependencies are missing, `stored` is the time of
+//! storing in milliseconds since 1970. Compacting puts one document chunk at the position of the last
+//! chunk it replaces, so that a position once read never comes back with less.
 
-use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use shoal_history::{Change, ChangeHash, Limits};
-use shoal_sql::{Connection, Value, ValueRef};
+use shoal_history::ChangeHash;
+use shoal_sql::{Connection, TableReader, Value, ValueRef};
 
 use crate::Error;
 
 pub(crate) const DOC: &str = "_shoal_doc";
-pub(crate) const CHANGE: &str = "_shoal_change";
-
-const CREATE: [&str; 2] = [
-    "CREATE TABLE _shoal_doc(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, \
-     heads BLOB NOT NULL, json TEXT NOT NULL)",
-    "CREATE TABLE _shoal_change(id INTEGER PRIMARY KEY, doc INTEGER NOT NULL, \
-     hash BLOB NOT NULL, actor BLOB NOT NULL, seq INTEGER NOT NULL, chunk BLOB NOT NULL)",
-];
+pub(crate) const CHUNK: &str = "_shoal_chunk";
+const LAG: &str = "_shoal_lag";
+const REMOVED: &str = "_shoal_removed";
 
 /// How the names of all of them begin. SQL may read such tables and not change them.
 pub(crate) const PREFIX: &str = "_shoal_";
 
-/// The low bits of a change's rowid: the position within the document.
+/// The low bits of a chunk's rowid: the position within the document.
 const POSITION_BITS: u32 = 32;
-/// The greatest id of a document: its changes' rowids are positive.
+/// The greatest position.
+const POSITION_MAX: i64 = (1 << POSITION_BITS) - 1;
+/// The greatest id of a document: its chunks' rowids are positive.
 const DOC_ID_MAX: i64 = (1 << (63 - POSITION_BITS)) - 1;
 
 /// One row of `_shoal_doc`, without the JSON.
 pub(crate) struct DocRow {
     pub(crate) id: i64,
     pub(crate) name: String,
+    /// The heads of the JSON.
+    pub(crate) heads: Vec<ChangeHash>,
+    /// The length of the JSON in bytes.
+    pub(crate) json_bytes: u64,
+}
+
+/// The end of a document's chunks: the last row, without the bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Last {
+    pub(crate) position: i64,
+    pub(crate) heads: Vec<ChangeHash>,
+    pub(crate) waiting: u64,
+}
+
+impl Last {
+    /// No chunk.
+    pub(crate) const NONE: Last = Last { position: -1, heads: Vec::new(), waiting: 0 };
+}
+
+/// What the chunks of a document amount to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Size {
+    pub(crate) changes: u64,
+    pub(crate) bytes: u64,
     pub(crate) heads: Vec<ChangeHash>,
 }
 
@@ -69,37 +93,28 @@ pub(crate) fn execute(connection: &mut Connection, sql: &str) -> Result<(), Erro
     Ok(())
 }
 
-/// True if the database has documents' tables.
-pub(crate) fn exist(connection: &mut Connection) -> Result<bool, Error> {
-    let mut found = 0;
-    query(
-        connection,
-        "SELECT name FROM sqlite_schema WHERE type = 'table' \
-         AND name IN ('_shoal_doc', '_shoal_change')",
-        &[],
-        |_| {
-            found += 1;
-            Ok(())
-        },
-    )?;
-    match found {
-        0 => Ok(false),
-        1 => Err(Error::Layout { table: DOC }),
-        _ => Ok(true),
-    }
+/// Heads as the tables hold them.
+pub(crate) fn heads_blob(heads: &[ChangeHash]) -> Vec<u8> {
+    heads.iter().flat_map(|head| head.0).collect()
 }
 
-/// Creates the tables.
-pub(crate) fn create(connection: &mut Connection) -> Result<(), Error> {
-    connection.reserve_tables(None);
-    let created = CREATE.iter().try_for_each(|sql| execute(connection, sql));
-    connection.reserve_tables(Some(PREFIX));
-    created
+/// Heads from a column of the row `rowid` of `table`.
+fn heads_of(
+    value: ValueRef<'_>,
+    table: &'static str,
+    rowid: i64,
+) -> Result<Vec<ChangeHash>, Error> {
+    let corrupt = |why| Error::Corrupt { table, rowid, why };
+    let ValueRef::Blob(heads) = value else { return Err(corrupt("the heads are no blob")) };
+    let (heads, []) = heads.as_chunks::<32>() else {
+        return Err(corrupt("the heads are not 32 bytes each"));
+    };
+    Ok(heads.iter().map(|bytes| ChangeHash(*bytes)).collect())
 }
 
-/// Reads one row of `SELECT id, name, heads FROM _shoal_doc`.
-pub(crate) fn doc_row(row: &[ValueRef<'_>]) -> Result<DocRow, Error> {
-    let &[ValueRef::Int(id), name, heads] = row else {
+/// Reads one row of `SELECT id, name, heads, length(CAST(json AS BLOB)) FROM _shoal_doc`.
+fn doc_row(row: &[ValueRef<'_>]) -> Result<DocRow, Error> {
+    let &[ValueRef::Int(id), name, heads, json_bytes] = row else {
         return Err(Error::Layout { table: DOC });
     };
     let corrupt = |why| Error::Corrupt { table: DOC, rowid: id, why };
@@ -108,107 +123,127 @@ pub(crate) fn doc_row(row: &[ValueRef<'_>]) -> Result<DocRow, Error> {
     }
     let ValueRef::Text(name) = name else { return Err(corrupt("the name is no text")) };
     let name = std::str::from_utf8(name).map_err(|_| corrupt("the name is not UTF-8"))?.to_owned();
-    let ValueRef::Blob(heads) = heads else { return Err(corrupt("the heads are no blob")) };
-    let (heads, []) = heads.as_chunks::<32>() else {
-        return Err(corrupt("the heads are not 32 bytes each"));
+    let ValueRef::Int(json_bytes) = json_bytes else { return Err(corrupt("there is no JSON")) };
+    Ok(DocRow { id, name, heads: heads_of(heads, DOC, id)?, json_bytes: json_bytes.unsigned_abs() })
+}
+
+/// The columns of [`doc_row`].
+macro_rules! doc_query {
+    ($rest:literal) => {
+        concat!("SELECT id, name, heads, octet_length(json) FROM _shoal_doc ", $rest)
     };
-    Ok(DocRow { id, name, heads: heads.iter().map(|bytes| ChangeHash(*bytes)).collect() })
 }
 
 /// Finds a document by its name.
 pub(crate) fn find(connection: &mut Connection, name: &str) -> Result<Option<DocRow>, Error> {
     let mut found = None;
-    let sql = "SELECT id, name, heads FROM _shoal_doc WHERE name = ?1";
-    query(connection, sql, &[Value::text(name)], |row| {
+    query(connection, doc_query!("WHERE name = ?1"), &[Value::text(name)], |row| {
         found = Some(doc_row(row)?);
         Ok(())
     })?;
     Ok(found)
 }
 
-/// The possible rowids of the changes of document `doc`.
-pub(crate) fn change_ids(doc: i64) -> RangeInclusive<i64> {
+/// Finds a document by its id.
+pub(crate) fn find_id(connection: &mut Connection, id: i64) -> Result<Option<DocRow>, Error> {
+    let mut found = None;
+    query(connection, doc_query!("WHERE id = ?1"), &[Value::Int(id)], |row| {
+        found = Some(doc_row(row)?);
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// All documents, by name.
+pub(crate) fn docs(connection: &mut Connection) -> Result<Vec<DocRow>, Error> {
+    let mut docs = Vec::new();
+    query(connection, doc_query!("ORDER BY name"), &[], |row| {
+        docs.push(doc_row(row)?);
+        Ok(())
+    })?;
+    Ok(docs)
+}
+
+/// The possible rowids of the chunks of document `doc`.
+pub(crate) fn chunk_ids(doc: i64) -> RangeInclusive<i64> {
     let first = doc << POSITION_BITS;
-    first..=first + ((1 << POSITION_BITS) - 1)
+    first..=first + POSITION_MAX
 }
 
-/// Reads the changes of a document, in their order.
-pub(crate) fn changes(connection: &mut Connection, doc: i64) -> Result<Vec<Change>, Error> {
-    let ids = change_ids(doc);
-    let mut changes = Vec::new();
-    query(
-        connection,
-        "SELECT id, doc, hash, chunk FROM _shoal_change WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
-        &[Value::Int(*ids.start()), Value::Int(*ids.end())],
-        |row| {
-            let &[ValueRef::Int(rowid), owner, hash, chunk] = row else {
-                return Err(Error::Layout { table: CHANGE });
-            };
-            let corrupt = |why| Error::Corrupt { table: CHANGE, rowid, why };
-            if owner != ValueRef::Int(doc) {
-                return Err(corrupt("the document is not the one that the id names"));
-            }
-            let ValueRef::Blob(chunk) = chunk else { return Err(corrupt("the chunk is no blob")) };
-            // The chunk was within the limits on arrival, or is one's own.
-            let limits = Limits { by_size: None, ..Limits::default() };
-            let change = Change::from_bytes_within(chunk, &limits)
-                .map_err(|source| Error::Chunk { table: CHANGE, rowid, source })?;
-            if hash != ValueRef::Blob(&change.hash().0) {
-                return Err(corrupt("the hash is not that of the chunk"));
-            }
-            changes.push(change);
-            Ok(())
-        },
-    )?;
-    Ok(changes)
+/// The end of the chunks of document `doc`.
+///
+/// Cost: one descent.
+pub(crate) fn last(connection: &mut Connection, doc: i64) -> Result<Last, Error> {
+    let ids = chunk_ids(doc);
+    let mut reader = connection.table_reader(CHUNK)?;
+    let found = match (reader.seek(*ids.end())?, reader.is_valid()) {
+        (true, _) => true,
+        (false, true) => reader.prev()?,
+        (false, false) => reader.last()?,
+    };
+    if !found || !ids.contains(&reader.rowid()?) {
+        return Ok(Last::NONE);
+    }
+    last_row(&mut reader, &ids)
 }
 
-/// How many changes of document `doc` are stored.
-pub(crate) fn change_count(connection: &mut Connection, doc: i64) -> Result<i64, Error> {
-    let ids = change_ids(doc);
-    let mut count = 0;
-    query(
-        connection,
-        "SELECT id FROM _shoal_change WHERE id BETWEEN ?1 AND ?2 ORDER BY id DESC LIMIT 1",
-        &[Value::Int(*ids.start()), Value::Int(*ids.end())],
-        |row| {
-            if let [ValueRef::Int(last)] = row {
-                count = last - ids.start() + 1;
-            }
-            Ok(())
-        },
-    )?;
-    Ok(count)
+/// The row that a reader of the chunks is on.
+fn last_row(reader: &mut TableReader<'_>, ids: &RangeInclusive<i64>) -> Result<Last, Error> {
+    let rowid = reader.rowid()?;
+    let heads = heads_of(reader.value(1)?, CHUNK, rowid)?;
+    let ValueRef::Int(waiting) = reader.value(3)? else {
+        return Err(Error::Corrupt { table: CHUNK, rowid, why: "the waiting ones are no number" });
+    };
+    Ok(Last { position: rowid - ids.start(), heads, waiting: waiting.unsigned_abs() })
 }
 
-/// The hashes of the changes of document `doc`.
-pub(crate) fn hashes(connection: &mut Connection, doc: i64) -> Result<BTreeSet<ChangeHash>, Error> {
-    let ids = change_ids(doc);
-    let mut hashes = BTreeSet::new();
-    query(
-        connection,
-        "SELECT id, hash FROM _shoal_change WHERE id BETWEEN ?1 AND ?2",
-        &[Value::Int(*ids.start()), Value::Int(*ids.end())],
-        |row| {
-            let &[ValueRef::Int(rowid), ValueRef::Blob(hash)] = row else {
-                return Err(Error::Layout { table: CHANGE });
-            };
-            let hash = hash.try_into().map_err(|_| Error::Corrupt {
-                table: CHANGE,
-                rowid,
-                why: "the hash is not 32 bytes",
-            })?;
-            hashes.insert(ChangeHash(hash));
-            Ok(())
-        },
-    )?;
-    Ok(hashes)
+/// Gives the bytes of the chunks of document `doc` behind the position `after`, with the rowid of each;
+/// returns the end of the chunks.
+pub(crate) fn each_chunk(
+    connection: &mut Connection,
+    doc: i64,
+    after: i64,
+    mut each: impl FnMut(i64, &[u8]) -> Result<(), Error>,
+) -> Result<Last, Error> {
+    let ids = chunk_ids(doc);
+    let mut reader = connection.table_reader(CHUNK)?;
+    let mut last = Last::NONE;
+    reader.seek(ids.start() + after + 1)?;
+    while reader.is_valid() && reader.rowid()? <= *ids.end() {
+        let rowid = reader.rowid()?;
+        last = last_row(&mut reader, &ids)?;
+        let ValueRef::Blob(bytes) = reader.value(5)? else {
+            return Err(Error::Corrupt { table: CHUNK, rowid, why: "the chunk is no blob" });
+        };
+        each(rowid, bytes)?;
+        reader.next()?;
+    }
+    Ok(last)
 }
 
-/// The greatest id of a document, 0 when there is none.
+/// The sum of the chunks of document `doc`.
+pub(crate) fn size(connection: &mut Connection, doc: i64) -> Result<Size, Error> {
+    let ids = chunk_ids(doc);
+    let mut size = Size::default();
+    let sql =
+        "SELECT sum(changes), sum(length(bytes)) FROM _shoal_chunk WHERE id BETWEEN ?1 AND ?2";
+    let ids = [Value::Int(*ids.start()), Value::Int(*ids.end())];
+    query(connection, sql, &ids, |row| {
+        if let &[ValueRef::Int(changes), ValueRef::Int(bytes)] = row {
+            (size.changes, size.bytes) = (changes.unsigned_abs(), bytes.unsigned_abs());
+        }
+        Ok(())
+    })?;
+    size.heads = last(connection, doc)?.heads;
+    Ok(size)
+}
+
+/// The greatest id that a document has or had, 0 when there was none.
 pub(crate) fn last_doc_id(connection: &mut Connection) -> Result<i64, Error> {
     let mut last = 0;
-    query(connection, "SELECT max(id) FROM _shoal_doc", &[], |row| {
+    let sql = "SELECT max((SELECT ifnull(max(id), 0) FROM _shoal_doc), \
+               (SELECT ifnull(max(doc), 0) FROM _shoal_removed))";
+    query(connection, sql, &[], |row| {
         if let [ValueRef::Int(id)] = row {
             last = *id;
         }
@@ -217,49 +252,159 @@ pub(crate) fn last_doc_id(connection: &mut Connection) -> Result<i64, Error> {
     Ok(last)
 }
 
-/// Appends changes after `stored` others of the same document.
-pub(crate) fn append<'a>(
+/// Appends a chunk of so many changes at the end that `last` describes.
+pub(crate) fn append(
     connection: &mut Connection,
     doc: i64,
-    stored: i64,
-    changes: impl IntoIterator<Item = &'a Change>,
+    last: &Last,
+    (changes, bytes): (u64, &[u8]),
+    now_ms: i64,
 ) -> Result<(), Error> {
-    let ids = change_ids(doc);
-    let mut writer = connection.table_writer(CHANGE)?;
-    for (position, change) in (stored..).zip(changes) {
-        let id = ids
-            .start()
-            .checked_add(position)
-            .filter(|id| ids.contains(id))
-            .ok_or(Error::Limit { what: "changes of one document", max: 1 << POSITION_BITS })?;
-        writer.insert(&[
-            ValueRef::Int(id),
-            ValueRef::Int(doc),
-            ValueRef::Blob(&change.hash().0),
-            ValueRef::Blob(change.actor().as_bytes()),
-            ValueRef::Int(i64::from(change.seq())),
-            ValueRef::Blob(change.raw_bytes()),
-        ])?;
+    if !(0..=POSITION_MAX).contains(&last.position) {
+        let max = POSITION_MAX.unsigned_abs();
+        return Err(Error::Limit { what: "chunks of one document", max });
     }
+    connection.table_writer(CHUNK)?.insert(&[
+        ValueRef::Int(chunk_ids(doc).start() + last.position),
+        ValueRef::Blob(&heads_blob(&last.heads)),
+        ValueRef::Int(i64::try_from(changes).unwrap_or(i64::MAX)),
+        ValueRef::Int(i64::try_from(last.waiting).unwrap_or(i64::MAX)),
+        ValueRef::Int(now_ms),
+        ValueRef::Blob(bytes),
+    ])?;
+    Ok(())
+}
+
+/// Deletes the chunks of document `doc`.
+pub(crate) fn delete_chunks(connection: &mut Connection, doc: i64) -> Result<(), Error> {
+    let ids = chunk_ids(doc);
+    write(
+        connection,
+        "DELETE FROM _shoal_chunk WHERE id BETWEEN ?1 AND ?2",
+        &[Value::Int(*ids.start()), Value::Int(*ids.end())],
+    )
+}
+
+/// Deletes the row of a document.
+pub(crate) fn delete_doc(connection: &mut Connection, doc: i64) -> Result<(), Error> {
+    connection.table_writer(DOC)?.delete(doc)?;
+    Ok(())
+}
+
+/// Gives a document another name.
+pub(crate) fn rename_doc(connection: &mut Connection, doc: i64, name: &str) -> Result<(), Error> {
+    let values = [Value::text(name), Value::Int(doc)];
+    write(connection, "UPDATE _shoal_doc SET name = ?1 WHERE id = ?2", &values)
+}
+
+/// Runs a statement that changes the reserved tables.
+fn write(connection: &mut Connection, sql: &str, params: &[Value]) -> Result<(), Error> {
+    connection.reserve_tables(None);
+    let prepared = connection.prepare(sql);
+    connection.reserve_tables(Some(PREFIX));
+    let mut statement = prepared?;
+    for (index, value) in params.iter().enumerate() {
+        statement.bind(index + 1, value.clone())?;
+    }
+    connection.execute(&mut statement)?;
     Ok(())
 }
 
 /// Writes the row of a document, in place of the one with its id if there is one.
-pub(crate) fn put_doc(connection: &mut Connection, row: &DocRow, json: &str) -> Result<(), Error> {
-    if row.id > DOC_ID_MAX {
+pub(crate) fn put_doc(
+    connection: &mut Connection,
+    (id, name): (i64, &str),
+    heads: &[ChangeHash],
+    json: &str,
+) -> Result<(), Error> {
+    if !(1..=DOC_ID_MAX).contains(&id) {
         return Err(Error::Limit { what: "documents", max: DOC_ID_MAX.unsigned_abs() });
     }
-    let heads: Vec<u8> = row.heads.iter().flat_map(|head| head.0).collect();
+    let heads = heads_blob(heads);
     let values = [
-        ValueRef::Int(row.id),
-        ValueRef::Text(row.name.as_bytes()),
+        ValueRef::Int(id),
+        ValueRef::Text(name.as_bytes()),
         ValueRef::Blob(&heads),
         ValueRef::Text(json.as_bytes()),
     ];
     let mut writer = connection.table_writer(DOC)?;
-    if !writer.replace(row.id, &values)? {
+    if !writer.replace(id, &values)? {
         writer.insert(&values)?;
     }
+    Ok(())
+}
+
+/// The documents whose JSON is older than their chunks.
+pub(crate) fn lagging(connection: &mut Connection) -> Result<Vec<i64>, Error> {
+    let mut docs = Vec::new();
+    query(connection, "SELECT doc FROM _shoal_lag", &[], |row| {
+        if let [ValueRef::Int(doc)] = row {
+            docs.push(*doc);
+        }
+        Ok(())
+    })?;
+    Ok(docs)
+}
+
+/// Notes that the JSON of a document is older than its chunks, or is no more.
+pub(crate) fn set_lagging(
+    connection: &mut Connection,
+    doc: i64,
+    lagging: bool,
+) -> Result<(), Error> {
+    let mut writer = connection.table_writer(LAG)?;
+    let is_there = writer.replace(doc, &[ValueRef::Int(doc)])?;
+    match (is_there, lagging) {
+        (false, true) => {
+            writer.insert(&[ValueRef::Int(doc)])?;
+        }
+        (true, false) => {
+            writer.delete(doc)?;
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// A removed document.
+pub(crate) struct Tombstone {
+    pub(crate) doc: i64,
+    pub(crate) name: String,
+    pub(crate) heads: Vec<ChangeHash>,
+}
+
+/// Leaves a tombstone.
+pub(crate) fn bury(
+    connection: &mut Connection,
+    stone: &Tombstone,
+    now_ms: i64,
+) -> Result<(), Error> {
+    connection.table_writer(REMOVED)?.insert(&[
+        ValueRef::Int(stone.doc),
+        ValueRef::Text(stone.name.as_bytes()),
+        ValueRef::Blob(&heads_blob(&stone.heads)),
+        ValueRef::Int(now_ms),
+    ])?;
+    Ok(())
+}
+
+/// The tombstones, by id.
+pub(crate) fn tombstones(connection: &mut Connection) -> Result<Vec<Tombstone>, Error> {
+    let mut stones = Vec::new();
+    query(connection, "SELECT doc, name, heads FROM _shoal_removed", &[], |row| {
+        let &[ValueRef::Int(doc), ValueRef::Text(name), heads] = row else {
+            return Err(Error::Layout { table: REMOVED });
+        };
+        let heads = heads_of(heads, REMOVED, doc)?;
+        stones.push(Tombstone { doc, name: String::from_utf8_lossy(name).into_owned(), heads });
+        Ok(())
+    })?;
+    Ok(stones)
+}
+
+/// Takes a tombstone away.
+pub(crate) fn unbury(connection: &mut Connection, doc: i64) -> Result<(), Error> {
+    connection.table_writer(REMOVED)?.delete(doc)?;
     Ok(())
 }
 
@@ -268,8 +413,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_of_neighbours_do_not_meet() {
-        assert_eq!(change_ids(1).end() + 1, *change_ids(2).start());
-        assert_eq!(*change_ids(DOC_ID_MAX).end(), i64::MAX);
+    fn chunks_of_neighbours_do_not_meet() {
+        assert_eq!(chunk_ids(1).end() + 1, *chunk_ids(2).start());
+        assert_eq!(*chunk_ids(DOC_ID_MAX).end(), i64::MAX);
     }
 }

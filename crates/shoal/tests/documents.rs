@@ -151,17 +151,20 @@ fn foreign_writes_are_noticed() {
         let error = open(&path).load("d").unwrap_err().to_string();
         assert!(error.contains(expect), "{sql}: {error}");
     };
-    check("DELETE FROM _shoal_change WHERE seq = 2", "do not lead to its heads");
-    check("DELETE FROM _shoal_change WHERE seq = 1", "do not lead to its heads");
-    check("UPDATE _shoal_change SET hash = zeroblob(32)", "the hash is not that of the chunk");
-    check("UPDATE _shoal_change SET chunk = x'00'", "_shoal_change row 4294967296: ");
-    check("UPDATE _shoal_change SET chunk = 'text'", "the chunk is no blob");
-    check("UPDATE _shoal_change SET doc = 2", "not the one that the id names");
+    check("DELETE FROM _shoal_chunk WHERE id = 4294967297", "do not lead to its heads");
+    check("DELETE FROM _shoal_chunk WHERE id = 4294967296", "do not lead to its heads");
+    check("UPDATE _shoal_chunk SET heads = zeroblob(32)", "do not lead to its heads");
+    check("UPDATE _shoal_chunk SET heads = x'0102'", "32 bytes each");
+    check("UPDATE _shoal_chunk SET bytes = x'00'", "bytes");
+    check("UPDATE _shoal_chunk SET bytes = 'text'", "the chunk is no blob");
+    check("UPDATE _shoal_chunk SET id = id + 4294967296", "do not lead to its heads");
     check("UPDATE _shoal_doc SET heads = x'0102'", "32 bytes each");
     check("UPDATE _shoal_doc SET heads = zeroblob(32)", "do not lead to its heads");
     check("UPDATE _shoal_doc SET name = 'e'", "no such document: d");
-    check("DROP TABLE _shoal_change", "another shape");
-    check("DROP TABLE _shoal_change; CREATE TABLE _shoal_change(x)", "no such column");
+    check("DROP TABLE _shoal_chunk", "another shape");
+    check("DROP TABLE _shoal_chunk; CREATE TABLE _shoal_chunk(x)", "");
+    check("UPDATE _shoal_meta SET value = 3", "of a later Shoal");
+    check("DELETE FROM _shoal_meta", "another shape");
 }
 
 #[test]
@@ -219,4 +222,224 @@ fn told_implies_durable() {
         }
     }
     assert!(cut > 100, "only {cut} crashes tried");
+}
+
+/// The text of a shell's `SELECT`, by another program.
+fn sqlite(path: &Path, sql: &str) -> String {
+    let sqlite = rusqlite::Connection::open(path).unwrap();
+    sqlite.query_row(sql, [], |row| row.get::<_, String>(0)).unwrap()
+}
+
+#[test]
+fn a_file_of_layout_1_is_read_and_brought_up_when_it_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.db");
+    std::fs::copy(shoal_testkit::testdata("shoal/layout-1.db"), &path).unwrap();
+    let before = std::fs::read(&path).unwrap();
+    let mut database = Database::open(Environment::os(), &path, Access::ReadOnly).unwrap();
+    let list = database.documents().unwrap();
+    let list: Vec<_> = list.iter().map(|doc| (doc.name.as_str(), doc.changes)).collect();
+    assert_eq!(list, [("list/b", 1), ("plan", 3)]);
+    let plan = database.load("plan").unwrap();
+    assert!(json(&plan).starts_with(r#"{"title":"Summer Holidays""#));
+    drop(database);
+    assert_eq!(std::fs::read(&path).unwrap(), before, "reading changes nothing");
+
+    let mut database = open(&path);
+    let mut open_plan = database.open_document("plan").unwrap();
+    put(&mut open_plan, "n", 1);
+    database.commit(&mut open_plan).unwrap();
+    drop(database);
+    assert_eq!(sqlite(&path, "SELECT group_concat(value) FROM _shoal_meta"), "2");
+    assert_eq!(sqlite(&path, "SELECT item FROM cost"), "train");
+    assert_eq!(sqlite(&path, "PRAGMA integrity_check"), "ok");
+    let mut database = open(&path);
+    let changes: Vec<_> = database.documents().unwrap().iter().map(|doc| doc.changes).collect();
+    assert_eq!(changes, [1, 4]);
+    assert!(json(&database.load("plan").unwrap()).starts_with(r#"{"n":1,"title":"Summer"#));
+    assert_eq!(json(&database.load("list/b").unwrap()), r#"{"n":1}"#);
+}
+
+#[test]
+fn an_open_document_costs_what_was_edited_and_follows_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.db");
+    let (mut one, mut two) = (open(&path), open(&path));
+    let mut here = one.open_or_create("d").unwrap();
+    let mut text = here.transaction();
+    let body = text.put_object(&ROOT, "body", shoal_crdt::ObjType::Text).unwrap();
+    text.splice_text(&body, 0, 0, &"long ago ".repeat(2_000)).unwrap();
+    text.commit(CommitOptions::default()).unwrap();
+    one.commit(&mut here).unwrap();
+    let mut there = two.open_document("d").unwrap();
+    let json_then = sqlite(&path, "SELECT json FROM _shoal_doc");
+
+    for index in 0..20 {
+        let mut typed = here.transaction();
+        typed.splice_text(&body, index, 0, "x").unwrap();
+        typed.commit(CommitOptions::default()).unwrap();
+        one.commit(&mut here).unwrap();
+    }
+    assert_eq!(sqlite(&path, "SELECT json FROM _shoal_doc"), json_then, "the JSON may lag");
+    assert!(two.refresh(&mut there).unwrap());
+    assert!(!two.refresh(&mut there).unwrap());
+    assert_eq!(json(&there), json(&here));
+    put(&mut there, "other", 1);
+    put(&mut here, "mine", 2);
+    two.commit(&mut there).unwrap();
+    let heads = one.commit(&mut here).unwrap();
+    assert_eq!(heads.len(), 2);
+
+    // SQL through Shoal sees the present, and so does everybody from then on.
+    two.sql();
+    assert_eq!(sqlite(&path, "SELECT json FROM _shoal_doc"), json(&here));
+    assert_eq!(sqlite(&path, "SELECT count(*) || '' FROM _shoal_lag"), "0");
+    assert_eq!(two.documents().unwrap()[0].changes, 23);
+
+    two.remove("d").unwrap();
+    put(&mut here, "late", 3);
+    assert!(matches!(one.commit(&mut here), Err(Error::NoDocument { .. })));
+    assert!(matches!(one.refresh(&mut here), Err(Error::NoDocument { .. })));
+}
+
+#[test]
+fn an_edit_that_was_rolled_back_with_its_transaction_is_stored_by_the_next() {
+    let mut database = Database::memory(Environment::os()).unwrap();
+    let mut note = database.open_or_create("d").unwrap();
+    put(&mut note, "a", 1);
+    database.commit(&mut note).unwrap();
+    database.sql().begin(shoal_store::Mode::Write).unwrap();
+    put(&mut note, "b", 2);
+    database.commit(&mut note).unwrap();
+    database.sql().rollback().unwrap();
+    assert_eq!(json(&database.load("d").unwrap()), r#"{"a":1}"#);
+    put(&mut note, "c", 3);
+    database.commit(&mut note).unwrap();
+    assert_eq!(json(&database.load("d").unwrap()), r#"{"a":1,"b":2,"c":3}"#);
+    assert_eq!(database.documents().unwrap()[0].changes, 3);
+}
+
+#[test]
+fn compacting_keeps_every_change_and_whoever_is_open() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.db");
+    let (mut one, mut two) = (open(&path), open(&path));
+    let mut here = one.open_or_create("d").unwrap();
+    for index in 0..300 {
+        put(&mut here, &format!("k{}", index % 7), index);
+        one.commit(&mut here).unwrap();
+    }
+    let mut there = two.open_document("d").unwrap();
+    let changes: Vec<Vec<u8>> = here.changes().map(|change| change.raw_bytes().to_vec()).collect();
+    let done = two.compact("d").unwrap();
+    assert_eq!(done.changes, 300);
+    assert!(done.bytes_after * 10 < done.bytes_before, "{done:?}");
+    let chunks = "SELECT count(*) || '' FROM _shoal_chunk";
+    assert_eq!(sqlite(&path, chunks), "1");
+
+    put(&mut here, "here", 1);
+    one.commit(&mut here).unwrap();
+    put(&mut there, "there", 1);
+    two.commit(&mut there).unwrap();
+    one.refresh(&mut here).unwrap();
+    assert_eq!(json(&here), json(&there));
+    assert_eq!(sqlite(&path, chunks), "3");
+    let loaded = one.load("d").unwrap();
+    for bytes in changes {
+        let change = shoal_history::Change::from_bytes(&bytes).unwrap();
+        assert_eq!(loaded.change_by_hash(&change.hash()).unwrap().raw_bytes(), bytes);
+    }
+    assert_eq!(two.documents().unwrap()[0].changes, 302);
+    assert_eq!(two.compact("d").unwrap().changes, 302);
+    one.close(here).unwrap();
+    assert_eq!(one.load("d").unwrap().heads(), loaded.heads());
+}
+
+#[test]
+fn real_documents_take_the_space_of_their_files() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["monday-meeting-notes.automerge", "godot-modeled.amrg"] {
+        let path = dir.path().join(name);
+        let file = shoal_testkit::testdata(&format!("automerge/documents/{name}"));
+        let bytes = std::fs::read(file).unwrap();
+        let actor = Environment::os().new_actor();
+        let mut document = Document::load(&bytes, actor, &LoadOptions::default()).unwrap();
+        let mut database = open(&path);
+        database.store(name, &mut document).unwrap();
+        let stored = &database.documents().unwrap()[0];
+        let own = document.save().len() as u64;
+        assert!(stored.bytes <= own + own / 100, "{name}: {} of {own}", stored.bytes);
+        assert_eq!(stored.changes, document.changes().len() as u64);
+    }
+}
+
+#[test]
+fn documents_are_renamed_copied_and_removed() {
+    let mut database = Database::memory(Environment::os()).unwrap();
+    let mut note = database.open_or_create("a").unwrap();
+    put(&mut note, "n", 1);
+    database.commit(&mut note).unwrap();
+    database.copy("a", "b").unwrap();
+    assert!(matches!(database.copy("a", "b"), Err(Error::Exists { .. })));
+    assert!(matches!(database.rename("a", "b"), Err(Error::Exists { .. })));
+    assert!(matches!(database.rename("x", "y"), Err(Error::NoDocument { .. })));
+    database.rename("a", "c").unwrap();
+    put(&mut note, "n", 2);
+    database.commit(&mut note).unwrap();
+    let names = |database: &mut Database| -> Vec<String> {
+        database.documents().unwrap().into_iter().map(|document| document.name).collect()
+    };
+    assert_eq!(names(&mut database), ["b", "c"]);
+    assert_eq!(json(&database.load("c").unwrap()), r#"{"n":2}"#);
+    assert_eq!(json(&database.load("b").unwrap()), r#"{"n":1}"#);
+    database.remove("c").unwrap();
+    assert_eq!(names(&mut database), ["b"]);
+    let removed = database.removed().unwrap();
+    assert_eq!((removed[0].name.as_str(), &removed[0].heads), ("c", &note.heads()));
+    // Ids are not used again: whoever still has the old one open does not write into another.
+    let mut other = database.open_or_create("d").unwrap();
+    put(&mut other, "n", 9);
+    database.commit(&mut other).unwrap();
+    put(&mut note, "n", 3);
+    assert!(matches!(database.commit(&mut note), Err(Error::NoDocument { .. })));
+    assert_eq!(json(&database.load("d").unwrap()), r#"{"n":9}"#);
+    database.forget_removed("c").unwrap();
+    assert_eq!(database.removed().unwrap(), []);
+}
+
+/// A document is edited, compacted, edited and closed, and the machine dies after any system call: the
+/// document is one that was told, or the one in flight, and all of its changes are there.
+#[test]
+fn compacting_survives_a_crash_at_any_call() {
+    let path = Path::new("a.db");
+    let vfs = SimVfs::new();
+    let environment = simulated(&vfs, 1);
+    let mut database = Database::open(environment.clone(), path, Access::Create).unwrap();
+    let mut note = database.open_or_create("d").unwrap();
+    for index in 0..40 {
+        put(&mut note, "n", index);
+    }
+    database.commit(&mut note).unwrap();
+    let mut told = vec![(vfs.calls(), 40)];
+    database.compact("d").unwrap();
+    told.push((vfs.calls(), 40));
+    for index in 0..2 {
+        put(&mut note, "bulk", index);
+        database.commit(&mut note).unwrap();
+        told.push((vfs.calls(), 41 + index as usize));
+    }
+    database.compact("d").unwrap();
+    database.close(note).unwrap();
+    let last = vfs.calls();
+    for calls in told[0].0..=last {
+        for seed in 0..4 {
+            let disk = SimVfs::from_image(&vfs.image_after_crash(calls, seed));
+            let mut database = Database::open(simulated(&disk, 2), path, Access::Create).unwrap();
+            let found = database.load("d").unwrap().changes().len();
+            let least = told.iter().filter(|(at, _)| *at <= calls).map(|(_, n)| *n).max().unwrap();
+            let after = format!("after {calls} calls, seed {seed}: {found} changes, told {least}");
+            assert!(found == least || found == least + 1, "{after}");
+            assert_eq!(database.documents().unwrap()[0].changes, found as u64, "{after}");
+        }
+    }
 }

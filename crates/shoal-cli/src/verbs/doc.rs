@@ -1,6 +1,8 @@
 //! `shoal doc`: documents in files of their own and in databases, one file per verb.
 
 mod anonymize;
+mod compact;
+mod copy;
 mod diff;
 mod export;
 mod history;
@@ -10,7 +12,9 @@ mod ls;
 mod merge;
 mod patch;
 mod put;
+mod rename;
 mod rescue;
+mod rm;
 mod show;
 mod splice;
 
@@ -30,6 +34,10 @@ pub(crate) fn run(verb: &DocVerb) -> Result<(), Failure> {
         DocVerb::Anonymize(args) => anonymize::run(args),
         DocVerb::Diff(args) => diff::run(args),
         DocVerb::Patch(args) => patch::run(args),
+        DocVerb::Rename(args) => rename::run(args),
+        DocVerb::Copy(args) => copy::run(args),
+        DocVerb::Rm(args) => rm::run(args),
+        DocVerb::Compact(args) => compact::run(args),
         DocVerb::Put(args) => put::run(args),
         DocVerb::Splice(args) => splice::run(args),
     }

@@ -129,11 +129,11 @@ fn sql_that_cannot_run() {
     sql("CREATE TABLE Album(x)", "already exists");
     sql("CREATE VIRTUAL TABLE v USING fts5(a)", "not supported");
     for text in [
-        "DELETE FROM _shoal_change",
+        "DELETE FROM _shoal_chunk",
         "UPDATE _Shoal_doc SET name = 'x'",
         "INSERT INTO _shoal_doc VALUES (9, 'x', x'', '{}')",
         "DROP TABLE _shoal_doc",
-        "CREATE INDEX i ON _shoal_change(hash)",
+        "CREATE INDEX i ON _shoal_chunk(heads)",
         "CREATE TABLE _shoal_x(a)",
     ] {
         refused(path, &["sql", "d.db", text], b"", "may only be read with SQL");

@@ -90,7 +90,7 @@ fn plain_sqlite_reads_documents() {
         .unwrap();
     assert_eq!(json, r#"{"n":[7,2],"title":"T"}"#);
     let changes: i64 =
-        sqlite.query_row("SELECT count(*) FROM _shoal_change", [], |row| row.get(0)).unwrap();
+        sqlite.query_row("SELECT sum(changes) FROM _shoal_chunk", [], |row| row.get(0)).unwrap();
     assert_eq!(changes, 2);
     let verdict: String = sqlite.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
     assert_eq!(verdict, "ok");
@@ -337,4 +337,67 @@ fn notes_to_nobody_are_no_failure() {
     drop(child.stderr.take());
     assert_eq!(child.wait().unwrap().code(), Some(1));
     assert!(dir.path().join("r.automerge").exists());
+}
+
+#[test]
+fn documents_are_renamed_copied_compacted_and_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path();
+    shoal_with(path, &["doc", "import", "-", "a.db::d"], br#"{"title": "T"}"#).ok();
+    for n in 0..8 {
+        shoal(path, &["doc", "put", "a.db::d", "/n", &n.to_string()]).ok();
+    }
+    shoal(path, &["doc", "rename", "a.db::d", "e"]).ok();
+    shoal(path, &["doc", "copy", "a.db::e", "a.db::f"]).ok();
+    shoal(path, &["doc", "copy", "a.db::e", "b.db::e"]).ok();
+    assert_eq!(heads(path, "a.db::e"), heads(path, "b.db::e"));
+    let told = shoal(path, &["doc", "copy", "a.db::e", "b.db::e"]).error();
+    assert!(told.contains("a document of this name already: e"), "{told}");
+    let told = shoal(path, &["doc", "rm", "a.db"]).error();
+    assert!(told.contains("a.db: no document of a database"), "{told}");
+
+    let before = heads(path, "a.db::e");
+    let told = shoal(path, &["doc", "compact", "a.db", "--format", "json"]).ok();
+    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    assert_eq!((&told[0]["name"], &told[0]["changes"]), (&"e".into(), &9.into()));
+    let number = |value: &serde_json::Value| value.as_u64().unwrap();
+    assert!(number(&told[0]["bytes_after"]) < number(&told[0]["bytes_before"]), "{told}");
+    assert_eq!(heads(path, "a.db::e"), before);
+
+    shoal(path, &["doc", "rm", "a.db::e"]).ok();
+    assert!(shoal(path, &["doc", "ls", "a.db"]).ok().starts_with("f\t9 changes"));
+    assert_eq!(shoal(path, &["doc", "ls", "a.db", "--removed"]).ok(), "e\n");
+}
+
+/// A storage folder as automerge-repo's file system adapter writes it, and one of plain files.
+#[test]
+fn folders_are_imported() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path();
+    shoal_with(path, &["doc", "import", "-", "one.automerge"], br#"{"title": "T"}"#).ok();
+    std::fs::copy(path.join("one.automerge"), path.join("two.automerge")).unwrap();
+    shoal(path, &["doc", "put", "two.automerge", "/n", "7"]).ok();
+    let repo = path.join("repo");
+    let folder = repo.join("4N/abcdefghijk");
+    std::fs::create_dir_all(folder.join("snapshot")).unwrap();
+    std::fs::create_dir_all(folder.join("incremental")).unwrap();
+    std::fs::create_dir_all(repo.join("st")).unwrap();
+    std::fs::write(repo.join("st/orage-adapter-id"), b"an-id").unwrap();
+    std::fs::copy(path.join("two.automerge"), folder.join("incremental/00ff")).unwrap();
+    std::fs::copy(path.join("one.automerge"), folder.join("snapshot/ff00")).unwrap();
+    shoal(path, &["doc", "import", "repo", "a.db"]).ok();
+    assert_eq!(heads(path, "a.db::4Nabcdefghijk"), heads(path, "two.automerge"));
+    shoal(path, &["doc", "import", "repo", "a.db"]).ok();
+
+    std::fs::create_dir(path.join("plain")).unwrap();
+    std::fs::rename(path.join("one.automerge"), path.join("plain/one.automerge")).unwrap();
+    let mut broken = std::fs::read(path.join("two.automerge")).unwrap();
+    broken.truncate(40);
+    std::fs::write(path.join("plain/broken.automerge"), broken).unwrap();
+    let told = shoal(path, &["doc", "import", "plain", "a.db"]).error();
+    assert!(told.contains("1 of 2 documents were not imported"), "{told}");
+    let ls = shoal(path, &["doc", "ls", "a.db"]).ok();
+    assert_eq!(ls.lines().count(), 2, "{ls}");
+    let told = shoal(path, &["doc", "import", "plain", "a.db::x"]).error();
+    assert!(told.contains("a folder is imported into a database"), "{told}");
 }

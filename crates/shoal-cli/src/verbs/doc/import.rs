@@ -1,4 +1,6 @@
-//! `shoal doc import`: a document from JSON or from an Automerge file.
+//! `shoal doc import`: a document from JSON or from an Automerge file, or a folder of documents.
+
+mod folder;
 
 use shoal::{Document, Environment};
 use shoal_crdt::CommitOptions;
@@ -11,6 +13,11 @@ use crate::place::Place;
 pub(crate) fn run(args: &ImportDocArgs) -> Result<(), Failure> {
     let source = Place::parse(&args.source);
     let target = Place::parse(&args.doc);
+    if let Place::File(path) = &source
+        && path.is_dir()
+    {
+        return folder::run(path, &target);
+    }
     if open::load_if_there(&target)?.is_some() {
         return Err(Failure::at(&target, "the document exists already")
             .hint("shoal doc merge adds to a document that exists"));

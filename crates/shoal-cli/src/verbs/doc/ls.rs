@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use serde_json::json;
-use shoal::Access;
+use shoal::{Access, Database};
 
 use crate::args::{Format, LsArgs};
 use crate::failure::Failure;
@@ -12,6 +12,9 @@ use crate::out;
 
 pub(crate) fn run(args: &LsArgs) -> Result<(), Failure> {
     let mut database = open::database(&args.file, Access::ReadOnly)?;
+    if args.removed {
+        return removed(args, &mut database);
+    }
     let documents = database.documents().map_err(|error| open::about(&args.file, &error))?;
     if args.format == Format::Json {
         let list: Vec<_> = documents
@@ -34,4 +37,22 @@ pub(crate) fn run(args: &LsArgs) -> Result<(), Failure> {
         writeln!(out, "{name}\t{changes} changes\t{bytes} bytes")?;
     }
     Ok(out.flush()?)
+}
+
+/// The tombstones.
+fn removed(args: &LsArgs, database: &mut Database) -> Result<(), Failure> {
+    let removed = database.removed().map_err(|error| open::about(&args.file, &error))?;
+    if args.format == Format::Json {
+        let heads = |heads: &[shoal::ChangeHash]| -> Vec<String> {
+            heads.iter().map(ToString::to_string).collect()
+        };
+        let list = removed.iter();
+        let list = list.map(|it| json!({ "name": it.name, "heads": heads(&it.heads) }));
+        out::line(json!(list.collect::<Vec<_>>()))?;
+        return Ok(());
+    }
+    for document in &removed {
+        out::line(&document.name)?;
+    }
+    Ok(())
 }
