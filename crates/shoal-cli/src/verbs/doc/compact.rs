@@ -1,6 +1,6 @@
 //! `shoal doc compact`: the changes of stored documents in the fewest bytes.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use serde_json::json;
 use shoal::{Access, Compacted};
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &CompactArgs) -> Result<(), Failure> {
 }
 
 fn compact(
-    file: &PathBuf,
+    file: &Path,
     name: Option<String>,
     format: Format,
     told: &mut Vec<serde_json::Value>,
