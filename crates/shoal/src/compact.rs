@@ -24,8 +24,8 @@ pub struct Compacted {
     pub changes: u64,
     /// The bytes of the chunks before.
     pub bytes_before: u64,
-    /// The bytes of the chunks now. The same as before where a change cannot be given back by a document
-    /// chunk, or nothing would be gained.
+    /// The bytes of the chunks now. The same as before where a change cannot be given back by a
+    /// document chunk, or nothing would be gained.
     pub bytes_after: u64,
 }
 
@@ -43,8 +43,8 @@ pub(crate) fn is_due(connection: &mut Connection, id: i64) -> Result<bool, Error
     Ok(appended >= LEAST_BYTES && appended > compact)
 }
 
-/// Puts one document chunk in the place of the chunks of a document, which `document` has all of. Waiting
-/// changes stay chunks of their own behind it.
+/// Puts one document chunk in the place of the chunks of a document, which `document` has all of.
+/// Waiting changes stay chunks of their own behind it.
 pub(crate) fn compact(
     connection: &mut Connection,
     id: i64,
@@ -76,7 +76,8 @@ pub(crate) fn compact(
     Ok(Compacted { changes: size.changes, bytes_before: size.bytes, bytes_after })
 }
 
-/// Loads a document chunk and compares the hashes of its changes, made anew, with those of the document.
+/// Loads a document chunk and compares the hashes of its changes, made anew, with those of the
+/// document.
 fn gives_back(chunk: &[u8], document: &Document) -> Result<bool, Error> {
     let options = LoadOptions {
         encoding: document.text_encoding(),

@@ -16,8 +16,8 @@ use crate::{Environment, Error};
 /// An open database.
 ///
 /// Documents are opened with [`Database::open_document`], edited in memory, and made durable with
-/// [`Database::commit`]; whoever edits once takes [`Database::load`] and [`Database::store`]. Tables are
-/// read and written with SQL through [`Database::sql`].
+/// [`Database::commit`]; whoever edits once takes [`Database::load`] and [`Database::store`].
+/// Tables are read and written with SQL through [`Database::sql`].
 pub struct Database {
     pub(crate) environment: Environment,
     pub(crate) connection: Connection,
@@ -62,8 +62,9 @@ impl Database {
         Ok(Self { environment, connection, settled: None })
     }
 
-    /// The tables. SQL may read the tables of documents, not change them. JSON that is older than its
-    /// document is brought up to date first, where the file can be written ([`Database::settle`]).
+    /// The tables. SQL may read the tables of documents, not change them. JSON that is older than
+    /// its document is brought up to date first, where the file can be written
+    /// ([`Database::settle`]).
     pub fn sql(&mut self) -> &mut Connection {
         // A reader of JSON sees the heads it is of: older JSON is no reason to refuse the tables.
         let _ = self.settle();
@@ -147,10 +148,11 @@ impl Database {
         })
     }
 
-    /// Brings the JSON of documents up to date that were committed since it was written, and compacts
-    /// those to which much was appended. Gives how many documents were behind.
+    /// Brings the JSON of documents up to date that were committed since it was written, and
+    /// compacts those to which much was appended. Gives how many documents were behind.
     ///
-    /// Cost: a look at the file's version when nobody wrote; otherwise the documents that are behind.
+    /// Cost: a look at the file's version when nobody wrote; otherwise the documents that are
+    /// behind.
     ///
     /// # Errors
     /// The store's when the file cannot be written; what is wrong with the tables.
@@ -205,8 +207,8 @@ impl Database {
         Ok(value)
     }
 
-    /// Runs `work` in a transaction that may write: the open one, or one of its own, which is durable
-    /// when the call returns.
+    /// Runs `work` in a transaction that may write: the open one, or one of its own, which is
+    /// durable when the call returns.
     pub(crate) fn write<T>(
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<T, Error>,

@@ -17,9 +17,9 @@
 //! # Ok::<(), shoal::Error>(())
 //! ```
 //!
-//! Documents are stored as chunks of Automerge's format: each change as it was made, many of them as one
-//! chunk once a document is compacted. Their present state stands beside them as JSON.
-//! Knows no sockets, no peers, no passphrases.
+//! Documents are stored as chunks of Automerge's format: each change as it was made, many of them
+//! as one chunk once a document is compacted. Their present state stands beside them as JSON. Knows
+//! no sockets, no peers, no passphrases.
 
 #![forbid(unsafe_code)]
 

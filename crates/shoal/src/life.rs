@@ -18,8 +18,8 @@ pub struct RemovedDocument {
 }
 
 impl Database {
-    /// Removes a document: its changes, its JSON. A tombstone stays, by which a later meeting with a
-    /// peer can tell a removed document from one never seen. The space is used again.
+    /// Removes a document: its changes, its JSON. A tombstone stays, by which a later meeting with
+    /// a peer can tell a removed document from one never seen. The space is used again.
     ///
     /// # Errors
     /// [`Error::NoDocument`]; the store's. Nothing is removed then.
@@ -103,9 +103,10 @@ impl Database {
         })
     }
 
-    /// Puts the changes of a document into one chunk of Automerge's document format, which takes a part of
-    /// their space and time to load. Every change can still be given back byte for byte: their hashes
-    /// are compared before the chunks in their place are deleted, in one transaction. Readers go on.
+    /// Puts the changes of a document into one chunk of Automerge's document format, which takes a
+    /// part of their space and time to load. Every change can still be given back byte for byte:
+    /// their hashes are compared before the chunks in their place are deleted, in one transaction.
+    /// Readers go on.
     ///
     /// Cost: the whole document, saved and loaded once.
     ///

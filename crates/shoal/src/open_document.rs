@@ -18,7 +18,8 @@ const SHORT_JSON: u64 = 1 << 10;
 const JSON_SHARE: u64 = 4;
 
 /// A document of a database that stays open: it is edited as the [`Document`] it holds,
-/// [`Database::commit`] makes the edits durable, and [`Database::refresh`] takes in what others stored.
+/// [`Database::commit`] makes the edits durable, and [`Database::refresh`] takes in what others
+/// stored.
 ///
 /// It does not borrow the database. Several may be open at a time, of one document too.
 #[derive(Debug)]
@@ -67,7 +68,8 @@ impl OpenDocument {
         &self.name
     }
 
-    /// The heads that the file is known to have: all that was committed here, and what was refreshed.
+    /// The heads that the file is known to have: all that was committed here, and what was
+    /// refreshed.
     pub fn stored_heads(&self) -> &[ChangeHash] {
         &self.stored.last.heads
     }
@@ -144,12 +146,12 @@ impl Database {
         }
     }
 
-    /// Makes the edits of an open document durable, and takes in what others stored meanwhile. Within a
-    /// transaction of the connection the edits become durable with it.
+    /// Makes the edits of an open document durable, and takes in what others stored meanwhile.
+    /// Within a transaction of the connection the edits become durable with it.
     ///
-    /// Returns the heads. Cost: what was edited, and what others stored; not the document. Its JSON in
-    /// `_shoal_doc` is written anew once about a quarter of its length was appended since, and by
-    /// [`Database::settle`].
+    /// Returns the heads. Cost: what was edited, and what others stored; not the document. Its JSON
+    /// in `_shoal_doc` is written anew once about a quarter of its length was appended since, and
+    /// by [`Database::settle`].
     ///
     /// # Errors
     /// [`Error::NoDocument`] where somebody removed it; [`Error::Store`] when the file cannot be
@@ -239,8 +241,8 @@ impl Database {
         })
     }
 
-    /// Commits an open document, brings its JSON up to date, compacts it if much was appended, and closes
-    /// it. Returns the heads.
+    /// Commits an open document, brings its JSON up to date, compacts it if much was appended, and
+    /// closes it. Returns the heads.
     ///
     /// # Errors
     /// As [`Database::commit`].
@@ -336,7 +338,8 @@ pub(crate) fn read_new(
     Ok(())
 }
 
-/// Appends the changes of a document that are not stored, waiting ones too; gives the bytes appended.
+/// Appends the changes of a document that are not stored, waiting ones too; gives the bytes
+/// appended.
 pub(crate) fn append_new(
     connection: &mut Connection,
     id: i64,

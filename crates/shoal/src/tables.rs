@@ -1,18 +1,19 @@
 //! The tables of documents (layout 2), without any knowledge of documents.
 //!
-//! | table | one row is |
+//! | table | one row |
 //! | --- | --- |
 //! | `_shoal_meta(key, value)` | a fact about the file: `layout`, the number of this layout |
-//! | `_shoal_doc(id, name, heads, json)` | a document; the JSON is the state at `heads`, and may be older than the document |
-//! | `_shoal_chunk(id, heads, changes, waiting, stored, bytes)` | one chunk of a document's history in Automerge's format |
-//! | `_shoal_lag(doc)` | a document whose JSON is older than its chunks |
+//! | `_shoal_doc(id, name, heads, json)` | a document; its state at `heads` as JSON |
+//! | `_shoal_chunk(id, heads, changes, waiting, stored, bytes)` | a chunk of a history |
+//! | `_shoal_lag(doc)` | a document with JSON older than its chunks |
 //! | `_shoal_removed(doc, name, heads, stored)` | a tombstone |
 //!
-//! Heads are 32 bytes each, ascending. The `id` of a chunk is `doc * 2^32 + position`: the chunks of a
-//! document lie side by side, in the order of storing. `heads` of a chunk are the document's heads behind
-//! it, `waiting` counts the changes stored so far whose dependencies are missing, `stored` is the time of
-//! storing in milliseconds since 1970. Compacting puts one document chunk at the position of the last
-//! chunk it replaces, so that a position once read never comes back with less.
+//! Heads are 32 bytes each, ascending. The `id` of a chunk is `doc * 2^32 + position`: the chunks
+//! of a document lie side by side, in the order of storing. `heads` of a chunk are the document's
+//! heads behind the chunk, `waiting` counts stored changes without their dependencies,
+//! `stored` is the time of storing in milliseconds since 1970. Compacting puts one document chunk
+//! at the position of the last chunk it replaces, so that a position once read never comes back
+//! with less.
 
 use std::ops::RangeInclusive;
 
@@ -59,7 +60,7 @@ impl Last {
     pub(crate) const NONE: Last = Last { position: -1, heads: Vec::new(), waiting: 0 };
 }
 
-/// What the chunks of a document amount to.
+/// The sum of a document's chunks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Size {
     pub(crate) changes: u64,
@@ -127,7 +128,7 @@ fn doc_row(row: &[ValueRef<'_>]) -> Result<DocRow, Error> {
     Ok(DocRow { id, name, heads: heads_of(heads, DOC, id)?, json_bytes: json_bytes.unsigned_abs() })
 }
 
-/// The columns of [`doc_row`].
+/// A query with the columns of [`doc_row`].
 macro_rules! doc_query {
     ($rest:literal) => {
         concat!("SELECT id, name, heads, octet_length(json) FROM _shoal_doc ", $rest)
@@ -197,8 +198,8 @@ fn last_row(reader: &mut TableReader<'_>, ids: &RangeInclusive<i64>) -> Result<L
     Ok(Last { position: rowid - ids.start(), heads, waiting: waiting.unsigned_abs() })
 }
 
-/// Gives the bytes of the chunks of document `doc` behind the position `after`, with the rowid of each;
-/// returns the end of the chunks.
+/// Gives the bytes of the chunks of document `doc` behind the position `after`, with the rowid of
+/// each; returns the end of the chunks.
 pub(crate) fn each_chunk(
     connection: &mut Connection,
     doc: i64,

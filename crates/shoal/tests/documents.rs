@@ -407,8 +407,8 @@ fn documents_are_renamed_copied_and_removed() {
     assert_eq!(database.removed().unwrap(), []);
 }
 
-/// A document is edited, compacted, edited and closed, and the machine dies after any system call: the
-/// document is one that was told, or the one in flight, and all of its changes are there.
+/// A document is edited, compacted, edited and closed, and the machine dies after any system call:
+/// the document is one that was told, or the one in flight, and all of its changes are there.
 #[test]
 fn compacting_survives_a_crash_at_any_call() {
     let path = Path::new("a.db");

@@ -16,8 +16,8 @@ use crate::progress::spin;
 /// Folders are followed so many levels down.
 const DEPTH_MAX: usize = 16;
 
-/// Stores every document of `folder` in the database `target`; one that is there gains the changes it
-/// lacks. Says on stderr which files are no documents, and fails then.
+/// Stores every document of `folder` in the database `target`; one that is there gains the changes
+/// it lacks. Says on stderr which files are no documents, and fails then.
 pub(super) fn run(folder: &Path, target: &Place) -> Result<(), Failure> {
     let Place::File(target) = target else {
         return Err(Failure::at(target, "a folder is imported into a database")
@@ -83,8 +83,8 @@ fn gather(
     Ok(())
 }
 
-/// The document of a file in automerge-repo's storage folder: its id, which the names of two folders
-/// make up (`2B/gC8.../snapshot/HASH`).
+/// The document of a file in automerge-repo's storage folder: its id, which the names of two
+/// folders make up (`2B/gC8.../snapshot/HASH`).
 fn repo_name(root: &Path, path: &Path) -> Option<String> {
     let names = path.strip_prefix(root).ok()?.iter();
     let names: Option<Vec<&str>> = names.map(|name| name.to_str()).collect();
