@@ -35,7 +35,7 @@ pub(crate) fn dump(
     if own {
         run(connection, "BEGIN").map_err(failed)?;
     }
-    let written = objects(connection, wanted, failed)
+    let written = objects(connection, wanted, failed, left_out)
         .and_then(|objects| write(connection, out, &objects, failed, left_out));
     if own {
         run(connection, "COMMIT").map_err(failed)?;
@@ -50,10 +50,20 @@ struct Object {
     sql: String,
 }
 
+/// The names of the projections of documents.
+fn projections(connection: &mut Connection) -> Result<Vec<String>, Error> {
+    if connection.schema()?.table("_shoal_projection").is_none() {
+        return Ok(Vec::new());
+    }
+    let names = rows(connection, "SELECT name FROM _shoal_projection", &[])?;
+    Ok(names.iter().map(|row| text(&row[0])).collect())
+}
+
 fn objects(
     connection: &mut Connection,
     wanted: &Wanted<'_>,
     failed: &impl Fn(Error) -> Failure,
+    left_out: &mut impl FnMut(&str),
 ) -> Result<Vec<Object>, Failure> {
     let select = "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE sql IS NOT NULL";
     let order = "ORDER BY tbl_name = 'sqlite_sequence', rowid";
@@ -89,6 +99,16 @@ fn objects(
             }
         }
         objects.retain(|object| tables.iter().any(|table| same(&object.table, table)));
+    }
+    for name in projections(connection).map_err(failed)? {
+        let is_of = |object: &Object| object.table.eq_ignore_ascii_case(&name);
+        if matches!(wanted, Wanted::All) && objects.iter().any(is_of) {
+            left_out(&format!("left out: {name}, a projection of documents"));
+            objects.retain(|object| !is_of(object));
+        }
+        // A copy of the rows is a table like any other.
+        let guard = format!("{name}_guard_");
+        objects.retain(|it| !(is_of(it) && it.kind == "trigger" && it.name.starts_with(&guard)));
     }
     Ok(objects)
 }

@@ -67,6 +67,8 @@ pub struct Connection {
     session: Option<StatementSession>,
     /// How the names of tables begin that statements may not change.
     reserved: Option<&'static str>,
+    /// Statements prepared now run no triggers.
+    silences_triggers: bool,
 }
 
 impl Connection {
@@ -106,6 +108,7 @@ impl Connection {
             states: States::default(),
             session: None,
             reserved: None,
+            silences_triggers: false,
         };
         connection.schema()?;
         Ok(connection)
@@ -120,6 +123,12 @@ impl Connection {
     /// a [`TableWriter`] still does. For those who keep such tables themselves.
     pub fn reserve_tables(&mut self, prefix: Option<&'static str>) {
         self.reserved = prefix;
+    }
+
+    /// Lets statements prepared from now on run no triggers, or run them again. For those who keep
+    /// tables up to date in a program's name, beside triggers for the program's users.
+    pub fn silence_triggers(&mut self, silent: bool) {
+        self.silences_triggers = silent;
     }
 
     /// The schema as of now, or as of the open transaction.
@@ -255,6 +264,7 @@ impl Connection {
             transaction,
             pinned,
             reserved,
+            silences_triggers,
             ..
         } = self;
         let watch = &control.watch;
@@ -276,10 +286,11 @@ impl Connection {
         if kept && let Some(plan) = plans.get(&text, &schema) {
             return Ok(Statement::new(sql, plan));
         }
-        let parsed = match parsed {
+        let mut parsed = match parsed {
             Some(parsed) => parsed,
             None => parse(&text)?,
         };
+        parsed.is_silent = *silences_triggers;
         if let Some(prefix) = *reserved {
             write::refuse_reserved(&schema, &parsed.stmt, prefix)?;
         }

@@ -10,6 +10,7 @@ use shoal_store::{Access, Store, Version};
 
 use crate::layout::{self, Layout};
 use crate::open_document::{self, Stored};
+use crate::projection::Projections;
 use crate::tables::{self, Size};
 use crate::{Environment, Error};
 
@@ -23,6 +24,7 @@ pub struct Database {
     pub(crate) connection: Connection,
     /// The state of the file in which no JSON was older than its document.
     settled: Option<Version>,
+    pub(crate) projections: Projections,
 }
 
 /// A document of a database, for a list.
@@ -57,9 +59,13 @@ impl Database {
     }
 
     fn over(environment: Environment, store: Store) -> Result<Self, Error> {
-        let mut connection = Connection::open(store)?;
+        Ok(Self::over_connection(environment, Connection::open(store)?))
+    }
+
+    /// A database over a connection, for those who were given its tables by [`Database::into_sql`].
+    pub fn over_connection(environment: Environment, mut connection: Connection) -> Self {
         connection.reserve_tables(Some(tables::PREFIX));
-        Ok(Self { environment, connection, settled: None })
+        Self { environment, connection, settled: None, projections: Projections::default() }
     }
 
     /// The tables. SQL may read the tables of documents, not change them. JSON that is older than
@@ -135,13 +141,18 @@ impl Database {
                 return Ok(document.heads());
             };
             let last = tables::last(connection, row.id)?;
-            let mut stored = Stored::NOTHING;
+            let mut stored = Stored::nothing();
             if last.waiting == 0 && document.has_heads(&last.heads) {
                 stored.last = last;
             } else {
                 open_document::read_new(connection, row.id, &mut stored, document)?;
             }
+            let before = stored.last.heads.clone();
             open_document::append_new(connection, row.id, &mut stored, document, now_ms)?;
+            if stored.last.heads != before {
+                database.project(row.id, document, &before)?;
+            }
+            let connection = &mut database.connection;
             let known = (row.id, name);
             open_document::settle_document(connection, known, document, now_ms)?;
             Ok(stored.last.heads)
@@ -183,7 +194,7 @@ impl Database {
                     return tables::set_lagging(connection, id, false);
                 };
                 let mut document = Document::new(actor.clone());
-                let mut stored = Stored::NOTHING;
+                let mut stored = Stored::nothing();
                 open_document::read_new(connection, id, &mut stored, &mut document)?;
                 open_document::settle_document(connection, (id, &row.name), &document, now_ms)
             })?;

@@ -26,6 +26,12 @@ pub enum Error {
         /// The newest layout known here.
         newest: i64,
     },
+    /// A statement about projections makes no sense.
+    #[error("{why}")]
+    Definition {
+        /// The fault, as a sentence.
+        why: String,
+    },
     /// The contents of the `_shoal_` tables do not fit together.
     #[error("{table} row {rowid}: {why}")]
     Corrupt {

@@ -15,11 +15,13 @@ use crate::tables::{self, CHUNK, DOC, Last};
 /// The changes of layout 1: `_shoal_change(id, doc, hash, actor, seq, chunk)`.
 const CHANGE: &str = "_shoal_change";
 const META: &str = "_shoal_meta";
+/// The definitions of projections.
+pub(crate) const PROJECTION: &str = "_shoal_projection";
 
 /// The layout written by this version.
 const NEWEST: i64 = 2;
 
-const CREATE: [&str; 5] = [
+const CREATE: [&str; 6] = [
     "CREATE TABLE _shoal_meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID",
     "CREATE TABLE _shoal_doc(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, \
      heads BLOB NOT NULL, json TEXT NOT NULL)",
@@ -29,6 +31,7 @@ const CREATE: [&str; 5] = [
     "CREATE TABLE _shoal_lag(doc INTEGER PRIMARY KEY)",
     "CREATE TABLE _shoal_removed(doc INTEGER PRIMARY KEY, name TEXT NOT NULL, \
      heads BLOB NOT NULL, stored INTEGER NOT NULL)",
+    "CREATE TABLE _shoal_projection(name TEXT PRIMARY KEY, sql TEXT NOT NULL) WITHOUT ROWID",
 ];
 
 /// The tables of documents in a file.
@@ -73,7 +76,7 @@ impl Layout {
             Layout::Second => Ok(()),
             Layout::Absent => create(connection, &CREATE),
             Layout::First => {
-                let without_doc = [CREATE[0], CREATE[2], CREATE[3], CREATE[4]];
+                let without_doc = [CREATE[0], CREATE[2], CREATE[3], CREATE[4], CREATE[5]];
                 create(connection, &without_doc)?;
                 move_changes(connection, now_ms)?;
                 create(connection, &["DROP TABLE _shoal_change"])

@@ -31,6 +31,7 @@ mod intake;
 mod layout;
 mod life;
 mod open_document;
+mod projection;
 mod tables;
 
 pub use compact::Compacted;

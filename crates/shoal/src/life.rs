@@ -32,7 +32,8 @@ impl Database {
             tables::delete_chunks(connection, row.id)?;
             tables::delete_doc(connection, row.id)?;
             tables::set_lagging(connection, row.id, false)?;
-            tables::bury(connection, &Tombstone { doc: row.id, name: row.name, heads }, now_ms)
+            tables::bury(connection, &Tombstone { doc: row.id, name: row.name, heads }, now_ms)?;
+            database.project_renamed(row.id)
         })
     }
 
@@ -80,7 +81,8 @@ impl Database {
         self.write(|database| {
             let row = database.present(name, now_ms)?;
             database.check_free(new_name)?;
-            tables::rename_doc(&mut database.connection, row.id, new_name)
+            tables::rename_doc(&mut database.connection, row.id, new_name)?;
+            database.project_renamed(row.id)
         })
     }
 
@@ -95,7 +97,7 @@ impl Database {
             database.check_free(new_name)?;
             let mut document = Document::new(database.environment.new_actor());
             let connection = &mut database.connection;
-            let mut stored = Stored::NOTHING;
+            let mut stored = Stored::nothing();
             open_document::read_new(connection, row.id, &mut stored, &mut document)?;
             open_document::check_heads(name, &stored.last.heads, &document)?;
             database.store_new(new_name, &document, now_ms)?;
@@ -118,7 +120,7 @@ impl Database {
             let row = database.present(name, now_ms)?;
             let mut document = Document::new(database.environment.new_actor());
             let connection = &mut database.connection;
-            let mut stored = Stored::NOTHING;
+            let mut stored = Stored::nothing();
             open_document::read_new(connection, row.id, &mut stored, &mut document)?;
             open_document::check_heads(name, &stored.last.heads, &document)?;
             compact::compact(connection, row.id, &document, now_ms)
@@ -155,11 +157,12 @@ impl Database {
         let id = tables::last_doc_id(connection)? + 1;
         let json = open_document::json_of(name, document)?;
         tables::put_doc(connection, (id, name), &document.heads(), &json)?;
-        let mut stored = Stored::NOTHING;
+        let mut stored = Stored::nothing();
         open_document::append_new(connection, id, &mut stored, document, now_ms)?;
         if compact::is_due(connection, id)? {
             compact::compact(connection, id, document, now_ms)?;
         }
+        self.project(id, document, &[])?;
         Ok(stored.last)
     }
 }

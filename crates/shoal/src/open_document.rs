@@ -45,7 +45,10 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
-    pub(crate) const NOTHING: Stored = Stored { last: Last::NONE, waiting: BTreeSet::new() };
+    /// Nothing of a document.
+    pub(crate) fn nothing() -> Stored {
+        Stored { last: Last::NONE, waiting: BTreeSet::new() }
+    }
 }
 
 impl Deref for OpenDocument {
@@ -100,7 +103,7 @@ impl Database {
             let mut document = Document::new(actor);
             let stored = match layout {
                 Layout::Second => {
-                    let mut stored = Stored::NOTHING;
+                    let mut stored = Stored::nothing();
                     read_new(connection, row.id, &mut stored, &mut document)?;
                     check_heads(name, &stored.last.heads, &document)?;
                     if !document.has_heads(&row.heads) {
@@ -112,7 +115,7 @@ impl Database {
                     document.apply_changes(crate::layout::first_changes(connection, row.id)?)?;
                     check_heads(name, &row.heads, &document)?;
                     // The chunks of the present are made by the first commit.
-                    Stored::NOTHING
+                    Stored::nothing()
                 }
             };
             Ok(OpenDocument {
@@ -137,7 +140,7 @@ impl Database {
                 name: name.to_owned(),
                 id: 0,
                 document: Document::new(self.environment.new_actor()),
-                stored: Stored::NOTHING,
+                stored: Stored::nothing(),
                 lag_bytes: 0,
                 json_bytes: 0,
                 is_lagging: false,
@@ -196,7 +199,7 @@ impl Database {
                 read_new(connection, id, &mut stored, &mut open.document)?;
             } else {
                 // A transaction was rolled back: its changes are new once more.
-                stored = Stored::NOTHING;
+                stored = Stored::nothing();
                 read_new(connection, id, &mut stored, &mut open.document)?;
             }
         }
@@ -205,6 +208,8 @@ impl Database {
         if stored.last.heads == before {
             return Ok((id, stored, lag));
         }
+        self.project(id, &open.document, &before)?;
+        let connection = &mut self.connection;
         let is_due = lag.json_bytes < SHORT_JSON || lag.bytes >= lag.json_bytes / JSON_SHARE;
         if is_due {
             let json = json_of(&open.name, &open.document)?;

@@ -6,6 +6,7 @@
 //! | `_shoal_doc(id, name, heads, json)` | a document; its state at `heads` as JSON |
 //! | `_shoal_chunk(id, heads, changes, waiting, stored, bytes)` | a chunk of a history |
 //! | `_shoal_lag(doc)` | a document with JSON older than its chunks |
+//! | `_shoal_projection(name, sql)` | the definition of a projection |
 //! | `_shoal_removed(doc, name, heads, stored)` | a tombstone |
 //!
 //! Heads are 32 bytes each, ascending. The `id` of a chunk is `doc * 2^32 + position`: the chunks

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use shoal::{Database, Environment};
 use shoal_sql::{Connection, Error, Statement, Statements, ValueRef};
 use shoal_store::Access;
 
@@ -200,7 +201,26 @@ impl Session {
         }
     }
 
+    /// Runs `CREATE PROJECTION` and `DROP PROJECTION`, the words of documents.
+    fn define(&mut self, sql: &str) -> Result<(), Stop> {
+        if let Some(file) = self.missing.take() {
+            self.connection = open::connection(&file, Access::Create)?;
+        }
+        let connection = std::mem::replace(&mut self.connection, open::memory()?);
+        let mut database = Database::over_connection(Environment::os(), connection);
+        let defined = self.spinner.spin("projecting", || database.define(sql));
+        self.connection = database.into_sql();
+        match defined {
+            Ok(_) => Ok(()),
+            Err(shoal::Error::Sql(error)) => Err(error.into()),
+            Err(error) => Err(Error::Meaning { message: error.to_string(), offset: None }.into()),
+        }
+    }
+
     fn run_one(&mut self, sql: &str) -> Result<(), Stop> {
+        if Database::is_definition(sql) {
+            return self.define(sql);
+        }
         let prepared = self.connection.prepare(sql);
         let mut statement = match &self.missing {
             None => prepared?,

@@ -401,3 +401,31 @@ fn folders_are_imported() {
     let told = shoal(path, &["doc", "import", "plain", "a.db::x"]).error();
     assert!(told.contains("a folder is imported into a database"), "{told}");
 }
+
+#[test]
+fn projections_are_tables_for_everybody() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path();
+    let list = br#"{"items": [{"title": "book", "done": false}, {"title": "pack", "done": true}]}"#;
+    shoal_with(path, &["doc", "import", "-", "a.db::list/trip"], list).ok();
+    let sql = "CREATE PROJECTION todo FROM DOCUMENTS WHERE name GLOB 'list/*' ROWS '$.items[*]' \
+               COLUMNS (title TEXT, done BOOLEAN)";
+    shoal(path, &["sql", "a.db", sql]).ok();
+    let open = ["sql", "--format", "list", "a.db", "SELECT title, done FROM todo ORDER BY title"];
+    assert_eq!(shoal(path, &open).ok(), "book|0\npack|1\n");
+    shoal(path, &["doc", "put", "a.db::list/trip", "/items/0/done", "true"]).ok();
+    shoal(path, &["doc", "put", "a.db::list/trip", "/items/-", r#"{"title": "leave"}"#]).ok();
+    assert_eq!(shoal(path, &open).ok(), "book|1\nleave|NULL\npack|1\n".replace("NULL", ""));
+    let told = shoal(path, &["sql", "a.db", "UPDATE todo SET done = 1"]).error();
+    assert!(told.contains("todo is a projection of documents"), "{told}");
+    let told = shoal(path, &["sql", "a.db", "CREATE PROJECTION x FROM y"]).error();
+    assert!(told.contains("near y: syntax error"), "{told}");
+    let told = shoal(path, &["sql", "a.db", sql]).error();
+    assert!(told.contains("projection todo already exists"), "{told}");
+    let dump = shoal(path, &["dump", "a.db"]);
+    assert!(dump.stderr.contains("left out: todo, a projection of documents"), "{}", dump.stderr);
+    assert!(!dump.ok().contains("todo"));
+    shoal(path, &["sql", "a.db", "DROP PROJECTION todo"]).ok();
+    let told = shoal(path, &open).error();
+    assert!(told.contains("no such table: todo"), "{told}");
+}

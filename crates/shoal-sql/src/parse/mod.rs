@@ -36,6 +36,8 @@ pub(crate) struct Parsed {
     pub(crate) stmt: ast::Stmt,
     /// One entry per parameter; a named one has its name, with `?`, `:`, `@` or `$`.
     pub(crate) parameters: Vec<Option<String>>,
+    /// The statement runs no triggers.
+    pub(crate) is_silent: bool,
 }
 
 /// Parses a text of one statement.
@@ -46,9 +48,11 @@ pub(crate) struct Parsed {
 pub(crate) fn parse(sql: &str) -> Result<Parsed, Error> {
     let tokens = Tokens::new(sql)?;
     match plain_table(&tokens) {
-        Some(table) => {
-            Ok(Parsed { stmt: ast::Stmt::CreateTable(Box::new(table)), parameters: Vec::new() })
-        }
+        Some(table) => Ok(Parsed {
+            stmt: ast::Stmt::CreateTable(Box::new(table)),
+            parameters: Vec::new(),
+            is_silent: false,
+        }),
         None => by_grammar(tokens),
     }
 }
@@ -71,7 +75,7 @@ fn by_grammar(mut tokens: Tokens<'_>) -> Result<Parsed, Error> {
     if !matches!(parser.next(), Ok(None)) {
         return Err(Error::meaning("more than one statement", converter.end_of_statement()));
     }
-    Ok(Parsed { stmt, parameters: converter.into_parameters() })
+    Ok(Parsed { stmt, parameters: converter.into_parameters(), is_silent: false })
 }
 
 /// The grammar crate's error in SQLite's words, its line and column as an offset.

@@ -183,7 +183,7 @@ impl From<shoal_store::Error> for Failure {
 /// # Panics
 /// For a statement that does not write.
 pub(crate) fn prepare(schema: &Schema, parsed: &Parsed, sql: &str) -> Result<Plan, Error> {
-    let mut within = Within::new(schema);
+    let mut within = Within::new(schema, parsed.is_silent);
     let around = Around::statement(parsed.parameters.len());
     let kind = match &parsed.stmt {
         Stmt::Insert(insert) => {

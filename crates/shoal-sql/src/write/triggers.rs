@@ -74,11 +74,13 @@ pub(crate) struct Within<'a> {
     compiled: Vec<(Arc<Trigger>, Option<Conflict>, Option<Program>)>,
     /// The `OR` clause of the statement around the program that is compiled.
     pub(crate) conflict: Option<Conflict>,
+    /// Nothing fires.
+    is_silent: bool,
 }
 
 impl<'a> Within<'a> {
-    pub(crate) fn new(schema: &'a Schema) -> Within<'a> {
-        Within { schema, compiled: Vec::new(), conflict: None }
+    pub(crate) fn new(schema: &'a Schema, is_silent: bool) -> Within<'a> {
+        Within { schema, compiled: Vec::new(), conflict: None, is_silent }
     }
 
     /// What was compiled.
@@ -101,6 +103,9 @@ impl<'a> Within<'a> {
         conflict: Option<Conflict>,
     ) -> Result<Firing, Error> {
         let mut firing = Firing::default();
+        if self.is_silent {
+            return Ok(firing);
+        }
         for trigger in &target.triggers().list {
             let definition = &trigger.definition;
             let names = |name: &Name| changed.iter().any(|changed| name.is(changed));

@@ -1,0 +1,300 @@
+//! Projections: contents of documents as rows of an ordinary table.
+//!
+//! A definition (`define`) says which documents, which objects of each are rows, and which of their
+//! values are columns. The rows (`rows`) are a pure function of the documents; a commit finds the
+//! rows it touches from its patches (`touched`) and writes these in its own transaction. The table
+//! is made by an ordinary `CREATE TABLE`, so that any `sqlite3` reads the rows; triggers refuse
+//! whoever writes to them but Shoal.
+
+mod define;
+mod rows;
+mod tables;
+mod touched;
+mod words;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use shoal_crdt::Document;
+use shoal_history::ChangeHash;
+use shoal_sql::Connection;
+
+use crate::layout::Layout;
+use crate::open_document::{self, Stored};
+use crate::tables::{self as documents, DocRow};
+use crate::{Database, Error};
+
+pub(crate) use define::{Definition, ProjectionStatement, parse};
+use rows::Row;
+use touched::{Touched, touched};
+
+/// The projections of a file, as of a schema cookie.
+#[derive(Debug, Default)]
+pub(crate) struct Projections {
+    cookie: Option<u32>,
+    all: Vec<Projection>,
+}
+
+#[derive(Debug)]
+struct Projection {
+    definition: Definition,
+    /// By document: its name when it was asked, and the answer of the definition's `WHERE`.
+    chosen: BTreeMap<i64, (String, bool)>,
+}
+
+impl Database {
+    /// Runs `CREATE PROJECTION` or `DROP PROJECTION`; false for any other statement, which is left
+    /// to [`Database::sql`].
+    ///
+    /// Cost: creating reads every document that the projection is from.
+    ///
+    /// # Errors
+    /// [`Error::Definition`] for words that fit nowhere and names that are taken.
+    pub fn define(&mut self, sql: &str) -> Result<bool, Error> {
+        let Some(statement) = parse(sql)? else { return Ok(false) };
+        let now_ms = self.environment.now_ms();
+        self.write(|database| {
+            let connection = &mut database.connection;
+            Layout::of(connection)?.bring_up(connection, now_ms)?;
+            match statement {
+                ProjectionStatement::Create { definition, if_not_exists } => {
+                    if connection.schema()?.object(&definition.name).is_some() {
+                        let is_one = tables::definition(connection, &definition.name)?.is_some();
+                        if is_one && if_not_exists {
+                            return Ok(());
+                        }
+                        let what = if is_one { "projection" } else { "table or view" };
+                        let why = format!("{what} {} already exists", definition.name);
+                        return Err(Error::Definition { why });
+                    }
+                    tables::create(connection, &definition)?;
+                    database.fill(&definition)
+                }
+                ProjectionStatement::Drop { name, if_exists } => {
+                    if tables::definition(connection, &name)?.is_none() {
+                        let why = format!("no such projection: {name}");
+                        return if if_exists { Ok(()) } else { Err(Error::Definition { why }) };
+                    }
+                    tables::remove(connection, &name)
+                }
+            }
+        })?;
+        Ok(true)
+    }
+
+    /// True for a text that [`Database::define`] runs, or refuses.
+    pub fn is_definition(sql: &str) -> bool {
+        !matches!(parse(sql), Ok(None))
+    }
+
+    /// The projections: the name of each, and the statement that made it.
+    ///
+    /// # Errors
+    /// What is wrong with the tables.
+    pub fn projections(&mut self) -> Result<Vec<(String, String)>, Error> {
+        self.snapshot(|database| {
+            let all = tables::definitions(&mut database.connection)?.into_iter();
+            Ok(all.map(|definition| (definition.name, definition.sql)).collect())
+        })
+    }
+
+    /// Makes the rows of a projection anew from the documents.
+    ///
+    /// # Errors
+    /// [`Error::Definition`] where there is no such projection.
+    pub fn rebuild(&mut self, name: &str) -> Result<(), Error> {
+        self.write(|database| {
+            let connection = &mut database.connection;
+            let Some(definition) = tables::definition(connection, name)? else {
+                return Err(Error::Definition { why: format!("no such projection: {name}") });
+            };
+            tables::remove(connection, name)?;
+            tables::create(connection, &definition)?;
+            database.fill(&definition)
+        })
+    }
+
+    /// Writes the rows of every document into an empty projection.
+    fn fill(&mut self, definition: &Definition) -> Result<(), Error> {
+        for doc in documents::docs(&mut self.connection)? {
+            if !tables::chooses(&mut self.connection, definition, &doc.name)? {
+                continue;
+            }
+            let mut document = Document::new(self.environment.new_actor());
+            let connection = &mut self.connection;
+            open_document::read_new(connection, doc.id, &mut Stored::nothing(), &mut document)?;
+            write_all(connection, definition, doc.id, &document)?;
+        }
+        Ok(())
+    }
+
+    /// Brings the rows of a document up to date after a commit, within its transaction. `before`
+    /// are the heads that the rows are of.
+    pub(crate) fn project(
+        &mut self,
+        doc: i64,
+        document: &Document,
+        before: &[ChangeHash],
+    ) -> Result<(), Error> {
+        self.load_projections()?;
+        if self.projections.all.is_empty() {
+            return Ok(());
+        }
+        let Some(row) = documents::find_id(&mut self.connection, doc)? else { return Ok(()) };
+        let mut patches = None;
+        let connection = &mut self.connection;
+        for projection in &mut self.projections.all {
+            if !projection.chooses(connection, &row)? {
+                continue;
+            }
+            let definition = &projection.definition;
+            if before.is_empty() {
+                write_all(connection, definition, doc, document)?;
+                continue;
+            }
+            if patches.is_none() {
+                patches = Some(document.diff(before, &document.heads())?);
+            }
+            let patches = patches.as_deref().unwrap_or_default();
+            match touched(document, definition, patches)? {
+                Touched::All => write_all(connection, definition, doc, document)?,
+                Touched::Rows(rows) => {
+                    let mut writer = tables::Writer::new(connection, definition, doc);
+                    for (key, value) in rows {
+                        match value {
+                            None => writer.delete(&key)?,
+                            Some((kind, id)) => {
+                                let values = rows::values(document, definition, kind.value(), &id)?;
+                                writer.put(&Row { key, values })?;
+                            }
+                        }
+                    }
+                }
+                Touched::Keys(some) => write_keys(connection, definition, doc, document, &some)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the rows of a document out of all projections, or writes them under its new name.
+    pub(crate) fn project_renamed(&mut self, doc: i64) -> Result<(), Error> {
+        self.load_projections()?;
+        if self.projections.all.is_empty() {
+            return Ok(());
+        }
+        let row = documents::find_id(&mut self.connection, doc)?;
+        let mut document = Document::new(self.environment.new_actor());
+        if row.is_some() {
+            let connection = &mut self.connection;
+            open_document::read_new(connection, doc, &mut Stored::nothing(), &mut document)?;
+        }
+        let connection = &mut self.connection;
+        for projection in &mut self.projections.all {
+            let chosen = match &row {
+                Some(row) => projection.chooses(connection, row)?,
+                None => false,
+            };
+            if chosen {
+                write_all(connection, &projection.definition, doc, &document)?;
+            } else {
+                tables::clear(connection, &projection.definition, doc)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the definitions where the schema changed since, and heals tables that somebody
+    /// altered.
+    fn load_projections(&mut self) -> Result<(), Error> {
+        let cookie = self.connection.schema()?.cookie();
+        if self.projections.cookie == Some(cookie) {
+            return Ok(());
+        }
+        let definitions = tables::definitions(&mut self.connection)?;
+        for definition in &definitions {
+            if !tables::is_whole(&mut self.connection, definition)? {
+                tables::remove(&mut self.connection, &definition.name)?;
+                tables::create(&mut self.connection, definition)?;
+                self.fill(definition)?;
+            }
+        }
+        let all = definitions.into_iter();
+        let all = all.map(|definition| Projection { definition, chosen: BTreeMap::new() });
+        self.projections.all = all.collect();
+        self.projections.cookie = Some(self.connection.schema()?.cookie());
+        Ok(())
+    }
+}
+
+impl Projection {
+    /// True where the projection has rows of a document.
+    fn chooses(&mut self, connection: &mut Connection, row: &DocRow) -> Result<bool, Error> {
+        match self.chosen.get(&row.id) {
+            Some((name, chosen)) if *name == row.name => Ok(*chosen),
+            _ => {
+                let chosen = tables::chooses(connection, &self.definition, &row.name)?;
+                self.chosen.insert(row.id, (row.name.clone(), chosen));
+                Ok(chosen)
+            }
+        }
+    }
+}
+
+/// Writes all rows of a document, and deletes the others.
+fn write_all(
+    connection: &mut Connection,
+    definition: &Definition,
+    doc: i64,
+    document: &Document,
+) -> Result<(), Error> {
+    let mut wanted = Vec::new();
+    rows::each_key(document, definition, |key, value, id| {
+        wanted.push(Row { key, values: rows::values(document, definition, value, id)? });
+        Ok(())
+    })?;
+    let keys: BTreeSet<&[u8]> = wanted.iter().map(|row| row.key.as_slice()).collect();
+    delete_others(connection, definition, doc, |key| keys.contains(key))?;
+    let mut writer = tables::Writer::new(connection, definition, doc);
+    wanted.iter().try_for_each(|row| writer.put(row))
+}
+
+/// Deletes the rows of a document whose keys are not wanted any more; gives those that stay.
+fn delete_others(
+    connection: &mut Connection,
+    definition: &Definition,
+    doc: i64,
+    is_wanted: impl Fn(&[u8]) -> bool,
+) -> Result<BTreeSet<Vec<u8>>, Error> {
+    let mut present = tables::keys(connection, definition, doc)?;
+    let mut writer = tables::Writer::new(connection, definition, doc);
+    for key in present.iter().filter(|key| !is_wanted(key)) {
+        writer.delete(key)?;
+    }
+    present.retain(|key| is_wanted(key));
+    Ok(present)
+}
+
+/// Makes the keys of a document's rows those of the document, and writes the rows that are new or
+/// touched.
+fn write_keys(
+    connection: &mut Connection,
+    definition: &Definition,
+    doc: i64,
+    document: &Document,
+    some: &BTreeMap<Vec<u8>, Option<(touched::RowValue, shoal_crdt::ObjId)>>,
+) -> Result<(), Error> {
+    let mut wanted = BTreeSet::new();
+    rows::each_key(document, definition, |key, _, _| {
+        wanted.insert(key);
+        Ok(())
+    })?;
+    let present = delete_others(connection, definition, doc, |key| wanted.contains(key))?;
+    let mut new = Vec::new();
+    rows::each_key(document, definition, |key, value, id| {
+        if !present.contains(&key) || some.contains_key(&key) {
+            new.push(Row { key, values: rows::values(document, definition, value, id)? });
+        }
+        Ok(())
+    })?;
+    let mut writer = tables::Writer::new(connection, definition, doc);
+    new.iter().try_for_each(|row| writer.put(row))
+}
