@@ -874,6 +874,7 @@ fn compile(
         | Stmt::CreateTrigger(_)
         | Stmt::Reindex(_)
         | Stmt::CreateVirtualTable { .. }
+        | Stmt::AlterTable(_)
         | Stmt::Drop { .. } => {
             write::refuse_attached(schema, &parsed.stmt)?;
             Compiled::Write(write::prepare(schema, parsed, sql)?)

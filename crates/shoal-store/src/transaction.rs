@@ -158,6 +158,14 @@ impl Transaction {
         self.change_header(|header| header.application_id = id)
     }
 
+    /// Sets the schema format, which records and indexes written from now on follow.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] when the transaction may not write.
+    pub fn set_schema_format(&mut self, format: u32) -> Result<(), Error> {
+        self.change_header(|header| header.schema_format = format)
+    }
+
     /// Notes in the header the version of the format for reading and writing: 1 with a rollback
     /// journal, 2 with a write-ahead log.
     pub(crate) fn set_versions(&mut self, version: u8) -> Result<(), Error> {

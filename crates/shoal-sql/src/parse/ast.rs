@@ -23,6 +23,7 @@ pub(crate) enum Stmt {
         name: ObjectName,
         module: Name,
     },
+    AlterTable(Box<AlterTable>),
     Drop {
         kind: DropKind,
         name: ObjectName,
@@ -66,6 +67,39 @@ pub(crate) enum Explain {
     QueryPlan,
     /// `EXPLAIN ANALYZE`: the tree of nodes with the cost of running each.
     Analyze,
+}
+
+/// `ALTER TABLE`.
+#[derive(Clone, Debug)]
+pub(crate) struct AlterTable {
+    pub(crate) table: ObjectName,
+    pub(crate) change: TableChange,
+}
+
+/// A change that `ALTER TABLE` makes.
+#[derive(Clone, Debug)]
+pub(crate) enum TableChange {
+    RenameTo(Name),
+    RenameColumn {
+        old: Name,
+        new: Name,
+    },
+    /// `ADD COLUMN`: the definition runs from the column's name to the end of the statement.
+    AddColumn(ColumnDef),
+    DropColumn(Name),
+    DropConstraint(Name),
+    DropNotNull(Name),
+    SetNotNull {
+        column: Name,
+        /// The place of the word `NOT`.
+        start: usize,
+    },
+    AddCheck {
+        name: Option<Name>,
+        expr: Expr,
+        /// The place of the word `CONSTRAINT` or `CHECK`.
+        start: usize,
+    },
 }
 
 /// The locks taken by `BEGIN`.

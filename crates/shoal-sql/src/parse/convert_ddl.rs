@@ -5,9 +5,9 @@ use sqlite3_parser::dialect::TokenType;
 
 use super::ast::Explain;
 use super::ast::{
-    ColumnConstraint, ColumnDef, Conflict, CreateIndex, CreateTable, CreateTableBody, CreateView,
-    DropKind, ExprKind, ForeignKey, Name, PragmaArgument, Select, SelectCore, Stmt,
-    TableConstraint, TransactionMode, Values,
+    AlterTable, ColumnConstraint, ColumnDef, Conflict, CreateIndex, CreateTable, CreateTableBody,
+    CreateView, DropKind, ExprKind, ForeignKey, Name, PragmaArgument, Select, SelectCore, Stmt,
+    TableChange, TableConstraint, TransactionMode, Values,
 };
 use super::convert::Converter;
 use crate::Error;
@@ -118,7 +118,11 @@ impl Converter<'_> {
                 };
                 Stmt::Pragma { name, argument }
             }
-            grammar::Stmt::AlterTable(..) => Stmt::Other { what: "ALTER TABLE", offset },
+            grammar::Stmt::AlterTable(table, body) => {
+                let table = self.object_name(table);
+                let change = self.table_change(body)?;
+                Stmt::AlterTable(Box::new(AlterTable { table, change }))
+            }
             grammar::Stmt::Analyze(_) => Stmt::Other { what: "ANALYZE", offset },
             grammar::Stmt::Attach { key: Some(_), .. } => {
                 Stmt::Other { what: "ATTACH with a KEY", offset }
@@ -132,6 +136,63 @@ impl Converter<'_> {
             }
             grammar::Stmt::Vacuum(..) => Stmt::Other { what: "VACUUM", offset },
         })
+    }
+
+    fn table_change(&mut self, body: &grammar::AlterTableBody<'_>) -> Result<TableChange, Error> {
+        Ok(match body {
+            grammar::AlterTableBody::RenameTo(name) => {
+                self.tokens.find_kind(TokenType::TK_TO);
+                TableChange::RenameTo(self.name(name))
+            }
+            grammar::AlterTableBody::RenameColumn { old, new } => {
+                self.after_verb(TokenType::TK_RENAME);
+                let old = self.name(old);
+                self.tokens.find_kind(TokenType::TK_TO);
+                TableChange::RenameColumn { old, new: self.name(new) }
+            }
+            grammar::AlterTableBody::AddColumn(column) => {
+                self.after_verb(TokenType::TK_ADD);
+                TableChange::AddColumn(self.column_def(column)?)
+            }
+            grammar::AlterTableBody::DropColumn(name) => {
+                self.after_verb(TokenType::TK_DROP);
+                TableChange::DropColumn(self.name(name))
+            }
+            grammar::AlterTableBody::DropConstraint(name) => {
+                self.tokens.find_kind(TokenType::TK_CONSTRAINT);
+                TableChange::DropConstraint(self.name(name))
+            }
+            grammar::AlterTableBody::DropColumnNotNull(name) => {
+                self.after_verb(TokenType::TK_ALTER);
+                TableChange::DropNotNull(self.name(name))
+            }
+            grammar::AlterTableBody::SetColumnNotNull(name, _) => {
+                self.after_verb(TokenType::TK_ALTER);
+                let column = self.name(name);
+                self.tokens.find_kind(TokenType::TK_SET);
+                TableChange::SetNotNull { column, start: self.tokens.offset() }
+            }
+            grammar::AlterTableBody::AddConstraint(constraint) => {
+                self.tokens.find_kind(TokenType::TK_ADD);
+                let start = self.tokens.offset();
+                let name = constraint.name.as_ref().map(|name| self.name(name));
+                match self.table_constraint(name, &constraint.constraint)? {
+                    TableConstraint::Check { name, expr, .. } => {
+                        TableChange::AddCheck { name, expr, start }
+                    }
+                    other => unreachable!("the grammar adds checks alone: {other:?}"),
+                }
+            }
+        })
+    }
+
+    /// Passes the verb of an `ALTER TABLE` and the word `COLUMN` behind it, where that is no name.
+    fn after_verb(&mut self, verb: TokenType) {
+        self.tokens.find_kind(verb);
+        let next = self.tokens.get(self.tokens.mark());
+        if next.is_some_and(|token| token.kind == TokenType::TK_COLUMNKW) {
+            self.tokens.find_kind(TokenType::TK_COLUMNKW);
+        }
     }
 
     /// The arguments of `ATTACH` and `DETACH`, as one row; a bare name stands for its text.

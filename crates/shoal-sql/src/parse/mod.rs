@@ -93,12 +93,28 @@ fn syntax(error: LexError, tokens: &Tokens<'_>) -> Error {
             Error::Syntax { message: "incomplete input".to_owned(), offset: sql.len() }
         }
         LexError::ParserError(ParserError::Custom(message), pos) => Error::Syntax {
-            message,
+            message: unquoted_column(message),
             offset: pos.map_or(0, |pos| byte_offset(pos.line, pos.column, sql)),
         },
         // The tokens were already split without an error.
         other => Error::Syntax { message: other.to_string(), offset: 0 },
     }
+}
+
+/// The grammar crate's error of a column that is defined twice, with the column's name as SQLite
+/// writes it: without its quotes.
+fn unquoted_column(message: String) -> String {
+    const TWICE: &str = "duplicate column name: ";
+    let Some(name) = message.strip_prefix(TWICE) else { return message };
+    let mut chars = name.chars();
+    let close = match chars.next() {
+        Some('[') => ']',
+        Some(quote @ ('"' | '`' | '\'')) => quote,
+        _ => return message,
+    };
+    let inner = chars.as_str();
+    let inner = inner.strip_suffix(close).unwrap_or(inner);
+    format!("{TWICE}{}", inner.replace(&format!("{close}{close}"), &close.to_string()))
 }
 
 /// The byte offset of a line and a column in bytes, both from 1.

@@ -20,6 +20,11 @@ pub(super) const COMPARING: [&str; 3] = ["max", "min", "nullif"];
 /// An aggregate's arguments, filter and order.
 type AggregateParts = (Vec<Bound>, Option<Expr>, Vec<OrderKey>);
 
+/// True where some function of that name takes so many arguments.
+fn is_known(name: &str, count: usize) -> bool {
+    lookup(name, count).is_ok() || window_function(name, count).is_some_and(|it| it.is_ok())
+}
+
 /// True where an expression is written as a real number from 0 to 1.
 fn is_share(expr: &ast::Expr) -> bool {
     matches!(expr.kind, ast::ExprKind::Literal(Value::Real(real)) if (0.0..=1.0).contains(&real))
@@ -30,6 +35,9 @@ impl<'a> Resolver<'a> {
     pub(super) fn call(&mut self, call: &'a ast::Call) -> Result<Bound, Error> {
         let offset = call.name.offset;
         let name = call.name.text.as_str();
+        if self.names.is_some() && !is_known(name, call.arguments.len()) {
+            return self.unknown_call(call);
+        }
         if let Some(over) = &call.over {
             return self.window_call(call, over);
         }
@@ -71,6 +79,21 @@ impl<'a> Resolver<'a> {
                 self.scalar_call(function, bound)
             }
         }
+    }
+
+    /// A call of a function that nobody knows, where names alone are looked for.
+    fn unknown_call(&mut self, call: &'a ast::Call) -> Result<Bound, Error> {
+        for expr in call.arguments.iter().chain(&call.filter) {
+            self.bind(expr)?;
+        }
+        self.order_keys(&call.order_by)?;
+        if let Some(ast::Over::Window(window)) = &call.over {
+            for expr in &window.partition_by {
+                self.bind(expr)?;
+            }
+            self.order_keys(&window.order_by)?;
+        }
+        Ok(Bound::plain(Expr::Const(Value::Null)))
     }
 
     #[inline(never)]

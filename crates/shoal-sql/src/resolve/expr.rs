@@ -295,7 +295,7 @@ impl<'a> Resolver<'a> {
             return Ok(Bound::plain(Expr::IsTruth { expr: Box::new(bound.expr), truth, not }));
         }
         // SQLite's grammar takes a false condition as a constant, unread.
-        if op == BinaryOp::And && never_holds(left, right) {
+        if op == BinaryOp::And && self.names.is_none() && never_holds(left, right) {
             return Ok(Bound::plain(Expr::Const(Value::Int(0))));
         }
         let always = self.always_either(op, left, right);
@@ -563,7 +563,11 @@ impl<'a> Resolver<'a> {
         if number == Some(None) {
             return Err(Error::no_such(NameKind::Column, &qualified(), offset));
         }
-        match self.find_in(number.flatten(), table, column) {
+        let found = self.find_in(number.flatten(), table, column);
+        if let (Some(_), Ok(found)) = (&self.names, &found) {
+            self.note_column(found, table, column);
+        }
+        match found {
             Ok(Found::Column { depth, table: place, column }) if table.is_none() => {
                 self.unqualified(depth, (place, column), offset)
             }
@@ -592,6 +596,7 @@ impl<'a> Resolver<'a> {
                         }
                         // SQLite's old leniency: an unknown name in double quotes is a text.
                         Quote::Double => {
+                            self.note_text(column)?;
                             let text = Value::text(column.text.as_str());
                             return Ok(Bound::plain(Expr::Const(text)));
                         }

@@ -211,6 +211,7 @@ impl<'a> Resolver<'a> {
         match object {
             Object::Table(table) => {
                 let source = self.new_source()?;
+                self.note_source(table, name, alias.as_ref().map(|_| source));
                 let shown = alias.unwrap_or_else(|| table.name.clone());
                 let index_hint = match indexed {
                     Indexed::Any => IndexHint::Any,
@@ -266,7 +267,7 @@ impl<'a> Resolver<'a> {
                     (database.offset, format!("{}.{}", database.text, name.name.text))
                 }
                 // Names in a trigger belong to the trigger's database.
-                None if self.around.in_trigger && self.views.is_empty() => {
+                None if self.names.is_some() || self.around.in_trigger && self.views.is_empty() => {
                     (name.name.offset, format!("main.{}", name.name.text))
                 }
                 None => (name.name.offset, name.name.text.clone()),

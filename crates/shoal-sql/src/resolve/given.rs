@@ -109,6 +109,7 @@ impl<'a> Resolver<'a> {
         let mut found = self.around.rows.iter().filter(named);
         let found = found.find_map(|row| Some((row, row.place(column)?)));
         let Some((row, place)) = found else { return Err(Miss::None) };
+        self.note_given(&row.table, place, column);
         let Some(known) = row.table.columns.get(place) else {
             let column = NamedColumn {
                 name: "rowid".to_owned(),

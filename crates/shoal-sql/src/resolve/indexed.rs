@@ -24,7 +24,7 @@ impl<'a> Resolver<'a> {
                     IndexSource::Rowid => false,
                 })
         };
-        if !table.indexes.iter().any(special) {
+        if self.names.is_some() || !table.indexes.iter().any(special) {
             return Vec::new();
         }
         let scopes = std::mem::take(&mut self.scopes);

@@ -11,6 +11,7 @@ mod from;
 mod given;
 mod indexed;
 mod merge;
+pub(crate) mod names;
 pub(crate) mod push;
 mod recursion;
 mod row;
@@ -66,6 +67,8 @@ pub(crate) struct Resolver<'a> {
     select_level: usize,
     /// The surroundings of the queries within a statement that writes.
     around: Around<'a>,
+    /// `Some` where a definition's names are gathered.
+    names: Option<RefCell<names::Names>>,
 }
 
 /// The tables of a `WITH`, and the number of scopes around.
@@ -123,6 +126,7 @@ impl<'a> Resolver<'a> {
             unknown_collations: RefCell::default(),
             select_level: 0,
             around: Around::statement(0),
+            names: None,
         }
     }
 

@@ -49,6 +49,9 @@ impl<'a> Resolver<'a> {
             self.open_with(with);
         }
         let query = self.resolve_body(select, asked);
+        if let (Some(with), true) = (&select.with, query.is_ok()) {
+            self.note_unnamed(with);
+        }
         self.common.truncate(common);
         self.depth -= QUERY_DEPTH;
         query
@@ -273,6 +276,7 @@ impl<'a> Resolver<'a> {
                     let before = out.len();
                     for (table, names) in tables.iter().enumerate() {
                         if name.is(&names.name) {
+                            self.note_star(names, name);
                             let columns = 0..names.columns.len();
                             let columns = columns.filter(|&column| !names.columns[column].hidden);
                             out.extend(columns.map(|column| ResultExpr::Column {
@@ -406,6 +410,7 @@ impl<'a> Resolver<'a> {
         };
         match place {
             Some(place) => {
+                self.note_ordered(inner, cores);
                 let collation = explicit.unwrap_or_else(|| columns[place].collation.or_binary());
                 let collation = self.known(collation)?;
                 Ok(order_key(term, Key::Output(place), collation))

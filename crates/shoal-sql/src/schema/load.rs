@@ -5,10 +5,10 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use shoal_store::{Pgno, Record, ValueRef};
+use shoal_store::{Pgno, Record, Transaction, ValueRef};
 
 use super::table::{self, Constraint};
-use super::{FileOf, Object, Schema, Table, Trigger, Triggers, View};
+use super::{FileOf, MAIN, Object, Schema, Table, Trigger, Triggers, View};
 use crate::Error;
 use crate::parse::ast::{CreateTableBody, Stmt};
 use crate::parse::parse;
@@ -55,7 +55,31 @@ impl Schema {
     /// # Errors
     /// [`Error::Store`] when the schema's own pages are damaged or cannot be read.
     pub(crate) fn load(file: &FileOf<'_>) -> Result<Schema, Error> {
-        let txn = file.txn;
+        let loader = Loader::read(file.txn)?;
+        let mut schema = Schema::empty(file);
+        for object in loader.finish(file.txn, file.database) {
+            schema.add(object);
+        }
+        schema.read_statistics(file.txn);
+        Ok(schema)
+    }
+
+    /// The same database's schema as a transaction that changed it sees it now, without the databases
+    /// beside it.
+    ///
+    /// # Errors
+    /// As [`Schema::load`].
+    pub(crate) fn reread(&self, txn: &Transaction) -> Result<Schema, Error> {
+        let mut schema = self.like(txn);
+        for object in Loader::read(txn)?.finish(txn, MAIN) {
+            schema.add(object);
+        }
+        Ok(schema)
+    }
+}
+
+impl Loader {
+    fn read(txn: &Transaction) -> Result<Loader, Error> {
         let mut loader = Loader::default();
         if txn.page_count() > 0 {
             let mut cursor = txn.table(Pgno::FIRST)?;
@@ -65,16 +89,9 @@ impl Schema {
                 more = cursor.next()?;
             }
         }
-        let mut schema = Schema::empty(file);
-        for object in loader.finish(file) {
-            schema.add(object);
-        }
-        schema.read_statistics(txn);
-        Ok(schema)
+        Ok(loader)
     }
-}
 
-impl Loader {
     fn row(&mut self, payload: &[u8]) -> Result<(), Error> {
         let record = Record::new(payload).map_err(shoal_store::Error::from)?;
         let column = |index| record.column(index).map_err(shoal_store::Error::from);
@@ -165,8 +182,8 @@ impl Loader {
         self.add(object);
     }
 
-    fn finish(mut self, file: &FileOf<'_>) -> Vec<Object> {
-        let schema_format = file.txn.header().schema_format;
+    fn finish(mut self, txn: &Transaction, database: usize) -> Vec<Object> {
+        let schema_format = txn.header().schema_format;
         for row in std::mem::take(&mut self.indexes) {
             let place = self.by_name.get(&row.table.to_ascii_lowercase());
             if let Some(Pending::Table(draft)) = place.map(|&place| &mut self.objects[place]) {
@@ -207,7 +224,7 @@ impl Loader {
             Pending::Done(object) => object,
             Pending::Table(draft) => {
                 let mut table = draft.finish(schema_format);
-                table.belong(file.database, file.txn.utf16());
+                table.belong(database, txn.utf16());
                 Object::Table(Arc::new(table))
             }
         };

@@ -19,7 +19,7 @@ use shoal_store::{ByteOrder, KeyColumn, KeyOrder, Locking, Pgno, Store, Transact
 pub(crate) use databases::{Beside, FIRST_ATTACHED, MAIN, Registered, TEMP};
 pub(crate) use module::{MadeRows, Modules};
 pub use module::{Module, ModuleContext, ModuleRows};
-pub(crate) use table::{Built, build as build_table, build_index, view_table};
+pub(crate) use table::{Built, build as build_table, build_index, constant_default, view_table};
 pub(crate) use txns::{AttachedSnapshots, Snapshot, Txns};
 
 use crate::parse::ast;
@@ -298,6 +298,24 @@ impl Schema {
         };
         let mut table = table::schema_table();
         table.belong(database, utf16);
+        schema.add(Object::Table(Arc::new(table)));
+        schema
+    }
+
+    /// The schema of the same database without any table, as of a transaction that changes it.
+    fn like(&self, txn: &Transaction) -> Schema {
+        let mut schema = Schema {
+            cookie: txn.schema_cookie(),
+            utf16: self.utf16,
+            file: self.file.clone(),
+            settings: self.settings,
+            flags: self.flags,
+            registered: self.registered.clone(),
+            modules: self.modules.clone(),
+            ..Schema::default()
+        };
+        let mut table = table::schema_table();
+        table.belong(MAIN, self.utf16);
         schema.add(Object::Table(Arc::new(table)));
         schema
     }

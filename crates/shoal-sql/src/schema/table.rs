@@ -76,6 +76,8 @@ pub(crate) fn build(
     builder.finish()
 }
 
+const NO_EXPRESSIONS: &str = "expressions prohibited in PRIMARY KEY and UNIQUE constraints";
+
 struct Builder {
     table: Table,
     constraints: Vec<Constraint>,
@@ -195,10 +197,13 @@ impl Builder {
         terms
             .iter()
             .map(|term| {
-                let (name, explicit) = column_of(&term.expr)
-                    .ok_or("expressions prohibited in PRIMARY KEY and UNIQUE constraints")?;
+                let (name, explicit) = column_of(&term.expr).ok_or(NO_EXPRESSIONS)?;
                 let column = self.table.column_index(name).ok_or_else(|| {
-                    format!("table {} has no column named {name}", self.table.name)
+                    match is_double_quoted(&term.expr) {
+                        // Nothing but a text could be meant.
+                        true => NO_EXPRESSIONS.to_owned(),
+                        false => format!("no such column: {name}"),
+                    }
                 })?;
                 let mut part = self.part(column, term.descending);
                 if let Some(explicit) = explicit {
@@ -585,19 +590,31 @@ fn same_collation(a: &Result<Collation, String>, b: &Result<Collation, String>) 
     }
 }
 
-/// The value of a default left to old rows by `ALTER TABLE ADD COLUMN`: a literal, with a sign
-/// perhaps. Any other default was refused there, so old rows cannot depend on one.
+/// The value of a default that `ALTER TABLE ADD COLUMN` could have left to old rows. Anything but a
+/// constant was refused there, so old rows cannot depend on it.
 fn constant(expr: &Expr) -> Value {
-    match &expr.kind {
+    constant_default(expr).unwrap_or(Value::Null)
+}
+
+/// The value of a default that is a literal, with signs and casts around it perhaps.
+pub(crate) fn constant_default(expr: &Expr) -> Option<Value> {
+    Some(match &expr.kind {
         ExprKind::Literal(value) => value.clone(),
         ExprKind::Column { table: None, column, .. } if column.is("true") => Value::Int(1),
         ExprKind::Column { table: None, column, .. } if column.is("false") => Value::Int(0),
         ExprKind::Column { table: None, column, .. } => Value::text(column.text.as_str()),
-        ExprKind::Unary(UnaryOp::Plus, inner) => constant(inner),
+        ExprKind::Unary(UnaryOp::Plus, inner) => constant_default(inner)?,
         ExprKind::Unary(UnaryOp::Negate, inner) => {
-            let value = constant(inner);
+            let value = constant_default(inner)?;
             if value.is_null() { value } else { crate::value::negate(value.as_ref()) }
         }
-        _ => Value::Null,
-    }
+        ExprKind::Cast { expr, type_name } => {
+            let affinity = match type_name.as_str() {
+                "" => Affinity::Numeric,
+                name => Affinity::of_declared_type(name),
+            };
+            crate::value::cast(constant_default(expr)?.as_ref(), affinity)
+        }
+        _ => return None,
+    })
 }

@@ -229,6 +229,11 @@ pub(crate) fn failure(
     Failure { error: Error::Constraint { constraint, place }, resolution, done: Done::default() }
 }
 
+/// True when a strict table's row has values of its columns' types alone.
+pub(crate) fn fits_types(table: &Table, row: &Row) -> bool {
+    check_types(table, row).is_ok()
+}
+
 /// The types of a strict table's row.
 fn check_types(table: &Table, row: &Row) -> Result<(), Failure> {
     for (index, column) in table.columns.iter().enumerate() {

@@ -73,6 +73,20 @@ pub(crate) fn prepare(
     Ok(Kind::CreateTable(Box::new(plan)))
 }
 
+/// Checks a stored definition as a new one is checked; gives the table, whose root is not known.
+///
+/// # Errors
+/// As [`prepare`].
+pub(crate) fn check_stored(
+    schema: &Schema,
+    definition: &CreateTable,
+    sql: &str,
+) -> Result<Table, Error> {
+    let plan = CreateTablePlan { definition: definition.clone(), sql: String::new(), source: None };
+    plan.check(schema, &definition.name.name, sql)?;
+    Ok(plan.build(Pgno::FIRST)?.table)
+}
+
 /// Whether a table or index may take a name; false when it exists and that is no error.
 ///
 /// # Errors

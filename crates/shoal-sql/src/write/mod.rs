@@ -5,6 +5,7 @@
 //! `OR FAIL` says otherwise: a savepoint of the store is taken before the first change. Rows to be
 //! changed are collected before any is, so that no statement sees its own changes.
 
+mod alter;
 mod change;
 mod constraints;
 mod create_index;
@@ -67,6 +68,7 @@ enum Kind {
     CreateTrigger(create_trigger::CreateTriggerPlan),
     Drop(drop::DropPlan),
     Reindex(reindex::ReindexPlan),
+    Alter(Box<alter::AlterPlan>),
     /// `IF NOT EXISTS` or `IF EXISTS` found that there is nothing to do.
     Nothing,
 }
@@ -206,6 +208,7 @@ pub(crate) fn prepare(schema: &Schema, parsed: &Parsed, sql: &str) -> Result<Pla
         }
         Stmt::Drop { kind, name, if_exists } => drop::prepare(schema, *kind, name, *if_exists)?,
         Stmt::Reindex(name) => reindex::prepare(schema, name.as_ref())?,
+        Stmt::AlterTable(alter) => alter::prepare(schema, alter, sql)?,
         Stmt::CreateVirtualTable { name, .. } => {
             return Err(Error::unsupported("CREATE VIRTUAL TABLE", name.name.offset));
         }
@@ -253,6 +256,7 @@ pub(crate) fn execute(
             Kind::CreateTrigger(plan) => plan.execute(context).map_err(Failure::from),
             Kind::Drop(plan) => plan.execute(context).map_err(Failure::from),
             Kind::Reindex(plan) => plan.execute(context).map_err(Failure::from),
+            Kind::Alter(plan) => plan.execute(context).map_err(Failure::from),
             Kind::Nothing => Ok(Done::default()),
         }?;
         context.state.sequences.store(context.transaction)?;

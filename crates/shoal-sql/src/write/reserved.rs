@@ -42,7 +42,11 @@ pub(crate) fn refuse_attached(schema: &Schema, stmt: &Stmt) -> Result<(), Error>
         None => {
             let exists = matches!(
                 stmt,
-                Stmt::Insert(_) | Stmt::Update(_) | Stmt::Delete(_) | Stmt::Drop { .. }
+                Stmt::Insert(_)
+                    | Stmt::Update(_)
+                    | Stmt::Delete(_)
+                    | Stmt::Drop { .. }
+                    | Stmt::AlterTable(_)
             );
             let found = schema.find(None, &name.name.text).map(|(database, _)| database);
             found.filter(|it| exists && *it >= FIRST_ATTACHED).map(|_| &name.name)
@@ -72,6 +76,7 @@ fn object(stmt: &Stmt) -> Option<&ObjectName> {
         Stmt::CreateIndex(create) => &create.name,
         Stmt::CreateView(create) => &create.name,
         Stmt::CreateTrigger(create) => &create.table,
+        Stmt::AlterTable(alter) => &alter.table,
         Stmt::CreateVirtualTable { name, .. } | Stmt::Drop { name, .. } => name,
         _ => return None,
     })

@@ -40,6 +40,82 @@ impl SchemaRow<'_> {
     }
 }
 
+/// A row of `sqlite_schema` that is there.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct StoredRow {
+    rowid: i64,
+    pub(crate) kind: String,
+    pub(crate) name: String,
+    pub(crate) table: String,
+    root: i64,
+    pub(crate) sql: Option<String>,
+}
+
+impl StoredRow {
+    /// Every row, in the order of the tree. Those whose texts are no UTF-8 are left out.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub(crate) fn all(transaction: &Transaction) -> Result<Vec<StoredRow>, Error> {
+        let mut rows = Vec::new();
+        let mut cursor = transaction.table(Pgno::FIRST)?;
+        let mut more = cursor.first()?;
+        while more {
+            let rowid = cursor.rowid()?;
+            let record = Record::new(cursor.payload()?).map_err(Error::corrupt)?;
+            let mut texts: [Option<String>; 5] = Default::default();
+            let mut root = 0;
+            let mut whole = true;
+            for (place, value) in record.values().take(texts.len()).enumerate() {
+                match value.map_err(Error::corrupt)? {
+                    ValueRef::Text(text) => {
+                        texts[place] = std::str::from_utf8(text).ok().map(str::to_owned);
+                        whole &= texts[place].is_some();
+                    }
+                    ValueRef::Int(int) if place == 3 => root = int,
+                    _ => {}
+                }
+            }
+            if let ([Some(kind), Some(name), Some(table), _, sql], true) = (texts, whole) {
+                rows.push(StoredRow { rowid, kind, name, table, root, sql });
+            }
+            more = cursor.next()?;
+        }
+        Ok(rows)
+    }
+
+    /// True for a name that SQLite keeps for itself.
+    pub(crate) fn is_reserved(&self) -> bool {
+        let start = self.name.as_bytes().get(..7);
+        start.is_some_and(|start| start.eq_ignore_ascii_case(b"sqlite_"))
+    }
+
+    /// True for what `ALTER TABLE` looks into: no automatic index and no virtual table.
+    pub(crate) fn is_ordinary(&self) -> bool {
+        let sql = self.sql.as_deref().unwrap_or_default();
+        let start = sql.as_bytes().get(..14);
+        !self.is_reserved()
+            && !start.is_some_and(|start| start.eq_ignore_ascii_case(b"create virtual"))
+    }
+
+    /// Writes the row in its place.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub(crate) fn store(&self, transaction: &mut Transaction) -> Result<(), Error> {
+        let values = [
+            ValueRef::Text(self.kind.as_bytes()),
+            ValueRef::Text(self.name.as_bytes()),
+            ValueRef::Text(self.table.as_bytes()),
+            ValueRef::Int(self.root),
+            self.sql.as_ref().map_or(ValueRef::Null, |sql| ValueRef::Text(sql.as_bytes())),
+        ];
+        let mut record = Vec::new();
+        encode_record(&values, transaction.header().schema_format, &mut record);
+        Ok(transaction.table_insert(Pgno::FIRST, self.rowid, &record)?)
+    }
+}
+
 /// Deletes the rows of the table at `root` whose stored columns meet a condition.
 ///
 /// # Errors

@@ -5,7 +5,7 @@ use sqlite3_parser::lexer::Splitter;
 use sqlite3_parser::lexer::sql::Tokenizer;
 
 /// Kinds of tokens from a place on, each with where it begins and ends. Ends at what is no token.
-fn tokens(sql: &str, start: usize) -> impl Iterator<Item = (TokenType, usize, usize)> {
+pub(crate) fn tokens(sql: &str, start: usize) -> impl Iterator<Item = (TokenType, usize, usize)> {
     let mut at = start;
     std::iter::from_fn(move || {
         loop {

@@ -1,0 +1,175 @@
+//! `RENAME TO` and `RENAME COLUMN`: every text that names the table or column is rewritten.
+
+use shoal_store::{Record, ValueRef, encode_record};
+
+use super::super::Context;
+use super::super::schema_rows::StoredRow;
+use super::super::sequence;
+use super::definitions::{check_all, in_definition, names_of, reread};
+use super::text::{dequoted, token_at};
+use crate::Error;
+use crate::resolve::names::{Meaning, NameUse};
+use crate::schema::Table;
+
+/// Renames a table.
+///
+/// # Errors
+/// A definition that means nothing, before or after; the store's.
+pub(super) fn table(context: &mut Context<'_>, table: &Table, new: &str) -> Result<(), Error> {
+    let is_it = |name: &str| name.eq_ignore_ascii_case(&table.name);
+    let mut rows = StoredRow::all(context.transaction)?;
+    for row in &mut rows {
+        let before = row.clone();
+        if let Some(sql) = row.sql.clone().filter(|_| !row.is_reserved())
+            && (row.kind != "index" || is_it(&row.table))
+        {
+            let names = names_of(context.schema, &sql, false)
+                .map_err(|error| in_definition(row, "", error))?;
+            let wanted = |name: &NameUse| matches!(&name.meaning, Meaning::Table(it) if is_it(it));
+            let quoted = quoted(new);
+            row.sql = Some(rewritten(&sql, names.into_iter().filter(wanted), |_| quoted.clone())?);
+        }
+        if is_it(&row.table) && matches!(row.kind.as_str(), "table" | "index" | "trigger") {
+            new.clone_into(&mut row.table);
+            const AUTOINDEX: &str = "sqlite_autoindex_";
+            let is_automatic = row.name.get(..AUTOINDEX.len());
+            if row.kind == "table" {
+                new.clone_into(&mut row.name);
+            } else if row.kind == "index"
+                && is_automatic.is_some_and(|start| start.eq_ignore_ascii_case(AUTOINDEX))
+            {
+                let rest = row.name.chars().skip(AUTOINDEX.len() + table.name.chars().count());
+                row.name = format!("{AUTOINDEX}{new}{}", rest.collect::<String>());
+            }
+        }
+        if *row != before {
+            row.store(context.transaction)?;
+        }
+    }
+    rename_sequence(context, &table.name, new)?;
+    let schema = reread(context, "rename")?;
+    check_all(&schema, &StoredRow::all(context.transaction)?, "after rename", false)
+}
+
+/// Keeps the counter of `AUTOINCREMENT`, which goes by the table's name.
+fn rename_sequence(context: &mut Context<'_>, old: &str, new: &str) -> Result<(), Error> {
+    let Some(sequence) = context.schema.table(sequence::NAME) else { return Ok(()) };
+    let root = sequence.root;
+    let transaction = &mut *context.transaction;
+    let mut changed = Vec::new();
+    let mut cursor = transaction.table(root)?;
+    let mut more = cursor.first()?;
+    let format = transaction.header().schema_format;
+    while more {
+        let rowid = cursor.rowid()?;
+        let record = Record::new(cursor.payload()?).map_err(Error::corrupt)?;
+        let values: Result<Vec<ValueRef<'_>>, _> = record.values().collect();
+        let mut values = values.map_err(Error::corrupt)?;
+        if values.first() == Some(&ValueRef::Text(old.as_bytes())) {
+            values[0] = ValueRef::Text(new.as_bytes());
+            let mut bytes = Vec::new();
+            encode_record(&values, format, &mut bytes);
+            changed.push((rowid, bytes));
+        }
+        more = cursor.next()?;
+    }
+    for (rowid, record) in changed {
+        transaction.table_insert(root, rowid, &record)?;
+    }
+    Ok(())
+}
+
+/// Renames a column; `always_quoted` where the statement has quotes around the new name.
+///
+/// # Errors
+/// As [`table`].
+pub(super) fn column(
+    context: &mut Context<'_>,
+    table: &Table,
+    place: usize,
+    new: &str,
+    always_quoted: bool,
+) -> Result<(), Error> {
+    let mut rows = StoredRow::all(context.transaction)?;
+    check_all(context.schema, &rows, "", false)?;
+    quote_texts(context, &mut rows)?;
+    for row in &mut rows {
+        let Some(sql) = row.sql.clone().filter(|_| row.is_ordinary()) else { continue };
+        if row.kind == "index" && row.table != table.name {
+            continue;
+        }
+        let names =
+            names_of(context.schema, &sql, false).map_err(|error| in_definition(row, "", error))?;
+        let wanted = |name: &NameUse| {
+            matches!(&name.meaning, Meaning::Column { table: of, column }
+                if of.eq_ignore_ascii_case(&table.name) && *column == place)
+        };
+        let replacement = |token: &str| {
+            let plain =
+                |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | 0x80..);
+            match token.as_bytes().first() {
+                Some(byte) if plain(byte) && !always_quoted => new.to_owned(),
+                _ => quoted(new),
+            }
+        };
+        let changed = rewritten(&sql, names.into_iter().filter(wanted), replacement)?;
+        if changed != sql {
+            row.sql = Some(changed);
+            row.store(context.transaction)?;
+        }
+    }
+    let schema = reread(context, "rename")?;
+    check_all(&schema, &StoredRow::all(context.transaction)?, "after rename", true)
+}
+
+/// Puts single quotes around texts in double quotes, which a new name of a column could turn into it.
+///
+/// # Errors
+/// The store's.
+pub(super) fn quote_texts(context: &mut Context<'_>, rows: &mut [StoredRow]) -> Result<(), Error> {
+    for row in rows {
+        let Some(sql) = row.sql.clone().filter(|_| row.is_ordinary()) else { continue };
+        let names =
+            names_of(context.schema, &sql, false).map_err(|error| in_definition(row, "", error))?;
+        let texts = names.into_iter().filter(|name| name.meaning == Meaning::Text);
+        let replacement = |token: &str| format!("'{}'", dequoted(token).replace('\'', "''"));
+        let changed = rewritten(&sql, texts, replacement)?;
+        if changed != sql {
+            row.sql = Some(changed);
+            row.store(context.transaction)?;
+        }
+    }
+    Ok(())
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// A text with other words at the places of some names.
+fn rewritten(
+    sql: &str,
+    names: impl Iterator<Item = NameUse>,
+    replacement: impl Fn(&str) -> String,
+) -> Result<String, Error> {
+    let mut names: Vec<NameUse> = names.collect();
+    names.sort_by_key(|name| name.offset);
+    names.dedup_by_key(|name| name.offset);
+    let mut out = sql.to_owned();
+    for name in names.iter().rev() {
+        let token = token_at(sql, name.offset);
+        if !dequoted(token).eq_ignore_ascii_case(&name.text) {
+            let what = format!("ALTER TABLE beside a definition with {} in it", name.text);
+            return Err(Error::Unsupported { what, offset: None });
+        }
+        let end = name.offset + token.len();
+        let mut word = replacement(token);
+        // What follows must not make the quotes at its end one inside of it.
+        let quote = word.chars().last().filter(|last| matches!(last, '"' | '\''));
+        if quote.is_some() && sql[end..].chars().next() == quote {
+            word.push(' ');
+        }
+        out.replace_range(name.offset..end, &word);
+    }
+    Ok(out)
+}
