@@ -11,6 +11,7 @@ mod savepoints;
 pub(crate) mod statement;
 mod states;
 mod store_pragma;
+mod vacuum;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -333,6 +334,9 @@ impl Connection {
             && pragma.is_of_store()
         {
             let rows = self.run_pragma(pragma)?;
+            if pragma.shapes_new_file() {
+                self.schemas.forget();
+            }
             return Ok(Rows::of_values(statement.columns.len(), &rows));
         }
         let watch = &self.control.watch;
@@ -440,6 +444,9 @@ impl Connection {
             }
             Compiled::Pragma(pragma) if pragma.is_of_store() => {
                 self.run_pragma(pragma)?;
+                if pragma.shapes_new_file() {
+                    self.schemas.forget();
+                }
                 Ok(0)
             }
             Compiled::Write(_) => self.execute_write(statement).map(|(changes, _)| changes),
@@ -453,6 +460,13 @@ impl Connection {
             }
             Compiled::QueryPlan(_) | Compiled::Tree(_) => Ok(0),
             Compiled::Attach(_) | Compiled::Detach(_) => self.attach_or_detach(statement),
+            Compiled::Vacuum(_) => {
+                let compiled = Arc::clone(&statement.compiled);
+                if let Compiled::Vacuum(into) = &*compiled {
+                    self.vacuum(into.as_deref(), &statement.parameters)?;
+                }
+                Ok(0)
+            }
             Compiled::Begin(mode) => {
                 self.begin(match mode {
                     TransactionMode::Deferred => Mode::Read,
@@ -844,6 +858,23 @@ fn compile(
         }
         Stmt::Attach(names) => Compiled::Attach(Box::new(plan::plan(schema, names, None)?)),
         Stmt::Detach(names) => Compiled::Detach(Box::new(plan::plan(schema, names, None)?)),
+        Stmt::Vacuum { database, into } => {
+            if let Some(name) = database {
+                let number = schema.database(&name.text).ok_or_else(|| {
+                    let message = format!("unknown database {}", name.text);
+                    Error::Name {
+                        kind: crate::NameKind::Database,
+                        message,
+                        offset: Some(name.offset),
+                    }
+                })?;
+                if number != MAIN {
+                    return Err(Error::unsupported("VACUUM of another database", name.offset));
+                }
+            }
+            let plan = |select| plan::plan(schema, select, None).map(Box::new);
+            Compiled::Vacuum(into.as_deref().map(plan).transpose()?)
+        }
         Stmt::Begin(mode) => Compiled::Begin(*mode),
         Stmt::Commit => Compiled::Commit,
         Stmt::Rollback { savepoint: None } => Compiled::Rollback,

@@ -79,3 +79,18 @@ fn definitions() {
     check(&before, &["DROP TABLE t"]);
     check(&[], &["CREATE TABLE first (a)"]);
 }
+
+#[test]
+fn vacuums() {
+    let fill = [
+        "CREATE TABLE t (a, b)",
+        "CREATE TABLE w (k PRIMARY KEY, v) WITHOUT ROWID",
+        "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 40) INSERT INTO t SELECT x, zeroblob(500) FROM n",
+        "INSERT INTO w SELECT a, b FROM t",
+        "DELETE FROM t WHERE a % 4 <> 1",
+    ];
+    check(&fill, &["VACUUM"]);
+    check(&fill, &["PRAGMA page_size = 1024", "VACUUM"]);
+    check(&fill, &["PRAGMA page_size = 8192", "VACUUM"]);
+    check(&[&fill[..], &["PRAGMA journal_mode = wal"]].concat(), &["VACUUM"]);
+}

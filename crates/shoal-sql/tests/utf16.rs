@@ -150,16 +150,3 @@ fn readers_without_sql_give_utf_8() {
         assert_eq!(reader.value(1).unwrap(), ValueRef::Text("ü".repeat(3000).as_bytes()));
     }
 }
-
-#[test]
-fn writing_is_refused() {
-    let scratch = Scratch::new("PRAGMA encoding = 'UTF-16le'; CREATE TABLE t(a)");
-    let os = std::sync::Arc::new(shoal_store::vfs::OsVfs);
-    let access = shoal_store::Access::ReadWrite;
-    let store = shoal_store::Store::open(os, &scratch.path(), access).unwrap();
-    let mut connection = Connection::open(store).unwrap();
-    let mut insert = connection.prepare("INSERT INTO t VALUES ('x')").unwrap();
-    let error = connection.execute(&mut insert).unwrap_err();
-    assert!(matches!(error, Error::Store(shoal_store::Error::Unsupported { .. })), "{error:?}");
-    assert!(error.to_string().contains("UTF-16"), "{error}");
-}

@@ -2,6 +2,7 @@
 
 mod balance;
 mod content;
+mod copy;
 mod index;
 mod table;
 mod whole;
@@ -10,6 +11,7 @@ pub use whole::BtreeKind;
 
 use shoal_format::cell::push_leaf_head;
 use shoal_format::overflow::{MAX_PAYLOAD, OverflowPage, local_len};
+use shoal_format::utf16::record_from_utf8;
 use shoal_format::{Corrupt, Page, PageKind, Payload, Pgno};
 
 use crate::cursor::{MAX_DEPTH, TreeKind};
@@ -37,6 +39,15 @@ impl Transaction {
             return Err(Corrupt::on_page(pgno, "b-tree", why, u64::from(page.kind().byte())).into());
         }
         Ok(page)
+    }
+
+    /// As [`Transaction::build_cell`], of a record with its texts in UTF-8, whatever the file has.
+    fn build_text_cell(&mut self, rowid: Option<i64>, record: &[u8]) -> Result<Vec<u8>, Error> {
+        let Some(order) = self.utf16() else { return self.build_cell(rowid, record) };
+        let mut wide = Vec::with_capacity(record.len() * 2);
+        record_from_utf8(record, order, self.file.header.schema_format, &mut wide)?;
+        Self::check_record(&wide)?;
+        self.build_cell(rowid, &wide)
     }
 
     /// Builds a leaf cell of `payload`. Bytes beyond the local part go to overflow pages, allocated

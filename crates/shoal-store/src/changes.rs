@@ -76,6 +76,20 @@ impl Changes {
         pages
     }
 
+    /// Makes these pages all that was changed.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] when there is a savepoint: older pages may be of another size.
+    pub(crate) fn replace(&mut self, pages: Vec<PageRef>) -> Result<(), Error> {
+        if !self.savepoints.is_empty() {
+            return Err(Error::Misuse("a file was to be replaced within a savepoint"));
+        }
+        let epoch = self.epoch;
+        let dirty = |page: PageRef| (page.pgno, Dirty { bytes: page.bytes, epoch });
+        self.dirty = pages.into_iter().map(dirty).collect();
+        Ok(())
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.dirty.is_empty()
     }

@@ -68,6 +68,7 @@ impl Transaction {
             store: &store,
             journal_path: store.journal_path(),
             original,
+            file: self.file,
             pages: &pages,
             rollback: settings.rollback,
             syncs: settings.synchronous > Synchronous::Off,
@@ -76,7 +77,7 @@ impl Transaction {
         // From here on nobody reads the old state; a mapping would be in the way of writing.
         let nothing = Snapshot::of(Image::read(&FileState::empty()));
         let snapshot = std::mem::replace(&mut self.snapshot, nothing);
-        commit.run(self.file, journal, snapshot)
+        commit.run(journal, snapshot)
     }
 
     /// As [`Transaction::commit`], to the log: nobody is waited for.
@@ -97,7 +98,7 @@ impl Transaction {
             store: &store,
             view,
             pages: &pages,
-            page_size: original.header.page_size,
+            page_size: self.file.header.page_size,
             page_count,
             synchronous: settings.synchronous,
         };
@@ -142,6 +143,8 @@ struct Commit<'a> {
     store: &'a Inner,
     journal_path: PathBuf,
     original: FileState,
+    /// The file after the commit.
+    file: FileState,
     pages: &'a [PageRef],
     rollback: Rollback,
     /// False skips every sync, for `synchronous` off: a crash of the machine may harm the file.
@@ -151,7 +154,6 @@ struct Commit<'a> {
 impl Commit<'_> {
     fn run(
         &self,
-        file: FileState,
         journal: Result<Box<dyn File>, Error>,
         snapshot: Snapshot,
     ) -> Result<CommitSeq, Error> {
@@ -169,9 +171,9 @@ impl Commit<'_> {
         let synced = self.end_journal(journal)?;
         let sequence = {
             let mut state = self.store.state();
-            state.file = Some(file);
+            state.file = Some(self.file);
             state.image =
-                image.map(|image| Arc::new(Image::after_commit(image, &file, self.pages)));
+                image.map(|image| Arc::new(Image::after_commit(image, &self.file, self.pages)));
             state.commits += 1;
             CommitSeq(state.commits)
         };
@@ -259,15 +261,12 @@ impl Commit<'_> {
         let mut batch = header.to_vec();
         let mut at = 0;
         let mut count = 0_u32;
-        for page in self.pages {
-            if page.pgno.get() > self.original.page_count {
-                continue;
-            }
-            let old = match snapshot.get(page.pgno) {
+        for pgno in self.overwritten() {
+            let old = match snapshot.get(pgno) {
                 Some(bytes) => bytes,
-                None => snapshot.load(store, page.pgno)?,
+                None => snapshot.load(store, pgno)?,
             };
-            push_record(page.pgno, old, checksum_init, &mut batch);
+            push_record(pgno, old, checksum_init, &mut batch);
             count += 1;
             if batch.len() >= BATCH_BYTES {
                 journal.write_at(&batch, at)?;
@@ -295,6 +294,18 @@ impl Commit<'_> {
         Ok(journal)
     }
 
+    /// The old pages that the commit writes over or cuts off, by ascending number.
+    fn overwritten(&self) -> Vec<Pgno> {
+        let count = self.original.page_count;
+        let resized = self.file.header.page_size != self.original.header.page_size;
+        // Pages of another size lie across each other.
+        let kept = if resized { 0 } else { self.file.page_count.min(count) };
+        let changed = self.pages.iter().map(|page| page.pgno).filter(|pgno| pgno.get() <= kept);
+        let lock_page = Pgno::lock_page(self.original.header.page_size);
+        let cut = (kept + 1..=count).filter_map(Pgno::new).filter(|pgno| *pgno != lock_page);
+        changed.chain(cut).collect()
+    }
+
     /// Waits until nobody reads, here or elsewhere.
     fn take_exclusive(&self) -> Result<(), Error> {
         let store = self.store;
@@ -318,9 +329,12 @@ impl Commit<'_> {
 
     /// Step 3.
     fn write_database(&self) -> Result<(), Error> {
-        let page_size = self.original.header.page_size;
+        let page_size = self.file.header.page_size;
         for page in self.pages {
             self.store.file.write_at(&page.bytes, page.pgno.offset(page_size))?;
+        }
+        if self.file.byte_len() < self.original.byte_len() {
+            self.store.file.truncate(self.file.byte_len())?;
         }
         Ok(self.sync(&*self.store.file)?)
     }

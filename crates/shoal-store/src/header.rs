@@ -8,6 +8,7 @@ use shoal_vfs::File;
 
 use crate::Error;
 use crate::page::PageRef;
+use crate::settings::NewFile;
 
 /// Page size of a database created by this crate, in bytes.
 pub(crate) const NEW_PAGE_SIZE: u32 = 4096;
@@ -24,6 +25,14 @@ impl FileState {
     /// The state of a file without bytes: an empty database.
     pub(crate) fn empty() -> FileState {
         FileState { header: FileHeader::create(NEW_PAGE_SIZE), page_count: 0 }
+    }
+
+    /// The state of a file without bytes that is to have such pages.
+    pub(crate) fn shaped(new: NewFile) -> FileState {
+        let mut header = FileHeader::create(new.page_size.unwrap_or(NEW_PAGE_SIZE));
+        header.reserved = new.reserved;
+        header.text_encoding = new.text_encoding;
+        FileState { header, page_count: 0 }
     }
 
     /// Bytes of all pages.

@@ -24,6 +24,7 @@ mod lookup;
 mod page;
 mod payload;
 mod recovery;
+mod replace;
 mod scan;
 mod settings;
 mod store;
@@ -42,7 +43,7 @@ pub use index_lookup::{IndexLookup, IndexWalk, WalkPlace};
 pub use journal_mode::JournalMode;
 pub use lookup::{BATCH, TableLookup};
 pub use scan::{ScannedRow, TableScan};
-pub use settings::{Rollback, Settings, Synchronous};
+pub use settings::{NewFile, Rollback, Settings, Synchronous};
 pub use shoal_format::utf16;
 pub use shoal_format::{
     ByteOrder, Collation, ColumnFinder, ColumnPlace, Corrupt, FileHeader, HeaderWalk, KeyColumn,

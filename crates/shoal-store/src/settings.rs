@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use shoal_format::TextEncoding;
+
 /// When a commit waits for the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Synchronous {
@@ -46,6 +48,19 @@ pub struct Settings {
     pub wal_autocheckpoint: u32,
     /// How long to try again when another connection is in the way.
     pub busy_timeout: Duration,
+    /// The pages of a file that has none yet.
+    pub new_file: NewFile,
+}
+
+/// The pages of a file that has none yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewFile {
+    /// Bytes of a page, a power of two from 512 to 65,536; 4,096 unless somebody asked for others.
+    pub page_size: Option<u32>,
+    /// Bytes at the end of each page that nobody uses.
+    pub reserved: u8,
+    /// The encoding of texts.
+    pub text_encoding: TextEncoding,
 }
 
 impl Settings {
@@ -56,6 +71,7 @@ impl Settings {
             rollback: Rollback::default(),
             wal_autocheckpoint: 1000,
             busy_timeout,
+            new_file: NewFile { page_size: None, reserved: 0, text_encoding: TextEncoding::Utf8 },
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use shoal_format::{FileHeader, TextEncoding};
+use shoal_format::FileHeader;
 use shoal_vfs::{Entropy, File, LockLevel, Mapping, MemVfs, OpenMode, OsEntropy, Vfs, VfsError};
 
 use crate::header::{FileState, beside};
@@ -227,6 +227,23 @@ impl Store {
         Ok(self.inner.vfs.open_temporary()?)
     }
 
+    /// Opens a file for a copy of this database, in the same place as this one's files; among the
+    /// system's files when this one is in memory. A missing file is made.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_copy(&self, path: &Path) -> Result<Store, Error> {
+        let inner = &self.inner;
+        let vfs: Arc<dyn Vfs> = match inner.path == Path::new(":memory:") {
+            #[cfg(unix)]
+            true => Arc::new(shoal_vfs::OsVfs),
+            _ => Arc::clone(&inner.vfs),
+        };
+        let entropy = Arc::clone(&inner.options.entropy);
+        let options = Options { entropy, ..Options::new(Access::Create) };
+        Store::open_with(vfs, path, options)
+    }
+
     /// A new, empty database in memory, gone with its last handle.
     pub fn memory() -> Store {
         Store::open(Arc::new(MemVfs::new()), Path::new(":memory:"), Access::Create)
@@ -244,7 +261,12 @@ impl Store {
     /// in [`Store::open`].
     pub fn begin(&self, mode: Mode) -> Result<Transaction, Error> {
         self.inner.retry(|| {
-            let (file, snapshot) = self.inner.try_begin()?;
+            let (mut file, mut snapshot) = self.inner.try_begin()?;
+            let new_file = FileState::shaped(self.settings().new_file);
+            if file.page_count == 0 && snapshot.log.is_none() && file != new_file {
+                file = new_file;
+                snapshot = Snapshot::of(Image::read(&file));
+            }
             let mut transaction = Transaction::new(Arc::clone(&self.inner), file, snapshot);
             if mode == Mode::Write {
                 transaction.upgrade()?;
@@ -528,9 +550,6 @@ impl Inner {
         let refuse = |what| Err(Error::Unsupported { what, path: path() });
         if header.is_auto_vacuum() {
             return refuse("writing an auto-vacuum database");
-        }
-        if header.text_encoding != TextEncoding::Utf8 {
-            return refuse("writing a database whose text is UTF-16");
         }
         if header.write_version > 2 {
             return Err(Error::ReadOnly { path: path() });

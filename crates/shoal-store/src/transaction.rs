@@ -119,7 +119,7 @@ impl Transaction {
     /// # Errors
     /// [`Error::Busy`] when another transaction writes, or with a write-ahead log has committed
     /// since this one began: waiting would not help. [`Error::ReadOnly`], [`Error::Latched`],
-    /// [`Error::Unsupported`] for auto-vacuum files and files in UTF-16.
+    /// [`Error::Unsupported`] for auto-vacuum files.
     pub fn upgrade(&mut self) -> Result<(), Error> {
         if self.changes.is_none() {
             self.store.begin_writing(&self.file.header, self.snapshot.log.as_ref())?;
@@ -175,7 +175,10 @@ impl Transaction {
         })
     }
 
-    fn change_header(&mut self, change: impl FnOnce(&mut FileHeader)) -> Result<(), Error> {
+    pub(crate) fn change_header(
+        &mut self,
+        change: impl FnOnce(&mut FileHeader),
+    ) -> Result<(), Error> {
         self.change(|txn| {
             change(&mut txn.file.header);
             // The commit writes the header as part of page 1, and only if page 1 counts as changed.

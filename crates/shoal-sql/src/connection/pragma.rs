@@ -163,6 +163,7 @@ impl Pragma {
             Kind::TableInfo | Kind::TableList | Kind::TableXinfo => true,
             Kind::JournalMode | Kind::Synchronous | Kind::BusyTimeout => true,
             Kind::WalAutocheckpoint | Kind::WalCheckpoint => true,
+            Kind::PageSize | Kind::Encoding => true,
             Kind::LockingMode => pragma.argument_is("normal"),
             Kind::Fixed(_, number) => pragma.argument_is(&number.to_string()),
             Kind::ForeignKeys => {
@@ -198,7 +199,7 @@ impl Pragma {
         self.text().is_some_and(|text| text.eq_ignore_ascii_case(word))
     }
 
-    fn text(&self) -> Option<String> {
+    pub(super) fn text(&self) -> Option<String> {
         match self.argument.as_ref()? {
             Value::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
             Value::Int(int) => Some(int.to_string()),
@@ -249,7 +250,11 @@ impl Pragma {
     pub(crate) fn columns(&self) -> Vec<String> {
         let names: &[&str] = match self.kind {
             _ if self.writes() || self.flags(Flags::default()).is_some() => &[],
-            Kind::ForeignKeys | Kind::Synchronous if self.argument.is_some() => &[],
+            Kind::ForeignKeys | Kind::Synchronous | Kind::PageSize | Kind::Encoding
+                if self.argument.is_some() =>
+            {
+                &[]
+            }
             kind => kind.columns(),
         };
         names.iter().map(|name| (*name).to_owned()).collect()

@@ -51,6 +51,8 @@ pub(crate) enum Compiled {
     Attach(Box<Program>),
     /// The name.
     Detach(Box<Program>),
+    /// `VACUUM`, and the file that it writes into where that is another.
+    Vacuum(Option<Box<Program>>),
     Begin(TransactionMode),
     Commit,
     Rollback,
@@ -194,10 +196,11 @@ impl Statement {
             | Compiled::QueryPlan(_)
             | Compiled::Tree(_)
             | Compiled::Analyze(_) => true,
-            Compiled::Write(_) => false,
+            Compiled::Write(_) | Compiled::Vacuum(None) => false,
             Compiled::Pragma(pragma) => !pragma.writes() && !pragma.sets_journal_mode(),
             Compiled::Attach(_)
             | Compiled::Detach(_)
+            | Compiled::Vacuum(Some(_))
             | Compiled::Begin(_)
             | Compiled::Commit
             | Compiled::Rollback

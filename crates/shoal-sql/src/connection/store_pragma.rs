@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use shoal_store::{CheckpointMode, JournalMode, Rollback, Settings, Store, Synchronous};
+use shoal_store::{
+    CheckpointMode, JournalMode, Mode, Rollback, Settings, Store, Synchronous, TextEncoding,
+};
 
 use super::attached::Databases;
 use super::pragma::{Kind, Pragma, unknown_database};
@@ -44,8 +46,13 @@ impl Pragma {
             Kind::BusyTimeout | Kind::JournalMode | Kind::Synchronous | Kind::WalAutocheckpoint => {
                 self.argument().is_some()
             }
-            _ => false,
+            _ => self.shapes_new_file(),
         }
+    }
+
+    /// True where it sets what a file is made like that has no pages yet.
+    pub(super) fn shapes_new_file(&self) -> bool {
+        matches!(self.kind(), Kind::PageSize | Kind::Encoding) && self.argument().is_some()
     }
 
     /// Does it, and gives its rows. Without a database's name it means all of them; the rows are
@@ -65,7 +72,7 @@ impl Pragma {
             Some(name) if name.eq_ignore_ascii_case("temp") => return Ok(Vec::new()),
             Some(name) if name.eq_ignore_ascii_case("main") => vec![main],
             Some(name) => vec![databases.store(name).ok_or_else(|| unknown_database(name))?],
-            None if self.kind() == Kind::Synchronous => vec![main],
+            None if self.kind() == Kind::Synchronous || self.shapes_new_file() => vec![main],
             None => std::iter::once(main).chain(databases.stores()).collect(),
         };
         let mut rows = None;
@@ -92,6 +99,22 @@ impl Pragma {
                     u32::try_from(number.clamp(0, i64::from(i32::MAX))).unwrap_or(0);
                 store.set_settings(settings);
                 Some(vec![Value::Int(settings.wal_autocheckpoint.into())])
+            }
+            Kind::PageSize => {
+                let size = u32::try_from(number).unwrap_or(0);
+                if (512..=65536).contains(&size) && size.is_power_of_two() {
+                    settings.new_file.page_size = Some(size);
+                    store.set_settings(settings);
+                }
+                None
+            }
+            Kind::Encoding => {
+                settings.new_file.text_encoding = self.encoding()?;
+                let is_new = open != Some(true) && store.begin(Mode::Read)?.page_count() == 0;
+                if is_new {
+                    store.set_settings(settings);
+                }
+                None
             }
             Kind::Synchronous => {
                 if open.is_some() {
@@ -122,6 +145,28 @@ impl Pragma {
                 let row = [i64::from(done.busy), frames[0], frames[1]];
                 Some(row.map(Value::Int).to_vec())
             }
+        })
+    }
+
+    /// The encoding of the argument's name.
+    ///
+    /// # Errors
+    /// [`Error::Runtime`] for any other word.
+    fn encoding(&self) -> Result<TextEncoding, Error> {
+        let known = [
+            ("UTF8", TextEncoding::Utf8),
+            ("UTF-8", TextEncoding::Utf8),
+            ("UTF-16le", TextEncoding::Utf16Le),
+            ("UTF-16be", TextEncoding::Utf16Be),
+            ("UTF16le", TextEncoding::Utf16Le),
+            ("UTF16be", TextEncoding::Utf16Be),
+            // The order of the machines that this is built for.
+            ("UTF-16", TextEncoding::Utf16Le),
+            ("UTF16", TextEncoding::Utf16Le),
+        ];
+        let found = known.iter().find(|(word, _)| self.argument_is(word));
+        found.map(|(_, encoding)| *encoding).ok_or_else(|| {
+            Error::runtime(format!("unsupported encoding: {}", self.text().unwrap_or_default()))
         })
     }
 

@@ -24,6 +24,11 @@ pub(crate) enum Stmt {
         module: Name,
     },
     AlterTable(Box<AlterTable>),
+    /// `VACUUM`, of one database, into the file that a query of one row names perhaps.
+    Vacuum {
+        database: Option<Name>,
+        into: Option<Box<Select>>,
+    },
     Drop {
         kind: DropKind,
         name: ObjectName,

@@ -134,7 +134,15 @@ impl Converter<'_> {
             grammar::Stmt::Reindex { obj_name } => {
                 Stmt::Reindex(obj_name.as_ref().map(|name| self.object_name(name)))
             }
-            grammar::Stmt::Vacuum(..) => Stmt::Other { what: "VACUUM", offset },
+            grammar::Stmt::Vacuum(database, into) => {
+                self.tokens.find_kind(TokenType::TK_VACUUM);
+                let database = database.as_ref().map(|name| self.name(name));
+                let into = into.as_ref().map(|into| {
+                    self.tokens.find_kind(TokenType::TK_INTO);
+                    self.database_names(&[into])
+                });
+                Stmt::Vacuum { database, into: into.transpose()? }
+            }
         })
     }
 

@@ -4,7 +4,7 @@ use shoal_store::utf16;
 
 /// The character at `pos` and where the next begins; 0 at the end of the text.
 ///
-/// A stray continuation byte is itself; overlong forms, surrogates and U+FFFE/F are U+FFFD.
+/// A stray continuation byte is itself; overlong forms and surrogates are U+FFFD.
 pub(crate) fn read(text: &[u8], pos: usize) -> (u32, usize) {
     match text.get(pos) {
         None => return (0, pos),

@@ -32,6 +32,7 @@ mod text;
 mod triggers;
 mod update;
 mod upsert;
+pub(crate) mod vacuum;
 
 use shoal_store::Transaction;
 

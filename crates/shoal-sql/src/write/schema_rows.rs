@@ -47,7 +47,8 @@ pub(crate) struct StoredRow {
     pub(crate) kind: String,
     pub(crate) name: String,
     pub(crate) table: String,
-    root: i64,
+    /// 0 for what has no b-tree.
+    pub(crate) root: i64,
     pub(crate) sql: Option<String>,
 }
 

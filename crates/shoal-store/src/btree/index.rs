@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use shoal_format::page::header_start;
+use shoal_format::utf16::Utf16Key;
 use shoal_format::{Corrupt, IndexCell, KeyOrder, PageKind, Pgno, Record, ValueRef};
 
 use super::{Content, Step};
@@ -34,7 +35,7 @@ impl Transaction {
                     return Err(Corrupt::on_page(root, "index", why, key.len() as u64).into());
                 }
             }
-            let cell = txn.build_cell(None, record)?;
+            let cell = txn.build_text_cell(None, record)?;
             let index = trail[trail.len() - 1].index;
             txn.put_cell(trail, index, &cell)
         })
@@ -72,11 +73,15 @@ impl Transaction {
         let mut trail = Vec::with_capacity(8);
         let mut buffer = Vec::new();
         let mut pgno = root;
+        let wide = self.utf16().map(|order| Utf16Key::new(key, order));
         loop {
             let view = self.tree_page(pgno, TreeKind::Index, trail.len())?;
             let mut found = false;
             let index = partition(&view, self, &mut buffer, |payload| {
-                let side = order.compare(payload, key)?;
+                let side = match &wide {
+                    Some(key) => key.compare(payload, order)?,
+                    None => order.compare(payload, key)?,
+                };
                 found |= side == Ordering::Equal;
                 Ok(side == Ordering::Less)
             })?;
@@ -125,7 +130,7 @@ impl Transaction {
         self.settle(trail, content, false)?;
         let mut record = Vec::new();
         let cell = IndexCell::parse(&before, PageKind::IndexLeaf, self.usable())?;
-        self.read_payload(cell.payload, &mut record)?;
+        self.read_record(cell.payload, &mut record)?;
         let (mut trail, found) = self.find_entry(root, &columns(&record)?, order)?;
         let Step { pgno, index } = trail[trail.len() - 1];
         let left = self.btree_page(pgno)?.index(index).map(|cell| cell.left);

@@ -19,7 +19,7 @@ impl Transaction {
             if found {
                 txn.remove_row(&trail, index)?;
             }
-            let cell = txn.build_cell(Some(rowid), record)?;
+            let cell = txn.build_text_cell(Some(rowid), record)?;
             txn.put_cell(trail, index, &cell)
         })
     }
