@@ -710,6 +710,9 @@ impl Connection {
                 // What counts of a statement that failed: nothing, but for `OR FAIL`.
                 Err(failure) => failure.done,
             };
+            if plan.changes_statistics() {
+                schemas.forget();
+            }
             if plan.changes_rows() {
                 // Those of triggers were counted while they ran.
                 counts.total_changes = session.total_changes();
@@ -906,6 +909,7 @@ fn compile(
         | Stmt::Reindex(_)
         | Stmt::CreateVirtualTable { .. }
         | Stmt::AlterTable(_)
+        | Stmt::Analyze(_)
         | Stmt::Drop { .. } => {
             write::refuse_attached(schema, &parsed.stmt)?;
             Compiled::Write(write::prepare(schema, parsed, sql)?)

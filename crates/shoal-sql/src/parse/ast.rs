@@ -24,6 +24,8 @@ pub(crate) enum Stmt {
         module: Name,
     },
     AlterTable(Box<AlterTable>),
+    /// `ANALYZE`, of everything or of what a database, an index or a table is called.
+    Analyze(Option<ObjectName>),
     /// `VACUUM`, of one database, into the file that a query of one row names perhaps.
     Vacuum {
         database: Option<Name>,

@@ -123,7 +123,10 @@ impl Converter<'_> {
                 let change = self.table_change(body)?;
                 Stmt::AlterTable(Box::new(AlterTable { table, change }))
             }
-            grammar::Stmt::Analyze(_) => Stmt::Other { what: "ANALYZE", offset },
+            grammar::Stmt::Analyze(name) => {
+                self.tokens.find_kind(TokenType::TK_ANALYZE);
+                Stmt::Analyze(name.as_ref().map(|name| self.object_name(name)))
+            }
             grammar::Stmt::Attach { key: Some(_), .. } => {
                 Stmt::Other { what: "ATTACH with a KEY", offset }
             }

@@ -6,6 +6,7 @@
 //! changed are collected before any is, so that no statement sees its own changes.
 
 mod alter;
+mod analyze;
 mod change;
 mod constraints;
 mod create_index;
@@ -70,6 +71,7 @@ enum Kind {
     Drop(drop::DropPlan),
     Reindex(reindex::ReindexPlan),
     Alter(Box<alter::AlterPlan>),
+    Analyze(analyze::AnalyzePlan),
     /// `IF NOT EXISTS` or `IF EXISTS` found that there is nothing to do.
     Nothing,
 }
@@ -83,6 +85,11 @@ impl Plan {
     /// Whether it is an `INSERT`, `UPDATE` or `DELETE`, which `changes()` counts.
     pub(crate) fn changes_rows(&self) -> bool {
         matches!(self.kind, Kind::Insert(_) | Kind::Update(_) | Kind::Delete(_))
+    }
+
+    /// True for `ANALYZE`, whose numbers are part of the schema that plans are made with.
+    pub(crate) fn changes_statistics(&self) -> bool {
+        matches!(self.kind, Kind::Analyze(_))
     }
 
     /// The names of the columns of `RETURNING`; none without it.
@@ -210,6 +217,7 @@ pub(crate) fn prepare(schema: &Schema, parsed: &Parsed, sql: &str) -> Result<Pla
         Stmt::Drop { kind, name, if_exists } => drop::prepare(schema, *kind, name, *if_exists)?,
         Stmt::Reindex(name) => reindex::prepare(schema, name.as_ref())?,
         Stmt::AlterTable(alter) => alter::prepare(schema, alter, sql)?,
+        Stmt::Analyze(name) => analyze::prepare(schema, name.as_ref())?,
         Stmt::CreateVirtualTable { name, .. } => {
             return Err(Error::unsupported("CREATE VIRTUAL TABLE", name.name.offset));
         }
@@ -258,6 +266,7 @@ pub(crate) fn execute(
             Kind::Drop(plan) => plan.execute(context).map_err(Failure::from),
             Kind::Reindex(plan) => plan.execute(context).map_err(Failure::from),
             Kind::Alter(plan) => plan.execute(context).map_err(Failure::from),
+            Kind::Analyze(plan) => plan.execute(context).map_err(Failure::from),
             Kind::Nothing => Ok(Done::default()),
         }?;
         context.state.sequences.store(context.transaction)?;
