@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Scratch, check, check_all, ours};
-use shoal_sql::{Connection, Error, Value, ValueRef};
+use shoal_sql::{Value, ValueRef};
 use shoal_store::Mode;
 
 /// Texts ordered differently in UTF-8 and the two forms of UTF-16, and some invalid ones.

@@ -36,7 +36,7 @@ fn open(path: &Path) -> Connection {
     Connection::open(store).unwrap()
 }
 
-/// Numbers of a file that a vacuum sets or keeps.
+/// Numbers of a file, set or kept by a vacuum.
 const NUMBERS: [&str; 9] = [
     "PRAGMA page_count",
     "PRAGMA freelist_count",

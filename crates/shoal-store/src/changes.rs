@@ -76,7 +76,7 @@ impl Changes {
         pages
     }
 
-    /// Makes these pages all that was changed.
+    /// Makes these pages the only changes.
     ///
     /// # Errors
     /// [`Error::Misuse`] when there is a savepoint: older pages may be of another size.

@@ -294,7 +294,7 @@ impl Commit<'_> {
         Ok(journal)
     }
 
-    /// The old pages that the commit writes over or cuts off, by ascending number.
+    /// The old pages written over or cut off by the commit, by ascending number.
     fn overwritten(&self) -> Vec<Pgno> {
         let count = self.original.page_count;
         let resized = self.file.header.page_size != self.original.header.page_size;

@@ -27,7 +27,7 @@ impl FileState {
         FileState { header: FileHeader::create(NEW_PAGE_SIZE), page_count: 0 }
     }
 
-    /// The state of a file without bytes that is to have such pages.
+    /// The state of a file without bytes, to have such pages.
     pub(crate) fn shaped(new: NewFile) -> FileState {
         let mut header = FileHeader::create(new.page_size.unwrap_or(NEW_PAGE_SIZE));
         header.reserved = new.reserved;

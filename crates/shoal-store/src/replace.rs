@@ -1,12 +1,12 @@
-//! The whole content of a file replaced by that of another: what `VACUUM` ends with.
+//! The whole content of a file replaced by another's, as the end of `VACUUM`.
 
 use shoal_format::{FileHeader, Pgno};
 
 use crate::{Error, Store, Transaction};
 
 impl Store {
-    /// A new, empty database in memory, whose first transaction makes pages like those of `header`:
-    /// their size, reserved bytes and encoding of text.
+    /// A new, empty database in memory, whose first transaction makes pages as `header` says: of
+    /// the same size, reserved bytes and encoding of text.
     pub fn memory_like(header: &FileHeader) -> Store {
         let store = Store::memory();
         let mut settings = store.settings();
@@ -19,8 +19,8 @@ impl Store {
 }
 
 impl Transaction {
-    /// Takes the applications' numbers from another database's header, and the number of its schema,
-    /// which counts as changed.
+    /// Takes the applications' numbers from another database's header, and the number of its
+    /// schema, counted as changed.
     ///
     /// # Errors
     /// [`Error::Misuse`] when the transaction may not write.
@@ -34,7 +34,7 @@ impl Transaction {
         })
     }
 
-    /// Puts everything that `other` has written into a database without pages before in the place of
+    /// Puts everything written by `other`, into a database without pages before, in the place of
     /// everything in this file. The counters and the applications' numbers of the header stay, the
     /// schema counts as changed, and the commit cuts the file to its new length.
     ///
@@ -78,7 +78,7 @@ impl Transaction {
     }
 }
 
-/// True when the page of the lock lies within a file, which has no content then.
+/// True when the page of the lock, without content, lies within a file.
 fn is_past_lock(txn: &Transaction) -> bool {
     txn.file.page_count >= Pgno::lock_page(txn.file.header.page_size).get()
 }

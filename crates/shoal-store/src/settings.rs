@@ -48,16 +48,16 @@ pub struct Settings {
     pub wal_autocheckpoint: u32,
     /// How long to try again when another connection is in the way.
     pub busy_timeout: Duration,
-    /// The pages of a file that has none yet.
+    /// The pages of a file without any yet.
     pub new_file: NewFile,
 }
 
-/// The pages of a file that has none yet.
+/// The pages of a file without any yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewFile {
     /// Bytes of a page, a power of two from 512 to 65,536; 4,096 unless somebody asked for others.
     pub page_size: Option<u32>,
-    /// Bytes at the end of each page that nobody uses.
+    /// Unused bytes at the end of each page.
     pub reserved: u8,
     /// The encoding of texts.
     pub text_encoding: TextEncoding,

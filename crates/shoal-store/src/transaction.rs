@@ -158,7 +158,7 @@ impl Transaction {
         self.change_header(|header| header.application_id = id)
     }
 
-    /// Sets the schema format, which records and indexes written from now on follow.
+    /// Sets the schema format of records and indexes written from now on.
     ///
     /// # Errors
     /// [`Error::Misuse`] when the transaction may not write.

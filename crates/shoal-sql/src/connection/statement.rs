@@ -51,7 +51,7 @@ pub(crate) enum Compiled {
     Attach(Box<Program>),
     /// The name.
     Detach(Box<Program>),
-    /// `VACUUM`, and the file that it writes into where that is another.
+    /// `VACUUM`, with the name of another file to write into.
     Vacuum(Option<Box<Program>>),
     Begin(TransactionMode),
     Commit,

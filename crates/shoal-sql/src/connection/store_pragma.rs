@@ -50,7 +50,7 @@ impl Pragma {
         }
     }
 
-    /// True where it sets what a file is made like that has no pages yet.
+    /// True where the pragma shapes the pages of a file without any.
     pub(super) fn shapes_new_file(&self) -> bool {
         matches!(self.kind(), Kind::PageSize | Kind::Encoding) && self.argument().is_some()
     }
@@ -160,7 +160,7 @@ impl Pragma {
             ("UTF-16be", TextEncoding::Utf16Be),
             ("UTF16le", TextEncoding::Utf16Le),
             ("UTF16be", TextEncoding::Utf16Be),
-            // The order of the machines that this is built for.
+            // The byte order of the machines built for.
             ("UTF-16", TextEncoding::Utf16Le),
             ("UTF16", TextEncoding::Utf16Le),
         ];

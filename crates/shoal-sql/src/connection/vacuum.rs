@@ -14,11 +14,11 @@ use crate::value::Value;
 use crate::write;
 
 impl Connection {
-    /// Copies `main` without its gaps: over itself, or into a file that `into` names.
+    /// Copies `main` without its gaps: over itself, or into a file named by `into`.
     ///
     /// # Errors
-    /// [`Error::Runtime`] within a transaction and for a file that has content; the store's, after
-    /// which nothing was changed.
+    /// [`Error::Runtime`] within a transaction and for a file with content; the store's. The file is
+    /// unchanged then.
     pub(super) fn vacuum(
         &mut self,
         into: Option<&Program>,

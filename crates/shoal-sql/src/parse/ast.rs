@@ -24,9 +24,9 @@ pub(crate) enum Stmt {
         module: Name,
     },
     AlterTable(Box<AlterTable>),
-    /// `ANALYZE`, of everything or of what a database, an index or a table is called.
+    /// `ANALYZE`, of everything or of a database, an index or a table by its name.
     Analyze(Option<ObjectName>),
-    /// `VACUUM`, of one database, into the file that a query of one row names perhaps.
+    /// `VACUUM`, of one database, perhaps into the file named by a query of one row.
     Vacuum {
         database: Option<Name>,
         into: Option<Box<Select>>,
@@ -83,7 +83,7 @@ pub(crate) struct AlterTable {
     pub(crate) change: TableChange,
 }
 
-/// A change that `ALTER TABLE` makes.
+/// A change made by `ALTER TABLE`.
 #[derive(Clone, Debug)]
 pub(crate) enum TableChange {
     RenameTo(Name),

@@ -197,7 +197,7 @@ impl Converter<'_> {
         })
     }
 
-    /// Passes the verb of an `ALTER TABLE` and the word `COLUMN` behind it, where that is no name.
+    /// Passes the verb of an `ALTER TABLE` and the word `COLUMN` behind the verb.
     fn after_verb(&mut self, verb: TokenType) {
         self.tokens.find_kind(verb);
         let next = self.tokens.get(self.tokens.mark());

@@ -101,8 +101,8 @@ fn syntax(error: LexError, tokens: &Tokens<'_>) -> Error {
     }
 }
 
-/// The grammar crate's error of a column that is defined twice, with the column's name as SQLite
-/// writes it: without its quotes.
+/// The grammar crate's error of a column defined twice, with the column's name as SQLite writes
+/// names there: without quotes.
 fn unquoted_column(message: String) -> String {
     const TWICE: &str = "duplicate column name: ";
     let Some(name) = message.strip_prefix(TWICE) else { return message };

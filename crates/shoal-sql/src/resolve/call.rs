@@ -20,7 +20,7 @@ pub(super) const COMPARING: [&str; 3] = ["max", "min", "nullif"];
 /// An aggregate's arguments, filter and order.
 type AggregateParts = (Vec<Bound>, Option<Expr>, Vec<OrderKey>);
 
-/// True where some function of that name takes so many arguments.
+/// True where some function of the name takes so many arguments.
 fn is_known(name: &str, count: usize) -> bool {
     lookup(name, count).is_ok() || window_function(name, count).is_some_and(|it| it.is_ok())
 }
@@ -81,7 +81,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// A call of a function that nobody knows, where names alone are looked for.
+    /// A call of an unknown function, where names alone are looked for.
     fn unknown_call(&mut self, call: &'a ast::Call) -> Result<Bound, Error> {
         for expr in call.arguments.iter().chain(&call.filter) {
             self.bind(expr)?;

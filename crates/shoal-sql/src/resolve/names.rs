@@ -1,6 +1,6 @@
-//! The places of a definition's text that name a table or a column: what `ALTER TABLE` rewrites.
+//! The places of a definition's text with the name of a table or a column, for `ALTER TABLE`.
 //!
-//! A definition is resolved as ever, while the resolver notes each name that it finds a meaning for.
+//! A definition is resolved as ever, while the resolver notes each name with a meaning.
 //! Names within a view, a generated column or an index belong to another text and are left out.
 
 use std::cell::RefMut;
@@ -26,26 +26,26 @@ pub(crate) struct NameUse {
 /// The meaning of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Meaning {
-    /// The table of that name.
+    /// The table of a name.
     Table(String),
-    /// A column of the table of that name; [`ROWID`] for a rowid without another name.
+    /// A column of a table; [`ROWID`] for a rowid without another name.
     Column { table: String, column: usize },
-    /// A text, though it stands in double quotes.
+    /// A text, though in double quotes.
     Text,
 }
 
-/// The names that were found so far.
+/// The names found so far.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     uses: Vec<NameUse>,
-    /// Sources that go by another name than their table's.
+    /// Sources by another name than their table's.
     aliased: Vec<SourceId>,
-    /// Refuses names in double quotes that name nothing, instead of taking them for texts.
+    /// Refuses names in double quotes without a meaning, instead of taking them for texts.
     refuses_texts: bool,
 }
 
 impl<'a> Resolver<'a> {
-    /// A resolver that notes names; `refuses_texts` keeps double quotes to names.
+    /// A resolver noting names; `refuses_texts` keeps double quotes to names.
     pub(crate) fn noting(
         schema: &'a Schema,
         around: Around<'a>,
@@ -56,18 +56,18 @@ impl<'a> Resolver<'a> {
         resolver
     }
 
-    /// The names that were noted, in no order; a name may be there twice.
+    /// The noted names, in no order; a name may be there twice.
     pub(crate) fn into_names(self) -> Vec<NameUse> {
         self.names.map(|names| names.into_inner().uses).unwrap_or_default()
     }
 
-    /// The notes, while the text that is resolved is the definition's own.
+    /// The notes, while the resolved text is the definition's own.
     fn notes(&self) -> Option<RefMut<'_, Names>> {
         let own = self.views.is_empty() && self.generated_depth == 0;
         self.names.as_ref().filter(|_| own).map(|names| names.borrow_mut())
     }
 
-    /// Notes a column that a name, and the name of a table before it perhaps, was found to mean.
+    /// Notes the column meant by a name, and the table meant by a name before.
     pub(super) fn note_column(&self, found: &Found, table: Option<&Name>, column: &Name) {
         let Some(mut notes) = self.notes() else { return };
         let (scope, place) = match found {
@@ -107,7 +107,7 @@ impl<'a> Resolver<'a> {
         Ok(())
     }
 
-    /// Notes a table of a `FROM`; `aliased` is its source where it goes by another name.
+    /// Notes a table of a `FROM`; `aliased` is its source under another name.
     pub(super) fn note_source(&self, table: &Table, name: &ObjectName, aliased: Option<SourceId>) {
         if let Some(mut notes) = self.notes().filter(|_| table.database == MAIN) {
             notes.add(&name.name, Meaning::Table(table.name.clone()));
@@ -123,8 +123,8 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// Notes the names of common tables of the innermost `WITH` that nobody reads. As nobody reads
-    /// them, nothing is wrong with a query that names what is not there.
+    /// Notes the names in the unread common tables of the innermost `WITH`. Names without a meaning
+    /// are no fault there, because nobody reads these tables.
     pub(super) fn note_unnamed(&mut self, with: &'a ast::With) {
         let Some(frame) = self.common.last().map(|frame| frame.number) else { return };
         if self.names.is_none() {
@@ -142,8 +142,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// Notes a term of a compound's `ORDER BY`, which means what the result column means that is
-    /// written as the term is.
+    /// Notes a term of a compound's `ORDER BY`, with the meaning of the result column written alike.
     pub(super) fn note_ordered(&self, term: &ast::Expr, cores: &[&SelectCore]) {
         let ExprKind::Column { table, column, .. } = &term.kind else { return };
         let Some(mut notes) = self.notes() else { return };

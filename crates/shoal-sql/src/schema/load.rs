@@ -64,8 +64,8 @@ impl Schema {
         Ok(schema)
     }
 
-    /// The same database's schema as a transaction that changed it sees it now, without the databases
-    /// beside it.
+    /// The same database's schema as the transaction with the changes sees the database now, without
+    /// other databases.
     ///
     /// # Errors
     /// As [`Schema::load`].

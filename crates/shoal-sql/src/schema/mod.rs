@@ -302,7 +302,7 @@ impl Schema {
         schema
     }
 
-    /// The schema of the same database without any table, as of a transaction that changes it.
+    /// The schema of the same database without any table, as of a writing transaction.
     fn like(&self, txn: &Transaction) -> Schema {
         let mut schema = Schema {
             cookie: txn.schema_cookie(),

@@ -590,13 +590,13 @@ fn same_collation(a: &Result<Collation, String>, b: &Result<Collation, String>) 
     }
 }
 
-/// The value of a default that `ALTER TABLE ADD COLUMN` could have left to old rows. Anything but a
-/// constant was refused there, so old rows cannot depend on it.
+/// The value of a default left to old rows by `ALTER TABLE ADD COLUMN`. Anything but a constant was
+/// refused there, so old rows cannot depend on one.
 fn constant(expr: &Expr) -> Value {
     constant_default(expr).unwrap_or(Value::Null)
 }
 
-/// The value of a default that is a literal, with signs and casts around it perhaps.
+/// The value of a default written as a literal, with signs and casts around perhaps.
 pub(crate) fn constant_default(expr: &Expr) -> Option<Value> {
     Some(match &expr.kind {
         ExprKind::Literal(value) => value.clone(),

@@ -1,7 +1,7 @@
 //! `ANALYZE`: how many rows a table has, and how many of them share the first columns of an index.
 //!
-//! The numbers go into `sqlite_stat1` as SQLite writes them. What other programs keep in
-//! `sqlite_stat4` and `sqlite_stat3` of the same tables is no longer true and is deleted.
+//! The numbers go into `sqlite_stat1` as SQLite writes them. Samples of the same tables, kept by other
+//! programs in `sqlite_stat4` and `sqlite_stat3`, are no longer true and are deleted.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ const TABLES: [&str; 3] = ["sqlite_stat1", "sqlite_stat4", "sqlite_stat3"];
 #[derive(Debug)]
 pub(crate) struct AnalyzePlan {
     tables: Vec<Arc<Table>>,
-    /// The statistics that are replaced.
+    /// The replaced statistics.
     replaced: Replaced,
 }
 
@@ -34,10 +34,10 @@ enum Replaced {
     OfIndex(String),
 }
 
-/// Prepares an `ANALYZE` of everything, or of what a database, an index or a table is called.
+/// Prepares an `ANALYZE` of everything, or of a database, an index or a table by its name.
 ///
 /// # Errors
-/// Nothing goes by that name; [`Error::Unsupported`] for attached databases.
+/// Nothing goes by the name; [`Error::Unsupported`] for attached databases.
 pub(crate) fn prepare(schema: &Schema, name: Option<&ObjectName>) -> Result<Kind, Error> {
     let all = || {
         let tables = schema.objects().iter().rev().filter_map(|object| match object {
@@ -88,12 +88,12 @@ pub(crate) fn prepare(schema: &Schema, name: Option<&ObjectName>) -> Result<Kind
 }
 
 impl AnalyzePlan {
-    /// Reads the trees and writes what they hold.
+    /// Reads the trees and writes their numbers.
     ///
     /// Cost: every entry of every index is read, and every row of a table without any.
     ///
     /// # Errors
-    /// A collation that nobody knows; [`Error::Store`].
+    /// An unknown collation; [`Error::Store`].
     pub(crate) fn execute(&self, context: &mut Context<'_>) -> Result<Done, Error> {
         let statistics = self.statistics_table(context)?;
         for table in &self.tables {
@@ -112,8 +112,8 @@ impl AnalyzePlan {
         Ok(Done::default())
     }
 
-    /// The root of `sqlite_stat1`, which is made if there is none; what is replaced is gone from it
-    /// and from its kin.
+    /// The root of `sqlite_stat1`, made if there is none; replaced rows are gone from this table and
+    /// its kin.
     fn statistics_table(&self, context: &mut Context<'_>) -> Result<Pgno, Error> {
         let known = TABLES.map(|name| context.schema.table(name).cloned());
         let transaction = &mut *context.transaction;
@@ -140,7 +140,7 @@ impl AnalyzePlan {
         Ok(root)
     }
 
-    /// The names of a table's indexes with their numbers; without a name those of the table itself.
+    /// The names of a table's indexes with their numbers; without a name the table's own.
     fn of_table(
         &self,
         transaction: &Transaction,
@@ -232,7 +232,7 @@ fn stat_of(
     Ok(Some(stat))
 }
 
-/// The first of so many columns in which two entries differ.
+/// The first difference of two entries among so many columns.
 fn first_change(
     before: &[u8],
     entry: &[u8],

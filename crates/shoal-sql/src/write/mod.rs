@@ -87,7 +87,7 @@ impl Plan {
         matches!(self.kind, Kind::Insert(_) | Kind::Update(_) | Kind::Delete(_))
     }
 
-    /// True for `ANALYZE`, whose numbers are part of the schema that plans are made with.
+    /// True for `ANALYZE`, whose numbers are a part of the schema of plans.
     pub(crate) fn changes_statistics(&self) -> bool {
         matches!(self.kind, Kind::Analyze(_))
     }

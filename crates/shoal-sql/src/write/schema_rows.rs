@@ -40,20 +40,20 @@ impl SchemaRow<'_> {
     }
 }
 
-/// A row of `sqlite_schema` that is there.
+/// A stored row of `sqlite_schema`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct StoredRow {
     rowid: i64,
     pub(crate) kind: String,
     pub(crate) name: String,
     pub(crate) table: String,
-    /// 0 for what has no b-tree.
+    /// 0 without a b-tree.
     pub(crate) root: i64,
     pub(crate) sql: Option<String>,
 }
 
 impl StoredRow {
-    /// Every row, in the order of the tree. Those whose texts are no UTF-8 are left out.
+    /// Every row, in the order of the tree. Rows with texts in no UTF-8 are left out.
     ///
     /// # Errors
     /// [`Error::Store`].
@@ -85,13 +85,13 @@ impl StoredRow {
         Ok(rows)
     }
 
-    /// True for a name that SQLite keeps for itself.
+    /// True for a name kept by SQLite for itself.
     pub(crate) fn is_reserved(&self) -> bool {
         let start = self.name.as_bytes().get(..7);
         start.is_some_and(|start| start.eq_ignore_ascii_case(b"sqlite_"))
     }
 
-    /// True for what `ALTER TABLE` looks into: no automatic index and no virtual table.
+    /// True for definitions read by `ALTER TABLE`: no automatic index and no virtual table.
     pub(crate) fn is_ordinary(&self) -> bool {
         let sql = self.sql.as_deref().unwrap_or_default();
         let start = sql.as_bytes().get(..14);

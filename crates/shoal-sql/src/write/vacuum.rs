@@ -10,12 +10,12 @@ use super::sequence;
 use crate::Error;
 use crate::schema::{Object, Schema};
 
-/// Copies a database into an empty one. `keeps_rowids` keeps even those that nobody can name: rows of
+/// Copies a database into an empty one. `keeps_rowids` keeps even rowids without a name: rows of
 /// a table without an `INTEGER PRIMARY KEY` and without indexes are numbered anew otherwise, as SQLite
 /// does.
 ///
 /// # Errors
-/// [`Error::Schema`] for a definition that cannot be used, [`Error::Store`].
+/// [`Error::Schema`] for an unusable definition, [`Error::Store`].
 pub(crate) fn copy(
     schema: &Schema,
     from: &Transaction,
@@ -72,7 +72,7 @@ pub(crate) fn copy(
     Ok(())
 }
 
-/// Refuses schemas of which a part would be lost.
+/// Refuses schemas with parts to be lost.
 fn check_whole(schema: &Schema, from: &Transaction, read: usize) -> Result<(), Error> {
     for object in schema.objects() {
         if let Object::Damaged { name, why } = object {

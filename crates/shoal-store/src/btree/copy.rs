@@ -14,7 +14,7 @@ impl Transaction {
     ///
     /// # Errors
     /// [`Error::Misuse`] when the transaction may not write, [`Error::Corrupt`] for a table whose
-    /// rowids do not ascend, a page that cannot be read.
+    /// rowids do not ascend, an unreadable page.
     pub fn copy_table(
         &mut self,
         root: Pgno,
@@ -48,8 +48,8 @@ impl Transaction {
         })
     }
 
-    /// Copies the index at `from_root` of another database into the empty index at `root`, entries as
-    /// they are and in their order, whatever that is.
+    /// Copies the index at `from_root` of another database into the empty index at `root`, entries
+    /// as they are and in their order, also in an unknown one.
     ///
     /// # Errors
     /// As [`Transaction::copy_table`].

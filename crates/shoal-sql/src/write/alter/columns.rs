@@ -1,4 +1,4 @@
-//! `ADD COLUMN` and `DROP COLUMN`, and what the rows of a table have to do with them.
+//! `ADD COLUMN` and `DROP COLUMN`, and their effects on the rows of a table.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::parse::ast::{ColumnConstraint, ColumnDef, CreateTableBody, Name, Stmt
 use crate::schema::{Table, constant_default};
 use crate::value::{Value, truth};
 
-/// Rows that are written at once while a column is dropped.
+/// Rows written at once while a column is dropped.
 const BATCH: usize = 1000;
 
 /// The columns of a table's definition and their place in its text.
@@ -32,7 +32,7 @@ fn column_defs(sql: &str) -> Result<Vec<ColumnDef>, Error> {
     }
 }
 
-/// The table's own row among those of the schema.
+/// The table's own row in the schema.
 fn own_row<'r>(rows: &'r mut [StoredRow], table: &Table) -> Result<&'r mut StoredRow, Error> {
     rows.iter_mut()
         .find(|row| row.kind == "table" && row.name.eq_ignore_ascii_case(&table.name))
@@ -40,11 +40,11 @@ fn own_row<'r>(rows: &'r mut [StoredRow], table: &Table) -> Result<&'r mut Store
         .ok_or_else(|| Error::runtime("database disk image is malformed"))
 }
 
-/// Adds a column. Rows that are there keep their records, which end before it.
+/// Adds a column. Rows keep their records, too short for the new column.
 ///
 /// # Errors
-/// A column that rows could not have; a definition that means nothing; rows that the column's
-/// constraints forbid; the store's.
+/// A column impossible for the rows; a definition without a meaning; rows forbidden by the column's
+/// constraints; the store's.
 pub(super) fn add(
     context: &mut Context<'_>,
     table: &Arc<Table>,
@@ -94,7 +94,7 @@ pub(super) fn add(
     Ok(())
 }
 
-/// Refuses a column that the rows of a table could not have without being written again.
+/// Refuses a column if the rows would have to be written again.
 fn check_new(context: &Context<'_>, table: &Table, column: &ColumnDef) -> Result<(), Error> {
     let offset = column.name.offset;
     let meaning = |message: String| Err(Error::meaning(message, offset));
@@ -150,10 +150,10 @@ fn has_rows(context: &Context<'_>, table: &Table) -> Result<bool, Error> {
     })
 }
 
-/// Drops a column, and its values from the rows that store them.
+/// Drops a column, and its values from the rows.
 ///
 /// # Errors
-/// A column that something depends on; a definition that means nothing, before or after; the store's.
+/// A column in use; a definition without a meaning, before or after; the store's.
 pub(super) fn drop(
     context: &mut Context<'_>,
     table: &Table,
@@ -190,7 +190,7 @@ pub(super) fn drop(
     }
 }
 
-/// The values of a record and of the columns it ends before, without one.
+/// The values of a record, and defaults for columns behind its end, without one.
 fn without<'r>(
     table: &'r Table,
     record: &Record<'r>,
@@ -260,7 +260,7 @@ fn drop_from_index(context: &mut Context<'_>, table: &Table, place: usize) -> Re
     Ok(())
 }
 
-/// Fails with SQLite's words unless every row of a table is as it should be.
+/// Fails with SQLite's words unless every row of a table is right.
 ///
 /// # Errors
 /// `constraint failed`; the store's.
@@ -277,10 +277,10 @@ pub(super) fn check_rows(
     })
 }
 
-/// The same where an expression says so: it may be true or NULL.
+/// As [`check_rows`], by an expression: true or NULL is right.
 ///
 /// # Errors
-/// As [`check_rows`]; what the expression raises.
+/// As [`check_rows`]; the expression's own.
 pub(super) fn check_rows_by(
     context: &Context<'_>,
     table: &Arc<Table>,

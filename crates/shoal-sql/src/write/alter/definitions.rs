@@ -20,10 +20,10 @@ use crate::resolve::{Around, Clause, GivenRow, Resolver};
 use crate::schema::{Object, Schema, Table, build_index};
 use crate::value::Value;
 
-/// Notes that the schema changed and reads it again from what the transaction wrote.
+/// Notes a change of the schema and reads the schema again from the transaction.
 ///
 /// # Errors
-/// A table or index that means nothing any more, as `error in table t after <what>: ...`.
+/// A table or index without a meaning, as `error in table t after <change>: ...`.
 pub(super) fn reread(context: &mut Context<'_>, what: &str) -> Result<Schema, Error> {
     context.transaction.bump_schema_cookie()?;
     let schema = context.schema.reread(context.transaction)?;
@@ -53,7 +53,7 @@ fn check(schema: &Schema, row: &StoredRow, when: &str, refuses_texts: bool) -> R
     names_of(schema, sql, refuses_texts).map(drop).map_err(|error| in_definition(row, when, error))
 }
 
-/// An error of a definition, named as SQLite names it.
+/// An error of a definition, in SQLite's words.
 pub(super) fn in_definition(row: &StoredRow, when: &str, error: Error) -> Error {
     match error {
         error @ (Error::Store(_) | Error::Unsupported { .. } | Error::Limit { .. }) => {
@@ -69,7 +69,7 @@ pub(super) fn in_definition(row: &StoredRow, when: &str, error: Error) -> Error 
 /// The names of tables and columns in a definition.
 ///
 /// # Errors
-/// What is wrong with the definition.
+/// The fault of the definition.
 pub(super) fn names_of(
     schema: &Schema,
     sql: &str,
@@ -90,7 +90,7 @@ pub(super) fn names_of(
     }
 }
 
-/// Names that are gathered without being resolved.
+/// Names gathered without being resolved.
 struct Found<'a> {
     schema: &'a Schema,
     names: Vec<NameUse>,
@@ -101,14 +101,14 @@ impl Found<'_> {
         self.names.push(NameUse { offset: name.offset, text: name.text.clone(), meaning });
     }
 
-    /// The name of one of a table's columns, if it has it.
+    /// The name of one of a table's columns, if there is one.
     fn column(&mut self, table: &Table, name: &Name) {
         if let Some(column) = table.column_index(&name.text) {
             self.add(name, Meaning::Column { table: table.name.clone(), column });
         }
     }
 
-    /// A term of a key, which is a column or a text that stands for one.
+    /// A term of a key: a column, or a text standing for one.
     fn term(&mut self, table: &Table, expr: &Expr) {
         match &expr.kind {
             ExprKind::Collate { expr, .. } => self.term(table, expr),
@@ -340,7 +340,7 @@ impl Found<'_> {
     }
 }
 
-/// The expressions that several columns are set to at once, each where it can stand alone.
+/// The expressions of several columns set at once, each able to stand alone.
 fn push_parts(expr: &Expr, out: &mut Vec<Expr>) {
     match &expr.kind {
         ExprKind::Row(parts) => out.extend(parts.iter().cloned()),
@@ -351,7 +351,7 @@ fn push_parts(expr: &Expr, out: &mut Vec<Expr>) {
     }
 }
 
-/// A `FROM` of the table that a statement changes and of what it joins.
+/// A `FROM` of the table changed by a statement and of the joined tables.
 fn from_of(table: &ast::ObjectName, alias: Option<&Name>, joined: Option<&From>) -> From {
     let kind = TableRefKind::Table { name: table.clone(), indexed: ast::Indexed::Any };
     let offset = table.name.offset;
@@ -365,7 +365,7 @@ fn from_of(table: &ast::ObjectName, alias: Option<&Name>, joined: Option<&From>)
     From { first, joins }
 }
 
-/// A query whose names are those of a statement's expressions.
+/// A query with the names of a statement's expressions.
 fn query_of(from: Option<From>, mut exprs: Vec<Expr>, filter: Option<Expr>) -> Select {
     if exprs.is_empty() {
         exprs.push(Expr { kind: ExprKind::Literal(Value::Null), offset: 0 });

@@ -1,7 +1,7 @@
 //! `ALTER TABLE`.
 //!
-//! Every form edits the texts in `sqlite_schema`, token by token, and reads the schema again from what
-//! it wrote: a definition that means nothing any more undoes the statement. The rows of the table are
+//! Every form edits the texts in `sqlite_schema`, token by token, and reads the new schema back: a
+//! definition without a meaning undoes the statement. The rows of the table are
 //! written again by `DROP COLUMN` alone.
 
 mod columns;
@@ -40,7 +40,7 @@ enum Change {
     },
     DropColumn {
         column: usize,
-        /// The column as the statement spells it.
+        /// The column as the statement spells the name.
         name: String,
     },
     DropConstraint(String),
@@ -188,10 +188,10 @@ fn check_rowid(table: &Table, name: &Name, what: &str) -> Result<(), Error> {
 }
 
 impl AlterPlan {
-    /// Changes the schema and, where it has to be, the rows.
+    /// Changes the schema and, for `DROP COLUMN`, the rows.
     ///
     /// # Errors
-    /// A definition that means nothing after the change; rows that a new constraint forbids; the
+    /// A definition without a meaning after the change; rows forbidden by a new constraint; the
     /// store's.
     pub(crate) fn execute(&self, context: &mut Context<'_>) -> Result<Done, Error> {
         let table = &self.table;

@@ -1,4 +1,4 @@
-//! `RENAME TO` and `RENAME COLUMN`: every text that names the table or column is rewritten.
+//! `RENAME TO` and `RENAME COLUMN`: every text with the name of the table or column is rewritten.
 
 use shoal_store::{Record, ValueRef, encode_record};
 
@@ -14,7 +14,7 @@ use crate::schema::Table;
 /// Renames a table.
 ///
 /// # Errors
-/// A definition that means nothing, before or after; the store's.
+/// A definition without a meaning, before or after; the store's.
 pub(super) fn table(context: &mut Context<'_>, table: &Table, new: &str) -> Result<(), Error> {
     let is_it = |name: &str| name.eq_ignore_ascii_case(&table.name);
     let mut rows = StoredRow::all(context.transaction)?;
@@ -51,7 +51,7 @@ pub(super) fn table(context: &mut Context<'_>, table: &Table, new: &str) -> Resu
     check_all(&schema, &StoredRow::all(context.transaction)?, "after rename", false)
 }
 
-/// Keeps the counter of `AUTOINCREMENT`, which goes by the table's name.
+/// Keeps the counter of `AUTOINCREMENT`, found by the table's name.
 fn rename_sequence(context: &mut Context<'_>, old: &str, new: &str) -> Result<(), Error> {
     let Some(sequence) = context.schema.table(sequence::NAME) else { return Ok(()) };
     let root = sequence.root;
@@ -122,7 +122,7 @@ pub(super) fn column(
     check_all(&schema, &StoredRow::all(context.transaction)?, "after rename", true)
 }
 
-/// Puts single quotes around texts in double quotes, which a new name of a column could turn into it.
+/// Puts single quotes around texts in double quotes: a new column could be called as they are.
 ///
 /// # Errors
 /// The store's.
@@ -164,7 +164,7 @@ fn rewritten(
         }
         let end = name.offset + token.len();
         let mut word = replacement(token);
-        // What follows must not make the quotes at its end one inside of it.
+        // A quote behind would make the closing quote one inside of the word.
         let quote = word.chars().last().filter(|last| matches!(last, '"' | '\''));
         if quote.is_some() && sql[end..].chars().next() == quote {
             word.push(' ');

@@ -1,6 +1,6 @@
-//! Edits of a definition's text, where tokens alone tell what to change.
+//! Edits of a definition's text by tokens alone.
 //!
-//! Constraints are found as SQLite finds them: by the keywords that begin one, parentheses passed as
+//! Constraints are found as SQLite finds them: by the keywords at their begin, parentheses passed as
 //! a whole. Its results are compared byte by byte, odd spaces included.
 
 use sqlite3_parser::dialect::TokenType;
@@ -12,13 +12,13 @@ use super::super::text::{semicolon, tokens};
 /// A constraint to take out of a definition.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Constraint<'a> {
-    /// The one of that name.
+    /// The one of a name.
     Named(&'a str),
     /// The `NOT NULL` of a column.
     NotNull(usize),
 }
 
-/// The token at a place, as it is written.
+/// The token at a place, as written.
 pub(super) fn token_at(sql: &str, start: usize) -> &str {
     let end = tokens(sql, start).next().map_or(start, |(_, _, end)| end);
     sql.get(start..end).unwrap_or_default()
@@ -31,8 +31,7 @@ pub(super) fn to_the_end(sql: &str, start: usize) -> &str {
     text.trim_end_matches(|c: char| c == ';' || c.is_ascii_whitespace() || c == '\x0b')
 }
 
-/// A constraint at the end of a statement. Comments that only the end of a line would end are left
-/// out behind it.
+/// A constraint at the end of a statement, without the line comments behind.
 pub(super) fn constraint(sql: &str, start: usize) -> &str {
     let text = sql.get(start..semicolon(sql, start)).unwrap_or_default();
     let (mut at, mut end) = (0, 0);
@@ -75,8 +74,8 @@ fn past_space(sql: &str, mut at: usize) -> usize {
     at
 }
 
-/// The next token from a place on and the place behind it; what is in parentheses counts as one token.
-/// `None` at the end, and for what is no token.
+/// The next token from a place on and the place behind; a pair of parentheses with their content
+/// counts as one token. `None` at the end and before bytes of no token.
 fn next_token(sql: &str, at: usize) -> (Option<TokenType>, usize) {
     let begin = past_space(sql, at);
     let Some((kind, length)) = raw_token(sql, begin) else { return (None, begin) };
@@ -150,7 +149,7 @@ pub(super) fn dequoted(token: &str) -> String {
 /// A definition without a constraint.
 ///
 /// # Errors
-/// There is none of that name, or it is none that may go.
+/// No constraint has the name, or the constraint must stay.
 pub(super) fn drop_constraint(sql: &str, wanted: Constraint<'_>) -> Result<String, String> {
     use TokenType::{
         TK_AS, TK_CHECK, TK_COLLATE, TK_COMMA, TK_CONSTRAINT, TK_DEFAULT, TK_FOREIGN, TK_GENERATED,
@@ -248,7 +247,7 @@ pub(super) fn add_constraint(
     Ok(format!("{}{comma} {constraint}{}", &sql[..at], &sql[at..]))
 }
 
-/// True when a definition has a constraint of that name.
+/// True when a definition has a constraint of the name.
 pub(super) fn has_constraint(sql: &str, name: &str) -> bool {
     let Ok(mut at) = past_open(sql) else { return false };
     loop {
@@ -268,7 +267,7 @@ pub(super) fn has_constraint(sql: &str, name: &str) -> bool {
     }
 }
 
-/// The place of the comma or parenthesis that ends the columns; `last` is that of the last column.
+/// The place of the comma or parenthesis behind the columns; `last` is the last column's place.
 fn end_of_columns(sql: &str, last: usize) -> usize {
     let mut at = last;
     loop {
