@@ -31,6 +31,7 @@ use crate::session::{
     Analysis, Control, Counts, Environment, Interrupter, Limits, Session, StatementSession,
 };
 use crate::value::{Value, text_of};
+use crate::write::references::{self, Outstanding};
 use crate::write::{self, TableWriter};
 use crate::{Error, plan};
 use attached::{Databases, Schemas};
@@ -60,6 +61,8 @@ pub struct Connection {
     /// `Some` where nobody can change the file: the one state that statements read.
     pinned: Option<Pinned>,
     savepoints: Savepoints,
+    /// Violations of foreign keys in the open transaction.
+    outstanding: Outstanding,
     counts: Counts,
     data_versions: DataVersions,
     /// The states that statements read.
@@ -104,6 +107,7 @@ impl Connection {
             pinned: Pinned::of(&store),
             store,
             savepoints: Savepoints::default(),
+            outstanding: Outstanding::default(),
             counts: Counts::default(),
             data_versions: DataVersions::default(),
             states: States::default(),
@@ -317,7 +321,9 @@ impl Connection {
             | Compiled::Tree(_)
             | Compiled::Analyze(_) => true,
             Compiled::Pragma(pragma) => {
-                !pragma.writes() && pragma.flags(self.schemas.flags).is_none()
+                !pragma.writes()
+                    && pragma.flags(self.schemas.flags).is_none()
+                    && pragma.defers_all().flatten().is_none()
             }
             Compiled::Write(_) if !statement.columns.is_empty() => {
                 let (_, rows) = self.execute_write(statement)?;
@@ -338,6 +344,15 @@ impl Connection {
                 self.schemas.forget();
             }
             return Ok(Rows::of_values(statement.columns.len(), &rows));
+        }
+        if let Compiled::Pragma(pragma) = &*statement.compiled
+            && pragma.defers_all().is_some()
+        {
+            return Ok(Rows::of_values(1, &[vec![self.outstanding.defers_all.into()]]));
+        }
+        if self.transaction.is_none() {
+            // A read is a transaction of its own, and ends a deferral.
+            self.outstanding = Outstanding::default();
         }
         let watch = &self.control.watch;
         if !self.databases.is_empty() {
@@ -451,7 +466,11 @@ impl Connection {
             }
             Compiled::Write(_) => self.execute_write(statement).map(|(changes, _)| changes),
             Compiled::Pragma(pragma) => {
-                if let Some(flags) = pragma.flags(self.schemas.flags) {
+                if let Some(on) = pragma.defers_all().flatten() {
+                    self.outstanding.set_defers_all(on);
+                }
+                let fixed = pragma.is_fixed_in_transaction() && self.transaction.is_some();
+                if !fixed && let Some(flags) = pragma.flags(self.schemas.flags) {
                     self.schemas.flags = flags;
                     // Every statement is planned again.
                     self.schemas.forget();
@@ -510,6 +529,11 @@ impl Connection {
         let Some(transaction) = self.transaction.take() else {
             return Err(meaning("cannot commit - no transaction is active"));
         };
+        if self.outstanding.is_violated() {
+            self.transaction = Some(transaction);
+            return Err(references::failed().error);
+        }
+        self.outstanding = Outstanding::default();
         self.savepoints = Savepoints::default();
         self.databases.end();
         let result = self.end(transaction);
@@ -527,6 +551,7 @@ impl Connection {
         let Some(transaction) = self.transaction.take() else {
             return Err(meaning("cannot rollback - no transaction is active"));
         };
+        self.outstanding = Outstanding::default();
         self.savepoints = Savepoints::default();
         self.databases.end();
         if transaction.is_writer() {
@@ -545,7 +570,7 @@ impl Connection {
             self.savepoints.began = true;
         }
         match &mut self.transaction {
-            Some(transaction) => self.savepoints.push(name, transaction),
+            Some(transaction) => self.savepoints.push(name, transaction, self.outstanding),
             None => Ok(()),
         }
     }
@@ -564,7 +589,8 @@ impl Connection {
         match &mut self.transaction {
             None => self.savepoints.find(name).map(drop),
             Some(transaction) => {
-                self.savepoints.rollback_to(name, transaction)?;
+                self.outstanding =
+                    self.savepoints.rollback_to(name, transaction, self.outstanding)?;
                 if transaction.is_writer() {
                     self.states.changed(MAIN);
                 }
@@ -634,8 +660,10 @@ impl Connection {
         let session = self.environment.session(self.counts, &self.control, &self.store);
         let session = self.session.insert(session);
         let schema = main_schema(&self.schemas)?;
+        let outstanding = &mut self.outstanding;
+        let parameters = &[];
         let running =
-            write::Running { transaction, attached: &[], schema, session, parameters: &[] };
+            write::Running { transaction, attached: &[], schema, session, parameters, outstanding };
         TableWriter::new(running, table)
     }
 
@@ -689,8 +717,16 @@ impl Connection {
         let watch = &self.control.watch;
         self.databases.begin(self.transaction.is_some(), watch)?;
         self.write(|connection, transaction| {
-            let Connection { schemas, databases, control, environment, counts, store, .. } =
-                connection;
+            let Connection {
+                schemas,
+                databases,
+                control,
+                environment,
+                counts,
+                store,
+                outstanding,
+                ..
+            } = connection;
             schemas.refresh_main(store, transaction)?;
             let attached = prepared_snapshots(schemas, databases, control, statement, transaction)?;
             let Compiled::Write(plan) = &*statement.compiled else {
@@ -703,7 +739,9 @@ impl Connection {
                 schema: &statement.schema,
                 session: &session,
                 parameters: &statement.parameters,
+                outstanding,
             };
+            let counts_changes = plan.changes_rows(running.outstanding.defers_all);
             let result = write::execute(plan, running);
             let done = match &result {
                 Ok((done, _)) => *done,
@@ -713,7 +751,7 @@ impl Connection {
             if plan.changes_statistics() {
                 schemas.forget();
             }
-            if plan.changes_rows() {
+            if counts_changes {
                 // Those of triggers were counted while they ran.
                 counts.total_changes = session.total_changes();
                 counts.note(done.changes, done.last_insert_rowid);
@@ -746,9 +784,14 @@ impl Connection {
                 transaction
             }
         };
-        let result = work(self, &mut transaction);
+        let mut result = work(self, &mut transaction);
         if !own {
             self.states.changed(MAIN);
+        } else if self.outstanding.is_violated() {
+            // The statement's own changes do not count; its triggers' changes do.
+            self.counts.total_changes -= self.counts.changes;
+            self.counts.changes = 0;
+            result = Err(references::failed());
         }
         let resolution = result.as_ref().err().map(|failure| failure.resolution);
         let keep = match resolution {
@@ -756,6 +799,9 @@ impl Connection {
             Some(Conflict::Rollback) => false,
             Some(_) => !own,
         };
+        if own || !keep {
+            self.outstanding = Outstanding::default();
+        }
         if !keep {
             self.savepoints = Savepoints::default();
             self.databases.end();

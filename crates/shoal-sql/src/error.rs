@@ -59,11 +59,11 @@ pub enum Error {
         max: u64,
     },
     /// A row may not be stored.
-    #[error("{constraint} constraint failed: {place}")]
+    #[error("{constraint} constraint failed{}{place}", if place.is_empty() { "" } else { ": " })]
     Constraint {
         /// `UNIQUE`, `NOT NULL`, `CHECK`, `PRIMARY KEY`, `FOREIGN KEY` or `datatype`.
         constraint: &'static str,
-        /// The columns or the constraint's name.
+        /// The columns or the constraint's name; empty for a foreign key.
         place: String,
     },
     /// The message of a `RAISE` in a trigger's program.

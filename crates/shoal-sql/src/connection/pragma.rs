@@ -32,6 +32,7 @@ pub(crate) enum Kind {
     CompileOptions,
     DataVersion,
     DatabaseList,
+    DeferForeignKeys,
     Encoding,
     ForeignKeyCheck,
     ForeignKeyList,
@@ -81,7 +82,7 @@ const KINDS: &[(&str, Kind)] = &[
     ("count_changes", Kind::Fixed(&["count_changes"], 0)),
     ("data_version", Kind::DataVersion),
     ("database_list", Kind::DatabaseList),
-    ("defer_foreign_keys", Kind::Fixed(&["defer_foreign_keys"], 0)),
+    ("defer_foreign_keys", Kind::DeferForeignKeys),
     ("empty_result_callbacks", Kind::Fixed(&["empty_result_callbacks"], 0)),
     ("encoding", Kind::Encoding),
     ("foreign_key_check", Kind::ForeignKeyCheck),
@@ -166,9 +167,7 @@ impl Pragma {
             Kind::PageSize | Kind::Encoding => true,
             Kind::LockingMode => pragma.argument_is("normal"),
             Kind::Fixed(_, number) => pragma.argument_is(&number.to_string()),
-            Kind::ForeignKeys => {
-                ["0", "off", "false", "no"].iter().any(|off| pragma.argument_is(off))
-            }
+            Kind::ForeignKeys | Kind::DeferForeignKeys => true,
             _ => false,
         };
         let of_another = |name: &Name| !name.is("main");
@@ -221,16 +220,30 @@ impl Pragma {
         Ok(Some(database).filter(|database| *database != TEMP))
     }
 
+    /// The argument as a switch, as SQLite reads words and numbers.
+    fn is_on(&self) -> bool {
+        let word = self.text().unwrap_or_default().to_ascii_lowercase();
+        let number = word.parse::<i64>().is_ok_and(|number| number != 0);
+        number || ["on", "yes", "true"].contains(&word.as_str())
+    }
+
+    /// `Some` for `PRAGMA defer_foreign_keys`, with the value set.
+    pub(crate) fn defers_all(&self) -> Option<Option<bool>> {
+        let is = self.kind == Kind::DeferForeignKeys;
+        is.then(|| self.argument.is_some().then(|| self.is_on()))
+    }
+
+    /// True for flags fixed within a transaction.
+    pub(crate) fn is_fixed_in_transaction(&self) -> bool {
+        self.kind == Kind::ForeignKeys
+    }
+
     /// What the connection's pragmas set once this one did, where it sets one of those.
     pub(crate) fn flags(&self, mut flags: Flags) -> Option<Flags> {
-        let on = || {
-            let word = self.text().unwrap_or_default().to_ascii_lowercase();
-            let number = word.parse::<i64>().is_ok_and(|number| number != 0);
-            number || ["on", "yes", "true"].contains(&word.as_str())
-        };
         self.argument.as_ref()?;
         match self.kind {
-            Kind::RecursiveTriggers => flags.recursive_triggers = on(),
+            Kind::ForeignKeys => flags.foreign_keys = self.is_on(),
+            Kind::RecursiveTriggers => flags.recursive_triggers = self.is_on(),
             _ => return None,
         }
         Some(flags)
@@ -250,7 +263,7 @@ impl Pragma {
     pub(crate) fn columns(&self) -> Vec<String> {
         let names: &[&str] = match self.kind {
             _ if self.writes() || self.flags(Flags::default()).is_some() => &[],
-            Kind::ForeignKeys | Kind::Synchronous | Kind::PageSize | Kind::Encoding
+            Kind::DeferForeignKeys | Kind::Synchronous | Kind::PageSize | Kind::Encoding
                 if self.argument.is_some() =>
             {
                 &[]
@@ -282,9 +295,6 @@ impl Pragma {
     /// # Errors
     /// The store's; a database that does not exist.
     pub(crate) fn rows(&self, schema: &Schema, txns: Txns<'_>) -> Result<Vec<Vec<Value>>, Error> {
-        if self.kind == Kind::ForeignKeys && self.argument.is_some() {
-            return Ok(Vec::new());
-        }
         let database = self.database.as_ref().map(|name| name.text.as_str());
         self.kind.rows(self.argument.as_ref(), database, schema, txns)
     }
@@ -294,7 +304,7 @@ impl Kind {
     /// The pragmas that are table-valued functions, too, with their names.
     pub(crate) fn of_tables() -> impl Iterator<Item = (&'static str, Kind)> {
         // What the connection alone can tell has no rows within a query.
-        let alone = [Kind::DataVersion, Kind::WalCheckpoint];
+        let alone = [Kind::DataVersion, Kind::DeferForeignKeys, Kind::WalCheckpoint];
         KINDS.iter().copied().filter(move |(_, kind)| !alone.contains(kind))
     }
 
@@ -328,6 +338,7 @@ impl Kind {
             Kind::CompileOptions => &["compile_options"],
             Kind::DataVersion => &["data_version"],
             Kind::DatabaseList => &["seq", "name", "file"],
+            Kind::DeferForeignKeys => &["defer_foreign_keys"],
             Kind::Encoding => &["encoding"],
             Kind::ForeignKeyCheck => &["table", "rowid", "parent", "fkid"],
             Kind::ForeignKeyList => {
@@ -424,8 +435,8 @@ impl Kind {
                 }
                 .into(),
             ]],
-            Kind::ForeignKeys => number(0),
-            Kind::CompileOptions | Kind::DataVersion => Vec::new(),
+            Kind::ForeignKeys => number(whole.flags().foreign_keys.into()),
+            Kind::CompileOptions | Kind::DataVersion | Kind::DeferForeignKeys => Vec::new(),
             Kind::ForeignKeyCheck => {
                 let only = given.then_some(argument.as_str());
                 foreign_keys::check(schema, transaction, only)?

@@ -5,6 +5,7 @@ use shoal_store::{Savepoint, Transaction};
 use crate::Error;
 use crate::error::NameKind;
 use crate::parse::ast::Name;
+use crate::write::references::Outstanding;
 
 /// The open savepoints of a transaction, the oldest first.
 #[derive(Debug, Default)]
@@ -19,6 +20,7 @@ struct Named {
     name: String,
     /// `None` while the transaction only reads: there is nothing to go back to yet.
     moment: Option<Savepoint>,
+    outstanding: Outstanding,
 }
 
 impl Savepoints {
@@ -26,9 +28,14 @@ impl Savepoints {
     ///
     /// # Errors
     /// The store's.
-    pub(crate) fn push(&mut self, name: &Name, transaction: &mut Transaction) -> Result<(), Error> {
+    pub(crate) fn push(
+        &mut self,
+        name: &Name,
+        transaction: &mut Transaction,
+        outstanding: Outstanding,
+    ) -> Result<(), Error> {
         let moment = if transaction.is_writer() { Some(transaction.savepoint()?) } else { None };
-        self.open.push(Named { name: name.text.clone(), moment });
+        self.open.push(Named { name: name.text.clone(), moment, outstanding });
         Ok(())
     }
 
@@ -66,7 +73,8 @@ impl Savepoints {
         Ok(false)
     }
 
-    /// Goes back to the savepoint of that name, which stays open.
+    /// Goes back to the savepoint called `name`, which stays open; gives the violations outstanding
+    /// then, deferred as now.
     ///
     /// # Errors
     /// No such savepoint; the store's.
@@ -74,13 +82,14 @@ impl Savepoints {
         &mut self,
         name: &Name,
         transaction: &mut Transaction,
-    ) -> Result<(), Error> {
+        outstanding: Outstanding,
+    ) -> Result<Outstanding, Error> {
         let place = self.find(name)?;
         self.open.truncate(place + 1);
         if let Some(moment) = &self.open[place].moment {
             transaction.rollback_to(moment)?;
         }
-        Ok(())
+        Ok(outstanding.back_to(self.open[place].outstanding))
     }
 
     /// The newest savepoint of that name.

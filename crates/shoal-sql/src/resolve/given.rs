@@ -22,6 +22,8 @@ pub(crate) struct GivenRow<'a> {
     first: usize,
     /// True where columns must be qualified with the row's name.
     named_only: bool,
+    /// True where columns are compared without affinity.
+    plain: bool,
 }
 
 impl<'a> GivenRow<'a> {
@@ -31,12 +33,19 @@ impl<'a> GivenRow<'a> {
         for (place, column) in table.columns.iter_mut().enumerate() {
             column.expr = Expr::Parameter(first + place);
         }
-        GivenRow { table, first, named_only: false }
+        GivenRow { table, first, named_only: false, plain: false }
     }
 
     /// The same row, with columns only reached by its name.
     pub(crate) fn by_name_only(mut self) -> GivenRow<'a> {
         self.named_only = true;
+        self
+    }
+
+    /// The same row, without affinity in comparisons but for the rowid's other name: SQLite's `OLD`
+    /// and `NEW`.
+    pub(crate) fn without_affinity(mut self) -> GivenRow<'a> {
+        self.plain = true;
         self
     }
 
@@ -133,9 +142,10 @@ impl<'a> Resolver<'a> {
             declared_type: known.declared_type.clone(),
             collated: false,
         };
+        let is_alias = row.table.table.is_some_and(|table| table.rowid_alias == Some(place));
         Ok(Bound {
             expr: known.expr.clone(),
-            affinity: known.affinity,
+            affinity: known.affinity.filter(|_| !row.plain || is_alias),
             collation,
             column: Some(Box::new(named)),
             classes: Some(classes_under(known.affinity)),

@@ -96,6 +96,16 @@ impl Schema {
         self.attached.iter().position(is).map(|place| place + FIRST_ATTACHED)
     }
 
+    /// The name of a database by its number; `main` for unused numbers.
+    pub(crate) fn database_name(&self, database: usize) -> &str {
+        let known = database.checked_sub(FIRST_ATTACHED).and_then(|place| self.attached.get(place));
+        match (database, known) {
+            (TEMP, _) => "temp",
+            (_, Some(beside)) => &beside.name,
+            _ => "main",
+        }
+    }
+
     /// The schema of a database by its number; `None` for `temp` and unused numbers.
     pub(crate) fn of_database(&self, database: usize) -> Option<&Schema> {
         match database {

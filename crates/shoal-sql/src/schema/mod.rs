@@ -263,6 +263,8 @@ pub(crate) struct FileOf<'a> {
 pub(crate) struct Flags {
     /// True where a trigger's changes may run the trigger again.
     pub(crate) recursive_triggers: bool,
+    /// Whether foreign keys are enforced.
+    pub(crate) foreign_keys: bool,
 }
 
 /// Settings of an open file, as shown by pragmas.

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::constraints::{Constraints, Unique, failure};
+use super::references::{Change, References};
 use super::returning::Returning;
 use super::row::{Row, RowEnv, RowKey};
 use super::rows::Rows;
@@ -27,6 +28,8 @@ pub(crate) struct Changer {
     unique: Vec<UniqueCheck>,
     /// What runs for rows that are replaced.
     replaced: Firing,
+    /// The foreign keys touched by their end.
+    leaving: References,
 }
 
 /// One key that no two rows may share, and what a second row of it does.
@@ -69,7 +72,14 @@ impl Changer {
         let rows = Rows::new(schema, table)?;
         let constraints = Constraints::new(schema, table)?;
         let unique = in_order(table, &constraints, conflict, &[]);
-        Ok(Changer { rows, constraints, conflict, unique, replaced: Firing::default() })
+        Ok(Changer {
+            rows,
+            constraints,
+            conflict,
+            unique,
+            replaced: Firing::default(),
+            leaving: References::default(),
+        })
     }
 
     /// The same for a statement that may replace rows, or update them by its clauses.
@@ -88,6 +98,35 @@ impl Changer {
             changer.replaced = within.firing(target, TriggerEvent::Delete, &[], conflict)?;
         }
         Ok(changer)
+    }
+
+    /// Finds the foreign keys touched by replaced rows: after the keys of the statement itself,
+    /// whose faults come first. `moves` is true where rows may get another place, `changes` of
+    /// columns with new values.
+    ///
+    /// # Errors
+    /// As [`References::new`].
+    pub(crate) fn find_leaving(
+        &mut self,
+        within: &mut Within<'_>,
+        target: &Target,
+        moves: bool,
+        changes: &dyn Fn(usize) -> bool,
+    ) -> Result<(), Error> {
+        let table = &*target.table;
+        let may_meet = |check: &&UniqueCheck| match check.unique {
+            Unique::Key => moves,
+            Unique::Index(place) => {
+                table.indexes[place].is_partial()
+                    || table.indexes[place].key().any(|column| column.is_none_or(changes))
+            }
+        };
+        let mut replacing =
+            self.unique.iter().filter(|check| check.resolution == Conflict::Replace);
+        if target.view.is_none() && replacing.any(|check| may_meet(&check)) {
+            self.leaving = References::new(within, &target.table, Change::Delete)?;
+        }
+        Ok(())
     }
 
     /// Whether a row may take the place of others.
@@ -120,7 +159,7 @@ impl Changer {
                 Conflict::Ignore => return Ok(Verdict::Skip),
                 Conflict::Replace => {
                     self.replace_other(context, &key)?;
-                    fired |= !self.replaced.is_empty();
+                    fired |= !self.replaced.is_empty() || !self.leaving.is_empty();
                 }
                 resolution => {
                     let place = check.unique.place(&self.rows.table);
@@ -165,7 +204,9 @@ impl Changer {
         if !self.replaced.before.is_empty() && self.read(context, key)?.is_none() {
             return Ok(());
         }
+        self.leaving.leave(context, &other)?;
         self.rows.delete(context.transaction, &other, context.session)?;
+        self.leaving.act(context, &other, None)?;
         fire(context, &self.replaced.after, Some(&other), None)?;
         Ok(())
     }
@@ -241,6 +282,8 @@ pub(crate) struct Updater {
     pub(crate) changer: Changer,
     pub(crate) sets: Sets,
     pub(crate) firing: Firing,
+    /// The foreign keys whose columns change.
+    pub(crate) references: References,
 }
 
 impl Updater {
@@ -278,11 +321,11 @@ impl Updater {
         if changer.check(context, &mut new, Some(key))? != Verdict::Store {
             return Ok(None);
         }
-        if !changer.replaced.is_empty() {
+        if !changer.replaced.is_empty() || !changer.leaving.is_empty() {
             let Some(current) = changer.read(context, key)? else { return Ok(None) };
             stored = current;
         }
-        changer.rows.replace(context.transaction, &stored, &new, context.session)?;
+        self.references.store(context, &changer.rows, &stored, &new)?;
         if let Some(returning) = returning {
             returning.give(context, &new)?;
         }

@@ -1,15 +1,18 @@
 //! `DELETE`.
 
+use std::sync::Arc;
+
 use super::change::Changer;
 use super::query::{Named, RowQuery};
+use super::references::{Change, References};
 use super::returning::Returning;
 use super::row::{Row, RowKey};
 use super::rows;
-use super::target::writable;
+use super::target::{Target, writable};
 use super::triggers::{Firing, Within, fire};
 use super::{Context, Done, Failure};
 use crate::Error;
-use crate::parse::ast::{Delete, TriggerEvent};
+use crate::parse::ast::{Delete, Indexed, ObjectName, TriggerEvent};
 use crate::resolve::Around;
 use crate::schema::Table;
 use crate::value::Value;
@@ -20,6 +23,7 @@ pub(crate) struct DeletePlan {
     changer: Changer,
     is_view: bool,
     firing: Firing,
+    references: References,
     returning: Option<Returning>,
     /// The keys of the rows to delete; `None` for all rows, whose pages are emptied.
     keys: Option<RowQuery>,
@@ -38,10 +42,18 @@ pub(crate) fn prepare(
     let target = writable(schema, &delete.table, TriggerEvent::Delete, around)?;
     let around = Around { with: delete.with.as_ref(), ..around };
     let conflict = within.conflict;
+    // Before the triggers, whose faults count only where nothing else is wrong.
+    let references = match target.view {
+        Some(_) => References::default(),
+        None => References::new(within, &target.table, Change::Delete)?,
+    };
     let firing = within.firing(&target, TriggerEvent::Delete, &[], conflict)?;
     let columns = delete.returning.as_deref();
     let returning = Returning::compile(within, &target.table, &delete.table, columns, around)?;
-    let is_whole = delete.filter.is_none() && firing.is_empty() && returning.is_none();
+    let is_whole = delete.filter.is_none()
+        && firing.is_empty()
+        && returning.is_none()
+        && references.is_empty();
     let keys = if is_whole {
         None
     } else {
@@ -55,10 +67,45 @@ pub(crate) fn prepare(
         Some(RowQuery::over_table(schema, &target, named, Vec::new(), around)?)
     };
     let changer = Changer::plain(schema, &target.table, None)?;
-    Ok(DeletePlan { changer, is_view: target.view.is_some(), firing, returning, keys })
+    let is_view = target.view.is_some();
+    Ok(DeletePlan { changer, is_view, firing, references, returning, keys })
+}
+
+/// The implicit `DELETE` of a `DROP TABLE`, for the sake of foreign keys: the table's own triggers
+/// do not run. `None` where there are no such keys.
+///
+/// # Errors
+/// As [`References::new`].
+pub(crate) fn prepare_drop(
+    within: &mut Within<'_>,
+    table: &Arc<Table>,
+    name: &ObjectName,
+) -> Result<Option<DeletePlan>, Error> {
+    let references = References::new(within, table, Change::Drop)?;
+    if references.is_empty() {
+        return Ok(None);
+    }
+    let target = Target { table: Arc::clone(table), view: None };
+    let indexed = &Indexed::Any;
+    let named = Named { name, alias: None, indexed, from: None, filter: None };
+    let around = Around::statement(0);
+    let keys = RowQuery::over_table(within.schema, &target, named, Vec::new(), around)?;
+    Ok(Some(DeletePlan {
+        changer: Changer::plain(within.schema, table, None)?,
+        is_view: false,
+        firing: Firing::default(),
+        references,
+        returning: None,
+        keys: Some(keys),
+    }))
 }
 
 impl DeletePlan {
+    /// The foreign keys touched.
+    pub(crate) fn references(&self) -> &References {
+        &self.references
+    }
+
     /// The `RETURNING` clause.
     pub(crate) fn returning(&self) -> Option<&Returning> {
         self.returning.as_ref()
@@ -110,7 +157,9 @@ impl DeletePlan {
                 None => return Ok(false),
             }
         }
+        self.references.leave(context, &row)?;
         self.changer.rows.delete(context.transaction, &row, context.session)?;
+        self.references.act(context, &row, None)?;
         if let Some(returning) = &self.returning {
             returning.give(context, &row)?;
         }

@@ -2,13 +2,15 @@
 
 use shoal_store::Pgno;
 
+use super::delete::{DeletePlan, prepare_drop};
 use super::schema_rows::{delete_where, is_name};
 use super::target::check_database;
-use super::{Context, Done, Kind, sequence};
+use super::triggers::Within;
+use super::{Context, Done, Failure, Kind, sequence};
 use crate::Error;
 use crate::error::NameKind;
 use crate::parse::ast::{DropKind, ObjectName};
-use crate::schema::{IndexOrigin, Object, Schema};
+use crate::schema::{IndexOrigin, Object};
 
 /// A prepared `DROP`.
 #[derive(Debug)]
@@ -16,6 +18,8 @@ pub(crate) struct DropPlan {
     kind: DropKind,
     name: String,
     roots: Vec<Pgno>,
+    /// The implicit `DELETE` of the table's rows, where foreign keys ask for one.
+    delete: Option<Box<DeletePlan>>,
 }
 
 /// Prepares a `DROP TABLE` or `DROP INDEX`.
@@ -23,11 +27,12 @@ pub(crate) struct DropPlan {
 /// # Errors
 /// As [`super::prepare`].
 pub(crate) fn prepare(
-    schema: &Schema,
+    within: &mut Within<'_>,
     kind: DropKind,
     name: &ObjectName,
     if_exists: bool,
 ) -> Result<Kind, Error> {
+    let schema = within.schema;
     check_database(name)?;
     let (text, offset) = (name.name.text.as_str(), name.name.offset);
     let missing = |name_kind| {
@@ -41,7 +46,8 @@ pub(crate) fn prepare(
             return Err(Error::meaning(message, offset));
         }
         let roots = vec![index.root];
-        return Ok(Kind::Drop(DropPlan { kind, name: index.name.clone(), roots }));
+        let name = index.name.clone();
+        return Ok(Kind::Drop(DropPlan { kind, name, roots, delete: None }));
     }
     if kind == DropKind::View {
         return match schema.object(text) {
@@ -52,7 +58,7 @@ pub(crate) fn prepare(
             }
             Some(Object::View(view)) => {
                 let name = view.name().to_owned();
-                Ok(Kind::Drop(DropPlan { kind, name, roots: Vec::new() }))
+                Ok(Kind::Drop(DropPlan { kind, name, roots: Vec::new(), delete: None }))
             }
             Some(other) => {
                 let message = format!("use DROP TABLE to delete table {}", other.name());
@@ -80,17 +86,36 @@ pub(crate) fn prepare(
             }
             let mut roots = vec![table.root];
             roots.extend(table.indexes.iter().map(|index| index.root));
-            Ok(Kind::Drop(DropPlan { kind, name: table.name.clone(), roots }))
+            let delete = prepare_drop(within, table, name)?.map(Box::new);
+            Ok(Kind::Drop(DropPlan { kind, name: table.name.clone(), roots, delete }))
         }
     }
 }
 
 impl DropPlan {
+    /// Whether rows may be deleted one by one.
+    pub(crate) fn deletes_rows(&self, defers_all: bool) -> bool {
+        let concern = |delete: &DeletePlan| defers_all || delete.references().concern_drop();
+        self.delete.as_ref().is_some_and(|delete| concern(delete))
+    }
+
     /// Gives the pages back and removes what the schema says of them.
     ///
     /// # Errors
-    /// [`Error::Store`].
-    pub(crate) fn execute(&self, context: &mut Context<'_>) -> Result<Done, Error> {
+    /// A foreign key violated without the table's rows; [`Error::Store`].
+    pub(crate) fn execute(&self, context: &mut Context<'_>) -> Result<Done, Failure> {
+        let mut done = Done::default();
+        if let Some(delete) = &self.delete
+            && !delete.references().ignore_drop(&context.state.violations)
+        {
+            done = delete.execute(context)?;
+            context.state.violations.check_statement()?;
+        }
+        self.drop(context)?;
+        Ok(done)
+    }
+
+    fn drop(&self, context: &mut Context<'_>) -> Result<(), Error> {
         let transaction = &mut *context.transaction;
         for root in &self.roots {
             transaction.drop_btree(*root)?;
@@ -118,7 +143,6 @@ impl DropPlan {
                 delete_where(transaction, table.root, |row| is_name(row.get(column), &self.name))?;
             }
         }
-        transaction.bump_schema_cookie()?;
-        Ok(Done::default())
+        Ok(transaction.bump_schema_cookie()?)
     }
 }

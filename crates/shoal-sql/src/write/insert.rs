@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::change::{Changer, Verdict};
 use super::constraints::rowid_of;
 use super::query::RowQuery;
+use super::references::{Change, References};
 use super::returning::Returning;
 use super::row::{Row, RowEnv};
 use super::target::writable;
@@ -13,7 +14,7 @@ use super::upsert::{self, Upserts};
 use super::{Context, Done, Failure};
 use crate::Error;
 use crate::error::NameKind;
-use crate::parse::ast::{Insert, InsertSource, Name, TriggerEvent};
+use crate::parse::ast::{Insert, InsertSource, Name, SelectCore, TriggerEvent};
 use crate::resolve::Around;
 use crate::schema::{Schema, Table};
 use crate::session::Counts;
@@ -70,16 +71,39 @@ pub(crate) fn prepare(
     }
     let conflict = within.conflict.or(insert.conflict);
     let clauses = upsert::clauses(&table, &insert.upserts)?;
-    let firing = within.firing(&target, TriggerEvent::Insert, &[], conflict)?;
     let columns = insert.returning.as_deref();
+    let mut changer = Changer::new(within, &target, conflict, &clauses)?;
+    let single = !around.in_trigger
+        && !target.triggers().list.iter().any(|it| it.definition.event == TriggerEvent::Insert)
+        && !changer.replaces()
+        && !clauses.iter().any(|clause| clause.updates)
+        && is_one_row(&insert.source);
+    let references = match is_view {
+        true => References::default(),
+        false => References::new(within, &table, Change::Insert { single })?,
+    };
+    changer.find_leaving(within, &target, true, &|_| true)?;
+    let firing = within.firing(&target, TriggerEvent::Insert, &[], conflict)?;
     let inserter = Inserter {
-        changer: Changer::new(within, &target, conflict, &clauses)?,
+        changer,
         is_view,
+        references,
         upserts: Upserts::compile(within, &target, insert, around)?,
         returning: Returning::compile(within, &table, &insert.table, columns, around)?,
         firing,
     };
     Ok(InsertPlan { inserter, source, targets })
+}
+
+/// True for a source of one row, without a query.
+fn is_one_row(source: &InsertSource) -> bool {
+    match source {
+        InsertSource::DefaultValues => true,
+        InsertSource::Select(select) => {
+            matches!(&select.first, SelectCore::Values(values) if values.rows.len() == 1)
+                && select.compounds.is_empty()
+        }
+    }
 }
 
 /// Every column that takes a value, in order, for a source of so many.
@@ -215,6 +239,7 @@ impl InsertPlan {
 pub(crate) struct Inserter {
     pub(crate) changer: Changer,
     is_view: bool,
+    pub(crate) references: References,
     firing: Firing,
     upserts: Upserts,
     returning: Option<Returning>,
@@ -240,6 +265,7 @@ impl Inserter {
         Ok(Inserter {
             changer: Changer::plain(schema, table, None)?,
             is_view: false,
+            references: References::default(),
             firing: Firing::default(),
             upserts: Upserts::default(),
             returning: None,
@@ -297,6 +323,7 @@ impl Inserter {
                 return Ok(if updated { Inserted::Updated } else { Inserted::Nothing });
             }
         }
+        self.references.enter(context, &row)?;
         changer.rows.insert(context.transaction, &row, context.session)?;
         if !table.without_rowid && (self.returning.is_some() || !self.firing.after.is_empty()) {
             let session = context.session;

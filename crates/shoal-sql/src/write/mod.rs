@@ -7,6 +7,7 @@
 
 mod alter;
 mod analyze;
+mod actions;
 mod change;
 mod constraints;
 mod create_index;
@@ -19,6 +20,7 @@ pub(crate) mod foreign_keys;
 mod insert;
 pub(crate) mod integrity;
 mod query;
+pub(crate) mod references;
 mod reindex;
 mod reserved;
 mod returning;
@@ -48,6 +50,7 @@ use crate::resolve::Around;
 use crate::schema::{Schema, Snapshot, Txns};
 use crate::session::Session;
 use crate::value::Value;
+use references::{Outstanding, Violations};
 use sequence::Sequences;
 use triggers::{Programs, Within};
 
@@ -82,9 +85,13 @@ impl Plan {
         !matches!(self.kind, Kind::Nothing)
     }
 
-    /// Whether it is an `INSERT`, `UPDATE` or `DELETE`, which `changes()` counts.
-    pub(crate) fn changes_rows(&self) -> bool {
-        matches!(self.kind, Kind::Insert(_) | Kind::Update(_) | Kind::Delete(_))
+    /// True for an `INSERT`, `UPDATE` or `DELETE`, implicit ones included: `changes()` counts.
+    pub(crate) fn changes_rows(&self, defers_all: bool) -> bool {
+        match &self.kind {
+            Kind::Insert(_) | Kind::Update(_) | Kind::Delete(_) => true,
+            Kind::Drop(plan) => plan.deletes_rows(defers_all),
+            _ => false,
+        }
     }
 
     /// True for `ANALYZE`, whose numbers are a part of the schema of plans.
@@ -123,6 +130,8 @@ pub(crate) struct Context<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct State {
     sequences: Sequences,
+    /// Violations of foreign keys so far.
+    violations: Violations,
     /// The programs that are running, the outermost first.
     firing: Vec<usize>,
     /// The rows of `RETURNING`.
@@ -214,7 +223,9 @@ pub(crate) fn prepare(schema: &Schema, parsed: &Parsed, sql: &str) -> Result<Pla
         Stmt::Drop { kind: DropKind::Trigger, name, if_exists } => {
             create_trigger::prepare_drop(schema, name, *if_exists)?
         }
-        Stmt::Drop { kind, name, if_exists } => drop::prepare(schema, *kind, name, *if_exists)?,
+        Stmt::Drop { kind, name, if_exists } => {
+            drop::prepare(&mut within, *kind, name, *if_exists)?
+        }
         Stmt::Reindex(name) => reindex::prepare(schema, name.as_ref())?,
         Stmt::AlterTable(alter) => alter::prepare(schema, alter, sql)?,
         Stmt::Analyze(name) => analyze::prepare(schema, name.as_ref())?,
@@ -233,6 +244,8 @@ pub(crate) struct Running<'a> {
     pub(crate) schema: &'a Schema,
     pub(crate) session: &'a dyn Session,
     pub(crate) parameters: &'a [Value],
+    /// The transaction's violations; unchanged by a statement taken back.
+    pub(crate) outstanding: &'a mut Outstanding,
 }
 
 /// Executes a prepared statement; gives the rows of its `RETURNING`, too.
@@ -243,8 +256,8 @@ pub(crate) fn execute(
     plan: &Plan,
     running: Running<'_>,
 ) -> Result<(Done, Vec<Vec<Value>>), Failure> {
-    let Running { transaction, attached, schema, session, parameters } = running;
-    let mut state = State::default();
+    let Running { transaction, attached, schema, session, parameters, outstanding } = running;
+    let mut state = State { violations: Violations::of(*outstanding), ..State::default() };
     let mut context = Context {
         transaction,
         attached,
@@ -254,7 +267,7 @@ pub(crate) fn execute(
         programs: &plan.programs,
         state: &mut state,
     };
-    let done = undoing(&mut context, |context| {
+    let result = undoing(&mut context, |context| {
         let done = match &plan.kind {
             Kind::Insert(plan) => plan.execute(context),
             Kind::Update(plan) => plan.execute(context),
@@ -263,16 +276,32 @@ pub(crate) fn execute(
             Kind::CreateIndex(plan) => plan.execute(context).map_err(Failure::from),
             Kind::CreateView(plan) => plan.execute(context).map_err(Failure::from),
             Kind::CreateTrigger(plan) => plan.execute(context).map_err(Failure::from),
-            Kind::Drop(plan) => plan.execute(context).map_err(Failure::from),
+            Kind::Drop(plan) => plan.execute(context),
             Kind::Reindex(plan) => plan.execute(context).map_err(Failure::from),
             Kind::Alter(plan) => plan.execute(context).map_err(Failure::from),
             Kind::Analyze(plan) => plan.execute(context).map_err(Failure::from),
             Kind::Nothing => Ok(Done::default()),
-        }?;
+        };
+        let done = match done {
+            // Changes kept by `OR FAIL` must meet the keys, too.
+            Err(failure) if failure.resolution == Conflict::Fail => {
+                let done = failure.done;
+                let whole = context.state.violations.check_statement();
+                return Err(whole
+                    .map_err(|violated| violated.after(done))
+                    .err()
+                    .unwrap_or(failure));
+            }
+            done => done?,
+        };
+        context.state.violations.check_statement().map_err(|failure| failure.after(done))?;
         context.state.sequences.store(context.transaction)?;
         Ok(done)
-    })?;
-    Ok((done, state.returned))
+    });
+    if result.as_ref().err().is_none_or(|failure| failure.resolution == Conflict::Fail) {
+        *outstanding = state.violations.outstanding;
+    }
+    Ok((result?, state.returned))
 }
 
 /// Does some work and undoes its changes where it fails and its failure says so.

@@ -64,6 +64,26 @@ impl Sets {
         })
     }
 
+    /// True where a row may get another place in its table.
+    pub(crate) fn moves(&self, table: &Table) -> bool {
+        match table.without_rowid {
+            true => self.changes_key(table),
+            false => self.targets.iter().any(|target| match target {
+                Target::Rowid => true,
+                Target::Column(index) => table.rowid_alias == Some(*index),
+            }),
+        }
+    }
+
+    /// True where a column's value may change: assigned to, or generated.
+    pub(crate) fn changes(&self, table: &Table, column: usize) -> bool {
+        table.columns[column].generated.is_some()
+            || self.targets.iter().any(|target| match target {
+                Target::Rowid => table.rowid_alias == Some(column),
+                Target::Column(index) => *index == column,
+            })
+    }
+
     /// The row with its new values, not yet converted.
     ///
     /// # Errors

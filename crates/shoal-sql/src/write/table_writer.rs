@@ -5,9 +5,10 @@ use std::sync::Arc;
 use super::change::Verdict;
 use super::constraints::rowid_of;
 use super::insert::{Inserted, Inserter};
+use super::references::{Change, References, Violations};
 use super::row::{Row, RowKey};
 use super::rows::Rows;
-use super::triggers::Programs;
+use super::triggers::{Programs, Within};
 use super::{Context, Failure, Running, State, undoing};
 use crate::Error;
 use crate::error::NameKind;
@@ -21,7 +22,18 @@ use crate::value::{Value, ValueRef};
 pub struct TableWriter<'c> {
     running: Running<'c>,
     inserter: Inserter,
+    /// The foreign keys touched by a replaced row, and by a deleted one.
+    replacing: References,
+    deleting: References,
+    programs: Programs,
     state: State,
+}
+
+/// The parts of a writer used by one call.
+struct Writing<'w> {
+    inserter: &'w Inserter,
+    replacing: &'w References,
+    deleting: &'w References,
 }
 
 impl<'c> TableWriter<'c> {
@@ -46,31 +58,44 @@ impl<'c> TableWriter<'c> {
         if !table.triggers.list.is_empty() {
             return unsupported(format!("writing to table {}, which has triggers", table.name));
         }
-        let inserter = Inserter::plain(running.schema, &table)?;
-        Ok(TableWriter { running, inserter, state: State::default() })
+        let mut inserter = Inserter::plain(running.schema, &table)?;
+        let mut within = Within::new(running.schema, false);
+        let mut references = |change| References::new(&mut within, &table, change);
+        inserter.references = references(Change::Insert { single: true })?;
+        let replacing = references(Change::Update(&|_| true))?;
+        let deleting = references(Change::Delete)?;
+        let programs = within.into_programs();
+        let violations = Violations::of(*running.outstanding);
+        let state = State { violations, ..State::default() };
+        Ok(TableWriter { running, inserter, replacing, deleting, programs, state })
     }
 
     /// Does some work as a whole or not at all.
     fn undoing<T>(
         &mut self,
-        work: impl FnOnce(&Inserter, &mut Context<'_>) -> Result<T, Failure>,
+        work: impl FnOnce(&Writing<'_>, &mut Context<'_>) -> Result<T, Failure>,
     ) -> Result<T, Error> {
-        static NONE: Programs = Programs::new();
-        let inserter = &self.inserter;
+        let TableWriter { inserter, replacing, deleting, .. } = self;
+        let writing = Writing { inserter, replacing, deleting };
+        self.state.violations = Violations::of(*self.running.outstanding);
         let mut context = Context {
             transaction: &mut *self.running.transaction,
             attached: self.running.attached,
             schema: self.running.schema,
             session: self.running.session,
             parameters: self.running.parameters,
-            programs: &NONE,
+            programs: &self.programs,
             state: &mut self.state,
         };
         let done = undoing(&mut context, |context| {
-            let done = work(inserter, context)?;
+            let done = work(&writing, context)?;
+            context.state.violations.check_statement()?;
             context.state.sequences.store(context.transaction)?;
             Ok(done)
         });
+        if done.is_ok() {
+            *self.running.outstanding = self.state.violations.outstanding;
+        }
         done.map_err(|failure| failure.error)
     }
 
@@ -88,7 +113,7 @@ impl<'c> TableWriter<'c> {
     /// [`Error::Misuse`] for a wrong number of values; [`Error::Constraint`]; [`Error::Store`].
     pub fn insert(&mut self, values: &[ValueRef<'_>]) -> Result<i64, Error> {
         let given = self.given(values)?;
-        self.undoing(|inserter, context| match inserter.insert(context, given, None)? {
+        self.undoing(|writing, context| match writing.inserter.insert(context, given, None)? {
             Inserted::Row(rowid) => Ok(rowid),
             Inserted::Updated | Inserted::Nothing => Ok(0),
         })
@@ -101,15 +126,15 @@ impl<'c> TableWriter<'c> {
     /// As [`TableWriter::insert`].
     pub fn replace(&mut self, rowid: i64, values: &[ValueRef<'_>]) -> Result<bool, Error> {
         let given = self.given(values)?;
-        self.undoing(|inserter, context| {
-            let changer = &inserter.changer;
+        self.undoing(|writing, context| {
+            let changer = &writing.inserter.changer;
             let key = RowKey::Rowid(rowid);
             let Some(old) = changer.read(context, &key)? else { return Ok(false) };
             let mut new = changed(&changer.rows, &old, given)?;
             changer.convert(context, &mut new)?;
             let stored = changer.check(context, &mut new, Some(&key))? == Verdict::Store;
             if stored {
-                changer.rows.replace(context.transaction, &old, &new, context.session)?;
+                writing.replacing.store(context, &changer.rows, &old, &new)?;
             }
             Ok(stored)
         })
@@ -120,11 +145,13 @@ impl<'c> TableWriter<'c> {
     /// # Errors
     /// [`Error::Store`].
     pub fn delete(&mut self, rowid: i64) -> Result<bool, Error> {
-        self.undoing(|inserter, context| {
-            let changer = &inserter.changer;
+        self.undoing(|writing, context| {
+            let changer = &writing.inserter.changer;
             let key = RowKey::Rowid(rowid);
             let Some(row) = changer.read(context, &key)? else { return Ok(false) };
+            writing.deleting.leave(context, &row)?;
             changer.rows.delete(context.transaction, &row, context.session)?;
+            writing.deleting.act(context, &row, None)?;
             Ok(true)
         })
     }

@@ -5,13 +5,14 @@
 
 use std::sync::Arc;
 
+use super::actions::{self, Action, NEW, OLD};
 use super::delete::DeletePlan;
 use super::insert::InsertPlan;
 use super::query::RowQuery;
 use super::row::Row;
 use super::target::Target;
 use super::update::UpdatePlan;
-use super::{Context, Done, Failure, delete, insert, update};
+use super::{Context, Done, Failure, delete, insert, references, update};
 use crate::Error;
 use crate::error::Raise;
 use crate::parse::ast::{self, Conflict, Name, Stmt, TriggerEvent, TriggerTime};
@@ -24,10 +25,11 @@ use crate::value::{Value, truth};
 /// thread's stack, and this many fit into what threads have by default.
 const DEPTH_MAX: usize = 60;
 
-/// A trigger's program.
+/// The program of a trigger, or of a foreign key's action.
 #[derive(Debug)]
 pub(crate) struct Program {
-    trigger: Arc<Trigger>,
+    /// `None` for an action: actions may always run within themselves.
+    trigger: Option<Arc<Trigger>>,
     when: Option<RowQuery>,
     steps: Vec<Step>,
 }
@@ -38,18 +40,33 @@ enum Step {
     Update(Box<UpdatePlan>),
     Delete(Box<DeletePlan>),
     Select(Box<RowQuery>),
+    /// Any row of the query violates the foreign key, unless all keys are deferred.
+    Restrict(Box<RowQuery>),
 }
 
-/// The programs that a statement may run, by number.
-#[derive(Debug, Default)]
-pub(crate) struct Programs(Vec<Program>);
+/// The source of a program.
+#[derive(Clone, Debug)]
+enum Origin {
+    Trigger(Arc<Trigger>),
+    /// The action of a foreign key, by its table and its place there.
+    Action(Arc<Table>, usize, TriggerEvent),
+}
 
-impl Programs {
-    /// No programs at all.
-    pub(crate) const fn new() -> Programs {
-        Programs(Vec::new())
+impl Origin {
+    fn is(&self, other: &Origin) -> bool {
+        match (self, other) {
+            (Origin::Trigger(a), Origin::Trigger(b)) => Arc::ptr_eq(a, b),
+            (Origin::Action(a, place, event), Origin::Action(b, other, same)) => {
+                Arc::ptr_eq(a, b) && place == other && event == same
+            }
+            _ => false,
+        }
     }
 }
+
+/// The programs of a statement, by number.
+#[derive(Debug, Default)]
+pub(crate) struct Programs(Vec<Program>);
 
 /// Which programs a change of a row runs.
 #[derive(Clone, Debug, Default)]
@@ -69,9 +86,9 @@ impl Firing {
 #[derive(Debug)]
 pub(crate) struct Within<'a> {
     pub(crate) schema: &'a Schema,
-    /// Every trigger that is compiled, and the `OR` clause of the statement that runs it; the
-    /// program is `None` while it is compiled.
-    compiled: Vec<(Arc<Trigger>, Option<Conflict>, Option<Program>)>,
+    /// Every compiled program with the `OR` clause of the statement around; the program is `None`
+    /// while being compiled.
+    compiled: Vec<(Origin, Option<Conflict>, Option<Program>)>,
     /// The `OR` clause of the statement around the program that is compiled.
     pub(crate) conflict: Option<Conflict>,
     /// Nothing fires.
@@ -130,16 +147,54 @@ impl<'a> Within<'a> {
         table: &Table,
         conflict: Option<Conflict>,
     ) -> Result<usize, Error> {
-        let is = |known: &(Arc<Trigger>, Option<Conflict>, _)| {
-            Arc::ptr_eq(&known.0, trigger) && known.1 == conflict
-        };
+        let origin = Origin::Trigger(Arc::clone(trigger));
+        self.numbered(origin, conflict, |within| within.compile(trigger, table))
+    }
+
+    /// The number of the program of a foreign key's action. `(child, place)` names the key,
+    /// `(parent, pairs)` the table acted upon and the columns referring to it.
+    ///
+    /// # Errors
+    /// Errors of compiling the action's statement.
+    pub(crate) fn action(
+        &mut self,
+        (child, place): (&Arc<Table>, usize),
+        (parent, pairs): (&Arc<Table>, &[(usize, usize)]),
+        event: TriggerEvent,
+        action: Action,
+    ) -> Result<usize, Error> {
+        let origin = Origin::Action(Arc::clone(child), place, event);
+        self.numbered(origin, Some(Conflict::Abort), |within| {
+            let schema = within.schema;
+            let text = actions::text(schema, parent, child, pairs, event, action);
+            let (rows, next) = rows_at_hand(parent, event, (OLD, NEW));
+            let around = Around { rows: &rows, next, ..Around::statement(0) };
+            let when = condition(schema, text.when.as_ref(), around)?;
+            let step = match &text.step {
+                Stmt::Select(it) => {
+                    Step::Restrict(Box::new(RowQuery::compile(schema, it, around)?))
+                }
+                other => within.step(other, around)?,
+            };
+            Ok(Program { trigger: None, when, steps: vec![step] })
+        })
+    }
+
+    /// The number of the program of an origin, compiled at its first use.
+    fn numbered(
+        &mut self,
+        origin: Origin,
+        conflict: Option<Conflict>,
+        compile: impl FnOnce(&mut Within<'a>) -> Result<Program, Error>,
+    ) -> Result<usize, Error> {
+        let is = |known: &(Origin, Option<Conflict>, _)| known.0.is(&origin) && known.1 == conflict;
         if let Some(number) = self.compiled.iter().position(is) {
             return Ok(number);
         }
         let number = self.compiled.len();
-        self.compiled.push((Arc::clone(trigger), conflict, None));
+        self.compiled.push((origin, conflict, None));
         let outer = std::mem::replace(&mut self.conflict, conflict);
-        let program = self.compile(trigger, table);
+        let program = compile(self);
         self.conflict = outer;
         // A place in the trigger's text is none in the statement's.
         self.compiled[number].2 = Some(program.map_err(Error::nowhere)?);
@@ -149,37 +204,55 @@ impl<'a> Within<'a> {
     fn compile(&mut self, trigger: &Arc<Trigger>, table: &Table) -> Result<Program, Error> {
         let schema = self.schema;
         let definition = &trigger.definition;
-        let mut rows: Vec<GivenRow<'_>> = Vec::new();
-        let mut next = 1;
-        for (name, known) in [
-            ("old", definition.event != TriggerEvent::Insert),
-            ("new", definition.event != TriggerEvent::Delete),
-        ] {
-            if known {
-                let row = GivenRow::new(table, name, next).by_name_only();
-                next = row.end();
-                rows.push(row);
-            }
-        }
-        let around = Around { rows: &rows, with: None, is_row: false, in_trigger: true, next };
-        let when = definition.when.as_ref().map(|when| {
-            let when =
-                ast::ResultColumn::Expr { expr: when.clone(), alias: None, text: String::new() };
-            RowQuery::of_exprs(schema, vec![when], None, around)
-        });
-        let when = when.transpose()?;
+        let (rows, next) = rows_at_hand(table, definition.event, ("old", "new"));
+        let around = Around { rows: &rows, in_trigger: true, next, ..Around::statement(0) };
+        let when = condition(schema, definition.when.as_ref(), around)?;
         let mut steps = Vec::with_capacity(definition.body.len());
         for step in &definition.body {
-            steps.push(match step {
-                Stmt::Insert(it) => Step::Insert(Box::new(insert::prepare(self, it, around)?)),
-                Stmt::Update(it) => Step::Update(Box::new(update::prepare(self, it, around)?)),
-                Stmt::Delete(it) => Step::Delete(Box::new(delete::prepare(self, it, around)?)),
-                Stmt::Select(it) => Step::Select(Box::new(RowQuery::compile(schema, it, around)?)),
-                other => unreachable!("no step of a trigger: {other:?}"),
-            });
+            steps.push(self.step(step, around)?);
         }
-        Ok(Program { trigger: Arc::clone(trigger), when, steps })
+        Ok(Program { trigger: Some(Arc::clone(trigger)), when, steps })
     }
+
+    fn step(&mut self, step: &Stmt, around: Around<'_>) -> Result<Step, Error> {
+        Ok(match step {
+            Stmt::Insert(it) => Step::Insert(Box::new(insert::prepare(self, it, around)?)),
+            Stmt::Update(it) => Step::Update(Box::new(update::prepare(self, it, around)?)),
+            Stmt::Delete(it) => Step::Delete(Box::new(delete::prepare(self, it, around)?)),
+            Stmt::Select(it) => Step::Select(Box::new(RowQuery::compile(self.schema, it, around)?)),
+            other => unreachable!("no step of a trigger: {other:?}"),
+        })
+    }
+}
+
+/// The rows known to a program, and the number of the first parameter behind them.
+fn rows_at_hand<'t>(
+    table: &'t Table,
+    event: TriggerEvent,
+    (old, new): (&str, &str),
+) -> (Vec<GivenRow<'t>>, usize) {
+    let mut rows: Vec<GivenRow<'t>> = Vec::new();
+    let mut next = 1;
+    for (name, known) in
+        [(old, event != TriggerEvent::Insert), (new, event != TriggerEvent::Delete)]
+    {
+        if known {
+            let row = GivenRow::new(table, name, next).by_name_only().without_affinity();
+            next = row.end();
+            rows.push(row);
+        }
+    }
+    (rows, next)
+}
+
+fn condition(
+    schema: &Schema,
+    when: Option<&ast::Expr>,
+    around: Around<'_>,
+) -> Result<Option<RowQuery>, Error> {
+    let Some(when) = when else { return Ok(None) };
+    let column = ast::ResultColumn::Expr { expr: when.clone(), alias: None, text: String::new() };
+    RowQuery::of_exprs(schema, vec![column], None, around).map(Some)
 }
 
 /// Runs programs for a row; false when one of them said that the row is to be left out.
@@ -202,7 +275,10 @@ pub(crate) fn fire(
     let all = context.programs;
     for &number in programs {
         let program = &all.0[number];
-        let runs = |running: &usize| Arc::ptr_eq(&all.0[*running].trigger, &program.trigger);
+        let runs = |running: &usize| match (&all.0[*running].trigger, &program.trigger) {
+            (Some(running), Some(trigger)) => Arc::ptr_eq(running, trigger),
+            _ => false,
+        };
         if !context.schema.flags().recursive_triggers && context.state.firing.iter().any(runs) {
             continue;
         }
@@ -257,6 +333,13 @@ impl Program {
             let done = match step {
                 Step::Select(query) => {
                     query.run(context)?;
+                    continue;
+                }
+                Step::Restrict(query) => {
+                    let applies = !context.state.violations.outstanding.defers_all;
+                    if applies && !query.run(context)?.is_empty() {
+                        return Err(references::failed());
+                    }
                     continue;
                 }
                 Step::Insert(plan) => plan.execute(context),

@@ -5,10 +5,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::change::{Changer, Updater};
 use super::delete::{split_key, split_row};
 use super::query::{Named, RowQuery};
+use super::references::{Change, References};
 use super::returning::Returning;
 use super::row::{Row, RowKey};
 use super::sets::Sets;
-use super::target::{is_view, writable};
+use super::target::{Target, is_view, writable};
 use super::triggers::{Within, fire};
 use super::{Context, Done, Failure};
 use crate::Error;
@@ -61,11 +62,16 @@ pub(crate) fn prepare(
         filter: update.filter.as_ref(),
     };
     let query = RowQuery::over_table(schema, &target, named, exprs.clone(), around)?;
+    let mut changer = Changer::new(within, &target, conflict, &[])?;
+    let references = references_of(within, &target, &sets)?;
+    let moves = sets.moves(&target.table);
+    let whole = moves || references.replaces_entries();
+    let changes = |column: usize| whole || sets.changes(&target.table, column);
+    changer.find_leaving(within, &target, moves, &changes)?;
     let firing = within.firing(&target, TriggerEvent::Update, &names, conflict)?;
     if target.view.is_some() && firing.instead.is_empty() {
         return Err(is_view(&target.table.name, update.table.name.offset));
     }
-    let changer = Changer::new(within, &target, conflict, &[])?;
     let moves = changer.replaces() && sets.changes_key(&target.table);
     let again = if update.from.is_none() && target.view.is_none() && (moves || !firing.is_empty()) {
         let own = GivenRow::new(&target.table, &name.text, around.next);
@@ -82,8 +88,24 @@ pub(crate) fn prepare(
     let columns = update.returning.as_deref();
     let returning = Returning::compile(within, &target.table, &update.table, columns, around)?;
     let joins = update.from.is_some();
-    let updater = Updater { changer, sets, firing };
+    let updater = Updater { changer, sets, firing, references };
     Ok(UpdatePlan { updater, is_view: target.view.is_some(), query, joins, again, returning })
+}
+
+/// The foreign keys touched by assignments.
+///
+/// # Errors
+/// As [`References::new`].
+pub(crate) fn references_of(
+    within: &mut Within<'_>,
+    target: &Target,
+    sets: &Sets,
+) -> Result<References, Error> {
+    if target.view.is_some() {
+        return Ok(References::default());
+    }
+    let changes = |column: usize| sets.changes(&target.table, column);
+    References::new(within, &target.table, Change::Update(&changes))
 }
 
 /// The table of a `FROM` that goes by a name.

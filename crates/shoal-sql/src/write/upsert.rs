@@ -9,6 +9,7 @@ use super::row::{Row, RowKey};
 use super::sets::Sets;
 use super::target::Target;
 use super::triggers::Within;
+use super::update::references_of;
 use super::{Context, Failure};
 use crate::Error;
 use crate::error::NameKind;
@@ -182,9 +183,15 @@ impl Upserts {
             )?;
             let conflict = Some(Conflict::Abort);
             let names: Vec<&str> = sets.names.iter().map(String::as_str).collect();
+            let mut changer = Changer::new(within, target, conflict, &[])?;
+            let references = references_of(within, target, &sets)?;
+            let moves = sets.moves(&target.table);
+            let whole = moves || references.replaces_entries();
+            let changes = |column: usize| whole || sets.changes(&target.table, column);
+            changer.find_leaving(within, target, moves, &changes)?;
             let firing = within.firing(target, TriggerEvent::Update, &names, conflict)?;
-            let changer = Changer::new(within, target, conflict, &[])?;
-            out.push(Some(Update { updater: Updater { changer, sets, firing }, query }));
+            let updater = Updater { changer, sets, firing, references };
+            out.push(Some(Update { updater, query }));
         }
         Ok(Upserts(out))
     }

@@ -186,6 +186,11 @@ impl Both {
         assert_eq!(run_shoal(&mut self.shoal, sql), run_sqlite(&self.sqlite, sql), "{sql}");
     }
 
+    /// One statement's outcomes in Shoal and in SQLite.
+    pub(crate) fn outcomes(&mut self, sql: &str) -> (Outcome, Outcome) {
+        (run_shoal(&mut self.shoal, sql), run_sqlite(&self.sqlite, sql))
+    }
+
     /// The first column of a query's first row, from Shoal and from SQLite.
     pub(crate) fn ask(&mut self, sql: &str, parameters: &[Value]) -> (Answer, Answer) {
         (self.ask_shoal(sql, parameters), self.ask_sqlite(sql, parameters))
